@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "sensitivity"))
 
 from zoo import ZOO, Likelihood
 
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.proofs.row_likelihood import RowLikelihood, row_likelihoods
 from pymc_dp.proofs.row_ranges import Proof, prove_range, prove_sensitivity
 from pymc_dp.transforms.prior_model import prior_model
@@ -38,7 +38,7 @@ def reference() -> None:
 
 
 def compiled(likelihood: Likelihood, neighbours: str) -> RowLikelihood:
-    inspection = inspect_rows(likelihood.model(), likelihood.domain(neighbours))
+    inspection = inspect(likelihood.model(), likelihood.domain(neighbours)).rows
     inspection.require()
     (row,), _ = row_likelihoods(inspection, prior_model(inspection))
     return row

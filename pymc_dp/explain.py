@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, override
 
@@ -329,12 +329,11 @@ def explain(
 
 def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
     metric = domain.metric is not None
-    inspection = inspect(model, domain, per_unit=metric)
+    inspection = (found := inspect(model, domain, per_unit=metric)).sums
     problems, layout = _released(inspection)
-    outlook = Outlook.of(model, domain, inspection.n_rows)
-    looked = previews(model, domain, budget)
+    outlook = Outlook.of(found, inspection.n_rows)
+    looked = previews(found, budget)
     rows, bounded = inspection.most_rows, bool(clamped(model))
-    asked = Asked(model=model, domain=domain, budget=budget, rows=rows)
     return Explanation(
         problems=problems,
         private=inspection.private,
@@ -350,7 +349,7 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
         proved=proved_rows(looked, domain),
         # Drawings and advice are priced for rows.
         network=() if metric else network_parts(inspection, budget.epsilon),
-        advice=() if metric else (*_release_advice(inspection, layout, budget), *sampler_advice(asked, looked)),
+        advice=() if metric else tuple(_advice(Asked(found=found, budget=budget), layout, looked)),
         metric=metric_lines(domain, looked, layout) if metric else (),
         weak=tuple(weaknesses(inspection, budget)),
         default=chosen(inspection, outlook, budget),
@@ -361,7 +360,8 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
 def _of_stored(model: Model, domain: Domain, budget: Budget, stored: StoredRows) -> Explanation:
     """Explain a model of a table beside it: of its dummy rows, neither sums nor samplers are priced."""
     n_rows = next(iter(stored.layouts().values())).n_rows
-    inspection, outlook = inspect(model, domain), Outlook.of(model, domain, n_rows, stored)
+    found = inspect(model, domain)
+    inspection, outlook = found.sums, Outlook.of(found, n_rows, stored)
     return Explanation(
         problems=(BESIDE,),
         private=inspection.private,
@@ -388,11 +388,11 @@ def _released(inspection: Inspection) -> tuple[tuple[Problem, ...], ReleaseLayou
         return error.problems, None
 
 
-def _release_advice(inspection: Inspection, layout: ReleaseLayout | None, budget: Budget) -> tuple[str, ...]:
-    if layout is None:
-        return ()
-    noise = noise_advice(inspection, budget.epsilon, budget.delta)
-    return (*release_advice(layout, inspection.domain.neighbours), *noise)
+def _advice(asked: Asked, layout: ReleaseLayout | None, looked: tuple[Preview, ...]) -> Iterator[str]:
+    if layout is not None:
+        yield from release_advice(layout, asked.found.domain.neighbours)
+        yield from noise_advice(asked.found.sums, asked.budget.epsilon, asked.budget.delta)
+    yield from sampler_advice(asked, looked)
 
 
 __all__ = ["Explanation", "Inspection", "explain"]

@@ -13,9 +13,9 @@ from pymc import Model
 from pymc_dp._display import Listing, Page, Shown, Table
 from pymc_dp.domain import Domain, Neighbours
 from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.inspection.findings import Inspection, RowInspection
 from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.proofs.certificates import Certificates, certify
 from pymc_dp.proofs.lipschitz_in_rows import PerUnit, prove_per_unit
 from pymc_dp.proofs.remedies import problems_of
@@ -291,7 +291,8 @@ def sensitivity(model: Model | None = None, domain: Domain | None = None) -> Sen
     2.94444
     """
     source, domain = given_model(model, domain)
-    inspection = inspect_rows(source, domain, per_unit=True)
+    whole = inspect(source, domain, per_unit=True)
+    inspection = whole.rows
     inspection.require()
     found = _proved(inspection)
     if found.problems and not math.isfinite(found.gaussian):
@@ -299,7 +300,7 @@ def sensitivity(model: Model | None = None, domain: Domain | None = None) -> Sen
     per_unit, lipschitz = (_under_metric(inspection, found, papers=papers) for papers in (False, True))
     return Sensitivity(
         neighbours=found.neighbours,
-        statistics=_statistics(source, domain),
+        statistics=_statistics(whole.sums),
         by_variable=found.by_variable,
         problems=found.problems,
         certificates=found.certificates,
@@ -329,9 +330,8 @@ def _proved(inspection: RowInspection) -> Sensitivity:
     )
 
 
-def _statistics(model: Model, domain: Domain | None) -> tuple[StatisticsSensitivity, ...]:
-    inspection = inspect(model, domain)
-    if inspection.problems or table_problems(inspection):
+def _statistics(inspection: Inspection) -> tuple[StatisticsSensitivity, ...]:
+    if inspection.domain.metric is not None or inspection.problems or table_problems(inspection):
         return ()
     return tuple(_moved(table) for table in lay_out(inspection, Statistics()).tables)
 

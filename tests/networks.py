@@ -44,7 +44,7 @@ def network_model(
 
 def network_of(graph: Graph, levels: Mapping[str, int] | None = None) -> Network:
     """The network of a model, as the inspection finds it."""
-    found = find_network(inspect(network_model(graph, levels=levels)))
+    found = find_network(inspect(network_model(graph, levels=levels)).sums)
     assert isinstance(found, Network)
     return found
 

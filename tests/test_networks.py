@@ -28,7 +28,7 @@ MECHANISMS = [LaplaceUpdates(), LaplaceUpdates(papers=True), FourierUpdates(), F
 
 def plan_of(graph, mechanism, epsilon=1.0, *, noise="laplace", delta=0.0, levels=None, rows=20, **domain):
     model = network_model(graph, rows, levels)
-    return plan_release(inspect(model, Domain(**domain)), Statistics(noise, mechanism=mechanism), epsilon, delta)
+    return plan_release(inspect(model, Domain(**domain)).sums, Statistics(noise, mechanism=mechanism), epsilon, delta)
 
 
 def scales_of(plan):
@@ -94,7 +94,7 @@ def test_gaussian_noise_is_of_one_scale_and_within_its_budget(mechanism):
 
 def test_coefficients_have_the_noise_of_the_plan_on_whole_numbers(seed):
     model = network_model(COLLIDER, random_rows(np.random.default_rng(seed), COLLIDER, 50))
-    plan = plan_release(inspect(model), Statistics(mechanism=FourierUpdates()), 6.0)
+    plan = plan_release(inspect(model).sums, Statistics(mechanism=FourierUpdates()), 6.0)
     with without_noise():
         exact = draw_release(plan).values["network"]
     noise = np.array([draw_release(plan).values["network"] - exact for _ in range(300)])
@@ -147,7 +147,7 @@ def test_no_neighbours_lose_more_than_claimed_and_the_worst_lose_all_of_it(graph
     """Rows of every configuration, and of values that are no level, which every table has to take for the same one."""
     domain = {"neighbours": "add_remove", "n_max": 9} if relation == "add_remove" else {}
     model = network_model(graph, 3, levels)
-    plan = plan_release(inspect(model, Domain(**domain)), Statistics(mechanism=mechanism), 0.5)
+    plan = plan_release(inspect(model, Domain(**domain)).sums, Statistics(mechanism=mechanism), 0.5)
     columns = {name: [-1, 0, 1, 2, 9] if levels.get(name) == 3 else BEYOND for name in graph}
     worst = losses(model, plan, columns, relation)
     assert worst <= 0.5 * (1 + 1e-12)
@@ -157,7 +157,7 @@ def test_no_neighbours_lose_more_than_claimed_and_the_worst_lose_all_of_it(graph
 @pytest.mark.parametrize("mechanism", [LaplaceUpdates(papers=True), FourierUpdates(papers=True)])
 def test_the_noise_of_the_papers_covers_all_neighbours(mechanism):
     model = network_model(TRIANGLE, 3)
-    plan = plan_release(inspect(model), Statistics(mechanism=mechanism), 0.5)
+    plan = plan_release(inspect(model).sums, Statistics(mechanism=mechanism), 0.5)
     worst = losses(model, plan, dict.fromkeys(TRIANGLE, BEYOND), "replace")
     # Of 8 coefficients 4 change at most: half of what is paid is lost.
     assert worst == pytest.approx(0.5 if isinstance(mechanism, LaplaceUpdates) else 0.25)
@@ -166,7 +166,7 @@ def test_the_noise_of_the_papers_covers_all_neighbours(mechanism):
 def test_bounds_of_a_domain_do_not_make_two_rows_of_one():
     """By these 7 would be the nearest level, 1, among children, and level 0 in its own table: another sensitivity."""
     model = network_model(PAIR, 3)
-    inspection = inspect(model, Domain(bounds={"a": (0, 1)}))
+    inspection = inspect(model, Domain(bounds={"a": (0, 1)})).sums
     plan = plan_release(inspection, Statistics(mechanism=FourierUpdates()), 0.5)
     assert losses(model, plan, dict.fromkeys(PAIR, BEYOND), "replace") <= 0.5 * (1 + 1e-12)
     set_rows(model, {"a": np.array([7, -3, 9]), "b": np.array([1, 1, 0])})
@@ -259,14 +259,14 @@ def test_models_that_are_no_networks_are_refused():
         pm.Normal("x", pm.Normal("m"), 1, observed=np.zeros(5))
     for mechanism in (LaplaceUpdates(), FourierUpdates()):
         with pytest.raises(UnsupportedModelError, match="it is Normal, and nodes are"):
-            plan_release(inspect(model, Domain(bounds={"x": (0, 1)})), Statistics(mechanism=mechanism), 1.0)
+            plan_release(inspect(model, Domain(bounds={"x": (0, 1)})).sums, Statistics(mechanism=mechanism), 1.0)
 
 
 @pytest.mark.parametrize(("first", "second"), [("network", "b"), ("a_table", "a"), ("a", "a_table")])
 def test_a_taken_name_is_refused(first, second):
     model, taken = network_model({first: [], second: [first]}), "network" if first == "network" else "a_table"
     with pytest.raises(UnsupportedModelError, match=f"Rename '{taken}'"):
-        plan_release(inspect(model), Statistics(mechanism=FourierUpdates()), 1.0)
+        plan_release(inspect(model).sums, Statistics(mechanism=FourierUpdates()), 1.0)
 
 
 @pytest.mark.parametrize("mechanism", [LaplaceUpdates(), FourierUpdates()])

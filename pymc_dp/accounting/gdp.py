@@ -119,7 +119,8 @@ def mu_for(epsilon: float, delta: float) -> float:
     while epsilon_of_mu(high, delta) <= epsilon:
         low, high = high, 2 * high
     for _ in range(100):
-        middle = (low + high) / 2
+        if not low < (middle := (low + high) / 2) < high:
+            break
         low, high = (middle, high) if epsilon_of_mu(middle, delta) <= epsilon else (low, middle)
     if low == 0:
         raise ArgumentError(f"epsilon={epsilon} is too small at delta={delta}: no mu > 0 was found. Ask for more.")

@@ -143,7 +143,8 @@ def rho_for(epsilon: float, delta: float) -> float:
     while epsilon_of_rho(high, delta) <= epsilon:
         low, high = high, 2 * high
     for _ in range(100):
-        middle = (low + high) / 2
+        if not low < (middle := (low + high) / 2) < high:
+            break
         if epsilon_of_rho(middle, delta) <= epsilon:
             low = middle
         else:

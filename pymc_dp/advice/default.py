@@ -73,8 +73,8 @@ def default_release(model: Model, domain: Domain | None, budget: Budget) -> Defa
     """
     if budget.delta == 0 or record_of(model) is not None:
         return AT_ZERO
-    inspection = inspect(model, domain, per_unit=True)
-    outlook = Outlook.of(model, domain, inspection.n_rows)
+    found = inspect(model, domain, per_unit=True)
+    inspection, outlook = found.sums, Outlook.of(found, found.sums.n_rows)
     problems = sums_problems(inspection)
     if problems and not outlook.fits:
         raise UnsupportedModelError(list(dict.fromkeys([*problems, *outlook.problems])))
@@ -124,7 +124,7 @@ def poor_sums(inspection: Inspection) -> str:
 
 def with_gradients(error: UnsupportedModelError, model: Model, domain: Domain | None) -> UnsupportedModelError:
     """Return an error of exact sums at δ = 0 that names noised gradients as a way out, where these fit."""
-    if not Outlook.of(model, domain, 0).fits:
+    if not Outlook.of(inspect(model, domain), 0).fits:
         return error
     remedy = (
         f"Give a delta > 0, far below 1 / number of rows, for example delta={EXAMPLE_DELTA:g}: without statistics= and "

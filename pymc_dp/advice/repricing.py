@@ -16,8 +16,9 @@ from pymc_dp.advice.samplers import call_of, short
 from pymc_dp.advice.tightened import halved_bounds, reached_by_rows, tightened, with_public
 from pymc_dp.domain import Domain
 from pymc_dp.errors import PrivacyError
+from pymc_dp.inspection.findings import Inspected, RowInspection
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.priors import priors_of
-from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.proofs.certificates import certify, precisions
 from pymc_dp.proofs.row_likelihood import row_likelihoods
 from pymc_dp.proofs.row_ranges import prove_range
@@ -27,7 +28,7 @@ from pymc_dp.step_methods.langevin import SGLD
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.step_methods.ops.price import coolest
-from pymc_dp.step_methods.preview import Preview
+from pymc_dp.step_methods.preview import Preview, previewed
 from pymc_dp.transforms.prior_model import shared_prior_model
 
 FEWER = 10
@@ -41,12 +42,10 @@ LARGER = 4
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Asked:
-    """What was asked of ``explain``, and the public number of rows or bound on it."""
+    """What was asked of ``explain``."""
 
-    model: Model
-    domain: Domain
+    found: Inspected
     budget: Budget
-    rows: int
 
 
 def sampler_advice(asked: Asked, previews: tuple[Preview, ...]) -> list[str]:
@@ -157,20 +156,20 @@ def _cost_of_the_posterior(step: OPS) -> float:
 
 def _would_fit(asked: Asked, lacks_delta: bool, converged: bool) -> Iterator[str]:
     """Say what would let one posterior sample take the model: by exact draws, if chains are `converged` already."""
-    budget, change, model = asked.budget, "", asked.model
+    budget, change, known = asked.budget, "", asked.found
     if lacks_delta:
         budget, change = Budget(budget.epsilon, EXAMPLE_DELTA), f"δ = {EXAMPLE_DELTA:g} instead of 0"
     elif (narrower := _narrower(asked)) is not None:
-        model, change = narrower
-    found = _looked(model, asked.domain, budget) if change else None
-    if found is not None and found[0] < asked.rows and not (found[1] and converged):
+        known, change = inspect(narrower[0], asked.found.domain), narrower[1]
+    found = _looked(known, budget) if change else None
+    if found is not None and found[0] < asked.found.sums.most_rows and not (found[1] and converged):
         yield f"it would fit, at T = {found[0]:.4g}, with {change}{found[1]}"
 
 
-def _looked(model: Model, domain: Domain, budget: Budget) -> tuple[float, str] | None:
+def _looked(known: Inspected, budget: Budget) -> tuple[float, str] | None:
     """Temperature of one posterior sample, and what it has to be asked for; None where it would not fit."""
     try:
-        found = OPS(assume_converged=True).preview(model, domain, budget)
+        found = previewed(OPS(assume_converged=True), known, budget)
     except PrivacyError:
         return None
     temperature = temperature_of(found.bound)
@@ -180,11 +179,11 @@ def _looked(model: Model, domain: Domain, budget: Budget) -> tuple[float, str] |
 
 
 def _narrower(asked: Asked) -> tuple[Model, str] | None:
-    rows = inspect_rows(asked.model, asked.domain)
+    rows = asked.found.rows
     if rows.problems:
         return None
     try:
-        found = tightened(asked.model, priors_of(shared_prior_model(rows)), reached_by_rows(rows))
+        found = tightened(asked.found.model, priors_of(shared_prior_model(rows)), reached_by_rows(rows))
     except PrivacyError:
         return None
     return None if found is None else (found.model, str(found))
@@ -193,21 +192,23 @@ def _narrower(asked: Asked) -> tuple[Model, str] | None:
 def _of_narrower_parameters(asked: Asked, now: float) -> Iterator[str]:
     changed = _narrower(asked)
     if changed is not None:
-        yield from _cooler(now, _temperature(asked, changed[0], asked.domain), changed[1])
+        yield from _cooler(now, _temperature(asked, changed[0], asked.found.domain), changed[1])
 
 
 def _of_narrower_values(asked: Asked, now: float) -> Iterator[str]:
-    rows = inspect_rows(asked.model, asked.domain)
-    bounds = {} if rows.problems else halved_bounds(asked.domain, rows)
+    rows = asked.found.rows
+    bounds = {} if rows.problems else halved_bounds(asked.found.domain, rows)
     if bounds:
         written = ", ".join(f"{name!r}: ({low:g}, {high:g})" for name, (low, high) in bounds.items())
-        then = _temperature(asked, asked.model, replace(asked.domain, bounds={**asked.domain.bounds, **bounds}))
+        then = _temperature(
+            asked, asked.found.model, replace(asked.found.domain, bounds={**asked.found.domain.bounds, **bounds})
+        )
         yield from _cooler(now, then, f"values clamped to Domain(bounds={{{written}}})")
 
 
 def _temperature(asked: Asked, model: Model, domain: Domain) -> float | None:
     """Temperature of an exact draw; None where there is none."""
-    found = _looked(model, domain, asked.budget)
+    found = _looked(inspect(model, domain), asked.budget)
     return None if found is None or found[1] else found[0]
 
 
@@ -224,8 +225,8 @@ def _of_the_prior(asked: Asked, step: OPS, now: float) -> Iterator[str]:
 
 
 def _of_public_covariates(asked: Asked, step: OPS, now: float) -> Iterator[str]:
-    rows = inspect_rows(asked.model, asked.domain)
-    if asked.domain.neighbours != "replace":
+    rows = asked.found.rows
+    if asked.found.domain.neighbours != "replace":
         return
     opened, names = with_public(rows)
     then = _with_rows(asked, opened, step) if names else None
@@ -235,7 +236,7 @@ def _of_public_covariates(asked: Asked, step: OPS, now: float) -> Iterator[str]:
 
 def _with_rows(asked: Asked, inspection: RowInspection, step: OPS) -> float | None:
     """Temperature with other columns; a range is proved only where there was one."""
-    model, neighbours = shared_prior_model(inspection), asked.domain.neighbours
+    model, neighbours = shared_prior_model(inspection), asked.found.domain.neighbours
     finite = math.isfinite(step.range.value)
     try:
         rows, priors = row_likelihoods(inspection, model)

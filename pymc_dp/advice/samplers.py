@@ -5,39 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pymc import Model
-
 from pymc_dp.accounting import Budget
-from pymc_dp.domain import Domain
+from pymc_dp.inspection.findings import Inspected
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.hamiltonian import PrivateHMC
 from pymc_dp.step_methods.langevin import SGLD
 from pymc_dp.step_methods.metropolis import BarkerMetropolis, PenaltyMetropolis
 from pymc_dp.step_methods.ops import OPS
-from pymc_dp.step_methods.preview import Preview
+from pymc_dp.step_methods.preview import Preview, previewed
 from pymc_dp.step_methods.registered import SAMPLERS
 
 
-def previews(model: Model, domain: Domain | None, budget: Budget) -> tuple[Preview, ...]:
+def previews(found: Inspected, budget: Budget) -> tuple[Preview, ...]:
     """Look at every private sampler with its default settings; reads no private value, spends nothing.
 
     Not at `TemperedMetropolis`, which nobody should be advised to use. At those registered from outside, too.
     """
     own = (TemperedGibbs(), BarkerMetropolis(), PenaltyMetropolis(), SGLD(), PrivateHMC())
     others = (*own, *(sampler() for sampler in SAMPLERS))
-    return (*_one_sample(model, domain, budget), *(step.preview(model, domain, budget) for step in others))
+    return (*_one_sample(found, budget), *(previewed(step, found, budget) for step in others))
 
 
-def _one_sample(model: Model, domain: Domain | None, budget: Budget) -> tuple[Preview, ...]:
+def _one_sample(found: Inspected, budget: Budget) -> tuple[Preview, ...]:
     """Look at exact draws; only where there are none, at a chain that is taken to have converged.
 
     A step that may fall back on a chain plans as the exact one does, so that one look is enough where no chain is
     needed, and where not even a chain would do.
     """
-    lenient = OPS(assume_converged=True).preview(model, domain, budget)
+    lenient = previewed(OPS(assume_converged=True), found, budget)
     if lenient.fits and lenient.guarantee == "asymptotic":
-        return OPS().preview(model, domain, budget), lenient
+        return previewed(OPS(), found, budget), lenient
     exact = lenient.bound
     if exact is not None:
         exact.settings.pop("assume_converged")

@@ -14,10 +14,9 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.domain import Domain
+from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.priors import SUPPORTS, Prior
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.row_terms import RowInspection
-from pymc_dp.inspection.rows import Unread, shape_of
+from pymc_dp.inspection.rows import Column, UnreadColumn, shape_of
 from pymc_dp.transforms._graph import replace_variables
 from pymc_dp.transforms.truncate import truncate
 
@@ -99,10 +98,6 @@ def halved_bounds(domain: Domain, inspection: RowInspection) -> dict[str, Ends]:
     return {name: _whole(ends) if private[name].integer else ends for name, ends in halved.items()}
 
 
-class UnreadColumn(Unread, RowColumn):
-    """A private column taken as public for once: its declared bounds and norm count."""
-
-
 def with_public(inspection: RowInspection) -> tuple[RowInspection, tuple[str, ...]]:
     """Return an inspection whose named private covariates are taken as public, and their names."""
     observed = {item.leaf for item in inspection.observed}
@@ -122,12 +117,12 @@ def reached_by_rows(inspection: RowInspection) -> list[str]:
     return [str(one.name) for one in inspection.stand_ins if one in behind]
 
 
-def _opened(column: RowColumn) -> RowColumn:
+def _opened(column: Column) -> Column:
     known = {item.name: getattr(column, item.name) for item in fields(column)}
     return UnreadColumn(**{**known, "public": True, "norm": _reach(column)})
 
 
-def _reach(column: RowColumn) -> float | None:
+def _reach(column: Column) -> float | None:
     """Largest norm that a row of a column of floats can have by what is declared; None where there is none."""
     if column.norm is not None or column.bounds is None or column.integer:
         return column.norm

@@ -11,9 +11,9 @@ from pymc_dp.families.cells import Cells
 from pymc_dp.families.feature_family import distinguishable
 from pymc_dp.families.gram import MOST_PREDICTORS, GramSums, Source, grid_bits
 from pymc_dp.families.known import number
-from pymc_dp.inspection.design import Design, Predictor
+from pymc_dp.inspection.design import Design
 from pymc_dp.inspection.findings import Observed
-from pymc_dp.inspection.rows import known_rows
+from pymc_dp.inspection.rows import Column, known_rows
 
 MOST_SUMS = 20_000
 """Numbers in one release."""
@@ -142,7 +142,7 @@ def _response(observed: Observed) -> Source | Problem:
     return _between(observed.name, low, high)
 
 
-def _source(item: Predictor) -> Source:
+def _source(item: Column) -> Source:
     if item.norm is not None:
         return Source(name=item.name, centres=(0.0,) * item.width, halves=(item.norm,) * item.width, ball=True)
     assert item.bounds is not None

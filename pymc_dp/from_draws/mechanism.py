@@ -30,8 +30,9 @@ from pymc_dp.from_draws.given import GivenDraws
 from pymc_dp.from_draws.proposal import Proposal, prior_of
 from pymc_dp.from_draws.public_rows import PublicRows, normalised
 from pymc_dp.inspection.clamped import clamped
+from pymc_dp.inspection.findings import RowInspection
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.priors import priors_of
-from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.simulation.rows import draw_rows_at
 from pymc_dp.step_methods.ops.row_density import RowDensity
@@ -80,7 +81,7 @@ class PublicModel:
         UnsupportedModelError
             If its likelihood does not factorise over rows, a free variable is discrete, or its likelihood is clamped.
         """
-        inspection = inspect_rows(model, domain)
+        inspection = inspect(model, domain).rows
         inspection.require()
         if clamped(model):
             what = f"its likelihood is clamped, so that it is no density of rows that {caller} could simulate"

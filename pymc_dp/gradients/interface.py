@@ -27,8 +27,9 @@ from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.gradients.cut import NEVER, Cut, least_cut, sizes_of
 from pymc_dp.gradients.responses import Response, responses_of
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.findings import RowInspection
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import start_of
-from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import reached
 from pymc_dp.inspection.taint import label
 from pymc_dp.simulation.prior import in_value_space
@@ -95,7 +96,12 @@ class Interface:
 
 
 def interface_of(model: Model, domain: Domain | None = None) -> Interface:
-    """Find the interface parameters of a model. Reads no private value.
+    """Find the interface parameters of a model. Reads no private value."""
+    return interface_in(inspect(model, domain).rows)
+
+
+def interface_in(inspection: RowInspection) -> Interface:
+    """Find the interface parameters of a model that was inspected. Reads no private value.
 
     Raises
     ------
@@ -109,7 +115,7 @@ def interface_of(model: Model, domain: Domain | None = None) -> Interface:
     mu + tau * z`` these are beta and alpha: neither mu nor tau ever meets a row. A free variable is taken on the scale
     of its transform, the logarithm of a standard deviation; something computed as it is, if it can be any real number.
     """
-    inspection = inspect_rows(model, domain)
+    model = inspection.model
     discrete = [rv for rv in model.free_RVs if np.dtype(rv.type.dtype).kind != "f"]
     problems = [*inspection.problems, *map(_discrete, discrete)]
     if problems:
@@ -320,4 +326,4 @@ def _stays_real(var: Variable, real: set[Variable]) -> bool:
     return isinstance(op.scalar_op, Second) and node.inputs[1] in real
 
 
-__all__ = ["MOST_PARAMETERS", "Interface", "Part", "interface_of"]
+__all__ = ["MOST_PARAMETERS", "Interface", "Part", "interface_in", "interface_of"]

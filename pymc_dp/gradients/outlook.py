@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import sqrt
 
-from pymc import Model
-
 from pymc_dp.accounting import Budget
 from pymc_dp.accounting.gdp import mu_for
-from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.gradients.limits import CLIP_NORM
 from pymc_dp.gradients.schedule import STAGES
+from pymc_dp.inspection.findings import Inspected
 from pymc_dp.rows.stored import StoredRows, with_stored
 from pymc_dp.simulation.columns import undeclared
 from pymc_dp.simulation.prior import not_drawn
@@ -51,10 +49,10 @@ class Outlook:
     layered: bool = False
 
     @classmethod
-    def of(cls, model: Model, domain: Domain | None, n_rows: int, stored: StoredRows | None = None) -> Outlook:
+    def of(cls, found: Inspected, n_rows: int, stored: StoredRows | None = None) -> Outlook:
         """Look at a model, whose rows are dummies where there are `stored` ones. Reads no private value."""
-        domain = domain or Domain()
-        parts, problems, layered = _looked_at(model, domain, stored)
+        domain = found.domain
+        parts, problems, layered = _looked_at(found, stored)
         most = domain.n_max if domain.n_max is not None else n_rows
         return cls(problems=problems, parts=parts, n_rows=most, neighbours=domain.neighbours, layered=layered)
 
@@ -81,14 +79,14 @@ PER_UNIT = Problem(
 
 
 def _looked_at(
-    model: Model, domain: Domain, stored: StoredRows | None
+    found: Inspected, stored: StoredRows | None
 ) -> tuple[tuple[tuple[str, int], ...], tuple[Problem, ...], bool]:
-    from pymc_dp.gradients.interface import interface_of, layered  # Numba, which most users never need
+    from pymc_dp.gradients.interface import interface_in, layered  # Numba, which most users never need
 
-    if domain.metric is not None:
+    if found.domain.metric is not None:
         return (), (PER_UNIT,), False
     try:
-        interface = interface_of(model, domain)
+        interface = interface_in(found.rows)
     except UnsupportedModelError as error:
         return (), error.problems, False
     inspection = interface.inspection

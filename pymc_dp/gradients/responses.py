@@ -23,12 +23,10 @@ from pytensor.tensor.random.op import RandomVariable
 from pymc_dp.errors import Problem
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.clamped import ClampedRV
-from pymc_dp.inspection.findings import Findings, Observed
+from pymc_dp.inspection.findings import Findings, Observed, RowInspection, RowTerm
 from pymc_dp.inspection.likelihoods import freeze_dims
-from pymc_dp.inspection.row_columns import RowColumn
 from pymc_dp.inspection.row_density import of_any_values, per_row, unchecked
-from pymc_dp.inspection.row_terms import RowInspection, RowTerm
-from pymc_dp.inspection.rows import Array, shape_of
+from pymc_dp.inspection.rows import Array, Column, shape_of
 from pymc_dp.inspection.taint import trace_rows
 from pymc_dp.inspection.triangular import filled
 from pymc_dp.simulation.rows import in_order
@@ -55,7 +53,7 @@ class Response:
         Its log-likelihood.
     place : int
         Of its column among those of the inspection.
-    column : RowColumn
+    column : Column
     values : (n_nodes,) array or None
         Of a discrete response: all that it may be within its bounds; weights follow from the log-likelihood.
     below : (n_below,) array
@@ -76,7 +74,7 @@ class Response:
 
     term: RowTerm
     place: int
-    column: RowColumn
+    column: Column
     values: Array | None = None
     below: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     levels: Array | None = None
@@ -241,7 +239,7 @@ def _end(place: int, rv: Variable, value: Variable) -> Variable:
     return rv.owner.inputs[place].astype(value.type.dtype)
 
 
-def _values(column: RowColumn) -> Array | None:
+def _values(column: Column) -> Array | None:
     if column.bounds is None or not column.integer:
         return None
     low, high = map(int, column.bounds)

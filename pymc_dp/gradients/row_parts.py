@@ -92,7 +92,7 @@ class RowParts:
         Parameters
         ----------
         chunk : sequence of (n_rows, ...) arrays
-            One per column of the inspection, clamped (`RowColumn.clamped`).
+            One per column of the inspection, clamped (`Column.clamped`).
         at : (d,) array
             In the coordinates of the walk, η / D.
         limits : Limits

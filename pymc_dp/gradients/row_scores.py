@@ -22,10 +22,10 @@ from pymc_dp.gradients.interface import Interface
 from pymc_dp.gradients.joint import count_of
 from pymc_dp.gradients.responses import any_together
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.findings import RowTerm
 from pymc_dp.inspection.finite_gradient import FiniteGradient, finite_branches
 from pymc_dp.inspection.one_row import frozen_shared, with_rows
 from pymc_dp.inspection.row_density import replaced
-from pymc_dp.inspection.row_terms import RowTerm
 from pymc_dp.inspection.rows import reached
 from pymc_dp.step_methods.row_functions.builder import RowFunction, vectorised
 from pymc_dp.transforms.prior_model import prior_model

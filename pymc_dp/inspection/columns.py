@@ -1,12 +1,15 @@
-"""The discrete columns that a likelihood is indexed by, and the public levels of each."""
+"""The columns of a table, and the public set of each: levels that span cells, or bounds that rows are clamped to."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
+from pytensor.tensor.basic import get_underlying_scalar_constant_value
+from pytensor.tensor.exceptions import NotScalarConstantError
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
@@ -15,48 +18,91 @@ from pymc_dp.inspection.findings import MAX_CELLS, Findings
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.known_levels import static_levels
 from pymc_dp.inspection.priors import only_selects
-from pymc_dp.inspection.rows import Array, Column, public_values, reached, shape_of, unwrap
+from pymc_dp.inspection.rows import (
+    Array,
+    Bounds,
+    Column,
+    Outside,
+    array_leaves,
+    fitted,
+    public_values,
+    reached,
+    shape_of,
+    unwrap,
+)
+from pymc_dp.inspection.stated import statement_of
 from pymc_dp.inspection.taint import IndexUse, RowFlow, depends_on
+
+Implied = tuple[float, Outside]
+"""Greatest value that a model gives a column a meaning for, the least being 0, and where values outside go."""
+LIMITS = {"binomial": (0,), "beta_binomial": (0,), "hypergeometric": (0, 2)}
+"""Distributions of counts, and which of their parameters no count exceeds."""
+
+
+def declared(findings: Findings, leaf: Variable, otherwise: str, stand_ins: Sequence[Variable] = ()) -> Column:
+    """Return a column as the model and the domain declare it; `otherwise` is its name where it has none."""
+    names, domain = names_of(findings, leaf, stand_ins), findings.domain
+    return Column(
+        name=names[0] if names else otherwise,
+        leaf=leaf,
+        public=leaf in findings.row_leaves and leaf not in findings.private_variables,
+        bounds=next((domain.bounds[name] for name in names if name in domain.bounds), None),
+        norm=next((domain.norms[name] for name in names if name in domain.norms), None),
+        aliases=tuple(names[1:]),
+        stand_ins=tuple(stand_ins),
+    )
+
+
+def names_of(findings: Findings, leaf: Variable, stand_ins: Sequence[Variable] = ()) -> list[str]:
+    """Return what an array is called: by itself, and by the variables that observe it."""
+    observing = [rv for rv, held in findings.data_of.items() if held is leaf]
+    return list(dict.fromkeys(str(var.name) for var in (leaf, *stand_ins, *observing) if var.name))
+
+
+def by_leaf(findings: Findings, row_level: Mapping[Variable, int | None]) -> dict[Variable, list[Variable]]:
+    """Return the arrays of the table, and which row-level variables each of them stands behind."""
+    found: dict[Variable, list[Variable]] = {}
+    for var, axis in row_level.items():
+        if axis is not None:
+            found.setdefault(leaf_of(findings, var), []).append(var)
+    return found
+
+
+def leaf_of(findings: Findings, var: Variable) -> Variable:
+    """Return the array that an observed variable observes; another variable, or one that observes none, itself."""
+    held = findings.data_of.get(var)
+    return var if held is None else held
+
+
+def range_held(findings: Findings, leaf: Variable) -> Bounds | None:
+    """Range of the values of a public column; None where there are none, or some are not finite."""
+    values = public_values(leaf, findings.private_variables)
+    return (float(values.min()), float(values.max())) if values.size and np.isfinite(values).all() else None
 
 
 def find_columns(
     findings: Findings, rv: Variable, row_level: Mapping[Variable, int | None], flow: RowFlow
 ) -> list[Column]:
     """Return the columns of a likelihood with their public levels, which span the cells of its table."""
-    by_leaf: dict[Variable, list[Variable]] = {}
-    for var, axis in row_level.items():
-        if axis is not None:
-            held = findings.data_of.get(var)
-            by_leaf.setdefault(var if held is None else held, []).append(var)
-    columns = []
-    for leaf, stand_ins in by_leaf.items():
-        named = [
-            var.name for var in [leaf, *stand_ins, *(o for o, d in findings.data_of.items() if d is leaf)] if var.name
-        ]
-        name = named[0] if named else f"unnamed column of {rv.name}"
-        public = leaf in findings.row_leaves and leaf not in findings.private_variables
+    columns, arrays = [], by_leaf(findings, row_level)
+    for leaf, stand_ins in arrays.items():
+        column = declared(findings, leaf, f"unnamed column of {rv.name}", stand_ins)
         uses = [use for use in flow.index_uses if unwrap(use.index) in stand_ins]
         dims = [
             findings.model.named_vars_to_dims[use.indexed.name][use.axis]
             for use in uses
             if findings.model.named_vars_to_dims.get(use.indexed.name or "")
         ]
-        lengths = [shown_length(findings, use) for use in uses]
-        levels, outside = _levels(findings, rv, name, named, leaf, lengths, public)
-        if levels is not None:
+        found = _levels(findings, rv, column, [shown_length(findings, use) for use in uses])
+        if found is not None:
+            levels, outside = found
+            dim = dims[0] if dims else None
+            ends = (float(levels[0]), float(levels[-1])) if len(levels) else None
+            labels = _level_labels(findings, dim, levels)
             columns.append(
-                Column(
-                    name=name,
-                    leaf=leaf,
-                    stand_ins=tuple(stand_ins),
-                    levels=levels,
-                    outside=outside,
-                    public=public,
-                    dim=dims[0] if dims else None,
-                    labels=_level_labels(findings, dims[0] if dims else None, levels),
-                )
+                replace(column, bounds=ends, norm=None, levels=levels, outside=outside, dim=dim, labels=labels)
             )
-    if len(columns) == len(by_leaf) and not flow.problems:
+    if len(columns) == len(arrays) and not flow.problems:
         _check_derived_indices(findings, rv, columns, flow)
     return columns
 
@@ -77,20 +123,14 @@ def _level_labels(findings: Findings, dim: str | None, levels: Array) -> tuple[s
 
 
 def _levels(
-    findings: Findings,
-    rv: Variable,
-    name: str,
-    names: Sequence[str],
-    leaf: Variable,
-    lengths: Sequence[int | None],
-    public: bool,
-) -> tuple[Array | None, str]:
-    bounds = next((findings.domain.bounds[item] for item in names if item in findings.domain.bounds), None)
+    findings: Findings, rv: Variable, column: Column, lengths: Sequence[int | None]
+) -> tuple[Array, Outside] | None:
+    name, leaf = column.name, column.leaf
     kind = np.dtype(leaf.type.dtype).kind
     known = {length for length in lengths if length is not None}
-    if not lengths and bounds is None and kind != "f":
+    if not lengths and column.bounds is None and kind != "f":
         known = _observed_levels(findings, leaf)
-    if public:
+    if column.public:
         if kind in "iu" and len(known) == 1:
             return np.arange(min(known.pop(), _dtype_range(leaf)[1] + 1)), "first"
         return np.unique(public_values(leaf, findings.private_variables)) if shape_of(leaf)[0] else np.zeros(1), "first"
@@ -100,45 +140,45 @@ def _levels(
             f"the private column {name!r} is continuous",
             "Cut it into a few public levels (an integer column), or, if it is public, name it in Domain(public=...).",
         )
-        return None, ""
+        return None
     if len(known) > 1:
         findings.problem(
             rv.name,
             f"{name!r} indexes axes of different lengths {sorted(known)}",
             "Index axes of one length by a column.",
         )
-        return None, ""
+        return None
     if lengths and not known:
         findings.problem(
             rv.name,
             f"the length of the axis that {name!r} indexes is not known before sampling",
             "Give the variable dims= or a constant shape.",
         )
-        return None, ""
-    if bounds is None:
+        return None
+    if column.bounds is None:
         if not known:
             findings.problem(
                 rv.name,
                 f"the range of the private column {name!r} is not public",
                 f"Give it: Domain(bounds={{{name!r}: (low, high)}}), after wrapping it in pm.Data if it has no name.",
             )
-            return None, ""
+            return None
         return np.arange(min(known.pop(), _dtype_range(leaf)[1] + 1)), "first"
-    low, high = bounds
+    low, high = column.bounds
     if high - low >= MAX_CELLS:
         findings.problem(
             rv.name,
             f"bounds[{name!r}] = ({low:g}, {high:g}) span more than {MAX_CELLS} levels, nearly all of them empty",
             "Merge levels into fewer, wider ones.",
         )
-        return None, ""
+        return None
     if low != int(low) or high != int(high):
         findings.problem(
             rv.name,
             f"bounds[{name!r}] = ({low}, {high}) are not whole numbers, but the column is",
             "Give whole numbers.",
         )
-        return None, ""
+        return None
     length = next(iter(known), None)
     if length is not None and (low < 0 or high >= length):
         findings.problem(
@@ -146,12 +186,12 @@ def _levels(
             f"bounds[{name!r}] = ({low:g}, {high:g}) reach beyond the axis of length {length} that the column indexes",
             f"Keep them within (0, {length - 1}).",
         )
-        return None, ""
+        return None
     least, most = _dtype_range(leaf)
     low, high = max(low, least), min(high, most)
     if low > high:
         findings.problem(rv.name, f"bounds[{name!r}] lie outside of what its dtype can hold", "Give bounds that fit.")
-        return None, ""
+        return None
     return np.arange(int(low), int(high) + 1), "nearest"
 
 
@@ -220,3 +260,83 @@ def _dtype_range(leaf: Variable) -> tuple[int, int]:
     """Least and greatest value of an integer or boolean dtype."""
     dtype = np.dtype(leaf.type.dtype)
     return (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+
+
+def row_column(
+    findings: Findings, leaf: Variable, place: int, flows: Sequence[RowFlow], implied: Sequence[Implied]
+) -> Column:
+    """Return a column of the table with its public set.
+
+    Bounds are, in this order: those of the domain; those that the model implies (`implied` by the likelihoods that
+    observe it, the axes that it indexes, a boolean dtype); for a public column, the range of the values held.
+    """
+    column = declared(findings, leaf, f"unnamed array {place}")
+    bounds, outside = _by_the_model(findings, leaf, flows, implied)
+    if column.bounds is not None:
+        bounds, outside = column.bounds, "nearest"
+    elif column.public and (ends := range_held(findings, leaf)) is not None:
+        if column.norm is not None:
+            ends = min(ends[0], 0.0), max(ends[1], 0.0)
+        if bounds is None or bounds[0] <= ends[0] <= ends[1] <= bounds[1]:  # else what the model implies stands
+            bounds, outside = ends, "nearest"
+    kept = None if bounds is None else fitted(bounds, np.dtype(leaf.type.dtype))
+    column = replace(column, bounds=kept, outside=outside)
+    _check(findings, column, bounds)
+    return column
+
+
+def _by_the_model(
+    findings: Findings, leaf: Variable, flows: Sequence[RowFlow], implied: Sequence[Implied]
+) -> tuple[Bounds | None, Outside]:
+    uses = [use for flow in flows for use in flow.index_uses if unwrap(use.index) is leaf]
+    found = [*implied, *((length - 1.0, "first") for use in uses if (length := shown_length(findings, use)))]
+    if leaf.type.dtype == "bool":
+        found.append((1.0, "first"))
+    if not found:
+        return None, "nearest"
+    return (0.0, min(high for high, _ in found)), min(outside for _, outside in found)
+
+
+def _check(findings: Findings, column: Column, bounds: Bounds | None) -> None:
+    """Refuse bounds that cannot be kept."""
+    if bounds is not None and column.bounds is None:
+        findings.problem(
+            column.name,
+            f"its bounds ({bounds[0]:g}, {bounds[1]:g}) hold no value of its dtype, {column.leaf.type.dtype}",
+            "Widen them.",
+        )
+    elif column.norm is not None and bounds is not None and not bounds[0] <= 0 <= bounds[1]:
+        findings.problem(
+            column.name,
+            f"its bounds ({bounds[0]:g}, {bounds[1]:g}) exclude 0, and a row that is scaled down to the norm "
+            f"{column.norm:g} may leave them",
+            "Give bounds that include 0, or only one of bounds and norms.",
+        )
+
+
+def implied_by(rv: Variable) -> list[Implied]:
+    """Return the range of what a random variable may be, where it is 0..n with n known beforehand."""
+    statement = statement_of(rv)
+    if statement is not None:
+        least, most = statement.values or (None, None)
+        return [(float(most), "nearest")] if most is not None and least == 0 else []
+    name, op = getattr(rv.owner.op, "name", None), rv.owner.op
+    if name == "bernoulli":
+        return [(1.0, "first")]
+    if name == "categorical":
+        levels = op.dist_params(rv.owner)[0].type.shape[-1]
+        return [(float(levels - 1), "first")] if levels else []
+    parameters = op.dist_params(rv.owner) if name in LIMITS else ()
+    ends = [_constant(parameters[place]) for place in LIMITS.get(str(name), ())]
+    known = [end for end in ends if end is not None and end >= 0]
+    return [(min(known), "nearest")] if known else []
+
+
+def _constant(parameter: Variable) -> float | None:
+    """Value of a constant of one element. An array of equal numbers may be a column, whose values must not be read."""
+    if list(array_leaves([parameter], single=True)):
+        return None
+    try:
+        return float(get_underlying_scalar_constant_value(parameter))
+    except NotScalarConstantError:
+        return None

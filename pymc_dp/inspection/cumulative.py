@@ -23,9 +23,9 @@ from pytensor.tensor.type_other import NoneConst
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.finite_gradient import finite_branches, finite_gradient
 from pymc_dp.inspection.row_axis import RowAxis
-from pymc_dp.inspection.row_density import density, marked, of_any_values, per_row, replaced, unchecked
+from pymc_dp.inspection.row_density import density, of_any_values, per_row, replaced
 from pymc_dp.inspection.rows import reached
-from pymc_dp.inspection.taint import RowFlow, trace_rows
+from pymc_dp.inspection.taint import trace_rows
 
 SUMMED = ("beta_binomial", "hypergeometric")
 """Plain distributions on 0, 1, ... whose distribution function PyMC knows for one number at a time only."""
@@ -67,21 +67,6 @@ def cumulative_graphs(rv: Variable, at: Variable, axis: RowAxis) -> tuple[Variab
     """
     below, logp = of_any_values(lambda rv, at: pm.logcdf(rv, at, warn_rvs=False), rv, at), density(rv, at)
     return per_row(below, axis), [below, logp]
-
-
-def flows(
-    graphs: Sequence[Variable], levels: Mapping[Variable, int | None], axis: RowAxis
-) -> tuple[RowFlow, list[str]]:
-    """Follow rows through densities; return where they vary, and every reason why they do not separate."""
-    plain = [unchecked(per_row(graph, axis)) for graph in graphs]
-    flow = trace_rows(plain, levels)
-    problems = list(flow.problems)
-    for graph in graphs:
-        repeated, markers = marked(unchecked(graph), axis)
-        problems += trace_rows([repeated], {**levels, **markers}).problems
-    if not problems and any(graph.type.ndim != 1 or flow.axes[graph] != 0 for graph in plain):
-        problems.append("its terms are not one number per row")
-    return flow, list(dict.fromkeys(problems))
 
 
 def row_wise(below: Variable, levels: Mapping[Variable, int | None], at: Variable) -> Variable:
@@ -167,4 +152,4 @@ def _summed(op: Any, at: Variable, given: Sequence[Any]) -> Variable:
     return pt.logsumexp(pt.switch(values <= at[:, None], terms, -np.inf), axis=1)
 
 
-__all__ = ["MOST_SUMMED", "SUMMED", "Cumulative", "cumulative_graphs", "flows", "of_plain", "own_numbers", "row_wise"]
+__all__ = ["MOST_SUMMED", "SUMMED", "Cumulative", "cumulative_graphs", "of_plain", "own_numbers", "row_wise"]

@@ -13,10 +13,11 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.affine import slopes_of, smooth
+from pymc_dp.inspection.columns import by_leaf, declared, leaf_of, range_held
 from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.interpreted import plain_function, stable
 from pymc_dp.inspection.link import Link
-from pymc_dp.inspection.rows import public_values, shape_of
+from pymc_dp.inspection.rows import Column, public_values, shape_of
 from pymc_dp.inspection.taint import RowFlow
 
 REGRESSIONS = ("normal", "bernoulli", "poisson")
@@ -26,39 +27,6 @@ LATENTS = ("shares", "covariates", "noise_variance")
 MOST_LEVELS = 32
 """Values of a public column of floats that are cells of their own; with more, it is a predictor."""
 
-Bounds = tuple[float, float]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Predictor:
-    """One continuous array of the table.
-
-    Attributes
-    ----------
-    name : str
-    leaf : Variable
-        The constant or shared variable that holds the rows.
-    stand_ins : tuple of Variable
-        What stands for it in the graphs of the parameters.
-    bounds : (low, high) or None
-        Of every entry. None where a row has a norm.
-    norm : float or None
-        Greatest Euclidean norm of a row.
-    public : bool
-    """
-
-    name: str
-    leaf: Variable
-    stand_ins: tuple[Variable, ...]
-    bounds: Bounds | None
-    norm: float | None
-    public: bool
-
-    @property
-    def width(self) -> int:
-        """Entries of a row."""
-        return int(np.prod(shape_of(self.leaf)[1:]))
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Design:
@@ -66,7 +34,7 @@ class Design:
 
     Attributes
     ----------
-    predictors : tuple of Predictor
+    predictors : tuple of Column
         Continuous arrays of the table, in the order of x.
     eta : Variable
         Linear predictor of all rows, in the graphs of the model (with static shapes where dims tell them).
@@ -84,7 +52,7 @@ class Design:
         Free variables of the model.
     """
 
-    predictors: tuple[Predictor, ...]
+    predictors: tuple[Column, ...]
     eta: Variable
     link: Link
     dispersion: Variable | None
@@ -130,12 +98,6 @@ def is_design(findings: Findings, distribution: str, row_level: Mapping[Variable
     return distribution in REGRESSIONS and any(
         axis is not None and _continuous(findings, leaf_of(findings, var)) for var, axis in row_level.items()
     )
-
-
-def leaf_of(findings: Findings, var: Variable) -> Variable:
-    """Return the array that an observed variable observes; another variable, or one that observes none, itself."""
-    held = findings.data_of.get(var)
-    return var if held is None else held
 
 
 def _continuous(findings: Findings, leaf: Variable) -> bool:
@@ -229,18 +191,19 @@ def _check_latents(findings: Findings, name: str) -> None:
             findings.problem(name, f"the name {taken!r} is taken, which its release needs", f"Rename {taken!r}.")
 
 
-def _predictors(findings: Findings, name: str, numeric: Mapping[Variable, int | None]) -> list[Predictor] | None:
+def _predictors(findings: Findings, name: str, numeric: Mapping[Variable, int | None]) -> list[Column] | None:
     """Return the continuous arrays of a regression with their public sets; None where one has none."""
-    found: list[Predictor] = []
+    found: list[Column] = []
     complete = True
-    for place, (leaf, stand_ins) in enumerate(_by_leaf(findings, numeric).items()):
-        names = [str(var.name) for var in (leaf, *stand_ins) if var.name]
-        shown = names[0] if names else f"unnamed array {place} of {name}"
-        public = leaf in findings.row_leaves and leaf not in findings.private_variables
-        norm = next((findings.domain.norms[item] for item in names if item in findings.domain.norms), None)
-        bounds = next((findings.domain.bounds[item] for item in names if item in findings.domain.bounds), None)
-        bounds = bounds or ((0.0, 1.0) if leaf.type.dtype == "bool" else _held(findings, leaf) if public else None)
-        if norm is None and bounds is None:
+    for place, (leaf, stand_ins) in enumerate(by_leaf(findings, numeric).items()):
+        column = declared(findings, leaf, f"unnamed array {place} of {name}", stand_ins)
+        shown, bounds = column.name, column.bounds
+        if bounds is None and leaf.type.dtype == "bool":
+            bounds = 0.0, 1.0
+        elif bounds is None and column.public and (bounds := range_held(findings, leaf)) is not None:
+            low, high = bounds
+            bounds = bounds if low < high else (low - 1.0, high + 1.0)
+        if column.norm is None and bounds is None:
             findings.problem(
                 name,
                 f"the private column {shown!r} has no bounds, so one row could move its sums by any amount",
@@ -248,7 +211,7 @@ def _predictors(findings: Findings, name: str, numeric: Mapping[Variable, int | 
                 "rows, Domain(norms=...); if it is public, name it in Domain(public=...). Unnamed arrays need pm.Data.",
             )
             complete = False
-        if norm is not None and any(item in findings.domain.bounds for item in names):
+        if column.norm is not None and column.bounds is not None:
             findings.problem(
                 name, f"{shown!r} has bounds and a norm", "Give only one of bounds and norms, to release statistics."
             )
@@ -256,33 +219,8 @@ def _predictors(findings: Findings, name: str, numeric: Mapping[Variable, int | 
         if len(shape_of(leaf)) > 2:
             findings.problem(name, f"{shown!r} has more than two axes", "Give one row of numbers per row.")
             complete = False
-        found.append(
-            Predictor(
-                name=shown,
-                leaf=leaf,
-                stand_ins=tuple(stand_ins),
-                bounds=None if norm is not None else bounds,
-                norm=norm,
-                public=public,
-            )
-        )
+        found.append(replace(column, bounds=None if column.norm is not None else bounds))
     return found if complete else None
-
-
-def _by_leaf(findings: Findings, numeric: Mapping[Variable, int | None]) -> dict[Variable, list[Variable]]:
-    found: dict[Variable, list[Variable]] = {}
-    for var in numeric:
-        found.setdefault(leaf_of(findings, var), []).append(var)
-    return found
-
-
-def _held(findings: Findings, leaf: Variable) -> Bounds | None:
-    """Range of the values of a public column, widened where they are all the same."""
-    values = public_values(leaf, findings.private_variables)
-    if not values.size or not np.isfinite(values).all():
-        return None
-    low, high = float(values.min()), float(values.max())
-    return (low, high) if low < high else (low - 1.0, high + 1.0)
 
 
 def _linear(
@@ -335,7 +273,7 @@ def _completed(design: Design, discrete: Sequence[Variable]) -> Design:
     return replace(design, constant=constant, apart=apart)
 
 
-def _placeholder(item: Predictor, n_rows: int) -> TensorVariable:
+def _placeholder(item: Column, n_rows: int) -> TensorVariable:
     return _numbers(item.name, (n_rows, *shape_of(item.leaf)[1:]))
 
 
@@ -352,8 +290,8 @@ def _numbers(name: str | None, shape: tuple[int, ...]) -> TensorVariable:
     return found
 
 
-def _by_stand_in(rows: Mapping[Predictor, TensorVariable]) -> dict[Variable, Variable]:
+def _by_stand_in(rows: Mapping[Column, TensorVariable]) -> dict[Variable, Variable]:
     return {var: row for item, row in rows.items() for var in item.stand_ins}
 
 
-__all__ = ["Design", "Predictor", "find_design", "is_design", "numeric_columns"]
+__all__ = ["Design", "find_design", "is_design", "numeric_columns"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
 
 from pymc import Model
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
@@ -16,6 +16,7 @@ from pymc_dp.inspection.cumulative import Cumulative
 from pymc_dp.inspection.row_axis import RowAxis
 from pymc_dp.inspection.rows import Column, reached
 from pymc_dp.inspection.stated import statement_of
+from pymc_dp.inspection.taint import RowFlow
 
 if TYPE_CHECKING:
     from pymc_dp.inspection.design import Design
@@ -39,11 +40,11 @@ class Observed:
     variable: Variable
     leaf: Variable
     distribution: str
-    parameters: tuple[Variable, ...]
-    free: tuple[bool, ...]
-    columns: tuple[Column, ...]
-    static_shapes: tuple[tuple[int | None, ...], ...]
-    bounds: tuple[float, float] | None
+    parameters: tuple[Variable, ...] = ()
+    free: tuple[bool, ...] = ()
+    columns: tuple[Column, ...] = ()
+    static_shapes: tuple[tuple[int | None, ...], ...] = ()
+    bounds: tuple[float, float] | None = None
     cumulative: Cumulative | None = None
     design: Design | None = None
 
@@ -58,6 +59,11 @@ class Observed:
         return self.design is not None and self.distribution != "normal"
 
     @property
+    def beside(self) -> tuple[Column, ...]:
+        """Columns that it is a regression on or indexed by."""
+        return (*self.columns, *(self.design.predictors if self.design else ()))
+
+    @property
     def private_columns(self) -> tuple[Column, ...]:
         """Columns whose values must not show."""
         return tuple(column for column in self.columns if not column.public)
@@ -69,15 +75,59 @@ class Observed:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Inspection:
-    """Everything found in one model under one domain; nothing in it depends on a private value.
+class RowTerm:
+    """The log-likelihood of one observed variable, as a graph over stand-ins of the free variables.
 
-    ``hidden`` holds the variables that no private model may reach.
+    Attributes
+    ----------
+    name : str
+    logp : Variable
+        (n_rows, ...) graph over `RowInspection.stand_ins` and the leaves of the columns; parameter checks left out.
+    checked : Variable
+        The same with PyMC's parameter checks left in: what must be proved before `logp` is the density anywhere.
+    flow : RowFlow
+        Where rows vary in `logp`.
     """
 
+    name: str
+    logp: Variable
+    checked: Variable
+    flow: RowFlow
+
+
+class Inspected(Protocol):
+    """A model that was read once, under one domain, for all that ask."""
+
+    @property
+    def model(self) -> Model:
+        """The model."""
+
+    @property
+    def domain(self) -> Domain:
+        """What is public about its rows."""
+
+    @property
+    def sums(self) -> Inspection:
+        """What releases of sums need: likelihoods by their statistics, cells and designs."""
+
+    @property
+    def rows(self) -> RowInspection:
+        """What samplers need that see rows one by one: a term of the log-likelihood per row."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Inspection:
+    """What was found in one model under one domain; nothing in it depends on a private value.
+
+    ``hidden`` holds the variables that no private model may reach, ``inspected`` what it was made from, ``clean`` those
+    of ``observed`` that no problem of their own keeps from being summed.
+    """
+
+    inspected: Inspected
     model: Model
     domain: Domain
     observed: tuple[Observed, ...]
+    clean: tuple[Observed, ...]
     n_rows: int
     axis: RowAxis
     row_dims: frozenset[str]
@@ -98,6 +148,23 @@ class Inspection:
         """Raise with every problem at once, if there is one."""
         if self.problems:
             raise UnsupportedModelError(self.problems)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowInspection(Inspection):
+    """An inspection for samplers that see rows one by one.
+
+    Attributes
+    ----------
+    terms : tuple of RowTerm
+    columns : tuple of Column
+    stand_ins : tuple of Variable
+        One plain variable per free variable of the model, in their order.
+    """
+
+    terms: tuple[RowTerm, ...]
+    columns: tuple[Column, ...]
+    stand_ins: tuple[Variable, ...]
 
 
 @dataclass
@@ -135,6 +202,18 @@ class Findings:
     private_variables: list[Variable] = field(default_factory=list)
     row_leaves: set[Variable] = field(default_factory=set)
     cumulatives: dict[Variable, Cumulative] = field(default_factory=dict)
+
+    def again(self) -> Findings:
+        """Return a copy: what is found from here on is not found in the other."""
+        return replace(
+            self,
+            problems=[*self.problems],
+            private=dict(self.private),
+            public=dict(self.public),
+            private_variables=[*self.private_variables],
+            row_leaves=set(self.row_leaves),
+            cumulatives=dict(self.cumulatives),
+        )
 
     def problem(self, where: str, what: str, remedy: str) -> None:
         """Note a problem, once."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,16 +19,16 @@ from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.beside_likelihoods import check_likelihood
 from pymc_dp.inspection.clamped import ClampedRV
 from pymc_dp.inspection.columns import find_columns
-from pymc_dp.inspection.cumulative import Cumulative, cumulative_graphs, flows, own_numbers, row_wise
+from pymc_dp.inspection.cumulative import Cumulative, cumulative_graphs, own_numbers, row_wise
 from pymc_dp.inspection.design import REGRESSIONS, find_design, is_design, numeric_columns
 from pymc_dp.inspection.findings import Findings, Observed, title_of
-from pymc_dp.inspection.row_density import per_row, unchecked
+from pymc_dp.inspection.row_density import kept_apart, per_row, unchecked
 from pymc_dp.inspection.row_level import row_level_arrays
 from pymc_dp.inspection.rows import reached, shape_of
 from pymc_dp.inspection.schema import dim_length
 from pymc_dp.inspection.stated import statement_of
 from pymc_dp.inspection.taint import RowFlow, depends_on, label, trace_rows
-from pymc_dp.inspection.triangular import without_indices
+from pymc_dp.inspection.triangular import filled, without_indices
 from pymc_dp.inspection.vectors import entries_of
 
 SEPARATE = "Index a parameter by a discrete column of the table, p[column], and keep every other step elementwise."
@@ -199,10 +199,7 @@ def _observe_design(
         variable=rv,
         leaf=findings.data_of[rv],
         distribution=distribution,
-        parameters=(),
-        free=(),
         columns=tuple(columns),
-        static_shapes=(),
         bounds=_bounds(findings, rv),
         design=design,
     )
@@ -218,9 +215,7 @@ def _observe_cumulative(findings: Findings, rv: Variable, frozen: Mapping[Variab
     """Return what a likelihood is that has no parameters of its own: a distribution function, read from the model."""
     model = findings.model
     others = [var for var in model.observed_RVs if var is not rv]
-    stand_ins = {
-        var: pt.TensorType(var.type.dtype, frozen.get(var, var).type.shape)(var.name) for var in model.free_RVs
-    }
+    stand_ins = dict(zip(model.free_RVs, stand_ins_of(findings, frozen), strict=True))
     free, known = list(stand_ins.values()), {**{other: other for other in others}, **stand_ins}
     lengths = {length: frozen[length] for length in model.dim_lengths.values() if length in frozen}
     at = pt.tensor("at", shape=(None,), dtype=rv.type.dtype)
@@ -239,9 +234,12 @@ def _observe_cumulative(findings: Findings, rv: Variable, frozen: Mapping[Variab
         return None
     single = [per_row(graph, axis) for graph in graphs]
     row_level = {**_levels(single, free, others), **row_level_arrays(findings, rv, single, [*free, *others], axis)}
-    if _counts_rows(findings, rv, known, at):
+    if counts_rows(findings, rv, known, lambda plain: cumulative_graphs(plain, at, axis)[1], beside=[at]):
         findings.problem(rv.name, *COUNTED)
-    flow, problems = flows(graphs, {**row_level, at: 0}, axis)
+    plainly = [unchecked(graph) for graph in single]
+    flow, problems = kept_apart(plainly, graphs, {**row_level, at: 0}, axis)
+    if not problems and any(graph.type.ndim != 1 or flow.axes[graph] != 0 for graph in plainly):
+        problems.append("its terms are not one number per row")
     for text in problems[:1]:  # others follow from it
         findings.problem(rv.name, text, SEPARATE)
     columns = find_columns(findings, rv, row_level, flow)
@@ -258,23 +256,38 @@ def _observe_cumulative(findings: Findings, rv: Variable, frozen: Mapping[Variab
         variable=rv,
         leaf=findings.data_of[rv],
         distribution=title_of(rv),
-        parameters=(),
-        free=(),
         columns=tuple(columns),
-        static_shapes=(),
         bounds=_bounds(findings, rv),
         cumulative=cumulative,
     )
 
 
-def _counts_rows(findings: Findings, rv: Variable, known: Mapping[Variable, Variable], at: Variable) -> bool:
-    """Whether a distribution function uses the length of the row dimension as a number."""
-    model = findings.model
-    counts = {length for dim, length in model.dim_lengths.items() if dim in findings.row_dims}
+def stand_ins_of(findings: Findings, frozen: Mapping[Variable, Variable]) -> tuple[Variable, ...]:
+    """Return a plain variable per free variable of the model, of its static shape."""
+    free = findings.model.free_RVs
+    return tuple(pt.TensorType(rv.type.dtype, frozen.get(rv, rv).type.shape)(rv.name) for rv in free)
+
+
+def counts_rows(
+    findings: Findings,
+    rv: Variable,
+    known: Mapping[Variable, Variable],
+    densities: Callable[[Variable], Sequence[Variable]],
+    *,
+    beside: Sequence[Variable] = (),
+    every: bool = False,
+) -> bool:
+    """Whether `densities` of a random variable use the number of rows as a value; with `every`, any dimension's length.
+
+    What stands for the variables of the model is `known`; `beside` are others that count rows.
+    """
+    dims = findings.model.dim_lengths.items()
+    counts = {length for dim, length in dims if every or dim in findings.row_dims}
     stand_ins = {length: pt.scalar(dtype=length.type.dtype) for length in counts}
-    plain = rebuild([rv], {**known, **stand_ins})[0][0]
-    axis = findings.axis.beside(at)
-    ends = [unchecked(per_row(graph, axis)) for graph in cumulative_graphs(plain, at, axis)[1]]
+    (plain,), _ = rebuild(list(filled([rv])), {**known, **stand_ins})
+    axis = findings.axis.beside(*beside)
+    ends = [unchecked(per_row(density, axis)) for density in densities(plain)]
+    # A density written by hand may hold the length itself.
     own = {length for length in counts if not isinstance(length, Constant)}
     return bool({*stand_ins.values(), *own} & set(reached(ends)))
 

@@ -13,7 +13,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, indices_from_subtensor
 from pytensor.tensor.type import TensorType
 
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.row_terms import RowTerm
+from pymc_dp.inspection.findings import RowTerm
 from pymc_dp.inspection.rows import public_values, shape_of
 from pymc_dp.inspection.taint import RowFlow
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pymc as pm
@@ -22,6 +22,7 @@ from pytensor.tensor.type import TensorType
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.row_axis import RowAxis
 from pymc_dp.inspection.rows import array_leaves, shape_of
+from pymc_dp.inspection.taint import RowFlow, trace_rows
 
 
 def density(rv: Variable, value: Variable) -> Variable:
@@ -117,6 +118,22 @@ def marked(density: Variable, axis: RowAxis) -> tuple[Variable, dict[Variable, i
     return replaced(density, with_marker), markers
 
 
+def kept_apart(
+    single: Sequence[Variable], whole: Sequence[Variable], levels: Mapping[Variable, int | None], axis: RowAxis
+) -> tuple[RowFlow, list[str]]:
+    """Follow rows through densities; return where they vary, and every reason why they do not separate.
+
+    `single` are without checks and without what only repeats a value for every row, which may meet rows one by one
+    alone: a sum of it would not be the same. `whole` are as they were.
+    """
+    flow = trace_rows(single, levels)
+    problems = list(flow.problems)
+    for graph in whole:
+        repeated, markers = marked(unchecked(graph), axis)
+        problems += trace_rows([repeated], {**levels, **markers}).problems
+    return flow, list(dict.fromkeys(problems))
+
+
 def replaced(density: Variable, rule: Callable[[Apply, Sequence[Variable]], Variable | None]) -> Variable:
     """Return a density in which operations are replaced by what a rule makes of them and of their new inputs."""
     memo: dict[Variable, Variable] = {}
@@ -141,4 +158,4 @@ def _not_repeated(value: Variable, shape: Sequence[Variable]) -> Variable:
     return pt.alloc(value, value.shape[0] if not value.type.broadcastable[0] else 1, *shape[1:])
 
 
-__all__ = ["density", "guarded", "marked", "per_row", "replaced", "unchecked"]
+__all__ = ["density", "guarded", "kept_apart", "marked", "per_row", "replaced", "unchecked"]

@@ -7,27 +7,19 @@ as long as the rows are proved to be kept apart.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
 
-import pytensor.tensor as pt
-from pymc import Model
-from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.basic import Variable
 from pytensor.graph.utils import MissingInputError
 
-from pymc_dp.domain import Domain
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.beside_likelihoods import check_likelihood
 from pymc_dp.inspection.clamped import unclamped
-from pymc_dp.inspection.findings import Findings, Inspection, Observed
-from pymc_dp.inspection.inspect import begin, conclude, read_schema
-from pymc_dp.inspection.likelihoods import freeze_dims, likelihood_of
-from pymc_dp.inspection.metric_columns import check_known, check_metric
-from pymc_dp.inspection.row_columns import Implied, RowColumn, implied_by, row_column
-from pymc_dp.inspection.row_density import density, marked, per_row, unchecked
+from pymc_dp.inspection.columns import Implied, implied_by, row_column
+from pymc_dp.inspection.findings import Findings, Observed, RowTerm
+from pymc_dp.inspection.likelihoods import COUNTED, counts_rows, likelihood_of, stand_ins_of
+from pymc_dp.inspection.row_density import density, kept_apart, per_row, unchecked
 from pymc_dp.inspection.row_level import row_level_arrays
-from pymc_dp.inspection.rows import reached
-from pymc_dp.inspection.shared import kept_while_shared
-from pymc_dp.inspection.taint import RowFlow, trace_rows
+from pymc_dp.inspection.rows import Column
 from pymc_dp.inspection.triangular import filled
 
 SEPARATE = (
@@ -36,88 +28,25 @@ SEPARATE = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RowTerm:
-    """The log-likelihood of one observed variable, as a graph over stand-ins of the free variables.
+def follow_rows(
+    findings: Findings, frozen: Mapping[Variable, Variable]
+) -> tuple[tuple[Variable, ...], list[RowTerm], list[Column]]:
+    """Follow every density; return what stands for the free variables, the terms, and the columns of the table.
 
-    Attributes
-    ----------
-    name : str
-    logp : Variable
-        (n_rows, ...) graph over `RowInspection.stand_ins` and the leaves of the columns; parameter checks left out.
-    checked : Variable
-        The same with PyMC's parameter checks left in: what must be proved before `logp` is the density anywhere.
-    flow : RowFlow
-        Where rows vary in `logp`.
+    Private data must reach nothing but the likelihoods, as for sums; unlike there, columns may be continuous, of
+    several dimensions and without bounds. Public columns are read, for the range of their values.
     """
-
-    name: str
-    logp: Variable
-    checked: Variable
-    flow: RowFlow
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RowInspection(Inspection):
-    """An inspection for samplers that see rows one by one.
-
-    Attributes
-    ----------
-    terms : tuple of RowTerm
-    columns : tuple of RowColumn
-    stand_ins : tuple of Variable
-        One plain variable per free variable of the model, in their order.
-    """
-
-    terms: tuple[RowTerm, ...]
-    columns: tuple[RowColumn, ...]
-    stand_ins: tuple[Variable, ...]
-
-
-@kept_while_shared
-def inspect_rows(model: Model, domain: Domain | None = None, *, per_unit: bool = False) -> RowInspection:
-    """Inspect a model for the terms of its rows; never raises for what it finds in it, but collects the problems.
-
-    Parameters
-    ----------
-    model : pymc.Model
-    domain : Domain, optional
-        Defaults to ``Domain()``: replace-one-row neighbours, no bounds.
-    per_unit : bool
-        Whether the caller accounts ε per unit of ``domain.metric``. If not, a metric is a problem.
-
-    Notes
-    -----
-    Reads shapes and dtypes of private arrays, never a value. Private data must reach nothing but the likelihoods, as
-    for `inspect`; unlike there, columns may be continuous, of several dimensions and without bounds. Public columns are
-    read, for the range of their values.
-    """
-    findings = begin(model, domain)
-    check_known(findings, per_unit=per_unit)
-    read_schema(findings, wide=True)
-    frozen = freeze_dims(findings)
-    stand_ins = tuple(pt.TensorType(rv.type.dtype, frozen.get(rv, rv).type.shape)(rv.name) for rv in model.free_RVs)
+    stand_ins = stand_ins_of(findings, frozen)
     leaves: dict[Variable, list[Implied]] = {}
-    terms, observed = [], []
-    for rv in model.observed_RVs:
-        term = _term(findings, rv, frozen, stand_ins, leaves)
-        if term is not None:
-            terms.append(term)
-            observed.append(_observed(findings, rv))
+    followed = [_term(findings, rv, frozen, stand_ins, leaves) for rv in findings.model.observed_RVs]
+    terms = [term for term in followed if term is not None]
     flows = [term.flow for term in terms]
     columns = [row_column(findings, leaf, place, flows, found) for place, (leaf, found) in enumerate(leaves.items())]
-    _check_norms(findings, leaves)
-    check_metric(findings, [((column.name, *column.aliases), column.public) for column in columns])
-    inspection = conclude(findings, observed)
-    return RowInspection(
-        **{item.name: getattr(inspection, item.name) for item in fields(Inspection)},
-        terms=tuple(terms),
-        columns=tuple(columns),
-        stand_ins=stand_ins,
-    )
+    return stand_ins, terms, columns
 
 
-def _observed(findings: Findings, rv: Variable) -> Observed:
+def likelihood_alone(findings: Findings, rv: Variable) -> Observed:
+    """Return an observed variable by its likelihood alone, without what sums of it would need."""
     distribution, parameters = likelihood_of(unclamped(rv))
     leaf = findings.data_of[rv]
     assert leaf is not None
@@ -127,25 +56,13 @@ def _observed(findings: Findings, rv: Variable) -> Observed:
         leaf=leaf,
         distribution=distribution,
         parameters=tuple(parameters or ()),
-        free=(),
-        columns=(),
-        static_shapes=(),
-        bounds=None,
     )
-
-
-def _check_norms(findings: Findings, leaves: Mapping[Variable, object]) -> None:
-    """Refuse a norm that nothing keeps."""
-    held = {str(rv.name): leaf for rv, leaf in findings.data_of.items()}
-    for name in findings.domain.norms:
-        if held.get(name, findings.model[name]) not in leaves:
-            findings.problem(name, "its norm is not used: it is no column that a likelihood reads", "Leave it out.")
 
 
 def _term(
     findings: Findings,
     rv: Variable,
-    frozen: dict[Variable, Variable],
+    frozen: Mapping[Variable, Variable],
     stand_ins: Sequence[Variable],
     leaves: dict[Variable, list[Implied]],
 ) -> RowTerm | None:
@@ -153,16 +70,16 @@ def _term(
     if findings.data_of[rv] is None:
         return None
     lengths = {length: frozen[length] for length in findings.model.dim_lengths.values() if length in frozen}
-    values = findings.model.rvs_to_values
+    values, value = findings.model.rvs_to_values, findings.model.rvs_to_values[rv]
     others = {other: values[other] for other in findings.data_of if other is not rv}
     free = dict(zip(findings.model.free_RVs, stand_ins, strict=True))
-    axis = findings.axis
+    axis, hidden = findings.axis, findings.domain.neighbours == "add_remove"
     try:
         (plain,), _ = rebuild(list(filled([rv])), {**lengths, **others, **free})
-        whole = density(plain, values[rv])
+        whole = density(plain, value)
         checked = per_row(whole, axis)
         logp = unchecked(checked)
-        _check_lengths(findings, rv, {**others, **free})
+        counted = counts_rows(findings, rv, {**others, **free}, lambda rv: [density(rv, value)], every=hidden)
     except NotImplementedError:
         findings.problem(rv.name, "PyMC has no log-density for it", "Use a distribution with one, or pm.CustomDist.")
         return None
@@ -181,12 +98,12 @@ def _term(
             "Register it with a name.",
         )
         return None
+    if counted:
+        findings.problem(rv.name, *COUNTED)
     check_likelihood(findings, rv.name, "density holds", [checked], stand_ins)
     levels = {**dict.fromkeys(stand_ins), **row_level_arrays(findings, rv, [checked], stand_ins, axis, wide=True)}
-    flow = trace_rows([logp], levels)
-    # What is repeated for every row may only meet rows one by one; a sum of it would not be the same without.
-    repeated, markers = marked(unchecked(whole), axis)
-    for text in (*flow.problems, *trace_rows([repeated], {**levels, **markers}).problems):
+    flow, problems = kept_apart([logp], [whole], levels, axis)
+    for text in problems:
         findings.problem(rv.name, text, SEPARATE)
     if not flow.problems and logp.type.ndim == 0:
         findings.problem(rv.name, "it is one term for all rows together, so it does not factorise over rows", SEPARATE)
@@ -197,24 +114,4 @@ def _term(
     return RowTerm(name=rv.name, logp=logp, checked=checked, flow=flow)
 
 
-def _check_lengths(findings: Findings, rv: Variable, known: Mapping[Variable, Variable]) -> None:
-    """Refuse a density that uses the number of rows as a value; under ``add_remove`` the length of any dimension."""
-    counts = {
-        length
-        for dim, length in findings.model.dim_lengths.items()
-        if dim in findings.row_dims or findings.domain.neighbours == "add_remove"
-    }
-    stand_ins = {length: pt.scalar(dtype=length.type.dtype) for length in counts}
-    (plain,), _ = rebuild(list(filled([rv])), {**known, **stand_ins})
-    logp = per_row(unchecked(density(plain, findings.model.rvs_to_values[rv])), findings.axis)
-    # A density written by hand may hold the length itself.
-    own = {length for length in counts if not isinstance(length, Constant)}
-    if {*stand_ins.values(), *own} & set(reached([logp])):
-        findings.problem(
-            rv.name,
-            "the number of rows is used as a value in its likelihood",
-            "Write a number that is known beforehand, or take it out.",
-        )
-
-
-__all__ = ["RowColumn", "RowInspection", "RowTerm", "inspect_rows", "per_row"]
+__all__ = ["follow_rows", "likelihood_alone"]

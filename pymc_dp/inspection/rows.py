@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +23,15 @@ from pytensor.tensor.type import TensorType
 from pymc_dp.errors import PrivacyError
 
 Array = npt.NDArray[Any]
+Bounds = tuple[float, float]
+Outside = Literal["first", "nearest"]
+BLOCK = 65_536
+"""Rows that are scaled at once."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Column:
-    """One discrete row-level column that parameters of a likelihood are indexed by.
+    """An array of the table, axis 0 of which counts rows, and the public set that its values are kept in.
 
     Attributes
     ----------
@@ -34,27 +39,37 @@ class Column:
         Name of the ``pm.Data`` or observed variable, or a description of an unnamed array.
     leaf : Variable
         The constant or shared variable that holds the rows.
-    stand_ins : tuple of Variable
-        What stands for the column in the graphs of the parameters (`leaf`, or the observed variable itself).
-    levels : (n_levels,) array
-        Every value the column may take, in order. Public.
-    outside : {"first", "nearest"}
-        Where values outside the levels go: to the first level (an index) or to the nearest one (bounds).
     public : bool
-        Whether the values of the column need no protection.
+        Whether its values need no protection. Without bounds in the domain, they are then the range of those held.
+    bounds : (low, high) or None
+        Where every value is clamped to, NaN going to the middle; numbers that the dtype of the column can hold. None:
+        any number is held, NaN going to 0 and infinities to the largest floats, for proofs know of numbers only.
+    outside : {"first", "nearest"}
+        Where values outside go: to the low bound or first level (an index, a category), or to the nearest one.
+    norm : float or None
+        Greatest Euclidean norm of a row; longer rows are scaled down to it.
+    aliases : tuple of str
+        What else it is called in the model.
+    stand_ins : tuple of Variable
+        What stands for it in the graphs of parameters (`leaf`, or the observed variable itself).
+    levels : (n_levels,) array
+        Every value that it may take, in order, where parameters are indexed by it; else empty. Public.
     dim : str or None
-        Name of the dimension that the column indexes, if it has one.
+        Name of the dimension that it indexes, if it has one.
     labels : tuple of str
         One text per level. Public.
     """
 
     name: str
     leaf: Variable
-    stand_ins: tuple[Variable, ...]
-    levels: Array
-    outside: str
-    public: bool
-    dim: str | None
+    public: bool = False
+    bounds: Bounds | None = None
+    outside: Outside = "nearest"
+    norm: float | None = None
+    aliases: tuple[str, ...] = ()
+    stand_ins: tuple[Variable, ...] = ()
+    levels: Array = field(default_factory=lambda: np.zeros(0))
+    dim: str | None = None
     labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -62,24 +77,99 @@ class Column:
             object.__setattr__(self, "labels", tuple(f"{self.name}={level.item()}" for level in self.levels))
 
     def __repr__(self) -> str:
-        kind = "public" if self.public else "private"
-        return f"Column({self.name!r}, {kind}, {len(self.levels)} levels)"
-
-
-class HasRows(Protocol):
-    """A column of any kind: what holds its rows, and whether they need no protection."""
+        kind, levels = "public" if self.public else "private", f", {len(self.levels)} levels" * (len(self.levels) > 0)
+        return f"Column({self.name!r}, {kind}{levels})"
 
     @property
-    def leaf(self) -> Variable:
-        """The constant or shared variable that holds the rows."""
+    def width(self) -> int:
+        """Entries of a row."""
+        return int(np.prod(shape_of(self.leaf)[1:]))
 
     @property
-    def public(self) -> bool:
-        """Whether its values need no protection."""
+    def integer(self) -> bool:
+        """Whether values are whole numbers."""
+        return np.dtype(self.leaf.type.dtype).kind in "iub"
+
+    @property
+    def limited(self) -> bool:
+        """Whether something keeps private values from being numbers of any size."""
+        return self.public or self.integer or self.bounds is not None or self.norm is not None
+
+    def clamped(self, values: Array) -> Array:
+        """Return a contiguous copy of `values` with the dtype of the column, within its bounds and its norm.
+
+        No warning is given, whatever the values: it would show them.
+        """
+        with np.errstate(all="ignore"):
+            held = np.array(self._within(values), dtype=self.leaf.type.dtype, order="C")
+            if self.bounds is not None and held.dtype.kind == "f":
+                low, high = self.bounds
+                np.clip(held, low, high, out=held)  # NaN stays
+                np.copyto(held, low / 2 + high / 2, where=np.isnan(held))
+            if self.norm is not None:
+                shorten(held, self.norm)
+        return held
+
+    def _within(self, values: Array) -> Array:
+        kind = np.dtype(self.leaf.type.dtype).kind
+        if self.bounds is None and kind == "f":
+            return np.nan_to_num(values)
+        if self.bounds is None or kind in "bf":
+            return values
+        low, high = self.bounds
+        if self.outside == "first":
+            return np.where((values >= int(low)) & (values <= int(high)), values, int(low))
+        return np.clip(values, int(low), int(high))
 
 
-class Unread:
-    """A private column that is taken for public, for once: its values cannot be read even so."""
+class UnreadColumn(Column):
+    """A private column that is taken for public, for once, by what is declared of it: its values cannot be read."""
+
+
+def shorten(rows: Array, norm: float) -> None:
+    """Scale rows of floats over a Euclidean norm down to it, in place; NaN becomes 0, infinities the largest floats.
+
+    Notes
+    -----
+    The exact norm of what is left is at most `norm`, and no entry grows: with d entries a row, the computed norm is off
+    by less than (d + 8) units in the last place, which are taken off the target (summation errors: Higham, 2002,
+    equation 4.4), and squares cannot overflow, because entries are divided by the largest first.
+    """
+    flat = rows.reshape(len(rows), int(np.prod(rows.shape[1:])))
+    target = norm * (1 - (flat.shape[1] + 8) * np.finfo(np.float64).eps)
+    for start in range(0, len(flat), BLOCK):
+        block = flat[start : start + BLOCK]
+        block[:] = _toward_zero(_shortened(np.nan_to_num(block.astype(np.float64), nan=0.0), target), block.dtype)
+
+
+def _shortened(rows: Array, target: float) -> Array:
+    largest = np.abs(rows).max(axis=1, initial=0.0, keepdims=True)
+    unit = rows / np.where(largest > 0, largest, 1.0)
+    length = np.sqrt((unit * unit).sum(axis=1, keepdims=True))
+    scaled = np.minimum(np.abs(unit) * (target / np.maximum(length, 1.0)), np.abs(rows))
+    return np.where(largest * length > target, np.copysign(scaled, rows), rows)
+
+
+def _toward_zero(values: Array, dtype: Any) -> Array:
+    """Cast without growing: rounding to the nearest narrower float may."""
+    cast = values.astype(dtype)
+    return np.where(np.abs(cast) > np.abs(values), np.nextafter(cast, dtype.type(0)), cast)
+
+
+def fitted(bounds: Bounds, dtype: Any) -> Bounds | None:
+    """Bounds moved inwards to values of a dtype; None where it has none between them."""
+    low, high = bounds
+    if dtype.kind in "iub":
+        least, most = (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+        ends: Bounds = max(math.ceil(low), least), min(math.floor(high), most)
+        return ends if ends[0] <= ends[1] else None
+    with np.errstate(over="ignore"):
+        first, last = dtype.type(low), dtype.type(high)
+    if float(first) < low:
+        first = np.nextafter(first, dtype.type(np.inf))
+    if float(last) > high:
+        last = np.nextafter(last, dtype.type(-np.inf))
+    return (float(first), float(last)) if first <= last else None
 
 
 def public_values(leaf: Variable, hidden: Container[Variable]) -> Array:
@@ -98,9 +188,9 @@ def public_values(leaf: Variable, hidden: Container[Variable]) -> Array:
     return np.asarray(leaf.data)
 
 
-def known_rows(column: HasRows) -> Array:
+def known_rows(column: Column) -> Array:
     """Return the array of a public column, without a copy; raise PrivacyError for a private one."""
-    readable = column.public and not isinstance(column, Unread)
+    readable = column.public and not isinstance(column, UnreadColumn)
     return public_values(column.leaf, () if readable else (column.leaf,))
 
 

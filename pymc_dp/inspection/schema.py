@@ -33,7 +33,7 @@ def check_names(findings: Findings) -> None:
                     f"(known: {', '.join(map(repr, nameable)) or 'none'}).{_validate.nearest(name, nameable)}"
                 )
     _check_twice(findings)
-    _check_norms(findings)
+    _check_arrays(findings)
     rows = findings.domain.rows
     if rows is not None and rows not in findings.model.dim_lengths:
         known = list(findings.model.dim_lengths)
@@ -60,7 +60,8 @@ def _check_twice(findings: Findings) -> None:
                 )
 
 
-def _check_norms(findings: Findings) -> None:
+def _check_arrays(findings: Findings) -> None:
+    """Raise on a norm of what is no array of rows of numbers."""
     model = findings.model
     values = {rv.name: unwrap(model.rvs_to_values[rv]) for rv in model.observed_RVs}
     for name in findings.domain.norms:
@@ -110,8 +111,8 @@ def check_masked(findings: Findings) -> None:
             )
 
 
-def count_rows(findings: Findings, *, wide: bool = False) -> int:
-    """Return the number of rows of the one table that all observed variables must share; `wide` rows may be arrays."""
+def count_rows(findings: Findings) -> int:
+    """Return the number of rows of the one table that all observed variables must share; rows may be arrays."""
     lengths: dict[str, int] = {}
     for rv, leaf in findings.data_of.items():
         if leaf is None:
@@ -124,10 +125,8 @@ def count_rows(findings: Findings, *, wide: bool = False) -> int:
             continue
         if rv.type.ndim == len(shape):
             lengths[rv.name] = shape[0]
-        if rv.type.ndim != len(shape) or not (wide or len(shape) in (1, 1 + entries_of(rv))):
-            way_out = "Write one observed variable per column, each with one value per row"
-            way_out += ", or state what a row adds by dp.models.with_statistics." if can_state(rv) else "."
-            findings.problem(rv.name, f"it has {rv.type.ndim} dimensions", way_out)
+        else:
+            _refuse_dimensions(findings, rv)
     if len(set(lengths.values())) > 1:
         shown = "of different lengths" if findings.domain.neighbours == "add_remove" else f"of lengths {lengths}"
         findings.problem(
@@ -140,6 +139,19 @@ def count_rows(findings: Findings, *, wide: bool = False) -> int:
         remedy = "There is nothing to release; sample the prior instead. Where rows= holds the table, keep a dummy row."
         findings.problem("model", "the table has 0 rows", remedy)
     return n_rows
+
+
+def check_dimensions(findings: Findings) -> None:
+    """Refuse rows that are arrays, but for vectors of a distribution whose rows are: they have no sums."""
+    for rv, leaf in findings.data_of.items():
+        if leaf is not None and rv.type.ndim and len(shape_of(leaf)) not in (1, 1 + entries_of(rv)):
+            _refuse_dimensions(findings, rv)
+
+
+def _refuse_dimensions(findings: Findings, rv: Variable) -> None:
+    way_out = "Write one observed variable per column, each with one value per row"
+    way_out += ", or state what a row adds by dp.models.with_statistics." if can_state(rv) else "."
+    findings.problem(rv.name, f"it has {rv.type.ndim} dimensions", way_out)
 
 
 def find_row_dims(findings: Findings) -> frozenset[str]:

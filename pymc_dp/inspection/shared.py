@@ -1,4 +1,4 @@
-"""One inspection of a model, and one prior model, for several that ask for them."""
+"""What is made of one inspection, such as a prior model, once for several that ask for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _kept: ContextVar[dict[tuple[Any, ...], tuple[Any, ...]] | None] = ContextVar("k
 
 @contextmanager
 def shared() -> Iterator[None]:
-    """Inspect every model once for all that ask within this context; it must not be changed meanwhile."""
+    """Make things of one model once for all that ask within this context; it must not be changed meanwhile."""
     token = _kept.set({})
     try:
         # Of graphs that nobody will see, nobody will ask where they were built, which takes a seventh of the time.

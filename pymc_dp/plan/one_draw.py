@@ -10,8 +10,7 @@ import numpy as np
 from pymc_dp import _validate
 from pymc_dp.accounting import Budget
 from pymc_dp.errors import ArgumentError
-from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.row_terms import RowInspection
+from pymc_dp.inspection.findings import Inspection, RowInspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.plan.truths import all_counts
 from pymc_dp.release.tables import ReleasePlan, TablePlan
@@ -34,7 +33,7 @@ def bound_steps(step: Any, inspection: Inspection, losses: list[float], delta: f
         return {}
     if not isinstance(step, OPS):
         raise ArgumentError(f"step={_validate.shown(step)} cannot be simulated without rows: only dp.OPS() can.")
-    seen = step.inspect(inspection.model, inspection.domain)
+    seen = step.of_inspected(inspection.inspected)
     found = {}
     for loss in losses:
         bound, _ = step.bound(seen, Budget(loss, delta), chains=1, steps=1)

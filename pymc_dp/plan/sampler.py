@@ -15,8 +15,8 @@ from pymc_dp._random import public_generator
 from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
+from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.given import given_model
-from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.plan.posteriors import moments
 from pymc_dp.plan.sampler_result import SamplerPlan
 from pymc_dp.plan.trials import DRAWS, TUNE, Cell, cells, clip_norms, judge, run

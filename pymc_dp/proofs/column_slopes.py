@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pymc_dp.inspection.row_columns import RowColumn
+from pymc_dp.inspection.rows import Column
 from pymc_dp.intervals.derivative import derivative
 from pymc_dp.intervals.expression import Expression, Symbol, Tape, substituted
 from pymc_dp.proofs.differences_of_differences import Corner
@@ -28,7 +28,7 @@ Own = frozenset[Symbol]
 """What stands for one column: its symbol, and that which takes its whole numbers as real ones."""
 
 
-def prove_slope(row: RowLikelihood, column: RowColumn, *, papers: bool = False) -> Proof:
+def prove_slope(row: RowLikelihood, column: Column, *, papers: bool = False) -> Proof:
     """Bound ``‖∂l(x, θ) - ∂l(x, θ')‖`` over rows and two places, ∂ by the values of `column`; with `papers` ``‖∂l‖``.
 
     Notes
@@ -67,7 +67,7 @@ def prove_slope(row: RowLikelihood, column: RowColumn, *, papers: bool = False) 
     return found if math.isfinite(found.value) else _by_boxes(parts, own, corners)
 
 
-def _symbol(row: RowLikelihood, column: RowColumn) -> Symbol | None:
+def _symbol(row: RowLikelihood, column: Column) -> Symbol | None:
     """Return the symbol of a column in a row's log-likelihood; None where nothing depends on it."""
     found = {one for symbol in row.symbols for one in columns_behind(symbol) if one.name == column.name}
     return next(iter(found), None)

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.rows import shape_of
+from pymc_dp.inspection.rows import Column, shape_of
 from pymc_dp.intervals.expression import Symbol, substituted
 from pymc_dp.metrics import L1, L2, Extent, Geographic, Hamming, Metric
 from pymc_dp.proofs.column_slopes import prove_slope
@@ -46,14 +45,14 @@ class PerUnit:
 
 
 def prove_per_unit(
-    rows: Sequence[RowLikelihood], columns: Sequence[RowColumn], metric: Metric, *, papers: bool = False
+    rows: Sequence[RowLikelihood], columns: Sequence[Column], metric: Metric, *, papers: bool = False
 ) -> PerUnit:
     """Prove the range per unit of ρ, or with `papers` the Lipschitz constant L_ρ.
 
     Parameters
     ----------
     rows : sequence of RowLikelihood
-    columns : sequence of RowColumn
+    columns : sequence of Column
         Every private one is in the metric (`inspection.metric_columns`).
     metric : Metric
     papers : bool
@@ -120,7 +119,7 @@ def largest_per_unit(
     raise PrivacyError(f"No rule proves a constant under {part}; this is an error of pymc_dp.")
 
 
-def columns_of(metric: Metric, columns: Sequence[RowColumn]) -> dict[str, RowColumn]:
+def columns_of(metric: Metric, columns: Sequence[Column]) -> dict[str, Column]:
     """Return the private columns by the names that the metric gives them; all of them where it is of whole rows."""
     private = [column for column in columns if not column.public]
     if not metric.columns:
@@ -131,7 +130,7 @@ def columns_of(metric: Metric, columns: Sequence[RowColumn]) -> dict[str, RowCol
     return found
 
 
-def extent_of(column: RowColumn) -> Extent:
+def extent_of(column: Column) -> Extent:
     """Return what the values of a column in one row can be."""
     low, high = (-math.inf, math.inf) if column.bounds is None else column.bounds
     size = int(np.prod(shape_of(column.leaf)[1:], dtype=int))
@@ -141,7 +140,7 @@ def extent_of(column: RowColumn) -> Extent:
 class _Work:
     """Proofs for the summands of one metric."""
 
-    def __init__(self, *, rows: tuple[RowLikelihood, ...], named: Mapping[str, RowColumn], papers: bool) -> None:
+    def __init__(self, *, rows: tuple[RowLikelihood, ...], named: Mapping[str, Column], papers: bool) -> None:
         self.rows, self.named, self.papers = rows, named, papers
         self.problems: list[Problem] = []
         self.boxes = 0
@@ -196,7 +195,7 @@ class _Work:
         return proof.value
 
 
-def _sharing_all_but(row: RowLikelihood, column: RowColumn) -> RowLikelihood:
+def _sharing_all_but(row: RowLikelihood, column: Column) -> RowLikelihood:
     """Return the log-likelihood for two rows that agree in every column but one."""
     if row.whole is None:
         return row
@@ -205,7 +204,7 @@ def _sharing_all_but(row: RowLikelihood, column: RowColumn) -> RowLikelihood:
     return RowLikelihood(name=row.name, whole=substituted(row.whole, shared), parts=parts)
 
 
-def _moves(symbol: Symbol, column: RowColumn) -> bool:
+def _moves(symbol: Symbol, column: Column) -> bool:
     """Whether a symbol may change where a column does."""
     return any(one.role == "row" and one.name == column.name for one in columns_behind(symbol))
 

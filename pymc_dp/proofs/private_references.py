@@ -11,8 +11,7 @@ from typing import Self
 import numpy as np
 
 from pymc_dp.domain import Neighbours
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.rows import Array, shape_of
+from pymc_dp.inspection.rows import Array, Column, shape_of
 
 MOST = 8
 """Combinations of private values up to which each is looked at."""
@@ -37,7 +36,7 @@ class PrivateReferences:
     complete: bool
 
     @classmethod
-    def of(cls, columns: Sequence[RowColumn], neighbours: Neighbours) -> Self | None:
+    def of(cls, columns: Sequence[Column], neighbours: Neighbours) -> Self | None:
         """Choose them; None where no column is public, or where a private one is not limited. Reads no row."""
         if neighbours != "replace" or not any(column.public for column in columns):
             return None
@@ -52,7 +51,7 @@ class PrivateReferences:
         return cls(rows=rows, complete=True)
 
 
-def _every(columns: Sequence[RowColumn]) -> list[tuple[Array, ...]] | None:
+def _every(columns: Sequence[Column]) -> list[tuple[Array, ...]] | None:
     """Return all combinations of values of columns; None where they are more than a few."""
     if not all(column.integer and column.bounds is not None and column.norm is None for column in columns):
         return None
@@ -69,7 +68,7 @@ def _every(columns: Sequence[RowColumn]) -> list[tuple[Array, ...]] | None:
     return list(itertools.product(*each))
 
 
-def _end(column: RowColumn, high: bool) -> Array | None:
+def _end(column: Column, high: bool) -> Array | None:
     """Return the lowest or highest value of a private column; 0 where only a norm limits it."""
     if column.public:
         return None

@@ -10,12 +10,11 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 
 from pymc_dp.inspection.clamped import clamped
+from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.known_levels import levels_of
 from pymc_dp.inspection.one_row import of_one_row, placeholder
 from pymc_dp.inspection.priors import Prior, priors_of
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.row_terms import RowInspection
-from pymc_dp.inspection.rows import known_rows, shape_of
+from pymc_dp.inspection.rows import Column, known_rows, shape_of
 from pymc_dp.intervals.expression import Expression, Symbol, Tape, UnknownOperation, leaf, moved, substituted
 from pymc_dp.proofs.lowering import lowered
 from pymc_dp.proofs.meeting_points import length, roles
@@ -94,7 +93,7 @@ def row_likelihoods(
 
 
 def leaves_of(
-    priors: Mapping[Variable, Prior], columns: Sequence[RowColumn], one: Mapping[Variable, Variable]
+    priors: Mapping[Variable, Prior], columns: Sequence[Column], one: Mapping[Variable, Variable]
 ) -> dict[Variable, Expression]:
     """Return what a row's log-likelihood depends on: free variables by their stand-ins, and the values of `one` row."""
     found = {stand_in: leaf(_parameter(prior)) for stand_in, prior in priors.items()}
@@ -134,7 +133,7 @@ def _parameter(prior: Prior) -> Symbol:
     )
 
 
-def symbol_of(column: RowColumn) -> Symbol:
+def symbol_of(column: Column) -> Symbol:
     """Return the values of a column in one row, within its bounds or its norm."""
     shape = shape_of(column.leaf)[1:]
     low, high = (-np.inf, np.inf) if column.bounds is None else column.bounds
@@ -151,7 +150,7 @@ def symbol_of(column: RowColumn) -> Symbol:
     )
 
 
-def _longest(column: RowColumn) -> float | None:
+def _longest(column: Column) -> float | None:
     """Return the largest norm of the rows of a public array, which may be looked at."""
     values = np.asarray(column.clamped(known_rows(column)), dtype=np.float64)
     if column.integer or values.ndim < 2 or not values.size or not np.isfinite(values).all():

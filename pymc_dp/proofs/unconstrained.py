@@ -18,9 +18,9 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.errors import Problem
 from pymc_dp.inspection._rebuild import rebuild
+from pymc_dp.inspection.findings import RowInspection, RowTerm
 from pymc_dp.inspection.interpreted import start_of
 from pymc_dp.inspection.one_row import of_one_row, placeholder
-from pymc_dp.inspection.row_terms import RowInspection, RowTerm
 from pymc_dp.inspection.rows import Array, shape_of
 from pymc_dp.intervals.expression import Symbol, UnknownOperation, leaf
 from pymc_dp.intervals.interval import Interval

@@ -15,8 +15,6 @@ from pymc_dp.errors import Problem
 from pymc_dp.families.features import BoundedFeatures
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
-from pymc_dp.inspection.design import Predictor
-from pymc_dp.inspection.rows import Column
 from pymc_dp.metrics import L1, L2, Extent, Geographic, Hamming, Metric
 from pymc_dp.release.sensitivity import SumSensitivity
 from pymc_dp.release.tables import TablePlan
@@ -86,11 +84,7 @@ def per_unit(table: TablePlan, metric: Metric, names: Names, extents: Mapping[st
     if not metric.columns:
         return Lipschitz(steps=Fraction(0), least=Fraction(1), cell=Fraction(1))
     observed, statistic = table.observed, table.statistic
-    beside: list[Column | Predictor] = [
-        *observed.private_columns,
-        *(observed.design.predictors if observed.design else ()),
-    ]
-    others = [_name(item.leaf, item.name, metric, names) for item in beside if not item.public]
+    others = [_name(item.leaf, item.name, metric, names) for item in observed.beside if not item.public]
     equal, value = dict[str, Fraction](), _name(observed.leaf, observed.name, metric, names)
     for name in [*others, value]:
         part = _part(metric, name)

@@ -17,8 +17,7 @@ from pytensor.graph.basic import Constant, Variable
 
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.design import Design
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.rows import Array, HasRows, known_rows
+from pymc_dp.inspection.rows import Array, Column, known_rows
 
 _OPEN: ContextVar[bool] = ContextVar("pymc_dp_gate", default=False)
 SHUT = "Rows would be read before they are paid for; this is an error of pymc_dp. Nothing was read."
@@ -53,12 +52,12 @@ def _array(leaf: Variable) -> Array:
     return np.asarray(leaf.data)
 
 
-def values_of(column: HasRows) -> Array:
+def values_of(column: Column) -> Array:
     """Return the array of a column, without a copy. Reads private data, unless the column is public."""
     return known_rows(column) if column.public else private_values(column.leaf)
 
 
-def read(column: RowColumn) -> Array:
+def read(column: Column) -> Array:
     """Return a clamped, contiguous copy of a column. Reads private data, unless the column is public."""
     return column.clamped(values_of(column))
 

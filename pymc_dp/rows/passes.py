@@ -8,9 +8,8 @@ from functools import partial
 from typing import Self, final
 
 from pymc_dp.errors import PrivacyError
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.row_terms import RowInspection
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.findings import RowInspection
+from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.rows.gate import require_open
 from pymc_dp.rows.stored import Part, StoredRows, by_column, held
 
@@ -27,14 +26,14 @@ class Passes:
     stored : StoredRows
     names : tuple of str
         The name by which each column is stored.
-    columns : tuple of RowColumn
+    columns : tuple of Column
     n_rows : int
         Number of rows that is expected.
     """
 
     stored: StoredRows
     names: tuple[str, ...]
-    columns: tuple[RowColumn, ...]
+    columns: tuple[Column, ...]
     n_rows: int
 
     @classmethod
@@ -72,7 +71,7 @@ class Passes:
             raise PrivacyError(CHANGED)
 
 
-def _held(columns: Sequence[RowColumn], parts: Sequence[Sequence[Part]]) -> list[Array]:
+def _held(columns: Sequence[Column], parts: Sequence[Sequence[Part]]) -> list[Array]:
     return [held(column, part) for column, part in zip(columns, parts, strict=True)]
 
 

@@ -12,9 +12,8 @@ import numpy as np
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError, Problem
 from pymc_dp.inspection.assumptions import number_of_rows
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.row_terms import RowInspection
-from pymc_dp.inspection.rows import Array, shape_of
+from pymc_dp.inspection.findings import RowInspection
+from pymc_dp.inspection.rows import Array, Column, shape_of
 
 BLOCK_BYTES = 2**22
 """What is read at a time."""
@@ -152,7 +151,7 @@ def renumbered(assumptions: tuple[str, ...], before: int, after: int) -> tuple[s
     return tuple(number_of_rows(after) if line == number_of_rows(before) else line for line in assumptions)
 
 
-def names_of(found: RowInspection, column: RowColumn) -> tuple[str, ...]:
+def names_of(found: RowInspection, column: Column) -> tuple[str, ...]:
     """Return the names of a column: its own, and those of the variables that are observed through it."""
     observed = (item.name for item in found.observed if item.leaf is column.leaf)
     return tuple(dict.fromkeys([column.name, *observed]))
@@ -191,7 +190,7 @@ def _wrong_lengths(found: RowInspection, layouts: Mapping[str, Layout]) -> Itera
         yield Problem(where="rows", what="the table has 0 rows", remedy="Sample the prior, which is public.")
 
 
-def _misfits(column: RowColumn, layout: Layout) -> Iterator[Problem]:
+def _misfits(column: Column, layout: Layout) -> Iterator[Problem]:
     wanted = np.dtype(column.leaf.type.dtype)
     if layout.shape != shape_of(column.leaf)[1:]:
         what = f"a stored row has shape {layout.shape}, and one of the model {shape_of(column.leaf)[1:]}"
@@ -208,7 +207,7 @@ def _misfits(column: RowColumn, layout: Layout) -> Iterator[Problem]:
 # --- values -----------------------------------------------------------------------------------------------------------
 
 
-def held(column: RowColumn, parts: Sequence[Part]) -> Array:
+def held(column: Column, parts: Sequence[Part]) -> Array:
     """Return a block of stored rows as the model would hold them: the dtype of the model, clamped. **Private**.
 
     Numbers that the dtype cannot hold become its nearest one, and missing ones what NaN becomes: the middle of the
@@ -232,7 +231,7 @@ def _cast(part: Part, dtype: np.dtype[Any], absent: float) -> Array:
     return values
 
 
-def _absent(column: RowColumn) -> float:
+def _absent(column: Column) -> float:
     """Return what stands for a missing value until the column is clamped."""
     if np.dtype(column.leaf.type.dtype).kind == "f":
         return np.nan

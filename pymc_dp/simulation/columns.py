@@ -9,10 +9,9 @@ import numpy as np
 from pytensor.graph.basic import Variable
 
 from pymc_dp.errors import ArgumentError, Problem
+from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.interpreted import plain_draw
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.row_terms import RowInspection
-from pymc_dp.inspection.rows import Array, known_rows, shape_of
+from pymc_dp.inspection.rows import Array, Column, known_rows, shape_of
 
 ROWS = 48
 """Rows that are tried: the lowest, the highest, then any mixture of ends, the middle and what is between."""
@@ -20,7 +19,7 @@ ASSUMED = (-1.0, 1.0)
 """Bounds of a column of which nothing is known, where a caller does not ask for a statement about it."""
 
 
-def dummy_rows(columns: Sequence[RowColumn], n_rows: int, rng: np.random.Generator) -> list[Array]:
+def dummy_rows(columns: Sequence[Column], n_rows: int, rng: np.random.Generator) -> list[Array]:
     """Return random rows that only the schema knows: integers 0 and 1, positive numbers below 1, within the bounds."""
     tables = []
     for column in columns:
@@ -30,7 +29,7 @@ def dummy_rows(columns: Sequence[RowColumn], n_rows: int, rng: np.random.Generat
     return tables
 
 
-def public_rows(columns: Sequence[RowColumn], rng: np.random.Generator, count: int = ROWS) -> list[Array]:
+def public_rows(columns: Sequence[Column], rng: np.random.Generator, count: int = ROWS) -> list[Array]:
     """Return `count` rows that reach the ends of what is public, one array per column, clamped.
 
     The lowest and the highest come first; public columns have rows that they really have.
@@ -38,7 +37,7 @@ def public_rows(columns: Sequence[RowColumn], rng: np.random.Generator, count: i
     return [np.concatenate(column) for column in zip(*_tried(columns, rng, count), strict=True)]
 
 
-def _tried(columns: Sequence[RowColumn], rng: np.random.Generator, count: int) -> list[list[Array]]:
+def _tried(columns: Sequence[Column], rng: np.random.Generator, count: int) -> list[list[Array]]:
     public = next((shape_of(column.leaf)[0] for column in columns if column.public), 0)
     found = []
     for turn in range(count):
@@ -52,7 +51,7 @@ def _tried(columns: Sequence[RowColumn], rng: np.random.Generator, count: int) -
     return found
 
 
-def _row(column: RowColumn, turn: int, rng: np.random.Generator) -> Array:
+def _row(column: Column, turn: int, rng: np.random.Generator) -> Array:
     shape, dtype = (1, *shape_of(column.leaf)[1:]), np.dtype(column.leaf.type.dtype)
     if dtype.kind == "b":
         values = np.full(shape, turn == 1) if turn < 2 else rng.integers(0, 2, shape)
@@ -129,7 +128,7 @@ def draw_columns(
     return found
 
 
-def draw_evenly(column: RowColumn, n_rows: int, rng: np.random.Generator) -> Array:
+def draw_evenly(column: Column, n_rows: int, rng: np.random.Generator) -> Array:
     """Draw rows of a column evenly over what is public about it."""
     shape = (n_rows, *shape_of(column.leaf)[1:])
     if column.bounds is not None or column.norm is None:
@@ -140,7 +139,7 @@ def draw_evenly(column: RowColumn, n_rows: int, rng: np.random.Generator) -> Arr
     return np.reshape(rows / np.linalg.norm(rows, axis=1, keepdims=True) * lengths, shape)
 
 
-def _stated(column: RowColumn, stated: Any, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+def _stated(column: Column, stated: Any, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     if isinstance(stated, Variable):
         values = np.asarray(plain_draw(stated, rng, shape[0])).reshape(shape[0], *stated.type.shape)
     else:

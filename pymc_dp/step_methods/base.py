@@ -6,7 +6,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import Any, ClassVar, Literal, Self, override
+from typing import Any, ClassVar, Literal, Self, final, override
 
 import numpy as np
 from pymc import Model
@@ -20,7 +20,7 @@ from pymc_dp._random import insecure, secure_generator
 from pymc_dp.accounting import Budget, Event
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
-from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.findings import Inspected, Inspection
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.release.paid import paid
 from pymc_dp.release.record import ReleaseRecord, SamplerRecord
@@ -154,9 +154,14 @@ class PrivateStep(ShownStep, WithCost, SpecifiedStep, ABC):
 
     # --- what a subclass says -----------------------------------------------------------------------------------------
 
+    @final
     def inspect(self, model: Model, domain: Domain | None) -> Inspection:
-        """Find what `plan` needs to know of a model; a step that needs less of it than a release may refuse less."""
-        return inspect(model, domain)
+        """Find what `plan` needs to know of a model."""
+        return self.of_inspected(inspect(model, domain, per_unit=self.knows_metric))
+
+    def of_inspected(self, found: Inspected) -> Inspection:
+        """Return what `plan` needs of what was found; a step that needs less than a release may refuse less."""
+        return found.sums
 
     @abstractmethod
     def plan(self, inspection: Inspection) -> Model:
@@ -237,7 +242,7 @@ class PrivateStep(ShownStep, WithCost, SpecifiedStep, ABC):
 
     def preview(self, model: Model, domain: Domain | None, budget: Budget, *, chains: int = 1) -> Preview:
         """Say what this specification would do, or what is in the way; reads no private value, spends nothing."""
-        return previewed(self, model, domain, budget, chains)
+        return previewed(self, inspect(model, domain, per_unit=self.knows_metric), budget, chains)
 
     @override
     def setup_chain(self, rng: Any, tune: int, draws: int) -> None:

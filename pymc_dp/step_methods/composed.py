@@ -13,7 +13,7 @@ from pymc.step_methods.state import dataclass_state
 from pymc_dp.accounting import Budget, ComposedEvent, Event, proved_within, total_epsilon
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
-from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.findings import Inspected, Inspection
 from pymc_dp.inspection.inspect import check_domain
 from pymc_dp.release.record import SamplerRecord
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep, PrivateStepState
@@ -79,7 +79,6 @@ class ComposedSteps(PrivateStep):
 
     def __init__(self, steps: Sequence[PrivateStep], model: Model, domain: Domain | None) -> None:
         super().__init__(settings={})
-        self.given = model, domain
         self._given_power = tuple(step.power for step in steps)
         self.parts: tuple[PrivateStep, ...] = tuple(_with_names(step, model, len(steps)) for step in steps)
         own = [(repr(step), step.names or ()) for step in self.parts]
@@ -107,8 +106,8 @@ class ComposedSteps(PrivateStep):
             raise UnsupportedModelError([Problem(where="Domain(metric=...)", what=what, remedy=remedy)])
 
     @override
-    def inspect(self, model: Model, domain: Domain | None) -> Inspection:
-        return self.parts[0].inspect(model, domain)
+    def of_inspected(self, found: Inspected) -> Inspection:
+        return self.parts[0].of_inspected(found)
 
     @override
     def plan(self, inspection: Inspection) -> Model:
@@ -118,12 +117,11 @@ class ComposedSteps(PrivateStep):
         for step, budget in zip(self.parts, shares, strict=True):
             step.settings = dict(step.settings)
             try:
-                step._bind(step.inspect(*self.given), None, budget, self.binding.chains)
+                step._bind(step.of_inspected(inspection.inspected), None, budget, self.binding.chains)
             except UnsupportedModelError as error:
                 problems += error.problems
         if problems:
             raise UnsupportedModelError(list(dict.fromkeys(problems)))
-        del self.given  # what holds the rows from now on are the steps
         prior_model = self.parts[0].prior_model
         if any(_layout(step.prior_model) != _layout(prior_model) for step in self.parts):
             raise PrivacyError("Two steps sample other variables; this is an error of pymc_dp.")

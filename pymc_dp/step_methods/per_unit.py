@@ -10,7 +10,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import check_domain
 from pymc_dp.inspection.metric_columns import refuse_metric
-from pymc_dp.inspection.row_columns import RowColumn
+from pymc_dp.inspection.rows import Column
 from pymc_dp.metrics import Metric
 from pymc_dp.release.record import MetricRecord
 from pymc_dp.step_methods.row_functions import Nodes, diameter_of
@@ -40,7 +40,7 @@ class MaybePerUnit(Stages):
         if domain is not None and not self.knows_metric:
             refuse_metric(domain)
 
-    def measure(self, columns: Sequence[RowColumn], metric: Metric, several: Iterable[Nodes]) -> None:
+    def measure(self, columns: Sequence[Column], metric: Metric, several: Iterable[Nodes]) -> None:
         """Note how far apart rows are under a metric, and what nodes round them to."""
         self.diameter = diameter_of(columns, metric)
         self.grids = tuple(dict.fromkeys(grid for nodes in several for grid in nodes.grids))

@@ -6,11 +6,9 @@ import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pymc import Model
-
 from pymc_dp.accounting import Budget
-from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.inspection.findings import Inspected
 
 if TYPE_CHECKING:
     from pymc_dp.step_methods.base import PrivateStep
@@ -46,7 +44,7 @@ class Preview:
         return not self.problem
 
 
-def previewed(specification: PrivateStep, model: Model, domain: Domain | None, budget: Budget, chains: int) -> Preview:
+def previewed(specification: PrivateStep, found: Inspected, budget: Budget, chains: int = 1) -> Preview:
     """Say what a specification would do with its default numbers of draws; reads no private value, spends nothing."""
     call, guarantee = f"dp.sample(step={specification.written})", specification.guarantee
     draws, tune = specification.lengths()
@@ -54,15 +52,15 @@ def previewed(specification: PrivateStep, model: Model, domain: Domain | None, b
     looking = copy.copy(specification)
     looking.previewing = True
     try:
-        looking.refuse_metric(domain)
-        step, _ = looking.bound(looking.inspect(model, domain), budget, chains=chains, steps=steps)
+        looking.refuse_metric(found.domain)
+        step, _ = looking.bound(looking.of_inspected(found), budget, chains=chains, steps=steps)
     except UnsupportedModelError as error:
         return Preview(call=call, guarantee=guarantee, problem=" ".join(map(str, error.problems)))
     except ArgumentError as error:
         return Preview(call=call, guarantee=guarantee, problem=str(error))
-    found = step.describe()
-    noise = f"{found.noise}, for {draws} draw{'s' * (draws != 1)}"
-    return Preview(call=call, guarantee=step.claimed, noise=noise, facts=found.facts, bound=step)
+    record = step.describe()
+    noise = f"{record.noise}, for {draws} draw{'s' * (draws != 1)}"
+    return Preview(call=call, guarantee=step.claimed, noise=noise, facts=record.facts, bound=step)
 
 
 __all__ = ["Preview", "previewed"]

@@ -142,7 +142,7 @@ def plan_for(
             "dp.Statistics(...), or dp.Gradients(...)."
         )
     chance = _validate.delta(delta)
-    inspection = inspect(model, domain, per_unit=True)
+    inspection = inspect(model, domain, per_unit=True).sums
     return inspection, plan_release(inspection, statistics or Statistics(), loss, chance)
 
 

@@ -49,7 +49,7 @@ def test_every_mechanism_is_priced_at_the_budget_asked_for(explained):
 )
 def test_the_noise_of_a_count_is_what_is_told(call, mechanism):
     """Cells of tables that are made of coefficients have noise from all of them, by the weights that make them."""
-    inspection = inspect(network_model(COLLIDER, 100, {"b": 3}))
+    inspection = inspect(network_model(COLLIDER, 100, {"b": 3})).sums
     _, table = network_parts(inspection, 0.5)
     (told,) = [row[3] for row in table.rows if row[0] == call]
     plan = plan_release(inspection, Statistics(mechanism=mechanism), 0.5)
@@ -69,13 +69,13 @@ def test_nothing_is_told_of_public_groups_where_these_are_nodes(explained):
         group = pm.Data("group", np.zeros(500, dtype=int))
         pm.Bernoulli("y", pm.Beta("p_y", 1, 1, shape=2)[group], observed=np.zeros(500, dtype=int))
     lines = [
-        line for line in release_advice(lay_out(inspect(model), Statistics()), "replace") if "may be known" in line
+        line for line in release_advice(lay_out(inspect(model).sums, Statistics()), "replace") if "may be known" in line
     ]
     assert len(lines) == 1 and lines[0].startswith("y: where group may")
 
 
 def test_models_without_an_edge_are_no_networks():
-    assert not network_parts(inspect(network_model({"a": [], "b": []}, 20)), 1.0)
+    assert not network_parts(inspect(network_model({"a": [], "b": []}, 20)).sums, 1.0)
 
 
 def test_neither_values_nor_a_private_number_of_rows_show():
@@ -83,19 +83,19 @@ def test_neither_values_nor_a_private_number_of_rows_show():
     for fill, count in ((0, 1237), (1, 1237), (CANARY, 1241)):
         rows = {name: np.full(count, fill) for name in COLLIDER}
         domain = dp.Domain(neighbours="add_remove", n_max=5000)
-        pages.add(str(network_parts(inspect(network_model(COLLIDER, rows), domain), 1.0)))
+        pages.add(str(network_parts(inspect(network_model(COLLIDER, rows), domain).sums, 1.0)))
     assert len(pages) == 1 and not any(text in next(iter(pages)) for text in ("1237", str(CANARY)))
 
 
 def test_long_drawings_are_cut():
     star = {"y": [], **{f"x{i}": ["y"] for i in range(80)}}
-    drawing, _ = network_parts(inspect(network_model(star, 20)), 1.0)
+    drawing, _ = network_parts(inspect(network_model(star, 20)).sums, 1.0)
     assert len(drawing.lines) == 51 and drawing.lines[-1] == "... and 31 more lines"
 
 
 def test_under_a_metric_the_network_is_drawn_and_its_mechanisms_are_refused():
     metric = dp.metrics.Hamming([f"{name}_rows" for name in COLLIDER])
-    inspection = inspect(network_model(COLLIDER, 50), dp.Domain(metric=metric), per_unit=True)
+    inspection = inspect(network_model(COLLIDER, 50), dp.Domain(metric=metric), per_unit=True).sums
     drawing, table = network_parts(inspection, 1.0)
     assert drawing.lines[0] == "a"
     assert [row[1] for row in table.rows][1:] == ["none", "none"]

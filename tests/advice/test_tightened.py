@@ -7,10 +7,11 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.advice.tightened import UnreadColumn, half, halved_bounds, reached_by_rows, tightened, with_public
+from pymc_dp.advice.tightened import half, halved_bounds, reached_by_rows, tightened, with_public
 from pymc_dp.errors import PrivacyError
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.priors import priors_of
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.rows import UnreadColumn
 from pymc_dp.rows.gate import read
 from pymc_dp.transforms.prior_model import prior_model
 from tests.advice.conftest import logistic
@@ -44,7 +45,7 @@ def _model():
 
 def test_what_rows_reach_is_truncated_or_halved_and_nothing_else():
     model = _model()
-    rows = inspect_rows(model, dp.Domain())
+    rows = inspect(model, dp.Domain()).rows
     names = reached_by_rows(rows)
     assert names == ["mu", "sd", "scale"]
     found = tightened(model, priors_of(prior_model(rows)), names)
@@ -53,7 +54,7 @@ def test_what_rows_reach_is_truncated_or_halved_and_nothing_else():
         "dp.truncate(model, {'mu': (-3, 5)}) and bounds (0.87, 1.7) of sd instead of (0.5, 2) and bounds (0.33, 0.67) "
         "of scale instead of (0.2, 0.8)"
     )
-    after = {prior.name: prior for prior in priors_of(prior_model(inspect_rows(found.model)))}
+    after = {prior.name: prior for prior in priors_of(prior_model(inspect(found.model).rows))}
     ends = {name: (float(prior.low.min()), float(prior.high.max())) for name, prior in after.items()}
     expected = {"mu": (-3, 5), "sd": (0.87, 1.7), "scale": (0.33, 0.67), "away": (0, math.inf)}
     assert ends == {name: pytest.approx(pair) for name, pair in expected.items()}
@@ -66,11 +67,11 @@ def test_bounds_of_counts_are_halved_from_zero_and_public_ones_stay():
         a = pm.Normal("a")
         pm.Poisson("y", pm.math.exp(a * x + known), observed=ROWS.astype(int))
     domain = dp.Domain(bounds={"y": (0, 9), "x": (-1, 1), "known": (-1, 1)}, public=["known"])
-    assert halved_bounds(domain, inspect_rows(model, domain)) == {"y": (0, 4), "x": (-0.5, 0.5)}
+    assert halved_bounds(domain, inspect(model, domain).rows) == {"y": (0, 4), "x": (-0.5, 0.5)}
 
 
 def test_a_column_taken_as_public_is_never_read():
-    opened, names = with_public(inspect_rows(*logistic()))
+    opened, names = with_public(inspect(*logistic()).rows)
     assert names == ("X",)
     column = next(column for column in opened.columns if column.name == "X")
     assert isinstance(column, UnreadColumn) and column.public and column.norm == 1.0
@@ -84,5 +85,5 @@ def test_what_is_observed_or_has_no_declared_size_is_not_taken_as_public():
         y = pm.Data("y_data", ROWS)
         a = pm.Normal("a")
         pm.Normal("y", a * x + z, 1.0, observed=y)
-    _, names = with_public(inspect_rows(model, dp.Domain(bounds={"x": (-2, 1), "y_data": (0, 1)})))
+    _, names = with_public(inspect(model, dp.Domain(bounds={"x": (-2, 1), "y_data": (0, 1)})).rows)
     assert names == ("x",)

@@ -30,7 +30,7 @@ class Pipeline:
     noise: str = "laplace"
 
     def plan(self):
-        return plan_release(inspect(self.model, self.domain), Statistics(self.noise), self.epsilon, self.delta)
+        return plan_release(inspect(self.model, self.domain).sums, Statistics(self.noise), self.epsilon, self.delta)
 
     def with_gaussian_noise(self, delta):
         return replace(self, noise="gaussian", delta=delta)

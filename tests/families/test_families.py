@@ -298,7 +298,7 @@ def test_moments_are_those_of_the_clamped_row(name, rng):
     case = CASES[name]
     model = model_of(case, values_of(case, case.points[-1], rng))
     domain = dp.Domain() if case.bounds is None else dp.Domain(bounds={"y": case.bounds})
-    (observed,) = inspect(model, domain).observed
+    (observed,) = inspect(model, domain).sums.observed
     family = FAMILIES[observed.distribution]
     statistic = family.statistic(observed, sizes_known=True)
     inputs = [pt.dscalar(f"{n}_in") for n in case.names]

@@ -50,7 +50,7 @@ def test_no_row_moves_counts_by_more_than_was_proved(relation, rng):
         mu = pm.Normal("mu", shape=2)
         pm.StudentT("y", 3, mu=mu[pm.Data("g", np.array([0, 1, 0]))], sigma=1.0, observed=np.zeros(3))
     statistics = Statistics(mechanism=dp.Histogram(EDGES))
-    (table,) = plan_release(inspect(model, domain), statistics, 1.0).tables
+    (table,) = plan_release(inspect(model, domain).sums, statistics, 1.0).tables
     (block,) = table.blocks
     assert (block.sensitivity.l1, block.sensitivity.l2_squared) == ((2, 2) if relation == "replace" else (1, 1))
     hostile = np.concatenate([EXTREMES, EDGES, rng.normal(0, 2, 20)])

@@ -42,13 +42,13 @@ def dirichlet_model(rows, group=None):
 
 
 def statistic_of(model, domain, *, known=True):
-    (observed,) = inspect(model, domain).observed
+    (observed,) = inspect(model, domain).sums.observed
     return FAMILIES[observed.distribution].statistic(observed, sizes_known=known)
 
 
 def moment_function(model, domain):
     """Compiled moments of a clamped row, as a function of parameters of one cell each."""
-    (observed,) = inspect(model, domain).observed
+    (observed,) = inspect(model, domain).sums.observed
     family, statistic = FAMILIES[observed.distribution], statistic_of(model, domain)
     shapes = [(None, *[statistic.width] * ndim) for ndim in family.event_ndims]
     inputs = [pt.tensor(f"p{i}", shape=shape, dtype="float64") for i, shape in enumerate(shapes)]

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.rows import known_rows, shape_of
+from pymc_dp.inspection.rows import Column, known_rows, shape_of
 from tests.fuzz.hostile import Row, hostile_rows
 from tests.fuzz.samplers import Subject
 from tests.fuzz.seen import Seen, watching
@@ -90,7 +89,7 @@ def compare(subject: Subject, one: Sequence[Row], other: Sequence[Row], seed: in
     return _worst(noted, [*one[-1:], *other[-1:]] or [(), ()], "replace")
 
 
-def _put(table: dict[object, np.ndarray], columns: Sequence[RowColumn], rows: Sequence[Row]) -> None:
+def _put(table: dict[object, np.ndarray], columns: Sequence[Column], rows: Sequence[Row]) -> None:
     for place, column in enumerate(columns):
         if column.public:
             table[column.leaf] = known_rows(column)[: len(rows)]

@@ -7,8 +7,7 @@ from itertools import islice, product
 
 import numpy as np
 
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.rows import shape_of
+from pymc_dp.inspection.rows import Column, shape_of
 
 Row = tuple[np.ndarray, ...]
 """One row: an array for each column."""
@@ -19,7 +18,7 @@ SHARES = (1e-16, 1e-13, 1e-9, 1e-6, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 
 MOST_CORNERS = 32
 
 
-def values(column: RowColumn, rng: np.random.Generator) -> np.ndarray:
+def values(column: Column, rng: np.random.Generator) -> np.ndarray:
     """What an entry of a column may be made to hold, values that are clamped among them."""
     dtype = np.dtype(column.leaf.type.dtype)
     if dtype.kind == "b":
@@ -38,7 +37,7 @@ def values(column: RowColumn, rng: np.random.Generator) -> np.ndarray:
         return np.array([*ends, *inside, *inner, *OUTSIDE, *rng.uniform(low, high, 16)]).astype(dtype)
 
 
-def hostile_rows(columns: Sequence[RowColumn], rng: np.random.Generator, count: int) -> list[Row]:
+def hostile_rows(columns: Sequence[Column], rng: np.random.Generator, count: int) -> list[Row]:
     """So many rows; every column at an end of its bounds first, then mixtures, half of them with equal entries."""
     held = [values(column, rng) for column in columns]
     ends = [(found[0], found[1]) for found in held]

@@ -13,8 +13,8 @@ import pymc as pm
 
 import pymc_dp as dp
 from pymc_dp.accounting import BoundedRangeEvent, Budget, ComposedEvent, Event, SelfComposedEvent
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.row_terms import RowInspection
+from pymc_dp.inspection.findings import RowInspection
+from pymc_dp.inspection.rows import Column
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.annealing import Annealing, Settings
 from pymc_dp.step_methods.annealing.path import path_of
@@ -38,11 +38,11 @@ class Subject(ABC):
 
     Attributes
     ----------
-    columns : sequence of RowColumn
+    columns : sequence of Column
         Of the table that it reads.
     """
 
-    columns: Sequence[RowColumn]
+    columns: Sequence[Column]
 
     @abstractmethod
     def run(self, seen: Seen, seed: int) -> None:
@@ -189,10 +189,10 @@ SAMPLERS: dict[str, Callable[[pm.Model, dp.Domain], Subject]] = {
 }
 
 
-def _columns(inspection: Any, model: pm.Model, domain: dp.Domain) -> Sequence[RowColumn]:
-    from pymc_dp.inspection.row_terms import inspect_rows
+def _columns(inspection: Any, model: pm.Model, domain: dp.Domain) -> Sequence[Column]:
+    from pymc_dp.inspection.inspect import inspect
 
-    rows = inspection if isinstance(inspection, RowInspection) else inspect_rows(model, domain)
+    rows = inspection if isinstance(inspection, RowInspection) else inspect(model, domain).rows
     return rows.columns
 
 

@@ -90,7 +90,7 @@ def watching(seen: Seen, table: Mapping[Variable, np.ndarray]) -> Iterator[None]
     def private_values(leaf: Variable) -> np.ndarray:
         return table[leaf]
 
-    def known_rows(column: rows.HasRows) -> np.ndarray:
+    def known_rows(column: rows.Column) -> np.ndarray:
         return table[column.leaf] if column.leaf in table else public(column)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -10,6 +10,7 @@ from pymc_dp.accounting.gdp import mu_for
 from pymc_dp.errors import PrivacyError
 from pymc_dp.gradients import outlook
 from pymc_dp.gradients.outlook import Outlook, width_ratio
+from pymc_dp.inspection.inspect import inspect
 from tests.gradients.models import ALL, bernoulli, groups
 
 BUDGET = Budget(1.0, 1e-5)
@@ -27,12 +28,12 @@ def test_the_formula_is_that_of_one_clipped_gradient():
 @pytest.mark.parametrize("build", ALL, ids=lambda build: build.__name__)
 def test_all_likelihoods_that_gradients_take_fit(build):
     model, domain = build()
-    found = Outlook.of(model, domain, 40)
+    found = Outlook.of(inspect(model, domain), 40)
     assert found.fits and found.n_rows == 40 and found.width_ratio(BUDGET) > 1
 
 
 def test_parameters_are_those_that_meet_the_rows():
-    found = Outlook.of(*groups(), 40)
+    found = Outlook.of(inspect(*groups()), 40)
     assert dict(found.parts) == {"b": 3, "alpha": 4} and found.size == 7
 
 
@@ -43,7 +44,7 @@ def test_no_row_is_read_and_a_private_number_of_rows_is_its_bound(monkeypatch):
     monkeypatch.setattr("pymc_dp.rows.gate._array", touched)
     model, _ = bernoulli()
     domain = dp.Domain(bounds={"x": (-1, 1)}, neighbours="add_remove", n_max=700)
-    assert Outlook.of(model, domain, 40).n_rows == 700
+    assert Outlook.of(inspect(model, domain), 40).n_rows == 700
 
 
 def _discrete():
@@ -62,7 +63,7 @@ def _discrete():
 )
 def test_what_is_in_the_way_comes_with_its_remedy_and_is_what_a_release_would_say(build, where, remedy):
     model, domain = build()
-    found = Outlook.of(model, domain, 40)
+    found = Outlook.of(inspect(model, domain), 40)
     assert not found.fits
     assert any(problem.where == where and remedy in problem.remedy for problem in found.problems)
     with pytest.raises(PrivacyError) as caught:
@@ -74,5 +75,5 @@ def test_a_metric_is_not_for_them():
     with pm.Model() as model:
         pm.Normal("y", pm.Normal("mu"), 1.0, observed=np.zeros(5))
     domain = dp.Domain(bounds={"y": (-5, 5)}, metric=dp.metrics.L1("y"))
-    (problem,) = Outlook.of(model, domain, 5).problems
+    (problem,) = Outlook.of(inspect(model, domain), 5).problems
     assert problem.where == "domain" and "metric" in problem.what

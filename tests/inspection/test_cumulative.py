@@ -22,7 +22,7 @@ FAR = dp.Domain(bounds={"far": (0, 10**6)})
 def problems_of(build, domain=DOMAIN, statistics=None):
     with pm.Model(coords={"row": range(N)}) as model:
         build()
-    inspection = inspect(model, domain)
+    inspection = inspect(model, domain).sums
     with pytest.raises(UnsupportedModelError) as caught:
         plan_release(inspection, statistics or Statistics(), 1.0)
     text = str(caught.value)
@@ -126,7 +126,7 @@ def test_what_cannot_be_counted_in_bins_is_refused_with_a_way_out(name):
     build, texts = REFUSED[name]
     if name == "a clamped density":
         with pytest.raises(UnsupportedModelError) as caught:
-            plan_release(inspect(dp.clamp(_normal(), -5, 0), DOMAIN), Statistics(), 1.0)
+            plan_release(inspect(dp.clamp(_normal(), -5, 0), DOMAIN).sums, Statistics(), 1.0)
         text = str(caught.value)
     else:
         domain = {"values that no bins are known for": dp.Domain()}.get(name, FAR if "added" in name else DOMAIN)
@@ -139,7 +139,7 @@ def test_a_public_array_of_weights_is_kept():
     with pm.Model() as model:
         weights = pm.Data("weights", np.array([0.25, 0.75]))
         pm.NormalMixture("y", weights, pm.Normal("mu", shape=2), 1.0, observed=Y)
-    inspection = inspect(model, dp.Domain(bounds={"y": (0, 9)}, public=["weights"]))
+    inspection = inspect(model, dp.Domain(bounds={"y": (0, 9)}, public=["weights"])).sums
     assert (inspection.problems, inspection.kept_data) == ((), ("weights",))
     assert "pm.Data weights" in inspection.assumptions
     assert "weights" in dp.privatize(model, epsilon=1.0, domain=inspection.domain).named_vars
@@ -153,7 +153,7 @@ def test_columns_of_the_table_are_found_inside_of_components():
         w = pm.Beta("w", 1, 1)
         pm.Mixture("y", pt.stack([w, 1 - w]), parts, observed=Y)
         pm.Censored("z", pm.Normal.dist(mu[GROUP], 1.0), lower=0.0, upper=5.0, observed=Y)
-    first, second = inspect(model, dp.Domain(bounds={"y": (0, 9), "z": (0, 9)})).observed
+    first, second = inspect(model, dp.Domain(bounds={"y": (0, 9), "z": (0, 9)})).sums.observed
     assert [(column.name, column.labels) for column in first.columns] == [("g", ("level=a", "level=b", "level=c"))]
     assert [len(column.levels) for column in second.columns] == [3]
     assert (first.title, second.title) == ("Mixture", "Censored")
@@ -162,9 +162,9 @@ def test_columns_of_the_table_are_found_inside_of_components():
 def test_numbers_in_composite_likelihoods_are_listed_as_assumed_public():
     with pm.Model() as model:
         pm.Censored("y", pm.Normal.dist(pm.Normal("mu"), 1.5), lower=0.25, upper=7.75, observed=Y)
-    (line,) = [line for line in inspect(model, DOMAIN).assumptions if "likelihood of y" in line]
+    (line,) = [line for line in inspect(model, DOMAIN).sums.assumptions if "likelihood of y" in line]
     assert {"1.5", "0.25", "7.75"} <= set(line.partition(": ")[2].split(", ")) and len(line.split(",")) <= 4
-    hidden = inspect(model, dp.Domain(bounds={"y": (0, 9)}, neighbours="add_remove", n_max=50)).assumptions
+    hidden = inspect(model, dp.Domain(bounds={"y": (0, 9)}, neighbours="add_remove", n_max=50)).sums.assumptions
     assert not any(f" {N}" in line for line in hidden)
 
 
@@ -172,7 +172,7 @@ def test_mechanism_must_name_observed_variables_and_leaves_counted_ones_alone():
     with pm.Model() as model:
         pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=GROUP % 2)
         pm.Poisson("visits", pm.Gamma("rate", 2, 1), observed=GROUP)
-    inspection = inspect(model, dp.Domain(bounds={"visits": (0, 3)}))
+    inspection = inspect(model, dp.Domain(bounds={"visits": (0, 3)})).sums
     with pytest.raises(ArgumentError, match=r"mechanism names 'visit', .*Did you mean 'visits'\?"):
         plan_release(inspection, Statistics(mechanism={"visit": dp.Histogram()}), 1.0)
     with pytest.raises(UnsupportedModelError, match="its levels are already counted one by one"):
@@ -184,5 +184,5 @@ def test_mechanism_must_name_observed_variables_and_leaves_counted_ones_alone():
     ]
     with pytest.raises(UnsupportedModelError, match="hold a single bin"):
         plan_release(
-            inspect(model, dp.Domain(bounds={"visits": (1.2, 1.8)})), Statistics(mechanism=dp.Histogram()), 1.0
+            inspect(model, dp.Domain(bounds={"visits": (1.2, 1.8)})).sums, Statistics(mechanism=dp.Histogram()), 1.0
         )

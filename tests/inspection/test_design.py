@@ -80,7 +80,7 @@ def built(make):
 
 def inspected(model, **domain):
     known = {name: ends for name, ends in BOUNDS.items() if name in model.named_vars}
-    return inspect(model, Domain(**{"bounds": known, **domain}))
+    return inspect(model, Domain(**{"bounds": known, **domain})).sums
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -170,7 +170,7 @@ def test_a_private_array_needs_bounds_or_a_norm(given):
     with pm.Model() as model:
         x, *_ = columns()
         pm.Normal("y", x @ pm.Normal("b", 0, 1, shape=3), 1, observed=Y)
-    problems = inspect(model, Domain(**given)).problems
+    problems = inspect(model, Domain(**given)).sums.problems
     assert any(
         "'X'" in problem.what and ("norm" in problem.remedy or "one of" in problem.remedy) for problem in problems
     )

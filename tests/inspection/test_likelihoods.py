@@ -24,10 +24,10 @@ ADD_REMOVE = Domain(neighbours="add_remove", n_max=100)
 def problems_of(model, domain=None):
     """Every problem, as the user sees them."""
     with pytest.raises(UnsupportedModelError) as caught:
-        plan_release(inspect(model, domain), Statistics(), 1.0)
+        plan_release(inspect(model, domain).sums, Statistics(), 1.0)
     text = str(caught.value)
     assert str(CANARY) not in text
-    assert "987654" not in text + repr(inspect(model, domain).problems)
+    assert "987654" not in text + repr(inspect(model, domain).sums.problems)
     assert all(problem.where and problem.remedy.endswith(".") for problem in caught.value.problems)
     return text
 
@@ -248,7 +248,7 @@ def test_a_computed_index_must_stay_on_its_axis():
     text = problems_of(model, Domain(bounds={"g": (0, 2)}))
     assert "runs over -1..1" in text
     assert "axis of length 3" in text
-    assert inspect(model, Domain(bounds={"g": (1, 3)})).problems == ()
+    assert inspect(model, Domain(bounds={"g": (1, 3)})).sums.problems == ()
 
 
 @pytest.mark.parametrize("filled", ["masked", "nan"])
@@ -286,7 +286,7 @@ def test_extreme_bounds_never_crash(bounds):
         mu, s = pm.Normal("mu"), pm.HalfNormal("s")
         pm.Normal("y", mu, s, observed=VALUE)
         pm.Normal("w", 0.3, s, observed=VALUE)
-    inspection = inspect(model, Domain(bounds={"y": bounds, "w": bounds}))
+    inspection = inspect(model, Domain(bounds={"y": bounds, "w": bounds})).sums
     try:
         plan_release(inspection, Statistics(), 1.0)
     except UnsupportedModelError as error:
@@ -337,7 +337,7 @@ def test_every_problem_is_reported_at_once():
         pm.Normal("b", mu, 1, observed=VALUE)
         pm.StudentT("c", 3, mu=mu, sigma=1, observed=VALUE)
     with pytest.raises(UnsupportedModelError) as caught:
-        plan_release(inspect(model), Statistics(), 1.0)
+        plan_release(inspect(model).sums, Statistics(), 1.0)
     assert {"mu", "a", "b", "c"} <= {problem.where for problem in caught.value.problems}
     assert str(caught.value).startswith(f"{len(caught.value.problems)} problems found:")
 
@@ -360,7 +360,7 @@ def grouped(index, **arguments):
 
 @pytest.mark.parametrize("index", [GROUP, lambda: pm.Data("g", GROUP)], ids=["array", "pm.Data"])
 def test_an_index_is_a_private_column_over_the_levels_of_its_axis(index):
-    inspection = inspect(grouped(index))
+    inspection = inspect(grouped(index)).sums
     (column,) = inspection.observed[0].columns
     assert inspection.problems == ()
     assert column.levels.tolist() == [0, 1, 2]
@@ -368,7 +368,7 @@ def test_an_index_is_a_private_column_over_the_levels_of_its_axis(index):
 
 
 def test_public_columns_are_clamped_to_their_axis_too():
-    inspection = inspect(grouped(lambda: pm.Data("g", GROUP + 5)), Domain(public=["g"]))
+    inspection = inspect(grouped(lambda: pm.Data("g", GROUP + 5)), Domain(public=["g"])).sums
     assert inspection.observed[0].columns[0].levels.tolist() == [0, 1, 2]
 
 
@@ -376,7 +376,7 @@ def test_one_row_of_an_unnamed_index_is_private_still():
     """An array of one element is the whole column of a table of one row."""
     with pm.Model(coords={"level": list("abc")}) as model:
         pm.Bernoulli("y", pm.Beta("p", 1, 1, dims="level")[np.array([2])], observed=[1])
-    inspection = inspect(model)
+    inspection = inspect(model).sums
     assert [column.levels.tolist() for column in inspection.observed[0].columns] == [[0, 1, 2]]
 
 
@@ -387,7 +387,7 @@ def test_the_dimension_of_rows_is_found_wherever_it_is_written(how):
         p = pm.Beta("p", 1, 1)
         pm.Bernoulli("y", p, observed=held, dims="row" if how == "observed" else None)
         pm.Deterministic("constant", pt.zeros(N) + p, dims="row")
-    inspection = inspect(model, Domain(rows="row" if how == "domain" else None))
+    inspection = inspect(model, Domain(rows="row" if how == "domain" else None)).sums
     assert inspection.row_dims == {"row"}
     assert inspection.dropped == ("constant",)
     assert not any("person" in line for line in inspection.assumptions)
@@ -409,7 +409,7 @@ def test_deterministics_that_hold_arrays_are_left_out(expression):
         pm.Deterministic("kept", p.sum())
         pm.Deterministic("left out", expression(p))
         pm.Bernoulli("y", p[GROUP], observed=Y)
-    assert inspect(model).dropped == ("left out",)
+    assert inspect(model).sums.dropped == ("left out",)
 
 
 def test_what_is_assumed_public_is_listed():
@@ -418,7 +418,7 @@ def test_what_is_assumed_public_is_listed():
         p = pm.Normal("p", mu, 2.25, dims="level")
         pm.Normal("y", p[pm.Data("g", GROUP, dims="row")], 3.75, observed=VALUE, dims="row")
         pm.Potential("soft", -(mu**2))
-    lines = inspect(model, Domain(bounds={"y": (0, 100)}, public=["g"])).assumptions
+    lines = inspect(model, Domain(bounds={"y": (0, 100)}, public=["g"])).sums.assumptions
     assert "number of rows: 6" in lines
     text = "\n".join(lines)
     for part in ("0.125", "7.5", "2.25", "3.75", "initial value of mu", "public column g", "bounds of y: (0, 100)"):
@@ -436,7 +436,7 @@ def test_the_number_of_rows_is_hidden_under_add_remove():
         with pm.Model(coords={"row": rows, "level": list("abc")}) as model:
             p = pm.Normal("p", dims="level")
             pm.Normal("y", p[pm.Data("g", GROUP[: len(rows)], dims="row")], 1, observed=VALUE[: len(rows)], dims="row")
-        inspection = inspect(model, domain)
+        inspection = inspect(model, domain).sums
         plan = plan_release(inspection, Statistics(), 1.0)
         return inspection.assumptions, inspection.problems, plan.tables[0].cells.labels, plan.event
 
@@ -451,7 +451,7 @@ def test_nothing_that_is_said_depends_on_a_value():
             pm.Bernoulli("y", p[g], observed=(values > 0).astype(int))
             pm.Normal("v", mu[group], 1, observed=values)
             pm.Deterministic("rows", p[g])
-        inspection = inspect(model, Domain(bounds={"v": (0, 10)}))
+        inspection = inspect(model, Domain(bounds={"v": (0, 10)})).sums
         plan = plan_release(inspection, Statistics(), 1.0)
         return [
             inspection.assumptions, inspection.dropped, inspection.private, inspection.problems, repr(plan.event),
@@ -468,7 +468,7 @@ def test_nothing_that_is_said_depends_on_a_value():
 def test_inspection_changes_nothing():
     model = grouped(lambda: pm.Data("g", GROUP))
     before = [var.name for var in model.basic_RVs], model.named_vars_to_dims.copy(), len(model.data_vars)
-    inspect(model)
+    assert inspect(model).sums.model is model
     assert before == ([var.name for var in model.basic_RVs], model.named_vars_to_dims, len(model.data_vars))
 
 
@@ -478,6 +478,6 @@ def test_a_truncated_prior_says_its_length_by_dims_or_by_shape(shape):
         p = pm.Truncated("p", pm.Beta.dist(1.0, 1.0), 0.1, 0.9, **shape)
         group = pm.Data("group", np.array([0, 2, 1]))
         pm.Bernoulli("y", p[group], observed=np.array([0, 1, 1]))
-    found = inspect(model)
+    found = inspect(model).sums
     assert found.problems == ()
     assert found.observed[0].columns[0].levels.tolist() == [0, 1, 2]

@@ -45,7 +45,7 @@ def by_an_expression(columns):
 def found_in(write, columns, **domain):
     with pm.Model() as model:
         write(columns)
-    inspection = inspect(model, Domain(**domain))
+    inspection = inspect(model, Domain(**domain)).sums
     assert not inspection.problems, inspection.problems
     return find_network(inspection)
 
@@ -64,7 +64,7 @@ def test_levels_of_an_observed_column_need_no_bounds_elsewhere_they_do(columns):
     with pm.Model() as model:
         count = pm.Poisson("count", pm.Gamma("rate", 2, 1), observed=columns["c"])
         pm.Bernoulli("b", logit_p=pm.Normal("b0") + pm.Normal("b1") * count, observed=columns["b"])
-    assert any("range of the private column 'count'" in problem.what for problem in inspect(model).problems)
+    assert any("range of the private column 'count'" in problem.what for problem in inspect(model).sums.problems)
 
 
 def in_a_circle(columns):
@@ -114,7 +114,7 @@ def test_bounds_that_are_not_the_levels_are_refused(columns):
     with pm.Model() as model:
         by_variables(columns)
     for bounds, fits in (((0, 2), True), ((0, 1), False)):
-        found = find_network(inspect(model, Domain(bounds={"c": bounds})))
+        found = find_network(inspect(model, Domain(bounds={"c": bounds})).sums)
         assert isinstance(found, Network) is fits
 
 

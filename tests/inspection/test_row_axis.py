@@ -10,7 +10,6 @@ import pytest
 from pymc_dp import Domain
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.row_axis import RowAxis
-from pymc_dp.inspection.row_terms import inspect_rows
 
 K = 4
 LENGTHS = (2, K - 1, K, K + 1, 2 * K)
@@ -111,9 +110,9 @@ def told(build, n, *, data=pm.Data):
     domain = Domain(bounds={"y": (0, 9)}, neighbours="add_remove", n_max=100)
     with pm.Model() as model:
         build(n, data)
-    found = inspect_rows(model, domain)
+    found = inspect(model, domain).rows
     columns = [(column.name, column.public) for column in found.columns]
-    whole = inspect(model, domain)
+    whole = inspect(model, domain).sums
     said = [(item.problems, item.private, item.public, item.dropped, item.assumptions) for item in (found, whole)]
     return said, columns
 
@@ -157,7 +156,7 @@ def test_what_broadcasts_against_rows_is_no_column():
         w = pm.Data("w", np.array([[2.0, 3.0]]), shape=(1, 2))
         mean = pm.Normal("b") * (pm.Data("x", TABLE[:3, 1])[:, None] * w).sum(axis=1)
         pm.Normal("y", mean, 1.0, observed=TABLE[:3, 0])
-    found = inspect_rows(model, Domain(public={"w"}))
+    found = inspect(model, Domain(public={"w"})).rows
     assert found.problems == () and [column.name for column in found.columns] == ["x", "y"]
 
 
@@ -166,13 +165,13 @@ def test_values_of_a_row_that_lies_on_its_side_do_not_decide(ones):
     with pm.Model() as model:
         side = pt.constant(np.ones((1, 3)) if ones else TABLE[:3, 2][None])
         pm.Normal("y", pm.Normal("b") * side.sum() + pm.Data("x", TABLE[:3, 1]), 1.0, observed=TABLE[:3, 0])
-    assert inspect_rows(model).problems
+    assert inspect(model).rows.problems
 
 
 def test_columns_of_another_length_are_refused_without_either_length():
     with pm.Model() as model:
         pm.Normal("y", pm.Normal("b") * pm.Data("x", TABLE[: K + 1, 1]), 1.0, observed=pm.Data("z", TABLE[:K, 0]))
-    (problem,) = inspect_rows(model, Domain(neighbours="add_remove", n_max=100)).problems
+    (problem,) = inspect(model, Domain(neighbours="add_remove", n_max=100)).rows.problems
     assert "different numbers of rows" in str(problem) and str(K) not in str(problem)
 
 

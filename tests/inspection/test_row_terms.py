@@ -8,7 +8,7 @@ from pymc.logprob.utils import ParameterValueError
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.domain import Domain
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.inspect import inspect
 
 N = 30
 RNG = np.random.default_rng(5)
@@ -110,7 +110,7 @@ def build(write):
 @pytest.mark.few(15)
 @pytest.mark.parametrize("write", FINE)
 def test_rows_of_ordinary_models_separate(write):
-    found = inspect_rows(build(write))
+    found = inspect(build(write)).rows
     assert found.problems == ()
     assert all(term.logp.type.ndim >= 1 for term in found.terms)
 
@@ -165,21 +165,21 @@ REFUSED = {
 
 @pytest.mark.parametrize("write", REFUSED)
 def test_rows_that_hang_together_are_refused(write):
-    problems = inspect_rows(build(write)).problems
+    problems = inspect(build(write)).rows.problems
     assert problems and REFUSED[write] in " ".join(map(str, problems))
 
 
 def test_values_outside_are_clamped_before_anything_sees_them():
     with pm.Model() as model:
         pm.Normal("y", pm.Normal("m") * pm.Data("x", X), 1.0, observed=X)
-    found = inspect_rows(model, Domain(bounds={"y": (-1, 3)}))
+    found = inspect(model, Domain(bounds={"y": (-1, 3)})).rows
     by_name = {column.name: column for column in found.columns}
     values = np.array([[np.nan, np.inf, -np.inf], [0.5, -7.0, 9.0]])
     assert by_name["y"].clamped(values).tolist() == [[1.0, 3.0, -1.0], [0.5, -1.0, 3.0]]
     most = np.finfo(float).max  # without bounds, any number, but a number: proofs are about those
     assert by_name["x"].clamped(values).tolist() == [[0.0, most, -most], [0.5, -7.0, 9.0]]
     with build(regression) as model:
-        found = inspect_rows(model, Domain(bounds={"y": (0, 1)}))
+        found = inspect(model, Domain(bounds={"y": (0, 1)})).rows
     (column,) = [column for column in found.columns if column.name == "y"]
     assert column.clamped(np.array([-5, 0, 1, 2**40])).tolist() == [0, 0, 1, 1]
 
@@ -188,8 +188,8 @@ def test_public_columns_go_with_the_rows_and_public_tables_do_not():
     with pm.Model() as model:
         table = pm.Data("table", np.arange(4.0))
         pm.Normal("y", pm.Normal("m") + table[pm.Data("g", G)], 1.0, observed=X[:, 0])
-    assert inspect_rows(model).problems
-    found = inspect_rows(model, Domain(public=("table", "g")))
+    assert inspect(model).rows.problems
+    found = inspect(model, Domain(public=("table", "g"))).rows
     assert found.problems == ()
     assert {column.name for column in found.columns} == {"g", "y"}
 
@@ -205,7 +205,7 @@ def test_public_columns_go_with_the_rows_and_public_tables_do_not():
 def test_sums_of_what_is_repeated_for_every_row_are_refused(mean):
     with pm.Model() as model:
         pm.Normal("y", mean(pm.Data("x", X[:, 0]), pm.Normal("b")), 1.0, observed=X[:, 1])
-    assert any("runs over the rows" in str(problem) for problem in inspect_rows(model).problems)
+    assert any("runs over the rows" in str(problem) for problem in inspect(model).rows.problems)
 
 
 NAMED = {
@@ -231,15 +231,15 @@ def test_dimensions_name_rows_and_do_not_count_them(write, labels, relation):
             NAMED[write](mu * pt.cos(np.pi * model.dim_lengths["obs"]) if scale else mu)
         return model
 
-    assert inspect_rows(build(False), RELATIONS[relation]).problems == ()
-    found = inspect_rows(build(True), RELATIONS[relation]).problems
+    assert inspect(build(False), RELATIONS[relation]).rows.problems == ()
+    found = inspect(build(True), RELATIONS[relation]).rows.problems
     assert any("the number of rows is used as a value" in str(problem) for problem in found)
 
 
 def test_under_add_remove_no_length_of_a_dimension_is_a_value():
     with pm.Model(coords={"obs": range(N)}) as model:
         pm.Normal("y", pm.Normal("m") * model.dim_lengths["obs"], 1.0, observed=X[:, 0])
-    found = inspect_rows(model, RELATIONS["add_remove"]).problems
+    found = inspect(model, RELATIONS["add_remove"]).rows.problems
     assert any("the number of rows is used as a value" in str(problem) for problem in found)
 
 
@@ -248,7 +248,7 @@ def test_a_density_written_by_hand_may_not_hold_the_number_of_rows():
         model.add_coord("obs", length=N)
         length = model.dim_lengths["obs"]
         pm.CustomDist("y", pm.Normal("m"), logp=lambda v, m: -((v - m * length) ** 2), observed=X[:, 0], dims="obs")
-    found = inspect_rows(model).problems
+    found = inspect(model).rows.problems
     assert any("the number of rows is used as a value" in str(problem) for problem in found)
 
 
@@ -271,7 +271,7 @@ def levels():
     [(scaled, [2.0, np.arange(4.0)], [-2.0, np.arange(4.0)]), (levels, [0.3], [1.3])],
 )
 def test_parameter_checks_are_kept_beside_the_density(write, valid, invalid):
-    found = inspect_rows(build(write))
+    found = inspect(build(write)).rows
     assert found.problems == ()
     (term,) = found.terms
     assert {column.leaf for column in found.columns} <= set(ancestors([term.checked])) & set(ancestors([term.logp]))

@@ -6,7 +6,6 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.inspection.shared import kept_while_shared, shared
 from pymc_dp.transforms.likelihood import table_likelihoods
 from pymc_dp.transforms.prior_model import prior_model, shared_prior_model
@@ -19,33 +18,23 @@ def model() -> pm.Model:
     return model
 
 
-@pytest.mark.parametrize("look", [inspect, inspect_rows])
-def test_a_model_is_inspected_once_within_and_anew_outside(model, look):
-    domain = dp.Domain()
-    with shared():
-        assert look(model, domain) is look(model, domain)
-        inner = look(model, domain)
-    assert look(model, domain) is not inner
-    assert look(model, domain) is not look(model, domain)
-
-
-def test_inspections_of_other_kinds_and_domains_are_kept_apart(model):
-    one, other = dp.Domain(), dp.Domain()
-    with shared():
-        assert type(inspect(model, one)) is not type(inspect_rows(model, one))
-        assert inspect(model, one) is not inspect(model, other)
-    with pytest.raises(ZeroDivisionError), shared():
-        raise ZeroDivisionError
-    assert inspect(model, one) is not inspect(model, one)
-
-
 def test_a_prior_model_is_made_once_within_unless_somebody_means_to_change_it(model):
     with shared():
-        found = inspect(model, dp.Domain())
+        found = inspect(model, dp.Domain()).sums
         assert shared_prior_model(found) is shared_prior_model(found)
         assert table_likelihoods(found) is table_likelihoods(found)
         assert prior_model(found) is not prior_model(found)
     assert shared_prior_model(found) is not shared_prior_model(found)
+
+
+def test_prior_models_are_kept_apart_and_anew_outside(model):
+    one, other = inspect(model, dp.Domain()), inspect(model, dp.Domain())
+    with shared():
+        kept = shared_prior_model(one.sums)
+        assert len({kept, shared_prior_model(one.rows), shared_prior_model(other.sums)}) == 3
+    with pytest.raises(ZeroDivisionError), shared():
+        raise ZeroDivisionError
+    assert shared_prior_model(one.sums) is not kept
 
 
 def test_what_is_made_depends_on_every_argument():

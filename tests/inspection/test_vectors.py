@@ -84,7 +84,7 @@ def test_arrays_that_code_makes_of_nothing_are_taken_as_public(made):
     """An identity holds no number that could come from a row."""
     with pm.Model() as model:
         pm.MvNormal("y", means(), covariance() + made, observed=PAIRS)
-    found = inspect(model, DOMAIN)
+    found = inspect(model, DOMAIN).sums
     assert not any("row axis" in str(problem) for problem in found.problems)
     assert found.private == ("y",)
 
@@ -92,7 +92,7 @@ def test_arrays_that_code_makes_of_nothing_are_taken_as_public(made):
 def test_an_identity_that_is_as_long_as_the_table_is_a_column():
     with pm.Model() as model:
         pm.Normal("y", pm.Normal("mu") * np.ones(N), 1, observed=np.zeros(N))
-    assert "unnamed array in y" in inspect(model, DOMAIN).private
+    assert "unnamed array in y" in inspect(model, DOMAIN).sums.private
 
 
 def test_the_identity_is_released_by_its_statistics():
@@ -105,13 +105,13 @@ def test_the_identity_is_released_by_its_statistics():
 def test_rows_that_are_refused_are_counted_all_the_same():
     with pm.Model() as model:
         pm.MvStudentT("y", nu=4, mu=means(), scale=covariance(), observed=PAIRS)
-    assert f"number of rows: {N}" in inspect(model, DOMAIN).assumptions
+    assert f"number of rows: {N}" in inspect(model, DOMAIN).sums.assumptions
 
 
 def problems_of(write, domain):
     with pm.Model() as model:
         write()
-    found = inspect(model, domain)
+    found = inspect(model, domain).sums
     return [str(item) for item in (*found.problems, *table_problems(found))]
 
 
@@ -134,7 +134,7 @@ def test_everything_else_of_two_axes_is_refused(name):
 def test_rows_along_the_second_axis_are_refused():
     with pm.Model(coords={"row": range(N), "part": range(2)}) as model:
         pm.Multinomial("y", 4, pm.Dirichlet("p", np.ones(N)), observed=COUNTS.T, dims=("part", "row"))
-    assert any("counted by 'part'" in str(item) for item in inspect(model, dp.Domain(rows="row")).problems)
+    assert any("counted by 'part'" in str(item) for item in inspect(model, dp.Domain(rows="row")).sums.problems)
 
 
 def test_only_the_operations_themselves_have_rows_of_vectors():

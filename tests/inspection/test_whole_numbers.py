@@ -13,7 +13,7 @@ import pytest
 from pytensor.tensor.elemwise import Elemwise
 
 from pymc_dp.domain import Domain
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.step_methods.numpy_functions import compiled
 from pymc_dp.step_methods.row_functions.chunks import compiled_rows
 
@@ -118,5 +118,5 @@ def test_scalar_operations_that_are_not_of_pytensor_are_refused():
     with pm.Model() as model:
         b = pm.Normal("b")
         pm.Normal("y", b * operation(pm.Data("x", np.ones(5))), 1.0, observed=np.zeros(5))
-    inspection = inspect_rows(model, Domain(bounds={"x": (-1, 1), "y": (-1, 1)}))
+    inspection = inspect(model, Domain(bounds={"x": (-1, 1), "y": (-1, 1)})).rows
     assert any("is not one of PyTensor's or PyMC's own" in problem.what for problem in inspection.problems)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.intervals.derivative import derivative
 from pymc_dp.intervals.expression import Tape
 from pymc_dp.proofs.row_likelihood import row_likelihoods
@@ -20,7 +20,7 @@ MORE = [
 
 def whole(name):
     model = ZOO[name].model()
-    inspection = inspect_rows(model, ZOO[name].domain())
+    inspection = inspect(model, ZOO[name].domain()).rows
     (row,), _ = row_likelihoods(inspection, prior_model(inspection))
     return row.whole
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseW
 
 
 def opened(model, release, epsilon=0.5, names=("p",), **options):
-    inspection = inspect(model)
+    inspection = inspect(model).sums
     plan = plan_release(inspection, Statistics(**options), epsilon)
     truths = draw_truths(inspection, plan.tables, names, 2, np.random.default_rng(0))
     return open_model(inspection, plan, release), truths
@@ -97,7 +97,7 @@ def test_variances_of_noise_are_sampled_and_left_out(monkeypatch):
     with pm.Model() as model:
         mu = pm.Normal("mu", shape=3)
         pm.MvNormal("y", mu, cov=pm.Data("covariance", np.eye(3)), observed=np.zeros((20, 3)))
-    inspection = inspect(model, dp.Domain(bounds={"y": (-4, 4)}, public=["covariance"]))
+    inspection = inspect(model, dp.Domain(bounds={"y": (-4, 4)}, public=["covariance"])).sums
     plan = plan_release(inspection, Statistics(), 1.0)
     truths = draw_truths(inspection, plan.tables, ("mu",), 2, np.random.default_rng(0))
     release = {"y": np.zeros((1, len(plan.tables[0].labels)))}

@@ -17,7 +17,7 @@ REPEATS = 600
 
 
 def simulated(model, domain=None, total=None, noise="laplace", epsilon=1.0):
-    inspection = inspect(model, domain)
+    inspection = inspect(model, domain).sums
     plan = plan_release(inspection, Statistics(noise), epsilon, 1e-6 if noise == "gaussian" else 0.0)
     names = [rv.name for rv in model.free_RVs]
     truths = draw_truths(inspection, plan.tables, names, REPEATS, np.random.default_rng(3))

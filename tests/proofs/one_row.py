@@ -17,10 +17,10 @@ from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.tensor.rewriting.ofg import inline_symbolic_for_fusion
 
 import pymc_dp as dp
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.known_levels import levels_of
 from pymc_dp.inspection.one_row import of_one_row, placeholder
 from pymc_dp.inspection.priors import priors_of
-from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.transforms.prior_model import prior_model
 
 Array = npt.NDArray[np.float64]
@@ -40,7 +40,7 @@ class OneRow:
     """
 
     def __init__(self, model: pm.Model, domain: dp.Domain) -> None:
-        inspection = inspect_rows(model, domain)
+        inspection = inspect(model, domain).rows
         inspection.require()
         priors = priors_of(prior_model(inspection))
         one = {column.leaf: placeholder(column.leaf, column.leaf.type.shape[1:]) for column in inspection.columns}

@@ -8,7 +8,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pymc_dp.domain import Domain
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.proofs import conditional_ranges
 from pymc_dp.proofs.conditional_ranges import prove_conditional_range, prove_conditional_ranges
 from pymc_dp.proofs.one_variable import parameters_of
@@ -22,7 +22,7 @@ BOXES = 6_000
 
 
 def row_of(model, public):
-    inspection = inspect_rows(model, public)
+    inspection = inspect(model, public).rows
     assert inspection.problems == ()
     (row,) = row_likelihoods(inspection, prior_model(inspection))[0]
     return row

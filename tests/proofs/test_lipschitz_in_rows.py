@@ -9,7 +9,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.metrics import EARTH, L1, L2, Geographic, Hamming
 from pymc_dp.proofs.lipschitz_in_rows import columns_of, extent_of, prove_per_unit
 from pymc_dp.proofs.row_likelihood import row_likelihoods
@@ -22,7 +22,7 @@ MU = {"lower": -1, "upper": 1}
 
 
 def proved(model, metric, *, papers=False, **domain):
-    inspection = inspect_rows(model, dp.Domain(metric=metric, **domain), per_unit=True)
+    inspection = inspect(model, dp.Domain(metric=metric, **domain), per_unit=True).rows
     inspection.require()
     rows, _ = row_likelihoods(inspection, prior_model(inspection))
     return prove_per_unit(rows, inspection.columns, metric, papers=papers)
@@ -238,7 +238,7 @@ def test_extents_are_what_rows_are_clamped_to():
         z = pm.Data("z", np.zeros((5, 3)))
         pm.Normal("x", z @ pm.Uniform("b", -1, 1, shape=3), 1.0, observed=X)
 
-    inspection = inspect_rows(built(build), domain, per_unit=True)
+    inspection = inspect(built(build), domain, per_unit=True).rows
     extents = {name: extent_of(column) for name, column in columns_of(domain.metric, inspection.columns).items()}
     assert extents["z"].norm == 2.0 and extents["z"].size == 3 and extents["x"].low == -3.0
     assert domain.metric.diameter(extents) == 10.0

@@ -8,8 +8,8 @@ import pymc as pm
 import pytest
 
 from pymc_dp.domain import Domain
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.one_row import of_one_row, placeholder
-from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.inspection.rows import shape_of
 from pymc_dp.intervals.expression import Symbol, leaf
 from pymc_dp.intervals.interval import Interval
@@ -26,7 +26,7 @@ def meeting(written, shape, **domain):
         x = pm.Data("x", np.full((3, 4), 5.0))
         g = pm.Data("g", np.zeros(3, dtype=int))
         pm.Normal("y", written(x, g, b), 1.0, observed=np.zeros((3, 2) if shape == (4, 2) else 3))
-    inspection = inspect_rows(model, Domain(**domain))
+    inspection = inspect(model, Domain(**domain)).rows
     inspection.require()
     known = {stand_in: leaf(free(shape)) for stand_in in inspection.stand_ins}
     one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in inspection.columns}

@@ -7,7 +7,7 @@ import pymc as pm
 import pytest
 
 from pymc_dp.domain import Domain
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.proofs.private_references import PrivateReferences
 
 
@@ -18,7 +18,7 @@ def chosen(observed, **given):
             pm.Poisson("y", pm.math.exp(mean), observed=observed)
         else:
             pm.Normal("y", mean, 1.0, observed=observed)
-    inspection = inspect_rows(model, Domain(**given))
+    inspection = inspect(model, Domain(**given)).rows
     names = [column.name for column in inspection.columns]
     found = PrivateReferences.of(inspection.columns, inspection.domain.neighbours)
     return found and (found.complete, [dict(zip(names, row, strict=True)) for row in found.rows])

@@ -10,8 +10,8 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.domain import Domain
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.one_row import with_rows
-from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.inspection.rows import shape_of
 from pymc_dp.proofs import row_boxes
 from pymc_dp.proofs.unconstrained import StepProof
@@ -126,7 +126,7 @@ class Rows:
 
     def __init__(self, name, rng):
         build, given, *_ = CASES[name]
-        self.inspection = inspect_rows(build(), Domain(**given))
+        self.inspection = inspect(build(), Domain(**given)).rows
         self.inspection.require()
         self.prior_model = prior_model_of(self.inspection)
         self.public = set(given.get("public", ()))
@@ -139,7 +139,7 @@ class Rows:
         inspection = self.inspection
         if relation == "add_remove":
             given = CASES[self.name][1]
-            inspection = inspect_rows(CASES[self.name][0](), Domain(**given, neighbours=relation, n_max=9))
+            inspection = inspect(CASES[self.name][0](), Domain(**given, neighbours=relation, n_max=9)).rows
         return StepProof(inspection, self.prior_model)
 
     @staticmethod
@@ -275,7 +275,7 @@ def test_places_where_a_row_could_be_impossible_have_no_range():
     with pm.Model() as model:
         s = pm.HalfNormal("s", default_transform=None, initval=0.5)
         pm.Normal("y", 0.0, s, observed=np.zeros(N))
-    inspection = inspect_rows(model, Domain(bounds=Y))
+    inspection = inspect(model, Domain(bounds=Y)).rows
     proof = StepProof(inspection, prior_model_of(inspection))
     assert proof.between(np.array([0.5]), np.array([0.6])).reach < np.inf
     assert proof.between(np.array([0.5]), np.array([-0.1])).reach == np.inf
@@ -285,7 +285,7 @@ def test_parameter_checks_hold_between_places():
     """Beta's density has a value for parameters below 0; PyMC says that it has none."""
     with pm.Model() as model:
         pm.Beta("y", pm.Normal("a", initval=2.0), 2.0, observed=np.full(N, 0.5))
-    inspection = inspect_rows(model, Domain(bounds={"y": (0.1, 0.9)}))
+    inspection = inspect(model, Domain(bounds={"y": (0.1, 0.9)})).rows
     proof = StepProof(inspection, prior_model_of(inspection))
     assert not proof.unchecked
     assert proof.between(np.array([2.0]), np.array([2.1])).reach < np.inf
@@ -332,7 +332,7 @@ def test_mutant_range_for_one_row_less(rng):
 )
 def test_gradients_of_rows_are_no_longer_than_proved(domain, units, norm, rng):
     """Logistic: at most half of the way from 0 to 1 and more, times the units of the intercept and of a row."""
-    found = inspect_rows(logistic(), domain)
+    found = inspect(logistic(), domain).rows
     proof = StepProof(found, prior_model_of(found)).gradient_norm(units)
     assert norm <= proof.value <= norm * (1 + 1e-5)
     assert proof.attained > 0.99 * norm
@@ -341,6 +341,6 @@ def test_gradients_of_rows_are_no_longer_than_proved(domain, units, norm, rng):
 def test_gradients_without_a_bound_are_not_proved():
     with pm.Model() as model:
         pm.Normal("y", pm.Normal("mu"), 1.0, observed=np.zeros(N))
-    found = inspect_rows(model, Domain(bounds=Y))
+    found = inspect(model, Domain(bounds=Y)).rows
     proof = StepProof(found, prior_model_of(found))
     assert not proof.problems and np.isinf(proof.gradient_norm().value)

@@ -93,7 +93,9 @@ def planned(name):
     """A model whose rows can be set, and the plan of its release."""
     build, bounds, metric = CASES[name]
     model = model_of(build, name in WHOLE)
-    return model, plan_release(inspect(model, Domain(bounds=bounds, metric=metric), per_unit=True), Statistics(), 1.0)
+    return model, plan_release(
+        inspect(model, Domain(bounds=bounds, metric=metric), per_unit=True).sums, Statistics(), 1.0
+    )
 
 
 def model_of(build, whole=False):
@@ -204,7 +206,7 @@ def test_noise_is_in_proportion_to_what_a_unit_moves():
 
 def test_whole_rows_cost_what_they_do_without_a_metric():
     build, bounds, _ = CASES["groups, whole rows"]
-    rows = plan_release(inspect(model_of(build), Domain(bounds=bounds)), Statistics(), 1.0)
+    rows = plan_release(inspect(model_of(build), Domain(bounds=bounds)).sums, Statistics(), 1.0)
     found = planned("groups, whole rows")[1]
     assert [block.scale for block in found.tables[0].blocks] == [block.scale for block in rows.tables[0].blocks]
     assert found.diameter == 1.0
@@ -238,7 +240,7 @@ def test_a_column_of_two_likelihoods_is_in_all_that_either_clamps_it_to(kind, or
         for name in order:
             {"a": a, "b": b}[name](held)
     bounds = {"b": (0, 20)} | ({"a": (0, 1)} if kind == "values" else {})
-    plan = plan_release(inspect(model, Domain(bounds=bounds, metric=L1("k")), per_unit=True), Statistics(), 1.0)
+    plan = plan_release(inspect(model, Domain(bounds=bounds, metric=L1("k")), per_unit=True).sums, Statistics(), 1.0)
     values = {"k": np.zeros(N, dtype=COUNT.dtype if kind == "counts" else float)}
     other = {"k": values["k"].copy()}
     other["k"][0] = 20
@@ -261,7 +263,7 @@ def exact_sums(model, plan, values):
 def test_what_values_are_rounded_to_is_told_whatever_the_step_and_the_name(name, high):
     bounds = {"x": (-high, high)}
     plan = plan_release(
-        inspect(model_of(normal), Domain(bounds=bounds, metric=L1(name)), per_unit=True), Statistics(), 1.0
+        inspect(model_of(normal), Domain(bounds=bounds, metric=L1(name)), per_unit=True).sums, Statistics(), 1.0
     )
     assert plan.grids == (f"x to {high / GRID:.3g}",)
 
@@ -269,7 +271,7 @@ def test_what_values_are_rounded_to_is_told_whatever_the_step_and_the_name(name,
 def test_whole_numbers_are_not_rounded_but_on_a_grid_that_leaves_them_out():
     assert planned("counts")[1].grids == () == planned("answers")[1].grids
     domain = Domain(bounds={"x": (0, 3)}, metric=L1("x"))
-    plan = plan_release(inspect(model_of(normal, True), domain, per_unit=True), Statistics(), 1.0)
+    plan = plan_release(inspect(model_of(normal, True), domain, per_unit=True).sums, Statistics(), 1.0)
     assert plan.grids == (f"x to {1.5 / GRID:.3g}",)  # thirds of 2^30 steps
 
 
@@ -315,7 +317,7 @@ def test_sensitivities_are_rounded_up():
     ],
 )
 def test_what_is_no_smooth_function_of_a_column_is_refused(build, metric, bounds, text):
-    inspection = inspect(model_of(build), Domain(bounds=bounds, metric=metric), per_unit=True)
+    inspection = inspect(model_of(build), Domain(bounds=bounds, metric=metric), per_unit=True).sums
     if text is None:
         assert plan_release(inspection, Statistics(), 1.0).diameter > 100
         return
@@ -327,6 +329,8 @@ def test_what_is_no_smooth_function_of_a_column_is_refused(build, metric, bounds
 def test_a_histogram_is_released_where_values_are_told_apart():
     with pm.Model() as model:
         pm.StudentT("x", nu=4, mu=pm.Normal("mu", 0, 1), sigma=1, observed=REAL)
-    plan = plan_release(inspect(model, Domain(bounds=X, metric=Hamming({"x": 0.5})), per_unit=True), Statistics(), 1.0)
+    plan = plan_release(
+        inspect(model, Domain(bounds=X, metric=Hamming({"x": 0.5})), per_unit=True).sums, Statistics(), 1.0
+    )
     (block,) = plan.tables[0].blocks
     assert block.sensitivity.l1 == 4 and plan.diameter == 0.5

@@ -50,7 +50,7 @@ def number(groups):
 def test_a_record_says_what_of_the_likelihood_is_approximate(build, public, options, noise_aware, said):
     with pm.Model() as model:
         build(GROUPS)
-    found = inspect(model, dp.Domain(public=public, **options))
+    found = inspect(model, dp.Domain(public=public, **options)).sums
     statistics = dp.Statistics(noise_aware=noise_aware)
     record = describe(found, plan_release(found, statistics, epsilon=1.0, delta=0.0))
     texts = {table.name: table.approximations for table in record.tables}

@@ -16,7 +16,7 @@ from pymc_dp.release.repeats import forget_releases, noted_release
 def inspection(n=5, name="y", domain=None):
     with pm.Model() as model:
         pm.Bernoulli(name, pm.Beta("p", 1, 1), observed=np.zeros(n, dtype=int))
-    return inspect(model, domain)
+    return inspect(model, domain).sums
 
 
 def warning_of(found, epsilon=1.0, ledger=None):

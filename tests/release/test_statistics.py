@@ -38,7 +38,7 @@ def model_of(*, grouped=False, others=False):
 
 
 def plan_of(model, epsilon=1.0, statistics=None, delta=0.0, **domain):
-    return plan_release(inspect(model, Domain(**domain)), statistics or Statistics(), epsilon, delta)
+    return plan_release(inspect(model, Domain(**domain)).sums, statistics or Statistics(), epsilon, delta)
 
 
 def test_bernoulli_count_at_epsilon_one_has_noise_variance_1_84():

@@ -142,7 +142,7 @@ def test_it_is_shut_in_other_threads():
 def test_private_values_do_not_pass_for_public_ones():
     with pytest.raises(PrivacyError, match="taken for public"):
         public_values(SHARED, [SHARED])
-    (column,) = inspect(grouped()).observed[0].columns
+    (column,) = inspect(grouped()).sums.observed[0].columns
     assert not column.public
     with pytest.raises(PrivacyError, match="taken for public"):
         known_rows(column)
@@ -392,7 +392,7 @@ def test_what_is_free_never_looks(what):
 
 
 def test_a_release_is_not_drawn_before_the_charge():
-    inspection = inspect(grouped())
+    inspection = inspect(grouped()).sums
     with pytest.raises(PrivacyError, match="before they are paid for"):
         draw_release(plan_release(inspection, Statistics(), 1.0))
 

@@ -5,7 +5,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, PrivacyError
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.rows import parquet
 from pymc_dp.rows.parquet import Parquet
 from pymc_dp.rows.passes import Passes
@@ -31,7 +31,7 @@ def columns_of(rows=slice(None)):
 
 
 def read(model, source, scratch, domain=None):
-    found = with_stored(inspect_rows(model, domain), source)
+    found = with_stored(inspect(model, domain).rows, source)
     found.require()
     layouts = source.layouts()
     held = spooled(Passes.of(found, source), scratch=str(scratch))
@@ -138,7 +138,7 @@ def test_a_broken_file_shows_no_value(small, tmp_path):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table(columns_of()), path, compression="none")
     source = Parquet(path, COLUMNS)
-    found = with_stored(inspect_rows(small, None), source)
+    found = with_stored(inspect(small, None).rows, source)
     whole = path.read_bytes()
     path.write_bytes(whole[:4] + bytes(500) + whole[504:])
     (tmp_path / "s").mkdir()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pymc_dp.errors import PrivacyError
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.stored import Arrays, with_stored
 from tests.step_methods.langevin.conftest import logistic, table
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("paid")
 
 def passes(rows):
     stored = Arrays(rows)
-    found = with_stored(inspect_rows(logistic(*(column[:4] for column in table())), None), stored)
+    found = with_stored(inspect(logistic(*(column[:4] for column in table())), None).rows, stored)
     found.require()
     return Passes.of(found, stored)
 

@@ -17,7 +17,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.audit import contains_canary, plant
 from pymc_dp.errors import ArgumentError, PrivacyError, ReleaseError
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.rows import spool as spool_module
 from pymc_dp.rows import stored
 from pymc_dp.rows.gate import read
@@ -57,7 +57,7 @@ def scratch(tmp_path):
 
 def poured(model, rows, scratch, domain=None, **how):
     source = Arrays(rows)
-    found = with_stored(inspect_rows(model, domain), source)
+    found = with_stored(inspect(model, domain).rows, source)
     found.require()
     return spooled(Passes.of(found, source), scratch=str(scratch), **how), found
 
@@ -85,7 +85,7 @@ def test_columns_are_mapped_and_clamped(small, rows, scratch, monkeypatch):
     monkeypatch.setattr(spool_module, "BLOCK_BYTES", 100)
     domain = dp.Domain(bounds={"x": (-0.5, 0.25)})
     found, inspection = poured(small, rows, scratch, domain)
-    memory = inspect_rows(logistic(*table()), domain).columns
+    memory = inspect(logistic(*table()), domain).rows.columns
     for column, array, whole in zip(inspection.columns, found, memory, strict=True):
         assert column.name == whole.name and np.array_equal(array, read(whole)) and array.dtype == read(whole).dtype
         assert not array.flags.owndata and array.flags.c_contiguous and array.flags.aligned

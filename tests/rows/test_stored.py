@@ -9,7 +9,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.accounting import Budget
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.rows.stored import Arrays, Part, by_column, held, with_stored
 from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT
 from tests.step_methods.langevin.conftest import BUDGET, logistic, table
@@ -39,7 +39,7 @@ DOMAIN = dp.Domain(bounds={"bounded": (0, 1)}, norms={"wide": 2.0})
 
 
 def columns_of(model, domain=DOMAIN):
-    return {column.name: column for column in inspect_rows(model, domain).columns}
+    return {column.name: column for column in inspect(model, domain).rows.columns}
 
 
 def test_blocks_are_clamped_as_the_whole_column_is(rng):
@@ -91,7 +91,7 @@ def test_missing_values_go_where_nan_goes():
 
 def test_the_number_of_rows_is_that_of_what_is_stored():
     stored = Arrays(dict(zip("xgy", table(), strict=True)))
-    found = with_stored(inspect_rows(placeholder(), None), stored)
+    found = with_stored(inspect(placeholder(), None).rows, stored)
     assert not found.problems and found.n_rows == 200
     assert "number of rows: 200" in found.assumptions and "number of rows: 4" not in found.assumptions
     names = by_column(found, stored.layouts())
@@ -101,7 +101,7 @@ def test_the_number_of_rows_is_that_of_what_is_stored():
 def test_observed_columns_go_by_either_name():
     with pm.Model() as model:
         pm.Normal("y", pm.Normal("m"), 1, observed=pm.Data("d", np.zeros(3)))
-    found = inspect_rows(model, None)
+    found = inspect(model, None).rows
     for name in "dy":
         stored = Arrays({name: np.ones(9)})
         assert by_column(with_stored(found, stored), stored.layouts()) == (name,)

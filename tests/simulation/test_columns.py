@@ -5,7 +5,7 @@ import pymc as pm
 import pytest
 
 from pymc_dp.domain import Domain
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.simulation.columns import ROWS, public_rows
 
 
@@ -13,7 +13,7 @@ def columns(values, public=()):
     with pm.Model() as model:
         x = pm.Data("x", values)
         pm.Bernoulli("y", logit_p=pm.Normal("b", 0, 1) * x, observed=np.zeros(len(values), dtype=int))
-    return inspect_rows(model, Domain(bounds={"x": (-2, 3)}, public=public)).columns
+    return inspect(model, Domain(bounds={"x": (-2, 3)}, public=public)).rows.columns
 
 
 def test_ends_come_first_and_nothing_leaves_the_bounds():
@@ -36,7 +36,7 @@ def test_public_columns_are_tried_as_they_are():
 def test_whole_numbers_without_bounds_stay_within_their_type(kind):
     with pm.Model() as model:
         pm.Poisson("y", pm.Uniform("rate", 1, 2), observed=np.zeros(3, dtype=kind))
-    (found,) = public_rows(inspect_rows(model, Domain()).columns, rng())
+    (found,) = public_rows(inspect(model, Domain()).rows.columns, rng())
     assert found.dtype.kind in "iu" and found.max() > 0
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.simulation.rows import draw_rows, draw_tables
 from pymc_dp.transforms.prior_model import prior_model
 
@@ -21,7 +21,7 @@ def regression(x, n_rows=40, sigma=0.01):
 
 
 def tables(model, domain=None, covariates=None, n_rows=None, count=2, seed=1):
-    found = inspect_rows(model, domain)
+    found = inspect(model, domain).rows
     found.require()
     rng = np.random.default_rng(seed)
     rows = n_rows or found.n_rows
@@ -98,7 +98,7 @@ def test_rows_of_any_number_look_like_the_model_and_like_no_row(relation, monkey
     public = dp.Domain(rows="row", bounds=bounds, **limits)
     tables = []
     for n in (5, 6):
-        found = inspect_rows(model(n), public)
+        found = inspect(model(n), public).rows
         (table,) = draw_tables(found, prior_model(found), {}, n_rows=300, count=1, rng=np.random.default_rng(0))
         tables.append(dict(zip([column.name for column in found.columns], table.rows, strict=True)))
     assert all((tables[0][name] == tables[1][name]).all() for name in tables[0])
@@ -162,7 +162,7 @@ def test_whatever_is_known_rows_can_be_drawn():
         x, y = (pm.Data(name, np.full(20, 9.0)) for name in "xy")
         pm.Normal("a", pm.Normal("slope", 0, 1) * y + pm.Data("z", np.full(20, 9.0)), 0.01, observed=x)
         pm.Normal("b", x, 0.01, observed=y)
-    found = inspect_rows(model)
+    found = inspect(model).rows
     drawn, held = draw_rows(found, {"slope": np.array(2.0)}, {}, n_rows=30, rng=np.random.default_rng(1))
     rows = dict(zip([column.name for column in found.columns], held, strict=True))
     np.testing.assert_allclose(rows["y"], rows["x"], atol=0.06)

@@ -12,7 +12,7 @@ import pymc_dp as dp
 from pymc_dp.accounting import BoundedRangeEvent, Budget, Ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, RepeatedReleaseWarning, UnsupportedModelError
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.metrics import L1, Hamming
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.gibbs.held_rows import HeldRows
@@ -142,7 +142,7 @@ def worst(found, domain, columns, rng, *, times=1.0, count=40):
 
 def columns_of(name):
     build, domain = CASES[name]
-    return inspect_rows(model_of(build), domain, per_unit=True).columns
+    return inspect(model_of(build), domain, per_unit=True).rows.columns
 
 
 @pytest.mark.few(1)

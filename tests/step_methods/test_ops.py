@@ -22,7 +22,7 @@ from tests.step_methods.conftest import bernoulli, domain
 
 
 def bound(model, public, epsilon=1.0, delta=0.0, steps=1, read=True, **settings):
-    step, event = OPS(**settings).bound(inspect(model, public), Budget(epsilon, delta), chains=1, steps=steps)
+    step, event = OPS(**settings).bound(inspect(model, public).sums, Budget(epsilon, delta), chains=1, steps=steps)
     if read:
         with opened_gate():
             step.load()

@@ -12,7 +12,6 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.metric_columns import REMEDY
-from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.metrics import L1, Hamming
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.binding import Binding
@@ -125,7 +124,7 @@ def test_previews_and_bound_copies_refuse_a_metric(name):
     budget = dp.Budget(1.0, 1e-6)
     assert "not per unit of a metric" in step.preview(source, domain, budget).problem
     with pytest.raises(UnsupportedModelError, match="not per unit"):  # an inspection that let it pass
-        step.bound(inspect_rows(source, domain, per_unit=True), budget, chains=1, steps=1)
+        step.bound(inspect(source, domain, per_unit=True).rows, budget, chains=1, steps=1)
 
 
 @every_step
@@ -143,8 +142,8 @@ def test_inspections_of_other_steps_find_the_metric(name, model):
         lambda model, domain: dp.sample_ais(epsilon=1.0, model=model, domain=domain),
         lambda model, domain: dp.plan(model, epsilon=1.0, domain=domain),
         lambda model, domain: dp.plan(model, epsilon=1.0, delta=1e-6, domain=domain, step=dp.SGLD()),
-        lambda model, domain: inspect(model, domain).require(),
-        lambda model, domain: inspect_rows(model, domain).require(),
+        lambda model, domain: inspect(model, domain).sums.require(),
+        lambda model, domain: inspect(model, domain).rows.require(),
     ],
     ids=["annealing", "plan", "plan of a sampler", "inspect", "inspect rows"],
 )

@@ -16,7 +16,7 @@ from pymc_dp.transforms.likelihood import table_likelihoods
 def table(build, bounds=None):
     with pm.Model() as model:
         build()
-    (found,) = table_likelihoods(inspect(model, Domain(bounds=bounds or {})))[1]
+    (found,) = table_likelihoods(inspect(model, Domain(bounds=bounds or {})).sums)[1]
     return found
 
 

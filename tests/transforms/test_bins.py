@@ -155,7 +155,7 @@ def compiled(names):
         a = pm.Normal("a")
         for name in names:
             LAWS[name][0](name.replace(" ", "_") + "_y", a)
-    plan = plan_release(inspect(model), Statistics(mechanism=dp.Histogram(EDGES)), 1.0)
+    plan = plan_release(inspect(model).sums, Statistics(mechanism=dp.Histogram(EDGES)), 1.0)
     at = pt.dscalar()
     graphs = [
         rebuild([bin_probabilities(table.observed, table.cells, table.statistic)], {a: at})[0][0]
@@ -313,6 +313,6 @@ def test_the_sizes_of_groups_are_not_read_off_bins():
     domain = dp.Domain(bounds={"y": (0, 3)})
     private = privatize(model, domain=domain, statistics=Statistics(mechanism={"y": dp.Histogram()}))
     assert private["y"].type.shape[-1] in (4, None)
-    plan = plan_release(inspect(model, domain), Statistics(mechanism={"y": dp.Histogram()}), 1.0)
+    plan = plan_release(inspect(model, domain).sums, Statistics(mechanism={"y": dp.Histogram()}), 1.0)
     assert isinstance(plan.tables[0].statistic, Bins) and plan.tables[0].statistic.n_levels == 4
     assert ReleaseDensity.of(plan.tables[1], noise_aware=True).sizes.seen is None

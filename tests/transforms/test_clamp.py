@@ -11,7 +11,6 @@ from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.clamped import ClampedRV, clamped
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.one_row import of_one_row, placeholder
-from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.sensitivities import sensitivity
 from pymc_dp.step_methods.row_functions.builder import verify_on_dummy_rows
 from pymc_dp.transforms.clamp import clamp
@@ -66,7 +65,7 @@ def test_terms_of_rows_are_those_of_the_model_clipped(write, rng):
 @pytest.mark.few(3)
 @pytest.mark.parametrize("write", FINE)
 def test_rows_of_a_clamped_model_separate(write):
-    found = inspect_rows(clamp(build(write), -2.0, -0.4))
+    found = inspect(clamp(build(write), -2.0, -0.4)).rows
     assert found.problems == ()
     assert [term.logp.type.ndim for term in found.terms] == [1] * len(found.terms)
     one = {column.leaf: placeholder(column.leaf, column.leaf.type.shape[1:]) for column in found.columns}
@@ -80,7 +79,7 @@ def test_rows_of_a_clamped_model_separate(write):
 def test_rows_of_a_clamped_model_with_dimensions_separate(write, relation):
     with pm.Model(coords={"obs": range(N)}) as model:
         NAMED[write](pm.Normal("m"))
-    assert inspect_rows(clamp(model, -9, 0), RELATIONS[relation]).problems == ()
+    assert inspect(clamp(model, -9, 0), RELATIONS[relation]).rows.problems == ()
 
 
 def test_everything_else_is_as_it_was():
@@ -196,7 +195,7 @@ def test_it_goes_with_truncation_either_way():
         assert clamped(new) == {"y": (-3, -1)}
         assert isinstance(new["y"].owner.op, ClampedRV)
         found.append(new.compile_logp(mode=FAST)({"mu_interval__": np.array(0.3)}))
-        inspection = inspect_rows(new)
+        inspection = inspect(new).rows
         assert inspection.problems == ()
         assert [rv.name for rv in prior_model(inspection).free_RVs] == ["mu"]
     assert found[0] == found[1]
@@ -204,13 +203,13 @@ def test_it_goes_with_truncation_either_way():
 
 def test_the_report_of_what_is_assumed_says_it():
     new = clamp(location(), -3, -1)
-    found = inspect_rows(new)
+    found = inspect(new).rows
     assert "log-likelihood of a row of y: clipped to (-3, -1)" in found.assumptions
     assert any(line.startswith("numbers in the likelihood of y: 1") for line in found.assumptions)
-    assert any("clamped by dp.clamp" in str(problem) for problem in inspect(new).problems), "it has no statistics"
+    assert any("clamped by dp.clamp" in str(problem) for problem in inspect(new).sums.problems), "it has no statistics"
     with pm.Model() as model:
         pm.Bernoulli("z", pm.Beta("p", 1, 1), observed=[0, 1, 1])
-    (column,) = inspect_rows(clamp(model, -3, 0), Domain()).columns
+    (column,) = inspect(clamp(model, -3, 0), Domain()).rows.columns
     assert column.bounds == (0, 1)
 
 

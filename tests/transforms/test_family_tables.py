@@ -59,7 +59,7 @@ def observed(likelihood, prior, bounds, noise, neighbours, rng):
     limits = {} if bounds is None else {"bounds": {"y": bounds}}
     hidden = neighbours == "add_remove"
     domain = dp.Domain(neighbours=neighbours, n_max=2 * ROWS if hidden else None, **limits)
-    plan = plan_release(inspect(model, domain), Statistics(noise=noise), 1.0, 0.0 if noise == "laplace" else 1e-5)
+    plan = plan_release(inspect(model, domain).sums, Statistics(noise=noise), 1.0, 0.0 if noise == "laplace" else 1e-5)
     value = draw_release(plan).values["y"]
     density = replace(ReleaseDensity.of(plan.tables[0], noise_aware=True), release=value)
     return density, pytensor.shared(value), pt.vector("unknown", shape=(CELLS,))

@@ -256,7 +256,7 @@ def test_a_bound_other_than_the_values_of_a_node_is_refused():
     model = field_model(np.zeros((9, 3), dtype=int))
     with pytest.raises(UnsupportedModelError, match="Leave the bounds out"):
         dp.privatize(model, epsilon=1.0, domain=dp.Domain(bounds={"y": (0, 3)}))
-    (observed,) = inspect(model, dp.Domain(bounds={"y": (0, 1)})).observed
+    (observed,) = inspect(model, dp.Domain(bounds={"y": (0, 1)})).sums.observed
     assert not isinstance(family_of(observed).statistic(observed, sizes_known=True), type(None))
 
 

@@ -69,9 +69,9 @@ def indexed(n_profiles, n_states=3):
 
 @pytest.mark.parametrize("domain", [None, Domain(public=("region_index", "month_index"))])
 def test_the_state_of_a_cell_may_index_a_parameter_that_is_long_enough(domain):
-    found = inspect(indexed(3), domain)
+    found = inspect(indexed(3), domain).sums
     assert not found.problems
     assert {column.name for column in found.observed[0].columns} == {"region_index", "month_index"}
-    assert not inspect(indexed(4), domain).problems
-    (problem,) = inspect(indexed(2), domain).problems
+    assert not inspect(indexed(4), domain).sums.problems
+    (problem,) = inspect(indexed(2), domain).sums.problems
     assert "the range of a computed index cannot be checked" in problem.what

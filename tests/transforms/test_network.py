@@ -36,7 +36,7 @@ PLUG_IN = Statistics(mechanism=dp.networks.FourierUpdates(t=1.0, papers=True), n
 
 
 def density_of(graph, n_rows, mechanism=None, *, epsilon=1.0, noise="gaussian", levels=None, **domain):
-    inspection = inspect(network_model(graph, n_rows, levels), dp.Domain(**domain))
+    inspection = inspect(network_model(graph, n_rows, levels), dp.Domain(**domain)).sums
     statistics = Statistics(noise, mechanism=mechanism or dp.networks.FourierUpdates())
     plan = plan_release(inspection, statistics, epsilon, 1e-6 if noise == "gaussian" else 0.0)
     return NetworkDensity.of(plan.tables[0], noise_aware=True), plan
@@ -453,7 +453,7 @@ def test_seeded_releases_of_neighbours_differ_by_the_row_alone(rng):
     other = {name: np.concatenate([[1 - values[0]], values[1:]]) for name, values in rows.items()}
     found = []
     for table in (rows, other):
-        plan = plan_release(inspect(network_model(TRIANGLE, table)), FOURIER, 1.0)
+        plan = plan_release(inspect(network_model(TRIANGLE, table)).sums, FOURIER, 1.0)
         with insecure_randomness(7):
             found.append(draw_release(plan).values["network"][:, 0])
     moved = dict(zip(plan.tables[0].cell_labels, found[0] - found[1], strict=True))

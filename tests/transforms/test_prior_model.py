@@ -21,7 +21,7 @@ def model_of(observed=True):
 
 def test_a_prior_model_samples_the_prior_of_its_model():
     model = model_of()
-    bare = prior_model(inspect(model))
+    bare = prior_model(inspect(model).sums)
     point = model.initial_point(random_seed=1)
     prior = model.compile_fn(model.varlogp, inputs=model.value_vars, mode="FAST_COMPILE")(point)
     assert bare.compile_logp(mode="FAST_COMPILE")(point) == pytest.approx(float(prior))
@@ -34,7 +34,7 @@ def test_a_prior_model_samples_the_prior_of_its_model():
 
 def test_parameters_free_of_rows_are_carried_over():
     model = model_of()
-    bare, (moved,) = prior_model_with(inspect(model), [model["p"] * model["sigma"]])
+    bare, (moved,) = prior_model_with(inspect(model).sums, [model["p"] * model["sigma"]])
     drawn = pm.draw([moved, bare["p"], bare["sigma"]], random_seed=1, mode="FAST_COMPILE")
     np.testing.assert_allclose(drawn[0], drawn[1] * drawn[2])
 
@@ -43,4 +43,4 @@ def test_a_model_with_problems_has_no_prior_model():
     with pm.Model() as model:
         pm.StudentT("y", 3, mu=pm.Normal("mu", shape=17), sigma=1, observed=GROUP * 1.0)
     with pytest.raises(UnsupportedModelError):
-        prior_model(inspect(model))
+        prior_model(inspect(model).sums)

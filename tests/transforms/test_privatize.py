@@ -334,7 +334,7 @@ def test_every_release_has_noise_of_its_own():
 
 
 def test_the_prior_model_has_no_likelihood_and_no_row():
-    bare = prior_model(inspect(hierarchical(), DOMAIN["hierarchical"]))
+    bare = prior_model(inspect(hierarchical(), DOMAIN["hierarchical"]).sums)
     assert bare.observed_RVs == []
     assert record_of(bare) is None
     assert b"canary" not in cloudpickle.dumps(bare)

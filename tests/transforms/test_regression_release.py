@@ -163,7 +163,7 @@ def test_links_are_marked_approximate():
     assert "PASS-GLM" in " ".join(table.approximations)
     assert not dp.Release.of(released("linear, bounds")[0]).record.tables[0].approximations
     model, domain = build("counts")
-    inspection = inspect(model, domain)
+    inspection = inspect(model, domain).sums
     assert any("nats" in line for line in release_advice(lay_out(inspection, Statistics()), "replace"))
 
 

@@ -222,7 +222,7 @@ def test_nuts_stays_within_the_bounds(seed):
 
 
 def test_truncated_model_can_be_inspected(model, bounded):
-    before, after = inspect(model), inspect(bounded)
+    before, after = inspect(model).sums, inspect(bounded).sums
     assert after.problems == before.problems == ()
     assert after.private == before.private
     assert any("prior of p: 0.99, 0.01" in line for line in after.assumptions)

@@ -16,10 +16,9 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.clamped import clamped
+from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.interpreted import stable
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.row_terms import RowInspection
-from pymc_dp.inspection.rows import Array, shape_of
+from pymc_dp.inspection.rows import Array, Column, shape_of
 from pymc_dp.metrics import Metric
 from pymc_dp.proofs.one_variable import chosen_elements
 from pymc_dp.proofs.row_likelihood import RowLikelihood
@@ -171,7 +170,7 @@ class HeldLikelihood:
         return {str(var.name): column for var, column in zip(self._placeholders, rows, strict=True)}
 
 
-def _refuse_unbounded(columns: Sequence[RowColumn]) -> None:
+def _refuse_unbounded(columns: Sequence[Column]) -> None:
     """Refuse private numbers of any size: beside a log-likelihood of 1e17 no other row, nor the prior, has a digit."""
     free = [column.name for column in columns if not column.limited]
     if free:
@@ -216,7 +215,7 @@ class Kinds:
         return np.bincount(codes, minlength=int(np.prod(self.sizes))).astype(np.int64)
 
 
-def _kinds(columns: Sequence[RowColumn], most: int) -> Kinds | None:
+def _kinds(columns: Sequence[Column], most: int) -> Kinds | None:
     """Enumerate all rows that can be; None where there are more than `most`, or no end of them."""
     lows, sizes = [], list[int]()
     for column in columns:

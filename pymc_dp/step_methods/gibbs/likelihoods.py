@@ -9,10 +9,7 @@ from pymc import Model
 
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.families import with_closed_form
-from pymc_dp.inspection.findings import Inspection, Observed
-from pymc_dp.inspection.inspect import begin, read_schema
-from pymc_dp.inspection.likelihoods import freeze_dims, observe
-from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
+from pymc_dp.inspection.findings import Inspection, Observed, RowInspection
 from pymc_dp.intervals.expression import UnknownOperation
 from pymc_dp.proofs.parameter_boxes import Box
 from pymc_dp.proofs.row_likelihood import row_likelihoods
@@ -62,13 +59,14 @@ def likelihoods_of(inspection: Inspection, summed: Collection[str] | None = None
     summed = with_closed_form() if summed is None else summed
     if isinstance(inspection, RowInspection):
         # Sums are of values rounded in other ways: under a metric all rows count for the same nodes.
-        return _of_rows(inspection, [] if inspection.domain.metric else _with_sums(inspection, summed))
+        clean = () if inspection.domain.metric else inspection.inspected.sums.clean
+        return _of_rows(inspection, [item for item in clean if not sums_problems(_only(inspection, [item]), summed)])
     problems = sums_problems(inspection, summed)
     if not problems:
         found, problems = _tables(inspection)
         if not problems:
             return found
-    rows = None if latents_of(inspection) else inspect_rows(inspection.model, inspection.domain)
+    rows = None if latents_of(inspection) else inspection.inspected.rows
     if rows is None or rows.problems:
         raise UnsupportedModelError(problems)
     return _of_rows(rows, [item for item in inspection.observed if not sums_problems(_only(rows, [item]), summed)])
@@ -123,18 +121,6 @@ def _only(inspection: RowInspection, observed: Sequence[Observed]) -> Inspection
     """Return the inspection of some observed variables for their sums."""
     kept = {item.name: getattr(inspection, item.name) for item in fields(Inspection)}
     return Inspection(**{**kept, "observed": tuple(observed)})
-
-
-def _with_sums(rows: RowInspection, summed: Collection[str]) -> list[Observed]:
-    """Observed variables that have exact sums, each inspected by itself."""
-    found = []
-    for rv in rows.model.observed_RVs:
-        findings = begin(rows.model, rows.domain)
-        read_schema(findings, wide=True)
-        observed = observe(findings, rv, freeze_dims(findings))
-        if observed is not None and not findings.problems and not sums_problems(_only(rows, [observed]), summed):
-            found.append(observed)
-    return found
 
 
 __all__ = ["Likelihoods", "likelihoods_of"]

@@ -22,7 +22,7 @@ from pymc_dp.draws.finite_choice import choose
 from pymc_dp.errors import DomainError
 from pymc_dp.families.cells import Cells
 from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.findings import Inspected, Inspection
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.rows import Array, reached
 from pymc_dp.proofs.closed_form_ranges import RowRange, total_range
@@ -69,29 +69,28 @@ class RowLatent:
         prior_model.free_RVs.sort(key=lambda rv: order[str(rv.name)])
 
 
-def inspect_with_latents(model: Model, domain: Domain | None) -> Inspection | None:
+def inspect_with_latents(found: Inspected) -> Inspection | None:
     """Inspect a model with its latents per row as columns of the table; None where it has none, or that fails too.
 
     Reads schema only. The latents are noted on the model of the result.
     """
-    held = domain or Domain()
+    model, held, n_rows = found.model, found.domain, found.sums.n_rows
     if held.neighbours != "replace" or held.metric is not None:
         return None
-    n_rows = inspect(model, domain).n_rows
-    found = [latent for rv in model.free_RVs if (latent := _latent(model, rv, n_rows)) is not None]
-    latents = {model[latent.name] for latent in found}
+    known = [latent for rv in model.free_RVs if (latent := _latent(model, rv, n_rows)) is not None]
+    latents = {model[latent.name] for latent in known}
     others = set(model.free_RVs) - latents
-    if not latents or latents & set(reached([latent.prior for latent in found], others)):
+    if not latents or latents & set(reached([latent.prior for latent in known], others)):
         return None  # what feeds the prior of other latents does not see its own row alone
-    bounds = {**held.bounds, **{latent.name: (0, latent.levels - 1) for latent in found}}
+    bounds = {**held.bounds, **{latent.name: (0, latent.levels - 1) for latent in known}}
     try:
-        columns = pm.do(model, {latent.name: _column(model[latent.name], n_rows) for latent in found})
-        inspection = inspect(columns, Domain(rows=held.rows, bounds=bounds, norms=held.norms, public=held.public))
+        columns = pm.do(model, {latent.name: _column(model[latent.name], n_rows) for latent in known})
+        inspection = inspect(columns, Domain(rows=held.rows, bounds=bounds, norms=held.norms, public=held.public)).sums
     except (DomainError, NotImplementedError):  # PyMC does not clone models with initial values of their own
         return None
     if inspection.problems:
         return None
-    setattr(columns, LATENTS, tuple(found))
+    setattr(columns, LATENTS, tuple(known))
     return inspection
 
 

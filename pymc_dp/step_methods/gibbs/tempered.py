@@ -17,9 +17,8 @@ from pymc_dp.accounting.events import BoundedRangeEvent
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.clamped import clamped
-from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
 from pymc_dp.inspection.interpreted import plain_draw
-from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.record import SamplerRecord
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
@@ -195,13 +194,12 @@ class TemperedGibbs(PrivateStep):
     # --- rows ---------------------------------------------------------------------------------------------------------
 
     @override
-    def inspect(self, model: Model, domain: Domain | None) -> Inspection:
-        if domain is not None and domain.metric is not None:
-            return inspect_rows(model, domain, per_unit=True)
-        found = super().inspect(model, domain)
-        if not found.problems:
-            return found
-        return inspect_with_latents(model, domain) or inspect_rows(model, domain)
+    def of_inspected(self, found: Inspected) -> Inspection:
+        if found.domain.metric is not None:
+            return found.rows
+        if not found.sums.problems:
+            return found.sums
+        return inspect_with_latents(found) or found.rows
 
     @override
     def plan(self, inspection: Inspection) -> Model:

@@ -12,11 +12,9 @@ from pymc import Model
 from pymc.step_methods.state import dataclass_state
 
 from pymc_dp.accounting import Event
-from pymc_dp.domain import Domain
 from pymc_dp.errors import PrivacyError, UnsupportedModelError
 from pymc_dp.inspection.clamped import clamped, clamped_facts
-from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
+from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.record import SamplerRecord
 from pymc_dp.rows.gate import read
@@ -181,8 +179,8 @@ class PrivateHMC(PrivateStep):
     # --- planning: public things only ---------------------------------------------------------------------------------
 
     @override
-    def inspect(self, model: Model, domain: Domain | None) -> Inspection:
-        return inspect_rows(model, domain)
+    def of_inspected(self, found: Inspected) -> Inspection:
+        return found.rows
 
     @override
     def plan(self, inspection: Inspection) -> Model:

@@ -12,7 +12,7 @@ from pymc import Model
 
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.inspection.row_terms import RowInspection
+from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.unconstrained import StepProof
 from pymc_dp.step_methods.hamiltonian.noise import HamiltonianNoise

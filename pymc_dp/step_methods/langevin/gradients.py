@@ -18,9 +18,9 @@ from pytensor.scalar.basic import Mul
 from pytensor.tensor.elemwise import Elemwise
 
 from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.interpreted import start_of
 from pymc_dp.inspection.one_row import frozen_shared
-from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.row_functions.builder import RowFunction
 from pymc_dp.step_methods.row_functions.chunks import ROWS_AT_ONCE

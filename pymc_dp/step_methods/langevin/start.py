@@ -218,7 +218,7 @@ def planned_start(
     specification, share = asked.specification(), settings["start_share"]
     specification.previewing = previewing
     with _reported_of(asked):
-        found = specification.inspect(inspection.model, inspection.domain)
+        found = specification.of_inspected(inspection.inspected)
         step, _ = specification.bound(found, _part(specification, budget, share), chains=chains, steps=1)
     if [rv.name for rv in step.prior_model.free_RVs] != [rv.name for rv in prior_model.free_RVs]:
         raise PrivacyError("The start and the chain sample other variables; this is an error of pymc_dp.")

@@ -13,10 +13,8 @@ import numpy as np
 from pymc import Model
 from pymc.step_methods.state import dataclass_state
 
-from pymc_dp.domain import Domain
 from pymc_dp.inspection.clamped import clamped
-from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
+from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.rows.gate import read
 from pymc_dp.rows.passes import Passes
@@ -107,9 +105,8 @@ class GradientWalk(PrivateStep):
     # --- planning: public things only ---------------------------------------------------------------------------------
 
     @override
-    def inspect(self, model: Model, domain: Domain | None) -> Inspection:
-        found = inspect_rows(model, domain)
-        return found if self._stored is None else with_stored(found, self._stored)
+    def of_inspected(self, found: Inspected) -> Inspection:
+        return found.rows if self._stored is None else with_stored(found.rows, self._stored)
 
     @override
     def plan(self, inspection: Inspection) -> Model:

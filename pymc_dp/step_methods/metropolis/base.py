@@ -14,11 +14,9 @@ from pymc.step_methods.state import dataclass_state
 
 from pymc_dp import _validate
 from pymc_dp.accounting import Event
-from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.clamped import clamped, clamped_facts
-from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
+from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.metrics import Metric
 from pymc_dp.proofs.unconstrained import StepProof
@@ -109,15 +107,11 @@ class PrivateMetropolis(PrivateStep):
         return clamp
 
     @override
-    def inspect(self, model: Model, domain: Domain | None) -> Inspection:
+    def of_inspected(self, found: Inspected) -> Inspection:
         """Look for sums of rows; where there are none, for rows that are kept apart."""
-        if domain is not None and domain.metric is not None:
-            return inspect_rows(model, domain, per_unit=self.knows_metric)
-        if self.clamp is None:
-            found = super().inspect(model, domain)
-            if not (found.problems or sums_problems(found)):
-                return found
-        return inspect_rows(model, domain)
+        if found.domain.metric is not None or self.clamp is not None:
+            return found.rows
+        return found.rows if found.sums.problems or sums_problems(found.sums) else found.sums
 
     @override
     def plan(self, inspection: Inspection) -> Model:

@@ -11,11 +11,10 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 
+from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.flat_vector import parts_of
 from pymc_dp.inspection.interpreted import start_of
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.row_terms import RowInspection
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.proofs.private_references import PrivateReferences
 from pymc_dp.rows.gate import read
 from pymc_dp.step_methods.row_functions import RatioLimit, RowFunction
@@ -64,7 +63,7 @@ class RowRatios:
         self._graphs: tuple[list[Variable], Variable] | None = [there, *found.many], each.astype("float64")
         self._bound = inspection.domain.n_max
         self.most_rows = self._bound or inspection.n_rows
-        self._columns: tuple[RowColumn, ...] = found.columns
+        self._columns: tuple[Column, ...] = found.columns
         self._references = () if references is None else references.rows
         self._tables: Sequence[Sequence[Array]] = ()
         self._count = 0
@@ -133,7 +132,7 @@ class RowRatios:
         return {**self.__dict__, "_known": {}}
 
 
-def _filled(column: RowColumn, rows: Array) -> Array:
+def _filled(column: Column, rows: Array) -> Array:
     """Append rows of zeros, as the column holds them; they do not count."""
     zeros = column.clamped(np.zeros((-len(rows) % LANES, *rows.shape[1:]), dtype=rows.dtype))
     return np.concatenate([rows, zeros])

@@ -11,9 +11,8 @@ from pymc import Model
 
 from pymc_dp.accounting import GDPEvent
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.findings import Inspection, RowInspection
 from pymc_dp.inspection.priors import priors_of
-from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.proofs.certificates import log_concave
 from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.release.record import SamplerRecord

@@ -16,9 +16,8 @@ from pymc_dp.domain import Domain
 from pymc_dp.draws.finite_choice import choose, settled
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.clamped import clamped, clamped_facts
-from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
 from pymc_dp.inspection.priors import priors_of
-from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
 from pymc_dp.inspection.rows import Array
 from pymc_dp.metrics import Metric
 from pymc_dp.release.record import GUARANTEES, PartRecord, ReleaseRecord, SamplerRecord
@@ -71,9 +70,9 @@ class CandidateMode(PrivateStep):
         super().__init__(None, settings={"given": given}, **funding)
 
     @override
-    def inspect(self, model: Model, domain: Domain | None) -> RowInspection:
+    def of_inspected(self, found: Inspected) -> RowInspection:
         """Look for rows that can be held one by one."""
-        return inspect_rows(model, domain, per_unit=True)
+        return found.rows
 
     @override
     def plan(self, inspection: Inspection) -> Model:

@@ -12,10 +12,9 @@ from pymc import Model
 
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.priors import Prior
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.row_terms import RowInspection
-from pymc_dp.inspection.rows import Array, shape_of
+from pymc_dp.inspection.rows import Array, Column, shape_of
 from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.proofs.remedies import problems_of
 from pymc_dp.proofs.row_likelihood import row_likelihoods
@@ -130,7 +129,7 @@ def _in_pairs(values: Array) -> tuple[float, float]:
     return float(largest), float(np.abs(values).max())
 
 
-def _every_row(columns: Sequence[RowColumn]) -> list[Array] | None:
+def _every_row(columns: Sequence[Column]) -> list[Array] | None:
     """Return every row that there can be, one array per column; None where they are too many."""
     axes = []
     for column in columns:

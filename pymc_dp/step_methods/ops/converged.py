@@ -13,8 +13,8 @@ import numpy as np
 from pymc import Model
 
 from pymc_dp.errors import PrivacyError
+from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.interpreted import plain_draw
-from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.certificates import log_concave
 from pymc_dp.simulation.rows import draw_rows

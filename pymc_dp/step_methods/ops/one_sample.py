@@ -12,11 +12,9 @@ from pymc import Model
 
 from pymc_dp import _validate
 from pymc_dp.accounting import Event, GDPEvent, SelfComposedEvent
-from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.clamped import clamped, clamped_facts
-from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.row_terms import RowInspection, inspect_rows
+from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.certificates import certify
 from pymc_dp.proofs.closed_form_ranges import RowRange
@@ -152,17 +150,17 @@ class OPS(PrivateStep):
         super().__init__(vars, settings=settings, **funding)
 
     @override
-    def inspect(self, model: Model, domain: Domain | None) -> Inspection:
+    def of_inspected(self, found: Inspected) -> Inspection:
         """Look for sums of rows; where there are none, for rows that can be held one by one.
 
         Under a metric rows are held: sums are of rounded values, which no small distance bounds.
         """
-        if domain is not None and domain.metric is not None:
-            return inspect_rows(model, domain, per_unit=True)
-        found = super().inspect(model, domain)
-        if found.problems or (sums_problems(found) and (self.settings["papers"] or not has_conjugate_form(found))):
-            return inspect_rows(model, domain)  # of other sums only conjugate forms have a range, and none has a Δl
-        return found
+        sums = found.sums
+        if found.domain.metric is not None or sums.problems:
+            return found.rows
+        if sums_problems(sums) and (self.settings["papers"] or not has_conjugate_form(sums)):
+            return found.rows  # of other sums only conjugate forms have a range, and none has a Δl
+        return sums
 
     @override
     def plan(self, inspection: Inspection) -> Model:
@@ -185,13 +183,13 @@ class OPS(PrivateStep):
             self.posterior, self.range, self.gaussian, self.ways = states, states.range, math.inf, [states]
             self.proved = states.range
         else:
-            return self._plan_held(inspect_rows(inspection.model, inspection.domain), found)
+            return self._plan_held(inspection.inspected.rows, found)
         self.values = Values(prior_model, quick=self.previewing)
         return prior_model
 
     def _shape(self, inspection: Inspection) -> float:
         """Return G / √m, which also pays for a conjugate form where rows alone would be held for want of a Δl."""
-        rows = inspect_rows(inspection.model, inspection.domain) if sums_problems(inspection) else None
+        rows = inspection.inspected.rows if sums_problems(inspection) else None
         if rows is None or rows.problems:
             return math.inf
         prior_model = shared_prior_model(rows)

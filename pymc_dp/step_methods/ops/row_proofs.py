@@ -9,8 +9,8 @@ from functools import partial
 from pymc import Model
 
 from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.priors import Prior
-from pymc_dp.inspection.row_terms import RowInspection
 from pymc_dp.metrics import Metric
 from pymc_dp.proofs.certificates import Certificates, certify
 from pymc_dp.proofs.closed_form_ranges import RowRange

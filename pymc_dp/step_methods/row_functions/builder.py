@@ -18,11 +18,10 @@ from pytensor.graph.traversal import ancestors
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.batched import vectorized, written_out
+from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.interpreted import NUMPY, plain_function, start_of
 from pymc_dp.inspection.one_row import frozen_shared, of_one_row, placeholder, with_rows
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.row_terms import RowInspection
-from pymc_dp.inspection.rows import reached, shape_of
+from pymc_dp.inspection.rows import Column, reached, shape_of
 from pymc_dp.simulation.columns import dummy_rows
 
 DUMMY_ROWS = 7
@@ -38,7 +37,7 @@ class RowFunction:
 
     Attributes
     ----------
-    columns : tuple of RowColumn
+    columns : tuple of Column
     one : mapping of Variable to Variable
         From the leaf of each column to the placeholder of one row of it.
     many : tuple of Variable
@@ -49,7 +48,7 @@ class RowFunction:
         Their sum.
     """
 
-    columns: tuple[RowColumn, ...]
+    columns: tuple[Column, ...]
     one: Mapping[Variable, Variable]
     many: tuple[Variable, ...]
     terms: Mapping[str, Variable]

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from pymc_dp.domain import Neighbours
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.step_methods.row_functions.bounds import RangeBound, References
 from pymc_dp.step_methods.row_functions.limits import Limit
 
@@ -89,22 +88,22 @@ def _ends(tried: Sequence[Array]) -> tuple[float, float]:
     return (float(held.min()), float(held.max())) if held.size else (0.0, 0.0)
 
 
-def extreme(columns: Sequence[RowColumn], rows: Sequence[Array]) -> References:
+def extreme(columns: Sequence[Column], rows: Sequence[Array]) -> References:
     """Return the lowest and the highest row, which come first, as references."""
     return References(rows=(_reference(columns, rows, 0), _reference(columns, rows, 1)))
 
 
-def _reference(columns: Sequence[RowColumn], rows: Sequence[Array], place: int) -> tuple[Array | None, ...]:
+def _reference(columns: Sequence[Column], rows: Sequence[Array], place: int) -> tuple[Array | None, ...]:
     """Return a row as a reference: its private columns, beside the public ones of every row."""
     return tuple(None if column.public else held[place : place + 1] for column, held in zip(columns, rows, strict=True))
 
 
-def proposed(columns: Sequence[RowColumn], rows: Sequence[Array], tried: Sequence[Array]) -> list[References]:
+def proposed(columns: Sequence[Column], rows: Sequence[Array], tried: Sequence[Array]) -> list[References]:
     """Propose references: the lowest and the highest row, and the mean that lies in the middle of all rows.
 
     Parameters
     ----------
-    columns : sequence of RowColumn
+    columns : sequence of Column
     rows : sequence of (n_rows, ...) array
         Public rows, one array per column.
     tried : sequence of (n_points, n_rows) arrays

@@ -18,8 +18,7 @@ from typing import Self
 import numpy as np
 
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.rows import Array, shape_of
+from pymc_dp.inspection.rows import Array, Column, shape_of
 from pymc_dp.metrics import Extent, Metric
 from pymc_dp.proofs.lipschitz_in_rows import columns_of, extent_of, largest_per_unit
 
@@ -43,7 +42,7 @@ class Axis:
 
     Attributes
     ----------
-    column : RowColumn
+    column : Column
     entry : int
         Place of the number in the column's raveled row.
     low : float
@@ -54,7 +53,7 @@ class Axis:
         A place between two nodes is rounded to so many bits; None for whole numbers, which are on nodes.
     """
 
-    column: RowColumn
+    column: Column
     entry: int
     low: float
     step: float
@@ -91,7 +90,7 @@ class Nodes:
         One for every number of a row.
     columns : list of arrays
         The nodes as rows of a table.
-    named : mapping of str to RowColumn
+    named : mapping of str to Column
         Private columns of the table by the names that the metric gives them; all of them where it is of whole rows.
 
     Notes
@@ -106,28 +105,28 @@ class Nodes:
     metric: Metric
     axes: tuple[Axis, ...]
     columns: list[Array]
-    named: dict[str, RowColumn]
+    named: dict[str, Column]
 
     @classmethod
     def of(
         cls,
-        columns: Sequence[RowColumn],
+        columns: Sequence[Column],
         metric: Metric,
         n_rows: int,
         *,
         layout: Layout | None = None,
-        every: Sequence[RowColumn] | None = None,
+        every: Sequence[Column] | None = None,
     ) -> Self:
         """Lay out the nodes. Reads no private value.
 
         Parameters
         ----------
-        columns : sequence of RowColumn
+        columns : sequence of Column
         metric : Metric
         n_rows : int
         layout : Layout, optional
             Where other nodes of the same rows are laid out too, so that rows are rounded in one way.
-        every : sequence of RowColumn, optional
+        every : sequence of Column, optional
             All columns of the table, where `columns` are those of one likelihood.
 
         Raises
@@ -229,7 +228,7 @@ class Layout:
     bits: int
 
     @classmethod
-    def of(cls, several: Sequence[Sequence[RowColumn]], n_rows: int) -> Self:
+    def of(cls, several: Sequence[Sequence[Column]], n_rows: int) -> Self:
         """Choose the finest that there are nodes for, in each of several sets of columns.
 
         Raises
@@ -253,7 +252,7 @@ class Layout:
         return cls(intervals=finest, bits=bits)
 
 
-def diameter_of(columns: Sequence[RowColumn], metric: Metric) -> float:
+def diameter_of(columns: Sequence[Column], metric: Metric) -> float:
     """Return the largest distance of two rows as nodes have them: rounded, rows may exceed a norm by a little."""
     named = columns_of(metric, columns)
     return metric.diameter({name: _extent(column) for name, column in named.items()})
@@ -319,7 +318,7 @@ def _apart(one: tuple[Array, Array | None], two: tuple[Array, Array | None]) -> 
     return float(np.where(owner == other, together, apart).max(initial=0))
 
 
-def _axes(column: RowColumn, layout: Layout) -> Iterator[Axis]:
+def _axes(column: Column, layout: Layout) -> Iterator[Axis]:
     low, high = _ends(column)
     for entry in range(_size(column)):
         if column.integer:
@@ -330,7 +329,7 @@ def _axes(column: RowColumn, layout: Layout) -> Iterator[Axis]:
             yield Axis(column=column, entry=entry, low=low, step=step, count=steps + 1, bits=layout.bits)
 
 
-def _extent(column: RowColumn) -> Extent:
+def _extent(column: Column) -> Extent:
     """Return what the values of a column can be, a box in place of a norm."""
     found = extent_of(column)
     low, high = (0.0, 1.0) if np.dtype(column.leaf.type.dtype).kind == "b" else (found.low, found.high)
@@ -339,21 +338,21 @@ def _extent(column: RowColumn) -> Extent:
     return replace(found, low=low, high=high, norm=None)
 
 
-def _ends(column: RowColumn) -> tuple[float, float]:
+def _ends(column: Column) -> tuple[float, float]:
     found = _extent(column)
     return found.low, found.high
 
 
-def _levels(column: RowColumn) -> int:
+def _levels(column: Column) -> int:
     low, high = _ends(column)
     return int(high - low) + 1
 
 
-def _size(column: RowColumn) -> int:
+def _size(column: Column) -> int:
     return int(np.prod(shape_of(column.leaf)[1:], dtype=int))
 
 
-def _problem(column: RowColumn) -> Problem | None:
+def _problem(column: Column) -> Problem | None:
     low, high = _ends(column)
     if not math.isfinite(high - low):
         what = "under a metric its values need public bounds: ε per unit is enforced at nodes between them"
@@ -366,7 +365,7 @@ def _problem(column: RowColumn) -> Problem | None:
     return None
 
 
-def _too_many(columns: Sequence[RowColumn]) -> Problem:
+def _too_many(columns: Sequence[Column]) -> Problem:
     names = ", ".join(column.name for column in columns)
     what = (
         f"under a metric ε per unit is enforced at nodes of a public grid, and rows of these columns need more than "

@@ -9,7 +9,6 @@ import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_function
-from pymc_dp.inspection.row_terms import inspect_rows
 from tests.inspection.formulas.models import BOUNDS, GIVEN, NORMAL, bounded, table
 
 FORMULAS = {
@@ -116,7 +115,7 @@ def test_one_row_moves_itself_only_whatever_it_holds(recwarn):
 def test_rows_are_accepted_one_by_one():
     for formula, options in list(FORMULAS.items())[:4]:
         _, model, domain = bounded(formula, **options)
-        assert inspect_rows(model, domain).problems == ()
+        assert inspect(model, domain).rows.problems == ()
 
 
 def test_public_columns_stay_public():
@@ -175,7 +174,7 @@ def test_aliases_are_kept():
 
 def test_what_was_taken_as_public_is_listed():
     _, model, domain = bounded("y ~ x + g")
-    lines = inspect(model, domain).assumptions
+    lines = inspect(model, domain).sums.assumptions
     assert "formula: y ~ x + g, and every number in it" in lines
     assert "levels of g: b, c, a" in lines
     assert any(line.startswith("centring, automatic priors") for line in lines)
@@ -192,7 +191,7 @@ def test_given_numbers_that_look_computed_are_asked_about_and_those_of_public_ta
     given = bambi.Prior("Normal", mu=-0.0736625, sigma=173.2841)
     domain = dp.Domain(bounds={**BOUNDS, "x": (-1.234567, 1)})
     model, domain = dp.models.from_bambi(bambi.Model("y ~ x + scale(w)", table(1), priors={"x": given}), domain)
-    found = inspect(model, domain).assumptions
+    found = inspect(model, domain).sums.assumptions
     asked = [line for line in found if "looks computed" in line]
     tail = " (looks computed: was it computed from the rows?)"
     assert asked == [

@@ -22,7 +22,7 @@ def planned(build, public=()):
     with pm.Model(coords=coords) as model:
         a, b = columns(model, a=np.array([0, 0, 1, 1, 1, 1]), b=np.array([0, 1, 2, 0, 1, 2]))
         build(a, b)
-    inspection = inspect(model, Domain(public=public, bounds={"x": (-1, 2)} if "x" in model.named_vars else None))
+    inspection = inspect(model, Domain(public=public, bounds={"x": (-1, 2)} if "x" in model.named_vars else None)).sums
     return inspection, plan_release(inspection, Statistics(), 1.0)
 
 

@@ -320,7 +320,7 @@ def test_neighbours_share_everything_but_the_states():
 
 def refused(model, public=None, **settings):
     with pytest.raises(UnsupportedModelError) as caught:
-        TemperedGibbs(**settings).bound(inspect(model, public), Budget(1.0), chains=1, steps=1)
+        TemperedGibbs(**settings).bound(inspect(model, public).sums, Budget(1.0), chains=1, steps=1)
     return str(caught.value)
 
 

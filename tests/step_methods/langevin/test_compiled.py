@@ -4,7 +4,7 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.step_methods.langevin import compiled as module
 from pymc_dp.step_methods.langevin.compiled import compiled
 from pymc_dp.step_methods.langevin.gradients import row_gradients
@@ -30,7 +30,7 @@ def gradients(seed=0, n_rows=7, n_columns=2, sd=1.0, scale=2.0, whole=False, nam
             pm.Poisson("y", pm.math.exp(eta), observed=rng.integers(0, 4, n_rows))
         else:
             pm.Normal("y", eta, 1.0, observed=rng.normal(size=n_rows))
-    found = inspect_rows(model)
+    found = inspect(model).rows
     return row_gradients(found, prior_model(found))
 
 

@@ -7,7 +7,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.taint import RULES
 from pymc_dp.rows.gate import read
 from pymc_dp.step_methods.langevin.compiled import compiled
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("paid")
 
 def evaluated(model):
     """Function from a position and rows to the gradients of all rows, and to the gradient of the prior."""
-    found = inspect_rows(model)
+    found = inspect(model).rows
     new = prior_model(found)
     graphs = row_gradients(found, new)
     outputs = [item for block in graphs.blocks for item in (block.factors, block.vectors)]
@@ -136,7 +136,7 @@ def test_dummy_rows_find_what_structure_does_not(monkeypatch):
     for op in (Shape, Shape_i):
         monkeypatch.setitem(RULES, op, lambda node, axes, flow: None)
     monkeypatch.setattr("pymc_dp.inspection.row_terms.trace_rows", _lenient)
-    found = inspect_rows(build(centred))
+    found = inspect(build(centred)).rows
     with pytest.raises(UnsupportedModelError, match="on dummy rows"):
         row_gradients(found, prior_model(found))
 
@@ -151,7 +151,7 @@ def _lenient(outputs, row_level):
 
 def test_no_rows_are_left_in_what_is_compiled():
     model = build(FINE[0])
-    found = inspect_rows(model)
+    found = inspect(model).rows
     graphs = row_gradients(found, prior_model(found))
     from pytensor.graph.traversal import ancestors
 
@@ -164,7 +164,7 @@ def test_operations_that_run_as_python_are_refused():
     """A warning or an error of theirs could tell of a row."""
     with pm.Model() as model:
         pm.Normal("y", pt.psi(pm.HalfNormal("p") + pm.Data("x", X[:, 0]) ** 2), 1.0, observed=X[:, 0])
-    found = inspect_rows(model)
+    found = inspect(model).rows
     graphs = row_gradients(found, prior_model(found))
     with pytest.raises(UnsupportedModelError, match="without compiled code"):
         compiled(graphs)
@@ -176,7 +176,7 @@ def test_a_prior_may_run_as_python():
         level = pm.HalfNormal("p")
         pm.Potential("bent", pt.psi(level))
         pm.Normal("y", level, 1.0, observed=X[:, 0])
-    found = inspect_rows(model)
+    found = inspect(model).rows
     with pytest.warns(UserWarning, match="tri_gamma"):
         _, prior = compiled(row_gradients(found, prior_model(found)))
     assert np.isfinite(prior(np.zeros(1))[0]).all()
@@ -186,7 +186,7 @@ def test_a_likelihood_without_parameters_is_refused():
     with pm.Model() as model:
         pm.Normal("m")
         pm.Normal("y", 0.0, 1.0, observed=X[:, 0])
-    found = inspect_rows(model)
+    found = inspect(model).rows
     with pytest.raises(UnsupportedModelError, match="no free variable reaches"):
         row_gradients(found, prior_model(found))
 
@@ -197,7 +197,7 @@ def test_later_changes_of_public_data_do_not_reach_the_gradient(rng):
     with pm.Model() as model:
         shift = pm.Data("shift", np.array([1.0]))
         pm.Normal("y", pm.Normal("m") + pt.sum(shift), 1.0, observed=X[:, 0])
-    found = inspect_rows(model, Domain(public=("shift",)))
+    found = inspect(model, Domain(public=("shift",))).rows
     graphs = row_gradients(found, prior_model(found))
     outputs = [item for block in graphs.blocks for item in (block.factors, block.vectors)]
     from pytensor.compile import SharedVariable

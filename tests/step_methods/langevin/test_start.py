@@ -17,7 +17,7 @@ from pymc_dp.accounting.calibrate import noise_multiplier
 from pymc_dp.accounting.events import BoundedRangeEvent, PureEvent, SubsampledGaussianEvent
 from pymc_dp.audit import differing
 from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError, UnsupportedModelError
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.claims import Claims
@@ -44,7 +44,7 @@ PLAIN = {"progressbar": False, "quiet": True, "compute_convergence_checks": Fals
 @pytest.fixture(scope="module")
 def gradients():
     """Graphs of `bernoulli`, made once."""
-    found = inspect_rows(bernoulli(ANSWERS), None)
+    found = inspect(bernoulli(ANSWERS), None).rows
     return row_gradients(found, prior_model(found))
 
 

@@ -74,7 +74,7 @@ def test_coefficients_give_the_likelihood_ratio_of_every_family_and_grouping(rng
         pm.Normal("mean", mu[a], 1.5, observed=value)
         pm.Normal("scale", np.float64(0.7), sigma, observed=value)
     bounds = {"count": (2, 9), **dict.fromkeys(("both", "mean", "scale"), (-3.0, 4.0))}
-    prior_model, tables = table_likelihoods(inspect(model, dp.Domain(bounds=bounds, public=("region",))))
+    prior_model, tables = table_likelihoods(inspect(model, dp.Domain(bounds=bounds, public=("region",))).sums)
     at = Coefficients(prior_model, tables)
     points = zoo.points(model, rng, 3)
     true = zoo.log_likelihoods(model, points)

@@ -14,7 +14,7 @@ import pymc_dp as dp
 from pymc_dp.accounting import Budget
 from pymc_dp.audit import contains_canary, plant
 from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.proofs.unconstrained import StepProof
 from pymc_dp.release.repeats import forget_releases
 from pymc_dp.step_methods.base import SPENT
@@ -74,7 +74,7 @@ def test_proved_ranges_hold_those_in_closed_form_and_little_more(name, relation,
     model, step = held(name, WORST[name][:1], relation)
     assert isinstance(step.ratio, SumsRatio)
     bounds = {key: value for key, value in BOUNDS.items() if key in model.named_vars}
-    inspection = inspect_rows(model, domain(relation, bounds=bounds))
+    inspection = inspect(model, domain(relation, bounds=bounds)).rows
     inspection.require()
     proof = StepProof(inspection, prior_model_of(inspection))
     spots = places(step, rng, 4, 0.4) + places(step, rng, 3, 0.02)

@@ -7,8 +7,8 @@ from scipy import special, stats
 
 from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.priors import priors_of
-from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.ops import row_density
 from pymc_dp.step_methods.ops.row_density import RowDensity
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("paid")
 
 
 def density_of(model, public=None):
-    found = inspect_rows(model, public)
+    found = inspect(model, public).rows
     bare = prior_model(found)
     return RowDensity(found, bare, priors_of(bare))
 

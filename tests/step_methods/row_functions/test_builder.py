@@ -8,7 +8,7 @@ import pytest
 
 from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.rows import reached
 from pymc_dp.rows.gate import read
 from pymc_dp.step_methods.row_functions import RowFunction, vectorised
@@ -25,7 +25,7 @@ def logistic():
         slope = pm.Normal("slope", 0, 1)
         pm.Bernoulli("y", logit_p=slope * x, observed=np.array([0, 1, 1, 0, 1]))
         pm.Normal("z", slope, 1.0, observed=np.arange(N) / N)
-    inspection = inspect_rows(model, Domain(bounds={"x": (-1, 1), "z": (0, 1)}))
+    inspection = inspect(model, Domain(bounds={"x": (-1, 1), "z": (0, 1)})).rows
     inspection.require()
     return inspection, prior_model_of(inspection)
 
@@ -67,7 +67,7 @@ def test_rows_that_do_not_separate_are_refused():
             return -((value - mu) ** 2) / value.shape[0]
 
         pm.CustomDist("y", mu, logp=logp, observed=np.zeros(N))
-    inspection = inspect_rows(model, Domain(bounds={"y": (0, 1)}))
+    inspection = inspect(model, Domain(bounds={"y": (0, 1)})).rows
     with pytest.raises(UnsupportedModelError):  # by the inspection, or by dummy rows
         inspection.require()
         RowFunction.of(inspection, prior_model_of(inspection))

@@ -8,8 +8,8 @@ import pytest
 from pytensor.tensor.linalg.solvers.core import SolveBase
 
 from pymc_dp.domain import Domain
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.priors import priors_of
-from pymc_dp.inspection.row_terms import inspect_rows
 from pymc_dp.step_methods.hamiltonian.gradient import ClippedGradient
 from pymc_dp.step_methods.langevin.compiled import compiled
 from pymc_dp.step_methods.langevin.gradients import row_gradients
@@ -73,7 +73,7 @@ def test_no_sampler_solves_all_rows_by_one_call_of_a_library(compile_rows, made,
     with pm.Model() as model:
         scale = pt.diag(pm.HalfNormal("s", shape=3)) + pm.Data("lower", np.tril(np.full((3, 3), 0.3)))
         pm.MvNormal("y", pm.Normal("mu", shape=3), chol=scale, observed=rng.normal(size=(40, 3)))
-    found = inspect_rows(model, Domain(bounds={"y": (-3, 3)}, public=["lower"]))
+    found = inspect(model, Domain(bounds={"y": (-3, 3)}, public=["lower"])).rows
     compile_rows(found, prior_model(found))
     assert solves(made) and all(rows >= 1 for _, rows in solves(made))
 

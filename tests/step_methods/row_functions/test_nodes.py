@@ -5,7 +5,7 @@ import pytensor
 import pytest
 
 from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.inspection.row_columns import RowColumn
+from pymc_dp.inspection.rows import Column
 from pymc_dp.metrics import L1, L2, Geographic, Hamming
 from pymc_dp.step_methods.row_functions import NodeBound, Nodes, diameter_of
 from pymc_dp.step_methods.row_functions.node_bounds import Numbers
@@ -15,7 +15,7 @@ POINTS = np.arange(3.0)
 
 
 def column(name, low, high, dtype="float64", shape=(), **given):
-    return RowColumn(name=name, leaf=leaf(name, dtype, shape), bounds=(low, high), **given)
+    return Column(name=name, leaf=leaf(name, dtype, shape), bounds=(low, high), **given)
 
 
 def leaf(name, dtype="float64", shape=()):
@@ -197,7 +197,7 @@ def test_numbers_say_how_steep_they_are_after_rounding():
 @pytest.mark.parametrize(
     "columns",
     [
-        [RowColumn(name="x", leaf=leaf("x"), bounds=None)],
+        [Column(name="x", leaf=leaf("x"), bounds=None)],
         [column("x", 0.0, 1.0, shape=(9,))],
         [column("x", 0, 10**6, "int64")],
         [column("x", 0.0, 1.0, public=True), K],

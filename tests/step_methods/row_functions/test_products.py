@@ -8,7 +8,7 @@ from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.math import Dot
 
 from pymc_dp.inspection.batched import written_out
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.step_methods.row_functions import RowFunction, vectorised
 from pymc_dp.transforms.prior_model import prior_model
 
@@ -56,6 +56,6 @@ def test_no_likelihood_of_rows_reaches_a_library_of_linear_algebra(rng):
         x = pm.Data("x", rng.normal(size=(N, 3)))
         pm.Bernoulli("y", logit_p=pt.clip(1e18 * pt.dot(x, b), -2, 2), observed=np.arange(N) % 2)
         pm.Categorical("k", logit_p=x @ w, observed=np.arange(N) % 4)
-    inspection = inspect_rows(model)
+    inspection = inspect(model).rows
     found = RowFunction.of(inspection, prior_model(inspection))
     assert not products(found.over_rows(found.total), found.many)

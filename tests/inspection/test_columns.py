@@ -11,8 +11,7 @@ import pytest
 from pymc_dp.domain import Domain
 from pymc_dp.errors import DomainError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.row_columns import RowColumn
-from pymc_dp.inspection.row_terms import inspect_rows
+from pymc_dp.inspection.rows import Column
 from pymc_dp.rows.gate import read
 
 pytestmark = pytest.mark.usefixtures("paid")
@@ -26,7 +25,7 @@ ADD_REMOVE = {"neighbours": "add_remove", "n_max": 500}
 def columns(write, **domain):
     with pm.Model(coords={"level": range(4), "cut": range(3)}) as model:
         write()
-    found = inspect_rows(model, Domain(**domain))
+    found = inspect(model, Domain(**domain)).rows
     assert found.problems == ()
     return {column.name: column for column in found.columns}
 
@@ -34,7 +33,7 @@ def columns(write, **domain):
 def problems(write, **domain):
     with pm.Model(coords={"level": range(4), "cut": range(3)}) as model:
         write()
-    return " ".join(map(str, inspect_rows(model, Domain(**domain)).problems))
+    return " ".join(map(str, inspect(model, Domain(**domain)).rows.problems))
 
 
 def bernoulli():
@@ -103,7 +102,7 @@ def test_what_the_model_gives_a_meaning_bounds_a_column(write, relation):
     assert (column.bounds, column.outside, column.integer, column.public) == (bounds, outside, True, False)
     with pm.Model(coords={"level": range(4), "cut": range(3)}) as model:
         write()
-    assert not any(line.startswith("bounds of") for line in inspect_rows(model, Domain(**relation)).assumptions)
+    assert not any(line.startswith("bounds of") for line in inspect(model, Domain(**relation)).rows.assumptions)
 
 
 def counted():
@@ -253,7 +252,7 @@ def test_values_are_clamped_before_rows_are_scaled():
 
 
 def test_all_axes_but_the_first_make_one_row():
-    column = RowColumn(name="x", leaf=pt.tensor("x", shape=(None, 2, 2), dtype="float64"), bounds=None, norm=1.0)
+    column = Column(name="x", leaf=pt.tensor("x", shape=(None, 2, 2), dtype="float64"), bounds=None, norm=1.0)
     held = column.clamped(np.full((5, 2, 2), 9.0))
     np.testing.assert_allclose(held, 0.5, rtol=1e-14)
     assert column.clamped(np.zeros((0, 2, 2))).shape == (0, 2, 2)
@@ -267,14 +266,14 @@ def test_norms_are_listed_and_those_that_nothing_keeps_are_refused():
     with pm.Model() as model:
         regression()
         pm.Data("spare", X)
-    found = inspect_rows(model, Domain(norms={"x": 2}, bounds={"x": (-1, 1)}))
+    found = inspect(model, Domain(norms={"x": 2}, bounds={"x": (-1, 1)})).rows
     assert "norm of a row of x: at most 2" in found.assumptions
     assert {column.name: column.norm for column in found.columns} == {"x": 2.0, "y": None}
-    assert "norm is not used" in str(inspect(model, Domain(norms={"spare": 2})).problems)
-    assert "norm is not used" in str(inspect_rows(model, Domain(norms={"spare": 2})).problems[0])
+    assert "norm is not used" in str(inspect(model, Domain(norms={"spare": 2})).sums.problems)
+    assert "norm is not used" in str(inspect(model, Domain(norms={"spare": 2})).rows.problems[0])
     assert "exclude 0" in problems(regression, norms={"x": 2}, bounds={"x": (0.5, 1)})
     with pytest.raises(DomainError, match="several values per row.*bounds"):
-        inspect_rows(model, Domain(norms={"y": 2}))
+        inspect(model, Domain(norms={"y": 2}))
 
 
 def test_a_norm_is_not_given_twice():
@@ -289,6 +288,6 @@ def test_a_norm_is_not_given_twice():
 def test_under_add_remove_the_length_of_the_rows_bounds_nothing():
     with pm.Model(coords={"row": range(N)}) as model:
         pm.Normal("y", pm.Normal("z", dims="row")[pm.Data("g", G, dims="row")], 1.0, observed=V, dims="row")
-    found = inspect_rows(model, Domain(**ADD_REMOVE))
+    found = inspect(model, Domain(**ADD_REMOVE)).rows
     assert {column.name: column.bounds for column in found.columns} == {"g": None, "y": None}
     assert str(N) not in " ".join([*found.assumptions, *map(str, found.problems)])
