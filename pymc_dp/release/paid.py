@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from pymc_dp._interrupts import HeldBack
 from pymc_dp.accounting import Budget, Entry, Event, Ledger
 from pymc_dp.errors import PrivacyError, ReleaseError
 from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.rows import Array
+from pymc_dp.release.record import ReleaseRecord, written_release
 from pymc_dp.release.spend import spend
 from pymc_dp.rows.gate import opened_gate
 
@@ -74,6 +77,16 @@ class Paid:
         if holder is not None:
             vars(holder).clear()
         raise failure  # out here, where it has no context
+
+    def noted(self, record: ReleaseRecord) -> ReleaseRecord:
+        """Return a record that states the last line of the ledger, where that is stored."""
+        head = None if self._ledger is None else self._ledger.head
+        return record if head is None else replace(record, ledger=head)
+
+    def keep(self, record: ReleaseRecord, tables: Mapping[str, Array]) -> None:
+        """Write what was released into a ledger that is stored: it was paid for, and this process may end."""
+        if self._ledger is not None and self._entry is not None:
+            self._ledger.keep_release(self._entry, written_release(record, tables))
 
     def remark(self, text: str) -> None:
         """Write beside the entry of the ledger what became of the release."""

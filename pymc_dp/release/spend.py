@@ -61,6 +61,7 @@ def spend(
         if ledger is not None:
             assert event is not None
             domain, delta = inspection.domain, budget.delta
+            ledger.require_columns([observed.name for observed in inspection.observed])
             return charge(ledger, event, label=label, domain=domain, diameter=diameter, delta=delta)
     return None
 
