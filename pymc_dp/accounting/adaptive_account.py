@@ -32,7 +32,7 @@ from fractions import Fraction
 from typing import Any, Self, final, override
 
 from pymc_dp.accounting import pure, rdp, zcdp
-from pymc_dp.accounting._exact import decimal, float_down, float_up
+from pymc_dp.accounting._exact import bounded, decimal, float_down, float_up
 from pymc_dp.accounting.events import Event, PureEvent
 from pymc_dp.accounting.totals import Total, total_epsilon
 from pymc_dp.errors import ArgumentError
@@ -85,7 +85,7 @@ class OneSum(Rule):
             total = _alone(event, self.delta)
             if loss is None or self._gains(loss, total):
                 return replace(self, one=total)
-        return replace(self, losses=None if loss is None or self.losses is None else self.losses + loss)
+        return replace(self, losses=None if loss is None or self.losses is None else bounded(self.losses + loss))
 
     def _gains(self, loss: Fraction, total: Total) -> bool:
         """Whether a delta makes a difference to a spend: it saves enough, or the spend does not fit without one."""
@@ -141,7 +141,7 @@ class Concentrated(Rule):
     def after(self, event: Event) -> Self:
         divergence = math.nextafter(self.divergence + rdp.divergence(event, self.order), math.inf)
         rho = zcdp.total(event)
-        both = None if self.rho is None or rho is None else self.rho + rho
+        both = None if self.rho is None or rho is None else bounded(self.rho + rho)
         return replace(self, rho=both, divergence=divergence)
 
     @property
@@ -178,7 +178,8 @@ class Account:
     Attributes
     ----------
     added : Fraction
-        Sum of the pure losses before the opening.
+        Sum of the pure losses before the opening; like all sums here it is exact, or of so many digits that it is
+        rounded up (`bounded`).
     rules : tuple of Rule
         Those of the opening; none before it.
     """
@@ -228,7 +229,7 @@ class Account:
             return account, account._with_added(account._least)
         loss = pure.total(event)
         if loss is not None and (self.delta == 0 or self._adds(loss, alone)):
-            account = replace(self, added=self.added + loss)
+            account = replace(self, added=bounded(self.added + loss))
             return account, Total(epsilon=float_up(account.added), delta=0.0, accountant="pure")
         return self._opened(event, alone)
 

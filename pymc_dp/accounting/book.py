@@ -19,7 +19,7 @@ from typing import Any, final, override
 from pymc_dp import _validate
 from pymc_dp.accounting._process import Birthplace
 from pymc_dp.accounting.entry import FORMAT, Entry, State, Terms
-from pymc_dp.accounting.high_water import mark, require_newest
+from pymc_dp.accounting.high_water import mark, require_markable, require_newest, seen
 from pymc_dp.accounting.stores import Line, Locked, Store
 from pymc_dp.errors import ArgumentError, PrivacyError
 
@@ -160,6 +160,14 @@ class Stored(Book):
         self._of_thread = threading.local()  # no lock, which a fork could copy while another thread holds it
 
     @override
+    def __eq__(self, other: object) -> bool:
+        return self.name == other.name if isinstance(other, Stored) else NotImplemented
+
+    @override
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    @override
     def __reduce__(self) -> Any:
         return Stored, (self.store, self.name, self.terms)
 
@@ -175,6 +183,7 @@ class Stored(Book):
     @classmethod
     def create(cls, store: Store, terms: Terms, state: State) -> Stored:
         """Write the first line of a new ledger."""
+        require_markable()
         name = os.urandom(16).hex()
         body = _body("opened", state, {"terms": terms.to_dict(), "ledger": name})
         line = Line(seq=0, body=body, hash=_hash("", body))
@@ -200,9 +209,10 @@ class Stored(Book):
                 f"The ledger of {dataset!r} in {store.place} was written by a later version of pymc_dp (format "
                 f"{written}; this one reads up to {FORMAT}). Nothing was spent. Update pymc_dp."
             )
+        marked = seen(name)  # before the lines are read: others may add some in between, and mark them
         lines = store.lines(name)
         check_chain(lines, dataset)
-        require_newest(name, lines, dataset)
+        require_newest(name, marked, lines, dataset)
         return cls(store, name, Terms.from_dict(json.loads(lines[0].body)["terms"]))
 
     @property
@@ -227,7 +237,7 @@ class Stored(Book):
         for line in self.lines:
             body = json.loads(line.body)
             if body["kind"] == "spent":
-                found[line.seq] = Entry.from_dict(body["entry"], line.seq, body["time"])
+                found[line.seq] = Entry.from_dict(body["entry"], line.seq, body["time"], line.hash)
             elif body["kind"] == "remarked":
                 found[body["of"]] = replace(found[body["of"]], label=f"{found[body['of']].label} ({body['text']})")
         return tuple(found.values())
@@ -245,11 +255,12 @@ class Stored(Book):
                 "of the same thread. Nothing was spent for it. Release where the program itself is running."
             )
         written: Line | None = None
+        require_markable()
         with self.store.locked(self.name) as locked:
             last, before = locked.last(), locked.hash_before()
             if _hash(before, last.body) != last.hash:
                 raise _broken(self.terms.dataset, last.seq)
-            require_newest(self.name, [last], self.terms.dataset, locked.hash_at)
+            require_newest(self.name, seen(self.name), [last], self.terms.dataset, locked.hash_at)
             self._held = locked, last
             try:
                 yield _state_of(last)
@@ -262,7 +273,7 @@ class Stored(Book):
     @override
     def spent(self, entry: Entry, state: State) -> Entry:
         line = self._write("spent", state, {"entry": entry.to_dict()})
-        return replace(entry, seq=line.seq, time=json.loads(line.body)["time"])
+        return replace(entry, seq=line.seq, time=json.loads(line.body)["time"], hash=line.hash)
 
     @override
     def granted(self, who: str, state: State) -> None:
@@ -284,9 +295,10 @@ class Stored(Book):
         return kept[-1] if kept else None
 
     def _note(self, kind: str, entry: Entry, more: Mapping[str, Any]) -> None:
-        if entry.seq is None or not any(line.seq == entry.seq for line in self.entries):
-            raise _no_line(entry)
         with self.changing(entry.label) as state:
+            assert self._held is not None
+            if entry.seq is None or self._held[0].hash_at(entry.seq) != entry.hash:
+                raise _no_line(entry)
             self._write(kind, state, {"of": entry.seq, **more})
 
     def _write(self, kind: str, state: State, more: Mapping[str, Any]) -> Line:

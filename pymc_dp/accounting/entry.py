@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, final
+from typing import Any, Self, final, override
 
 from pymc_dp.accounting._exact import decimal, float_up
 from pymc_dp.accounting.adaptive_account import Account
@@ -56,6 +57,35 @@ class Terms:
 
 @final
 @dataclass(frozen=True, kw_only=True)
+class UnreadEvent(Event):
+    """A stored event of a kind that is not known here: of a user's own, or of another version of the package.
+
+    It was counted by those who know it, and the state of its line says what it cost. Every accountant refuses it.
+
+    Attributes
+    ----------
+    written : str
+        In JSON.
+    """
+
+    written: str
+
+    @override
+    def to_dict(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.written)
+        return found
+
+
+def read_event(written: Mapping[str, Any]) -> Event:
+    """Return a stored event; one that cannot be read here must not keep anybody from the rest of the ledger."""
+    try:
+        return event_from_dict(written)
+    except (ArgumentError, KeyError, TypeError, ValueError):
+        return UnreadEvent(written=json.dumps(written, sort_keys=True))
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
 class Entry:
     """One line of a ledger.
 
@@ -76,6 +106,8 @@ class Entry:
         Number of the line in a ledger that is stored.
     time : str
         When it was written, in UTC and ISO 8601, in a ledger that is stored; a note, nothing is ordered by it.
+    hash : str
+        Of the line and of all before it, in a ledger that is stored.
     """
 
     label: str
@@ -87,6 +119,7 @@ class Entry:
     why: str = ""
     seq: int | None = None
     time: str = ""
+    hash: str = ""
 
     def __str__(self) -> str:
         at = f" at delta={self.alone.delta:g}" if self.alone.delta != self.total.delta else ""
@@ -97,16 +130,16 @@ class Entry:
         return f"{self.label}{by}{']' if by else ''}: epsilon={self.alone.epsilon:.6g}{at}{more}, {total}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return in JSON types what is not noted beside every line: all but the number and the time."""
+        """Return in JSON types what is not noted beside every line: all but number, time and hash."""
         totals = {"alone": self.alone.to_dict(), "added": repr(self.added), "total": self.total.to_dict()}
         return {"label": self.label, "event": self.event.to_dict(), **totals, "who": self.who, "why": self.why}
 
     @classmethod
-    def from_dict(cls, written: Mapping[str, Any], seq: int, time: str) -> Self:
+    def from_dict(cls, written: Mapping[str, Any], seq: int, time: str, digest: str) -> Self:
         """Return the line that `to_dict` wrote."""
         return cls(
             label=written["label"],
-            event=event_from_dict(written["event"]),
+            event=read_event(written["event"]),
             alone=Total.from_dict(written["alone"]),
             added=float(written["added"]),
             total=Total.from_dict(written["total"]),
@@ -114,6 +147,7 @@ class Entry:
             why=written["why"],
             seq=seq,
             time=time,
+            hash=digest,
         )
 
 
@@ -197,6 +231,13 @@ def recounted(terms: Terms, entries: Iterable[Entry]) -> list[str]:
     """Count all spends anew, and say where the total comes out otherwise than when it was written."""
     state, found = State.opened(terms), []
     for entry in entries:
+        if isinstance(entry.event, UnreadEvent):
+            kind = entry.event.to_dict().get("kind")
+            found.append(
+                f"line {entry.seq} ({entry.label}): an event of kind {kind!r} is not known here, so that nothing from "
+                "this line on was counted again"
+            )
+            break
         state, _ = state.after(entry.event, total_epsilon(entry.event, terms.budget.delta), None)
         now = state.total
         if now is not None and now != entry.total:
@@ -207,4 +248,4 @@ def recounted(terms: Terms, entries: Iterable[Entry]) -> list[str]:
     return found
 
 
-__all__ = ["FORMAT", "Entry", "State", "Terms", "recounted"]
+__all__ = ["FORMAT", "Entry", "State", "Terms", "UnreadEvent", "recounted"]

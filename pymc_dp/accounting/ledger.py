@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, final, override
 
@@ -37,6 +38,7 @@ NEIGHBOURS = ("replace", "add_remove")
 class _Releases:
     """How a ``dp.Release`` is made of what is stored: said by the layer that knows it."""
 
+    layer = "pymc_dp.ledgers"
     read: Callable[[Mapping[str, Any]], Any] | None = None
 
 
@@ -198,12 +200,7 @@ class Ledger:
             Public.
         """
         who = _named("who", who)
-        shares = self._book.state.shares
-        if shares and who not in shares:
-            raise ArgumentError(
-                f"{who!r} has no share of this ledger; {', '.join(map(repr, shares))} have one. Its owner grants it: "
-                f"ledger.grant({who!r}, epsilon=...)."
-            )
+        _require_share(who, self._book.state)
         return self._of(self._book, who, _validate.text("why", why) if why else "")
 
     def grant(self, who: str, *, epsilon: float, delta: float = 0.0) -> None:
@@ -279,6 +276,22 @@ class Ledger:
         last = self._book.store.last(self._book.name)
         return {"dataset": self.dataset, "ledger": self._book.name, "line": last.seq, "hash": last.hash}
 
+    def head_at(self, entry: Entry) -> dict[str, Any] | None:
+        """What `head` was when an entry of this ledger was the last line; it is known without the database."""
+        if not isinstance(self._book, Stored) or entry.seq is None:
+            return None
+        return {"dataset": self.dataset, "ledger": self._book.name, "line": entry.seq, "hash": entry.hash}
+
+    @property
+    def who(self) -> str:
+        """Who spends, as it was given to `as_`; "" for all together."""
+        return self._who
+
+    @property
+    def book(self) -> Book:
+        """Where the lines are: what this ledger shares with those that `as_` returns."""
+        return self._book
+
     def spend(self, event: Event, *, label: str, neighbours: str, delta: float | None = None) -> Entry:
         """Charge `event` to the ledger, or raise and change nothing. Call it before the data are read.
 
@@ -320,6 +333,7 @@ class Ledger:
         here = total_epsilon(event, self.budget.delta)  # may take seconds: before anybody has to wait
         alone = here if delta in (None, self.budget.delta) else total_epsilon(event, delta)
         with self._book.changing(label) as before:
+            _require_share(self._who, before)  # shares may have been granted since `as_`
             own = before.shares.get(self._who)
             share = None if own is None else (self._who, here if own.delta == here.delta else _alone(event, own.delta))
             state, used = before.after(event, here, share)
@@ -397,6 +411,8 @@ class Ledger:
             If nothing is stored under this number, as for draws of samplers, and where a process ended too early.
         """
         seq = _validate.integer("seq", seq, 0)
+        if RELEASES.read is None:  # a worker that was given a ledger has imported nothing else
+            import_module(RELEASES.layer)
         found = self._book.release(seq) if isinstance(self._book, Stored) else None
         if found is None or RELEASES.read is None:
             kept = "" if isinstance(self._book, Stored) else "; a ledger in memory keeps none"
@@ -492,6 +508,14 @@ def _named(name: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ArgumentError(f"{name} must be a name, got {_validate.shown(value)}.")
     return value
+
+
+def _require_share(who: str, state: State) -> None:
+    if who and state.shares and who not in state.shares:
+        raise ArgumentError(
+            f"{who!r} has no share of this ledger; {', '.join(map(repr, state.shares))} have one. Nothing was spent. "
+            f"Its owner grants it: ledger.grant({who!r}, epsilon=...)."
+        )
 
 
 def _alone(event: Event, delta: float) -> Total:

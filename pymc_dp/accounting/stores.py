@@ -6,8 +6,11 @@ PostgreSQL commits synchronously. One writer at a time reads the last line and a
 
 from __future__ import annotations
 
+import os
 import random
+import re
 import sqlite3
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -48,8 +51,13 @@ class Locked(ABC):
 
     def last(self) -> Line:
         """Return the last line."""
-        ((seq, body, digest),) = self.query(_LAST, self.name)
-        return Line(seq, body, digest)
+        found = self.query(_LAST, self.name)
+        if not found:
+            raise PrivacyError(
+                "This ledger is not in its database any more: another one was put in its place, or lines were taken "
+                "out. Nothing was spent and no data were read. dp.Ledger.open(place, dataset=...) opens what is there."
+            )
+        return Line(*found[0])
 
     def hash_before(self) -> str:
         """Return the hash of the last line but one, "" where there is none."""
@@ -143,6 +151,52 @@ def _failed(place: str, error: Exception) -> PrivacyError:
 
 
 @final
+class _Connections:
+    """How many connections to files there are; a fork waits until there is none.
+
+    SQLite keeps in the memory of the process what it has locked. A fork of the process has this memory and not the
+    locks: it would wait for ever, or read without one.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._of_thread: dict[int, int] = {}
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Count one within a block."""
+        me = threading.get_ident()
+        with self._changed:
+            self._of_thread[me] = self._of_thread.get(me, 0) + 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                left = self._of_thread.pop(me, 1) - 1
+                if left:
+                    self._of_thread[me] = left
+                self._changed.notify_all()
+
+    def before_fork(self) -> None:
+        """Wait for other threads, and let no one begin."""
+        self._changed.acquire()
+        self._changed.wait_for(lambda: not set(self._of_thread) - {threading.get_ident()}, timeout=2 * PATIENCE)
+
+    def after_fork(self) -> None:
+        """Let others go on."""
+        self._changed.release()
+
+
+_CONNECTIONS = _Connections()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_CONNECTIONS.before_fork,
+        after_in_parent=_CONNECTIONS.after_fork,
+        after_in_child=_CONNECTIONS.__init__,  # with no other threads, and none of their locks
+    )
+
+
+@final
 class _SQLite(Locked):
     def __init__(self, connection: sqlite3.Connection, name: str = "") -> None:
         super().__init__(name)
@@ -193,9 +247,13 @@ class SQLite(Store):
         _refuse_network(self.path)
         try:
             uri = f"{self.path.as_uri()}?mode={mode}"
-            with closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=PATIENCE)) as connection:
+            with (
+                _CONNECTIONS.one(),
+                closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=PATIENCE)) as connection,
+            ):
                 connection.execute("PRAGMA foreign_keys = ON")
                 connection.execute("PRAGMA synchronous = EXTRA")
+                connection.execute("PRAGMA fullfsync = ON")  # macOS syncs to the drive alone without it
                 yield connection
         except sqlite3.DatabaseError as error:
             raise _failed(self.place, error) from None
@@ -266,8 +324,9 @@ def _refuse_network(path: Path) -> None:
     for line in mounts.read_text(encoding="utf-8", errors="replace").splitlines():
         _, point, kind, *_ = line.split(" ")
         kinds[point.replace("\\040", " ")] = kind
-    where = next(str(folder) for folder in (path, *path.parents) if str(folder) in kinds)
-    if kinds[where] in NETWORK:
+    real = path.resolve()  # a link may lead elsewhere
+    where = next((str(folder) for folder in (real, *real.parents) if str(folder) in kinds), None)
+    if where is not None and kinds[where] in NETWORK:
         raise ArgumentError(
             f"{path} lies on a file system of kind {kinds[where]}, which other machines share and whose locks are not "
             "to be relied on. Keep the ledger on a local disk, or in PostgreSQL: "
@@ -305,6 +364,33 @@ _GUARDS = (
 )
 
 
+SHOWN = ("host", "hostaddr", "port", "dbname", "user", "service")
+"""Parameters of a URL that error texts may show."""
+
+
+def _without_password(url: str) -> str:
+    """Return a URL as error texts may say it; refuse one that PostgreSQL would quote a part of a password from."""
+    scheme, _, rest = url.partition("://")
+    if "@" in rest.partition("/")[0]:
+        rest = rest.partition("@")[2]
+    server, mark, query = rest.partition("?")
+    parameters = [one.partition("=") for one in query.split("&") if one]
+    ports = [host.rpartition("]")[2].rpartition(":")[2] for host in server.partition("/")[0].split(",") if ":" in host]
+    if (
+        "@" in server
+        or re.search("%(?:00|(?![0-9A-Fa-f]{2}))", url)
+        or not all(middle and "=" not in value for _, middle, value in parameters)
+        or not all(port.isdecimal() or not port for port in ports)
+    ):
+        raise ArgumentError(
+            "The URL of the database is none, or has an unusual character in its user or password. Write "
+            "postgresql://user@server:port/database, and in each part %40 for @, %2F for /, %3F for ?, %3A for :, %25 "
+            "for %, %3D for =, %26 for &; a password is best kept in ~/.pgpass."
+        )
+    shown = "&".join(f"{name}={value}" for name, _, value in parameters if name in SHOWN)
+    return f"{scheme}://{server}{mark if shown else ''}{shown}"
+
+
 @final
 class PostgreSQL(Store):
     """Ledgers in a PostgreSQL database; needs the package psycopg (``pip install pymc-dp[postgres]``).
@@ -312,13 +398,12 @@ class PostgreSQL(Store):
     Parameters
     ----------
     url : str
-        ``postgresql://user@server/database``; a password is better kept in ``~/.pgpass``.
+        ``postgresql://user@server/database``; a password is better kept in ``~/.pgpass``: this object holds it, and so
+        do its pickles.
     """
 
     def __init__(self, url: str) -> None:
-        head, _, tail = url.rpartition("@")
-        self.url = url
-        self.place = f"{head.split('://')[0]}://{tail}" if head else url
+        self.url, self.place = url, _without_password(url)
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:
@@ -344,15 +429,26 @@ class PostgreSQL(Store):
 
     def _require_there(self, held: Locked) -> None:
         if held.query("SELECT to_regclass('dp_ledger')") == [(None,)]:
+            self._require_nowhere(held)
             raise no_ledger(self.place)
+
+    def _require_nowhere(self, held: Locked) -> None:
+        """Raise ArgumentError where there are ledgers that this user does not see: a second budget would not add up."""
+        found = held.query("SELECT schemaname FROM pg_tables WHERE tablename = 'dp_ledger'")
+        if found:
+            names = ", ".join(repr(name) for (name,) in found)
+            raise ArgumentError(
+                f"{self.place} holds ledgers in the schema {names}, which is not in the search_path of this user. Ask "
+                "whoever manages the database to set it: ALTER ROLE ... SET search_path = ..."
+            )
 
     @override
     @contextmanager
     def locked(self, name: str) -> Iterator[Locked]:
         with self._connected() as connection:
             held = _PostgreSQL(connection, name)
+            _require_durable(held, self.place)  # the level of isolation is set before anything is read
             self._require_there(held)
-            _require_durable(held, self.place)
             held.query("SELECT 1 FROM dp_ledger WHERE id = ? FOR UPDATE", name)
             yield held
 
@@ -363,6 +459,7 @@ class PostgreSQL(Store):
             _require_durable(held, self.place)
             held.query("SELECT pg_advisory_xact_lock(4711)")  # of two that create, one makes the tables
             if held.query("SELECT to_regclass('dp_ledger')") == [(None,)]:
+                self._require_nowhere(held)
                 for statement in (*COLUMNS, *_GUARDS):
                     held.query(statement)
             if held.query("SELECT 1 FROM dp_ledger WHERE dataset = ?", dataset):

@@ -10,6 +10,9 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +20,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pymc_dp.accounting import GaussianEvent, Ledger, PureEvent, ZCDPEvent
+from pymc_dp.accounting import GaussianEvent, Ledger, PureEvent, ZCDPEvent, stores, total_epsilon
 from pymc_dp.accounting import high_water as marks
 from pymc_dp.accounting.entry import FORMAT
-from pymc_dp.accounting.events import ApproximateEvent, DiscreteLaplaceEvent
+from pymc_dp.accounting.events import ApproximateEvent, DiscreteLaplaceEvent, Event, base
+from pymc_dp.accounting.stores import Line, store_of
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
 from pymc_dp.metrics import L1
 from tests.accounting.ledgers import server
@@ -274,7 +278,7 @@ def test_a_mark_that_cannot_be_written_is_said(tmp_path, monkeypatch):
     file = tmp_path / "no folder"
     file.write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(file))
-    with pytest.warns(UserWarning, match="could not be noted"):
+    with pytest.warns(UserWarning, match="cannot be noted"):
         Ledger.create(tmp_path / "budget.sqlite", dataset="survey", epsilon=1.0)
 
 
@@ -461,3 +465,258 @@ def test_an_entry_of_another_version_is_read_and_not_counted_again(tmp_path):
     opened.spend(ZCDPEvent(rho=0.001), label="draws", neighbours="replace")
     assert opened._book.state.account.rules[1].order == order * 1.01
     assert len(opened.verify()) == 1
+
+
+def test_who_has_no_share_is_refused_also_where_shares_came_later(ledger):
+    bob = ledger.as_("bob")
+    ledger.grant("ann", epsilon=0.1)
+    with pytest.raises(ArgumentError, match="'bob' has no share"):
+        spend(bob, 0.5)
+    assert ledger.history == []
+
+
+def test_a_remark_is_not_written_beside_the_line_of_another_ledger(tmp_path):
+    one, other = (Ledger.create(tmp_path / name, dataset="survey", epsilon=1.0) for name in ("a.sqlite", "b.sqlite"))
+    entry, _ = spend(one), spend(other)
+    with pytest.raises(ArgumentError, match="must be a line"):
+        other.remark(entry, "ended early")
+    assert one.head_at(one.history[0]) == one.head == one.head_at(entry)
+
+
+def test_sums_of_many_different_fractions_stay_short(tmp_path):
+    """The numbers of digits add up, and Python neither writes nor reads more than 4300."""
+    ledger = Ledger.create(tmp_path / "budget.sqlite", dataset="survey", epsilon=9.0, delta=1e-6)
+    account = ledger._book.state.account
+    noises = np.random.default_rng(1).uniform(500, 1000, 400).tolist()
+    for noise in noises:
+        event = GaussianEvent(noise_multiplier=noise)
+        account, _ = account.after(event, total_epsilon(event, 1e-6))
+    exact = sum(event.zcdp_rho() for event in (GaussianEvent(noise_multiplier=noise) for noise in noises))
+    (rho,) = (rule.rho for rule in account.rules if hasattr(rule, "rho"))
+    assert exact <= rho <= exact * (1 + Fraction(1, 10**100))
+    with ledger._book.changing("many") as state:
+        ledger._book.granted("x", replace(state, account=account))
+    assert ledger._book.state.account == account
+
+
+def test_an_event_that_is_not_known_here_keeps_nobody_out(ledger):
+    @dataclass(frozen=True, kw_only=True)
+    class OwnEvent(Event, kind="own kind of a notebook"):
+        epsilon: float
+
+        def pure_loss(self):
+            return Fraction(repr(self.epsilon))
+
+    try:
+        ledger.spend(OwnEvent(epsilon=0.25), label="own", neighbours="replace")
+    finally:
+        del base._KINDS["own kind of a notebook"]
+    spend(ledger)
+    first, second = ledger.history
+    assert first.total.epsilon == 0.25 and first.event.to_dict() == {"kind": "own kind of a notebook", "epsilon": 0.25}
+    assert second.total.epsilon == 0.35 and "own" in repr(ledger) and len(ledger.to_frame()) == 2
+    assert "'own kind of a notebook' is not known" in ledger.verify()[0]
+
+
+def test_a_ledger_that_another_one_replaced_is_said(tmp_path):
+    place = tmp_path / "budget.sqlite"
+    ledger = Ledger.create(place, dataset="survey", epsilon=1.0)
+    place.unlink()
+    Ledger.create(place, dataset="survey", epsilon=1.0)
+    for attempt in (lambda: ledger.spent, lambda: spend(ledger)):
+        with pytest.raises(PrivacyError, match="not in its database any more"):
+            attempt()
+
+
+def test_a_spend_of_another_process_while_a_ledger_is_opened_is_no_old_copy(ledger, place, monkeypatch):
+    store = type(ledger._book.store)
+    lines = store.lines
+
+    def slowly(self, name):
+        found = lines(self, name)
+        spend(ledger)
+        return found
+
+    monkeypatch.setattr(store, "lines", slowly)
+    Ledger.open(place, dataset=ledger.dataset)
+
+
+def test_an_older_mark_is_never_written_over_a_newer_one(monkeypatch):
+    name, sync, begun = os.urandom(8).hex(), os.fsync, threading.Event()
+
+    def slowly(handle):
+        if not begun.is_set():
+            begun.set()
+            time.sleep(0.2)
+        sync(handle)
+
+    monkeypatch.setattr(marks.os, "fsync", slowly)
+    older = threading.Thread(target=lambda: marks.mark(name, Line(6, "", "six")))
+    older.start()
+    begun.wait()
+    marks.mark(name, Line(7, "", "seven"))
+    older.join()
+    assert marks.seen(name) == (7, "seven")
+
+
+def test_where_warnings_are_errors_a_mark_that_cannot_be_written_costs_nothing(ledger, tmp_path, monkeypatch):
+    file = tmp_path / "no folder"
+    file.write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(file))
+    with pytest.raises(UserWarning, match="cannot be noted"):
+        spend(ledger)
+    assert ledger.history == []
+
+
+def test_an_account_without_a_home_has_no_marks_and_is_not_locked_out(tmp_path, monkeypatch):
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setattr(marks.Path, "home", homeless)
+    with pytest.warns(UserWarning, match="Could not determine home"):
+        spend(Ledger.create(tmp_path / "budget.sqlite", dataset="survey", epsilon=1.0))
+    assert len(Ledger.open(tmp_path / "budget.sqlite").history) == 1
+
+
+@pytest.mark.parametrize("kind", ["link", "no root"])
+def test_file_systems_are_seen_through_links(tmp_path, monkeypatch, kind):
+    if not Path("/proc/mounts").is_file():
+        pytest.skip("no list of mounts")
+    (tmp_path / "far").mkdir()
+    (tmp_path / "near").symlink_to(tmp_path / "far")
+    table = f"server:/far {tmp_path / 'far'} nfs4 rw 0 0\n" if kind == "link" else "none /other tmpfs rw 0 0\n"
+    read = Path.read_text
+    monkeypatch.setattr(
+        Path, "read_text", lambda self, **more: table if str(self) == "/proc/mounts" else read(self, **more)
+    )
+    if kind == "link":
+        with pytest.raises(ArgumentError, match="file system of kind nfs4"):
+            Ledger.create(tmp_path / "near" / "budget.sqlite", dataset="survey", epsilon=1.0)
+    else:
+        Ledger.create(tmp_path / "near" / "budget.sqlite", dataset="survey", epsilon=1.0)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://ann:secret@server/db", "postgresql://server/db"),
+        ("postgresql://ann:sec?ret@server:5432,[::1]:5433/db", "postgresql://server:5432,[::1]:5433/db"),
+        ("postgresql:///db?user=ann&password=secret&host=/run", "postgresql:///db?user=ann&host=/run"),
+        ("postgresql:///db?sslpassword=secret", "postgresql:///db"),
+        ("postgresql://server/db?user=a@b&password=secret", "postgresql://server/db?user=a@b"),
+    ],
+)
+def test_error_texts_show_no_password(url, shown):
+    assert store_of(url).place == shown
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann:secret",
+        "postgresql://ann:se/secret@server/db",
+        "postgresql://ann:se@secret@server/db",
+        "postgresql://ann:se%secret@server/db",
+        "postgresql://ann:se%00secret@server/db",
+        "postgresql://ann:se?se/secret@server/db",
+        "postgresql:///db?password=se=secret",
+        "postgresql:///db?password=se&secret",
+    ],
+)
+def test_a_url_of_which_the_server_would_quote_the_password_is_refused(url):
+    with pytest.raises(ArgumentError, match="URL of the database") as caught:
+        Ledger.open(url)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_fork_while_another_thread_spends_can_spend(tmp_path):
+    """SQLite would believe in the fork that the file is locked, for as long as the fork lives."""
+    ledger = Ledger.create(tmp_path / "budget.sqlite", dataset="survey", epsilon=1.0)
+    held, forking = threading.Event(), threading.Event()
+
+    def slowly():
+        with ledger._book.changing("slow"):
+            held.set()
+            forking.wait()
+            time.sleep(0.3)
+
+    thread = threading.Thread(target=slowly)
+    thread.start()
+    held.wait()
+    forking.set()
+    child = os.fork()
+    if not child:
+        code = 1
+        with suppress(BaseException):
+            stores.PATIENCE = 1.0
+            spend(ledger)
+            code = 0
+        os._exit(code)
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0 and len(ledger.history) == 1
+
+
+@pytest.mark.postgres
+@pytest.mark.slow
+def test_a_default_isolation_of_the_database_is_no_hindrance():
+    import psycopg
+
+    with server() as url:
+        ledger = Ledger.create(url, dataset="survey", epsilon=1.0)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("ALTER DATABASE postgres SET default_transaction_isolation = 'serializable'")
+        spend(ledger)
+        assert len(Ledger.open(url).history) == 1
+
+
+@pytest.mark.postgres
+@pytest.mark.slow
+def test_no_second_budget_in_a_schema_that_the_user_does_not_see():
+    import psycopg
+
+    with server() as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("CREATE ROLE bob LOGIN")
+            connection.execute("CREATE SCHEMA bob AUTHORIZATION bob")
+        Ledger.create(url.replace("user=postgres", "user=bob"), dataset="survey", epsilon=1.0)
+        for attempt in (lambda: Ledger.create(url, dataset="survey", epsilon=1.0), lambda: Ledger.open(url)):
+            with pytest.raises(ArgumentError, match="in the schema 'bob'"):
+                attempt()
+
+
+WORKER = """
+import pickle, sys
+ledger = pickle.loads(bytes.fromhex(sys.argv[1]))
+print(ledger.release(1))
+"""
+
+
+def test_a_worker_that_was_given_a_ledger_reads_its_releases(tmp_path):
+    ledger = Ledger.create(tmp_path / "budget.sqlite", dataset="survey", epsilon=1.0)
+    ledger.keep_release(spend(ledger), {"record": {}})
+    process = child(WORKER, pickle.dumps(ledger).hex(), stderr=subprocess.PIPE, text=True)
+    assert "KeyError" in process.communicate(timeout=120)[1]  # it is read, and is none
+
+
+def test_shares_are_counted_like_ledgers_of_their_own(tmp_path):
+    rng, place = np.random.default_rng(2), tmp_path / "budget.sqlite"
+    ledger = Ledger.create(place, dataset="survey", epsilon=0.6, delta=1e-6)
+    ledger.grant("ann", epsilon=0.4, delta=1e-7)
+    whole, share = Ledger(0.6, 1e-6), Ledger(0.4, 1e-7)
+    for number in range(30):
+        event = PureEvent(epsilon=0.01 * (1 + number % 3)) if rng.random() < 0.5 else ZCDPEvent(rho=1e-4)
+        outcomes = []
+        for one in (Ledger.open(place).as_("ann"), whole, share):
+            try:
+                one.spend(event, label="x", neighbours="replace")
+                outcomes.append(True)
+            except BudgetExceeded:
+                outcomes.append(False)
+        assert outcomes[0] == (outcomes[1] and outcomes[2])
+        if outcomes[1] != outcomes[2]:
+            break
+    state = Ledger.open(place)._book.state
+    assert not outcomes[0] and state.account.left >= 0 and len(ledger.history) == number
