@@ -1,10 +1,12 @@
 """A ledger that is stored, with releases: they are kept before any sampler starts, and traces state the line."""
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +14,9 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError
+from pymc_dp.accounting import PureEvent
+from pymc_dp.errors import ArgumentError, BudgetWarning, RepeatedReleaseWarning
+from pymc_dp.release.paid import Paid
 
 ROWS = np.random.default_rng(3).integers(0, 2, 40)
 
@@ -74,6 +78,71 @@ def test_rows_of_another_table_are_refused_before_the_charge(tmp_path):
     with pytest.raises(ArgumentError, match="is for age; this release observes y"):
         dp.privatize(build(), epsilon=0.5, ledger=ledger)
     assert ledger.history == []
+
+
+@pytest.fixture
+def place_that_goes(place, monkeypatch):
+    """A database that is not there any more when the rows were read."""
+    read = Paid.read
+
+    def gone(self, work, **more):
+        found = read(self, work, **more)
+        place.rename(place.with_name("gone"))
+        return found
+
+    monkeypatch.setattr(Paid, "read", gone)
+    return place
+
+
+def test_a_release_that_cannot_be_kept_is_returned(place_that_goes):
+    with pytest.warns(BudgetWarning, match="could not be written into the ledger"):
+        private = dp.privatize(build(), epsilon=1.0, ledger=dp.Ledger.open(place_that_goes))
+    assert dp.Release.of(private).record.ledger["line"] == 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_release_that_cannot_be_kept_is_in_the_error(place_that_goes):
+    with pytest.raises(BudgetWarning, match="could not be written into the ledger") as caught:
+        dp.privatize(build(), epsilon=1.0, ledger=dp.Ledger.open(place_that_goes))
+    assert dp.Release.of(caught.value.private_model).epsilon == 1.0
+
+
+def test_draws_are_not_lost_with_the_ledger(place_that_goes):
+    ledger, model = dp.Ledger.open(place_that_goes), dp.truncate(build(), {"p": (0.05, 0.95)})
+    idata = dp.sample(1, epsilon=0.5, model=model, step=dp.OPS(), ledger=ledger, progressbar=False)
+    assert "survey, line 1, " in str(idata.dp.report())
+
+
+def test_releases_through_as_count_as_of_their_ledger(place):
+    ledger = dp.Ledger.open(place)
+    dp.privatize(build(), epsilon=0.1, ledger=ledger.as_("ann"))
+    gc.collect()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dp.privatize(build(), epsilon=0.1, ledger=ledger.as_("bob"))
+    with pytest.warns(RepeatedReleaseWarning, match=r"ε=0.2 of 4 is spent"):
+        dp.privatize(build(), epsilon=0.1, ledger=dp.Ledger(1.0))
+
+
+def test_another_ledger_that_is_gone_refuses_nothing(place):
+    other = dp.Ledger.open(place)
+    dp.privatize(build(), epsilon=0.1, ledger=other)
+    place.unlink()
+    with pytest.warns(RepeatedReleaseWarning, match="what is not known now of 4 is spent"):
+        dp.privatize(build(), epsilon=0.1, ledger=dp.Ledger(1.0))
+
+
+def test_ctrl_c_while_others_spend_says_that_nothing_was_charged(place, monkeypatch):
+    ledger = dp.Ledger.open(place)
+
+    def interrupted(self, *arguments, **more):
+        dp.Ledger.open(place).as_("bob").spend(PureEvent(epsilon=0.1), label="ages", neighbours="replace")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt) as caught:
+        patch.setattr("pymc_dp.release.spend.charge", interrupted)
+        dp.privatize(build(), epsilon=0.1, ledger=ledger)
+    assert not caught.value.args and len(ledger.history) == 1
 
 
 RUN = """

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
 from pymc_dp._interrupts import HeldBack
 from pymc_dp.accounting import Budget, Entry, Event, Ledger
-from pymc_dp.errors import PrivacyError, ReleaseError
+from pymc_dp.errors import BudgetWarning, PrivacyError, ReleaseError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.record import ReleaseRecord, written_release
+from pymc_dp.release.repeats import PACKAGE
 from pymc_dp.release.spend import spend
 from pymc_dp.rows.gate import opened_gate
 
@@ -24,6 +26,10 @@ GIVEN_UP = (
 KEPT = (
     "What was released is paid for, and is in the attribute {name} of this error: {how}, at no further cost. The "
     "budget is spent."
+)
+NOT_KEPT = (
+    "What was released is paid for, and could not be written into the ledger ({}: {}). Here it is, and nowhere else: "
+    "dp.Release.of(private_model).save(path) keeps it."
 )
 HOW = {
     "private_model": "sample it with pm.sample and pass the trace through dp.scrub",
@@ -79,19 +85,33 @@ class Paid:
         raise failure  # out here, where it has no context
 
     def noted(self, record: ReleaseRecord) -> ReleaseRecord:
-        """Return a record that states the last line of the ledger, where that is stored."""
-        head = None if self._ledger is None else self._ledger.head
+        """Return a record that states the line of the charge, where the ledger is stored."""
+        head = None if self._ledger is None or self._entry is None else self._ledger.head_at(self._entry)
         return record if head is None else replace(record, ledger=head)
 
     def keep(self, record: ReleaseRecord, tables: Mapping[str, Array]) -> None:
-        """Write what was released into a ledger that is stored: it was paid for, and this process may end."""
-        if self._ledger is not None and self._entry is not None:
+        """Write what was released into a ledger that is stored: it was paid for, and this process may end.
+
+        Warns
+        -----
+        BudgetWarning
+            If that fails: what was released is not lost with it.
+        """
+        if self._ledger is None or self._entry is None:
+            return
+        try:
             self._ledger.keep_release(self._entry, written_release(record, tables))
+        except Exception as error:
+            warnings.warn(NOT_KEPT.format(type(error).__name__, error), BudgetWarning, skip_file_prefixes=(PACKAGE,))
 
     def remark(self, text: str) -> None:
-        """Write beside the entry of the ledger what became of the release."""
+        """Write beside the entry of the ledger what became of the release.
+
+        Where this fails, the trace alone says it: draws that are paid for are not lost with it.
+        """
         if self._ledger is not None and self._entry is not None:
-            self._entry = self._ledger.remark(self._entry, text)
+            with suppress(PrivacyError):
+                self._entry = self._ledger.remark(self._entry, text)
 
 
 @contextmanager
@@ -119,15 +139,22 @@ def paid(
         At the end, where Ctrl+C was pressed once; at once, where it was pressed again, with a text that says that the
         budget is spent.
     """
-    before = [] if ledger is None else ledger.history
+    before = _entries(ledger, label)
     with HeldBack() as interrupt:
         try:
             entry = spend(inspection, budget, event=event, label=label, ledger=ledger, diameter=diameter)
             yield Paid(interrupt, ledger, entry)
         except KeyboardInterrupt as error:
-            if error.args or (ledger is not None and ledger.history == before):  # nothing was charged yet
+            if error.args or (ledger is not None and _entries(ledger, label) == before):  # nothing was charged yet
                 raise
             raise KeyboardInterrupt(GIVEN_UP) from None
+
+
+def _entries(ledger: Ledger | None, label: str) -> list[Entry]:
+    """Return the spends that may be of this release: of a stored ledger others spend at the same time."""
+    if ledger is None:
+        return []
+    return [entry for entry in ledger.history if entry.who == ledger.who and entry.label.startswith(label)]
 
 
 def keep(error: BaseException, **released: Any) -> None:

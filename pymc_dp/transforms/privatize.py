@@ -122,8 +122,8 @@ def make_private(
         ) as payment:
             drawn = payment.read(lambda: draw_release(plan))
             complete(new, parameters, drawn, make_record(inspection, drawn)[0])
-            mark_paid(new, payment)
             made = new
+            mark_paid(new, payment)
         warn_of_bounds(drawn)
         return new
     except (Exception, KeyboardInterrupt) as error:
