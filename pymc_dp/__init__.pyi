@@ -11,7 +11,7 @@ from pymc_dp import plots as plots
 from pymc_dp import schedules as schedules
 from pymc_dp import testing as testing
 from pymc_dp import theorems as theorems
-from pymc_dp.accounting import Budget, Ledger
+from pymc_dp.accounting import Budget
 from pymc_dp.annealing import sample_ais
 from pymc_dp.answer import answer
 from pymc_dp.audit import audit
@@ -21,6 +21,7 @@ from pymc_dp.explain import explain
 from pymc_dp.families.histogram import Histogram
 from pymc_dp.find_map import find_map
 from pymc_dp.gradients.choice import Gradients
+from pymc_dp.ledgers import Ledger
 from pymc_dp.plan import plan
 from pymc_dp.privatize import privatize
 from pymc_dp.release.statistics import Statistics

@@ -185,7 +185,8 @@ def sample_ais(
     try:
         with paid(inspection, budget, event=event, label=f"sample_ais of {names}", ledger=ledger) as payment:
             found = payment.read(lambda: _annealed(run, starts, public, progressbar), holder=run)
-            idata = annotate(annealed_groups(found, run), _record(run, inspection, budget, event.to_dict()), {})
+            record = payment.noted(_record(run, inspection, budget, event.to_dict()))
+            idata = annotate(annealed_groups(found, run), record, {})
         return idata
     except KeyboardInterrupt as error:
         keep(error, idata=idata)

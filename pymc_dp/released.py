@@ -19,7 +19,7 @@ from pymc_dp.gradients.choice import NAME as GRADIENTS
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.record import ReleaseRecord, TableRecord, make_tables, read_domain, read_record
+from pymc_dp.release.record import ReleaseRecord, TableRecord, make_tables, read_domain, read_record, written_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import Drawn, ReleasePlan, TablePlan
 from pymc_dp.release.written import is_network, read, read_network, released_rows, sums_written
@@ -157,9 +157,7 @@ class Release:
         if path.suffix == ".nc":
             self.to_dataset().to_netcdf(path)
         else:
-            tables = {name: np.asarray(values).tolist() for name, values in self.tables.items()}
-            written = {"record": self.record.to_dict(), "tables": tables}
-            path.write_text(json.dumps(written, indent=1, ensure_ascii=False))
+            path.write_text(json.dumps(written_release(self.record, self.tables), indent=1, ensure_ascii=False))
         return path
 
     @classmethod
@@ -176,21 +174,36 @@ class Release:
         path = _validate.path("path", path, FORMATS)
         try:
             if path.suffix == ".json":
-                written = json.loads(path.read_text())
-                record, tables = written["record"], {name: np.array(v) for name, v in written["tables"].items()}
-            else:
-                with xr.open_dataset(path) as held:
-                    record = json.loads(held.attrs[RECORD])
-                    tables = {table["name"]: held[table["name"]].to_numpy() for table in record["tables"]}
-            found = read_record(record)
-            release = cls(record=found, tables=_checked(found, tables))
+                return cls.from_dict(json.loads(path.read_text()), path.name)
+            with xr.open_dataset(path) as held:
+                record = json.loads(held.attrs[RECORD])
+                tables = {table["name"]: held[table["name"]].to_numpy() for table in record["tables"]}
+            return cls.from_dict({"record": record, "tables": tables}, path.name)
         except FileNotFoundError:
             raise ArgumentError(
                 f"path names no file: {_validate.shown(path)}. Give one that Release.save wrote."
             ) from None
         except (AttributeError, KeyError, OSError, TypeError, ValueError) as error:
             raise TraceError(f"{path.name} holds no release that dp.Release.save wrote.") from error
-        check_cost(record, path.name)
+
+    @classmethod
+    def from_dict(cls, written: Mapping[str, Any], name: str = "What was given") -> Release:
+        """Read what a stored ledger keeps, or the contents of a ``.json`` file of `save`.
+
+        Parameters
+        ----------
+        written : mapping
+        name : str
+            What it is called, for texts.
+
+        Raises
+        ------
+        TraceError
+            If its events cost more than the ε and δ that it says.
+        """
+        record = read_record(written["record"])
+        release = cls(record=record, tables=_checked(record, written["tables"]))
+        check_cost(written["record"], name)
         return release
 
     def __repr__(self) -> str:

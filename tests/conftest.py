@@ -3,6 +3,7 @@
 import datetime
 import os
 import signal
+import tempfile
 import time
 import zlib
 from collections import defaultdict
@@ -26,7 +27,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """The day is that of the first process: its workers choose the same tests, also at midnight."""
+    """The day is that of the first process: its workers choose the same tests, also at midnight.
+
+    What is kept of stored ledgers is kept apart from that of the user.
+    """
+    os.environ["XDG_STATE_HOME"] = os.environ["LOCALAPPDATA"] = tempfile.mkdtemp()
     os.environ.setdefault("PYMC_DP_DAY", str(datetime.datetime.now(tz=datetime.UTC).date().toordinal()))
 
 

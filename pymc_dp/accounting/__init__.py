@@ -19,6 +19,7 @@ from pymc_dp.accounting.calibrate import (
     range_per_use,
     rho_budget,
 )
+from pymc_dp.accounting.entry import Entry
 from pymc_dp.accounting.events import (
     ApproximateEvent,
     BoundedRangeEvent,
@@ -38,7 +39,7 @@ from pymc_dp.accounting.events import (
 )
 from pymc_dp.accounting.filters import Filter, GaussianFilter, PureFilter, ZCDPFilter
 from pymc_dp.accounting.group_privacy import group, group_event, replace_event, replace_from_add_remove
-from pymc_dp.accounting.ledger import Entry, Ledger
+from pymc_dp.accounting.ledger import Ledger
 from pymc_dp.accounting.per_unit import at_distance, charge, check_ledger, loss_at
 from pymc_dp.accounting.pure import pure_epsilon
 from pymc_dp.accounting.totals import Total, proved_within, total_delta, total_epsilon

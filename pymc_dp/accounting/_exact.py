@@ -10,6 +10,9 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+_LONG = 10**1000
+_GRID = 10**200
+
 
 def decimal(value: float) -> Fraction:
     """Return the number that ``repr(value)`` shows, as a fraction; `value` must be finite."""
@@ -29,6 +32,17 @@ def float_up(value: Fraction) -> float:
     while math.isfinite(result) and decimal(result) < value:
         result = math.nextafter(result, math.inf)
     return result
+
+
+def bounded(value: Fraction) -> Fraction:
+    """Return `value` where it can be written in some digits, or else a number hardly above it.
+
+    Sums of fractions with different denominators grow by the digits of each, and Python refuses to write or to read
+    numbers of more than 4300.
+    """
+    if value.denominator < _LONG:
+        return value
+    return Fraction(-(-value.numerator * _GRID // value.denominator), _GRID)
 
 
 def float_down(value: Fraction) -> float:

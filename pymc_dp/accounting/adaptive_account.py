@@ -26,12 +26,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Self, final, override
+from typing import Any, Self, final, override
 
 from pymc_dp.accounting import pure, rdp, zcdp
-from pymc_dp.accounting._exact import decimal, float_down, float_up
+from pymc_dp.accounting._exact import bounded, decimal, float_down, float_up
 from pymc_dp.accounting.events import Event, PureEvent
 from pymc_dp.accounting.totals import Total, total_epsilon
 from pymc_dp.errors import ArgumentError
@@ -64,6 +65,10 @@ class Rule(ABC):
     def remaining(self) -> float:
         """A pure loss that the rule would still let through, rounded down."""
 
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rule in JSON types; `_read_rule` reads it back."""
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +85,7 @@ class OneSum(Rule):
             total = _alone(event, self.delta)
             if loss is None or self._gains(loss, total):
                 return replace(self, one=total)
-        return replace(self, losses=None if loss is None or self.losses is None else self.losses + loss)
+        return replace(self, losses=None if loss is None or self.losses is None else bounded(self.losses + loss))
 
     def _gains(self, loss: Fraction, total: Total) -> bool:
         """Whether a delta makes a difference to a spend: it saves enough, or the spend does not fit without one."""
@@ -105,25 +110,38 @@ class OneSum(Rule):
         spent = self.total.epsilon
         return float_down(decimal(self.left) - decimal(spent)) if spent <= self.left else 0.0
 
+    @override
+    def to_dict(self) -> dict[str, Any]:
+        one = None if self.one is None else self.one.to_dict()
+        return {"left": repr(self.left), "delta": repr(self.delta), "losses": _written(self.losses), "one": one}
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Concentrated(Rule):
-    """Spends whose zCDP, or Renyi divergences of one order, add."""
+    """Spends whose zCDP, or Renyi divergences of one order, add.
 
+    Attributes
+    ----------
+    order : float
+        The Renyi order at which the rho of the budget converts to the budget. It is kept, not computed again: another
+        version of the package may come to another, and divergences of two orders do not add.
+    """
+
+    order: float
     rho: Fraction | None = Fraction(0)
     divergence: float = 0.0
 
-    @property
-    def order(self) -> float:
-        """The Renyi order at which the rho of the budget converts to the budget."""
-        return zcdp.order_for(self.left, self.delta)
+    @classmethod
+    def opened(cls, left: float, delta: float) -> Self:
+        """Return the rule before anything was spent."""
+        return cls(left=left, delta=delta, order=zcdp.order_for(left, delta))
 
     @override
     def after(self, event: Event) -> Self:
         divergence = math.nextafter(self.divergence + rdp.divergence(event, self.order), math.inf)
         rho = zcdp.total(event)
-        both = None if self.rho is None or rho is None else self.rho + rho
+        both = None if self.rho is None or rho is None else bounded(self.rho + rho)
         return replace(self, rho=both, divergence=divergence)
 
     @property
@@ -146,6 +164,11 @@ class Concentrated(Rule):
             low, high = (middle, high) if fits else (low, middle)
         return low
 
+    @override
+    def to_dict(self) -> dict[str, Any]:
+        numbers = {name: repr(getattr(self, name)) for name in ("left", "delta", "order", "divergence")}
+        return {**numbers, "rho": _written(self.rho)}
+
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +178,8 @@ class Account:
     Attributes
     ----------
     added : Fraction
-        Sum of the pure losses before the opening.
+        Sum of the pure losses before the opening; like all sums here it is exact, or of so many digits that it is
+        rounded up (`bounded`).
     rules : tuple of Rule
         Those of the opening; none before it.
     """
@@ -164,6 +188,21 @@ class Account:
     delta: float
     added: Fraction = Fraction(0)
     rules: tuple[Rule, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the account in JSON types, exactly: fractions as "p/q", floats as they print."""
+        rules = [rule.to_dict() for rule in self.rules]
+        return {"epsilon": repr(self.epsilon), "delta": repr(self.delta), "added": str(self.added), "rules": rules}
+
+    @classmethod
+    def from_dict(cls, written: Mapping[str, Any]) -> Self:
+        """Return the account that `to_dict` wrote."""
+        return cls(
+            epsilon=float(written["epsilon"]),
+            delta=float(written["delta"]),
+            added=Fraction(written["added"]),
+            rules=tuple(_read_rule(rule) for rule in written["rules"]),
+        )
 
     @property
     def left(self) -> float:
@@ -190,7 +229,7 @@ class Account:
             return account, account._with_added(account._least)
         loss = pure.total(event)
         if loss is not None and (self.delta == 0 or self._adds(loss, alone)):
-            account = replace(self, added=self.added + loss)
+            account = replace(self, added=bounded(self.added + loss))
             return account, Total(epsilon=float_up(account.added), delta=0.0, accountant="pure")
         return self._opened(event, alone)
 
@@ -201,7 +240,7 @@ class Account:
     def _opened(self, event: Event, alone: Total) -> tuple[Self, Total]:
         half = self.delta / 2
         if alone.epsilon <= self.left / 2 and self.left > _LEAST and half > 0:
-            rules: list[Rule] = [OneSum(left=self.left, delta=half), Concentrated(left=self.left, delta=half)]
+            rules: list[Rule] = [OneSum(left=self.left, delta=half), Concentrated.opened(self.left, half)]
             account = replace(self, rules=tuple(rule.after(event) for rule in rules))
             if account._least.epsilon <= self.left:
                 return account, self._with_added(alone)
@@ -225,3 +264,24 @@ def _alone(event: Event, delta: float) -> Total:
         return total_epsilon(event, delta)
     except ArgumentError:
         return Total(epsilon=math.inf, delta=delta, accountant="basic")
+
+
+def _written(value: Fraction | None) -> str | None:
+    return None if value is None else str(value)
+
+
+def _read_rule(written: Mapping[str, Any]) -> Rule:
+    numbers = {name: float(written[name]) for name in ("left", "delta")}
+    if "order" not in written:
+        losses, one = written["losses"], written["one"]
+        return OneSum(
+            **numbers,
+            losses=None if losses is None else Fraction(losses),
+            one=None if one is None else Total.from_dict(one),
+        )
+    return Concentrated(
+        **numbers,
+        order=float(written["order"]),
+        rho=None if written["rho"] is None else Fraction(written["rho"]),
+        divergence=float(written["divergence"]),
+    )

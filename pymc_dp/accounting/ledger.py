@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-import html
-import json
 import math
-import os
-import threading
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Never, SupportsIndex, final
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, final, override
 
 from pymc_dp import _validate
-from pymc_dp.accounting._exact import decimal, float_up
-from pymc_dp.accounting._process import Birthplace
-from pymc_dp.accounting.adaptive_account import Account
+from pymc_dp.accounting.book import Book, Memory, Stored, check_chain
 from pymc_dp.accounting.budget import Budget
+from pymc_dp.accounting.entry import Entry, State, Terms, recounted
 from pymc_dp.accounting.events import Event, leaves
 from pymc_dp.accounting.events.composed import relations
+from pymc_dp.accounting.ledger_texts import (
+    audit,
+    check_relation,
+    frame,
+    page,
+    refusal,
+    relation_of,
+    share_refusal,
+    text,
+)
+from pymc_dp.accounting.stores import store_of
 from pymc_dp.accounting.totals import Total, total_epsilon
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
 from pymc_dp.metrics import PER_UNIT, Metric
@@ -27,36 +35,14 @@ if TYPE_CHECKING:
 NEIGHBOURS = ("replace", "add_remove")
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """One line of a ledger.
+class _Releases:
+    """How a ``dp.Release`` is made of what is stored: said by the layer that knows it."""
 
-    Attributes
-    ----------
-    label : str
-    event : Event
-    alone : Total
-        What the event costs by itself, at the δ that its run states: the ε of its trace.
-    added : float
-        What it added to the total of the ledger, at the δ of the ledger: more than `alone` where only losses of another
-        kind compose with what was spent before, or will be; less where events compose better than losses add.
-    total : Total
-        All that was spent up to it.
-    """
+    layer = "pymc_dp.ledgers"
+    read: Callable[[Mapping[str, Any]], Any] | None = None
 
-    label: str
-    event: Event
-    alone: Total
-    added: float
-    total: Total
 
-    def __str__(self) -> str:
-        at = f" at delta={self.alone.delta:g}" if self.alone.delta != self.total.delta else ""
-        added = f"{self.added:.6g}"
-        more = "" if added == f"{self.alone.epsilon:.6g}" else f" by itself, added {added}"
-        total = f"total {self.total.epsilon:.6g} ({self.total.accountant})"
-        return f"{self.label}: epsilon={self.alone.epsilon:.6g}{at}{more}, {total}"
+RELEASES = _Releases()
 
 
 @final
@@ -93,10 +79,15 @@ class Ledger:
 
     Sums and comparisons are exact, without tolerance: ten spends of 0.1 fit a budget of 1.0.
 
-    A ledger cannot be copied or pickled, since two copies could spend the same budget twice. For the same reason it
-    pays in the process that opened it alone: a fork of that process has a copy, which can be read and never spent. A
-    script whose workers import it again (``spawn``, ``forkserver``) opens its ledger below ``if __name__ ==
-    "__main__":``, or each of them opens one of its own.
+    ``Ledger(epsilon=...)`` is forgotten with the process. `create` keeps it in a file or in PostgreSQL, where it
+    outlives the process and where all who release something of the data open it. Every spend is on the disk before
+    rows are read. The database cannot check what is written: who may write into it may lie. It protects from crashes,
+    races and accidents, and shows changes: each line has a hash of all before it, and traces and reports state it.
+
+    A ledger in memory cannot be copied or pickled, since two copies could spend the same budget twice. For the same
+    reason it pays in the process that opened it alone: a fork of that process has a copy, which can be read and never
+    spent. A script whose workers import it again (``spawn``, ``forkserver``) opens its ledger below ``if __name__ ==
+    "__main__":``, or each of them opens one of its own. One that is stored may be pickled, forked and opened often.
 
     Examples
     --------
@@ -118,50 +109,188 @@ class Ledger:
         neighbours: Literal["replace", "add_remove"] = "replace",
         metric: Metric | None = None,
     ) -> None:
-        self._budget = Budget(_validate.epsilon(epsilon), delta)
-        self._neighbours = _validate.choice("neighbours", neighbours, NEIGHBOURS)
-        self._metric = metric
-        if metric is not None:
-            self._neighbours = _relation_of(metric, neighbours, self._budget.delta)
-        self._account = Account(epsilon=self._budget.epsilon, delta=self._budget.delta)
-        self._history: tuple[Entry, ...] = ()
-        self._lock = threading.RLock()
-        self._spending = False
-        self._birthplace = Birthplace()
+        terms = _terms(epsilon, delta, neighbours, metric)
+        self._begin(Memory(terms, State.opened(terms)))
+
+    def _begin(self, book: Book, who: str = "", why: str = "") -> None:
+        self._book, self._who, self._why = book, who, why
+
+    @classmethod
+    def _of(cls, book: Book, who: str = "", why: str = "") -> Self:
+        made = cls.__new__(cls)
+        made._begin(book, who, why)
+        return made
+
+    @classmethod
+    def create(
+        cls,
+        place: str | Path,
+        *,
+        dataset: str,
+        epsilon: float,
+        delta: float = 0.0,
+        neighbours: Literal["replace", "add_remove"] = "replace",
+        metric: Metric | None = None,
+        columns: Sequence[str] = (),
+    ) -> Self:
+        """Make a ledger that outlives the process; once, by whoever answers for the data.
+
+        Parameters
+        ----------
+        place : path or str
+            An SQLite file, made if there is none, on a local disk; or a PostgreSQL database,
+            ``"postgresql://user@server/database"`` (``pip install pymc-dp[postgres]``). Either may hold the ledgers of
+            several data sets.
+        dataset : str
+            Name of the data set, public.
+        epsilon, delta, neighbours, metric
+            As for ``Ledger(...)``. They cannot be changed later.
+        columns : sequence of str
+            Names of the observed variables that releases may have; any by default.
+
+        Raises
+        ------
+        ArgumentError
+            If there is a ledger of this data set: its budget would be there twice.
+        PrivacyError
+            If the database cannot be written, or would not keep what it confirms.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> place = Path(tempfile.mkdtemp()) / "budget.sqlite"
+        >>> ledger = Ledger.create(place, dataset="survey-2026", epsilon=4.0, delta=1e-6)
+        >>> Ledger.open(place).budget
+        Budget(epsilon=4.0, delta=1e-06)
+        """
+        terms = _terms(
+            epsilon, delta, neighbours, metric, _named("dataset", dataset), _validate.names("columns", columns)
+        )
+        return cls._of(Stored.create(store_of(place), terms, State.opened(terms)))
+
+    @classmethod
+    def open(cls, place: str | Path, *, dataset: str | None = None) -> Self:
+        """Open a ledger that `create` made.
+
+        Parameters
+        ----------
+        place : path or str
+            The file or the URL.
+        dataset : str, optional
+            Which data set, where there are ledgers of several.
+
+        Raises
+        ------
+        ArgumentError
+            If there is none: opening never makes one.
+        PrivacyError
+            If lines were changed or are missing, if it is an older copy than this account has seen, or one of a later
+            version of the package.
+        """
+        return cls._of(Stored.open(store_of(place), dataset))
+
+    def as_(self, who: str, *, why: str = "") -> Self:
+        """Return the same ledger, where each spend says by whom and what for; it pays from the share of `who`, if any.
+
+        Parameters
+        ----------
+        who : str
+            Public. Where shares were granted, one who has none is refused.
+        why : str
+            Public.
+        """
+        who = _named("who", who)
+        _require_share(who, self._book.state)
+        return self._of(self._book, who, _validate.text("why", why) if why else "")
+
+    def grant(self, who: str, *, epsilon: float, delta: float = 0.0) -> None:
+        """Give somebody a share: what they spend must fit it, and what is left of the whole.
+
+        Parameters
+        ----------
+        who : str
+            As it is given to `as_`.
+        epsilon, delta : float
+            At most those of the ledger. Shares may add up to more than the whole, which still decides.
+
+        Notes
+        -----
+        **Guarantee.** That of the ledger for everybody. A share is a limit: it bounds what one analyst learns only as
+        long as analysts do not show each other what they were given.
+        """
+        budget = Budget(_validate.epsilon(epsilon), delta)
+        if not self.budget.covers(budget):
+            raise ArgumentError(f"A share must be within the budget of the ledger, {self.budget}; got {budget}.")
+        with self._book.changing(f"the share of {who}") as state:
+            self._book.granted(who, state.granted(_named("who", who), budget))
 
     @property
     def budget(self) -> Budget:
         """Everything that may be spent."""
-        return self._budget
+        return self._book.terms.budget
+
+    @property
+    def dataset(self) -> str:
+        """Name of the data set; "" for a ledger in memory."""
+        return self._book.terms.dataset
 
     @property
     def neighbours(self) -> str:
         """The relation of this ledger."""
-        return self._neighbours
+        return self._book.terms.relation
 
     @property
-    def metric(self) -> Metric | None:
-        """The metric per unit of which this ledger counts; None where it counts per row."""
-        return self._metric
+    def metric(self) -> str | None:
+        """The metric per unit of which this ledger counts, as it prints; None where it counts per row."""
+        return self.neighbours.removeprefix(PER_UNIT) if self.neighbours.startswith(PER_UNIT) else None
 
     @property
     def history(self) -> list[Entry]:
         """What was spent, oldest first."""
-        return list(self._history)
+        return list(self._book.entries)
 
     @property
     def spent(self) -> Budget:
         """Total loss of everything spent, at the delta of the ledger."""
-        history = self._history
-        return Budget(history[-1].total.epsilon if history else 0.0, self._budget.delta)
+        return Budget(self._book.state.epsilon, self.budget.delta)
 
     @property
     def remaining(self) -> float:
         """A pure epsilon that would be accepted now, rounded down; 0 if there is none.
 
-        In a fork of the process that opened the ledger: what was left when it was forked.
+        With `as_`, one that the share accepts as well. In a fork of the process that opened a ledger in memory: what
+        was left when it was forked.
         """
-        return self._account.remaining
+        state = self._book.state
+        own = state.shares.get(self._who)
+        return state.account.remaining if own is None else min(state.account.remaining, own.remaining)
+
+    @property
+    def head(self) -> dict[str, Any] | None:
+        """Number and hash of the last line, for traces and reports; None for a ledger in memory.
+
+        Whoever has them can see later that the ledger still has this line and all before it.
+        """
+        if not isinstance(self._book, Stored):
+            return None
+        last = self._book.store.last(self._book.name)
+        return {"dataset": self.dataset, "ledger": self._book.name, "line": last.seq, "hash": last.hash}
+
+    def head_at(self, entry: Entry) -> dict[str, Any] | None:
+        """What `head` was when an entry of this ledger was the last line; it is known without the database."""
+        if not isinstance(self._book, Stored) or entry.seq is None:
+            return None
+        return {"dataset": self.dataset, "ledger": self._book.name, "line": entry.seq, "hash": entry.hash}
+
+    @property
+    def who(self) -> str:
+        """Who spends, as it was given to `as_`; "" for all together."""
+        return self._who
+
+    @property
+    def book(self) -> Book:
+        """Where the lines are: what this ledger shares with those that `as_` returns."""
+        return self._book
 
     def spend(self, event: Event, *, label: str, neighbours: str, delta: float | None = None) -> Entry:
         """Charge `event` to the ledger, or raise and change nothing. Call it before the data are read.
@@ -193,46 +322,31 @@ class Ledger:
         PrivacyError
             In another process than the one that opened the ledger.
         """
-        self._require_birthplace()  # before the lock, which a fork may have copied while a thread held it
+        self._book.require_payable()
         if not isinstance(label, str) or not label:
             raise ArgumentError(f"label must be a text that says what is released, got {_validate.shown(label)}.")
-        known = NEIGHBOURS if self._metric is None else (*NEIGHBOURS, self._neighbours)
+        known = NEIGHBOURS if self.metric is None else (*NEIGHBOURS, self.neighbours)
         if not (isinstance(neighbours, str) and neighbours.startswith(PER_UNIT)):
             _validate.choice("neighbours", neighbours, known)
         for relation in {neighbours, *relations(leaves(event))}:
-            self._check_relation(relation)
-        with self._lock:
-            if self._spending:
-                raise PrivacyError(
-                    f"{label!r} would be paid for by a signal handler or a finalizer, in the middle of another spend "
-                    "of the same thread. Nothing was spent for it. Release where the program itself is running."
-                )
-            self._spending = True
-            try:
-                return self._spend(event, label, delta)
-            finally:
-                self._spending = False
-
-    def _spend(self, event: Event, label: str, delta: float | None) -> Entry:
-        here = total_epsilon(event, self._budget.delta)
-        alone = here if delta in (None, self._budget.delta) else total_epsilon(event, delta)
-        account, total = self._account.after(event, here)
-        if total.epsilon > self._budget.epsilon:
-            raise BudgetExceeded(self._refusal(label, alone, total))
-        added = float_up(decimal(total.epsilon) - decimal(self.spent.epsilon))
-        entry = Entry(label=label, event=event, alone=alone, added=added, total=total)
-        self._account, self._history = account, (*self._history, entry)
-        return entry
-
-    def _require_birthplace(self) -> None:
-        if not self._birthplace.here:
-            raise PrivacyError(
-                f"This ledger was opened in process {self._birthplace.pid}, and process {os.getpid()} holds a copy of "
-                "it, which cannot spend: the other copies would not know, and the same budget would be spent twice. "
-                "Nothing was spent and no data were read. Make the release in the process that opened the ledger, and "
-                "hand its trace or its private model to the others; or split the budget before the fork, "
-                "ledger.budget.split([1, 1]), and open a ledger with a part of it in each process."
+            check_relation(self, relation)
+        here = total_epsilon(event, self.budget.delta)  # may take seconds: before anybody has to wait
+        alone = here if delta in (None, self.budget.delta) else total_epsilon(event, delta)
+        with self._book.changing(label) as before:
+            _require_share(self._who, before)  # shares may have been granted since `as_`
+            own = before.shares.get(self._who)
+            share = None if own is None else (self._who, here if own.delta == here.delta else _alone(event, own.delta))
+            state, used = before.after(event, here, share)
+            assert state.total is not None
+            if state.epsilon > self.budget.epsilon:
+                raise BudgetExceeded(refusal(self, label, alone, state.total, before))
+            if own is not None and used is not None and used.epsilon > own.epsilon:
+                raise BudgetExceeded(share_refusal(label, alone, used, self._who, own))
+            added = state.added(before)
+            entry = Entry(
+                label=label, event=event, alone=alone, added=added, total=state.total, who=self._who, why=self._why
             )
+            return self._book.spent(entry, state)
 
     def remark(self, entry: Entry, text: str) -> Entry:
         """Write beside an entry what became of it; what was spent stays as it is.
@@ -254,118 +368,161 @@ class Ledger:
         ArgumentError
             If `entry` is not in this ledger.
         """
-        with self._lock:
-            if not any(line is entry for line in self._history):
-                raise ArgumentError(f"entry must be a line of this ledger's history, got {entry!r}.")
-            new = replace(entry, label=f"{entry.label} ({text})")
-            self._history = tuple(new if line is entry else line for line in self._history)
-            return new
+        return self._book.remarked(entry, text)
 
-    def _refusal(self, label: str, alone: Total, total: Total) -> str:
-        left = self.remaining
-        then = f"with it the total would be {total.epsilon!r} of a budget of {self._budget}"
-        if math.isinf(total.epsilon):
-            then = f"all of delta in {self._budget} is used, so that only pure losses may follow"
-        pure = " at delta=0" if self._budget.delta > 0 else ""
-        way_out = f"Ask for an epsilon of at most {left!r}{pure}, or work" if left > 0 else "Work"
-        return (
-            f"{label!r} asks for epsilon={alone.epsilon!r}. Spent so far: epsilon={self.spent.epsilon!r}; {then}. "
-            f"Left: {left!r}. Nothing was spent and no data were read. {way_out} with what was already released, "
-            "which is free."
-        )
+    def require_columns(self, names: Sequence[str]) -> None:
+        """Raise ArgumentError where the ledger was made for other observed variables than these."""
+        other = [name for name in names if self._book.terms.columns and name not in self._book.terms.columns]
+        if other:
+            raise ArgumentError(
+                f"The ledger of {self.dataset!r} is for {', '.join(self._book.terms.columns)}; this release observes "
+                f"{', '.join(other)}. Pass the ledger of the data that the model has, or make one for them: "
+                "dp.Ledger.create(..., columns=[...])."
+            )
 
-    def _check_relation(self, neighbours: str) -> None:
-        if neighbours == self._neighbours:
-            return
-        if neighbours.startswith(PER_UNIT):
+    def keep_release(self, entry: Entry, release: Mapping[str, Any]) -> None:
+        """Write beside an entry what was released, where the ledger is stored; a ledger in memory keeps nothing.
+
+        Parameters
+        ----------
+        entry : Entry
+        release : mapping
+            As ``dp.Release`` is written, in JSON types.
+        """
+        if isinstance(self._book, Stored):
+            self._book.keep_release(entry, release)
+
+    def release(self, seq: int) -> Any:
+        """Return what was released under a number of `history`: it was paid for, and costs nothing to have again.
+
+        Parameters
+        ----------
+        seq : int
+            ``Entry.seq``.
+
+        Returns
+        -------
+        dp.Release
+            For ``dp.condition(model, release)``.
+
+        Raises
+        ------
+        ArgumentError
+            If nothing is stored under this number, as for draws of samplers, and where a process ended too early.
+        """
+        seq = _validate.integer("seq", seq, 0)
+        if RELEASES.read is None:  # a worker that was given a ledger has imported nothing else
+            import_module(RELEASES.layer)
+        found = self._book.release(seq) if isinstance(self._book, Stored) else None
+        if found is None or RELEASES.read is None:
+            kept = "" if isinstance(self._book, Stored) else "; a ledger in memory keeps none"
             raise ArgumentError(
-                f"This ledger counts under {self._neighbours!r}, but the event counts per unit of something else, "
-                f"{neighbours!r}. Convert the event by accounting.at_distance with the largest distance of two rows, "
-                "or open a ledger of that metric, dp.Ledger(epsilon, metric=...)."
+                f"No release is stored under number {seq}{kept}. Released sums and gradients are, in a ledger that "
+                "dp.Ledger.create made; print the ledger to see the numbers."
             )
-        if self._metric is not None:
-            raise ArgumentError(
-                f"This ledger counts ε per unit of ρ = {self._metric}, but the event counts under {neighbours!r}: a "
-                "loss per row says nothing about rows that are near to each other. Use another ledger for it."
-            )
-        if neighbours == "add_remove":
-            way_out = (
-                "Convert first: an (epsilon, delta) under add_remove is (2 epsilon, (1 + e^epsilon) delta) under "
-                "replace, see accounting.replace_from_add_remove; or convert the event, by accounting.replace_event."
-            )
-        else:
-            way_out = (
-                "A guarantee under replace says nothing about the number of rows and cannot be converted: "
-                'release under add_remove, or use Ledger(neighbours="replace").'
-            )
-        raise ArgumentError(
-            f"This ledger counts under {self._neighbours!r}, but the event counts under {neighbours!r}. {way_out}"
-        )
+        return RELEASES.read(found)
+
+    def verify(self) -> list[str]:
+        """Check every line of a stored ledger against its hash, and count all spends again.
+
+        Returns
+        -------
+        list of str
+            Where this version of the package counts otherwise than the one that wrote a line; mostly none. What was
+            decided then is what holds.
+
+        Raises
+        ------
+        PrivacyError
+            If a line was changed, is missing, or was put in.
+        """
+        if not isinstance(self._book, Stored):
+            return []
+        check_chain(self._book.lines, self.dataset)
+        return recounted(self._book.terms, self._book.entries)
+
+    def export(self, path: str | Path) -> Path:
+        """Write terms and history as a text in Markdown, for an audit.
+
+        Parameters
+        ----------
+        path : path or str
+            Ends in ``.md``.
+        """
+        target = _validate.path("path", path, (".md",))
+        _validate.folder("path", target)
+        target.write_text(audit(self), encoding="utf-8")
+        return target
 
     def to_frame(self) -> pd.DataFrame:
         """Return the history as a pandas DataFrame, one row per spend."""
-        import pandas as pd
+        return frame(self)
 
-        return pd.DataFrame(
-            [
-                {
-                    "label": entry.label,
-                    "epsilon": entry.alone.epsilon,
-                    "at_delta": entry.alone.delta,
-                    "added_epsilon": entry.added,
-                    "total_epsilon": entry.total.epsilon,
-                    "delta": entry.total.delta,
-                    "accountant": entry.total.accountant,
-                    "event": json.dumps(entry.event.to_dict()),
-                }
-                for entry in self._history
-            ],
-            columns=["label", "epsilon", "at_delta", "added_epsilon", "total_epsilon", "delta", "accountant", "event"],
-        )
-
+    @override
     def __repr__(self) -> str:
-        head = (
-            f"Ledger({self._budget}, neighbours={self._neighbours!r}): spent epsilon={self.spent.epsilon!r}"
-            f" in {len(self._history)} spend{'s' * (len(self._history) != 1)}{self._copied}"
-        )
-        return "\n".join([head, *(f"  {entry}" for entry in self._history)])
+        return text(self, self._book.state.shares, self._copied)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(entry.label)}</td><td>{entry.alone.epsilon:.6g}</td><td>{entry.alone.delta:g}</td>"
-            f"<td>{entry.added:.6g}</td><td>{entry.total.epsilon:.6g}</td><td>{entry.total.accountant}</td></tr>"
-            for entry in self._history
-        )
-        return (
-            f"<table><caption>Ledger, {html.escape(str(self._budget))}, {self._neighbours}; "
-            f"spent epsilon={self.spent.epsilon:.6g}{self._copied}</caption>"
-            "<thead><tr><th>label</th><th>epsilon by itself</th><th>at delta</th><th>added</th><th>total epsilon</th>"
-            "<th>accountant</th></tr></thead>"
-            f"<tbody>{rows}</tbody></table>"
-        )
+        return page(self, self._copied)
 
     @property
     def _copied(self) -> str:
-        return "" if self._birthplace.here else "; a copy that a fork of its process made, which cannot spend"
+        if isinstance(self._book, Memory) and not self._book.birthplace.here:
+            return "; a copy that a fork of its process made, which cannot spend"
+        return ""
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> Never:
+    @override
+    def __eq__(self, other: object) -> bool:
+        return self._book.key == other._book.key if isinstance(other, Ledger) else NotImplemented
+
+    @override
+    def __hash__(self) -> int:
+        return hash(self._book.key)
+
+    @override
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        if isinstance(self._book, Stored):
+            return Ledger._of, (self._book, self._who, self._why)
         raise PrivacyError(
-            "A ledger cannot be copied or pickled: the copies could spend the same budget twice. Pass the ledger "
-            "itself, and save ledger.to_frame() or the events' to_dict() as a record."
+            "A ledger in memory cannot be copied or pickled: the copies could spend the same budget twice. Pass the "
+            "ledger itself, keep it in a file (dp.Ledger.create), or save ledger.to_frame() as a record."
         )
 
 
-def _relation_of(metric: object, neighbours: str, delta: float) -> str:
-    if not isinstance(metric, Metric):
+def _terms(
+    epsilon: float,
+    delta: float,
+    neighbours: str,
+    metric: Metric | None,
+    dataset: str = "",
+    columns: Sequence[str] = (),
+) -> Terms:
+    budget = Budget(_validate.epsilon(epsilon), delta)
+    relation = _validate.choice("neighbours", neighbours, NEIGHBOURS)
+    if metric is not None:
+        relation = relation_of(metric, neighbours, budget.delta)
+    return Terms(budget=budget, relation=relation, dataset=dataset, columns=tuple(columns))
+
+
+def _named(name: str, value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ArgumentError(f"{name} must be a name, got {_validate.shown(value)}.")
+    return value
+
+
+def _require_share(who: str, state: State) -> None:
+    if who and state.shares and who not in state.shares:
         raise ArgumentError(
-            f"metric must be one of dp.metrics, got {_validate.shown(metric)}. Write metric=dp.metrics.L1('age')."
+            f"{who!r} has no share of this ledger; {', '.join(map(repr, state.shares))} have one. Nothing was spent. "
+            f"Its owner grants it: ledger.grant({who!r}, epsilon=...)."
         )
-    if neighbours != "replace":
-        raise ArgumentError(
-            f"A metric compares tables with equally many rows, neighbours={neighbours!r} does not. Leave it out."
-        )
-    if delta:
-        raise ArgumentError(
-            f"delta must be 0 where ε is per unit of a metric, got {delta}: such losses are pure. Leave delta out."
-        )
-    return metric.relation
+
+
+def _alone(event: Event, delta: float) -> Total:
+    try:
+        return total_epsilon(event, delta)
+    except ArgumentError:  # no finite loss at this delta, so that no share of it can pay
+        return Total(epsilon=math.inf, delta=delta, accountant="basic")
+
+
+__all__ = ["RELEASES", "Ledger"]

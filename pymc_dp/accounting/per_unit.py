@@ -11,9 +11,10 @@ import math
 
 from pymc_dp import _validate
 from pymc_dp.accounting._exact import decimal, float_up
+from pymc_dp.accounting.entry import Entry
 from pymc_dp.accounting.events import Event
 from pymc_dp.accounting.events.base import changed
-from pymc_dp.accounting.ledger import Entry, Ledger
+from pymc_dp.accounting.ledger import Ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 

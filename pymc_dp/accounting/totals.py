@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import final
+from typing import Self, final
 
 from pymc_dp import _validate
 from pymc_dp.accounting import basic, gdp, pld, pure, rdp, sum_of_parts, zcdp
@@ -50,6 +50,15 @@ class Total:
     epsilon: float
     delta: float
     accountant: str
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the total in JSON types, floats as they print."""
+        return {"epsilon": repr(self.epsilon), "delta": repr(self.delta), "accountant": self.accountant}
+
+    @classmethod
+    def from_dict(cls, written: Mapping[str, str]) -> Self:
+        """Return the total that `to_dict` wrote."""
+        return cls(epsilon=float(written["epsilon"]), delta=float(written["delta"]), accountant=written["accountant"])
 
 
 def total_epsilon(event: Event, delta: float = 0.0, *, adaptive: bool = False, order: float | None = None) -> Total:

@@ -43,7 +43,7 @@ from pymc_dp.rows.gate import read
 from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.stored import StoredRows, with_stored
 from pymc_dp.transforms.prior_model import prior_model_with
-from pymc_dp.transforms.privatize import mark_private
+from pymc_dp.transforms.privatize import mark_paid, mark_private
 
 PASSES = "passes over the rows"
 UNCALIBRATED = (
@@ -90,6 +90,7 @@ def fitted(
                     lambda: planned.walk(passes or planned.read(), lambda: advance(description=next(shown)))
                 )
             made = planned.private(found, "exact" if insecure() is None else "none")
+            mark_paid(made, payment)
         if found.too_curved or (choice.local and found.unresolved == interface.size):
             says = agreement(found) if found.too_curved else "all directions of the curvature are lost in its noise"
             warnings.warn(

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 from pymc_dp._interrupts import HeldBack
 from pymc_dp.accounting import Budget, Entry, Event, Ledger, charge, loss_at, total_epsilon
-from pymc_dp.errors import PrivacyError, ReleaseError, WeakGuaranteeWarning
+from pymc_dp.errors import BudgetWarning, PrivacyError, ReleaseError, WeakGuaranteeWarning
 from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.rows import Array
+from pymc_dp.release.record import ReleaseRecord, written_release
 from pymc_dp.release.repeats import OURS, noted_release
 from pymc_dp.rows.gate import opened_gate
 
@@ -25,6 +28,10 @@ GIVEN_UP = (
 KEPT = (
     "What was released is paid for, and is in the attribute {name} of this error: {how}, at no further cost. The "
     "budget is spent."
+)
+NOT_KEPT = (
+    "What was released is paid for, and could not be written into the ledger ({}: {}). Here it is, and nowhere else: "
+    "dp.Release.of(private_model).save(path) keeps it."
 )
 HOW = {
     "private_model": "sample it with pm.sample and pass the trace through dp.scrub",
@@ -79,10 +86,34 @@ class Paid:
             vars(holder).clear()
         raise failure  # out here, where it has no context
 
+    def noted(self, record: ReleaseRecord) -> ReleaseRecord:
+        """Return a record that states the line of the charge, where the ledger is stored."""
+        head = None if self._ledger is None or self._entry is None else self._ledger.head_at(self._entry)
+        return record if head is None else replace(record, ledger=head)
+
+    def keep(self, record: ReleaseRecord, tables: Mapping[str, Array]) -> None:
+        """Write what was released into a ledger that is stored: it was paid for, and this process may end.
+
+        Warns
+        -----
+        BudgetWarning
+            If that fails: what was released is not lost with it.
+        """
+        if self._ledger is None or self._entry is None:
+            return
+        try:
+            self._ledger.keep_release(self._entry, written_release(record, tables))
+        except Exception as error:
+            warnings.warn(NOT_KEPT.format(type(error).__name__, error), BudgetWarning, skip_file_prefixes=OURS)
+
     def remark(self, text: str) -> None:
-        """Write beside the entry of the ledger what became of the release."""
+        """Write beside the entry of the ledger what became of the release.
+
+        Where this fails, the trace alone says it: draws that are paid for are not lost with it.
+        """
         if self._ledger is not None and self._entry is not None:
-            self._entry = self._ledger.remark(self._entry, text)
+            with suppress(PrivacyError):
+                self._entry = self._ledger.remark(self._entry, text)
 
 
 @contextmanager
@@ -124,7 +155,7 @@ def paid(
     WeakGuaranteeWarning, RepeatedReleaseWarning
         Before the charge: where warnings are errors, nothing is spent.
     """
-    before = [] if ledger is None else ledger.history
+    before = _entries(ledger, label)
     with HeldBack() as interrupt:
         try:
             for text in weaknesses(inspection, budget):
@@ -133,11 +164,12 @@ def paid(
             with noted_release(inspection, loss_at(loss, diameter), ledger):
                 if ledger is not None:
                     assert event is not None
+                    ledger.require_columns([observed.name for observed in inspection.observed])
                     domain, delta = inspection.domain, budget.delta
                     entry = charge(ledger, event, label=label, domain=domain, diameter=diameter, delta=delta)
             yield Paid(interrupt, ledger, entry)
         except KeyboardInterrupt as error:
-            if error.args or (ledger is not None and ledger.history == before):  # nothing was charged yet
+            if error.args or (ledger is not None and _entries(ledger, label) == before):  # nothing was charged yet
                 raise
             raise KeyboardInterrupt(GIVEN_UP) from None
 
@@ -166,6 +198,13 @@ def weaknesses(inspection: Inspection, budget: Budget) -> list[str]:
 
 def _factor(epsilon: float) -> str:
     return f"e^{epsilon:g} = {math.exp(epsilon):.2g}" if epsilon < 100 else f"e^{epsilon:g}"
+
+
+def _entries(ledger: Ledger | None, label: str) -> list[Entry]:
+    """Return the spends that may be of this release: of a stored ledger others spend at the same time."""
+    if ledger is None:
+        return []
+    return [entry for entry in ledger.history if entry.who == ledger.who and entry.label.startswith(label)]
 
 
 def keep(error: BaseException, **released: Any) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from pymc_dp._display import shorten
 from pymc_dp.accounting import loss_at, total_epsilon
 from pymc_dp.domain import Domain
@@ -16,6 +18,7 @@ from pymc_dp.families.histogram import Bins
 from pymc_dp.families.polynomial import Response, quadratic_error
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.rows import Array
 from pymc_dp.release.tables import NETWORK, Block, ReleasePlan, TablePlan
 from pymc_dp.release.written import written
 
@@ -175,6 +178,9 @@ class ReleaseRecord:
         What would use the rest of what was asked for, where there is something.
     chosen : str
         What the library chose to release, and why; empty where the user did.
+    ledger : mapping, optional
+        ``Ledger.head`` after the charge, of one that is stored: whoever has the record can see later that the ledger
+        still holds it.
     """
 
     epsilon: float
@@ -194,10 +200,11 @@ class ReleaseRecord:
     asked: float | None = None
     rest: str = ""
     chosen: str = ""
+    ledger: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON types; nothing of a choice that was not made."""
-        return {name: item for name, item in asdict(self).items() if name != "chosen" or item}
+        """Return JSON types; nothing of a choice that was not made, or of a ledger that is not stored."""
+        return {name: item for name, item in asdict(self).items() if name not in ("chosen", "ledger") or item}
 
 
 def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:
@@ -325,6 +332,11 @@ def _edges(plan: ReleasePlan) -> list[str]:
         for table in plan.tables
         if isinstance(table.statistic, Bins)
     ]
+
+
+def written_release(record: ReleaseRecord, tables: Mapping[str, Array]) -> dict[str, Any]:
+    """Return released tables and their record in JSON types, as ``dp.Release`` reads them."""
+    return {"record": record.to_dict(), "tables": {name: np.asarray(table).tolist() for name, table in tables.items()}}
 
 
 def described_domain(domain: Domain) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from pymc_dp.accounting import Ledger
-from pymc_dp.errors import RepeatedReleaseWarning
+from pymc_dp.accounting.book import Book
+from pymc_dp.errors import PrivacyError, RepeatedReleaseWarning
 from pymc_dp.inspection.findings import Inspection
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
@@ -30,13 +31,13 @@ class _Noted:
     ----------
     alone : list of float
         ε of the releases that no ledger paid for.
-    ledgers : mapping of Ledger to int
-        How many releases each of those that are still open paid for. A ledger is open as long as the user holds it:
-        nothing here keeps it.
+    ledgers : mapping of Book to int
+        How many releases each ledger that is still open paid for. It is open as long as the user holds it, or one of
+        the same book (`Ledger.as_`): nothing here keeps it.
     """
 
     alone: list[float] = field(default_factory=list)
-    ledgers: WeakKeyDictionary[Ledger, int] = field(default_factory=WeakKeyDictionary)
+    ledgers: WeakKeyDictionary[Book, int] = field(default_factory=WeakKeyDictionary)
 
 
 _lock = threading.RLock()
@@ -75,12 +76,12 @@ def noted_release(inspection: Inspection, epsilon: float, ledger: Ledger | None)
         Of a release without a ledger, where others were made without; of any, where another ledger that is still open
         paid for these rows and this one did not.
     """
-    noted = _of(inspection)
+    noted, book = _of(inspection), None if ledger is None else ledger.book
     with _lock:
         before = max((tuple(one.alone) for one in noted), key=sum, default=())
-        known = any(ledger in one.ledgers for one in noted) if ledger is not None else False
-        others = {} if known else {id(other): other for one in noted for other in one.ledgers if other is not ledger}
-        _remember(noted, epsilon, ledger, 1)
+        known = any(book in one.ledgers for one in noted) if book is not None else False
+        others = {} if known else {id(other): other for one in noted for other in one.ledgers}
+        _remember(noted, epsilon, book, 1)
     try:
         names = ", ".join(observed.name for observed in inspection.observed)
         if others:
@@ -90,7 +91,7 @@ def noted_release(inspection: Inspection, epsilon: float, ledger: Ledger | None)
         yield
     except Exception:
         with _lock:
-            _remember(noted, epsilon, ledger, -1)
+            _remember(noted, epsilon, book, -1)
         raise
 
 
@@ -107,13 +108,13 @@ def _of(inspection: Inspection) -> list[_Noted]:
         return [_noted.setdefault(key, _Noted()) for key in keys]
 
 
-def _remember(noted: list[_Noted], epsilon: float, ledger: Ledger | None, times: int) -> None:
+def _remember(noted: list[_Noted], epsilon: float, book: Book | None, times: int) -> None:
     """Count one release more (`times` = 1), or take it back (-1)."""
     for one in noted:
-        if ledger is not None:
-            one.ledgers[ledger] = one.ledgers.get(ledger, 0) + times
-            if not one.ledgers[ledger]:
-                del one.ledgers[ledger]
+        if book is not None:
+            one.ledgers[book] = one.ledgers.get(book, 0) + times
+            if one.ledgers[book] <= 0:
+                del one.ledgers[book]
         elif times > 0:
             one.alone.append(epsilon)
         else:
@@ -134,8 +135,16 @@ def _again(before: tuple[float, ...], epsilon: float, names: str) -> str:
     )
 
 
-def _beside(others: list[Ledger], epsilon: float, ledger: Ledger | None, names: str) -> str:
-    spent = " and ".join(f"ε={other.spent.epsilon:g} of {other.budget.epsilon:g} is spent" for other in others)
+def _spent(other: Book) -> str:
+    try:
+        spent = f"ε={other.state.epsilon:g}"
+    except PrivacyError:  # its database is not there now, which is no reason to refuse a release that another one pays
+        spent = "what is not known now"
+    return f"{spent} of {other.terms.budget.epsilon:g} is spent"
+
+
+def _beside(others: list[Book], epsilon: float, ledger: Ledger | None, names: str) -> str:
+    spent = " and ".join(map(_spent, others))
     without = "has no ledger" if ledger is None else "is charged to another one"
     return (
         f"These rows (columns: {names}) have an open ledger, where {spent}, but this release of ε={epsilon:g} "

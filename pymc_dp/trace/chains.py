@@ -58,10 +58,10 @@ def run_chains(step: PrivateStep, samplers: Sequence[Any], payment: Paid, settin
     if settings["discard_tuned_samples"] or (ended and step.claimed == "asymptotic"):
         found = xr.DataTree.from_dict({name: found[name] for name in found.children if name not in WARMUP})
     if not ended or "posterior" in found.children:
-        return scrub_sampled(found, step, ended=ended)
+        return scrub_sampled(found, step, ended=ended, payment=payment)
     error = KeyboardInterrupt(NO_DRAW.format(ended=ended))
     if WARMUP[0] in found.children:
-        keep(error, idata=scrub_sampled(found, step, ended=ended))
+        keep(error, idata=scrub_sampled(found, step, ended=ended, payment=payment))
     raise error
 
 

@@ -103,8 +103,13 @@ class Report(Shown):
             ("neighbours", f"{record['neighbours']}: {NEIGHBOURS[record['neighbours']]}"),
             ("noise", record["noise"]),
             *([("released", record["chosen"])] if record.get("chosen") else []),
+            *([("ledger", _ledger(record["ledger"]))] if record.get("ledger") else []),
             ("posterior", posterior),
         ]
+
+
+def _ledger(head: dict[str, Any]) -> str:
+    return f"{head['dataset']}, line {head['line']}, {head['hash'][:16]}… (ledger {head['ledger'][:8]})"
 
 
 def _budget(record: dict[str, Any]) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ from pymc_dp import _validate
 from pymc_dp.errors import BudgetWarning, TraceError
 from pymc_dp.inspection.inspect import context_model
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.paid import keep
+from pymc_dp.release.paid import Paid, keep
 from pymc_dp.release.record import ReleaseRecord
 from pymc_dp.release.repeats import PACKAGE
 from pymc_dp.step_methods.base import ACTIVE, IDENTITY, PrivateStep
@@ -99,7 +99,9 @@ def scrub(idata: xr.DataTree, model: Model) -> xr.DataTree:
     return annotate(groups, record, tables)
 
 
-def scrub_sampled(idata: xr.DataTree, step: PrivateStep | Funded, *, ended: str = "") -> xr.DataTree:
+def scrub_sampled(
+    idata: xr.DataTree, step: PrivateStep | Funded, *, ended: str = "", payment: Paid | None = None
+) -> xr.DataTree:
     """Return the safe, annotated trace of chains that a private step method made.
 
     Statistics of PyMC's own samplers are left out, where they moved variables on the model without its rows. Where a
@@ -137,7 +139,7 @@ def scrub_sampled(idata: xr.DataTree, step: PrivateStep | Funded, *, ended: str 
             f"The budget of a chain was spent after {left} of {wanted} draws: its filter ended it, and the trace is "
             "cut there. Shorter steps, fewer draws or tuning steps, or a larger ε would reach the end."
         )
-    record = step.record()
+    record = step.record() if payment is None else payment.noted(step.record())
     spent = max(
         (float(groups[name][SPENT].max()) for name in lengths if name in groups and groups[name].sizes["draw"]),
         default=0.0,

@@ -23,7 +23,7 @@ from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.paid import keep, paid
+from pymc_dp.release.paid import Paid, keep, paid
 from pymc_dp.release.plan import draw_release, plan_release
 from pymc_dp.release.record import ReleaseRecord, TableRecord, describe, make_tables
 from pymc_dp.release.repeats import PACKAGE
@@ -124,6 +124,7 @@ def make_private(
             drawn = payment.read(lambda: draw_release(plan))
             complete(new, parameters, drawn, describe(inspection, plan, drawn.guarantee))
             made = new
+            mark_paid(new, payment)
         warn_of_bounds(drawn)
         return new
     except (Exception, KeyboardInterrupt) as error:
@@ -172,6 +173,13 @@ def mark_private(new: Model, record: ReleaseRecord, values: Mapping[str, Array])
     setattr(new, RECORD, record)
     setattr(new, TABLES, dict(values))
     setattr(new, VARIABLES, tuple(new.named_vars))
+
+
+def mark_paid(private: Model, payment: Paid) -> None:
+    """Let the record of a private model state its ledger, and the ledger keep the release."""
+    record, tables = payment.noted(getattr(private, RECORD)), getattr(private, TABLES)
+    setattr(private, RECORD, record)
+    payment.keep(record, tables)
 
 
 def mark_chosen(private: Model, why: str) -> None:

@@ -118,7 +118,7 @@ def test_one_sum_is_one_sum():
 
 def test_concentrated_losses_are_those_of_the_composition():
     events = [ZCDPEvent(rho=0.01), GaussianEvent(noise_multiplier=9.0), pure(0.1)]
-    rule = Concentrated(left=1.0, delta=1e-6)
+    rule = Concentrated.opened(1.0, 1e-6)
     for event in events:
         rule = rule.after(event)
     assert rule.rho == sum(zcdp.total(event) for event in events)
@@ -129,7 +129,7 @@ def test_concentrated_losses_are_those_of_the_composition():
 def test_what_zcdp_lets_through_the_order_lets_through():
     # the two are one rule with one delta
     for left, delta in ((0.1, 1e-9), (1.0, 5e-7), (8.0, 1e-3)):
-        rule = Concentrated(left=left, delta=delta)
+        rule = Concentrated.opened(left, delta)
         rho = zcdp.rho_for(left, delta)
         for share in (0.2, 0.3, 0.4999999):
             rule = rule.after(ZCDPEvent(rho=rho * share))
@@ -137,9 +137,9 @@ def test_what_zcdp_lets_through_the_order_lets_through():
         assert rdp.epsilon_of(rule.divergence, rule.order, delta) <= left
 
 
-@pytest.mark.parametrize("rule", [OneSum, Concentrated])
+@pytest.mark.parametrize("rule", [OneSum(left=1.0, delta=1e-6), Concentrated.opened(1.0, 1e-6)])
 def test_what_remains_of_a_rule_fits_and_hardly_more(rule):
-    spent = rule(left=1.0, delta=1e-6).after(ZCDPEvent(rho=0.002)).after(pure(0.05))
+    spent = rule.after(ZCDPEvent(rho=0.002)).after(pure(0.05))
     assert spent.after(pure(spent.remaining)).total.epsilon <= 1.0
     assert spent.after(pure(spent.remaining * (1 + 1e-9))).total.epsilon > 1.0
 

@@ -69,7 +69,7 @@ def test_a_ledger_of_a_metric_counts_per_unit_of_it():
     ledger = Ledger(1.0, metric=METRIC)
     for _ in range(2):
         charge(ledger, BoundedRangeEvent(eta=0.5), label="a draw", domain=UNITS, diameter=6.0)
-    assert ledger.remaining == 0 and ledger.neighbours == "metric: |Δx|" and ledger.metric == METRIC
+    assert ledger.remaining == 0 and ledger.neighbours == "metric: |Δx|" and ledger.metric == str(METRIC)
     with pytest.raises(BudgetExceeded):
         charge(ledger, PureEvent(epsilon=0.1), label="another", domain=UNITS, diameter=6.0)
 

@@ -63,7 +63,7 @@ def from_a_thread():
 def while_a_thread_holds_the_lock():
     held, done = threading.Event(), threading.Event()
     def hold():
-        with ledger._lock:
+        with ledger._book._lock:
             held.set()
             done.wait()
     thread = threading.Thread(target=hold)

@@ -1,0 +1,179 @@
+"""A ledger as text: for a terminal, a notebook, a data frame and an audit, and what it refuses."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pymc_dp import _validate
+from pymc_dp.accounting.adaptive_account import Account
+from pymc_dp.accounting.entry import State
+from pymc_dp.accounting.totals import Total
+from pymc_dp.errors import ArgumentError
+from pymc_dp.metrics import PER_UNIT, Metric
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from pymc_dp.accounting.ledger import Ledger
+
+
+def check_relation(ledger: Ledger, neighbours: str) -> None:
+    """Raise ArgumentError where a loss counts under another relation than a ledger."""
+    if neighbours == ledger.neighbours:
+        return
+    if neighbours.startswith(PER_UNIT):
+        raise ArgumentError(
+            f"This ledger counts under {ledger.neighbours!r}, but the event counts per unit of something else, "
+            f"{neighbours!r}. Convert the event by accounting.at_distance with the largest distance of two rows, "
+            "or open a ledger of that metric, dp.Ledger(epsilon, metric=...)."
+        )
+    if ledger.metric is not None:
+        raise ArgumentError(
+            f"This ledger counts ε per unit of ρ = {ledger.metric}, but the event counts under {neighbours!r}: a "
+            "loss per row says nothing about rows that are near to each other. Use another ledger for it."
+        )
+    if neighbours == "add_remove":
+        way_out = (
+            "Convert first: an (epsilon, delta) under add_remove is (2 epsilon, (1 + e^epsilon) delta) under "
+            "replace, see accounting.replace_from_add_remove; or convert the event, by accounting.replace_event."
+        )
+    else:
+        way_out = (
+            "A guarantee under replace says nothing about the number of rows and cannot be converted: "
+            'release under add_remove, or use Ledger(neighbours="replace").'
+        )
+    raise ArgumentError(
+        f"This ledger counts under {ledger.neighbours!r}, but the event counts under {neighbours!r}. {way_out}"
+    )
+
+
+def relation_of(metric: object, neighbours: str, delta: float) -> str:
+    """Return the relation of a metric, if a ledger can count per unit of it."""
+    if not isinstance(metric, Metric):
+        raise ArgumentError(
+            f"metric must be one of dp.metrics, got {_validate.shown(metric)}. Write metric=dp.metrics.L1('age')."
+        )
+    if neighbours != "replace":
+        raise ArgumentError(
+            f"A metric compares tables with equally many rows, neighbours={neighbours!r} does not. Leave it out."
+        )
+    if delta:
+        raise ArgumentError(
+            f"delta must be 0 where ε is per unit of a metric, got {delta}: such losses are pure. Leave delta out."
+        )
+    return metric.relation
+
+
+def text(ledger: Ledger, shares: Mapping[str, Account], copied: str) -> str:
+    """Write a ledger for a terminal."""
+    entries, spent = ledger.history, ledger.spent
+    of = f"{ledger.dataset!r}, " if ledger.dataset else ""
+    head = (
+        f"Ledger({of}{ledger.budget}, neighbours={ledger.neighbours!r}): spent epsilon={spent.epsilon!r}"
+        f" in {len(entries)} spend{'s' * (len(entries) != 1)}{copied}"
+    )
+    granted = [
+        f"  share of {name}: epsilon={share.epsilon!r}, left {share.remaining!r}" for name, share in shares.items()
+    ]
+    numbers = ["" if entry.seq is None else f"{entry.seq}. " for entry in entries]
+    return "\n".join([head, *granted, *(f"  {n}{entry}" for n, entry in zip(numbers, entries, strict=True))])
+
+
+def page(ledger: Ledger, copied: str) -> str:
+    """Write a ledger for a notebook."""
+    rows = "".join(
+        f"<tr><td>{html.escape(entry.label)}</td><td>{html.escape(entry.who)}</td>"
+        f"<td>{entry.alone.epsilon:.6g}</td><td>{entry.alone.delta:g}</td>"
+        f"<td>{entry.added:.6g}</td><td>{entry.total.epsilon:.6g}</td><td>{entry.total.accountant}</td></tr>"
+        for entry in ledger.history
+    )
+    of = f" of {html.escape(ledger.dataset)}" if ledger.dataset else ""
+    return (
+        f"<table><caption>Ledger{of}, {html.escape(str(ledger.budget))}, {ledger.neighbours}; "
+        f"spent epsilon={ledger.spent.epsilon:.6g}{copied}</caption>"
+        "<thead><tr><th>label</th><th>who</th><th>epsilon by itself</th><th>at delta</th><th>added</th>"
+        "<th>total epsilon</th><th>accountant</th></tr></thead>"
+        f"<tbody>{rows}</tbody></table>"
+    )
+
+
+def frame(ledger: Ledger) -> pd.DataFrame:
+    """Return the history as a pandas DataFrame, one row per spend."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        [
+            {
+                "label": entry.label,
+                "epsilon": entry.alone.epsilon,
+                "at_delta": entry.alone.delta,
+                "added_epsilon": entry.added,
+                "total_epsilon": entry.total.epsilon,
+                "delta": entry.total.delta,
+                "accountant": entry.total.accountant,
+                "event": json.dumps(entry.event.to_dict()),
+                "who": entry.who,
+                "why": entry.why,
+                "line": entry.seq,
+                "time": entry.time,
+            }
+            for entry in ledger.history
+        ],
+        columns=[
+            *("label", "epsilon", "at_delta", "added_epsilon", "total_epsilon", "delta", "accountant", "event"),
+            *("who", "why", "line", "time"),
+        ],
+    )
+
+
+def audit(ledger: Ledger) -> str:
+    """Write the history of a ledger in Markdown."""
+    head = ledger.head
+    lines = [
+        f"# Privacy budget of {ledger.dataset or 'a data set'}",
+        "",
+        f"- budget: {ledger.budget}, neighbours: {ledger.neighbours}",
+        f"- spent: epsilon={ledger.spent.epsilon!r}; left: epsilon={ledger.remaining!r}",
+        *([f"- head: line {head['line']}, {head['hash']} (ledger {head['ledger']})"] if head else []),
+        "",
+        "| line | time (UTC) | what | who | why | ε by itself | at δ | added | total ε | counted by |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for entry in ledger.history:
+        texts = [entry.label, entry.who, entry.why]
+        what, who, why = (text.replace("|", "\\|").replace("\n", " ") for text in texts)
+        numbers = f"{entry.alone.epsilon:.6g} | {entry.alone.delta:g} | {entry.added:.6g} | {entry.total.epsilon:.6g}"
+        seq = "" if entry.seq is None else entry.seq
+        lines.append(f"| {seq} | {entry.time} | {what} | {who} | {why} | {numbers} | {entry.total.accountant} |")
+    return "\n".join(lines) + "\n"
+
+
+def refusal(ledger: Ledger, label: str, alone: Total, total: Total, before: State) -> str:
+    """Say why a spend does not fit, and what would."""
+    left = before.account.remaining
+    then = f"with it the total would be {total.epsilon!r} of a budget of {ledger.budget}"
+    if math.isinf(total.epsilon):
+        then = f"all of delta in {ledger.budget} is used, so that only pure losses may follow"
+    pure = " at delta=0" if ledger.budget.delta > 0 else ""
+    way_out = f"Ask for an epsilon of at most {left!r}{pure}, or work" if left > 0 else "Work"
+    return (
+        f"{label!r} asks for epsilon={alone.epsilon!r}. Spent so far: epsilon={before.epsilon!r}; {then}. "
+        f"Left: {left!r}. Nothing was spent and no data were read. {way_out} with what was already released, "
+        "which is free."
+    )
+
+
+def share_refusal(label: str, alone: Total, used: Total, who: str, share: Account) -> str:
+    """Say that a spend does not fit somebody's share."""
+    return (
+        f"{label!r} asks for epsilon={alone.epsilon!r}. With it {who!r} would have spent {used.epsilon!r} of a share "
+        f"of epsilon={share.epsilon!r}. Left of it: {share.remaining!r}. Nothing was spent and no data were read. Ask "
+        "for less, or work with what was already released, which is free."
+    )
+
+
+__all__ = ["audit", "check_relation", "frame", "page", "refusal", "relation_of", "share_refusal", "text"]

@@ -1,0 +1,722 @@
+"""Ledgers that outlive the process: nothing is read that was not spent, nothing is forgotten, nothing changes."""
+
+import json
+import os
+import pickle
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pymc_dp.accounting import GaussianEvent, Ledger, PureEvent, ZCDPEvent, stores, total_epsilon
+from pymc_dp.accounting import high_water as marks
+from pymc_dp.accounting.entry import FORMAT
+from pymc_dp.accounting.events import ApproximateEvent, DiscreteLaplaceEvent, Event, base
+from pymc_dp.accounting.stores import Line, store_of
+from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
+from pymc_dp.metrics import L1
+from tests.accounting.ledgers import server
+
+PLACES = ["sqlite", pytest.param("postgresql", marks=[pytest.mark.postgres, pytest.mark.slow])]
+
+
+@pytest.fixture(scope="module")
+def database():
+    with server() as url:
+        yield url
+
+
+@pytest.fixture(params=PLACES)
+def place(request, tmp_path):
+    return tmp_path / "budget.sqlite" if request.param == "sqlite" else request.getfixturevalue("database")
+
+
+def named() -> str:
+    """A data set that no other test has."""
+    return f"survey {os.urandom(4).hex()}"
+
+
+@pytest.fixture
+def ledger(place):
+    return Ledger.create(place, dataset=named(), epsilon=1.0, delta=1e-6)
+
+
+def spend(ledger, epsilon=0.1, label="counts"):
+    return ledger.spend(PureEvent(epsilon=epsilon), label=label, neighbours="replace")
+
+
+def test_it_outlives_the_object(place):
+    dataset = named()
+    made = Ledger.create(place, dataset=dataset, epsilon=1.0)
+    entry = spend(made, 0.25, "ages")
+    opened = Ledger.open(place, dataset=dataset)
+    assert opened == made and hash(opened) == hash(made)
+    assert opened.history == [entry] and opened.spent == made.spent and opened.remaining == 0.75
+    assert entry.seq == 1 and entry.time
+    assert opened.head == made.head and opened.head["line"] == 1
+    assert repr(dataset) in repr(opened) and "1. ages" in repr(opened) and dataset in opened._repr_html_()
+    with pytest.raises(BudgetExceeded, match="at most 0.75"):
+        spend(opened, 0.8)
+    assert opened.history == [entry]
+
+
+def test_copies_spend_the_same_budget(ledger):
+    copy = pickle.loads(pickle.dumps(ledger.as_("ann", why="report 7")))
+    spend(copy, 0.6)
+    with pytest.raises(BudgetExceeded):
+        spend(ledger, 0.6)
+    assert (ledger.history[0].who, ledger.history[0].why) == ("ann", "report 7")
+
+
+def test_never_two_budgets_by_a_typo(place):
+    dataset = named()
+    missing = place.with_name("bugdet.sqlite") if isinstance(place, Path) else place
+    with pytest.raises(ArgumentError, match="There is no ledger|holds ledgers"):
+        Ledger.open(missing, dataset=dataset)
+    if isinstance(place, Path):
+        assert not missing.exists()
+    Ledger.create(place, dataset=dataset, epsilon=1.0)
+    with pytest.raises(ArgumentError, match="already, and a second budget"):
+        Ledger.create(place, dataset=dataset, epsilon=2.0)
+    other = named()
+    Ledger.create(place, dataset=other, epsilon=2.0)
+    with pytest.raises(ArgumentError, match="must say which of them"):
+        Ledger.open(place)
+    assert Ledger.open(place, dataset=other).budget.epsilon == 2.0
+
+
+def test_shares_limit_who_has_one(ledger):
+    ledger.grant("ann", epsilon=0.3)
+    ann = ledger.as_("ann", why="ages")
+    spend(ann, 0.2)
+    assert ann.remaining == pytest.approx(0.1) and ledger.remaining > 0.7
+    with pytest.raises(BudgetExceeded, match="share of epsilon=0.3"):
+        spend(ann, 0.2)
+    spend(ledger, 0.2)
+    with pytest.raises(ArgumentError, match="'bob' has no share"):
+        ledger.as_("bob")
+    with pytest.raises(ArgumentError, match="has a share already"):
+        ledger.grant("ann", epsilon=1.0)
+    with pytest.raises(ArgumentError, match="within the budget"):
+        ledger.grant("bob", epsilon=2.0)
+    spend(ledger, 0.55)
+    with pytest.raises(BudgetExceeded, match="of a budget of"):
+        spend(ann, 0.09)
+    assert "share of ann" in repr(ledger)
+
+
+def test_a_share_needs_losses_that_are_finite_at_its_delta(ledger):
+    ledger.grant("ann", epsilon=1.0)
+    with pytest.raises(BudgetExceeded, match="inf of a share"):
+        ledger.as_("ann").spend(ZCDPEvent(rho=0.001), label="draws", neighbours="replace")
+    ledger.spend(ZCDPEvent(rho=0.001), label="draws", neighbours="replace")
+
+
+def test_remarks_and_releases_are_added_beside_a_line(ledger):
+    entry = spend(ledger)
+    assert ledger.remark(entry, "ended early").label == "counts (ended early)"
+    assert ledger.history[0].label == "counts (ended early)" and ledger.spent.epsilon == 0.1
+    with pytest.raises(ArgumentError, match="must be a line"):
+        ledger.remark(Ledger(1.0).spend(PureEvent(epsilon=0.1), label="x", neighbours="replace"), "what?")
+    with pytest.raises(ArgumentError, match="No release is stored under number 1"):
+        ledger.release(1)
+
+
+def test_an_audit_is_a_table(ledger, tmp_path):
+    spend(ledger.as_("ann", why="a | b"), 0.25, "ages")
+    text = ledger.export(tmp_path / "audit.md").read_text()
+    assert ledger.dataset in text and ledger.head["hash"] in text and r"a \| b" in text and "| 0.25 |" in text
+    assert list(ledger.to_frame()["who"]) == ["ann"]
+
+
+def test_a_ledger_of_a_metric_stays_one(place):
+    dataset = named()
+    Ledger.create(place, dataset=dataset, epsilon=1.0, metric=L1("age"))
+    opened = Ledger.open(place, dataset=dataset)
+    assert opened.metric == str(L1("age"))
+    with pytest.raises(ArgumentError, match="per unit"):
+        spend(opened)
+    opened.spend(PureEvent(epsilon=0.1), label="ages", neighbours=L1("age").relation)
+
+
+def test_columns_of_another_table_are_refused(tmp_path):
+    ledger = Ledger.create(tmp_path / "b.sqlite", dataset="survey", epsilon=1.0, columns=["age", "sex"])
+    ledger.require_columns(["age"])
+    with pytest.raises(ArgumentError, match="observes income"):
+        ledger.require_columns(["age", "income"])
+
+
+EVENTS = st.one_of(
+    st.floats(1e-4, 0.3).map(lambda epsilon: PureEvent(epsilon=epsilon)),
+    st.floats(1e-6, 0.01).map(lambda rho: ZCDPEvent(rho=rho)),
+    st.floats(5.0, 100.0).map(lambda scale: DiscreteLaplaceEvent(scale=scale, shifts=(1, 1))),
+    st.floats(10.0, 200.0).map(lambda noise: GaussianEvent(noise_multiplier=noise)),
+    st.floats(0.01, 0.2).map(lambda epsilon: ApproximateEvent(epsilon=epsilon, delta=1e-8)),
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(events=st.lists(EVENTS, min_size=1, max_size=12), delta=st.sampled_from([0.0, 1e-6]))
+def test_stored_and_in_memory_refuse_alike_bit_for_bit(tmp_path_factory, events, delta):
+    place = tmp_path_factory.mktemp("ledgers") / "budget.sqlite"
+    stored = Ledger.create(place, dataset="survey", epsilon=1.0, delta=delta)
+    memory = Ledger(1.0, delta)
+    for event in events:
+        outcomes = []
+        for ledger in (memory, Ledger.open(place)):
+            try:
+                entry = ledger.spend(event, label="x", neighbours="replace")
+                outcomes.append((entry.alone, entry.added, entry.total))
+            except (ArgumentError, BudgetExceeded) as error:
+                outcomes.append((type(error), str(error)))
+        assert outcomes[0] == outcomes[1]
+        assert stored._book.state == memory._book.state and stored.remaining == memory.remaining
+    assert stored.verify() == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE dp_entry SET body = '{}' WHERE seq = 1",
+        "DELETE FROM dp_entry WHERE seq = 1",
+        "DELETE FROM dp_ledger",
+        "UPDATE dp_ledger SET dataset = 'other'",
+        "INSERT INTO dp_entry SELECT ledger, 7, body, hash FROM dp_entry WHERE seq = 1",
+        pytest.param("INSERT OR REPLACE INTO dp_entry SELECT * FROM dp_entry WHERE seq = 1", id="replace an entry"),
+        pytest.param("INSERT OR REPLACE INTO dp_ledger SELECT * FROM dp_ledger", id="replace the ledger"),
+    ],
+)
+def test_lines_are_only_added(ledger, place, statement):
+    spend(ledger)
+    if isinstance(place, Path):
+        with sqlite3.connect(place) as connection, pytest.raises(sqlite3.IntegrityError, match="only added to"):
+            connection.execute(statement)
+        connection.close()
+    elif "REPLACE" not in statement:
+        import psycopg
+
+        of = f"SELECT id FROM dp_ledger WHERE dataset = '{ledger.dataset}'"
+        own = statement.replace("WHERE seq = 1", f"WHERE seq = 1 AND ledger = ({of})")
+        with psycopg.connect(place) as connection, pytest.raises(psycopg.Error, match="only added to"):
+            connection.execute(own)
+    assert len(ledger.history) == 1 and ledger.verify() == []
+
+
+def tampered(place, statement):
+    """Change a file as somebody would who drops the triggers first."""
+    connection = sqlite3.connect(place)
+    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        connection.execute(f"DROP TRIGGER {name}")
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE dp_entry SET body = replace(body, '\"0.1\"', '\"0.01\"') WHERE seq = 1",
+        "UPDATE dp_entry SET body = replace(body, '1.0', '9.0') WHERE seq = 0",
+        "DELETE FROM dp_entry WHERE seq = 1",
+        "DELETE FROM dp_entry",
+    ],
+)
+def test_changed_lines_are_seen(tmp_path, statement):
+    place = tmp_path / "budget.sqlite"
+    ledger = Ledger.create(place, dataset="survey", epsilon=1.0)
+    spend(ledger)
+    spend(ledger)
+    tampered(place, statement)
+    with pytest.raises(PrivacyError, match="was changed after it was written, or lines are missing"):
+        Ledger.open(place)
+    with pytest.raises(PrivacyError, match="was changed after it was written, or lines are missing"):
+        ledger.verify()
+
+
+def test_the_last_line_is_checked_at_the_next_spend(tmp_path):
+    place = tmp_path / "budget.sqlite"
+    ledger = Ledger.create(place, dataset="survey", epsilon=1.0)
+    spend(ledger)
+    tampered(place, "UPDATE dp_entry SET body = replace(body, 'counts', 'nothing') WHERE seq = 1")
+    with pytest.raises(PrivacyError, match="Line 1 of the ledger"):
+        spend(ledger)
+
+
+@pytest.mark.parametrize("more", [0, 3])
+def test_an_older_copy_is_refused_also_where_it_went_on(tmp_path, more):
+    """A restored backup, and one with which somebody elsewhere went on: a fork."""
+    place, backup = tmp_path / "budget.sqlite", tmp_path / "backup.sqlite"
+    ledger = Ledger.create(place, dataset="survey", epsilon=1.0)
+    spend(ledger)
+    backup.write_bytes(place.read_bytes())
+    spend(ledger)
+    place.write_bytes(backup.read_bytes())
+    seen = marks.folder() / ledger.head["ledger"]
+    kept = seen.read_text()
+    seen.unlink()
+    for _ in range(more):
+        spend(Ledger.open(place))
+    seen.write_text(kept)
+    for attempt in (lambda: Ledger.open(place), lambda: spend(ledger)):
+        with pytest.raises(PrivacyError, match="not the newest copy"):
+            attempt()
+
+
+def test_a_mark_that_cannot_be_written_is_said(tmp_path, monkeypatch):
+    file = tmp_path / "no folder"
+    file.write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(file))
+    with pytest.warns(UserWarning, match="cannot be noted"):
+        Ledger.create(tmp_path / "budget.sqlite", dataset="survey", epsilon=1.0)
+
+
+def test_a_later_format_is_refused(tmp_path):
+    place = tmp_path / "budget.sqlite"
+    Ledger.create(place, dataset="survey", epsilon=1.0)
+    tampered(place, f"UPDATE dp_ledger SET format = {FORMAT + 1}")
+    with pytest.raises(PrivacyError, match="later version of pymc_dp"):
+        Ledger.open(place)
+
+
+@pytest.mark.parametrize("content", [b"budget: 1.0\n" * 100, b""])
+def test_a_file_that_is_no_ledger_is_refused(tmp_path, content):
+    place = tmp_path / "junk.sqlite"
+    place.write_bytes(content)
+    with pytest.raises(PrivacyError, match="could not be read"):
+        Ledger.open(place)
+    assert place.read_bytes() == content
+
+
+def test_a_ledger_that_others_hold_is_waited_for(tmp_path, monkeypatch):
+    place = tmp_path / "budget.sqlite"
+    ledger = Ledger.create(place, dataset="survey", epsilon=1.0)
+    connection = sqlite3.connect(place, isolation_level=None, check_same_thread=False)
+    connection.execute("BEGIN IMMEDIATE")
+    timer = threading.Timer(0.3, lambda: connection.execute("ROLLBACK"))
+    timer.start()
+    spend(ledger)
+    timer.join()
+    connection.execute("BEGIN IMMEDIATE")
+    monkeypatch.setattr("pymc_dp.accounting.stores.PATIENCE", 0.2)
+    with pytest.raises(PrivacyError, match="database is locked"):
+        spend(ledger)
+    connection.execute("ROLLBACK")
+    connection.close()
+    assert len(ledger.history) == 1
+
+
+def child(program, *arguments, **options):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen([sys.executable, "-c", program, *map(str, arguments)], env=environment, **options)
+
+
+FULL = """
+import resource, signal, sys
+from pymc_dp.accounting import Ledger, PureEvent
+from pymc_dp.errors import PrivacyError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+ledger = Ledger.open(sys.argv[1])
+size = int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+try:
+    for _ in range(100):
+        ledger.spend(PureEvent(epsilon=0.001), label="x" * 3000, neighbours="replace")
+except PrivacyError as error:
+    print("refused", error)
+"""
+
+
+@pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="no limits of files")
+def test_on_a_full_disk_nothing_is_confirmed_and_the_next_spend_works(tmp_path):
+    place = tmp_path / "budget.sqlite"
+    ledger = Ledger.create(place, dataset="survey", epsilon=1.0)
+    process = child(FULL, place, place.stat().st_size + 40_000, stdout=subprocess.PIPE, text=True)
+    said, _ = process.communicate(timeout=120)
+    assert said.startswith("refused") and "could not be read or written" in said
+    before = len(ledger.history)
+    assert ledger.verify() == []
+    spend(ledger)
+    assert len(ledger.history) == before + 1
+
+
+TRIES = """
+import sys
+from pymc_dp.accounting import Ledger, PureEvent
+from pymc_dp.errors import BudgetExceeded
+ledger, done = Ledger.open(sys.argv[1], dataset=sys.argv[2]), 0
+for _ in range(25):
+    try:
+        ledger.spend(PureEvent(epsilon=0.01), label="try", neighbours="replace")
+        done += 1
+    except BudgetExceeded:
+        pass
+print(done)
+"""
+
+
+def test_of_eight_processes_exactly_as_many_spend_as_there_is_budget(place):
+    dataset = named()
+    ledger = Ledger.create(place, dataset=dataset, epsilon=1.0)
+    processes = [child(TRIES, place, dataset, stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    done = [int(process.communicate(timeout=300)[0]) for process in processes]
+    assert sum(done) == 100 == len(ledger.history)
+    assert ledger.spent.epsilon == 1.0 and ledger.verify() == []
+
+
+KILLED = """
+import os, sys
+from pymc_dp.accounting import Ledger, PureEvent, ZCDPEvent
+from pymc_dp.errors import BudgetExceeded
+place, dataset, log, delta = sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4])
+ledger, number = Ledger.open(place, dataset=dataset), 0
+while True:
+    number += 1
+    event = ZCDPEvent(rho=1e-7) if delta and number % 2 else PureEvent(epsilon=0.0001)
+    name = f"{os.getpid()}-{number}"
+    try:
+        ledger.spend(event, label=name, neighbours="replace")
+    except BudgetExceeded:
+        os.write(1, b"full")
+        break
+    with open(log, "a") as file:  # here rows would be read
+        file.write(name + "\\n")
+"""
+
+
+def kill_at_random(place, tmp_path, times, *, delta, epsilon):
+    dataset, log, rng = named(), tmp_path / "reads.txt", np.random.default_rng(1)
+    log.write_text("")
+    ledger = Ledger.create(place, dataset=dataset, epsilon=epsilon, delta=delta)
+    for _ in range(times):
+        process = child(KILLED, place, dataset, log, delta, stdout=subprocess.PIPE)
+        before = len(ledger.history)
+        until = time.monotonic() + 60
+        while process.poll() is None and len(ledger.history) == before and time.monotonic() < until:
+            time.sleep(0.002)
+        time.sleep(rng.uniform(0, 0.05))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    reads = [line for line in log.read_text().split("\n") if line]
+    spends = {entry.label for entry in ledger.history}
+    assert reads and set(reads) <= spends, "read without a spend"
+    assert ledger.spent.epsilon <= epsilon and ledger.verify() == []
+    spend(ledger, 1e-9)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_killed_at_random_nothing_was_read_that_was_not_spent(place, tmp_path, delta):
+    kill_at_random(place, tmp_path, 3, delta=delta, epsilon=10.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_two_hundred_kills(place, tmp_path, delta):
+    kill_at_random(place, tmp_path, 200, delta=delta, epsilon=100.0)
+
+
+@pytest.mark.slow
+def test_kills_while_the_budget_runs_out(tmp_path):
+    dataset, log = named(), tmp_path / "reads.txt"
+    log.write_text("")
+    place = tmp_path / "budget.sqlite"
+    ledger = Ledger.create(place, dataset=dataset, epsilon=0.05)
+    for _ in range(60):
+        process = child(KILLED, place, dataset, log, 0.0, stdout=subprocess.PIPE)
+        time.sleep(1.0)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    assert ledger.spent.epsilon <= 0.05
+    assert set(filter(None, log.read_text().split("\n"))) <= {entry.label for entry in ledger.history}
+
+
+def test_an_entry_of_another_version_is_read_and_not_counted_again(tmp_path):
+    """Its state holds: what this version would have decided shows in `verify` alone."""
+    place = tmp_path / "budget.sqlite"
+    ledger = Ledger.create(place, dataset="survey", epsilon=1.0, delta=1e-6)
+    ledger.spend(ZCDPEvent(rho=0.001), label="draws", neighbours="replace")
+    book = ledger._book
+    body = json.loads(book.lines[1].body)
+    order = float(body["state"]["account"]["rules"][1]["order"])
+    body["state"]["account"]["rules"][1]["order"] = repr(order * 1.01)
+    body["entry"]["total"]["epsilon"] = "0.5"
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    from pymc_dp.accounting.book import _hash
+
+    digest = _hash(book.lines[0].hash, text)
+    connection = sqlite3.connect(place)
+    connection.execute("DROP TRIGGER dp_entry_update")
+    connection.execute("UPDATE dp_entry SET body = ?, hash = ? WHERE seq = 1", (text, digest))
+    connection.commit()
+    connection.close()
+    (marks.folder() / book.name).unlink()
+    opened = Ledger.open(place)
+    opened.spend(ZCDPEvent(rho=0.001), label="draws", neighbours="replace")
+    assert opened._book.state.account.rules[1].order == order * 1.01
+    assert len(opened.verify()) == 1
+
+
+def test_who_has_no_share_is_refused_also_where_shares_came_later(ledger):
+    bob = ledger.as_("bob")
+    ledger.grant("ann", epsilon=0.1)
+    with pytest.raises(ArgumentError, match="'bob' has no share"):
+        spend(bob, 0.5)
+    assert ledger.history == []
+
+
+def test_a_remark_is_not_written_beside_the_line_of_another_ledger(tmp_path):
+    one, other = (Ledger.create(tmp_path / name, dataset="survey", epsilon=1.0) for name in ("a.sqlite", "b.sqlite"))
+    entry, _ = spend(one), spend(other)
+    with pytest.raises(ArgumentError, match="must be a line"):
+        other.remark(entry, "ended early")
+    assert one.head_at(one.history[0]) == one.head == one.head_at(entry)
+
+
+def test_sums_of_many_different_fractions_stay_short(tmp_path):
+    """The numbers of digits add up, and Python neither writes nor reads more than 4300."""
+    ledger = Ledger.create(tmp_path / "budget.sqlite", dataset="survey", epsilon=9.0, delta=1e-6)
+    account = ledger._book.state.account
+    noises = np.random.default_rng(1).uniform(500, 1000, 400).tolist()
+    for noise in noises:
+        event = GaussianEvent(noise_multiplier=noise)
+        account, _ = account.after(event, total_epsilon(event, 1e-6))
+    exact = sum(event.zcdp_rho() for event in (GaussianEvent(noise_multiplier=noise) for noise in noises))
+    (rho,) = (rule.rho for rule in account.rules if hasattr(rule, "rho"))
+    assert exact <= rho <= exact * (1 + Fraction(1, 10**100))
+    with ledger._book.changing("many") as state:
+        ledger._book.granted("x", replace(state, account=account))
+    assert ledger._book.state.account == account
+
+
+def test_an_event_that_is_not_known_here_keeps_nobody_out(ledger):
+    @dataclass(frozen=True, kw_only=True)
+    class OwnEvent(Event, kind="own kind of a notebook"):
+        epsilon: float
+
+        def pure_loss(self):
+            return Fraction(repr(self.epsilon))
+
+    try:
+        ledger.spend(OwnEvent(epsilon=0.25), label="own", neighbours="replace")
+    finally:
+        del base._KINDS["own kind of a notebook"]
+    spend(ledger)
+    first, second = ledger.history
+    assert first.total.epsilon == 0.25 and first.event.to_dict() == {"kind": "own kind of a notebook", "epsilon": 0.25}
+    assert second.total.epsilon == 0.35 and "own" in repr(ledger) and len(ledger.to_frame()) == 2
+    assert "'own kind of a notebook' is not known" in ledger.verify()[0]
+
+
+def test_a_ledger_that_another_one_replaced_is_said(tmp_path):
+    place = tmp_path / "budget.sqlite"
+    ledger = Ledger.create(place, dataset="survey", epsilon=1.0)
+    place.unlink()
+    Ledger.create(place, dataset="survey", epsilon=1.0)
+    for attempt in (lambda: ledger.spent, lambda: spend(ledger)):
+        with pytest.raises(PrivacyError, match="not in its database any more"):
+            attempt()
+
+
+def test_a_spend_of_another_process_while_a_ledger_is_opened_is_no_old_copy(ledger, place, monkeypatch):
+    store = type(ledger._book.store)
+    lines = store.lines
+
+    def slowly(self, name):
+        found = lines(self, name)
+        spend(ledger)
+        return found
+
+    monkeypatch.setattr(store, "lines", slowly)
+    Ledger.open(place, dataset=ledger.dataset)
+
+
+def test_an_older_mark_is_never_written_over_a_newer_one(monkeypatch):
+    name, sync, begun = os.urandom(8).hex(), os.fsync, threading.Event()
+
+    def slowly(handle):
+        if not begun.is_set():
+            begun.set()
+            time.sleep(0.2)
+        sync(handle)
+
+    monkeypatch.setattr(marks.os, "fsync", slowly)
+    older = threading.Thread(target=lambda: marks.mark(name, Line(6, "", "six")))
+    older.start()
+    begun.wait()
+    marks.mark(name, Line(7, "", "seven"))
+    older.join()
+    assert marks.seen(name) == (7, "seven")
+
+
+def test_where_warnings_are_errors_a_mark_that_cannot_be_written_costs_nothing(ledger, tmp_path, monkeypatch):
+    file = tmp_path / "no folder"
+    file.write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(file))
+    with pytest.raises(UserWarning, match="cannot be noted"):
+        spend(ledger)
+    assert ledger.history == []
+
+
+def test_an_account_without_a_home_has_no_marks_and_is_not_locked_out(tmp_path, monkeypatch):
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setattr(marks.Path, "home", homeless)
+    with pytest.warns(UserWarning, match="Could not determine home"):
+        spend(Ledger.create(tmp_path / "budget.sqlite", dataset="survey", epsilon=1.0))
+    assert len(Ledger.open(tmp_path / "budget.sqlite").history) == 1
+
+
+@pytest.mark.parametrize("kind", ["link", "no root"])
+def test_file_systems_are_seen_through_links(tmp_path, monkeypatch, kind):
+    if not Path("/proc/mounts").is_file():
+        pytest.skip("no list of mounts")
+    (tmp_path / "far").mkdir()
+    (tmp_path / "near").symlink_to(tmp_path / "far")
+    table = f"server:/far {tmp_path / 'far'} nfs4 rw 0 0\n" if kind == "link" else "none /other tmpfs rw 0 0\n"
+    read = Path.read_text
+    monkeypatch.setattr(
+        Path, "read_text", lambda self, **more: table if str(self) == "/proc/mounts" else read(self, **more)
+    )
+    if kind == "link":
+        with pytest.raises(ArgumentError, match="file system of kind nfs4"):
+            Ledger.create(tmp_path / "near" / "budget.sqlite", dataset="survey", epsilon=1.0)
+    else:
+        Ledger.create(tmp_path / "near" / "budget.sqlite", dataset="survey", epsilon=1.0)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://ann:secret@server/db", "postgresql://server/db"),
+        ("postgresql://ann:sec?ret@server:5432,[::1]:5433/db", "postgresql://server:5432,[::1]:5433/db"),
+        ("postgresql:///db?user=ann&password=secret&host=/run", "postgresql:///db?user=ann&host=/run"),
+        ("postgresql:///db?sslpassword=secret", "postgresql:///db"),
+        ("postgresql://server/db?user=a@b&password=secret", "postgresql://server/db?user=a@b"),
+    ],
+)
+def test_error_texts_show_no_password(url, shown):
+    assert store_of(url).place == shown
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ann:secret",
+        "postgresql://ann:se/secret@server/db",
+        "postgresql://ann:se@secret@server/db",
+        "postgresql://ann:se%secret@server/db",
+        "postgresql://ann:se%00secret@server/db",
+        "postgresql://ann:se?se/secret@server/db",
+        "postgresql:///db?password=se=secret",
+        "postgresql:///db?password=se&secret",
+    ],
+)
+def test_a_url_of_which_the_server_would_quote_the_password_is_refused(url):
+    with pytest.raises(ArgumentError, match="URL of the database") as caught:
+        Ledger.open(url)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_fork_while_another_thread_spends_can_spend(tmp_path):
+    """SQLite would believe in the fork that the file is locked, for as long as the fork lives."""
+    ledger = Ledger.create(tmp_path / "budget.sqlite", dataset="survey", epsilon=1.0)
+    held, forking = threading.Event(), threading.Event()
+
+    def slowly():
+        with ledger._book.changing("slow"):
+            held.set()
+            forking.wait()
+            time.sleep(0.3)
+
+    thread = threading.Thread(target=slowly)
+    thread.start()
+    held.wait()
+    forking.set()
+    child = os.fork()
+    if not child:
+        code = 1
+        with suppress(BaseException):
+            stores.PATIENCE = 1.0
+            spend(ledger)
+            code = 0
+        os._exit(code)
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0 and len(ledger.history) == 1
+
+
+@pytest.mark.postgres
+@pytest.mark.slow
+def test_a_default_isolation_of_the_database_is_no_hindrance():
+    import psycopg
+
+    with server() as url:
+        ledger = Ledger.create(url, dataset="survey", epsilon=1.0)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("ALTER DATABASE postgres SET default_transaction_isolation = 'serializable'")
+        spend(ledger)
+        assert len(Ledger.open(url).history) == 1
+
+
+@pytest.mark.postgres
+@pytest.mark.slow
+def test_no_second_budget_in_a_schema_that_the_user_does_not_see():
+    import psycopg
+
+    with server() as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("CREATE ROLE bob LOGIN")
+            connection.execute("CREATE SCHEMA bob AUTHORIZATION bob")
+        Ledger.create(url.replace("user=postgres", "user=bob"), dataset="survey", epsilon=1.0)
+        for attempt in (lambda: Ledger.create(url, dataset="survey", epsilon=1.0), lambda: Ledger.open(url)):
+            with pytest.raises(ArgumentError, match="in the schema 'bob'"):
+                attempt()
+
+
+WORKER = """
+import pickle, sys
+ledger = pickle.loads(bytes.fromhex(sys.argv[1]))
+print(ledger.release(1))
+"""
+
+
+def test_a_worker_that_was_given_a_ledger_reads_its_releases(tmp_path):
+    ledger = Ledger.create(tmp_path / "budget.sqlite", dataset="survey", epsilon=1.0)
+    ledger.keep_release(spend(ledger), {"record": {}})
+    process = child(WORKER, pickle.dumps(ledger).hex(), stderr=subprocess.PIPE, text=True)
+    assert "KeyError" in process.communicate(timeout=120)[1]  # it is read, and is none
+
+
+def test_shares_are_counted_like_ledgers_of_their_own(tmp_path):
+    rng, place = np.random.default_rng(2), tmp_path / "budget.sqlite"
+    ledger = Ledger.create(place, dataset="survey", epsilon=0.6, delta=1e-6)
+    ledger.grant("ann", epsilon=0.4, delta=1e-7)
+    whole, share = Ledger(0.6, 1e-6), Ledger(0.4, 1e-7)
+    for number in range(30):
+        event = PureEvent(epsilon=0.01 * (1 + number % 3)) if rng.random() < 0.5 else ZCDPEvent(rho=1e-4)
+        outcomes = []
+        for one in (Ledger.open(place).as_("ann"), whole, share):
+            try:
+                one.spend(event, label="x", neighbours="replace")
+                outcomes.append(True)
+            except BudgetExceeded:
+                outcomes.append(False)
+        assert outcomes[0] == (outcomes[1] and outcomes[2])
+        if outcomes[1] != outcomes[2]:
+            break
+    state = Ledger.open(place)._book.state
+    assert not outcomes[0] and state.account.left >= 0 and len(ledger.history) == number

@@ -1,0 +1,171 @@
+"""A ledger that is stored, with releases: they are kept before any sampler starts, and traces state the line."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.accounting import PureEvent
+from pymc_dp.errors import ArgumentError, BudgetWarning, RepeatedReleaseWarning
+from pymc_dp.release.paid import Paid
+
+ROWS = np.random.default_rng(3).integers(0, 2, 40)
+
+
+def build(rows=ROWS):
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=rows)
+    return model
+
+
+def build_regression():
+    rng = np.random.default_rng(4)
+    with pm.Model() as model:
+        x = pm.Data("x", rng.uniform(-1, 1, 300))
+        b = pm.Normal("b", 0, 1, shape=2)
+        pm.Bernoulli("z", logit_p=b[0] + b[1] * x, observed=rng.integers(0, 2, 300))
+    return model
+
+
+@pytest.fixture
+def place(tmp_path):
+    place = tmp_path / "budget.sqlite"
+    dp.Ledger.create(place, dataset="survey", epsilon=4.0, delta=1e-5)
+    return place
+
+
+def test_what_was_released_is_kept_and_fits_the_same(place):
+    ledger = dp.Ledger.open(place).as_("ann", why="report 7")
+    private = dp.privatize(build(), epsilon=1.0, ledger=ledger)
+    held = dp.Release.of(private)
+    found = dp.Ledger.open(place).release(1)
+    assert repr(found) == repr(held) and found.record == replace(held.record, chosen="")
+    np.testing.assert_array_equal(found.tables["y"], held.tables["y"])
+    again = dp.condition(build(np.zeros(1, dtype=int)), found)
+    at = {"p_logodds__": np.array(0.3)}
+    assert again.compile_logp()(at) == private.compile_logp()(at)
+    assert len(ledger.history) == 1
+
+
+def test_gradients_are_kept_too(place):
+    ledger, domain = dp.Ledger.open(place), dp.Domain(bounds={"x": (-1, 1)})
+    chosen = {"epsilon": 1.0, "delta": 1e-6, "domain": domain, "statistics": dp.Gradients()}
+    private = dp.privatize(build_regression(), ledger=ledger, **chosen)
+    (found,), (held,) = ledger.release(1).tables.values(), dp.Release.of(private).tables.values()
+    np.testing.assert_array_equal(found, held)
+
+
+def test_a_trace_and_its_report_state_the_line(place):
+    ledger = dp.Ledger.open(place)
+    model = dp.truncate(build(), {"p": (0.05, 0.95)})
+    idata = dp.sample(1, epsilon=0.5, model=model, step=dp.OPS(), ledger=ledger, progressbar=False)
+    assert f"survey, line 1, {ledger.head['hash'][:16]}" in str(idata.dp.report())
+    with pytest.raises(ArgumentError, match="No release is stored"):
+        ledger.release(1)
+
+
+def test_rows_of_another_table_are_refused_before_the_charge(tmp_path):
+    ledger = dp.Ledger.create(tmp_path / "other.sqlite", dataset="patients", epsilon=1.0, columns=["age"])
+    with pytest.raises(ArgumentError, match="is for age; this release observes y"):
+        dp.privatize(build(), epsilon=0.5, ledger=ledger)
+    assert ledger.history == []
+
+
+@pytest.fixture
+def place_that_goes(place, monkeypatch):
+    """A database that is not there any more when the rows were read."""
+    read = Paid.read
+
+    def gone(self, work, **more):
+        found = read(self, work, **more)
+        place.rename(place.with_name("gone"))
+        return found
+
+    monkeypatch.setattr(Paid, "read", gone)
+    return place
+
+
+def test_a_release_that_cannot_be_kept_is_returned(place_that_goes):
+    with pytest.warns(BudgetWarning, match="could not be written into the ledger"):
+        private = dp.privatize(build(), epsilon=1.0, ledger=dp.Ledger.open(place_that_goes))
+    assert dp.Release.of(private).record.ledger["line"] == 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_release_that_cannot_be_kept_is_in_the_error(place_that_goes):
+    with pytest.raises(BudgetWarning, match="could not be written into the ledger") as caught:
+        dp.privatize(build(), epsilon=1.0, ledger=dp.Ledger.open(place_that_goes))
+    assert dp.Release.of(caught.value.private_model).epsilon == 1.0
+
+
+def test_draws_are_not_lost_with_the_ledger(place_that_goes):
+    ledger, model = dp.Ledger.open(place_that_goes), dp.truncate(build(), {"p": (0.05, 0.95)})
+    idata = dp.sample(1, epsilon=0.5, model=model, step=dp.OPS(), ledger=ledger, progressbar=False)
+    assert "survey, line 1, " in str(idata.dp.report())
+
+
+def test_releases_through_as_count_as_of_their_ledger(place):
+    ledger = dp.Ledger.open(place)
+    dp.privatize(build(), epsilon=0.1, ledger=ledger.as_("ann"))
+    gc.collect()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dp.privatize(build(), epsilon=0.1, ledger=ledger.as_("bob"))
+    with pytest.warns(RepeatedReleaseWarning, match=r"ε=0.2 of 4 is spent"):
+        dp.privatize(build(), epsilon=0.1, ledger=dp.Ledger(1.0))
+
+
+def test_another_ledger_that_is_gone_refuses_nothing(place):
+    other = dp.Ledger.open(place)
+    dp.privatize(build(), epsilon=0.1, ledger=other)
+    place.unlink()
+    with pytest.warns(RepeatedReleaseWarning, match="what is not known now of 4 is spent"):
+        dp.privatize(build(), epsilon=0.1, ledger=dp.Ledger(1.0))
+
+
+def test_ctrl_c_while_others_spend_says_that_nothing_was_charged(place, monkeypatch):
+    ledger = dp.Ledger.open(place)
+
+    def interrupted(self, *arguments, **more):
+        dp.Ledger.open(place).as_("bob").spend(PureEvent(epsilon=0.1), label="ages", neighbours="replace")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt) as caught:
+        patch.setattr("pymc_dp.release.spend.charge", interrupted)
+        dp.privatize(build(), epsilon=0.1, ledger=ledger)
+    assert not caught.value.args and len(ledger.history) == 1
+
+
+RUN = """
+import sys
+import pymc_dp as dp
+from tests.test_ledgers import build
+dp.sample(100_000, epsilon=1.0, model=build(), ledger=dp.Ledger.open(sys.argv[1]), progressbar=False, chains=1)
+"""
+
+
+@pytest.mark.slow
+def test_killed_during_nuts_the_posterior_is_had_again_for_nothing(place):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen([sys.executable, "-W", "ignore", "-c", RUN, str(place)], env=environment)
+    ledger, until = dp.Ledger.open(place), time.monotonic() + 240
+    while len(ledger._book.lines) < 3 and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.05)
+    time.sleep(1.0)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert process.returncode == -signal.SIGKILL and len(ledger.history) == 1
+    private = dp.condition(build(np.zeros(1, dtype=int)), ledger.release(1))
+    with private:
+        trace = pm.sample(draws=300, tune=300, chains=1, progressbar=False, random_seed=1)
+    kept = ledger.release(1).tables["y"][0, 0] / 40
+    assert abs(float(trace.posterior["p"].mean()) - kept) < 0.25 and ledger.spent.epsilon == 1.0
