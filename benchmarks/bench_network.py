@@ -55,7 +55,7 @@ def by_numpy(network: Network, columns: list[np.ndarray]) -> list[np.ndarray]:
 
 def planned(model: pm.Model, mechanism: LaplaceUpdates | FourierUpdates) -> tuple[ReleasePlan, float]:
     start = time.perf_counter()
-    plan = plan_release(inspect(model), Statistics(mechanism=mechanism), 1.0)
+    plan = plan_release(inspect(model).sums, Statistics(mechanism=mechanism), 1.0)
     return plan, time.perf_counter() - start
 
 

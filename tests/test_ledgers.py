@@ -140,7 +140,7 @@ def test_ctrl_c_while_others_spend_says_that_nothing_was_charged(place, monkeypa
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt) as caught:
-        patch.setattr("pymc_dp.release.spend.charge", interrupted)
+        patch.setattr("pymc_dp.release.paid.charge", interrupted)
         dp.privatize(build(), epsilon=0.1, ledger=ledger)
     assert not caught.value.args and len(ledger.history) == 1
 

@@ -148,7 +148,7 @@ def test_seeded_noise_on_neighbouring_tables_differs_by_the_row_alone():
 
 
 def test_the_record_is_made_of_plain_public_values():
-    inspection = inspect(model_of(others=True, grouped=True), Domain(bounds={"x": (0, 100)}))
+    inspection = inspect(model_of(others=True, grouped=True), Domain(bounds={"x": (0, 100)})).sums
     drawn = draw_release(plan_release(inspection, Statistics(), 1.0))
     found, values = describe(inspection, drawn.plan, drawn.guarantee).to_dict(), drawn.values
     assert (found["epsilon"], found["delta"], found["guarantee"], found["arithmetic"]) == (
@@ -188,7 +188,7 @@ def test_gaussian_noise_never_costs_more_than_asked_and_is_the_least_there_is(ep
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_what_has_no_noise_yet_can_be_neither_charged_nor_drawn(noise):
     statistics = Statistics(noise)
-    layout = lay_out(inspect(model_of(grouped=True)), statistics)
+    layout = lay_out(inspect(model_of(grouped=True)).sums, statistics)
     with pytest.raises(ArgumentError, match="scale must be"):
         _ = layout.tables[0].event
     plan = plan_of(model_of(grouped=True), 1.0, statistics, 1e-6 * (noise == "gaussian"))
@@ -255,7 +255,7 @@ def test_a_delta_that_does_not_fit_the_noise_is_refused_with_a_way_out(noise, de
 
 
 def test_the_record_of_gaussian_noise():
-    inspection = inspect(model_of(others=True, grouped=True), Domain(bounds={"x": (0, 100)}))
+    inspection = inspect(model_of(others=True, grouped=True), Domain(bounds={"x": (0, 100)})).sums
     found = describe(inspection, plan_release(inspection, GAUSSIAN, 1.0, 1e-6)).to_dict()
     assert (found["asked"], found["delta"], found["noise"]) == (1.0, 1e-6, "discrete Gaussian")
     assert 0.999 < found["epsilon"] <= 1.0

@@ -22,7 +22,7 @@ def of_rows(rng):
         mean, spread = pm.Normal("mean", shape=2), pm.Normal("spread", shape=GROUPS)
         index = pm.Data("group", group)
         pm.MvNormal("y", mean, cov=spread[index][:, None, None] * np.eye(2), observed=rows)
-    prior, (table,) = table_likelihoods(inspect(model, dp.Domain(bounds={"y": (-4, 4)})))
+    prior, (table,) = table_likelihoods(inspect(model, dp.Domain(bounds={"y": (-4, 4)})).sums)
     sums, sizes = pt.matrix("sums", shape=(GROUPS, 5)), pt.vector("sizes", shape=(GROUPS,))
     (logp,) = prior.replace_rvs_by_values([table.logp(sums, sizes)])
     inputs = [*prior.value_vars, sums, sizes]
