@@ -135,7 +135,7 @@ def test_dummy_rows_find_what_structure_does_not(monkeypatch):
     monkeypatch.setitem(RULES, CAReduce, lambda node, axes, flow: 0)
     for op in (Shape, Shape_i):
         monkeypatch.setitem(RULES, op, lambda node, axes, flow: None)
-    monkeypatch.setattr("pymc_dp.inspection.row_terms.trace_rows", _lenient)
+    monkeypatch.setattr("pymc_dp.inspection.row_density.trace_rows", _lenient)
     found = inspect(build(centred)).rows
     with pytest.raises(UnsupportedModelError, match="on dummy rows"):
         row_gradients(found, prior_model(found))
