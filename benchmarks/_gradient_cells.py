@@ -22,8 +22,8 @@ from pymc_dp.accounting import Budget
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.integers import SCORE_UNITS
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.limits import UNLIMITED, Limits
 from pymc_dp.gradients.row_parts import RowParts
+from pymc_dp.gradients.schedule import UNLIMITED, Limits
 
 DELTA = 1e-5
 LEVEL = 1.6448536269514722

@@ -14,7 +14,7 @@ from pymc_dp.families.characters import sums_of
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.network import Network, Node
 from pymc_dp.networks import FourierUpdates, LaplaceUpdates
-from pymc_dp.release.network_sensitivity import network_sensitivity
+from pymc_dp.release.network_layout import network_sensitivity
 from pymc_dp.release.plan import draw_release, plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleasePlan

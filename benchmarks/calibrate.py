@@ -18,7 +18,8 @@ import numpy as np
 from _gradient_cells import CELLS, LEVEL, Cell, Fit, fit, planned, seed
 from _group_cells import GROUPS, Groups, fit_groups, planned_groups
 
-from pymc_dp.gradients import bent, limits, schedule, walk
+from pymc_dp.gradients import bent, schedule, walk
+from pymc_dp.gradients import schedule as limits
 from pymc_dp.testing import insecure_randomness
 
 STORED = Path(__file__).resolve().parent / "calibration.json"

@@ -38,8 +38,8 @@ from pymc_dp.step_methods.ops import OPS
 from pymc_dp.synthesize import synthesize
 from pymc_dp.trace.scrub import scrub
 from pymc_dp.transforms.clamp import clamp
+from pymc_dp.transforms.restricted_priors import TruncatedDirichlet
 from pymc_dp.transforms.truncate import truncate
-from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
 
 __all__ = [
     "OPS",

@@ -17,15 +17,15 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
-from pymc_dp.inspection.metric_columns import refuse_metric
+from pymc_dp.inspection.inspect import refuse_metric
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.paid import keep, paid
 from pymc_dp.release.record import ReleaseRecord
 from pymc_dp.step_methods.annealing import Annealing, Resampling, Settings
-from pymc_dp.step_methods.annealing.path import Temperatures, path_of
+from pymc_dp.step_methods.annealing.price import Temperatures, path_of
 from pymc_dp.step_methods.annealing.sampler import Annealed
 from pymc_dp.step_methods.gibbs import TemperedGibbs
-from pymc_dp.trace.annealed import annealed_groups
+from pymc_dp.trace.chains import annealed_groups
 from pymc_dp.trace.scrub import annotate
 from pymc_dp.transforms.privatize import refuse_released
 

@@ -13,7 +13,7 @@ import xarray as xr
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.rows import Array
-from pymc_dp.trace.draws import SAMPLE, released_draws
+from pymc_dp.trace.chains import SAMPLE, released_draws
 from pymc_dp.utilities import UTILITIES
 
 Draw = Mapping[str, Array]

@@ -11,33 +11,31 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp._display import Drawing, Listing, Page, Part, Shown, Table
 from pymc_dp.accounting import Budget
-from pymc_dp.advice.default import AT_ZERO, Default, chosen, of_stored, sums_problems
-from pymc_dp.advice.gradients import release_lines
-from pymc_dp.advice.losses import loss_of, noise_of
-from pymc_dp.advice.networks import network_parts
-from pymc_dp.advice.per_unit import metric_lines
-from pymc_dp.advice.proofs import PROOF_COLUMNS, proved_rows
+from pymc_dp.advice.gradients import AT_ZERO, Default, chosen, of_stored, release_lines, sums_problems
 from pymc_dp.advice.releases import (
     EXAMPLE_DELTA,
     FRAME_COLUMNS,
+    PROOF_COLUMNS,
     frame_rows,
+    metric_lines,
     noise_advice,
+    proved_rows,
     release_advice,
     release_tables,
 )
 from pymc_dp.advice.repricing import Asked, sampler_advice
-from pymc_dp.advice.samplers import listed, previews, short
+from pymc_dp.advice.samplers import listed, loss_of, network_parts, noise_of, previews, short
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.families import names
-from pymc_dp.gradients.outlook import Outlook
-from pymc_dp.inspection.clamped import clamped
+from pymc_dp.gradients.choice import Outlook
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.shared import shared
-from pymc_dp.release.layout import lay_out
+from pymc_dp.inspection.interpreted import shared
+from pymc_dp.inspection.row_density import clamped
 from pymc_dp.release.paid import weaknesses
+from pymc_dp.release.plan import lay_out
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleaseLayout
 from pymc_dp.rows.stored import Rows, StoredRows, renumbered, stored_rows

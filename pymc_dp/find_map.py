@@ -17,7 +17,7 @@ from pymc_dp.sampling import sample
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.mode import AnnealedMode, CandidateMode, Draws, Grid, Points
 from pymc_dp.step_methods.mode.candidates import Given, numbers
-from pymc_dp.trace.draws import released_draws
+from pymc_dp.trace.chains import released_draws
 
 
 def find_map(

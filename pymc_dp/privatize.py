@@ -8,7 +8,7 @@ from pymc import Model
 
 from pymc_dp import _validate
 from pymc_dp.accounting import Budget, Ledger
-from pymc_dp.advice.default import default_release, of_stored, with_gradients
+from pymc_dp.advice.gradients import default_release, of_stored, with_gradients
 from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection

@@ -24,8 +24,7 @@ from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import Drawn, ReleasePlan, TablePlan
 from pymc_dp.release.written import is_network, read, read_network, released_rows, sums_written
 from pymc_dp.trace.accessor import PrivacyAccessor
-from pymc_dp.trace.claim import check_cost, read_claim
-from pymc_dp.trace.manifest import RECORD
+from pymc_dp.trace.manifest import RECORD, check_cost, read_claim
 from pymc_dp.trace.scrub import released_dataset
 from pymc_dp.transforms.privatize import complete, prepare, record_of, warn_of_bounds
 from pymc_dp.transforms.trial import Trial

@@ -21,7 +21,7 @@ from pymc_dp.proofs.lipschitz_in_rows import PerUnit, prove_per_unit
 from pymc_dp.proofs.remedies import problems_of
 from pymc_dp.proofs.row_likelihood import row_likelihoods
 from pymc_dp.proofs.row_ranges import Proof, prove_range, prove_sensitivity
-from pymc_dp.release.layout import lay_out, table_problems
+from pymc_dp.release.plan import lay_out, table_problems
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import TablePlan
 from pymc_dp.transforms.prior_model import prior_model

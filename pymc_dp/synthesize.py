@@ -15,11 +15,10 @@ from pymc_dp import _validate
 from pymc_dp._random import public_generator
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.families.statistic import LevelCounts
-from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import context_model
 from pymc_dp.inspection.interpreted import plain_draw, plain_function
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.rows import Array, rebuild
 from pymc_dp.release.tables import TablePlan
 from pymc_dp.released import Release, planned
 from pymc_dp.simulation.networks import draw_levels

@@ -20,7 +20,7 @@ import xarray as xr
 
 import pymc_dp as dp
 from pymc_dp.accounting import Ledger
-from pymc_dp.release.repeats import forget_releases
+from pymc_dp.release.paid import forget_releases
 
 MOMENTS = 10
 ROWS = np.arange(60) % 3 == 0

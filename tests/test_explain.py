@@ -11,7 +11,7 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.advice.default import AT_ZERO
+from pymc_dp.advice.gradients import AT_ZERO
 from pymc_dp.errors import DomainError
 from pymc_dp.explain import Explanation
 from pymc_dp.inspection import inspect

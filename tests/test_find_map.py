@@ -15,8 +15,8 @@ import pymc_dp as dp
 from pymc_dp.accounting import event_from_dict, total_epsilon
 from pymc_dp.audit.quadrature import privacy_loss
 from pymc_dp.errors import ArgumentError, BudgetExceeded, RepeatedReleaseWarning, TraceError, UnsupportedModelError
+from pymc_dp.release.paid import forget_releases
 from pymc_dp.release.record import ReleaseRecord
-from pymc_dp.release.repeats import forget_releases
 from pymc_dp.trace.manifest import unlisted
 from pymc_dp.trace.scrub import annotate
 

@@ -10,7 +10,7 @@ import xarray as xr
 
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, ReleaseError, UnsupportedModelError
-from pymc_dp.release.repeats import forget_releases
+from pymc_dp.release.paid import forget_releases
 from tests.trace.conftest import CANARY, LABELS, build_model, table
 
 SHORT = {

@@ -17,7 +17,7 @@ from pymc_dp.gradients.interface import interface_of
 from pymc_dp.release.plan import draw_release
 from pymc_dp.release.tables import ReleasePlan
 from pymc_dp.rows.gate import opened_gate
-from pymc_dp.step_methods.claims import Claims
+from pymc_dp.step_methods.funding import Claims
 from pymc_dp.transforms.privatize import plan_for
 
 DOMAINS = {

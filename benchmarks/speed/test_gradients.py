@@ -11,13 +11,11 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.limits import Limits
 from pymc_dp.gradients.release import NoisedSums, units
 from pymc_dp.gradients.row_parts import RowParts, block_size
 from pymc_dp.gradients.row_scores import RowScores
-from pymc_dp.gradients.schedule import Schedule, stages_of
-from pymc_dp.rows.passes import Passes
-from pymc_dp.rows.stored import Arrays, with_stored
+from pymc_dp.gradients.schedule import Limits, Schedule, stages_of
+from pymc_dp.rows.stored import Arrays, Passes, with_stored
 
 N_ROWS, SIZE = 1_000_000, 10
 AT = np.linspace(-0.5, 0.5, SIZE)

@@ -38,9 +38,17 @@ from pymc_dp.accounting.events import (
     leaves,
 )
 from pymc_dp.accounting.filters import Filter, GaussianFilter, PureFilter, ZCDPFilter
-from pymc_dp.accounting.group_privacy import group, group_event, replace_event, replace_from_add_remove
 from pymc_dp.accounting.ledger import Ledger
-from pymc_dp.accounting.per_unit import at_distance, charge, check_ledger, loss_at
+from pymc_dp.accounting.per_unit import (
+    at_distance,
+    charge,
+    check_ledger,
+    group,
+    group_event,
+    loss_at,
+    replace_event,
+    replace_from_add_remove,
+)
 from pymc_dp.accounting.pure import pure_epsilon
 from pymc_dp.accounting.totals import Total, proved_within, total_delta, total_epsilon
 

@@ -32,7 +32,7 @@ from fractions import Fraction
 from typing import Any, Self, final, override
 
 from pymc_dp.accounting import pure, rdp, zcdp
-from pymc_dp.accounting._exact import bounded, decimal, float_down, float_up
+from pymc_dp.accounting.budget import bounded, decimal, float_down, float_up
 from pymc_dp.accounting.events import Event, PureEvent
 from pymc_dp.accounting.totals import Total, total_epsilon
 from pymc_dp.errors import ArgumentError

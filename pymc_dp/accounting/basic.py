@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from pymc_dp.accounting._exact import decimal, float_up
+from pymc_dp.accounting.budget import decimal, float_up
 from pymc_dp.accounting.events import Event, leaves
 
 

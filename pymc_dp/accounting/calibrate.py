@@ -9,8 +9,7 @@ from typing import Literal
 
 from pymc_dp import _validate
 from pymc_dp.accounting import gdp, pure, rdp, zcdp
-from pymc_dp.accounting._exact import decimal, float_down, float_up
-from pymc_dp.accounting._search import least_noise
+from pymc_dp.accounting.budget import decimal, float_down, float_up
 from pymc_dp.accounting.events import (
     BoundedRangeEvent,
     ComposedEvent,
@@ -22,6 +21,7 @@ from pymc_dp.accounting.events import (
     SubsampledGaussianEvent,
 )
 from pymc_dp.accounting.events.base import changed
+from pymc_dp.accounting.rdp import least_noise
 from pymc_dp.accounting.totals import total_epsilon
 from pymc_dp.errors import ArgumentError
 

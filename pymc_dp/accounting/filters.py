@@ -9,7 +9,7 @@ from typing import Never, Self, SupportsIndex, final, override
 
 from pymc_dp import _validate
 from pymc_dp.accounting import gdp, zcdp
-from pymc_dp.accounting._exact import decimal, float_down, float_up
+from pymc_dp.accounting.budget import decimal, float_down, float_up
 from pymc_dp.accounting.events import Event, GaussianEvent, PureEvent, ZCDPEvent
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
 

@@ -15,8 +15,8 @@ from functools import lru_cache
 import numpy as np
 
 from pymc_dp.accounting import pld, pure, rdp, zcdp
-from pymc_dp.accounting._search import least_on_grid
 from pymc_dp.accounting.events import ComposedEvent, Event, SelfComposedEvent, leaves
+from pymc_dp.accounting.rdp import least_on_grid
 
 _PLACES = 400  # on the curve of the part with distributions, 1.6% apart
 _STEP = 32  # in a first search along it

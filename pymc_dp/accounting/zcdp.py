@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pymc_dp import _validate
-from pymc_dp.accounting._exact import float_up
+from pymc_dp.accounting.budget import float_up
 from pymc_dp.accounting.events import Event, leaves
 from pymc_dp.errors import ArgumentError
 

@@ -1,7 +1,13 @@
-"""What releasing statistics would cost, and what would make it cheaper."""
+"""What releasing statistics would cost, and what would make it cheaper.
+
+What ``explain`` says about privacy under a metric.
+
+What one row can move, as the samplers that fit have proved it.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence, Set
 from math import prod, sqrt
 
@@ -10,16 +16,21 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp._display import Table, shorten
 from pymc_dp.accounting.gdp import delta_of_mu
+from pymc_dp.domain import Domain
 from pymc_dp.families.features import BoundedFeatures
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.findings import Inspection
+from pymc_dp.proofs.row_ranges import Proof, prove_sensitivity
 from pymc_dp.release.plan import plan_release
 from pymc_dp.release.record import approximations_of
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleaseLayout, ReleasePlan, TablePlan
+from pymc_dp.sensitivities import worst_case
+from pymc_dp.step_methods.ops import OPS
+from pymc_dp.step_methods.preview import Preview
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 COST_COLUMNS = ("variable", "rows a cell", *(f"ε = {epsilon:g}" for epsilon in EPSILONS), "equal at")
@@ -271,14 +282,68 @@ def _even_epsilon(layout: ReleaseLayout, table: TablePlan) -> float:
     return layout.laplace_sd(table, 1.0) / _sampling_sd(table)
 
 
+def metric_lines(domain: Domain, previews: Sequence[Preview], layout: ReleaseLayout | None) -> tuple[str, ...]:
+    """Say what ε is per unit of, and what it is for a whole row, once per way of using it where these differ."""
+    steps = [preview.bound.diameter for preview in previews if preview.bound is not None]
+    found = steps if layout is None else [layout.diameter, *steps]
+    lines = [
+        f"ε is per unit of ρ = {domain.metric}: of two tables, every conclusion is at most e^(ε Σ ρ(x_i, y_i)) times "
+        "likelier under one than under the other.",
+        "ρ compares rows as they are used: values clamped to their bounds and, except for dp.OPS(), rounded to a grid.",
+    ]
+    for diameter in dict.fromkeys(f"{item:.6g}" for item in found):
+        if math.isinf(float(diameter)):
+            lines.append("Values have no bounds, so rows may be at any distance: nothing is promised for a whole row.")
+        else:
+            lines.append(f"Rows are at most {diameter} apart: for a whole row it is {diameter} ε, under replace.")
+    return tuple(lines)
+
+
+PROOF_COLUMNS = ("variable", "quantity", "bound", "worst case, or why there is none")
+
+
+def proved_rows(previews: Sequence[Preview], domain: Domain) -> tuple[tuple[str, ...], ...]:
+    """Return, under `PROOF_COLUMNS`, what one posterior sample has proved.
+
+    Of rows that are held one by one, or, under a metric, of all rows per unit of it.
+    """
+    step = next((preview.bound for preview in previews if isinstance(preview.bound, OPS)), None)
+    if not isinstance(step, OPS):
+        return ()
+    if domain.metric is not None:
+        return (("rows", "range R per unit of ρ", f"{step.range.value:.6g}", step.range.reason),)
+    if not step.proofs:
+        return ()
+    lines = []
+    for row, proof in zip(step.certificates.rows, step.proofs, strict=True):
+        lines.append((row.name, "range R", *_shown(proof)))
+        if math.isfinite(proof.value):
+            lines.append((row.name, "sensitivity Δl", *_shown(prove_sensitivity(row, domain.neighbours))))
+    if math.isfinite(step.gaussian):
+        found = step.certificates
+        ends = f"G = {found.difference.value:.6g}, m = {found.modulus:.6g}"
+        reason = f"likelihood concave in θ, prior m-strongly log-concave: {ends}"
+        lines.append(("model", "G / √m", f"{step.gaussian:.6g}", reason))
+    return tuple(lines)
+
+
+def _shown(proof: Proof) -> tuple[str, str]:
+    if math.isinf(proof.value):
+        return "not proved", proof.obstacle
+    return f"{proof.value:.6g}", worst_case(proof)
+
+
 __all__ = [
     "EXAMPLE_DELTA",
     "FRAME_COLUMNS",
+    "PROOF_COLUMNS",
     "frame_rows",
     "laplace_is_clearly_less",
+    "metric_lines",
     "noise_advice",
     "noise_ratio",
     "noise_sds",
+    "proved_rows",
     "release_advice",
     "release_tables",
 ]

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from pymc import Model
 
 from pymc_dp.accounting import BoundedRangeEvent, Budget, GDPEvent, SelfComposedEvent, total_epsilon
-from pymc_dp.advice.losses import temperature_of
 from pymc_dp.advice.releases import EXAMPLE_DELTA
-from pymc_dp.advice.samplers import call_of, short
+from pymc_dp.advice.samplers import call_of, short, temperature_of
 from pymc_dp.advice.tightened import halved_bounds, reached_by_rows, tightened, with_public
 from pymc_dp.domain import Domain
 from pymc_dp.errors import PrivacyError

@@ -17,7 +17,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.priors import SUPPORTS, Prior
 from pymc_dp.inspection.rows import Column, UnreadColumn, shape_of
-from pymc_dp.transforms._graph import replace_variables
+from pymc_dp.transforms.prior_model import replace_variables
 from pymc_dp.transforms.truncate import truncate
 
 Ends = tuple[float, float]

@@ -2,10 +2,9 @@
 
 from pymc_dp.audit.black_box import Audit, audit
 from pymc_dp.audit.confidence import clopper_pearson
-from pymc_dp.audit.differing import differing
 from pymc_dp.audit.quadrature import Comparison, PrivacyLoss, compare_with_event, density_loss, privacy_loss, product
 from pymc_dp.audit.sensitivity import WorstPair, fuzz_sensitivity
-from pymc_dp.audit.taint import Planted, contains_canary, plant
+from pymc_dp.audit.taint import Planted, contains_canary, differing, plant
 
 __all__ = [
     "Audit",

@@ -13,8 +13,18 @@ import numpy as np
 from pymc_dp import _validate
 from pymc_dp._progress import Advance, progress
 from pymc_dp.audit.confidence import clopper_pearson, epsilon_bound
-from pymc_dp.audit.events import OutputEvent, Score, learn_scores, thresholds, user_scores
-from pymc_dp.audit.outputs import Array, Columns, Floats, Raised, tabulate
+from pymc_dp.audit.outputs import (
+    Array,
+    Columns,
+    Floats,
+    OutputEvent,
+    Raised,
+    Score,
+    learn_scores,
+    tabulate,
+    thresholds,
+    user_scores,
+)
 from pymc_dp.errors import ArgumentError
 
 NO_PROOF = (

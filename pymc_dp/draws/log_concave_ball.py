@@ -74,7 +74,7 @@ class BallEnvelope:
 
     def propose(self, rng: np.random.Generator, size: int) -> Array:
         """Draw (size, d) points."""
-        from pymc_dp.draws.ball_kernels import squared_length
+        from pymc_dp.draws.kernels import squared_length
 
         along = self._line.draw(rng, self._log_density, size)
         degrees, ends = len(self.point) - 1, 2 * self._room(along)

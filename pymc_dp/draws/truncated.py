@@ -342,6 +342,6 @@ def _fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
 
 def _kernels() -> ModuleType:
     """Import the compiled loops at first use: numba alone takes longer to import than the rest of the package."""
-    from pymc_dp.draws import truncated_kernels
+    from pymc_dp.draws import kernels
 
-    return truncated_kernels
+    return kernels

@@ -6,7 +6,16 @@ from pymc_dp.families.binomial import Binomial
 from pymc_dp.families.categorical import Categorical
 from pymc_dp.families.dirichlet import Dirichlet
 from pymc_dp.families.exponential import Exponential
-from pymc_dp.families.family import CountFamily, Family, MomentFamily, VectorFamily
+from pymc_dp.families.family import (
+    FAMILIES,
+    CountFamily,
+    Family,
+    MomentFamily,
+    VectorFamily,
+    names,
+    register,
+    with_closed_form,
+)
 from pymc_dp.families.gamma import Gamma
 from pymc_dp.families.geometric import Geometric
 from pymc_dp.families.half_normal import HalfNormal
@@ -18,7 +27,6 @@ from pymc_dp.families.mv_normal import MvNormal
 from pymc_dp.families.negative_binomial import NegativeBinomial
 from pymc_dp.families.normal import Normal
 from pymc_dp.families.poisson import Poisson
-from pymc_dp.families.registered import FAMILIES, names, register, with_closed_form
 from pymc_dp.families.von_mises import VonMises
 from pymc_dp.families.weibull import Weibull
 

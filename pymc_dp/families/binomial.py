@@ -9,12 +9,11 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.closed_form import OneParameter, number, unknown
 from pymc_dp.families.conjugate_form import Chance
-from pymc_dp.families.count_sums import bounded_count
 from pymc_dp.families.family import BoundedMoments, MomentFamily, Moments, RowStatistic, Tensors
+from pymc_dp.families.feature_family import bounded_count
 from pymc_dp.families.features import SumStatistic
-from pymc_dp.families.known import number, unknown
-from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
 

@@ -9,8 +9,7 @@ import numpy as np
 from pymc_dp.errors import Problem
 from pymc_dp.families._counts import Levels, natural_bounds
 from pymc_dp.families.conjugate_form import Shares
-from pymc_dp.families.family import CountFamily, LevelCounts, RowStatistic
-from pymc_dp.families.row_draws import drawn_levels
+from pymc_dp.families.family import CountFamily, LevelCounts, RowStatistic, drawn_levels
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
 

@@ -1,4 +1,9 @@
-"""What a likelihood family must say about itself to be released as statistics."""
+"""What a likelihood family must say about itself to be released as statistics.
+
+Which likelihoods have a family: those of the package, and those that were registered from outside.
+
+Rows drawn by NumPy, where its generator has no call for a likelihood.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ from typing import ClassVar, override
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dp.errors import Problem
+from pymc_dp.errors import ArgumentError, Problem
 from pymc_dp.families._counts import clipped_to_simplex, multinomial_logp, on_the_simplex
 from pymc_dp.families.closed_form import ClosedForm
 from pymc_dp.families.conjugate_form import ConjugateForm
@@ -140,7 +145,75 @@ class VectorFamily(Family):
         return [(statistic.width,) * ndim for ndim in self.event_ndims]
 
 
+FAMILIES: dict[str, Family] = {}
+"""By the name of PyTensor's random operation. `register` adds to it; nobody else does."""
+
+
+def register(*families: Family) -> None:
+    """Make families known everywhere: to releases, samplers, ``dp.explain``, records and saved files.
+
+    Parameters
+    ----------
+    *families : Family
+        Each of a likelihood that has none yet.
+
+    Raises
+    ------
+    ArgumentError
+        If a likelihood has a family already. What is released of it must not depend on the order of imports.
+
+    Notes
+    -----
+    **Guarantee.** That of sums does not rest on what a family says of its density: bounded features are clamped and
+    rounded to integers, whatever they are. It does rest on `BoundedFeatures.pairing` and on the closed forms of ranges,
+    where a family gives some: their proof is the family's own.
+    """
+    for family in families:
+        if family.distribution in FAMILIES:
+            known = type(FAMILIES[family.distribution]).__qualname__
+            raise ArgumentError(
+                f"The likelihood {family.distribution!r} has a family already, {known}. Register a family once, of a "
+                "likelihood that has none."
+            )
+        FAMILIES[family.distribution] = family
+
+
+def names() -> str:
+    """Return the likelihoods by their names in PyMC, for texts."""
+    return ", ".join(sorted(type(family).__name__ for family in FAMILIES.values()))
+
+
+def with_closed_form(*, sizes: bool = False) -> frozenset[str]:
+    """Return the likelihoods of which a closed form bounds how far one row moves them.
+
+    Parameters
+    ----------
+    sizes : bool
+        Only those of which it bounds the log-likelihood itself too, and not just its range over parameters.
+    """
+    forms = {name: family.closed_form for name, family in FAMILIES.items()}
+    return frozenset(name for name, form in forms.items() if form and not (sizes and form.base is None))
+
+
+MOST_RATE = 1e18
+"""Beyond, where no posterior is, NumPy draws no counts."""
+
+
+def drawn_levels(rng: np.random.Generator, p: Array) -> Array:
+    """Draw one level per row of (n, n_levels) probabilities."""
+    below = np.cumsum(p, axis=-1)
+    found: Array = (rng.random((len(p), 1)) * below[:, -1:] >= below[:, :-1]).sum(axis=-1).astype(np.float64)
+    return found
+
+
+def drawn_counts(rng: np.random.Generator, rate: Array) -> Array:
+    """Draw one Poisson count per rate."""
+    return np.asarray(rng.poisson(np.minimum(rate, MOST_RATE)))
+
+
 __all__ = [
+    "FAMILIES",
+    "MOST_RATE",
     "BoundedFeatures",
     "BoundedMoments",
     "CountFamily",
@@ -151,4 +224,9 @@ __all__ = [
     "RowStatistic",
     "Tensors",
     "VectorFamily",
+    "drawn_counts",
+    "drawn_levels",
+    "names",
+    "register",
+    "with_closed_form",
 ]

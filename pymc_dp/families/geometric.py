@@ -8,10 +8,10 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dp.families.closed_form import OneParameter
 from pymc_dp.families.conjugate_form import Chance
-from pymc_dp.families.count_sums import CountSum
 from pymc_dp.families.family import BoundedMoments, RowStatistic, Tensors
-from pymc_dp.families.one_parameter import OneParameter
+from pymc_dp.families.feature_family import CountSum
 from pymc_dp.inspection.rows import Array
 
 

@@ -11,11 +11,10 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.closed_form import Boxes, CellRanges, Moving
+from pymc_dp.families.closed_form import Boxes, CellRanges, Moving, number
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, Feature, curve, feature
-from pymc_dp.families.known import number
 from pymc_dp.families.normal import CONJUGATE, NormalRows
 from pymc_dp.families.quadrature import LOG
 from pymc_dp.families.statistic import BoundedMoments

@@ -6,10 +6,10 @@ from typing import override
 
 from pymc_dp.errors import Problem
 from pymc_dp.families._counts import Levels
+from pymc_dp.families.closed_form import number
 from pymc_dp.families.conjugate_form import Shares
-from pymc_dp.families.count_sums import MOST
 from pymc_dp.families.family import CountFamily, LevelCounts, RowStatistic
-from pymc_dp.families.known import number
+from pymc_dp.families.feature_family import MOST
 from pymc_dp.inspection.findings import Observed
 
 

@@ -13,11 +13,10 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.closed_form import Boxes, CellRanges, ClosedForm, Moving
+from pymc_dp.families.closed_form import Boxes, CellRanges, ClosedForm, Moving, number
 from pymc_dp.families.conjugate_form import Mean, Rate
 from pymc_dp.families.family import BoundedMoments, MomentFamily, Moments, RowStatistic, Tensors
 from pymc_dp.families.features import SumStatistic
-from pymc_dp.families.known import number
 from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array

@@ -14,10 +14,9 @@ from pymc_dp._special import special
 from pymc_dp.errors import Problem
 from pymc_dp.families.closed_form import Boxes, CellRanges, ClosedForm, Moving
 from pymc_dp.families.conjugate_form import Rate
-from pymc_dp.families.count_sums import count_statistic
-from pymc_dp.families.family import BoundedMoments, MomentFamily, Moments, RowStatistic, Tensors
+from pymc_dp.families.family import BoundedMoments, MomentFamily, Moments, RowStatistic, Tensors, drawn_counts
+from pymc_dp.families.feature_family import count_statistic
 from pymc_dp.families.features import SumStatistic
-from pymc_dp.families.row_draws import drawn_counts
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
 

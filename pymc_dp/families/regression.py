@@ -8,9 +8,9 @@ import numpy as np
 
 from pymc_dp.errors import Problem
 from pymc_dp.families.cells import Cells
+from pymc_dp.families.closed_form import number
 from pymc_dp.families.feature_family import distinguishable
 from pymc_dp.families.gram import MOST_PREDICTORS, GramSums, Source, grid_bits
-from pymc_dp.families.known import number
 from pymc_dp.inspection.design import Design
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Column, known_rows

@@ -17,10 +17,10 @@ from pymc_dp.errors import Problem
 from pymc_dp.families.family import RowStatistic, Tensors, VectorFamily
 from pymc_dp.families.feature_family import distinguishable
 from pymc_dp.families.features import SumStatistic
-from pymc_dp.families.normal_sums import normal_logp
+from pymc_dp.families.quadrature import normal_logp
 from pymc_dp.families.stated_sums import StatedSums
-from pymc_dp.inspection.batched import vectorized
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.inspection.row_density import vectorized
 from pymc_dp.inspection.stated import Statement
 
 TINY = 1e-9

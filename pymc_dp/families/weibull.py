@@ -10,12 +10,11 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.families.closed_form import OneParameter, number, unknown
 from pymc_dp.families.conjugate_form import Rate
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
-from pymc_dp.families.known import number, unknown
-from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.families.quadrature import LOG
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array

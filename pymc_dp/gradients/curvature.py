@@ -1,14 +1,177 @@
-"""A noised curvature matrix, made positive definite: post-processing, free."""
+"""A noised curvature matrix, made positive definite: post-processing, free.
+
+Which parameters a row meets one at a time: of many of them a few sums of a curvature are released, not all of it.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from pymc_dp.gradients.levels import Levels
 from pymc_dp.inspection.rows import Array
+
+if TYPE_CHECKING:
+    from pymc_dp.gradients.interface import Part
+
+
+MOST_FULL = 200
+"""Parameters up to which all of a curvature is released, and intervals were calibrated."""
+LEAST_LEVELS = 10
+"""Entries of an array of which a row meets one; those of a shorter array are taken as any other parameters."""
+LEAST_PART = 0.2
+"""Of the squared norm of a row, what is of parameters that all rows meet."""
+
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Levels:
+    """Slots of the parameters: one for all entries of an array of which a row meets one, one for each other parameter.
+
+    Attributes
+    ----------
+    slots : (d,) array of int
+        From 0, without gaps.
+    groups : (d,) array of int
+        Alike for parameters that are indexed alike: intercept and slope of a group. Of parameters that are alone in
+        their slots -1.
+    """
+
+    slots: Places
+    groups: Places
+
+    @property
+    def count(self) -> int:
+        """Number of slots."""
+        return int(self.slots.max()) + 1
+
+    @cached_property
+    def shared(self) -> npt.NDArray[np.bool_]:
+        """Whether a slot is that of an array, (count,)."""
+        found = np.zeros(self.count, dtype=bool)
+        found[self.slots[self.groups >= 0]] = True
+        return found
+
+    @property
+    def entries(self) -> int:
+        """Numbers that are released of a curvature."""
+        return self.count * (self.count + 1) // 2 - int(self.shared.sum()) + int((self.groups >= 0).sum())
+
+    @cached_property
+    def together(self) -> npt.NDArray[np.bool_]:
+        """Pairs of parameters that coordinates may mix, (d, d): of one group, or both without one. In blocks."""
+        return np.asarray(self.groups[:, None] == self.groups)
+
+    def summed(self, values: Array) -> Array:
+        """Return the sums of values over the parameters of each slot, (count,)."""
+        return np.bincount(self.slots, weights=values, minlength=self.count)
+
+    def pooled(self, values: Array) -> Array:
+        """Return the mean over its slot for each parameter, (d,)."""
+        return np.asarray((self.summed(values) / np.bincount(self.slots))[self.slots])
+
+    def averaged(self, matrix: Array) -> Array:
+        """Return a matrix in blocks, each of which is the mean block of all groups that are indexed alike."""
+        slots = np.eye(self.count)[self.slots]
+        own, ones = (slots.T @ np.where(self.together, one, 0.0) @ slots for one in (matrix, np.ones_like(matrix)))
+        mean = own / np.maximum(ones, 1.0)
+        return np.where(self.together, mean[np.ix_(self.slots, self.slots)], 0.0)
+
+    def raised(self, squares: Array) -> Array:
+        """Return factors of coordinates, (d,), by which those that all rows meet get a part of the norm of a row.
+
+        Parameters
+        ----------
+        squares : (d,) array
+            Mean squares of coordinates, in any unit.
+
+        Notes
+        -----
+        Beside 500 intercepts, three slopes would be 1/170 of the squared norm, and get as much noise, relative to what
+        rows say about them, as each of the intercepts, which are known from few rows. A fifth of it makes the noise on
+        intercepts larger by an eighth.
+        """
+        alone = self.groups < 0
+        own, others = float(squares[alone].sum()), float(squares[~alone].sum())
+        wanted = others * LEAST_PART / (1 - LEAST_PART)
+        factor = math.sqrt(wanted / own) if 0 < own < wanted else 1.0
+        return np.where(alone, factor, 1.0)
+
+
+def levels_of(parts: Sequence[Part], met: npt.NDArray[np.bool_]) -> Levels | None:
+    """Return the slots of a model's parameters; None where all of a curvature is released.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+    met : (n_rows, d) array of bool
+        Which parameters rows have met that are made up: nothing here depends on a private value.
+
+    Notes
+    -----
+    An entry of ``alpha[group]`` meets no other entry of alpha in any row, and one of ``beta[group]`` only that of its
+    own group. Privacy does not depend on that: a row in which it is otherwise is within the limits all the same
+    (`integers.add_collapsed`).
+    """
+    if met.shape[1] <= MOST_FULL:
+        return None
+    slots, groups = np.zeros(met.shape[1], dtype=np.int64), np.full(met.shape[1], -1)
+    families = list[tuple[int, int, Places]]()
+    count = started = 0
+    for part in parts:
+        own, place = _arrays(part.shape, met[:, part.start : part.start + part.size])
+        here = slice(part.start, part.start + part.size)
+        slots[here] = own + count
+        if place is not None:
+            for array in range(int(own.max()) + 1):
+                inside = np.flatnonzero(own == array) + part.start
+                hits = np.where(met[:, inside].any(axis=1), met[:, inside].argmax(axis=1), -1)
+                known = (begin for begin, size, other in families if size == len(inside) and _alike(hits, other))
+                begin = next(known, None)
+                if begin is None:
+                    begin, started = started, started + len(inside)
+                families.append((begin, len(inside), hits))
+                groups[inside] = begin + np.arange(len(inside))
+        count += int(own.max()) + 1
+    return Levels(slots=slots, groups=groups) if (groups >= 0).any() else None
+
+
+def _arrays(shape: tuple[int, ...], met: npt.NDArray[np.bool_]) -> tuple[Places, Places | None]:
+    """Return the array that each entry belongs to, and its place there; each is alone if rows meet several of one."""
+    size = int(np.prod(shape, dtype=int))
+    for own, count in _cuts(shape):
+        if size // count < LEAST_LEVELS:
+            continue
+        together = np.zeros((len(met), count), dtype=np.int64)
+        for array in range(count):
+            together[:, array] = met[:, own == array].sum(axis=1)
+        if together.max() == 1:
+            return own, np.arange(size)
+    return np.arange(size), None
+
+
+def _cuts(shape: tuple[int, ...]) -> Iterator[tuple[Places, int]]:
+    """Yield ways to cut an array along some of its axes, the fewest pieces first."""
+    indices: Any = np.indices(shape).reshape(len(shape), int(np.prod(shape, dtype=int)))
+    ways = [axes for some in range(len(shape)) for axes in combinations(range(len(shape)), some)]
+    for axes in sorted(ways, key=lambda axes: int(np.prod([shape[axis] for axis in axes], dtype=int))):
+        lengths = [shape[axis] for axis in axes]
+        own = np.ravel_multi_index([indices[axis] for axis in axes], lengths) if axes else np.zeros_like(indices[0])
+        yield np.asarray(own), int(np.prod(lengths, dtype=int))
+
+
+def _alike(one: Places, other: Places) -> bool:
+    """Whether two arrays are indexed alike wherever a row meets both."""
+    both = (one >= 0) & (other >= 0)
+    return bool(both.any() and (one[both] == other[both]).all())
+
 
 GRID, SEARCHING = 60, 200
 """Values between which the distribution of a diagonal is looked for, and rounds of that search."""
@@ -160,4 +323,15 @@ def shrunk(noised: Array, deviation: float) -> Curvature:
     return Curvature(matrix=(vectors * kept) @ vectors.T, unresolved=count)
 
 
-__all__ = ["Collapsed", "Curvature", "Noised", "estimated", "positive", "shrunk"]
+__all__ = [
+    "LEAST_LEVELS",
+    "MOST_FULL",
+    "Collapsed",
+    "Curvature",
+    "Levels",
+    "Noised",
+    "estimated",
+    "levels_of",
+    "positive",
+    "shrunk",
+]

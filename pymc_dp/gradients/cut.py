@@ -11,9 +11,8 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import toposort
 from pytensor.tensor.shape import Shape, Shape_i
 
-from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.interpreted import plain_function
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.rows import Array, rebuild
 
 NEVER = 10**6
 """Cost of what is never cut; above the size of any interface."""

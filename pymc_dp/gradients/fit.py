@@ -21,27 +21,22 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PosteriorWarning, Problem, UnsupportedModelError
 from pymc_dp.gradients.bent import Bent, followed
 from pymc_dp.gradients.choice import NAME, Gradients
+from pymc_dp.gradients.curvature import MOST_FULL
 from pymc_dp.gradients.descent import Descent, trusted
 from pymc_dp.gradients.integers import MOST_ROWS
 from pymc_dp.gradients.interface import Interface, interface_of
-from pymc_dp.gradients.levels import MOST_FULL
-from pymc_dp.gradients.limits import Limits
-from pymc_dp.gradients.path_prior import SEED, path_prior
-from pymc_dp.gradients.private_model import Quadratic, columns_of, observe_gradients
+from pymc_dp.gradients.private_model import SEED, Quadratic, columns_of, observe_gradients, path_prior, whitened
 from pymc_dp.gradients.release import NoisedSums, units
 from pymc_dp.gradients.row_parts import RowParts, block_size
 from pymc_dp.gradients.row_scores import RowScores
-from pymc_dp.gradients.schedule import Schedule
+from pymc_dp.gradients.schedule import Limits, Schedule
 from pymc_dp.gradients.simulated import Simulated
 from pymc_dp.gradients.walk import Found, Prior, walk
-from pymc_dp.gradients.whitened import whitened
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.paid import keep, paid
+from pymc_dp.release.paid import PACKAGE, keep, paid
 from pymc_dp.release.record import ReleaseRecord, TableRecord, described_domain
-from pymc_dp.release.repeats import PACKAGE
 from pymc_dp.rows.gate import read
-from pymc_dp.rows.passes import Passes
-from pymc_dp.rows.stored import StoredRows, with_stored
+from pymc_dp.rows.stored import Passes, StoredRows, with_stored
 from pymc_dp.transforms.prior_model import prior_model_with
 from pymc_dp.transforms.privatize import mark_paid, mark_private
 

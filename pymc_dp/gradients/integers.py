@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pymc_dp.errors import PrivacyError
-from pymc_dp.gradients.levels import Levels
+from pymc_dp.gradients.curvature import Levels
 from pymc_dp.inspection.rows import Array
 
 Integers = npt.NDArray[np.int64]

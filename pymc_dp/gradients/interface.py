@@ -26,11 +26,10 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.gradients.cut import NEVER, Cut, least_cut, sizes_of
 from pymc_dp.gradients.responses import Response, responses_of
-from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import start_of
-from pymc_dp.inspection.rows import reached
+from pymc_dp.inspection.rows import reached, rebuild
 from pymc_dp.inspection.taint import label
 from pymc_dp.simulation.prior import in_value_space
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pymc_dp.errors import PrivacyError
-from pymc_dp.gradients.curvature import Collapsed, Noised
+from pymc_dp.gradients.curvature import Collapsed, Levels, Noised
 from pymc_dp.gradients.integers import (
     CURVATURE_UNITS,
     MOST_ROWS,
@@ -28,9 +28,7 @@ from pymc_dp.gradients.integers import (
     joined,
     symmetric,
 )
-from pymc_dp.gradients.levels import Levels
-from pymc_dp.gradients.limits import Limits
-from pymc_dp.gradients.schedule import Schedule, Units
+from pymc_dp.gradients.schedule import Limits, Schedule, Units
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.noise import GAUSSIAN
 

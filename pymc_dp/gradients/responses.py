@@ -21,14 +21,11 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.clamped import ClampedRV
 from pymc_dp.inspection.findings import Findings, Observed, RowInspection, RowTerm
-from pymc_dp.inspection.likelihoods import freeze_dims
-from pymc_dp.inspection.row_density import of_any_values, per_row, unchecked
-from pymc_dp.inspection.rows import Array, Column, shape_of
+from pymc_dp.inspection.likelihoods import filled, freeze_dims
+from pymc_dp.inspection.row_density import ClampedRV, of_any_values, per_row, unchecked
+from pymc_dp.inspection.rows import Array, Column, rebuild, shape_of
 from pymc_dp.inspection.taint import trace_rows
-from pymc_dp.inspection.triangular import filled
 from pymc_dp.simulation.rows import in_order
 
 MOST_VALUES = 256
@@ -96,7 +93,7 @@ class Response:
     def count(self) -> int:
         """Number of values of an entry."""
         if self.breaks is not None:
-            from pymc_dp.gradients.density_nodes import count_of  # Numba, which most models do not need
+            from pymc_dp.gradients.expectations import count_of  # Numba, which most models do not need
 
             return count_of(len(self.breaks) + len(self.limits), self.atoms, self.valleys)
         found = self.levels if self.values is None else self.values

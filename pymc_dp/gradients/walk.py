@@ -9,10 +9,8 @@ from typing import Protocol
 import numpy as np
 from scipy.special import chdtri
 
-from pymc_dp.gradients.curvature import Noised, estimated
-from pymc_dp.gradients.levels import Levels
-from pymc_dp.gradients.limits import Limits
-from pymc_dp.gradients.schedule import Stage
+from pymc_dp.gradients.curvature import Levels, Noised, estimated
+from pymc_dp.gradients.schedule import Limits, Stage
 from pymc_dp.inspection.rows import Array
 
 MOST_SCALED = 100.0

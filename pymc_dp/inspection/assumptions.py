@@ -1,20 +1,181 @@
-"""The list of what is assumed public, for the user to read: a release protects nothing that stands on it."""
+"""The list of what is assumed public, for the user to read: a release protects nothing that stands on it.
+
+Numbers that nobody would choose: more digits than people write, and no well-known constant.
+
+What a private model may keep of the original: data and Deterministics that are known to be public.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
 
-from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Findings, Observed, by_hand
 from pymc_dp.inspection.likelihoods import likelihood_of
-from pymc_dp.inspection.precise import question
-from pymc_dp.inspection.public_parts import may_keep
-from pymc_dp.inspection.rows import Array, plain_numbers
+from pymc_dp.inspection.row_density import clamped
+from pymc_dp.inspection.rows import Array, array_leaves, opaque, plain_numbers
 from pymc_dp.inspection.schema import dim_length
+from pymc_dp.inspection.taint import depends_on
+
+QUESTION = "looks computed: was it computed from the rows?"
+WRITTEN_DIGITS, KNOWN_DIGITS = 5, 3
+"""Significant digits of a number that people choose, and of one that they take a root, a logarithm or a power of."""
+LARGEST_PART = 60
+"""Of a fraction such as 1/3: its numerator and its denominator."""
+POWERS = range(2, 11)
+CONSTANTS = (
+    *(math.pi, 2 * math.pi, math.pi / 2, math.sqrt(2 * math.pi), math.e, math.sqrt(2), math.sqrt(3), math.sqrt(5)),
+    *(math.log(2), math.log(10), math.log(2 * math.pi), math.log(2 * math.pi) / 2, math.pi / math.sqrt(3)),
+    *(1.2815515655446004, 1.6448536269514722, 1.959963984540054, 2.3263478740408408, 2.5758293035489004),  # of a normal
+)
+"""Numbers that people also write cut to some digits: the last are quantiles of the standard normal distribution."""
+
+
+def question(numbers: npt.ArrayLike) -> str:
+    """Return what to ask about public numbers, in brackets, or an empty text."""
+    return f" ({QUESTION})" if looks_computed(np.asarray(numbers)) else ""
+
+
+def looks_computed(array: Array) -> bool:
+    """Return whether a float of an array has more digits than a person would give it.
+
+    Silent are numbers of at most five significant digits, fractions of small whole numbers, roots, powers, logarithms
+    and exponentials of simple numbers, multiples of π, usual constants however they are cut, and arrays that are
+    evenly spaced between such numbers.
+
+    Parameters
+    ----------
+    array : array of any shape
+        Public. Only floats are looked at, in the precision that they are given in.
+
+    Examples
+    --------
+    >>> looks_computed(np.array(-0.0736625)), looks_computed(np.array([0.5, 1 / 3, math.sqrt(2)]))
+    (True, False)
+    """
+    array = np.asarray(array)
+    if array.dtype.kind != "f":
+        return False
+    values = np.unique(np.abs(array[np.isfinite(array)]))
+    if values.ndim == 1 and len(values) > 2 and _evenly_spaced(values):
+        values = values[[0, -1]]
+    return not all(_simple(value) for value in values)
+
+
+def _simple(value: np.floating) -> bool:
+    """Whether somebody may have chosen `value`, >= 0."""
+    if len(_digits(np.float64(value))) <= len(_digits(value)):
+        value = np.float64(value)  # PyTensor holds what it can in fewer bits: nothing was rounded
+    tolerance = 8 * float(np.finfo(value.dtype).eps)
+    number = float(value)
+    if number == 0 or len(_digits(value)) <= WRITTEN_DIGITS or _is_binary(number) or _is_cut_constant(value):
+        return True
+    return any(_chosen(origin, tolerance * max(1.0, factor)) for origin, factor in _origins(number))
+
+
+def _origins(number: float) -> Iterator[tuple[float, float]]:
+    """Yield what `number` or its reciprocal may have been made of, and by how much relative errors grow on the way."""
+    yield number, 1.0
+    yield from ((number ** (1 / power), 1.0) for power in POWERS)
+    if 1e-30 < number < 1e30:
+        yield from ((number**power, power) for power in POWERS)
+        yield from ((multiple, 3.0) for multiple in (number / math.pi, number * math.pi, number**2 * math.pi))
+        yield number**2 / math.pi, 3.0
+    if number < 100:
+        bases = math.exp(number), math.exp(2 * number), 2**number, 10**number
+        yield from ((base, 5 * number) for base in bases)
+    yield abs(math.log(number)), 1 / max(abs(math.log(number)), 1e-300)
+
+
+def _chosen(number: float, tolerance: float) -> bool:
+    """Whether `number` or its reciprocal is, within a relative error, of few digits or a fraction of small numbers."""
+    if not 1e-100 < number < 1e100 or tolerance > 1e-4:
+        return False
+    if any(abs(float(f"{one:.{KNOWN_DIGITS - 1}e}") - one) <= tolerance * one for one in (number, 1 / number)):
+        return True
+    near = Fraction(min(number, 1 / number)).limit_denominator(LARGEST_PART)
+    return abs(float(near) - min(number, 1 / number)) <= tolerance * float(near)
+
+
+def _is_binary(number: float) -> bool:
+    """Whether `number` is a whole number below 256 times a power of two: halves of halves."""
+    return math.frexp(number)[0] * 256 % 1 == 0
+
+
+def _is_cut_constant(value: np.floating) -> bool:
+    """Whether `value` is a usual constant, rounded or cut to as many digits as it has."""
+    digits, number = _digits(value), float(value)
+    for constant in CONSTANTS:
+        if abs(number - constant) < 1e-3 * constant:
+            return abs(number - constant) <= 10.0 ** (1 + math.floor(math.log10(constant)) - len(digits))
+    return False
+
+
+def _digits(value: np.floating) -> str:
+    """Significant digits of the shortest text that stands for `value` in its own precision."""
+    mantissa = np.format_float_scientific(value).partition("e")[0]
+    return mantissa.replace(".", "").rstrip("0") or "0"
+
+
+def _evenly_spaced(values: Array) -> bool:
+    steps = np.diff(values.astype(np.float64))
+    room = 8 * float(np.finfo(values.dtype).eps) * float(values[-1])
+    return float(np.ptp(steps)) <= room
+
+
+def kept_data(findings: Findings) -> tuple[str, ...]:
+    """Names of the pm.Data that the private model may keep: not observed, not row-level, not private."""
+    out = set(findings.private_variables) | findings.row_leaves
+    dims = findings.model.named_vars_to_dims
+    return tuple(
+        var.name
+        for var in findings.model.data_vars
+        if var not in out
+        and not any(dim in findings.row_dims for dim in dims.get(var.name) or ())
+        and _reaches_kept(findings, var)
+    )
+
+
+def may_keep(findings: Findings, deterministic: Variable, kept: Sequence[str]) -> bool:
+    """Whether a Deterministic is a function of free variables and known public arrays alone.
+
+    An array that reaches no likelihood and no prior (another version of the covariates, say) is not known to be
+    public, so what is computed from it stays behind.
+    """
+    dims = findings.model.named_vars_to_dims.get(deterministic.name) or ()
+    if any(dim in findings.row_dims for dim in dims):
+        return False
+    if depends_on(deterministic, [*findings.private_variables, *findings.row_leaves]):
+        return False
+    leaves = array_leaves([deterministic], findings.model.free_RVs, single=findings.single_row)
+    known = {findings.model[name] for name in [*kept, *findings.domain.public]}
+    return known.issuperset(leaves) and not opaque([deterministic], findings.model.free_RVs)
+
+
+def _reaches_kept(findings: Findings, var: Variable) -> bool:
+    ends: list[Variable] = [*findings.model.free_RVs, *findings.model.potentials]
+    for rv in findings.model.observed_RVs:
+        _, parameters = likelihood_of(rv)
+        ends += list(parameters or ())
+        if rv in findings.cumulatives:
+            ends.append(findings.cumulatives[rv].below)
+    if var.type.ndim == 0:
+        ends += findings.model.deterministics
+    return _depends_on_any(ends, var)
+
+
+def _depends_on_any(ends: Sequence[Variable], var: Variable) -> bool:
+    """Whether any of `ends` has `var` among its ancestors."""
+    return any(item is var for item in ancestors(list(ends)))
+
 
 ASSUMED = "dp_assumed"
 """Attribute of a model that was made from another: what was taken as public on the way."""
@@ -107,3 +268,6 @@ def _shown(arrays: Any, ask: Callable[[Array], str], n_rows: int | None, most: i
             texts[f"an array of {array.ndim} dimension(s){asked}"] = not asked
     shown = sorted(texts, key=lambda text: texts[text])
     return ", ".join(shown if len(shown) <= most else [*shown[:most], f"and {len(shown) - most} more"])
+
+
+__all__ = ["QUESTION", "looks_computed", "question"]

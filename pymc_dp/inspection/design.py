@@ -1,24 +1,103 @@
-"""A regression: its linear predictor, proved affine in continuous columns, and the function of it that is the mean."""
+"""A regression: its linear predictor, proved affine in continuous columns, and the function of it that is the mean.
+
+Proof that a graph is affine in some variables: smooth operations only, and a gradient without the variables.
+
+The mean of a row as a function of its linear predictor, apart from the model that it was found in.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
+from pytensor.compile import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors, toposort
+from pytensor.scalar.basic import Add, Cast, Identity, Mul, Neg, Second, Sub, TrueDiv
+from pytensor.tensor.basic import Alloc, Join, MakeVector
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.math import Dot, Sum
+from pytensor.tensor.shape import Reshape, SpecifyShape
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.affine import slopes_of, smooth
 from pymc_dp.inspection.columns import by_leaf, declared, leaf_of, range_held
 from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.interpreted import plain_function, stable
-from pymc_dp.inspection.link import Link
-from pymc_dp.inspection.rows import Column, public_values, shape_of
+from pymc_dp.inspection.rows import Column, public_values, rebuild, shape_of
 from pymc_dp.inspection.taint import RowFlow
+
+SMOOTH = (DimShuffle, SpecifyShape, Reshape, Sum, Dot, Join, MakeVector, Subtensor, AdvancedSubtensor, Alloc)
+SMOOTH_SCALARS = (Add, Sub, Neg, Mul, TrueDiv, Cast, Identity, Second)
+"""Operations without steps or corners: where a derivative of them is constant they are linear."""
+
+
+def smooth(end: Variable, sources: Sequence[Variable]) -> bool:
+    """Whether only operations without steps or corners lead from some variables to another."""
+    moving = set(sources)
+    for node in toposort([end], blockers=list(sources)):
+        if not moving & set(node.inputs):
+            continue
+        op = node.op.core_op if isinstance(node.op, Blockwise) else node.op
+        plain = isinstance(op, Elemwise) and isinstance(op.scalar_op, SMOOTH_SCALARS)
+        exact = all(out.type.dtype.startswith("float") for out in node.outputs)
+        if not (exact and (plain or isinstance(op, SMOOTH))):
+            return False
+        moving.update(node.outputs)
+    return True
+
+
+def slopes_of(end: Variable, sources: Sequence[Variable]) -> list[Variable] | None:
+    """Return the derivatives of ``end.sum()`` by some variables, free of them; None where `end` is not affine in them.
+
+    A smooth function whose derivatives do not depend on its variables is affine.
+    """
+    if not smooth(end, sources):
+        return None
+    # By a number that is put in afterwards: PyTensor would rewrite a product with constant ones to assignments.
+    one = pt.dscalar()
+    total = end.sum() * one
+    slopes = pytensor.grad(total, list(sources), disconnected_inputs="ignore", return_disconnected="zero")
+    slopes = stable([*slopes])
+    return None if set(sources) & set(ancestors(slopes)) else rebuild(slopes, {one: pt.constant(1.0)})[0]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Link:
+    """A graph of one vector and of constants: a private model keeps it, so that it must lead to no row.
+
+    Attributes
+    ----------
+    inner : (n,) tensor
+        In the place of the linear predictor.
+    outer : (n,) tensor
+        The mean parameter.
+    """
+
+    inner: TensorVariable
+    outer: Variable
+
+    @classmethod
+    def of(cls, inner: TensorVariable, outer: Variable, hidden: Container[Variable]) -> Link:
+        """Copy a graph that reaches nothing hidden: data as constants, without the lines of the program it is from."""
+        held = [var for var in ancestors([outer]) if isinstance(var, SharedVariable)]
+        own = inner.type(name=inner.name)
+        (copied,), _ = rebuild(
+            [outer], {inner: own, **{var: pt.constant(public_values(var, hidden)) for var in held}}, clone=True
+        )
+        for var in ancestors([copied]):
+            for item in [var] if var.owner is None else [var, var.owner]:
+                vars(item.tag).pop("trace", None)
+        return cls(inner=own, outer=copied)
+
+    def __call__(self, eta: TensorVariable) -> TensorVariable:
+        """Return the mean parameter at any values of the linear predictor, of the same shape."""
+        return rebuild([self.outer], {self.inner: eta.reshape((-1,))})[0][0].reshape(eta.shape)
+
 
 REGRESSIONS = ("normal", "bernoulli", "poisson")
 """Likelihoods whose mean may be a function of a linear predictor: it is their first parameter."""
@@ -294,4 +373,4 @@ def _by_stand_in(rows: Mapping[Column, TensorVariable]) -> dict[Variable, Variab
     return {var: row for item, row in rows.items() for var in item.stand_ins}
 
 
-__all__ = ["Design", "find_design", "is_design", "numeric_columns"]
+__all__ = ["Design", "Link", "find_design", "is_design", "numeric_columns", "slopes_of", "smooth"]

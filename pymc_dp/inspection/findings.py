@@ -1,25 +1,30 @@
-"""What an inspection finds: the result that others read, and the collector that its parts fill."""
+"""What an inspection finds: the result that others read, and the collector that its parts fill.
+
+Which arrays that reach a likelihood are columns of the table, and what is wrong with others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from pymc import Model
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
 
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.cumulative import Cumulative
 from pymc_dp.inspection.row_axis import RowAxis
-from pymc_dp.inspection.rows import Column, reached
+from pymc_dp.inspection.rows import Column, array_leaves, plainly_made, reached, shape_of
 from pymc_dp.inspection.stated import statement_of
 from pymc_dp.inspection.taint import RowFlow
 
 if TYPE_CHECKING:
     from pymc_dp.inspection.design import Design
+
 
 MAX_CELLS = 100_000
 KNOWN = ("pytensor", "pymc", "pymc_dp")
@@ -251,3 +256,96 @@ def title_of(rv: Variable) -> str:
     if isinstance(op, CustomDistRV | CustomSymbolicDistRV) and statement_of(rv) is None:
         return "CustomDist"
     return type(op).__name__.strip("_").removesuffix("RV")
+
+
+PUBLIC = (
+    "If it is public, wrap it in pm.Data and name it in Domain(public=...); if it comes from the rows, take it out."
+)
+MADE = (
+    "If it is public, write it with pt.eye, pt.zeros, pt.ones, or as pt.stack of numbers: under "
+    "neighbours='add_remove' every array is private. If it comes from the rows, take it out."
+)
+
+
+def row_level_arrays(
+    findings: Findings,
+    rv: Variable,
+    ends: Sequence[Variable],
+    stop: Sequence[Variable],
+    axis: RowAxis,
+    *,
+    along: Iterable[Variable] = (),
+    wide: bool = False,
+) -> dict[Variable, int | None]:
+    """Classify the arrays that reach a likelihood: columns of the table (axis 0), and arrays free of rows (None).
+
+    Parameters
+    ----------
+    findings : Findings
+    rv : Variable
+        The observed variable.
+    ends, stop : sequence of Variable
+        Arrays are followed to `ends` other than through `stop`.
+    axis : RowAxis
+    along : iterable of Variable
+        Those of `ends` that are known to broadcast against rows.
+    wide : bool
+        Whether a row of a column may be an array itself.
+    """
+    found: dict[Variable, int | None] = {}
+    rows, openly = axis.among(ends, stop, along), set(ancestors(list(ends), blockers=list(stop)))
+    observed = {leaf for leaf in findings.data_of.values() if leaf is not None}
+    for leaf in array_leaves(ends, stop, single=findings.single_row):
+        name = leaf.name
+        shown = repr(name) if name else f"an unnamed array of dtype {leaf.type.dtype}"
+        public = name in findings.domain.public and leaf in findings.model.data_vars
+        alone = leaf.type.shape[0] == 1  # a column of a table of one row, or what broadcasts against any
+        on_rows = leaf in rows or (alone and findings.n_rows == 1 and axis.known.get(leaf, True))
+        # The values of what could hold rows must not decide.
+        made = axis.n_rows not in (None, *shape_of(leaf)) and plainly_made(leaf)
+        if public and leaf in observed:
+            findings.problem(
+                rv.name,
+                f"{name!r} is declared public, but it is also what a likelihood observes",
+                "Leave it out of Domain(public=...): what is observed is protected.",
+            )
+        elif public:
+            findings.public[str(name)] = None
+        elif on_rows or not made:
+            findings.private[name or f"unnamed array in {rv.name}"] = None
+            findings.private_variables.append(leaf)
+            dims = findings.model.named_vars_to_dims.get(name or "")
+            if on_rows and dims:
+                findings.row_dims |= {str(dims[0])}
+        if leaf not in openly:
+            findings.problem(
+                rv.name,
+                f"an array inside a composite operation ({repr(name) if name else 'unnamed'}) reaches the likelihood",
+                "Write the expression with plain PyTensor operations, so that it can be followed.",
+            )
+        elif on_rows and shape_of(leaf)[0] != findings.n_rows:
+            findings.problem(
+                rv.name,
+                f"{shown} and the observed values have different numbers of rows",
+                "Give every column of the table the same length, for example by one pm.set_data for all.",
+            )
+        elif not on_rows and not public and not made:
+            findings.problem(
+                rv.name,
+                f"{shown} reaches the likelihood and does not have the row axis, so the influence of a row on "
+                "it is unknown",
+                PUBLIC if axis.n_rows is not None else MADE,
+            )
+        elif on_rows and leaf.type.ndim > 1 and not wide:
+            findings.problem(
+                rv.name,
+                f"{'the public column ' if public else ''}{shown} has {leaf.type.ndim} dimensions",
+                "Wrap each of its columns in its own pm.Data.",
+            )
+        found[leaf] = 0 if on_rows else None
+        if on_rows:
+            findings.row_leaves.add(leaf)
+    return found
+
+
+__all__ = ["row_level_arrays"]

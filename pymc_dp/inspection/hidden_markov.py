@@ -13,10 +13,9 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, indices_from_subtensor
 
-from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.known_levels import static_levels
+from pymc_dp.inspection.columns import static_levels
 from pymc_dp.inspection.priors import Prior, constant_values, only_selects, priors_of, selection
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.rows import Array, rebuild
 
 MARKOV = "markov_states"
 

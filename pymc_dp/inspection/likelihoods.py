@@ -1,35 +1,81 @@
-"""One observed variable: which likelihood it has, and the row-level arrays that reach its parameters."""
+"""One observed variable: which likelihood it has, and the row-level arrays that reach its parameters.
+
+The triangular matrix of ``pm.LKJCholeskyCov``, without the arrays of indices by which PyMC fills it.
+
+An array in a likelihood may hold rows. What these two arrays hold is known without them, from the layout of the vector
+that they spread, so that they are replaced unread: by single assignments, which hold no array.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytensor.tensor as pt
 from pymc.distributions.custom import CustomDistRV
 from pymc.distributions.distribution import SymbolicRandomVariable
+from pymc.distributions.multivariate import _LKJCholeskyCovRV
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
-from pytensor.tensor.basic import MakeVector, get_underlying_scalar_constant_value
+from pytensor.tensor.basic import Alloc, MakeVector, get_underlying_scalar_constant_value
 from pytensor.tensor.exceptions import NotScalarConstantError
 from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.subtensor import AdvancedIncSubtensor
 
-from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.beside_likelihoods import check_likelihood
-from pymc_dp.inspection.clamped import ClampedRV
 from pymc_dp.inspection.columns import find_columns
 from pymc_dp.inspection.cumulative import Cumulative, cumulative_graphs, own_numbers, row_wise
 from pymc_dp.inspection.design import REGRESSIONS, find_design, is_design, numeric_columns
-from pymc_dp.inspection.findings import Findings, Observed, title_of
-from pymc_dp.inspection.row_density import kept_apart, per_row, unchecked
-from pymc_dp.inspection.row_level import row_level_arrays
-from pymc_dp.inspection.rows import reached, shape_of
-from pymc_dp.inspection.schema import dim_length
+from pymc_dp.inspection.findings import Findings, Observed, row_level_arrays, title_of
+from pymc_dp.inspection.row_density import ClampedRV, kept_apart, per_row, unchecked
+from pymc_dp.inspection.rows import reached, rebuild, shape_of
+from pymc_dp.inspection.schema import check_likelihood, dim_length, entries_of
 from pymc_dp.inspection.stated import statement_of
 from pymc_dp.inspection.taint import RowFlow, depends_on, label, trace_rows
-from pymc_dp.inspection.triangular import filled, without_indices
-from pymc_dp.inspection.vectors import entries_of
+
+_FOUND: WeakKeyDictionary[Variable, tuple[Variable, ...]] = WeakKeyDictionary()
+"""By random variable: whoever asks twice is given the same graphs."""
+
+
+def without_indices(rv: Variable, parameters: Sequence[Variable]) -> tuple[Variable, ...]:
+    """Return the parameters of a random variable, lower triangles filled entry by entry."""
+    if rv not in _FOUND:
+        _FOUND[rv] = filled(parameters)
+    return _FOUND[rv]
+
+
+def filled(outputs: Sequence[Variable]) -> tuple[Variable, ...]:
+    """Return graphs whose lower triangles are filled entry by entry; the same ones where there are none."""
+    triangles = {var: _filled(var) for var in ancestors(list(outputs)) if _is_lower(var)}
+    return tuple(rebuild(list(outputs), triangles)[0]) if triangles else tuple(outputs)
+
+
+def _is_lower(var: Variable) -> bool:
+    """Whether a matrix is made of zeros and the vector of a Cholesky factor, whatever the indices. Reads no array."""
+    node: Any = var.owner
+    if node is None or not isinstance(node.op, AdvancedIncSubtensor) or len(node.inputs) != 4:
+        return False
+    zeros, packed, *indices = node.inputs
+    shape = zeros.type.shape
+    square = len(shape) == 2 and shape[0] == shape[1] is not None
+    if not square or not isinstance(zeros.owner and zeros.owner.op, Alloc) or not node.op.set_instead_of_inc:
+        return False
+    count = shape[0] * (shape[0] + 1) // 2
+    lengths = [index.type.shape == (count,) and isinstance(index, Constant) for index in indices]
+    return lengths == [True, True] and isinstance(packed.owner and packed.owner.op, _LKJCholeskyCovRV)
+
+
+def _filled(var: Variable) -> Variable:
+    node: Any = var.owner
+    zeros, packed = node.inputs[:2]
+    size = zeros.type.shape[0]
+    filled = pt.zeros((size, size), dtype=var.type.dtype)
+    for place, (i, j) in enumerate(zip(*np.tril_indices(size), strict=True)):
+        filled = pt.set_subtensor(filled[int(i), int(j)], packed[place])
+    filled.tag.lower_triangular = True
+    return filled
+
 
 SEPARATE = "Index a parameter by a discrete column of the table, p[column], and keep every other step elementwise."
 COUNTED = (
@@ -323,3 +369,6 @@ def check_row_counts(findings: Findings) -> None:
     for rv in findings.model.observed_RVs:
         if lengths & set(reached(likelihood_of(rv)[1] or (), findings.model.free_RVs)):
             findings.problem(rv.name, *COUNTED)
+
+
+__all__ = ["filled", "without_indices"]

@@ -1,10 +1,14 @@
-"""One row of a table as placeholders: its log-likelihood as a graph."""
+"""One row of a table as placeholders: its log-likelihood as a graph.
+
+All free variables of a model as parts of one vector.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.compile import SharedVariable
 from pytensor.graph.basic import Variable
@@ -12,9 +16,8 @@ from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.subtensor import AdvancedSubtensor, indices_from_subtensor
 from pytensor.tensor.type import TensorType
 
-from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import RowTerm
-from pymc_dp.inspection.rows import public_values, shape_of
+from pymc_dp.inspection.rows import public_values, rebuild, shape_of
 from pymc_dp.inspection.taint import RowFlow
 
 
@@ -68,4 +71,12 @@ def frozen_shared(graph: Variable, hidden: Container[Variable]) -> Variable:
     return rebuild([graph], {var: pt.constant(held[var], dtype=var.type.dtype) for var in shared})[0][0]
 
 
-__all__ = ["frozen_shared", "of_one_row", "placeholder", "with_rows"]
+def parts_of(flat: Variable, variables: Sequence[Variable], shapes: Sequence[tuple[int, ...]]) -> dict[Variable, Any]:
+    """Return variables, of known shapes, as parts of one vector, one after the other."""
+    vector: Any = flat
+    ends = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)]).tolist()
+    places = zip(variables, shapes, ends[:-1], ends[1:], strict=True)
+    return {var: vector[start:end].reshape(shape).astype(var.type.dtype) for var, shape, start, end in places}
+
+
+__all__ = ["frozen_shared", "of_one_row", "parts_of", "placeholder", "with_rows"]

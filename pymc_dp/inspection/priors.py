@@ -23,10 +23,8 @@ from pytensor.tensor.reshape import JoinDims, SplitDims
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
-from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.interpreted import plain_function
-from pymc_dp.inspection.rows import Array, array_leaves, reached
-from pymc_dp.inspection.shared import kept_while_shared
+from pymc_dp.inspection.interpreted import kept_while_shared, plain_function
+from pymc_dp.inspection.rows import Array, array_leaves, reached, rebuild
 
 SHAPED = (Alloc, Reshape, SpecifyShape, JoinDims, SplitDims)
 """Operations whose inputs beside the first say shapes only."""

@@ -24,8 +24,7 @@ from pytensor.tensor.shape import Reshape
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 from pytensor.tensor.type import TensorType
 
-from pymc_dp.inspection._rebuild import applied
-from pymc_dp.inspection.rows import shape_of
+from pymc_dp.inspection.rows import applied, shape_of
 
 ROWS, APART = 10**12, 10**6
 """Length that stands for the number of rows, and how far after it, and apart, those follow that are not known yet."""

@@ -1,27 +1,40 @@
-"""The log-density of an observed variable as a graph that treats each row by itself."""
+"""The log-density of an observed variable as a graph that treats each row by itself.
+
+Observed variables whose rows have bounded log-likelihoods, and how to tell them.
+
+Operations that PyTensor would call once per row, applied to all rows at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from pymc import Model
 from pymc.distributions.dist_math import check_parameters
 from pymc.distributions.distribution import SymbolicRandomVariable
-from pymc.logprob.abstract import MeasurableOp, ValuedRV
+from pymc.logprob.abstract import MeasurableOp, ValuedRV, _logprob
 from pytensor.compile import SharedVariable
+from pytensor.compile.mode import optdb
 from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.op import Op
+from pytensor.graph.replace import vectorize_graph
+from pytensor.graph.rewriting.basic import node_rewriter, out2in
 from pytensor.graph.traversal import toposort
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.basic import Alloc
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.math import Dot
 from pytensor.tensor.random.basic import CategoricalRV
+from pytensor.tensor.special import LogAddExp, LogSumExp, XLog1PY, XLogY
 from pytensor.tensor.type import TensorType
 
-from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.row_axis import RowAxis
-from pymc_dp.inspection.rows import array_leaves, shape_of
+from pymc_dp.inspection.rows import Array, array_leaves, rebuild, shape_of
 from pymc_dp.inspection.taint import RowFlow, trace_rows
 
 
@@ -158,4 +171,145 @@ def _not_repeated(value: Variable, shape: Sequence[Variable]) -> Variable:
     return pt.alloc(value, value.shape[0] if not value.type.broadcastable[0] else 1, *shape[1:])
 
 
-__all__ = ["density", "guarded", "kept_apart", "marked", "per_row", "replaced", "unchecked"]
+class ClampedRV(MeasurableOp, Op):
+    """A random variable with the draws of another, and a log-likelihood per row that is clipped to [low, high].
+
+    Parameters
+    ----------
+    low, high : float
+        In nats, per row.
+    """
+
+    __props__ = ("low", "high")
+    _print_name = ("Clamped", "\\operatorname{Clamped}")
+    view_map = {0: [0]}  # noqa: RUF012  (PyTensor's own declaration)
+
+    def __init__(self, low: float, high: float) -> None:
+        self.low, self.high = low, high
+
+    def make_node(self, rv: Variable) -> Apply:
+        """Wrap a random variable."""
+        return Apply(self, [rv], [rv.type()])
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        """Shape of what is wrapped."""
+        return [shapes[0]]
+
+    def perform(self, node: Apply, inputs: Sequence[Array], outputs: Any) -> None:
+        """Draw what is wrapped."""
+        outputs[0][0] = inputs[0]
+
+    def clip(self, logp: Variable) -> Variable:
+        """Clip the sum of every row of log-densities; what is not a number becomes the low end."""
+        rows = logp.sum(axis=tuple(range(1, logp.type.ndim)))
+        low, high = (pt.constant(np.float64(end)) for end in (self.low, self.high))
+        return pt.switch(pt.isnan(rows), low, pt.clip(rows, low, high))
+
+
+@_logprob.register(ClampedRV)
+def _clipped(op: ClampedRV, values: Sequence[Variable], rv: Variable, **kwargs: Any) -> Variable:
+    # Checks that hold for all rows at once would let one row turn off the others.
+    return op.clip(guarded(density(rv, values[0])))
+
+
+@node_rewriter([ClampedRV])
+def _drawn(fgraph: Any, node: Apply) -> list[Variable]:
+    return [node.inputs[0]]
+
+
+# For compiled draws; PyMC derives log-densities by other rewrites, before these.
+optdb.register("draw_clamped", out2in(_drawn), "fast_run", "fast_compile", position=0.05)
+
+
+def clamped(model: Model) -> dict[str, tuple[float, float]]:
+    """Return the observed variables whose rows are clamped, and to which log-likelihoods (in nats, per row)."""
+    return {
+        str(rv.name): (rv.owner.op.low, rv.owner.op.high)
+        for rv in model.observed_RVs
+        if isinstance(rv.owner.op, ClampedRV)
+    }
+
+
+def clamped_facts(limits: Mapping[str, tuple[float, float]]) -> list[tuple[str, str]]:
+    """Say for the trace of a sampler what the limits that `clamped` returned make of its target."""
+    return [
+        ("target", f"log-likelihood of a row of {name} clamped to ({low:g}, {high:g}): a pseudo-posterior")
+        for name, (low, high) in limits.items()
+    ]
+
+
+def unclamped(rv: Variable) -> Variable:
+    """Return the random variable itself, or that which was clamped."""
+    return rv.owner.inputs[0] if isinstance(rv.owner.op, ClampedRV) else rv
+
+
+ELEMENT_BY_ELEMENT = (LogAddExp, XLogY, XLog1PY)
+
+
+def written_out(graph: Variable, row: Collection[Variable]) -> Variable:
+    """Write products of matrices that a row reaches as sums of products, entry by entry.
+
+    A library of linear algebra chooses its instructions, and the share of each of its threads, by the number of rows:
+    one row more changes the last digits of what others give. A sum over the entries of one row does not.
+    """
+    reached = set[Variable](row)
+
+    def without_library(node: Apply, inputs: Sequence[Variable]) -> Variable | None:
+        if reached.isdisjoint(node.inputs):
+            return None
+        reached.update(node.outputs)
+        if isinstance(node.op, Dot):
+            return _product(inputs[0], inputs[1], [item.type.ndim for item in inputs])
+        if isinstance(node.op, Blockwise) and isinstance(node.op.core_op, Dot):
+            return _product(inputs[0], inputs[1], [len(core) for core in node.op.inputs_sig])
+        return None
+
+    return replaced(graph, without_library)
+
+
+def _product(one: Any, other: Any, axes: Sequence[int]) -> Any:
+    """Multiply vectors or matrices, of 1 or 2 last axes each, as PyTensor's dot does."""
+    if 0 in axes:
+        return one * other
+    left = one if axes[0] == 2 else one[..., None, :]
+    right = other if axes[1] == 2 else other[..., None]
+    found = (left[..., None] * right[..., None, :, :]).sum(axis=-2)
+    found = found if axes[1] == 2 else found[..., 0]
+    return found if axes[0] == 2 else found[..., 0] if axes[1] == 1 else found[..., 0, :]
+
+
+def vectorized(outputs: Any, over: Mapping[Variable, Variable]) -> Any:
+    """Return a graph, or several, with inputs that have a new first axis, as ``vectorize_graph`` does."""
+    found = vectorize_graph(outputs, over)
+    return [replaced(one, _at_once) for one in found] if isinstance(found, list) else replaced(found, _at_once)
+
+
+def _at_once(node: Apply, inputs: Sequence[Variable]) -> Variable | None:
+    """Return what a loop over rows gives as one operation on arrays; None where the node is no such loop."""
+    if not isinstance(node.op, Blockwise):
+        return None
+    operation, axes = node.op.core_op, node.op.batch_ndim(node)
+    if isinstance(operation, LogSumExp):
+        return pt.logsumexp(inputs[0], axis=tuple(axis + axes for axis in operation.axis))
+    if isinstance(operation, ELEMENT_BY_ELEMENT):
+        most = max(item.type.ndim for item in inputs)
+        aligned: list[Any] = [pt.expand_dims(item, tuple(range(axes, axes + most - item.type.ndim))) for item in inputs]
+        return operation(*aligned)
+    return None
+
+
+__all__ = [
+    "ClampedRV",
+    "clamped",
+    "clamped_facts",
+    "density",
+    "guarded",
+    "kept_apart",
+    "marked",
+    "per_row",
+    "replaced",
+    "unchecked",
+    "unclamped",
+    "vectorized",
+    "written_out",
+]

@@ -18,9 +18,8 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
-from pymc_dp.inspection.batched import vectorized
 from pymc_dp.inspection.interpreted import plain_function
-from pymc_dp.inspection.row_density import unchecked
+from pymc_dp.inspection.row_density import unchecked, vectorized
 from pymc_dp.inspection.rows import Array, opaque, shape_of
 from pymc_dp.inspection.taint import trace_rows
 

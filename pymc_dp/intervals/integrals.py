@@ -14,7 +14,7 @@ import numpy as np
 import pytensor.scalar.math as ops
 
 from pymc_dp._special import special
-from pymc_dp.intervals.elementary import ONE, exp, inverse, sqrt, square
+from pymc_dp.intervals.elementary import ONE, exp, inverse, sqrt, square, xlog1py, xlogy
 from pymc_dp.intervals.interval import (
     INFINITE,
     NAN,
@@ -33,7 +33,6 @@ from pymc_dp.intervals.interval import (
     up,
 )
 from pymc_dp.intervals.logic import absolute, select
-from pymc_dp.intervals.power import xlog1py, xlogy
 from pymc_dp.intervals.special import bell, erf, gammaln
 
 LARGEST_PARAMETER = 1e5

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytensor.scalar.basic as ops
 
-from pymc_dp.intervals import elementary, logic, power, special
+from pymc_dp.intervals import elementary, logic, special
+from pymc_dp.intervals import elementary as power
 from pymc_dp.intervals.axes import (
     all_true,
     any_true,

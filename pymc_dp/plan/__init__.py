@@ -2,6 +2,6 @@
 
 from pymc_dp.plan.result import Plan, Suggestion
 from pymc_dp.plan.run import plan
-from pymc_dp.plan.sampler_result import SamplerPlan
+from pymc_dp.plan.sampler import SamplerPlan
 
 __all__ = ["Plan", "SamplerPlan", "Suggestion", "plan"]

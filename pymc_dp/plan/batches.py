@@ -19,10 +19,9 @@ from pytensor.tensor.basic import MakeVector
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.math import All
 
-from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.batched import vectorized
 from pymc_dp.inspection.interpreted import plain_function
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.row_density import vectorized
+from pymc_dp.inspection.rows import Array, rebuild
 from pymc_dp.simulation.prior import joined, split
 from pymc_dp.step_methods.numpy_functions import NUMPY_FORMS
 from pymc_dp.transforms.released_logp import ReleasedLogp

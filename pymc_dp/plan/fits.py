@@ -1,4 +1,9 @@
-"""The private model of one budget with its release held open: fitted to one simulated release after another."""
+"""The private model of one budget with its release held open: fitted to one simulated release after another.
+
+One posterior sample, simulated: exact sums drawn given the prior, and one draw of the tempered posterior.
+
+The methods that a plan compares, each by its name.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +14,26 @@ from typing import Any
 import numpy as np
 from pymc import Model
 
-from pymc_dp.inspection.findings import Inspection
+from pymc_dp import _validate
+from pymc_dp.accounting import Budget
+from pymc_dp.errors import ArgumentError
+from pymc_dp.gradients.choice import Gradients
+from pymc_dp.inspection.findings import Inspection, RowInspection
 from pymc_dp.inspection.rows import Array
+from pymc_dp.networks import FourierUpdates, LaplaceUpdates
 from pymc_dp.plan.batches import at_points, components, density_terms
-from pymc_dp.plan.chains import Chain
-from pymc_dp.plan.grids import Grids
-from pymc_dp.plan.truths import Truths
-from pymc_dp.plan.unnoised import UnnoisedDensity
+from pymc_dp.plan.posteriors import Chain, Grids, UnnoisedDensity
+from pymc_dp.plan.truths import Truths, all_counts
+from pymc_dp.release.noise import NOISES
 from pymc_dp.release.record import make_tables
+from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleasePlan, TablePlan
+from pymc_dp.step_methods.ops import OPS
+from pymc_dp.step_methods.ops.from_sums import TablePosterior
 from pymc_dp.transforms.density import ReleaseDensity
-from pymc_dp.transforms.observed import held
+from pymc_dp.transforms.likelihood import ExactSums
 from pymc_dp.transforms.privatize import observe, prepare, sizes_seen
+from pymc_dp.transforms.released_logp import held
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -135,4 +148,148 @@ def outputs_of(opened: OpenModel, names: Sequence[str], shapes: Sequence[tuple[i
     return at_points(opened.model, graphs, shapes)
 
 
-__all__ = ["Fit", "OpenModel", "open_model", "outputs_of"]
+def bound_steps(step: Any, inspection: Inspection, losses: list[float], delta: float) -> dict[float, OPS]:
+    """Return a step for each budget, priced for one draw.
+
+    Raises
+    ------
+    ArgumentError
+        For any step but OPS, and for models whose rows OPS would hold one by one: there is nothing to simulate them by.
+    UnsupportedModelError
+        Where OPS does not fit the model.
+    """
+    if step is None:
+        return {}
+    if not isinstance(step, OPS):
+        raise ArgumentError(f"step={_validate.shown(step)} cannot be simulated without rows: only dp.OPS() can.")
+    seen = step.of_inspected(inspection.inspected)
+    found = {}
+    for loss in losses:
+        bound, _ = step.bound(seen, Budget(loss, delta), chains=1, steps=1)
+        if isinstance(seen, RowInspection) or not isinstance(bound.posterior, TablePosterior):
+            raise ArgumentError(
+                f"step={step!r} holds the rows of this model one by one, so that it cannot be simulated without them. "
+                "Leave step out."
+            )
+        found[loss] = bound
+    return found
+
+
+class OneDraw:
+    """Draws of OPS at one budget from exact sums of simulated rows.
+
+    Parameters
+    ----------
+    step : OPS
+        Bound to the model and priced.
+    plan : ReleasePlan
+        Any release of the model: its tables are laid out as the sums.
+    """
+
+    def __init__(self, step: OPS, plan: ReleasePlan) -> None:
+        assert isinstance(step.posterior, TablePosterior)
+        self.step, self.posterior, self.plan = step, step.posterior, plan
+        self.blank = {str(value.name): np.zeros(()) for value in step.prior_model.value_vars}
+
+    def draw(self, sums: Mapping[str, tuple[Array, Array]], seed: int) -> Array:
+        """Return one draw, (1, n_elements), given the sums of one simulation."""
+        tables = {table.name: table for table in self.plan.tables}
+        held = [_exact(tables[table.name], *sums[table.name]) for table in self.posterior.tables]
+        temperature = self.step.temperature
+        rng = np.random.default_rng(seed)
+        drawn = self.posterior.draw(rng, held, temperature.inverse, temperature.prior)
+        point = self.step.values.move(self.blank, drawn)
+        return np.concatenate([np.ravel(value) for value in point.values()])[None].astype(np.float64)
+
+
+def _exact(table: TablePlan, sums: Array, sizes: Array) -> ExactSums:
+    counts = all_counts(table, sums, sizes)
+    if counts is not None:
+        return ExactSums(sums=counts, sizes=counts.sum(axis=-1))
+    assert hasattr(table.statistic, "shifts")
+    own = sums if table.sizes_known else sums[:, 1:]
+    return ExactSums(sums=own + np.outer(sizes, table.statistic.shifts), sizes=sizes.astype(np.float64))
+
+
+def named_methods(noise: Any, statistics: Any, delta: float) -> dict[str, Statistics]:
+    """Return the methods asked for: by kind of noise, or as Statistics.
+
+    By default, Laplace noise, and Gaussian noise where there is a δ for it.
+    """
+    if statistics is None:
+        kinds = noise if noise is not None else ["laplace", *(["gaussian"] if delta else [])]
+        kinds = [kinds] if isinstance(kinds, str) else _validate.several("noise", kinds)
+        if not kinds:
+            raise ArgumentError(f"noise must name at least one of {', '.join(map(repr, NOISES))}.")
+        return {kind: Statistics(noise=kind) for kind in kinds}
+    if noise is not None:
+        raise ArgumentError("noise= and statistics= both say what to compare. Give one.")
+    if isinstance(statistics, Statistics):
+        statistics = [statistics]
+    named = dict(statistics) if isinstance(statistics, Mapping) else _named(statistics)
+    if not named:
+        raise ArgumentError("statistics must hold at least one dp.Statistics.")
+    for name, method in named.items():
+        if not isinstance(method, Statistics) or not isinstance(name, str):
+            raise ArgumentError(
+                f"statistics must be dp.Statistics, a list of them or a mapping of names to them; got "
+                f"{_validate.shown(method)} under {_validate.shown(name)}."
+            )
+        if isinstance(method.mechanism, FourierUpdates):
+            raise ArgumentError(
+                f"dp.plan simulates tables, but {method.mechanism!r} releases coefficients. Compare "
+                "dp.networks.LaplaceUpdates() instead; dp.explain(model) tells the noise of both."
+            )
+    return named
+
+
+def _named(statistics: Sequence[Any]) -> dict[str, Any]:
+    """Name methods by their noise and by what is not the default; a number tells apart what still looks alike."""
+    named: dict[str, Any] = {}
+    for method in _validate.several("statistics", statistics):
+        if not isinstance(method, Statistics):
+            raise ArgumentError(f"statistics must be dp.Statistics or a list of them, got {_validate.shown(method)}.")
+        share = f", {', '.join(f'{name} {part:g}' for name, part in method.share.items())}" if method.share else ""
+        joint = f", {method.mechanism!r}" if isinstance(method.mechanism, LaplaceUpdates) else ""
+        name = base = f"{method.noise}{'' if method.noise_aware else ', plug-in'}{share}{joint}"
+        while name in named:
+            name = f"{base} ({sum(other.startswith(base) for other in named) + 1})"
+        named[name] = method
+    return named
+
+
+def gradient_methods(statistics: Any) -> dict[str, Gradients] | None:
+    """Return methods that release gradients by their names; None where exact sums are asked for.
+
+    Raises
+    ------
+    ArgumentError
+        For a mixture.
+    """
+    if isinstance(statistics, Gradients):
+        return {"gradients": statistics}
+    if not isinstance(statistics, Mapping | list | tuple):
+        return None
+    held = list(statistics.values()) if isinstance(statistics, Mapping) else list(statistics)
+    count = sum(isinstance(one, Gradients) for one in held)
+    if not count:
+        return None
+    if count < len(held):
+        raise ArgumentError(
+            "dp.Gradients and dp.Statistics are rehearsed on tables that are simulated in different ways: call "
+            "dp.plan once for each."
+        )
+    names = list(statistics) if isinstance(statistics, Mapping) else [repr(one) for one in held]
+    return dict(zip(names, held, strict=True))
+
+
+__all__ = [
+    "Fit",
+    "OneDraw",
+    "OpenModel",
+    "bound_steps",
+    "gradient_methods",
+    "named_methods",
+    "open_model",
+    "outputs_of",
+]

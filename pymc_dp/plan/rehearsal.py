@@ -20,7 +20,7 @@ from pymc_dp.gradients.row_parts import block_size, expected
 from pymc_dp.gradients.simulated import interface_parameters
 from pymc_dp.gradients.walk import Prior
 from pymc_dp.inspection.rows import Array
-from pymc_dp.plan.outcomes import NOT_PRIVATE, Outcome, Recorder
+from pymc_dp.plan.result import NOT_PRIVATE, Outcome, Recorder
 from pymc_dp.plan.truths import row_count
 from pymc_dp.simulation.columns import loose_columns
 from pymc_dp.simulation.rows import SimulatedTable, draw_tables

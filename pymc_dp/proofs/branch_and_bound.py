@@ -11,8 +11,8 @@ import numpy as np
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.rows import Array
 from pymc_dp.intervals import chain_rule
+from pymc_dp.intervals.derivative import Boxes, halves, middle
 from pymc_dp.intervals.expression import Tape
-from pymc_dp.intervals.halving import Boxes, halves, middle
 from pymc_dp.intervals.interval import NAN, Interval
 from pymc_dp.proofs.enclosures import Enclosure, Enclosures, Objective, midpoints
 

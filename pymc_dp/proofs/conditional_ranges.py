@@ -31,8 +31,7 @@ from pymc_dp.intervals.expression import (
 )
 from pymc_dp.intervals.rules import RULES
 from pymc_dp.proofs.branch_and_bound import maximise
-from pymc_dp.proofs.decisions import Choice, with_decisions
-from pymc_dp.proofs.enclosures import Enclosures
+from pymc_dp.proofs.enclosures import Choice, Enclosures, with_decisions
 from pymc_dp.proofs.meeting_points import Meeting, roles
 from pymc_dp.proofs.one_variable import Moving, entry_of
 from pymc_dp.proofs.row_likelihood import RowLikelihood, signed_sum

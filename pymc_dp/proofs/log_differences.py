@@ -17,10 +17,9 @@ from pymc_dp._special import special
 from pymc_dp.inspection.rows import Array
 from pymc_dp.intervals import rules
 from pymc_dp.intervals.chain_rule import ArrayMap
-from pymc_dp.intervals.elementary import ONE, exp
+from pymc_dp.intervals.elementary import ONE, POWER, exp
 from pymc_dp.intervals.expression import Expression, constant, elementwise, moved
 from pymc_dp.intervals.interval import INFINITE, NAN, Interval, Rule, add, down, flag, multiply, quiet, up
-from pymc_dp.intervals.power import POWER
 from pymc_dp.proofs.meeting_points import hull
 
 TAIL_ERROR = 4e-12

@@ -10,10 +10,9 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import toposort
 
 from pymc_dp.errors import PrivacyError
-from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.priors import constant_values
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.rows import Array, rebuild
 from pymc_dp.intervals.expression import Symbol, Tape, UnknownOperation, constant, leaf
 from pymc_dp.intervals.feeds import NONE, feeds_of
 from pymc_dp.intervals.interval import NAN

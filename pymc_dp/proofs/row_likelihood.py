@@ -9,11 +9,11 @@ import numpy as np
 from pymc import Model
 from pytensor.graph.basic import Variable
 
-from pymc_dp.inspection.clamped import clamped
+from pymc_dp.inspection.columns import levels_of
 from pymc_dp.inspection.findings import RowInspection
-from pymc_dp.inspection.known_levels import levels_of
 from pymc_dp.inspection.one_row import of_one_row, placeholder
 from pymc_dp.inspection.priors import Prior, priors_of
+from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Column, known_rows, shape_of
 from pymc_dp.intervals.expression import Expression, Symbol, Tape, UnknownOperation, leaf, moved, substituted
 from pymc_dp.proofs.lowering import lowered

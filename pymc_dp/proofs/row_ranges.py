@@ -14,8 +14,8 @@ from pymc_dp.intervals.expression import Expression, Symbol, Tape
 from pymc_dp.intervals.interval import NAN, Interval
 from pymc_dp.proofs.branch_and_bound import MOST_BOXES, Found, maximise, reached
 from pymc_dp.proofs.concavity import OF_PARAMETERS
-from pymc_dp.proofs.decisions import Choice, with_decisions
-from pymc_dp.proofs.differences_of_differences import Corner, Corners
+from pymc_dp.proofs.differences import Corner, Corners
+from pymc_dp.proofs.enclosures import Choice, with_decisions
 from pymc_dp.proofs.meeting_points import hull, roles
 from pymc_dp.proofs.row_likelihood import RowLikelihood, signed_sum
 

@@ -14,8 +14,7 @@ from pymc_dp.intervals.expression import Expression, Symbol, UnknownOperation, c
 from pymc_dp.intervals.interval import NAN, up
 from pymc_dp.proofs.differences import Changes
 from pymc_dp.proofs.meeting_points import Meeting, roles
-from pymc_dp.proofs.meeting_ranges import Enclosed, Met
-from pymc_dp.proofs.row_boxes import RowBoxes
+from pymc_dp.proofs.meeting_ranges import Enclosed, Met, RowBoxes
 from pymc_dp.proofs.row_likelihood import Copies, copied, parts_of, signed_sum
 from pymc_dp.proofs.row_ranges import SLACK
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pymc_dp.inspection.rows import Array
+from pymc_dp.intervals.derivative import halves
 from pymc_dp.intervals.expression import Expression, Symbol, Tape
-from pymc_dp.intervals.halving import halves
 from pymc_dp.intervals.interval import NAN, Interval
 from pymc_dp.proofs.concavity import OF_PARAMETERS
 from pymc_dp.proofs.meeting_points import Meeting, longest, once

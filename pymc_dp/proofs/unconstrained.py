@@ -1,14 +1,19 @@
 """How far one row can move the log-likelihood ratio of two places of a chain, proved from the graph of the model.
 
 The chain moves on the unconstrained scale, and the row may be anything of the public domain.
+
+Values of private columns at which every row is looked at: where the numbers of rows lie that share public values.
+
+Why the range of a step is not proved, and what would do.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import pytensor.tensor as pt
@@ -16,22 +21,144 @@ from pymc import Model
 from pymc.distributions.transforms import SimplexTransform
 from pytensor.graph.basic import Variable
 
+from pymc_dp.domain import Neighbours
 from pymc_dp.errors import Problem
-from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import RowInspection, RowTerm
 from pymc_dp.inspection.interpreted import start_of
 from pymc_dp.inspection.one_row import of_one_row, placeholder
-from pymc_dp.inspection.rows import Array, shape_of
+from pymc_dp.inspection.rows import Array, Column, rebuild, shape_of
 from pymc_dp.intervals.expression import Symbol, UnknownOperation, leaf
 from pymc_dp.intervals.interval import Interval
 from pymc_dp.proofs.certificates import gradient_norm
 from pymc_dp.proofs.lowering import lowered
+from pymc_dp.proofs.meeting_points import Meeting
 from pymc_dp.proofs.meeting_ranges import Enclosed
-from pymc_dp.proofs.private_references import PrivateReferences
 from pymc_dp.proofs.row_likelihood import RowLikelihood, parts_of, symbol_of
 from pymc_dp.proofs.row_ranges import Proof
 from pymc_dp.proofs.row_span import Point, RowSpan, Span, added
-from pymc_dp.proofs.unproved import no_rule, unproved
+
+MOST = 8
+"""Combinations of private values up to which each is looked at."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PrivateReferences:
+    """What the private columns of a row are replaced by, in a few ways; public.
+
+    With public columns, neighbours under ``replace`` differ in private ones only. So where the number of a row lies may
+    depend on its public values, and only how far it may range about that place is paid for.
+
+    Attributes
+    ----------
+    rows : tuple of tuples of array or None
+        For each way one value per column; None for public columns.
+    complete : bool
+        Whether these are all values that the private columns may have; else there are two: the ends of their bounds.
+    """
+
+    rows: tuple[tuple[Array | None, ...], ...]
+    complete: bool
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], neighbours: Neighbours) -> Self | None:
+        """Choose them; None where no column is public, or where a private one is not limited. Reads no row."""
+        if neighbours != "replace" or not any(column.public for column in columns):
+            return None
+        if not all(column.limited for column in columns):
+            return None
+        every = _every([column for column in columns if not column.public])
+        ends = [[_end(column, high) for column in columns] for high in (False, True)]
+        if every is None:
+            return cls(rows=tuple(map(tuple, ends)), complete=False)
+        chosen = (iter(one) for one in every)
+        rows = tuple(tuple(None if column.public else next(one) for column in columns) for one in chosen)
+        return cls(rows=rows, complete=True)
+
+
+def _every(columns: Sequence[Column]) -> list[tuple[Array, ...]] | None:
+    """Return all combinations of values of columns; None where they are more than a few."""
+    if not all(column.integer and column.bounds is not None and column.norm is None for column in columns):
+        return None
+    each, count = [], 1.0
+    for column in columns:
+        assert column.bounds is not None
+        shape, (low, high) = shape_of(column.leaf)[1:], column.bounds
+        values, size = range(math.ceil(low), math.floor(high) + 1), int(np.prod(shape))
+        count *= float(len(values)) ** size
+        if count > MOST:
+            return None
+        chosen = itertools.product(values, repeat=size)
+        each.append([np.array(one, dtype=column.leaf.type.dtype).reshape(shape) for one in chosen])
+    return list(itertools.product(*each))
+
+
+def _end(column: Column, high: bool) -> Array | None:
+    """Return the lowest or highest value of a private column; 0 where only a norm limits it."""
+    if column.public:
+        return None
+    end = 0.0 if column.bounds is None or column.norm is not None else column.bounds[high]
+    value = np.full((1, *shape_of(column.leaf)[1:]), end).astype(column.leaf.type.dtype)
+    return np.asarray(column.clamped(value)[0])
+
+
+OTHERWISE = "bound every row's log-likelihood by dp.clamp(model, low, high), or give BarkerMetropolis(clamp=...)"
+
+
+def no_rule(name: str, operation: str) -> Problem:
+    """Return the problem of an operation without a rule."""
+    return Problem(
+        where=name,
+        what=f"the range of a step cannot be proved: its density contains {operation}, which no rule bounds",
+        remedy="Write it with other operations, or give BarkerMetropolis(clamp=...).",
+    )
+
+
+def unproved(name: str, operation: str, symbols: Sequence[Symbol]) -> Problem:
+    """Return the problem of an operation whose change between two places is not bounded."""
+    known = dict.fromkeys(one for symbol in symbols for one in _sides(symbol))
+    loose = [one for one in known if one.role != "parameter" and _unbounded(one)]
+    shown = ", ".join(repr(one.name) for one in loose or known)
+    if loose:
+        lost = f"no row is bounded: {shown} may be anything" if len(loose) > 1 else f"{shown} has no bounds"
+    else:
+        lost = f"{operation} of {shown} has no bound near the initial point"
+    what = f"the range of a step cannot be proved: {lost}"
+    remedies = [*_bounds(loose), *_truncation(loose, list(known)), OTHERWISE]
+    return Problem(where=name, what=what, remedy=f"{'; or '.join(_capital(remedies))}.")
+
+
+def _sides(symbol: Symbol) -> list[Symbol]:
+    """Return what a meeting depends on."""
+    if not isinstance(symbol, Meeting):
+        return [symbol]
+    return [one for part in (*symbol.of_row, *(side.parameter for side in symbol.sides)) for one in part.symbols]
+
+
+def _unbounded(symbol: Symbol) -> bool:
+    return bool(np.isinf(symbol.low).any() or np.isinf(symbol.high).any())
+
+
+def _bounds(loose: Sequence[Symbol]) -> list[str]:
+    if not loose:
+        return []
+    given = ", ".join(f"{one.name!r}: (low, high)" for one in loose)
+    norms = ", ".join(f"{one.name!r}: norm" for one in loose if one.shape)
+    several = f" or dp.Domain(norms={{{norms}}})" if norms else ""
+    return [f"give public bounds of its values, dp.Domain(bounds={{{given}}}){several}"]
+
+
+def _truncation(loose: Sequence[Symbol], known: Sequence[Symbol]) -> list[str]:
+    names = [one.name for one in known if one.role == "parameter"]
+    if loose or not names:
+        return []
+    given = ", ".join(f"{name!r}: (low, high)" for name in names)
+    return [f"truncate priors by public bounds, dp.truncate(model, {{{given}}})"]
+
+
+def _capital(remedies: Sequence[str]) -> list[str]:
+    first, *rest = remedies
+    return [first[0].upper() + first[1:], *rest]
+
 
 NEAR = 1e-3
 """Step at which a proof is tried at the initial point."""
@@ -191,4 +318,4 @@ def _at_values(prior_model: Model) -> list[Variable]:
     return found
 
 
-__all__ = ["Span", "StepProof"]
+__all__ = ["PrivateReferences", "Span", "StepProof", "no_rule", "unproved"]

@@ -1,28 +1,225 @@
-"""Release of noised sufficient statistics: a plan made from public knowledge alone, then one pass and one draw."""
+"""Release of noised sufficient statistics: a plan made from public knowledge alone, then one pass and one draw.
+
+The layout of a release: which statistics of which cells, and how far one row can move them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
 from pymc_dp import _validate
 from pymc_dp._random import insecure
 from pymc_dp.accounting import total_epsilon
-from pymc_dp.errors import ArgumentError, PrivacyError
+from pymc_dp.domain import Domain, Neighbours
+from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.families.cells import Cells
 from pymc_dp.families.characters import NetworkSums
+from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.gram import GramSums
+from pymc_dp.families.regression import gram_statistic
 from pymc_dp.families.statistic import LevelCounts
-from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.findings import MAX_CELLS, Inspection, Observed
+from pymc_dp.inspection.network import node_problems
 from pymc_dp.inspection.rows import Array
+from pymc_dp.metrics import Extent
 from pymc_dp.networks import FourierUpdates, LaplaceUpdates, Updates
-from pymc_dp.release.layout import lay_out
-from pymc_dp.release.noise import NOISES
-from pymc_dp.release.statistics import Statistics
-from pymc_dp.release.tables import Drawn, ReleasePlan, TablePlan
+from pymc_dp.release.lipschitz_sums import MOST_STEPS, extents_of, grid_of, names_of, per_unit, too_many_steps
+from pymc_dp.release.network_layout import lay_out_network, papers_problems
+from pymc_dp.release.noise import NOISES, Noise, counts_sensitivity, sizes_sensitivity, sums_sensitivity
+from pymc_dp.release.regression_sensitivity import gram_sensitivity, reach_of
+from pymc_dp.release.statistics import Statistics, choose, too_many
+from pymc_dp.release.tables import Block, Drawn, ReleaseLayout, ReleasePlan, TablePlan
 from pymc_dp.rows.gate import predictors_of, private_values
-from pymc_dp.rows.sums import sum_products, sum_rows
+from pymc_dp.rows.sums import MAX_ROWS, known_gram, make_cells, sum_products, sum_rows
+
+
+def lay_out(inspection: Inspection, statistics: Statistics) -> ReleaseLayout:
+    """Choose statistics, cells and sensitivities for a model. Reads no private value, and knows of no budget.
+
+    Raises
+    ------
+    UnsupportedModelError
+        With the problems of the inspection and of the families, all at once.
+    ArgumentError
+        If the mechanism does not fit the observed variables, or the metric.
+    """
+    if isinstance(statistics.mechanism, FourierUpdates):
+        inspection.require()  # before this, a variable that is no likelihood looks like one that is no node
+        network = lay_out_network(inspection, statistics.mechanism, NOISES[statistics.noise])
+        if isinstance(network, tuple):
+            raise UnsupportedModelError(network)
+        return ReleaseLayout(tables=(network,))
+    problems = list(inspection.problems)
+    if isinstance(statistics.mechanism, LaplaceUpdates):
+        problems += _updates_problems(inspection, statistics.mechanism)
+    _check_names(inspection, statistics)
+    tables = []
+    for observed in inspection.observed:
+        found = lay_out_table(observed, inspection, statistics)
+        if isinstance(found, Problem):
+            problems.append(found)
+        else:
+            tables.append(found)
+    if problems:
+        raise UnsupportedModelError(problems)
+    domain = inspection.domain
+    if domain.metric is None:
+        return ReleaseLayout(tables=tuple(tables))
+    tables, extents = _per_unit(tables, domain, NOISES[statistics.noise])
+    return ReleaseLayout(tables=tuple(tables), diameter=domain.metric.diameter(extents), grids=_grids(tables, extents))
+
+
+def _updates_problems(inspection: Inspection, mechanism: LaplaceUpdates) -> list[Problem]:
+    """Say what keeps a model from being released by the counts of its nodes."""
+    found = [problem for observed in inspection.observed for problem in node_problems(observed)]
+    return found + (papers_problems(inspection.domain.neighbours) if mechanism.papers else [])
+
+
+def table_problems(inspection: Inspection) -> list[Problem]:
+    """Problems that the families find, beyond those of the inspection."""
+    return [
+        found
+        for observed in inspection.observed
+        if isinstance(found := lay_out_table(observed, inspection, Statistics()), Problem)
+    ]
+
+
+def _check_names(inspection: Inspection, statistics: Statistics) -> None:
+    names = [observed.name for observed in inspection.observed]
+    for name in statistics.mechanism if isinstance(statistics.mechanism, Mapping) else ():
+        if not inspection.problems and name not in names:
+            raise ArgumentError(
+                f"mechanism names {name!r}, which is no observed variable (known: "
+                f"{names}).{_validate.nearest(name, names)}"
+            )
+
+
+def lay_out_table(observed: Observed, inspection: Inspection, statistics: Statistics) -> TablePlan | Problem:
+    """Lay out one table, or say why there is none."""
+    if prod(len(column.levels) for column in observed.columns) > MAX_CELLS:
+        return Problem(
+            where=observed.name,
+            what=f"its columns span more than {MAX_CELLS} cells, nearly all of them empty",
+            remedy="Merge levels, or index its parameters by fewer columns.",
+        )
+    relation = inspection.domain.neighbours
+    cells = make_cells(observed.columns, inspection.n_rows, inspection.domain.n_max)
+    known = cells.sizes is not None
+    named = isinstance(statistics.mechanism, Mapping)
+    if observed.design is not None and named and statistics.histogram(observed.name) is not None:
+        return Problem(
+            where=observed.name,
+            what="it is a regression on continuous columns, which are not counted in bins",
+            remedy="Leave it out of mechanism.",
+        )
+    if observed.design is not None:
+        return _regression_layout(observed, inspection, cells, statistics.noise)
+    family, statistic = choose(observed, statistics.histogram(observed.name), named=named, sizes_known=known)
+    if isinstance(statistic, Problem):
+        return statistic
+    if problem := too_many(observed, statistic, cells.count):
+        return problem
+    whole = isinstance(statistics.mechanism, LaplaceUpdates) and statistics.mechanism.papers
+    labels, blocks = _blocks(statistic, relation, NOISES[statistics.noise], known=known and not whole)
+    return TablePlan(
+        variables=(observed,),
+        family=family,
+        statistic=statistic,
+        cells=cells,
+        labels=labels,
+        blocks=blocks,
+        boxed=isinstance(statistics.mechanism, LaplaceUpdates),
+    )
+
+
+def _regression_layout(observed: Observed, inspection: Inspection, cells: Cells, noise: str) -> TablePlan | Problem:
+    """Lay out the sums of products of a regression: one vector, with noise of one scale."""
+    domain = inspection.domain
+    assert observed.design is not None
+    # Where the number of rows is private, nothing may depend on whether they fit.
+    statistic = gram_statistic(observed, cells, inspection.n_rows if domain.n_max is None else MAX_ROWS, noise)
+    if isinstance(statistic, Problem):
+        return statistic
+    steps = (statistic.step,) * statistic.count
+    sensitivity = gram_sensitivity(statistic, domain.neighbours)
+    # Priors that are refused may hold rows: these are not drawn from.
+    drawn = not observed.design.identity and not inspection.problems
+    block = Block(columns=tuple(range(statistic.count)), steps=steps, sensitivity=sensitivity, noise=NOISES[noise])
+    return TablePlan(
+        variables=(observed,),
+        family=None,
+        statistic=statistic,
+        cells=cells,
+        labels=statistic.labels,
+        blocks=(block,),
+        gram=known_gram(statistic, observed.design, cells) if statistic.known else None,
+        reach=reach_of(observed.design, statistic, cells) if drawn else 0.0,
+    )
+
+
+def _blocks(
+    statistic: RowStatistic, relation: Neighbours, noise: Noise, *, known: bool
+) -> tuple[tuple[str, ...], tuple[Block, ...]]:
+    """Labels and blocks of a table; `known` says whether the sizes of its cells are public."""
+    if isinstance(statistic, LevelCounts):
+        levels = statistic.labels[1:] if known and statistic.n_levels == 2 else statistic.labels
+        sensitivity = counts_sensitivity(statistic, relation, sizes_known=known)
+        counts = Block(
+            columns=tuple(range(len(levels))), steps=(1.0,) * len(levels), sensitivity=sensitivity, noise=noise
+        )
+        return tuple(f"count of {label}" for label in levels), (counts,)
+    sensitivity = sums_sensitivity(statistic, relation, sizes_known=known)
+    # In units of the largest value, so that equal noise on sizes and on sums moves a mean about equally.
+    weight = noise.part(noise.weight(sensitivity) * statistic.steps[0] / statistic.scales[0])
+    columns = tuple(range(not known, len(statistic.labels) + (not known)))
+    sums = Block(columns=columns, steps=statistic.steps, sensitivity=sensitivity, noise=noise, weight=weight)
+    if known:
+        return statistic.labels, (sums,)
+    moved = sizes_sensitivity(relation)
+    weight = noise.part(noise.weight(moved))
+    sizes = Block(columns=(0,), steps=(1.0,), sensitivity=moved, noise=noise, weight=weight)
+    return ("rows", *statistic.labels), (sizes, sums)
+
+
+def _per_unit(tables: Sequence[TablePlan], domain: Domain, noise: Noise) -> tuple[list[TablePlan], dict[str, Extent]]:
+    """Return the same tables with sensitivities per unit of the metric, and what its columns of numbers can be."""
+    if noise is not NOISES["laplace"]:
+        raise ArgumentError(
+            "Under a metric only Laplace noise is accounted: the loss of Gaussian noise does not grow in proportion to "
+            "distance. Leave out Statistics(noise=...)."
+        )
+    assert domain.metric is not None
+    names = names_of(tables)
+    extents = extents_of(tables, domain.metric, names)
+    found, problems = list[TablePlan](), list[Problem]()
+    for table in tables:
+        bound = per_unit(table, domain.metric, names, extents)
+        if isinstance(bound, Problem):
+            problems.append(bound)
+            continue
+        sizes = len(table.blocks) > 1  # those of private cells come first
+        moved = [
+            replace(block, sensitivity=(bound.of_sizes if sizes and place == 0 else bound.of_sums)(block.sensitivity))
+            for place, block in enumerate(table.blocks)
+        ]
+        if any(block.sensitivity.l1 > MOST_STEPS for block in moved):
+            problems.append(too_many_steps(table.name))
+        found.append(replace(table, blocks=tuple(moved)))
+    if problems:
+        raise UnsupportedModelError(problems)
+    return found, extents
+
+
+def _grids(tables: Sequence[TablePlan], extents: Mapping[str, Extent]) -> tuple[str, ...]:
+    """Say what values of the metric's columns are rounded to, whichever of its names a metric calls a column by."""
+    names = names_of(tables)
+    measured = [table for table in tables if names[table.observed.leaf] & extents.keys()]
+    steps = {table.name: grid_of(table) for table in measured}
+    return tuple(f"{name} to {step:.3g}" for name, step in steps.items() if step is not None)
 
 
 def plan_release(inspection: Inspection, statistics: Statistics, epsilon: float, delta: float = 0.0) -> ReleasePlan:
@@ -158,4 +355,4 @@ def _draw_table(table: TablePlan) -> Array:
     return released
 
 
-__all__ = ["draw_release", "plan_release"]
+__all__ = ["draw_release", "lay_out", "plan_release", "table_problems"]

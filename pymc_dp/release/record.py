@@ -13,9 +13,8 @@ from pymc_dp._display import shorten
 from pymc_dp.accounting import loss_at, total_epsilon
 from pymc_dp.domain import Domain
 from pymc_dp.families.characters import NetworkSums
-from pymc_dp.families.gram import GramSums
+from pymc_dp.families.gram import GramSums, Response, quadratic_error
 from pymc_dp.families.histogram import Bins
-from pymc_dp.families.polynomial import Response, quadratic_error
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array

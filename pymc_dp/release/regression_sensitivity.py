@@ -9,6 +9,8 @@ them: K balls, B bounded columns, P = K + B blocks of D columns. For two rows, �
 vectors. Norms of differences depend on lengths and on τ alone, and grow with lengths where τ stays: a ball's vectors
 have length 1 in a worst pair. A column's have (1, s): the terms are convex in the squared length y of one where that
 of the other is τ²/y, and so are largest at an end; all columns have their 1 in the same row, by rearrangement.
+
+How far the linear predictors of a regression reach, by public knowledge alone: bounds of the columns, and priors.
 """
 
 from __future__ import annotations
@@ -22,8 +24,12 @@ import numpy as np
 
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import PrivacyError
+from pymc_dp.families.cells import Cells
 from pymc_dp.families.gram import GramSums
-from pymc_dp.release.sensitivity import SumSensitivity
+from pymc_dp.inspection.design import Design
+from pymc_dp.inspection.interpreted import plain_draw
+from pymc_dp.inspection.rows import Array
+from pymc_dp.release.noise import SumSensitivity
 
 PRECISION = 2**40
 """Roots are rounded up to a multiple of one over it."""
@@ -291,4 +297,36 @@ def _root(square: Fraction | int) -> Fraction:
     return Fraction(isqrt(ceil(square * PRECISION**2) - 1) + 1, PRECISION) if square else Fraction(0)
 
 
-__all__ = ["gram_sensitivity"]
+DRAWS = 400
+ROWS = 64
+COVERED = 0.99
+"""Part of the linear predictors that stays within."""
+UNKNOWN = 4.0
+"""Where a prior cannot be drawn from."""
+
+
+def reach_of(design: Design, statistic: GramSums, cells: Cells) -> float:
+    """Return a number that 99% of linear predictors do not exceed, by the priors, on rows spread over the bounds."""
+    coefficients = design.coefficients(cells.constants, cells.count)
+    try:
+        intercepts, slopes = plain_draw(list(coefficients), 0, DRAWS)
+    except NotImplementedError:
+        return UNKNOWN
+    eta = intercepts[..., None] + np.einsum("kcd,rd->kcr", slopes, _rows(statistic))
+    return max(float(np.quantile(np.abs(eta), COVERED)), 1e-3)
+
+
+def _rows(statistic: GramSums) -> Array:
+    """Rows that are spread evenly over boxes, and over directions in balls."""
+    rng = np.random.default_rng(0)
+    parts = []
+    for source in statistic.sources:
+        t = rng.uniform(-1, 1, size=(ROWS, source.width))
+        if source.ball:
+            t = rng.normal(size=t.shape)
+            t /= np.linalg.norm(t, axis=1, keepdims=True)
+        parts.append(t)
+    return statistic.centres + np.concatenate(parts, axis=1) * statistic.halves
+
+
+__all__ = ["gram_sensitivity", "reach_of"]

@@ -26,8 +26,7 @@ from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.noise import Noise
-from pymc_dp.release.sensitivity import SumSensitivity
+from pymc_dp.release.noise import Noise, SumSensitivity
 from pymc_dp.release.statistics import Statistics
 
 NETWORK = "network"

@@ -20,8 +20,7 @@ import numpy as np
 
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.rows import Array, shape_of
-from pymc_dp.rows.passes import Passes
-from pymc_dp.rows.stored import BLOCK_BYTES
+from pymc_dp.rows.stored import BLOCK_BYTES, Passes
 
 HeldAs = Callable[[Array], Array]
 PREFIX = "pymc_dp_rows_"

@@ -1,19 +1,24 @@
-"""Rows that stay in files: what is public about them, and their values block by block."""
+"""Rows that stay in files: what is public about them, and their values block by block.
+
+Passes over stored rows: each reads every row once, some at a time, as the model would hold them.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, override
+from functools import partial
+from typing import Any, NamedTuple, Self, final, override
 
 import numpy as np
 
 from pymc_dp import _validate
-from pymc_dp.errors import ArgumentError, Problem
+from pymc_dp.errors import ArgumentError, PrivacyError, Problem
 from pymc_dp.inspection.assumptions import number_of_rows
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.rows import Array, Column, shape_of
+from pymc_dp.rows.gate import require_open
 
 BLOCK_BYTES = 2**22
 """What is read at a time."""
@@ -241,12 +246,76 @@ def _absent(column: Column) -> float:
     return low if column.outside == "first" else low + (high - low) // 2
 
 
+CHANGED = "The stored table has changed since its length was read. Leave it as it is until the call ends."
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Passes:
+    """A stored table that may be read again and again.
+
+    Attributes
+    ----------
+    stored : StoredRows
+    names : tuple of str
+        The name by which each column is stored.
+    columns : tuple of Column
+    n_rows : int
+        Number of rows that is expected.
+    """
+
+    stored: StoredRows
+    names: tuple[str, ...]
+    columns: tuple[Column, ...]
+    n_rows: int
+
+    @classmethod
+    def of(cls, found: RowInspection, stored: StoredRows) -> Self:
+        """Return passes over the rows of an inspection without problems (`with_stored`). Reads no row."""
+        names = by_column(found, stored.layouts())
+        return cls(stored=stored, names=names, columns=found.columns, n_rows=found.n_rows)
+
+    def chunks(self, size: int) -> Iterator[Callable[[], list[Array]]]:
+        """Yield at most `size` consecutive rows at a time, as a function that clamps them: in the thread that wants to.
+
+        Reads private data: the budget must have been charged.
+
+        Raises
+        ------
+        PrivacyError
+            If the table has become longer or shorter: a table that nobody writes to has not, whatever is in it.
+
+        Notes
+        -----
+        What a row becomes depends on that row alone: neither on the size of a chunk nor on where files begin.
+        """
+        require_open()
+        return self._chunks(size)
+
+    def _chunks(self, size: int) -> Iterator[Callable[[], list[Array]]]:
+        count = 0
+        for block in self.stored.blocks(size):
+            parts = [block[name] for name in self.names]
+            count += len(parts[0][0].values)
+            if count > self.n_rows:
+                break
+            yield partial(_held, self.columns, parts)
+        if count != self.n_rows:
+            raise PrivacyError(CHANGED)
+
+
+def _held(columns: Sequence[Column], parts: Sequence[Sequence[Part]]) -> list[Array]:
+    return [held(column, part) for column, part in zip(columns, parts, strict=True)]
+
+
 __all__ = [
     "BLOCK_BYTES",
+    "CHANGED",
     "Arrays",
     "Description",
     "Layout",
     "Part",
+    "Passes",
     "Rows",
     "StoredRows",
     "by_column",

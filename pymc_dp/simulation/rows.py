@@ -15,12 +15,10 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.shape import Shape, Shape_i
 
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
-from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.clamped import unclamped
 from pymc_dp.inspection.findings import Observed, RowInspection
 from pymc_dp.inspection.interpreted import plain_draw
-from pymc_dp.inspection.row_density import per_row
-from pymc_dp.inspection.rows import Array, array_leaves, reached, shape_of
+from pymc_dp.inspection.row_density import per_row, unclamped
+from pymc_dp.inspection.rows import Array, array_leaves, reached, rebuild, shape_of
 from pymc_dp.inspection.taint import label
 from pymc_dp.simulation.columns import draw_columns, draw_evenly, undeclared
 from pymc_dp.simulation.prior import draw_prior, not_drawn

@@ -8,7 +8,7 @@ from typing import Self
 from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.step_methods.claims import Claims
+from pymc_dp.step_methods.funding import Claims
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -14,8 +14,8 @@ from pytensor.scalar.math import Log1mexp, Softplus, TriGamma
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import discrete_dtypes
 
-from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.interpreted import plain_function, stable
+from pymc_dp.inspection.rows import rebuild
 from pymc_dp.inspection.whole_numbers import power
 
 NUMPY_FORMS: dict[type, Callable[..., Any]] = {

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from pymc import Model
 
-from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.interpreted import plain_function
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.rows import Array, rebuild
 
 Point = dict[str, Array]
 

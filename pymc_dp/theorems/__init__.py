@@ -6,18 +6,25 @@ of common likelihoods are in `families`.
 """
 
 from pymc_dp.theorems import families
-from pymc_dp.theorems.distinguishing import distinguishing_distance, stochastic_distinguishing_distance
+from pymc_dp.theorems.distinguishing import (
+    distinguishing_distance,
+    fourier_updates_error,
+    laplace_updates_divergence,
+    query_loss,
+    restricted_prior_loss,
+    stochastic_distinguishing_distance,
+)
 from pymc_dp.theorems.families import Smoothness
-from pymc_dp.theorems.lipschitz import approximate_sampling, posterior_divergence, posterior_privacy
-from pymc_dp.theorems.networks import fourier_updates_error, laplace_updates_divergence
-from pymc_dp.theorems.statement import Privacy, Statement
-from pymc_dp.theorems.stochastic import (
+from pymc_dp.theorems.lipschitz import (
     StochasticLipschitz,
+    approximate_sampling,
+    posterior_divergence,
+    posterior_privacy,
     random_privacy,
     stochastic_divergence,
     stochastic_total_variation,
 )
-from pymc_dp.theorems.utility import query_loss, restricted_prior_loss
+from pymc_dp.theorems.statement import Privacy, Statement
 
 __all__ = [
     "Privacy",

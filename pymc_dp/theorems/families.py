@@ -12,9 +12,8 @@ import scipy
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
-from pymc_dp.theorems.ratios import ROUNDING, exponential_up, largest_ratio
+from pymc_dp.theorems.lipschitz import ROUNDING, StochasticLipschitz, exponential_up, largest_ratio
 from pymc_dp.theorems.statement import extended, positive, upwards
-from pymc_dp.theorems.stochastic import StochasticLipschitz
 
 Range = tuple[float, float]
 ULPS = 2.0**-48

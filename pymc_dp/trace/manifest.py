@@ -1,14 +1,22 @@
-"""What may leave: a list of every variable, coordinate and attribute of a trace, with a digest of its content."""
+"""What may leave: a list of every variable, coordinate and attribute of a trace, with a digest of its content.
+
+What a trace says that it cost, held against its own manifest and against the events that it records.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import xarray as xr
+
+from pymc_dp.accounting import event_from_dict, loss_at, proved_within
+from pymc_dp.errors import ArgumentError, TraceError
 
 PRIVACY = "privacy"
 RELEASED = "released"
@@ -81,3 +89,100 @@ def text_digest(value: Any) -> str:
     if isinstance(plain, list | tuple):
         plain = plain[0] if len(plain) == 1 else list(plain)
     return hashlib.sha256(json.dumps(plain, default=str, sort_keys=True).encode()).hexdigest()
+
+
+ROOM = 1e-6
+"""Of ε: accountants of another version may round otherwise; no edit worth noticing is smaller."""
+
+
+def read_claim(tree: xr.DataTree, name: str = "This DataTree") -> dict[str, Any]:
+    """Return the record of an annotated trace, if nothing contradicts it.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+    name : str
+        What the tree is called, for texts.
+
+    Returns
+    -------
+    dict
+        The record of the release, in JSON types.
+
+    Raises
+    ------
+    TraceError
+        If the tree has no ``/privacy`` group, if what is in it differs from what the manifest says about it, or if the
+        events recorded cost more than the ε and δ beside them.
+
+    Notes
+    -----
+    This finds records that were changed by hand or by mistake. It is no signature: whoever can write the file can write
+    a record, events and a manifest that agree. Take a trace from somebody you trust, over a channel that you trust.
+    """
+    group = tree.children.get(PRIVACY)
+    if group is None or not {RECORD, MANIFEST} <= set(group.attrs):
+        raise TraceError(
+            f"{name} has no /privacy group: it was not made by dp.sample or dp.scrub, or the group was dropped. "
+            "Nothing is known about its privacy."
+        )
+    try:
+        record, listed = json.loads(group.attrs[RECORD]), json.loads(group.attrs[MANIFEST])
+        found = dict(entries(group))
+        changed = sorted(path for path, content in found.items() if path in listed and listed[path] != content)
+        if f"/{PRIVACY}@{RECORD}" not in listed:
+            changed.insert(0, f"/{PRIVACY}@{RECORD}")
+    except (TypeError, ValueError):
+        raise TraceError(f"{name} has a /privacy group that cannot be read: it was changed. {_WAY_OUT}") from None
+    if changed:
+        raise TraceError(
+            f"{name} no longer states what it was paid for as it did when it was made: {', '.join(changed)} was "
+            f"changed. {_WAY_OUT}"
+        )
+    check_cost(record, name)
+    return dict(record)
+
+
+def check_cost(record: Mapping[str, Any], name: str) -> None:
+    """Raise where the events of a record cost more than it says, or where it cannot be read."""
+    try:
+        problem = _contradiction(record)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise TraceError(
+            f"{name} has a record that this version of pymc_dp cannot read ({type(error).__name__}). Read it with the "
+            "version that wrote it, or a later one."
+        ) from error
+    if problem:
+        raise TraceError(f"{name} contradicts itself: {problem}. {_WAY_OUT}")
+
+
+def _contradiction(record: Mapping[str, Any]) -> str:
+    epsilon, delta = float(record["epsilon"]), float(record["delta"])
+    if not (epsilon >= 0 and 0 <= delta < 1):
+        return f"ε = {epsilon:g} and δ = {delta:g} are no privacy loss"
+    limit, unit = epsilon, ""
+    if metric := record.get("metric"):
+        limit, unit = float(metric["epsilon_per_unit"]), " per unit of ρ"
+        diameter = math.inf if metric["diameter"] is None else float(metric["diameter"])
+        if epsilon < loss_at(limit, diameter) * (1 - ROOM):
+            return f"ε = {limit:g} per unit of ρ is more than ε = {epsilon:g} for rows up to {diameter:g} apart"
+    event = record.get("event")
+    if event and not _proved(json.dumps(event), limit * (1 + ROOM), delta):
+        return f"its events cost more than the ε = {limit:g}{unit}, δ = {delta:g} that it says"
+    return ""
+
+
+@lru_cache(maxsize=256)
+def _proved(event: str, epsilon: float, delta: float) -> bool:
+    try:
+        return proved_within(event_from_dict(json.loads(event)), epsilon, delta)
+    except ArgumentError as error:
+        raise ValueError(str(error)) from error
+
+
+_WAY_OUT = (
+    "Nothing that it says about its privacy can be relied on: use the trace as dp.sample returned or published it."
+)
+
+
+__all__ = ["check_cost", "read_claim"]

@@ -16,12 +16,11 @@ from pymc_dp import _validate
 from pymc_dp.errors import BudgetWarning, TraceError
 from pymc_dp.inspection.inspect import context_model
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.paid import Paid, keep
+from pymc_dp.release.paid import PACKAGE, Paid, keep
 from pymc_dp.release.record import ReleaseRecord
-from pymc_dp.release.repeats import PACKAGE
 from pymc_dp.step_methods.base import ACTIVE, IDENTITY, PrivateStep
-from pymc_dp.step_methods.claims import Claims
 from pymc_dp.step_methods.companions import Companions
+from pymc_dp.step_methods.funding import Claims
 from pymc_dp.step_methods.shown import SPENT
 from pymc_dp.step_methods.together import Funded
 from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RECORD, RELEASED, make_manifest

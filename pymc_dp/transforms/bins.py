@@ -14,12 +14,10 @@ from pymc_dp.families.cells import Cells
 from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
-from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.cumulative import Cumulative, of_plain
+from pymc_dp.inspection.cumulative import Cumulative, finite_gradient, of_plain
 from pymc_dp.inspection.design import Design
 from pymc_dp.inspection.findings import Observed
-from pymc_dp.inspection.finite_gradient import finite_gradient
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.rows import Array, rebuild
 from pymc_dp.release.tables import TablePlan
 from pymc_dp.transforms.likelihood import per_cell_parameters
 from pymc_dp.transforms.network import network_parameters

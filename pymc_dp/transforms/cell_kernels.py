@@ -6,13 +6,11 @@ from math import log, sqrt
 
 import numpy as np
 
-from pymc_dp.families.normal_sums import LOG_2PI, SMALL
-from pymc_dp.transforms.elementary_kernels import exponential, logarithm
-from pymc_dp.transforms.jit import inlined, kernel, part, sums
+from pymc_dp.families.quadrature import LOG_2PI, SMALL
+from pymc_dp.transforms.jit import exponential, inlined, kernel, logarithm, part, sums
 from pymc_dp.transforms.noise_aware import SIZE_NODES
-from pymc_dp.transforms.normal_moment_kernels import write_moments_within
-from pymc_dp.transforms.sum_kernels import laplace_pair, noise_logp
-from pymc_dp.transforms.sum_noise import legendre
+from pymc_dp.transforms.released_logp import legendre
+from pymc_dp.transforms.sum_kernels import laplace_pair, noise_logp, write_moments_within
 
 HALF = SIZE_NODES // 2
 PUBLIC, PARTS, LAPLACE, SEEN_NOISE, INTEGRATED = range(5)

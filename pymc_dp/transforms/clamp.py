@@ -10,10 +10,9 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
-from pymc_dp.inspection.clamped import ClampedRV, clamped
 from pymc_dp.inspection.inspect import context_model
-from pymc_dp.inspection.row_density import density
-from pymc_dp.transforms._graph import replace_variables
+from pymc_dp.inspection.row_density import ClampedRV, clamped, density
+from pymc_dp.transforms.prior_model import replace_variables
 
 Ends = float | Mapping[str, float] | None
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dp.transforms.count_kernels import LAPLACE, WIDE, noised_count
+from pymc_dp.transforms.count_kernels import LAPLACE, WIDE, gaussian_poisson, laplace_poisson_logp, noised_count
 from pymc_dp.transforms.jit import kernel
-from pymc_dp.transforms.wide_noise import gaussian_poisson, laplace_poisson_logp
 
 
 @kernel

@@ -9,15 +9,19 @@ References
 ----------
 Lewandowski, Kurowicka, Joe (2009), Generating random correlation matrices based on vines and extended onion method,
 J. Multivariate Anal. 100(9), section 2.4; Bernstein, Sheldon (2019), doi 10.48550/arXiv.1910.13879, section 3.
+
+Coordinates in which unknown numbers of known prior, measured with noise, are about independent and of unit size.
+
+A sampler moves in them as far in all directions. They are computed from a release, and spend nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pymc as pm
@@ -26,9 +30,81 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families.gram import GramSums
 from pymc_dp.inspection.rows import Array
-from pymc_dp.transforms.coordinates import Coordinates, coordinates_of
-from pymc_dp.transforms.observed import held
 from pymc_dp.transforms.regression_logp import CovariatePrior
+from pymc_dp.transforms.released_logp import held
+
+STEPS = 200
+DIFFERENCE = 1e-5
+TOLERANCE = 1e-6
+
+
+class Coordinates(NamedTuple):
+    """Numbers are ``centre + root @ z``.
+
+    Attributes
+    ----------
+    centre : (p,) array
+    root : (p, p) array
+    """
+
+    centre: Array
+    root: Array
+
+
+def coordinates_of(
+    start: Array,
+    expected: Callable[[Array], Array],
+    value: Array,
+    sd: Array,
+    prior: Callable[[Array], tuple[Array, Array, Array]],
+) -> Coordinates:
+    """Return the most probable numbers, and a root of their covariance there, by damped Gauss-Newton steps.
+
+    Parameters
+    ----------
+    start : (p,) array
+    expected : callable
+        Numbers to the (k,) means of what is measured.
+    value, sd : (k,) arrays
+        Of the measurement.
+    prior : callable
+        Numbers to minus the log density, one entry per number, with its first and second derivative; convex.
+    """
+    found, damping = start, 1.0
+
+    def loss(numbers: Array) -> float:
+        return float(0.5 * (((expected(numbers) - value) / sd) ** 2).sum() + prior(numbers)[0].sum())
+
+    best = loss(found)
+    for _ in range(STEPS):
+        gradient, curvature = _derivatives(found, expected, value, sd, prior)
+        step = np.linalg.solve(curvature + damping * np.diag(np.diag(curvature)), -gradient)
+        moved = found + np.clip(step, -1.0, 1.0)
+        now = loss(moved)
+        if now < best:
+            found, best, damping = moved, now, damping / 5
+        else:
+            damping *= 4
+        if float(-gradient @ step) < TOLERANCE:
+            break
+    _, curvature = _derivatives(found, expected, value, sd, prior)
+    return Coordinates(found, np.linalg.inv(np.linalg.cholesky(curvature)).T)
+
+
+def _derivatives(
+    numbers: Array,
+    expected: Callable[[Array], Array],
+    value: Array,
+    sd: Array,
+    prior: Callable[[Array], tuple[Array, Array, Array]],
+) -> tuple[Array, Array]:
+    shifts = DIFFERENCE * np.eye(len(numbers))
+    slopes = [(expected(numbers + shift) - expected(numbers - shift)) / (2 * DIFFERENCE * sd) for shift in shifts]
+    jacobian = np.array(slopes)
+    _, first, second = prior(numbers)
+    gradient = jacobian @ ((expected(numbers) - value) / sd) + first
+    return gradient, jacobian @ jacobian.T + np.diag(second + 1e-9)
+
 
 MEAN, MEDIAN, SPREAD = 0.5, 0.4, 0.7
 """Standard deviation of means, median of standard deviations, and standard deviation of their logarithms, in units of
@@ -234,4 +310,4 @@ def _vine(d: int) -> Array:
     return CONCENTRATION + (d - column - 2) / 2
 
 
-__all__ = ["CovariateModel", "Moments", "correlation_root"]
+__all__ = ["Coordinates", "CovariateModel", "Moments", "coordinates_of", "correlation_root"]

@@ -1,11 +1,14 @@
-"""The release as a random variable: its density given the parameters, and draws from it."""
+"""The release as a random variable: its density given the parameters, and draws from it.
+
+The density of noised counts of every level as one operation, of a public or a private size.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, override
 
 import numpy as np
 import pytensor.tensor as pt
@@ -21,14 +24,59 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.release.noise import NOISES
 from pymc_dp.release.tables import TablePlan
 from pymc_dp.transforms.cell_tables import CellTables
-from pymc_dp.transforms.cells_logp import NormalCells
-from pymc_dp.transforms.count_tables import tables_by_rate
-from pymc_dp.transforms.levels_logp import PrivateLevels, PublicLevels
 from pymc_dp.transforms.likelihood import within_support
-from pymc_dp.transforms.noise_aware import Sizes, counts_logp, moments_logp
-from pymc_dp.transforms.observed import held, spread_out
-from pymc_dp.transforms.tabulated import holds, tabulated_logp
+from pymc_dp.transforms.noise_aware import Sizes, counts_logp, moments_logp, poisson_at_mean
+from pymc_dp.transforms.noised_count import noise_numbers
+from pymc_dp.transforms.released_logp import NormalCells, ReleasedLogp, held, spread_out
+from pymc_dp.transforms.tabulated import holds, tables_by_rate, tabulated_logp
 from pymc_dp.transforms.vector_sums import mixed, vector_sums_logp
+
+KERNELS = "pymc_dp.transforms.level_kernels"
+
+
+class PublicLevels(ReleasedLogp):
+    """Log density of noised counts of cells of public size. Inputs are probabilities, counts, and what is public."""
+
+    kernel = f"{KERNELS}:levels_of_public_size"
+    slopes = (0,)
+    by_cells = True
+
+    @cached_property
+    @override
+    def structure(self) -> str:
+        kind: str = self.density.sizes.kind
+        return kind
+
+    @override
+    def graph(self, *inputs: TensorVariable) -> TensorVariable:
+        scale = float(self.density.scales[0])
+        return counts_logp(inputs[1], inputs[0], scale, self.density.sizes, both=self.density.both)
+
+    def of(self, value: TensorVariable, p: TensorVariable) -> TensorVariable:
+        """Return the log density of released counts at some probabilities, (n_cells or 1, n_levels)."""
+        shape = (len(self.density.sizes.bound), p.type.shape[-1])
+        given = p if p.type.shape == shape else pt.broadcast_to(p, (shape[0], p.shape[-1]))
+        return self.log_density(given, value, *self._known)
+
+    @property
+    def _known(self) -> list[TensorVariable]:
+        bound = np.asarray(self.density.sizes.bound, dtype=float)
+        noise = noise_numbers(self.density.sizes.kind, float(self.density.scales[0]))
+        return [held(bound), held(poisson_at_mean(bound)), held(np.array(noise))]
+
+
+class PrivateLevels(PublicLevels):
+    """The same of private size: counts are those that the density has tables of."""
+
+    kernel = f"{KERNELS}:levels_of_private_size"
+
+    @property
+    @override
+    def _known(self) -> list[TensorVariable]:
+        release, (roots, log_weights, *panels) = self.density.release, self.density.tables_by_rate
+        cells = np.arange(len(release))
+        # Each release has other panels: no compiled model knows how many.
+        return [*map(held, (cells, release, roots, log_weights)), *(held(item, shape=(None,)) for item in panels)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -331,3 +379,6 @@ def _project_to_simplex(row: Array, total: float) -> Array:
     last = np.nonzero(ordered - excess > 0)[0]
     shift = excess[last[-1]] if len(last) else excess[-1]
     return np.maximum(row - shift, 0)
+
+
+__all__ = ["PrivateLevels", "PublicLevels"]

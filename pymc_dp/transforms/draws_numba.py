@@ -11,13 +11,11 @@ import numba
 import numpy as np
 from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 
-from pymc_dp.draws.ball_kernels import fill_ball
+from pymc_dp.draws.kernels import fill_ball, fill_dirichlet
 from pymc_dp.draws.truncated import quadrature
-from pymc_dp.draws.truncated_kernels import fill_dirichlet
 from pymc_dp.transforms.markov_states import MarkovStatesRV
-from pymc_dp.transforms.normal_ball import INSIDE, NormalBallRV
+from pymc_dp.transforms.restricted_priors import INSIDE, NormalBallRV, TruncatedDirichletRV
 from pymc_dp.transforms.source_hash import source_hash
-from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichletRV
 
 NODES, WEIGHTS = quadrature()
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pymc_dp.inspection.rows import Array
-from pymc_dp.transforms.cell_tables import HALF, LEAST, CellTables, Chart
-from pymc_dp.transforms.panels import Panels, tabulate
+from pymc_dp.transforms.cell_tables import HALF, LEAST, CellTables, Chart, Panels, tabulate
 
 Density = Callable[[Array, Array, Array], Array]
 """From the release, (m,) numbers of cells and (m,) parameters to log densities."""
@@ -116,7 +115,7 @@ class _Scan:
 
     def agrees(self, chart: Chart, panels: Panels) -> bool:
         """Whether tables have seen what there is, also between the points that they were made of."""
-        from pymc_dp.transforms.panel_kernels import look_up, share  # numba takes long to import
+        from pymc_dp.transforms.level_kernels import look_up, share  # numba takes long to import
 
         given = (panels.starts, panels.ends, panels.numbers)
         sheets = [share(at, chart.numbers)[:2] for at in self.grid]

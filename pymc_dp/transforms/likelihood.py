@@ -17,14 +17,12 @@ from pymc_dp.families.cells import Cells
 from pymc_dp.families.closed_form import Box
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.statistic import LevelCounts
-from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import Inspection, Observed
-from pymc_dp.inspection.rows import Array
-from pymc_dp.inspection.shared import kept_while_shared
+from pymc_dp.inspection.interpreted import kept_while_shared
+from pymc_dp.inspection.rows import Array, rebuild
 from pymc_dp.proofs.closed_form_ranges import RowRange, row_range
-from pymc_dp.release.choice import family_of
-from pymc_dp.release.layout import lay_out, table_problems
-from pymc_dp.release.statistics import Statistics
+from pymc_dp.release.plan import lay_out, table_problems
+from pymc_dp.release.statistics import Statistics, family_of
 from pymc_dp.rows.gate import private_values
 from pymc_dp.rows.sums import row_integers, sum_rows
 from pymc_dp.transforms.prior_model import prior_model_with

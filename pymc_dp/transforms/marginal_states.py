@@ -18,12 +18,11 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp import _validate
 from pymc_dp._random import public_generator
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
-from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.hidden_markov import Chain, chains_of, emission_of
 from pymc_dp.inspection.priors import Prior, priors_of
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.rows import Array, rebuild
 from pymc_dp.inspection.taint import depends_on
-from pymc_dp.transforms._graph import clone_without_rows
+from pymc_dp.transforms.prior_model import clone_without_rows
 from pymc_dp.transforms.privatize import mark_private, record_of
 
 SUMMED = "states_summed_out"

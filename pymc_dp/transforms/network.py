@@ -35,7 +35,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp.families import FAMILIES
 from pymc_dp.families._counts import SMALLEST_PROBABILITY
 from pymc_dp.families.characters import NetworkSums
-from pymc_dp.families.normal_sums import normal_logp
+from pymc_dp.families.quadrature import normal_logp
 from pymc_dp.inspection.network import Network
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.noise import NOISES
@@ -43,7 +43,7 @@ from pymc_dp.release.record import TableRecord
 from pymc_dp.release.tables import NETWORK, TablePlan
 from pymc_dp.simulation.networks import draw_counts
 from pymc_dp.transforms.likelihood import per_cell_parameters
-from pymc_dp.transforms.observed import add_release, held, spread_out
+from pymc_dp.transforms.released_logp import add_release, held, spread_out
 
 TOLERANCE = 1e-5
 """By which probabilities may miss 1 in sum."""

@@ -15,7 +15,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.inspection.rows import Array
-from pymc_dp.transforms.observed import held
+from pymc_dp.transforms.released_logp import held
 
 KINDS = ("laplace", "gaussian")
 """Of noise, in the order of their numbers in the kernels."""

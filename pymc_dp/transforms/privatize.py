@@ -1,4 +1,7 @@
-"""Model in, model out: the likelihood on rows becomes a likelihood on released statistics."""
+"""Model in, model out: the likelihood on rows becomes a likelihood on released statistics.
+
+A released regression as an observed variable of the private model.
+"""
 
 from __future__ import annotations
 
@@ -18,26 +21,81 @@ from pymc_dp.accounting import Budget, Ledger, check_ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, DomainWarning
 from pymc_dp.families.characters import NetworkSums
-from pymc_dp.families.gram import GramSums
+from pymc_dp.families.gram import GramSums, Response
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.paid import Paid, keep, paid
+from pymc_dp.release.paid import PACKAGE, Paid, keep, paid
 from pymc_dp.release.plan import draw_release, plan_release
 from pymc_dp.release.record import ReleaseRecord, TableRecord, describe, make_tables
-from pymc_dp.release.repeats import PACKAGE
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import Drawn, ReleasePlan, TablePlan
 from pymc_dp.rows.stored import StoredRows
-from pymc_dp.transforms._graph import forget_sources
 from pymc_dp.transforms.bins import table_parameters
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.network import observe_network
-from pymc_dp.transforms.observed import add_release, held
-from pymc_dp.transforms.prior_model import prior_model_with
-from pymc_dp.transforms.regression_release import observe_regression
+from pymc_dp.transforms.prior_model import forget_sources, prior_model_with
+from pymc_dp.transforms.regression import RegressionDensity
+from pymc_dp.transforms.released_logp import add_release, held
 from pymc_dp.transforms.trial import Trial
+
+
+def observe_regression(
+    new: Model,
+    record: TableRecord,
+    parameters: Sequence[Variable],
+    table: TablePlan,
+    value: Array,
+    *,
+    noise_aware: bool,
+    at_most: bool,
+) -> None:
+    """Add a released regression to the private model, with the unknown moments of its predictors."""
+    # Without noise, in tests, the released sums are exact.
+    noise_aware = noise_aware and bool(table.scales.any())
+    density = regression_density(table, noise_aware=noise_aware, at_most=at_most)
+    value = value if noise_aware else density.project(value)
+    with new:
+        beside = density.latents(table.name, density.coordinates(value))
+        add_release(record, [*parameters, held(table.scales), *beside], density, value)
+
+
+def regression_density(table: TablePlan, *, noise_aware: bool, at_most: bool) -> RegressionDensity:
+    """Return the distribution of a released regression.
+
+    Parameters
+    ----------
+    table : TablePlan
+    noise_aware : bool
+    at_most : bool
+        Whether the number of rows is private, and what is known a bound on it.
+    """
+    assert isinstance(table.statistic, GramSums)
+    return RegressionDensity(
+        statistic=table.statistic,
+        response=_response(table),
+        reach=table.reach,
+        sizes=_sizes(table),
+        scale=float(table.scales[0]),
+        noise=table.kind,
+        noise_aware=noise_aware,
+        at_most=at_most,
+        gram=table.gram,
+    )
+
+
+def _response(table: TablePlan) -> Response:
+    design = table.observed.design
+    assert design is not None
+    likelihood: Any = table.observed.distribution
+    return Response(likelihood=likelihood, mean=design.link)
+
+
+def _sizes(table: TablePlan) -> Array:
+    """Public sizes of cells, or one number: that of all rows, or the bound on it."""
+    return np.asarray(table.cells.sizes if table.cells.sizes is not None else table.cells.groups[:1])
+
 
 RECORD = "dp_record"
 TABLES = "dp_tables"
@@ -287,3 +345,6 @@ def refuse_rows(stored: StoredRows | None) -> None:
             "step=dp.SGLD(rows=...). All else reads the rows of the model: leave rows= out, and put the columns into "
             "pm.Data."
         )
+
+
+__all__ = ["observe_regression", "regression_density"]

@@ -17,20 +17,16 @@ import pymc as pm
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dp.families.gram import GramSums
-from pymc_dp.families.normal_sums import normal_logp
-from pymc_dp.families.polynomial import Response
+from pymc_dp.families.gram import GramSums, Response
+from pymc_dp.families.quadrature import normal_logp
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.noise import NOISES
-from pymc_dp.transforms.coordinates import Coordinates
-from pymc_dp.transforms.covariates import CovariateModel, Moments
-from pymc_dp.transforms.gram_layout import GramLayout
-from pymc_dp.transforms.gram_plugin import plugin_logp, projected
+from pymc_dp.transforms.covariates import Coordinates, CovariateModel, Moments
+from pymc_dp.transforms.gram_plugin import GramLayout, plugin_logp, projected
 from pymc_dp.transforms.noise_aware import SUM_NOISES
-from pymc_dp.transforms.observed import held, spread_out
-from pymc_dp.transforms.regression_logp import NormalRegression, cores, regression_logp
-from pymc_dp.transforms.responses import RowMoments, row_moments
+from pymc_dp.transforms.regression_logp import NormalRegression, RowMoments, cores, regression_logp, row_moments
+from pymc_dp.transforms.released_logp import held, spread_out
 
 SUPPORTED = 1e6
 """Scaled coefficients beyond have no density: they would overflow."""

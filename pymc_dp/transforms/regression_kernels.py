@@ -20,7 +20,7 @@ from math import log, sqrt
 
 import numpy as np
 
-from pymc_dp.families.normal_sums import LOG_2PI, SMALL
+from pymc_dp.families.quadrature import LOG_2PI, SMALL
 from pymc_dp.transforms.jit import kernel, part
 from pymc_dp.transforms.predictor_kernels import (
     APART,

@@ -8,15 +8,25 @@ every input of `slopes`. It has loops and no array expressions, each of which nu
   density serves all releases of a shape. What the operation does depends on ``__props__`` and shapes alone.
 * What a compiled model is kept by contains a hash of the kernel and of all that it calls (`released_logp_numba`).
 * `graph` is the same density by small operations. Second derivatives come from it, and tests compare with it.
+
+A released table as an observed variable of the private model of the context.
+
+What the density of a release needs to know of a kind of noise.
+
+Densities of many cells of a released table as one operation.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
+from functools import cached_property
 from importlib import import_module
-from typing import Any, ClassVar, override
+from typing import Any, ClassVar, Protocol, override
 
 import numpy as np
+import pymc as pm
+import pytensor
 import pytensor.tensor as pt
 from pytensor.gradient import DisconnectedType, grad, grad_not_implemented
 from pytensor.graph.basic import Apply, Variable
@@ -24,6 +34,10 @@ from pytensor.graph.op import Op
 from pytensor.graph.replace import clone_replace
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
+
+from pymc_dp.families.statistic import BoundedMoments
+from pymc_dp.inspection.rows import Array
+from pymc_dp.release.record import TableRecord
 
 
 class ReleasedLogp(Op):
@@ -139,4 +153,150 @@ def _per_cell(cotangent: TensorVariable, ndim: int) -> TensorVariable:
     return cotangent if cotangent.type.ndim == 0 else pt.shape_padright(cotangent, ndim - cotangent.type.ndim)
 
 
-__all__ = ["ReleasedLogp"]
+class Density(Protocol):
+    """Distribution of a released table given some parameters."""
+
+    @property
+    def signature(self) -> str:
+        """Gufunc signature."""
+
+    def logp(self, *args: Any) -> Any:
+        """Log density of the table and parameters."""
+
+    def random(self, *args: Any, **kwargs: Any) -> Any:
+        """Draw tables."""
+
+
+def held(value: Array | float | TensorVariable, *, shape: tuple[int | None, ...] | None = None) -> TensorVariable:
+    """Hold a release, or what follows from one: shared, so that a compiled density serves all releases of its shape.
+
+    A constant would be part of the program, and PyMC would compile each private model anew. A tensor stays as it is.
+    `shape` is what the program may know of that of the value: by default all of it.
+    """
+    if isinstance(value, TensorVariable):
+        return value
+    return pytensor.shared(np.asarray(value, dtype=np.float64, order="C"), shape=shape or np.shape(value))
+
+
+def spread_out(parameters: Sequence[Array], ndims: Sequence[int], size: Any) -> tuple[tuple[int, ...], list[Array]]:
+    """Return the shape of a batch of draws, and parameters spread out over it.
+
+    Parameters
+    ----------
+    parameters : sequence of array
+    ndims : sequence of int
+        Numbers of the axes of each that are not of the batch.
+    size : int, tuple of int or None
+    """
+    ends = [np.ndim(item) - ndim for item, ndim in zip(parameters, ndims, strict=True)]
+    shapes = [np.shape(item) for item in parameters]
+    outer = [shape[:end] for shape, end in zip(shapes, ends, strict=True)]
+    batch = np.broadcast_shapes(() if size is None else tuple(np.atleast_1d(size)), *outer)
+    full = [
+        np.broadcast_to(item, (*batch, *shape[end:])) for item, shape, end in zip(parameters, shapes, ends, strict=True)
+    ]
+    return batch, full
+
+
+def add_release(table: TableRecord, parameters: Sequence[Any], density: Density, value: Array) -> None:
+    """Add the table of this value; `parameters` are those of the density."""
+    pm.CustomDist(
+        table.name,
+        *parameters,
+        logp=density.logp,
+        random=density.random,
+        signature=density.signature,
+        dims=(table.cell_dim, table.column_dim),
+        observed=held(value),
+    )
+
+
+Tensors = list[TensorVariable]
+
+
+class SumNoise(ABC):
+    """One kind of independent noise on sums, integrated against the distribution of the exact sum."""
+
+    @abstractmethod
+    def log_density(self, distance: TensorVariable, scale: TensorVariable) -> TensorVariable:
+        """Log density of the noise alone."""
+
+    @abstractmethod
+    def reach(self, scale: TensorVariable) -> TensorVariable:
+        """Distance beyond which the noise is of no account."""
+
+    @abstractmethod
+    def sums(
+        self, value: Tensors, mean: Tensors, covariance: list[Tensors], scales: Tensors, n: TensorVariable
+    ) -> TensorVariable:
+        """Log density of noised sums over `n` rows whose statistics have this mean and covariance.
+
+        Normal by the central limit theorem, with independent noise on every sum.
+        """
+
+
+def legendre(count: int) -> tuple[Array, Array]:
+    """Return Gauss-Legendre nodes on [0, 1], and their weights."""
+    x, w = np.polynomial.legendre.leggauss(count)
+    return 0.5 * (x + 1), 0.5 * w
+
+
+class NormalCells(ReleasedLogp):
+    """Log density of noised sums of a normal value and of its square, one entry per cell.
+
+    Inputs are the release, mean and standard deviation per cell, variances of noise, and what is public.
+    """
+
+    kernel = "pymc_dp.transforms.cell_kernels:normal_cells"
+    slopes = (1, 2, 3)
+    by_cells = True
+    free: ClassVar[bool] = False
+    """Whether the variances that make Laplace noise of normal noise are free variables; else it is integrated out."""
+
+    @cached_property
+    @override
+    def structure(self) -> Hashable:
+        sizes = self.density.sizes
+        return sizes.public, sizes.seen is None, sizes.kind
+
+    def of(
+        self, value: TensorVariable, mean: TensorVariable, sd: TensorVariable, variances: TensorVariable | None = None
+    ) -> TensorVariable:
+        """Return the log density of a release, as ``ReleaseDensity.logp`` does."""
+        count = len(self.density.sizes.bound)
+        given = [item if item.type.shape == (count,) else pt.broadcast_to(item, (count,)) for item in (mean, sd)]
+        if variances is None:
+            return self.log_density(value, *given, held(np.ones((count, 2))), *self._known)
+        free = FreeNormalCells(self.density)
+        return free.log_density(value, *given, 2 * variances, *free._known)
+
+    @override
+    def graph(self, *inputs: TensorVariable) -> TensorVariable:
+        found: TensorVariable = self.density.graph(*inputs[:3])
+        return found
+
+    @property
+    def _known(self) -> list[TensorVariable]:
+        density, sizes, statistic = self.density, self.density.sizes, self.density.statistic
+        assert isinstance(statistic, BoundedMoments)
+        shown = held(np.zeros(0)) if sizes.seen is None else sizes.shown
+        laplace = sizes.kind == "laplace"
+        described = [sizes.public, sizes.n_private, laplace, sizes.noise, laplace and not self.free]
+        shift = statistic.shifts[-1] / statistic.scales[-1]
+        bounds = [statistic.centre, statistic.half_width, statistic.low, statistic.high, shift]
+        arrays = (density.scales, sizes.bound, shown, np.array(described, dtype=float), np.array(bounds))
+        return [held(item) for item in arrays]
+
+
+class FreeNormalCells(NormalCells):
+    """The same with Laplace noise of free variances."""
+
+    free = True
+
+    @override
+    def graph(self, *inputs: TensorVariable) -> TensorVariable:
+        found: TensorVariable = self.density.graph(*inputs[:3], inputs[4], inputs[3] / 2)
+        return found
+
+
+__all__ = ["NormalCells", "ReleasedLogp", "SumNoise", "Tensors", "add_release", "held", "legendre", "spread_out"]

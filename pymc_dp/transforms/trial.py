@@ -3,6 +3,14 @@
 A budget that buys a density without a gradient is lost without a word: NUTS runs, and every draw diverges. So density
 and gradient are evaluated first, at the start point and at points from the middle of the prior. Nothing here depends on
 a row: releases are made up from the plan.
+
+Outcomes of the trial of a private model, and what a user reads of them.
+
+Two graphs that differ in the values they hold alone: a function compiled for one then serves the other.
+
+A mode in which NumPy evaluates a graph as it is: for functions that are called a few dozen times.
+
+Most of a compilation is spent on rewriting a graph; what is called a few times is sooner evaluated node by node.
 """
 
 from __future__ import annotations
@@ -11,6 +19,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -18,19 +27,175 @@ import numpy as np
 import pytensor
 from pymc import Model
 from pymc.blocking import DictToArrayBijection
+from pymc.logprob.utils import ParameterValueError
 from pymc.model.core import ValueGradFunction
+from pytensor.compile import SharedVariable, optdb
+from pytensor.compile.mode import Mode
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.replace import clone_replace
+from pytensor.graph.rewriting.basic import node_rewriter, out2in
+from pytensor.graph.rewriting.db import RewriteDatabaseQuery
+from pytensor.scalar.basic import Add, Mul
+from pytensor.tensor.elemwise import Elemwise
 
-from pymc_dp.errors import PosteriorWarning, UnsupportedModelError
+from pymc_dp.errors import PosteriorWarning, Problem, UnsupportedModelError
 from pymc_dp.inspection.interpreted import NUMPY
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.repeats import PACKAGE
+from pymc_dp.release.paid import PACKAGE
 from pymc_dp.release.tables import ReleasePlan
 from pymc_dp.simulation.prior import Point, prior_points
-from pymc_dp.transforms.interpreted import INTERPRETED
-from pymc_dp.transforms.same_graph import shared_pairs
 from pymc_dp.transforms.simulated_release import simulated_release
-from pymc_dp.transforms.trial_outcomes import FAILURES, Outcome, problem_of, summary_of
+
+FAILURES = (ArithmeticError, ValueError, np.linalg.LinAlgError, ParameterValueError)
+"""What a density may raise in place of a number: a matrix without a root, an invalid parameter."""
+REMEDY = (
+    "Give a prior that stays where the likelihood is defined, a start value there (initval=), or other bounds or bins: "
+    "Domain(bounds=...), Statistics(mechanism=dp.Histogram([...]))."
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Outcome:
+    """What a density came to at one point.
+
+    Attributes
+    ----------
+    at_start : bool
+        Whether the point is the start point of a chain.
+    point : mapping of str to array
+        Values of the value variables.
+    finite : bool
+        Whether the density and all of its gradient are.
+    names : tuple of str
+        Free variables whose derivatives are not; none where the density itself is not finite.
+    """
+
+    at_start: bool
+    point: Point
+    finite: bool
+    names: tuple[str, ...] = ()
+
+
+def problem_of(model: Model, outcomes: Sequence[Outcome]) -> Problem | None:
+    """Return why a model is refused: it is not finite at the start of most releases, or at more than half of points."""
+    for at_start in (True, False):
+        tried = [outcome for outcome in outcomes if outcome.at_start is at_start]
+        failed = [outcome for outcome in tried if not outcome.finite]
+        if 2 * len(failed) > len(tried):
+            names, what = _described(model, failed)
+            where = "at the start point" if at_start else f"at {len(failed)} of {len(tried)} points of the prior"
+            return Problem(
+                where=names,
+                what=f"on simulated releases {what} is not finite {where}, so that no sampler can follow it",
+                remedy=REMEDY,
+            )
+    return None
+
+
+def summary_of(model: Model, outcomes: Sequence[Outcome]) -> str | None:
+    """Return one line about the points where a density is not finite; None if there are none."""
+    failed = [outcome for outcome in outcomes if not outcome.finite]
+    if not failed:
+        return None
+    names, what = _described(model, failed)
+    return (
+        f"{names}: {what} is not finite at {len(failed)} of {len(outcomes)} points of the prior, where chains would "
+        "diverge. A prior that keeps away from such values helps, or other bounds."
+    )
+
+
+def _described(model: Model, failed: Sequence[Outcome]) -> tuple[str, str]:
+    """Name the variables of points that failed, and what is not finite there."""
+    names = list(dict.fromkeys(name for outcome in failed for name in outcome.names))
+    if names:
+        return ", ".join(names), "the gradient of the private model's log density"
+    return ", ".join(_terms(model, failed[0].point)), "the log density of the private model"
+
+
+def _terms(model: Model, point: Point) -> list[str]:
+    """Names of the variables whose log density is not finite at a point."""
+    variables = [*model.free_RVs, *model.observed_RVs, *model.potentials]
+    try:
+        with pytensor.config.change_flags(**NUMPY), np.errstate(all="ignore"):
+            terms = model.logp(vars=variables, sum=False)
+            found = model.compile_fn(terms, inputs=model.value_vars, on_unused_input="ignore")(point)
+    except FAILURES:
+        found = []
+    names = [str(var.name) for var, term in zip(variables, found, strict=False) if not np.isfinite(term).all()]
+    return names or [str(var.name) for var in model.observed_RVs]
+
+
+Pairs = list[tuple[SharedVariable, SharedVariable]]
+
+
+def shared_pairs(graph: Variable, other: Variable) -> Pairs | None:
+    """Return what the one holds beside what the other holds; None where the graphs differ in more than that.
+
+    Parameters
+    ----------
+    graph, other : Variable
+
+    Returns
+    -------
+    list of (SharedVariable, SharedVariable) or None
+        Once each.
+    """
+    found: dict[Variable, Variable] = {}
+    waiting: list[tuple[Variable, Variable]] = [(graph, other)]
+    while waiting:
+        one, two = waiting.pop()
+        if one in found:
+            if found[one] is not two:
+                return None
+            continue
+        if not _alike(one, two):
+            return None
+        if isinstance(one, Constant):
+            continue  # PyTensor keeps some numbers as one object, and others not
+        found[one] = two
+        if one.owner is not None:
+            waiting.extend(zip(one.owner.inputs, two.owner.inputs, strict=True))
+    return [(one, two) for one, two in found.items() if isinstance(one, SharedVariable)]
+
+
+def _alike(one: Variable, two: Variable) -> bool:
+    """Whether two variables come from the same operation, are equal constants, or hold or stand for values alike."""
+    if one.owner is not None and two.owner is not None:
+        same = one.owner.op == two.owner.op and one.index == two.index
+        return same and len(one.owner.inputs) == len(two.owner.inputs)
+    if one.owner is not two.owner or one.type != two.type:
+        return False
+    if isinstance(one, Constant):
+        return isinstance(two, Constant) and _equal(one, two)
+    if isinstance(one, SharedVariable):
+        return isinstance(two, SharedVariable)
+    return not isinstance(two, Constant | SharedVariable) and one.name == two.name
+
+
+def _equal(one: Constant, two: Constant) -> bool:
+    first, second = one.data, two.data
+    if isinstance(first, np.ndarray):
+        return np.array_equal(first, second, equal_nan=first.dtype.kind == "f")
+    return bool(first == second) or (first != first and second != second)
+
+
+MOST = 16
+"""Operands of one operation; NumPy takes 32."""
+
+
+@node_rewriter([Elemwise])
+def _in_parts(fgraph: Any, node: Apply) -> list[Variable] | None:
+    """Add up, or multiply, many terms in several steps."""
+    inputs = list(node.inputs)
+    if not isinstance(node.op.scalar_op, Add | Mul) or len(inputs) <= MOST:
+        return None
+    parts = [inputs[start : start + MOST] for start in range(0, len(inputs), MOST)]
+    return [node.op(*(part[0] if len(part) == 1 else node.op(*part) for part in parts))]
+
+
+optdb.register("pymc_dp_operations_in_parts", out2in(_in_parts), "pymc_dp_interpreted", position=48)
+INTERPRETED = Mode(linker="py", optimizer=RewriteDatabaseQuery(include=["merge", "pymc_dp_interpreted"]))
+
 
 RELEASES = 3
 POINTS = 50
@@ -226,4 +391,4 @@ def _same(tried: Tried, graph: Any, public: Point) -> bool:
     )
 
 
-__all__ = ["Trial"]
+__all__ = ["FAILURES", "INTERPRETED", "Outcome", "Trial", "problem_of", "shared_pairs", "summary_of"]

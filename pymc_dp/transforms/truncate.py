@@ -34,9 +34,8 @@ from pymc_dp.inspection.inspect import context_model
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.priors import BALL, of_numbers, same_transform
 from pymc_dp.inspection.schema import dim_length
-from pymc_dp.transforms._graph import replace_variables
-from pymc_dp.transforms.normal_ball import ball_rule
-from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
+from pymc_dp.transforms.prior_model import replace_variables
+from pymc_dp.transforms.restricted_priors import TruncatedDirichlet, ball_rule
 
 Floats = npt.NDArray[np.float64]
 REAL = (-math.inf, math.inf)

@@ -15,10 +15,10 @@ from __future__ import annotations
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dp.families.normal_sums import normal_logp
+from pymc_dp.families.quadrature import normal_logp
 from pymc_dp.inspection.rows import Array
 from pymc_dp.transforms.noise_aware import SUM_NOISES, Sizes, moments_logp, nodes_around
-from pymc_dp.transforms.observed import held
+from pymc_dp.transforms.released_logp import held
 
 FEW = 2
 """Sums that are eliminated one by one; more take a factor of their covariance."""

@@ -15,12 +15,14 @@ from pymc_dp.accounting import (
     GDPEvent,
     ZCDPEvent,
     gdp,
-    loss_grid,
     pairs,
     pld,
     pure,
     rdp,
     zcdp,
+)
+from pymc_dp.accounting import (
+    pld as loss_grid,
 )
 from pymc_dp.accounting.events import subsampled_gaussian
 from pymc_dp.accounting.pairs import LaplacePair

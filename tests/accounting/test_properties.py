@@ -14,11 +14,13 @@ from pymc_dp.accounting import (
     SelfComposedEvent,
     SubsampledGaussianEvent,
     ZCDPEvent,
-    loss_grid,
     pld,
     rdp,
     total_delta,
     total_epsilon,
+)
+from pymc_dp.accounting import (
+    pld as loss_grid,
 )
 from tests.accounting.oracle import gaussian, laplace, poisson, pure, times, without_replacement
 

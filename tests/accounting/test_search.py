@@ -1,6 +1,6 @@
 import pytest
 
-from pymc_dp.accounting._search import least_on_grid
+from pymc_dp.accounting.rdp import least_on_grid
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 33, 400])

@@ -6,7 +6,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp import Budget
-from pymc_dp.advice.default import default_release, with_gradients
+from pymc_dp.advice.gradients import default_release, with_gradients
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.gradients.choice import Gradients
 from pymc_dp.release.statistics import Statistics

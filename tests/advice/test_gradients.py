@@ -9,7 +9,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp import Budget
-from pymc_dp.gradients.outlook import width_ratio
+from pymc_dp.gradients.choice import width_ratio
 from tests.gradients.models import bernoulli, normal, student_t
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pymc_dp.accounting import Budget
-from pymc_dp.advice.losses import loss_of, noise_of, temperature_of
+from pymc_dp.advice.samplers import loss_of, noise_of, temperature_of
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.hamiltonian import PrivateHMC
 from pymc_dp.step_methods.langevin import SGLD

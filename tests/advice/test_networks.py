@@ -7,11 +7,10 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.advice.networks import network_parts
 from pymc_dp.advice.releases import release_advice
+from pymc_dp.advice.samplers import network_parts
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.release.layout import lay_out
-from pymc_dp.release.plan import plan_release
+from pymc_dp.release.plan import lay_out, plan_release
 from pymc_dp.release.statistics import Statistics
 from tests.networks import COLLIDER, network_model
 from tests.trace.conftest import CANARY

@@ -17,8 +17,7 @@ from pymc_dp.advice.releases import (
     release_tables,
 )
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.release.layout import lay_out
-from pymc_dp.release.plan import plan_release
+from pymc_dp.release.plan import lay_out, plan_release
 from pymc_dp.release.statistics import Statistics
 
 

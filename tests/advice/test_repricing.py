@@ -7,7 +7,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.accounting import Budget
-from pymc_dp.advice.losses import temperature_of
+from pymc_dp.advice.samplers import temperature_of
 from pymc_dp.step_methods.ops import OPS
 from tests.advice.conftest import clamped_location, counts, location, logistic
 

@@ -14,7 +14,7 @@ import pymc_dp as dp
 from pymc_dp.accounting import Budget
 from pymc_dp.from_draws.given import GivenDraws
 from pymc_dp.from_draws.mechanism import Mechanism, PublicModel
-from pymc_dp.from_draws.public_rows import normalised
+from pymc_dp.from_draws.proposal import normalised
 from pymc_dp.inspection.rows import unwrap
 from tests.from_draws.conftest import BOUNDED
 

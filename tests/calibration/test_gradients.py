@@ -14,7 +14,7 @@ import calibrate
 from _gradient_cells import CELLS, FAMILIES, LEVEL, Cell, planned, seed, table_of
 
 from pymc_dp.gradients import clipping, fit, walk
-from pymc_dp.gradients.whitened import OWN
+from pymc_dp.gradients.private_model import OWN
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 CHECKED, MARGIN = 30, 4.0

@@ -15,9 +15,8 @@ import pytest
 from scipy import stats
 
 import pymc_dp as dp
-from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.interpreted import plain_function
-from pymc_dp.inspection.rows import unwrap
+from pymc_dp.inspection.rows import rebuild, unwrap
 from pymc_dp.transforms.bins import bin_probabilities
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.privatize import plan_for

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 import pymc_dp as dp
-from pymc_dp.plan.chains import DRAWS, Chain
+from pymc_dp.plan.posteriors import DRAWS_OF_CHAIN, Chain
 from pymc_dp.simulation.networks import draw_levels
 from pymc_dp.transforms.privatize import plan_for
 from tests.networks import COLLIDER, network_model, network_of, set_rows
@@ -66,7 +66,7 @@ def test_posteriors_of_networks_are_calibrated(name: str) -> None:
     with dp.testing.insecure_randomness(seed % 2**31):
         found = ranks(name)
     covered = np.sum((found > 0.05) & (found < 0.95), axis=0)
-    spread = np.random.default_rng(seed).uniform(size=found.shape) / DRAWS
+    spread = np.random.default_rng(seed).uniform(size=found.shape) / DRAWS_OF_CHAIN
     counts = [
         np.bincount(np.minimum((10 * (below + more)).astype(int), 9), minlength=10)
         for below, more in zip(found.T, spread.T, strict=True)

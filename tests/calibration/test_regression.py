@@ -11,12 +11,11 @@ import pytest
 from scipy import stats
 
 from pymc_dp.domain import Domain
-from pymc_dp.plan.chains import DRAWS, Chain
+from pymc_dp.plan.posteriors import DRAWS_OF_CHAIN, Chain
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import Drawn
 from pymc_dp.transforms.covariates import MEAN, MEDIAN
-from pymc_dp.transforms.privatize import plan_for, prepare
-from pymc_dp.transforms.regression_release import regression_density
+from pymc_dp.transforms.privatize import plan_for, prepare, regression_density
 from tests.paid import draw_release
 
 Array = np.ndarray
@@ -113,7 +112,7 @@ class Owner:
         centre, root = self.density.coordinates(value)
         self.centre.set_value(centre)
         self.root.set_value(root)
-        draws = self.chain.draws(seed)[:: DRAWS // KEPT][:KEPT]
+        draws = self.chain.draws(seed)[:: DRAWS_OF_CHAIN // KEPT][:KEPT]
         places = np.concatenate([self.places[name] for name in ("a", "b", *(["s_log__"] if self.linear else []))])
         found = draws[:, places]
         if self.linear:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from pymc_dp.draws.log_concave import LogConcave
-from pymc_dp.draws.log_concave_decay import RowCurvatures, bends
+from pymc_dp.draws.log_concave import LogConcave, RowCurvatures, bends
 
 
 @dataclass(frozen=True, kw_only=True)

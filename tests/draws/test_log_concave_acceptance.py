@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from pymc_dp.draws import log_concave_acceptance
+from pymc_dp.draws import log_concave_shells
 from pymc_dp.draws.log_concave import LogConcave, envelope_at, log_acceptance, mode
 from pymc_dp.draws.log_concave_1d import WORST_ACCEPTANCE
-from pymc_dp.draws.log_concave_acceptance import _lost, worst_acceptance
-from pymc_dp.draws.log_concave_shells import shells_by_length
+from pymc_dp.draws.log_concave_shells import _lost, shells_by_length, worst_acceptance
 from pymc_dp.errors import ArgumentError
 from tests.draws.regressions import LOGISTIC, NORMAL, posterior, simulate
 
@@ -116,13 +115,13 @@ def test_no_direction_loses_more_than_is_granted(bend):
 @pytest.mark.parametrize("bend", [0.5, 3.0])
 def test_no_spectrum_has_more_envelope_than_is_granted(monkeypatch, bend):
     """Were the posterior normal, the tries would be the envelope's mass over its own, for every Hessian."""
-    monkeypatch.setattr(log_concave_acceptance, "_lost", lambda bend, low, high, margin: np.zeros_like(low))
+    monkeypatch.setattr(log_concave_shells, "_lost", lambda bend, low, high, margin: np.zeros_like(low))
     total, metric, found = 500.0, bend**2 * np.eye(6), []
     for first in np.geomspace(0.1, total / 6, 30):
         for spectrum in (np.full(6, first), np.append(np.full(5, first), total - 5 * first)):
             envelope = shells_by_length(np.zeros(6), np.diag(spectrum), np.ones(6), metric)
             found.append(envelope.log_mass + np.log1p(spectrum).sum() / 2)
-    assert max(found) <= log_concave_acceptance._log_tries(6, bend, total) < max(found) + np.log(2)
+    assert max(found) <= log_concave_shells._log_tries(6, bend, total) < max(found) + np.log(2)
 
 
 def test_the_bound_falls_with_all_that_makes_envelopes_worse():

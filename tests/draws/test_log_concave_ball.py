@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, optimize, special, stats
 
 from pymc_dp.draws import log_concave_ball
-from pymc_dp.draws.ball_kernels import fill_ball, squared_length
+from pymc_dp.draws.kernels import fill_ball, squared_length
 from pymc_dp.draws.log_concave import LogConcave
 from pymc_dp.draws.log_concave_ball import BallEnvelope, draw_in_ball, log_gamma_share, mode_in_ball
 from pymc_dp.draws.log_concave_box import worst_acceptance_in_box

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from pymc_dp.draws.log_concave_decay import BLOCK, RowCurvatures, bends
+from pymc_dp.draws.log_concave import BLOCK, RowCurvatures, bends
 from pymc_dp.draws.log_concave_shells import decay
 from tests.draws.regressions import HUBER, LOGISTIC, NORMAL, POISSON
 

@@ -10,7 +10,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.rows import Column
-from pymc_dp.release.sensitivity import counts_sensitivity
+from pymc_dp.release.noise import counts_sensitivity
 from pymc_dp.rows.sums import make_cells, sum_rows
 from pymc_dp.testing import without_noise
 from pymc_dp.transforms.privatize import plan_for

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from pymc_dp.families import FAMILIES
+from pymc_dp.families.closed_form import OneParameter
 from pymc_dp.families.features import BoundedFeatures, feature
-from pymc_dp.families.one_parameter import OneParameter
 from pymc_dp.families.statistic import BoundedMoments
 from pymc_dp.proofs.closed_form_ranges import row_range
 

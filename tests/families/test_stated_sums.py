@@ -13,7 +13,7 @@ from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.families.stated import sums_of
 from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.stated import statement_of
-from pymc_dp.release.sensitivity import sums_sensitivity
+from pymc_dp.release.noise import sums_sensitivity
 from pymc_dp.rows.sums import make_cells, row_integers, sum_rows
 from tests.families.vectors import WILD, plug_in_gaps, sampled, told_of
 

@@ -5,7 +5,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError
-from pymc_dp.from_draws.intervals import quantiles
+from pymc_dp.from_draws.private_model import quantiles
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from scipy import special, stats
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.from_draws.given import GivenDraws
 from pymc_dp.from_draws.mechanism import Mechanism, PublicModel
-from pymc_dp.from_draws.public_rows import normalised
+from pymc_dp.from_draws.proposal import normalised
 from pymc_dp.transforms.clamp import clamp
 from tests.from_draws.conftest import HIGH, LOW, coin
 

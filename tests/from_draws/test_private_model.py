@@ -7,7 +7,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError
-from pymc_dp.from_draws.density import DrawsDensity
+from pymc_dp.from_draws.mechanism import DrawsDensity
 from pymc_dp.from_draws.private_model import LATENT, NAME
 from pymc_dp.released import condition
 from tests.from_draws.conftest import logistic

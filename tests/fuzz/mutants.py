@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pymc_dp.inspection import interpreted
-from pymc_dp.step_methods.row_functions import Limit, RangeBound, fitting
+from pymc_dp.step_methods.row_functions import Limit, RangeBound, bounds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ def summed_by(kind: type[Limit]) -> Iterator[None]:
     ) -> RangeBound:
         return RangeBound(limit=kind.of(range_, neighbours, n_rows, size=size))
 
-    own = fitting.fitting_range
+    own = bounds.fitting_range
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(interpreted, "stable_form", lambda node, inputs: None)
         for module in [item for key, item in sys.modules.items() if key.startswith("pymc_dp")]:

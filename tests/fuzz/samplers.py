@@ -17,7 +17,7 @@ from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.rows import Column
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.annealing import Annealing, Settings
-from pymc_dp.step_methods.annealing.path import path_of
+from pymc_dp.step_methods.annealing.price import path_of
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
 from pymc_dp.step_methods.mode import CandidateMode, Grid

@@ -18,8 +18,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.draws import finite_choice
 from pymc_dp.inspection import rows
 from pymc_dp.rows import gate
-from pymc_dp.step_methods.gibbs.grid import Grid
-from pymc_dp.step_methods.gibbs.slice import Free
+from pymc_dp.step_methods.gibbs.grid import Free, Grid
 
 AT_AN_END = 0.7
 """Share of the choices that are the first or the last one: others stand in the corners of the parameter space."""

@@ -10,7 +10,7 @@ from pymc_dp.accounting import Budget
 from pymc_dp.release.record import describe
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.step_methods.annealing import Annealing, Settings
-from pymc_dp.step_methods.annealing.path import path_of
+from pymc_dp.step_methods.annealing.price import path_of
 from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.gibbs import TemperedGibbs

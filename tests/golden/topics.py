@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from pymc_dp.errors import PrivacyError
-from pymc_dp.release.repeats import forget_releases
+from pymc_dp.release.paid import forget_releases
 from tests.golden.plain import Json, plain
 
 FOLDER = Path(__file__).parent

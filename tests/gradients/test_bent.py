@@ -11,9 +11,9 @@ from pymc_dp.gradients import fit
 from pymc_dp.gradients.bent import Bent, followed
 from pymc_dp.gradients.choice import Gradients
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.limits import UNLIMITED, Limits
 from pymc_dp.gradients.private_model import Quadratic
 from pymc_dp.gradients.row_scores import RowScores
+from pymc_dp.gradients.schedule import UNLIMITED, Limits
 from pymc_dp.gradients.simulated import Simulated
 from pymc_dp.gradients.walk import Found, Prior
 from tests.gradients import models

@@ -12,7 +12,7 @@ from pymc_dp.audit import contains_canary, plant
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PosteriorWarning, ReleaseError, UnsupportedModelError
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.release.repeats import forget_releases
+from pymc_dp.release.paid import forget_releases
 
 BUDGET = {"epsilon": 3.0, "delta": 1e-5}
 TRUTH = np.array([0.8, -0.5])

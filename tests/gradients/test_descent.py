@@ -15,12 +15,11 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.gradients.descent import TRUST, Descent, trusted
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.interface import interface_of, layered
-from pymc_dp.gradients.limits import UNLIMITED, Limits
-from pymc_dp.gradients.schedule import DESCENT, stages_of
+from pymc_dp.gradients.schedule import DESCENT, UNLIMITED, Limits, stages_of
 from pymc_dp.gradients.walk import Prior
-from pymc_dp.plan.outcomes import Recorder
 from pymc_dp.plan.rehearsal import NARROW, labels
-from pymc_dp.release.repeats import forget_releases
+from pymc_dp.plan.result import Recorder
+from pymc_dp.release.paid import forget_releases
 from tests.gradients.models import bernoulli, groups, two
 
 pytestmark = pytest.mark.usefixtures("paid")

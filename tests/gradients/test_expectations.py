@@ -7,9 +7,9 @@ import pytest
 
 from pymc_dp.gradients.clipping import Responses, clipped
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.limits import Limits
 from pymc_dp.gradients.row_parts import RowParts, expected
 from pymc_dp.gradients.row_scores import RowScores
+from pymc_dp.gradients.schedule import Limits
 from pymc_dp.rows.gate import read
 from tests.gradients import likelihoods
 from tests.gradients.test_row_scores import gradient_by_pymc

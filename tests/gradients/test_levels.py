@@ -7,15 +7,13 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.accounting import Budget
 from pymc_dp.errors import BudgetExceeded, PosteriorWarning, PrivacyError, UnsupportedModelError
-from pymc_dp.gradients import levels as module
-from pymc_dp.gradients.curvature import Collapsed, estimated, positive
+from pymc_dp.gradients import curvature as module
+from pymc_dp.gradients.curvature import Collapsed, Levels, estimated, levels_of, positive
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.integers import CURVATURE_UNITS, add_collapsed, add_curvatures, symmetric
 from pymc_dp.gradients.interface import Part, interface_of
-from pymc_dp.gradients.levels import Levels, levels_of
-from pymc_dp.gradients.limits import Limits
 from pymc_dp.gradients.release import NoisedSums, units
-from pymc_dp.gradients.schedule import Schedule
+from pymc_dp.gradients.schedule import Limits, Schedule
 from pymc_dp.testing import insecure_randomness
 
 pytestmark = pytest.mark.usefixtures("paid")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pymc_dp.gradients.limits import Limits
+from pymc_dp.gradients.schedule import Limits
 
 
 @pytest.mark.parametrize("seed", range(20))

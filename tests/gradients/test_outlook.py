@@ -8,8 +8,8 @@ import pymc_dp as dp
 from pymc_dp import Budget
 from pymc_dp.accounting.gdp import mu_for
 from pymc_dp.errors import PrivacyError
-from pymc_dp.gradients import outlook
-from pymc_dp.gradients.outlook import Outlook, width_ratio
+from pymc_dp.gradients import choice
+from pymc_dp.gradients.choice import Outlook, width_ratio
 from pymc_dp.inspection.inspect import inspect
 from tests.gradients.models import ALL, bernoulli, groups
 
@@ -18,7 +18,7 @@ BUDGET = Budget(1.0, 1e-5)
 
 def test_the_formula_is_that_of_one_clipped_gradient():
     mu = mu_for(1.0, 1e-5)
-    variance = (2 * outlook.CLIP_NORM) ** 2 * 24 / (outlook.LAST_SHARE * mu**2)
+    variance = (2 * choice.CLIP_NORM) ** 2 * 24 / (choice.LAST_SHARE * mu**2)
     assert width_ratio(24, 8000, BUDGET, "replace") == pytest.approx(np.sqrt(1.3 + 2 * variance / 8000))
     assert width_ratio(24, 8000, BUDGET, "add_remove") == pytest.approx(np.sqrt(1.3 + variance / 2 / 8000))
     assert width_ratio(24, 10**9, BUDGET, "replace") == pytest.approx(np.sqrt(1.3), abs=1e-4)

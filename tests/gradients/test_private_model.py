@@ -6,8 +6,8 @@ import pytest
 from scipy import stats
 
 from pymc_dp.gradients.choice import NAME
-from pymc_dp.gradients.limits import Limits
 from pymc_dp.gradients.private_model import Quadratic, columns_of, observe_gradients
+from pymc_dp.gradients.schedule import Limits
 from pymc_dp.gradients.walk import Found
 from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.release.record import TableRecord

@@ -10,9 +10,9 @@ from pymc_dp.gradients import row_parts
 from pymc_dp.gradients.clipping import clipped
 from pymc_dp.gradients.integers import SCORE_UNITS, add_curvatures, add_scores
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.limits import Limits
 from pymc_dp.gradients.row_parts import RowParts, block_size, expected
 from pymc_dp.gradients.row_scores import RowScores
+from pymc_dp.gradients.schedule import Limits
 from pymc_dp.rows.gate import read
 from tests.gradients import models
 

@@ -5,10 +5,9 @@ import pytest
 from scipy.optimize import minimize
 
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.limits import Limits
 from pymc_dp.gradients.row_parts import RowParts
 from pymc_dp.gradients.row_scores import RowScores
-from pymc_dp.gradients.schedule import stages_of
+from pymc_dp.gradients.schedule import Limits, stages_of
 from pymc_dp.gradients.simulated import Simulated
 from pymc_dp.gradients.walk import Prior, walk
 from pymc_dp.inspection.interpreted import plain_function
@@ -54,8 +53,8 @@ def test_a_walk_without_noise_tells_the_mode(build, rng, monkeypatch):
     parts = RowParts(rows=rows)
     made = Simulated.of(rows, {}, rng)
     scale = made.scale
-    monkeypatch.setattr("pymc_dp.gradients.limits.CLIP_NORM", 1e5)
-    monkeypatch.setattr("pymc_dp.gradients.limits.CLIP_CURVATURE", 1e8)
+    monkeypatch.setattr("pymc_dp.gradients.schedule.CLIP_NORM", 1e5)
+    monkeypatch.setattr("pymc_dp.gradients.schedule.CLIP_CURVATURE", 1e8)
     mean, deviations = map(np.array, PRIORS[build.__name__])
     prior = Prior(mean=mean / scale, precision=np.diag((scale / deviations) ** 2))
     chunk = [read(column) for column in interface.inspection.columns]

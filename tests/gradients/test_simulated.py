@@ -85,8 +85,8 @@ def test_shares_do_not_depend_on_how_wide_bounds_are(few, rng):
 
 
 def test_without_clipping_variance_and_slope_are_the_same(few, rng, monkeypatch):
-    monkeypatch.setattr("pymc_dp.gradients.limits.CLIP_NORM", 1e6)
-    monkeypatch.setattr("pymc_dp.gradients.limits.CLIP_CURVATURE", 1e6)
+    monkeypatch.setattr("pymc_dp.gradients.schedule.CLIP_NORM", 1e6)
+    monkeypatch.setattr("pymc_dp.gradients.schedule.CLIP_CURVATURE", 1e6)
     made = simulated(models.bernoulli, rng)
     np.testing.assert_allclose(made.shares(np.zeros(4)), 1, rtol=1e-9)
     assert made.diagonal(np.zeros(4))[0] / made.scale[0] ** 2 == pytest.approx(100, rel=1e-9), "400 rows of p (1 - p)"

@@ -15,10 +15,9 @@ from pymc_dp.gradients import fit
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.integers import add_curvatures, add_scores
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.release.repeats import forget_releases
+from pymc_dp.release.paid import forget_releases
 from pymc_dp.rows.gate import opened_gate
-from pymc_dp.rows.passes import Passes
-from pymc_dp.rows.stored import Arrays, stored_rows, with_stored
+from pymc_dp.rows.stored import Arrays, Passes, stored_rows, with_stored
 
 pytestmark = pytest.mark.usefixtures("paid")
 

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from pymc_dp.accounting import Budget
-from pymc_dp.gradients import limits
+from pymc_dp.gradients import schedule as limits
 from pymc_dp.gradients.clipping import Responses, clipped
 from pymc_dp.gradients.schedule import Schedule, Units, stages_of
 from pymc_dp.gradients.walk import Prior, walk

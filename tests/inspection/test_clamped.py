@@ -10,7 +10,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.traversal import ancestors
 from scipy.stats import norm
 
-from pymc_dp.inspection.clamped import ClampedRV, clamped, unclamped
+from pymc_dp.inspection.row_density import ClampedRV, clamped, unclamped
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from pymc.pytensorf import rewrite_pregrad
 from scipy import stats
 
-from pymc_dp.inspection.finite_gradient import finite_branches
+from pymc_dp.inspection.cumulative import finite_branches
 from pymc_dp.inspection.interpreted import plain_function
 
 AT = np.array([-40.0, -15.0, -9.0, -2.0, 0.0, 3.0])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_dp.inspection.flat_vector import parts_of
+from pymc_dp.inspection.one_row import parts_of
 
 
 def test_every_number_is_in_one_part():

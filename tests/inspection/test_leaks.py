@@ -16,7 +16,7 @@ from pytensor.compile.builders import OpFromGraph
 
 import pymc_dp as dp
 from pymc_dp.errors import TraceError
-from pymc_dp.release.repeats import forget_releases
+from pymc_dp.release.paid import forget_releases
 
 N = 60
 RNG = np.random.default_rng(12)

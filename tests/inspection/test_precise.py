@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pymc_dp.inspection.precise import looks_computed
+from pymc_dp.inspection.assumptions import looks_computed
 
 WRITTEN = [
     *(0.5, 1 / 3, 2.5, 1e-3, 0.05, 0.01, 100, 1000.0, -12.345, 6366, 1e-300, 1e300, 0.0, math.inf, math.nan, 5e-324),

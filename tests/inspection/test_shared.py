@@ -6,7 +6,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.shared import kept_while_shared, shared
+from pymc_dp.inspection.interpreted import kept_while_shared, shared
 from pymc_dp.transforms.likelihood import table_likelihoods
 from pymc_dp.transforms.prior_model import prior_model, shared_prior_model
 

@@ -6,9 +6,8 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.graph.replace import clone_replace
 
-from pymc_dp.inspection.likelihoods import likelihood_of
+from pymc_dp.inspection.likelihoods import likelihood_of, without_indices
 from pymc_dp.inspection.rows import array_leaves
-from pymc_dp.inspection.triangular import without_indices
 
 
 def parameters_of(matrix):

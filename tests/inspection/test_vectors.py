@@ -6,8 +6,8 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.vectors import entries_of
-from pymc_dp.release.layout import table_problems
+from pymc_dp.inspection.schema import entries_of
+from pymc_dp.release.plan import table_problems
 
 N = 7
 GROUP = np.arange(N) % 2

@@ -15,7 +15,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.step_methods.numpy_functions import compiled
-from pymc_dp.step_methods.row_functions.chunks import compiled_rows
+from pymc_dp.step_methods.row_functions.builder import compiled_rows
 
 LEAST = np.iinfo(np.int64).min
 WHOLE = [0, 1, -1, 2, 5, -3, 63, -64, 2**62, LEAST, 2**63 - 1]
@@ -67,7 +67,7 @@ def test_whole_powers_of_a_column_by_a_parameter_have_a_slope():
 REMAINDERS = """
 import numpy as np, pytensor.tensor as pt
 from pymc_dp.step_methods.numpy_functions import compiled
-from pymc_dp.step_methods.row_functions.chunks import compiled_rows
+from pymc_dp.step_methods.row_functions.builder import compiled_rows
 for dtype in ("int8", "int32", "int64"):
     least = np.iinfo(dtype).min
     x, k = pt.vector("x", dtype=dtype), pt.vector("k", dtype=dtype)

@@ -6,8 +6,8 @@ import pytensor
 import pytest
 
 from pymc_dp.inspection.interpreted import NUMPY
-from pymc_dp.plan import chains
-from pymc_dp.plan.chains import Chain
+from pymc_dp.plan import posteriors
+from pymc_dp.plan.posteriors import Chain
 
 
 @pytest.fixture(scope="module")
@@ -16,8 +16,8 @@ def chain():
     with pm.Model() as model:
         pm.Normal("y", pm.Normal("mu", 0, 10, shape=1), 0.5, observed=held)
     with pytensor.config.change_flags(**NUMPY), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chains, "TUNE", 100)
-        patch.setattr(chains, "DRAWS", 150)
+        patch.setattr(posteriors, "TUNE", 100)
+        patch.setattr(posteriors, "DRAWS", 150)
         yield Chain(model, np.zeros(1), [(1,)]), held
 
 

@@ -10,7 +10,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import NUMPY
-from pymc_dp.plan import chains
+from pymc_dp.plan import posteriors
 from pymc_dp.plan.fits import Fit, open_model, outputs_of
 from pymc_dp.plan.truths import draw_truths
 from pymc_dp.release.plan import plan_release
@@ -71,8 +71,8 @@ def test_groups_are_fitted_on_grids_and_their_differences_with_them():
 
 
 def test_models_that_hang_together_are_fitted_by_chains(monkeypatch):
-    monkeypatch.setattr(chains, "TUNE", 4)
-    monkeypatch.setattr(chains, "DRAWS", 3)
+    monkeypatch.setattr(posteriors, "TUNE", 4)
+    monkeypatch.setattr(posteriors, "DRAWS", 3)
     with pm.Model(coords={"g": range(2)}) as model:
         z = pm.Normal("z", pm.Normal("centre", 0, 1), 1, dims="g")
         pm.Bernoulli("y", logit_p=z[pm.Data("g_index", np.zeros(60, dtype=int))], observed=np.zeros(60, dtype=int))

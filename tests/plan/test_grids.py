@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from pymc_dp.plan.batches import Component
-from pymc_dp.plan.grids import DRAWS, Grids
+from pymc_dp.plan.posteriors import DRAWS, Grids
 
 LINE = (Component(elements=(0,), terms=(0,)),)
 PLANE = (Component(elements=(0, 1), terms=(0,)),)

@@ -4,7 +4,7 @@ import pytest
 
 from pymc_dp import Statistics
 from pymc_dp.errors import ArgumentError
-from pymc_dp.plan.methods import named_methods
+from pymc_dp.plan.fits import named_methods
 
 
 def test_gaussian_noise_is_compared_where_there_is_a_delta_for_it():

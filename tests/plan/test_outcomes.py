@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pymc_dp.plan.outcomes import Recorder, least_epsilon
+from pymc_dp.plan.result import Recorder, least_epsilon
 
 
 def test_fits_are_averaged():

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from pymc_dp.errors import ArgumentError
-from pymc_dp.plan.outcomes import Outcome
-from pymc_dp.plan.result import FRAME_COLUMNS, Plan
+from pymc_dp.plan.result import FRAME_COLUMNS, Outcome, Plan
 from tests.plan.conftest import EPSILONS, REPEATS
 
 

@@ -5,8 +5,7 @@ from math import inf
 import pytest
 
 from pymc_dp.errors import ArgumentError
-from pymc_dp.plan.sampler_result import SamplerPlan
-from pymc_dp.plan.trials import Trial
+from pymc_dp.plan.sampler import SamplerPlan, Trial
 
 
 def trial(epsilon=1.0, distance=0.3, clip_norm=2.0, step_size=1e-4):

@@ -10,7 +10,7 @@ import pymc_dp as dp
 from pymc_dp.accounting import Budget
 from pymc_dp.errors import ArgumentError
 from pymc_dp.plan.posteriors import Moments
-from pymc_dp.plan.trials import Cell, cells, clip_norms, judge, rounded
+from pymc_dp.plan.sampler import Cell, cells, clip_norms, judge, rounded
 from pymc_dp.step_methods import cost
 from pymc_dp.step_methods.langevin import base
 from pymc_dp.step_methods.langevin.rehearsal import limits

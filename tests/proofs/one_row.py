@@ -17,8 +17,8 @@ from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.tensor.rewriting.ofg import inline_symbolic_for_fusion
 
 import pymc_dp as dp
+from pymc_dp.inspection.columns import levels_of
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.known_levels import levels_of
 from pymc_dp.inspection.one_row import of_one_row, placeholder
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.transforms.prior_model import prior_model

@@ -7,13 +7,12 @@ import pytensor.tensor as pt
 import pytest
 
 from pymc_dp.errors import PrivacyError
+from pymc_dp.intervals.derivative import halves
 from pymc_dp.intervals.expression import Symbol, Tape, leaf
-from pymc_dp.intervals.halving import halves
 from pymc_dp.proofs import branch_and_bound
 from pymc_dp.proofs.branch_and_bound import maximise, reached
-from pymc_dp.proofs.decisions import with_decisions
-from pymc_dp.proofs.differences_of_differences import Corners
-from pymc_dp.proofs.enclosures import Enclosures
+from pymc_dp.proofs.differences import Corners
+from pymc_dp.proofs.enclosures import Enclosures, with_decisions
 from pymc_dp.proofs.lowering import lowered
 
 INF = np.inf

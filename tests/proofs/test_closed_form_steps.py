@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 
 from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Column
-from pymc_dp.proofs.closed_form_steps import RowTable, StepRange, row_groups
+from pymc_dp.proofs.closed_form_ranges import RowTable, StepRange, row_groups
 from pymc_dp.rows.sums import make_cells
 
 

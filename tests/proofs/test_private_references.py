@@ -8,7 +8,7 @@ import pytest
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.proofs.private_references import PrivateReferences
+from pymc_dp.proofs.unconstrained import PrivateReferences
 
 
 def chosen(observed, **given):

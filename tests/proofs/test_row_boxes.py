@@ -5,9 +5,8 @@ import pytest
 
 from pymc_dp.intervals.expression import Symbol
 from pymc_dp.intervals.interval import Interval
-from pymc_dp.proofs import row_boxes
-from pymc_dp.proofs.meeting_ranges import Enclosed
-from pymc_dp.proofs.row_boxes import RowBoxes
+from pymc_dp.proofs import meeting_ranges
+from pymc_dp.proofs.meeting_ranges import Enclosed, RowBoxes
 
 
 def symbol(low, high, integer=False):
@@ -40,7 +39,7 @@ def test_every_row_is_in_a_box(name, rng):
     symbols, loose = SYMBOLS[name]
     boxes = RowBoxes(symbols, {})
     low, high = boxes.boxes({})
-    assert boxes.loose.any() == loose and len(low) <= row_boxes.MOST_BOXES
+    assert boxes.loose.any() == loose and len(low) <= meeting_ranges.MOST_BOXES
     ends = [np.concatenate([getattr(one, end).ravel() for one in symbols]) for end in ("low", "high")]
     reach = [np.clip(end, -1e6, 1e6) for end in ends]
     points = np.concatenate([rng.uniform(*reach, size=(300, len(ends[0]))), reach[0][None], reach[1][None]])
@@ -95,7 +94,7 @@ def test_elements_are_looked_at_one_by_one_unless_they_are_many(count, rng):
     low, high = boxes.boxes(met)
     found = boxes.enclosed(low, high, met)[element]
     assert ((found.value.low[None] <= values[:, None]) & (values[:, None] <= found.value.high[None])).any(axis=1).all()
-    alone = count <= row_boxes.MOST_COMBINATIONS
+    alone = count <= meeting_ranges.MOST_COMBINATIONS
     assert (found.value.low == found.value.high).all() == (alone or count == 1)
     if alone:
         np.testing.assert_array_equal(found.change.low, 0.1 * found.value.low)

@@ -13,7 +13,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.one_row import with_rows
 from pymc_dp.inspection.rows import shape_of
-from pymc_dp.proofs import row_boxes
+from pymc_dp.proofs import meeting_ranges
 from pymc_dp.proofs.unconstrained import StepProof
 from pymc_dp.transforms.prior_model import prior_model as prior_model_of
 
@@ -300,10 +300,10 @@ def test_mutant_one_part_of_the_range_for_both_places(monkeypatch, rng):
     """The row's linear predictor lies in a part of its range at one place, but not at the other."""
 
     def narrow(low, high, whole):
-        return row_boxes.Enclosed(row_boxes.Interval.of(low, high), whole.change)
+        return meeting_ranges.Enclosed(meeting_ranges.Interval.of(low, high), whole.change)
 
     assert not audit("poisson", "replace", rng)[1]
-    monkeypatch.setattr(row_boxes, "_widened", narrow)
+    monkeypatch.setattr(meeting_ranges, "_widened", narrow)
     assert audit("poisson", "replace", rng)[1]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pymc_dp.intervals.expression import Symbol
-from pymc_dp.proofs.unproved import no_rule, unproved
+from pymc_dp.proofs.unconstrained import no_rule, unproved
 
 
 def symbol(name, role, bounds=(-np.inf, np.inf), shape=()):

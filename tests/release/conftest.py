@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pymc_dp.release.repeats import forget_releases
+from pymc_dp.release.paid import forget_releases
 
 
 @pytest.fixture(autouse=True)

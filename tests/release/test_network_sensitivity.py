@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pymc_dp.families.characters import NetworkSums
-from pymc_dp.release import network_sensitivity as sensitivities
-from pymc_dp.release.network_sensitivity import network_sensitivity
+from pymc_dp.release import network_layout as sensitivities
+from pymc_dp.release.network_layout import network_sensitivity
 from tests.families.test_characters import chain, random_network
 from tests.networks import BAYES, CHAIN, COLLIDER, PAIR, TRIANGLE, added, all_rows, network_of
 

@@ -13,8 +13,7 @@ import pymc_dp as dp
 from pymc_dp.accounting import Budget, PureEvent
 from pymc_dp.errors import BudgetExceeded, PrivacyError, ReleaseError, RepeatedReleaseWarning, WeakGuaranteeWarning
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.release.paid import keep, paid, weaknesses
-from pymc_dp.release.repeats import forget_releases
+from pymc_dp.release.paid import forget_releases, keep, paid, weaknesses
 
 CANARY = 8_675_309
 

@@ -10,7 +10,7 @@ import pytest
 from pymc_dp import Domain, Ledger
 from pymc_dp.errors import RepeatedReleaseWarning
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.release.repeats import forget_releases, noted_release
+from pymc_dp.release.paid import forget_releases, noted_release
 
 
 def inspection(n=5, name="y", domain=None):

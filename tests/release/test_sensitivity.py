@@ -11,8 +11,8 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts
 from pymc_dp.inspection.inspect import inspect
+from pymc_dp.release.noise import counts_sensitivity, sizes_sensitivity, sums_sensitivity
 from pymc_dp.release.plan import draw_release, plan_release
-from pymc_dp.release.sensitivity import counts_sensitivity, sizes_sensitivity, sums_sensitivity
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows.sums import make_cells, sum_rows
 from pymc_dp.testing import without_noise

@@ -14,8 +14,7 @@ from pymc_dp.accounting.pure import pure_epsilon
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.release.layout import lay_out
-from pymc_dp.release.plan import draw_release, plan_release
+from pymc_dp.release.plan import draw_release, lay_out, plan_release
 from pymc_dp.release.record import describe
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.testing import insecure_randomness, without_noise

@@ -22,8 +22,8 @@ from pymc_dp.errors import BudgetExceeded, PrivacyError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.rows import known_rows, public_values, unwrap
 from pymc_dp.release import paid as paid_module
+from pymc_dp.release.paid import forget_releases
 from pymc_dp.release.plan import draw_release, plan_release
-from pymc_dp.release.repeats import forget_releases
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows import gate
 from pymc_dp.step_methods import base

@@ -5,7 +5,7 @@ import pymc as pm
 import pytest
 
 from pymc_dp.domain import Domain
-from pymc_dp.release.repeats import forget_releases
+from pymc_dp.release.paid import forget_releases
 
 
 @pytest.fixture(autouse=True)

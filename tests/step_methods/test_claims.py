@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pymc_dp.errors import BudgetExceeded
-from pymc_dp.step_methods.claims import Claims
+from pymc_dp.step_methods.funding import Claims
 
 
 def test_as_many_chains_begin_as_were_paid_for():

@@ -8,7 +8,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.accounting import event_from_dict, total_epsilon
-from pymc_dp.release.repeats import forget_releases
+from pymc_dp.release.paid import forget_releases
 from pymc_dp.step_methods.funding import some_of, steps_within
 from tests.step_methods.conftest import bernoulli, domain
 

@@ -179,7 +179,7 @@ def test_a_normal_mean_and_a_rate_are_drawn_exactly(rng):
 
 
 def test_levels_are_drawn_from_the_truncated_simplex(rng):
-    from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
+    from pymc_dp.transforms.restricted_priors import TruncatedDirichlet
 
     with pm.Model() as model:
         p = TruncatedDirichlet("p", np.array([1.0, 2.0, 1.0]), 0.02)

@@ -10,13 +10,11 @@ import pymc_dp as dp
 from pymc_dp.accounting import Ledger, PureEvent
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, UnsupportedModelError
-from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.metric_columns import REMEDY
+from pymc_dp.inspection.inspect import REMEDY, inspect
 from pymc_dp.metrics import L1, Hamming
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.binding import Binding
-from pymc_dp.step_methods.claims import Claims
-from pymc_dp.step_methods.funding import Funding
+from pymc_dp.step_methods.funding import Claims, Funding
 from pymc_dp.step_methods.mode import AnnealedMode, CandidateMode, Grid
 from pymc_dp.step_methods.ops import OPS
 

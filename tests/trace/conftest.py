@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 
 import pymc_dp as dp
-from pymc_dp.release.repeats import forget_releases
+from pymc_dp.release.paid import forget_releases
 from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RECORD, make_manifest
 
 CANARY = 31_337

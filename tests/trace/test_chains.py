@@ -9,7 +9,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.errors import BudgetWarning, ReleaseError
-from pymc_dp.release.repeats import forget_releases
+from pymc_dp.release.paid import forget_releases
 
 CANARY = 8_675_309
 pytestmark = pytest.mark.usefixtures("interpreted")

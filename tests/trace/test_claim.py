@@ -9,8 +9,7 @@ import xarray as xr
 import pymc_dp as dp
 from pymc_dp.accounting import BoundedRangeEvent, ComposedEvent, GaussianEvent, PureEvent, gaussian_multiplier
 from pymc_dp.errors import TraceError
-from pymc_dp.trace.claim import check_cost, read_claim
-from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RECORD
+from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RECORD, check_cost, read_claim
 from tests.trace.conftest import write_record
 
 

@@ -10,9 +10,9 @@ from scipy import stats
 
 import pymc_dp as dp
 from pymc_dp.families.histogram import Bins
-from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_function
+from pymc_dp.inspection.rows import rebuild
 from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.testing import without_noise

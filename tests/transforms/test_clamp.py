@@ -8,9 +8,9 @@ from scipy import stats
 
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
-from pymc_dp.inspection.clamped import ClampedRV, clamped
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.one_row import of_one_row, placeholder
+from pymc_dp.inspection.row_density import ClampedRV, clamped
 from pymc_dp.sensitivities import sensitivity
 from pymc_dp.step_methods.row_functions.builder import verify_on_dummy_rows
 from pymc_dp.transforms.clamp import clamp

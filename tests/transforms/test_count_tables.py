@@ -6,10 +6,9 @@ import pytest
 
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.transforms.cell_tables import Chart
-from pymc_dp.transforms.count_tables import count_tables
+from pymc_dp.transforms.level_kernels import table_logp
 from pymc_dp.transforms.noise_aware import Sizes, counts_logp
-from pymc_dp.transforms.panel_kernels import table_logp
-from pymc_dp.transforms.tabulated import LOG_ODDS, PROBABILITIES
+from pymc_dp.transforms.tabulated import LOG_ODDS, PROBABILITIES, count_tables
 
 CELLS = 4
 VALUE, SLOPE = 1e-6, 1e-5

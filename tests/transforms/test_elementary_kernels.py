@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from pymc_dp.transforms.elementary_kernels import LOWEST, exponential, logarithm
-from pymc_dp.transforms.jit import kernel
+from pymc_dp.transforms.jit import LOWEST, exponential, kernel, logarithm
 
 ROUNDINGS = 3e-16
 

@@ -16,7 +16,7 @@ from pymc_dp.release.statistics import Statistics
 from pymc_dp.transforms.cell_tables import Chart, TableLogp
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.family_tables import family_tables, parameter_at
-from pymc_dp.transforms.panel_kernels import share
+from pymc_dp.transforms.level_kernels import share
 
 pytestmark = pytest.mark.usefixtures("paid")
 

@@ -6,8 +6,7 @@ import pytensor.tensor as pt
 import pytest
 from scipy import stats
 
-from pymc_dp.transforms.gaussian_sums import normal_logp
-from pymc_dp.transforms.noise_aware import Sizes, moments_logp
+from pymc_dp.transforms.noise_aware import Sizes, moments_logp, normal_logp
 
 
 def function(inputs, outputs):

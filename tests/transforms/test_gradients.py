@@ -7,8 +7,8 @@ from pymc.blocking import DictToArrayBijection
 
 import pymc_dp as dp
 from pymc_dp.simulation.prior import prior_points
-from pymc_dp.transforms.interpreted import INTERPRETED
 from pymc_dp.transforms.privatize import make_private
+from pymc_dp.transforms.trial import INTERPRETED
 from tests.transforms.likelihoods import MODELS, model_of
 
 QUICK = (

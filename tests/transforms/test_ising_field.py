@@ -14,8 +14,8 @@ from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_draw, plain_function
 from pymc_dp.inspection.stated import statement_of
-from pymc_dp.release.choice import family_of
-from pymc_dp.release.sensitivity import sums_sensitivity
+from pymc_dp.release.noise import sums_sensitivity
+from pymc_dp.release.statistics import family_of
 from pymc_dp.release.written import written
 from pymc_dp.rows.sums import row_integers
 from pymc_dp.testing import insecure_randomness

@@ -9,10 +9,9 @@ from pytensor.graph.traversal import ancestors
 from pymc_dp.families import Categorical
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.interpreted import plain_function
-from pymc_dp.transforms.density import ReleaseDensity
-from pymc_dp.transforms.levels_logp import PrivateLevels, PublicLevels
+from pymc_dp.transforms.density import PrivateLevels, PublicLevels, ReleaseDensity
 from pymc_dp.transforms.noise_aware import Sizes
-from pymc_dp.transforms.observed import held
+from pymc_dp.transforms.released_logp import held
 
 CELLS, LEVELS = 4, 4
 

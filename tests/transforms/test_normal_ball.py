@@ -9,7 +9,7 @@ from scipy import stats
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.priors import priors_of
-from pymc_dp.transforms.normal_ball import BallTransform, NormalBall
+from pymc_dp.transforms.restricted_priors import BallTransform, NormalBall
 
 
 def model_of(**given):

@@ -13,7 +13,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.link.numba.cache import CACHED_SRC_FUNCTIONS
 
 import pymc_dp as dp
-from pymc_dp.transforms.observed import held
+from pymc_dp.transforms.released_logp import held
 
 N = 400
 

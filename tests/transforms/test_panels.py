@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pymc_dp.transforms.panel_kernels import look_up
-from pymc_dp.transforms.panels import tabulate
+from pymc_dp.transforms.cell_tables import tabulate
+from pymc_dp.transforms.level_kernels import look_up
 
 LEFT, RIGHT = 1e-8, np.sqrt(0.5)
 NUMBERS = np.array([0.0, 3.0, 100.0, 1e4, 1e7])

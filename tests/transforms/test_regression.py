@@ -11,12 +11,11 @@ import pytensor.tensor as pt
 import pytest
 from scipy import stats
 
-from pymc_dp.families.gram import GramSums, Source
-from pymc_dp.families.polynomial import Response, quadratic, quadratic_error
+from pymc_dp.families.gram import GramSums, Response, Source, quadratic, quadratic_error
 from pymc_dp.inspection.interpreted import plain_draw, plain_function
-from pymc_dp.transforms.observed import add_release
 from pymc_dp.transforms.regression import RegressionDensity
-from pymc_dp.transforms.responses import row_moments
+from pymc_dp.transforms.regression_logp import row_moments
+from pymc_dp.transforms.released_logp import add_release
 
 CENTRES, HALVES = np.array([0.1, -0.2, 0.0]), np.array([1.0, 2.0, 0.5])
 SOURCE = Source(name="x", centres=tuple(CENTRES), halves=tuple(HALVES))

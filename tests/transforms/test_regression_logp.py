@@ -8,11 +8,11 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dp.families.polynomial import Response
+from pymc_dp.families.gram import Response
 from pymc_dp.inspection.interpreted import plain_function
-from pymc_dp.transforms.interpreted import INTERPRETED
 from pymc_dp.transforms.regression import RegressionDensity
 from pymc_dp.transforms.regression_logp import CovariatePrior, link_number
+from pymc_dp.transforms.trial import INTERPRETED
 from tests.transforms.test_regression import density
 
 CELLS = {"cells": ("a", "b")}

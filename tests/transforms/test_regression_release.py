@@ -11,7 +11,7 @@ from pymc_dp.advice.releases import release_advice
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_draw, plain_function
-from pymc_dp.release.layout import lay_out
+from pymc_dp.release.plan import lay_out
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.transforms.privatize import plan_for
 

@@ -15,8 +15,7 @@ from pytensor.gradient import NullTypeGradError
 from pytensor.graph.basic import Variable
 
 from pymc_dp.transforms import density, regression  # noqa: F401  (they bring in all operations)
-from pymc_dp.transforms.observed import held
-from pymc_dp.transforms.released_logp import ReleasedLogp
+from pymc_dp.transforms.released_logp import ReleasedLogp, held
 from pymc_dp.transforms.released_logp_numba import compiled
 from tests.transforms import quadratic_kernel
 
@@ -124,7 +123,7 @@ def test_compiled_models_call_the_kernel_by_its_name_and_do_not_contain_it():
 EVALUATED = """
 import numpy as np, pytensor, pytensor.tensor as pt
 from numba.core import event
-from pymc_dp.transforms.observed import held
+from pymc_dp.transforms.released_logp import held
 from tests.transforms.test_released_logp import Quadratic, VALUE
 mean = pt.vector("mean")
 logp = Quadratic().log_density(held(VALUE), 1.0, mean)

@@ -8,16 +8,15 @@ import pytest
 from pytensor.scalar import float64
 
 from pymc_dp.step_methods.langevin import kernels
-from pymc_dp.step_methods.row_functions import clipped_sums
+from pymc_dp.step_methods.row_functions import summing_kernels
 from pymc_dp.step_methods.row_functions.cached_loop import cache_key
-from pymc_dp.transforms import draws_numba, elementary_kernels
+from pymc_dp.transforms import draws_numba, jit
 from pymc_dp.transforms.draws_numba import DRAWS, compiled
 from pymc_dp.transforms.markov_states import MarkovStates
 from pymc_dp.transforms.noised_count import NoisedCount
-from pymc_dp.transforms.normal_ball import NormalBall
 from pymc_dp.transforms.released_logp_numba import compiled as compiled_count
+from pymc_dp.transforms.restricted_priors import NormalBall, TruncatedDirichlet
 from pymc_dp.transforms.source_hash import source_hash
-from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
 from tests.transforms import quadratic_kernel
 from tests.transforms.quadratic_kernel import quadratic
 
@@ -103,7 +102,7 @@ def test_a_function_with_numbers_that_are_in_no_source_has_none(written):
 @pytest.mark.parametrize("loop", [kernels.walk, kernels.add_clipped])
 def test_the_hash_of_a_loop_covers_the_files_of_its_helpers(loop, monkeypatch):
     before = source_hash(loop)
-    monkeypatch.setattr(clipped_sums, "SOME", 1)
+    monkeypatch.setattr(summing_kernels, "SOME", 1)
     assert source_hash(loop) not in (None, before)
 
 
@@ -115,7 +114,7 @@ def test_a_kernel_is_known_by_its_options_and_by_what_it_reads(monkeypatch):
 
 
 def test_intrinsics_have_one():
-    assert source_hash(elementary_kernels._bits) not in (None, source_hash(elementary_kernels._float))
+    assert source_hash(jit._bits) not in (None, source_hash(jit._float))
 
 
 def test_random_variables_and_counts_are_kept_by_it(monkeypatch):

@@ -16,10 +16,9 @@ from pymc_dp.released import Release
 from pymc_dp.simulation.prior import prior_points
 from pymc_dp.testing import without_noise
 from pymc_dp.transforms import trial as trials
-from pymc_dp.transforms.interpreted import INTERPRETED
 from pymc_dp.transforms.privatize import make_private, plan_for
 from pymc_dp.transforms.simulated_release import simulated_release
-from pymc_dp.transforms.trial import Trial
+from pymc_dp.transforms.trial import INTERPRETED, Trial
 from tests.transforms.zoo import BOUNDS, indexed_model, no_reading, table
 
 ROWS = np.array([0, 1, 1, 0, 1, 1, 0, 1])

@@ -8,7 +8,7 @@ from pymc.util import get_untransformed_name
 from scipy import stats
 
 from pymc_dp.errors import ArgumentError
-from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet, TruncatedSimplexTransform
+from pymc_dp.transforms.restricted_priors import TruncatedDirichlet, TruncatedSimplexTransform
 
 FAST = "FAST_COMPILE"
 

@@ -7,7 +7,7 @@ import numpy as np
 import pymc as pm
 
 import pymc_dp as dp
-from pymc_dp.release.repeats import forget_releases
+from pymc_dp.release.paid import forget_releases
 
 N_ROWS = 60
 BOUNDS = {

@@ -10,9 +10,8 @@ from typing import final, override
 import numpy as np
 
 from pymc_dp import _validate
-from pymc_dp.accounting._exact import decimal, float_up
-from pymc_dp.accounting.events.base import Event, rho_of_pure
-from pymc_dp.accounting.events.parameters import divided
+from pymc_dp.accounting.budget import decimal, float_up
+from pymc_dp.accounting.events.base import Event, divided, rho_of_pure
 from pymc_dp.accounting.pairs import ContinuousPair, Floats
 
 _ROUNDING = 1e-14

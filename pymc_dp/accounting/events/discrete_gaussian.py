@@ -30,9 +30,8 @@ from typing import Any, final, override
 import numpy as np
 
 from pymc_dp import _validate
-from pymc_dp.accounting._exact import float_up
-from pymc_dp.accounting.events.base import Event
-from pymc_dp.accounting.events.parameters import canonical_shifts
+from pymc_dp.accounting.budget import float_up
+from pymc_dp.accounting.events.base import Event, canonical_shifts
 from pymc_dp.accounting.pairs import ContinuousPair, Floats, Normal, Pair, between
 from pymc_dp.errors import ArgumentError
 

@@ -8,9 +8,8 @@ from fractions import Fraction
 from typing import Self, final, override
 
 from pymc_dp import _validate
-from pymc_dp.accounting._exact import decimal, float_up
-from pymc_dp.accounting.events.base import Event, rho_of_pure
-from pymc_dp.accounting.events.parameters import canonical_shifts
+from pymc_dp.accounting.budget import decimal, float_up
+from pymc_dp.accounting.events.base import Event, canonical_shifts, rho_of_pure
 from pymc_dp.accounting.pairs import LaplacePair
 from pymc_dp.errors import ArgumentError
 

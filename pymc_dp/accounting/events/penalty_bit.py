@@ -38,9 +38,8 @@ import numpy as np
 import scipy  # its parts are imported when first used
 
 from pymc_dp import _validate
-from pymc_dp.accounting._exact import decimal, float_up
-from pymc_dp.accounting.events.base import Event
-from pymc_dp.accounting.events.parameters import divided
+from pymc_dp.accounting.budget import decimal, float_up
+from pymc_dp.accounting.events.base import Event, divided
 from pymc_dp.accounting.pairs import Floats
 from pymc_dp.errors import ArgumentError
 

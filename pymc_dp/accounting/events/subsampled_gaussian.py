@@ -12,9 +12,8 @@ from typing import Any, Literal, final, override
 import numpy as np
 
 from pymc_dp import _validate
-from pymc_dp.accounting.events.base import Event, leaf_divergence
+from pymc_dp.accounting.events.base import Event, leaf_divergence, multiplier
 from pymc_dp.accounting.events.gaussian import GaussianEvent
-from pymc_dp.accounting.events.parameters import multiplier
 from pymc_dp.accounting.pairs import TAIL, ContinuousPair, Floats, Normal, Pair, normal_masses
 from pymc_dp.errors import ArgumentError
 

@@ -7,9 +7,8 @@ from fractions import Fraction
 from typing import final, override
 
 from pymc_dp import _validate
-from pymc_dp.accounting._exact import decimal, float_up
-from pymc_dp.accounting.events.base import Event
-from pymc_dp.accounting.events.parameters import divided
+from pymc_dp.accounting.budget import decimal, float_up
+from pymc_dp.accounting.events.base import Event, divided
 from pymc_dp.errors import ArgumentError
 
 

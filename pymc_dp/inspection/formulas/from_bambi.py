@@ -17,11 +17,10 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp.domain import Domain
 from pymc_dp.errors import DomainError, Problem, UnsupportedModelError
-from pymc_dp.inspection.assumptions import ASSUMED
-from pymc_dp.inspection.formulas.public_table import PublicColumn, PublicTable
+from pymc_dp.inspection.assumptions import ASSUMED, question
+from pymc_dp.inspection.formulas.design import PublicColumn, PublicTable
 from pymc_dp.inspection.formulas.row_wise import check_terms, declare
 from pymc_dp.inspection.formulas.writing import LINKS, write_model
-from pymc_dp.inspection.precise import question
 
 FAMILIES = {
     univariate.Bernoulli: ("Bernoulli", {"p"}),

@@ -19,8 +19,7 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 
 from pymc_dp.domain import Domain
-from pymc_dp.inspection.formulas.design import DesignColumn, design_columns, group_index
-from pymc_dp.inspection.formulas.public_table import PublicTable
+from pymc_dp.inspection.formulas.design import DesignColumn, PublicTable, design_columns, group_index
 from pymc_dp.inspection.rows import Array
 
 LARGEST = 2.0**31 - 1

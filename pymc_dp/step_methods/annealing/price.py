@@ -1,11 +1,19 @@
-"""What annealed importance sampling costs at a last inverse temperature, and the greatest that a budget affords."""
+"""What annealed importance sampling costs at a last inverse temperature, and the greatest that a budget affords.
+
+The path from the prior to the tempered posterior: inverse temperatures, relative to the last.
+
+How far one row can move the log-likelihood over all parameters together: what weights along a path pay for.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
+from pymc_dp import _validate
 from pymc_dp.accounting import (
     BoundedRangeEvent,
     Budget,
@@ -17,9 +25,18 @@ from pymc_dp.accounting import (
     total_epsilon,
     zcdp,
 )
-from pymc_dp.accounting._search import least_noise
-from pymc_dp.errors import ArgumentError
+from pymc_dp.accounting.rdp import least_noise
+from pymc_dp.domain import Neighbours
+from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
+from pymc_dp.proofs.closed_form_ranges import RowRange
+from pymc_dp.proofs.parameter_boxes import Box
+from pymc_dp.proofs.remedies import problem_of
+from pymc_dp.proofs.row_likelihood import RowLikelihood
+from pymc_dp.proofs.row_ranges import Proof, prove_range, prove_sensitivity
 from pymc_dp.release.noise import LAPLACE
+from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods
+from pymc_dp.step_methods.table_rounding import rounding, rounding_problem, with_rounding
+from pymc_dp.transforms.likelihood import TableLikelihood
 
 WEIGHT_BITS = 40
 """Weights are released in units of 2**-40."""
@@ -194,4 +211,128 @@ def _above(value: float) -> float:
     return math.nextafter(value, math.inf)
 
 
-__all__ = ["Costs", "evidence_unit", "largest_beta", "weights_sensitivity"]
+POWER = 4.0
+"""Steps close to the prior are short, where the likelihood is unlikely, and cost next to nothing."""
+Temperatures = int | Sequence[float]
+
+
+def path_of(temperatures: Temperatures, power: float | None = None) -> tuple[float, ...]:
+    """Return inverse temperatures that increase to 1, without the prior's 0.
+
+    Parameters
+    ----------
+    temperatures : int or sequence of float
+        How many, J, on the path ``(j / J) ** power``; or numbers > 0 that increase, of which only ratios count: β_j,
+        or the ε_j of an exact draw at each, which is proportional to it.
+    power : float, optional
+        > 0; 4 unless given. Only for a number of temperatures.
+
+    Raises
+    ------
+    ArgumentError
+        For other numbers.
+
+    References
+    ----------
+    Friel, Pettitt (2008), Marginal likelihood estimation via power posteriors, section 3 (powers of 3 to 5), doi
+    10.1111/j.1467-9868.2007.00650.x.
+
+    Examples
+    --------
+    >>> path_of(4, power=2)
+    (0.0625, 0.25, 0.5625, 1.0)
+    >>> path_of([0.1, 0.2, 0.4])
+    (0.25, 0.5, 1.0)
+    """
+    if isinstance(temperatures, Sequence) and not isinstance(temperatures, str):
+        if power is not None:
+            raise ArgumentError(
+                "power= shapes a path that is given by the number of its temperatures. Leave it out with a list of "
+                "them."
+            )
+        return _given(temperatures)
+    count = _validate.integer("temperatures", temperatures, 1, 10**6)
+    exponent = POWER if power is None else _validate.number("power", power)
+    if exponent <= 0:
+        raise ArgumentError(f"power must be > 0, got {exponent}. Leave it out for {POWER:g}.")
+    return _checked([(place / count) ** exponent for place in range(1, count + 1)])
+
+
+def _given(temperatures: Sequence[float]) -> tuple[float, ...]:
+    held = [_validate.number("each of temperatures", item) for item in temperatures]
+    if not held:
+        raise ArgumentError("temperatures must be a number of them, or a list of one or more.")
+    return _checked([item / held[-1] if held[-1] else math.nan for item in held])
+
+
+def _checked(path: Sequence[float]) -> tuple[float, ...]:
+    if not all(low < high for low, high in pairwise([0.0, *path])):
+        raise ArgumentError(
+            "temperatures must be inverse temperatures > 0 that increase, from close to the prior to the posterior: on "
+            "a path that turns back one row could move a weight by more than is paid for."
+        )
+    return tuple(path)
+
+
+def sensitivity_of(likelihoods: Likelihoods, neighbours: Neighbours, *, sizes: bool) -> dict[str, RowRange]:
+    """Bound the range R of one row's log-likelihood over all free variables, and Δl where `sizes` are wanted.
+
+    Reads nothing private.
+
+    Returns
+    -------
+    dict of str to RowRange
+        For each observed variable; those of one row add up.
+
+    Raises
+    ------
+    UnsupportedModelError
+        With every likelihood that a row can move by any amount, as far as is proved.
+    """
+    found = {table.name: _of_table(table, boxes, neighbours) for table, boxes in likelihoods.tables}
+    problems = [
+        _unbounded(name) for name, one in found.items() if math.isinf(max(one.value, one.sensitivity if sizes else 0.0))
+    ]
+    for item in likelihoods.held:
+        held = _of_rows(item.row, neighbours, sizes=sizes)
+        if isinstance(held, Problem):
+            problems.append(held)
+        else:
+            found[item.name] = held
+    if problems:
+        raise UnsupportedModelError(problems)
+    return found
+
+
+def _of_table(table: TableLikelihood, boxes: Sequence[Box], neighbours: Neighbours) -> RowRange:
+    ends = [(box.low, box.high) for box in boxes]
+    found, off = table.row_range(ends, neighbours), rounding(table, ends)
+    if (problem := rounding_problem(found, off, table.name)) is not None:
+        raise UnsupportedModelError([problem])
+    return with_rounding(found, off)
+
+
+def _of_rows(row: RowLikelihood, neighbours: Neighbours, *, sizes: bool) -> RowRange | Problem:
+    spread = prove_range(row, neighbours)
+    if math.isinf(spread.value):
+        return problem_of(row, lambda other: prove_range(other, neighbours), spread)
+    size = prove_sensitivity(row, neighbours) if sizes else Proof(value=math.inf, attained=0.0)
+    if sizes and math.isinf(size.value):
+        return Problem(
+            where=row.name,
+            what=f"its log-likelihood itself has no proved bound, only its range over parameters has: {size.obstacle}",
+            remedy="Leave out marginal_likelihood=True, give narrower bounds, or bound every row by dp.clamp.",
+        )
+    reason = f"proved from the graph of {row.name}, to within {spread.gap:.1%}"
+    return RowRange(value=spread.value, sensitivity=size.value, reason=reason)
+
+
+def _unbounded(name: str) -> Problem:
+    return Problem(
+        where=name,
+        what="one row can move its log-likelihood by any amount",
+        remedy="Bound the parameter space by public numbers, with dp.truncate, away from the ends of their range.",
+    )
+
+
+__all__ = ["Costs", "Temperatures", "evidence_unit", "largest_beta", "path_of", "sensitivity_of", "weights_sensitivity"]

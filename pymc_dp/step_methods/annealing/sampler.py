@@ -13,17 +13,22 @@ from pymc_dp._random import secure_generator
 from pymc_dp.accounting import Budget, Event, total_epsilon
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.families import with_closed_form
-from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.metric_columns import refuse_metric
+from pymc_dp.inspection.inspect import refuse_metric
+from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.closed_form_ranges import total_range
 from pymc_dp.release.record import ALL_OF_IT, PartRecord, SamplerRecord
-from pymc_dp.step_methods.annealing.log_likelihood import LogLikelihood
-from pymc_dp.step_methods.annealing.price import Costs, evidence_unit, largest_beta
-from pymc_dp.step_methods.annealing.prior import prior_draws, prior_problems
-from pymc_dp.step_methods.annealing.sensitivity import sensitivity_of
-from pymc_dp.step_methods.annealing.weights import chosen, log_evidence, log_weights, noised_weights
+from pymc_dp.step_methods.annealing.particles import (
+    LogLikelihood,
+    chosen,
+    log_evidence,
+    log_weights,
+    noised_weights,
+    prior_draws,
+    prior_problems,
+)
+from pymc_dp.step_methods.annealing.price import Costs, evidence_unit, largest_beta, sensitivity_of
 from pymc_dp.step_methods.funding import steps_within
 from pymc_dp.step_methods.gibbs.likelihoods import likelihoods_of
 from pymc_dp.step_methods.gibbs.plan import plan_scan

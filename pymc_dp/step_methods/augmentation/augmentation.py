@@ -19,8 +19,7 @@ from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.record import ReleaseRecord
 from pymc_dp.step_methods.augmentation.given_rows import ScanGivenRows
-from pymc_dp.step_methods.augmentation.jumps import PER_SCAN, jump
-from pymc_dp.step_methods.augmentation.rows import AugmentedRows, Parameters, row_models
+from pymc_dp.step_methods.augmentation.rows import PER_SCAN, AugmentedRows, Parameters, jump, row_models
 from pymc_dp.step_methods.augmentation.tables import Table, record_problems, tables_of
 from pymc_dp.step_methods.base import Point
 from pymc_dp.step_methods.gibbs.released import levels_by_place, private_model

@@ -19,8 +19,8 @@ from pymc_dp.step_methods.base import Point
 from pymc_dp.step_methods.gibbs.compiled import Functions
 from pymc_dp.step_methods.gibbs.conjugacy import Dependents, conjugate
 from pymc_dp.step_methods.gibbs.conjugate_draws import Conjugate
+from pymc_dp.step_methods.gibbs.likelihoods import box_of, table_boxes
 from pymc_dp.step_methods.gibbs.released import ReleasedScan
-from pymc_dp.step_methods.gibbs.supports import box_of, table_boxes
 from pymc_dp.step_methods.values import Values
 from pymc_dp.transforms.likelihood import ExactSums, sums_logp
 

@@ -1,4 +1,7 @@
-"""The augmented rows behind released tables: drawn from the likelihood, and kept where the release agrees with them."""
+"""The augmented rows behind released tables: drawn from the likelihood, and kept where the release agrees with them.
+
+Proposals for parameters with new rows at once: they move far where the noise is wide, and updates in turn do not.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_dp.errors import ArgumentError
-from pymc_dp.families.row_draws import drawn_levels
+from pymc_dp.families.family import drawn_levels
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.rows.sums import row_integers
 from pymc_dp.step_methods.augmentation.tables import Table, parent_of
+from pymc_dp.step_methods.base import Point
 
 MOST_TRIES = 1000
 """To start with rows whose sums are all finite."""
@@ -279,4 +283,35 @@ def _row_model(tables: Sequence[Table], parents: Mapping[str, str | None]) -> Ro
     return RowModel(tables=tuple(tables), parents=places)
 
 
-__all__ = ["Augmented", "AugmentedRows", "RowModel", "row_models"]
+AT_ONCE = 2
+"""Coordinates that a jump moves: parameters of one likelihood often make up for each other in pairs."""
+PER_SCAN = 4
+REACH = (0.3, 10.0)
+"""How far a jump goes, in first intervals of slices, which are as wide as the posterior given the rows."""
+
+
+def jump(rng: np.random.Generator, point: Point, names: Sequence[str], widths: Mapping[str, Array | float]) -> Point:
+    """Move a random pair of coordinates by normal steps of a random scale: as probable as the way back.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the real value variables.
+    widths : mapping of str to array or float
+        By name, fixed beforehand.
+    """
+    sizes = [point[name].size for name in names]
+    edges = np.cumsum([0, *sizes])
+    chosen = rng.choice(edges[-1], size=min(AT_ONCE, int(edges[-1])), replace=False)
+    scale = np.exp(rng.uniform(*np.log(REACH)))
+    new = dict(point)
+    for place, step in zip(chosen, scale * rng.standard_normal(len(chosen)), strict=True):
+        which = int(np.searchsorted(edges, place, side="right")) - 1
+        name, within = names[which], place - edges[which]
+        value = np.array(new[name])
+        value.reshape(-1)[within] += step * np.broadcast_to(widths[name], value.shape).ravel()[within]
+        new[name] = value
+    return new
+
+
+__all__ = ["PER_SCAN", "Augmented", "AugmentedRows", "RowModel", "jump", "row_models"]

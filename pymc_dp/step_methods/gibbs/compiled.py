@@ -12,9 +12,8 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
-from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.batched import vectorized
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.row_density import vectorized
+from pymc_dp.inspection.rows import Array, rebuild
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
 Values = Mapping[str, Array]

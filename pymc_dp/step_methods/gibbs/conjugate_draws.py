@@ -14,7 +14,7 @@ from pymc_dp.families.conjugate_form import Chance, ConjugateForm, Evidence, Mea
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.gibbs.conditionals import Conditional, Sums, Values
+from pymc_dp.step_methods.gibbs.grid import Conditional, Sums, Values
 from pymc_dp.step_methods.gibbs.selected_elements import NOWHERE
 from pymc_dp.transforms.likelihood import TableLikelihood
 

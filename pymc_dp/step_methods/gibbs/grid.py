@@ -1,8 +1,14 @@
-"""Draws of any elementwise variable on a public grid."""
+"""Draws of any elementwise variable on a public grid.
+
+What every update of a scan is: a draw of one free variable given the rest, at a known range.
+
+Slice sampling, one coordinate after the other: for what costs nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, final, override
 
@@ -11,8 +17,44 @@ import numpy as np
 from pymc_dp.draws.finite_choice import choose, settled
 from pymc_dp.inspection.rows import Array
 from pymc_dp.intervals.feeds import MANY
-from pymc_dp.step_methods.gibbs.conditionals import Conditional, Sums, Values
 from pymc_dp.step_methods.gibbs.held_rows import RowScores
+from pymc_dp.transforms.likelihood import ExactSums
+
+Values = Mapping[str, Array]
+Sums = Mapping[str, ExactSums]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Conditional(ABC):
+    """The update of one free variable given the rest.
+
+    Attributes
+    ----------
+    name : str
+        Free variable.
+    shape : tuple of int
+    ranges : tuple of float
+        What each mechanism of the update pays at temperature 1: bound of the range over this variable alone of the
+        difference of two rows' log-likelihoods. Empty where the update sees no row.
+    reason : str
+        Where the ranges come from.
+    """
+
+    kind: ClassVar[str]
+    name: str
+    shape: tuple[int, ...]
+    ranges: tuple[float, ...] = ()
+    reason: str = ""
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator, values: Values, sums: Sums, beta: float) -> Array:
+        """Draw this variable given the values of the others (constrained) and the exact sums, tempered by `beta`."""
+
+    @property
+    def fact(self) -> tuple[str, str]:
+        """The update in public terms, for the trace: of what, and how at which price."""
+        paid = f"range {sum(self.ranges):.6g} per scan: {self.reason}" if sum(self.ranges) else "free"
+        return f"update of {self.name}", f"{self.kind}{'' if self.ranges else ', sees no row'}; {paid}"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -131,4 +173,100 @@ def moved(current: Array, element: int, places: Array) -> Array:
     return found.reshape(-1, *current.shape)
 
 
-__all__ = ["Grid", "Scores", "moved"]
+WIDTH = 2.0
+MOST_STEPS = 64
+"""Widths that an interval may grow by; more would not make it less correct, only longer."""
+
+
+def slice_draw(
+    rng: np.random.Generator, density: Callable[[Array], float], start: Array, widths: Array | float = WIDTH
+) -> Array:
+    """Update every coordinate of an array once, leaving a density invariant.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    density : callable
+        Log-density up to a constant; -inf or NaN outside of the support.
+    start : array
+        A point of the support.
+    widths : array or float
+        Of the first interval of each coordinate, fixed beforehand; the distribution is the same whatever they are.
+
+    References
+    ----------
+    Neal (2003), Slice sampling, figures 3 and 5, doi 10.1214/aos/1056562461.
+
+    Examples
+    --------
+    >>> x = slice_draw(np.random.default_rng(1), lambda x: -float((x**2).sum()) / 2, np.zeros(3))
+    >>> x.shape
+    (3,)
+    """
+    point = np.array(start, dtype=np.float64)
+    flat = point.reshape(-1)
+    first = np.broadcast_to(widths, point.shape).ravel()
+    for place in range(flat.size):
+        _update(rng, density, point, flat, place, float(first[place]))
+    return point
+
+
+def _update(
+    rng: np.random.Generator, density: Callable[[Array], float], point: Array, flat: Array, place: int, width: float
+) -> None:
+    origin = flat[place]
+
+    def at(value: float) -> float:
+        flat[place] = value
+        found = float(density(point))
+        return -np.inf if np.isnan(found) else found
+
+    level = at(origin) - rng.standard_exponential()
+    left = origin - width * rng.random()
+    right = left + width
+    budget = int(rng.integers(MOST_STEPS))
+    for _ in range(budget):
+        if at(left) <= level:
+            break
+        left -= width
+    for _ in range(MOST_STEPS - 1 - budget):
+        if at(right) <= level:
+            break
+        right += width
+    while True:
+        value = left + (right - left) * rng.random()
+        if at(value) > level or left == right:
+            return
+        if value < origin:
+            left = value
+        else:
+            right = value
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Free(Conditional):
+    """Slice sampling of a variable that sees no row: a function of released states, at no cost.
+
+    It leaves its conditional invariant, where the other updates draw from theirs.
+
+    Attributes
+    ----------
+    density : callable
+        From the variable on its unconstrained scale and the others' values to the log-density.
+    forward, backward : callable
+        To and from the unconstrained scale, given the others' values.
+    """
+
+    kind = "slice sampling"
+    density: Callable[[Array, Values], float]
+    forward: Callable[[Array, Values], Array]
+    backward: Callable[[Array, Values], Array]
+
+    @override
+    def draw(self, rng: np.random.Generator, values: Values, sums: Sums, beta: float) -> Array:
+        start = self.forward(values[self.name], values)
+        return self.backward(slice_draw(rng, lambda place: self.density(place, values), start), values)
+
+
+__all__ = ["Conditional", "Grid", "Scores", "Sums", "Values", "moved"]

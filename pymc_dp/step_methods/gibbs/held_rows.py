@@ -14,11 +14,10 @@ from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.interpreted import stable
-from pymc_dp.inspection.rows import Array, Column, shape_of
+from pymc_dp.inspection.row_density import clamped
+from pymc_dp.inspection.rows import Array, Column, rebuild, shape_of
 from pymc_dp.metrics import Metric
 from pymc_dp.proofs.one_variable import chosen_elements
 from pymc_dp.proofs.row_likelihood import RowLikelihood
@@ -35,7 +34,7 @@ from pymc_dp.step_methods.row_functions import (
     RowFunction,
     vectorised,
 )
-from pymc_dp.step_methods.row_functions.fitting import fitting_range, proposed
+from pymc_dp.step_methods.row_functions.bounds import fitting_range, proposed
 
 MOST_KINDS = 2**16
 """Kinds of rows that are counted, instead of holding every row."""

@@ -1,38 +1,97 @@
-"""Which conditional each free variable has, found in the model graph, and how far one row can move it."""
+"""Which conditional each free variable has, found in the model graph, and how far one row can move it.
+
+Which element of a free variable a log-density belongs to that depends on it: elements that share none are free.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
+import pymc as pm
+from pymc.distributions.truncated import TruncatedRV
+from pytensor.graph.basic import Variable
+from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp.domain import Neighbours
 from pymc_dp.draws.finite_choice import cells
 from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.inspection.columns import WITHOUT, levels_of
 from pymc_dp.inspection.hidden_markov import MARKOV, Chain, chains_of
-from pymc_dp.inspection.known_levels import WITHOUT, levels_of
 from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.rows import Array
-from pymc_dp.intervals.feeds import MANY
-from pymc_dp.proofs.parameter_boxes import Box
+from pymc_dp.intervals.expression import UnknownOperation
+from pymc_dp.intervals.feeds import MANY, joined
+from pymc_dp.proofs.parameter_boxes import Box, boxes_of
 from pymc_dp.simulation.columns import mixed
 from pymc_dp.step_methods.gibbs.compiled import Functions, Points
-from pymc_dp.step_methods.gibbs.conditionals import Conditional
 from pymc_dp.step_methods.gibbs.conjugacy import Dependents, conjugate
-from pymc_dp.step_methods.gibbs.element_owners import owners_of, terms_of
-from pymc_dp.step_methods.gibbs.grid import Grid, Scores, moved
+from pymc_dp.step_methods.gibbs.grid import Conditional, Free, Grid, Scores, moved
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood, RowScores
-from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods
-from pymc_dp.step_methods.gibbs.ranges import Ranges, held_per_unit, held_ranges, update_range
-from pymc_dp.step_methods.gibbs.refusals import MARGINALISE, joint, unbounded
+from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods, box_of
+from pymc_dp.step_methods.gibbs.ranges import (
+    MARGINALISE,
+    Ranges,
+    held_per_unit,
+    held_ranges,
+    joint,
+    unbounded,
+    update_range,
+)
 from pymc_dp.step_methods.gibbs.row_latents import depends_on, latent_range, latent_update
-from pymc_dp.step_methods.gibbs.slice import Free
 from pymc_dp.step_methods.gibbs.states import moves_update, paths_update
-from pymc_dp.step_methods.gibbs.supports import box_of
 from pymc_dp.step_methods.table_rounding import rounding, rounding_problem, with_rounding
 from pymc_dp.transforms.likelihood import TableLikelihood
+
+
+def terms_of(prior: Prior, dependents: Dependents) -> list[Variable]:
+    """Log-densities of a variable, of its children, and Potentials."""
+    rvs = [prior.variable, *dependents.children]
+    # A random variable stands in place of its own value: both become the symbol of the value.
+    terms = [pm.logp(rv, rv, warn_rvs=False) for rv in rvs]
+    return [*terms, *(item.sum() for item in dependents.potentials)]
+
+
+def owners_of(
+    prior: Prior, dependents: Dependents, free: Mapping[Variable, Box], shapes: Mapping[str, tuple[int, ...]]
+) -> list[Array]:
+    """Element of a variable that feeds each entry of its terms and of its tables.
+
+    Parameters
+    ----------
+    prior : Prior
+    dependents : Dependents
+    free : mapping of Variable to Box
+        Of every free variable.
+    shapes : mapping of str to tuple of int
+        Likewise, by name.
+    """
+    owners = [np.arange(prior.size).reshape(prior.shape)]
+    owners += [_of_child(prior.name, child, free, shapes[str(child.name)]) for child in dependents.children]
+    owners += [np.full((), MANY) for _ in dependents.potentials]
+    for _, boxes in dependents.tables:
+        parts = [box.owner(prior.name).reshape(len(box.low), -1) for box in boxes]
+        owners.append(joined(np.concatenate(parts, axis=1), 1))
+    return owners
+
+
+def _of_child(name: str, child: Variable, free: Mapping[Variable, Box], shape: tuple[int, ...]) -> Array:
+    op: Any = child.owner.op
+    if isinstance(op, TruncatedRV) and op.ndim_supp == 0:
+        parameters = list(child.owner.inputs[2:])
+    elif isinstance(op, RandomVariable) and op.ndim_supp == 0:
+        parameters = list(op.dist_params(child.owner))
+    else:
+        return np.full(shape[: pm.logp(child, child, warn_rvs=False).type.ndim], MANY)
+    try:
+        boxes = boxes_of(parameters, free)
+    except UnknownOperation:
+        return np.full(shape, MANY)
+    return joined(np.stack([np.broadcast_to(box.owner(name), shape) for box in boxes]), 0)
+
 
 CELLS = 4096
 """Cells of a grid where exact sums are enough."""
@@ -326,4 +385,4 @@ def anywhere(prior: Prior, box: Box, levels: Array | None, turn: int, rng: np.ra
     return np.asarray(found / found.sum(axis=-1, keepdims=True))
 
 
-__all__ = ["ENFORCED", "Scan", "anywhere", "plan_scan"]
+__all__ = ["ENFORCED", "Scan", "anywhere", "owners_of", "plan_scan", "terms_of"]

@@ -1,13 +1,20 @@
-"""How far one row can move the log-likelihood over one free variable, the others held anywhere in their bounds."""
+"""How far one row can move the log-likelihood over one free variable, the others held anywhere in their bounds.
+
+What to say about variables that a row could move by any amount, and what would do.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+
+import numpy as np
+from pytensor.graph.basic import Variable
 
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.inspection.priors import Prior
 from pymc_dp.intervals.expression import substituted
 from pymc_dp.intervals.feeds import MANY, NONE
 from pymc_dp.proofs.closed_form_ranges import RowRange
@@ -18,6 +25,7 @@ from pymc_dp.proofs.parameter_boxes import Box
 from pymc_dp.proofs.remedies import problem_of
 from pymc_dp.proofs.row_likelihood import Part, RowLikelihood
 from pymc_dp.proofs.row_ranges import Proof
+from pymc_dp.step_methods.gibbs.conjugacy import Dependents
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
 from pymc_dp.transforms.likelihood import TableLikelihood
 
@@ -136,4 +144,61 @@ def improper(table: TableLikelihood, boxes: Sequence[Box]) -> list[str]:
     return list(names)
 
 
-__all__ = ["Ranges", "held_per_unit", "held_ranges", "improper", "update_range"]
+MARGINALISE = "Marginalise it, or sample dp.privatize(...) instead."
+
+
+def unbounded(
+    prior: Prior, dependents: Dependents, free: Mapping[Variable, Box], priors: Mapping[str, Prior]
+) -> Problem:
+    """Say which variables have to be bounded for an update to have a finite range.
+
+    Parameters
+    ----------
+    prior : Prior
+        Of the variable that is to be updated.
+    dependents : Dependents
+    free : mapping of Variable to Box
+        Of every free variable.
+    priors : mapping of str to Prior
+        Likewise, by name.
+    """
+    boxes = {str(rv.name): box for rv, box in free.items()}
+    blamed = {name for table, bounds in dependents.tables for name in improper(table, bounds)}
+    names = [name for name in priors if name in blamed]
+    own = boxes[prior.name]
+    if not names and not np.isfinite([own.low, own.high]).all():
+        names = [prior.name]
+    bounds = ", ".join(f"{name!r}: {_suggestion(boxes[name], priors[name])}" for name in names)
+    return Problem(
+        where=prior.name,
+        what=f"one row can move the conditional of {prior.name!r}, whose support is "
+        f"({float(own.low.min()):g}, {float(own.high.max()):g}), by any amount",
+        remedy=f"Bound the parameter space by public numbers: dp.truncate(model, {{{bounds}}})."
+        if names
+        else "Keep the numbers in the likelihood away from the ends of their range (a probability of 0).",
+    )
+
+
+def joint(prior: Prior) -> Problem:
+    """Say why a variable whose elements have a joint prior has no update, and what would move it."""
+    what = (
+        f"the elements of {prior.name!r} have a joint prior ({prior.distribution}), and TemperedGibbs moves them one "
+        "by one, each between public bounds of its own"
+    )
+    if not prior.variable.type.dtype.startswith("float"):
+        return Problem(where=prior.name, what=what, remedy=MARGINALISE)
+    remedy = "Give its elements bounded priors of their own, or use dp.BarkerMetropolis(), which moves all at once."
+    if prior.distribution == "dirichlet":
+        alone = "of categorical or multinomial variables alone"
+        what = f"{prior.name!r} is a dirichlet that is not itself the parameter {alone}"
+        remedy = f"Use it as their probabilities, and for nothing else. {remedy}"
+    return Problem(where=prior.name, what=what, remedy=remedy)
+
+
+def _suggestion(box: Box, prior: Prior) -> str:
+    if (box.low >= 0).all() and (box.high <= 1).all():
+        return "(0.01, 0.99)" if prior.distribution != "dirichlet" else "(0.01, None)"
+    return "(0.1, 10.0)" if (box.low >= 0).all() else "(-10.0, 10.0)"
+
+
+__all__ = ["MARGINALISE", "Ranges", "held_per_unit", "held_ranges", "improper", "joint", "unbounded", "update_range"]

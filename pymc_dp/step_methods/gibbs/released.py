@@ -13,11 +13,11 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.draws.finite_choice import choose
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.inspection.known_levels import WITHOUT, levels_of
+from pymc_dp.inspection.columns import WITHOUT, levels_of
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.base import Point
-from pymc_dp.step_methods.gibbs.slice import WIDTH, slice_draw
+from pymc_dp.step_methods.gibbs.grid import WIDTH, slice_draw
 from pymc_dp.transforms.privatize import record_of
 
 Levels = dict[str, Array]

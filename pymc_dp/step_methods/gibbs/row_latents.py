@@ -21,15 +21,14 @@ from pymc_dp.domain import Domain
 from pymc_dp.draws.finite_choice import choose
 from pymc_dp.errors import DomainError
 from pymc_dp.families.cells import Cells
-from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.findings import Inspected, Inspection
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.rows import Array, reached
+from pymc_dp.inspection.rows import Array, reached, rebuild
 from pymc_dp.proofs.closed_form_ranges import RowRange, total_range
 from pymc_dp.proofs.parameter_boxes import Box
 from pymc_dp.rows.sums import row_cells
 from pymc_dp.step_methods.gibbs.compiled import Functions
-from pymc_dp.step_methods.gibbs.conditionals import Conditional, Sums, Values
+from pymc_dp.step_methods.gibbs.grid import Conditional, Sums, Values
 from pymc_dp.step_methods.table_rounding import rounding, with_rounding
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 

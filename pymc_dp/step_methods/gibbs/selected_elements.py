@@ -18,10 +18,9 @@ from pytensor.tensor.basic import Join, MakeVector, ScalarFromTensor, TensorFrom
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
-from pymc_dp.inspection._rebuild import rebuild
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.priors import SELECTING, SHAPED, Prior, constant_values
-from pymc_dp.inspection.rows import Array, reached
+from pymc_dp.inspection.rows import Array, reached, rebuild
 from pymc_dp.proofs.parameter_boxes import Box, somewhere
 
 NOWHERE = -1

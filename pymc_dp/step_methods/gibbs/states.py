@@ -16,10 +16,10 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.intervals.feeds import joined
 from pymc_dp.proofs.parameter_boxes import Box
 from pymc_dp.step_methods.gibbs.compiled import Functions
-from pymc_dp.step_methods.gibbs.conditionals import Conditional, Sums, Values
 from pymc_dp.step_methods.gibbs.conjugacy import Dependents
+from pymc_dp.step_methods.gibbs.grid import Conditional, Sums, Values
 from pymc_dp.step_methods.gibbs.ranges import Ranges
-from pymc_dp.step_methods.markov.moves import tallies
+from pymc_dp.step_methods.markov.collapsed import tallies
 
 
 @final

@@ -13,21 +13,23 @@ from pymc.step_methods.state import dataclass_state
 
 from pymc_dp.accounting import Event
 from pymc_dp.errors import PrivacyError, UnsupportedModelError
-from pymc_dp.inspection.clamped import clamped, clamped_facts
 from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
+from pymc_dp.inspection.row_density import clamped, clamped_facts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.record import SamplerRecord
 from pymc_dp.rows.gate import read
 from pymc_dp.simulation.columns import dummy_rows
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.funding import Funding
-from pymc_dp.step_methods.hamiltonian.climb import Climb
-from pymc_dp.step_methods.hamiltonian.gradient import ClippedGradient
-from pymc_dp.step_methods.hamiltonian.leapfrog import Phase, leapfrog
+from pymc_dp.step_methods.hamiltonian.gradient import Climb, ClippedGradient, Phase, leapfrog
 from pymc_dp.step_methods.hamiltonian.limits import Limits, limits_of
-from pymc_dp.step_methods.hamiltonian.noise import noise_within
-from pymc_dp.step_methods.hamiltonian.settings import hamiltonian_settings, units_of
-from pymc_dp.step_methods.hamiltonian.tuning import StepSize, target_acceptance
+from pymc_dp.step_methods.hamiltonian.settings import (
+    StepSize,
+    hamiltonian_settings,
+    noise_within,
+    target_acceptance,
+    units_of,
+)
 from pymc_dp.step_methods.langevin.batches import require_delta
 from pymc_dp.step_methods.langevin.gradients import row_gradients
 from pymc_dp.step_methods.metropolis.base import IMPOSSIBLE

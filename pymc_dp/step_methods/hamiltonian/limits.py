@@ -15,8 +15,8 @@ from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.unconstrained import StepProof
-from pymc_dp.step_methods.hamiltonian.noise import HamiltonianNoise
-from pymc_dp.step_methods.langevin.step_sizes import SMALLEST
+from pymc_dp.step_methods.hamiltonian.settings import HamiltonianNoise
+from pymc_dp.step_methods.langevin.batches import SMALLEST
 from pymc_dp.step_methods.metropolis.ratios import ClampedRatio, ProvedRatio
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
 

@@ -12,9 +12,8 @@ from pymc import Model
 
 from pymc_dp.domain import Domain
 from pymc_dp.rows.stored import Rows
-from pymc_dp.step_methods.langevin.batches import Sampling
+from pymc_dp.step_methods.langevin.batches import Sampling, StepSizes
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
-from pymc_dp.step_methods.langevin.step_sizes import StepSizes
 from pymc_dp.step_methods.langevin.walk import Precision
 from pymc_dp.step_methods.ops import OPS
 

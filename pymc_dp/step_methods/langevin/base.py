@@ -18,18 +18,28 @@ from pymc_dp.accounting import ComposedEvent, total_epsilon
 from pymc_dp.accounting.calibrate import noise_multiplier
 from pymc_dp.accounting.events import Event
 from pymc_dp.errors import ArgumentError, PrivacyError
-from pymc_dp.inspection.clamped import clamped_facts
 from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.row_density import clamped_facts
 from pymc_dp.release.record import PartRecord, ReleaseRecord, SamplerRecord, uses_of
 from pymc_dp.rows.stored import Description, Rows, StoredRows, stored_rows
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.langevin.arguments import show_all
-from pymc_dp.step_methods.langevin.batches import SAMPLINGS, Sampling, require_delta
-from pymc_dp.step_methods.langevin.course import LARGEST_STABLE, Course, algorithm_two
+from pymc_dp.step_methods.langevin.batches import (
+    LARGEST_STABLE,
+    SAMPLINGS,
+    Constant,
+    Course,
+    Limits,
+    Sampling,
+    StepSizes,
+    algorithm_two,
+    positive,
+    require_delta,
+    step_sizes,
+)
 from pymc_dp.step_methods.langevin.estimated_norm import EstimatedNorm
 from pymc_dp.step_methods.langevin.start import HALF, GivenStart, Start, planned_start, start_settings
-from pymc_dp.step_methods.langevin.step_sizes import Constant, Limits, StepSizes, positive, step_sizes
 from pymc_dp.step_methods.langevin.walk import PRECISIONS, GradientWalk, Precision
 from pymc_dp.step_methods.ops import OPS
 

@@ -17,10 +17,8 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.langevin.arguments import Shared
 from pymc_dp.step_methods.langevin.base import StochasticGradient
-from pymc_dp.step_methods.langevin.batches import Sampling
-from pymc_dp.step_methods.langevin.course import Course, algorithm_two
+from pymc_dp.step_methods.langevin.batches import Constant, Course, Limits, Sampling, algorithm_two, step_sizes
 from pymc_dp.step_methods.langevin.information import learn, nothing_known, positive, views
-from pymc_dp.step_methods.langevin.step_sizes import Constant, Limits, step_sizes
 
 MOST_PARAMETERS = 200
 """A step costs a product of matrices of this width."""

@@ -1,17 +1,24 @@
-"""Gradients of the log-likelihood row by row, as one compiled function over a batch, and the gradient of the prior."""
+"""Gradients of the log-likelihood row by row, as one compiled function over a batch, and the gradient of the prior.
+
+Compiled gradients, kept for models that differ in rows alone: compiling takes longer than most chains.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.graph.basic import Variable
+from pytensor.compile.io import In, Out
+from pytensor.graph.basic import Variable, equal_computations
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.scalar.basic import Mul
@@ -22,8 +29,7 @@ from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.interpreted import start_of
 from pymc_dp.inspection.one_row import frozen_shared
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.row_functions.builder import RowFunction
-from pymc_dp.step_methods.row_functions.chunks import ROWS_AT_ONCE
+from pymc_dp.step_methods.row_functions.builder import ROWS_AT_ONCE, RowFunction, compiled_rows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -235,4 +241,73 @@ def _prior(prior_model: Model, flat: Mapping[Variable, Variable]) -> Variable:
     return clone_replace([joined], dict(flat), rebuild_strict=False)[0]
 
 
-__all__ = ["Block", "RowGradients", "row_gradients"]
+KEPT = 8
+"""Models whose compiled gradients a process keeps."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Compiled:
+    """Functions, and the graphs that they were made of. There is no row in either: rows enter as arguments."""
+
+    inputs: tuple[Variable, ...]
+    outputs: tuple[Variable, ...]
+    functions: tuple[Any, Any]
+
+    def fits(self, inputs: Sequence[Variable], outputs: Sequence[Variable]) -> bool:
+        """Say whether other graphs compute the same: constants are compared by value, ops by their properties."""
+        ours = [var.type for var in (*self.inputs, *self.outputs)]
+        theirs = [var.type for var in (*inputs, *outputs)]
+        return ours == theirs and equal_computations([*outputs], [*self.outputs], [*inputs], [*self.inputs])
+
+
+_kept: deque[Compiled] = deque(maxlen=KEPT)
+
+
+def compiled(gradients: RowGradients) -> tuple[Any, Any]:
+    """Return compiled functions: (position, *rows) -> factors and vectors by turns; position -> (prior,).
+
+    The same two for every model whose graphs are equal, so that loops which take them are compiled once as well.
+    """
+    inputs = (gradients.position, *gradients.rows)
+    outputs = tuple(graph for block in gradients.blocks for graph in (block.factors, block.vectors))
+    for known in tuple(_kept):
+        if known.fits(inputs, (*outputs, gradients.prior)):
+            return known.functions
+    with without_python():
+        rows = _made(inputs, outputs, borrow=True)
+    made = rows, _made((gradients.position,), (gradients.prior,), borrow=False)
+    _kept.append(Compiled(inputs=inputs, outputs=(*outputs, gradients.prior), functions=made))
+    return made
+
+
+def _made(inputs: tuple[Variable, ...], outputs: tuple[Variable, ...], *, borrow: bool) -> Any:
+    function = compiled_rows(
+        [In(var, borrow=True) for var in inputs],
+        [Out(graph, borrow=borrow) for graph in outputs],
+        mode="NUMBA",
+        trust_input=True,
+    )
+    return function.vm.jit_fn
+
+
+@contextmanager
+def without_python() -> Iterator[None]:
+    """Refuse to compile operations that would run as Python code: what they warn of or raise may depend on a row."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    slow = [str(item.message) for item in caught if "object mode" in str(item.message)]
+    if slow:
+        raise UnsupportedModelError(
+            [
+                Problem(
+                    where="model",
+                    what=f"the gradient of a row holds an operation without compiled code ({text.splitlines()[0]})",
+                    remedy="Write the density with other operations.",
+                )
+                for text in slow
+            ]
+        )
+
+
+__all__ = ["Block", "RowGradients", "compiled", "row_gradients", "without_python"]

@@ -10,7 +10,7 @@ import numpy as np
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.langevin.arguments import Shared
 from pymc_dp.step_methods.langevin.base import StochasticGradient
-from pymc_dp.step_methods.langevin.step_sizes import positive
+from pymc_dp.step_methods.langevin.batches import positive
 
 FOLLOWS, FASTEST = 0.1, 0.1
 """Rate at which a thermostat's friction follows kinetic energy, over the square of the friction; the most per step."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.langevin.base import StochasticGradient
+from pymc_dp.step_methods.langevin.batches import Limits
 from pymc_dp.step_methods.langevin.start import GivenStart
-from pymc_dp.step_methods.langevin.step_sizes import Limits
 
 
 def changed[Step: StochasticGradient](step: Step, **settings: Any) -> Step:

@@ -11,7 +11,7 @@ import numpy as np
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.langevin.kernels import Table, add_clipped, make_shared, room, squared
 from pymc_dp.step_methods.row_functions.cached_loop import closed_over
-from pymc_dp.step_methods.row_functions.clipping import Clip
+from pymc_dp.step_methods.row_functions.limits import Clip
 
 
 @numba.njit(error_model="numpy", inline="always")

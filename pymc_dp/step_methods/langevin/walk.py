@@ -13,22 +13,19 @@ import numpy as np
 from pymc import Model
 from pymc.step_methods.state import dataclass_state
 
-from pymc_dp.inspection.clamped import clamped
 from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
+from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Array
 from pymc_dp.rows.gate import read
-from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.spool import SpooledRows, check_scratch, spooled
-from pymc_dp.rows.stored import StoredRows, with_stored
+from pymc_dp.rows.stored import Passes, StoredRows, with_stored
 from pymc_dp.simulation.columns import dummy_rows
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
-from pymc_dp.step_methods.langevin.batches import Batches, Sampling, batch_size
-from pymc_dp.step_methods.langevin.compiled import compiled
-from pymc_dp.step_methods.langevin.course import Course
-from pymc_dp.step_methods.langevin.gradients import RowGradients, row_gradients
+from pymc_dp.step_methods.langevin.batches import Batches, Course, Sampling, batch_size
+from pymc_dp.step_methods.langevin.gradients import RowGradients, compiled, row_gradients
+from pymc_dp.step_methods.row_functions.builder import whole_chunk
 from pymc_dp.step_methods.row_functions.cached_loop import closed_over
-from pymc_dp.step_methods.row_functions.chunks import whole_chunk
-from pymc_dp.step_methods.row_functions.clipping import Clip, clip_to
+from pymc_dp.step_methods.row_functions.limits import Clip, clip_to
 from pymc_dp.transforms.prior_model import shared_prior_model
 
 if TYPE_CHECKING:

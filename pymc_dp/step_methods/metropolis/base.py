@@ -15,20 +15,17 @@ from pymc.step_methods.state import dataclass_state
 from pymc_dp import _validate
 from pymc_dp.accounting import Event
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
-from pymc_dp.inspection.clamped import clamped, clamped_facts
 from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
+from pymc_dp.inspection.row_density import clamped, clamped_facts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.metrics import Metric
 from pymc_dp.proofs.unconstrained import StepProof
 from pymc_dp.release.record import SamplerRecord
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
-from pymc_dp.step_methods.metropolis.arguments import checked, spread
-from pymc_dp.step_methods.metropolis.blocks import Block, planned
+from pymc_dp.step_methods.metropolis.arguments import Block, checked, laid_out, planned, shape_of_block, spread
 from pymc_dp.step_methods.metropolis.coefficients import Place, coefficients_of
-from pymc_dp.step_methods.metropolis.covariance import laid_out, shape_of_block
-from pymc_dp.step_methods.metropolis.node_ratio import NodeRatio
 from pymc_dp.step_methods.metropolis.proposals import AdaptiveProposal, FixedProposal, Proposal
-from pymc_dp.step_methods.metropolis.ratios import ClampedRatio, ProvedRatio, Ratio, SumsRatio
+from pymc_dp.step_methods.metropolis.ratios import ClampedRatio, NodeRatio, ProvedRatio, Ratio, SumsRatio
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
 from pymc_dp.step_methods.metropolis.spending import UP, Price
 from pymc_dp.step_methods.row_functions import Nodes

@@ -19,10 +19,9 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp.errors import PrivacyError
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
-from pymc_dp.inspection.interpreted import plain_function, start_of
+from pymc_dp.inspection.interpreted import kept_while_shared, plain_function, start_of
 from pymc_dp.inspection.rows import Array, reached
-from pymc_dp.inspection.shared import kept_while_shared
-from pymc_dp.proofs.closed_form_steps import RowTable, row_groups
+from pymc_dp.proofs.closed_form_ranges import RowTable, row_groups
 from pymc_dp.transforms.likelihood import TableLikelihood
 
 Point = dict[str, Array]

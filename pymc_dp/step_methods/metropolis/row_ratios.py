@@ -12,13 +12,13 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 
 from pymc_dp.inspection.findings import RowInspection
-from pymc_dp.inspection.flat_vector import parts_of
 from pymc_dp.inspection.interpreted import start_of
+from pymc_dp.inspection.one_row import parts_of
 from pymc_dp.inspection.rows import Array, Column
-from pymc_dp.proofs.private_references import PrivateReferences
+from pymc_dp.proofs.unconstrained import PrivateReferences
 from pymc_dp.rows.gate import read
 from pymc_dp.step_methods.row_functions import RatioLimit, RowFunction
-from pymc_dp.step_methods.row_functions.chunks import compiled_rows
+from pymc_dp.step_methods.row_functions.builder import compiled_rows
 
 LANES = 64
 """Rows are filled up to a multiple of this, by rows that do not count: compiled loops then have no remainder, whose

@@ -10,17 +10,16 @@ from pymc import Model
 
 from pymc_dp import _validate
 from pymc_dp.accounting import ApproximateEvent, Event
-from pymc_dp.accounting._exact import decimal, float_down
+from pymc_dp.accounting.budget import decimal, float_down
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.funding import Funding
-from pymc_dp.step_methods.metropolis.arguments import positive
+from pymc_dp.step_methods.metropolis.arguments import Block, positive
 from pymc_dp.step_methods.metropolis.base import PrivateMetropolis
-from pymc_dp.step_methods.metropolis.blocks import Block
-from pymc_dp.step_methods.metropolis.certificate import Allowance, Certificate, certified
 from pymc_dp.step_methods.metropolis.coefficients import Place
 from pymc_dp.step_methods.metropolis.proposals import Proposal
+from pymc_dp.step_methods.metropolis.spending import Allowance, Certificate, certified
 
 LEAST_RADIUS = 1e-13
 """Of the size of the values: smaller steps are lost in the rounding of floats."""

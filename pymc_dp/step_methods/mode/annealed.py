@@ -17,11 +17,11 @@ from pymc_dp.proofs.certificates import log_concave
 from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.release.record import SamplerRecord
 from pymc_dp.step_methods.funding import Funding
-from pymc_dp.step_methods.ops.fitted import Fit
 from pymc_dp.step_methods.ops.from_rows import CELLS, RowGridPosterior
 from pymc_dp.step_methods.ops.one_sample import OPS, Way
 from pymc_dp.step_methods.ops.price import Temperature, sharpest_first
 from pymc_dp.step_methods.ops.row_density import RowDensity
+from pymc_dp.step_methods.ops.row_proofs import Fit
 from pymc_dp.step_methods.row_functions import Nodes
 from pymc_dp.step_methods.row_functions.node_bounds import MOST_NUMBERS
 from pymc_dp.transforms.likelihood import TableLikelihood

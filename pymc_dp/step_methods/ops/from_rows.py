@@ -9,17 +9,16 @@ from typing import Self, override
 
 import numpy as np
 
-from pymc_dp.draws.log_concave import LogConcave
-from pymc_dp.draws.log_concave_acceptance import worst_acceptance
+from pymc_dp.draws.log_concave import LogConcave, RowCurvatures
 from pymc_dp.draws.log_concave_ball import draw_in_ball
 from pymc_dp.draws.log_concave_box import draw_in_box, worst_acceptance_in_box
-from pymc_dp.draws.log_concave_decay import RowCurvatures
+from pymc_dp.draws.log_concave_shells import worst_acceptance
 from pymc_dp.inspection.priors import BALL, OWN_TRANSFORM
 from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.certificates import Certificates
-from pymc_dp.step_methods.ops.fitted import Fit
 from pymc_dp.step_methods.ops.grid import GridDraws, by_name, grid_of
 from pymc_dp.step_methods.ops.row_density import Held, RowDensity
+from pymc_dp.step_methods.ops.row_proofs import Fit
 from pymc_dp.step_methods.row_functions import Bound, NodeBound, Nodes
 
 CELLS = {1: 4096, 2: 256}

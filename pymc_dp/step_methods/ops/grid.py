@@ -12,12 +12,11 @@ import pytensor.tensor as pt
 from pymc import Model
 
 from pymc_dp.draws.finite_choice import cells, choose, crossed, settled
-from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.batched import vectorized
-from pymc_dp.inspection.flat_vector import parts_of
 from pymc_dp.inspection.interpreted import plain_function
+from pymc_dp.inspection.one_row import parts_of
 from pymc_dp.inspection.priors import OWN_TRANSFORM, Prior
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.row_density import vectorized
+from pymc_dp.inspection.rows import Array, rebuild
 from pymc_dp.inspection.taint import depends_on
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 

@@ -15,10 +15,8 @@ from pymc_dp.inspection.hidden_markov import HiddenMarkov, hidden_markov
 from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.closed_form_ranges import RowRange, total_range
-from pymc_dp.step_methods.gibbs.supports import box_of, table_boxes
-from pymc_dp.step_methods.markov.collapsed import CollapsedScan
-from pymc_dp.step_methods.markov.items import Items
-from pymc_dp.step_methods.markov.moves import tallies
+from pymc_dp.step_methods.gibbs.likelihoods import box_of, table_boxes
+from pymc_dp.step_methods.markov.collapsed import CollapsedScan, Items, tallies
 from pymc_dp.step_methods.ops.converged import CHAINS, CORRELATION_TIMES, GOOD_RHAT, LEAST, TRIAL, TRIALS
 from pymc_dp.step_methods.table_rounding import rounding, with_rounding
 from pymc_dp.transforms.likelihood import TableLikelihood

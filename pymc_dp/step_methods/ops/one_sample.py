@@ -13,8 +13,8 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp.accounting import Event, GDPEvent, SelfComposedEvent
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.inspection.clamped import clamped, clamped_facts
 from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
+from pymc_dp.inspection.row_density import clamped, clamped_facts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.certificates import certify
 from pymc_dp.proofs.closed_form_ranges import RowRange
@@ -24,15 +24,12 @@ from pymc_dp.release.record import ReleaseRecord, SamplerRecord, described_domai
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
-from pymc_dp.step_methods.ops.fitted import Fit, enforced
 from pymc_dp.step_methods.ops.from_rows import LogConcavePosterior, RowGridPosterior
-from pymc_dp.step_methods.ops.from_sums import TablePosterior, has_conjugate_form, table_posterior
+from pymc_dp.step_methods.ops.from_sums import Posterior, TablePosterior, has_conjugate_form, table_posterior
 from pymc_dp.step_methods.ops.hidden_states import StatesPosterior
-from pymc_dp.step_methods.ops.posterior import Posterior
 from pymc_dp.step_methods.ops.price import Temperature, by_papers, coolest_first, worth
-from pymc_dp.step_methods.ops.rounding import Trial
 from pymc_dp.step_methods.ops.row_density import RowDensity
-from pymc_dp.step_methods.ops.row_proofs import prove_rows
+from pymc_dp.step_methods.ops.row_proofs import Fit, Trial, enforced, prove_rows
 from pymc_dp.step_methods.values import Values
 from pymc_dp.transforms.likelihood import TableLikelihood, sums_problems, table_likelihoods
 from pymc_dp.transforms.prior_model import prior_model as prior_model_of

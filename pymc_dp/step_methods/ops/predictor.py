@@ -13,11 +13,10 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors, toposort
 
-from pymc_dp.draws.log_concave_decay import RowCurvatures
-from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.affine import smooth
+from pymc_dp.draws.log_concave import RowCurvatures
+from pymc_dp.inspection.design import smooth
 from pymc_dp.inspection.interpreted import stable
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.rows import Array, rebuild
 from pymc_dp.intervals.expression import Expression, Symbol, UnknownOperation, leaf
 from pymc_dp.proofs.concavity import shape_of
 from pymc_dp.proofs.lowering import lowered

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from pymc_dp.accounting import BoundedRangeEvent, Budget, Event, GDPEvent, PureEvent
-from pymc_dp.accounting._exact import decimal, float_down
+from pymc_dp.accounting.budget import decimal, float_down
 from pymc_dp.accounting.calibrate import mu_budget, range_per_use
 from pymc_dp.errors import ArgumentError
 

@@ -14,15 +14,12 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.batched import vectorized
 from pymc_dp.inspection.findings import RowInspection
-from pymc_dp.inspection.flat_vector import parts_of
 from pymc_dp.inspection.interpreted import stable
-from pymc_dp.inspection.one_row import frozen_shared
+from pymc_dp.inspection.one_row import frozen_shared, parts_of
 from pymc_dp.inspection.priors import Prior
-from pymc_dp.inspection.row_density import guarded
-from pymc_dp.inspection.rows import Array, shape_of
+from pymc_dp.inspection.row_density import guarded, vectorized
+from pymc_dp.inspection.rows import Array, rebuild, shape_of
 from pymc_dp.proofs.row_likelihood import leaves_of
 from pymc_dp.rows.gate import read
 from pymc_dp.step_methods.numpy_functions import compiled

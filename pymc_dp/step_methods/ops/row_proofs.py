@@ -1,16 +1,30 @@
-"""What is proved about the rows of a model that are held one by one."""
+"""What is proved about the rows of a model that are held one by one.
+
+Whether a likelihood that is bounded in exact arithmetic stays so in floats: tried at public rows and points.
+
+Proofs are about real numbers. log(1 - Φ(9)) is a number, of which floats make minus infinity: one row would cut off a
+part of the parameter space. And beside a log-likelihood of 1e17 no other row, nor the prior, has a digit left.
+
+Bounds that are enforced on rows held one by one, fitted to what public rows need.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
 from pymc import Model
 
+from pymc_dp.domain import Neighbours
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import RowInspection
+from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.priors import Prior
+from pymc_dp.inspection.rows import Array
 from pymc_dp.metrics import Metric
 from pymc_dp.proofs.certificates import Certificates, certify
 from pymc_dp.proofs.closed_form_ranges import RowRange
@@ -18,6 +32,19 @@ from pymc_dp.proofs.lipschitz_in_rows import prove_per_unit
 from pymc_dp.proofs.remedies import problems_of
 from pymc_dp.proofs.row_likelihood import row_likelihoods
 from pymc_dp.proofs.row_ranges import Proof, prove_range, prove_sensitivity
+from pymc_dp.simulation.columns import ROWS, mixed, public_rows
+from pymc_dp.step_methods.ops.row_density import RowDensity
+from pymc_dp.step_methods.row_functions.bounds import (
+    Bound,
+    IntervalBound,
+    RangeBound,
+    References,
+    extreme,
+    fitting_range,
+    proposed,
+)
+from pymc_dp.step_methods.row_functions.limits import RatioLimit
+from pymc_dp.step_methods.row_functions.node_bounds import NodeBound
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -96,4 +123,178 @@ def _require_informative(total: float) -> None:
         raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give it a free variable.")])
 
 
-__all__ = ["Proved", "prove_rows"]
+PLACES = 32
+"""Places tried: the lowest, the highest and the middle of everything, then any mixture of them."""
+NEAR, FAR = 10.0, 1e6
+"""How far from its centre a parameter without bounds is tried, in units of its prior's standard deviation."""
+DIGITS = 1e-3
+"""How much the rounding of a sum over all rows may be, of what one row can move."""
+REMEDY = (
+    "Give every column of numbers bounds (dp.Domain), narrower ones where it has some, and write the density such that "
+    "it stays finite: logit_p= instead of p=, pm.logcdf, pm.math.log1mexp, pt.softplus."
+)
+
+
+class Trial:
+    """Rows and points that are tried; all of them are public.
+
+    Parameters
+    ----------
+    density : RowDensity
+    places : (n, dimension) array, optional
+        All that will be looked at, where that is known.
+
+    Attributes
+    ----------
+    table : list of arrays
+        The rows that are tried, one array per column; the lowest and the highest come first.
+    """
+
+    def __init__(self, density: RowDensity, places: Array | None = None) -> None:
+        rng = np.random.default_rng(0)
+        self._density = density
+        self.table = public_rows(density.columns, rng)
+        self._rows = [([column[turn : turn + 1] for column in self.table], np.ones(1)) for turn in range(ROWS)]
+        if places is not None:
+            self._near = self._far = places
+            return
+        drawn = _drawn(density.priors)
+        self._near, self._far = (_places(density.priors, drawn, reach, rng) for reach in (NEAR, FAR))
+
+    @property
+    def places(self) -> Array:
+        """The points that are tried: (n, dimension) array."""
+        return self._near
+
+    def problem(self, n_rows: int, moved: float) -> Problem | None:
+        """Say what is in the way of a likelihood in floats; `moved` is what one row can move it by."""
+        with np.errstate(all="ignore"):
+            sizes = [np.abs(self._density.at(self._near, row)[1]).max() for row in self._rows]
+            far = [np.abs(self._density.at(self._far, row)[1]).max() for row in self._rows]
+        if not np.isfinite([*sizes, *far]).all():
+            what = "computed in floats, its log-likelihood is infinite for rows and parameters where it is a number"
+            return Problem(where="model", what=what, remedy=REMEDY)
+        if max(sizes) * np.finfo(np.float64).eps * n_rows > DIGITS * moved:
+            what = "one row may have a log-likelihood so large that floats have no digits left for the others"
+            return Problem(where="model", what=what, remedy=REMEDY)
+        return None
+
+    def steep(self) -> str:
+        """Say where derivatives are no numbers; empty if they are."""
+        both = np.concatenate([self._near, self._far])
+        held = self.table, np.ones(len(self._rows))
+        slopes = [self._density.slopes(place, held)[1] for place in both]
+        bends = [self._density.bend(place, held) for place in both] if self._density.dimension > 1 else []
+        if all(np.isfinite(item).all() for item in (*slopes, *bends)):
+            return ""
+        return "computed in floats, derivatives of its log-likelihood are NaN for some rows and parameters"
+
+
+def _drawn(priors: Sequence[Prior]) -> dict[str, Array]:
+    """Return points of the free variables whose entries are not free of each other: these are drawn."""
+    found = {}
+    for prior in priors:
+        if getattr(prior.variable.owner.op, "ndim_supp", 1) > 0:
+            with suppress(Exception):  # some cannot be drawn
+                found[prior.name] = np.asarray(plain_draw(prior.variable, 0, PLACES), dtype=np.float64)
+    return found
+
+
+def _places(priors: Sequence[Prior], drawn: dict[str, Array], reach: float, rng: np.random.Generator) -> Array:
+    return np.stack(
+        [
+            np.concatenate(
+                [
+                    (drawn[prior.name][turn] if prior.name in drawn else _place(prior, turn, reach, rng)).ravel()
+                    for prior in priors
+                ]
+            )
+            for turn in range(PLACES)
+        ]
+    )
+
+
+def _place(prior: Prior, turn: int, reach: float, rng: np.random.Generator) -> Array:
+    """Return a value of a free variable: any mixture of ends."""
+    centre, spread = np.zeros(prior.shape), np.ones(prior.shape)
+    if prior.constants and prior.distribution in ("normal", "halfnormal"):
+        centre, spread = prior.constants[0], prior.constants[-1]
+    least, most = (np.full(prior.shape, end) if bound is None else bound for bound, end in _ends(prior))
+    low = np.where(np.isfinite(least), least, np.minimum(centre, most) - reach * spread)
+    high = np.where(np.isfinite(most), most, np.maximum(centre, low) + reach * spread)
+    return np.asarray(mixed(low, high, low / 2 + high / 2, turn, rng))
+
+
+def _ends(prior: Prior) -> tuple[tuple[Array | None, float], tuple[Array | None, float]]:
+    return (prior.low, -np.inf), (prior.high, np.inf)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fit:
+    """What is proved of the rows of a density, and public rows to try it with.
+
+    Attributes
+    ----------
+    density : RowDensity
+    rows : list of (n_tried, ...) arrays
+        Public rows, one array per column; the lowest and the highest come first.
+    range : float
+        Proved bound of the range of a difference of two rows (``replace``), of one row (``add_remove``).
+    neighbours : {"replace", "add_remove"}
+    n_rows : int
+        Most rows that a table may have.
+    """
+
+    density: RowDensity
+    rows: list[Array]
+    range: float
+    neighbours: Neighbours
+    n_rows: int
+
+    def over(self, points: Array) -> RangeBound:
+        """Return a bound for a choice among points."""
+        tried = self._at_rows(points, self.rows)
+        return fitting_range(
+            [tried],
+            (
+                (references, [references.at(self._at_rows, points, self.rows)])
+                for references in proposed(self.density.columns, self.rows, [tried])
+            ),
+            range_=self.range,
+            neighbours=self.neighbours,
+            n_rows=self.n_rows,
+        )
+
+    def about(self, anchor: Array) -> IntervalBound:
+        """Return a bound for points that come one by one, with a fixed one.
+
+        The interval is proved to hold the number of every row: cut anywhere, a sum of concave functions would be none,
+        and no envelope of it would be known. So one row is charged twice what it can move under ``add_remove``, and
+        four times under ``replace``: the number of each of two rows may be anywhere in the interval.
+        """
+        references = References() if self.neighbours == "add_remove" else extreme(self.density.columns, self.rows)
+        limit = RatioLimit.of(-self.range, self.range, self.n_rows)
+        return IntervalBound(limit=limit, anchor=anchor, neighbours=self.neighbours, references=references)
+
+    def _at_rows(self, points: Array, rows: Sequence[Array]) -> Array:
+        return self.density.each(points, rows)[1]
+
+
+def enforced(proved: RowRange, bound: Bound | None) -> RowRange:
+    """Return the range that is charged: the one that is enforced on rows, which is no less than the one proved.
+
+    Where the papers' Δl is proved in place of a range, twice that is the range, and half of what is enforced the Δl.
+    """
+    if bound is None:
+        return proved
+    if isinstance(bound, NodeBound):
+        return replace(proved, reason=f"{proved.reason}; enforced at {bound.nodes}")
+    by_size = math.isinf(proved.value)
+    charge, known = (bound.charge / 2, proved.sensitivity) if by_size else (bound.charge, proved.value)
+    room = ", with room for what rows need" if charge > known * (1 + 1e-5) else ""
+    unit = f"2^{math.log2(bound.limit.unit):.0f}"
+    reason = f"{proved.reason}; enforced on the number of every row, in whole multiples of {unit}{room}"
+    return replace(proved, **{"sensitivity" if by_size else "value": charge}, reason=reason)
+
+
+__all__ = ["Fit", "Proved", "Trial", "enforced", "prove_rows"]

@@ -1,27 +1,44 @@
-"""One row of a table as a compiled function: the only place where a model's likelihood is taken apart row by row."""
+"""One row of a table as a compiled function: the only place where a model's likelihood is taken apart row by row.
+
+Products of the rows of a table with one vector as one operation.
+
+PyTensor would multiply a table by a vector and then add up each row number after number, which takes several times as
+long as to read the numbers. A library of linear algebra takes long to compile in, and treats a row by its neighbours.
+
+How rows are evaluated several at a time, so that what a row gives does not depend on the rows beside it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from importlib import import_module
+from typing import Any, Self, override
 
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 from pymc import Model
 from pytensor.compile import SharedVariable
-from pytensor.graph.basic import Constant, Variable
+from pytensor.compile.mode import Mode, get_mode
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.op import Op
 from pytensor.graph.replace import vectorize_graph
+from pytensor.graph.rewriting.basic import SequentialGraphRewriter, dfs_rewriter, node_rewriter
 from pytensor.graph.traversal import ancestors
+from pytensor.link.numba.linker import NumbaLinker
+from pytensor.scalar.basic import Mul
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.math import Sum
+from pytensor.tensor.rewriting.elemwise import local_dimshuffle_lift
 
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
-from pymc_dp.inspection._rebuild import rebuild
-from pymc_dp.inspection.batched import vectorized, written_out
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.interpreted import NUMPY, plain_function, start_of
 from pymc_dp.inspection.one_row import frozen_shared, of_one_row, placeholder, with_rows
-from pymc_dp.inspection.rows import Column, reached, shape_of
+from pymc_dp.inspection.row_density import vectorized, written_out
+from pymc_dp.inspection.rows import Column, reached, rebuild, shape_of
+from pymc_dp.inspection.whole_numbers import total_arithmetic
 from pymc_dp.simulation.columns import dummy_rows
 
 DUMMY_ROWS = 7
@@ -162,4 +179,133 @@ def _lengths(graph: Variable) -> Sequence[Variable]:
     return [graph.shape[axis] for axis in range(graph.type.ndim)]
 
 
-__all__ = ["RowFunction", "vectorised", "verify_on_dummy_rows"]
+BEFORE_FUSION = 47.5
+"""Where among PyTensor's rewrites: later ones make products a part of larger loops."""
+
+
+class RowProducts(Op):
+    """Products of rows, (n, k), with a vector, (k,), of floats.
+
+    Notes
+    -----
+    **Guarantee.** What a row gives is a function of this row and of the vector: terms are added in an order that k
+    alone determines, and the compiler is allowed no other.
+    """
+
+    __props__ = ()
+
+    def __init__(self) -> None:
+        import_module("pymc_dp.step_methods.row_functions.row_products_numba")  # numba takes long to import
+
+    @override
+    def make_node(self, *inputs: Any) -> Apply[Any, Any]:
+        return Apply(self, list(inputs), [pt.tensor(dtype="float64", shape=inputs[0].type.shape[:1])])
+
+    @override
+    def infer_shape(self, node: Any, shapes: Any) -> Any:
+        return [shapes[0][:1]]
+
+    @override
+    def perform(self, node: Any, inputs: Any, output_storage: Any) -> None:
+        rows, vector = inputs
+        output_storage[0][0] = np.sum(rows * vector, axis=1)
+
+
+@node_rewriter([Sum])
+def sum_of_products(fgraph: Any, node: Any) -> list[Variable] | None:
+    """Replace the sum of the products of a table and a vector, whatever axes of length 1 they have beside."""
+    product = node.inputs[0].owner
+    if product is None or not isinstance(product.op, Elemwise) or not isinstance(product.op.scalar_op, Mul):
+        return None
+    if len(product.inputs) != 2 or node.op.axis is None or len(node.op.axis) != 1:
+        return None
+    axis, dtypes = node.op.axis[0], {var.type.dtype for var in (*product.inputs, *node.outputs)}
+    vector, table = sorted(product.inputs, key=lambda var: len(_long(var)))
+    width = table.type.shape[axis]
+    if dtypes != {"float64"} or _long(vector) != [axis] or width is None or width != vector.type.shape[axis]:
+        return None
+    rows = [place for place in _long(table) if place != axis]
+    if len(rows) != 1:
+        return None
+    found = RowProducts()(_along(table, [rows[0], axis]), _along(vector, [axis]))
+    place = rows[0] - (rows[0] > axis)
+    return [found.dimshuffle([0 if i == place else "x" for i in range(node.outputs[0].type.ndim)])]
+
+
+row_products = SequentialGraphRewriter(dfs_rewriter(sum_of_products), dfs_rewriter(local_dimshuffle_lift))
+"""A rewrite of whole graphs: products, then axes of length 1 that are added and taken away."""
+
+
+def _long(var: Any) -> list[int]:
+    """Return the axes that are not known to be of length 1."""
+    return [axis for axis, one in enumerate(var.type.broadcastable) if not one]
+
+
+def _along(var: Any, axes: Sequence[int]) -> Variable:
+    """Return an array without its other axes, which are of length 1; contiguous where it was before it got them."""
+    order = list(axes)
+    if var.owner is not None and isinstance(var.owner.op, DimShuffle):
+        order, var = [var.owner.op.new_order[axis] for axis in order], var.owner.inputs[0]
+    return var if order == list(range(var.type.ndim)) else var.dimshuffle(order)
+
+
+ALIKE = 32
+"""Rows are evaluated in multiples of this many."""
+UNDIVIDED = 8192
+"""Most entries of rows at a time."""
+ROWS_AT_ONCE = ("batched_vector_b_solve_to_matrix_b_solve",)
+"""Rewrites that hand all rows to one call of a library of linear algebra, which may treat a row by its neighbours."""
+
+
+def whole_chunk(entries: int, most: int) -> int:
+    """Return how many rows to evaluate at a time, given the entries of one row; a multiple of `ALIKE`.
+
+    Notes
+    -----
+    Compiled code works off rows in groups, and the few that are left over by other instructions, whose results may
+    differ in the last digit; a library of linear algebra does so within the share of each of its threads. A row that is
+    added would then change what the rows behind it give. So rows come in whole groups, filled up with others of no
+    account, and few enough to be left to one thread: a product of a matrix of less than 9216 entries with a vector is
+    not divided by OpenBLAS.
+    """
+    return max(ALIKE, min(most, UNDIVIDED // max(1, entries)) // ALIKE * ALIKE)
+
+
+def filled(count: int) -> int:
+    """Return the number of rows that so many are filled up to."""
+    return -(-count // ALIKE) * ALIKE
+
+
+def compiled_rows(inputs: Sequence[Any], outputs: Any, mode: Mode | str | None = None, **options: Any) -> Any:
+    """Compile a function over rows: what it gives for a row depends neither on other rows nor on its place.
+
+    Parameters are those of ``pytensor.function``; the mode is the configured one unless it is given.
+
+    Notes
+    -----
+    `ROWS_AT_ONCE` are left out, and so is Numba's fast arithmetic, which may add up the terms of every fourth row in
+    another order than those of the others: a row that goes would then change the last digits of all rows behind it,
+    and of two million rows that such a difference was searched for a sum moved by ten times what one row may.
+    Arithmetic on whole numbers is total (`total_arithmetic`): no value of a row makes the function raise. Products of
+    rows with a vector are one operation for Numba (`RowProducts`).
+    """
+    chosen = get_mode(mode).excluding(*ROWS_AT_ONCE).register((total_arithmetic, BEFORE_FUSION))
+    if isinstance(chosen.linker, NumbaLinker):
+        chosen = chosen.register((row_products, BEFORE_FUSION))
+    with pytensor.config.change_flags(numba__fastmath=False):
+        return pytensor.function(inputs, outputs, mode=chosen, on_unused_input="ignore", **options)
+
+
+__all__ = [
+    "ALIKE",
+    "BEFORE_FUSION",
+    "ROWS_AT_ONCE",
+    "RowFunction",
+    "RowProducts",
+    "compiled_rows",
+    "filled",
+    "row_products",
+    "vectorised",
+    "verify_on_dummy_rows",
+    "whole_chunk",
+]

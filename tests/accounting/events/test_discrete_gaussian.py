@@ -12,12 +12,14 @@ from pymc_dp.accounting import (
     calibrated,
     gaussian_multiplier,
     gdp,
-    loss_grid,
     pld,
     rho_budget,
     total_delta,
     total_epsilon,
     zcdp,
+)
+from pymc_dp.accounting import (
+    pld as loss_grid,
 )
 from pymc_dp.accounting.events import discrete_gaussian
 from pymc_dp.accounting.pairs import Normal, Shift

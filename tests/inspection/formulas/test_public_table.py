@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pymc_dp.inspection.formulas.public_table import PublicColumn, PublicTable
+from pymc_dp.inspection.formulas.design import PublicColumn, PublicTable
 
 NUMBER = PublicColumn(name="x", bounds=(2.0, 8.0))
 LABELS = PublicColumn(name="g", levels=pd.CategoricalDtype(list("abc"), ordered=True))

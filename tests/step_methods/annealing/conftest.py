@@ -5,7 +5,7 @@ from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.annealing import Annealing, Settings
-from pymc_dp.step_methods.annealing.path import path_of
+from pymc_dp.step_methods.annealing.price import path_of
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from tests.step_methods.quick import interpreted
 

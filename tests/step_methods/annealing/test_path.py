@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pymc_dp.errors import ArgumentError
-from pymc_dp.step_methods.annealing.path import path_of
+from pymc_dp.step_methods.annealing.price import path_of
 
 
 def test_a_number_of_temperatures_makes_a_power_path_that_ends_at_one():

@@ -4,7 +4,7 @@ import pytest
 from scipy import stats
 
 from pymc_dp.errors import PrivacyError, UnsupportedModelError
-from pymc_dp.step_methods.annealing.prior import prior_draws, prior_problems
+from pymc_dp.step_methods.annealing.particles import prior_draws, prior_problems
 from tests.step_methods.annealing.conftest import annealing
 
 

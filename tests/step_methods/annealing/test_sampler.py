@@ -13,8 +13,8 @@ from pymc_dp.audit import compare_with_event, privacy_loss, product
 from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.step_methods.annealing import sampler
+from pymc_dp.step_methods.annealing.particles import log_weights
 from pymc_dp.step_methods.annealing.price import Costs
-from pymc_dp.step_methods.annealing.weights import log_weights
 from tests.step_methods.annealing.conftest import annealing, domain, normal, poisson, ridge, student
 from tests.step_methods.conftest import bernoulli
 

@@ -3,7 +3,13 @@ import pytest
 from scipy import stats
 
 from pymc_dp.accounting import DiscreteLaplaceEvent
-from pymc_dp.step_methods.annealing.weights import chosen, log_evidence, log_weights, noised_weights, on_the_simplex
+from pymc_dp.step_methods.annealing.particles import (
+    chosen,
+    log_evidence,
+    log_weights,
+    noised_weights,
+    on_the_simplex,
+)
 from pymc_dp.testing import insecure_randomness, without_noise
 
 NOISE = DiscreteLaplaceEvent(scale=2.0**36, sensitivity=2**38)

@@ -6,8 +6,8 @@ import pytest
 from scipy import stats
 
 from pymc_dp.families import FAMILIES
+from pymc_dp.families.family import drawn_levels
 from pymc_dp.families.features import BoundedFeatures, curve, feature
-from pymc_dp.families.row_draws import drawn_levels
 from pymc_dp.families.statistic import GRID, BoundedMoments
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.likelihoods import likelihood_of

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pymc_dp.step_methods.augmentation.jumps import jump
+from pymc_dp.step_methods.augmentation.rows import jump
 
 
 def test_jumps_move_a_pair_by_its_widths(rng):

@@ -15,8 +15,7 @@ from pymc_dp.step_methods.gibbs.conjugate_draws import (
     GammaPower,
     NormalMean,
 )
-from pymc_dp.step_methods.gibbs.grid import Grid
-from pymc_dp.step_methods.gibbs.slice import Free
+from pymc_dp.step_methods.gibbs.grid import Free, Grid
 from pymc_dp.transforms.truncate import truncate
 from tests.step_methods.gibbs.conftest import bound, normal, scans
 

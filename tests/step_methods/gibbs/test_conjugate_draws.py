@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from pymc_dp.step_methods.gibbs import conjugate_draws
-from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
+from pymc_dp.transforms.restricted_priors import TruncatedDirichlet
 from tests.step_methods.gibbs.conftest import bound, domain
 from tests.step_methods.gibbs.conjugate_pairs import PAIRS, model_of
 

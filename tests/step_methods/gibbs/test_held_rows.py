@@ -9,8 +9,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.gibbs.conjugate_draws import BetaChance
-from pymc_dp.step_methods.gibbs.grid import Grid
-from pymc_dp.step_methods.gibbs.slice import Free
+from pymc_dp.step_methods.gibbs.grid import Free, Grid
 from pymc_dp.step_methods.row_functions import bounds
 from tests.step_methods.gibbs.conftest import bound, scans
 from tests.step_methods.gibbs.row_models import ROW_MODELS

@@ -15,7 +15,7 @@ from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.sampling import sample
 from pymc_dp.step_methods.gibbs import TemperedGibbs, row_latents
 from pymc_dp.step_methods.gibbs.row_latents import read_given
-from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
+from pymc_dp.transforms.restricted_priors import TruncatedDirichlet
 from tests.step_methods.gibbs.conftest import bound, domain, scans
 
 pytestmark = pytest.mark.usefixtures("paid")

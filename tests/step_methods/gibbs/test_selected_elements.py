@@ -7,8 +7,8 @@ import pytest
 
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.step_methods.gibbs.compiled import Functions
+from pymc_dp.step_methods.gibbs.likelihoods import box_of
 from pymc_dp.step_methods.gibbs.selected_elements import NOWHERE, placed, places_of
-from pymc_dp.step_methods.gibbs.supports import box_of
 
 GROUP = np.array([2, 0, 1, 1])
 

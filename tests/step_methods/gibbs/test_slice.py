@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pymc_dp.step_methods.gibbs.slice import slice_draw
+from pymc_dp.step_methods.gibbs.grid import slice_draw
 
 LAWS = [stats.norm(3, 0.2), stats.norm(-1, 40), stats.gamma(0.7, scale=2), stats.uniform(5, 1), stats.skewnorm(6)]
 

@@ -15,7 +15,7 @@ from pymc_dp.step_methods.gibbs.conjugate_draws import DirichletShares
 from pymc_dp.step_methods.gibbs.states import Moves, StatePaths
 from pymc_dp.transforms.markov_states import MarkovStates
 from pymc_dp.transforms.path_kernels import sample_paths
-from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
+from pymc_dp.transforms.restricted_priors import TruncatedDirichlet
 from tests.step_methods.gibbs.conftest import bound
 
 LOWER = 0.1

@@ -9,11 +9,11 @@ import pytensor
 
 import pymc_dp as dp
 from pymc_dp.domain import Domain
-from pymc_dp.release.repeats import forget_releases
+from pymc_dp.release.paid import forget_releases
 from pymc_dp.rows.gate import opened_gate
-from pymc_dp.step_methods.claims import Claims
+from pymc_dp.step_methods.funding import Claims
 from pymc_dp.step_methods.hamiltonian import PrivateHMC
-from pymc_dp.step_methods.hamiltonian.noise import HamiltonianNoise
+from pymc_dp.step_methods.hamiltonian.settings import HamiltonianNoise
 from pymc_dp.testing import insecure_randomness
 
 QUIET = {"progressbar": False, "sample_kwargs": {"quiet": True, "compute_convergence_checks": False}}

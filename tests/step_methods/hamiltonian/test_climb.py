@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pymc_dp.step_methods.hamiltonian.climb import FARTHEST, Climb
+from pymc_dp.step_methods.hamiltonian.gradient import FARTHEST, Climb
 
 UNITS, ROWS, CLIP = np.array([0.5, 2.0]), 400, 3.0
 MODE = np.array([4.0, -30.0])

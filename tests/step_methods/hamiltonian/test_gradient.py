@@ -7,8 +7,8 @@ import pytensor
 import pytest
 
 from pymc_dp.step_methods.hamiltonian import gradient
-from pymc_dp.step_methods.langevin.compiled import compiled
-from pymc_dp.step_methods.row_functions.clipping import clip_to
+from pymc_dp.step_methods.langevin.gradients import compiled
+from pymc_dp.step_methods.row_functions.limits import clip_to
 from tests.step_methods.hamiltonian.models import WIDE, domain, held, logistic, table, take
 
 UNITS = np.array([1.0, 0.5, 2.0])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pymc_dp.step_methods.hamiltonian.leapfrog import Phase, leapfrog
+from pymc_dp.step_methods.hamiltonian.gradient import Phase, leapfrog
 
 UNITS = np.array([0.5, 2.0])
 

@@ -9,7 +9,7 @@ import pytest
 
 from pymc_dp.accounting import Budget
 from pymc_dp.step_methods.hamiltonian import PrivateHMC
-from pymc_dp.step_methods.hamiltonian.noise import HamiltonianNoise
+from pymc_dp.step_methods.hamiltonian.settings import HamiltonianNoise
 from pymc_dp.step_methods.metropolis.ratios import ClampedRatio, ProvedRatio
 from tests.step_methods.hamiltonian.models import UNIT_ROWS, domain, held, logistic, normal, table, take
 

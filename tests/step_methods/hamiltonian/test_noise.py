@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pymc_dp.accounting import Budget, ComposedEvent, GaussianEvent, SelfComposedEvent, gdp, total_epsilon, zcdp
-from pymc_dp.step_methods.hamiltonian.noise import HamiltonianNoise, evaluations, noise_within
+from pymc_dp.step_methods.hamiltonian.settings import HamiltonianNoise, evaluations, noise_within
 
 
 def test_cost_is_that_of_the_paper_but_for_gradients_that_are_kept():

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from pymc_dp.audit import compare_with_event, density_loss, privacy_loss, product
-from pymc_dp.step_methods.hamiltonian import noise
+from pymc_dp.step_methods.hamiltonian import settings as noise
 from pymc_dp.step_methods.hamiltonian.limits import Limits
 from pymc_dp.step_methods.metropolis.ratios import ClampedRatio
 from tests.step_methods.hamiltonian.models import FAR, begun, ready

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pymc_dp.step_methods.hamiltonian.tuning import WIDEST, StepSize, target_acceptance
+from pymc_dp.step_methods.hamiltonian.settings import WIDEST, StepSize, target_acceptance
 
 
 @pytest.mark.parametrize("first", [0.01, 1.0, 30.0])

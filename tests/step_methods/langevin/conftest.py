@@ -6,7 +6,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.domain import Domain
-from pymc_dp.release.repeats import forget_releases
+from pymc_dp.release.paid import forget_releases
 from pymc_dp.step_methods.langevin import SGLD, base, walk
 
 N_ROWS, BATCH, CLIP = 200, 40, 0.8

@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pymc as pm
 
-from pymc_dp.release.repeats import forget_releases
+from pymc_dp.release.paid import forget_releases
 from pymc_dp.step_methods.langevin import SGFS
 from pymc_dp.testing import insecure_randomness
 

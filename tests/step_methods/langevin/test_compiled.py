@@ -5,9 +5,8 @@ import pymc as pm
 import pytest
 
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.step_methods.langevin import compiled as module
-from pymc_dp.step_methods.langevin.compiled import compiled
-from pymc_dp.step_methods.langevin.gradients import row_gradients
+from pymc_dp.step_methods.langevin import gradients as module
+from pymc_dp.step_methods.langevin.gradients import compiled, row_gradients
 from pymc_dp.transforms.prior_model import prior_model
 
 

@@ -10,7 +10,7 @@ from scipy.linalg import solve_discrete_lyapunov
 
 from pymc_dp.step_methods.langevin import dynamics, kernels
 from pymc_dp.step_methods.langevin.information import learn, nothing_known, views
-from pymc_dp.step_methods.row_functions.clipping import clip_to
+from pymc_dp.step_methods.row_functions.limits import clip_to
 
 from .test_products import Units
 

@@ -10,8 +10,7 @@ from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.taint import RULES
 from pymc_dp.rows.gate import read
-from pymc_dp.step_methods.langevin.compiled import compiled
-from pymc_dp.step_methods.langevin.gradients import row_gradients
+from pymc_dp.step_methods.langevin.gradients import compiled, row_gradients
 from pymc_dp.transforms.prior_model import prior_model
 from tests.inspection import test_row_terms as written
 from tests.inspection.test_row_terms import FINE, N, X, build, centred

@@ -11,7 +11,7 @@ import pymc_dp as dp
 from pymc_dp.accounting import total_epsilon
 from pymc_dp.accounting.calibrate import noise_multiplier
 from pymc_dp.step_methods.langevin import SGHMC, SGLD, SGNHT, AlphaPhase, PolynomialDecay, base
-from pymc_dp.step_methods.langevin.course import algorithm_two
+from pymc_dp.step_methods.langevin.batches import algorithm_two
 
 from .conftest import BATCH, BUDGET, CLIP, N_ROWS, flat, funded, start
 

@@ -6,10 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from pymc_dp.step_methods.langevin import kernels, products
+from pymc_dp.step_methods.langevin import kernels
+from pymc_dp.step_methods.langevin import kernels as products
 from pymc_dp.step_methods.langevin.fisher import joint_multiplier
-from pymc_dp.step_methods.langevin.products import release_products
-from pymc_dp.step_methods.row_functions.clipping import clip_to
+from pymc_dp.step_methods.langevin.kernels import release_products
+from pymc_dp.step_methods.row_functions.limits import clip_to
 
 from . import scoring
 

@@ -11,12 +11,11 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.accounting import Budget, SelfComposedEvent, rdp, total_epsilon
 from pymc_dp.accounting.events import SubsampledGaussianEvent
-from pymc_dp.audit import contains_canary, differing, plant
+from pymc_dp.audit import contains_canary, plant, taint
 from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError, UnsupportedModelError
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT
-from pymc_dp.step_methods.langevin.batches import batch_size
-from pymc_dp.step_methods.langevin.course import LARGEST_STABLE
+from pymc_dp.step_methods.langevin.batches import LARGEST_STABLE, batch_size
 
 from .conftest import BATCH, BUDGET, CLIP, N_ROWS, flat, funded, logistic, relation, start, table
 
@@ -215,7 +214,7 @@ def test_with_the_same_randomness_only_draws_differ(name, shared):
                     **QUIET,
                 )
             )
-    found = {path for path in differing(*trees) if "manifest" not in path}
+    found = {path for path in taint(*trees) if "manifest" not in path}
     assert found and found <= {f"/posterior/{name}" for name in ("coefficients", "scale", "offset")}
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pymc_dp.errors import ArgumentError
-from pymc_dp.step_methods.langevin.step_sizes import AlphaPhase, Constant, Limits, PolynomialDecay, step_sizes
+from pymc_dp.step_methods.langevin.batches import AlphaPhase, Constant, Limits, PolynomialDecay, step_sizes
 
 LIMITS = Limits(natural=1e-4, stable=1e-2)
 

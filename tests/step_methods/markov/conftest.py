@@ -5,7 +5,7 @@ import pymc as pm
 
 from pymc_dp.domain import Domain
 from pymc_dp.transforms.markov_states import MarkovStates
-from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
+from pymc_dp.transforms.restricted_priors import TruncatedDirichlet
 from tests.step_methods.quick import interpreted
 
 pytest_runtest_protocol = interpreted(__file__, slow=True)

@@ -5,7 +5,7 @@ import pymc as pm
 
 import pymc_dp as dp
 from pymc_dp.domain import Domain
-from pymc_dp.release.repeats import forget_releases
+from pymc_dp.release.paid import forget_releases
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
 

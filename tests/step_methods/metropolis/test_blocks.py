@@ -8,7 +8,7 @@ import scipy.stats as st
 from pymc_dp.errors import ArgumentError
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
-from pymc_dp.step_methods.metropolis.blocks import blocks_of
+from pymc_dp.step_methods.metropolis.arguments import blocks_of
 from pymc_dp.testing import insecure_randomness
 from tests.step_methods.metropolis.models import held, normal, sample
 from tests.step_methods.metropolis.test_barker import mcmc_agrees

@@ -8,7 +8,7 @@ import pytest
 
 from pymc_dp.audit import contains_canary, plant
 from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.release.repeats import forget_releases
+from pymc_dp.release.paid import forget_releases
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
 from tests.step_methods.metropolis.models import domain, places, sample

@@ -8,9 +8,9 @@ import xarray as xr
 import pymc_dp as dp
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
-from pymc_dp.release.repeats import forget_releases
+from pymc_dp.release.paid import forget_releases
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
-from pymc_dp.step_methods.metropolis.covariance import covariance_of, laid_out, shape_of_block
+from pymc_dp.step_methods.metropolis.arguments import covariance_of, laid_out, shape_of_block
 from pymc_dp.testing import insecure_randomness
 from tests.step_methods.metropolis.models import QUIET, bernoulli, held, normal, sample
 

@@ -152,7 +152,7 @@ def test_mutant_private_cells_taken_for_public(monkeypatch, rng):
 
 
 def _mutate(monkeypatch, change):
-    from pymc_dp.proofs.closed_form_steps import StepRange
+    from pymc_dp.proofs.closed_form_ranges import StepRange
 
     right = StepRange.__init__
 

@@ -16,7 +16,7 @@ from pymc_dp.audit import contains_canary, plant
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.proofs.unconstrained import StepProof
-from pymc_dp.release.repeats import forget_releases
+from pymc_dp.release.paid import forget_releases
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
 from pymc_dp.step_methods.metropolis.ratios import ProvedRatio, SumsRatio

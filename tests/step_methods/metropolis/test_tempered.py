@@ -6,11 +6,11 @@ import pytest
 import scipy.stats as st
 
 from pymc_dp.accounting import ApproximateEvent
-from pymc_dp.audit import contains_canary, differing, plant, privacy_loss
+from pymc_dp.audit import contains_canary, plant, privacy_loss, taint
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.metropolis import TemperedMetropolis, tempered
-from pymc_dp.step_methods.metropolis.certificate import Allowance, certified
+from pymc_dp.step_methods.metropolis.spending import Allowance, certified
 from pymc_dp.step_methods.metropolis.tempered import BallProposal
 from pymc_dp.testing import insecure_randomness
 from tests.step_methods.metropolis.models import WORST, bernoulli, chance, domain, held, normal, places, sample, take
@@ -219,7 +219,7 @@ def test_seeded_runs_on_neighbours_and_canaries():
     assert not contains_canary(tree, planted.canaries)
     other = planted.values.copy()
     other[0] = 3.9
-    found = [name for name in map(str, differing(tree, run(other))) if "dp_manifest" not in name]
+    found = [name for name in map(str, taint(tree, run(other))) if "dp_manifest" not in name]
     assert all("posterior" in name or SPENT in name for name in found), found
     words = str(tree.dp.report())
     assert all(word in words for word in ("TemperedMetropolis", "tiny", "BarkerMetropolis", "certified"))

@@ -6,7 +6,7 @@ import pytest
 from pymc.distributions.transforms import ordered
 
 from pymc_dp.inspection.priors import priors_of
-from pymc_dp.step_methods.mode.representable import kept
+from pymc_dp.step_methods.mode.candidates import kept
 
 
 def bounded():

@@ -9,8 +9,8 @@ from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.mode import AnnealedMode
-from pymc_dp.step_methods.ops.conjugate import ConjugatePosterior
-from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
+from pymc_dp.step_methods.ops.from_sums import ConjugatePosterior
+from pymc_dp.transforms.restricted_priors import TruncatedDirichlet
 from tests.step_methods.gibbs.conjugate_pairs import PAIRS
 from tests.step_methods.ops.models import bound
 

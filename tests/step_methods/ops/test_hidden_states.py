@@ -15,7 +15,7 @@ from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.ops import OPS, hidden_states
 from pymc_dp.step_methods.ops.hidden_states import StatesPosterior
 from pymc_dp.transforms.markov_states import MarkovStates
-from pymc_dp.transforms.truncated_dirichlet import TruncatedDirichlet
+from pymc_dp.transforms.restricted_priors import TruncatedDirichlet
 
 pytestmark = pytest.mark.usefixtures("paid")
 

@@ -10,7 +10,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.domain import Domain
-from pymc_dp.step_methods.ops.conjugate import ConjugatePosterior
+from pymc_dp.step_methods.ops.from_sums import ConjugatePosterior
 from tests.step_methods.ops.models import bound
 
 LOW, HIGH = 0.1, 0.8

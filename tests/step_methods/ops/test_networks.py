@@ -13,7 +13,7 @@ from pymc_dp.accounting import BoundedRangeEvent
 from pymc_dp.audit.quadrature import compare_with_event, density_loss, product
 from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.step_methods.ops.conjugate import ConjugatePosterior
+from pymc_dp.step_methods.ops.from_sums import ConjugatePosterior
 from tests.step_methods.ops.models import bound, domain
 
 LOW, HIGH = 0.1, 0.9

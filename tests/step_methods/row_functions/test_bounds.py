@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from pymc_dp.step_methods.row_functions.bounds import CHUNK, IntervalBound, RangeBound, References
-from pymc_dp.step_methods.row_functions.fitting import fitting_range, middle, tried_range
+from pymc_dp.step_methods.row_functions.bounds import (
+    CHUNK,
+    IntervalBound,
+    RangeBound,
+    References,
+    fitting_range,
+    middle,
+    tried_range,
+)
 from pymc_dp.step_methods.row_functions.limits import Limit, RatioLimit
 
 POINTS = np.linspace(-10, 10, 41)

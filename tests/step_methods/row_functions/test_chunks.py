@@ -11,11 +11,10 @@ from pymc_dp.domain import Domain
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.step_methods.hamiltonian.gradient import ClippedGradient
-from pymc_dp.step_methods.langevin.compiled import compiled
-from pymc_dp.step_methods.langevin.gradients import row_gradients
+from pymc_dp.step_methods.langevin.gradients import compiled, row_gradients
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
 from pymc_dp.step_methods.ops.row_density import RowDensity
-from pymc_dp.step_methods.row_functions.chunks import ALIKE, UNDIVIDED, compiled_rows, filled, whole_chunk
+from pymc_dp.step_methods.row_functions.builder import ALIKE, UNDIVIDED, compiled_rows, filled, whole_chunk
 from pymc_dp.transforms.prior_model import prior_model
 
 

@@ -7,14 +7,8 @@ import numba
 import numpy as np
 import pytest
 
-from pymc_dp.step_methods.row_functions.clipped_sums import (
-    SOME,
-    add_whole,
-    squared_norms,
-    weigh,
-    write_held,
-)
-from pymc_dp.step_methods.row_functions.clipping import clip_to
+from pymc_dp.step_methods.row_functions.limits import clip_to
+from pymc_dp.step_methods.row_functions.summing_kernels import SOME, add_whole, squared_norms, weigh, write_held
 
 TINY, LARGEST = np.finfo(float).tiny, np.finfo(float).max
 CORNERS = [0.0, 5e-324, 1e-310, TINY, 1e-170, 1e-154, 1.0, 1e9, 1e154, 1e170, 1e300, LARGEST, np.inf, np.nan]

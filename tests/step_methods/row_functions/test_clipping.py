@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from pymc_dp.step_methods.row_functions.clipping import clip_to
+from pymc_dp.step_methods.row_functions.limits import clip_to
 
 NORMS = [1e-250, 0.7, 1.0, math.nextafter(2.0, 0), 3.0, 1e6, 1e250]
 LARGEST = 2**32

@@ -7,8 +7,8 @@ import pytest
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.math import Dot
 
-from pymc_dp.inspection.batched import written_out
 from pymc_dp.inspection.inspect import inspect
+from pymc_dp.inspection.row_density import written_out
 from pymc_dp.step_methods.row_functions import RowFunction, vectorised
 from pymc_dp.transforms.prior_model import prior_model
 

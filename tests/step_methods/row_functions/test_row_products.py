@@ -5,8 +5,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dp.step_methods.row_functions.chunks import compiled_rows
-from pymc_dp.step_methods.row_functions.row_products import RowProducts
+from pymc_dp.step_methods.row_functions.builder import RowProducts, compiled_rows
 
 
 def function(width, dtype="float64", mode=None):

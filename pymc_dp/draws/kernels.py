@@ -1,4 +1,4 @@
-"""Compiled rejection from three-piece envelopes of log-concave densities; imported at first use.
+"""Compiled draws from restricted distributions; imported at first use.
 
 In a coordinate t whose origin is the mode of the density within the bounds, every density here has the logarithm
 
@@ -6,10 +6,13 @@ In a coordinate t whose origin is the mode of the density within the bounds, eve
 
 with L(t) = log(1 - p + p e^t) (logit of a beta variable), e^t - 1 (logarithm of a gamma variable) or t^2 (normal). So h
 is concave, lies below each of its tangents and below 0, its largest value.
+
+Compiled draws of the squared length of a normal vector in a ball; imported at first use.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numba
@@ -323,3 +326,47 @@ def fill_pairs(rng, first, second, total, low, high, out):  # type: ignore[no-un
         if total[i] - low[i] - high[i] > 0.0:
             share = one_beta(rng, first[i], second[i], low[i] / total[i], 1.0 - high[i] / total[i])
             out[i] = min(max(share * total[i], low[i]), max(total[i] - high[i], low[i]))
+
+
+@numba.njit(cache=True, error_model="numpy")
+def squared_length(rng, degrees, most):  # type: ignore[no-untyped-def]
+    """Draw from the chi-squared distribution of `degrees` >= 1, given that it is at most `most` > 0.
+
+    By rejection, with no fewer than a few percent accepted in hundreds of dimensions: from ``most U^(2 / degrees)``,
+    uniform in a ball, where the ball is small; from the whole distribution where its mode lies within; else from the
+    tangent of the log density at the end, which the density rises towards.
+    """
+    shape = degrees / 2 - 1
+    if most <= 2.0:
+        while True:
+            found = most * rng.random() ** (2.0 / degrees)
+            if rng.random() <= math.exp(-found / 2):
+                return found
+    if 2 * shape <= most:
+        while True:
+            found = 2.0 * rng.standard_gamma(degrees / 2)
+            if found <= most:
+                return found
+    rate = shape / most - 0.5
+    while True:
+        below = most * rng.random()
+        if rate * most > 1e-12:
+            below = -math.log1p(below / most * math.expm1(-rate * most)) / rate
+        found = most - below
+        if found > 0 and rng.random() <= math.exp(shape * math.log(found / most) - (found - most) / 2 + rate * below):
+            return found
+
+
+@numba.njit(cache=True, error_model="numpy")
+def fill_ball(rng, sigma, radius, out):  # type: ignore[no-untyped-def]
+    """Fill a vector with a draw of independent normals of mean 0 and one sd, given that it lies in a ball."""
+    total = 0.0
+    for place in range(out.size):
+        out[place] = rng.standard_normal()
+        total += out[place] * out[place]
+    length = sigma * math.sqrt(squared_length(rng, float(out.size), (radius / sigma) ** 2) / total)
+    for place in range(out.size):
+        out[place] *= length
+
+
+__all__ = ["fill_ball", "squared_length"]

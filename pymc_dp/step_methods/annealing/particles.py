@@ -1,4 +1,13 @@
-"""The log-likelihood at many places of the parameter space at once."""
+"""The log-likelihood at many places of the parameter space at once.
+
+Exact draws from the prior, where every particle starts: they see no row.
+
+What is made of the weights: indices, weights with noise, the log evidence with noise. Everything here is a release.
+
+Along an increasing path from 0 to β a row x adds ``sum_j (β_j - β_{j-1}) l(x, θ_ij)`` to the log weight of particle i.
+The steps add up to β and each ``l(x, θ) - l(x', θ)`` lies in an interval of length R whatever θ is, so that over
+particles the log weights of two neighbours differ by an amount of range β R; and each of them by β Δl at most.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +21,28 @@ import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Variable
 
+from pymc_dp.accounting import DiscreteLaplaceEvent
+from pymc_dp.draws.finite_choice import choose
+from pymc_dp.errors import PrivacyError, Problem
 from pymc_dp.families.closed_form import Base
 from pymc_dp.families.statistic import BoundedMoments
-from pymc_dp.inspection.batched import vectorized
-from pymc_dp.inspection.known_levels import levels_of
-from pymc_dp.inspection.priors import priors_of
+from pymc_dp.inspection.columns import levels_of
+from pymc_dp.inspection.interpreted import plain_draw
+from pymc_dp.inspection.priors import OWN_TRANSFORM, priors_of
+from pymc_dp.inspection.row_density import vectorized
 from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.closed_form_ranges import RowRange
+from pymc_dp.release.noise import LAPLACE
 from pymc_dp.rows.gate import private_values
 from pymc_dp.rows.sums import row_integers
+from pymc_dp.step_methods.annealing.price import WEIGHT_BITS
 from pymc_dp.step_methods.gibbs.compiled import Call, Functions
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
-from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods
+from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods, box_of
 from pymc_dp.step_methods.gibbs.plan import ENFORCED, anywhere
-from pymc_dp.step_methods.gibbs.supports import box_of
 from pymc_dp.step_methods.numpy_functions import compiled
 from pymc_dp.step_methods.row_functions import RangeBound
-from pymc_dp.step_methods.row_functions.fitting import fitting_range
+from pymc_dp.step_methods.row_functions.bounds import fitting_range
 from pymc_dp.step_methods.row_functions.limits import unit_of
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
@@ -181,4 +195,150 @@ def _base(table: TableLikelihood) -> Base | None:
     return None if form is None else form.base
 
 
-__all__ = ["LogLikelihood", "Places"]
+TRIALS = 2
+REMEDY = "Use dp.TemperedGibbs(), which starts anywhere, or a prior that pm.draw draws from."
+
+
+def prior_problems(prior_model: Model) -> list[Problem]:
+    """Say what keeps the free variables of a prior model from being drawn one after the other."""
+    problems = [
+        Problem(
+            where=str(potential.name),
+            what="a Potential changes the prior, so that its draws are not known",
+            remedy="Write it as a prior, or use dp.TemperedGibbs().",
+        )
+        for potential in prior_model.potentials
+    ]
+    problems += [
+        Problem(
+            where=prior.name,
+            what="it has a transform set by hand, which may restrict its prior, so that its draws are not known",
+            remedy="Leave the transform out, or use dp.TemperedGibbs().",
+        )
+        for prior in priors_of(prior_model)
+        if prior.distribution.endswith(OWN_TRANSFORM)
+    ]
+    if problems:
+        return problems
+    try:
+        plain_draw(list(prior_model.free_RVs), 0, TRIALS)
+    except Exception as error:  # of any kind: distributions say in their own ways that they cannot be drawn
+        what = f"its prior cannot be drawn ({type(error).__name__})"
+        return [Problem(where="model", what=what, remedy=REMEDY)]
+    return []
+
+
+def prior_draws(
+    prior_model: Model, ends: Mapping[str, tuple[Array, Array]], count: int, rng: np.random.Generator
+) -> dict[str, Array]:
+    """Draw all free variables from the prior `count` times: (count, ...) arrays by name.
+
+    Parameters
+    ----------
+    prior_model : pymc.Model
+    ends : mapping of str to (low, high)
+        Public bounds of each, which everything that is paid for rests on.
+    count : int
+    rng : numpy.random.Generator
+        Any: nothing here is private.
+
+    Raises
+    ------
+    PrivacyError
+        If a draw is outside of its bounds, as those of a prior truncated far out in its tail can be.
+    """
+    drawn = plain_draw(list(prior_model.free_RVs), rng, count)
+    found = {str(rv.name): np.asarray(values) for rv, values in zip(prior_model.free_RVs, drawn, strict=True)}
+    for name, values in found.items():
+        low, high = ends[name]
+        held = values.reshape(count, *low.shape)
+        if not ((held >= low) & (held <= high)).all():
+            raise PrivacyError(
+                f"PyMC draws {name!r} outside of the bounds of its prior, which lie far out in its tail. {REMEDY}"
+            )
+        found[name] = held
+    return found
+
+
+MOST = 2**62
+"""Units of a log evidence, that whole numbers of 64 bits hold it."""
+
+
+def log_weights(likelihoods: Array, path: Array) -> Array:
+    """Return the log weight of every particle. **Private**.
+
+    Parameters
+    ----------
+    likelihoods : (n_particles, n_temperatures) array
+        Log-likelihood of each particle before the transition at each temperature.
+    path : (n_temperatures,) array
+        Inverse temperatures that increase, without the prior's 0.
+
+    References
+    ----------
+    Neal (2001), Annealed importance sampling, equation 9, doi 10.1023/A:1008923215028.
+    """
+    return likelihoods @ np.diff(path, prepend=0.0)
+
+
+def chosen(rng: np.random.Generator, logs: Array, count: int) -> Array:
+    """Draw `count` particles by their weights, one exponential mechanism each."""
+    return choose(rng, np.broadcast_to(logs, (count, len(logs))))
+
+
+def noised_weights(logs: Array, noise: DiscreteLaplaceEvent) -> Array:
+    """Return normalised weights with discrete Laplace noise, projected to the simplex, which is post-processing."""
+    weights = np.exp(logs - logs.max())
+    units = np.floor(np.minimum(weights / weights.sum(), 1.0) * 2.0**WEIGHT_BITS).astype(np.int64)
+    return on_the_simplex(LAPLACE.add(units, noise.scale) / 2.0**WEIGHT_BITS)
+
+
+def log_evidence(logs: Array, constant: float, noise: DiscreteLaplaceEvent, unit: float) -> float:
+    """Return the log of the mean weight with discrete Laplace noise, in whole units.
+
+    The log of a mean of exponentials moves by no more than the largest of its terms does.
+
+    Parameters
+    ----------
+    logs : (n_particles,) array
+    constant : float
+        What all log weights have in common.
+    noise : DiscreteLaplaceEvent
+    unit : float
+        Power of 2.
+    """
+    top = logs.max()
+    value = top + np.log(np.exp(logs - top).mean()) + constant
+    units = np.array([int(np.clip(np.rint(np.nan_to_num(value) / unit), -MOST, MOST))], dtype=np.int64)
+    return float(LAPLACE.add(units, noise.scale)[0]) * unit
+
+
+def on_the_simplex(values: Array) -> Array:
+    """Return the nearest point (Euclidean) with entries >= 0 that add up to 1.
+
+    References
+    ----------
+    Duchi, Shalev-Shwartz, Singer, Chandra (2008), figure 1, doi 10.1145/1390156.1390191.
+
+    Examples
+    --------
+    >>> on_the_simplex(np.array([0.75, 0.75, -0.5])).tolist()
+    [0.5, 0.5, 0.0]
+    """
+    ordered = np.sort(values)[::-1]
+    over = (np.cumsum(ordered) - 1) / np.arange(1, len(values) + 1)
+    kept = int(np.flatnonzero(ordered > over)[-1])
+    return np.maximum(values - over[kept], 0.0)
+
+
+__all__ = [
+    "LogLikelihood",
+    "Places",
+    "chosen",
+    "log_evidence",
+    "log_weights",
+    "noised_weights",
+    "on_the_simplex",
+    "prior_draws",
+    "prior_problems",
+]
