@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, final, override
 
 from pymc_dp import _validate
@@ -345,8 +345,15 @@ def _body(kind: str, state: State, more: Mapping[str, Any]) -> str:
     with suppress(OSError, KeyError, ImportError):  # there are processes without a user
         who["user"] = getpass.getuser()
     time = datetime.now(UTC).isoformat(timespec="seconds")
-    written = {"kind": kind, "state": state.to_dict(), "time": time, "version": version("pymc_dp"), **who, **more}
+    written = {"kind": kind, "state": state.to_dict(), "time": time, "version": _version(), **who, **more}
     return json.dumps(written, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _version() -> str:
+    try:
+        return version("pymc_dp")
+    except PackageNotFoundError:  # it is run from a folder
+        return ""
 
 
 def _hash(before: str, body: str) -> str:

@@ -13,6 +13,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import numpy as np
@@ -720,3 +721,12 @@ def test_shares_are_counted_like_ledgers_of_their_own(tmp_path):
             break
     state = Ledger.open(place)._book.state
     assert not outcomes[0] and state.account.left >= 0 and len(ledger.history) == number
+
+
+def test_a_package_that_is_not_installed_can_spend(ledger, monkeypatch):
+    def unknown(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("pymc_dp.accounting.book.version", unknown)
+    spend(ledger)
+    assert json.loads(ledger._book.lines[1].body)["version"] == ""
