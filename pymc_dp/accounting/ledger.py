@@ -263,6 +263,8 @@ class Ledger:
         """
         state = self._book.state
         own = state.shares.get(self._who)
+        if own is None and self._who and state.shares:
+            return 0.0  # shares were granted since `as_`, to others
         return state.account.remaining if own is None else min(state.account.remaining, own.remaining)
 
     @property

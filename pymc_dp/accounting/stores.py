@@ -473,6 +473,8 @@ def _require_durable(held: Locked, place: str) -> None:
     held.query("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
     held.query("SET LOCAL synchronous_commit = on")
     held.query(f"SET LOCAL lock_timeout = {int(1000 * PATIENCE)}")
+    # A client that was stopped, or whose network went, would keep others out for hours; who waits for it waits longer.
+    held.query(f"SET LOCAL idle_in_transaction_session_timeout = {int(700 * PATIENCE)}")
     ((fsync, standby),) = held.query("SELECT current_setting('fsync'), pg_is_in_recovery()")
     if fsync != "on" or standby:
         why = "it is a standby, which cannot be written to" if standby else "its setting fsync is off"
