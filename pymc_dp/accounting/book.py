@@ -23,6 +23,9 @@ from pymc_dp.accounting.high_water import mark, require_markable, require_newest
 from pymc_dp.accounting.stores import Line, Locked, Store
 from pymc_dp.errors import ArgumentError, PrivacyError
 
+_WRITING = threading.local()
+"""Places of the databases into which this thread is writing."""
+
 
 class Book(ABC):
     """The state of a ledger and its lines, oldest first."""
@@ -249,24 +252,29 @@ class Stored(Book):
     @override
     @contextmanager
     def changing(self, what: str) -> Iterator[State]:
-        if self._held is not None:
+        busy: set[str] = vars(_WRITING).setdefault("places", set())
+        if self.store.place in busy:  # it would wait for itself
             raise PrivacyError(
                 f"{what!r} would be paid for by a signal handler or a finalizer, in the middle of another spend "
                 "of the same thread. Nothing was spent for it. Release where the program itself is running."
             )
         written: Line | None = None
         require_markable()
-        with self.store.locked(self.name) as locked:
-            last, before = locked.last(), locked.hash_before()
-            if _hash(before, last.body) != last.hash:
-                raise _broken(self.terms.dataset, last.seq)
-            require_newest(self.name, seen(self.name), [last], self.terms.dataset, locked.hash_at)
-            self._held = locked, last
-            try:
-                yield _state_of(last)
-                written = self._held[1] if self._held[1] is not last else None
-            finally:
-                self._held = None
+        try:
+            busy.add(self.store.place)
+            with self.store.locked(self.name) as locked:
+                last, before = locked.last(), locked.hash_before()
+                if _hash(before, last.body) != last.hash:
+                    raise _broken(self.terms.dataset, last.seq)
+                require_newest(self.name, seen(self.name), [last], self.terms.dataset, locked.hash_at)
+                self._held = locked, last
+                try:
+                    yield _state_of(last)
+                    written = self._held[1] if self._held[1] is not last else None
+                finally:
+                    self._held = None
+        finally:
+            busy.discard(self.store.place)
         if written is not None:  # here it is on the disk
             mark(self.name, written)
 

@@ -748,3 +748,14 @@ def test_a_client_that_was_stopped_keeps_nobody_out(database, monkeypatch):
     with pytest.raises(PrivacyError, match="could not be read or written"):
         stopped()
     assert len(ledger.history) == 1 and "share" not in repr(ledger)
+
+
+def test_a_spend_within_a_spend_of_the_same_thread_does_not_wait_for_itself(ledger, place):
+    """As of a signal handler, by whichever object."""
+    other = Ledger.open(place, dataset=ledger.dataset)
+    with ledger._book.changing("outer") as state:
+        with pytest.raises(PrivacyError, match="by a signal handler or a finalizer"):
+            spend(other)
+        ledger._book.granted("ann", state.granted("ann", Budget(0.1)))
+    spend(other)
+    assert len(ledger.history) == 1 and "share of ann" in repr(ledger)
