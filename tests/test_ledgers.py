@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pymc as pm
 import pytest
+from pymc_dp.release.repeats import forget_releases
 
 import pymc_dp as dp
 from pymc_dp.accounting import PureEvent
@@ -38,6 +39,7 @@ def build_regression():
 
 @pytest.fixture
 def place(tmp_path):
+    forget_releases()
     place = tmp_path / "budget.sqlite"
     dp.Ledger.create(place, dataset="survey", epsilon=4.0, delta=1e-5)
     return place
@@ -143,6 +145,26 @@ def test_ctrl_c_while_others_spend_says_that_nothing_was_charged(place, monkeypa
         patch.setattr("pymc_dp.release.paid.charge", interrupted)
         dp.privatize(build(), epsilon=0.1, ledger=ledger)
     assert not caught.value.args and len(ledger.history) == 1
+
+
+def test_ctrl_c_while_a_release_is_kept_says_where_it_is(place, monkeypatch):
+    def interrupted(self, *arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(dp.Ledger, "keep_release", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        dp.privatize(build(), epsilon=1.0, ledger=dp.Ledger.open(place))
+    assert not caught.value.args and dp.Release.of(caught.value.private_model).epsilon == 1.0
+
+
+def test_ctrl_c_where_the_ledger_is_gone_is_ctrl_c(place, monkeypatch):
+    def interrupted(self, *arguments, **more):
+        place.unlink()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pymc_dp.release.spend.charge", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="the budget is spent"):
+        dp.privatize(build(), epsilon=1.0, ledger=dp.Ledger.open(place))
 
 
 RUN = """

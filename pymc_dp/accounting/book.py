@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, final, override
 
 from pymc_dp import _validate
@@ -22,6 +22,9 @@ from pymc_dp.accounting.entry import FORMAT, Entry, State, Terms
 from pymc_dp.accounting.high_water import mark, require_markable, require_newest, seen
 from pymc_dp.accounting.stores import Line, Locked, Store
 from pymc_dp.errors import ArgumentError, PrivacyError
+
+_WRITING = threading.local()
+"""Places of the databases into which this thread is writing."""
 
 
 class Book(ABC):
@@ -249,24 +252,29 @@ class Stored(Book):
     @override
     @contextmanager
     def changing(self, what: str) -> Iterator[State]:
-        if self._held is not None:
+        busy: set[str] = vars(_WRITING).setdefault("places", set())
+        if self.store.place in busy:  # it would wait for itself
             raise PrivacyError(
                 f"{what!r} would be paid for by a signal handler or a finalizer, in the middle of another spend "
                 "of the same thread. Nothing was spent for it. Release where the program itself is running."
             )
         written: Line | None = None
         require_markable()
-        with self.store.locked(self.name) as locked:
-            last, before = locked.last(), locked.hash_before()
-            if _hash(before, last.body) != last.hash:
-                raise _broken(self.terms.dataset, last.seq)
-            require_newest(self.name, seen(self.name), [last], self.terms.dataset, locked.hash_at)
-            self._held = locked, last
-            try:
-                yield _state_of(last)
-                written = self._held[1] if self._held[1] is not last else None
-            finally:
-                self._held = None
+        try:
+            busy.add(self.store.place)
+            with self.store.locked(self.name) as locked:
+                last, before = locked.last(), locked.hash_before()
+                if _hash(before, last.body) != last.hash:
+                    raise _broken(self.terms.dataset, last.seq)
+                require_newest(self.name, seen(self.name), [last], self.terms.dataset, locked.hash_at)
+                self._held = locked, last
+                try:
+                    yield _state_of(last)
+                    written = self._held[1] if self._held[1] is not last else None
+                finally:
+                    self._held = None
+        finally:
+            busy.discard(self.store.place)
         if written is not None:  # here it is on the disk
             mark(self.name, written)
 
@@ -345,8 +353,15 @@ def _body(kind: str, state: State, more: Mapping[str, Any]) -> str:
     with suppress(OSError, KeyError, ImportError):  # there are processes without a user
         who["user"] = getpass.getuser()
     time = datetime.now(UTC).isoformat(timespec="seconds")
-    written = {"kind": kind, "state": state.to_dict(), "time": time, "version": version("pymc_dp"), **who, **more}
+    written = {"kind": kind, "state": state.to_dict(), "time": time, "version": _version(), **who, **more}
     return json.dumps(written, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _version() -> str:
+    try:
+        return version("pymc_dp")
+    except PackageNotFoundError:  # it is run from a folder
+        return ""
 
 
 def _hash(before: str, body: str) -> str:

@@ -140,7 +140,7 @@ class Ledger:
         place : path or str
             An SQLite file, made if there is none, on a local disk; or a PostgreSQL database,
             ``"postgresql://user@server/database"`` (``pip install pymc-dp[postgres]``). Either may hold the ledgers of
-            several data sets.
+            several data sets. Keep a password in ``~/.pgpass``: error texts show none, but pickles of the ledger do.
         dataset : str
             Name of the data set, public.
         epsilon, delta, neighbours, metric
@@ -263,6 +263,8 @@ class Ledger:
         """
         state = self._book.state
         own = state.shares.get(self._who)
+        if own is None and self._who and state.shares:
+            return 0.0  # shares were granted since `as_`, to others
         return state.account.remaining if own is None else min(state.account.remaining, own.remaining)
 
     @property

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, final, override
+from weakref import WeakSet
 
 from pymc_dp.errors import ArgumentError, PrivacyError
 
@@ -151,6 +152,14 @@ def _failed(place: str, error: Exception) -> PrivacyError:
 
 
 @final
+class _Opened:
+    """A connection of this thread."""
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+
+
+@final
 class _Connections:
     """How many connections to files there are; a fork waits until there is none.
 
@@ -159,32 +168,33 @@ class _Connections:
     """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._of_thread: dict[int, int] = {}
+        self._lock = threading.RLock()
+        self._open: WeakSet[_Opened] = WeakSet()  # of a block that Ctrl+C has cut short, nothing is left in it
 
     @contextmanager
     def one(self) -> Iterator[None]:
         """Count one within a block."""
-        me = threading.get_ident()
-        with self._changed:
-            self._of_thread[me] = self._of_thread.get(me, 0) + 1
+        opened = _Opened()
+        with self._lock:
+            self._open.add(opened)
         try:
             yield
         finally:
-            with self._changed:
-                left = self._of_thread.pop(me, 1) - 1
-                if left:
-                    self._of_thread[me] = left
-                self._changed.notify_all()
+            with self._lock:
+                self._open.discard(opened)
 
     def before_fork(self) -> None:
         """Wait for other threads, and let no one begin."""
-        self._changed.acquire()
-        self._changed.wait_for(lambda: not set(self._of_thread) - {threading.get_ident()}, timeout=2 * PATIENCE)
+        me, until = threading.get_ident(), time.monotonic() + 2 * PATIENCE
+        self._lock.acquire()
+        while any(opened.thread != me for opened in self._open) and time.monotonic() < until:
+            self._lock.release()
+            time.sleep(0.001)
+            self._lock.acquire()
 
     def after_fork(self) -> None:
         """Let others go on."""
-        self._changed.release()
+        self._lock.release()
 
 
 _CONNECTIONS = _Connections()
@@ -473,6 +483,8 @@ def _require_durable(held: Locked, place: str) -> None:
     held.query("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
     held.query("SET LOCAL synchronous_commit = on")
     held.query(f"SET LOCAL lock_timeout = {int(1000 * PATIENCE)}")
+    # A client that was stopped, or whose network went, would keep others out for hours; who waits for it waits longer.
+    held.query(f"SET LOCAL idle_in_transaction_session_timeout = {int(700 * PATIENCE)}")
     ((fsync, standby),) = held.query("SELECT current_setting('fsync'), pg_is_in_recovery()")
     if fsync != "on" or standby:
         why = "it is a standby, which cannot be written to" if standby else "its setting fsync is off"

@@ -190,11 +190,14 @@ class Paid:
     Attributes
     ----------
     interrupt : HeldBack
+    made : bool
+        Whether it is made, and only has to be kept.
     """
 
     def __init__(self, interrupt: HeldBack, ledger: Ledger | None, entry: Entry | None) -> None:
         self.interrupt = interrupt
         self._ledger, self._entry = ledger, entry
+        self.made = False
 
     def read[T](self, work: Callable[[], T], *, holder: object = None) -> T:
         """Return what `work` makes of the rows. What it raises could show one of them, and is not passed on.
@@ -244,6 +247,7 @@ class Paid:
         BudgetWarning
             If that fails: what was released is not lost with it.
         """
+        self.made = True
         if self._ledger is None or self._entry is None:
             return
         try:
@@ -300,7 +304,7 @@ def paid(
     WeakGuaranteeWarning, RepeatedReleaseWarning
         Before the charge: where warnings are errors, nothing is spent.
     """
-    before = _entries(ledger, label)
+    before, payment = _entries(ledger, label), None
     with HeldBack() as interrupt:
         try:
             for text in weaknesses(inspection, budget):
@@ -312,9 +316,12 @@ def paid(
                     ledger.require_columns([observed.name for observed in inspection.observed])
                     domain, delta = inspection.domain, budget.delta
                     entry = charge(ledger, event, label=label, domain=domain, diameter=diameter, delta=delta)
-            yield Paid(interrupt, ledger, entry)
+            payment = Paid(interrupt, ledger, entry)
+            yield payment
         except KeyboardInterrupt as error:
-            if error.args or (ledger is not None and _entries(ledger, label) == before):  # nothing was charged yet
+            if error.args or (payment is not None and payment.made):
+                raise
+            if ledger is not None and not _charged(ledger, label, before):
                 raise
             raise KeyboardInterrupt(GIVEN_UP) from None
 
@@ -350,6 +357,13 @@ def _entries(ledger: Ledger | None, label: str) -> list[Entry]:
     if ledger is None:
         return []
     return [entry for entry in ledger.history if entry.who == ledger.who and entry.label.startswith(label)]
+
+
+def _charged(ledger: Ledger, label: str, before: list[Entry]) -> bool:
+    """Whether this release may be charged; so it is said where the ledger cannot be asked."""
+    with suppress(PrivacyError):
+        return _entries(ledger, label) != before
+    return True
 
 
 def keep(error: BaseException, **released: Any) -> None:

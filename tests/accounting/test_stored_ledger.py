@@ -13,6 +13,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pymc_dp.accounting import GaussianEvent, Ledger, PureEvent, ZCDPEvent, stores, total_epsilon
+from pymc_dp.accounting import Budget, GaussianEvent, Ledger, PureEvent, ZCDPEvent, stores, total_epsilon
 from pymc_dp.accounting import high_water as marks
 from pymc_dp.accounting.entry import FORMAT
 from pymc_dp.accounting.events import ApproximateEvent, DiscreteLaplaceEvent, Event, base
@@ -472,7 +473,7 @@ def test_who_has_no_share_is_refused_also_where_shares_came_later(ledger):
     ledger.grant("ann", epsilon=0.1)
     with pytest.raises(ArgumentError, match="'bob' has no share"):
         spend(bob, 0.5)
-    assert ledger.history == []
+    assert ledger.history == [] and bob.remaining == 0.0 and ledger.remaining == 1.0
 
 
 def test_a_remark_is_not_written_beside_the_line_of_another_ledger(tmp_path):
@@ -720,3 +721,41 @@ def test_shares_are_counted_like_ledgers_of_their_own(tmp_path):
             break
     state = Ledger.open(place)._book.state
     assert not outcomes[0] and state.account.left >= 0 and len(ledger.history) == number
+
+
+def test_a_package_that_is_not_installed_can_spend(ledger, monkeypatch):
+    def unknown(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("pymc_dp.accounting.book.version", unknown)
+    spend(ledger)
+    assert json.loads(ledger._book.lines[1].body)["version"] == ""
+
+
+@pytest.mark.postgres
+@pytest.mark.slow
+def test_a_client_that_was_stopped_keeps_nobody_out(database, monkeypatch):
+    monkeypatch.setattr(stores, "PATIENCE", 2.0)
+    ledger = Ledger.create(database, dataset=named(), epsilon=1.0)
+
+    def stopped():
+        with ledger._book.changing("slow") as state:
+            other = threading.Thread(target=lambda: spend(ledger))
+            other.start()
+            other.join()
+            ledger._book.granted("ann", state.granted("ann", Budget(0.1)))
+
+    with pytest.raises(PrivacyError, match="could not be read or written"):
+        stopped()
+    assert len(ledger.history) == 1 and "share" not in repr(ledger)
+
+
+def test_a_spend_within_a_spend_of_the_same_thread_does_not_wait_for_itself(ledger, place):
+    """As of a signal handler, by whichever object."""
+    other = Ledger.open(place, dataset=ledger.dataset)
+    with ledger._book.changing("outer") as state:
+        with pytest.raises(PrivacyError, match="by a signal handler or a finalizer"):
+            spend(other)
+        ledger._book.granted("ann", state.granted("ann", Budget(0.1)))
+    spend(other)
+    assert len(ledger.history) == 1 and "share of ann" in repr(ledger)
