@@ -12,12 +12,11 @@ from dataclasses import replace
 import numpy as np
 import pymc as pm
 import pytest
-from pymc_dp.release.repeats import forget_releases
 
 import pymc_dp as dp
 from pymc_dp.accounting import PureEvent
 from pymc_dp.errors import ArgumentError, BudgetWarning, RepeatedReleaseWarning
-from pymc_dp.release.paid import Paid
+from pymc_dp.release.paid import Paid, forget_releases
 
 ROWS = np.random.default_rng(3).integers(0, 2, 40)
 
@@ -162,7 +161,7 @@ def test_ctrl_c_where_the_ledger_is_gone_is_ctrl_c(place, monkeypatch):
         place.unlink()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pymc_dp.release.spend.charge", interrupted)
+    monkeypatch.setattr("pymc_dp.release.paid.charge", interrupted)
     with pytest.raises(KeyboardInterrupt, match="the budget is spent"):
         dp.privatize(build(), epsilon=1.0, ledger=dp.Ledger.open(place))
 

@@ -14,12 +14,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any, final, override
 
 from pymc_dp import _validate
 from pymc_dp.accounting._process import Birthplace
 from pymc_dp.accounting.entry import FORMAT, Entry, State, Terms
 from pymc_dp.accounting.high_water import mark, require_markable, require_newest, seen
+from pymc_dp.accounting.postgresql_store import PostgreSQL
+from pymc_dp.accounting.sqlite_store import SQLite
 from pymc_dp.accounting.stores import Line, Locked, Store
 from pymc_dp.errors import ArgumentError, PrivacyError
 
@@ -368,4 +371,10 @@ def _hash(before: str, body: str) -> str:
     return sha256(f"{before}\n{body}".encode()).hexdigest()
 
 
-__all__ = ["Book", "Memory", "Stored", "check_chain"]
+def store_of(place: str | Path) -> Store:
+    """Return the database at a path or a URL (``postgresql://...``)."""
+    text = str(place)
+    return PostgreSQL(text) if text.startswith(("postgresql://", "postgres://")) else SQLite(Path(text).absolute())
+
+
+__all__ = ["Book", "Memory", "Stored", "check_chain", "store_of"]

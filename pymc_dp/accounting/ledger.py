@@ -1,4 +1,7 @@
-"""One account for one data set: check, then record, then release."""
+"""One account for one data set: check, then record, then release.
+
+Longer than 400 lines because most of them are what ``help(dp.Ledger)`` shows.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, final, override
 
 from pymc_dp import _validate
-from pymc_dp.accounting.book import Book, Memory, Stored, check_chain
+from pymc_dp.accounting.book import Book, Memory, Stored, check_chain, store_of
 from pymc_dp.accounting.budget import Budget
 from pymc_dp.accounting.entry import Entry, State, Terms, recounted
 from pymc_dp.accounting.events import Event, leaves
@@ -24,7 +27,6 @@ from pymc_dp.accounting.ledger_texts import (
     share_refusal,
     text,
 )
-from pymc_dp.accounting.stores import store_of
 from pymc_dp.accounting.totals import Total, total_epsilon
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
 from pymc_dp.metrics import PER_UNIT, Metric

@@ -21,11 +21,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pymc_dp.accounting import Budget, GaussianEvent, Ledger, PureEvent, ZCDPEvent, stores, total_epsilon
+from pymc_dp.accounting import Budget, GaussianEvent, Ledger, PureEvent, ZCDPEvent, sqlite_store, total_epsilon
 from pymc_dp.accounting import high_water as marks
+from pymc_dp.accounting.book import store_of
 from pymc_dp.accounting.entry import FORMAT
 from pymc_dp.accounting.events import ApproximateEvent, DiscreteLaplaceEvent, Event, base
-from pymc_dp.accounting.stores import Line, store_of
+from pymc_dp.accounting.stores import Line
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
 from pymc_dp.metrics import L1
 from tests.accounting.ledgers import server
@@ -310,7 +311,7 @@ def test_a_ledger_that_others_hold_is_waited_for(tmp_path, monkeypatch):
     spend(ledger)
     timer.join()
     connection.execute("BEGIN IMMEDIATE")
-    monkeypatch.setattr("pymc_dp.accounting.stores.PATIENCE", 0.2)
+    monkeypatch.setattr("pymc_dp.accounting.sqlite_store.PATIENCE", 0.2)
     with pytest.raises(PrivacyError, match="database is locked"):
         spend(ledger)
     connection.execute("ROLLBACK")
@@ -652,7 +653,7 @@ def test_a_fork_while_another_thread_spends_can_spend(tmp_path):
     if not child:
         code = 1
         with suppress(BaseException):
-            stores.PATIENCE = 1.0
+            sqlite_store.PATIENCE = 1.0
             spend(ledger)
             code = 0
         os._exit(code)
@@ -735,7 +736,7 @@ def test_a_package_that_is_not_installed_can_spend(ledger, monkeypatch):
 @pytest.mark.postgres
 @pytest.mark.slow
 def test_a_client_that_was_stopped_keeps_nobody_out(database, monkeypatch):
-    monkeypatch.setattr(stores, "PATIENCE", 2.0)
+    monkeypatch.setattr("pymc_dp.accounting.postgresql_store.PATIENCE", 2.0)
     ledger = Ledger.create(database, dataset=named(), epsilon=1.0)
 
     def stopped():
