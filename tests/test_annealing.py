@@ -10,7 +10,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.accounting import total_epsilon
-from pymc_dp.audit import contains_canary, plant, taint
+from pymc_dp.audit import contains_canary, differing, plant
 from pymc_dp.errors import (
     ArgumentError,
     BudgetExceeded,
@@ -138,7 +138,7 @@ def test_neighbours_differ_in_what_was_released_only(given):
         rows[0] ^= changed
         with insecure_randomness(7):
             trees.append(ais(rows, model=bernoulli(rows), epsilon=400.0, random_seed=3, ledger=dp.Ledger(400), **given))
-    found = set(taint(*trees))
+    found = set(differing(*trees))
     declared = {"/posterior/p", "/particles/p", "/sample_stats/particle", "/privacy@dp_manifest"}
     declared |= {"/released/weights", "/released/log_evidence_tempered", "/released/log_evidence"}
     assert found <= declared and "/particles/p" in found

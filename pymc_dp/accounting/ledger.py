@@ -16,7 +16,7 @@ from pymc_dp.accounting.book import Book, Memory, Stored, check_chain, store_of
 from pymc_dp.accounting.budget import Budget
 from pymc_dp.accounting.entry import Entry, State, Terms, recounted
 from pymc_dp.accounting.events import Event, leaves
-from pymc_dp.accounting.events.base import relations
+from pymc_dp.accounting.events.composed import relations
 from pymc_dp.accounting.ledger_texts import (
     audit,
     check_relation,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from pymc_dp.audit import taint
+from pymc_dp.audit import differing
 
 
 def tree():
@@ -47,7 +47,7 @@ def change_type(result):
 
 
 def test_equal_trees_do_not_differ():
-    assert taint(tree(), tree()) == []
+    assert differing(tree(), tree()) == []
 
 
 @pytest.mark.parametrize(
@@ -64,5 +64,5 @@ def test_equal_trees_do_not_differ():
 def test_every_change_is_named(change, path):
     other = tree()
     change(other)
-    assert path in taint(tree(), other)
-    assert path in taint(other, tree())
+    assert path in differing(tree(), other)
+    assert path in differing(other, tree())

@@ -17,7 +17,7 @@ def chain():
         pm.Normal("y", pm.Normal("mu", 0, 10, shape=1), 0.5, observed=held)
     with pytensor.config.change_flags(**NUMPY), pytest.MonkeyPatch.context() as patch:
         patch.setattr(posteriors, "TUNE", 100)
-        patch.setattr(posteriors, "DRAWS", 150)
+        patch.setattr(posteriors, "DRAWS_OF_CHAIN", 150)
         yield Chain(model, np.zeros(1), [(1,)]), held
 
 

@@ -72,7 +72,7 @@ def test_groups_are_fitted_on_grids_and_their_differences_with_them():
 
 def test_models_that_hang_together_are_fitted_by_chains(monkeypatch):
     monkeypatch.setattr(posteriors, "TUNE", 4)
-    monkeypatch.setattr(posteriors, "DRAWS", 3)
+    monkeypatch.setattr(posteriors, "DRAWS_OF_CHAIN", 3)
     with pm.Model(coords={"g": range(2)}) as model:
         z = pm.Normal("z", pm.Normal("centre", 0, 1), 1, dims="g")
         pm.Bernoulli("y", logit_p=z[pm.Data("g_index", np.zeros(60, dtype=int))], observed=np.zeros(60, dtype=int))

@@ -43,11 +43,11 @@ RAW = {
     "inspection/rows.py": "public values, shapes, and arrays that code makes of nothing",
     "inspection/schema.py": "lengths of dimensions",
     "trace/scrub.py": "released tables",
-    "transforms/_graph.py": "copies of public data, without a look",
+    "transforms/prior_model.py": "copies of public data, without a look",
     "transforms/tabulated.py": "released tables",
     "transforms/marginal_states.py": "released tables",
     "transforms/trial.py": "data of private models",
-    "step_methods/markov/items.py": "released tables",
+    "step_methods/markov/collapsed.py": "released tables",
 }
 """Files that take values out of shared variables, and which."""
 OPENERS = {"release/paid.py", "step_methods/base.py"}
@@ -104,7 +104,7 @@ def test_stored_rows_are_read_in_blocks_by_passes_alone():
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "blocks"
     }
-    assert found == {"rows/passes.py"}
+    assert found == {"rows/stored.py"}
 
 
 # --- when it is shut --------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.audit import contains_canary, plant, taint
+from pymc_dp.audit import contains_canary, differing, plant
 from pymc_dp.errors import (
     ArgumentError,
     BudgetExceeded,
@@ -188,7 +188,7 @@ def test_with_the_same_randomness_only_draws_differ(relation):
                     **QUIET,
                 )
             )
-    assert {path for path in taint(*trees) if "manifest" not in path} <= {"/posterior/p"}
+    assert {path for path in differing(*trees) if "manifest" not in path} <= {"/posterior/p"}
 
 
 def test_no_canary_leaves(caplog, recwarn):

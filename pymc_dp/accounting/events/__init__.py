@@ -13,7 +13,7 @@ from pymc_dp.accounting.events.gdp import GDPEvent
 from pymc_dp.accounting.events.subsampled_gaussian import SubsampledGaussianEvent
 from pymc_dp.accounting.events.penalty_bit import PenaltyBitEvent
 from pymc_dp.accounting.events.approximate import ApproximateEvent
-from pymc_dp.accounting.events.base import ComposedEvent, SelfComposedEvent, leaves
+from pymc_dp.accounting.events.composed import ComposedEvent, SelfComposedEvent, leaves
 
 __all__ = [
     "ApproximateEvent",

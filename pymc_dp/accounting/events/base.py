@@ -3,20 +3,17 @@
 A kind of event is one class, in one file, and nothing else: its definition registers it. Accountants know no kinds;
 they ask each event for the readings below and add up what they are given.
 
-Parameters that events of several kinds have: shifts, noise multipliers, losses.
-
-Several events together, and what every accountant reads them as: elementary events, each with its count.
+At the end, checks of parameters that events of several kinds have: shifts, noise multipliers, losses.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, Never, Self, final, override
+from typing import Any, ClassVar, Never, Self
 
 from pymc_dp import _validate
 from pymc_dp.accounting.budget import decimal, float_down, float_up
@@ -269,123 +266,15 @@ def divided(loss: float, *factors: float) -> float:
         ) from None
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class ComposedEvent(Event, kind="composed"):
-    """Several events on the same rows, one after the other, their order and parameters fixed in advance.
-
-    Parameters
-    ----------
-    events : tuple of Event
-        At least one. Each mechanism may use the results of those before it.
-
-    Examples
-    --------
-    >>> from pymc_dp.accounting import PureEvent, ZCDPEvent
-    >>> ComposedEvent(events=(PureEvent(epsilon=0.5), ZCDPEvent(rho=0.1))).events[0]
-    PureEvent(epsilon=0.5)
-    """
-
-    events: tuple[Event, ...]
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.events, tuple | list) or not self.events:
-            raise ArgumentError(f"events must be a tuple of one event or more, got {self.events!r}.")
-        object.__setattr__(self, "events", tuple(_event(event) for event in self.events))
-
-    @override
-    def parts(self) -> tuple[tuple[Event, int], ...]:
-        return tuple((event, 1) for event in self.events)
-
-    @override
-    def with_parts(self, change: Callable[[Event], Event]) -> ComposedEvent:
-        return ComposedEvent(events=tuple(map(change, self.events)))
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class SelfComposedEvent(Event, kind="self_composed"):
-    """The same event `count` times on the same rows; means exactly what `ComposedEvent` of so many copies means.
-
-    Parameters
-    ----------
-    event : Event
-        What is repeated.
-    count : int
-        How many times in all, >= 1.
-
-    Examples
-    --------
-    >>> from pymc_dp.accounting import PureEvent
-    >>> leaves(SelfComposedEvent(event=PureEvent(epsilon=0.5), count=3))
-    {PureEvent(epsilon=0.5): 3}
-    """
-
-    event: Event
-    count: int
-
-    def __post_init__(self) -> None:
-        _event(self.event)
-        object.__setattr__(self, "count", _validate.integer("count", self.count))
-
-    @override
-    def parts(self) -> tuple[tuple[Event, int], ...]:
-        return ((self.event, self.count),)
-
-    @override
-    def with_parts(self, change: Callable[[Event], Event]) -> SelfComposedEvent:
-        return replace(self, event=change(self.event))
-
-
-def _event(event: object) -> Event:
-    if not isinstance(event, Event):
-        refuse(event, "Composition")
-    return event
-
-
-def leaves(event: Event) -> dict[Event, int]:
-    """Return how often each elementary event occurs, in an order that depends only on what occurs.
-
-    Every accountant reads an event through this, so that nesting, order and self-composition cannot change a total.
-    """
-    counts: dict[Event, int] = {}
-    _gather(event, 1, counts)
-    relations(counts)
-    return {leaf: counts[leaf] for leaf in sorted(counts, key=lambda leaf: json.dumps(leaf.to_dict(), sort_keys=True))}
-
-
-def _gather(event: Event, times: int, counts: dict[Event, int]) -> None:
-    parts = known(event, "Composition").parts()
-    if not parts:
-        counts[event] = counts.get(event, 0) + times
-    for part, count in parts:
-        _gather(part, times * count, counts)
-
-
-def relations(events: Iterable[Event]) -> set[str]:
-    """Return the neighbour relation that elementary `events` are bound to: one, or none; refuse two."""
-    found = {event.relation for event in events if event.relation is not None}
-    if len(found) > 1:
-        raise ArgumentError(
-            "Events under replace and under add_remove cannot be composed. Use one relation for all, or convert totals "
-            "with accounting.replace_from_add_remove."
-        )
-    return found
-
-
 __all__ = [
-    "ComposedEvent",
     "Event",
-    "SelfComposedEvent",
     "canonical_shifts",
     "changed",
     "divided",
     "event_from_dict",
     "known",
     "leaf_divergence",
-    "leaves",
     "multiplier",
     "refuse",
-    "relations",
     "rho_of_pure",
 ]

@@ -11,7 +11,7 @@ from arviz import ess
 
 import pymc_dp as dp
 from pymc_dp.accounting import Budget, total_epsilon
-from pymc_dp.audit import contains_canary, plant, taint
+from pymc_dp.audit import contains_canary, differing, plant
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, ReleaseError, UnsupportedModelError
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.funding import Funding
@@ -239,7 +239,7 @@ def test_with_the_same_randomness_only_released_things_differ(relation):
         rows = slice(0, 40 - (change and relation == "add_remove"))
         with insecure_randomness(4):
             trees.append(sample(logistic(x[rows], y[rows]), 6, relation, tune=2, step=PrivateHMC(clip_norm=1.0)))
-    found = {path for path in taint(*trees) if "manifest" not in path}
+    found = {path for path in differing(*trees) if "manifest" not in path}
     assert found and all("posterior" in path or "sample_stats" in path for path in found), found
 
 

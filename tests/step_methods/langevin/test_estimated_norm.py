@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 
 import pymc_dp as dp
 from pymc_dp.accounting import BoundedRangeEvent, Budget, ComposedEvent, total_epsilon
-from pymc_dp.audit import taint
+from pymc_dp.audit import differing
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.step_methods import cost
 from pymc_dp.step_methods.langevin import SGLD, EstimatedNorm, PolynomialDecay
@@ -235,7 +235,7 @@ def test_with_the_same_randomness_a_row_changes_no_public_word(name, shared):
                 ledger=dp.Ledger(**BUDGET, neighbours=name), **QUIET,
             )  # fmt: skip
             trees.append(tree)
-    found = {path for path in taint(*trees) if "manifest" not in path}
+    found = {path for path in differing(*trees) if "manifest" not in path}
     assert found and found <= {f"/posterior/{name}" for name in ("coefficients", "scale", "offset")}
     text = str(trees[0].dp.report())
     assert "estimate of the clip norm" in text and "0.5 of epsilon" in text

@@ -10,7 +10,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.accounting import Budget, total_epsilon
-from pymc_dp.audit import contains_canary, plant, taint
+from pymc_dp.audit import contains_canary, differing, plant
 from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError
 from pymc_dp.step_methods import cost
 from pymc_dp.step_methods.base import SPENT
@@ -251,7 +251,7 @@ def test_with_the_same_randomness_only_draws_differ(name):
                     **QUIET,
                 )
             )
-    found = {path for path in taint(*trees) if "manifest" not in path}
+    found = {path for path in differing(*trees) if "manifest" not in path}
     assert found == {"/posterior/coefficients"}
 
 

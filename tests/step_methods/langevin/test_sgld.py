@@ -11,7 +11,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.accounting import Budget, SelfComposedEvent, rdp, total_epsilon
 from pymc_dp.accounting.events import SubsampledGaussianEvent
-from pymc_dp.audit import contains_canary, plant, taint
+from pymc_dp.audit import contains_canary, differing, plant
 from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError, UnsupportedModelError
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT
@@ -214,7 +214,7 @@ def test_with_the_same_randomness_only_draws_differ(name, shared):
                     **QUIET,
                 )
             )
-    found = {path for path in taint(*trees) if "manifest" not in path}
+    found = {path for path in differing(*trees) if "manifest" not in path}
     assert found and found <= {f"/posterior/{name}" for name in ("coefficients", "scale", "offset")}
 
 

@@ -15,7 +15,7 @@ import pymc_dp as dp
 from pymc_dp.accounting import Budget, ComposedEvent, SelfComposedEvent, total_epsilon
 from pymc_dp.accounting.calibrate import noise_multiplier
 from pymc_dp.accounting.events import BoundedRangeEvent, PureEvent, SubsampledGaussianEvent
-from pymc_dp.audit import taint
+from pymc_dp.audit import differing
 from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.rows.gate import opened_gate
@@ -286,7 +286,7 @@ def test_with_the_same_randomness_only_draws_differ_and_the_report_says_how_chai
                     **QUIET,
                 )
             )
-    assert {path for path in taint(*trees) if "manifest" not in path} == {"/posterior/p"}
+    assert {path for path in differing(*trees) if "manifest" not in path} == {"/posterior/p"}
     text = " ".join(str(trees[0].dp.report()).split())
     for part in ("one posterior sample per chain; share 0.25", "start, temperature", "by bounded range"):
         assert part in text

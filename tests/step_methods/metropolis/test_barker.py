@@ -12,7 +12,7 @@ from pymc.step_methods.state import equal_dataclass_values
 
 import pymc_dp as dp
 from pymc_dp.accounting import zcdp
-from pymc_dp.audit import contains_canary, plant, taint
+from pymc_dp.audit import contains_canary, differing, plant
 from pymc_dp.errors import ArgumentError, BudgetWarning, PrivacyError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.step_methods.base import SPENT
@@ -353,7 +353,7 @@ def test_seeded_runs_on_neighbours_differ_in_states_alone():
     rows = np.array([0] * 30 + [1] * 30)
     other = rows.copy()
     other[:25] = 1
-    found = [name for name in map(str, taint(run(rows), run(other))) if "dp_manifest" not in name]
+    found = [name for name in map(str, differing(run(rows), run(other))) if "dp_manifest" not in name]
     assert found and all("posterior" in name or SPENT in name for name in found), found
 
 

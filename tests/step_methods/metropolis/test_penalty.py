@@ -9,7 +9,7 @@ from pymc.step_methods.state import equal_dataclass_values
 import pymc_dp as dp
 from pymc_dp.accounting import PenaltyBitEvent, SelfComposedEvent, rdp, total_delta, total_epsilon
 from pymc_dp.accounting.events import penalty_bit
-from pymc_dp.audit import compare_with_event, contains_canary, plant, privacy_loss, taint
+from pymc_dp.audit import compare_with_event, contains_canary, differing, plant, privacy_loss
 from pymc_dp.errors import ArgumentError
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.metropolis import PenaltyMetropolis
@@ -253,7 +253,7 @@ def test_seeded_runs_on_neighbours_differ_in_states_alone():
     rows = np.array([0] * 30 + [1] * 30)
     other = rows.copy()
     other[:25] = 1
-    found = [name for name in map(str, taint(run(rows), run(other))) if "dp_manifest" not in name]
+    found = [name for name in map(str, differing(run(rows), run(other))) if "dp_manifest" not in name]
     assert found and all("posterior" in name for name in found), found
 
 

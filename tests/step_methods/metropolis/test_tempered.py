@@ -6,7 +6,7 @@ import pytest
 import scipy.stats as st
 
 from pymc_dp.accounting import ApproximateEvent
-from pymc_dp.audit import contains_canary, plant, privacy_loss, taint
+from pymc_dp.audit import contains_canary, differing, plant, privacy_loss
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.metropolis import TemperedMetropolis, tempered
@@ -219,7 +219,7 @@ def test_seeded_runs_on_neighbours_and_canaries():
     assert not contains_canary(tree, planted.canaries)
     other = planted.values.copy()
     other[0] = 3.9
-    found = [name for name in map(str, taint(tree, run(other))) if "dp_manifest" not in name]
+    found = [name for name in map(str, differing(tree, run(other))) if "dp_manifest" not in name]
     assert all("posterior" in name or SPENT in name for name in found), found
     words = str(tree.dp.report())
     assert all(word in words for word in ("TemperedMetropolis", "tiny", "BarkerMetropolis", "certified"))

@@ -12,7 +12,7 @@ import pytest
 from scipy import special, stats
 
 import pymc_dp as dp
-from pymc_dp.audit import contains_canary, taint
+from pymc_dp.audit import contains_canary, differing
 from pymc_dp.domain import Domain
 from pymc_dp.errors import PrivacyError, UnsupportedModelError
 from pymc_dp.release.paid import forget_releases
@@ -280,7 +280,7 @@ def test_two_neighbouring_tables_differ_in_what_is_released_alone(shared):
             forget_releases()
             options = {"domain": RELATIONS["replace"], "model": groups(*rows), **QUIET}
             trees.append(dp.sample(step=OPS(assume_converged=True), epsilon=2.0, **options))
-    paths = [path for path in taint(*trees) if "manifest" not in path]
+    paths = [path for path in differing(*trees) if "manifest" not in path]
     assert paths and all(path.startswith("/posterior/") for path in paths)
 
 
