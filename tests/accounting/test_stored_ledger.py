@@ -169,7 +169,7 @@ EVENTS = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(events=st.lists(EVENTS, min_size=1, max_size=12), delta=st.sampled_from([0.0, 1e-6]))
 def test_stored_and_in_memory_refuse_alike_bit_for_bit(tmp_path_factory, events, delta):
     place = tmp_path_factory.mktemp("ledgers") / "budget.sqlite"
