@@ -290,7 +290,8 @@ def _predictors(findings: Findings, name: str, numeric: Mapping[Variable, int | 
                 "rows, Domain(norms=...); if it is public, name it in Domain(public=...). Unnamed arrays need pm.Data.",
             )
             complete = False
-        if column.norm is not None and column.bounds is not None:
+        # Bounds by another name are for the sums of a likelihood that observes the column.
+        if {shown, *column.aliases} & findings.domain.norms.keys() & findings.domain.bounds.keys():
             findings.problem(
                 name, f"{shown!r} has bounds and a norm", "Give only one of bounds and norms, to release statistics."
             )

@@ -184,6 +184,19 @@ def test_a_norm_that_nothing_uses_is_told():
     assert any("its norm is not used" in problem.what for problem in problems)
 
 
+@pytest.mark.parametrize(("bounded", "scaled"), [("m", "X"), ("X", "m")])
+def test_bounds_for_one_likelihood_and_a_norm_for_another_are_of_one_column_by_two_names(bounded, scaled):
+    with pm.Model() as model:
+        x, *_ = columns()
+        pm.MvNormal("m", pm.Normal("mu", 0, 1, shape=3), pt.eye(3), observed=x)
+        pm.Normal("y", x @ pm.Normal("b", 0, 1, shape=3), 1, observed=Y)
+    found = inspected(model, bounds={bounded: (-1, 1), "y": (-5, 5)}, norms={scaled: 1.5})
+    assert not found.problems
+    sums, regression = found.observed
+    (predictor,) = regression.design.predictors
+    assert sums.bounds == (-1, 1) and predictor.norm == 1.5 and predictor.bounds is None
+
+
 def test_public_columns_bring_the_range_of_their_values():
     with pm.Model() as model:
         x, w, *_ = columns()
