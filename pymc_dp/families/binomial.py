@@ -12,7 +12,7 @@ from pymc_dp.errors import Problem
 from pymc_dp.families.closed_form import OneParameter, number, unknown
 from pymc_dp.families.conjugate_form import Chance
 from pymc_dp.families.family import BoundedMoments, MomentFamily, Moments, RowStatistic, Tensors
-from pymc_dp.families.feature_family import bounded_count
+from pymc_dp.families.feature_family import MOST, bounded_count
 from pymc_dp.families.features import SumStatistic
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
@@ -38,6 +38,12 @@ class Binomial(MomentFamily):
         trials = number(observed.parameters[0])
         if trials is None:
             return unknown(observed, "the number of trials n of a binomial likelihood")
+        if trials > MOST:
+            return Problem(
+                where=observed.name,
+                what=f"the number of trials n of a binomial likelihood is {trials:g}, and sums of many rows overflow",
+                remedy="Count in larger units: n of 2**29 at most.",
+            )
         if observed.bounds is not None and observed.bounds != (0, trials):
             return Problem(
                 where=observed.name,

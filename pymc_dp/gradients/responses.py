@@ -239,9 +239,8 @@ def _end(place: int, rv: Variable, value: Variable) -> Variable:
 def _values(column: Column) -> Array | None:
     if column.bounds is None or not column.integer:
         return None
-    low, high = map(int, column.bounds)
-    values = np.arange(min(low, 0), high + 1)
-    return values if 0 < len(values) <= MOST_VALUES else None
+    low, high = min(int(column.bounds[0]), 0), int(column.bounds[1])
+    return np.arange(low, high + 1) if 0 <= high - low < MOST_VALUES else None
 
 
 def _of_rows(

@@ -100,3 +100,11 @@ def test_private_models_have_a_density_and_draws_under_both_relations(name):
         assert np.isfinite(private.compile_logp(mode="FAST_COMPILE")(private.initial_point()))
         drawn = pm.draw(private["y"], mode="FAST_COMPILE", random_seed=1)
         assert drawn.ndim == 2 and np.isfinite(drawn).all()
+
+
+def test_trials_of_which_sums_of_many_rows_overflow_are_refused():
+    """Ten rows of 1e18 trials are more than a whole number of 64 bits holds: one row would move their sum by 2**64."""
+    with pm.Model() as model:
+        pm.Binomial("y", 10**18, pm.Beta("p", 1, 1), observed=np.full(10, 1e18))
+    with pytest.raises(UnsupportedModelError, match=r"2\*\*29"):
+        dp.privatize(model, epsilon=1.0)

@@ -279,7 +279,18 @@ class GammaPower(Conjugate):
     def fits(cls, prior: Prior, exponent: float, *, scaled: bool, power: float) -> bool:
         if prior.distribution not in cls.priors or prior.low is None or not (prior.low >= 0).all():
             return False
-        return power != 0 and cls.powers[prior.distribution] in (None, power)
+        return power != 0 and cls.powers[prior.distribution] in (None, power) and _kept(prior, power)
+
+
+def _kept(prior: Prior, power: float) -> bool:
+    """Whether ends of a prior are ends of a power of it in floats: one that becomes 0 or infinite bounds nothing, and
+    then whether there is a distribution depends on the rows.
+    """
+    ends = np.array([prior.low, prior.high], dtype=float)
+    ends = ends[(ends > 0) & np.isfinite(ends)]
+    with np.errstate(all="ignore"):
+        raised_ends = ends**power
+    return bool(((raised_ends >= np.finfo(float).tiny) & np.isfinite(raised_ends)).all())
 
 
 @final

@@ -177,6 +177,7 @@ REFUSED = {
         "y", pm.Truncated("a", pm.Gamma.dist(2.0, pm.Uniform("b", 0.5, 1)), 0.2, 4.0), observed=d
     ),
     "another prior": lambda d: pm.Exponential("y", pm.TruncatedNormal("a", 1, 1, lower=0.5, upper=2), observed=d),
+    "a power that vanishes in floats": lambda d: pm.Weibull("y", 90.0, pm.Uniform("s", 1, 1e4), observed=d),
     "an unknown shape": lambda d: pm.Gamma("y", pm.Uniform("a", 1, 2), pm.Uniform("b", 0.5, 1), observed=d),
 }
 
