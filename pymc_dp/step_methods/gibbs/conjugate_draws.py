@@ -87,7 +87,8 @@ class TableLink(Link):
     @override
     def evidence(self, values: Values, sums: Sums) -> Evidence:
         found = sums[self.table.name]
-        return Evidence(statistic=self.table.statistic, sums=found.sums, sizes=found.sizes, given=self.given(values))
+        given = [np.asarray(item, dtype=np.float64) for item in self.given(values)]  # some constants are float32
+        return Evidence(statistic=self.table.statistic, sums=found.sums, sizes=found.sizes, given=given)
 
     @override
     def weight(self, beta: float) -> float:
@@ -196,16 +197,21 @@ class NormalMean(Conjugate):
         self, rng: np.random.Generator, values: Values, sums: Sums, beta: float, prior_power: float = 1.0
     ) -> Array:
         mean, sd = self.hyper(values)
+        evidence = [link.evidence(values, sums) for link in self.links]
+        # About the middle of the rows: far from 0 no float of a sum has a digit left for one of them.
+        about = np.clip(evidence[0].origin, self.low, self.high) if evidence else np.zeros(self.shape)
         precision = prior_power / sd**2
-        weighted = np.where(precision > 0, mean, 0.0) * precision
-        for link in self.links:
-            places, seen = link.places(values), link.evidence(values, sums)
+        weighted = np.where(precision > 0, mean - about, 0.0) * precision
+        for link, seen in zip(self.links, evidence, strict=True):
+            places = link.places(values)
             scale = link.weight(beta) / np.square(seen.given[0])
-            weighted = weighted + gather(places, scale * (seen.line + seen.origin * seen.rows), self.shape)
+            away = seen.origin - about.ravel()[places]
+            weighted = weighted + gather(places, scale * (seen.line + away * seen.rows), self.shape)
             precision = precision + gather(places, scale * seen.rows, self.shape)
         with np.errstate(divide="ignore", invalid="ignore"):
             centre = np.where(precision > 0, weighted / precision, 0.0)
-            return truncated_normal(rng, centre, 1 / np.sqrt(precision), self.low, self.high)
+            drawn = truncated_normal(rng, centre, 1 / np.sqrt(precision), self.low - about, self.high - about)
+        return np.clip(about + drawn, self.low, self.high)
 
 
 @final

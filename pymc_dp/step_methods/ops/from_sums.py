@@ -191,13 +191,12 @@ def table_posterior(
         form = conjugate
     exact = isinstance(form, ConjugatePosterior)
     ranges = [table.row_range(form.boxes(table), neighbours, normalised=exact) for table in tables]
-    if not exact:  # a density in floats
-        offs = [rounding(table, form.boxes(table)) for table in tables]
-        known = zip(tables, ranges, offs, strict=True)
-        lost = [rounding_problem(found, off, table.name) for table, found, off in known]
-        if problems := [problem for problem in lost if problem is not None]:
-            return problems
-        ranges = [with_rounding(found, off) for found, off in zip(ranges, offs, strict=True)]
+    offs = [rounding(table, form.boxes(table)) for table in tables]  # a sum in floats, or a density of it
+    known = zip(tables, ranges, offs, strict=True)
+    lost = [rounding_problem(found, off, table.name) for table, found, off in known]
+    if not exact and (problems := [problem for problem in lost if problem is not None]):
+        return problems
+    ranges = [with_rounding(found, off) for found, off in zip(ranges, offs, strict=True)]
     total = total_range(ranges)
     if not total.value > 0:
         what = "its likelihoods depend on no free variable that a row could tell anything about"

@@ -8,6 +8,7 @@ from scipy import stats
 from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
 from pymc_dp.rows.gate import opened_gate
+from pymc_dp.step_methods.gibbs import conjugate_draws
 from pymc_dp.step_methods.mode import AnnealedMode
 from pymc_dp.step_methods.ops.from_sums import ConjugatePosterior
 from pymc_dp.transforms.restricted_priors import TruncatedDirichlet
@@ -168,6 +169,27 @@ def test_a_narrow_prior_pays_by_its_shape_where_there_is_a_delta(rng):
     assert beta * spread * 0.1 <= event.event.mu < 1.6 * beta * spread * 0.1 and beta > 2 * pure.temperature.inverse
     height = lambda m: -((m - 0.2) ** 2) / 0.02 - beta * ((np.log(rows)[:, None] - m) ** 2).sum(axis=0) / 1.28  # noqa: E731
     assert posterior(step) and follows(drawn(step, "mean", rng), height, -9, 9)
+
+
+@pytest.mark.parametrize(("origin", "count"), [(0.0, 40), (1e9, 100_000), (1e12, 10_000)])
+def test_rows_far_from_0_move_a_mean_no_further(origin, count, monkeypatch):
+    """Beside 1e12 no float has a digit left for one of many rows, nor a float32 for the temperature."""
+    rows = np.full(count, origin + 0.5)
+    with pm.Model() as model:
+        pm.Normal("y", pm.Uniform("mean", origin, origin + 1), 1.0, observed=pm.Data("rows", rows))
+    step, event = bound(model, Domain(bounds={"y": (origin, origin + 1)}), 0.8, read=False)
+    drawn_from = []
+    monkeypatch.setattr(conjugate_draws, "truncated_normal", lambda rng, *law: drawn_from.append(law) or law[2])
+    for share in (0.1, 0.37, 0.8):
+        rows[: int(share * count)] = origin + 1
+        for rows[0] in (origin, origin + 1):
+            model["rows"].set_value(rows)
+            with opened_gate():
+                step.load()
+            step.draw(np.random.default_rng(1))
+        (one, sd, low, high), (other, *same) = drawn_from[-2:]
+        assert same == [sd, low, high]
+        assert 0.999 < abs(one - other) / sd**2 * (high - low) / event.event.eta <= 1
 
 
 REFUSED = {
