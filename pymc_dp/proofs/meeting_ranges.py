@@ -210,7 +210,7 @@ class RowBoxes:
         self.loose = np.isinf(low) | np.isinf(high)
         few = (self._marked([symbol.integer for symbol in symbols]) & ~self.loose) | chosen
         parts = _parts(low, high, few, chosen)
-        self._low, self._high = (_product_of_boxes([part[end] for part in parts]) for end in (0, 1))
+        self._low, self._high = (_combinations([part[end] for part in parts]) for end in (0, 1))
 
     def _marked(self, of_symbols: Sequence[bool]) -> Array:
         return np.repeat(of_symbols, np.diff(self._edges)).astype(bool)
@@ -284,7 +284,7 @@ def _widened(low: Array, high: Array, whole: Enclosed) -> Enclosed:
     return Enclosed(value, Interval.of(*ends, whole.change.flags))
 
 
-def _product_of_boxes(columns: Sequence[Array]) -> Array:
+def _combinations(columns: Sequence[Array]) -> Array:
     """All combinations of one entry from each column: (n_combinations, n_columns)."""
     places = np.indices([len(column) for column in columns]) if columns else np.zeros((0, 1), dtype=int)
     chosen = [column[place.ravel()] for column, place in zip(columns, places, strict=True)]

@@ -12,7 +12,7 @@ import numpy as np
 
 from pymc_dp.transforms.jit import part
 from pymc_dp.transforms.regression_logp import FAR, FLOOR, NODES, hermite
-from pymc_dp.transforms.sum_kernels import ROOT_OF_2, standard_density, write_moments_within
+from pymc_dp.transforms.sum_kernels import ROOT_2, standard_density, write_moments_within
 
 FIELDS = 9
 MEAN, SLOPE, VARIANCE, TILT, STRETCH, SQUARE, SQUARE_VARIANCE, JOINT, JOINT_SLOPE = range(FIELDS)
@@ -114,7 +114,7 @@ def _link(link, eta):  # type: ignore[no-untyped-def]
     if link == EXP:
         return exp(eta), exp(eta)
     if link == PROBIT:
-        return 0.5 * erfc(-eta / ROOT_OF_2), standard_density(eta)
+        return 0.5 * erfc(-eta / ROOT_2), standard_density(eta)
     rate = exp(eta)
     return 1 - exp(-rate), rate * exp(-rate)
 

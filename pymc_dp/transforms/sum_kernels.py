@@ -238,7 +238,7 @@ def _panel(x, y, s, slope, rest, sign, a, start, end, low, high, other, slopes):
     return top + log(total) + log(width), (gstart - gwidth, 0.0, 0.0), (gwidth, 0.0, 0.0), ga
 
 
-ROOT_OF_2, ROOT_2PI = sqrt(2.0), sqrt(2 * np.pi)
+ROOT_2PI = sqrt(2 * np.pi)
 _X, _W = np.polynomial.legendre.leggauss(NODES)
 
 
@@ -255,7 +255,7 @@ def write_moments_within(m, s, low, high, inner):  # type: ignore[no-untyped-def
     Return the probabilities below and above, and the standard densities at both bounds.
     """
     a, b = (low - m) / s, (high - m) / s
-    below, above = 0.5 * erfc(-a / ROOT_OF_2), 0.5 * erfc(b / ROOT_OF_2)
+    below, above = 0.5 * erfc(-a / ROOT_2), 0.5 * erfc(b / ROOT_2)
     at_a, at_b = standard_density(a), standard_density(b)
     if s < FLAT:
         # By parts: E t^k is m E t^(k-1) + (k - 1) s² E t^(k-2), and what the bounds add.
