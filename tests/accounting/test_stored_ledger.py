@@ -207,7 +207,7 @@ def test_lines_are_only_added(ledger, place, statement):
             connection.execute(statement)
         connection.close()
     elif "REPLACE" not in statement:
-        import psycopg
+        psycopg = pytest.importorskip("psycopg")
 
         of = f"SELECT id FROM dp_ledger WHERE dataset = '{ledger.dataset}'"
         own = statement.replace("WHERE seq = 1", f"WHERE seq = 1 AND ledger = ({of})")
@@ -664,7 +664,7 @@ def test_a_fork_while_another_thread_spends_can_spend(tmp_path):
 @pytest.mark.postgres
 @pytest.mark.slow
 def test_a_default_isolation_of_the_database_is_no_hindrance():
-    import psycopg
+    psycopg = pytest.importorskip("psycopg")
 
     with server() as url:
         ledger = Ledger.create(url, dataset="survey", epsilon=1.0)
@@ -677,7 +677,7 @@ def test_a_default_isolation_of_the_database_is_no_hindrance():
 @pytest.mark.postgres
 @pytest.mark.slow
 def test_no_second_budget_in_a_schema_that_the_user_does_not_see():
-    import psycopg
+    psycopg = pytest.importorskip("psycopg")
 
     with server() as url:
         with psycopg.connect(url, autocommit=True) as connection:
