@@ -82,7 +82,7 @@ class OneSum(Rule):
     def after(self, event: Event) -> Self:
         loss = pure.total(event)
         if self.one is None:
-            total = _alone(event, self.delta)
+            total = alone(event, self.delta)
             if loss is None or self._gains(loss, total):
                 return replace(self, one=total)
         return replace(self, losses=None if loss is None or self.losses is None else bounded(self.losses + loss))
@@ -258,7 +258,7 @@ class Account:
         return Total(epsilon=epsilon, delta=self.delta if total.delta else 0.0, accountant=accountant)
 
 
-def _alone(event: Event, delta: float) -> Total:
+def alone(event: Event, delta: float) -> Total:
     """Return what an event costs by itself; infinite where its own failure probability is above `delta`."""
     try:
         return total_epsilon(event, delta)

@@ -117,10 +117,7 @@ class Memory(Book):
         self.require_payable()  # before the lock, which a fork may have copied while a thread held it
         with self._lock:
             if self._spending:
-                raise PrivacyError(
-                    f"{what!r} would be paid for by a signal handler or a finalizer, in the middle of another spend "
-                    "of the same thread. Nothing was spent for it. Release where the program itself is running."
-                )
+                raise _in_another_spend(what)
             self._spending = True
             try:
                 yield self._state
@@ -257,10 +254,7 @@ class Stored(Book):
     def changing(self, what: str) -> Iterator[State]:
         busy: set[str] = vars(_WRITING).setdefault("places", set())
         if self.store.place in busy:  # it would wait for itself
-            raise PrivacyError(
-                f"{what!r} would be paid for by a signal handler or a finalizer, in the middle of another spend "
-                "of the same thread. Nothing was spent for it. Release where the program itself is running."
-            )
+            raise _in_another_spend(what)
         written: Line | None = None
         require_markable()
         try:
@@ -331,6 +325,13 @@ def check_chain(lines: list[Line], dataset: str) -> None:
         before = line.hash
     if not lines:
         raise _broken(dataset, 0)
+
+
+def _in_another_spend(what: str) -> PrivacyError:
+    return PrivacyError(
+        f"{what!r} would be paid for by a signal handler or a finalizer, in the middle of another spend of the same "
+        "thread. Nothing was spent for it. Release where the program itself is running."
+    )
 
 
 def _broken(dataset: str, seq: int) -> PrivacyError:

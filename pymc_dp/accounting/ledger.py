@@ -5,13 +5,13 @@ Longer than 400 lines because most of them are what ``help(dp.Ledger)`` shows.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, final, override
 
 from pymc_dp import _validate
+from pymc_dp.accounting.adaptive_account import alone as alone_at
 from pymc_dp.accounting.book import Book, Memory, Stored, check_chain, store_of
 from pymc_dp.accounting.budget import Budget
 from pymc_dp.accounting.entry import Entry, State, Terms, recounted
@@ -27,7 +27,7 @@ from pymc_dp.accounting.ledger_texts import (
     share_refusal,
     text,
 )
-from pymc_dp.accounting.totals import Total, total_epsilon
+from pymc_dp.accounting.totals import total_epsilon
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
 from pymc_dp.metrics import PER_UNIT, Metric
 
@@ -339,7 +339,9 @@ class Ledger:
         with self._book.changing(label) as before:
             _require_share(self._who, before)  # shares may have been granted since `as_`
             own = before.shares.get(self._who)
-            share = None if own is None else (self._who, here if own.delta == here.delta else _alone(event, own.delta))
+            share = (
+                None if own is None else (self._who, here if own.delta == here.delta else alone_at(event, own.delta))
+            )
             state, used = before.after(event, here, share)
             assert state.total is not None
             if state.epsilon > self.budget.epsilon:
@@ -520,13 +522,6 @@ def _require_share(who: str, state: State) -> None:
             f"{who!r} has no share of this ledger; {', '.join(map(repr, state.shares))} have one. Nothing was spent. "
             f"Its owner grants it: ledger.grant({who!r}, epsilon=...)."
         )
-
-
-def _alone(event: Event, delta: float) -> Total:
-    try:
-        return total_epsilon(event, delta)
-    except ArgumentError:  # no finite loss at this delta, so that no share of it can pay
-        return Total(epsilon=math.inf, delta=delta, accountant="basic")
 
 
 __all__ = ["RELEASES", "Ledger"]
