@@ -137,9 +137,9 @@ def exact(model, domain, rows=None, statistics=None):
 
 
 def as_observed(rows):
-    """What PyMC can observe: for NaN what it counts as, the middle of the bounds; of integers 32 bits, to which it wraps."""
+    """What PyMC can hold: for NaN what it counts as, the middle of the bounds; of integers 32 bits."""
     held = {name: np.where(np.isnan(rows[name]), middle, rows[name]) for name, middle in (("x", 0.4), ("y", 5.0))}
-    return rows | held | {"k": np.clip(rows["k"], -(2**31), 2**31 - 1)}
+    return rows | held | {name: np.clip(rows[name], -(2**31), 2**31 - 1) for name in "gk"}
 
 
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
