@@ -83,18 +83,16 @@ def main() -> None:
 
 
 def draw(idata, shares: np.ndarray, path: Path) -> None:
-    """Intervals of all hospitals beside the shares that rows were simulated with."""
+    """How far intervals of all hospitals are from the shares that rows were simulated with."""
     from matplotlib import pyplot as plt
 
-    low, middle, high = np.quantile(idata["posterior"]["share"], [0.05, 0.5, 0.95], axis=(0, 1))
-    order = np.argsort(shares)
+    low, middle, high = 100 * (np.quantile(idata["posterior"]["share"], [0.05, 0.5, 0.95], axis=(0, 1)) - shares)
+    order, places = np.argsort(shares), np.arange(N_HOSPITALS)
     figure, axes = plt.subplots(figsize=(9, 5), layout="constrained")
-    axes.errorbar(
-        np.arange(N_HOSPITALS), middle[order], [(middle - low)[order], (high - middle)[order]], fmt=".", label="ε = 1"
-    )
-    axes.plot(np.arange(N_HOSPITALS), shares[order], color="black", lw=1, label="simulated with")
-    axes.set(xlabel="hospital, by its share", ylabel="readmitted, with 90% intervals")
-    axes.legend()
+    axes.axhline(0, color="black", lw=1)
+    axes.errorbar(places, middle[order], [(middle - low)[order], (high - middle)[order]], fmt=".")
+    title = "Share of readmissions, 1e7 rows, ε = 1: posterior less what rows were simulated with"
+    axes.set(xlabel="hospital, by its share", ylabel="percentage points, with 90% intervals", title=title)
     figure.savefig(path, dpi=100)
 
 
