@@ -244,12 +244,12 @@ def responses_at(rows: RowScores, predictors: Array, columns: Sequence[Array]) -
 def _all(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Responses:
     """Go through all values that the responses of each row may have together, the last one fastest."""
     responses, n_rows = rows.interface.responses, len(predictors)
-    at, held = predictors, _needed(rows, columns)
+    at, held = predictors, needed(rows, columns)
     masses, weights = list[Array](), list[Array | None]()
     for place, one in enumerate(responses):
-        masses.append(_below(rows, place, at, held))
-        values, known = _values(rows, place, at, held)
-        at, held = _repeated(at, held, one.count)
+        masses.append(below_of(rows, place, at, held))
+        values, known = values_of(rows, place, at, held)
+        at, held = repeated(at, held, one.count)
         held[one.place] = one.column.clamped(values.reshape(-1))
         weights.append(known)
     scores, *logps = rows.scored(at, *held)
@@ -268,14 +268,14 @@ def _all(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Respon
 
 def _some(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Responses:
     """Take some values of responses that are independent given the predictors, and of all their entries."""
-    held, weights, scores = _needed(rows, columns), list[Array](), list[Array]()
+    held, weights, scores = needed(rows, columns), list[Array](), list[Array]()
     for place, one in enumerate(rows.interface.responses):
-        values, known = _values(rows, place, predictors, held)
-        at, many = _repeated(predictors, held, one.count)
+        values, known = values_of(rows, place, predictors, held)
+        at, many = repeated(predictors, held, one.count)
         many[one.place] = _column(one.column.clamped(values), rows, place)
         own, logps = rows.separate[place](at, *many)
         if known is None:
-            mass = _below(rows, place, predictors, held)
+            mass = below_of(rows, place, predictors, held)
             along = logps.reshape(len(predictors), one.count, one.entries).transpose(0, 2, 1)
             known = one.weighted(along, mass).transpose(0, 2, 1)
         own = own.reshape(len(predictors), one.count, one.entries, rows.count)
@@ -285,14 +285,14 @@ def _some(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Respo
     return Responses(weights=found, scores=total)
 
 
-def _needed(rows: RowScores, columns: Sequence[Array]) -> list[Array]:
+def needed(rows: RowScores, columns: Sequence[Array]) -> list[Array]:
     """Return columns without their rows where no function needs these."""
-    calls = (rows.scored, *rows.quantiles, *rows.breaks, *rows.densities, *rows.separate)
-    needed = set().union(*(call.places for call in calls if call is not None))
-    return [column if place + 1 in needed else column[:0] for place, column in enumerate(columns)]
+    calls = (rows.scored, *rows.quantiles, *rows.breaks, *rows.densities, *rows.separate, *rows.given)
+    places = set().union(*(call.places for call in calls if call is not None))
+    return [column if place + 1 in places else column[:0] for place, column in enumerate(columns)]
 
 
-def _values(rows: RowScores, place: int, at: Array, held: Sequence[Array]) -> tuple[Array, Array | None]:
+def values_of(rows: RowScores, place: int, at: Array, held: Sequence[Array]) -> tuple[Array, Array | None]:
     """Return values of a response, (n_rows, n_values, entries), and their weights unless these follow from scores."""
     one = rows.interface.responses[place]
     shape = (len(at), one.count, one.entries)
@@ -303,7 +303,7 @@ def _values(rows: RowScores, place: int, at: Array, held: Sequence[Array]) -> tu
         assert one.values is not None
         return np.broadcast_to(one.values[:, None], shape), None
     assert one.levels is not None and one.weights is not None
-    many, columns = _repeated(at, held, one.count)
+    many, columns = repeated(at, held, one.count)
     levels = np.broadcast_to(one.levels[:, None].astype(one.column.leaf.type.dtype), shape)
     columns[one.place] = _column(levels, rows, place)
     (values,) = quantile(many, *columns)
@@ -317,7 +317,7 @@ def _by_density(rows: RowScores, place: int, at: Array, held: Sequence[Array]) -
 
     def logs(values: Array) -> Array:
         count = values.shape[1]
-        many, columns = _repeated(at, held, count)
+        many, columns = repeated(at, held, count)
         columns[one.place] = _column(values.reshape(n_rows, entries, count).transpose(0, 2, 1), rows, place)
         (found,) = density(many, *columns)
         return np.asarray(found.reshape(n_rows, count, entries).transpose(0, 2, 1).reshape(-1, count))
@@ -339,21 +339,22 @@ def _column(values: Array, rows: RowScores, place: int) -> Array:
     return np.ascontiguousarray(values.reshape(shape))
 
 
-def _repeated(at: Array, held: Sequence[Array], count: int) -> tuple[Array, list[Array]]:
+def repeated(at: Array, held: Sequence[Array], count: int) -> tuple[Array, list[Array]]:
+    """Return predictors and columns with every row repeated."""
     return np.repeat(at, count, axis=0), [np.repeat(column, count, axis=0) for column in held]
 
 
-def _below(rows: RowScores, place: int, at: Array, held: Sequence[Array]) -> Array:
+def below_of(rows: RowScores, place: int, at: Array, held: Sequence[Array]) -> Array:
     """Return the probability of values that a response is clamped from, up to its least, for every row and entry."""
     one = rows.interface.responses[place]
     count = len(one.below)
     shape = (len(at), one.entries)
     if not count:
         return np.zeros(shape)
-    more, columns = _repeated(at, held, count)
+    more, columns = repeated(at, held, count)
     columns[one.place] = _column(np.broadcast_to(one.below[:, None], (len(at), count, one.entries)), rows, place)
     logp = rows.separate[place](more, *columns)[1] if rows.separate else rows.scored(more, *columns)[1 + place]
     return np.asarray(np.exp(logp).reshape(len(at), count, one.entries).sum(axis=1))
 
 
-__all__ = ["count_of", "nodes_of", "responses_at"]
+__all__ = ["below_of", "count_of", "needed", "nodes_of", "repeated", "responses_at", "values_of"]

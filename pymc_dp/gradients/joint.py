@@ -49,9 +49,8 @@ def joined(weights: Sequence[Array], scores: Sequence[Array], predictors: Array)
         return _all(weights, scores)
     total = np.zeros((len(predictors), TAKEN, predictors.shape[1]))
     mean = np.zeros(predictors.shape)
-    shift = predictors.sum(axis=1) * SPREAD
     for place, (weight, score) in enumerate(zip(weights, scores, strict=True)):
-        own = _fraction(shift * np.sqrt(2 + place))
+        own = _shift(predictors, place)
         _take(np.ascontiguousarray(weight), np.ascontiguousarray(score), _lattice(place), own, total)
         mean += np.einsum("nb,nbq->nq", weight, score)
     total += (mean - total.mean(axis=1))[:, None]
@@ -65,6 +64,16 @@ def _all(weights: Sequence[Array], scores: Sequence[Array]) -> tuple[Array, Arra
         weight = (weight[:, :, None] * more[:, None]).reshape(n_rows, -1)
         score = (score[:, :, None] + own[:, None]).reshape(n_rows, -1, q)
     return weight, score
+
+
+def levels_at(predictors: Array, place: int) -> Array:
+    """Return one coordinate of the points that are taken, (n_rows, n_nodes): levels between 0 and 1."""
+    shifted = _lattice(place) + _shift(predictors, place)[:, None]
+    return np.asarray(1 - np.abs(2 * (shifted - np.floor(shifted)) - 1))
+
+
+def _shift(predictors: Array, place: int) -> Array:
+    return _fraction(predictors.sum(axis=1) * SPREAD * np.sqrt(2 + place))
 
 
 def _fraction(values: Array) -> Array:
@@ -98,4 +107,4 @@ def _take(weights, scores, lattice, shift, total):  # type: ignore[no-untyped-de
                 total[row, node, i] += scores[row, chosen, i]
 
 
-__all__ = ["TAKEN", "count_of", "joined"]
+__all__ = ["TAKEN", "count_of", "joined", "levels_at"]

@@ -22,6 +22,7 @@ from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp.errors import Problem
 from pymc_dp.inspection.findings import Findings, Observed, RowInspection, RowTerm
+from pymc_dp.inspection.integrated import given_latents, given_points, is_integrated, log_weights_of
 from pymc_dp.inspection.likelihoods import filled, freeze_dims
 from pymc_dp.inspection.row_density import ClampedRV, of_any_values, per_row, unchecked
 from pymc_dp.inspection.rows import Array, Column, rebuild, shape_of
@@ -66,7 +67,11 @@ class Response:
     before : frozenset of int
         Places of other responses that its likelihood depends on.
     entries : int
-        How many there are in a row, each independent of the others given the predictors.
+        How many there are in a row, each independent of the others given the predictors, and given the latents of the
+        row that were integrated out, if `given` is not None.
+    given, log_weights : RowTerm or None
+        Of a discrete one with several entries and such latents: log-likelihoods of the entries at each point of the
+        quadrature, (n_rows, n_points, entries), and the logarithms of the weights of these, (n_rows, n_points).
     """
 
     term: RowTerm
@@ -82,12 +87,14 @@ class Response:
     valleys: int = 0
     before: frozenset[int] = frozenset()
     entries: int = 1
+    given: RowTerm | None = None
+    log_weights: RowTerm | None = None
 
     @property
     def terms(self) -> tuple[RowTerm, ...]:
         """All graphs of it."""
-        quantile = () if self.quantile is None else (self.quantile,)
-        return self.term, *quantile, *(self.breaks or ())
+        found = (self.term, self.quantile, *(self.breaks or ()), self.given, self.log_weights)
+        return tuple(one for one in found if one is not None)
 
     @property
     def count(self) -> int:
@@ -155,10 +162,13 @@ def responses_of(inspection: RowInspection) -> tuple[tuple[Response, ...], list[
     if circular:
         what, remedy = "observed variables depend on each other in a circle", "Write the density of one given others."
         problems.append(Problem(where="model", what=what, remedy=remedy))
-    elif not any_together(ordered) and any(one.before for one in ordered):
-        what = f"its responses have more than {MOST_NODES} values together, and one depends on another"
-        problems.append(Problem(where="model", what=what, remedy="Give counts narrower bounds, or split the model."))
     return tuple(ordered), problems
+
+
+def in_turn(responses: Sequence[Response]) -> bool:
+    """Whether responses are taken one after the other, because they depend on each other and are too many together."""
+    mixed = any(one.given is not None for one in responses)
+    return mixed or (any(one.before for one in responses) and not any_together(responses))
 
 
 def any_together(responses: Sequence[Response]) -> bool:
@@ -181,7 +191,8 @@ def _response(inspection: RowInspection, term: RowTerm, item: Observed) -> Respo
     }
     if isinstance(rv.owner.op, ClampedRV):
         return Problem(where=name, what="its log-likelihood is clamped by dp.clamp", remedy="Leave dp.clamp out.")
-    if term.logp.type.ndim != rv.type.ndim or rv.type.ndim > 2:
+    mixed = is_integrated(rv) and rv.type.ndim == 2 and given_latents(rv).owner.op.ndim_supp == 0
+    if (term.logp.type.ndim != rv.type.ndim and not mixed) or rv.type.ndim > 2:
         what = "the values of a row depend on each other, or have several dimensions"
         return Problem(where=name, what=what, remedy="Write the density of each value given those before it.")
     if rv.type.ndim == 2:
@@ -193,7 +204,13 @@ def _response(inspection: RowInspection, term: RowTerm, item: Observed) -> Respo
             return Problem(where=name, what=what, remedy=f"Give them: dp.Domain(bounds={{{column.name!r}: (0, 60)}}).")
         assert column.bounds is not None
         kept = values >= column.bounds[0]
+        if mixed:
+            shared["given"] = _of_rows(inspection, term, rv, _by_points)
+            shared["log_weights"] = _of_rows(inspection, term, rv, lambda rv, value: log_weights_of(rv).T)
         return Response(values=values[kept], below=values[~kept], **shared)
+    if mixed:
+        what = "its entries are continuous, and depend on each other by the latents of their row"
+        return Problem(where=name, what=what, remedy="Observe each column by itself, or the mean of all.")
     quantile = None if _is_truncated(rv) else _of_rows(inspection, term, rv, _icdf)
     if quantile is None or quantile.flow.problems:
         return _by_density(inspection, term, rv, shared)
@@ -216,6 +233,11 @@ def _by_density(inspection: RowInspection, term: RowTerm, rv: Variable, shared: 
         valleys=0 if isinstance(op, RandomVariable) and not isinstance(op, CustomDistRV) else VALLEYS,
         **shared,
     )
+
+
+def _by_points(rv: Variable, value: Variable) -> Variable:
+    """Return the log-likelihoods of entries at each point of a quadrature, rows first."""
+    return given_points(rv, value).dimshuffle(1, 0, 2)
 
 
 def _is_truncated(rv: Variable) -> bool:
@@ -264,4 +286,4 @@ def _of_rows(
     return RowTerm(name=term.name, logp=graph, checked=graph, flow=flow)
 
 
-__all__ = ["MOST_NODES", "MOST_VALUES", "Response", "any_together", "responses_of"]
+__all__ = ["MOST_NODES", "MOST_VALUES", "Response", "any_together", "in_turn", "responses_of"]

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from pymc_dp.gradients.clipping import Clipped, Responses, clipped
-from pymc_dp.gradients.expectations import responses_at
+from pymc_dp.gradients.in_turn import expected_responses
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Limits
 from pymc_dp.inspection.rows import Array
@@ -151,7 +151,7 @@ def expected(rows: RowScores, columns: Sequence[Array], at: Array, scale: Array)
     held = [_padded(column, count) for column in columns]
     predictors, jacobian = rows.predicted(np.asarray(at, dtype=np.float64), *held)
     jacobian = jacobian * scale  # not in place: it may be a view of the columns
-    responses, own = responses_at(rows, predictors, held), slice(len(columns[0]))
+    responses, own = expected_responses(rows, predictors, held), slice(len(columns[0]))
     return Expected(
         jacobian=jacobian[own],
         gram=_grams(jacobian)[own],

@@ -24,7 +24,7 @@ from pymc_dp.gradients.clipping import beside_infinities
 from pymc_dp.gradients.cut import NEVER, least_cut, sizes_of
 from pymc_dp.gradients.interface import Interface
 from pymc_dp.gradients.joint import count_of
-from pymc_dp.gradients.responses import any_together
+from pymc_dp.gradients.responses import any_together, in_turn
 from pymc_dp.inspection.cumulative import FiniteGradient, finite_branches
 from pymc_dp.inspection.findings import RowTerm
 from pymc_dp.inspection.one_row import frozen_shared, with_rows
@@ -121,6 +121,9 @@ class RowScores:
     separate : tuple of Function
         Of each response, where some of their values are taken: (predictors, *columns) to derivatives (n, entries, q)
         and log-likelihoods (n, entries).
+    given : tuple of Function or None
+        Of each response with latents: (predictors, *columns) to log-likelihoods (n, n_points * entries) of its entries
+        at every point of the quadrature, and logarithms (n, n_points) of the points' weights.
     """
 
     interface: Interface
@@ -131,13 +134,14 @@ class RowScores:
     breaks: tuple[Function | None, ...]
     densities: tuple[Function | None, ...]
     separate: tuple[Function, ...]
+    given: tuple[Function | None, ...]
 
     @property
     def nodes(self) -> int:
         """How many values of its responses an expectation of a row is over."""
         responses = self.interface.responses
         counts = [one.count for one in responses for _ in range(one.entries)]
-        return count_of(counts) if self.separate else math.prod(counts)
+        return count_of(counts) if self.separate or in_turn(responses) else math.prod(counts)
 
     @classmethod
     def of(cls, interface: Interface, *, mode: str = "NUMBA") -> RowScores:
@@ -169,11 +173,15 @@ class _Graphs:
     """Log-likelihoods of each response as a vector."""
     quantiles: tuple[Variable | None, ...]
     breaks: tuple[Variable | None, ...]
+    given: tuple[tuple[Variable, Variable] | None, ...]
+    """Of each response with latents: log-likelihoods at the points, and the logarithms of weights, as vectors."""
 
     @property
     def ends(self) -> list[Variable]:
         """All graphs of rows."""
-        return [one for one in (*self.logps, *self.entries, *self.quantiles, *self.breaks) if one is not None]
+        latents = [graph for pair in self.given if pair is not None for graph in pair]
+        found = (*self.logps, *self.entries, *self.quantiles, *self.breaks, *latents)
+        return [one for one in found if one is not None]
 
 
 def _graphs(interface: Interface) -> _Graphs:
@@ -181,19 +189,26 @@ def _graphs(interface: Interface) -> _Graphs:
     rows = RowFunction.of(inspection, prior_model(inspection), interface.stands)
 
     def of_row(term: RowTerm, entries: int) -> Variable:
+        graph = raw(term)
+        return pt.broadcast_to(graph, (1, entries) if graph.type.ndim == 2 else (entries,)).reshape((entries,))
+
+    def raw(term: RowTerm) -> Any:
         graph = with_rows(term, {leaf: row[None] for leaf, row in rows.one.items()}, interface.stands)
-        return frozen_shared(
-            pt.broadcast_to(graph, (1, entries) if graph.type.ndim == 2 else (entries,)).reshape((entries,)),
-            inspection.hidden,
-        )
+        return frozen_shared(graph, inspection.hidden)
 
     found = _Graphs(
         rows=rows,
         logps=tuple(rows.terms[one.term.name] for one in responses),
-        entries=tuple(of_row(one.term, one.entries) for one in responses),
+        entries=tuple(of_row(one.term, one.entries if one.given is None else 1) for one in responses),
         quantiles=tuple(None if one.quantile is None else of_row(one.quantile, one.entries) for one in responses),
         breaks=tuple(
             pt.stack([of_row(term, one.entries) for term in one.breaks], axis=-1) if one.breaks else None
+            for one in responses
+        ),
+        given=tuple(
+            None
+            if one.given is None or one.log_weights is None
+            else (raw(one.given).ravel(), raw(one.log_weights).ravel())
             for one in responses
         ),
     )
@@ -261,8 +276,9 @@ def _compiled(
             [None if one.breaks is None else own for one, own in zip(responses, graphs.entries, strict=True)]
         ),
         separate=()
-        if any_together(responses)
+        if any_together(responses) or in_turn(responses)
         else tuple(_separate(own, stands, one, compiled) for own in graphs.entries),
+        given=tuple(None if pair is None else compiled(*rebuild(pair, stands)[0]) for pair in graphs.given),
     )
 
 

@@ -18,6 +18,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.inspection.findings import MAX_CELLS, Findings
+from pymc_dp.inspection.integrated import given_latents
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.priors import Prior, constant_values, only_selects
 from pymc_dp.inspection.rows import (
@@ -359,6 +360,7 @@ def _check(findings: Findings, column: Column, bounds: Bounds | None) -> None:
 
 def implied_by(rv: Variable) -> list[Implied]:
     """Return the range of what a random variable may be, where it is 0..n with n known beforehand."""
+    rv = given_latents(rv)
     statement = statement_of(rv)
     if statement is not None:
         least, most = statement.values or (None, None)

@@ -8,6 +8,7 @@ Operations that PyTensor would call once per row, applied to all rows at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from pytensor.graph.rewriting.basic import node_rewriter, out2in
 from pytensor.graph.traversal import toposort
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scalar.basic import ScalarType
-from pytensor.tensor.basic import Alloc
+from pytensor.tensor.basic import Alloc, Join
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.math import Dot
 from pytensor.tensor.random.basic import CategoricalRV
@@ -73,29 +74,32 @@ def unchecked(density: Variable) -> Variable:
     return replaced(density, lambda node, inputs: inputs[0] if isinstance(node.op, CheckAndRaise) else None)
 
 
-def guarded(density: Variable) -> Variable:
+def guarded(density: Variable, of_rows: Collection[Variable] = ()) -> Variable:
     """Return a density that is minus infinity, and no error, where parameters of all rows alike are invalid.
 
-    Checks that data enter are left out: they hold for all rows or for none, so that one row would decide for others.
+    Checks that data or `of_rows` enter are left out: they hold for all rows or for none, so that one row would decide
+    for others.
     """
 
     def switched(node: Apply, inputs: Sequence[Variable]) -> Variable | None:
         if not isinstance(node.op, CheckAndRaise):
             return None
-        plain = [condition for condition in inputs[1:] if not _holds_data(condition)]
+        plain = [condition for condition in inputs[1:] if not _holds_data(condition, of_rows)]
         return pt.switch(pt.all(plain), inputs[0], -np.inf) if plain else inputs[0]
 
     return replaced(density, switched)
 
 
-def _holds_data(condition: Variable) -> bool:
-    """Whether any array reaches a condition other than through a random variable without a value."""
+def _holds_data(condition: Variable, of_rows: Collection[Variable]) -> bool:
+    """Whether any array, or any of `of_rows`, reaches a condition other than by a random variable without a value."""
     stack, seen = [condition], set[Variable]()
     while stack:
         var = stack.pop()
         if var in seen or not isinstance(var.type, TensorType | ScalarType):
             continue
         seen.add(var)
+        if var in of_rows:
+            return True
         if var.owner is not None and isinstance(var.owner.op, ValuedRV):
             stack.append(var.owner.inputs[1])
         elif var.owner is not None and not isinstance(var.owner.op, MeasurableOp):
@@ -295,7 +299,16 @@ def _at_once(node: Apply, inputs: Sequence[Variable]) -> Variable | None:
         most = max(item.type.ndim for item in inputs)
         aligned: list[Any] = [pt.expand_dims(item, tuple(range(axes, axes + most - item.type.ndim))) for item in inputs]
         return operation(*aligned)
+    if isinstance(operation, Join):
+        return _joined(inputs, operation.axis + axes)
     return None
+
+
+def _joined(parts: Sequence[Any], axis: int) -> Variable:
+    """Join arrays that broadcast against each other along all other axes."""
+    wide = reduce(pt.second, (one[(slice(None),) * axis + (slice(0, 1),)] for one in parts))
+    found: Variable = pt.concatenate([pt.second(wide, one) for one in parts], axis=axis)
+    return found
 
 
 __all__ = [

@@ -122,6 +122,8 @@ def replace_variables(
     model: Model,
     replacements: Mapping[str, Callable[[Variable], Variable]],
     initial_values: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    without: Iterable[str] = (),
 ) -> Model:
     """Clone a model with some free or observed variables replaced, and with them all that depends on them.
 
@@ -133,6 +135,8 @@ def replace_variables(
         Each takes the clone of a variable, in which other replacements are done, and returns an unnamed one.
     initial_values : mapping of name to value
         Initial values of replaced variables, where they are not to be kept.
+    without : names
+        Free variables to leave out, once nothing but Deterministics depends on them, which go too.
 
     Returns
     -------
@@ -162,12 +166,16 @@ def replace_variables(
         found, _ = rebuild(list(new_of.values()), {old: new})
         new_of = dict(zip(new_of, found, strict=True))
 
+    gone = {new_of[model[name]] for name in without}
+    gone |= {new_of[var] for var in model.deterministics if gone & set(ancestors([new_of[var]]))}
     new_model = Model(model=None)
     for dim, length in model._dim_lengths.items():
         new_model._coords[dim] = model._coords[dim]
         new_model._dim_lengths[dim] = new_of[length]
     for rv in model.free_RVs:
         new = new_of[rv]
+        if new in gone:
+            continue
         new_model.free_RVs.append(new)
         if rv.name in replacements:
             new_model.create_value_var(new, transform=UNSET, default_transform=UNSET)
@@ -181,9 +189,9 @@ def replace_variables(
         new_model.observed_RVs.append(new_of[rv])
         new_model.create_value_var(new_of[rv], transform=None, default_transform=None, value_var=new_of[values[rv]])
     new_model.data_vars.extend(new_of[var] for var in model.data_vars)
-    new_model.deterministics.extend(new_of[var] for var in model.deterministics)
+    new_model.deterministics.extend(new_of[var] for var in model.deterministics if new_of[var] not in gone)
     new_model.potentials.extend(new_of[var] for var in model.potentials)
-    for var in named:
+    for var in (var for var in named if new_of[var] not in gone):
         new_of[var].name = var.name
         new_model.add_named_variable(new_of[var], dims=model.named_vars_to_dims.get(var.name))
     return new_model

@@ -289,11 +289,11 @@ def _dirichlet(rv: Variable, lower: Floats) -> Variable:
 
 
 def _uniform(rv: Variable, low: Floats, high: Floats) -> Variable:
-    return pm.Uniform.dist(low, high, size=_own_size(rv))
+    return pm.Uniform.dist(low, high, size=own_size(rv))
 
 
 def _truncated(rv: Variable, low: Floats | None, high: Floats | None) -> Variable:
-    size = _own_size(rv)
+    size = own_size(rv)
     unnamed = rv.owner.op.make_node(*rv.owner.inputs).default_output()  # PyMC refuses those of the model in context
     with warnings.catch_warnings():  # some of PyMC's quantile functions look like graphs over random variables to it
         warnings.filterwarnings("ignore", message="RandomVariables .* were found in the derived graph")
@@ -307,7 +307,7 @@ def _size(rv: Variable) -> Variable | None:
     return None if size is None or isinstance(size.type, NoneTypeT) else size
 
 
-def _own_size(rv: Variable) -> Any:
+def own_size(rv: Variable) -> Any:
     """Size that keeps the shape of a scalar-valued random variable without depending on the variable itself."""
     given = _size(rv)
     if given is not None or rv.type.ndim == 0:

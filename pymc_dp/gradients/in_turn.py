@@ -1,0 +1,136 @@
+"""Responses of a row that depend on each other, taken one after the other: by latents, or given those before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numba
+import numpy as np
+
+from pymc_dp.gradients.clipping import Responses
+from pymc_dp.gradients.expectations import below_of, needed, repeated, responses_at, values_of
+from pymc_dp.gradients.joint import TAKEN, levels_at
+from pymc_dp.gradients.responses import in_turn
+from pymc_dp.gradients.row_scores import RowScores
+from pymc_dp.inspection.rows import Array
+
+
+def expected_responses(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Responses:
+    """Take expectations over the responses of rows; parameters as for `responses_at`.
+
+    Notes
+    -----
+    All values of one response with latents are gone through where there are at most `TAKEN`. Elsewhere each coordinate
+    of a lattice is a level at which a value is taken, given those before: first of the points of the quadrature, then
+    of each entry given this point. Nothing is drawn, and no step depends on a value of a row. The mean of the scores is
+    made 0, as that of a density is: that the lattice is off by would bias all rows alike.
+    """
+    if not in_turn(rows.interface.responses):
+        return responses_at(rows, predictors, columns)
+    held = needed(rows, columns)
+    if rows.nodes < TAKEN or (rows.nodes == TAKEN and len(rows.interface.responses) == 1 and _count(rows) == TAKEN):
+        return _all(rows, predictors, held)
+    return _taken(rows, predictors, held)
+
+
+def _count(rows: RowScores) -> int:
+    (one, *_) = rows.interface.responses
+    return int(one.count**one.entries)
+
+
+def _all(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Responses:
+    """Go through all values of the entries of one response."""
+    (one,) = rows.interface.responses
+    assert one.values is not None
+    patterns = np.stack(np.meshgrid(*[one.values] * one.entries, indexing="ij"), axis=-1).reshape(-1, one.entries)
+    at, held = repeated(predictors, columns, len(patterns))
+    held[one.place] = one.column.clamped(np.tile(patterns, (len(predictors), 1)))
+    scores, logps = rows.scored(at, *held)
+    weights = np.exp(logps.reshape(len(predictors), -1))
+    return Responses(
+        weights=weights / weights.sum(axis=1, keepdims=True), scores=scores.reshape(*weights.shape, rows.count)
+    )
+
+
+def _taken(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Responses:
+    at, held = repeated(predictors, columns, TAKEN)
+    coordinate = 0
+    for place, one in enumerate(rows.interface.responses):
+        levels = np.stack([levels_at(predictors, coordinate + k) for k in range(1 + one.entries)], axis=-1)
+        coordinate += 1 + one.entries
+        if one.given is None:
+            values, weights = values_of(rows, place, at, held)
+            if weights is None:
+                many, more = repeated(at, held, one.count)
+                more[one.place] = one.column.clamped(values.reshape(-1))
+                logps = rows.scored(many, *more)[1 + place].reshape(len(at), 1, one.count)
+                weights = one.weighted(logps, below_of(rows, place, at, held)).transpose(0, 2, 1)
+            chosen = values[np.arange(len(at)), picked(weights[:, :, 0], levels[..., :1].reshape(-1, 1))[:, 0]]
+        else:
+            alone = not one.before
+            shares, masses = _at_points(rows, place, *((predictors, columns) if alone else (at, held)))
+            assert one.values is not None
+            chosen = one.values[picked_entries(shares, masses, levels if alone else levels.reshape(len(at), 1, -1))]
+        held[one.place] = one.column.clamped(chosen.reshape(len(at), *held[one.place].shape[1:]))
+    scores = rows.scored(at, *held)[0].reshape(len(predictors), TAKEN, rows.count)
+    return Responses(weights=np.full(scores.shape[:2], 1 / TAKEN), scores=scores - scores.mean(axis=1, keepdims=True))
+
+
+def _at_points(rows: RowScores, place: int, at: Array, columns: Sequence[Array]) -> tuple[Array, Array]:
+    """Return shares of values, (n_rows, n_points, entries, n_values), and masses of points, (n_rows, n_points)."""
+    one, call = rows.interface.responses[place], rows.given[place]
+    assert one.values is not None and call is not None
+    values = np.concatenate([one.below, one.values])
+    many, held = repeated(at, columns, len(values))
+    held[one.place] = np.repeat(np.tile(values, len(at))[:, None], one.entries, axis=1)
+    logs, log_weights = call(many, *held)
+    logs = logs.reshape(len(at), len(values), -1, one.entries).transpose(0, 2, 3, 1)
+    mass = np.exp(logs[..., : len(one.below)]).sum(axis=-1)
+    masses = np.exp(log_weights.reshape(len(at), len(values), -1)[:, 0])
+    return one.weighted(logs[..., len(one.below) :], mass), masses / masses.sum(axis=1, keepdims=True)
+
+
+def picked(weights: Array, levels: Array) -> Array:
+    """Return the places of the values that hold some levels: (n_rows, n_values) and (n_rows, m) to (n_rows, m)."""
+    found = np.zeros(levels.shape, dtype=np.int64)
+    _pick(np.ascontiguousarray(weights), np.ascontiguousarray(levels), found)
+    return found
+
+
+def picked_entries(shares: Array, masses: Array, levels: Array) -> Array:
+    """Return places of values, (n_rows, m, entries), at levels (n_rows, m, 1 + entries): of the point, of each entry.
+
+    `shares` and `masses` are what `_at_points` returns.
+    """
+    found = np.zeros((*levels.shape[:2], shares.shape[2]), dtype=np.int64)
+    _pick_entries(np.ascontiguousarray(shares), np.ascontiguousarray(masses), np.ascontiguousarray(levels), found)
+    return found
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _place(weights, level):  # type: ignore[no-untyped-def]
+    """Return the first place up to which the weights are more than a level; all places are gone through."""
+    place, before = 0, 0.0
+    for value in range(len(weights) - 1):
+        before += weights[value]
+        place += 1 if level >= before else 0
+    return place
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _pick(weights, levels, found):  # type: ignore[no-untyped-def]
+    for row in range(levels.shape[0]):
+        for k in range(levels.shape[1]):
+            found[row, k] = _place(weights[row], levels[row, k])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _pick_entries(shares, masses, levels, found):  # type: ignore[no-untyped-def]
+    for row in range(levels.shape[0]):
+        for k in range(levels.shape[1]):
+            point = _place(masses[row], levels[row, k, 0])
+            for entry in range(shares.shape[2]):
+                found[row, k, entry] = _place(shares[row, point, entry], levels[row, k, 1 + entry])
+
+
+__all__ = ["expected_responses", "picked", "picked_entries"]
