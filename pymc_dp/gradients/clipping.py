@@ -109,48 +109,84 @@ def clipped(responses: Responses, observed: Array, gram: Array, *, clip_norm: fl
     return result
 
 
+def clipped_alike(
+    responses: Responses, observed: Array, gram: Array, *, clip_norm: float, clip_curvature: float
+) -> Clipped:
+    """Do what `clipped` does of rows of which the model says the same, and so has `responses` and `gram` of one row."""
+    n_rows, count = observed.shape
+    own, factors, variances = np.empty((n_rows, count)), np.zeros((1, count, count)), np.empty((1, count, count))
+    given = (np.ascontiguousarray(one) for one in (responses.weights, responses.scores, observed, gram))
+    _clip(*given, float(clip_norm), float(clip_curvature), ROUNDS, own, factors, variances)
+    shape = (n_rows, count, count)
+    return Clipped(scores=own, factors=np.broadcast_to(factors, shape), variances=np.broadcast_to(variances, shape))
+
+
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _clip(weights, scores, observed, gram, clip_norm, clip_curvature, rounds, own, factors, variances):  # type: ignore[no-untyped-def]
-    """Clip rows, `TILE` side by side: no row can reach the values of another."""
-    n_rows, n_nodes, count = scores.shape
-    tile = (np.zeros((n_nodes, TILE)), np.zeros((n_nodes, count, TILE)), np.zeros((count, count, TILE)))
-    shares, values, matrix = tile
-    centre, shifted, total = np.zeros((count, TILE)), np.zeros((count, TILE)), np.zeros((count, TILE))
-    curvature, spread = np.zeros((count, count, TILE)), np.zeros((count, count, TILE))
-    mass, kept, ones = np.zeros(TILE), np.zeros(TILE), np.zeros((count, TILE))
+    """Clip rows, `TILE` side by side: no row can reach the values of another.
+
+    Of rows that are alike, only the first has weights and scores, which then stand in all places.
+    """
+    alike = len(observed) != len(weights)
+    n_rows, (n_nodes, count) = len(observed), scores.shape[1:]
+    shares, values = np.zeros((n_nodes, TILE)), np.zeros((n_nodes, count, TILE))
+    matrix, curvature, spread = (
+        np.zeros((count, count, TILE)),
+        np.zeros((count, count, TILE)),
+        np.zeros((count, count, TILE)),
+    )
+    centre, shifted, kept, ones = (
+        np.zeros((count, TILE)),
+        np.zeros((count, TILE)),
+        np.zeros(TILE),
+        np.zeros((count, TILE)),
+    )
     one, other = np.zeros((count, count)), np.zeros((count, count))
     for start in range(0, n_rows, TILE):
         used = min(TILE, n_rows - start)
-        _lay_out(weights, scores, gram, start, used, shares, values, matrix)
-        centre[:] = 0.0
-        for _ in range(rounds):
-            total[:] = 0.0
-            mass[:] = 0.0
-            for node in range(n_nodes):
-                _keep(values[node], centre, matrix, clip_norm, shifted, kept)
-                _add(shares[node], values[node], kept, mass, total)
-            for i in range(count):
-                for k in range(TILE):
-                    centre[i, k] = total[i, k] / _at_least(mass[k], TINY)
-        curvature[:] = 0.0
-        spread[:] = 0.0
-        for node in range(n_nodes):
-            _keep(values[node], centre, matrix, clip_norm, shifted, kept)
-            _add_products(shares[node], shifted, kept, curvature, spread)
+        if not alike or start == 0:
+            _lay_out(weights, scores, gram, start, 1 if alike else used, shares, values, matrix)
+            if alike:
+                for k in range(1, TILE):
+                    shares[:, k], values[:, :, k], matrix[:, :, k] = shares[:, 0], values[:, :, 0], matrix[:, :, 0]
+            _centre(shares, values, matrix, clip_norm, rounds, centre, curvature, spread)
         for row in range(used):
             for i in range(count):
                 ones[i, row] = observed[start + row, i]
         _keep(ones, centre, matrix, clip_norm, shifted, kept)
         for row in range(used):
+            at = 0 if alike else start + row
             one[:] = curvature[:, :, row]
-            other[:] = gram[start + row]
+            other[:] = gram[at]
             weight = clip_curvature / _at_least(_frobenius(one, other), clip_curvature)
             for i in range(count):
                 own[start + row, i] = weight * kept[row] * shifted[i, row]
                 for j in range(count):
-                    variances[start + row, i, j] = weight**2 * spread[i, j, row]
-            _factor(one, factors[start + row])
-            factors[start + row] *= np.sqrt(weight)
+                    variances[at, i, j] = weight**2 * spread[i, j, row]
+            _factor(one, factors[at])
+            factors[at] *= np.sqrt(weight)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _centre(shares, values, matrix, clip_norm, rounds, centre, curvature, spread):  # type: ignore[no-untyped-def]
+    """Write the centres of rows, their curvatures and the variances of their scores."""
+    n_nodes, count, _ = values.shape
+    shifted, total, mass, kept = np.zeros((count, TILE)), np.zeros((count, TILE)), np.zeros(TILE), np.zeros(TILE)
+    centre[:] = 0.0
+    for _ in range(rounds):
+        total[:] = 0.0
+        mass[:] = 0.0
+        for node in range(n_nodes):
+            _keep(values[node], centre, matrix, clip_norm, shifted, kept)
+            _add(shares[node], values[node], kept, mass, total)
+        for i in range(count):
+            for k in range(TILE):
+                centre[i, k] = total[i, k] / _at_least(mass[k], TINY)
+    curvature[:] = 0.0
+    spread[:] = 0.0
+    for node in range(n_nodes):
+        _keep(values[node], centre, matrix, clip_norm, shifted, kept)
+        _add_products(shares[node], shifted, kept, curvature, spread)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -354,4 +390,4 @@ def _is_infinite(var: Variable) -> bool:
     return isinstance(var, Constant) and np.ndim(var.data) == 0 and var.type.dtype[:5] == "float" and np.isinf(var.data)
 
 
-__all__ = ["ROUNDS", "Clipped", "Responses", "beside_infinities", "clipped", "factored"]
+__all__ = ["ROUNDS", "Clipped", "Responses", "beside_infinities", "clipped", "clipped_alike", "factored"]

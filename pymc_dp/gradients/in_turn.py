@@ -20,22 +20,16 @@ def expected_responses(rows: RowScores, predictors: Array, columns: Sequence[Arr
 
     Notes
     -----
-    All values of one response with latents are gone through where there are at most `TAKEN`. Elsewhere each coordinate
+    All values of one response with latents are gone through where there are few (`RowScores.all_patterns`), for one row
+    where rows are alike. Elsewhere each coordinate
     of a lattice is a level at which a value is taken, given those before: first of the points of the quadrature, then
     of each entry given this point. Nothing is drawn, and no step depends on a value of a row. The mean of the scores is
-    made 0, as that of a density is: that the lattice is off by would bias all rows alike.
+    made 0, as that of a density is: what the lattice is off by would bias all rows alike.
     """
     if not in_turn(rows.interface.responses):
         return responses_at(rows, predictors, columns)
     held = needed(rows, columns)
-    if rows.nodes < TAKEN or (rows.nodes == TAKEN and len(rows.interface.responses) == 1 and _count(rows) == TAKEN):
-        return _all(rows, predictors, held)
-    return _taken(rows, predictors, held)
-
-
-def _count(rows: RowScores) -> int:
-    (one, *_) = rows.interface.responses
-    return int(one.count**one.entries)
+    return _all(rows, predictors, held) if rows.all_patterns else _taken(rows, predictors, held)
 
 
 def _all(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Responses:
@@ -43,13 +37,13 @@ def _all(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Respon
     (one,) = rows.interface.responses
     assert one.values is not None
     patterns = np.stack(np.meshgrid(*[one.values] * one.entries, indexing="ij"), axis=-1).reshape(-1, one.entries)
-    at, held = repeated(predictors, columns, len(patterns))
-    held[one.place] = one.column.clamped(np.tile(patterns, (len(predictors), 1)))
+    rest = 1 if rows.alike else len(predictors)
+    at, held = repeated(predictors[:rest], [column[:rest] for column in columns], len(patterns))
+    held[one.place] = one.column.clamped(np.tile(patterns, (rest, 1)))
     scores, logps = rows.scored(at, *held)
-    weights = np.exp(logps.reshape(len(predictors), -1))
-    return Responses(
-        weights=weights / weights.sum(axis=1, keepdims=True), scores=scores.reshape(*weights.shape, rows.count)
-    )
+    weights = np.exp(logps.reshape(rest, -1))
+    weights /= weights.sum(axis=1, keepdims=True)
+    return Responses(weights=weights, scores=scores.reshape(*weights.shape, rows.count))
 
 
 def _taken(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Responses:

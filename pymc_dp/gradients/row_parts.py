@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numba
 import numpy as np
 
-from pymc_dp.gradients.clipping import Clipped, Responses, clipped
+from pymc_dp.gradients.clipping import Clipped, Responses, clipped, clipped_alike
 from pymc_dp.gradients.in_turn import expected_responses
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Limits
@@ -35,35 +35,37 @@ class Expected:
         What the model says about the responses.
     observed : (n_rows, q) array
         Scores of the responses in the table.
+    alike : bool
+        Whether rows differ in these alone: all else is that of the first row.
     """
 
     jacobian: Array
     gram: Array
     responses: Responses
     observed: Array
+    alike: bool = False
 
     def turned(self, limits: Limits) -> Expected:
         """Return the same rows in the coordinates of some limits."""
         if limits.basis is None:
             return self
-        jacobian = np.zeros(self.jacobian.shape)
-        own = np.ascontiguousarray(self.jacobian, dtype=np.float64)
+        own = np.ascontiguousarray(self.jacobian[:1] if self.alike else self.jacobian, dtype=np.float64)
+        jacobian = np.zeros(own.shape)
         if limits.levels is None:
             _turn(own, np.ascontiguousarray(limits.basis), jacobian)
         else:
             basis = limits.sparse_basis
             _turn_blocks(own, basis.indptr, basis.indices, basis.data, jacobian)
-        return replace(self, jacobian=jacobian, gram=_grams(jacobian))
+        found = [np.broadcast_to(one, (len(self.observed), *one.shape[1:])) for one in (jacobian, _grams(jacobian))]
+        return replace(self, jacobian=found[0], gram=found[1])
 
     def clipped(self, limits: Limits) -> Clipped:
         """Return the rows' clipped scores and factors in terms of the predictors."""
-        return clipped(
-            self.responses,
-            self.observed,
-            self.gram,
-            clip_norm=limits.clip_norm,
-            clip_curvature=limits.clip_curvature,
-        )
+        ends = {"clip_norm": limits.clip_norm, "clip_curvature": limits.clip_curvature}
+        if self.alike:
+            first = Responses(weights=self.responses.weights[:1], scores=self.responses.scores[:1])
+            return clipped_alike(first, self.observed, self.gram[:1], **ends)
+        return clipped(self.responses, self.observed, self.gram, **ends)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -133,7 +135,8 @@ class RowParts:
 
 def block_size(rows: RowScores) -> int:
     """Return how many rows to take at a time, a multiple of what compiled code works off alike."""
-    entries = max(3 * rows.count * rows.interface.size, rows.nodes * max(rows.count**2, 8))
+    own = 0 if rows.alike else rows.nodes * max(rows.count**2, 8)
+    entries = max(3 * rows.count * rows.interface.size, own)
     return max(ALIKE, ENTRIES // entries // ALIKE * ALIKE)
 
 
@@ -151,13 +154,21 @@ def expected(rows: RowScores, columns: Sequence[Array], at: Array, scale: Array)
     held = [_padded(column, count) for column in columns]
     predictors, jacobian = rows.predicted(np.asarray(at, dtype=np.float64), *held)
     jacobian = jacobian * scale  # not in place: it may be a view of the columns
-    responses, own = expected_responses(rows, predictors, held), slice(len(columns[0]))
+    first = slice(ALIKE if rows.alike else None)
+    responses = expected_responses(rows, predictors[first], [column[first] for column in held])
+    parts = jacobian, _grams(jacobian[first]), responses.weights, responses.scores
+    own = [_of_all(one[0], len(columns[0])) if rows.alike else one[: len(columns[0])] for one in parts]
     return Expected(
-        jacobian=jacobian[own],
-        gram=_grams(jacobian)[own],
-        responses=Responses(weights=responses.weights[own], scores=responses.scores[own]),
-        observed=rows.scored(predictors, *held)[0][own],
+        jacobian=own[0],
+        gram=own[1],
+        responses=Responses(weights=own[2], scores=own[3]),
+        observed=rows.scored(predictors, *held)[0][: len(columns[0])],
+        alike=rows.alike,
     )
+
+
+def _of_all(one: Array, count: int) -> Array:
+    return np.broadcast_to(one, (count, *one.shape))
 
 
 def _grams(jacobian: Array) -> Array:

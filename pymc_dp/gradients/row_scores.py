@@ -23,8 +23,8 @@ from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.gradients.clipping import beside_infinities
 from pymc_dp.gradients.cut import NEVER, least_cut, sizes_of
 from pymc_dp.gradients.interface import Interface
-from pymc_dp.gradients.joint import count_of
-from pymc_dp.gradients.responses import any_together, in_turn
+from pymc_dp.gradients.joint import TAKEN, count_of
+from pymc_dp.gradients.responses import MOST_NODES, any_together, in_turn
 from pymc_dp.inspection.cumulative import FiniteGradient, finite_branches
 from pymc_dp.inspection.findings import RowTerm
 from pymc_dp.inspection.one_row import frozen_shared, with_rows
@@ -141,7 +141,22 @@ class RowScores:
         """How many values of its responses an expectation of a row is over."""
         responses = self.interface.responses
         counts = [one.count for one in responses for _ in range(one.entries)]
-        return count_of(counts) if self.separate or in_turn(responses) else math.prod(counts)
+        if in_turn(responses):
+            return math.prod(counts) if self.all_patterns else TAKEN
+        return count_of(counts) if self.separate else math.prod(counts)
+
+    @property
+    def alike(self) -> bool:
+        """Whether rows that are taken in turn differ in their responses alone: the model says the same of all."""
+        calls = (self.predicted, self.scored, *self.quantiles, *self.breaks, *self.densities, *self.given)
+        places = set().union(*(call.places for call in calls if call is not None))
+        return in_turn(self.interface.responses) and places <= {0, *(1 + one.place for one in self.interface.responses)}
+
+    @property
+    def all_patterns(self) -> bool:
+        """Whether all values of the entries of one response with latents are gone through."""
+        (one, *more) = self.interface.responses
+        return one.given is not None and not more and one.count**one.entries <= (MOST_NODES if self.alike else TAKEN)
 
     @classmethod
     def of(cls, interface: Interface, *, mode: str = "NUMBA") -> RowScores:

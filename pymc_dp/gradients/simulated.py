@@ -98,11 +98,16 @@ class Simulated:
         met = np.concatenate([(one.jacobian != 0).any(axis=1) for one in self._drawn])
         return levels_of(self.rows.interface.parts, met)
 
+    @property
+    def _each(self) -> int:
+        """Rows for each draw from the prior."""
+        return 1 if self.rows.alike else ROWS
+
     @cached_property
     def _drawn(self) -> list[Expected]:
         """Made-up rows at parameters drawn from the prior."""
         ones = np.ones(self.rows.interface.size)
-        found = [self._expected(at, ones, place * ROWS, ROWS) for place, at in enumerate(self.parameters)]
+        found = [self._expected(at, ones, place * ROWS, self._each) for place, at in enumerate(self.parameters)]
         _require_numbers(found)
         return found
 
@@ -114,7 +119,7 @@ class Simulated:
         """
         norms, shares, tops = list[Array](), list[Array](), list[float]()
         for place, at in enumerate(self.parameters):
-            found = self._expected(at, self.scale, place * ROWS, ROWS)
+            found = self._expected(at, self.scale, place * ROWS, self._each)
             weights, scores = found.responses.weights, found.responses.scores
             with np.errstate(all="ignore"):
                 norms.append(np.einsum("nbi,nij,nbj->nb", scores, found.gram, scores).ravel())
