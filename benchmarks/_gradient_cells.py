@@ -33,13 +33,13 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Design:
-    """Covariates of a table: how rows are drawn, and what the domain says of them."""
+    """Covariates of a table: how rows are drawn, and what the domain says of them; without bounds there are none."""
 
     size: int
     n_rows: int
     draw: Callable[[np.random.Generator, int, int], Array]
     norm: float | None = None
-    bound: float = 4.0
+    bound: float | None = 4.0
     columns: Callable[[int], object] | None = None
 
 
@@ -85,6 +85,7 @@ DESIGNS = {
     **{name: Design(12, 8000, draw) for name, draw in DRAWS.items()},
     **{f"{name}, wide": Design(12, 8000, DRAWS[name], bound=8.0) for name in ("normal", "heavy", "sparse")},
     "normal, stated": Design(12, 8000, DRAWS["normal"], columns=lambda d: pm.Normal.dist(0, 1, shape=d)),
+    "items": Design(6, 3000, lambda rng, n, d: np.zeros((n, d)), bound=None),
     "four": Design(4, 5000, lambda rng, n, d: np.clip(rng.normal(size=(n, d)), -2.5, 2.5), bound=2.5),
 }
 
@@ -156,6 +157,14 @@ def _two(x, y1, y2):
     return model
 
 
+def _item_response(x, y):
+    with pm.Model() as model:
+        log_a, b = pm.Normal("log_a", 0, 0.4, shape=x.shape[1]), pm.Normal("b", shape=x.shape[1])
+        theta = pm.Normal("theta", shape=len(x))
+        pm.Bernoulli("y", logit_p=pt.exp(log_a) * (theta[:, None] - b), observed=y)
+    return dp.integrate(model, "theta", nodes=15)
+
+
 def _priors(*parts):
     """Return means and deviations; a part of size None has as many entries as there are covariates."""
 
@@ -176,6 +185,11 @@ def _two_answers(rng, x, p):
     d = x.shape[1]
     first = (rng.random(len(x)) < special.expit(p[0] + x @ p[1 : d + 1])).astype(int)
     return {"y": first, "z": p[d + 1] + x @ p[d + 2 : -1] + np.exp(p[-1]) * rng.normal(size=len(x))}
+
+
+def _item_answers(rng, x, p):
+    (n, d), theta = x.shape, rng.normal(size=(len(x), 1))
+    return {"y": (rng.random((n, d)) < special.expit(np.exp(p[:d]) * (theta - p[d:]))).astype(int)}
 
 
 def _rates(x, p):
@@ -210,6 +224,7 @@ FAMILIES = {
         _priors((0.5, 1, 1), (0, 1, None), (0, 0.6, 1)), {"y": (0, 30)},
     ),
     "ordered": Family(_ordered, _ordered_answers, _priors((0, 1, None), (-1.3, 0.7, 1), (0, 0.4, 2)), {}),
+    "item response": Family(_item_response, _item_answers, _priors((0, 0.4, None), (0, 1, None)), {}),
     "two": Family(
         _two, _two_answers, _priors((0, 1, 1), (0, 1, None), (0, 2, 1), (0, 2, None), (0, 0.8, 1)), {"z": (-100, 100)}
     ),
@@ -264,7 +279,7 @@ def _interface(family: str, design: str, neighbours: str):
     model = law.build(x, *law.respond(rng, x, law.prior(table.size)[0]).values())
     n_max = table.n_rows if neighbours == "add_remove" else None
     covariates = {"norms": {"x": table.norm}} if table.norm else {}
-    bounds = law.bounds if table.norm else {"x": (-table.bound, table.bound), **law.bounds}
+    bounds = law.bounds if table.norm or not table.bound else {"x": (-table.bound, table.bound), **law.bounds}
     domain = dp.Domain(bounds=bounds, neighbours=neighbours, n_max=n_max, **covariates)
     return interface_of(model, domain)
 
@@ -341,9 +356,12 @@ def seed(cell: Cell, place: int) -> int:
     return zlib.crc32(f"{cell.name}, {place}".encode())
 
 
+OTHERS = {"four": "logistic", "items": "item response"}
+"""Designs that the logistic regressions leave out, and families that the design of four columns does."""
 CELLS = [
-    *(Cell("logistic", design, epsilon) for epsilon in (1.0, 3.0, 0.3) for design in DESIGNS if design != "four"),
-    *(Cell(family, "four", epsilon) for epsilon in (1.0, 3.0) for family in FAMILIES if family != "logistic"),
+    *(Cell("logistic", design, epsilon) for epsilon in (1.0, 3.0, 0.3) for design in DESIGNS if design not in OTHERS),
+    *(Cell(family, "four", epsilon) for epsilon in (1.0, 3.0) for family in FAMILIES if family not in OTHERS.values()),
+    *(Cell("item response", "items", epsilon) for epsilon in (1.0, 3.0)),
     *(Cell("logistic", design, 1.0, "add_remove") for design in ("unit 5", "normal")),
 ]
 """All that are calibrated, those that take longest last."""

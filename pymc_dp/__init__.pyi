@@ -38,6 +38,7 @@ from pymc_dp.step_methods.ops import OPS
 from pymc_dp.synthesize import synthesize
 from pymc_dp.trace.scrub import scrub
 from pymc_dp.transforms.clamp import clamp
+from pymc_dp.transforms.integrate import integrate
 from pymc_dp.transforms.restricted_priors import TruncatedDirichlet
 from pymc_dp.transforms.truncate import truncate
 
@@ -69,6 +70,7 @@ __all__ = [
     "condition",
     "explain",
     "find_map",
+    "integrate",
     "plan",
     "privatize",
     "sample",

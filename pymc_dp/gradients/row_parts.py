@@ -124,7 +124,7 @@ class RowParts:
             block = [column[start : start + size] for column in chunk]
             with np.errstate(all="ignore"):
                 found = expected(self.rows, block, at * limits.scale, limits.scale).turned(limits)
-            yield found.clipped(limits), found.jacobian
+            yield found.clipped(limits), found.jacobian[: 1 if found.alike else None]
 
     @staticmethod
     def _joined(found: Sequence[Array], at: Array, *counts: int) -> Array:
@@ -135,8 +135,9 @@ class RowParts:
 
 def block_size(rows: RowScores) -> int:
     """Return how many rows to take at a time, a multiple of what compiled code works off alike."""
-    own = 0 if rows.alike else rows.nodes * max(rows.count**2, 8)
-    entries = max(3 * rows.count * rows.interface.size, own)
+    entries = max(3 * rows.count * rows.interface.size, rows.nodes * max(rows.count**2, 8))
+    if rows.alike:  # of which one row has all of these
+        entries = 8 * rows.count
     return max(ALIKE, ENTRIES // entries // ALIKE * ALIKE)
 
 
@@ -180,24 +181,25 @@ def combined(weights: Array, jacobian: Array, unit: float) -> Array:
 
     Parameters
     ----------
-    weights : (at least n_rows, p, q) array
-    jacobian : (n_rows, q, d) array
+    weights : (n_rows, p, q) array
+    jacobian : (n_rows, q, d) array, or (1, q, d) of all rows
     unit : float
     """
-    found = np.zeros((len(jacobian), weights.shape[1], jacobian.shape[2]))
+    found = np.zeros((len(weights), weights.shape[1], jacobian.shape[2]))
     _combine(np.ascontiguousarray(weights, dtype=np.float64), np.ascontiguousarray(jacobian), float(unit), found)
     return found
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _combine(weights, jacobian, unit, found):  # type: ignore[no-untyped-def]
-    n_rows, count, size = jacobian.shape
-    for row in range(n_rows):
+    alike, count, size = jacobian.shape
+    for row in range(len(found)):
+        at = 0 if alike == 1 else row
         for one in range(found.shape[1]):
             for i in range(count):
                 weight = weights[row, one, i] * unit
                 for place in range(size):
-                    found[row, one, place] += weight * jacobian[row, i, place]
+                    found[row, one, place] += weight * jacobian[at, i, place]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

@@ -98,16 +98,11 @@ class Simulated:
         met = np.concatenate([(one.jacobian != 0).any(axis=1) for one in self._drawn])
         return levels_of(self.rows.interface.parts, met)
 
-    @property
-    def _each(self) -> int:
-        """Rows for each draw from the prior."""
-        return 1 if self.rows.alike else ROWS
-
     @cached_property
     def _drawn(self) -> list[Expected]:
         """Made-up rows at parameters drawn from the prior."""
         ones = np.ones(self.rows.interface.size)
-        found = [self._expected(at, ones, place * ROWS, self._each) for place, at in enumerate(self.parameters)]
+        found = [self._expected(at, ones, place * ROWS, ROWS) for place, at in enumerate(self.parameters)]
         _require_numbers(found)
         return found
 
@@ -119,7 +114,7 @@ class Simulated:
         """
         norms, shares, tops = list[Array](), list[Array](), list[float]()
         for place, at in enumerate(self.parameters):
-            found = self._expected(at, self.scale, place * ROWS, self._each)
+            found = self._expected(at, self.scale, place * ROWS, ROWS)
             weights, scores = found.responses.weights, found.responses.scores
             with np.errstate(all="ignore"):
                 norms.append(np.einsum("nbi,nij,nbj->nb", scores, found.gram, scores).ravel())
@@ -219,7 +214,8 @@ class Simulated:
             )
 
     def _expected(self, at: Array, scale: Array, start: int, count: int) -> Expected:
-        rows = [column[start : start + count] for column in self.columns]
+        """Evaluate some made-up rows; one of rows that are alike."""
+        rows = [column[start : start + (1 if self.rows.alike else count)] for column in self.columns]
         with np.errstate(all="ignore"):
             return expected(self.rows, rows, at, scale)
 
