@@ -23,6 +23,7 @@ from pymc_dp.find_map import find_map
 from pymc_dp.gradients.choice import Gradients
 from pymc_dp.ledgers import Ledger
 from pymc_dp.plan import plan
+from pymc_dp.poststratify import poststratify
 from pymc_dp.privatize import privatize
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.released import Release, condition
@@ -38,6 +39,7 @@ from pymc_dp.step_methods.ops import OPS
 from pymc_dp.synthesize import synthesize
 from pymc_dp.trace.scrub import scrub
 from pymc_dp.transforms.clamp import clamp
+from pymc_dp.transforms.fill import fill
 from pymc_dp.transforms.integrate import integrate
 from pymc_dp.transforms.restricted_priors import TruncatedDirichlet
 from pymc_dp.transforms.truncate import truncate
@@ -69,9 +71,11 @@ __all__ = [
     "clamp",
     "condition",
     "explain",
+    "fill",
     "find_map",
     "integrate",
     "plan",
+    "poststratify",
     "privatize",
     "sample",
     "sample_ais",

@@ -13,13 +13,13 @@ NAMES = {
     "what is public, what is spent": ["Domain", "Parquet", "Budget", "Ledger", "BudgetExceeded"],
     "before anything is spent": ["explain", "sensitivity", "plan", "audit"],
     "releases": ["sample", "privatize", "Statistics", "Histogram", "Gradients", "Release", "condition"],
-    "afterwards": ["scrub", "synthesize", "answer"],
+    "afterwards": ["scrub", "synthesize", "answer", "poststratify"],
     "step methods": [
         *["OPS", "TemperedGibbs", "BarkerMetropolis", "PenaltyMetropolis", "TemperedMetropolis", "PrivateHMC"],
         *["SGLD", "SGHMC", "SGNHT", "SGFS", "DataAugmentation"],
     ],
     "estimates": ["sample_ais", "find_map"],
-    "models": ["TruncatedDirichlet", "truncate", "clamp"],
+    "models": ["TruncatedDirichlet", "truncate", "clamp", "fill", "integrate"],
 }
 NAMESPACES = {
     "datasets": {"load_fair"},

@@ -32,6 +32,8 @@ Bounds = tuple[float, float]
 Outside = Literal["first", "nearest"]
 BLOCK = 65_536
 """Rows that are scaled at once."""
+FLAG = "_missing"
+"""What the column that says which values of another are missing is called, after the name of that."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

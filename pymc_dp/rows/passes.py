@@ -19,6 +19,7 @@ from pymc_dp.inspection.assumptions import number_of_rows
 from pymc_dp.inspection.findings import Inspection, RowInspection
 from pymc_dp.inspection.rows import Array, Column, shape_of
 from pymc_dp.rows.asked import Asked
+from pymc_dp.rows.flags import flagged
 from pymc_dp.rows.gate import require_open
 from pymc_dp.rows.stored import HINT, Layout, Part, StoredRows
 from pymc_dp.rows.sums import LENGTHS, MAX_ROWS
@@ -33,6 +34,7 @@ def with_stored[Found: Inspection](found: Found, stored: StoredRows) -> Found:
     What a row adds to the log-likelihood does not depend on the number of rows, which is proved; so only that number
     changes. Everything that does not fit is a problem of the inspection.
     """
+    stored = flagged(stored, columns_of(found))
     layouts = stored.layouts()
     n_rows = next(iter(layouts.values())).n_rows
     problems = found.problems or tuple(_problems(found, layouts))
@@ -172,6 +174,7 @@ class Passes:
     @classmethod
     def of(cls, found: Inspection, stored: StoredRows) -> Self:
         """Return passes over the rows of an inspection without problems (`with_stored`). Reads no row."""
+        stored = flagged(stored, columns_of(found))
         names = by_column(found, stored.layouts())
         return cls(stored=stored, names=names, columns=columns_of(found), n_rows=found.n_rows)
 

@@ -124,6 +124,7 @@ def replace_variables(
     initial_values: Mapping[str, Any] = MappingProxyType({}),
     *,
     without: Iterable[str] = (),
+    read_as: Mapping[str, Callable[[Callable[[str], Variable]], Variable]] = MappingProxyType({}),
 ) -> Model:
     """Clone a model with some free or observed variables replaced, and with them all that depends on them.
 
@@ -137,6 +138,8 @@ def replace_variables(
         Initial values of replaced variables, where they are not to be kept.
     without : names
         Free variables to leave out, once nothing but Deterministics depends on them, which go too.
+    read_as : mapping of name to function
+        What takes the place of ``pm.Data`` in all that depends on them; of a function from names to clones.
 
     Returns
     -------
@@ -159,6 +162,12 @@ def replace_variables(
             memo[var] = _view_shared(var)
     found, _ = rebuild(list(ends), memo, clone=True)
     new_of = dict(zip(ends, found, strict=True))
+    if read_as:
+        fixed = {var: var for var in (new_of[old] for old in own)}
+        made = {new_of[model[name]]: read(lambda name: new_of[model[name]]) for name, read in read_as.items()}
+        changed = [old for old in ends if old not in own]
+        moved, _ = rebuild([new_of[old] for old in changed], {**fixed, **made})
+        new_of |= dict(zip(changed, moved, strict=True))
     for rv in _parents_first(rv for rv in model.basic_RVs if rv.name in replacements):
         old = new_of[rv]
         new = replacements[rv.name](old)
