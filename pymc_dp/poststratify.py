@@ -96,7 +96,7 @@ def _variable(idata: object, name: str) -> xr.DataArray:
     known = [str(one) for one in held.data_vars]
     if name not in known:
         raise ArgumentError(
-            f"var={name!r} is no variable of the posterior; these are {', '.join(known) or 'none'}. Compute it from them "
+            f"var={name!r} is no variable of the posterior; known: {', '.join(known) or 'none'}. Compute it of these "
             f"by pm.Deterministic, with dims.{_validate.nearest(name, known)}"
         )
     return held[name]
@@ -128,12 +128,14 @@ def _aligned(theta: xr.DataArray, counts: xr.DataArray) -> xr.DataArray:
     for dim in counts.dims:
         own = theta.indexes[dim] if dim in theta.indexes else pd.RangeIndex(theta.sizes[dim])
         other = counts.indexes[dim]
-        for which, lacking in (("the model has", own.difference(other)), ("cells has", other.difference(own))):
+        for which, side, lacking in (
+            ("the model has", "cells has not", own.difference(other)),
+            ("cells has", "the model has not", other.difference(own)),
+        ):
             if len(lacking):
-                side = "cells has not" if which == "the model has" else "the model has not"
                 raise ArgumentError(
-                    f"labels of {dim!r} differ: {which} {_validate.shown(lacking[0])}, and {side}. Use the same labels, "
-                    "of the same type; a cell without people has the count 0."
+                    f"labels of {dim!r} differ: {which} {_validate.shown(lacking[0])}, and {side}. Use the same "
+                    "labels, of the same type; a cell without people has the count 0."
                 )
         counts = counts.reindex({dim: own})
     return counts

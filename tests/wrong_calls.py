@@ -95,6 +95,27 @@ def model() -> pm.Model:
     return made
 
 
+def latent_model_arguments() -> dict[str, Any]:
+    return {"model": latent_model(), "latent": "theta", "nodes": 5}
+
+
+@cache
+def latent_model() -> pm.Model:
+    """Rows with a latent each."""
+    with pm.Model() as made:
+        theta = pm.Normal("theta", pm.Normal("b"), 1.0, shape=4)
+        pm.Bernoulli("y", logit_p=theta, observed=np.array([0, 1, 1, 0]))
+    return made
+
+
+@cache
+def covariate_model() -> pm.Model:
+    """Rows with a covariate."""
+    with pm.Model() as made:
+        pm.Bernoulli("y", logit_p=pm.Normal("b") * pm.Data("x", [0.1, 0.2, 0.3]), observed=np.array([0, 1, 1]))
+    return made
+
+
 @cache
 def trace() -> xr.DataTree:
     """A private trace whose posterior is drawn without a sampler."""
@@ -109,6 +130,13 @@ def trace() -> xr.DataTree:
 def drawn() -> xr.DataTree:
     """A trace of one posterior sample."""
     return trace_of(model(), {"p": np.array([0.4])})
+
+
+@cache
+def of_cells() -> xr.DataTree:
+    """Draws of a variable by cells."""
+    draws = xr.Dataset({"p": (("chain", "draw", "cell"), [[[0.2, 0.6]]])}, {"cell": ["a", "b"]})
+    return xr.DataTree.from_dict({"posterior": draws})
 
 
 @cache
@@ -209,6 +237,8 @@ def _model_calls() -> Iterator[Call]:
         function=lambda low, high: dp.truncate(model(), {"p": (low, high)}),
         right=lambda: {"low": 0.2, "high": 0.8},
     )
+    yield Call(name="integrate", function=dp.integrate, right=latent_model_arguments)
+    yield Call(name="fill", function=dp.fill, right=lambda: {"model": covariate_model(), "values": {"x": 0.0}})
     yield Call(name="clamp", function=dp.clamp, right=lambda: {"model": model(), "low": -3.0, "high": 0.0})
     yield Call(name="from_bambi", function=dp.models.from_bambi, right=lambda: {"model": None, "domain": None})
     yield Call(
@@ -240,6 +270,12 @@ def _model_calls() -> Iterator[Call]:
 
 def _trace_calls() -> Iterator[Call]:
     yield Call(name="scrub", function=dp.scrub, right=lambda: {"idata": trace(), "model": model()})
+    people = xr.DataArray([3, 1], {"cell": ["a", "b"]}, "cell")
+    yield Call(
+        name="poststratify",
+        function=dp.poststratify,
+        right=lambda: {"idata": of_cells(), "cells": people, "var": "p", "by": "cell"},
+    )
     yield Call(
         name="synthesize",
         function=dp.synthesize,

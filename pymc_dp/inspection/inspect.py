@@ -56,6 +56,7 @@ from pymc_dp.inspection.schema import (
     data_leaf,
     find_row_dims,
 )
+from pymc_dp.inspection.taint import INTEGRATE, PER_ROW
 
 SEPARATE = (
     "Keep rows apart: combine row-level arrays elementwise, by X @ b, by sums along other axes, or as an index into a "
@@ -139,7 +140,7 @@ def _term(
     levels = {**dict.fromkeys(stand_ins), **row_level_arrays(findings, rv, [checked], stand_ins, axis, wide=True)}
     flow, problems = kept_apart([logp], [whole], levels, axis)
     for text in problems:
-        findings.problem(rv.name, text, SEPARATE)
+        findings.problem(rv.name, text, INTEGRATE if PER_ROW in text else SEPARATE)
     if not flow.problems and logp.type.ndim == 0:
         findings.problem(rv.name, "it is one term for all rows together, so it does not factorise over rows", SEPARATE)
     elif not flow.problems and flow.axes[logp] not in (None, 0):

@@ -32,7 +32,7 @@ from pymc_dp.inspection.row_density import ClampedRV, kept_apart, per_row, unche
 from pymc_dp.inspection.rows import reached, rebuild, shape_of
 from pymc_dp.inspection.schema import check_likelihood, dim_length, entries_of
 from pymc_dp.inspection.stated import statement_of
-from pymc_dp.inspection.taint import RowFlow, depends_on, label, trace_rows
+from pymc_dp.inspection.taint import PER_ROW, RowFlow, depends_on, label, trace_rows
 
 _FOUND: WeakKeyDictionary[Variable, tuple[Variable, ...]] = WeakKeyDictionary()
 """By random variable: whoever asks twice is given the same graphs."""
@@ -185,8 +185,9 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
         if flow.axes[var] is None and not flow.problems and not all(var.type.broadcastable[:1]):
             findings.problem(
                 rv.name,
-                f"{label(var)} has an entry of its own for every row (one latent per row)",
-                "Let rows share parameters: index them by a column with a few public levels.",
+                f"{label(var)} has an entry of its own for every row ({PER_ROW})",
+                "Let rows share parameters: index them by a column with a few public levels; or integrate a normal one "
+                "out: dp.integrate(model, 'theta').",
             )
     check_likelihood(findings, rv.name, "parameters hold", now, [*free, *others])
     if is_design(findings, distribution, row_level):

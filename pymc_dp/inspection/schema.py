@@ -132,7 +132,8 @@ def check_masked(findings: Findings) -> None:
             findings.problem(
                 stem,
                 "it has masked or NaN values, and PyMC made a parameter of each, which shows how many are missing",
-                "Fill the missing values with a public value, or add a level for 'missing', before building the model.",
+                "Observe a level of its own for 'missing', or leave such rows out if these are public. Missing "
+                "covariates are dp.fill(model, {'income': 0.0}).",
             )
 
 
@@ -157,13 +158,23 @@ def count_rows(findings: Findings) -> int:
         findings.problem(
             "model",
             f"the observed variables are {shown}, so no axis counts the rows of one table",
-            "Keep one table per model: split the model, or join the tables.",
+            f"Join them to one table, with a column that says where a row belongs: {_joined(list(lengths))}; or split "
+            "the model.",
         )
     n_rows = next(iter(lengths.values()), 0)
     if findings.domain.neighbours == "replace" and lengths and n_rows == 0:
         remedy = "There is nothing to release; sample the prior instead. Where rows= holds the table, keep a dummy row."
         findings.problem("model", "the table has 0 rows", remedy)
     return n_rows
+
+
+def _joined(names: Sequence[str]) -> str:
+    """Return code that writes two groups of unequal length as one table."""
+    first, second = names[:2]
+    return (
+        f"group = np.repeat([0, 1], [len({first}), len({second})]); values = np.concatenate([{first}, {second}]); then "
+        "pm.Normal('y', mu[pm.Data('group', group)], sigma, observed=values), with mu of shape 2"
+    )
 
 
 def check_dimensions(findings: Findings) -> None:
@@ -230,7 +241,8 @@ def check_priors(findings: Findings) -> None:
             findings.problem(
                 rv.name,
                 "it has one entry per row (one latent per row)",
-                "Index parameters by a discrete column with a few public levels.",
+                f"Integrate it out if its prior is normal: dp.integrate(model, {rv.name!r}); or index parameters by a "
+                "discrete column with a few public levels.",
             )
     for potential in model.potentials:
         _check_reach(findings, potential.name, f"the Potential {potential.name!r}", [potential], free, strict=True)

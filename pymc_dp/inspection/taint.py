@@ -25,6 +25,8 @@ from pytensor.tensor.special import LogSoftmax, LogSumExp, Softmax
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, indices_from_subtensor
 
 NUMBER_OF_ROWS = "the shape of a row-level array (the number of rows) is used as a value"
+PER_ROW = "one latent per row"
+INTEGRATE = "Integrate a normal latent of rows out: dp.integrate(model, 'theta'). Others: let rows share parameters."
 SCALARS = ("pytensor.scalar.", "pymc.")
 """Packages whose scalar operations have a result for every value, as functions over rows are compiled."""
 Axis = int | None
@@ -132,7 +134,7 @@ def _elemwise(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
         )
     for var, found in zip(node.inputs, axes, strict=True):
         if found is None and not var.type.broadcastable[axis]:
-            raise NotSeparable(f"{label(var)} has an entry of its own for every row (one latent per row)")
+            raise NotSeparable(f"{label(var)} has an entry of its own for every row ({PER_ROW})")
     return axis
 
 

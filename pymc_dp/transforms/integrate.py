@@ -75,7 +75,7 @@ def integrate(model: pm.Model | None, latent: str | Sequence[str], *, nodes: int
 
     **Approximation.** The rule is laid out by the prior, for all rows alike, and is exact for polynomials of degree
     2 nodes - 1. Where all that a row says of its latent is about normal, and leaves a standard deviation of s prior
-    standard deviations, the relative error of its density is about 2 exp(-4 nodes s²): below 0.001 if nodes > 2 / s².
+    standard deviations, the relative error of its density is about 2 exp(-2 nodes s²): below 0.001 if nodes > 4 / s².
     Integrate with more nodes and compare, on simulated rows. A latent with a normal likelihood needs no quadrature:
     ``y ~ Normal(μ, √(σ² + τ²))``.
 
