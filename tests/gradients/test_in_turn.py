@@ -1,0 +1,151 @@
+"""Responses that share a latent, or depend on each other: expectations are those of all their values together."""
+
+import itertools
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.gradients import in_turn as file
+from pymc_dp.gradients import row_scores
+from pymc_dp.gradients.in_turn import picked, picked_entries
+from pymc_dp.gradients.interface import interface_of
+from pymc_dp.gradients.row_parts import RowParts, expected
+from pymc_dp.gradients.row_scores import RowScores
+from pymc_dp.gradients.schedule import Limits
+
+N, ITEMS = 64, 3
+RNG = np.random.default_rng(sum(map(ord, "in turn")))
+ANSWERS, X = RNG.integers(0, 2, (N, ITEMS)), RNG.uniform(-1, 1, N)
+AT = np.array([0.2, -0.1, 0.4, -0.6, 0.3, 0.8])
+PATTERNS = np.array(list(itertools.product([0, 1], repeat=ITEMS)))
+
+
+def items(covariate=False):
+    with pm.Model() as model:
+        log_a, b = pm.Normal("log_a", shape=ITEMS), pm.Normal("b", shape=ITEMS)
+        theta = pm.Normal("theta", 0.5 * pm.Data("x", X) if covariate else 0.0, 1.0, shape=N)
+        pm.Bernoulli("y", logit_p=pm.math.exp(log_a) * (theta[:, None] - b), observed=ANSWERS)
+    return dp.integrate(model, "theta", nodes=9)
+
+
+@pytest.fixture(scope="module")
+def alike():
+    return RowScores.of(interface_of(items(), dp.Domain()), mode="FAST_COMPILE")
+
+
+@pytest.fixture(scope="module")
+def apart():
+    domain = dp.Domain(bounds={"x": (-1, 1)})
+    return RowScores.of(interface_of(items(covariate=True), domain), mode="FAST_COMPILE")
+
+
+def columns(rows, y=ANSWERS, x=X):
+    held = {"y": y, "x": x}
+    return [held[column.name].astype(column.leaf.type.dtype) for column in rows.interface.inspection.columns]
+
+
+def found(rows, y=ANSWERS, x=X):
+    return expected(rows, columns(rows, y, x), AT, np.ones(len(AT)))
+
+
+def test_rows_of_which_the_model_says_the_same_are_known_by_their_columns(alike, apart):
+    assert alike.alike and not apart.alike
+    assert alike.nodes == apart.nodes == len(PATTERNS)
+
+
+def test_expectations_are_over_all_patterns(alike):
+    one = found(alike)
+    np.testing.assert_allclose(one.responses.weights.sum(axis=1), 1)
+    np.testing.assert_allclose(np.einsum("nb,nbq->nq", one.responses.weights, one.responses.scores), 0, atol=1e-12)
+    places = [int("".join(map(str, row)), 2) for row in ANSWERS]
+    np.testing.assert_allclose(one.observed, one.responses.scores[0][places], atol=1e-12)
+
+
+def test_a_lattice_gives_about_the_same(alike, apart, monkeypatch):
+    """Of every answer and of every pair of them, and of the scores' products."""
+    exact = [found(rows).responses for rows in (alike, apart)]
+    monkeypatch.setattr(RowScores, "all_patterns", property(lambda self: False))
+    for rows, one in zip((alike, apart), exact, strict=True):
+        taken = found(rows).responses
+        assert taken.weights.shape == (N, file.TAKEN)
+        np.testing.assert_allclose(np.einsum("nb,nbq->nq", taken.weights, taken.scores), 0, atol=1e-12)
+        scale = np.sqrt(np.einsum("nii->ni", one.moments))
+        off = (taken.moments - one.moments) / (scale[:, :, None] * scale[:, None])
+        assert np.abs(off).max() < 0.35 and np.sqrt((off**2).mean()) < 0.1
+
+
+def test_entries_are_dependent_as_they_are(apart, monkeypatch):
+    """A lattice that took every answer by itself would lose what they share."""
+    held = {}
+    monkeypatch.setattr(RowScores, "all_patterns", property(lambda self: False))
+    monkeypatch.setattr(file, "picked_entries", lambda *given: held.setdefault("chosen", picked_entries(*given)))
+    found(apart)
+    chosen = held["chosen"].reshape(-1, ITEMS)
+    together = np.corrcoef(chosen.T)[np.triu_indices(ITEMS, 1)]
+    assert together.min() > 0.1
+
+
+def test_rows_that_are_alike_are_clipped_as_if_they_were_not(alike, monkeypatch):
+    limits = Limits(scale=np.ones(len(AT)), clip_norm=0.8, clip_curvature=0.3)
+    parts = RowParts(rows=alike)
+    once = parts.scores(columns(alike), AT, limits), parts.factors(columns(alike), AT, limits)
+    monkeypatch.setattr(RowScores, "alike", property(lambda self: False))
+    each = parts.scores(columns(alike), AT, limits), parts.factors(columns(alike), AT, limits)
+    np.testing.assert_allclose(once[0], each[0], atol=1e-12)
+    np.testing.assert_allclose(once[1], each[1], atol=1e-12)
+    assert np.linalg.norm(once[0], axis=1).max() <= 1
+
+
+def test_what_a_row_gives_depends_on_no_other(alike):
+    """Whatever the others answer, however many there are and wherever it stands."""
+    limits = Limits(scale=np.ones(len(AT)), clip_norm=0.8, clip_curvature=0.3)
+    parts, row = RowParts(rows=alike), ANSWERS[:1]
+    alone = parts.scores(columns(alike, row), AT, limits)[0]
+    for others in (ANSWERS, 1 - ANSWERS, ANSWERS[:5]):
+        many = parts.scores(columns(alike, np.concatenate([others, row])), AT, limits)
+        np.testing.assert_array_equal(many[-1], alone)
+
+
+def test_expectations_do_not_see_the_answers(apart):
+    first, second = found(apart), found(apart, y=1 - ANSWERS)
+    np.testing.assert_array_equal(first.responses.scores, second.responses.scores)
+    np.testing.assert_array_equal(first.responses.weights, second.responses.weights)
+
+
+def test_several_variables_that_share_a_latent_are_taken_in_turn(monkeypatch):
+    """Each given those before it; all patterns where they are few."""
+    with pm.Model() as model:
+        b = pm.Normal("b", shape=2)
+        theta = pm.Normal("theta", shape=N)
+        pm.Bernoulli("one", logit_p=theta - b[0], observed=ANSWERS[:, 0])
+        pm.Bernoulli("other", logit_p=theta - b[1], observed=ANSWERS[:, 1])
+    interface = interface_of(dp.integrate(model, "theta", nodes=7), dp.Domain())
+    held = [ANSWERS[:, 0], ANSWERS[:, 1]]
+    exact = expected(RowScores.of(interface, mode="FAST_COMPILE"), held, AT[:2], np.ones(2)).responses
+    assert exact.weights.shape == (N, 4)
+    np.testing.assert_allclose(np.einsum("nb,nbq->nq", exact.weights, exact.scores), 0, atol=1e-12)
+    for one in (file, row_scores):
+        monkeypatch.setattr(one, "in_turn", lambda responses: True)
+    rows = RowScores.of(interface, mode="FAST_COMPILE")
+    taken = expected(rows, held, AT[:2], np.ones(2)).responses
+    np.testing.assert_allclose(taken.moments[0], exact.moments[0], rtol=0.1, atol=0.01)
+
+
+def test_places_are_those_that_hold_a_level():
+    weights = np.array([[0.2, 0.3, 0.5]])
+    assert picked(weights, np.array([[0.0, 0.19, 0.2, 0.49, 0.51, 1.0]])).tolist() == [[0, 0, 1, 1, 2, 2]]
+    shares = np.array([[[[1.0, 0.0]], [[0.0, 1.0]]]])  # one row, two points, one entry, two values
+    levels = np.array([[[0.1, 0.5], [0.9, 0.5]]])
+    assert picked_entries(shares, np.array([[0.3, 0.7]]), levels).tolist() == [[[0], [1]]]
+
+
+def test_entries_of_continuous_values_are_refused():
+    with pm.Model() as model:
+        theta = pm.Normal("theta", shape=N)
+        pm.Normal("y", theta[:, None] + np.zeros(2), pm.HalfNormal("s"), observed=np.zeros((N, 2)))
+    found = dp.integrate(model, "theta", nodes=5)
+    with pytest.raises(UnsupportedModelError, match="Observe each column by itself"):
+        interface_of(found, dp.Domain(bounds={"y": (-3, 3)}))
