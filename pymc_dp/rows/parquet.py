@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,11 +11,21 @@ import numpy as np
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError, PrivacyError
+from pymc_dp.rows.arrow import arrow, part_of
+from pymc_dp.rows.columns import (
+    Columns,
+    entries,
+    every_entry,
+    given_columns,
+    missing_column,
+    no_number,
+    shown_columns,
+    unfit,
+)
 from pymc_dp.rows.stored import Layout, Part, StoredRows
 
 BUFFER = 2**20
 """Bytes of a column that are read from a file at a time."""
-Columns = str | Sequence[str]
 
 
 @final
@@ -58,24 +67,11 @@ class Parquet(StoredRows):
         paths: Any = [files] if isinstance(files, str | Path) else files
         if not isinstance(paths, Sequence) or not paths or not all(isinstance(path, str | Path) for path in paths):
             raise ArgumentError(f"files must be a path or a sequence of paths, got {_validate.shown(files)}.")
-        if not _validate.mapping("columns", columns):
-            raise ArgumentError(
-                "columns must map names of the model to columns of the file, got none. Write, for example, "
-                '{"x": ["age", "income"], "y": "y"}.'
-            )
-        self.files = tuple(map(str, paths))
-        self.columns = {
-            name: held if isinstance(held, str) else tuple(_validate.names(f"columns[{name!r}]", held))
-            for name, held in columns.items()
-        }
-        for name, held in self.columns.items():
-            if not held:
-                raise ArgumentError(f"columns[{name!r}] must be the name of a column or a list of names, got none.")
+        self.columns = given_columns(columns)
 
     def __repr__(self) -> str:
         files = self.files[0] if len(self.files) == 1 else list(self.files)
-        columns = {name: held if isinstance(held, str) else list(held) for name, held in self.columns.items()}
-        return f"Parquet({files!r}, {columns!r})"
+        return f"Parquet({files!r}, {shown_columns(self.columns)!r})"
 
     @override
     def layouts(self) -> dict[str, Layout]:
@@ -90,7 +86,7 @@ class Parquet(StoredRows):
             name: Layout(
                 n_rows=n_rows,
                 shape=() if isinstance(held, str) else (len(held),),
-                dtypes=tuple(first[item] for item in _listed(held)),
+                dtypes=tuple(first[item] for item in entries(held)),
             )
             for name, held in self.columns.items()
         }
@@ -99,43 +95,31 @@ class Parquet(StoredRows):
     def blocks(self, size: int) -> Iterator[dict[str, Sequence[Part]]]:
         for path in self._paths():
             try:
-                for batch in _opened(path).iter_batches(batch_size=size, columns=self._wanted, use_threads=False):
-                    parts = {name: _part(batch.column(name)) for name in self._wanted}
-                    yield {name: [parts[item] for item in _listed(held)] for name, held in self.columns.items()}
-            except (OSError, _pyarrow("pyarrow").ArrowException) as error:  # whose text may show a value
+                for batch in _opened(path).iter_batches(batch_size=size, columns=every_entry(self.columns), use_threads=False):
+                    parts = {name: part_of(batch.column(name)) for name in every_entry(self.columns)}
+                    yield {name: [parts[item] for item in entries(held)] for name, held in self.columns.items()}
+            except (OSError, arrow().ArrowException) as error:  # whose text may show a value
                 raise PrivacyError(f"{path} cannot be read ({type(error).__name__}).") from None
 
     def _paths(self) -> tuple[str, ...]:
         """Return all files; those of a folder by their names."""
         return tuple(path for given in self.files for path in (_in_folder(given) if os.path.isdir(given) else (given,)))
 
-    @property
-    def _wanted(self) -> list[str]:
-        return list(dict.fromkeys(item for held in self.columns.values() for item in _listed(held)))
-
     def _schema(self, path: str) -> tuple[dict[str, np.dtype[Any]], int]:
         """Return the dtypes of the wanted columns, and the number of rows."""
         file = _opened(path)
         schema = file.schema_arrow
         problems = []
-        for name in self._wanted:
+        for name in every_entry(self.columns):
             if schema.names.count(name) != 1:
-                count = "more than one column" if name in schema.names else "no column"
-                problems.append(f"{count} {name!r}.{_validate.nearest(name, schema.names)}")
+                problems.append(missing_column(name, schema.names))
             elif not _plain(schema.field(name).type):
-                problems.append(f"{name!r} of type {schema.field(name).type}, which is neither a number nor a boolean.")
+                problems.append(no_number(name, str(schema.field(name).type)))
         if problems:
-            raise ArgumentError(
-                f"{path} has {' It has '.join(problems)} Write labels as codes, by a public list of levels, and "
-                "everything else as numbers."
-            )
-        return {name: np.dtype(schema.field(name).type.to_pandas_dtype()) for name in self._wanted}, int(
+            raise unfit(path, problems)
+        return {name: np.dtype(schema.field(name).type.to_pandas_dtype()) for name in every_entry(self.columns)}, int(
             file.metadata.num_rows
         )
-
-
-def _listed(held: Columns) -> tuple[str, ...]:
-    return (held,) if isinstance(held, str) else tuple(held)
 
 
 def _in_folder(folder: str) -> list[str]:
@@ -148,7 +132,7 @@ def _in_folder(folder: str) -> list[str]:
 
 
 def _opened(path: str) -> Any:
-    parquet, pyarrow = _pyarrow("pyarrow.parquet"), _pyarrow("pyarrow")
+    parquet, pyarrow = arrow("pyarrow.parquet"), arrow()
     try:
         # Buffered, so that not even a file of a single row group is read as a whole.
         return parquet.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False)
@@ -157,23 +141,8 @@ def _opened(path: str) -> Any:
 
 
 def _plain(kind: Any) -> bool:
-    types = _pyarrow("pyarrow.types")
+    types = arrow("pyarrow.types")
     return bool(types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind))
-
-
-def _part(column: Any) -> Part:
-    """Return the values of a column, 0 where there is none, and where that is; the same is done whatever it holds."""
-    filled = column.fill_null(_pyarrow("pyarrow").scalar(0).cast(column.type))
-    return Part(filled.to_numpy(zero_copy_only=False), column.is_null().to_numpy(zero_copy_only=False))
-
-
-def _pyarrow(module: str) -> Any:
-    """Import a part of pyarrow, which only this needs."""
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        message = "dp.Parquet needs pyarrow, which cannot be imported. Install it: pip install pyarrow"
-        raise ImportError(message) from error
 
 
 __all__ = ["Parquet"]

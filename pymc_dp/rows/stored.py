@@ -218,26 +218,31 @@ def held(column: Column, parts: Sequence[Part]) -> Array:
     Numbers that the dtype cannot hold become its nearest one, and missing ones what NaN becomes: the middle of the
     bounds, level 0 of an index or a category.
     """
+    return column.clamped(as_dtype(column, parts))
+
+
+def as_dtype(column: Column, parts: Sequence[Part]) -> Array:
+    """Return a block of stored rows in the dtype of the model, floats not clamped. **Private**."""
     dtype = np.dtype(column.leaf.type.dtype)
     with np.errstate(all="ignore"):
-        cast = [_cast(part, dtype, _absent(column)) for part in parts]
+        cast = [_cast(part, dtype, absent(column)) for part in parts]
     width = len(shape_of(column.leaf)) - 1
-    return column.clamped(np.stack(cast, axis=1) if width and cast[0].ndim == 1 else cast[0])
+    return np.stack(cast, axis=1) if width and cast[0].ndim == 1 else cast[0]
 
 
-def _cast(part: Part, dtype: np.dtype[Any], absent: float) -> Array:
+def _cast(part: Part, dtype: np.dtype[Any], none: float) -> Array:
     values = part.values
     if dtype.kind in "iu" and values.dtype.kind in "iu":
         stored, wanted = np.iinfo(values.dtype), np.iinfo(dtype)
         values = np.clip(values, max(stored.min, wanted.min), min(stored.max, wanted.max))
     values = values.astype(dtype, copy=part.missing is not None)
     if part.missing is not None:
-        values[part.missing] = absent
+        values[part.missing] = none
     return values
 
 
-def _absent(column: Column) -> float:
-    """Return what stands for a missing value until the column is clamped."""
+def absent(column: Column) -> float:
+    """Return what stands for a missing value until the column is clamped: NaN where it holds floats."""
     if np.dtype(column.leaf.type.dtype).kind == "f":
         return np.nan
     if column.bounds is None:
@@ -318,6 +323,8 @@ __all__ = [
     "Passes",
     "Rows",
     "StoredRows",
+    "absent",
+    "as_dtype",
     "by_column",
     "held",
     "names_of",
