@@ -8,10 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self, final, override
 
-from pytensor.graph.basic import Variable
-
 from pymc_dp import _validate
-from pymc_dp.errors import ArgumentError, PrivacyError, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, PrivacyError, Problem
 from pymc_dp.inspection.rows import Array
 from pymc_dp.rows.asked import Asked
 from pymc_dp.rows.columns import (
@@ -24,18 +22,24 @@ from pymc_dp.rows.columns import (
     shown_columns,
     unfit,
 )
-from pymc_dp.rows.engines.added import Field, Fields, answered, columns_of, obstacles, sums_of
-from pymc_dp.rows.engines.canary import sing
+from pymc_dp.rows.engines.added import Field, Fields, answered, obstacles, read_columns, sums_of
+from pymc_dp.rows.engines.canary import sings
 from pymc_dp.rows.engines.frames import Frame, Schema
 from pymc_dp.rows.engines.lazy import LazyFrame
 from pymc_dp.rows.engines.postgres import PostgresFrame
 from pymc_dp.rows.gate import require_open
-from pymc_dp.rows.stored import CHANGED, Layout, Part, StoredRows
+from pymc_dp.rows.passes import CHANGED
+from pymc_dp.rows.stored import Layout, Names, Part, StoredRows
 
 LOGGERS = ("py4j", "pyspark", "distributed", "dask", "duckdb", "polars", "psycopg", "narwhals")
 FAILED = "The engine failed ({}). What it says may show a value and is left out. {}"
 UNSPENT = "Nothing was spent."
 SPENT = "The budget is spent, and nothing was released."
+DISAGREES = (
+    "{} does not add up public constants to the integers that rows in memory would give, so that sums would not be "
+    "those of the rows"
+)
+OTHER = "Use another version of it, or export the table and give it by rows=dp.Parquet(...)."
 ONE_OF_ONE = "that each row of {} is made of one row of its source, and that no row of the source makes more than one"
 
 
@@ -152,15 +156,16 @@ class Table(StoredRows):
             yield {name: [parts[item] for item in entries(held)] for name, held in self.columns.items()}
 
     @override
-    def check(self, asked: Sequence[Asked], names: Mapping[Variable, str]) -> None:
+    def check(self, asked: Sequence[Asked], names: Names) -> tuple[Problem, ...]:
         fields = self._fields(asked, names)
         if problems := obstacles(asked, fields):
-            raise UnsupportedModelError(problems)
+            return tuple(problems)
         with _guarded(UNSPENT):
-            sing(self._frame, asked, fields)
+            agrees = sings(self._frame, asked, fields)
+        return () if agrees else (Problem(where="rows", what=DISAGREES.format(self._frame.engine), remedy=OTHER),)
 
     @override
-    def sums(self, asked: Sequence[Asked], names: Mapping[Variable, str], n_rows: int) -> list[Array]:
+    def sums(self, asked: Sequence[Asked], names: Names, n_rows: int) -> list[Array]:
         require_open()
         fields = self._fields(asked, names)
         with _guarded(SPENT):
@@ -169,12 +174,11 @@ class Table(StoredRows):
             raise PrivacyError(CHANGED)
         return [sums_of(item, totals) for item, totals in zip(asked, found, strict=True)]
 
-    def _fields(self, asked: Sequence[Asked], names: Mapping[Variable, str]) -> Fields:
+    def _fields(self, asked: Sequence[Asked], names: Names) -> Fields:
         dtypes = self._schema().dtypes
-        leaves = {column.leaf: None for item in asked for column in columns_of(item)}
         return {
-            leaf: [Field(name=item, dtype=dtypes[item]) for item in entries(self.columns[names[leaf]])]
-            for leaf in leaves
+            column.leaf: [Field(name=item, dtype=dtypes[item]) for item in entries(self.columns[names[column.leaf]])]
+            for column in read_columns(asked)
         }
 
     def _schema(self) -> Schema:

@@ -7,7 +7,7 @@ source, and the number of rows is counted in the same statement.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +30,7 @@ from pymc_dp.rows.engines.expressions import (
 )
 from pymc_dp.rows.engines.frames import ROWS, Expr, Frame
 from pymc_dp.rows.gram_sums import laid_out
-from pymc_dp.rows.stored import absent
+from pymc_dp.rows.passes import absent
 from pymc_dp.rows.sums import as_released
 
 MOST_TERMS = 2000
@@ -48,11 +48,6 @@ class Field:
 
 Fields = Mapping[Variable, Sequence[Field]]
 """By the leaf of a column of the model: one column in the engine, or one for each entry of a row."""
-
-
-def columns_of(asked: Asked) -> tuple[Column, ...]:
-    """Return the columns that sums are of, the response last."""
-    return (*asked.predictors, *asked.cells.columns, asked.response)
 
 
 def obstacles(asked: Sequence[Asked], fields: Fields) -> list[Problem]:
@@ -77,7 +72,7 @@ def _obstacles(asked: Asked, fields: Fields) -> list[Problem]:
     if not _in_range(statistic):
         what = "its bounds are too wide or too narrow for the arithmetic of an engine"
         found.append(Problem(where=name, what=what, remedy="Measure the value in another unit."))
-    for column in columns_of(asked):
+    for column in asked.columns:
         wanted = np.dtype(column.leaf.type.dtype)
         narrow = wanted.kind == "f" and any(not _exact(field.dtype, wanted) for field in fields[column.leaf])
         if narrow:
@@ -150,7 +145,7 @@ def answered(frame: Frame, asked: Sequence[Asked], fields: Fields, keys: Sequenc
         Of "keys" (n_groups, n_keys), "code" and "rows" (n_groups,), and "sums" (n_groups, n_sums).
     """
     held: dict[str, Expr] = {key: frame.to_whole(frame.column(key)) for key in keys}
-    for column in {column.leaf: column for item in asked for column in columns_of(item)}.values():
+    for column in read_columns(asked):
         for field, name in zip(fields[column.leaf], _names(fields, column), strict=True):
             wanted = np.dtype(column.leaf.type.dtype)
             none = 0 if wanted.kind == "f" else int(absent(column))
@@ -183,6 +178,15 @@ def answered(frame: Frame, asked: Sequence[Asked], fields: Fields, keys: Sequenc
         for place, width in enumerate(widths)
         for chosen in [table[table[:, 0] == place]]
     ]
+
+
+def read_columns(asked: Sequence[Asked]) -> Iterator[Column]:
+    """Yield each column once, as what first needs it declares it."""
+    found: dict[Variable, Column] = {}
+    for item in asked:
+        for column in (*item.cells.columns, item.response, *item.predictors):
+            found.setdefault(column.leaf, column)
+    yield from found.values()
 
 
 def _aligned(total: Frame, place: int, keys: Sequence[str], sums: Sequence[str]) -> Frame:
@@ -254,7 +258,7 @@ def _products(statistic: GramSums, table: Array) -> Array:
     first = np.concatenate([table[:, 1 : 1 + lines], table[:, :1] * top], axis=1) * top
     products = table[:, 1 + lines :]
     apart = statistic.apart and len(statistic.cells) > 1
-    return laid_out(statistic, first, products if apart else products.sum(axis=0, keepdims=True))
+    return laid_out(statistic, first, products if apart else products.sum(axis=0, keepdims=True))[None]
 
 
-__all__ = ["Field", "Fields", "answered", "columns_of", "obstacles", "sums_of"]
+__all__ = ["Field", "Fields", "answered", "obstacles", "read_columns", "sums_of"]

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dp.errors import PrivacyError
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import BoundedMoments
 from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.rows.asked import Asked
-from pymc_dp.rows.engines.added import Field, Fields, answered, columns_of, sums_of
+from pymc_dp.rows.engines.added import Field, Fields, answered, read_columns, sums_of
 from pymc_dp.rows.engines.frames import Frame
-from pymc_dp.rows.stored import Part, as_dtype
+from pymc_dp.rows.passes import cast
+from pymc_dp.rows.stored import Part
 
 ROW = "pymc_dp_row"
 SPECIAL = (
@@ -30,14 +30,9 @@ SPECIAL = (
 )
 DRAWN = 12
 """Constants that are drawn between the bounds of each use of a column, beside ties and bounds."""
-DISAGREES = (
-    "{engine} does not add up public constants as the kernels of this package do{where}, so its sums would not be "
-    "those of the rows. Nothing was read or spent. Use another version of it, or export the table and give it by "
-    "rows=dp.Parquet(...)."
-)
 
 
-def sing(frame: Frame, asked: Sequence[Asked], fields: Fields) -> None:
+def sings(frame: Frame, asked: Sequence[Asked], fields: Fields) -> bool:
     """Compare an engine with the kernels on constants, row by row and all rows together.
 
     Parameters
@@ -48,25 +43,26 @@ def sing(frame: Frame, asked: Sequence[Asked], fields: Fields) -> None:
         Without obstacles.
     fields : mapping of Variable to sequence of Field
 
-    Raises
-    ------
-    PrivacyError
-        If they differ. What the engine itself raises is passed on: it is of constants.
+    Returns
+    -------
+    bool
+        Whether all integers are the same.
     """
     parts = constants(asked, fields)
     table, kept = frame.constants(parts)
     n_rows = len(kept[ROW].values)
     single = answered(table, asked, fields, keys=[ROW])
     whole = answered(table, asked, fields)
+    held = {column.leaf: _held(column, fields, kept) for column in read_columns(asked)}
     for item, by_row, total in zip(asked, single, whole, strict=True):
-        held = {column.leaf: _held(column, fields, kept) for column in columns_of(item)}
         for row in range(n_rows):
             chosen = by_row["keys"][:, 0] == row
             found = {name: values[chosen] for name, values in by_row.items()}
             if len(found["code"]) != 1 or not _agrees(item, found, held, slice(row, row + 1)):
-                raise PrivacyError(DISAGREES.format(engine=frame.engine, where=f" ({item.response.name})"))
+                return False
         if not _agrees(item, total, held, slice(None)):
-            raise PrivacyError(DISAGREES.format(engine=frame.engine, where=f" ({item.response.name})"))
+            return False
+    return True
 
 
 def _agrees(asked: Asked, found: Mapping[str, Array], held: Mapping[Any, Array], rows: slice) -> bool:
@@ -74,7 +70,7 @@ def _agrees(asked: Asked, found: Mapping[str, Array], held: Mapping[Any, Array],
 
 
 def _held(column: Column, fields: Fields, parts: Mapping[str, Part]) -> Array:
-    return as_dtype(column, [parts[field.name] for field in fields[column.leaf]])
+    return cast(column, [parts[field.name] for field in fields[column.leaf]])
 
 
 def constants(asked: Sequence[Asked], fields: Fields) -> dict[str, Part]:
@@ -154,4 +150,4 @@ def _of_dtype(dtype: np.dtype[Any], values: Sequence[float]) -> Array:
     return np.array([min(max(value, ends.min), ends.max) for value in (*more, *whole)], dtype=dtype)
 
 
-__all__ = ["constants", "sing"]
+__all__ = ["constants", "sings"]
