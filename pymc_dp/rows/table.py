@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, Self, final, override
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Self, final, override
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem
@@ -133,8 +132,7 @@ class Table(StoredRows):
     @override
     def layouts(self) -> dict[str, Layout]:
         found = self._schema()
-        with _guarded(UNSPENT):
-            n_rows = self._frame.count()
+        n_rows = _guarded(UNSPENT, self._frame.count)
         return {
             name: Layout(
                 n_rows=n_rows,
@@ -149,8 +147,7 @@ class Table(StoredRows):
         require_open()
         found = self._frame.blocks(every_entry(self.columns), size)
         while True:
-            with _guarded(SPENT):
-                parts = next(found, None)
+            parts = _guarded(SPENT, lambda: next(found, None))
             if parts is None:
                 return
             yield {name: [parts[item] for item in entries(held)] for name, held in self.columns.items()}
@@ -160,16 +157,14 @@ class Table(StoredRows):
         fields = self._fields(asked, names)
         if problems := obstacles(asked, fields):
             return tuple(problems)
-        with _guarded(UNSPENT):
-            agrees = sings(self._frame, asked, fields)
+        agrees = _guarded(UNSPENT, lambda: sings(self._frame, asked, fields))
         return () if agrees else (Problem(where="rows", what=DISAGREES.format(self._frame.engine), remedy=OTHER),)
 
     @override
     def sums(self, asked: Sequence[Asked], names: Names, n_rows: int) -> list[Array]:
         require_open()
         fields = self._fields(asked, names)
-        with _guarded(SPENT):
-            found = answered(self._frame, asked, fields)
+        found = _guarded(SPENT, lambda: answered(self._frame, asked, fields))
         if any(int(item["rows"].sum()) != n_rows for item in found):
             raise PrivacyError(CHANGED)
         return [sums_of(item, totals) for item, totals in zip(asked, found, strict=True)]
@@ -184,9 +179,8 @@ class Table(StoredRows):
     def _schema(self) -> Schema:
         """Return what is public; refuse what does not fit, and plans that mix rows."""
         wanted, where = every_entry(self.columns), f"The table in {self._frame.engine}"
-        with _guarded(UNSPENT):
-            found = self._frame.schema(wanted)
-            mixed = None if self._assume else self._frame.mixed()
+        found = _guarded(UNSPENT, lambda: self._frame.schema(wanted))
+        mixed = None if self._assume else _guarded(UNSPENT, self._frame.mixed)
         problems = [missing_column(name, found.names) for name in wanted if found.names.count(name) != 1]
         problems += [no_number(name, kind) for name, kind in found.others.items()]
         if problems:
@@ -200,26 +194,23 @@ class Table(StoredRows):
         return found
 
 
-@contextmanager
-def _guarded(state: str) -> Iterator[None]:
+def _guarded[T](state: str, work: Callable[[], T]) -> T:
     """Run an engine: what it warns of, logs or raises could show a value, and is not passed on."""
-    failure = ""
     before = {name: logging.getLogger(name).level for name in LOGGERS}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             for name in LOGGERS:
                 logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-            yield
-        except (PrivacyError, ImportError):
+            return work()
+        except (PrivacyError, ImportError, KeyboardInterrupt, SystemExit):
             raise
-        except Exception as error:
+        except BaseException as error:  # a panic of an engine is no Exception
             failure = type(error).__name__
         finally:
             for name, level in before.items():
                 logging.getLogger(name).setLevel(level)
-    if failure:
-        raise PrivacyError(FAILED.format(failure, state))  # out here, where it has no context
+    raise PrivacyError(FAILED.format(failure, state))  # out here, where it has no context
 
 
 __all__ = ["Table"]

@@ -192,8 +192,8 @@ def read_columns(asked: Sequence[Asked]) -> Iterator[Column]:
 def _aligned(total: Frame, place: int, keys: Sequence[str], sums: Sequence[str]) -> Frame:
     """Return totals with the number of their table in front, and sums by their places."""
     columns = {"which": total.whole(place)}
-    columns |= {name: total.column(name) for name in (*keys, "code", ROWS)}
-    return total.only(columns | {f"s{i}": total.column(name) for i, name in enumerate(sums)})
+    columns |= {name: total.to_whole(total.column(name)) for name in (*keys, "code", ROWS)}
+    return total.only(columns | {f"s{i}": total.to_whole(total.column(name)) for i, name in enumerate(sums)})
 
 
 def _names(fields: Fields, column: Column) -> list[str]:

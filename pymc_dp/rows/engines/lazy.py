@@ -119,7 +119,7 @@ class LazyFrame(Frame):
 
     @override
     def totals(self, keys: Sequence[str], sums: Sequence[str]) -> Self:
-        number = nw.len().cast(nw.Int64).alias(ROWS)
+        number = nw.len().alias(ROWS)
         return type(self)(self._frame.group_by(*keys).agg(number, *(nw.col(name).sum() for name in sums)))
 
     @override
