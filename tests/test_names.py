@@ -10,7 +10,7 @@ from tests.test_lazy import STUB
 
 MOST_NAMES = 38
 NAMES = {
-    "what is public, what is spent": ["Domain", "Parquet", "Budget", "Ledger", "BudgetExceeded"],
+    "what is public, what is spent": ["Domain", "Parquet", "Table", "Budget", "Ledger", "BudgetExceeded"],
     "before anything is spent": ["explain", "sensitivity", "plan", "audit"],
     "releases": ["sample", "privatize", "Statistics", "Histogram", "Gradients", "Release", "condition"],
     "afterwards": ["scrub", "synthesize", "answer"],

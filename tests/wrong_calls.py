@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pymc as pm
 import xarray as xr
 
@@ -346,6 +347,12 @@ def _value_calls() -> Iterator[Call]:
         name="EstimatedNorm",
         function=dp.schedules.EstimatedNorm,
         right=lambda: {"share": 0.1, "quantile": 0.9, "low": 1e-4, "high": 1e6},
+    )
+    frame = pl.LazyFrame({"y": [0]})
+    yield Call(
+        name="Table",
+        function=dp.Table,
+        right=lambda: {"frame": frame, "columns": {"y": "y"}, "assume_rows": False},
     )
     yield Call(name="Parquet", function=dp.Parquet, right=lambda: {"files": "x.parquet", "columns": {"y": "y"}})
 

@@ -37,6 +37,7 @@ from pymc_dp.release.paid import PACKAGE, keep, paid
 from pymc_dp.release.record import ReleaseRecord, TableRecord, described_domain
 from pymc_dp.rows.gate import read
 from pymc_dp.rows.passes import Passes, with_stored
+from pymc_dp.rows.spool import spooled
 from pymc_dp.rows.stored import StoredRows
 from pymc_dp.transforms.prior_model import prior_model_with
 from pymc_dp.transforms.privatize import mark_paid, mark_private
@@ -82,9 +83,7 @@ def fitted(
             spent = planned.spent
             with progress(progressbar, PASSES, len(spent)) as advance:
                 shown = (f"{PASSES}, ε = {loss:.3g}" for loss in spent)
-                found = payment.read(
-                    lambda: planned.walk(passes or planned.read(), lambda: advance(description=next(shown)))
-                )
+                found = payment.read(lambda: planned.walk_over(passes, lambda: advance(description=next(shown))))
             made = planned.private(found, "exact" if insecure() is None else "none")
             mark_paid(made, payment)
         if found.too_curved or (choice.local and found.unresolved == interface.size):
@@ -172,6 +171,18 @@ class Planned:
     def read(self) -> list[Array]:
         """Return the columns, clamped. Reads private data: the budget must have been charged."""
         return [read(column) for column in self.interface.inspection.columns]
+
+    def walk_over(self, stored: Passes | None, passed: Callable[[], None]) -> Found:
+        """Release everything, of a table beside the model or of its own; what is read once only goes into a copy."""
+        if stored is None:
+            return self.walk(self.read(), passed)
+        if not stored.stored.once:
+            return self.walk(stored, passed)
+        copy = spooled(stored)
+        try:
+            return self.walk(copy, passed)
+        finally:
+            copy.spool.remove()
 
     def walk(self, columns: Sequence[Array] | Passes, passed: Callable[[], None] = lambda: None) -> Found:
         """Release everything. Reads private data: the budget must have been charged."""

@@ -67,6 +67,7 @@ class Parquet(StoredRows):
         paths: Any = [files] if isinstance(files, str | Path) else files
         if not isinstance(paths, Sequence) or not paths or not all(isinstance(path, str | Path) for path in paths):
             raise ArgumentError(f"files must be a path or a sequence of paths, got {_validate.shown(files)}.")
+        self.files = tuple(map(str, paths))
         self.columns = given_columns(columns)
 
     def __repr__(self) -> str:
@@ -93,10 +94,11 @@ class Parquet(StoredRows):
 
     @override
     def blocks(self, size: int) -> Iterator[dict[str, Sequence[Part]]]:
+        wanted = every_entry(self.columns)
         for path in self._paths():
             try:
-                for batch in _opened(path).iter_batches(batch_size=size, columns=every_entry(self.columns), use_threads=False):
-                    parts = {name: part_of(batch.column(name)) for name in every_entry(self.columns)}
+                for batch in _opened(path).iter_batches(batch_size=size, columns=wanted, use_threads=False):
+                    parts = {name: part_of(batch.column(name)) for name in wanted}
                     yield {name: [parts[item] for item in entries(held)] for name, held in self.columns.items()}
             except (OSError, arrow().ArrowException) as error:  # whose text may show a value
                 raise PrivacyError(f"{path} cannot be read ({type(error).__name__}).") from None

@@ -280,4 +280,15 @@ def _held(columns: Sequence[Column], parts: Sequence[Sequence[Part]]) -> list[Ar
     return [held(column, part) for column, part in zip(columns, parts, strict=True)]
 
 
-__all__ = ["CHANGED", "Passes", "absent", "by_column", "cast", "columns_of", "held", "names_of", "renumbered", "with_stored"]
+__all__ = [
+    "CHANGED",
+    "Passes",
+    "absent",
+    "by_column",
+    "cast",
+    "columns_of",
+    "held",
+    "names_of",
+    "renumbered",
+    "with_stored",
+]

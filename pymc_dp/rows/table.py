@@ -26,7 +26,7 @@ from pymc_dp.rows.engines.canary import sings
 from pymc_dp.rows.engines.frames import Frame, Schema
 from pymc_dp.rows.engines.lazy import LazyFrame
 from pymc_dp.rows.engines.postgres import PostgresFrame
-from pymc_dp.rows.gate import require_open
+from pymc_dp.rows.gate import is_open, require_open
 from pymc_dp.rows.passes import CHANGED
 from pymc_dp.rows.stored import Layout, Names, Part, StoredRows
 
@@ -132,7 +132,7 @@ class Table(StoredRows):
     @override
     def layouts(self) -> dict[str, Layout]:
         found = self._schema()
-        n_rows = _guarded(UNSPENT, self._frame.count)
+        n_rows = _guarded(self._frame.count)
         return {
             name: Layout(
                 n_rows=n_rows,
@@ -145,9 +145,9 @@ class Table(StoredRows):
     @override
     def blocks(self, size: int) -> Iterator[dict[str, Sequence[Part]]]:
         require_open()
-        found = self._frame.blocks(every_entry(self.columns), size)
+        found = self._frame.parts(every_entry(self.columns), size)
         while True:
-            parts = _guarded(SPENT, lambda: next(found, None))
+            parts = _guarded(lambda: next(found, None))
             if parts is None:
                 return
             yield {name: [parts[item] for item in entries(held)] for name, held in self.columns.items()}
@@ -157,14 +157,14 @@ class Table(StoredRows):
         fields = self._fields(asked, names)
         if problems := obstacles(asked, fields):
             return tuple(problems)
-        agrees = _guarded(UNSPENT, lambda: sings(self._frame, asked, fields))
+        agrees = _guarded(lambda: sings(self._frame, asked, fields))
         return () if agrees else (Problem(where="rows", what=DISAGREES.format(self._frame.engine), remedy=OTHER),)
 
     @override
     def sums(self, asked: Sequence[Asked], names: Names, n_rows: int) -> list[Array]:
         require_open()
         fields = self._fields(asked, names)
-        found = _guarded(SPENT, lambda: answered(self._frame, asked, fields))
+        found = _guarded(lambda: answered(self._frame, asked, fields))
         if any(int(item["rows"].sum()) != n_rows for item in found):
             raise PrivacyError(CHANGED)
         return [sums_of(item, totals) for item, totals in zip(asked, found, strict=True)]
@@ -179,8 +179,8 @@ class Table(StoredRows):
     def _schema(self) -> Schema:
         """Return what is public; refuse what does not fit, and plans that mix rows."""
         wanted, where = every_entry(self.columns), f"The table in {self._frame.engine}"
-        found = _guarded(UNSPENT, lambda: self._frame.schema(wanted))
-        mixed = None if self._assume else _guarded(UNSPENT, self._frame.mixed)
+        found = _guarded(lambda: self._frame.schema(wanted))
+        mixed = None if self._assume else _guarded(self._frame.mixed)
         problems = [missing_column(name, found.names) for name in wanted if found.names.count(name) != 1]
         problems += [no_number(name, kind) for name, kind in found.others.items()]
         if problems:
@@ -194,7 +194,7 @@ class Table(StoredRows):
         return found
 
 
-def _guarded[T](state: str, work: Callable[[], T]) -> T:
+def _guarded[T](work: Callable[[], T]) -> T:
     """Run an engine: what it warns of, logs or raises could show a value, and is not passed on."""
     before = {name: logging.getLogger(name).level for name in LOGGERS}
     with warnings.catch_warnings():
@@ -210,7 +210,7 @@ def _guarded[T](state: str, work: Callable[[], T]) -> T:
         finally:
             for name, level in before.items():
                 logging.getLogger(name).setLevel(level)
-    raise PrivacyError(FAILED.format(failure, state))  # out here, where it has no context
+    raise PrivacyError(FAILED.format(failure, SPENT if is_open() else UNSPENT))  # out here, where it has no context
 
 
 __all__ = ["Table"]

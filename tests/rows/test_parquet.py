@@ -6,7 +6,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.rows import parquet
+from pymc_dp.rows import arrow
 from pymc_dp.rows.parquet import Parquet
 from pymc_dp.rows.passes import Passes, by_column, with_stored
 from pymc_dp.rows.spool import spooled
@@ -174,6 +174,6 @@ def test_without_pyarrow_the_way_out_is_told(monkeypatch):
     def missing(name):
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr(parquet.importlib, "import_module", missing)
+    monkeypatch.setattr(arrow.importlib, "import_module", missing)
     with pytest.raises(ImportError, match="pip install pyarrow"):
         Parquet("t.parquet", {"x": "a"}).layouts()

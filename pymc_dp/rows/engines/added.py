@@ -64,8 +64,13 @@ def _obstacles(asked: Asked, fields: Fields) -> list[Problem]:
     statistic, name = asked.statistic, asked.response.name
     remedy = f"{WAY_OUT}; or release noised gradients, statistics=dp.Gradients(), which read blocks of rows."
     if not isinstance(statistic, LevelCounts | BoundedMoments | GramSums):
-        return [Problem(where=name, what="an engine adds up counts, powers and products alone, which it can do exactly",
-                        remedy=remedy)]
+        return [
+            Problem(
+                where=name,
+                what="an engine adds up counts, powers and products alone, which it can do exactly",
+                remedy=remedy,
+            )
+        ]
     found = []
     if isinstance(statistic, GramSums) and any(source.ball for source in (*statistic.sources, statistic.response)):
         found.append(Problem(where=name, what="an engine cannot scale rows to a norm exactly", remedy=remedy))

@@ -15,7 +15,7 @@ import numpy as np
 
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
-from pymc_dp.families.statistic import BoundedMoments
+from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.rows.asked import Asked
 from pymc_dp.rows.engines.added import Field, Fields, answered, read_columns, sums_of
@@ -110,7 +110,7 @@ def _uses(asked: Asked) -> Iterator[tuple[Column, int, Callable[[np.random.Gener
                     yield column, entry, partial(_in_box, centre - half, centre + half, centre, unit)
         case Bins():
             yield response, 0, partial(_near, list(statistic.edges), 0.0)
-        case _:
+        case LevelCounts():
             last = statistic.n_levels - 1 if statistic.trials is None else statistic.trials
             for entry in range(statistic.width):
                 yield response, entry, partial(_counts, last)
@@ -130,7 +130,8 @@ def _in_box(low: float, high: float, centre: float, unit: float, rng: np.random.
 
 def _counts(last: int, rng: np.random.Generator) -> list[float]:
     held = [0.0, 1.0, float(last), float(last - 1)]
-    return [*held, *_neighbours(held), last + 1.0, *rng.uniform(0, last + 1, DRAWN).tolist(), last // 2 + 0.5, last // 3]
+    drawn = rng.uniform(0, last + 1, DRAWN).tolist()
+    return [*held, *_neighbours(held), last + 1.0, last // 2 + 0.5, last // 3, *drawn]
 
 
 def _neighbours(values: Sequence[float]) -> list[float]:

@@ -113,7 +113,7 @@ class Frame(ABC):
         """Run it: return the rows of a small table of integers. One statement, so one state of the source."""
 
     @abstractmethod
-    def blocks(self, names: Sequence[str], size: int) -> Iterator[dict[str, Part]]:
+    def parts(self, names: Sequence[str], size: int) -> Iterator[dict[str, Part]]:
         """Run it: yield at most `size` rows at a time, all in one pass over one state of the source. **Private**."""
 
     @abstractmethod

@@ -12,9 +12,9 @@ import numpy as np
 from narwhals import Implementation
 
 from pymc_dp.errors import ArgumentError
+from pymc_dp.rows.arrow import arrow, part_of
 from pymc_dp.rows.engines.frames import ROWS, Expr, Frame, Schema
 from pymc_dp.rows.engines.mixed import SEEN
-from pymc_dp.rows.arrow import arrow, part_of
 from pymc_dp.rows.stored import Part
 
 PLAIN: dict[Any, str] = {
@@ -139,7 +139,7 @@ class LazyFrame(Frame):
         return frame.collect(**self._way.collecting)
 
     @override
-    def blocks(self, names: Sequence[str], size: int) -> Iterator[dict[str, Part]]:
+    def parts(self, names: Sequence[str], size: int) -> Iterator[dict[str, Part]]:
         for table in self._way.tables(self._frame.select(*names).to_native(), size):
             whole = table if hasattr(table, "combine_chunks") else arrow().Table.from_batches([table])
             for batch in whole.combine_chunks().to_batches(max_chunksize=size):

@@ -160,7 +160,8 @@ class PostgresFrame(Frame):
 
     @override
     def stacked(self, others: Sequence[Self]) -> Self:
-        return self._of(" UNION ALL ".join(f"SELECT * FROM {item.source} AS t" for item in (self, *others)))
+        sources = [self.source, *(other.source for other in others)]
+        return self._of(" UNION ALL ".join(f"SELECT * FROM {source} AS t" for source in sources))
 
     def _of(self, query: str) -> Self:
         return type(self)(self.connection, f"({query})")
@@ -180,7 +181,7 @@ class PostgresFrame(Frame):
             return list(cursor.execute(query).fetchall())
 
     @override
-    def blocks(self, names: Sequence[str], size: int) -> Iterator[dict[str, Part]]:
+    def parts(self, names: Sequence[str], size: int) -> Iterator[dict[str, Part]]:
         kinds = self.schema(names).dtypes
         query = f"SELECT {', '.join(map(_quoted, names))} FROM {self.source} AS t"
         with self._reading("pymc_dp_rows") as cursor:
@@ -192,8 +193,10 @@ class PostgresFrame(Frame):
     @override
     def constants(self, parts: Mapping[str, Part]) -> tuple[Self, Mapping[str, Part]]:
         kinds = {dtype: kind for kind, dtype in DTYPES.items()}
-        columns = [[_literal(value, kinds[str(part.values.dtype)], none) for value, none in _pairs(part)]
-                   for part in parts.values()]
+        columns = [
+            [_literal(value, kinds[str(part.values.dtype)], none) for value, none in _pairs(part)]
+            for part in parts.values()
+        ]
         lines = ", ".join(f"({', '.join(line)})" for line in zip(*columns, strict=True))
         return self._of(f"SELECT * FROM (VALUES {lines}) AS v({', '.join(map(_quoted, parts))})"), parts
 
