@@ -71,7 +71,10 @@ def _obstacles(asked: Asked, fields: Fields) -> list[Problem]:
                 remedy=remedy,
             )
         ]
-    found = []
+    found, levels = [], isinstance(statistic, LevelCounts) and not isinstance(statistic, Bins)
+    if levels and np.dtype(asked.response.leaf.type.dtype).kind == "f":
+        remedy = "Give the model's dummy rows, and the table, a column of integers."
+        found.append(Problem(where=name, what="its levels are stored as floats", remedy=remedy))
     if isinstance(statistic, GramSums) and any(source.ball for source in (*statistic.sources, statistic.response)):
         found.append(Problem(where=name, what="an engine cannot scale rows to a norm exactly", remedy=remedy))
     if not _in_range(statistic):
@@ -95,10 +98,8 @@ def _terms(asked: Asked) -> int:
     match asked.statistic:
         case Bins() as bins:
             return len(bins.edges)
-        case LevelCounts(trials=None):
-            return asked.statistic.n_levels if np.dtype(asked.response.leaf.type.dtype).kind == "f" else 1
         case LevelCounts():
-            return 8 * asked.statistic.n_levels
+            return 1 if asked.statistic.trials is None else 8 * asked.statistic.n_levels
         case GramSums() as sums:
             return (sums.width + 1) * (sums.width + 2) // 2
     return 4

@@ -77,16 +77,12 @@ def within(frame: Frame, value: Expr, low: int, high: int, *, above: int) -> Exp
 
 
 def counted(frame: Frame, value: Expr, wanted: np.dtype[Any], statistic: LevelCounts) -> Expr:
-    """Return the level of a row, 0 to K - 1: of counts that are no trials."""
+    """Return the level of a row, 0 to K - 1: of counts that are no trials; of an int64, unless they are bins."""
     last = statistic.n_levels - 1
     if isinstance(statistic, Bins):
         number = frame.to_number(value) if wanted.kind != "f" else value
         return _bin(frame, number, statistic.edges, statistic.n_levels // 2, last)
-    if wanted.kind != "f":
-        return within(frame, value, 0, last, above=0)
-    # A float is cut to whole numbers; all up to the float before k are below k.
-    edges = [math.nextafter(k, -math.inf) for k in range(1, last + 1)]
-    return _bin(frame, frame.choose(value <= frame.number(last), value, frame.number(0.0)), edges, 0, last)
+    return within(frame, value, 0, last, above=0)
 
 
 def _bin(frame: Frame, value: Expr, edges: Sequence[float], missing: int, last: int) -> Expr:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any, ClassVar, Self, final, override
 
@@ -43,10 +45,10 @@ class LazyFrame(Frame):
     @classmethod
     def of(cls, native: object) -> LazyFrame:
         """Return a frame of the user's as one of these; raise ArgumentError for anything else."""
-        try:
-            frame: Any = nw.from_native(native, pass_through=True)
-        except Exception:  # a broken frame: its text may show anything
-            frame = native
+        frame: Any = native
+        with warnings.catch_warnings(), suppress(Exception):  # a broken frame: its text may show anything
+            warnings.simplefilter("ignore")
+            frame = nw.from_native(native, pass_through=True)
         if isinstance(frame, nw.DataFrame):
             raise ArgumentError(
                 f"frame must be a lazy frame, got one in memory ({type(native).__name__}). Write frame.lazy() for "
@@ -54,7 +56,7 @@ class LazyFrame(Frame):
             )
         if not isinstance(frame, nw.LazyFrame) or frame.implementation not in WAYS:
             raise ArgumentError(
-                f"frame must be a lazy frame of {', '.join(way.name for way in WAYS.values())}, got "
+                f"frame must be a lazy frame of {', '.join(dict.fromkeys(way.name for way in WAYS.values()))}, got "
                 f"{type(native).__name__}. Tables in PostgreSQL are given by dp.Table.sql(connection, name, columns), "
                 "files by dp.Parquet(files, columns)."
             )
