@@ -134,7 +134,7 @@ class PostgresFrame(Frame):
     @override
     def schema(self, names: Sequence[str]) -> Schema:
         with self._reading() as cursor:
-            cursor.execute(f"SELECT * FROM {self.source} LIMIT 0")
+            cursor.execute(f"SELECT * FROM {self.source} LIMIT 0", prepare=False)
             found = {item.name: item.type_code for item in cursor.description}
         wanted = {name: found[name] for name in names if name in found}
         return Schema(
@@ -178,7 +178,7 @@ class PostgresFrame(Frame):
 
     def _run(self, query: str) -> list[tuple[Any, ...]]:
         with self._reading() as cursor:
-            return list(cursor.execute(query).fetchall())
+            return list(cursor.execute(query, prepare=False).fetchall())
 
     @override
     def parts(self, names: Sequence[str], size: int) -> Iterator[dict[str, Part]]:
@@ -211,7 +211,7 @@ class PostgresFrame(Frame):
             )
         rows = importlib.import_module("psycopg.rows").tuple_row
         with self.connection.transaction():
-            self.connection.execute(SERIAL)
+            self.connection.execute(SERIAL, prepare=False)
             named = {"name": name} if name else {}
             with self.connection.cursor(binary=True, row_factory=rows, **named) as cursor:
                 yield cursor
