@@ -91,7 +91,7 @@ def draw(idata, shares: np.ndarray, path: Path) -> None:
     figure, axes = plt.subplots(figsize=(9, 5), layout="constrained")
     axes.axhline(0, color="black", lw=1)
     axes.errorbar(places, middle[order], [(middle - low)[order], (high - middle)[order]], fmt=".")
-    title = "Share of readmissions, 1e7 rows, ε = 1: posterior less what rows were simulated with"
+    title = "Shares of readmissions less their true values, ε = 1"
     axes.set(xlabel="hospital, by its share", ylabel="percentage points, with 90% intervals", title=title)
     figure.savefig(path, dpi=100)
 
