@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -60,9 +60,9 @@ def names_of(found: Inspection, column: Column) -> tuple[str, ...]:
     return tuple(dict.fromkeys([column.name, *observed]))
 
 
-def by_column(found: Inspection, layouts: Mapping[str, Layout]) -> tuple[str, ...]:
+def by_column(found: Inspection, stored: Collection[str]) -> tuple[str, ...]:
     """Return the name that each column of the model is stored by."""
-    return tuple(next(name for name in names_of(found, column) if name in layouts) for column in columns_of(found))
+    return tuple(next(name for name in names_of(found, column) if name in stored) for column in columns_of(found))
 
 
 def _problems(found: Inspection, layouts: Mapping[str, Layout]) -> Iterator[Problem]:
@@ -172,7 +172,7 @@ class Passes:
     @classmethod
     def of(cls, found: Inspection, stored: StoredRows) -> Self:
         """Return passes over the rows of an inspection without problems (`with_stored`). Reads no row."""
-        names = by_column(found, stored.layouts())
+        names = by_column(found, stored.names)
         return cls(stored=stored, names=names, columns=columns_of(found), n_rows=found.n_rows)
 
     def chunks(self, size: int) -> Iterator[Callable[[], list[Array]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, override
 
@@ -62,6 +62,11 @@ class StoredRows(ABC):
     """
 
     once: ClassVar[bool] = False
+
+    @property
+    def names(self) -> Collection[str]:
+        """Names of the columns in the model."""
+        return self.layouts()
 
     @property
     def assumptions(self) -> tuple[str, ...]:

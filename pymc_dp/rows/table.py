@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Self, final, override
 
 from pymc_dp import _validate
@@ -29,6 +29,7 @@ from pymc_dp.rows.engines.postgres import PostgresFrame
 from pymc_dp.rows.gate import is_open, require_open
 from pymc_dp.rows.passes import CHANGED
 from pymc_dp.rows.stored import Layout, Names, Part, StoredRows
+from pymc_dp.rows.sums import LENGTHS, MAX_ROWS
 
 LOGGERS = ("py4j", "pyspark", "distributed", "dask", "duckdb", "polars", "psycopg", "narwhals")
 FAILED = "The engine failed ({}). What it says may show a value and is left out. {}"
@@ -76,7 +77,8 @@ class Table(StoredRows):
     row of the frame is made of one row of its source and the reverse. The schema is public, and, under
     ``neighbours="replace"``, the number of rows. Sources that change under a running statement have to give it one
     state: databases do; files must not be written to. Not covered: what the engine itself keeps or shows to those who
-    run it, its logs, caches, spill files and statistics, and running times.
+    run it, its logs, caches, spill files and statistics, and running times. A frame that fails on some values (a cast
+    of texts) shows by failing that there is one. Rows are counted before the charge, so that its filters run then.
 
     Examples
     --------
@@ -126,6 +128,11 @@ class Table(StoredRows):
 
     @property
     @override
+    def names(self) -> Collection[str]:
+        return self.columns  # the rows are not counted for it
+
+    @property
+    @override
     def assumptions(self) -> tuple[str, ...]:
         return (ONE_OF_ONE.format(f"the table in {self._frame.engine}"),)
 
@@ -163,6 +170,8 @@ class Table(StoredRows):
     @override
     def sums(self, asked: Sequence[Asked], names: Names, n_rows: int) -> list[Array]:
         require_open()
+        if n_rows > MAX_ROWS:
+            raise PrivacyError(LENGTHS)
         fields = self._fields(asked, names)
         found = _guarded(lambda: answered(self._frame, asked, fields))
         if any(int(item["rows"].sum()) != n_rows for item in found):
