@@ -14,12 +14,12 @@ from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, Unsuppor
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.paid import forget_releases
 from pymc_dp.rows.engines.lazy import LazyFrame
-from pymc_dp.rows.engines.mixed import seen_by_duckdb, seen_by_polars
+from pymc_dp.rows.engines.mixed import seen_by_duckdb, seen_by_polars, seen_by_spark
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.spool import spooled
 from tests.release.test_beside import QUIET, domain_of, model_of, table
-from tests.rows.engines.engines import ENGINES, HERE, database, in_engine, part
+from tests.rows.engines.engines import ENGINES, HERE, database, in_engine, part, session
 from tests.rows.engines.test_identity import stored
 
 pl, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
@@ -322,15 +322,15 @@ def test_plans_that_do_not_are_taken(plan):
         ("from t", None),
         ("select y + 1 as y, g from t where y > 0 and y < 9", None),
         ("select y as limit_join, g as window from t order by y", None),
-        ("select g, sum(y) as y from t group by g", "Group By"),
-        ("select avg(y) as y from t", "Aggregate"),
-        ("select t.y, t.g from t join t as u using (g)", "Join"),
-        ("select y - avg(y) over () as y from t", "Window"),
-        ("from t order by y limit 3", "Top N"),
-        ("from t limit 3", "Limit"),
-        ("from t using sample 3", "Sample"),
-        ("from t union all from t", "Union"),
-        ("select unnest([y, y]) as y from t", "Unnest"),
+        ("select g, sum(y) as y from t group by g", "GROUP_BY"),
+        ("select avg(y) as y from t", "AGGREGATE"),
+        ("select t.y, t.g from t join t as u using (g)", "JOIN"),
+        ("select y - avg(y) over () as y from t", "WINDOW"),
+        ("from t order by y limit 3", "TOP_N"),
+        ("from t limit 3", "LIMIT"),
+        ("from t using sample 3", "SAMPLE"),
+        ("from t union all from t", "UNION"),
+        ("select unnest([y, y]) as y from t", "UNNEST"),
     ],
 )
 def test_plans_of_duckdb(query, seen):
@@ -338,6 +338,24 @@ def test_plans_of_duckdb(query, seen):
     connection.execute("create table t as select range::double as y, range % 3 as g from range(100)")
     found = seen_by_duckdb(connection.sql(query))
     assert found is None if seen is None else seen in found
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_plans_of_spark():
+    functions = pytest.importorskip("pyspark.sql.functions")
+    held = session().createDataFrame([(1.0, 1), (2.0, 2)], "y double, g int")
+    assert seen_by_spark(held.withColumnRenamed("g", "Join").where("y > 0").orderBy("y")) is None
+    for mixed, seen in (
+        (held.groupBy("g").agg(functions.sum("y").alias("y")), "Aggregate"),
+        (held.join(held, "g"), "Join"),
+        (held.limit(1), "Limit"),
+        (held.sample(0.5), "Sample"),
+        (held.union(held), "Union"),
+        (held.withColumn("z", functions.explode(functions.array("y", "y"))), "Generate"),
+    ):
+        with pytest.raises(ArgumentError, match=rf"one row of several ones, or several of one \({seen}\)"):
+            dp.Table(mixed, {"y": "y"}).layouts()
 
 
 # --- PostgreSQL -------------------------------------------------------------------------------------------------------

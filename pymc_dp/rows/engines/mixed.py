@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 NODES = (
@@ -21,8 +22,8 @@ FUNCTIONS = (
 )
 """Of Polars, of other rows than the one at hand; beside these, all that begin with cum_, rolling_ and ewm_."""
 OPERATORS = (
-    *("Aggregate", "Group By", "Join", "Product", "Window", "Limit", "Top N", "Unnest", "Sample", "Distinct", "Union"),
-    *("Except", "Intersect", "Pivot", "Cte", "Recursive", "Inout"),
+    *("AGGREGATE", "GROUP_BY", "JOIN", "PRODUCT", "WINDOW", "LIMIT", "TOP_N", "UNNEST", "SAMPLE", "DISTINCT", "UNION"),
+    *("EXCEPT", "INTERSECT", "PIVOT", "CTE", "RECURSIVE", "INOUT"),
 )
 """Of DuckDB."""
 CLASSES = (
@@ -44,12 +45,19 @@ def seen_by_polars(native: Any) -> str | None:
 
 
 def seen_by_duckdb(native: Any) -> str | None:
-    """Read the names of operators, at the heads of the boxes of a plan."""
-    heads = [first or last for first, last in re.findall(r"╭─ ([\w ]+?) ─|│\s+([A-Z_]{4,})\s+│", native.explain())]
-    if not heads:
-        return "a plan that cannot be read"
-    found = [name for name in OPERATORS if any(name in head.replace("_", " ").title() for head in heads)]
-    return ", ".join(found) or None
+    """Read the names of the operators of a plan."""
+    try:
+        names = list(_operators(json.loads(native.explain(format="json"))))
+    except TypeError:  # before DuckDB 2: by the heads of the boxes
+        names = re.findall(r"│\s+([A-Z_]{4,})\s+│", native.explain())
+    found = [name for name in OPERATORS if any(name in operator for operator in names)]
+    return ", ".join(found) or (None if names else "a plan that cannot be read")
+
+
+def _operators(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for node in nodes:
+        yield node["name"].strip().upper().replace(" ", "_")
+        yield from _operators(node["children"])
 
 
 def seen_by_spark(native: Any) -> str | None:

@@ -1,6 +1,7 @@
 """The same table in every engine, and in memory."""
 
 import atexit
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -121,7 +122,6 @@ def postgres(parts: Mapping[str, Part], columns: Mapping[str, Columns]) -> dp.Ta
 @cache
 def session() -> Any:
     sql = pytest.importorskip("pyspark.sql")
-    shutil = pytest.importorskip("shutil")
     if shutil.which("java") is None:
         pytest.skip("Java is not installed")
     built = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pymc_dp as dp
-from tests.release.test_beside import AWKWARD, GROUPS, LIKELIHOODS, domain_of, model_of, table, uses
+from pymc_dp.networks import FourierUpdates
+from pymc_dp.release.statistics import Statistics
+from tests.release.test_beside import AWKWARD, GROUPS, LIKELIHOODS, domain_of, model_of, network, table, uses
 from tests.rows.engines.engines import ENGINES, HERE, exact, in_engine, part, same
 
 N_ROWS = 3000
@@ -142,6 +144,17 @@ def test_tables_of_no_row_of_one_and_of_nulls(engine):
         parts = {"y": part(np.ones(n_rows), none), **{key: part(np.ones(n_rows, dtype=int), none) for key in "gk"}}
         beside, held = in_engine(engine, parts, {key: key for key in "gyk"})
         assert same(exact(dummies, domain, beside), exact(dummies, domain, held))
+
+
+@pytest.mark.parametrize("engine", HERE)
+def test_networks(engine):
+    rng = np.random.default_rng(6)
+    parts = {name: part(rng.integers(-1, 3, 300), rng.random(300) < 0.1) for name in "gk"}
+    beside, held = in_engine(engine, parts, {"g": "g", "k": "k"})
+    with pm.Model() as model:
+        network(table(4))
+    how = Statistics(mechanism=FourierUpdates(t=1))
+    assert same(exact(model, None, beside, how), exact(model, None, held, how))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
