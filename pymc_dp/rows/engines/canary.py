@@ -30,6 +30,8 @@ SPECIAL = (
 )
 DRAWN = 12
 """Constants that are drawn between the bounds of each use of a column, beside ties and bounds."""
+NULLS = 4
+"""Missing values in each column."""
 
 
 def sings(frame: Frame, asked: Sequence[Asked], fields: Fields) -> bool:
@@ -84,11 +86,12 @@ def constants(asked: Sequence[Asked], fields: Fields) -> dict[str, Part]:
             kinds[field.name] = field
             values.setdefault(field.name, []).extend(of_interest(rng))
     made = {name: _of_dtype(kinds[name].dtype, found) for name, found in values.items()}
-    n_rows = max(map(len, made.values())) + 1
+    n_rows = max(map(len, made.values())) + NULLS
     parts = {}
-    for place, (name, found) in enumerate(made.items()):
-        shuffled = rng.permutation(np.resize(found, n_rows)) if place else np.resize(found, n_rows)
-        parts[name] = Part(shuffled, rng.permutation(np.arange(n_rows) % 16 == 0))
+    for name, found in made.items():
+        order = rng.permutation(n_rows)
+        # What is missing is a repetition: no value is left out.
+        parts[name] = Part(np.resize(found, n_rows)[order], order >= n_rows - NULLS)
     return parts | {ROW: Part(np.arange(n_rows), None)}
 
 
@@ -118,7 +121,8 @@ def _uses(asked: Asked) -> Iterator[tuple[Column, int, Callable[[np.random.Gener
 
 def _near(ends: Sequence[float], step: float, rng: np.random.Generator) -> list[float]:
     held = [float(end) for end in ends]
-    return [*held, *_neighbours(held), *(end + step for end in held), *(end - step for end in held)]
+    beyond = [end + sign * step for end in held for sign in (-1, 1)] if step else []
+    return [*held, *_neighbours(held), *beyond]
 
 
 def _in_box(low: float, high: float, centre: float, unit: float, rng: np.random.Generator) -> list[float]:

@@ -127,6 +127,7 @@ def test_integers_of_a_wrong_engine_stay_within_what_was_charged(monkeypatch):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_constants_are_the_same_whatever_the_rows(name):
+    """Every value of a column is there, and nulls."""
     made = []
     for seed in (1, 2):
         parts, columns = stored(name, table(60, seed=seed), np.random.default_rng(seed))
@@ -140,7 +141,11 @@ def test_constants_are_the_same_whatever_the_rows(name):
     assert made[0].keys() == made[1].keys()
     for key, held in made[0].items():
         assert np.array_equal(held.values, made[1][key].values, equal_nan=held.values.dtype.kind == "f")
-        assert held.missing is None or np.array_equal(held.missing, made[1][key].missing)
+        if held.missing is not None:
+            assert np.array_equal(held.missing, made[1][key].missing) and held.missing.sum() == canary.NULLS
+            shown = held.values[~held.missing]
+            special = canary.SPECIAL if held.values.dtype.kind == "f" else (-(2**63), 2**63 - 1, 0)
+            assert set(map(str, np.array(special, dtype=held.values.dtype))) <= set(map(str, shown))
 
 
 def test_the_canary_reads_no_row(monkeypatch):
