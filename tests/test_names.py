@@ -10,8 +10,9 @@ from tests.test_lazy import STUB
 
 MOST_NAMES = 38
 NAMES = {
-    "what is public, what is spent": ["Domain", "Parquet", "Budget", "Ledger", "BudgetExceeded"],
+    "what is public, what is spent": ["Domain", "Parquet", "Levels", "Budget", "Ledger", "BudgetExceeded"],
     "before anything is spent": ["explain", "sensitivity", "plan", "audit"],
+    "what is public once it is paid for": ["find_bounds", "find_levels"],
     "releases": ["sample", "privatize", "Statistics", "Histogram", "Gradients", "Release", "condition"],
     "afterwards": ["scrub", "synthesize", "answer"],
     "step methods": [

@@ -19,6 +19,7 @@ from pymc_dp.inspection.assumptions import number_of_rows
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.rows import Array, Column, shape_of
 from pymc_dp.rows.gate import require_open
+from pymc_dp.rows.levels import LabelColumn
 
 BLOCK_BYTES = 2**22
 """What is read at a time."""
@@ -71,6 +72,13 @@ class StoredRows(ABC):
     def blocks(self, size: int) -> Iterator[dict[str, Sequence[Part]]]:
         """Yield at most `size` consecutive rows at a time, a column in one part or by its entries. **Private**."""
 
+    def labels(self, name: str) -> LabelColumn:
+        """Return a column of labels, by a name of `layouts`, without a look at any value."""
+        raise ArgumentError(
+            f"Labels of {name!r} are read from dp.Parquet(...), a data frame or a mapping of arrays, not from "
+            f"{type(self).__name__}."
+        )
+
 
 class Arrays(StoredRows):
     """NumPy arrays, memory-mapped ones above all.
@@ -91,7 +99,8 @@ class Arrays(StoredRows):
             if array.ndim == 0 or array.dtype.kind not in "biuf":
                 raise ArgumentError(
                     f"rows[{name!r}] must hold numbers or booleans, with an axis that counts rows; it has dtype "
-                    f"{array.dtype} and {array.ndim} axes. Write labels as codes, by a public list of them."
+                    f"{array.dtype} and {array.ndim} axes. Write labels as codes, by a public list of them: "
+                    f"dp.Levels({name!r}, [...]).codes(...)."
                 )
         self._arrays = {name: array.view(np.ndarray) for name, array in arrays.items()}
 
@@ -289,17 +298,21 @@ class Passes:
         -----
         What a row becomes depends on that row alone: neither on the size of a chunk nor on where files begin.
         """
-        require_open()
-        return self._chunks(size)
+        return (partial(_held, self.columns, parts) for parts in self.parts(size))
 
-    def _chunks(self, size: int) -> Iterator[Callable[[], list[Array]]]:
+    def parts(self, size: int) -> Iterator[list[Sequence[Part]]]:
+        """Yield at most `size` consecutive rows at a time, as they are stored. **Private**, and as for `chunks`."""
+        require_open()
+        return self._parts(size)
+
+    def _parts(self, size: int) -> Iterator[list[Sequence[Part]]]:
         count = 0
         for block in self.stored.blocks(size):
             parts = [block[name] for name in self.names]
             count += len(parts[0][0].values)
             if count > self.n_rows:
                 break
-            yield partial(_held, self.columns, parts)
+            yield parts
         if count != self.n_rows:
             raise PrivacyError(CHANGED)
 
