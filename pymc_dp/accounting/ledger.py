@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, final, override
 
 from pymc_dp import _validate
-from pymc_dp.accounting.adaptive_account import alone as alone_at
+from pymc_dp.accounting.adaptive_account import alone_at
 from pymc_dp.accounting.book import Book, Memory, Stored, check_chain, store_of
 from pymc_dp.accounting.budget import Budget
 from pymc_dp.accounting.entry import Entry, State, Terms, recounted

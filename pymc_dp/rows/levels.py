@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Self, final
 
 import narwhals.stable.v2 as nw
@@ -41,8 +40,6 @@ class Levels:
     ----------
     labels : tuple of str
         Names of all levels, for ``coords``: those of the list as texts, then `other`.
-    counts : mapping of str to int
-        Noised number of rows of each level that ``dp.find_levels`` found; empty for a list that was given.
 
     Raises
     ------
@@ -67,7 +64,6 @@ class Levels:
     column: str
     labels: tuple[str, ...]
     other: str | None
-    counts: Mapping[str, int]
 
     def __init__(self, column: str, labels: Sequence[Label], *, other: str | None = "other") -> None:
         self.column = _validate.text("column", column)
@@ -80,15 +76,20 @@ class Levels:
             raise ArgumentError(f"labels must differ from each other and from other={self.other!r}. Name each once.")
         if not self.labels:
             raise ArgumentError("labels must name at least one level, or other=... the level of everything.")
-        self.counts = MappingProxyType({})
+        self._counts: tuple[int, ...] = ()
 
     @classmethod
     def found(cls, column: str, counts: Tally, *, other: str) -> Self:
         """Return levels with their noised counts, in the order of their labels."""
         named = sorted(counts)  # type: ignore[type-var]  # all texts or all whole numbers
         made = cls(column, named, other=other)
-        made.counts = MappingProxyType({str(label): counts[label] for label in named})
+        made._counts = tuple(counts[label] for label in named)
         return made
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Noised number of rows of each level that ``dp.find_levels`` found; empty for a list that was given."""
+        return dict(zip(self.labels, self._counts, strict=False))
 
     @property
     def whole(self) -> bool | None:
@@ -140,7 +141,7 @@ class Levels:
 
     @property
     def _key(self) -> tuple[object, ...]:
-        return self.column, self._named, self.other, tuple(self.counts.items())
+        return self.column, self._named, self.other, self._counts
 
     def __repr__(self) -> str:
         shown = repr(list(self._named[:SHOWN]))

@@ -131,9 +131,7 @@ class Parquet(StoredRows):
     def _batches(self, size: int, names: list[str]) -> Iterator[Any]:
         for path in self._paths():
             try:
-                yield from _opened(path).iter_batches(
-                    batch_size=size, columns=list(dict.fromkeys(names)), use_threads=False
-                )
+                yield from _opened(path).iter_batches(batch_size=size, columns=names, use_threads=False)
             except (OSError, _pyarrow("pyarrow").ArrowException) as error:  # whose text may show a value
                 raise PrivacyError(f"{path} cannot be read ({type(error).__name__}).") from None
 
@@ -236,7 +234,8 @@ def _part(column: Any, item: Item) -> Part:
 def _encoded(column: Any) -> tuple[list[Label | None], Array]:
     """Return labels that occur, and the place of each row's among them; a null has the place after the last.
 
-    Texts are decoded here, so that one that is no UTF-8 is a label as well, and raises nothing.
+    Texts are decoded here, so that one that is no UTF-8 is a label as well, and raises nothing. In dictionaries pyarrow
+    itself looks for these: a file that has one there is a broken file.
     """
     types, pyarrow = _pyarrow("pyarrow.types"), _pyarrow("pyarrow")
     if types.is_dictionary(column.type):
