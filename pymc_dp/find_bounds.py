@@ -20,7 +20,9 @@ from pymc_dp.release.magnitudes import Magnitudes
 from pymc_dp.release.noise import LAPLACE, entries_sensitivity
 from pymc_dp.release.paid import OURS, keep, paid
 from pymc_dp.rows.gate import private_values
-from pymc_dp.rows.stored import BLOCK_BYTES, Passes, Rows, StoredRows, names_of, stored_rows, with_stored
+from pymc_dp.rows.passes import Passes, names_of, with_stored
+from pymc_dp.rows.spool import BLOCK_BYTES
+from pymc_dp.rows.stored import Rows, StoredRows, stored_rows
 
 BLOCK = 65_536
 """Rows that are counted at a time."""
