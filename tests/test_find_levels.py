@@ -103,7 +103,7 @@ def test_files_are_counted_and_read_with_the_levels_that_were_found(tmp_path):
         pm.Normal("y", mean[town], 1, observed=np.zeros(5))
     rows = dp.Parquet(tmp_path / "t.parquet", {"town": levels, "y": "y"})
     domain = dp.Domain(bounds={"y": (-1, 1)})
-    noised = dp.Gradients(steps=10)
+    noised = dp.Statistics(noise="gaussian")
     private = dp.privatize(model, epsilon=1.0, delta=5e-5, domain=domain, statistics=noised, rows=rows, ledger=account)
     assert list(private.coords["city"]) == list(levels.labels) and account.spent.epsilon <= 2.0 + 1e-9
 

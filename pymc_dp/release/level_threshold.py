@@ -111,7 +111,7 @@ class LevelThreshold:
 
 def largest(seen: Mapping[Label, int], most: int) -> dict[Label, int]:
     """Return the levels with the `most` largest counts."""
-    inside = sorted(sorted(seen), key=lambda label: seen[label], reverse=True)[:most]  # type: ignore[type-var]
+    inside = sorted(sorted(seen), key=lambda label: seen[label], reverse=True)[:most]
     return {label: seen[label] for label in inside}
 
 

@@ -40,6 +40,8 @@ class Levels:
     ----------
     labels : tuple of str
         Names of all levels, for ``coords``: those of the list as texts, then `other`.
+    named : tuple of str or int
+        The list, in the order of its codes.
 
     Raises
     ------
@@ -63,15 +65,16 @@ class Levels:
 
     column: str
     labels: tuple[str, ...]
+    named: tuple[Label, ...]
     other: str | None
 
     def __init__(self, column: str, labels: Sequence[Label], *, other: str | None = "other") -> None:
         self.column = _validate.text("column", column)
         self.other = None if other is None else _validate.text("other", other)
-        self._named = tuple(map(_label, _validate.several("labels", labels)))
-        if len({type(label) for label in self._named}) > 1:
+        self.named = tuple(map(_label, _validate.several("labels", labels)))
+        if len({type(label) for label in self.named}) > 1:
             raise ArgumentError("labels must be all texts or all whole numbers, got both. Write them alike.")
-        self.labels = tuple(map(str, self._named)) + (() if self.other is None else (self.other,))
+        self.labels = tuple(map(str, self.named)) + (() if self.other is None else (self.other,))
         if len(set(self.labels)) < len(self.labels):
             raise ArgumentError(f"labels must differ from each other and from other={self.other!r}. Name each once.")
         if not self.labels:
@@ -81,7 +84,7 @@ class Levels:
     @classmethod
     def found(cls, column: str, counts: Tally, *, other: str) -> Self:
         """Return levels with their noised counts, in the order of their labels."""
-        named = sorted(counts)  # type: ignore[type-var]  # all texts or all whole numbers
+        named = sorted(counts)
         made = cls(column, named, other=other)
         made._counts = tuple(counts[label] for label in named)
         return made
@@ -92,9 +95,14 @@ class Levels:
         return dict(zip(self.labels, self._counts, strict=False))
 
     @property
+    def rest(self) -> int:
+        """The code of every other label, and of a missing one."""
+        return 0 if self.other is None else len(self.named)
+
+    @property
     def whole(self) -> bool | None:
         """Whether levels are whole numbers rather than texts; None where there are none."""
-        return isinstance(self._named[0], int) if self._named else None
+        return isinstance(self.named[0], int) if self.named else None
 
     def codes(self, values: Any) -> npt.NDArray[np.int64]:
         """Return the level of each label, as its place in `labels`.
@@ -120,9 +128,8 @@ class Levels:
 
     def places(self, labels: Sequence[Label | None]) -> npt.NDArray[np.int64]:
         """Return the level of each of some labels, None for a missing one, each by itself."""
-        places = {label: place for place, label in enumerate(self._named)}
-        rest = 0 if self.other is None else len(self._named)
-        return np.fromiter((places.get(label, rest) for label in labels), np.int64, len(labels))  # type: ignore[arg-type]
+        places = {label: place for place, label in enumerate(self.named)}
+        return np.fromiter((places.get(label, self.rest) for label in labels), np.int64, len(labels))  # type: ignore[arg-type]
 
     def require(self, *, whole: bool) -> None:
         """Raise ArgumentError where a column of labels holds whole numbers and the levels are texts, or the reverse."""
@@ -141,12 +148,12 @@ class Levels:
 
     @property
     def _key(self) -> tuple[object, ...]:
-        return self.column, self._named, self.other, self._counts
+        return self.column, self.named, self.other, self._counts
 
     def __repr__(self) -> str:
-        shown = repr(list(self._named[:SHOWN]))
-        if len(self._named) > SHOWN:
-            shown = f"{shown[:-1]}, ... {len(self._named)} in all]"
+        shown = repr(list(self.named[:SHOWN]))
+        if len(self.named) > SHOWN:
+            shown = f"{shown[:-1]}, ... {len(self.named)} in all]"
         return f"Levels({self.column!r}, {shown}, other={self.other!r})"
 
 
@@ -270,7 +277,8 @@ def label_column(rows: Any, column: str) -> LabelColumn:
         )
     names = [name for name in (table if isinstance(table, Mapping) else table.columns) if isinstance(name, str)]
     if column not in names:
-        raise ArgumentError(f"rows has no column {column!r}.{_validate.nearest(column, names)}")
+        known = ", ".join(map(repr, names[:SHOWN])) or "none"
+        raise ArgumentError(f"rows has no column {column!r} (known: {known}).{_validate.nearest(column, names)}")
     held = Labels.of(f"rows[{column!r}]", table[column])
     return LabelColumn(column=column, whole=held.whole, n_rows=held.n_rows, tallies=held.tallies)
 
