@@ -11,7 +11,8 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, DomainError, DomainWarning
 from pymc_dp.inspection.inspect import check_domain, refuse_metric
 from pymc_dp.release.level_threshold import LevelThreshold
-from pymc_dp.release.paid import OURS, Table, keep, paid
+from pymc_dp.release.paid import OURS, keep, paid
+from pymc_dp.release.source import TableSource
 from pymc_dp.rows.levels import LabelColumn, Levels, label_column
 from pymc_dp.rows.stored import StoredRows
 
@@ -148,8 +149,8 @@ def _domain(domain: Domain | None, column: str) -> Domain:
     return found
 
 
-def _table(held: LabelColumn, name: str, domain: Domain) -> Table:
-    return Table(schema=((name, "whole numbers" if held.whole else "texts"),), n_rows=held.n_rows, domain=domain)
+def _table(held: LabelColumn, name: str, domain: Domain) -> TableSource:
+    return TableSource(schema=((name, "whole numbers" if held.whole else "texts"),), n_rows=held.n_rows, domain=domain)
 
 
 def _stated(levels: Levels) -> str:

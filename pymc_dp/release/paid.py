@@ -15,16 +15,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from pymc_dp._interrupts import HeldBack
 from pymc_dp.accounting import Budget, Entry, Event, Ledger, charge, loss_at, total_epsilon
 from pymc_dp.accounting.book import Book
-from pymc_dp.domain import Domain
 from pymc_dp.errors import BudgetWarning, PrivacyError, ReleaseError, RepeatedReleaseWarning, WeakGuaranteeWarning
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.record import ReleaseRecord, written_release
+from pymc_dp.release.source import Source
 from pymc_dp.rows.gate import opened_gate
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
@@ -49,31 +49,6 @@ class _Noted:
 
     alone: list[float] = field(default_factory=list)
     ledgers: WeakKeyDictionary[Book, int] = field(default_factory=WeakKeyDictionary)
-
-
-class Source(Protocol):
-    """What is public about rows that are read: those of a model (`Inspection`), or of a table without one (`Table`)."""
-
-    @property
-    def schema(self) -> tuple[tuple[str, str], ...]:
-        """Names and types of the columns by which rows are known again, and which a ledger may be limited to."""
-
-    @property
-    def n_rows(self) -> int:
-        """How many; public under ``"replace"`` alone."""
-
-    @property
-    def domain(self) -> Domain:
-        """What is public about one row."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """A table without a model, as a `Source`."""
-
-    schema: tuple[tuple[str, str], ...]
-    n_rows: int
-    domain: Domain
 
 
 _lock = threading.RLock()
@@ -415,4 +390,4 @@ def _bare[E: BaseException](error: E) -> E:
     return error.with_traceback(None)
 
 
-__all__ = ["Paid", "Source", "Table", "keep", "paid", "weaknesses"]
+__all__ = ["Paid", "keep", "paid", "weaknesses"]
