@@ -64,8 +64,8 @@ GRADIENTS = (
 )
 BOUNDS = "Domain(bounds="
 BOUGHT = (
-    "Where nothing public says what values can be, dp.find_bounds(model, name, epsilon=0.1, ledger=...) finds bounds. It "
-    "is a release, and costs its ε."
+    "Where nothing public says what values can be, dp.find_bounds(model, name, epsilon=0.1, ledger=...) finds bounds. "
+    "It is a release, and costs its ε."
 )
 NEEDS_DELTA = f"It needs a δ > 0, for example delta={EXAMPLE_DELTA:g}: Gaussian noise has no guarantee without one."
 WITH_DELTA = "dp.sample(epsilon=..., delta=...)"

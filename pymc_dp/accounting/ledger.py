@@ -73,8 +73,9 @@ class Ledger:
     (`dp.find_levels`), as long as it comes before the opening: its delta is then not there for what follows. The first
     spend that needs more of delta opens what is left to two ways of counting, of which the better one decides at each
     spend: that spend's (epsilon, delta) plus pure losses, and concentrated losses (zCDP, Renyi), by which k equal
-    spends cost about sqrt(k) of one. Each has half of what is left of delta, which costs some 3% of epsilon. So spend what is pure first; then an (epsilon, delta) may follow that uses up the rest exactly. A spend of more than
-    half of what is left takes all of delta, and only pure losses may follow it.
+    spends cost about sqrt(k) of one. Each has half of what is left of delta, which costs some 3% of epsilon. So spend
+    what is pure first; then an (epsilon, delta) may follow that uses up the rest exactly. A spend of more than half of
+    what is left takes all of that delta, and only pure losses may follow it.
 
     The accountants of Gaussian noise and of privacy loss distributions need parameters fixed in advance: they count
     within a spend. To have their saving over many releases, spend them at once, as one `ComposedEvent` or
