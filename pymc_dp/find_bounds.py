@@ -64,12 +64,14 @@ def find_bounds(
     Returns
     -------
     Domain
-        `domain` with the bounds that were found. They are public from now on, and every later release may use them.
+        `domain` with the bounds that were found. They are public from now on, and every later release may use them:
+        reports list them among what is assumed public.
 
     Raises
     ------
     UnsupportedModelError
-        If the rows of the model are not those of one table, or `rows` does not fit it.
+        If the model does not keep rows apart, or `rows` does not fit it. A model of the column alone will do:
+        ``pm.Normal("income", 0, 1, observed=income)``.
     ArgumentError, DomainError
         For columns that are public, or whose bounds or norms are known; nothing is spent.
     BudgetExceeded

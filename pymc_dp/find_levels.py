@@ -154,7 +154,7 @@ def _table(held: LabelColumn, name: str, domain: Domain) -> TableSource:
 
 
 def _stated(levels: Levels) -> str:
-    named = [repr(label) for label in levels.counts]
+    named = [_validate.shown(label) for label in levels.counts]
     more = [f"{len(named) - MENTIONED} more"] * (len(named) > MENTIONED)
     return f"found: {', '.join([*named[:MENTIONED], *more]) or 'none'}"
 

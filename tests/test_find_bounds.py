@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import os
+import signal
 import warnings
 from fractions import Fraction
 
@@ -181,6 +183,21 @@ def test_what_was_paid_for_is_in_the_error_where_warnings_are_errors():
         warnings.simplefilter("error", DomainWarning)
         dp.find_bounds(model, ["income", "visits"], epsilon=0.02, ledger=dp.Ledger(1.0))
     assert isinstance(caught.value.domain, dp.Domain)
+
+
+def test_ctrl_c_waits_for_the_bounds_and_takes_them_along(monkeypatch):
+    add = type(LAPLACE).add
+
+    def pressed(self, sums, scale):
+        os.kill(os.getpid(), signal.SIGINT)
+        return add(self, sums, scale)
+
+    monkeypatch.setattr(type(LAPLACE), "add", pressed)
+    ledger = dp.Ledger(1.0)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        dp.find_bounds(table(incomes()), "income", epsilon=0.5, ledger=ledger)
+    assert caught.value.domain.bounds["income"][0] > 0 and "no further cost" in caught.value.__notes__[0]
+    assert repr(caught.value.domain.bounds["income"]) in ledger.history[0].label
 
 
 def test_rows_that_are_stored_are_counted_as_those_in_memory(tmp_path):

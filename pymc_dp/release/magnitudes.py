@@ -76,7 +76,7 @@ class Magnitudes:
 
     def feigned(self, scale: float) -> float:
         """Return the count that noise of a `scale` gives one of all empty bins with probability `FEIGNED` at most."""
-        return scale * math.log(self.count / (2 * FEIGNED))
+        return scale * math.log(self.count / ((1 + math.exp(-1 / scale)) * FEIGNED))
 
     def range_of(self, noised: Integers, scale: float, outside: float) -> Bounds | None:
         """Return the range that noised counts show, a function of them and of public numbers; None where none does.

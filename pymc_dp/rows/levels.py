@@ -230,7 +230,12 @@ class Labels:
         series = nw.from_native(values, series_only=True, pass_through=True)
         if not isinstance(series, nw.Series):
             raise ArgumentError(f"{name} must be {KINDS}, got {_validate.shown(values)}.")
-        kind = series.dtype
+        if getattr(series.to_native(), "dtype", None) == np.dtype(
+            object
+        ):  # narwhals would look at values to tell its kind
+            kind: Any = nw.Object()
+        else:
+            kind = series.dtype
         if kind.is_integer():
             numbers = lambda: (series.fill_null(0).to_numpy(), series.is_null().to_numpy())  # noqa: E731
             return cls(whole=True, n_rows=len(series), read=numbers)

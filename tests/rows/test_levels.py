@@ -130,7 +130,8 @@ def test_no_value_is_looked_at_before_it_is_read():
 def test_series_are_converted_only_where_they_are_read(monkeypatch):
     monkeypatch.setattr(pd.Series, "to_numpy", lambda *given, **more: pytest.fail("values were read"))
     monkeypatch.setattr(pl.Series, "to_list", lambda self: pytest.fail("values were read"))
-    for held in (pd.Series([1, None], dtype="Int64"), pl.Series(HELD)):
+    monkeypatch.setattr(pd.api.types, "infer_dtype", lambda *given, **more: pytest.fail("values were read"))
+    for held in (pd.Series([1, None], dtype="Int64"), pd.Series(HELD, dtype=object), pl.Series(HELD)):
         Labels.of("values", held)
 
 
