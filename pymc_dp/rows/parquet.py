@@ -11,21 +11,28 @@ import numpy as np
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError, PrivacyError
-from pymc_dp.rows.arrow import arrow, part_of
+from pymc_dp.rows.arrow import arrow, encoded, part_of
 from pymc_dp.rows.columns import (
     Columns,
+    Item,
     entries,
     every_entry,
     given_columns,
-    missing_column,
-    no_number,
+    name_of,
+    names_of,
+    no_labels,
+    require_named,
+    require_numbers,
+    shape_of,
     shown_columns,
-    unfit,
 )
+from pymc_dp.rows.levels import Label, LabelColumn, Levels, Tally
 from pymc_dp.rows.stored import Layout, Part, StoredRows
 
 BUFFER = 2**20
 """Bytes of a column that are read from a file at a time."""
+ROWS = 65_536
+"""Labels that are counted at a time."""
 
 
 @final
@@ -37,15 +44,16 @@ class Parquet(StoredRows):
     files : str, Path or sequence of them
         One file, several with the same columns, one after the other, or a folder of such files, ``*.parquet``, without
         folders in it.
-    columns : mapping of str to str or sequence of str
+    columns : mapping of str to str, Levels or a sequence of them
         For each row-level column of the model, by the name of its ``pm.Data`` or of the observed variable: the column
-        of the file, or, where a row of the model holds several values, the columns that these are in.
+        of the file, or, where a row of the model holds several values, the columns that these are in. ``dp.Levels``
+        stand for a column of labels, which become codes.
 
     Raises
     ------
     ArgumentError
         Where it is used, if a file is missing or is no Parquet file, a column is not in it, or its values are
-        neither numbers nor booleans.
+        neither numbers nor booleans, or, where levels are given, neither texts nor whole numbers.
     ImportError
         Where it is used, if pyarrow is not installed.
 
@@ -55,12 +63,15 @@ class Parquet(StoredRows):
     clamped as NaN is: to the middle of the bounds, or to level 0 of an index or a category; how many there are never
     shows. The schema, and the number of rows under ``neighbours="replace"``, are public.
 
-    Labels (strings, dictionaries), dates and decimals are refused: write codes, by a public list of levels.
+    Labels (strings, dictionaries) need a public list of levels, `Levels`; a label that is not among them, or null, is
+    of the last level. Dates and decimals are refused.
 
     Examples
     --------
     >>> Parquet("table.parquet", {"x": ["age", "income"], "y": "y"})
     Parquet('table.parquet', {'x': ['age', 'income'], 'y': 'y'})
+    >>> Parquet("table.parquet", {"city": Levels("city", ["Oslo", "Rome"])})
+    Parquet('table.parquet', {'city': Levels('city', ['Oslo', 'Rome'], other='other')})
     """
 
     def __init__(self, files: str | Path | Sequence[str | Path], columns: Mapping[str, Columns]) -> None:
@@ -76,18 +87,17 @@ class Parquet(StoredRows):
 
     @override
     def layouts(self) -> dict[str, Layout]:
-        paths = self._paths()
-        found = [self._schema(path) for path in paths]
-        n_rows = sum(count for _, count in found)
-        first = found[0][0]
-        for path, (dtypes, _) in zip(paths, found, strict=True):
-            if dtypes != first:
-                raise ArgumentError(f"{path} has other dtypes than {paths[0]}. Store them alike.")
+        found = [(path, *self._schema(path)) for path in self._paths()]
+        wanted = every_entry(self.columns)
+        dtypes = [_dtypes(path, {item: types[name_of(item)] for item in wanted}) for path, types, _ in found]
+        for (path, _, _), others in zip(found, dtypes, strict=True):
+            if others != dtypes[0]:
+                raise ArgumentError(f"{path} has other dtypes than {found[0][0]}. Store them alike.")
         return {
             name: Layout(
-                n_rows=n_rows,
-                shape=() if isinstance(held, str) else (len(held),),
-                dtypes=tuple(first[item] for item in entries(held)),
+                n_rows=sum(count for _, _, count in found),
+                shape=shape_of(held),
+                dtypes=tuple(dtypes[0][item] for item in entries(held)),
             )
             for name, held in self.columns.items()
         }
@@ -95,11 +105,37 @@ class Parquet(StoredRows):
     @override
     def blocks(self, size: int) -> Iterator[dict[str, Sequence[Part]]]:
         wanted = every_entry(self.columns)
+        for batch in self._batches(size, names_of(wanted)):
+            parts = {item: part_of(batch.column(name_of(item)), item) for item in wanted}
+            yield {name: [parts[item] for item in entries(held)] for name, held in self.columns.items()}
+
+    @override
+    def labels(self, name: str) -> LabelColumn:
+        held = self.columns.get(name)
+        if not isinstance(held, str):
+            what = "no column" if held is None else "more than the name of a column of labels for"
+            raise ArgumentError(f"rows has {what} {name!r}. Write dp.Parquet(files, {{{name!r}: {name!r}}}).")
+        found = [(path, *self._schema(path)) for path in self._paths()]
+        whole = {_whole(path, held, types[held]) for path, types, _ in found}
+        if len(whole) > 1:
+            raise ArgumentError(f"{held!r} holds whole numbers in some of the files and texts in others.")
+        n_rows = sum(count for _, _, count in found)
+        return LabelColumn(column=held, whole=whole.pop(), n_rows=n_rows, tallies=lambda: self._tallies(held))
+
+    def _tallies(self, name: str) -> Iterator[Tally]:
+        for batch in self._batches(ROWS, [name]):
+            labels, places = encoded(batch.column(name))
+            counts = np.bincount(places, minlength=len(labels) + 1)
+            found: dict[Label, int] = {}
+            for label, count in zip(labels, counts.tolist(), strict=False):
+                if label is not None:
+                    found[label] = found.get(label, 0) + count
+            yield found
+
+    def _batches(self, size: int, names: list[str]) -> Iterator[Any]:
         for path in self._paths():
             try:
-                for batch in _opened(path).iter_batches(batch_size=size, columns=wanted, use_threads=False):
-                    parts = {name: part_of(batch.column(name)) for name in wanted}
-                    yield {name: [parts[item] for item in entries(held)] for name, held in self.columns.items()}
+                yield from _opened(path).iter_batches(batch_size=size, columns=names, use_threads=False)
             except (OSError, arrow().ArrowException) as error:  # whose text may show a value
                 raise PrivacyError(f"{path} cannot be read ({type(error).__name__}).") from None
 
@@ -107,21 +143,13 @@ class Parquet(StoredRows):
         """Return all files; those of a folder by their names."""
         return tuple(path for given in self.files for path in (_in_folder(given) if os.path.isdir(given) else (given,)))
 
-    def _schema(self, path: str) -> tuple[dict[str, np.dtype[Any]], int]:
-        """Return the dtypes of the wanted columns, and the number of rows."""
+    def _schema(self, path: str) -> tuple[dict[str, Any], int]:
+        """Return the types of the wanted columns, and the number of rows."""
         file = _opened(path)
         schema = file.schema_arrow
-        problems = []
-        for name in every_entry(self.columns):
-            if schema.names.count(name) != 1:
-                problems.append(missing_column(name, schema.names))
-            elif not _plain(schema.field(name).type):
-                problems.append(no_number(name, str(schema.field(name).type)))
-        if problems:
-            raise unfit(path, problems)
-        return {name: np.dtype(schema.field(name).type.to_pandas_dtype()) for name in every_entry(self.columns)}, int(
-            file.metadata.num_rows
-        )
+        wanted = every_entry(self.columns)
+        require_named(path, wanted, schema.names)
+        return {name: schema.field(name).type for name in names_of(wanted)}, int(file.metadata.num_rows)
 
 
 def _in_folder(folder: str) -> list[str]:
@@ -142,9 +170,29 @@ def _opened(path: str) -> Any:
         raise ArgumentError(f"{path!r} cannot be opened as a Parquet file ({type(error).__name__}).") from None
 
 
-def _plain(kind: Any) -> bool:
+def _dtypes(path: str, kinds: Mapping[Item, Any]) -> dict[Item, np.dtype[Any]]:
+    """Return the dtypes that columns of some types are read with."""
+    types, others = arrow("pyarrow.types"), {}
+    for item, kind in kinds.items():
+        if isinstance(item, Levels):
+            item.require(whole=_whole(path, item.column, kind))
+        elif not (types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)):
+            others[item] = str(kind)
+    require_numbers(path, others)
+    return {
+        item: np.dtype(np.int64 if isinstance(item, Levels) else kind.to_pandas_dtype()) for item, kind in kinds.items()
+    }
+
+
+def _whole(path: str, name: str, kind: Any) -> bool:
+    """Return whether labels of a type are whole numbers rather than texts."""
     types = arrow("pyarrow.types")
-    return bool(types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind))
+    inner = kind.value_type if types.is_dictionary(kind) else kind
+    if types.is_integer(inner):
+        return True
+    if types.is_string(inner) or types.is_large_string(inner) or types.is_string_view(inner):
+        return False
+    raise no_labels(path, name, str(kind))
 
 
 __all__ = ["Parquet"]

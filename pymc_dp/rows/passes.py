@@ -189,11 +189,12 @@ class Passes:
         -----
         What a row becomes depends on that row alone: neither on the size of a chunk nor on where files begin.
         """
-        require_open()
-        return self._chunks(size)
+        return (partial(_held, self.columns, parts) for parts in self.parts(size))
 
-    def _chunks(self, size: int) -> Iterator[Callable[[], list[Array]]]:
-        return (partial(_held, self.columns, parts) for parts in self._blocks(size))
+    def parts(self, size: int) -> Iterator[list[Sequence[Part]]]:
+        """Yield at most `size` consecutive rows at a time, as they are stored. **Private**, and as for `chunks`."""
+        require_open()
+        return self._blocks(size)
 
     def _blocks(self, size: int) -> Iterator[list[Sequence[Part]]]:
         count = 0

@@ -13,6 +13,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.errors import ArgumentError, Problem
 from pymc_dp.inspection.rows import Array
 from pymc_dp.rows.asked import Asked
+from pymc_dp.rows.levels import LabelColumn
 
 HINT = "Give every row-level column of the model, by the name of its pm.Data or of the observed variable."
 
@@ -81,6 +82,13 @@ class StoredRows(ABC):
     def blocks(self, size: int) -> Iterator[dict[str, Sequence[Part]]]:
         """Yield at most `size` consecutive rows at a time, a column in one part or by its entries. **Private**."""
 
+    def labels(self, name: str) -> LabelColumn:
+        """Return a column of labels, by a name of `layouts`, without a look at any value."""
+        raise ArgumentError(
+            f"Labels of {name!r} are read from dp.Parquet(...), a data frame or a mapping of arrays, not from "
+            f"{type(self).__name__}."
+        )
+
     def check(self, asked: Sequence[Asked], names: Names) -> tuple[Problem, ...]:
         """Return what keeps this table from making some sums, before anything is charged. Reads no row.
 
@@ -135,7 +143,8 @@ class Arrays(StoredRows):
             if array.ndim == 0 or array.dtype.kind not in "biuf":
                 raise ArgumentError(
                     f"rows[{name!r}] must hold numbers or booleans, with an axis that counts rows; it has dtype "
-                    f"{array.dtype} and {array.ndim} axes. Write labels as codes, by a public list of them."
+                    f"{array.dtype} and {array.ndim} axes. Write labels as codes, by a public list of them: "
+                    f"dp.Levels({name!r}, [...]).codes(...)."
                 )
         self._arrays = {name: array.view(np.ndarray) for name, array in arrays.items()}
 

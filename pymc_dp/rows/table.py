@@ -7,26 +7,35 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Self, final, override
 
+import numpy as np
+
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem
 from pymc_dp.inspection.rows import Array
 from pymc_dp.rows.asked import Asked
 from pymc_dp.rows.columns import (
     Columns,
+    Held,
+    Item,
     entries,
     every_entry,
     given_columns,
-    missing_column,
-    no_number,
+    name_of,
+    names_of,
+    no_labels,
+    require_named,
+    require_numbers,
+    shape_of,
     shown_columns,
-    unfit,
 )
-from pymc_dp.rows.engines.added import Field, Fields, answered, obstacles, read_columns, sums_of
+from pymc_dp.rows.engines.added import Fields, answered, obstacles, read_columns, sums_of
 from pymc_dp.rows.engines.canary import sings
+from pymc_dp.rows.engines.expressions import Field
 from pymc_dp.rows.engines.frames import Frame, Schema
 from pymc_dp.rows.engines.lazy import LazyFrame
 from pymc_dp.rows.engines.postgres import PostgresFrame
 from pymc_dp.rows.gate import is_open, require_open
+from pymc_dp.rows.levels import Levels
 from pymc_dp.rows.passes import CHANGED
 from pymc_dp.rows.stored import Layout, Names, Part, StoredRows
 from pymc_dp.rows.sums import LENGTHS, MAX_ROWS
@@ -51,9 +60,10 @@ class Table(StoredRows):
     ----------
     frame : lazy frame
         Of Polars, DuckDB (a relation: ``connection.table("survey")``), Dask or Spark.
-    columns : mapping of str to str or sequence of str
+    columns : mapping of str to str, Levels or a sequence of them
         For each row-level column of the model, by the name of its ``pm.Data`` or of the observed variable: the column
-        of the frame, or, where a row of the model holds several values, the columns that these are in.
+        of the frame, or, where a row of the model holds several values, the columns that these are in. ``dp.Levels``
+        stand for a column of labels, which become codes.
     assume_rows : bool
         Take a frame whose plan shows joins, aggregates or windows. Each of its rows must be made of one row (one
         person) of the source all the same, and of no row of the source more than one: only you can know.
@@ -102,7 +112,7 @@ class Table(StoredRows):
             Not in the middle of a transaction. Rows are read in one of our own: REPEATABLE READ, READ ONLY.
         table : str
             Name of a table or view, ``"survey"`` or ``"schema.survey"``. The text of a query is refused: make a view.
-        columns : mapping of str to str or sequence of str
+        columns : mapping of str to str, Levels or a sequence of them
             As of `Table`.
 
         Raises
@@ -121,7 +131,7 @@ class Table(StoredRows):
 
     def _begin(self, frame: Frame, columns: Mapping[str, Columns], assume_rows: bool) -> None:
         self._frame, self._assume = frame, assume_rows
-        self.columns = given_columns(columns)
+        self.columns: Held = given_columns(columns)
 
     def __repr__(self) -> str:
         return f"Table(<{self._frame.engine}>, {shown_columns(self.columns)!r})"
@@ -143,8 +153,10 @@ class Table(StoredRows):
         return {
             name: Layout(
                 n_rows=n_rows,
-                shape=() if isinstance(held, str) else (len(held),),
-                dtypes=tuple(found.dtypes[item] for item in entries(held)),
+                shape=shape_of(held),
+                dtypes=tuple(
+                    np.dtype(np.int64) if isinstance(item, Levels) else found.dtypes[item] for item in entries(held)
+                ),
             )
             for name, held in self.columns.items()
         }
@@ -180,20 +192,27 @@ class Table(StoredRows):
 
     def _fields(self, asked: Sequence[Asked], names: Names) -> Fields:
         dtypes = self._schema().dtypes
+
+        def field(item: Item) -> Field:
+            levels = item if isinstance(item, Levels) else None
+            return Field(name=name_of(item), dtype=dtypes.get(name_of(item), np.dtype(object)), levels=levels)
+
         return {
-            column.leaf: [Field(name=item, dtype=dtypes[item]) for item in entries(self.columns[names[column.leaf]])]
+            column.leaf: [field(item) for item in entries(self.columns[names[column.leaf]])]
             for column in read_columns(asked)
         }
 
     def _schema(self) -> Schema:
         """Return what is public; refuse what does not fit, and plans that mix rows."""
         wanted, where = every_entry(self.columns), f"The table in {self._frame.engine}"
-        found = _guarded(lambda: self._frame.schema(wanted))
+        found = _guarded(lambda: self._frame.schema(names_of(wanted)))
         mixed = None if self._assume else _guarded(self._frame.mixed)
-        problems = [missing_column(name, found.names) for name in wanted if found.names.count(name) != 1]
-        problems += [no_number(name, kind) for name, kind in found.others.items()]
-        if problems:
-            raise unfit(where, problems)
+        require_named(where, wanted, found.names)
+        others = {**found.others, **dict.fromkeys(found.texts, "text")}
+        require_numbers(where, {name: kind for name, kind in others.items() if name in wanted})
+        for item in wanted:
+            if isinstance(item, Levels):
+                _require_labels(where, item, found)
         if mixed is not None:
             raise ArgumentError(
                 f"The plan of the frame makes one row of several ones, or several of one ({mixed}), so that one person "
@@ -201,6 +220,14 @@ class Table(StoredRows):
                 "source all the same, Table(..., assume_rows=True)."
             )
         return found
+
+
+def _require_labels(where: str, levels: Levels, found: Schema) -> None:
+    """Raise ArgumentError where a column holds no labels, or texts for whole numbers, or the reverse."""
+    name = levels.column
+    if name not in found.texts and (name in found.others or found.dtypes[name].kind not in "iu"):
+        raise no_labels(where, name, found.others.get(name) or str(found.dtypes[name]))
+    levels.require(whole=name not in found.texts)
 
 
 def _guarded[T](work: Callable[[], T]) -> T:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from pytensor.graph.basic import Variable
@@ -21,6 +21,7 @@ from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.rows.asked import Asked
 from pymc_dp.rows.engines.expressions import (
     HALF_EVEN,
+    Field,
     as_held,
     counted,
     level,
@@ -38,14 +39,6 @@ MOST_TERMS = 2000
 WAY_OUT = "Export the table and give it by rows=dp.Parquet(...), which adds up anything"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Field:
-    """A column in an engine, by its name there and the dtype that it is stored as."""
-
-    name: str
-    dtype: np.dtype[np.generic]
-
-
 Fields = Mapping[Variable, Sequence[Field]]
 """By the leaf of a column of the model: one column in the engine, or one for each entry of a row."""
 
@@ -53,7 +46,8 @@ Fields = Mapping[Variable, Sequence[Field]]
 def obstacles(asked: Sequence[Asked], fields: Fields) -> list[Problem]:
     """Say what engines cannot add up as it is added up in memory."""
     found = [problem for item in asked for problem in _obstacles(item, fields)]
-    terms = sum(_terms(item) for item in asked)
+    labels = (len(field.levels.named) for several in fields.values() for field in several if field.levels is not None)
+    terms = sum(_terms(item) for item in asked) + sum(labels)
     if not found and terms > MOST_TERMS:
         what = f"its sums need {terms} terms, more than the {MOST_TERMS} that an engine is asked for at once"
         found.append(Problem(where="rows", what=what, remedy=f"{WAY_OUT}; or use fewer bins or predictors."))
@@ -82,16 +76,16 @@ def _obstacles(asked: Asked, fields: Fields) -> list[Problem]:
         found.append(Problem(where=name, what=what, remedy="Measure the value in another unit."))
     for column in asked.columns:
         wanted = np.dtype(column.leaf.type.dtype)
-        narrow = wanted.kind == "f" and any(not _exact(field.dtype, wanted) for field in fields[column.leaf])
+        narrow = wanted.kind == "f" and not all(_exact(field, wanted) for field in fields[column.leaf])
         if narrow:
             what = f"its values would be rounded to {wanted}, which engines do not do alike"
             found.append(Problem(where=column.name, what=what, remedy="Give the model's dummy rows dtype float64."))
     return found
 
 
-def _exact(stored: np.dtype[np.generic], wanted: np.dtype[np.generic]) -> bool:
+def _exact(field: Field, wanted: np.dtype[Any]) -> bool:
     """Whether a cast is one to float64, or leaves values as they are."""
-    return wanted == np.float64 or np.can_cast(stored, wanted, "safe")
+    return wanted == np.float64 or (field.levels is None and np.can_cast(field.dtype, wanted, "safe"))
 
 
 def _terms(asked: Asked) -> int:
@@ -155,7 +149,7 @@ def answered(frame: Frame, asked: Sequence[Asked], fields: Fields, keys: Sequenc
         for field, name in zip(fields[column.leaf], _names(fields, column), strict=True):
             wanted = np.dtype(column.leaf.type.dtype)
             none = 0 if wanted.kind == "f" else int(absent(column))
-            held[name] = as_held(frame, field.name, field.dtype, wanted, none)
+            held[name] = as_held(frame, field, wanted, none)
     base, totals, widths = frame.only(held), list[Frame](), list[int]()
     for item in asked:
         found, sums = _prepared(base, item, fields)

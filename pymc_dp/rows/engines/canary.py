@@ -18,7 +18,8 @@ from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.rows.asked import Asked
-from pymc_dp.rows.engines.added import Field, Fields, answered, read_columns, sums_of
+from pymc_dp.rows.engines.added import Fields, answered, read_columns, sums_of
+from pymc_dp.rows.engines.expressions import Field
 from pymc_dp.rows.engines.frames import Frame
 from pymc_dp.rows.passes import cast
 from pymc_dp.rows.stored import Part
@@ -72,20 +73,33 @@ def _agrees(asked: Asked, found: Mapping[str, Array], held: Mapping[Any, Array],
 
 
 def _held(column: Column, fields: Fields, parts: Mapping[str, Part]) -> Array:
-    return cast(column, [parts[field.name] for field in fields[column.leaf]])
+    return cast(column, [_coded(field, parts[field.name]) for field in fields[column.leaf]])
+
+
+def _coded(field: Field, part: Part) -> Part:
+    """Return constants as they are stored with their labels as codes."""
+    if field.levels is None:
+        return part
+    none = np.zeros(len(part.values), dtype=bool) if part.missing is None else part.missing
+    labels = [None if missing else label for label, missing in zip(part.values.tolist(), none.tolist(), strict=True)]
+    return Part(field.levels.places(labels), None)
 
 
 def constants(asked: Sequence[Asked], fields: Fields) -> dict[str, Part]:
     """Return awkward values for every column in the engine, as many for each, and the number of the row."""
     rng = np.random.default_rng(0)
-    values: dict[str, list[float]] = {}
+    values: dict[str, list[Any]] = {}
     kinds: dict[str, Field] = {}
     for item in asked:
         for column, entry, of_interest in _uses(item):
             field = fields[column.leaf][entry]
             kinds[field.name] = field
-            values.setdefault(field.name, []).extend(of_interest(rng))
-    made = {name: _of_dtype(kinds[name].dtype, found) for name, found in values.items()}
+            of_labels = field.levels is not None
+            values.setdefault(field.name, []).extend(_labels(field) if of_labels else of_interest(rng))
+    made = {
+        name: np.array(found, dtype=object) if kinds[name].dtype == object else _of_dtype(kinds[name].dtype, found)
+        for name, found in values.items()
+    }
     n_rows = max(map(len, made.values())) + NULLS
     parts = {}
     for name, found in made.items():
@@ -93,6 +107,19 @@ def constants(asked: Sequence[Asked], fields: Fields) -> dict[str, Part]:
         # What is missing is a repetition: no value is left out.
         parts[name] = Part(np.resize(found, n_rows)[order], order >= n_rows - NULLS)
     return parts | {ROW: Part(np.arange(n_rows), None)}
+
+
+def _labels(field: Field) -> list[Any]:
+    """Return labels, and what is nearly one."""
+    assert field.levels is not None
+    named = field.levels.named
+    if field.dtype != object:
+        return [near for label in named for near in (label, int(label) - 1, int(label) + 1)]
+    texts = [
+        text for label in map(str, named) for text in (label, f"{label} ", f" {label}", label.upper(), label.lower())
+    ]
+    plain = [text for text in texts if "\0" not in text and text.encode("utf-8", "ignore").decode() == text]
+    return [*plain, "", "\u00e9", "e\u0301", "other"]
 
 
 def _uses(asked: Asked) -> Iterator[tuple[Column, int, Callable[[np.random.Generator], list[float]]]]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -27,6 +28,7 @@ from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts, square
 from pymc_dp.inspection.rows import Column
 from pymc_dp.rows.engines.frames import Expr, Frame
+from pymc_dp.rows.levels import Label, Levels
 
 HALF_EVEN = 6755399441055744.0
 """1.5 * 2**52: added and subtracted, it leaves the nearest whole number of what is below 2**51."""
@@ -34,20 +36,41 @@ SLACK = GRID // 2 + 2**7
 """How far a rounded square times the grid may be from the exact one (`BoundedMoments.magnitude`)."""
 
 
-def as_held(frame: Frame, name: str, stored: np.dtype[Any], wanted: np.dtype[Any], absent: int) -> Expr:
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """A column in an engine.
+
+    Attributes
+    ----------
+    name : str
+    dtype : dtype
+        Of its numbers; object where it holds texts.
+    levels : Levels or None
+        Of its labels, which count as their codes.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    levels: Levels | None = None
+
+
+def as_held(frame: Frame, field: Field, wanted: np.dtype[Any], absent: int) -> Expr:
     """Return a stored column as the model would hold it: int64 for integers and booleans, else float64.
 
     Parameters
     ----------
     frame : Frame
-    name : str
-        Of the column.
-    stored, wanted : dtype
-        Its own, and that of the model; narrower integers are clipped.
+    field : Field
+    wanted : dtype
+        That of the model; narrower integers are clipped.
     absent : int
         What stands for no value where the model holds integers. Floats keep their nulls, which count as NaN.
     """
-    value = frame.column(name)
+    stored = field.dtype
+    value = frame.column(field.name)
+    if field.levels is not None:
+        code = _code(frame, value, field.levels)
+        return frame.to_number(code) if wanted.kind == "f" else _clipped(frame, code, np.dtype(np.int64), wanted)
     if stored.kind == "b":
         one, none = frame.choose(value, frame.whole(1), frame.whole(0)), frame.missing(value)
         if wanted.kind != "f":
@@ -55,13 +78,43 @@ def as_held(frame: Frame, name: str, stored: np.dtype[Any], wanted: np.dtype[Any
         return frame.choose(none, frame.number(math.nan), frame.to_number(one))
     if wanted.kind == "f":
         return frame.to_number(value)
-    value = frame.to_whole(value)
+    held = _clipped(frame, frame.to_whole(value), stored, wanted)
+    return frame.choose(frame.missing(value), frame.whole(absent), held)
+
+
+def _clipped(frame: Frame, value: Expr, stored: np.dtype[Any], wanted: np.dtype[Any]) -> Expr:
+    """Return an int64 as the nearest integer of another dtype."""
     least, most = (0, 1) if wanted.kind == "b" else (int(np.iinfo(wanted).min), int(np.iinfo(wanted).max))
     if np.iinfo(stored).max > most:
         value = frame.choose(value > frame.whole(most), frame.whole(most), value)
     if np.iinfo(stored).min < least:
         value = frame.choose(value < frame.whole(least), frame.whole(least), value)
-    return frame.choose(frame.missing(frame.column(name)), frame.whole(absent), value)
+    return value
+
+
+def _code(frame: Frame, value: Expr, levels: Levels) -> Expr:
+    """Return the code of a label: that of all others, and what tells the one that it is from it, added up."""
+    rest, last = levels.rest, len(levels.labels) - 1
+
+    def more(first: int, end: int) -> Expr:  # as deep as the logarithm of their number
+        if end - first > 1:
+            return more(first, (first + end) // 2) + more((first + end) // 2, end)
+        same = _is_label(frame, value, levels.named[first])
+        return frame.whole(0) if same is None else frame.choose(same, frame.whole(first - rest), frame.whole(0))
+
+    found = more(0, len(levels.named)) if levels.named else frame.whole(0)
+    return within(frame, found + frame.whole(rest), 0, last, above=rest)
+
+
+def _is_label(frame: Frame, value: Expr, label: Label) -> Expr | None:
+    """Return whether a value is a label; None for one that none is."""
+    if isinstance(label, str):
+        whole = label.encode("utf-8", "ignore").decode() == label
+        return frame.same_text(value, label) if whole else None
+    if not -(2**63) <= label < 2**63:
+        return None
+    number, one = frame.to_whole(value), frame.whole(label)
+    return (number >= one) & (number <= one)
 
 
 def level(frame: Frame, value: Expr, column: Column) -> Expr:
@@ -224,4 +277,4 @@ def with_trials(frame: Frame, names: Sequence[str], statistic: LevelCounts) -> t
     return frame.extended({taken[-1]: last + frame.whole(0)}), taken
 
 
-__all__ = ["as_held", "counted", "level", "with_moments", "with_products", "with_trials", "within"]
+__all__ = ["Field", "as_held", "counted", "level", "with_moments", "with_products", "with_trials", "within"]

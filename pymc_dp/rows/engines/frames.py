@@ -6,12 +6,13 @@ Every operation is total: no value of a row makes it raise.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
+from pymc_dp.rows.columns import Item
 from pymc_dp.rows.stored import Part
 
 Expr = Any
@@ -30,11 +31,14 @@ class Schema:
         Of the columns that were asked for.
     names : tuple of str
         Of all columns.
+    texts : collection of str
+        Of the columns that were asked for, those of texts.
     others : mapping of str to str
         Types, as the engine calls them, of columns that were asked for and are neither numbers nor booleans.
     """
 
     dtypes: Mapping[str, np.dtype[Any]]
+    texts: Collection[str]
     names: tuple[str, ...]
     others: Mapping[str, str]
 
@@ -61,6 +65,11 @@ class Frame(ABC):
     @abstractmethod
     def whole(value: int) -> Expr:
         """Return an int64."""
+
+    @staticmethod
+    @abstractmethod
+    def same_text(value: Expr, text: str) -> Expr:
+        """Return whether a text is this one, byte for byte; text that the engine cannot hold is none of its."""
 
     @staticmethod
     @abstractmethod
@@ -113,7 +122,7 @@ class Frame(ABC):
         """Run it: return the rows of a small table of integers. One statement, so one state of the source."""
 
     @abstractmethod
-    def parts(self, names: Sequence[str], size: int) -> Iterator[dict[str, Part]]:
+    def parts(self, items: Sequence[Item], size: int) -> Iterator[dict[Item, Part]]:
         """Run it: yield at most `size` rows at a time, all in one pass over one state of the source. **Private**."""
 
     @abstractmethod

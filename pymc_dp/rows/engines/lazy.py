@@ -15,6 +15,7 @@ from narwhals import Implementation
 
 from pymc_dp.errors import ArgumentError
 from pymc_dp.rows.arrow import arrow, part_of
+from pymc_dp.rows.columns import Item, name_of, names_of
 from pymc_dp.rows.engines.frames import ROWS, Expr, Frame, Schema
 from pymc_dp.rows.engines.mixed import SEEN
 from pymc_dp.rows.stored import Part
@@ -81,6 +82,11 @@ class LazyFrame(Frame):
 
     @staticmethod
     @override
+    def same_text(value: Expr, text: str) -> Expr:
+        return value == nw.lit(text)
+
+    @staticmethod
+    @override
     def choose(condition: Expr, then: Expr, otherwise: Expr) -> Expr:
         return nw.when(condition).then(then).otherwise(otherwise)
 
@@ -107,8 +113,9 @@ class LazyFrame(Frame):
         wanted = {name: found[name] for name in names if name in found}
         return Schema(
             dtypes={name: np.dtype(PLAIN[type(kind)]) for name, kind in wanted.items() if type(kind) in PLAIN},
+            texts={name for name, kind in wanted.items() if kind == nw.String},
             names=tuple(found),
-            others={name: str(kind) for name, kind in wanted.items() if type(kind) not in PLAIN},
+            others={name: str(kind) for name, kind in wanted.items() if type(kind) not in PLAIN and kind != nw.String},
         )
 
     @override
@@ -141,11 +148,11 @@ class LazyFrame(Frame):
         return frame.collect(**self._way.collecting)
 
     @override
-    def parts(self, names: Sequence[str], size: int) -> Iterator[dict[str, Part]]:
-        for table in self._way.tables(self._frame.select(*names).to_native(), size):
+    def parts(self, items: Sequence[Item], size: int) -> Iterator[dict[Item, Part]]:
+        for table in self._way.tables(self._frame.select(*names_of(items)).to_native(), size):
             whole = table if hasattr(table, "combine_chunks") else arrow().Table.from_batches([table])
             for batch in whole.combine_chunks().to_batches(max_chunksize=size):
-                yield {name: part_of(batch.column(name)) for name in names}
+                yield {item: part_of(batch.column(name_of(item)), item) for item in items}
 
     @override
     def constants(self, parts: Mapping[str, Part]) -> tuple[Self, Mapping[str, Part]]:
@@ -281,7 +288,7 @@ class Spark(Way):
 SPARK = {
     "boolean": "bool",
     **{"tinyint": "int8", "smallint": "int16", "int": "int32", "bigint": "int64"},
-    **{"float": "float32", "double": "float64"},
+    **{"float": "float32", "double": "float64", "string": "string"},
 }
 """Types of Spark that are plain, as Arrow calls them."""
 WAYS: Mapping[Implementation, type[Way]] = {

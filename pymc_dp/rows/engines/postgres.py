@@ -12,13 +12,17 @@ from typing import Any, Self, final, override
 import numpy as np
 
 from pymc_dp.errors import ArgumentError
+from pymc_dp.rows.columns import Item, name_of, names_of
 from pymc_dp.rows.engines.frames import ROWS, Expr, Frame, Schema
+from pymc_dp.rows.levels import Levels
 from pymc_dp.rows.stored import Part
 
 PLAIN = {16: "bool", 21: "int2", 23: "int4", 20: "int8", 700: "float4", 701: "float8"}
 """Types that are taken, by their numbers in every database (pg_type.dat)."""
 DTYPES = {"bool": "bool", "int2": "int16", "int4": "int32", "int8": "int64", "float4": "float32", "float8": "float64"}
-OTHERS = {25: "text", 1043: "varchar", 1042: "char", 1700: "numeric", 1082: "date", 1114: "timestamp", 114: "json"}
+TEXTS = (25, 1043)
+"""text and varchar; char fills up with blanks."""
+OTHERS = {1042: "char", 1700: "numeric", 1082: "date", 1114: "timestamp", 114: "json"}
 QUERY = re.compile(r"[;()\n]|^\s*(select|with|values|table|from)\s", re.IGNORECASE)
 SERIAL = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
@@ -111,6 +115,13 @@ class PostgresFrame(Frame):
 
     @staticmethod
     @override
+    def same_text(value: Expr, text: str) -> Expr:
+        if "\0" in text:  # no text of a database has it
+            return Text("FALSE")
+        return Text(f'({value.sql} COLLATE "C" = {_text(text)})')
+
+    @staticmethod
+    @override
     def choose(condition: Expr, then: Expr, otherwise: Expr) -> Expr:
         return Text(f"(CASE WHEN {condition.sql} THEN {then.sql} ELSE {otherwise.sql} END)")
 
@@ -137,10 +148,12 @@ class PostgresFrame(Frame):
             cursor.execute(f"SELECT * FROM {self.source} LIMIT 0", prepare=False)
             found = {item.name: item.type_code for item in cursor.description}
         wanted = {name: found[name] for name in names if name in found}
+        others = {name: kind for name, kind in wanted.items() if kind not in (*PLAIN, *TEXTS)}
         return Schema(
             dtypes={name: np.dtype(DTYPES[PLAIN[kind]]) for name, kind in wanted.items() if kind in PLAIN},
+            texts={name for name, kind in wanted.items() if kind in TEXTS},
             names=tuple(found),
-            others={name: OTHERS.get(kind, f"number {kind}") for name, kind in wanted.items() if kind not in PLAIN},
+            others={name: OTHERS.get(kind, f"number {kind}") for name, kind in others.items()},
         )
 
     @override
@@ -181,20 +194,21 @@ class PostgresFrame(Frame):
             return list(cursor.execute(query, prepare=False).fetchall())
 
     @override
-    def parts(self, names: Sequence[str], size: int) -> Iterator[dict[str, Part]]:
+    def parts(self, items: Sequence[Item], size: int) -> Iterator[dict[Item, Part]]:
+        names = names_of(items)
         kinds = self.schema(names).dtypes
         query = f"SELECT {', '.join(map(_quoted, names))} FROM {self.source} AS t"
         with self._reading("pymc_dp_rows") as cursor:
             cursor.execute(query)
             while rows := cursor.fetchmany(size):
-                columns = zip(names, zip(*rows, strict=True), strict=True)
-                yield {name: _part(values, kinds[name]) for name, values in columns}
+                columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+                yield {item: _part(columns[name_of(item)], item, kinds) for item in items}
 
     @override
     def constants(self, parts: Mapping[str, Part]) -> tuple[Self, Mapping[str, Part]]:
         kinds = {dtype: kind for kind, dtype in DTYPES.items()}
         columns = [
-            [_literal(value, kinds[str(part.values.dtype)], none) for value, none in _pairs(part)]
+            [_literal(value, kinds.get(str(part.values.dtype), "text"), none) for value, none in _pairs(part)]
             for part in parts.values()
         ]
         lines = ", ".join(f"({', '.join(line)})" for line in zip(*columns, strict=True))
@@ -235,10 +249,17 @@ def _pairs(part: Part) -> Iterator[tuple[Any, bool]]:
 
 
 def _literal(value: Any, kind: str, missing: bool) -> str:
-    return f"CAST({'NULL' if missing else repr(str(value))} AS {kind})"
+    return f"CAST({'NULL' if missing else _text(str(value))} AS {kind})"
 
 
-def _part(values: Sequence[Any], dtype: np.dtype[Any]) -> Part:
+def _text(value: str) -> str:
+    return importlib.import_module("psycopg.sql").Literal(value).as_string(None).strip()
+
+
+def _part(values: Sequence[Any], item: Item, kinds: Mapping[str, np.dtype[Any]]) -> Part:
+    if isinstance(item, Levels):
+        return Part(item.places(values), None)
+    dtype = kinds[item]
     missing = np.array([value is None for value in values])
     return Part(np.array([0 if value is None else value for value in values], dtype=dtype), missing)
 

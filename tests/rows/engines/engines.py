@@ -13,7 +13,7 @@ import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.plan import lay_out
 from pymc_dp.release.statistics import Statistics
-from pymc_dp.rows.columns import Columns, entries
+from pymc_dp.rows.columns import Columns, Item, entries, name_of, shape_of
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.stored import Layout, Part, StoredRows
@@ -28,7 +28,9 @@ SLOWER = [
 ]
 ENGINES = [*HERE, *SLOWER]
 SQL = {"bool": "bool", "int16": "int2", "int32": "int4", "int64": "int8", "float32": "float4", "float64": "float8"}
+SQL["object"] = "text"
 SPARK = {"bool": "boolean", "int16": "smallint", "int32": "int", "int64": "bigint", "float32": "float"}
+SPARK["object"] = "string"
 
 
 class Held(StoredRows):
@@ -41,14 +43,23 @@ class Held(StoredRows):
         return {
             name: Layout(
                 n_rows=len(next(iter(self._parts.values())).values),
-                shape=() if isinstance(held, str) else (len(held),),
-                dtypes=tuple(self._parts[item].values.dtype for item in entries(held)),
+                shape=shape_of(held),
+                dtypes=tuple(self._part(item).values.dtype for item in entries(held)),
             )
             for name, held in self._columns.items()
         }
 
     def blocks(self, size: int) -> Iterator[dict[str, Sequence[Part]]]:
-        yield {name: [self._parts[item] for item in entries(held)] for name, held in self._columns.items()}
+        yield {name: [self._part(item) for item in entries(held)] for name, held in self._columns.items()}
+
+    def _part(self, item: Item) -> Part:
+        one = self._parts[name_of(item)]
+        if isinstance(item, str):
+            return one
+        labels = [
+            None if none else label for label, none in zip(one.values.tolist(), one.missing.tolist(), strict=True)
+        ]
+        return Part(item.places(labels), None)
 
 
 def part(values: Any, missing: Any = None) -> Part:
@@ -59,7 +70,7 @@ def part(values: Any, missing: Any = None) -> Part:
 def in_engine(engine: str, parts: Mapping[str, Part], columns: Mapping[str, Columns]) -> tuple[dp.Table, Held]:
     """Return a table in an engine, and the same in memory: Dask keeps no nulls among plain integers."""
     if engine == "dask":
-        parts = {name: held if held.values.dtype.kind == "f" else part(held.values) for name, held in parts.items()}
+        parts = {name: held if held.values.dtype.kind in "fO" else part(held.values) for name, held in parts.items()}
     return MAKERS[engine](parts, columns), Held(parts, columns)
 
 
@@ -90,7 +101,9 @@ def duckdb(parts: Mapping[str, Part], columns: Mapping[str, Columns]) -> dp.Tabl
 def dask(parts: Mapping[str, Part], columns: Mapping[str, Columns]) -> dp.Table:
     frames, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
     held = {
-        name: np.where(one.missing, np.nan, one.values).astype(one.values.dtype) if one.missing.any() else one.values
+        name: np.where(one.missing, None if one.values.dtype == object else np.nan, one.values).astype(one.values.dtype)
+        if one.missing.any()
+        else one.values
         for name, one in parts.items()
     }
     return dp.Table(frames.from_pandas(pandas.DataFrame(held), npartitions=2), columns)

@@ -146,6 +146,34 @@ def test_tables_of_no_row_of_one_and_of_nulls(engine):
         assert same(exact(dummies, domain, beside), exact(dummies, domain, held))
 
 
+LABELS = ["Oslo", "oslo", "Oslo ", "", "a'b", 'a"b', "a\\b", "%s", "\u00e9", "e\u0301", "\u6771\u4eac", "x" * 300]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("other", ["other", None])
+def test_labels_by_public_levels(engine, other):
+    rng = np.random.default_rng(7)
+    texts = np.array([*LABELS, *map(str.upper, LABELS), "Rome"], dtype=object)
+    whole = np.array([-(2**63), -1, 0, 3, 7, 2**63 - 1])
+    parts = {
+        "city": part(rng.choice(texts, 500), rng.random(500) < 0.1),
+        "code": part(rng.choice(whole, 500), rng.random(500) < 0.1),
+        "y": part(rng.normal(size=500)),
+    }
+    for levels in (
+        dp.Levels("city", LABELS, other=other),
+        dp.Levels("city", ["a\0b", "\ud800", "Rome"], other=other),
+        dp.Levels("code", [3, -(2**63), 2**63 - 1, 2**70], other=other),
+    ):
+        beside, held = in_engine(engine, parts, {"g": levels, "y": "y"})
+        n_levels = len(levels.labels)
+        with pm.Model() as model:
+            mean = pm.Normal("m", shape=n_levels)[pm.Data("g", np.zeros(3, dtype=int))]
+            pm.Normal("y", mean, 1, observed=np.zeros(3))
+        domain = dp.Domain(bounds={"y": (-1, 1)})
+        assert same(exact(model, domain, beside), exact(model, domain, held))
+
+
 @pytest.mark.parametrize("engine", HERE)
 def test_networks(engine):
     rng = np.random.default_rng(6)
