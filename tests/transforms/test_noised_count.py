@@ -75,7 +75,7 @@ def test_without_noise_a_count_is_known():
 def test_gradients_are_slopes_and_compiled_models_agree_with_the_plain_form(kind, rng):
     value, p = pt.vector("value"), pt.vector("p")
     logp, mean, variance, _ = noised_poisson(value, 50 * p, kind, 3.0)
-    total = (logp + 0.1 * mean * variance).sum() + noised_binomial(value, p, np.full(8, 50), kind, 3.0).sum()
+    total = (logp + 0.1 * mean * variance).sum() + noised_binomial(value, p, np.full(8, 50), kind, 3.0)[0].sum()
     outputs = [total, pt.grad(total, p)]
     plain = pytensor.function([value, p], outputs, mode="FAST_COMPILE")
     at, values = rng.uniform(0.05, 0.95, 8), rng.integers(-5, 60, 8).astype(float)
