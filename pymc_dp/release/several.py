@@ -74,7 +74,7 @@ def data_sets(sources: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[
     found: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for place, source in enumerate(sources):
         ledger = source["record"].get("ledger")
-        key = (ledger["ledger"], ledger["dataset"]) if ledger else (str(place),)
+        key: tuple[str, ...] = (ledger["ledger"], ledger["dataset"]) if ledger else (str(place),)
         found.setdefault(key, []).append(source)
     for key, own in found.items():
         epsilon, delta = (math.fsum(one["record"][name] for one in own) for name in ("epsilon", "delta"))
@@ -126,10 +126,15 @@ def apart(record: ReleaseRecord) -> list[Labelled]:
 
 def renamed(table: TableRecord, name: str) -> TableRecord:
     """Return a table of another name, with dims of its own."""
-    old = table.approximations
-    dims = {dim: f"{name}{getattr(table, dim).removeprefix(table.name)}" for dim in ("cell_dim", "column_dim")}
-    said = (f"{name}{text.removeprefix(table.name)}" if text.startswith(f"{table.name}:") else text for text in old)
-    return replace(table, name=name, approximations=tuple(said), **dims)
+    own = table.name
+    said = (f"{name}{text.removeprefix(own)}" if text.startswith(f"{own}:") else text for text in table.approximations)
+    return replace(
+        table,
+        name=name,
+        cell_dim=f"{name}{table.cell_dim.removeprefix(own)}",
+        column_dim=f"{name}{table.column_dim.removeprefix(own)}",
+        approximations=tuple(said),
+    )
 
 
 def _common(values: Sequence[str]) -> str:

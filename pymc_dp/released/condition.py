@@ -33,7 +33,7 @@ def condition(
     covariates: Mapping[str, Any] | None = None,
     n_rows: int | None = None,
 ) -> Model:
-    """Fit a model to released statistics, or to draws of ``dp.OPS``: its rows are replaced by them, and never read.
+    """Fit a model to what was released: its rows are replaced by it, and never read.
 
     Parameters
     ----------
@@ -41,8 +41,11 @@ def condition(
         Any priors, and likelihoods with the statistics that were released, under the same names and indexed by columns
         of the same names. Its rows are dummies: only their dtypes and the lengths of dims count, and the labels of dims
         that columns index, which must be those of the release. None: the model of the context.
-    release : Release or xarray.DataTree
-        Released statistics; or a trace of ``dp.sample(step=dp.OPS())``, whose draws are then the data: outputs of a
+    release : Release, list of Release, mapping of str to Release, or xarray.DataTree
+        Released statistics, noised gradients, or tables of others (`Release.of_counts`). Several, of hospitals or years
+        that share no rows, enter one posterior: a likelihood stands for all releases that have its name; with labels,
+        ``{"2025": one, "2026": other}``, one called ``y_2025`` stands for the table ``y`` of that release alone. Or a
+        trace of ``dp.sample(step=dp.OPS())``, whose draws are then the data: outputs of a
         known mechanism at a known temperature. `model` is then the one that was sampled, priors included.
     noise_aware : bool
         As in `Statistics`. Draws are always accounted for as they are.
@@ -66,11 +69,21 @@ def condition(
     TraceError
         If a trace holds no draws of ``dp.OPS``, or was changed.
     ArgumentError
-        For arguments of another kind.
+        For arguments of another kind, and for a release that is given twice.
+
+    Warns
+    -----
+    RepeatedReleaseWarning
+        Where stored ledgers of several releases name one data set: rows that are in both count twice.
 
     Notes
     -----
-    **Guarantee.** That of the release: the model is computed from it alone, so that nothing more is spent.
+    **Guarantee.** That of the release: the model is computed from it alone, so that nothing more is spent. Of several,
+    each row has the sum of what the releases of its data sets cost; the record lists them by data set.
+
+    **Several releases.** Given the parameters their rows are independent, so that the densities of what was released
+    multiply; this is exact, whatever each of them is. Their tables are called ``y_1``, ``y_2`` and so on, or by their
+    labels. Two releases of the *same* rows would count these twice: release once what both models need.
 
     Examples
     --------
@@ -84,6 +97,13 @@ def condition(
     >>> other = build(lambda name: pm.Uniform(name, 0.2, 0.8), np.zeros(2, dtype=int))
     >>> [var.name for var in condition(other, release).free_RVs]
     ['p']
+
+    Another hospital, the same parameter:
+
+    >>> elsewhere = build(lambda name: pm.Beta(name, 1, 1), np.array([1, 1, 0]))
+    >>> second = Release.of(dp.privatize(elsewhere, epsilon=0.5, ledger=dp.Ledger(1.0)))
+    >>> [var.name for var in condition(other, [release, second]).observed_RVs]
+    ['y_1', 'y_2']
     """
     _validate.flag("noise_aware", noise_aware)
     if isinstance(release, xr.DataTree):
@@ -159,7 +179,7 @@ def _labelled(given: object) -> list[tuple[str, Release]]:
         return given.apart or [("", given)]
     pairs: list[tuple[str, object]]
     if isinstance(given, Mapping):
-        pairs = [(str(label), one) for label, one in _validate.mapping("release", given).items()]
+        pairs = [(_validate.text("each label of release", label), one) for label, one in given.items()]
     elif isinstance(given, list | tuple):
         pairs = [(str(place), one) for place, one in enumerate(given, start=1)]
     else:
@@ -185,7 +205,7 @@ def _labelled(given: object) -> list[tuple[str, Release]]:
                     f"release holds the same release twice, as {other_label!r} and {label!r}: its rows would count "
                     "twice. Give each once."
                 )
-    return [("", found[0][1])] if len(found) == 1 else found
+    return [("", found[0][1])] if len(found) == 1 and not isinstance(given, Mapping) else found
 
 
 def _matched(model: Model, label: str, release: Release, all_of_them: Sequence[Release]) -> Matched:
@@ -194,9 +214,9 @@ def _matched(model: Model, label: str, release: Release, all_of_them: Sequence[R
     about = release.about or tuple(observed)
     likelihoods = {}
     for own in about:
-        apart = f"{own}_{label}"
-        if label and apart in observed:
-            likelihoods[own] = apart
+        special = f"{own}_{label}"
+        if label and special in observed:
+            likelihoods[own] = special
         elif own in observed:
             likelihoods[own] = own
     names = {}
@@ -207,8 +227,8 @@ def _matched(model: Model, label: str, release: Release, all_of_them: Sequence[R
     tables = tuple(renamed(table, name) for table, name in zip(release.record.tables, names, strict=True))
     used = {*model.named_vars, *model.dim_lengths} - set(observed)
     added = [name for table in tables for name in (table.name, table.cell_dim, table.column_dim)]
-    own = {rv.name for rv in model.free_RVs} & {release.about[0]} if release.of_published else set()
-    if (label or release.of_published) and (taken := [name for name in added if name in used - own]):
+    free = {rv.name for rv in model.free_RVs if release.of_published and rv.name == release.about[0]}
+    if (label or release.of_published) and (taken := [name for name in added if name in used - free]):
         raise ArgumentError(
             f"release {label or 'given'!r} adds a variable or dim called {taken[0]!r}, which the model uses for "
             "something else. Call that otherwise, or give labels, as in {'2025': one, '2026': other}."
@@ -222,30 +242,29 @@ def _matched(model: Model, label: str, release: Release, all_of_them: Sequence[R
 
 def _require_all(model: Model, matched: Sequence[Matched]) -> None:
     """Raise unless each likelihood is about a release, and each release about a likelihood."""
+    observed = [str(rv.name) for rv in model.observed_RVs]
     about = {name for one in matched for name in one.likelihoods.values()}
-    found = [_unreleased(str(rv.name)) for rv in model.observed_RVs if rv.name not in about]
-    for one in matched:
-        if not one.likelihoods:
-            found.append(
-                Problem(
-                    where=f"release {one.label}".strip(),
-                    what=f"the model has no likelihood that it is about ({', '.join(one.names.values())})",
-                    remedy="Name likelihoods as in the releases; one name stands for all releases that have it.",
-                )
-            )
-        if one.release.of_published:
-            _, *sums = one.names.values()
-            found += [
-                Problem(
-                    where=name,
-                    what="it is a likelihood of the model, but was published as sums of cells of the same release",
-                    remedy="If it counts something else, make it a release of its own, by dp.Release.of_counts.",
-                )
-                for name in sums
-                if any(rv.name == name for rv in model.observed_RVs)
-            ]
+    sums = {own for one in matched if one.release.of_published for own in list(one.names.values())[1:]}
+    found = [_summed(name) if name in sums else _unreleased(name) for name in observed if name not in about]
+    found += [
+        Problem(
+            where=f"release {one.label}",
+            what=f"the model has no likelihood that it is about ({', '.join(one.names.values())})",
+            remedy="Name likelihoods as in the releases; one name stands for all releases that have it.",
+        )
+        for one in matched
+        if not one.likelihoods and one.label
+    ]
     if found:
         raise UnsupportedModelError(found)
+
+
+def _summed(name: str) -> Problem:
+    return Problem(
+        where=name,
+        what="it is a likelihood of the model, but was published as sums of cells",
+        remedy="If it counts something else, make it a release of its own, by dp.Release.of_counts.",
+    )
 
 
 def _part(model: Model, one: Matched, *, noise_aware: bool) -> Part:

@@ -171,8 +171,8 @@ def _contradiction(record: Mapping[str, Any]) -> str:
         if problem := _contradiction(source["record"]):
             return f"of release {source['label']}, {problem}"
     if sources := record.get("sources"):
-        least, most = (max(loss[place] for loss in data_sets(sources)) for place in (2, 3))
-        if epsilon < least * (1 - ROOM) or delta < most * (1 - ROOM):
+        losses = [(loss, chance) for _, _, loss, chance in data_sets(sources)]
+        if any(epsilon < loss * (1 - ROOM) or delta < chance * (1 - ROOM) for loss, chance in losses):
             return f"the releases of a data set cost more than the ε = {epsilon:g}, δ = {delta:g} that it says"
     event = record.get("event")
     if event and not _proved(json.dumps(event), limit * (1 + ROOM), delta):

@@ -115,6 +115,8 @@ class Report(Shown):
                 f"Computed from tables that {maker['made_by']} published. Nothing here is from rows, and the guarantee "
                 "is theirs."
             )
+        if math.isinf(self.record["epsilon"]) and self.record.get("sources"):
+            return "Everything in this trace is covered by what each release guarantees, or states; not all state ε."
         return f"Everything in this trace is covered by {loss}{self._whose}."
 
     @property

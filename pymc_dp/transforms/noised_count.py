@@ -112,7 +112,7 @@ def noised_binomial(
     return _noised(value, pt.log(safe) - pt.log1p(-safe), held(n), kind, scale)
 
 
-def _noised(value: Any, eta: Any, n: Any, kind: str, scale: float) -> list[TensorVariable]:
+def _noised(value: Any, eta: Any, n: Any, kind: str, scale: Scale) -> list[TensorVariable]:
     number, wide, log_zero = noise_numbers(kind, scale)
     return NoisedCounts(NoisedCount())(value, eta, n, np.float64(number), held(wide), held(log_zero), return_list=True)
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pymc as pm
 import pytensor.tensor as pt
+from pymc.logprob.abstract import _logprob
 from pytensor.gradient import grad
 from pytensor.tensor.variable import TensorVariable
 
@@ -180,7 +180,7 @@ class PublishedCells:
     def _exact(self, value: TensorVariable, parameters: Any) -> TensorVariable:
         """Log density of exact values; parameters broadcast against them."""
         whole = value if self.op.dtype.startswith("float") else pt.cast(value, "int64")
-        found: TensorVariable = pm.logp(self.op(*parameters), whole)
+        found: TensorVariable = _logprob(self.op, [whole], None, None, *parameters)  # of no generator, and no size
         return found
 
     def projected(self, value: Array, trials: Array | None) -> Array:

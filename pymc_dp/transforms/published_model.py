@@ -175,13 +175,12 @@ def _membership(table: TableRecord) -> Array:
 def _misfits(model: Model, rv: Any, name: str, cells: TableRecord) -> Iterator[Problem]:
     """Say why an observed variable cannot have the cells of a table."""
     dims, shape = tuple(cells.plan["dims"]), tuple(cells.plan["shape"])
-    written = "(" + "".join(f"{dim!r}, " for dim in dims) + ")"
     if rv is None:
         free = any(one.name == name for one in model.free_RVs)
         yield Problem(
             where=name,
             what="it has no observed= in the model" if free else "the model has no likelihood of this name",
-            remedy=f"Write it with dims={written} and observed=np.zeros({shape}, dtype=int): dummies, of which only "
+            remedy=f"Write it with dims={dims} and observed=np.zeros({shape}, dtype=int): dummies, of which only "
             "the shape counts. Exact values are summed out.",
         )
         return
@@ -195,7 +194,7 @@ def _misfits(model: Model, rv: Any, name: str, cells: TableRecord) -> Iterator[P
     own = tuple(model.named_vars_to_dims.get(name) or ())
     if own != dims:
         yield Problem(
-            where=name, what=f"its dims are {own}, those of the published table {dims}", remedy=f"Write dims={written}."
+            where=name, what=f"its dims are {own}, those of the published table {dims}", remedy=f"Write dims={dims}."
         )
         return
     for dim, size in zip(dims, shape, strict=True):
