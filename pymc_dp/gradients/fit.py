@@ -36,7 +36,8 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.release.paid import PACKAGE, keep, paid
 from pymc_dp.release.record import ReleaseRecord, TableRecord, described_domain
 from pymc_dp.rows.gate import read
-from pymc_dp.rows.stored import Passes, StoredRows, with_stored
+from pymc_dp.rows.passes import Passes, with_stored
+from pymc_dp.rows.stored import StoredRows
 from pymc_dp.transforms.privatize import mark_paid
 
 PASSES = "passes over the rows"
