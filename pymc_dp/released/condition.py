@@ -14,6 +14,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.inspect import context_model, inspect
+from pymc_dp.release.published_rows import counts_rows, of_rows
 from pymc_dp.release.record import TableRecord, described_domain, read_domain
 from pymc_dp.release.several import Labelled, renamed, together, warn_of_shared_rows
 from pymc_dp.release.tables import TablePlan
@@ -270,12 +271,14 @@ def _summed(name: str) -> Problem:
 def _part(model: Model, one: Matched, *, noise_aware: bool) -> Part:
     """Match a release with its likelihoods."""
     release, record = one.release, one.release.record
-    if release.of_published:
-        return PublishedPart.of(
-            PublishedModel.of(model, next(iter(one.tables)), record, release.tables, noise_aware=noise_aware)
-        )
     view = model if not one.label else with_likelihoods(model, one.likelihoods.values())
     domain = _known(one.domain, view)
+    if release.of_published:
+        name, table = next(iter(one.tables.items()))
+        if not counts_rows(record, name, one.names[table]):
+            cells = PublishedModel.of(model, name, record, release.tables, noise_aware=noise_aware)
+            return PublishedPart.of(cells)
+        release = _by_levels(view, domain, release, name)
     if release.of_gradients:
         from pymc_dp.gradients.refit import refit  # Numba, which most users of releases never need
 
@@ -283,6 +286,16 @@ def _part(model: Model, one: Matched, *, noise_aware: bool) -> Part:
         return GradientsPart.of(refit(view, domain, record, held))
     inspection, tables = _planned(view, domain, release, one.tables)
     return SumsPart.of(inspection, tables, release, one.tables, noise_aware=noise_aware)
+
+
+def _by_levels(model: Model, domain: Domain, release: Release, name: str) -> Release:
+    """Return counts of others by levels as a release of rows, for a likelihood of rows."""
+    found = [observed for observed in inspect(model, domain).sums.observed if observed.name == name]
+    made = of_rows(release.record, release.tables[release.record.tables[0].name], found[0]) if found else None
+    if made is None or isinstance(made, Problem):
+        raise UnsupportedModelError([_unreleased(name) if made is None else made])
+    record, values = made
+    return Release(record=record, tables={record.tables[0].name: values})
 
 
 def planned(model: Model, release: Release) -> tuple[Inspection, tuple[TablePlan, ...]]:

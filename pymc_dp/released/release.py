@@ -135,7 +135,8 @@ class Release:
         **Likelihood.** By `condition`, on a model whose likelihood has the cells as its dims. Exact values are summed
         out: of Poisson, Binomial, NegativeBinomial, BetaBinomial, Bernoulli and Geometric counts by sums over all that
         they may be, of Normal sums by integrals. Further tables enter given the cells, by a normal distribution with
-        the mean and the variance that the model gives to a sum of these.
+        the mean and the variance that the model gives to a sum of these. Where the last dim has the name of the
+        likelihood, the table counts rows by its levels, and fits a model of rows.
 
         Examples
         --------
@@ -190,7 +191,7 @@ class Release:
 
     @property
     def of_published(self) -> bool:
-        """Whether others made it, see `of_counts`."""
+        """Whether it holds cells that others noised, see `of_counts`, and not yet rows of a likelihood."""
         return any(table.plan.get("kind") == PUBLISHED for table in self.record.tables)
 
     @property

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pymc as pm
 import pytest
+from scipy import stats
 
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, RepeatedReleaseWarning, TraceError, UnsupportedModelError
@@ -216,3 +217,47 @@ def test_rows_of_several_releases_are_not_augmented(hospitals):
     private = dp.condition(answers(), hospitals)
     with pytest.raises(UnsupportedModelError, match="one of several"), private:
         dp.DataAugmentation()
+
+
+def counted(**dims):
+    """A model of rows, whose groups index a parameter."""
+    with pm.Model(coords=dims) as model:
+        share = pm.Beta("p", 1, 1, dims="g")
+        pm.Bernoulli("y", share[pm.Data("group", np.arange(3))], observed=np.zeros(3, dtype=int))
+    return model
+
+
+def test_counts_by_level_of_others_stand_for_rows():
+    """Against sums over the exact counts, and an integral over the size of a cell, a part of a split of the bound."""
+    values = np.array([[210, 92], [105, 47], [26, 14]])
+    release = dp.Release.of_counts({"y": values}, 4.0, dims=("group", "y"), **STATED)
+    private = dp.condition(counted(g=["a", "b", "c"]), release)
+    record = record_of(private)[0]
+    assert record.tables[0].columns == ("count of 0", "count of 1") and record.maker["made_by"] == "an office"
+    assert "at most 553 rows" in record.tables[0].approximations[0]
+    sizes, counts, found = np.arange(0.5, 553.0, 0.5), np.arange(500)[:, None], []
+    noise = np.exp(-0.5 * ((values.ravel() - counts) / 4.0) ** 2)
+    for share in (0.31, 0.45):
+        expected = 0.0
+        for cell in range(3):
+            given = [
+                stats.poisson.pmf(counts, sizes * part).T @ noise[:, 2 * cell + level]
+                for level, part in enumerate((1 - share, share))
+            ]
+            expected += np.log((given[0] * given[1] * (1 - sizes / 553)).sum())
+        found.append(density(private, {"p": np.full(3, np.log(share) - np.log1p(-share))}) - expected)
+    assert found[0] == pytest.approx(found[1], abs=0.01)
+    again = dp.condition(counted(g=["a", "b", "c"]), dp.Release.of(private))
+    assert density(again, {"p": np.zeros(3)}) == pytest.approx(density(private, {"p": np.zeros(3)}), rel=1e-12)
+
+
+def test_counts_by_level_that_do_not_fit_are_refused():
+    for values, dims, scale, match in (
+        (np.ones((3, 3)), ("group", "y"), 4.0, "it has 2 levels, the table 3"),
+        (np.ones((3, 2)), ("other", "y"), 4.0, "indexed by group, the cells by other"),
+        (np.ones((4, 2)), ("group", "y"), 4.0, "cells go beyond them"),
+        (np.ones((3, 2)), ("group", "y"), np.arange(1.0, 7.0).reshape(3, 2), "one scale for the table"),
+    ):
+        release = dp.Release.of_counts({"y": values}, scale, dims=dims, **STATED)
+        with pytest.raises(UnsupportedModelError, match=match):
+            dp.condition(counted(g=["a", "b", "c"]), release)
