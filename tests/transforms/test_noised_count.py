@@ -90,3 +90,12 @@ def test_gradients_are_slopes_and_compiled_models_agree_with_the_plain_form(kind
 
 def test_the_operation_can_be_sent_to_other_processes():
     assert pickle.loads(pickle.dumps(NoisedCount())) == NoisedCount()
+
+
+def test_a_logarithm_of_a_product_with_a_moment_is_rewritten():
+    """PyTensor's rules about one output of an elementwise operation are not asked of four."""
+    value, p = pt.dvector(), pt.dvector()
+    with pytensor.config.change_flags(on_opt_error="raise"):
+        variance = noised_poisson(value, 50 * p, "laplace", 3.0)[2]
+        function = pytensor.function([value, p], pt.log(3.0 * p * variance), mode="FAST_RUN")
+    assert np.isfinite(function(np.array([4.0]), np.array([0.1]))).all()
