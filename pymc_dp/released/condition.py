@@ -41,7 +41,8 @@ def condition(
     model : pymc.Model or None
         Any priors, and likelihoods with the statistics that were released, under the same names and indexed by columns
         of the same names. Its rows are dummies: only their dtypes and the lengths of dims count, and the labels of dims
-        that columns index, which must be those of the release. None: the model of the context.
+        that columns index, which must be those of the release. For tables of others the likelihood has the cells as its
+        dims. None: the model of the context.
     release : Release, list of Release, mapping of str to Release, or xarray.DataTree
         Released statistics, noised gradients, or tables of others (`Release.of_counts`). Several, of hospitals or years
         that share no rows, enter one posterior: a likelihood stands for all releases that have its name; with labels,

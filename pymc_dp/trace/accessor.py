@@ -88,17 +88,17 @@ class PrivacyAccessor:
 
     @property
     def guarantee(self) -> str:
-        """One of "exact", "stepwise", "asymptotic", "none"."""
+        """One of "exact", "stepwise", "asymptotic", "stated" (by those who made the tables), "none"."""
         return str(self._record["guarantee"])
 
     @property
     def arithmetic(self) -> str:
-        """One of "hardened", "float64"."""
+        """One of "hardened", "float64", "stated"."""
         return str(self._record["arithmetic"])
 
     @property
     def neighbours(self) -> str:
-        """One of "replace", "add_remove"."""
+        """One of "replace", "add_remove", "stated", "several" (where releases differ)."""
         return str(self._record["neighbours"])
 
     @property
