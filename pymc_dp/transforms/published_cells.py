@@ -26,7 +26,7 @@ from pymc_dp.release.noise import NOISES
 from pymc_dp.release.record import TableRecord
 from pymc_dp.transforms.noise_aware import normal_laplace
 from pymc_dp.transforms.noised_count import noised_binomial, noised_poisson
-from pymc_dp.transforms.released_logp import held
+from pymc_dp.transforms.released_logp import held, spread_out
 
 SUPPORTS: Mapping[str, tuple[int, int | str | None]] = {
     "bernoulli": (0, 1),
@@ -193,9 +193,7 @@ class PublishedCells:
 
     def random(self, *parameters: Array, rng: np.random.Generator, size: Any = None) -> Array:
         """Draw published cells: exact ones, then noise."""
-        *own, scales = parameters
-        batch = np.broadcast_shapes(*(np.shape(one) for one in own), np.shape(scales)[:-1])
-        batch = (*(() if size is None else tuple(np.atleast_1d(size)[: -len(batch) or None])), *batch)
+        batch, own = spread_out(parameters[:-1], [0] * len(parameters[:-1]), size)
         exact = self.op.rng_fn(rng, *own, batch)
         return np.asarray(exact + self.noise.drawn(rng, batch), dtype=np.float64)[..., None]
 

@@ -236,6 +236,24 @@ def _too_large(
         )
     if count * len(cells.cells) > MOST_PRODUCTS:
         yield Problem(where=name, what=f"there are {count} sums of {len(cells.cells)} cells", remedy="Leave some out.")
+    elif (exact := _determined(density, others)) is not None:
+        yield Problem(
+            where=exact,
+            what="it is exact (scale 0), and follows from exact sums or cells before it",
+            remedy="Leave it out: it says nothing more.",
+        )
+
+
+def _determined(density: PublishedCells, tables: Sequence[TableRecord]) -> str | None:
+    """Return the first table with exact sums that others determine."""
+    noised = density.noise.scales > 0
+    known = np.zeros((0, int(noised.sum())))
+    for table in tables:
+        exact = np.broadcast_to(np.array(table.scales) == 0, (len(table.cells),))
+        known = np.concatenate([known, _membership(table)[exact][:, noised]])
+        if len(known) and np.linalg.matrix_rank(known) < len(known):
+            return table.name
+    return None
 
 
 def _approximate(density: PublishedCells, table: TableRecord) -> tuple[str, ...]:

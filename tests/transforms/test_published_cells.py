@@ -223,3 +223,52 @@ def test_dummies_do_not_matter_and_are_not_kept():
         assert "dummies" not in private.named_vars and "twice" in private.named_vars
         found += terms(private, ["count"], {"r_log__": np.log(RATES)})
     assert found[0] == found[1]
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+@pytest.mark.parametrize("name", ["poisson", "binomial", "negative binomial"])
+def test_noise_on_counts_may_be_continuous(name, kind):
+    """Up to a constant, which holds no parameter."""
+    likelihood, logpmf = EXACT[name]
+    values = VALUES + np.array([0.3, -0.4, 0.2, 0.45, -0.1])
+    release = dp.Release.of_counts({"count": values}, SCALES, noise=kind, dims="a", **STATED)
+    private = dp.condition(model_of(likelihood, a=range(5)), release)
+    s, found = np.arange(MOST)[:, None], []
+    for rates in (RATES, RATES + np.array([2.0, 1.0, -3.0, 4.0, 0.5])):
+        expected = logsumexp(logpmf(s, rates) + log_noise(values - s, SCALES, kind), axis=0).sum()
+        found.append(terms(private, ["count"], {"r_log__": np.log(rates)})[0] - expected)
+    assert found[0] == pytest.approx(found[1], abs=2e-4)
+
+
+def test_exact_sums_that_follow_from_others_are_refused():
+    table, dims = np.array([[3, 5, 1], [7, -2, 4]]), {"count": ("a", "b"), "rows": "a", "total": ()}
+    release = dp.Release.of_counts(
+        {"count": table, "rows": [8, 12], "total": 20},
+        {"count": 4.0, "rows": 0.0, "total": 0.0},
+        noise="discrete laplace",
+        dims=dims,
+        **STATED,
+    )
+    likelihood = partial(pm.Poisson, "count", dims=("a", "b"), observed=np.zeros((2, 3), int))
+    with pytest.raises(UnsupportedModelError, match=r"total: it is exact \(scale 0\), and follows from"):
+        dp.condition(model_of(lambda r: likelihood(r), a=range(2), b=range(3)), release)
+
+
+@pytest.mark.few(2)
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+@pytest.mark.parametrize("likelihood", [pm.Poisson, partial(pm.Normal, sigma=3.0)], ids=["poisson", "normal"])
+def test_slopes_are_those_of_the_density(likelihood, kind):
+    """With sums: these depend on means and variances of the exact cells, and so on three of their cumulants."""
+    values = {"count": TABLE + 0.3, "rows": [8.2, 12.4], "total": 21.1}
+    scales = {"count": 2.0, "rows": 1.5, "total": 0.8}
+    dims = {"count": ("a", "b"), "rows": "a", "total": ()}
+    release = dp.Release.of_counts(values, scales, noise=kind, dims=dims, **STATED)
+    cells = partial(likelihood, "count", dims=("a", "b"), observed=np.zeros((2, 3), int))
+    private = dp.condition(model_of(lambda r: cells(r), a=range(2), b=range(3)), release)
+    density, slopes = private.compile_logp(), private.compile_dlogp()
+    at = np.log([[4.0, 6, 2], [6, 1.5, 5]])
+    step = 1e-5 * np.eye(6).reshape(6, 2, 3)
+    expected = [(density({"r_log__": at + one}) - density({"r_log__": at - one})) / 2e-5 for one in step]
+    assert np.allclose(slopes({"r_log__": at}), expected, rtol=2e-4, atol=2e-4)
