@@ -17,6 +17,8 @@ import pymc_dp as dp
 from pymc_dp.release.noise import NOISES
 
 N_AREAS, N_TABLES, N_DRAWS = 200, 30, 400
+MORE = 5
+"""Times as many draws where these are weighed."""
 SCALE, TOTAL_SCALE = 5.0, 2.0
 MIDDLE, SPREAD = stats.norm(np.log(15.0), 0.5), stats.lognorm(0.3, scale=0.5)
 LOG_RATES = np.linspace(np.log(0.05), np.log(1000.0), 300)
@@ -57,7 +59,9 @@ def posterior(rng: np.random.Generator, release: dp.Release, *, noise_aware: boo
 
     def log_density(middle: np.ndarray, spread: np.ndarray) -> np.ndarray:
         weights = stats.norm.pdf(LOG_RATES, middle[:, None], spread[:, None])
-        return np.log(weights @ known).sum(axis=1) + MIDDLE.logpdf(middle) + SPREAD.logpdf(spread)
+        with np.errstate(divide="ignore"):  # far from the mode
+            found = np.log(weights @ known).sum(axis=1)
+        return found + MIDDLE.logpdf(middle) + SPREAD.logpdf(spread)
 
     ends = dict(ENDS)
     for _ in range(3):
@@ -69,19 +73,21 @@ def posterior(rng: np.random.Generator, release: dp.Release, *, noise_aware: boo
             mean = share @ axis
             wide = 5 * np.sqrt(share @ (axis - mean) ** 2) + 2 * (high - low) / 40
             ends[name] = (max(mean - wide, ENDS[name][0]), min(mean + wide, ENDS[name][1]))
-    chosen = rng.choice(len(share), N_DRAWS, p=share)
+    total = len(release.tables) > 1 and noise_aware
+    n_draws = N_DRAWS * (MORE if total else 1)
+    chosen = rng.choice(len(share), n_draws, p=share)
     found = {name: axis[chosen] for name, axis in zip(ends, grid, strict=True)}
-    rates = np.empty((N_DRAWS, N_AREAS))
+    rates = np.empty((n_draws, N_AREAS))
     for row, (middle, spread) in enumerate(zip(*found.values(), strict=True)):
-        total = np.cumsum(stats.norm.pdf(LOG_RATES, middle, spread)[:, None] * known, axis=0)
-        places = (total < rng.random(N_AREAS) * total[-1]).sum(axis=0)
+        below = np.cumsum(stats.norm.pdf(LOG_RATES, middle, spread)[:, None] * known, axis=0)
+        places = (below < rng.random(N_AREAS) * below[-1]).sum(axis=0)
         rates[row] = LOG_RATES[places] + (rng.random(N_AREAS) - 0.5) * (LOG_RATES[1] - LOG_RATES[0])
     found["rate"] = np.exp(rates)
-    if len(release.tables) > 1 and noise_aware:
+    if total:
         logp = np.array([np.sum(function(row)[1]) for row in rates])
         weight = np.exp(logp - logp.max())
         assert weight.sum() ** 2 / (weight**2).sum() > N_DRAWS / 8
-        kept = rng.choice(N_DRAWS, N_DRAWS, p=weight / weight.sum())
+        kept = rng.choice(n_draws, N_DRAWS, p=weight / weight.sum())
         found = {name: draws[kept] for name, draws in found.items()}
     return found
 
