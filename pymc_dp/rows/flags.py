@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import override
 
@@ -14,13 +14,13 @@ from pymc_dp.rows.stored import Layout, Part, StoredRows
 
 def flagged(stored: StoredRows, columns: Sequence[Column]) -> StoredRows:
     """Return a table with the indicators of ``dp.fill`` that a model has as columns and the table has not."""
-    layouts = stored.layouts()
+    stored_names = stored.names
     known = {column.name: column for column in columns}
-    sources = {name: name.removesuffix(FLAG) for name in known if name.endswith(FLAG) and name not in layouts}
+    sources = {name: name.removesuffix(FLAG) for name in known if name.endswith(FLAG) and name not in stored_names}
     wanted = {
         name: source
         for name, source in sources.items()
-        if known[name].integer and source in layouts and source in known and not known[source].integer
+        if known[name].integer and source in stored_names and source in known and not known[source].integer
     }
     return Flagged(stored, wanted) if wanted else stored
 
@@ -42,6 +42,17 @@ class Flagged(StoredRows):
 
     def __init__(self, stored: StoredRows, sources: Mapping[str, str]) -> None:
         self._stored, self._sources = stored, dict(sources)
+        self.once = stored.once  # type: ignore[misc]  # of this table, as of that
+
+    @property
+    @override
+    def names(self) -> Collection[str]:
+        return [*self._stored.names, *self._sources]
+
+    @property
+    @override
+    def assumptions(self) -> tuple[str, ...]:
+        return self._stored.assumptions
 
     @override
     def layouts(self) -> dict[str, Layout]:

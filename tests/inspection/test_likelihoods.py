@@ -218,7 +218,7 @@ REFUSED = {
     array_without_rows: ["y", "'weights'", "does not have the row axis", "Domain(public=...)"],
     matrix_of_columns: ["y", "'x' has no bounds", "Domain(norms=...)"],
     scalar_observation: ["y", "scalar", "one value per row"],
-    different_lengths: ["{'y': 6, 'w': 4}", "one table per model"],
+    different_lengths: ["{'y': 6, 'w': 4}", "np.repeat([0, 1], [len(y), len(w)])"],
     no_rows: ["0 rows", "nothing to release"],
     nothing_observed: ["no observed variable", "observed="],
     unknown_likelihood: ["y", "StudentT likelihood is released as a histogram", "Domain(bounds={'y': (low, high)})"],
