@@ -75,7 +75,8 @@ def poststratify(
                 f"cells has the dim {dim!r}, and {var!r} has {', '.join(dims) or 'none'}. Name the levels of its index "
                 f"after these.{_validate.nearest(dim, dims)}"
             )
-    kept = _validate.choices("by", by, [str(dim) for dim in counts.dims]) if by else []
+    none = isinstance(by, list | tuple) and not by
+    kept = [] if none else _validate.choices("by", by, [str(dim) for dim in counts.dims])
     weights = _aligned(theta, counts)
     summed = [dim for dim in counts.dims if dim not in kept]
     total = weights.sum(summed)

@@ -8,7 +8,7 @@ import pymc_dp as dp
 from pymc_dp._lazy import sources
 from tests.test_lazy import STUB
 
-MOST_NAMES = 43
+MOST_NAMES = 42
 NAMES = {
     "what is public, what is spent": ["Domain", "Parquet", "Table", "Levels", "Budget", "Ledger", "BudgetExceeded"],
     "before anything is spent": ["explain", "sensitivity", "plan", "audit"],
