@@ -125,9 +125,10 @@ def columns(rng):
     }
 
 
+@pytest.mark.parametrize("scale", [20.0, 10.0])  # at ε = 0.1, under either relation
 @pytest.mark.parametrize("name", columns(None))
-def test_little_is_outside_and_half_of_the_range_is_used(name, rng):
-    outside, used = quality(columns(rng)[name], rng, n=10_000, scale=20.0)
+def test_little_is_outside_and_half_of_the_range_is_used(name, scale, rng):
+    outside, used = quality(columns(rng)[name], rng, n=10_000, scale=scale)
     good = (outside <= 0.02) & (used >= 0.5)
     print(
         f"{name}: outside {np.median(outside):.2%}, {np.quantile(outside, 0.95):.2%}; used {np.median(used):.0%}, "
