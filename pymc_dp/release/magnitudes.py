@@ -20,7 +20,7 @@ _BIAS = 1023  # of the exponent in a float64
 FEIGNED = 0.001
 """Probability that any empty bin stands out by its noise alone."""
 _WINDOWS = (1, 2, 4)  # bins that are looked at together beyond the range: half an octave, one, two
-_CLEAR = 3.5  # scales of noise, times the root of their number, that they must exceed; chosen by simulation
+_CLEAR = 3.25  # scales of noise, times the root of their number, that they must exceed; chosen by simulation
 _FAR = 8  # an end so many times nearer to 0 than the other may move on half the way to 0 at next to no cost in width
 
 
@@ -94,8 +94,9 @@ class Magnitudes:
         -----
         Bins stand out whose count noise alone would not reach; the range is from the first of them to the last. It
         grows on either side as long as the next bins, 1, 2 or 4 together, hold more than the root of the sum of two
-        squares: of what their noise may feign, and of `outside` of all. An end less than an eighth as far from 0 as the other, on the same side, moves half
-        of its way towards 0, which widens the range by a fourteenth at most: small numbers are spread over many bins.
+        squares: of what their noise may feign, and of `outside` of all. An end less than an eighth as far from 0 as the
+        other, on the same side, moves half of its way towards 0, which widens the range by a fourteenth at most: small
+        numbers are spread over many bins.
         """
         standing = noised > self.feigned(scale)
         few = outside * float(noised[standing].sum())

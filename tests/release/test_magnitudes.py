@@ -130,10 +130,6 @@ def columns(rng):
 def test_little_is_outside_and_half_of_the_range_is_used(name, scale, rng):
     outside, used = quality(columns(rng)[name], rng, n=10_000, scale=scale)
     good = (outside <= 0.02) & (used >= 0.5)
-    print(
-        f"{name}: outside {np.median(outside):.2%}, {np.quantile(outside, 0.95):.2%}; used {np.median(used):.0%}, "
-        f"{np.quantile(used, 0.05):.0%}; good {good.mean():.1%}"
-    )
     assert good.mean() >= 0.95
 
 
