@@ -117,17 +117,20 @@ def test_no_row_moves_counts_by_more_than_is_charged(neighbours):
     rows = [(value, [value, other]) for value, other in pairs[::3]]
     fixed = [(1.0, [1.0, 1.0])] * 2
 
+    made = {n: table(np.ones(n), wide=np.ones((n, 2))) for n in (2, 3)}
+    searches = {n: searched(model, names, domain) for n, model in made.items()}
+
     def counted(held):
-        model = table(np.array([x for x, _ in held]), wide=np.array([w for _, w in held]))
-        return exact(searched(model, names, domain))
+        for name, column in zip(names, zip(*held, strict=True), strict=True):
+            made[len(held)][name].set_value(np.array(column))
+        return exact(searches[len(held)])
 
     counts = [counted([*fixed, row]) for row in rows]
     others = counts if neighbours == "replace" else [counted(fixed)]
     for here, there in itertools.product(counts, others):
         for name, one, two in zip(names, here, there, strict=True):
             worst[name] = max(worst[name], int(np.abs(one - two).sum()))
-    search = searched(table(np.ones(2), wide=np.ones((2, 2))), names, domain)
-    charged = {name: event.sensitivity for name, event in zip(names, search.event.events, strict=True)}
+    charged = {name: event.sensitivity for name, event in zip(names, searches[3].event.events, strict=True)}
     times = 2 if neighbours == "replace" else 1
     assert worst == charged == {"income": times, "wide": 2 * times}
 
