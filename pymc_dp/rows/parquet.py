@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,8 +11,8 @@ import numpy as np
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError, PrivacyError
-from pymc_dp.inspection.rows import Array
-from pymc_dp.rows.levels import Label, LabelColumn, Levels, Tally
+from pymc_dp.rows.arrow_labels import encoded, pyarrow
+from pymc_dp.rows.levels import LabelColumn, Levels, Tally
 from pymc_dp.rows.stored import Layout, Part, StoredRows
 
 BUFFER = 2**20
@@ -120,19 +119,15 @@ class Parquet(StoredRows):
 
     def _tallies(self, name: str) -> Iterator[Tally]:
         for batch in self._batches(ROWS, [name]):
-            labels, places = _encoded(batch.column(name))
-            counts = np.bincount(places, minlength=len(labels) + 1)
-            found: dict[Label, int] = {}
-            for label, count in zip(labels, counts.tolist(), strict=False):
-                if label is not None:
-                    found[label] = found.get(label, 0) + count
-            yield found
+            labels, places = encoded(batch.column(name))
+            counts = np.bincount(places, minlength=len(labels) + 1).tolist()
+            yield {label: count for label, count in zip(labels, counts, strict=False) if count}
 
     def _batches(self, size: int, names: list[str]) -> Iterator[Any]:
         for path in self._paths():
             try:
                 yield from _opened(path).iter_batches(batch_size=size, columns=names, use_threads=False)
-            except (OSError, _pyarrow("pyarrow").ArrowException) as error:  # whose text may show a value
+            except (OSError, pyarrow("pyarrow").ArrowException) as error:  # whose text may show a value
                 raise PrivacyError(f"{path} cannot be read ({type(error).__name__}).") from None
 
     def _paths(self) -> tuple[str, ...]:
@@ -182,17 +177,16 @@ def _in_folder(folder: str) -> list[str]:
 
 
 def _opened(path: str) -> Any:
-    parquet, pyarrow = _pyarrow("pyarrow.parquet"), _pyarrow("pyarrow")
     try:
         # Buffered, so that not even a file of a single row group is read as a whole.
-        return parquet.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False)
-    except (OSError, pyarrow.ArrowException) as error:
+        return pyarrow("pyarrow.parquet").ParquetFile(path, buffer_size=BUFFER, pre_buffer=False)
+    except (OSError, pyarrow("pyarrow").ArrowException) as error:
         raise ArgumentError(f"{path!r} cannot be opened as a Parquet file ({type(error).__name__}).") from None
 
 
 def _dtypes(path: str, kinds: Mapping[Item, Any]) -> dict[Item, np.dtype[Any]]:
     """Return the dtypes that columns of some types are read with."""
-    types, problems = _pyarrow("pyarrow.types"), []
+    types, problems = pyarrow("pyarrow.types"), []
     for item, kind in kinds.items():
         if isinstance(item, Levels):
             item.require(whole=_whole(path, item.column, kind))
@@ -210,7 +204,7 @@ def _dtypes(path: str, kinds: Mapping[Item, Any]) -> dict[Item, np.dtype[Any]]:
 
 def _whole(path: str, name: str, kind: Any) -> bool:
     """Return whether labels of a type are whole numbers rather than texts."""
-    types = _pyarrow("pyarrow.types")
+    types = pyarrow("pyarrow.types")
     inner = kind.value_type if types.is_dictionary(kind) else kind
     if types.is_integer(inner):
         return True
@@ -225,36 +219,10 @@ def _whole(path: str, name: str, kind: Any) -> bool:
 def _part(column: Any, item: Item) -> Part:
     """Return the values of a column, 0 where there is none, and where that is; the same is done whatever it holds."""
     if isinstance(item, Levels):
-        labels, places = _encoded(column)
+        labels, places = encoded(column)
         return Part(item.places([*labels, None])[places], None)
-    filled = column.fill_null(_pyarrow("pyarrow").scalar(0).cast(column.type))
+    filled = column.fill_null(pyarrow("pyarrow").scalar(0).cast(column.type))
     return Part(filled.to_numpy(zero_copy_only=False), column.is_null().to_numpy(zero_copy_only=False))
-
-
-def _encoded(column: Any) -> tuple[list[Label | None], Array]:
-    """Return labels that occur, and the place of each row's among them; a null has the place after the last.
-
-    Texts are decoded here, so that one that is no UTF-8 is a label as well, and raises nothing. In dictionaries pyarrow
-    itself looks for these: a file that has one there is a broken file.
-    """
-    types, pyarrow = _pyarrow("pyarrow.types"), _pyarrow("pyarrow")
-    if types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if not types.is_integer(column.type):
-        column = column.cast(pyarrow.large_string()).cast(pyarrow.large_binary())
-    encoded = column.dictionary_encode()
-    found = encoded.dictionary.to_pylist()
-    labels = [held.decode("utf-8", "replace") if isinstance(held, bytes) else held for held in found]
-    return labels, encoded.indices.fill_null(len(labels)).to_numpy(zero_copy_only=False)
-
-
-def _pyarrow(module: str) -> Any:
-    """Import a part of pyarrow, which only this needs."""
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        message = "dp.Parquet needs pyarrow, which cannot be imported. Install it: pip install pyarrow"
-        raise ImportError(message) from error
 
 
 __all__ = ["Parquet"]
