@@ -13,7 +13,7 @@ Places = npt.NDArray[np.int64]
 
 
 def encoded(column: Any) -> tuple[list[str | int], Places]:
-    """Return different labels, and the place of each row's among them; a null has the place after the last.
+    """Return the labels that occur, each once, and the place of each row's among them, for a null that after the last.
 
     Parameters
     ----------
@@ -28,14 +28,15 @@ def encoded(column: Any) -> tuple[list[str | int], Places]:
     """
     if not pyarrow("pyarrow.types").is_dictionary(column.type):
         column = _bytes(column).dictionary_encode()
-    held = _bytes(column.dictionary).to_pylist()
+    held = _bytes(column.dictionary)
     places = _places(column.indices, len(held))
+    used = np.flatnonzero(np.bincount(places, minlength=len(held) + 1)[: len(held)])
     of_labels: dict[str | int, int] = {}
-    merged = np.zeros(len(held) + 1, dtype=np.int64)
-    for place, label in enumerate(held):
-        text = label.decode("utf-8", "replace") if isinstance(label, bytes) else label
-        merged[place] = -1 if text is None else of_labels.setdefault(text, len(of_labels))
-    merged[-1] = -1
+    merged = np.full(len(held) + 1, -1, dtype=np.int64)
+    for place, label in zip(used.tolist(), held.take(used).to_pylist(), strict=True):
+        if label is not None:
+            text = label.decode("utf-8", "replace") if isinstance(label, bytes) else label
+            merged[place] = of_labels.setdefault(text, len(of_labels))
     merged[merged < 0] = len(of_labels)
     return list(of_labels), merged[places]
 

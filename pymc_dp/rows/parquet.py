@@ -120,8 +120,7 @@ class Parquet(StoredRows):
     def _tallies(self, name: str) -> Iterator[Tally]:
         for batch in self._batches(ROWS, [name]):
             labels, places = encoded(batch.column(name))
-            counts = np.bincount(places, minlength=len(labels) + 1).tolist()
-            yield {label: count for label, count in zip(labels, counts, strict=False) if count}
+            yield dict(zip(labels, np.bincount(places).tolist(), strict=False))  # but of nulls, the last
 
     def _batches(self, size: int, names: list[str]) -> Iterator[Any]:
         for path in self._paths():
