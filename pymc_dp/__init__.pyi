@@ -30,6 +30,7 @@ from pymc_dp.release.statistics import Statistics
 from pymc_dp.released import Release, condition
 from pymc_dp.rows.levels import Levels
 from pymc_dp.rows.parquet import Parquet
+from pymc_dp.rows.table import Table
 from pymc_dp.sampling import sample
 from pymc_dp.sensitivities import sensitivity
 from pymc_dp.step_methods.augmentation import DataAugmentation
@@ -64,6 +65,7 @@ __all__ = [
     "PrivateHMC",
     "Release",
     "Statistics",
+    "Table",
     "TemperedGibbs",
     "TemperedMetropolis",
     "TruncatedDirichlet",

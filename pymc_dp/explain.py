@@ -286,7 +286,7 @@ def explain(
     epsilon, delta : float
         Budget at which the samplers are looked at, with their default numbers of draws; 1 and 0 by default. Some need
         δ > 0. Under a metric ε is per unit of it.
-    rows : mapping of str to array, or Parquet, optional
+    rows : mapping of str to array, Parquet or Table, optional
         The table where the rows of the model are dummies, as in ``dp.privatize``: then releases are considered, and no
         sampler. Its number of rows and dtypes are read, no value.
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pymc as pm
 import xarray as xr
 
@@ -122,6 +123,12 @@ def drawn() -> xr.DataTree:
 @cache
 def release() -> dp.Release:
     return dp.Release.of(trace())
+
+
+@cache
+def other_release() -> dp.Release:
+    """One with other numbers; made of nothing."""
+    return replace(release(), tables={name: table + 1 for name, table in release().tables.items()})
 
 
 def ledger() -> dp.Ledger:
@@ -278,6 +285,20 @@ def _trace_calls() -> Iterator[Call]:
         },
     )  # fmt: skip
     yield Call(name="Release.of", function=dp.Release.of, right=lambda: {"source": trace()})
+    yield Call(
+        name="Release.of_counts",
+        function=dp.Release.of_counts,
+        right=lambda: {
+            "values": {"count": [3, -4, 9]}, "scale": 5.0, "noise": "discrete laplace", "dims": "area",
+            "made_by": "an office", "guarantee": "pure, epsilon = 0.2", "budget": dp.Budget(0.2),
+            "postprocessed": False,
+        },
+    )  # fmt: skip
+    yield Call(
+        name="condition on several",
+        function=lambda release: dp.condition(model(), release),
+        right=lambda: {"release": {"2025": release(), "2026": other_release()}},
+    )
     yield Call(name="Release.load", function=dp.Release.load, right=lambda: {"path": release().save(folder() / "r.nc")})
     yield Call(
         name="Release.save", function=lambda path: release().save(path), right=lambda: {"path": folder() / "r.nc"}
@@ -370,6 +391,12 @@ def _value_calls() -> Iterator[Call]:
         name="EstimatedNorm",
         function=dp.schedules.EstimatedNorm,
         right=lambda: {"share": 0.1, "quantile": 0.9, "low": 1e-4, "high": 1e6},
+    )
+    frame = pl.LazyFrame({"y": [0]})
+    yield Call(
+        name="Table",
+        function=dp.Table,
+        right=lambda: {"frame": frame, "columns": {"y": "y"}, "assume_rows": False},
     )
     yield Call(
         name="Levels", function=dp.Levels, right=lambda: {"column": "city", "labels": ["Oslo"], "other": "other"}

@@ -115,8 +115,7 @@ def forget_releases() -> None:
 
 
 def _of(source: Source) -> list[_Noted]:
-    n_rows = source.n_rows if source.domain.n_max is None else None
-    keys = [(*column, n_rows) for column in source.schema]
+    keys = [(*column, source.n_rows if source.domain.n_max is None else None) for column in source.schema]
     with _lock:
         return [_noted.setdefault(key, _Noted()) for key in keys]
 

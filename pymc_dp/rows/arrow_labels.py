@@ -26,7 +26,7 @@ def encoded(column: Any) -> tuple[list[str | int], Places]:
     Bytes that are no UTF-8 become the replacement character, as in ``bytes.decode(errors="replace")``: whether a column
     can be read must not depend on one of its rows.
     """
-    if not pyarrow("pyarrow.types").is_dictionary(column.type):
+    if not arrow("pyarrow.types").is_dictionary(column.type):
         column = _bytes(column).dictionary_encode()
     held = _bytes(column.dictionary)
     places = _places(column.indices, len(held))
@@ -51,7 +51,7 @@ def listed(column: Any, size: int) -> Iterator[list[str | int | None]]:
 
 
 def _bytes(column: Any) -> Any:
-    module = pyarrow("pyarrow")
+    module = arrow()
     if module.types.is_integer(column.type) or module.types.is_large_binary(column.type):
         return column
     return column.cast(module.large_string()).cast(module.large_binary())
@@ -64,13 +64,13 @@ def _places(indices: Any, count: int) -> Places:
     return np.where(gone, count, np.where(gone, 0, held).astype(np.int64))
 
 
-def pyarrow(module: str) -> Any:
-    """Import a part of pyarrow, which only columns of it and Parquet files need."""
+def arrow(module: str = "pyarrow") -> Any:
+    """Import a part of pyarrow, which stored rows and columns of it alone need."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        message = "dp.Parquet needs pyarrow, which cannot be imported. Install it: pip install pyarrow"
+        message = "dp.Parquet and dp.Table need pyarrow, which cannot be imported. Install it: pip install pyarrow"
         raise ImportError(message) from error
 
 
-__all__ = ["encoded", "listed", "pyarrow"]
+__all__ = ["arrow", "encoded", "listed"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, override
+from typing import Any, ClassVar, NamedTuple, override
 
 import numpy as np
 from pytensor.graph.basic import Variable
@@ -54,7 +54,25 @@ class Layout:
 
 
 class StoredRows(ABC):
-    """Columns of a table that need not fit into memory, by names of the model."""
+    """Columns of a table that need not fit into memory, by names of the model.
+
+    Attributes
+    ----------
+    once : bool
+        Whether blocks are read once, into a private copy, by what needs the rows again and again.
+    """
+
+    once: ClassVar[bool] = False
+
+    @property
+    def names(self) -> Collection[str]:
+        """Names of the columns in the model."""
+        return self.layouts()
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What is assumed public of it, beside its schema."""
+        return ()
 
     @abstractmethod
     def layouts(self) -> dict[str, Layout]:
@@ -119,7 +137,8 @@ class Arrays(StoredRows):
             if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
                 raise ArgumentError(
                     f"rows[{name!r}] must be a NumPy array (np.memmap, np.load(..., mmap_mode='r')), got "
-                    f"{type(array).__name__}. Columns of a Parquet file are given by rows=dp.Parquet(...)."
+                    f"{type(array).__name__}. Give columns of files by rows=dp.Parquet(...), those of a lazy frame by "
+                    "rows=dp.Table(...)."
                 )
             if array.ndim == 0 or array.dtype.kind not in "biuf":
                 raise ArgumentError(
@@ -157,7 +176,8 @@ def stored_rows(rows: object) -> StoredRows | None:
         return rows
     if not isinstance(rows, Mapping) or not rows or not all(isinstance(name, str) for name in rows):
         raise ArgumentError(
-            f"rows must map names of the model to arrays, or be dp.Parquet(...), got {type(rows).__name__}. {HINT}"
+            "rows must map names of the model to arrays, or be dp.Parquet(...) or dp.Table(...), got "
+            f"{type(rows).__name__}. {HINT}"
         )
     return Arrays(rows)
 

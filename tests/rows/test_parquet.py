@@ -7,8 +7,9 @@ import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.rows import arrow_labels
+from pymc_dp.rows.arrow import part_of
 from pymc_dp.rows.arrow_labels import encoded
-from pymc_dp.rows.parquet import Parquet, _part
+from pymc_dp.rows.parquet import Parquet
 from pymc_dp.rows.passes import Passes, by_column, with_stored
 from pymc_dp.rows.spool import spooled
 from tests.step_methods.langevin.conftest import logistic, table
@@ -254,13 +255,13 @@ def test_dictionaries_are_never_written_out():
     for index, code in ((0, 1), (1, 0)):
         places = pa.array(np.full(n, index, dtype=np.int8))
         column = pa.DictionaryArray.from_arrays(places, pa.array(["x" * 32768, "y"]))
-        assert set(_part(column, levels).values.tolist()) == {code}
+        assert set(part_of(column, levels).values.tolist()) == {code}
 
 
 def test_a_dictionary_may_hold_a_label_twice_one_that_does_not_occur_and_nulls(tmp_path):
     labels = pa.array(["Rome", None, "Oslo", "Rome", "Bonn"])
     column = pa.DictionaryArray.from_arrays(pa.array([0, 3, 1, None, 2, 2], pa.uint64()), labels)
-    assert _part(column, dp.Levels("c", ["Oslo", "Rome"])).values.tolist() == [1, 1, 2, 2, 0, 0]
+    assert part_of(column, dp.Levels("c", ["Oslo", "Rome"])).values.tolist() == [1, 1, 2, 2, 0, 0]
     column = pa.DictionaryArray.from_arrays(pa.array([0, 2, None, 1, 1]), pa.array(["Rome", "Oslo", "Rome", "Bonn"]))
     pq.write_table(pa.table({"c": column}), tmp_path / "t.parquet")
     assert dp.Parquet(tmp_path / "t.parquet", {"c": "c"}).labels("c").counts() == {"Rome": 2, "Oslo": 2}
