@@ -189,11 +189,12 @@ def _levels(
             return np.arange(min(known.pop(), _dtype_range(leaf)[1] + 1)), "first"
         return np.unique(public_values(leaf, findings.private_variables)) if shape_of(leaf)[0] else np.zeros(1), "first"
     if kind == "f":
-        findings.problem(
-            rv.name,
+        what, remedy = (
             f"the private column {name!r} is continuous",
-            "Cut it into a few public levels (an integer column), or, if it is public, name it in Domain(public=...).",
+            "Cut it into a few public levels (an integer column)",
         )
+        text = what, f"{remedy}, or, if it is public, name it in Domain(public=...)."
+        findings.problem(rv.name, *(text if names_of(findings, leaf, column.stand_ins) else without_name(1)))
         return None
     if len(known) > 1:
         findings.problem(
