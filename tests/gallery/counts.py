@@ -55,7 +55,7 @@ def monks(rng: np.random.Generator) -> Columns:
     }
 
 
-@entry(RETHINKING, monks, bounds={"y": (0, 30), "log_days": (0, 2)}, locations="alpha beta")
+@entry(RETHINKING, monks, bounds={"y": (0, 30), "log_days": (0, 2), "monastery": (0, 1)}, locations="alpha beta")
 def monks_exposure(d: Table) -> pm.Model:
     with pm.Model() as m11_12:
         alpha, beta = pm.Normal("alpha", 0, 1), pm.Normal("beta", 0, 1)

@@ -17,7 +17,13 @@ def pupils(rng: np.random.Generator) -> Columns:
     return {"school": school, "coached": coached, "score": 500 + effect[school] * coached + rng.normal(0, 40, 480)}
 
 
-@entry(POSTERIORDB, pupils, bounds={"score": (200, 800)}, locations="base mu theta_tilde", scales="sigma")
+@entry(
+    POSTERIORDB,
+    pupils,
+    bounds={"score": (200, 800), "coached": (0, 1)},
+    locations="base mu theta_tilde",
+    scales="sigma",
+)
 def eight_schools_pupils(d: Table) -> pm.Model:
     with pm.Model(coords={"school": list("ABCDEFGH")}) as model:
         base = pm.Normal("base", 500, 50)
