@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,7 +36,7 @@ def with_stored[Found: Inspection](found: Found, stored: StoredRows) -> Found:
     layouts = stored.layouts()
     n_rows = next(iter(layouts.values())).n_rows
     problems = found.problems or tuple(_problems(found, layouts))
-    assumptions = renumbered(found.assumptions, found.n_rows, n_rows)
+    assumptions = (*renumbered(found.assumptions, found.n_rows, n_rows), *stored.assumptions)
     return replace(found, n_rows=n_rows, assumptions=assumptions, problems=problems)
 
 
@@ -57,12 +57,13 @@ def columns_of(found: Inspection) -> tuple[Column, ...]:
 def names_of(found: Inspection, column: Column) -> tuple[str, ...]:
     """Return the names of a column: its own, and those of the variables that are observed through it."""
     observed = (item.name for item in found.observed if item.leaf is column.leaf)
-    return tuple(dict.fromkeys([column.name, *observed]))
+    own = [str(column.leaf.name)] if column.leaf.name else []
+    return tuple(dict.fromkeys([column.name, *observed, *own]))
 
 
-def by_column(found: Inspection, layouts: Mapping[str, Layout]) -> tuple[str, ...]:
+def by_column(found: Inspection, stored: Collection[str]) -> tuple[str, ...]:
     """Return the name that each column of the model is stored by."""
-    return tuple(next(name for name in names_of(found, column) if name in layouts) for column in columns_of(found))
+    return tuple(next(name for name in names_of(found, column) if name in stored) for column in columns_of(found))
 
 
 def _problems(found: Inspection, layouts: Mapping[str, Layout]) -> Iterator[Problem]:
@@ -91,6 +92,9 @@ def _wrong_lengths(found: Inspection, layouts: Mapping[str, Layout]) -> Iterator
         yield Problem(where="rows", what=f"the columns are {shown}", remedy="Store the columns of one table.")
     elif not hidden and not any(lengths.values()):
         yield Problem(where="rows", what="the table has 0 rows", remedy="Sample the prior, which is public.")
+    elif not hidden and max(lengths.values()) > MAX_ROWS:
+        what = f"the table has more than 2**{MAX_ROWS.bit_length() - 1} rows, which whole numbers may not add up"
+        yield Problem(where="rows", what=what, remedy="Take a sample of them.")
 
 
 def _misfits(column: Column, layout: Layout) -> Iterator[Problem]:
@@ -120,30 +124,33 @@ def cast(column: Column, parts: Sequence[Part]) -> Array:
     """Return a block of stored rows in the dtype of the model, for kernels that clamp by themselves. **Private**."""
     dtype = np.dtype(column.leaf.type.dtype)
     with np.errstate(all="ignore"):
-        made = [_cast(part, dtype, _absent(column)) for part in parts]
+        made = [_cast(part, dtype, absent(column)) for part in parts]
     width = len(shape_of(column.leaf)) - 1
     return np.stack(made, axis=1) if width and made[0].ndim == 1 else made[0]
 
 
-def _cast(part: Part, dtype: np.dtype[Any], absent: float) -> Array:
+def _cast(part: Part, dtype: np.dtype[Any], none: float) -> Array:
     values = part.values
     if dtype.kind in "iu" and values.dtype.kind in "iu":
         stored, wanted = np.iinfo(values.dtype), np.iinfo(dtype)
         values = np.clip(values, max(stored.min, wanted.min), min(stored.max, wanted.max))
     values = values.astype(dtype, copy=part.missing is not None)
     if part.missing is not None:
-        values[part.missing] = absent
+        values[part.missing] = none
     return values
 
 
-def _absent(column: Column) -> float:
-    """Return what stands for a missing value until the column is clamped."""
-    if np.dtype(column.leaf.type.dtype).kind == "f":
+def absent(column: Column) -> float:
+    """Return what stands for a missing value until the column is clamped: NaN where it holds floats."""
+    dtype = np.dtype(column.leaf.type.dtype)
+    if dtype.kind == "f":
         return np.nan
     if column.bounds is None:
         return 0
     low, high = map(int, column.bounds)
-    return low if column.outside == "first" else low + (high - low) // 2
+    middle = low if column.outside == "first" else low + (high - low) // 2
+    least, most = (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+    return min(max(middle, least), most)
 
 
 CHANGED = "The stored table has changed since its length was read. Leave it as it is until the call ends."
@@ -172,7 +179,7 @@ class Passes:
     @classmethod
     def of(cls, found: Inspection, stored: StoredRows) -> Self:
         """Return passes over the rows of an inspection without problems (`with_stored`). Reads no row."""
-        names = by_column(found, stored.layouts())
+        names = by_column(found, stored.names)
         return cls(stored=stored, names=names, columns=columns_of(found), n_rows=found.n_rows)
 
     def chunks(self, size: int) -> Iterator[Callable[[], list[Array]]]:
@@ -189,11 +196,12 @@ class Passes:
         -----
         What a row becomes depends on that row alone: neither on the size of a chunk nor on where files begin.
         """
-        require_open()
-        return self._chunks(size)
+        return (partial(_held, self.columns, parts) for parts in self.parts(size))
 
-    def _chunks(self, size: int) -> Iterator[Callable[[], list[Array]]]:
-        return (partial(_held, self.columns, parts) for parts in self._blocks(size))
+    def parts(self, size: int) -> Iterator[list[Sequence[Part]]]:
+        """Yield at most `size` consecutive rows at a time, as they are stored. **Private**, and as for `chunks`."""
+        require_open()
+        return self._blocks(size)
 
     def _blocks(self, size: int) -> Iterator[list[Sequence[Part]]]:
         count = 0
@@ -255,7 +263,11 @@ class Passes:
             return [one.of(values) for one in asked]
 
         layouts = self.stored.layouts()
-        size = max(1, SUM_BYTES // max(1, sum(layouts[name].row_bytes for name in self.names)))
+        widest = sum(
+            max(layouts[name].row_bytes, column.width * np.dtype(column.leaf.type.dtype).itemsize)
+            for name, column in zip(self.names, self.columns, strict=True)
+        )
+        size = max(1, SUM_BYTES // widest)
         empty = [Part(np.zeros((0, *layouts[name].shape), layouts[name].dtypes[0]), None) for name in self.names]
         totals = added([[part] for part in empty])
         waiting: deque[Future[list[Array]]] = deque()
@@ -280,4 +292,15 @@ def _held(columns: Sequence[Column], parts: Sequence[Sequence[Part]]) -> list[Ar
     return [held(column, part) for column, part in zip(columns, parts, strict=True)]
 
 
-__all__ = ["CHANGED", "Passes", "by_column", "cast", "columns_of", "held", "names_of", "renumbered", "with_stored"]
+__all__ = [
+    "CHANGED",
+    "Passes",
+    "absent",
+    "by_column",
+    "cast",
+    "columns_of",
+    "held",
+    "names_of",
+    "renumbered",
+    "with_stored",
+]
