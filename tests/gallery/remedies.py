@@ -63,7 +63,7 @@ remedied(
 PUBLIC = "name it in Domain(public=...)"
 remedied("radon_group_predictor", says=PUBLIC, public=("u",))
 remedied("election_mrp", says=PUBLIC, public=("v_prev",))
-remedied("movie_ratings", says=PUBLIC, public=("thresholds",))
+remedied("movie_ratings", says=PUBLIC, public=("thresholds",), bounds={"rating": (0, 4)})
 remedied(
     "adopted_cats", says="dp.Domain(bounds={'adopted': (low, high)})", bounds={"days": (0.1, 25), "adopted": (0, 1)}
 )
