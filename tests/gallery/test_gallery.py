@@ -6,8 +6,13 @@ from tests.gallery.measure import MARK, PAGE
 from tests.gallery.models import CLOSE, GALLERY, USABLE, distances, explained, page, table, usable
 
 TABLE = table()
-FITTED = [name for name, found in TABLE.items() if isinstance(found.get("apart"), dict)]
-"""Models whose private posterior was within reach when the table was written."""
+NEAR = {
+    name: [parameter for parameter, off in found["apart"].items() if off <= CLOSE / 2]
+    for name, found in TABLE.items()
+    if isinstance(found.get("apart"), dict)
+}
+"""Parameters that were well within reach when the table was written: noise is drawn anew each time."""
+FITTED = [name for name, parameters in NEAR.items() if parameters]
 
 
 def test_the_table_has_every_model():
@@ -42,5 +47,4 @@ def test_what_a_refusal_tells_to_do_works(name):
 def test_medians_are_near_those_that_are_not_private(name, seed):
     """At ε = 100 the release leaves next to nothing open: what is off is wrong, not noisy."""
     apart = distances(usable(name, TABLE[name]), seed)
-    expected = {parameter for parameter, off in TABLE[name]["apart"].items() if off <= CLOSE}
-    assert expected <= {parameter for parameter, off in apart.items() if off <= CLOSE}, apart
+    assert {parameter: apart[parameter] for parameter in NEAR[name] if apart[parameter] > CLOSE} == {}
