@@ -23,6 +23,7 @@ def test_the_page_shows_the_table():
     assert PAGE.read_text(encoding="utf-8").partition(MARK)[2] == page(TABLE)
 
 
+@pytest.mark.few(40, parts=3)
 @pytest.mark.parametrize("name", GALLERY)
 @pytest.mark.filterwarnings("ignore")
 def test_a_model_is_explained_as_the_table_says(name):
@@ -31,6 +32,7 @@ def test_a_model_is_explained_as_the_table_says(name):
     assert (status in USABLE) == (problems == [])
 
 
+@pytest.mark.few(10, parts=3)
 @pytest.mark.parametrize("name", [name for name, entry in GALLERY.items() if entry.remedied is not None])
 @pytest.mark.filterwarnings("ignore")
 def test_what_a_refusal_tells_to_do_works(name):
