@@ -327,7 +327,7 @@ def explain(
 
 def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
     metric = domain.metric is not None
-    inspection = (found := inspect(model, domain, per_unit=metric)).sums
+    inspection = (found := inspect(model, domain, per_unit=metric, per_person=True)).sums
     problems, layout = _released(inspection)
     outlook = Outlook.of(found, inspection.n_rows)
     looked = previews(found, budget)
@@ -358,7 +358,7 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
 def _of_stored(model: Model, domain: Domain, budget: Budget, stored: StoredRows) -> Explanation:
     """Explain a model of a table beside it: of its dummy rows, neither sums nor samplers are priced."""
     n_rows = next(iter(stored.layouts().values())).n_rows
-    found = inspect(model, domain)
+    found = inspect(model, domain, per_person=True)
     inspection, outlook = found.sums, Outlook.of(found, n_rows, stored)
     return Explanation(
         problems=(BESIDE,),

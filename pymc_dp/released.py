@@ -323,7 +323,7 @@ def planned(model: Model, release: Release) -> tuple[Inspection, tuple[TablePlan
     UnsupportedModelError
         Where they do not fit, with every problem.
     """
-    inspection = inspect(model, read_domain(release.record.domain, set(model.named_vars))).sums
+    inspection = inspect(model, read_domain(release.record.domain, set(model.named_vars)), per_person=True).sums
     if release.of_network:
         inspection.require()
         network = read_network(release.record.tables[0].plan, inspection)

@@ -80,7 +80,7 @@ def default_release(model: Model, domain: Domain | None, budget: Budget) -> Defa
     """
     if budget.delta == 0 or record_of(model) is not None:
         return AT_ZERO
-    found = inspect(model, domain, per_unit=True)
+    found = inspect(model, domain, per_unit=True, per_person=True)
     inspection, outlook = found.sums, Outlook.of(found, found.sums.n_rows)
     problems = sums_problems(inspection)
     if problems and not outlook.fits:
@@ -131,7 +131,7 @@ def poor_sums(inspection: Inspection) -> str:
 
 def with_gradients(error: UnsupportedModelError, model: Model, domain: Domain | None) -> UnsupportedModelError:
     """Return an error of exact sums at δ = 0 that names noised gradients as a way out, where these fit."""
-    if not Outlook.of(inspect(model, domain), 0).fits:
+    if not Outlook.of(inspect(model, domain, per_person=True), 0).fits:
         return error
     remedy = (
         f"Give a delta > 0, far below 1 / number of rows, for example delta={EXAMPLE_DELTA:g}: without statistics= and "

@@ -339,11 +339,13 @@ def weaknesses(inspection: Inspection, budget: Budget) -> list[str]:
             "likelier with one row than with another in its place, so that it may show the row. Common values lie "
             "between 0.1 (strong) and 3 (weak)."
         )
-    n_rows, name = (inspection.n_rows, "rows") if domain.n_max is None else (domain.n_max, "rows at most (n_max)")
+    each = "row" if domain.unit is None else "person"
+    most = f"{each}s at most (n_max)"
+    n_rows, name = (inspection.n_rows, "rows") if domain.n_max is None else (domain.n_max, most)
     if n_rows and budget.delta >= 1 / n_rows:
         texts.append(
-            f"δ = {budget.delta:g} is not below 1 / {n_rows}, for {n_rows} {name}: it would allow one row, chosen at "
-            f"random, to be published as it is. Use a δ far below {1 / n_rows:.2g}, for example {0.01 / n_rows:.1g}."
+            f"δ = {budget.delta:g} is not below 1 / {n_rows}, for {n_rows} {name}: it would allow one {each}, chosen "
+            f"at random, to be published as it is. Use a δ far below {1 / n_rows:.2g}, for example {0.01 / n_rows:.1g}."
         )
     return texts
 

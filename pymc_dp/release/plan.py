@@ -14,7 +14,7 @@ import numpy as np
 from pymc_dp import _validate
 from pymc_dp._random import insecure
 from pymc_dp.accounting import total_epsilon
-from pymc_dp.domain import Domain, Neighbours
+from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.families.cells import Cells
 from pymc_dp.families.characters import NetworkSums
@@ -106,8 +106,7 @@ def lay_out_table(observed: Observed, inspection: Inspection, statistics: Statis
             what=f"its columns span more than {MAX_CELLS} cells, nearly all of them empty",
             remedy="Merge levels, or index its parameters by fewer columns.",
         )
-    relation = inspection.domain.neighbours
-    cells = make_cells(observed.columns, inspection.n_rows, inspection.domain.n_max)
+    cells = make_cells(observed.columns, inspection.n_rows, inspection.domain.most_rows)
     known = cells.sizes is not None
     named = isinstance(statistics.mechanism, Mapping)
     if observed.design is not None and named and statistics.histogram(observed.name) is not None:
@@ -124,7 +123,7 @@ def lay_out_table(observed: Observed, inspection: Inspection, statistics: Statis
     if problem := too_many(observed, statistic, cells.count):
         return problem
     whole = isinstance(statistics.mechanism, LaplaceUpdates) and statistics.mechanism.papers
-    labels, blocks = _blocks(statistic, relation, NOISES[statistics.noise], known=known and not whole)
+    labels, blocks = _blocks(statistic, inspection.domain, NOISES[statistics.noise], known=known and not whole)
     return TablePlan(
         variables=(observed,),
         family=family,
@@ -145,7 +144,7 @@ def _regression_layout(observed: Observed, inspection: Inspection, cells: Cells,
     if isinstance(statistic, Problem):
         return statistic
     steps = (statistic.step,) * statistic.count
-    sensitivity = gram_sensitivity(statistic, domain.neighbours)
+    sensitivity = gram_sensitivity(statistic, domain.neighbours).of_person(domain.rows_of_one)
     # Priors that are refused may hold rows: these are not drawn from.
     drawn = not observed.design.identity and not inspection.problems
     block = Block(columns=tuple(range(statistic.count)), steps=steps, sensitivity=sensitivity, noise=NOISES[noise])
@@ -162,24 +161,25 @@ def _regression_layout(observed: Observed, inspection: Inspection, cells: Cells,
 
 
 def _blocks(
-    statistic: RowStatistic, relation: Neighbours, noise: Noise, *, known: bool
+    statistic: RowStatistic, domain: Domain, noise: Noise, *, known: bool
 ) -> tuple[tuple[str, ...], tuple[Block, ...]]:
     """Labels and blocks of a table; `known` says whether the sizes of its cells are public."""
+    relation, rows = domain.neighbours, domain.rows_of_one
     if isinstance(statistic, LevelCounts):
         levels = statistic.labels[1:] if known and statistic.n_levels == 2 else statistic.labels
-        sensitivity = counts_sensitivity(statistic, relation, sizes_known=known)
+        sensitivity = counts_sensitivity(statistic, relation, sizes_known=known).of_person(rows)
         counts = Block(
             columns=tuple(range(len(levels))), steps=(1.0,) * len(levels), sensitivity=sensitivity, noise=noise
         )
         return tuple(f"count of {label}" for label in levels), (counts,)
-    sensitivity = sums_sensitivity(statistic, relation, sizes_known=known)
+    sensitivity = sums_sensitivity(statistic, relation, sizes_known=known).of_person(rows)
     # In units of the largest value, so that equal noise on sizes and on sums moves a mean about equally.
     weight = noise.part(noise.weight(sensitivity) * statistic.steps[0] / statistic.scales[0])
     columns = tuple(range(not known, len(statistic.labels) + (not known)))
     sums = Block(columns=columns, steps=statistic.steps, sensitivity=sensitivity, noise=noise, weight=weight)
     if known:
         return statistic.labels, (sums,)
-    moved = sizes_sensitivity(relation)
+    moved = sizes_sensitivity(relation).of_person(rows)
     weight = noise.part(noise.weight(moved))
     sizes = Block(columns=(0,), steps=(1.0,), sensitivity=moved, noise=noise, weight=weight)
     return ("rows", *statistic.labels), (sizes, sums)

@@ -25,6 +25,7 @@ from pymc_dp.families.gram import GramSums, Response
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import inspect
+from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.paid import PACKAGE, Paid, keep, paid
 from pymc_dp.release.plan import draw_release, plan_release
@@ -201,7 +202,9 @@ def plan_for(
             "dp.Statistics(...), or dp.Gradients(...)."
         )
     chance = _validate.delta(delta)
-    inspection = inspect(model, domain, per_unit=True).sums
+    inspection = inspect(model, domain, per_unit=True, per_person=True).sums
+    if inspection.domain.unit is not None:
+        owner_of(inspection)
     return inspection, plan_release(inspection, statistics or Statistics(), loss, chance)
 
 

@@ -1,0 +1,56 @@
+"""The column that says whose row it is, where ε protects persons with several rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pytensor.compile import SharedVariable
+
+from pymc_dp import _validate
+from pymc_dp.errors import DomainError
+from pymc_dp.inspection.findings import Findings, Inspection
+from pymc_dp.inspection.rows import shape_of
+
+OWNERS = (
+    "Give every row the number of its person, as pm.Data(name, codes) of whole numbers; floats are not the same where "
+    "they look alike."
+)
+
+
+def check_owner(findings: Findings) -> None:
+    """Refuse a column that cannot say whose row it is, and note that it is private: nobody may see it."""
+    unit = findings.domain.unit
+    leaf: Any = None if unit is None else findings.model.named_vars.get(unit.column)
+    if unit is None or leaf is None:  # it may be a column of stored rows
+        return
+    findings.private_variables.append(leaf)
+    if not isinstance(leaf, SharedVariable) or leaf not in findings.model.data_vars:
+        findings.problem(unit.column, "Domain(unit=...) names it, but it is no pm.Data", OWNERS)
+    elif np.dtype(leaf.type.dtype).kind not in "iu":
+        findings.problem(unit.column, f"it says whose row it is, but has dtype {leaf.type.dtype}", OWNERS)
+    elif leaf.type.ndim != 1 or shape_of(leaf)[0] != findings.n_rows:
+        what = "it says whose row it is, but does not have one number for each row"
+        findings.problem(unit.column, what, OWNERS)
+
+
+def owner_of(inspection: Inspection) -> Any:
+    """Return the ``pm.Data`` that says whose row it is.
+
+    Raises
+    ------
+    DomainError
+        If the model has none: no row could be attributed to anybody.
+    """
+    unit, model = inspection.domain.unit, inspection.model
+    assert unit is not None
+    if unit.column not in model.named_vars:
+        known = [str(var.name) for var in model.data_vars]
+        raise DomainError(
+            f"unit names {unit.column!r}, which is no pm.Data of the model (known: "
+            f"{', '.join(map(repr, known)) or 'none'}).{_validate.nearest(unit.column, known)} {OWNERS}"
+        )
+    return model[unit.column]
+
+
+__all__ = ["check_owner", "owner_of"]

@@ -1,0 +1,163 @@
+"""Rows of persons: which of them are kept, and the same rows with those of each person side by side.
+
+A column says whose row it is. What becomes of the rows of one person is a function of these rows alone: neither who
+else is in the table, nor the order of its rows, nor the number of threads makes a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+
+import numpy as np
+
+from pymc_dp.inspection.rows import Array
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+NAN_BITS = np.uint64(0x7FF8000000000000)
+
+
+class Grouped(NamedTuple):
+    """Rows of whole persons, side by side. **Private**.
+
+    Attributes
+    ----------
+    columns : list of (n_rows, ...) arrays
+    edges : (n_persons + 1,) int64 array
+        Rows from one of them to the next are of one person.
+    """
+
+    columns: list[Array]
+    edges: Array
+
+    def chunks(self, size: int) -> Iterator[Grouped]:
+        """Yield the rows of whole persons, about `size` at a time; more where one person has more."""
+        first, last = 0, len(self.edges) - 1
+        while first < last:
+            end = int(np.searchsorted(self.edges, self.edges[first] + size, side="right")) - 1
+            end = min(max(end, first + 1), last)
+            start, stop = self.edges[first], self.edges[end]
+            yield Grouped([column[start:stop] for column in self.columns], self.edges[first : end + 1] - start)
+            first = end
+
+
+def grouped(owners: Array, columns: Sequence[Array], missing: Array | None = None) -> Grouped:
+    """Return the rows of each person side by side, in an order that is a function of that person's rows alone.
+
+    Parameters
+    ----------
+    owners : (n_rows,) array
+        Whose row it is: whole numbers, or texts.
+    columns : sequence of (n_rows, ...) arrays
+        Of numbers or booleans.
+    missing : (n_rows,) bool array, optional
+        Rows that are nobody's: left out.
+    """
+    order, starts = _ordered(owners, columns, missing)
+    return Grouped([column[order] for column in columns], np.append(starts, len(order)))
+
+
+def kept_rows(owners: Array, columns: Sequence[Array], most: int, missing: Array | None = None) -> Array:
+    """Return which rows are kept, (n_rows,) of bool: at most `most` of each person.
+
+    Parameters
+    ----------
+    owners, columns, missing
+        As for `grouped`. `columns` are all that a release uses, so that all its tables keep the same rows.
+    most : int
+
+    Notes
+    -----
+    **Guarantee.** Which rows of a person are kept, as a collection of values, is a function of the collection of that
+    person's rows and of who it is. So a table and the same one with another person have the same kept rows but for at
+    most `most` of that person. It needs neither a random number nor a key. Rows that are nobody's are kept of nobody:
+    if they were kept of all such people together, one of them would move the rows of others out of the table.
+
+    **Which ones.** Those with the smallest hash of (person, values, k), for the k-th copy of the same values: without
+    the person and the number of the copy all persons would keep the same of few different rows, and a release would
+    show which rather than how many. Rows with equal hashes are ordered by their values, equal rows are alike. So the
+    kept ones are as a random sample of a person's rows, for whoever does not choose values by their hashes.
+    """
+    order, starts = _ordered(owners, columns, missing)
+    lengths = np.diff(np.append(starts, len(order)))
+    rank = np.arange(len(order)) - np.repeat(starts, lengths)
+    kept = np.zeros(len(owners), dtype=bool)
+    kept[order[rank < most]] = True
+    return kept
+
+
+def _ordered(owners: Array, columns: Sequence[Array], missing: Array | None) -> tuple[Array, Array]:
+    """Return row numbers person by person, each in the order of its hashes, and where persons begin."""
+    rows = np.arange(len(owners)) if missing is None else np.flatnonzero(~missing)
+    who, codes = np.unique(owners[rows], return_inverse=True)
+    codes = codes.ravel()
+    values = [bits for column in columns for bits in _bits(column, rows)]
+    hashes = _hashes_of(who)[codes]
+    for bits in values:
+        hashes = _mixed(hashes ^ bits)
+    order = _settled(np.lexsort((hashes, codes)), codes, hashes, values)
+    copies = _runs(codes[order], hashes[order])  # 0, 1, 2, ... among rows of one person that are alike
+    hashes = _mixed(hashes[order] + GOLDEN * (copies + np.uint64(1)))
+    codes = codes[order]
+    last = np.lexsort((hashes, codes))  # stable: equal hashes stay in the order of values
+    starts = np.searchsorted(codes[last], np.arange(len(who)))
+    return rows[order[last]], starts
+
+
+def _settled(order: Array, codes: Array, hashes: Array, values: Sequence[Array]) -> Array:
+    """Order rows of one person with the same hash by their values, where these differ."""
+    same = (codes[order[1:]] == codes[order[:-1]]) & (hashes[order[1:]] == hashes[order[:-1]])
+    pairs = np.flatnonzero(same)
+    if not any((bits[order[pairs + 1]] != bits[order[pairs]]).any() for bits in values):
+        return order
+    tied = np.zeros(len(order), dtype=bool)
+    tied[pairs] = tied[pairs + 1] = True
+    rows, order = order[tied], order.copy()
+    order[tied] = rows[np.lexsort((*[bits[rows] for bits in values], hashes[rows], codes[rows]))]
+    return order
+
+
+def _runs(codes: Array, hashes: Array) -> Array:
+    """Return the place of each row among those before it with the same person and hash."""
+    places = np.arange(len(codes))
+    begins = np.ones(len(codes), dtype=bool)
+    begins[1:] = (codes[1:] != codes[:-1]) | (hashes[1:] != hashes[:-1])
+    return (places - np.maximum.accumulate(np.where(begins, places, 0))).astype(np.uint64)
+
+
+def _hashes_of(who: Array) -> Array:
+    """Return a hash of each person, a function of what it is called by alone."""
+    if who.dtype.kind in "iu":
+        return _mixed(_whole(who) + GOLDEN)
+    found = [int.from_bytes(blake2b(str(one).encode(), digest_size=8).digest(), "little") for one in who]
+    return np.array(found, dtype=np.uint64)
+
+
+def _bits(column: Array, rows: Array) -> Iterator[Array]:
+    """Yield one number of 64 bits per entry of a row: the same for 0.0 and -0.0, and for all that are no numbers."""
+    flat = column.reshape(len(column), int(np.prod(column.shape[1:])))
+    for place in range(flat.shape[1]):
+        values = flat[rows, place]
+        if values.dtype.kind != "f":
+            yield _whole(values)
+            continue
+        values = values.astype(np.float64) + 0.0
+        bits = values.view(np.uint64)
+        bits[np.isnan(values)] = NAN_BITS
+        yield bits
+
+
+def _whole(values: Array) -> Array:
+    return values.astype(np.uint64 if values.dtype.kind == "u" else np.int64).view(np.uint64)
+
+
+def _mixed(values: Array) -> Array:
+    """Mix 64 bits: the last step of splitmix64 (Steele, Lea, Flood 2014, doi 10.1145/2714064.2660195), one to one."""
+    values = (values ^ (values >> np.uint64(30))) * FIRST
+    values = (values ^ (values >> np.uint64(27))) * SECOND
+    return values ^ (values >> np.uint64(31))
+
+
+__all__ = ["Grouped", "grouped", "kept_rows"]
