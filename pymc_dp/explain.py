@@ -19,6 +19,7 @@ from pymc_dp.advice.releases import (
     frame_rows,
     metric_lines,
     noise_advice,
+    person_lines,
     proved_rows,
     release_advice,
     release_tables,
@@ -96,6 +97,8 @@ class Explanation(Shown):
         What would help; every number in it was computed for this model.
     metric : tuple of str
         What ε means under ``Domain(metric=...)``; empty without one.
+    person : tuple of str
+        What ε means under ``Domain(unit=...)``; empty without one.
     weak : tuple of str
         Where the budget bounds next to nothing.
     network : tuple of Drawing and Table
@@ -131,6 +134,7 @@ class Explanation(Shown):
     proved: tuple[tuple[str, ...], ...] = ()
     advice: tuple[str, ...] = ()
     metric: tuple[str, ...] = ()
+    person: tuple[str, ...] = ()
     weak: tuple[str, ...] = ()
     network: tuple[Drawing | Table, ...] = ()
     default: Default = AT_ZERO
@@ -179,7 +183,7 @@ class Explanation(Shown):
         )
         known = [families] * (bool(problems) and not any(families in problem for problem in problems))
         found: Iterable[tuple[str, Iterable[str]]] = (
-            ("What ε means here", self.metric),
+            ("What ε means here", (*self.metric, *self.person)),
             ("What this budget is worth", self.weak),
             ("What dp.sample would release, and how wide intervals would be", self._released()),
             ("Why exact sums cannot be released, and what to do", [*problems, *known]),
@@ -349,6 +353,7 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
         network=() if metric else network_parts(inspection, budget.epsilon),
         advice=() if metric else tuple(_advice(Asked(found=found, budget=budget), layout, looked)),
         metric=metric_lines(domain, looked, layout) if metric else (),
+        person=person_lines(domain),
         weak=tuple(weaknesses(inspection, budget)),
         default=chosen(inspection, outlook, budget),
         gradients=outlook,
@@ -369,6 +374,7 @@ def _of_stored(model: Model, domain: Domain, budget: Budget, stored: StoredRows)
         neighbours=domain.neighbours,
         layout=None,
         budget=budget,
+        person=person_lines(domain),
         weak=tuple(weaknesses(replace(inspection, n_rows=n_rows), budget)),
         default=of_stored(budget) if budget.delta > 0 and outlook.fits else AT_ZERO,
         gradients=outlook,

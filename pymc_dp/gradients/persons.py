@@ -60,8 +60,8 @@ class PersonParts:
     The variance of w ψ is w times less than w f says, which is on the safe side. Rows of one person are taken for
     independent given the parameters, as the model says.
 
-    **Guarantee.** What a person gives is a function of that person's rows, the position and public constants. That it is
-    within m C and m C_F is enforced by `add_persons` on whole numbers.
+    **Guarantee.** What a person gives is a function of that person's rows, the position and public constants. That it
+    is within m C and m C_F is enforced by `add_persons` on whole numbers.
     """
 
     parts: RowParts

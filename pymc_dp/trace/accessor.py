@@ -14,6 +14,7 @@ import xarray as xr
 
 from pymc_dp import _validate
 from pymc_dp._display import Listing, Page, Shown, Table, shorten
+from pymc_dp.domain import Unit
 from pymc_dp.errors import TraceError
 from pymc_dp.release.record import ALL_OF_IT, uses_of
 from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RELEASED, make_manifest, read_claim, unlisted
@@ -36,8 +37,14 @@ NEIGHBOURS = {
     "replace": "data sets differ in the private values of one row; the number of rows is public",
     "add_remove": "one row more or fewer; the number of rows is private",
 }
+OF_ROWS = "One row is protected. A person with m rows is protected with m times the ε."
+OF_PERSONS = (
+    "A person is protected, with all rows of that person, as far as {column} tells who that is. Someone with two "
+    "values of it is protected as two people.",
+    "Rows of one person count as independent given the parameters, as the model says: where they are not, intervals "
+    "are too narrow. That is a limit of the posterior, not of the privacy.",
+)
 LIMITS = (
-    "One row is protected. A person with m rows is protected with m times the ε.",
     "What is listed as assumed public was taken as known beforehand; computing any of it from the rows would break "
     "the guarantee.",
     "Running times, memory and the process that held the rows are not covered.",
@@ -89,7 +96,7 @@ class Report(Shown):
         parts.append(Listing(title="Assumed public", lines=record["assumptions"]))
         if record["left_out"]:
             parts.append(Listing(title="Left out, because computed from rows", lines=record["left_out"]))
-        parts.append(Listing(title="Limits", lines=[*([PER_UNIT] * bool(record.get("metric"))), *LIMITS]))
+        parts.append(Listing(title="Limits", lines=[*_protects(record), *LIMITS]))
         return Page(title="Privacy report", headline=self._headline(), good=self.publishable, parts=parts)
 
     def _headline(self) -> str:
@@ -102,7 +109,8 @@ class Report(Shown):
             return "Not private: the noise was seeded or left out. Never publish this trace."
         if self.additions:
             return f"The release cost {loss}, but this trace holds more than was paid for. Do not publish it as it is."
-        return f"Everything in this trace is covered by {loss}{'' if metric else ' for one row of the table'}."
+        whom = "one row of the table" if (unit := _unit(self.record)) is None else str(unit)
+        return f"Everything in this trace is covered by {loss}{'' if metric else f' for {whom}'}."
 
     def _facts(self) -> list[tuple[str, str]]:
         record = self.record
@@ -114,12 +122,35 @@ class Report(Shown):
             *_budget(record),
             ("guarantee", f"{record['guarantee']}: {MEANING[record['guarantee']]}"),
             ("arithmetic", f"{record['arithmetic']}: {ARITHMETIC[record['arithmetic']]}"),
-            ("neighbours", f"{record['neighbours']}: {NEIGHBOURS[record['neighbours']]}"),
+            ("neighbours", f"{record['neighbours']}: {_neighbours(record)}"),
             ("noise", record["noise"]),
             *([("released", record["chosen"])] if record.get("chosen") else []),
             *([("ledger", _ledger(record["ledger"]))] if record.get("ledger") else []),
             ("posterior", posterior),
         ]
+
+
+def _unit(record: dict[str, Any]) -> Unit | None:
+    """Return whom ε protects; None where that is a row."""
+    found = (record.get("domain") or {}).get("unit")
+    return None if found is None else Unit(**found)
+
+
+def _neighbours(record: dict[str, Any]) -> str:
+    if (unit := _unit(record)) is None:
+        return NEIGHBOURS[record["neighbours"]]
+    counted = f"{unit.max_rows} row{'s' * (unit.max_rows != 1)}"
+    return (
+        f"one person ({unit.column}) more or fewer, with any number of rows, of which at most {counted} count; the "
+        "numbers of persons and of rows are private"
+    )
+
+
+def _protects(record: dict[str, Any]) -> list[str]:
+    """Say what is protected, and what is not."""
+    if (unit := _unit(record)) is not None:
+        return [line.format(column=unit.column) for line in OF_PERSONS]
+    return [*([PER_UNIT] * bool(record.get("metric"))), OF_ROWS]
 
 
 def _ledger(head: dict[str, Any]) -> str:
