@@ -11,7 +11,7 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp._display import Drawing, Listing, Page, Part, Shown, Table
 from pymc_dp.accounting import Budget
-from pymc_dp.advice.gradients import AT_ZERO, Default, chosen, of_stored, release_lines, sums_problems
+from pymc_dp.advice.gradients import AT_ZERO, Default, chosen, release_lines, sums_problems
 from pymc_dp.advice.releases import (
     EXAMPLE_DELTA,
     FRAME_COLUMNS,
@@ -39,7 +39,8 @@ from pymc_dp.release.paid import weaknesses
 from pymc_dp.release.plan import lay_out
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleaseLayout
-from pymc_dp.rows.stored import Rows, StoredRows, renumbered, stored_rows
+from pymc_dp.rows.passes import Passes, with_stored
+from pymc_dp.rows.stored import Rows, StoredRows, stored_rows
 from pymc_dp.step_methods.preview import Preview
 
 if TYPE_CHECKING:
@@ -61,11 +62,6 @@ GRADIENTS = (
     "statistics=dp.Gradients()",
     "exact, hardened",
     "for any likelihood with a gradient; intervals account for the noise, and draws are free",
-)
-BESIDE = Problem(
-    where="rows",
-    what="the table is outside of the model (rows=), but exact sums need the rows in the model",
-    remedy="Release gradients of it, dp.Gradients(), or give rows= to a step that takes them, dp.SGLD(rows=...).",
 )
 NEEDS_DELTA = f"It needs a δ > 0, for example delta={EXAMPLE_DELTA:g}: Gaussian noise has no guarantee without one."
 WITH_DELTA = "dp.sample(epsilon=..., delta=...)"
@@ -289,8 +285,8 @@ def explain(
         Budget at which the samplers are looked at, with their default numbers of draws; 1 and 0 by default. Some need
         δ > 0. Under a metric ε is per unit of it.
     rows : mapping of str to array, or Parquet, optional
-        The table where the rows of the model are dummies, as in ``dp.privatize``: then noised gradients are considered.
-        Their number and dtypes are read, no value.
+        The table where the rows of the model are dummies, as in ``dp.privatize``: then releases are considered, and no
+        sampler. Its number of rows and dtypes are read, no value.
 
     Returns
     -------
@@ -323,19 +319,28 @@ def explain(
     """
     budget, stored = Budget(_validate.epsilon(epsilon), delta), stored_rows(rows)
     source, domain = given_model(model, domain)
-    if stored is not None:
-        return _of_stored(source, domain or Domain(), budget, stored)
     with shared():
-        return _explained(source, domain or Domain(), budget)
+        return _explained(source, domain or Domain(), budget, stored)
 
 
-def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
+def _explained(model: Model, domain: Domain, budget: Budget, stored: StoredRows | None) -> Explanation:
+    """Explain a model; of a table beside it releases alone: samplers are not priced, and take rows= themselves."""
     metric = domain.metric is not None
+<<<<<<< HEAD
     inspection = (found := inspect(model, domain, per_unit=metric, per_person=True)).sums
     problems, layout = _released(inspection)
     outlook = Outlook.of(found, inspection.n_rows)
     looked = previews(found, budget)
+=======
+    inspection = (found := inspect(model, domain, per_unit=metric)).sums
+    if stored is not None:
+        inspection = with_stored(inspection, stored)
+    problems, layout = _released(inspection, stored)
+    outlook = Outlook.of(found, inspection.n_rows, stored)
+    looked = previews(found, budget) if stored is None else ()
+>>>>>>> main
     rows, bounded = inspection.most_rows, bool(clamped(model))
+    priced = not metric and stored is None  # drawings and advice are priced for rows
     return Explanation(
         problems=problems,
         private=inspection.private,
@@ -349,9 +354,8 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
         temperature=tuple(noise_of(preview.bound, preview.noise) for preview in looked),
         lost=tuple(loss_of(preview.bound, rows, domain.neighbours, clamped=bounded) for preview in looked),
         proved=proved_rows(looked, domain),
-        # Drawings and advice are priced for rows.
-        network=() if metric else network_parts(inspection, budget.epsilon),
-        advice=() if metric else tuple(_advice(Asked(found=found, budget=budget), layout, looked)),
+        network=tuple(network_parts(inspection, budget.epsilon)) if priced else (),
+        advice=tuple(_advice(Asked(found=found, budget=budget), layout, looked)) if priced else (),
         metric=metric_lines(domain, looked, layout) if metric else (),
         person=person_lines(domain),
         weak=tuple(weaknesses(inspection, budget)),
@@ -360,6 +364,7 @@ def _explained(model: Model, domain: Domain, budget: Budget) -> Explanation:
     )
 
 
+<<<<<<< HEAD
 def _of_stored(model: Model, domain: Domain, budget: Budget, stored: StoredRows) -> Explanation:
     """Explain a model of a table beside it: of its dummy rows, neither sums nor samplers are priced."""
     n_rows = next(iter(stored.layouts().values())).n_rows
@@ -382,14 +387,19 @@ def _of_stored(model: Model, domain: Domain, budget: Budget, stored: StoredRows)
 
 
 def _released(inspection: Inspection) -> tuple[tuple[Problem, ...], ReleaseLayout | None]:
+=======
+def _released(inspection: Inspection, stored: StoredRows | None) -> tuple[tuple[Problem, ...], ReleaseLayout | None]:
+>>>>>>> main
     """Return what is in the way of a release, and its layout; never both."""
     problems = sums_problems(inspection)
     if problems:
         return problems, None
     try:
-        return (), lay_out(inspection, Statistics())
+        layout = lay_out(inspection, Statistics())
     except UnsupportedModelError as error:  # under a metric
         return error.problems, None
+    problems = () if stored is None else Passes.of(inspection, stored).check(layout.asked)
+    return problems, None if problems else layout
 
 
 def _advice(asked: Asked, layout: ReleaseLayout | None, looked: tuple[Preview, ...]) -> Iterator[str]:

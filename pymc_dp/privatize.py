@@ -8,7 +8,7 @@ from pymc import Model
 
 from pymc_dp import _validate
 from pymc_dp.accounting import Budget, Ledger
-from pymc_dp.advice.gradients import default_release, of_stored, with_gradients
+from pymc_dp.advice.gradients import default_release, with_gradients
 from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
@@ -16,7 +16,7 @@ from pymc_dp.inspection.given import given_model
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleasePlan
 from pymc_dp.rows.stored import Rows, StoredRows, stored_rows
-from pymc_dp.transforms.privatize import OtherRelease, make_otherwise, make_private, mark_chosen, refuse_rows
+from pymc_dp.transforms.privatize import OtherRelease, make_otherwise, make_private, mark_chosen
 from pymc_dp.transforms.trial import Trial
 
 Check = Callable[[Model, tuple[Inspection, ReleasePlan] | None], None]
@@ -52,8 +52,8 @@ def privatize(
         Charged before the rows are read.
     rows : mapping of str to array, or Parquet, optional
         The table, of any length, where the model holds a few dummy rows of the same dtypes: NumPy arrays
-        (``np.load(..., mmap_mode="r")``) by the names of ``pm.Data`` and observed variables, or ``dp.Parquet(...)``.
-        Noised gradients of it are released.
+        (``np.load(..., mmap_mode="r")``) by the names of ``pm.Data`` and observed variables, or ``dp.Parquet(...)``. It
+        is read in blocks: once for sums, which are those of the same rows in the model to the last digit.
 
     Returns
     -------
@@ -144,7 +144,7 @@ def release_once(
     why = ""
     if statistics is None:
         budget = Budget(_validate.epsilon(epsilon), delta)
-        default = default_release(source, domain, budget) if rows is None else of_stored(budget)
+        default = default_release(source, domain, budget, rows)
         statistics, delta, why = default.statistics, default.delta, default.why
     check = check or (lambda prior_model, planned: None)
     if isinstance(statistics, OtherRelease):
@@ -160,7 +160,6 @@ def release_once(
             rows=rows,
         )
     else:
-        refuse_rows(rows)
         try:
             private = make_private(
                 source,
@@ -171,11 +170,13 @@ def release_once(
                 ledger=ledger,
                 check=lambda inspection, plan, prior_model: check(prior_model, (inspection, plan)),
                 trial=trial,
+                progressbar=progressbar,
+                rows=rows,
             )
         except UnsupportedModelError as error:
             if not why:
                 raise
-            raise with_gradients(error, source, domain) from None
+            raise with_gradients(error, source, domain, rows) from None
     if why:
         mark_chosen(private, why)
     return private

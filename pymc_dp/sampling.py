@@ -29,7 +29,7 @@ from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.composed import ComposedSteps
 from pymc_dp.trace.chains import run_chains, samplers_of
 from pymc_dp.trace.scrub import scrub
-from pymc_dp.transforms.privatize import OtherRelease, refuse_released, refuse_rows
+from pymc_dp.transforms.privatize import OtherRelease, refuse_released
 from pymc_dp.transforms.trial import Trial
 
 DEFAULT_DRAWS = 1000
@@ -95,8 +95,8 @@ def sample(
     sample_kwargs : mapping, optional
         More arguments of ``pm.sample``, for example ``{"target_accept": 0.95}``.
     rows : mapping of str to array, or Parquet, optional
-        As in ``dp.privatize``: a table outside of the model, from which noised gradients are released. Steps that take
-        such tables have an argument of their own.
+        As in ``dp.privatize``: a table beside the model, which holds a few dummy rows. Steps that take such tables have
+        an argument of their own.
 
     Returns
     -------
@@ -164,11 +164,14 @@ def sample(
             _validate.many(name, value, low)
     check_ledger(ledger)
     stored = stored_rows(rows)
-    if not (isinstance(statistics, OtherRelease) or (statistics is None and step is None)):
-        refuse_rows(stored)
     source, domain = given_model(model, domain)
     exact = step if isinstance(step, DataAugmentation) else None
     if step is not None and exact is None:
+        if stored is not None:
+            raise ArgumentError(
+                "rows= is for what is released once: leave step= out. Steps that hold the rows of a table beside the "
+                "model have an argument of their own, step=dp.SGLD(rows=...)."
+            )
         chosen = _private(step, source, domain)
         if statistics is not None:
             raise ArgumentError("statistics= says how statistics are released, but step= releases none. Give one.")

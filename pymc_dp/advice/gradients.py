@@ -23,6 +23,8 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.plan import table_problems
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleaseLayout
+from pymc_dp.rows.passes import with_stored
+from pymc_dp.rows.stored import StoredRows
 from pymc_dp.transforms.privatize import record_of
 
 
@@ -54,13 +56,7 @@ AT_ZERO = Default(statistics=Statistics(), delta=0.0, why="exact sums, because n
 PER_UNIT = Default(statistics=Statistics(), delta=0.0, why="exact sums with Laplace noise, which a metric asks for")
 
 
-def of_stored(budget: Budget) -> Default:
-    """Return what a table beside the model is released by: nothing else goes through one."""
-    why = "noised gradients, because the table is beside the model (rows=)"
-    return Default(statistics=Gradients(), delta=budget.delta, why=why)
-
-
-def default_release(model: Model, domain: Domain | None, budget: Budget) -> Default:
+def default_release(model: Model, domain: Domain | None, budget: Budget, rows: StoredRows | None = None) -> Default:
     """Choose for a model: exact sums where they serve it best or δ is 0, else noised gradients.
 
     Parameters
@@ -68,6 +64,8 @@ def default_release(model: Model, domain: Domain | None, budget: Budget) -> Defa
     model : pymc.Model
     domain : Domain or None
     budget : Budget
+    rows : StoredRows, optional
+        Beside the model, in the place of its own.
 
     Raises
     ------
@@ -80,8 +78,14 @@ def default_release(model: Model, domain: Domain | None, budget: Budget) -> Defa
     """
     if budget.delta == 0 or record_of(model) is not None:
         return AT_ZERO
+<<<<<<< HEAD
     found = inspect(model, domain, per_unit=True, per_person=True)
     inspection, outlook = found.sums, Outlook.of(found, found.sums.n_rows)
+=======
+    found = inspect(model, domain, per_unit=True)
+    inspection = found.sums if rows is None else with_stored(found.sums, rows)
+    outlook = Outlook.of(found, inspection.n_rows, rows)
+>>>>>>> main
     problems = sums_problems(inspection)
     if problems and not outlook.fits:
         raise UnsupportedModelError(list(dict.fromkeys([*problems, *outlook.problems])))
@@ -129,9 +133,15 @@ def poor_sums(inspection: Inspection) -> str:
     return f"exact sums would need a polynomial in place of the likelihood of {poor[0]}" if poor else ""
 
 
-def with_gradients(error: UnsupportedModelError, model: Model, domain: Domain | None) -> UnsupportedModelError:
+def with_gradients(
+    error: UnsupportedModelError, model: Model, domain: Domain | None, rows: StoredRows | None = None
+) -> UnsupportedModelError:
     """Return an error of exact sums at δ = 0 that names noised gradients as a way out, where these fit."""
+<<<<<<< HEAD
     if not Outlook.of(inspect(model, domain, per_person=True), 0).fits:
+=======
+    if not Outlook.of(inspect(model, domain), 0, rows).fits:
+>>>>>>> main
         return error
     remedy = (
         f"Give a delta > 0, far below 1 / number of rows, for example delta={EXAMPLE_DELTA:g}: without statistics= and "
@@ -218,7 +228,6 @@ __all__ = [
     "Default",
     "chosen",
     "default_release",
-    "of_stored",
     "poor_sums",
     "release_lines",
     "sums_problems",

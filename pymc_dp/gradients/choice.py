@@ -19,7 +19,8 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.gradients.schedule import CLIP_NORM, STAGES, require_momentum
 from pymc_dp.inspection.findings import Inspected
-from pymc_dp.rows.stored import StoredRows, with_stored
+from pymc_dp.rows.passes import with_stored
+from pymc_dp.rows.stored import StoredRows
 from pymc_dp.simulation.columns import undeclared
 from pymc_dp.simulation.prior import not_drawn
 from pymc_dp.transforms.prior_model import shared_prior_model

@@ -37,9 +37,15 @@ from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.paid import PACKAGE, keep, paid
 from pymc_dp.release.record import ReleaseRecord, TableRecord, described_domain
+<<<<<<< HEAD
 from pymc_dp.rows.gate import private_values, read
 from pymc_dp.rows.persons import Grouped, grouped
 from pymc_dp.rows.stored import Passes, StoredRows, with_stored
+=======
+from pymc_dp.rows.gate import read
+from pymc_dp.rows.passes import Passes, with_stored
+from pymc_dp.rows.stored import StoredRows
+>>>>>>> main
 from pymc_dp.transforms.prior_model import prior_model_with
 from pymc_dp.transforms.privatize import mark_paid, mark_private
 

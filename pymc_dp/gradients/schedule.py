@@ -181,8 +181,7 @@ class Schedule:
         if budget.delta == 0:
             raise ArgumentError(
                 "dp.Gradients adds Gaussian noise, which has no guarantee at delta=0. Give delta > 0, far below 1 / "
-                "number of rows. Exact sums, statistics=dp.Statistics(), need no delta, but they read rows in the "
-                "model only, not those of rows=."
+                "number of rows. Exact sums, statistics=dp.Statistics(), need no delta."
             )
         plain = cls(stages=stages_of(steps, momentum_steps), units=units, multiplier=1.0)
         found = calibrated(plain.event, budget.epsilon, budget.delta)

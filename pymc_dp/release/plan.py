@@ -5,8 +5,9 @@ The layout of a release: which statistics of which cells, and how far one row ca
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from math import prod
 
 import numpy as np
@@ -19,7 +20,6 @@ from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedMode
 from pymc_dp.families.cells import Cells
 from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.features import RowStatistic
-from pymc_dp.families.gram import GramSums
 from pymc_dp.families.regression import gram_statistic
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import MAX_CELLS, Inspection, Observed
@@ -33,8 +33,9 @@ from pymc_dp.release.noise import NOISES, Noise, counts_sensitivity, sizes_sensi
 from pymc_dp.release.regression_sensitivity import gram_sensitivity, reach_of
 from pymc_dp.release.statistics import Statistics, choose, too_many
 from pymc_dp.release.tables import Block, Drawn, ReleaseLayout, ReleasePlan, TablePlan
-from pymc_dp.rows.gate import predictors_of, private_values
-from pymc_dp.rows.sums import MAX_ROWS, known_gram, make_cells, sum_products, sum_rows
+from pymc_dp.rows.gate import values_of
+from pymc_dp.rows.passes import Passes
+from pymc_dp.rows.sums import MAX_ROWS, known_gram, make_cells
 
 
 def lay_out(inspection: Inspection, statistics: Statistics) -> ReleaseLayout:
@@ -310,41 +311,42 @@ def _increment(table: TablePlan, mechanism: FourierUpdates) -> float:
     return 2 * mechanism.t * table.sums.count * block.scale * block.steps[0]
 
 
-def draw_release(plan: ReleasePlan) -> Drawn:
+def draw_release(
+    plan: ReleasePlan, beside: Passes | None = None, passed: Callable[[int], None] = lambda rows: None
+) -> Drawn:
     """Read the rows once, add them up exactly, and add the noise.
+
+    Parameters
+    ----------
+    plan : ReleasePlan
+    beside : Passes, optional
+        Over a table beside the model, which stands for its rows.
+    passed : callable
+        Is told how many rows of it were read.
 
     Notes
     -----
     **Guarantee.** ``plan.epsilon``-differential privacy under ``plan.neighbours`` for everything returned; class
     exact, arithmetic hardened (integer sums, OpenDP noise). The budget must have been charged before this is called.
     """
-    values = {table.name: _draw_table(table) for table in plan.tables}
+    made = [one.of(values_of) for one in plan.asked] if beside is None else beside.sums(plan.asked, passed)
+    sums = iter(made)
+    values = {table.name: _draw_table(table, list(islice(sums, len(table.asked)))) for table in plan.tables}
     return Drawn(plan=plan, values=values, guarantee="exact" if insecure() is None else "none")
 
 
-def _exact_sums(table: TablePlan) -> Array:
-    """Add up the rows. Reads private data, once."""
+def _exact_sums(table: TablePlan, sums: Sequence[Array]) -> Array:
+    """Return what gets noise, of the exact sums that a table asked for."""
     if isinstance(table.statistic, NetworkSums):
-        return table.statistic.exact(_exact_families(table))[:, None]
-    values = private_values(table.observed.leaf)
-    if isinstance(table.statistic, GramSums):
-        assert table.observed.design is not None
-        return sum_products(table.statistic, table.cells, predictors_of(table.observed.design), values)[None]
-    return sum_rows(table.cells, table.by_cells[1], values, with_sizes=not table.sizes_known)
+        shapes = [table.statistic.network.shape(place) for place in range(len(sums))]
+        families = [counts.reshape(shape) for counts, shape in zip(sums, shapes, strict=True)]
+        return table.statistic.exact(families)[:, None]
+    (one,) = sums
+    return one
 
 
-def _exact_families(table: TablePlan) -> list[Array]:
-    """Count the configurations of every family of a network. Reads private data, once."""
-    network, found = table.sums.network, []
-    for place, (observed, cells) in enumerate(zip(table.variables, table.parents, strict=True)):
-        levels = LevelCounts(labels=tuple(map(str, range(network.nodes[place].n_levels))))
-        counts = sum_rows(cells, levels, private_values(observed.leaf), with_sizes=False)
-        found.append(counts.reshape(network.shape(place)))
-    return found
-
-
-def _draw_table(table: TablePlan) -> Array:
-    sums = _exact_sums(table)
+def _draw_table(table: TablePlan, exact: Sequence[Array]) -> Array:
+    sums = _exact_sums(table, exact)
     if isinstance(table.statistic, LevelCounts) and len(table.labels) < table.statistic.n_levels:
         sums = sums[:, 1:]
     released = np.empty(sums.shape)

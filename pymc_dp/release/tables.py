@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
 from typing import Literal
 
@@ -25,9 +26,10 @@ from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Observed
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.release.noise import Noise, SumSensitivity
 from pymc_dp.release.statistics import Statistics
+from pymc_dp.rows.asked import Asked
 
 NETWORK = "network"
 """Name of the table of a network's coefficients, and of its observed variable in a private model."""
@@ -129,6 +131,32 @@ class TablePlan:
             raise PrivacyError(f"The table {self.name} is not one of a network; this is an error of pymc_dp.")
         return self.statistic
 
+    @cached_property
+    def asked(self) -> tuple[Asked, ...]:
+        """Exact sums of the rows that it is made of: one, or one per node of a network."""
+        statistic = self.statistic
+        if isinstance(statistic, NetworkSums):
+            nodes = zip(self.variables, self.parents, statistic.network.nodes, strict=True)
+            return tuple(
+                Asked(
+                    response=Column(name=observed.name, leaf=observed.leaf),
+                    statistic=LevelCounts(labels=tuple(map(str, range(node.n_levels)))),
+                    cells=cells,
+                )
+                for observed, cells, node in nodes
+            )
+        trials = statistic.trials if isinstance(statistic, LevelCounts) else None
+        bounds = self.observed.bounds if trials is None else (0.0, float(trials))
+        design = self.observed.design
+        one = Asked(
+            response=Column(name=self.name, leaf=self.observed.leaf, bounds=bounds),
+            statistic=statistic,
+            cells=self.cells,
+            with_sizes=not self.sizes_known,
+            predictors=design.predictors if design is not None else (),
+        )
+        return (one,)
+
     @property
     def cell_labels(self) -> tuple[str, ...]:
         """One text per row of the released table."""
@@ -180,6 +208,11 @@ class ReleaseLayout:
     tables: tuple[TablePlan, ...]
     diameter: float = 1.0
     grids: tuple[str, ...] = ()
+
+    @property
+    def asked(self) -> list[Asked]:
+        """Exact sums of the rows that all tables are made of."""
+        return [one for table in self.tables for one in table.asked]
 
     def laplace_sd(self, table: TablePlan, epsilon: float) -> float:
         """Standard deviation of Laplace noise on the first statistic of a table, in units of the data.

@@ -20,8 +20,10 @@ import numpy as np
 
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.rows import Array, shape_of
-from pymc_dp.rows.stored import BLOCK_BYTES, Passes
+from pymc_dp.rows.passes import Passes
 
+BLOCK_BYTES = 2**22
+"""What is read at a time."""
 HeldAs = Callable[[Array], Array]
 PREFIX = "pymc_dp_rows_"
 BINARY = getattr(os, "O_BINARY", 0)  # Windows would write line ends otherwise

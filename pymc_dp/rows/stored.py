@@ -1,27 +1,19 @@
-"""Rows that stay in files: what is public about them, and their values block by block.
-
-Passes over stored rows: each reads every row once, some at a time, as the model would hold them.
-"""
+"""Rows beside the model: what is public about them, and their values block by block."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, NamedTuple, Self, final, override
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, override
 
 import numpy as np
+from pytensor.graph.basic import Variable
 
-from pymc_dp import _validate
-from pymc_dp.errors import ArgumentError, PrivacyError, Problem
-from pymc_dp.inspection.assumptions import number_of_rows
-from pymc_dp.inspection.findings import RowInspection
-from pymc_dp.inspection.rows import Array, Column, shape_of
-from pymc_dp.rows.gate import require_open
+from pymc_dp.errors import ArgumentError, Problem
+from pymc_dp.inspection.rows import Array
+from pymc_dp.rows.asked import Asked
 
-BLOCK_BYTES = 2**22
-"""What is read at a time."""
 HINT = "Give every row-level column of the model, by the name of its pm.Data or of the observed variable."
 
 
@@ -70,6 +62,39 @@ class StoredRows(ABC):
     @abstractmethod
     def blocks(self, size: int) -> Iterator[dict[str, Sequence[Part]]]:
         """Yield at most `size` consecutive rows at a time, a column in one part or by its entries. **Private**."""
+
+    def check(self, asked: Sequence[Asked], names: Names) -> tuple[Problem, ...]:
+        """Return what keeps this table from making some sums, before anything is charged. Reads no row.
+
+        Parameters
+        ----------
+        asked : sequence of Asked
+        names : mapping of Variable to str
+            From what holds a column in the model to the name that it is stored by.
+        """
+        return ()
+
+    def sums(self, asked: Sequence[Asked], names: Names, n_rows: int) -> list[Array] | None:
+        """Return exact sums where the table itself makes them; None where blocks have to be added up. **Private**.
+
+        Parameters
+        ----------
+        asked, names
+            As for `check`.
+        n_rows : int
+            As many as there must be.
+
+        Returns
+        -------
+        list of int64 arrays or None
+            One for each of `asked`, as `Asked.of` gives them.
+
+        Raises
+        ------
+        PrivacyError
+            `CHANGED`, or without a text of the engine's, which may show a value.
+        """
+        return None
 
 
 class Arrays(StoredRows):
@@ -128,6 +153,10 @@ def stored_rows(rows: object) -> StoredRows | None:
     return Arrays(rows)
 
 
+Names = Mapping[Variable, str]
+"""From what holds a column in the model to the name that it is stored by."""
+
+
 class Description(str):
     """What is shown of stored rows where settings are: a text without quotation marks."""
 
@@ -135,193 +164,4 @@ class Description(str):
         return str(self)
 
 
-# --- the model that they belong to ------------------------------------------------------------------------------------
-
-
-def with_stored(found: RowInspection, stored: StoredRows) -> RowInspection:
-    """Return the inspection of a model on dummy rows as that of the same model on stored ones.
-
-    What a row adds to the log-likelihood does not depend on the number of rows, which is proved; so only that number
-    changes. Everything that does not fit is a problem of the inspection.
-    """
-    layouts = stored.layouts()
-    n_rows = next(iter(layouts.values())).n_rows
-    problems = found.problems or tuple(_problems(found, layouts))
-    assumptions = renumbered(found.assumptions, found.n_rows, n_rows)
-    return replace(found, n_rows=n_rows, assumptions=assumptions, problems=problems)
-
-
-def renumbered(assumptions: tuple[str, ...], before: int, after: int) -> tuple[str, ...]:
-    """Return what is assumed public, with the number of stored rows for that of dummy rows."""
-    return tuple(number_of_rows(after) if line == number_of_rows(before) else line for line in assumptions)
-
-
-def names_of(found: RowInspection, column: Column) -> tuple[str, ...]:
-    """Return the names of a column: its own, and those of the variables that are observed through it."""
-    observed = (item.name for item in found.observed if item.leaf is column.leaf)
-    return tuple(dict.fromkeys([column.name, *observed]))
-
-
-def by_column(found: RowInspection, layouts: Mapping[str, Layout]) -> tuple[str, ...]:
-    """Return the name that each column of the model is stored by."""
-    return tuple(next(name for name in names_of(found, column) if name in layouts) for column in found.columns)
-
-
-def _problems(found: RowInspection, layouts: Mapping[str, Layout]) -> Iterator[Problem]:
-    yield from _wrong_lengths(found, layouts)
-    known = [name for column in found.columns for name in names_of(found, column)]
-    for name in layouts:
-        if name not in known:
-            what = "rows= has it, but it is no row-level column of the model"
-            yield Problem(
-                where=name, what=what, remedy=f"Columns are {', '.join(known)}.{_validate.nearest(name, known)}"
-            )
-    for column in found.columns:
-        names = [name for name in names_of(found, column) if name in layouts]
-        if len(names) != 1:
-            count = "is not in rows=" if not names else f"is in rows= more than once, as {' and '.join(names)}"
-            yield Problem(where=column.name, what=f"the column {count}", remedy=HINT)
-        else:
-            yield from _misfits(column, layouts[names[0]])
-
-
-def _wrong_lengths(found: RowInspection, layouts: Mapping[str, Layout]) -> Iterator[Problem]:
-    lengths = {name: layout.n_rows for name, layout in layouts.items()}
-    hidden = found.domain.neighbours == "add_remove"
-    if len(set(lengths.values())) > 1:
-        shown = "of different lengths" if hidden else f"of lengths {lengths}"
-        yield Problem(where="rows", what=f"the columns are {shown}", remedy="Store the columns of one table.")
-    elif not hidden and not any(lengths.values()):
-        yield Problem(where="rows", what="the table has 0 rows", remedy="Sample the prior, which is public.")
-
-
-def _misfits(column: Column, layout: Layout) -> Iterator[Problem]:
-    wanted = np.dtype(column.leaf.type.dtype)
-    if layout.shape != shape_of(column.leaf)[1:]:
-        what = f"a stored row has shape {layout.shape}, and one of the model {shape_of(column.leaf)[1:]}"
-        yield Problem(where=column.name, what=what, remedy="Give the model's dummy rows the shape of the stored ones.")
-    if not all(np.can_cast(dtype, wanted, "same_kind") for dtype in layout.dtypes):
-        what = f"stored values ({layout}) cannot become {wanted}, the dtype of the model"
-        yield Problem(where=column.name, what=what, remedy="Give the model dummy rows of the dtype that is stored.")
-    if column.public:
-        what = "it is declared public, and would be clamped to the range of the dummy rows"
-        remedy = "Leave it out of Domain(public=...): rows are clipped here, whatever in them is public."
-        yield Problem(where=column.name, what=what, remedy=remedy)
-
-
-# --- values -----------------------------------------------------------------------------------------------------------
-
-
-def held(column: Column, parts: Sequence[Part]) -> Array:
-    """Return a block of stored rows as the model would hold them: the dtype of the model, clamped. **Private**.
-
-    Numbers that the dtype cannot hold become its nearest one, and missing ones what NaN becomes: the middle of the
-    bounds, level 0 of an index or a category.
-    """
-    dtype = np.dtype(column.leaf.type.dtype)
-    with np.errstate(all="ignore"):
-        cast = [_cast(part, dtype, _absent(column)) for part in parts]
-    width = len(shape_of(column.leaf)) - 1
-    return column.clamped(np.stack(cast, axis=1) if width and cast[0].ndim == 1 else cast[0])
-
-
-def _cast(part: Part, dtype: np.dtype[Any], absent: float) -> Array:
-    values = part.values
-    if dtype.kind in "iu" and values.dtype.kind in "iu":
-        stored, wanted = np.iinfo(values.dtype), np.iinfo(dtype)
-        values = np.clip(values, max(stored.min, wanted.min), min(stored.max, wanted.max))
-    values = values.astype(dtype, copy=part.missing is not None)
-    if part.missing is not None:
-        values[part.missing] = absent
-    return values
-
-
-def _absent(column: Column) -> float:
-    """Return what stands for a missing value until the column is clamped."""
-    if np.dtype(column.leaf.type.dtype).kind == "f":
-        return np.nan
-    if column.bounds is None:
-        return 0
-    low, high = map(int, column.bounds)
-    return low if column.outside == "first" else low + (high - low) // 2
-
-
-CHANGED = "The stored table has changed since its length was read. Leave it as it is until the call ends."
-
-
-@final
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Passes:
-    """A stored table that may be read again and again.
-
-    Attributes
-    ----------
-    stored : StoredRows
-    names : tuple of str
-        The name by which each column is stored.
-    columns : tuple of Column
-    n_rows : int
-        Number of rows that is expected.
-    """
-
-    stored: StoredRows
-    names: tuple[str, ...]
-    columns: tuple[Column, ...]
-    n_rows: int
-
-    @classmethod
-    def of(cls, found: RowInspection, stored: StoredRows) -> Self:
-        """Return passes over the rows of an inspection without problems (`with_stored`). Reads no row."""
-        names = by_column(found, stored.layouts())
-        return cls(stored=stored, names=names, columns=found.columns, n_rows=found.n_rows)
-
-    def chunks(self, size: int) -> Iterator[Callable[[], list[Array]]]:
-        """Yield at most `size` consecutive rows at a time, as a function that clamps them: in the thread that wants to.
-
-        Reads private data: the budget must have been charged.
-
-        Raises
-        ------
-        PrivacyError
-            If the table has become longer or shorter: a table that nobody writes to has not, whatever is in it.
-
-        Notes
-        -----
-        What a row becomes depends on that row alone: neither on the size of a chunk nor on where files begin.
-        """
-        require_open()
-        return self._chunks(size)
-
-    def _chunks(self, size: int) -> Iterator[Callable[[], list[Array]]]:
-        count = 0
-        for block in self.stored.blocks(size):
-            parts = [block[name] for name in self.names]
-            count += len(parts[0][0].values)
-            if count > self.n_rows:
-                break
-            yield partial(_held, self.columns, parts)
-        if count != self.n_rows:
-            raise PrivacyError(CHANGED)
-
-
-def _held(columns: Sequence[Column], parts: Sequence[Sequence[Part]]) -> list[Array]:
-    return [held(column, part) for column, part in zip(columns, parts, strict=True)]
-
-
-__all__ = [
-    "BLOCK_BYTES",
-    "CHANGED",
-    "Arrays",
-    "Description",
-    "Layout",
-    "Part",
-    "Passes",
-    "Rows",
-    "StoredRows",
-    "by_column",
-    "held",
-    "names_of",
-    "renumbered",
-    "stored_rows",
-    "with_stored",
-]
+__all__ = ["HINT", "Arrays", "Description", "Layout", "Names", "Part", "Rows", "StoredRows", "stored_rows"]

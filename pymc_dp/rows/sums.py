@@ -78,7 +78,8 @@ def make_cells(columns: Sequence[Column], n_rows: int, n_max: int | None) -> Cel
     groups = np.full(n_codes, n_rows)
     if public:
         held = [columns[place] for place in public]
-        tally = _scan(held, n_rows, np.arange(int(np.prod([shape[place] for place in public]))), None, None)[:, 0]
+        every = np.arange(int(np.prod([shape[place] for place in public])))
+        tally = _scan(held, [values_of(column) for column in held], n_rows, every, None, None)[:, 0]
         codes = np.unravel_index(np.arange(n_codes), shape)
         groups = tally[np.ravel_multi_index([codes[place] for place in public], [shape[place] for place in public])]
         present = groups > 0
@@ -90,7 +91,14 @@ def make_cells(columns: Sequence[Column], n_rows: int, n_max: int | None) -> Cel
     )
 
 
-def sum_rows(cells: Cells, statistic: RowStatistic, values: Array, *, with_sizes: bool) -> Array:
+def sum_rows(
+    cells: Cells,
+    statistic: RowStatistic,
+    values: Array,
+    *,
+    with_sizes: bool,
+    levels: Sequence[Array] | None = None,
+) -> Array:
     """Add up what the rows contribute to each cell. Reads private data, once.
 
     Parameters
@@ -99,6 +107,8 @@ def sum_rows(cells: Cells, statistic: RowStatistic, values: Array, *, with_sizes
     statistic : RowStatistic
     values : (n_rows,) or (n_rows, width) array
         Observed values, of any integer or float type.
+    levels : sequence of (n_rows,) arrays, optional
+        Values of the columns of the cells; by default those that the model holds.
     with_sizes : bool
         Put the number of rows of each cell in front (not for counts).
 
@@ -107,11 +117,12 @@ def sum_rows(cells: Cells, statistic: RowStatistic, values: Array, *, with_sizes
     (n_cells, n_integers) int64 array
         Exact sums in grid steps.
     """
-    if len(values) > MAX_ROWS or any(len(values_of(column)) != len(values) for column in cells.columns):
+    levels = [values_of(column) for column in cells.columns] if levels is None else levels
+    if len(values) > MAX_ROWS or any(len(held) != len(values) for held in levels):
         raise PrivacyError(LENGTHS)
     if statistic.width != (values.shape[1] if values.ndim > 1 else 1):
         raise PrivacyError(ENTRIES)
-    table = _scan(cells.columns, len(values), cells.lookup, statistic, values)
+    table = _scan(cells.columns, levels, len(values), cells.lookup, statistic, values)
     if isinstance(statistic, BoundedMoments) and statistic.offset:
         table[:, -1] -= statistic.offset * table[:, 0]
     if not isinstance(statistic, LevelCounts) and not with_sizes:
@@ -119,7 +130,13 @@ def sum_rows(cells: Cells, statistic: RowStatistic, values: Array, *, with_sizes
     return table
 
 
-def sum_products(statistic: GramSums, cells: Cells, predictors: Sequence[Array], response: Array) -> Array:
+def sum_products(
+    statistic: GramSums,
+    cells: Cells,
+    predictors: Sequence[Array],
+    response: Array,
+    levels: Sequence[Array] | None = None,
+) -> Array:
     """Add up the products of a regression. Reads private data, once.
 
     Parameters
@@ -129,13 +146,15 @@ def sum_products(statistic: GramSums, cells: Cells, predictors: Sequence[Array],
     predictors : sequence of (n_rows,) or (n_rows, width) arrays
         Of any integer, float or boolean type.
     response : (n_rows,) array
+    levels : sequence of (n_rows,) arrays, optional
+        As for `sum_rows`.
 
     Returns
     -------
     (statistic.count,) int64 array
         Exact sums in grid steps.
     """
-    levels = [values_of(column) for column in cells.columns]
+    levels = [values_of(column) for column in cells.columns] if levels is None else levels
     arrays = [*predictors, *levels]
     widths = tuple(1 if array.ndim == 1 else array.shape[1] for array in predictors)
     if len(response) > MAX_ROWS or any(len(array) != len(response) for array in arrays):
@@ -231,12 +250,16 @@ def row_integers(statistic: RowStatistic, values: Array) -> Array:
 
 
 def _scan(
-    columns: Sequence[Column], n_rows: int, lookup: Array, statistic: RowStatistic | None, values: Array | None
+    columns: Sequence[Column],
+    rows: Sequence[Array],
+    n_rows: int,
+    lookup: Array,
+    statistic: RowStatistic | None,
+    values: Array | None,
 ) -> Array:
     n_spans = max(1, n_rows // ROWS_PER_SPAN)
     threads = min(cpu_count() or 1, n_spans)
     edges = [n_rows * i // n_spans for i in range(n_spans + 1)]
-    rows = [values_of(column) for column in columns]
     spans = list(pairwise(edges))
 
     def work(span: tuple[int, int]) -> Array:

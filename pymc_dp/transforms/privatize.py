@@ -17,9 +17,10 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 
 from pymc_dp import _validate
+from pymc_dp._progress import progress
 from pymc_dp.accounting import Budget, Ledger, check_ledger
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, DomainWarning
+from pymc_dp.errors import ArgumentError, DomainWarning, UnsupportedModelError
 from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.gram import GramSums, Response
 from pymc_dp.families.statistic import LevelCounts
@@ -32,6 +33,7 @@ from pymc_dp.release.plan import draw_release, plan_release
 from pymc_dp.release.record import ReleaseRecord, TableRecord, describe, make_tables
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import Drawn, ReleasePlan, TablePlan
+from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.stored import StoredRows
 from pymc_dp.transforms.bins import table_parameters
 from pymc_dp.transforms.density import ReleaseDensity
@@ -98,6 +100,7 @@ def _sizes(table: TablePlan) -> Array:
     return np.asarray(table.cells.sizes if table.cells.sizes is not None else table.cells.groups[:1])
 
 
+READING = "rows read"
 RECORD = "dp_record"
 TABLES = "dp_tables"
 VARIABLES = "dp_variables"
@@ -150,8 +153,12 @@ def make_private(
     ledger: Ledger | None,
     check: Callable[[Inspection, ReleasePlan, Model], None] | None = None,
     trial: Trial | None = None,
+    progressbar: bool = False,
+    rows: StoredRows | None = None,
 ) -> Model:
     """Release exact sums, after a `trial`, and after `check` has seen what is planned and the model without its rows.
+
+    Where there are stored `rows`, they stand for those of the model.
 
     Raises
     ------
@@ -164,7 +171,10 @@ def make_private(
             "nothing."
         )
     check_ledger(ledger)
-    inspection, plan = plan_for(source, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics)
+    inspection, plan = plan_for(source, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics, rows=rows)
+    beside = None if rows is None else Passes.of(inspection, rows)
+    if beside is not None and (problems := beside.check(plan.asked)):
+        raise UnsupportedModelError(problems)
     new, parameters = prepare(inspection, plan)
     if check is not None:
         check(inspection, plan, new)
@@ -180,7 +190,7 @@ def make_private(
             ledger=ledger,
             diameter=plan.diameter,
         ) as payment:
-            drawn = payment.read(lambda: draw_release(plan))
+            drawn = payment.read(lambda: _drawn(plan, beside, progressbar))
             complete(new, parameters, drawn, describe(inspection, plan, drawn.guarantee))
             made = new
             mark_paid(new, payment)
@@ -191,8 +201,22 @@ def make_private(
         raise
 
 
+def _drawn(plan: ReleasePlan, beside: Passes | None, progressbar: bool) -> Drawn:
+    """Draw a release, with a bar over the rows of a table beside the model, unless their number is private."""
+    if beside is None:
+        return draw_release(plan)
+    with progress(progressbar and plan.neighbours == "replace", READING, beside.n_rows) as advance:
+        return draw_release(plan, beside, advance)
+
+
 def plan_for(
-    model: Model, *, epsilon: float, delta: float, domain: Domain | None, statistics: Statistics | None
+    model: Model,
+    *,
+    epsilon: float,
+    delta: float,
+    domain: Domain | None,
+    statistics: Statistics | None,
+    rows: StoredRows | None = None,
 ) -> tuple[Inspection, ReleasePlan]:
     """Check every argument and plan the release; reads no private value and spends nothing."""
     loss = _validate.epsilon(epsilon)
@@ -202,9 +226,15 @@ def plan_for(
             "dp.Statistics(...), or dp.Gradients(...)."
         )
     chance = _validate.delta(delta)
+<<<<<<< HEAD
     inspection = inspect(model, domain, per_unit=True, per_person=True).sums
     if inspection.domain.unit is not None:
         owner_of(inspection)
+=======
+    inspection = inspect(model, domain, per_unit=True).sums
+    if rows is not None:
+        inspection = with_stored(inspection, rows)
+>>>>>>> main
     return inspection, plan_release(inspection, statistics or Statistics(), loss, chance)
 
 
@@ -337,16 +367,6 @@ def refuse_released(model: Model) -> None:
         raise ArgumentError(
             "The model is private already and holds no rows: sample it with pm.sample, at no cost, and pass the trace "
             "through dp.scrub."
-        )
-
-
-def refuse_rows(stored: StoredRows | None) -> None:
-    """Raise where a table beside the model is given to what takes only the rows of the model."""
-    if stored is not None:
-        raise ArgumentError(
-            "rows= is for noised gradients: give statistics=dp.Gradients(), or a step that takes rows itself, "
-            "step=dp.SGLD(rows=...). All else reads the rows of the model: leave rows= out, and put the columns into "
-            "pm.Data."
         )
 
 

@@ -104,7 +104,7 @@ def test_stored_rows_are_read_in_blocks_by_passes_alone():
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "blocks"
     }
-    assert found == {"rows/stored.py"}
+    assert found == {"rows/passes.py"}
 
 
 # --- when it is shut --------------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.rows import parquet
 from pymc_dp.rows.parquet import Parquet
+from pymc_dp.rows.passes import Passes, by_column, with_stored
 from pymc_dp.rows.spool import spooled
-from pymc_dp.rows.stored import Passes, by_column, with_stored
 from tests.step_methods.langevin.conftest import logistic, table
 
 pytestmark = pytest.mark.usefixtures("paid")

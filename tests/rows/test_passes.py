@@ -5,7 +5,8 @@ import pytest
 
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.rows.stored import Arrays, Passes, with_stored
+from pymc_dp.rows.passes import Passes, with_stored
+from pymc_dp.rows.stored import Arrays
 from tests.step_methods.langevin.conftest import logistic, table
 
 pytestmark = pytest.mark.usefixtures("paid")

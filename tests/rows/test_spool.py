@@ -21,8 +21,9 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.rows import spool as spool_module
 from pymc_dp.rows import stored
 from pymc_dp.rows.gate import read
+from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.spool import Spool, SpooledRows, check_scratch, spooled
-from pymc_dp.rows.stored import Arrays, Passes, with_stored
+from pymc_dp.rows.stored import Arrays
 from pymc_dp.step_methods.langevin import SGLD
 from pymc_dp.step_methods.langevin.kernels import Plan, make_table
 from pymc_dp.step_methods.row_functions.limits import clip_to

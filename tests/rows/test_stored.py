@@ -10,7 +10,8 @@ import pymc_dp as dp
 from pymc_dp.accounting import Budget
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.rows.stored import Arrays, Part, by_column, held, with_stored
+from pymc_dp.rows.passes import by_column, held, with_stored
+from pymc_dp.rows.stored import Arrays, Part
 from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT
 from tests.step_methods.langevin.conftest import BUDGET, logistic, table
 

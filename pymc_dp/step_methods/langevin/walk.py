@@ -17,8 +17,9 @@ from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
 from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Array
 from pymc_dp.rows.gate import read
+from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.spool import SpooledRows, check_scratch, spooled
-from pymc_dp.rows.stored import Passes, StoredRows, with_stored
+from pymc_dp.rows.stored import StoredRows
 from pymc_dp.simulation.columns import dummy_rows
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.langevin.batches import Batches, Course, Sampling, batch_size

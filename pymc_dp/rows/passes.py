@@ -1,0 +1,283 @@
+"""A model on dummy rows and the table beside it: what fits, and passes over its rows, some at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from os import cpu_count
+from typing import Any, Self, final
+
+import numpy as np
+from pytensor.graph.basic import Variable
+
+from pymc_dp import _validate
+from pymc_dp.errors import PrivacyError, Problem
+from pymc_dp.inspection.assumptions import number_of_rows
+from pymc_dp.inspection.findings import Inspection, RowInspection
+from pymc_dp.inspection.rows import Array, Column, shape_of
+from pymc_dp.rows.asked import Asked
+from pymc_dp.rows.gate import require_open
+from pymc_dp.rows.stored import HINT, Layout, Part, StoredRows
+from pymc_dp.rows.sums import LENGTHS, MAX_ROWS
+
+SUM_BYTES = 2**25
+"""What of a table is in memory at a time, for each thread, while it is added up."""
+
+
+def with_stored[Found: Inspection](found: Found, stored: StoredRows) -> Found:
+    """Return the inspection of a model on dummy rows as that of the same model on stored ones.
+
+    What a row adds to the log-likelihood does not depend on the number of rows, which is proved; so only that number
+    changes. Everything that does not fit is a problem of the inspection.
+    """
+    layouts = stored.layouts()
+    n_rows = next(iter(layouts.values())).n_rows
+    problems = found.problems or tuple(_problems(found, layouts))
+    assumptions = renumbered(found.assumptions, found.n_rows, n_rows)
+    return replace(found, n_rows=n_rows, assumptions=assumptions, problems=problems)
+
+
+def renumbered(assumptions: tuple[str, ...], before: int, after: int) -> tuple[str, ...]:
+    """Return what is assumed public, with the number of stored rows for that of dummy rows."""
+    return tuple(number_of_rows(after) if line == number_of_rows(before) else line for line in assumptions)
+
+
+def columns_of(found: Inspection) -> tuple[Column, ...]:
+    """Return every column of the table; those of sums by themselves where rows were not looked at one by one."""
+    if isinstance(found, RowInspection):
+        return found.columns
+    beside = [column for item in found.observed for column in item.beside]
+    observed = [Column(name=item.name, leaf=item.leaf, bounds=item.bounds) for item in found.observed]
+    return tuple({column.leaf: column for column in [*observed, *beside]}.values())
+
+
+def names_of(found: Inspection, column: Column) -> tuple[str, ...]:
+    """Return the names of a column: its own, and those of the variables that are observed through it."""
+    observed = (item.name for item in found.observed if item.leaf is column.leaf)
+    return tuple(dict.fromkeys([column.name, *observed]))
+
+
+def by_column(found: Inspection, layouts: Mapping[str, Layout]) -> tuple[str, ...]:
+    """Return the name that each column of the model is stored by."""
+    return tuple(next(name for name in names_of(found, column) if name in layouts) for column in columns_of(found))
+
+
+def _problems(found: Inspection, layouts: Mapping[str, Layout]) -> Iterator[Problem]:
+    yield from _wrong_lengths(found, layouts)
+    known = [name for column in columns_of(found) for name in names_of(found, column)]
+    for name in layouts:
+        if name not in known:
+            what = "rows= has it, but it is no row-level column of the model"
+            yield Problem(
+                where=name, what=what, remedy=f"Columns are {', '.join(known)}.{_validate.nearest(name, known)}"
+            )
+    for column in columns_of(found):
+        names = [name for name in names_of(found, column) if name in layouts]
+        if len(names) != 1:
+            count = "is not in rows=" if not names else f"is in rows= more than once, as {' and '.join(names)}"
+            yield Problem(where=column.name, what=f"the column {count}", remedy=HINT)
+        else:
+            yield from _misfits(column, layouts[names[0]])
+
+
+def _wrong_lengths(found: Inspection, layouts: Mapping[str, Layout]) -> Iterator[Problem]:
+    lengths = {name: layout.n_rows for name, layout in layouts.items()}
+    hidden = found.domain.neighbours == "add_remove"
+    if len(set(lengths.values())) > 1:
+        shown = "of different lengths" if hidden else f"of lengths {lengths}"
+        yield Problem(where="rows", what=f"the columns are {shown}", remedy="Store the columns of one table.")
+    elif not hidden and not any(lengths.values()):
+        yield Problem(where="rows", what="the table has 0 rows", remedy="Sample the prior, which is public.")
+
+
+def _misfits(column: Column, layout: Layout) -> Iterator[Problem]:
+    wanted = np.dtype(column.leaf.type.dtype)
+    if layout.shape != shape_of(column.leaf)[1:]:
+        what = f"a stored row has shape {layout.shape}, and one of the model {shape_of(column.leaf)[1:]}"
+        yield Problem(where=column.name, what=what, remedy="Give the model's dummy rows the shape of the stored ones.")
+    if not all(np.can_cast(dtype, wanted, "same_kind") for dtype in layout.dtypes):
+        what = f"stored values ({layout}) cannot become {wanted}, the dtype of the model"
+        yield Problem(where=column.name, what=what, remedy="Give the model dummy rows of the dtype that is stored.")
+    if column.public:
+        what = "it is declared public, and would be clamped to the range of the dummy rows"
+        remedy = "Leave it out of Domain(public=...): rows are clipped here, whatever in them is public."
+        yield Problem(where=column.name, what=what, remedy=remedy)
+
+
+def held(column: Column, parts: Sequence[Part]) -> Array:
+    """Return a block of stored rows as the model would hold them: the dtype of the model, clamped. **Private**.
+
+    Numbers that the dtype cannot hold become its nearest one, and missing ones what NaN becomes: the middle of the
+    bounds, level 0 of an index or a category.
+    """
+    return column.clamped(cast(column, parts))
+
+
+def cast(column: Column, parts: Sequence[Part]) -> Array:
+    """Return a block of stored rows in the dtype of the model, for kernels that clamp by themselves. **Private**."""
+    dtype = np.dtype(column.leaf.type.dtype)
+    with np.errstate(all="ignore"):
+        made = [_cast(part, dtype, _absent(column)) for part in parts]
+    width = len(shape_of(column.leaf)) - 1
+    return np.stack(made, axis=1) if width and made[0].ndim == 1 else made[0]
+
+
+def _cast(part: Part, dtype: np.dtype[Any], absent: float) -> Array:
+    values = part.values
+    if dtype.kind in "iu" and values.dtype.kind in "iu":
+        stored, wanted = np.iinfo(values.dtype), np.iinfo(dtype)
+        values = np.clip(values, max(stored.min, wanted.min), min(stored.max, wanted.max))
+    values = values.astype(dtype, copy=part.missing is not None)
+    if part.missing is not None:
+        values[part.missing] = absent
+    return values
+
+
+def _absent(column: Column) -> float:
+    """Return what stands for a missing value until the column is clamped."""
+    if np.dtype(column.leaf.type.dtype).kind == "f":
+        return np.nan
+    if column.bounds is None:
+        return 0
+    low, high = map(int, column.bounds)
+    return low if column.outside == "first" else low + (high - low) // 2
+
+
+CHANGED = "The stored table has changed since its length was read. Leave it as it is until the call ends."
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Passes:
+    """A stored table that may be read again and again.
+
+    Attributes
+    ----------
+    stored : StoredRows
+    names : tuple of str
+        The name by which each column is stored.
+    columns : tuple of Column
+    n_rows : int
+        Number of rows that is expected.
+    """
+
+    stored: StoredRows
+    names: tuple[str, ...]
+    columns: tuple[Column, ...]
+    n_rows: int
+
+    @classmethod
+    def of(cls, found: Inspection, stored: StoredRows) -> Self:
+        """Return passes over the rows of an inspection without problems (`with_stored`). Reads no row."""
+        names = by_column(found, stored.layouts())
+        return cls(stored=stored, names=names, columns=columns_of(found), n_rows=found.n_rows)
+
+    def chunks(self, size: int) -> Iterator[Callable[[], list[Array]]]:
+        """Yield at most `size` consecutive rows at a time, as a function that clamps them: in the thread that wants to.
+
+        Reads private data: the budget must have been charged.
+
+        Raises
+        ------
+        PrivacyError
+            If the table has become longer or shorter: a table that nobody writes to has not, whatever is in it.
+
+        Notes
+        -----
+        What a row becomes depends on that row alone: neither on the size of a chunk nor on where files begin.
+        """
+        require_open()
+        return self._chunks(size)
+
+    def _chunks(self, size: int) -> Iterator[Callable[[], list[Array]]]:
+        return (partial(_held, self.columns, parts) for parts in self._blocks(size))
+
+    def _blocks(self, size: int) -> Iterator[list[Sequence[Part]]]:
+        count = 0
+        for block in self.stored.blocks(size):
+            parts = [block[name] for name in self.names]
+            count += len(parts[0][0].values)
+            if count > self.n_rows:
+                break
+            yield parts
+        if count != self.n_rows:
+            raise PrivacyError(CHANGED)
+
+    @property
+    def _by_leaf(self) -> dict[Variable, str]:
+        return {column.leaf: name for column, name in zip(self.columns, self.names, strict=True)}
+
+    def check(self, asked: Sequence[Asked]) -> tuple[Problem, ...]:
+        """Return what keeps the table from making some sums, before anything is charged."""
+        return self.stored.check(asked, self._by_leaf)
+
+    def sums(self, asked: Sequence[Asked], passed: Callable[[int], None] = lambda rows: None) -> list[Array]:
+        """Return exact sums of all rows, as `Asked.of` would give them of a table in memory.
+
+        Reads private data, once: the budget must have been charged.
+
+        Parameters
+        ----------
+        asked : sequence of Asked
+        passed : callable
+            Is told how many rows were read.
+
+        Raises
+        ------
+        PrivacyError
+            If the table has become longer or shorter, or has more rows than whole numbers can add up.
+
+        Notes
+        -----
+        Whole numbers are added up, so that neither blocks nor threads nor the order of rows make a difference. One
+        thread reads while others add; two blocks a thread are in memory at a time.
+        """
+        require_open()
+        made = self.stored.sums(asked, self._by_leaf, self.n_rows)
+        return self._streamed(asked, passed) if made is None else made
+
+    def _streamed(self, asked: Sequence[Asked], passed: Callable[[int], None]) -> list[Array]:
+        if self.n_rows > MAX_ROWS:
+            raise PrivacyError(LENGTHS)
+        places = {column.leaf: place for place, column in enumerate(self.columns)}
+
+        def added(parts: list[Sequence[Part]]) -> list[Array]:
+            held: dict[Variable, Array] = {}
+
+            def values(column: Column) -> Array:
+                if column.leaf not in held:
+                    held[column.leaf] = cast(column, parts[places[column.leaf]])
+                return held[column.leaf]
+
+            return [one.of(values) for one in asked]
+
+        layouts = self.stored.layouts()
+        size = max(1, SUM_BYTES // max(1, sum(layouts[name].row_bytes for name in self.names)))
+        empty = [Part(np.zeros((0, *layouts[name].shape), layouts[name].dtypes[0]), None) for name in self.names]
+        totals = added([[part] for part in empty])
+        waiting: deque[Future[list[Array]]] = deque()
+        threads = cpu_count() or 1
+
+        def collect() -> None:
+            for total, part in zip(totals, waiting.popleft().result(), strict=True):
+                total += part
+
+        with ThreadPoolExecutor(threads) as pool:
+            for parts in self._blocks(size):
+                if len(waiting) > threads:
+                    collect()
+                waiting.append(pool.submit(added, parts))
+                passed(len(parts[0][0].values))
+            while waiting:
+                collect()
+        return totals
+
+
+def _held(columns: Sequence[Column], parts: Sequence[Sequence[Part]]) -> list[Array]:
+    return [held(column, part) for column, part in zip(columns, parts, strict=True)]
+
+
+__all__ = ["CHANGED", "Passes", "by_column", "cast", "columns_of", "held", "names_of", "renumbered", "with_stored"]

@@ -1,0 +1,292 @@
+"""Sums of a table beside the model: the integers of the same rows inside, whatever the blocks; what is refused."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import pymc_dp as dp
+from pymc_dp.audit import contains_canary, plant
+from pymc_dp.errors import BudgetExceeded, PrivacyError, ReleaseError, UnsupportedModelError
+from pymc_dp.inspection.inspect import inspect
+from pymc_dp.networks import FourierUpdates
+from pymc_dp.release.paid import forget_releases
+from pymc_dp.release.plan import draw_release, plan_release
+from pymc_dp.release.statistics import Statistics
+from pymc_dp.rows import passes as passes_module
+from pymc_dp.rows.gate import opened_gate
+from pymc_dp.rows.passes import Passes, with_stored
+from pymc_dp.rows.stored import Arrays, stored_rows
+
+pytestmark = pytest.mark.usefixtures("paid")
+
+AWKWARD = np.array(
+    [
+        *(np.nan, np.inf, -np.inf, 0.0, -0.0, 5e-324, -5e-324, 1.8e308, -1.8e308, 0.49999999999999994, 0.5, 1.5, 2.5),
+        *(-2.0, 12.0, np.nextafter(12, 13), np.nextafter(12, 0), 5.0, 5.1, 1e-300, 0.1, 0.7),
+    ]
+)
+GROUPS = np.array([-(2**63), 2**63 - 1, -1, 0, 1, 2, 3, 4, 2**40])
+QUIET = {"tune": 5, "chains": 1, "progressbar": False}
+
+
+@pytest.fixture(autouse=True)
+def _no_history():
+    forget_releases()
+
+
+def table(n_rows=4000, seed=3):
+    rng = np.random.default_rng(seed)
+    return {
+        "x": np.where(rng.random((n_rows, 2)) < 0.3, rng.choice(AWKWARD, (n_rows, 2)), rng.normal(size=(n_rows, 2))),
+        "g": rng.choice(GROUPS, n_rows),
+        "y": np.where(rng.random(n_rows) < 0.4, rng.choice(AWKWARD, n_rows), rng.normal(5, 4, n_rows)),
+        "k": rng.choice([-(2**63), 2**63 - 1, 0, 1, 2, 3, 5, 6], n_rows),
+    }
+
+
+def group(rows):
+    return pm.Normal("level", 0, 1, shape=4)[pm.Data("g", rows["g"])]
+
+
+def bernoulli(rows):
+    pm.Bernoulli("k", logit_p=group(rows), observed=rows["k"])
+
+
+def categorical(rows):
+    pm.Categorical("k", pm.Dirichlet("p", pt.ones(6), shape=(4, 6))[pm.Data("g", rows["g"])], observed=rows["k"])
+
+
+def binomial(rows):
+    pm.Binomial("k", 5, logit_p=group(rows), observed=rows["k"])
+
+
+def normal(rows):
+    pm.Normal("y", group(rows), pm.HalfNormal("sd"), observed=rows["y"])
+
+
+def one_cell(rows):
+    pm.Normal("y", pm.Normal("m"), pm.HalfNormal("sd"), observed=rows["y"])
+
+
+def histogram(rows):
+    pm.StudentT("y", nu=4, mu=group(rows), sigma=pm.HalfNormal("sd"), observed=rows["y"])
+
+
+def features(rows):
+    pm.Beta("y", 1 + pm.Exponential("a", 1), 1 + pm.Exponential("b", 1), observed=rows["y"])
+
+
+def vectors(rows):
+    pm.MvNormal("x", pm.Normal("m", shape=2), pt.eye(2), observed=rows["x"])
+
+
+def regression(rows):
+    mean = pm.Data("x", rows["x"]) @ pm.Normal("slopes", shape=2) + group(rows)
+    pm.Normal("y", mean, pm.HalfNormal("sd"), observed=rows["y"])
+
+
+def two(rows):
+    level = group(rows)
+    pm.Normal("y", level, 1, observed=rows["y"])
+    pm.Bernoulli("k", logit_p=level, observed=rows["k"])
+
+
+def network(rows):
+    root = pm.Bernoulli("g", pm.Beta("root", 1, 1), observed=rows["g"])
+    pm.Bernoulli("k", pm.Beta("leaf", 1, 1, shape=2)[root], observed=rows["k"])
+
+
+LIKELIHOODS = {
+    build.__name__: build
+    for build in (bernoulli, categorical, binomial, normal, one_cell, histogram, features, vectors, regression, two)
+}
+BOUNDS = {"y": (-2.0, 12.0), "x": (0.1, 0.7)}
+NARROW = {"features": {"y": (0.01, 0.99)}}
+USES = {"one_cell": "y", "features": "y", "vectors": "x", "regression": "xgy", "two": "gyk"}
+
+
+def uses(name):
+    return USES.get(name, "gy" if name in ("normal", "histogram") else "gk")
+
+
+def model_of(name, rows):
+    with pm.Model() as model:
+        LIKELIHOODS[name](rows)
+    return model
+
+
+def domain_of(name, relation):
+    bounds = {key: pair for key, pair in NARROW.get(name, BOUNDS).items() if key in uses(name)}
+    return dp.Domain(bounds=bounds, neighbours=relation, n_max=10_000 if relation == "add_remove" else None)
+
+
+def exact(model, domain, rows=None, statistics=None):
+    """The sums without noise, of the rows of the model or of a table beside it."""
+    found, beside = inspect(model, domain, per_unit=True).sums, None
+    if rows is not None:
+        stored = stored_rows(rows)
+        found = with_stored(found, stored)
+        found.require()
+        beside = Passes.of(found, stored)
+    plan = plan_release(found, statistics or Statistics(), 1.0)
+    with dp.testing.without_noise(), opened_gate():
+        return draw_release(plan, beside).values
+
+
+def as_observed(rows):
+    """What PyMC can hold: for NaN what it counts as, the middle of the bounds; of integers 32 bits."""
+    held = {name: np.where(np.isnan(rows[name]), middle, rows[name]) for name, middle in (("x", 0.4), ("y", 5.0))}
+    return rows | held | {name: np.clip(rows[name], -(2**31), 2**31 - 1) for name in "gk"}
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_sums_are_those_of_the_same_rows_in_the_model(name, relation, monkeypatch):
+    rows = table()
+    if name in ("histogram", "features"):
+        rows["y"] = rows["y"][~np.isnan(rows["y"])][:2000]
+        rows = {key: values[:2000] for key, values in rows.items()}
+    held = {key: rows[key] for key in uses(name)}
+    domain = domain_of(name, relation)
+    expected = exact(model_of(name, as_observed(rows)), domain)
+    dummies = model_of(name, {key: np.zeros_like(values[:3]) for key, values in rows.items()})
+    for size in (1, 2**9, 2**25):  # bytes: one row at a time, a few, all
+        if size == 1:
+            held = {key: values[:150] for key, values in held.items()}
+            small = exact(model_of(name, as_observed({key: values[:150] for key, values in rows.items()})), domain)
+        else:
+            held, small = {key: rows[key] for key in uses(name)}, expected
+        monkeypatch.setattr(passes_module, "SUM_BYTES", size)
+        found = exact(dummies, domain, held)
+        assert found.keys() == small.keys()
+        assert all(np.array_equal(found[key], small[key]) for key in found)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data(), name=st.sampled_from(["normal", "binomial", "regression"]))
+def test_any_rows_give_the_same_integers(data, name, monkeypatch):
+    n_rows = data.draw(st.integers(1, 40))
+    floats = st.floats(allow_nan=False, width=64)
+    rows = {
+        "x": np.array(data.draw(st.lists(st.tuples(floats, floats), min_size=n_rows, max_size=n_rows))),
+        "y": np.array(data.draw(st.lists(floats, min_size=n_rows, max_size=n_rows))),
+        **{
+            key: np.array(data.draw(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=n_rows, max_size=n_rows)))
+            for key in "gk"
+        },
+    }
+    monkeypatch.setattr(passes_module, "SUM_BYTES", data.draw(st.sampled_from([1, 100, 1000])))
+    domain = domain_of(name, "add_remove")
+    expected = exact(model_of(name, as_observed(rows)), domain)
+    dummies = model_of(name, {key: np.zeros_like(values[:1]) for key, values in rows.items()})
+    found = exact(dummies, domain, {key: rows[key] for key in uses(name)})
+    assert all(np.array_equal(found[key], expected[key]) for key in expected)
+
+
+def test_networks_are_counted_beside_the_model():
+    rng = np.random.default_rng(1)
+    rows = {"g": rng.integers(0, 2, 500), "k": rng.integers(0, 2, 500)}
+    how = Statistics(mechanism=FourierUpdates(t=1))
+    with pm.Model() as whole:
+        network(rows)
+    with pm.Model() as dummies:
+        network({name: values[:4] for name, values in rows.items()})
+    expected, found = exact(whole, None, None, how), exact(dummies, None, rows, how)
+    assert np.array_equal(found["network"], expected["network"])
+
+
+def test_missing_values_in_a_histogram_count_in_the_middle_bin():
+    held = {"g": np.zeros(7, dtype=int), "y": np.full(7, np.nan)}
+    dummies = model_of("histogram", {key: np.zeros_like(values[:2]) for key, values in table().items()})
+    (counts,) = exact(dummies, domain_of("histogram", "replace"), held).values()
+    assert counts.sum() == counts[0].max() == 7 and counts[0].argmax() == counts.shape[1] // 2
+
+
+def test_a_posterior_from_files(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows = table(500)
+    planted = plant(rows["y"], rows=range(500), low=-2, high=12)
+    pq.write_table(pa.table({"group": rows["g"], "value": planted.values}), tmp_path / "rows.parquet")
+    with model_of("normal", {key: np.zeros_like(values[:3]) for key, values in table(3).items()}):
+        beside = dp.Parquet(tmp_path / "rows.parquet", {"g": "group", "y": "value"})
+        ledger = dp.Ledger(2.0)
+        shown = dp.explain(domain=domain_of("normal", "replace"), rows=beside)
+        assert shown.ok and "500" in str(shown) and not shown.samplers
+        idata = dp.sample(5, epsilon=1.0, domain=domain_of("normal", "replace"), rows=beside, ledger=ledger, **QUIET)
+    assert idata.dp.guarantee == "exact" and len(ledger.history) == 1
+    assert not contains_canary(idata, planted.canaries)
+    assert "500" in str(idata.dp.report())
+
+
+def test_the_number_of_rows_shows_nowhere_under_add_remove():
+    rows = {key: values for key, values in table(777).items() if key in uses("normal")}
+    dummies = model_of("normal", {key: np.zeros_like(values[:3]) for key, values in table(3).items()})
+    domain = domain_of("normal", "add_remove")
+    shown = str(dp.explain(dummies, domain, rows=rows))
+    others = str(dp.explain(dummies, domain, rows={key: values[:5] for key, values in rows.items()}))
+    assert shown == others and "777" not in shown
+
+
+def test_the_charge_comes_first_and_errors_show_no_value(monkeypatch):
+    def touched(self, size):
+        raise ValueError("secret 0.1234")
+
+    dummies = model_of("one_cell", {"y": np.zeros(3)})
+    monkeypatch.setattr(Arrays, "blocks", touched)
+    ledger = dp.Ledger(1.0)
+    how = {"domain": domain_of("one_cell", "replace"), "rows": {"y": np.ones(9)}, "ledger": ledger}
+    with pytest.raises(BudgetExceeded):
+        dp.privatize(dummies, epsilon=3.0, **how)
+    assert ledger.history == []
+    with pytest.raises(ReleaseError) as caught:
+        dp.privatize(dummies, epsilon=0.5, **how)
+    assert ledger.spent.epsilon == 0.5 and "secret" not in str(caught.value) and caught.value.__cause__ is None
+
+
+def test_a_table_that_grows_is_noticed():
+    class Growing(Arrays):
+        def blocks(self, size):
+            yield from super().blocks(size)
+            yield from super().blocks(size)
+
+    dummies = model_of("one_cell", {"y": np.zeros(3)})
+    with pytest.raises(PrivacyError, match="has changed"):
+        dp.privatize(dummies, epsilon=0.5, domain=domain_of("one_cell", "replace"), rows=Growing({"y": np.ones(9)}))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": None}, "y: the column is not in rows="),
+        ({"other": np.zeros(9)}, "no row-level column of the model"),
+        ({"g": np.zeros(9)}, "cannot become int"),
+        ({"y": np.zeros(8)}, "of lengths"),
+    ],
+)
+def test_what_does_not_fit_costs_nothing(change, message):
+    rows = {"g": np.zeros(9, dtype=int), "y": np.zeros(9)} | change
+    ledger = dp.Ledger(10.0)
+    dummies = model_of("normal", {key: np.zeros_like(values[:3]) for key, values in table(3).items()})
+    with pytest.raises(UnsupportedModelError) as caught:
+        dp.privatize(
+            dummies,
+            epsilon=1.0,
+            domain=domain_of("normal", "replace"),
+            rows={name: column for name, column in rows.items() if column is not None},
+            ledger=ledger,
+        )
+    assert message in str(caught.value) and ledger.history == []
+
+
+def test_public_columns_are_refused():
+    dummies = model_of("normal", {key: np.zeros_like(values[:3]) for key, values in table(3).items()})
+    with pytest.raises(UnsupportedModelError, match="range of the dummy rows"):
+        dp.privatize(
+            dummies,
+            epsilon=1.0,
+            domain=dp.Domain(bounds={"y": (-2, 12)}, public=["g"]),
+            rows={"g": np.zeros(9, dtype=int), "y": np.zeros(9)},
+        )
