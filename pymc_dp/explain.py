@@ -326,19 +326,12 @@ def explain(
 def _explained(model: Model, domain: Domain, budget: Budget, stored: StoredRows | None) -> Explanation:
     """Explain a model; of a table beside it releases alone: samplers are not priced, and take rows= themselves."""
     metric = domain.metric is not None
-<<<<<<< HEAD
     inspection = (found := inspect(model, domain, per_unit=metric, per_person=True)).sums
-    problems, layout = _released(inspection)
-    outlook = Outlook.of(found, inspection.n_rows)
-    looked = previews(found, budget)
-=======
-    inspection = (found := inspect(model, domain, per_unit=metric)).sums
     if stored is not None:
         inspection = with_stored(inspection, stored)
     problems, layout = _released(inspection, stored)
     outlook = Outlook.of(found, inspection.n_rows, stored)
     looked = previews(found, budget) if stored is None else ()
->>>>>>> main
     rows, bounded = inspection.most_rows, bool(clamped(model))
     priced = not metric and stored is None  # drawings and advice are priced for rows
     return Explanation(
@@ -364,32 +357,7 @@ def _explained(model: Model, domain: Domain, budget: Budget, stored: StoredRows 
     )
 
 
-<<<<<<< HEAD
-def _of_stored(model: Model, domain: Domain, budget: Budget, stored: StoredRows) -> Explanation:
-    """Explain a model of a table beside it: of its dummy rows, neither sums nor samplers are priced."""
-    n_rows = next(iter(stored.layouts().values())).n_rows
-    found = inspect(model, domain, per_person=True)
-    inspection, outlook = found.sums, Outlook.of(found, n_rows, stored)
-    return Explanation(
-        problems=(BESIDE,),
-        private=inspection.private,
-        public=inspection.public,
-        assumptions=renumbered(inspection.assumptions, inspection.n_rows, n_rows),
-        left_out=inspection.dropped,
-        neighbours=domain.neighbours,
-        layout=None,
-        budget=budget,
-        person=person_lines(domain),
-        weak=tuple(weaknesses(replace(inspection, n_rows=n_rows), budget)),
-        default=of_stored(budget) if budget.delta > 0 and outlook.fits else AT_ZERO,
-        gradients=outlook,
-    )
-
-
-def _released(inspection: Inspection) -> tuple[tuple[Problem, ...], ReleaseLayout | None]:
-=======
 def _released(inspection: Inspection, stored: StoredRows | None) -> tuple[tuple[Problem, ...], ReleaseLayout | None]:
->>>>>>> main
     """Return what is in the way of a release, and its layout; never both."""
     problems = sums_problems(inspection)
     if problems:

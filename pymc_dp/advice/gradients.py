@@ -78,14 +78,9 @@ def default_release(model: Model, domain: Domain | None, budget: Budget, rows: S
     """
     if budget.delta == 0 or record_of(model) is not None:
         return AT_ZERO
-<<<<<<< HEAD
     found = inspect(model, domain, per_unit=True, per_person=True)
-    inspection, outlook = found.sums, Outlook.of(found, found.sums.n_rows)
-=======
-    found = inspect(model, domain, per_unit=True)
     inspection = found.sums if rows is None else with_stored(found.sums, rows)
     outlook = Outlook.of(found, inspection.n_rows, rows)
->>>>>>> main
     problems = sums_problems(inspection)
     if problems and not outlook.fits:
         raise UnsupportedModelError(list(dict.fromkeys([*problems, *outlook.problems])))
@@ -137,11 +132,7 @@ def with_gradients(
     error: UnsupportedModelError, model: Model, domain: Domain | None, rows: StoredRows | None = None
 ) -> UnsupportedModelError:
     """Return an error of exact sums at δ = 0 that names noised gradients as a way out, where these fit."""
-<<<<<<< HEAD
-    if not Outlook.of(inspect(model, domain, per_person=True), 0).fits:
-=======
-    if not Outlook.of(inspect(model, domain), 0, rows).fits:
->>>>>>> main
+    if not Outlook.of(inspect(model, domain, per_person=True), 0, rows).fits:
         return error
     remedy = (
         f"Give a delta > 0, far below 1 / number of rows, for example delta={EXAMPLE_DELTA:g}: without statistics= and "

@@ -37,19 +37,15 @@ from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.paid import PACKAGE, keep, paid
 from pymc_dp.release.record import ReleaseRecord, TableRecord, described_domain
-<<<<<<< HEAD
 from pymc_dp.rows.gate import private_values, read
-from pymc_dp.rows.persons import Grouped, grouped
-from pymc_dp.rows.stored import Passes, StoredRows, with_stored
-=======
-from pymc_dp.rows.gate import read
 from pymc_dp.rows.passes import Passes, with_stored
+from pymc_dp.rows.person_files import PersonFiles
+from pymc_dp.rows.persons import Grouped, grouped
 from pymc_dp.rows.stored import StoredRows
->>>>>>> main
 from pymc_dp.transforms.prior_model import prior_model_with
 from pymc_dp.transforms.privatize import mark_paid, mark_private
 
-Rows = Sequence[Array] | Passes | Grouped
+Rows = Sequence[Array] | Passes | Grouped | PersonFiles
 PASSES = "passes over the rows"
 UNCALIBRATED = (
     f"{{}} parameters enter the likelihood, but intervals for more than {MOST_FULL} are not calibrated: with 500 "
@@ -93,9 +89,7 @@ def fitted(
             spent = planned.spent
             with progress(progressbar, PASSES, len(spent)) as advance:
                 shown = (f"{PASSES}, ε = {loss:.3g}" for loss in spent)
-                found = payment.read(
-                    lambda: planned.walk(passes or planned.read(), lambda: advance(description=next(shown)))
-                )
+                found = payment.read(lambda: planned.over(passes, lambda: advance(description=next(shown))))
             made = planned.private(found, "exact" if insecure() is None else "none")
             mark_paid(made, payment)
         if found.too_curved or (choice.local and found.unresolved == interface.size):
@@ -180,6 +174,13 @@ class Planned:
         parts = np.cumsum([float(event.rho) for event in events if isinstance(event, DiscreteGaussianEvent)])
         whole, delta = mu_for(self.budget.epsilon, self.budget.delta), self.budget.delta
         return [epsilon_of_mu(whole * float(np.sqrt(part / parts[-1])), delta) for part in parts]
+
+    def over(self, passes: Passes | None, passed: Callable[[], None] = lambda: None) -> Found:
+        """Release everything, of the rows of the model, or of those beside it. The budget must have been charged."""
+        if passes is None or passes.owner is None:
+            return self.walk(passes or self.read(), passed)
+        with PersonFiles.of(passes) as files:
+            return self.walk(files, passed)
 
     def read(self) -> list[Array] | Grouped:
         """Return the columns, clamped. Reads private data: the budget must have been charged."""
@@ -356,7 +357,7 @@ def _over(interface: Interface, stored: StoredRows) -> tuple[Interface, Passes]:
 
 def _chunks(columns: Rows, size: int) -> Iterator[Any]:
     """Return clamped rows, or functions that return them, some at a time: only a thread that paid may ask."""
-    if isinstance(columns, Passes | Grouped):
+    if isinstance(columns, Passes | Grouped | PersonFiles):
         return columns.chunks(size)
     return ([column[start : start + size] for column in columns] for start in range(0, len(columns[0]), size))
 

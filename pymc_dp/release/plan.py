@@ -11,6 +11,7 @@ from itertools import islice
 from math import prod
 
 import numpy as np
+from pytensor.graph.basic import Variable
 
 from pymc_dp import _validate
 from pymc_dp._random import insecure
@@ -33,8 +34,10 @@ from pymc_dp.release.noise import NOISES, Noise, counts_sensitivity, sizes_sensi
 from pymc_dp.release.regression_sensitivity import gram_sensitivity, reach_of
 from pymc_dp.release.statistics import Statistics, choose, too_many
 from pymc_dp.release.tables import Block, Drawn, ReleaseLayout, ReleasePlan, TablePlan
-from pymc_dp.rows.gate import values_of
+from pymc_dp.rows.gate import private_values, values_of
 from pymc_dp.rows.passes import Passes
+from pymc_dp.rows.person_files import stored_sums
+from pymc_dp.rows.persons import summed
 from pymc_dp.rows.sums import MAX_ROWS, known_gram, make_cells
 
 
@@ -250,6 +253,7 @@ def plan_release(inspection: Inspection, statistics: Statistics, epsilon: float,
     plan = ReleasePlan(
         tables=_with_noise(layout.tables, shares, statistics, epsilon, delta),
         neighbours=inspection.domain.neighbours,
+        unit=inspection.domain.unit,
         statistics=statistics,
         epsilon=epsilon,
         delta=delta,
@@ -312,7 +316,10 @@ def _increment(table: TablePlan, mechanism: FourierUpdates) -> float:
 
 
 def draw_release(
-    plan: ReleasePlan, beside: Passes | None = None, passed: Callable[[int], None] = lambda rows: None
+    plan: ReleasePlan,
+    beside: Passes | None = None,
+    passed: Callable[[int], None] = lambda rows: None,
+    owner: Variable | None = None,
 ) -> Drawn:
     """Read the rows once, add them up exactly, and add the noise.
 
@@ -323,16 +330,30 @@ def draw_release(
         Over a table beside the model, which stands for its rows.
     passed : callable
         Is told how many rows of it were read.
+    owner : Variable, optional
+        What holds whose row each of the model is, where ε protects persons.
 
     Notes
     -----
     **Guarantee.** ``plan.epsilon``-differential privacy under ``plan.neighbours`` for everything returned; class
     exact, arithmetic hardened (integer sums, OpenDP noise). The budget must have been charged before this is called.
     """
-    made = [one.of(values_of) for one in plan.asked] if beside is None else beside.sums(plan.asked, passed)
-    sums = iter(made)
+    sums = iter(_sums(plan, beside, passed, owner))
     values = {table.name: _draw_table(table, list(islice(sums, len(table.asked)))) for table in plan.tables}
     return Drawn(plan=plan, values=values, guarantee="exact" if insecure() is None else "none")
+
+
+def _sums(
+    plan: ReleasePlan, beside: Passes | None, passed: Callable[[int], None], owner: Variable | None
+) -> list[Array]:
+    """Add up the rows, of persons those that are kept. Reads private data."""
+    if plan.unit is None:
+        return [one.of(values_of) for one in plan.asked] if beside is None else beside.sums(plan.asked, passed)
+    if beside is not None:
+        return stored_sums(beside, plan.asked, plan.unit.max_rows)
+    if owner is None:
+        raise PrivacyError("Nothing says whose rows these are; this is an error of pymc_dp.")
+    return summed(plan.asked, private_values(owner), values_of, plan.unit.max_rows)
 
 
 def _exact_sums(table: TablePlan, sums: Sequence[Array]) -> Array:

@@ -68,6 +68,9 @@ def by_column(found: Inspection, layouts: Mapping[str, Layout]) -> tuple[str, ..
 def _problems(found: Inspection, layouts: Mapping[str, Layout]) -> Iterator[Problem]:
     yield from _wrong_lengths(found, layouts)
     known = [name for column in columns_of(found) for name in names_of(found, column)]
+    if found.domain.unit is not None:
+        known.append(found.domain.unit.column)
+        yield from _unowned(found.domain.unit.column, layouts)
     for name in layouts:
         if name not in known:
             what = "rows= has it, but it is no row-level column of the model"
@@ -91,6 +94,16 @@ def _wrong_lengths(found: Inspection, layouts: Mapping[str, Layout]) -> Iterator
         yield Problem(where="rows", what=f"the columns are {shown}", remedy="Store the columns of one table.")
     elif not hidden and not any(lengths.values()):
         yield Problem(where="rows", what="the table has 0 rows", remedy="Sample the prior, which is public.")
+
+
+def _unowned(name: str, layouts: Mapping[str, Layout]) -> Iterator[Problem]:
+    """Say why a table does not tell whose rows it has."""
+    if name not in layouts:
+        remedy = f"Store it, and give it in rows= by its name. Stored are {', '.join(layouts)}."
+        yield Problem(where=name, what="Domain(unit=...) names it, but it is not in rows=", remedy=remedy)
+    elif layouts[name].shape or any(dtype.kind not in "iu" for dtype in layouts[name].dtypes):
+        what = f"it says whose row it is, but is stored as {layouts[name]}"
+        yield Problem(where=name, what=what, remedy="Store one whole number for each row.")
 
 
 def _misfits(column: Column, layout: Layout) -> Iterator[Problem]:
@@ -162,18 +175,22 @@ class Passes:
     columns : tuple of Column
     n_rows : int
         Number of rows that is expected.
+    owner : str or None
+        Name of the column that says whose row it is, where ε protects persons. Then rows are read by `owned` alone.
     """
 
     stored: StoredRows
     names: tuple[str, ...]
     columns: tuple[Column, ...]
     n_rows: int
+    owner: str | None = None
 
     @classmethod
     def of(cls, found: Inspection, stored: StoredRows) -> Self:
         """Return passes over the rows of an inspection without problems (`with_stored`). Reads no row."""
-        names = by_column(found, stored.layouts())
-        return cls(stored=stored, names=names, columns=columns_of(found), n_rows=found.n_rows)
+        names, unit = by_column(found, stored.layouts()), found.domain.unit
+        owner = None if unit is None else unit.column
+        return cls(stored=stored, names=names, columns=columns_of(found), n_rows=found.n_rows, owner=owner)
 
     def chunks(self, size: int) -> Iterator[Callable[[], list[Array]]]:
         """Yield at most `size` consecutive rows at a time, as a function that clamps them: in the thread that wants to.
@@ -190,15 +207,27 @@ class Passes:
         What a row becomes depends on that row alone: neither on the size of a chunk nor on where files begin.
         """
         require_open()
+        self._require_rows()
         return self._chunks(size)
 
     def _chunks(self, size: int) -> Iterator[Callable[[], list[Array]]]:
-        return (partial(_held, self.columns, parts) for parts in self._blocks(size))
+        return (partial(_held, self.columns, parts) for parts in self._blocks(size, self.names))
 
-    def _blocks(self, size: int) -> Iterator[list[Sequence[Part]]]:
+    def owned(self, size: int) -> Iterator[tuple[Part, list[Sequence[Part]]]]:
+        """Yield whose rows they are, and their columns, some rows at a time: for persons. Reads private data."""
+        require_open()
+        if self.owner is None:
+            raise PrivacyError("Nothing says whose rows these are; this is an error of pymc_dp.")
+        return (((owner[0]), parts) for owner, *parts in self._blocks(size, (self.owner, *self.names)))
+
+    def _require_rows(self) -> None:
+        if self.owner is not None:
+            raise PrivacyError("Rows of persons would be taken one by one; this is an error of pymc_dp.")
+
+    def _blocks(self, size: int, names: Sequence[str]) -> Iterator[list[Sequence[Part]]]:
         count = 0
         for block in self.stored.blocks(size):
-            parts = [block[name] for name in self.names]
+            parts = [block[name] for name in names]
             count += len(parts[0][0].values)
             if count > self.n_rows:
                 break
@@ -236,6 +265,7 @@ class Passes:
         thread reads while others add; two blocks a thread are in memory at a time.
         """
         require_open()
+        self._require_rows()
         made = self.stored.sums(asked, self._by_leaf, self.n_rows)
         return self._streamed(asked, passed) if made is None else made
 
@@ -266,7 +296,7 @@ class Passes:
                 total += part
 
         with ThreadPoolExecutor(threads) as pool:
-            for parts in self._blocks(size):
+            for parts in self._blocks(size, self.names):
                 if len(waiting) > threads:
                     collect()
                 waiting.append(pool.submit(added, parts))

@@ -6,14 +6,19 @@ else is in the table, nor the order of its rows, nor the number of threads makes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from hashlib import blake2b
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from pymc_dp.inspection.rows import Array
+from pymc_dp.errors import PrivacyError
+from pymc_dp.inspection.rows import Array, Column
+from pymc_dp.rows.asked import Asked
 
+SHORT = (
+    "The columns of the table have different lengths; they were changed after the model was inspected. Give every "
+    "column the same length, by one pm.set_data for all."
+)
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 NAN_BITS = np.uint64(0x7FF8000000000000)
@@ -34,37 +39,46 @@ class Grouped(NamedTuple):
 
     def chunks(self, size: int) -> Iterator[Grouped]:
         """Yield the rows of whole persons, about `size` at a time; more where one person has more."""
-        first, last = 0, len(self.edges) - 1
-        while first < last:
-            end = int(np.searchsorted(self.edges, self.edges[first] + size, side="right")) - 1
-            end = min(max(end, first + 1), last)
-            start, stop = self.edges[first], self.edges[end]
-            yield Grouped([column[start:stop] for column in self.columns], self.edges[first : end + 1] - start)
-            first = end
+        for first, last in spans(self.edges, size):
+            start, stop = self.edges[first], self.edges[last]
+            yield Grouped([column[start:stop] for column in self.columns], self.edges[first : last + 1] - start)
 
 
-def grouped(owners: Array, columns: Sequence[Array], missing: Array | None = None) -> Grouped:
+def spans(edges: Array, size: int) -> Iterator[tuple[int, int]]:
+    """Yield from which to which edge there are about `size` rows, or those of one person."""
+    first, last = 0, len(edges) - 1
+    while first < last:
+        end = int(np.searchsorted(edges, edges[first] + size, side="right")) - 1
+        end = min(max(end, first + 1), last)
+        yield first, end
+        first = end
+
+
+def grouped(owners: Array, columns: Sequence[Array], *, beside: Array | None = None) -> Grouped:
     """Return the rows of each person side by side, in an order that is a function of that person's rows alone.
 
     Parameters
     ----------
     owners : (n_rows,) array
-        Whose row it is: whole numbers, or texts.
+        Whose row it is: whole numbers.
     columns : sequence of (n_rows, ...) arrays
         Of numbers or booleans.
-    missing : (n_rows,) bool array, optional
-        Rows that are nobody's: left out.
+    beside : (n_rows,) array, optional
+        Another column, which comes last, and by which nothing is ordered.
     """
-    order, starts = _ordered(owners, columns, missing)
-    return Grouped([column[order] for column in columns], np.append(starts, len(order)))
+    if any(len(column) != len(owners) for column in columns):
+        raise PrivacyError(SHORT)
+    order, starts = _ordered(owners, columns)
+    every = columns if beside is None else [*columns, beside]
+    return Grouped([column[order] for column in every], np.append(starts, len(order)))
 
 
-def kept_rows(owners: Array, columns: Sequence[Array], most: int, missing: Array | None = None) -> Array:
+def kept_rows(owners: Array, columns: Sequence[Array], most: int) -> Array:
     """Return which rows are kept, (n_rows,) of bool: at most `most` of each person.
 
     Parameters
     ----------
-    owners, columns, missing
+    owners, columns
         As for `grouped`. `columns` are all that a release uses, so that all its tables keep the same rows.
     most : int
 
@@ -72,15 +86,15 @@ def kept_rows(owners: Array, columns: Sequence[Array], most: int, missing: Array
     -----
     **Guarantee.** Which rows of a person are kept, as a collection of values, is a function of the collection of that
     person's rows and of who it is. So a table and the same one with another person have the same kept rows but for at
-    most `most` of that person. It needs neither a random number nor a key. Rows that are nobody's are kept of nobody:
-    if they were kept of all such people together, one of them would move the rows of others out of the table.
+    most `most` of that person. It needs neither a random number nor a key. Rows that are nobody's must not be among
+    them: if they were those of one more person, somebody's would move the rows of others out of the table.
 
     **Which ones.** Those with the smallest hash of (person, values, k), for the k-th copy of the same values: without
     the person and the number of the copy all persons would keep the same of few different rows, and a release would
     show which rather than how many. Rows with equal hashes are ordered by their values, equal rows are alike. So the
     kept ones are as a random sample of a person's rows, for whoever does not choose values by their hashes.
     """
-    order, starts = _ordered(owners, columns, missing)
+    order, starts = _ordered(owners, columns)
     lengths = np.diff(np.append(starts, len(order)))
     rank = np.arange(len(order)) - np.repeat(starts, lengths)
     kept = np.zeros(len(owners), dtype=bool)
@@ -88,13 +102,43 @@ def kept_rows(owners: Array, columns: Sequence[Array], most: int, missing: Array
     return kept
 
 
-def _ordered(owners: Array, columns: Sequence[Array], missing: Array | None) -> tuple[Array, Array]:
+def summed(
+    asked: Sequence[Asked],
+    owners: Array,
+    values: Callable[[Column], Array],
+    most: int,
+) -> list[Array]:
+    """Return exact sums of the rows that are kept, at most `most` of each person: the last step before the sums.
+
+    Parameters
+    ----------
+    asked : sequence of Asked
+        All sums of one release: of all of them the same rows are kept.
+    owners : (n_rows,) array
+        As for `grouped`.
+    values : callable
+        From a column to its values, of one length for all.
+    most : int
+
+    Notes
+    -----
+    **Guarantee.** One person more or fewer, with any number of rows, is at most `most` rows more or fewer in what is
+    added up, and changes no other row there; see `kept_rows`.
+    """
+    arrays = {column.leaf: values(column) for one in asked for column in one.columns}
+    if any(len(array) != len(owners) for array in arrays.values()):
+        raise PrivacyError(SHORT)
+    kept = kept_rows(owners, list(arrays.values()), most)
+    arrays = {leaf: array[kept] for leaf, array in arrays.items()}
+    return [one.of(lambda column: arrays[column.leaf]) for one in asked]
+
+
+def _ordered(owners: Array, columns: Sequence[Array]) -> tuple[Array, Array]:
     """Return row numbers person by person, each in the order of its hashes, and where persons begin."""
-    rows = np.arange(len(owners)) if missing is None else np.flatnonzero(~missing)
-    who, codes = np.unique(owners[rows], return_inverse=True)
+    who, codes = np.unique(owners, return_inverse=True)
     codes = codes.ravel()
-    values = [bits for column in columns for bits in _bits(column, rows)]
-    hashes = _hashes_of(who)[codes]
+    values = [bits for column in columns for bits in _bits(column)]
+    hashes = hashes_of(who)[codes]
     for bits in values:
         hashes = _mixed(hashes ^ bits)
     order = _settled(np.lexsort((hashes, codes)), codes, hashes, values)
@@ -103,7 +147,7 @@ def _ordered(owners: Array, columns: Sequence[Array], missing: Array | None) -> 
     codes = codes[order]
     last = np.lexsort((hashes, codes))  # stable: equal hashes stay in the order of values
     starts = np.searchsorted(codes[last], np.arange(len(who)))
-    return rows[order[last]], starts
+    return order[last], starts
 
 
 def _settled(order: Array, codes: Array, hashes: Array, values: Sequence[Array]) -> Array:
@@ -127,19 +171,16 @@ def _runs(codes: Array, hashes: Array) -> Array:
     return (places - np.maximum.accumulate(np.where(begins, places, 0))).astype(np.uint64)
 
 
-def _hashes_of(who: Array) -> Array:
-    """Return a hash of each person, a function of what it is called by alone."""
-    if who.dtype.kind in "iu":
-        return _mixed(_whole(who) + GOLDEN)
-    found = [int.from_bytes(blake2b(str(one).encode(), digest_size=8).digest(), "little") for one in who]
-    return np.array(found, dtype=np.uint64)
+def hashes_of(who: Array) -> Array:
+    """Return a hash of each person, a function of its number alone."""
+    return _mixed(_whole(who) + GOLDEN)
 
 
-def _bits(column: Array, rows: Array) -> Iterator[Array]:
+def _bits(column: Array) -> Iterator[Array]:
     """Yield one number of 64 bits per entry of a row: the same for 0.0 and -0.0, and for all that are no numbers."""
     flat = column.reshape(len(column), int(np.prod(column.shape[1:])))
     for place in range(flat.shape[1]):
-        values = flat[rows, place]
+        values = flat[:, place]
         if values.dtype.kind != "f":
             yield _whole(values)
             continue
@@ -160,4 +201,4 @@ def _mixed(values: Array) -> Array:
     return values ^ (values >> np.uint64(31))
 
 
-__all__ = ["Grouped", "grouped", "kept_rows"]
+__all__ = ["Grouped", "grouped", "hashes_of", "kept_rows", "spans", "summed"]
