@@ -34,6 +34,7 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import shared
+from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.row_density import clamped
 from pymc_dp.release.paid import weaknesses
 from pymc_dp.release.plan import lay_out
@@ -329,11 +330,13 @@ def _explained(model: Model, domain: Domain, budget: Budget, stored: StoredRows 
     inspection = (found := inspect(model, domain, per_unit=metric, per_person=True)).sums
     if stored is not None:
         inspection = with_stored(inspection, stored)
+    elif domain.unit is not None:
+        owner_of(inspection)  # or says now that there is none
     problems, layout = _released(inspection, stored)
     outlook = Outlook.of(found, inspection.n_rows, stored)
     looked = previews(found, budget) if stored is None else ()
     rows, bounded = inspection.most_rows, bool(clamped(model))
-    priced = not metric and stored is None  # drawings and advice are priced for rows
+    priced = not metric and stored is None and domain.unit is None  # drawings and advice are priced for rows
     return Explanation(
         problems=problems,
         private=inspection.private,

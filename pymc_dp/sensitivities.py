@@ -291,7 +291,7 @@ def sensitivity(model: Model | None = None, domain: Domain | None = None) -> Sen
     2.94444
     """
     source, domain = given_model(model, domain)
-    whole = inspect(source, domain, per_unit=True, per_person=True)
+    whole = inspect(source, domain, per_unit=True)
     inspection = whole.rows
     inspection.require()
     found = _proved(inspection)

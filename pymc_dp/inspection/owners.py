@@ -24,6 +24,7 @@ def check_owner(findings: Findings) -> None:
     leaf: Any = None if unit is None else findings.model.named_vars.get(unit.column)
     if unit is None or leaf is None:  # it may be a column of stored rows
         return
+    findings.private[unit.column] = None
     findings.private_variables.append(leaf)
     if not isinstance(leaf, SharedVariable) or leaf not in findings.model.data_vars:
         findings.problem(unit.column, "Domain(unit=...) names it, but it is no pm.Data", OWNERS)

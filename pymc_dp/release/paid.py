@@ -333,13 +333,13 @@ def weaknesses(inspection: Inspection, budget: Budget) -> list[str]:
     judged: what a unit is, and how far apart rows are, is for the user to say.
     """
     domain, texts = inspection.domain, []
+    each = "row" if domain.unit is None else "person"
     if budget.epsilon > WEAK and domain.metric is None:
         texts.append(
             f"ε = {budget.epsilon:g} bounds very little: what is released may be {_factor(budget.epsilon)} times "
-            "likelier with one row than with another in its place, so that it may show the row. Common values lie "
-            "between 0.1 (strong) and 3 (weak)."
+            f"likelier with one {each} than with another in its place, so that it may show the {each}. Common values "
+            "lie between 0.1 (strong) and 3 (weak)."
         )
-    each = "row" if domain.unit is None else "person"
     most = f"{each}s at most (n_max)"
     n_rows, name = (inspection.n_rows, "rows") if domain.n_max is None else (domain.n_max, most)
     if n_rows and budget.delta >= 1 / n_rows:

@@ -51,6 +51,11 @@ def lay_out(inspection: Inspection, statistics: Statistics) -> ReleaseLayout:
     ArgumentError
         If the mechanism does not fit the observed variables, or the metric.
     """
+    if isinstance(statistics.mechanism, Updates) and inspection.domain.unit is not None:
+        raise ArgumentError(
+            f"{statistics.mechanism!r} is accounted for rows, not for persons with several rows. Leave mechanism out, "
+            "or unit."
+        )
     if isinstance(statistics.mechanism, FourierUpdates):
         inspection.require()  # before this, a variable that is no likelihood looks like one that is no node
         network = lay_out_network(inspection, statistics.mechanism, NOISES[statistics.noise])

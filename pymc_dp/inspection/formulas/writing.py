@@ -173,7 +173,6 @@ class _Writing:
             public=self.public,
             neighbours=self.given.neighbours,
             n_max=self.given.n_max,
-            unit=self.given.unit,
         )
 
 
