@@ -240,7 +240,10 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
     return lines
 
 
-WHOSE = "whose row it is: all rows of a person, and of nobody else, have the same value of {}"
+WHOSE = (
+    "whose row it is: all rows of a person, and of nobody else, have the same value of {} (pm.Data holds 32 bits: codes "
+    "below 2**31)"
+)
 TOGETHER = (
     "rows of one person are independent given the parameters, as the likelihood says (not for privacy: for widths)"
 )
