@@ -244,9 +244,7 @@ WHOSE = (
     "whose row it is: all rows of a person, and of nobody else, have the same value of {} (pm.Data holds 32 bits: codes "
     "below 2**31)"
 )
-TOGETHER = (
-    "rows of one person are independent given the parameters, as the likelihood says (not for privacy: for widths)"
-)
+TOGETHER = "rows of a person are independent given the parameters, as the model says (of widths, not of privacy)"
 
 
 def number_of_rows(n_rows: int) -> str:

@@ -1,6 +1,7 @@
 """What persons add to gradients and curvatures: all of their rows, within what is charged for one of them."""
 
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -86,7 +87,7 @@ def test_persons_are_summed_apart(kind, rng):
     rows = rng.normal(size=(sum(lengths), *entry)) * 0.1
     rows[7] = np.nan
     ends = np.append(0, np.cumsum(lengths))
-    own = [added(rows[a:b], [b - a], add, limit, shape, side) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    own = [added(rows[a:b], [b - a], add, limit, shape, side) for a, b in pairwise(ends)]
     np.testing.assert_array_equal(added(rows, lengths, add, limit, shape, side), np.sum(own, axis=0))
 
 

@@ -66,9 +66,8 @@ def test_a_person_is_whole_in_one_file_and_no_row_is_lost():
 def test_chunks_hold_the_rows_of_persons_as_they_are_in_memory():
     rows = table()
     made = passes(rows)
-    whole = grouped(
-        rows["who"], [column.clamped(rows[name]) for column, name in zip(made.columns, made.names, strict=True)]
-    )
+    named = zip(made.columns, made.names, strict=True)
+    whole = grouped(rows["who"], [column.clamped(rows[name]) for column, name in named])
     people = {
         whole.columns[0][a:b].tobytes() + whole.columns[1][a:b].tobytes()
         for a, b in zip(whole.edges[:-1], whole.edges[1:], strict=True)
