@@ -51,6 +51,10 @@ help: ## list the targets
 demo: $(VENV)/.demo ## the main job: fair survey, epsilon = 1, trace, report and pictures
 	$(BIN)/python notebooks/demo.py
 
+.PHONY: demo-scale
+demo-scale: $(VENV)/.demo-scale ## 1e7 simulated rows of Parquet through a hierarchical model, in blocks
+	$(BIN)/python notebooks/demo_scale.py
+
 .PHONY: test
 test: $(VENV)/.test ## all tests but the slow ones, doctests included
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(if $(NOTEBOOKS),--nbmake $(NOTEBOOKS)) tests pymc_dp

@@ -8,9 +8,9 @@ import pymc_dp as dp
 from pymc_dp._lazy import sources
 from tests.test_lazy import STUB
 
-MOST_NAMES = 38
+MOST_NAMES = 39
 NAMES = {
-    "what is public, what is spent": ["Domain", "Parquet", "Budget", "Ledger", "BudgetExceeded"],
+    "what is public, what is spent": ["Domain", "Unit", "Parquet", "Budget", "Ledger", "BudgetExceeded"],
     "before anything is spent": ["explain", "sensitivity", "plan", "audit"],
     "releases": ["sample", "privatize", "Statistics", "Histogram", "Gradients", "Release", "condition"],
     "afterwards": ["scrub", "synthesize", "answer"],

@@ -32,7 +32,7 @@ from pymc_dp.gradients.row_parts import RowParts, block_size
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Limits, Schedule
 from pymc_dp.gradients.simulated import Simulated
-from pymc_dp.gradients.walk import Found, Prior, walk
+from pymc_dp.gradients.walk import Found, Prior, agreement, walk
 from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.paid import PACKAGE, keep, paid
@@ -335,17 +335,6 @@ class Planned:
             left_out=inspection.dropped,
             domain=described_domain(inspection.domain),
         )
-
-
-def agreement(found: Found) -> str:
-    """Say how well released gradients agree with one quadratic. Of released numbers alone."""
-    says = f"released gradients about one quadratic have χ² = {found.chi_squared:.3g} per degree of freedom, "
-    if found.too_curved:
-        return (
-            f"{says}above {found.chi_squared_limit:.2f}, which noise alone exceeds once in a hundred releases: the "
-            "log-likelihood is not quadratic there, or the walk has not converged, and intervals may be too narrow"
-        )
-    return f"{says}not above {found.chi_squared_limit:.2f}, which noise alone exceeds once in a hundred releases"
 
 
 def _over(interface: Interface, stored: StoredRows) -> tuple[Interface, Passes]:

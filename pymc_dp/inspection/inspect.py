@@ -43,7 +43,7 @@ from pymc_dp.inspection.likelihoods import (
     observe,
     stand_ins_of,
 )
-from pymc_dp.inspection.owners import check_owner
+from pymc_dp.inspection.owners import OF_PERSONS, OF_ROWS, check_owner, refuse_persons
 from pymc_dp.inspection.row_density import density, kept_apart, per_row, unchecked, unclamped
 from pymc_dp.inspection.rows import Column, rebuild
 from pymc_dp.inspection.schema import (
@@ -174,12 +174,6 @@ def refuse_metric(domain: Domain) -> None:
     refuse_persons(domain)
 
 
-def refuse_persons(domain: Domain | None) -> None:
-    """Raise for a domain with a unit, where a mechanism is accounted for rows."""
-    if domain is not None and domain.unit is not None:
-        raise UnsupportedModelError([Problem(where="Domain(unit=...)", what=OF_ROWS, remedy=OF_PERSONS)])
-
-
 def check_metric(findings: Findings, columns: Iterable[Named]) -> None:
     """Refuse a metric that leaves out a private column, or names a public one."""
     metric = findings.domain.metric
@@ -206,11 +200,6 @@ UNKNOWN = "this method accounts ε per row, not per unit of a metric"
 REMEDY = (
     "Use dp.OPS(), dp.TemperedGibbs(), dp.BarkerMetropolis() or dp.find_map, or dp.sample without a step where sums of "
     "single columns are released; or leave the metric out: ε is then for whole rows."
-)
-OF_ROWS = "this method accounts ε per row, not per person with several rows"
-OF_PERSONS = (
-    "Use dp.sample or dp.privatize without step=, which release exact sums or noised gradients; or leave unit= out: ε "
-    "is then for one row, and a person with m rows has m times the ε."
 )
 
 
@@ -400,5 +389,4 @@ __all__ = [
     "follow_rows",
     "likelihood_alone",
     "refuse_metric",
-    "refuse_persons",
 ]

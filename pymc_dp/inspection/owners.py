@@ -8,7 +8,8 @@ import numpy as np
 from pytensor.compile import SharedVariable
 
 from pymc_dp import _validate
-from pymc_dp.errors import DomainError
+from pymc_dp.domain import Domain
+from pymc_dp.errors import DomainError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Findings, Inspection
 from pymc_dp.inspection.rows import shape_of
 
@@ -16,6 +17,18 @@ OWNERS = (
     "Give every row the number of its person, as pm.Data(name, codes) of whole numbers; floats are not the same where "
     "they look alike."
 )
+
+OF_ROWS = "this method accounts ε per row, not per person with several rows"
+OF_PERSONS = (
+    "Use dp.sample or dp.privatize without step=, which release exact sums or noised gradients; or leave unit= out: ε "
+    "is then for one row, and a person with m rows has m times the ε."
+)
+
+
+def refuse_persons(domain: Domain | None) -> None:
+    """Raise for a domain with a unit, where a mechanism is accounted for rows."""
+    if domain is not None and domain.unit is not None:
+        raise UnsupportedModelError([Problem(where="Domain(unit=...)", what=OF_ROWS, remedy=OF_PERSONS)])
 
 
 def check_owner(findings: Findings) -> None:
@@ -54,4 +67,4 @@ def owner_of(inspection: Inspection) -> Any:
     return model[unit.column]
 
 
-__all__ = ["check_owner", "owner_of"]
+__all__ = ["OF_PERSONS", "OF_ROWS", "check_owner", "owner_of", "refuse_persons"]

@@ -51,17 +51,11 @@ class SumSensitivity:
     def of_person(self, rows: int) -> SumSensitivity:
         """Return that of a person who comes or goes with up to `rows` rows, where this one is of a row that does.
 
-        The sum moves by the sum of what the rows add, of which each has a norm of at most that of one row. By the
-        triangle inequality its norm is at most `rows` times that; in L2 too, and not by the root of `rows`, for all
-        rows may be alike. That holds for any number of rows up to `rows`, in any cells. A worst case in one coordinate
-        becomes one of many: rows may lie in several cells, so no shifts are known.
+        `rows` times as much, by the triangle inequality; in L2 too, for all may be alike. They may lie in several cells.
         """
-        if rows == 1:
-            return self
-        each = f"; a person adds {rows} rows at most"
-        return SumSensitivity(
-            l1=rows * self.l1, l2_squared=rows**2 * self.l2_squared, shifts=None, reason=f"{self.reason}{each}"
-        )
+        reason = f"{self.reason}; a person adds {rows} rows at most"
+        several = SumSensitivity(l1=rows * self.l1, l2_squared=rows**2 * self.l2_squared, shifts=None, reason=reason)
+        return self if rows == 1 else several
 
 
 def counts_sensitivity(statistic: LevelCounts, neighbours: Neighbours, *, sizes_known: bool) -> SumSensitivity:

@@ -334,7 +334,7 @@ def draw_release(
     beside : Passes, optional
         Over a table beside the model, which stands for its rows.
     passed : callable
-        Is told how many rows of it were read.
+        Called with the number of rows of it that were read.
     owner : Variable, optional
         What holds whose row each of the model is, where ε protects persons.
 

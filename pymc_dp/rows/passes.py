@@ -252,7 +252,7 @@ class Passes:
         ----------
         asked : sequence of Asked
         passed : callable
-            Is told how many rows were read.
+            Called with the number of rows that were read.
 
         Raises
         ------

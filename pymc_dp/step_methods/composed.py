@@ -14,7 +14,8 @@ from pymc_dp.accounting import Budget, ComposedEvent, Event, proved_within, tota
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspected, Inspection
-from pymc_dp.inspection.inspect import check_domain, refuse_persons
+from pymc_dp.inspection.inspect import check_domain
+from pymc_dp.inspection.owners import refuse_persons
 from pymc_dp.release.record import SamplerRecord
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.funding import Funding

@@ -8,7 +8,8 @@ from typing import ClassVar
 from pymc_dp.accounting import Budget, loss_at
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
-from pymc_dp.inspection.inspect import check_domain, refuse_metric, refuse_persons
+from pymc_dp.inspection.inspect import check_domain, refuse_metric
+from pymc_dp.inspection.owners import refuse_persons
 from pymc_dp.inspection.rows import Column
 from pymc_dp.metrics import Metric
 from pymc_dp.release.record import MetricRecord
