@@ -51,7 +51,7 @@ class SumSensitivity:
     def of_person(self, rows: int) -> SumSensitivity:
         """Return that of a person who comes or goes with up to `rows` rows, where this one is of a row that does.
 
-        `rows` times as much, by the triangle inequality; in L2 too, for all may be alike. They may lie in several cells.
+        `rows` times as much, by the triangle inequality; in L2 too, for all may be alike, and lie in several cells.
         """
         reason = f"{self.reason}; a person adds {rows} rows at most"
         several = SumSensitivity(l1=rows * self.l1, l2_squared=rows**2 * self.l2_squared, shifts=None, reason=reason)
