@@ -8,10 +8,10 @@ import pymc as pm
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.release import plan as release_plan
 from pymc_dp.release.noise import Noise
 from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
+from pymc_dp.rows.asked import Asked
 from tests.paid import draw_release
 
 NAN, INF = float("nan"), float("inf")
@@ -43,8 +43,8 @@ class Pipeline:
     def mechanism(self, rows, runs):
         """Release `runs` times: plan and noise are the real ones, the exact sums are computed once and repeated."""
         self.hold(rows)
-        once = release_plan.sum_rows
-        with patch.object(release_plan, "sum_rows", lambda *a, **k: np.tile(once(*a, **k), (runs, 1))):
+        once = Asked.of
+        with patch.object(Asked, "of", lambda asked, values: np.tile(once(asked, values), (runs, 1))):
             release = draw_release(self.plan())
         return np.concatenate([table.reshape(runs, -1) for table in release.values.values()], axis=1)
 

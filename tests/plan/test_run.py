@@ -103,7 +103,7 @@ def test_the_one_reader_of_rows_is_never_called(monkeypatch):
         raise AssertionError("rows were read")
 
     monkeypatch.setattr("pymc_dp.rows.gate._array", refuse)
-    monkeypatch.setattr("pymc_dp.release.plan.sum_rows", refuse)
+    monkeypatch.setattr("pymc_dp.rows.asked.Asked.of", refuse)
     assert quick(grouped(), 1.0).repeats == 3
     found = quick(coin(7), 1.0, domain=dp.Domain(neighbours="add_remove", n_max=300))
     assert found.rows == "300 rows of at most 300"
