@@ -28,9 +28,9 @@ class Unit:
     Parameters
     ----------
     column : str
-        Name of a ``pm.Data`` of whole numbers with one entry per row, or of a column of ``rows=``: whose row it is. It
-        is private, and need not reach a likelihood. PyMC keeps whole numbers in 32 bits, and larger ones become others
-        without a word: give codes below 2**31, such as ``pandas.factorize(ids)[0]``.
+        Name of a ``pm.Data`` of whole numbers with one entry per row, or of a column of ``rows=``, of whole numbers or
+        texts: whose row it is. It is private, and need not reach a likelihood. PyMC keeps whole numbers in 32 bits, and
+        larger ones become others without a word: give codes below 2**31, such as ``pandas.factorize(ids)[0]``.
     max_rows : int
         How many rows of one person count in full, m. Exact sums keep at most m rows of each person, chosen by a hash
         of that person's rows; noised gradients use all rows, and weigh those of a person with more down to about m. The

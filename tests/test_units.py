@@ -3,6 +3,8 @@
 import warnings
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pymc as pm
 import pytest
 
@@ -85,6 +87,28 @@ def test_the_order_of_rows_and_where_they_are_make_no_difference(name, statistic
     names = {var.name for var in (*model.data_vars, *model.observed_RVs)}
     rows = {key: column[order] for key, column in columns.items() if key in names}
     np.testing.assert_array_equal(released(model, statistics, delta, rows)[1], plain)
+
+
+@pytest.mark.parametrize(("name", "statistics", "delta"), [WAYS[0], WAYS[2]])
+def test_persons_may_be_texts_in_files(name, statistics, delta, tmp_path):
+    """Codes and texts keep other rows of a person; where all are kept the release is the same."""
+    everybody = Domain(
+        bounds=domain_of(MODELS[name]()).bounds, neighbours="add_remove", n_max=100, unit=Unit("patient_id", 6)
+    )
+    plain = released(MODELS[name](), statistics, delta, domain=everybody)[1]
+    texts = np.array([f"Zoë {one}" for one in OWNERS])
+    columns = {"patient_id": texts, "x": X, "g": G, "y": Y}
+    names = ["patient_id", "y", *(["g"] if name == "counts" else ["x"])]
+    rows = {key: columns[key] for key in names}
+    pq.write_table(pa.table({**rows, "patient_id": pa.array(list(texts))}), tmp_path / "t.parquet")
+    for stored in (rows, dp.Parquet(tmp_path / "t.parquet", {key: key for key in names})):
+        found = released(MODELS[name](slice(2)), statistics, delta, stored, everybody)[1]
+        np.testing.assert_array_equal(found, plain)
+    unknown = pa.array([None if place % 2 else str(text) for place, text in enumerate(texts)])
+    pq.write_table(pa.table({**rows, "patient_id": unknown}), tmp_path / "t.parquet")
+    if name == "counts":
+        found = released(MODELS[name](slice(2)), statistics, delta, stored, everybody)[1]
+        assert found.sum() == (len(texts) + 1) // 2
 
 
 def test_at_most_so_many_rows_of_a_person_count():

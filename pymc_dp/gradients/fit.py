@@ -193,11 +193,9 @@ class Planned:
     def walk(self, columns: Rows, passed: Callable[[], None] = lambda: None) -> Found:
         """Release everything. Reads private data: the budget must have been charged."""
         chunks = partial(_chunks, columns, block_size(self.simulated.rows))
-        parts: RowParts | PersonParts = RowParts(rows=self.simulated.rows)
-        unit = self.interface.inspection.domain.unit
+        rows, unit = RowParts(rows=self.simulated.rows), self.interface.inspection.domain.unit
         most = None if unit is None else unit.max_rows
-        if most is not None:
-            parts = PersonParts(parts=parts, most=most)
+        parts = rows if most is None else PersonParts(parts=rows, most=most)
         releases = NoisedSums(parts=parts, chunks=chunks, schedule=self.schedule, passed=passed, persons=most)
         scale = self.limits.scale
         stages, prior, limits = self.schedule.stages, self.prior, self.limits

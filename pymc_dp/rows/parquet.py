@@ -158,7 +158,13 @@ def _opened(path: str) -> Any:
 
 def _plain(kind: Any) -> bool:
     types = _pyarrow("pyarrow.types")
-    return bool(types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind))
+    return bool(types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or _text(kind))
+
+
+def _text(kind: Any) -> bool:
+    """Whether values are texts: such a column may say whose row it is, and nothing else."""
+    types = _pyarrow("pyarrow.types")
+    return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
 def _part(column: Any) -> Part:

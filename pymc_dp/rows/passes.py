@@ -101,9 +101,9 @@ def _unowned(name: str, layouts: Mapping[str, Layout]) -> Iterator[Problem]:
     if name not in layouts:
         remedy = f"Store it, and give it in rows= by its name. Stored are {', '.join(layouts)}."
         yield Problem(where=name, what="Domain(unit=...) names it, but it is not in rows=", remedy=remedy)
-    elif layouts[name].shape or any(dtype.kind not in "iu" for dtype in layouts[name].dtypes):
+    elif layouts[name].shape or any(dtype.kind not in "iuUO" for dtype in layouts[name].dtypes):
         what = f"it says whose row it is, but is stored as {layouts[name]}"
-        yield Problem(where=name, what=what, remedy="Store one whole number for each row.")
+        yield Problem(where=name, what=what, remedy="Store one whole number, or one text, a row.")
 
 
 def _misfits(column: Column, layout: Layout) -> Iterator[Problem]:
@@ -111,7 +111,10 @@ def _misfits(column: Column, layout: Layout) -> Iterator[Problem]:
     if layout.shape != shape_of(column.leaf)[1:]:
         what = f"a stored row has shape {layout.shape}, and one of the model {shape_of(column.leaf)[1:]}"
         yield Problem(where=column.name, what=what, remedy="Give the model's dummy rows the shape of the stored ones.")
-    if not all(np.can_cast(dtype, wanted, "same_kind") for dtype in layout.dtypes):
+    if any(dtype.kind in "UO" for dtype in layout.dtypes):
+        what = "it holds texts, which may say whose row it is and nothing else"
+        yield Problem(where=column.name, what=what, remedy="Write labels as codes, by a public list of levels.")
+    elif not all(np.can_cast(dtype, wanted, "same_kind") for dtype in layout.dtypes):
         what = f"stored values ({layout}) cannot become {wanted}, the dtype of the model"
         yield Problem(where=column.name, what=what, remedy="Give the model dummy rows of the dtype that is stored.")
     if column.public:

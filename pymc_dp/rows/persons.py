@@ -7,6 +7,7 @@ else is in the table, nor the order of its rows, nor the number of threads makes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ SHORT = (
 )
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+DIGEST = "S16"
 NAN_BITS = np.uint64(0x7FF8000000000000)
 
 
@@ -60,7 +62,7 @@ def grouped(owners: Array, columns: Sequence[Array], *, beside: Array | None = N
     Parameters
     ----------
     owners : (n_rows,) array
-        Whose row it is: whole numbers.
+        Whose row it is: whole numbers, or texts.
     columns : sequence of (n_rows, ...) arrays
         Of numbers or booleans.
     beside : (n_rows,) array, optional
@@ -135,7 +137,7 @@ def summed(
 
 def _ordered(owners: Array, columns: Sequence[Array]) -> tuple[Array, Array]:
     """Return row numbers person by person, each in the order of its hashes, and where persons begin."""
-    who, codes = np.unique(owners, return_inverse=True)
+    who, codes = np.unique(identified(owners), return_inverse=True)
     codes = codes.ravel()
     values = [bits for column in columns for bits in _bits(column)]
     hashes = hashes_of(who)[codes]
@@ -171,9 +173,21 @@ def _runs(codes: Array, hashes: Array) -> Array:
     return (places - np.maximum.accumulate(np.where(begins, places, 0))).astype(np.uint64)
 
 
+def identified(owners: Array) -> Array:
+    """Return whole numbers, one to one, or digests of texts: who has the same one has the same text, but for a chance
+    of 2**-128 (BLAKE2).
+    """
+    if owners.dtype.kind in "iuS":
+        return owners if owners.dtype.kind == "S" else _whole(owners).view(np.int64)
+    texts, codes = np.unique(owners.astype(str), return_inverse=True)
+    digests = [blake2b(text.encode(), digest_size=16).digest() for text in texts]
+    return np.array(digests, dtype=DIGEST)[codes.ravel()]
+
+
 def hashes_of(who: Array) -> Array:
-    """Return a hash of each person, a function of its number alone."""
-    return _mixed(_whole(who) + GOLDEN)
+    """Return a hash of each person, a function of its number or digest alone."""
+    whole = _whole(who) if who.dtype.kind != "S" else np.ascontiguousarray(who).view(np.uint64)[::2]
+    return _mixed(whole + GOLDEN)
 
 
 def _bits(column: Array) -> Iterator[Array]:
@@ -201,4 +215,4 @@ def _mixed(values: Array) -> Array:
     return values ^ (values >> np.uint64(31))
 
 
-__all__ = ["Grouped", "grouped", "hashes_of", "kept_rows", "spans", "summed"]
+__all__ = ["Grouped", "grouped", "hashes_of", "identified", "kept_rows", "spans", "summed"]

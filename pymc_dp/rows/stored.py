@@ -113,7 +113,7 @@ class Arrays(StoredRows):
                     f"rows[{name!r}] must be a NumPy array (np.memmap, np.load(..., mmap_mode='r')), got "
                     f"{type(array).__name__}. Columns of a Parquet file are given by rows=dp.Parquet(...)."
                 )
-            if array.ndim == 0 or array.dtype.kind not in "biuf":
+            if array.ndim == 0 or array.dtype.kind not in "biufU":
                 raise ArgumentError(
                     f"rows[{name!r}] must hold numbers or booleans, with an axis that counts rows; it has dtype "
                     f"{array.dtype} and {array.ndim} axes. Write labels as codes, by a public list of them."
