@@ -214,6 +214,26 @@ def test_a_ledger_of_persons_takes_no_event_per_row_and_the_reverse():
     assert ledger.spent.epsilon == 2.0
 
 
+def test_a_stored_ledger_of_persons_is_one_after_it_was_opened(tmp_path):
+    place = tmp_path / "budget.sqlite"
+    Ledger.create(place, dataset="visits", epsilon=2.0, unit="patient_id")
+    ledger = Ledger.open(place)
+    assert ledger.neighbours == "unit: patient_id" and ledger.metric is None
+    dp.privatize(counts(), epsilon=0.5, domain=domain_of(counts()), ledger=ledger)
+    with pytest.raises(ArgumentError, match="ledger of the same persons"):
+        dp.privatize(counts(), epsilon=0.5, domain=Domain(neighbours="add_remove", n_max=1000), ledger=ledger)
+    assert Ledger.open(place).spent.epsilon == 0.5
+    with pytest.raises(ArgumentError, match="Give one"):
+        Ledger(1.0, unit="patient_id", metric=dp.metrics.L1("x"))
+
+
+def test_explain_knows_stored_rows_of_persons():
+    rows = {"patient_id": OWNERS, "g": G, "y": Y}
+    found = dp.explain(counts(slice(2)), domain_of(counts()), rows=rows)
+    assert found.ok and "patient_id" in found.private
+    assert not dp.explain(counts(slice(2)), domain_of(counts()), rows={"g": G, "y": Y}).ok
+
+
 def test_no_text_shape_or_plan_shows_how_many_rows_there_are():
     few, many = slice(0, 11), slice(None)
     domain = domain_of(counts())

@@ -17,6 +17,7 @@ from pymc_dp.rows.passes import Passes, cast, held
 from pymc_dp.rows.persons import DIGEST, Grouped, grouped, hashes_of, identified, spans, summed
 from pymc_dp.rows.spool import BLOCK_BYTES, Spool, copying, private_file
 from pymc_dp.rows.stored import Part
+from pymc_dp.rows.sums import LENGTHS, MAX_ROWS
 
 PART_BYTES = 2**26
 """About what a file holds: it is put in order in memory."""
@@ -126,6 +127,8 @@ def stored_sums(passes: Passes, asked: Sequence[Asked], most: int) -> list[Array
     **Guarantee.** As of `summed`: a person is whole in one file, and sums of whole numbers depend neither on files nor
     on blocks. They are those of the same rows in the model.
     """
+    if passes.n_rows > MAX_ROWS:
+        raise PrivacyError(LENGTHS)
     places = {column.leaf: place for place, column in enumerate(passes.columns)}
     totals: list[Array] = []
     with PersonFiles(passes, cast) as files:

@@ -15,11 +15,8 @@ import numpy as np
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.rows.asked import Asked
+from pymc_dp.rows.sums import LENGTHS
 
-SHORT = (
-    "The columns of the table have different lengths; they were changed after the model was inspected. Give every "
-    "column the same length, by one pm.set_data for all."
-)
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 DIGEST = "S16"
@@ -69,7 +66,7 @@ def grouped(owners: Array, columns: Sequence[Array], *, beside: Array | None = N
         Another column, which comes last, and by which nothing is ordered.
     """
     if any(len(column) != len(owners) for column in columns):
-        raise PrivacyError(SHORT)
+        raise PrivacyError(LENGTHS)
     order, starts = _ordered(owners, columns)
     every = columns if beside is None else [*columns, beside]
     return Grouped([column[order] for column in every], np.append(starts, len(order)))
@@ -129,7 +126,7 @@ def summed(
     """
     arrays = {column.leaf: values(column) for one in asked for column in one.columns}
     if any(len(array) != len(owners) for array in arrays.values()):
-        raise PrivacyError(SHORT)
+        raise PrivacyError(LENGTHS)
     kept = kept_rows(owners, list(arrays.values()), most)
     arrays = {leaf: array[kept] for leaf, array in arrays.items()}
     return [one.of(lambda column: arrays[column.leaf]) for one in asked]
