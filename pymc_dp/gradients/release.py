@@ -100,8 +100,8 @@ class NoisedSums:
         if self.schedule.units.collapsed != (None if levels is None else levels.entries):
             raise PrivacyError("Other sums of a curvature are asked for than were paid; this is an error of pymc_dp.")
         shape = (size, size) if levels is None else (levels.count**2 + size,)
-        own: Add = add_curvatures if levels is None else partial(add_collapsed, levels=levels)
-        add = self._by_persons(own, CURVATURE_UNITS, size if levels is None else levels.count)
+        rows: Add = add_curvatures if levels is None else partial(add_collapsed, levels=levels)
+        add = self._by_persons(rows, CURVATURE_UNITS, size if levels is None else levels.count)
         room = MOST_ENTRIES // math.prod(shape)
         total = self._summed(lambda rows: self.parts.factors(rows, at, limits), add, shape, room)
         self.passed()
