@@ -109,6 +109,10 @@ def test_persons_may_be_texts_in_files(name, statistics, delta, tmp_path):
     if name == "counts":
         found = released(MODELS[name](slice(2)), statistics, delta, stored, everybody)[1]
         assert found.sum() == (len(texts) + 1) // 2
+        broken = pa.Array.from_buffers(pa.string(), 1, [None, *pa.array([b"\xff"], pa.binary()).buffers()[1:]])
+        others = pa.concat_arrays([broken, pa.array(list(texts[1:]))])
+        pq.write_table(pa.table({**rows, "patient_id": others}), tmp_path / "t.parquet")
+        assert released(MODELS[name](slice(2)), statistics, delta, stored, everybody)[1].sum() == len(texts)
 
 
 def test_at_most_so_many_rows_of_a_person_count():

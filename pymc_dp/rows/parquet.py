@@ -168,8 +168,15 @@ def _text(kind: Any) -> bool:
 
 
 def _part(column: Any) -> Part:
-    """Return the values of a column, 0 where there is none, and where that is; the same is done whatever it holds."""
-    filled = column.fill_null(_pyarrow("pyarrow").scalar(0).cast(column.type))
+    """Return the values of a column, 0 where there is none, and where that is; the same is done whatever it holds.
+
+    Texts are passed on as bytes, for they need not be Unicode.
+    """
+    nothing: Any = 0
+    arrow = _pyarrow("pyarrow")
+    if _text(column.type):
+        column, nothing = column.cast(arrow.large_binary()), b""
+    filled = column.fill_null(arrow.scalar(nothing).cast(column.type))
     return Part(filled.to_numpy(zero_copy_only=False), column.is_null().to_numpy(zero_copy_only=False))
 
 

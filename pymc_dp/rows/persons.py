@@ -171,13 +171,15 @@ def _runs(codes: Array, hashes: Array) -> Array:
 
 
 def identified(owners: Array) -> Array:
-    """Return whole numbers, one to one, or digests of texts: who has the same one has the same text, but for a chance
-    of 2**-128 (BLAKE2).
+    """Return whole numbers, one to one, or digests of texts: equal ones are of equal texts (BLAKE2, 128 bits).
+
+    Whatever a text holds it has a digest: an error would tell of it.
     """
     if owners.dtype.kind in "iuS":
         return owners if owners.dtype.kind == "S" else _whole(owners).view(np.int64)
-    texts, codes = np.unique(owners.astype(str), return_inverse=True)
-    digests = [blake2b(text.encode(), digest_size=16).digest() for text in texts]
+    texts, codes = np.unique(owners, return_inverse=True)
+    written = (text if isinstance(text, bytes) else str(text).encode(errors="surrogatepass") for text in texts)
+    digests = [blake2b(text, digest_size=16).digest() for text in written]
     return np.array(digests, dtype=DIGEST)[codes.ravel()]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pymc_dp.rows import persons
-from pymc_dp.rows.persons import Grouped, grouped, kept_rows
+from pymc_dp.rows.persons import Grouped, grouped, hashes_of, identified, kept_rows
 
 MOST = 3
 
@@ -125,6 +125,16 @@ def test_persons_are_whole_in_a_chunk_and_none_is_left_out():
                 seen.append(who)
             assert len(chunk.edges) == 2 or len(chunk.columns[0]) <= size
         assert seen == sorted(set(owners))
+
+
+def test_every_text_is_somebody():
+    """Lone surrogates, other encodings, nothing at all: none raises an error, and none is another's."""
+    texts = np.array(["a", "a ", "", "\ud800", "Zoë", "zoë", "a"])
+    found = identified(texts)
+    assert len(set(found)) == 6 and found[0] == found[-1]
+    held = np.array([b"a", "Zoë".encode(), b"\xff\xfe"], dtype=object)
+    assert list(identified(held)[:2]) == [found[0], found[4]]
+    assert len(hashes_of(found)) == 7 and hashes_of(found)[0] == hashes_of(found[-1:])[0]
 
 
 def test_an_empty_table_has_no_persons():
