@@ -249,6 +249,20 @@ def test_no_text_shape_or_plan_shows_how_many_rows_there_are():
     assert records[0].assumptions == records[1].assumptions and records[0].event == records[1].event
 
 
+@pytest.mark.parametrize(("name", "statistics", "delta"), WAYS)
+def test_nobody_is_named(name, statistics, delta):
+    """A number of a person that is nowhere else stands in no text, no record and no private model."""
+    model = MODELS[name]()
+    canary = 918273645
+    model["patient_id"].set_value(np.where(OWNERS[0] == OWNERS, canary, OWNERS).astype("int32"))
+    domain = domain_of(model)
+    assert str(canary) not in str(dp.explain(model, domain, delta=delta))
+    private = dp.privatize(model, epsilon=1.0, delta=delta, statistics=statistics, domain=domain)
+    assert "patient_id" not in private.named_vars
+    record, tables = record_of(private)
+    assert str(canary) not in str(record.to_dict()) and str(canary) not in str(tables)
+
+
 def test_explain_and_report_say_whom_a_release_protects():
     model = counts()
     said = str(dp.explain(model, domain_of(model)))
