@@ -80,6 +80,8 @@ def default_release(model: Model, domain: Domain | None, budget: Budget, rows: S
         return AT_ZERO
     found = inspect(model, domain, per_unit=True, per_person=True)
     inspection = found.sums if rows is None else with_stored(found.sums, rows)
+    if inspection.problems != found.sums.problems:  # of the table beside the model, which no other release mends
+        inspection.require()
     outlook = Outlook.of(found, inspection.n_rows, rows)
     problems = sums_problems(inspection)
     if problems and not outlook.fits:

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from pymc_dp._interrupts import HeldBack
 from pymc_dp.accounting import Budget, Entry, Event, Ledger, charge, loss_at, total_epsilon
 from pymc_dp.accounting.book import Book
@@ -170,6 +172,7 @@ GIVEN_UP = (
     "Ended after the budget was charged and before anything was released: the budget is spent, and nothing was "
     "released. Press Ctrl+C once only to let a release be made."
 )
+FLOATS = "invalid value|overflow|underflow|divide by zero"
 KEPT = (
     "What was released is paid for, and is in the attribute {name} of this error: {how}, at no further cost. The "
     "budget is spent."
@@ -217,7 +220,9 @@ class Paid:
         """
         failure: BaseException
         try:
-            with opened_gate():
+            # Floats that overflow are warned of where some row makes them; a filter that raises would end the call.
+            with opened_gate(), np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.filterwarnings("ignore", FLOATS, RuntimeWarning)
                 return work()
         except KeyboardInterrupt as error:
             _bare(error)
@@ -228,8 +233,11 @@ class Paid:
                 failure = KeyboardInterrupt(GIVEN_UP)
             elif not isinstance(error, PrivacyError):
                 failure = ReleaseError()
-        except BaseException as error:
+        except (SystemExit, GeneratorExit) as error:
             failure = _bare(error)
+        except BaseException as error:  # the panics of some engines, whose texts show values
+            _bare(error)
+            failure = ReleaseError()
         if holder is not None:
             vars(holder).clear()
         raise failure  # out here, where it has no context

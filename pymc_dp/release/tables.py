@@ -24,7 +24,7 @@ from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
-from pymc_dp.families.statistic import LevelCounts
+from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.release.noise import Noise, SumSensitivity
@@ -145,8 +145,9 @@ class TablePlan:
                 )
                 for observed, cells, node in nodes
             )
-        trials = statistic.trials if isinstance(statistic, LevelCounts) else None
-        bounds = self.observed.bounds if trials is None else (0.0, float(trials))
+        bounds = self.observed.bounds
+        if isinstance(statistic, BoundedMoments):
+            bounds = statistic.low, statistic.high
         design = self.observed.design
         one = Asked(
             response=Column(name=self.name, leaf=self.observed.leaf, bounds=bounds),

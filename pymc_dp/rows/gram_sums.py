@@ -62,7 +62,8 @@ def gram_sums(statistic: GramSums, predictors: Sequence[Array], response: Array,
     threads = max(1, min(cpu_count() or 1, n_rows // ROWS_PER_SPAN))
 
     def work(_: int) -> Array:
-        return _Pass(statistic=statistic, arrays=arrays, cells=cells).run(starts, n_rows)
+        with np.errstate(all="ignore"):  # a signalling NaN would warn
+            return _Pass(statistic=statistic, arrays=arrays, cells=cells).run(starts, n_rows)
 
     if threads == 1:
         return work(0)

@@ -57,7 +57,8 @@ def columns_of(found: Inspection) -> tuple[Column, ...]:
 def names_of(found: Inspection, column: Column) -> tuple[str, ...]:
     """Return the names of a column: its own, and those of the variables that are observed through it."""
     observed = (item.name for item in found.observed if item.leaf is column.leaf)
-    return tuple(dict.fromkeys([column.name, *observed]))
+    own = [str(column.leaf.name)] if column.leaf.name else []
+    return tuple(dict.fromkeys([column.name, *observed, *own]))
 
 
 def by_column(found: Inspection, layouts: Mapping[str, Layout]) -> tuple[str, ...]:
@@ -94,6 +95,9 @@ def _wrong_lengths(found: Inspection, layouts: Mapping[str, Layout]) -> Iterator
         yield Problem(where="rows", what=f"the columns are {shown}", remedy="Store the columns of one table.")
     elif not hidden and not any(lengths.values()):
         yield Problem(where="rows", what="the table has 0 rows", remedy="Sample the prior, which is public.")
+    elif not hidden and max(lengths.values()) > MAX_ROWS:
+        what = f"the table has more than 2**{MAX_ROWS.bit_length() - 1} rows, which whole numbers may not add up"
+        yield Problem(where="rows", what=what, remedy="Take a sample of them.")
 
 
 def _unowned(name: str, layouts: Mapping[str, Layout]) -> Iterator[Problem]:
@@ -154,12 +158,15 @@ def _cast(part: Part, dtype: np.dtype[Any], absent: float) -> Array:
 
 def _absent(column: Column) -> float:
     """Return what stands for a missing value until the column is clamped."""
-    if np.dtype(column.leaf.type.dtype).kind == "f":
+    dtype = np.dtype(column.leaf.type.dtype)
+    if dtype.kind == "f":
         return np.nan
     if column.bounds is None:
         return 0
     low, high = map(int, column.bounds)
-    return low if column.outside == "first" else low + (high - low) // 2
+    middle = low if column.outside == "first" else low + (high - low) // 2
+    least, most = (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+    return min(max(middle, least), most)
 
 
 CHANGED = "The stored table has changed since its length was read. Leave it as it is until the call ends."
@@ -288,7 +295,11 @@ class Passes:
             return [one.of(values) for one in asked]
 
         layouts = self.stored.layouts()
-        size = max(1, SUM_BYTES // max(1, sum(layouts[name].row_bytes for name in self.names)))
+        widest = sum(
+            max(layouts[name].row_bytes, column.width * np.dtype(column.leaf.type.dtype).itemsize)
+            for name, column in zip(self.names, self.columns, strict=True)
+        )
+        size = max(1, SUM_BYTES // widest)
         empty = [Part(np.zeros((0, *layouts[name].shape), layouts[name].dtypes[0]), None) for name in self.names]
         totals = added([[part] for part in empty])
         waiting: deque[Future[list[Array]]] = deque()

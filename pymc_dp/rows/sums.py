@@ -263,7 +263,8 @@ def _scan(
     spans = list(pairwise(edges))
 
     def work(span: tuple[int, int]) -> Array:
-        return _scan_span(columns, rows, span[0], span[1], lookup, statistic, values)
+        with np.errstate(all="ignore"):  # a signalling NaN would warn
+            return _scan_span(columns, rows, span[0], span[1], lookup, statistic, values)
 
     if threads == 1:
         return work((0, n_rows))
@@ -307,10 +308,10 @@ def _scan_span(
         kernels.tally(code, size, counts.reshape(STRIPES, -1))
         if isinstance(statistic, BoundedMoments):
             assert values is not None
-            kernels.add_moments(code, values[start:stop], *_grid(statistic), 2 in statistic.powers, sums)
+            kernels.add_moments(code, _plain(values[start:stop]), *_grid(statistic), 2 in statistic.powers, sums)
         if isinstance(statistic, BoundedFeatures):
             assert values is not None
-            rows_of_chunk = values[start:stop].reshape(size, statistic.width)
+            rows_of_chunk = _plain(values[start:stop]).reshape(size, statistic.width)
             kernels.add_features(code, rows_of_chunk, *_description(statistic), sums)
         if isinstance(statistic, StatedSums):
             assert values is not None
@@ -325,7 +326,7 @@ def _scan_span(
 
 def _total(statistic: BoundedMoments, values: Array) -> Array:
     """Row of one cell that holds all values: their number and the sums of their powers."""
-    first, second = _kernels().total_moments(values, *_grid(statistic), 2 in statistic.powers)
+    first, second = _kernels().total_moments(_plain(values), *_grid(statistic), 2 in statistic.powers)
     powers = [(first, second)[power - 1] for power in statistic.powers]
     return np.array([[len(values), *powers]], dtype=np.int64)
 
@@ -367,5 +368,7 @@ def _kernels() -> ModuleType:
 
 
 def _plain(values: Array) -> Array:
-    """View booleans as bytes; numba needs no other help."""
+    """View booleans as bytes, and widen what numba does not know; it needs no other help."""
+    if values.dtype == np.float16:
+        return values.astype(np.float32)
     return values.view(np.int8) if values.dtype == np.bool_ else values

@@ -1,7 +1,10 @@
 """Sums of a table beside the model: the integers of the same rows inside, whatever the blocks; what is refused."""
 
+import warnings
+
 import numpy as np
 import pymc as pm
+import pytensor
 import pytensor.tensor as pt
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -290,3 +293,63 @@ def test_public_columns_are_refused():
             domain=dp.Domain(bounds={"y": (-2, 12)}, public=["g"]),
             rows={"g": np.zeros(9, dtype=int), "y": np.zeros(9)},
         )
+
+
+def test_no_value_warns():
+    """A signalling NaN of 32 bits makes a cast warn, which a filter may turn into an error."""
+    signalling = np.array([0x7F800001], np.uint32).view(np.float32)[0]
+    for value in (np.float32(0.5), signalling):
+        x = np.full(6, np.float32(0.25))
+        x[2] = value
+        with pm.Model() as model:
+            slope = pm.Normal("slope")
+            pm.Normal("y", pm.Data("x", np.zeros(4, np.float32)) * slope, 1, observed=np.zeros(4))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            bounds = {"x": (-1, 1), "y": (-1, 1)}
+            dp.privatize(
+                model,
+                epsilon=1.0,
+                domain=dp.Domain(bounds=bounds),
+                rows={"x": x, "y": np.zeros(6)},
+                ledger=dp.Ledger(1.0),
+            )
+
+
+def test_more_rows_than_can_be_added_up_are_refused_before_the_charge():
+    dummies, ledger = model_of("bernoulli", table(3)), dp.Ledger(2.0)
+    many = np.broadcast_to(np.int8(0), (2**32 + 1,))
+    with pytest.raises(UnsupportedModelError, match="more than 2"):
+        dp.privatize(dummies, epsilon=1.0, rows={"g": many, "k": many}, ledger=ledger)
+    assert ledger.history == []
+
+
+def test_a_table_is_named_by_what_holds_it_or_by_what_observes_it():
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("m"), 1, observed=pm.Data("held", np.zeros(3)))
+    rows, found = np.ones(9), []
+    for name in ("y", "held"):
+        found.append(exact(model, dp.Domain(bounds={"y": (-1, 2)}), {name: rows})["y"])
+        shown = dp.explain(model, dp.Domain(bounds={"y": (-1, 2)}), delta=1e-6, rows={name: rows})
+        assert shown.ok and not shown.default.by_gradients
+    assert np.array_equal(*found)
+    with pytest.raises(UnsupportedModelError, match="no row-level column"):
+        dp.privatize(model, epsilon=1.0, delta=1e-6, domain=dp.Domain(bounds={"y": (-1, 2)}), rows={"other": rows})
+
+
+def test_null_fits_the_dtype_of_the_model(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table({"y": pa.array([1, None, 3], pa.int8())}), tmp_path / "rows.parquet")
+    with pm.Model() as model:
+        pm.Poisson("y", pm.Gamma("rate", 1, 1), observed=pytensor.shared(np.zeros(3, np.int8), name="d"))
+    found = exact(model, dp.Domain(bounds={"y": (0, 1000)}), dp.Parquet(tmp_path / "rows.parquet", {"y": "y"}))
+    assert found["y"][0, -1] == 1 + 127 + 3  # the middle of the bounds is 500
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_narrow_floats_are_summed(beside):
+    held = np.array([0.25, 0.5, 1.0], np.float16)
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("m"), 1, observed=pytensor.shared(held, name="d"))
+    found = exact(model, dp.Domain(bounds={"y": (0, 1)}), {"y": held} if beside else None)
+    assert np.isclose(found["y"][0, -1], 1.75 - 1.5)
