@@ -93,7 +93,7 @@ class BudgetWarning(UserWarning):
 
 
 class RepeatedReleaseWarning(UserWarning):
-    """The same rows were released before in this process, and no one ledger adds up the cost."""
+    """The same rows were, or may have been, released before, and no one ledger or posterior accounts for both."""
 
 
 class WeakGuaranteeWarning(UserWarning):

@@ -85,6 +85,11 @@ def synthesize(
     """
     _validate.instance("idata", idata, xr.DataTree, "Pass a trace of dp.sample or dp.scrub.")
     release = Release.of(idata)
+    if release.of_published or release.record.sources:
+        raise ArgumentError(
+            "idata was made of tables that others published, or of several releases: there is no one table of rows to "
+            "make up. Synthesize from a trace of one release of rows; pm.sample_posterior_predictive draws new tables."
+        )
     rng = public_generator(random_seed)
     if release.of_network:
         rows = _network_rows(idata, context_model(model), release, n, rng)

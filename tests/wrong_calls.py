@@ -116,6 +116,12 @@ def release() -> dp.Release:
     return dp.Release.of(trace())
 
 
+@cache
+def other_release() -> dp.Release:
+    """One with other numbers; made of nothing."""
+    return replace(release(), tables={name: table + 1 for name, table in release().tables.items()})
+
+
 def ledger() -> dp.Ledger:
     return dp.Ledger(1e6, 0.5)
 
@@ -254,6 +260,20 @@ def _trace_calls() -> Iterator[Call]:
         },
     )  # fmt: skip
     yield Call(name="Release.of", function=dp.Release.of, right=lambda: {"source": trace()})
+    yield Call(
+        name="Release.of_counts",
+        function=dp.Release.of_counts,
+        right=lambda: {
+            "values": {"count": [3, -4, 9]}, "scale": 5.0, "noise": "discrete laplace", "dims": "area",
+            "made_by": "an office", "guarantee": "pure, epsilon = 0.2", "budget": dp.Budget(0.2),
+            "postprocessed": False,
+        },
+    )  # fmt: skip
+    yield Call(
+        name="condition on several",
+        function=lambda release: dp.condition(model(), release),
+        right=lambda: {"release": {"2025": release(), "2026": other_release()}},
+    )
     yield Call(name="Release.load", function=dp.Release.load, right=lambda: {"path": release().save(folder() / "r.nc")})
     yield Call(
         name="Release.save", function=lambda path: release().save(path), right=lambda: {"path": folder() / "r.nc"}

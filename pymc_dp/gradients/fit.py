@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -12,13 +11,13 @@ from typing import Any, Literal
 import numpy as np
 from pymc import Model
 
-from pymc_dp._display import scalar_names, shorten
+from pymc_dp._display import scalar_names
 from pymc_dp._progress import progress
 from pymc_dp._random import insecure
 from pymc_dp.accounting import Budget, DiscreteGaussianEvent, Ledger, total_epsilon
 from pymc_dp.accounting.gdp import epsilon_of_mu, mu_for
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, PosteriorWarning, Problem, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, PosteriorWarning
 from pymc_dp.gradients.bent import Bent, followed
 from pymc_dp.gradients.choice import NAME, Gradients
 from pymc_dp.gradients.curvature import MOST_FULL
@@ -26,7 +25,8 @@ from pymc_dp.gradients.descent import Descent, trusted
 from pymc_dp.gradients.integers import MOST_ROWS
 from pymc_dp.gradients.interface import Interface, interface_of
 from pymc_dp.gradients.persons import PersonParts
-from pymc_dp.gradients.private_model import SEED, Quadratic, columns_of, observe_gradients, path_prior, whitened
+from pymc_dp.gradients.private_model import SEED, Quadratic, columns_of, path_prior
+from pymc_dp.gradients.refit import Refit, observed_alone
 from pymc_dp.gradients.release import NoisedSums, units
 from pymc_dp.gradients.row_parts import RowParts, block_size
 from pymc_dp.gradients.row_scores import RowScores
@@ -42,8 +42,7 @@ from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.person_files import PersonFiles
 from pymc_dp.rows.persons import Grouped, grouped
 from pymc_dp.rows.stored import StoredRows
-from pymc_dp.transforms.prior_model import prior_model_with
-from pymc_dp.transforms.privatize import mark_paid, mark_private
+from pymc_dp.transforms.privatize import mark_paid
 
 Rows = Sequence[Array] | Passes | Grouped | PersonFiles
 PASSES = "passes over the rows"
@@ -252,7 +251,10 @@ class Planned:
     def private(self, found: Found, guarantee: Literal["exact", "none"]) -> Model:
         """Return the private model of what was released."""
         record = self._record(self._table(found), guarantee)
-        return _observed(self.interface, self.quadratic(found), record, self.prior.divided(1 / self.limits.scale))
+        prior = self.prior.divided(1 / self.limits.scale)
+        return observed_alone(
+            Refit(interface=self.interface, quadratic=self.quadratic(found), record=record, prior=prior)
+        )
 
     def _table(self, found: Found) -> TableRecord:
         limits, schedule, labels = found.limits, self.schedule, scalar_names(self.interface.parts)
@@ -274,6 +276,7 @@ class Planned:
             sizes_public=False,
             plan={
                 "kind": NAME,
+                "responses": list(self.responses),
                 "steps": self.choice.steps,
                 "momentum_steps": self.choice.momentum_steps,
                 "clip_norm": limits.clip_norm,
@@ -349,46 +352,4 @@ def _chunks(columns: Rows, size: int) -> Iterator[Any]:
     return ([column[start : start + size] for column in columns] for start in range(0, len(columns[0]), size))
 
 
-def refit(model: Model, domain: Domain, record: ReleaseRecord, table: Array) -> Model:
-    """Return a private model with the priors of another model, whose rows are dummies: only their shapes count.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If its likelihood depends on other parameters than those that were released.
-    """
-    interface = interface_of(model, domain)
-    found, released = scalar_names(interface.parts), record.tables[0].cells
-    if found != tuple(released):
-        raise UnsupportedModelError(
-            [
-                Problem(
-                    where="model",
-                    what=f"its rows depend on {', '.join(shorten(found, 6))}, but gradients were released for "
-                    f"{', '.join(shorten(list(released), 6))}",
-                    remedy="Write the likelihood as in the release: priors may differ, names and shapes may not.",
-                )
-            ]
-        )
-    try:
-        prior = path_prior(interface)
-    except (UnsupportedModelError, np.linalg.LinAlgError):  # an improper prior is fine for a posterior
-        prior = None
-    record = replace(record, left_out=interface.inspection.dropped)
-    return _observed(interface, Quadratic.from_table(table), record, prior)
-
-
-def _observed(interface: Interface, quadratic: Quadratic, record: ReleaseRecord, prior: Prior | None) -> Model:
-    """Return a model with the priors of an interface's, in which a release stands for the rows."""
-    new, (parameters,) = prior_model_with(interface.inspection, [interface.flat])
-    (table,) = record.tables
-    new.add_coords({table.cell_dim: table.cells, table.column_dim: table.columns})
-    observe_gradients(new, table, parameters, quadratic)
-    if prior is not None:
-        with suppress(np.linalg.LinAlgError):  # a release that was paid for is never lost
-            new = whitened(new, interface, quadratic, prior)
-    mark_private(new, record, {NAME: quadratic.table})
-    return new
-
-
-__all__ = ["Planned", "fitted", "refit"]
+__all__ = ["Planned", "fitted"]

@@ -313,7 +313,7 @@ def _coordinates(op: WhitenedRV, rv: Variable) -> Whitened:
     return Whitened(op.transform)
 
 
-def whitened(private: Model, interface: Interface, quadratic: Quadratic, prior: Prior) -> Model:
+def whitened(private: Model, interface: Interface, quadratics: Sequence[Quadratic], prior: Prior) -> Model:
     """Return a private model in coordinates in which its variables have about a standard normal distribution.
 
     Parameters
@@ -322,8 +322,8 @@ def whitened(private: Model, interface: Interface, quadratic: Quadratic, prior: 
         With what was released; not changed.
     interface : Interface
         Of the model that it was made of.
-    quadratic : Quadratic
-        That was released.
+    quadratics : sequence of Quadratic
+        That were released: one, or several of different rows.
     prior : Prior
         Mean and precision of the interface parameters under the priors, about.
 
@@ -344,7 +344,10 @@ def whitened(private: Model, interface: Interface, quadratic: Quadratic, prior: 
     P A = S⁻¹ A Λ with Aᵀ S⁻¹ A = 1. So the posterior is uncorrelated too where the prior is narrower or wider by a
     factor, as that of ``pm.Normal("b", 0, tau)``.
     """
-    mean, covariance = quadratic.posterior(prior.mean, prior.precision)
+    mean, precision = prior.mean, prior.precision
+    for quadratic in quadratics:
+        mean, covariance = quadratic.posterior(mean, precision)
+        precision = np.linalg.inv(covariance)
     outer = np.linalg.inv(prior.precision)
     changed = {}
     for part in _turned(private, interface):

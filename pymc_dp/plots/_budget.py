@@ -122,7 +122,7 @@ def _spending(source: xr.DataTree | Ledger) -> Spending:
 
 def _totals(record: Mapping[str, Any], alone: tuple[float, ...]) -> tuple[float, ...]:
     """ε of the first tables together, for each number of them: with a δ it is less than the sum."""
-    event = event_from_dict(record["event"]) if record["tables"] and record["delta"] else None
+    event = event_from_dict(record["event"]) if record["tables"] and record["delta"] and record["event"] else None
     if not isinstance(event, ComposedEvent):  # parts of a sampler cost together at most their sum
         return tuple(map(float, np.minimum(np.cumsum(alone), record["epsilon"])))
     counts = np.cumsum([len(table["plan"]["blocks"]) for table in record["tables"]])

@@ -20,6 +20,7 @@ HALF_WIDTHS: dict[str, Callable[[float], float]] = {
     "discrete Laplace": lambda probability: -log(1 - probability),
     "discrete Gaussian": lambda probability: NormalDist().inv_cdf((1 + probability) / 2),
 }
+HALF_WIDTHS |= {"Laplace": HALF_WIDTHS["discrete Laplace"], "Gaussian": HALF_WIDTHS["discrete Gaussian"]}
 # Beyond these, labels and numbers would run into each other.
 MOST_LABELS, MOST_NUMBERS = 60, 25
 
@@ -108,8 +109,10 @@ def _half_width_per_scale(noise: str, ci_prob: float) -> float:
     return half_width(probability)
 
 
-def _half(halves: dict[str, xr.DataArray], var_name: str, sel: dict[str, Any]) -> float:
-    return float(halves[var_name].sel(sel))
+def _half(halves: dict[str, xr.DataArray], var_name: str, sel: dict[str, Any]) -> xr.DataArray:
+    """Half width of all intervals of a statistic, or of each where every cell has noise of its own."""
+    found = halves[var_name]
+    return found.sel({dim: label for dim, label in sel.items() if dim in found.dims})
 
 
 def _heights(da: xr.DataArray) -> np.ndarray[Any, Any]:
@@ -121,8 +124,8 @@ def _intervals(
     da: xr.DataArray, target: Any, halves: dict[str, xr.DataArray], var_name: str, sel: dict[str, Any], isel: Any
 ) -> None:
     plot, half = drawing(target), _half(halves, var_name, sel)
-    for value, y in zip(da.values, _heights(da), strict=True):
-        plot.line([value - half, value + half], [y, y], target, color="C0", width=2.5)
+    for value, own, y in zip(da.values, np.broadcast_to(half.values, da.shape), _heights(da), strict=True):
+        plot.line([value - own, value + own], [y, y], target, color="C0", width=2.5)
 
 
 def _points(da: xr.DataArray, target: Any) -> Any:
@@ -151,7 +154,8 @@ def _axes(
     every = -(-len(labels) // MOST_LABELS)
     plot.yticks(_heights(da)[::every], labels[::every], target)
     plot.ylim((-0.6, da.size - 0.2), target)
-    if float(da.min()) - half < 0:
+    widest = float(half.max())
+    if float(da.min()) - widest < 0:
         plot.vline(0, target, color="#808080", width=1)
-    plot.xlabel(f"released ±{half:.3g} ({ci_prob:.0%} of the noise)", target)
+    plot.xlabel(f"released ±{widest:.3g} ({'at most, ' * bool(half.ndim)}{ci_prob:.0%} of the noise)", target)
     plot.title(shorten(f"{var_name}: {statistic}", 34), target)

@@ -21,8 +21,12 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.release.tables import NETWORK, Block, ReleasePlan, TablePlan
 from pymc_dp.release.written import written
 
-GUARANTEES = ("none", "asymptotic", "stepwise", "exact")
+STATED = "stated"
+"""What a record says that others state, and nothing here proves."""
+GUARANTEES = ("none", STATED, "asymptotic", "stepwise", "exact")
 """Classes of guarantees, the weakest first."""
+NOT_ALWAYS = ("chosen", "ledger", "maker", "sources")
+"""Parts of a record that are left out where there is nothing to say."""
 ALL_OF_IT = 0.98
 """Share of what was asked for from which nothing is said to be left: searches for the least noise, and rounding."""
 
@@ -200,10 +204,12 @@ class ReleaseRecord:
     rest: str = ""
     chosen: str = ""
     ledger: Mapping[str, Any] | None = None
+    maker: Mapping[str, Any] | None = None
+    sources: tuple[Mapping[str, Any], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON types; nothing of a choice that was not made, or of a ledger that is not stored."""
-        return {name: item for name, item in asdict(self).items() if name not in ("chosen", "ledger") or item}
+        """Return JSON types; nothing of a choice that was not made, a ledger that is not stored, or no other maker."""
+        return {name: item for name, item in asdict(self).items() if item or name not in NOT_ALWAYS}
 
 
 def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:

@@ -55,7 +55,7 @@ def written(table: TablePlan) -> dict[str, Any]:
             "sensitivity": block["sensitivity"],
         }
     return {
-        "statistic": _facts(table.statistic),
+        "statistic": facts_of(table.statistic),
         "columns": [column.name for column in cells.columns],
         "public_columns": [column.name for column in cells.columns if column.public],
         "levels": [level.tolist() for level in cells.levels],
@@ -158,7 +158,7 @@ def _statistic(observed: Observed, plan: Mapping[str, Any]) -> tuple[Family, Row
     if family is None or isinstance(statistic, Problem) or statistic is None:
         what = statistic.what if isinstance(statistic, Problem) else f"{observed.title!r} has no statistics"
         return _misfit(observed, what)
-    if _facts(statistic) != plan["statistic"]:
+    if facts_of(statistic) != plan["statistic"]:
         return _misfit(observed, f"a {observed.distribution} likelihood needs {', '.join(statistic.labels)}")
     return family, statistic
 
@@ -313,7 +313,8 @@ def _misfit(observed: Observed, what: str) -> Problem:
     )
 
 
-def _facts(statistic: RowStatistic | GramSums | NetworkSums) -> Any:
+def facts_of(statistic: RowStatistic | GramSums | NetworkSums) -> Any:
+    """Return what a statistic is, in JSON types."""
     return _plain(statistic.facts if isinstance(statistic, StatedSums) else asdict(statistic))
 
 
@@ -322,4 +323,4 @@ def _plain(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
-__all__ = ["is_network", "read", "read_network", "released_rows", "sums_written", "written"]
+__all__ = ["facts_of", "is_network", "read", "read_network", "released_rows", "sums_written", "written"]

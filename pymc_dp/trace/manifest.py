@@ -17,6 +17,7 @@ import xarray as xr
 
 from pymc_dp.accounting import event_from_dict, loss_at, proved_within
 from pymc_dp.errors import ArgumentError, TraceError
+from pymc_dp.release.several import data_sets
 
 PRIVACY = "privacy"
 RELEASED = "released"
@@ -166,6 +167,13 @@ def _contradiction(record: Mapping[str, Any]) -> str:
         diameter = math.inf if metric["diameter"] is None else float(metric["diameter"])
         if epsilon < loss_at(limit, diameter) * (1 - ROOM):
             return f"ε = {limit:g} per unit of ρ is more than ε = {epsilon:g} for rows up to {diameter:g} apart"
+    for source in record.get("sources", ()):
+        if problem := _contradiction(source["record"]):
+            return f"of release {source['label']}, {problem}"
+    if sources := record.get("sources"):
+        losses = [(loss, chance) for _, _, loss, chance in data_sets(sources)]
+        if any(epsilon < loss * (1 - ROOM) or delta < chance * (1 - ROOM) for loss, chance in losses):
+            return f"the releases of a data set cost more than the ε = {epsilon:g}, δ = {delta:g} that it says"
     event = record.get("event")
     if event and not _proved(json.dumps(event), limit * (1 + ROOM), delta):
         return f"its events cost more than the ε = {limit:g}{unit}, δ = {delta:g} that it says"

@@ -270,7 +270,9 @@ def released_dataset(record: ReleaseRecord, tables: Mapping[str, Array]) -> xr.D
     for table in record.tables:
         variables[table.name] = ((table.cell_dim, table.column_dim), tables[table.name])
         if table.scales:
-            variables[f"{table.name}_noise_scale"] = ((table.column_dim,), np.array(table.scales))
+            by_cell = len(table.scales) != len(table.columns)  # of tables that others noised
+            dim = table.cell_dim if by_cell else table.column_dim
+            variables[f"{table.name}_noise_scale"] = ((dim,), np.array(table.scales))
         coords[table.cell_dim] = np.array(table.cells)
         coords[table.column_dim] = np.array(table.columns)
     return xr.Dataset(variables, coords=coords, attrs={"noise": record.noise})

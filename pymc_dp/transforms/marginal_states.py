@@ -308,6 +308,11 @@ def _record(model: Model) -> Any:
         raise ArgumentError(
             "model must be a private model, which dp.privatize made: states of rows are not summed out."
         )
+    if found[0].sources or found[0].maker:
+        raise ArgumentError(
+            "model was made of several releases, or of tables of others: states of rows are summed out of one release "
+            "of rows alone."
+        )
     if SUMMED in model.named_vars:
         raise ArgumentError(
             "The states of this model are summed out already. Pass the private model that it was made of, which has "

@@ -40,7 +40,7 @@ from pymc_dp.inspection.network import Network
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.noise import NOISES
 from pymc_dp.release.record import TableRecord
-from pymc_dp.release.tables import NETWORK, TablePlan
+from pymc_dp.release.tables import TablePlan
 from pymc_dp.simulation.networks import draw_counts
 from pymc_dp.transforms.likelihood import per_cell_parameters
 from pymc_dp.transforms.released_logp import add_release, held, spread_out
@@ -69,7 +69,7 @@ def observe_network(
         beside: list[Any] = [held(np.full(value.shape, density.scale))]
         if density.mixed:
             dims = (record.cell_dim, record.column_dim)
-            beside.append(pm.Exponential(f"{NETWORK}_noise_variance", 1.0, dims=dims))
+            beside.append(pm.Exponential(f"{record.name}_noise_variance", 1.0, dims=dims))
         add_release(record, [parameters, *beside], density, value)
 
 

@@ -239,7 +239,7 @@ def counts_logp(
     """
     n_levels = probabilities.type.shape[-1]
     if sizes.public and n_levels == 2 and not both:
-        return noised_binomial(value[:, 0], probabilities[:, 1], sizes.bound, sizes.kind, scale)
+        return noised_binomial(value[:, 0], probabilities[:, 1], sizes.bound, sizes.kind, scale)[0]
     if sizes.public:
         bound = held(sizes.bound)
         logp, mean, variance, _ = noised_poisson(value, bound[:, None] * probabilities, sizes.kind, scale)

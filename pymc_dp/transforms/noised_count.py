@@ -8,6 +8,7 @@ from typing import Any, override
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.assumptions.core import ASSUMPTION_INFER_REGISTRY, FactState, register_assumption
 from pytensor.gradient import DisconnectedType, grad_not_implemented
 from pytensor.scalar.basic import ScalarOp, exp, float64, switch
 from pytensor.scalar.math import sigmoid
@@ -73,31 +74,54 @@ class NoisedCount(ScalarOp):
         return [total if i == 1 else grad_not_implemented(self, i, item) for i, item in enumerate(inputs)]
 
 
+class NoisedCounts(Elemwise):
+    """`NoisedCount` of arrays.
+
+    What PyTensor's rules say of an elementwise operation, they say of its one output. They would fail on four, where
+    one is within the logarithm of a product; nothing is assumed of these.
+    """
+
+
+def _nothing_known(*given: Any) -> list[FactState]:
+    return [FactState.UNKNOWN] * NoisedCount.nout
+
+
+for _key in [_key for _key, _op in ASSUMPTION_INFER_REGISTRY if _op is Elemwise]:
+    register_assumption(_key, NoisedCounts)(_nothing_known)
+
+
 def _floats(*_: Any) -> tuple[Any, ...]:
     return (float64,) * 4
 
 
-def noised_poisson(value: TensorVariable, rate: TensorVariable, kind: str, scale: float) -> list[TensorVariable]:
+Scale = float | Array
+"""Of noise: one for all counts, or one for each."""
+
+
+def noised_poisson(value: TensorVariable, rate: TensorVariable, kind: str, scale: Scale) -> list[TensorVariable]:
     """Return log probability, mean, variance and third cumulant of Poisson counts behind noised ones."""
     eta = pt.log(pt.clip(rate, np.exp(LEAST), np.exp(MOST)))
     return _noised(value, eta, np.float64(-1.0), kind, scale)
 
 
-def noised_binomial(value: TensorVariable, p: TensorVariable, n: Array, kind: str, scale: float) -> TensorVariable:
-    """Log probability of noised binomial counts of `n` trials."""
+def noised_binomial(
+    value: TensorVariable, p: TensorVariable, n: Array | TensorVariable, kind: str, scale: Scale
+) -> list[TensorVariable]:
+    """Return the same of binomial counts of `n` trials, which depend on no parameter."""
     safe = pt.clip(p, np.exp(LEAST), 1 - 1e-16)
-    return _noised(value, pt.log(safe) - pt.log1p(-safe), held(n), kind, scale)[0]
+    return _noised(value, pt.log(safe) - pt.log1p(-safe), held(n), kind, scale)
 
 
-def _noised(value: Any, eta: Any, n: Any, kind: str, scale: float) -> list[TensorVariable]:
+def _noised(value: Any, eta: Any, n: Any, kind: str, scale: Scale) -> list[TensorVariable]:
     number, wide, log_zero = noise_numbers(kind, scale)
-    return Elemwise(NoisedCount())(value, eta, n, np.float64(number), held(wide), held(log_zero), return_list=True)
+    return NoisedCounts(NoisedCount())(value, eta, n, np.float64(number), held(wide), held(log_zero), return_list=True)
 
 
-def noise_numbers(kind: str, scale: float) -> tuple[float, float, float]:
-    """Return the number of the kind of noise, its scale, and its log probability at zero."""
-    number, wide = KINDS.index(kind), max(float(scale), NARROW)
-    return float(number), wide, _log_zero(number, wide)
+def noise_numbers(kind: str, scale: Scale) -> tuple[float, Any, Any]:
+    """Return the number of the kind of noise, its scale, and its log probability at zero, of one scale or of each."""
+    number, wide = KINDS.index(kind), np.maximum(scale, NARROW)
+    log_zero = np.array([_log_zero(number, float(one)) for one in np.ravel(wide)]).reshape(np.shape(wide))
+    return (float(number), float(wide), float(log_zero)) if np.ndim(wide) == 0 else (float(number), wide, log_zero)
 
 
 @cache

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pymc import Model
-from pymc.util import UNSET
+from pymc.util import UNSET, treedict
 from pytensor.compile import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
@@ -101,6 +101,16 @@ def clone_without_rows(
 def _copy_shared(var: SharedVariable) -> SharedVariable:
     new = type(var)(type=var.type, value=None, strict=None, container=deepcopy(var.container), name=var.name)
     return new
+
+
+def with_likelihoods(model: Model, names: Iterable[str]) -> Model:
+    """Return a view of a model with some of its observed variables: all else, and every variable, is the same."""
+    kept, view = set(names), object.__new__(Model)
+    vars(view).update(vars(model))
+    left = {rv.name for rv in model.observed_RVs} - kept
+    view.observed_RVs = [rv for rv in model.observed_RVs if rv.name in kept]
+    view.named_vars = treedict({name: var for name, var in model.named_vars.items() if name not in left})
+    return view
 
 
 def everything_reached(model: Model, beside: Sequence[Variable]) -> set[Variable]:

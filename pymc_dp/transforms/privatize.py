@@ -60,7 +60,7 @@ def observe_regression(
     density = regression_density(table, noise_aware=noise_aware, at_most=at_most)
     value = value if noise_aware else density.project(value)
     with new:
-        beside = density.latents(table.name, density.coordinates(value))
+        beside = density.latents(record.name, density.coordinates(value))
         add_release(record, [*parameters, held(table.scales), *beside], density, value)
 
 
@@ -274,7 +274,13 @@ def mark_chosen(private: Model, why: str) -> None:
 
 
 def complete(new: Model, parameters: list[list[Variable]], release: Drawn, record: ReleaseRecord) -> None:
-    """Make a release the observed variables of a private model."""
+    """Make a release the observed variables of a private model, and finish it."""
+    observe_tables(new, parameters, release, record)
+    mark_private(new, record, release.values)
+
+
+def observe_tables(new: Model, parameters: list[list[Variable]], release: Drawn, record: ReleaseRecord) -> None:
+    """Make a release observed variables of a model that has the priors of the parameters."""
     plan, values = release.plan, release.values
     for table, described, given in zip(plan.tables, record.tables, parameters, strict=True):
         value = values[table.name]
@@ -296,7 +302,6 @@ def complete(new: Model, parameters: list[list[Variable]], release: Drawn, recor
         density = ReleaseDensity.of(table, noise_aware=record.noise_aware, seen=seen, noise=noise)
         held_value = value if record.noise_aware else density.project(value)
         observe(new, described, given, replace(density, release=held_value), held_value)
-    mark_private(new, record, release.values)
 
 
 def sizes_seen(table: TablePlan, plan: ReleasePlan, values: Mapping[str, Array]) -> tuple[Array | None, float]:

@@ -67,7 +67,7 @@ def plain(interface, quadratic):
 
 
 def private(interface, quadratic, prior=None):
-    return whitened(plain(interface, quadratic), interface, quadratic, prior or path_prior(interface))
+    return whitened(plain(interface, quadratic), interface, [quadratic], prior or path_prior(interface))
 
 
 def values(model, rvs, own):

@@ -4,7 +4,7 @@ import html
 
 import xarray as xr
 
-from pymc_dp.trace.accessor import LIMITS
+from pymc_dp.trace.report import LIMITS
 
 
 def test_text_and_html_say_the_same(trace: xr.DataTree) -> None:

@@ -125,6 +125,14 @@ def tables_of(model: Model) -> tuple[Table, ...]:
 
 def record_problems(record: ReleaseRecord) -> list[Problem]:
     """Say why the rows behind a release cannot be augmented. Reads its record alone."""
+    if record.sources or record.maker:
+        return [
+            _problem(
+                "the release",
+                "it is one of several, or was made by others: there is no one table of rows to augment",
+                "Sample the model by pm.sample.",
+            )
+        ]
     if record.neighbours != "replace":
         return [
             _problem(

@@ -1,4 +1,4 @@
-"""Released statistics alone: saved, loaded, and fitted by anyone with a model of their own."""
+"""Released statistics alone: saved, loaded, taken out of models and traces, and made of tables of others."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from pymc import Model
 
 from pymc_dp import _validate
+from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, Problem, TraceError, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, TraceError
 from pymc_dp.gradients.choice import NAME as GRADIENTS
-from pymc_dp.inspection.findings import Inspection, Observed
-from pymc_dp.inspection.inspect import context_model, inspect
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.record import ReleaseRecord, TableRecord, make_tables, read_domain, read_record, written_release
-from pymc_dp.release.statistics import Statistics
-from pymc_dp.release.tables import Drawn, ReleasePlan, TablePlan
-from pymc_dp.release.written import is_network, read, read_network, released_rows, sums_written
+from pymc_dp.release.published import PUBLISHED, published
+from pymc_dp.release.record import ReleaseRecord, read_domain, read_record, written_release
+from pymc_dp.release.several import apart, renamed
+from pymc_dp.release.written import is_network, sums_written
 from pymc_dp.trace.accessor import PrivacyAccessor
 from pymc_dp.trace.manifest import RECORD, check_cost, read_claim
 from pymc_dp.trace.scrub import released_dataset
-from pymc_dp.transforms.privatize import complete, prepare, record_of, warn_of_bounds
-from pymc_dp.transforms.trial import Trial
+from pymc_dp.transforms.privatize import record_of
 
 FORMATS = (".nc", ".json")
+MANY_NUMBERS = 8
+"""That two releases do not have in common by chance."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,9 +84,94 @@ class Release:
         record = read_record(read_claim(source))
         return cls(record=record, tables={table.name: held[table.name].to_numpy() for table in record.tables})
 
+    @classmethod
+    def of_counts(
+        cls,
+        values: Any,
+        scale: Any,
+        *,
+        noise: str,
+        dims: Any = None,
+        made_by: str,
+        guarantee: str,
+        budget: Budget | None = None,
+        postprocessed: bool = False,
+    ) -> Release:
+        """Take noised counts or sums that others made, by OpenDP or Tumult, or a census's noisy measurements.
+
+        Parameters
+        ----------
+        values : mapping of str to array, xarray.DataArray or xarray.Dataset
+            Tables by their names. The first holds the cells, under the name of the likelihood that observes them:
+            one number for each, with the noise added. Negative ones are normal. Further tables hold noised sums of the
+            *same* cells: margins, totals. What counts something else is a release of its own.
+        scale : number, array, or mapping of str to these
+            Of the noise, as in ``idata.dp.release``: b of Laplace noise, the standard deviation of Gaussian noise; one
+            for all cells, or one for each. 0 where a value is exact, as an invariant total is.
+        noise : {"discrete gaussian", "discrete laplace", "gaussian", "laplace"}
+            Independent of cell to cell. Geometric noise on counts is "discrete laplace".
+        dims : str, sequence of str, or mapping of str to these
+            Names of the axes of plain arrays, as in the model: a margin has some of the dims of the cells, a total has
+            none, ``()``. A ``DataArray`` has its own; its coordinates are compared with those of the model, and a
+            coordinate beside a dim (the region of each area) names groups, of which a further table holds sums.
+        made_by, guarantee : str
+            Who noised the tables, and what they say is guaranteed: the report quotes both.
+        budget : Budget, optional
+            ε and δ of all tables together, as the makers state them; without it they are unknown, and ε is inf.
+        postprocessed : bool
+            Whether values were changed after the noise was added: rounded, cut off at 0, or raked so that they add up.
+            They are taken as they are, and the posterior is approximate. Without it, tables that were changed are
+            refused where the values show it.
+
+        Raises
+        ------
+        ArgumentError
+
+        Notes
+        -----
+        **Guarantee.** None of this library: what the makers state. Nothing is charged, since nothing is read that was
+        not published; whatever is computed of it is post-processing.
+
+        **Likelihood.** By `condition`, on a model whose likelihood has the cells as its dims. Exact values are summed
+        out: of Poisson, Binomial, NegativeBinomial, BetaBinomial, Bernoulli and Geometric counts by sums over all that
+        they may be, of Normal sums by integrals. Further tables enter given the cells, by a normal distribution with
+        the mean and the variance that the model gives to a sum of these. Where the last dim has the name of the
+        likelihood, the table counts rows by its levels, and fits a model of rows.
+
+        Examples
+        --------
+        >>> import numpy as np, pymc as pm, pymc_dp as dp
+        >>> release = dp.Release.of_counts(
+        ...     {"count": [12, -3, 45], "total": 61},
+        ...     {"count": 4.0, "total": 1.0},
+        ...     noise="discrete gaussian",
+        ...     dims={"count": "area", "total": ()},
+        ...     made_by="a statistics office",
+        ...     guarantee="zCDP, rho = 0.53, one person",
+        ... )
+        >>> release
+        Release(count: 3 cells x 1 statistic, total: 1 cell x 1 statistic; ε not stated, discrete Gaussian)
+        >>> with pm.Model(coords={"area": ["a", "b", "c"]}) as model:
+        ...     rate = pm.Gamma("rate", 2, 0.1, dims="area")
+        ...     count = pm.Poisson("count", rate, dims="area", observed=np.zeros(3, dtype=int))
+        >>> [var.name for var in dp.condition(model, release).observed_RVs]
+        ['count', 'total']
+        """
+        record, tables = published(
+            values,
+            scale,
+            noise=noise,
+            dims=dims,
+            made_by=made_by,
+            guarantee=guarantee,
+            budget=budget,
+            postprocessed=postprocessed,
+        )
+        return cls(record=record, tables=tables)
+
     @property
     def epsilon(self) -> float:
-        """Privacy loss of the release."""
+        """Privacy loss of the release; of several, the most that a row of one data set has lost."""
         return self.record.epsilon
 
     @property
@@ -103,6 +188,39 @@ class Release:
     def of_gradients(self) -> bool:
         """Whether noised gradients were released, by ``dp.Gradients``."""
         return any(table.plan.get("kind") == GRADIENTS for table in self.record.tables)
+
+    @property
+    def of_published(self) -> bool:
+        """Whether it holds cells that others noised, see `of_counts`, and not yet rows of a likelihood."""
+        return any(table.plan.get("kind") == PUBLISHED for table in self.record.tables)
+
+    @property
+    def about(self) -> tuple[str, ...]:
+        """Names of the likelihoods that it is about; none where gradients were saved by an earlier version."""
+        plan = self.record.tables[0].plan if self.record.tables else {}
+        if self.of_network:
+            return tuple(node["name"] for node in plan["nodes"])
+        if self.of_gradients:
+            return tuple(plan.get("responses", ()))
+        return tuple(self.tables)[: 1 if self.of_published else None]
+
+    @property
+    def apart(self) -> list[tuple[str, Release]]:
+        """The releases that it was made of, each with its label; none where it is one release alone."""
+        found = []
+        for one in apart(self.record):
+            tables = tuple(renamed(table, one.names[table.name]) for table in one.record.tables)
+            values = {own: self.tables[name] for name, own in one.names.items()}
+            found.append((one.label, Release(record=replace(one.record, tables=tables), tables=values)))
+        return found
+
+    def same_as(self, other: Release) -> bool:
+        """Whether the other one is a copy: chance makes the same few numbers now and then, but no line of a ledger."""
+        if self is other or self.record.to_dict() != other.record.to_dict():
+            return self is other
+        many = sum(table.size for table in self.tables.values()) >= MANY_NUMBERS
+        same = all(np.array_equal(table, other.tables[name]) for name, table in self.tables.items())
+        return same and (many or self.record.ledger is not None)
 
     def marginals(self) -> xr.Dataset:
         """Return the tables of a network's nodes that the released coefficients make: they agree with each other.
@@ -210,153 +328,9 @@ class Release:
             f"{table.name}: {_many(len(table.cells), 'cell')} x {_many(len(table.columns), 'statistic')}"
             for table in self.record.tables
         ]
-        return f"Release({', '.join(parts)}; ε = {self.epsilon:g}, δ = {self.delta:g}, {self.record.noise})"
-
-
-def condition(
-    model: Model | None,
-    release: Release | xr.DataTree,
-    *,
-    noise_aware: bool = True,
-    covariates: Mapping[str, Any] | None = None,
-    n_rows: int | None = None,
-) -> Model:
-    """Fit a model to released statistics, or to draws of ``dp.OPS``: its rows are replaced by them, and never read.
-
-    Parameters
-    ----------
-    model : pymc.Model or None
-        Any priors, and likelihoods with the statistics that were released, under the same names and indexed by columns
-        of the same names. Its rows are dummies: only their dtypes and the lengths of dims count, and the labels of dims
-        that columns index, which must be those of the release. None: the model of the context.
-    release : Release or xarray.DataTree
-        Released statistics; or a trace of ``dp.sample(step=dp.OPS())``, whose draws are then the data: outputs of a
-        known mechanism at a known temperature. `model` is then the one that was sampled, priors included.
-    noise_aware : bool
-        As in `Statistics`. Draws are always accounted for as they are.
-    covariates : mapping of str to array or distribution, optional
-        For draws only: of private columns that no likelihood observes, as for ``dp.plan``; uniform within their bounds
-        by default. Where draws are few, the width of the posterior depends on them.
-    n_rows : int, optional
-        For draws only: the number of rows where that is private (``add_remove``); give one that is public or released.
-
-    Returns
-    -------
-    pymc.Model
-        As `privatize` returns it. For draws, its observed variable is ``released_draws``, and a free variable
-        ``released_draws_score`` stands for what is random in the table; see `draw_intervals` for what it says, and
-        ``approximations`` of the record for what is approximate.
-
-    Raises
-    ------
-    UnsupportedModelError
-        Where the model cannot be fitted to these tables or draws, with every problem.
-    TraceError
-        If a trace holds no draws of ``dp.OPS``, or was changed.
-    ArgumentError
-        For arguments of another kind.
-
-    Notes
-    -----
-    **Guarantee.** That of the release: the model is computed from it alone, so that nothing more is spent.
-
-    Examples
-    --------
-    >>> import numpy as np, pymc as pm, pymc_dp as dp
-    >>> def build(prior, rows):
-    ...     with pm.Model() as model:
-    ...         pm.Bernoulli("y", prior("p"), observed=rows)
-    ...     return model
-    >>> owner = build(lambda name: pm.Beta(name, 1, 1), np.array([0, 1, 1, 0, 1]))
-    >>> release = Release.of(dp.privatize(owner, epsilon=1.0, ledger=dp.Ledger(1.0)))
-    >>> other = build(lambda name: pm.Uniform(name, 0.2, 0.8), np.zeros(2, dtype=int))
-    >>> [var.name for var in condition(other, release).free_RVs]
-    ['p']
-    """
-    _validate.flag("noise_aware", noise_aware)
-    if isinstance(release, xr.DataTree):
-        if not noise_aware:
-            raise ArgumentError("noise_aware=False is for released statistics; release is a trace. Leave it out.")
-        from pymc_dp.from_draws.private_model import condition_on_draws  # which imports SciPy
-
-        return condition_on_draws(model, release, covariates=covariates, n_rows=n_rows)
-    if not isinstance(release, Release):
-        shown = _validate.shown(release)
-        raise ArgumentError(
-            f"release must be a dp.Release or a trace of dp.OPS(), got {shown}. Write dp.Release.load(path)."
-        )
-    if covariates is not None or n_rows is not None:
-        raise ArgumentError("covariates and n_rows are for draws of dp.OPS(); a dp.Release needs none. Leave them out.")
-    source = context_model(model)
-    if record_of(source) is not None:
-        raise ArgumentError("The model is private already. Give the model with (dummy) rows.")
-    if release.of_gradients:
-        from pymc_dp.gradients.fit import refit  # Numba, which most users of releases never need
-
-        (held,) = release.tables.values()
-        return refit(source, read_domain(release.record.domain, set(source.named_vars)), release.record, held)
-    inspection, tables = planned(source, release)
-    plan = ReleasePlan(
-        tables=tables,
-        neighbours=inspection.domain.neighbours,
-        statistics=Statistics(noise=tables[0].kind, noise_aware=noise_aware),
-        epsilon=release.epsilon,
-        delta=release.delta,
-    )
-    new, parameters = prepare(inspection, plan)
-    guarantee: Literal["exact", "none"] = "exact" if release.record.guarantee == "exact" else "none"
-    plans = {table.name: table.plan for table in release.record.tables}
-    values = {table.name: release.tables[table.name][released_rows(plans[table.name], table)] for table in tables}
-    record = _for_model(release, plan, inspection.dropped)
-    drawn = Drawn(plan=plan, values=values, guarantee=guarantee)
-    complete(new, parameters, drawn, record)
-    warn_of_bounds(drawn)
-    Trial().check(new)
-    return new
-
-
-def planned(model: Model, release: Release) -> tuple[Inspection, tuple[TablePlan, ...]]:
-    """Inspect a model and match its likelihoods with released tables.
-
-    Raises
-    ------
-    UnsupportedModelError
-        Where they do not fit, with every problem.
-    """
-    inspection = inspect(model, read_domain(release.record.domain, set(model.named_vars)), per_person=True).sums
-    if release.of_network:
-        inspection.require()
-        network = read_network(release.record.tables[0].plan, inspection)
-        if isinstance(network, tuple):
-            raise UnsupportedModelError(network)
-        return inspection, (network,)
-    problems, tables = list(inspection.problems), []
-    records = {table.name: table for table in release.record.tables}
-    for observed in inspection.observed:
-        found = _table(records.get(observed.name), observed)
-        if isinstance(found, Problem):
-            problems.append(found)
-        else:
-            tables.append(found)
-    if problems:
-        raise UnsupportedModelError(problems)
-    return inspection, tuple(tables)
-
-
-def _table(record: TableRecord | None, observed: Observed) -> TablePlan | Problem:
-    if record is None:
-        return Problem(
-            where=observed.name,
-            what="no table of this name was released",
-            remedy="Name the likelihood as in the release, or leave it out.",
-        )
-    return read(record.plan, record.columns, observed)
-
-
-def _for_model(release: Release, plan: ReleasePlan, dropped: tuple[str, ...]) -> ReleaseRecord:
-    records = {table.name: table for table in release.record.tables}
-    kept = make_tables(plan) if release.of_network else tuple(records[table.name] for table in plan.tables)
-    return replace(release.record, tables=kept, noise_aware=plan.statistics.noise_aware, left_out=dropped)
+        known = self.record.maker is None or self.record.maker["budget"]
+        loss = f"ε = {self.epsilon:g}, δ = {self.delta:g}" if known else "ε not stated"
+        return f"Release({', '.join(parts)}; {loss}, {self.record.noise})"
 
 
 def _checked(record: ReleaseRecord, tables: Mapping[str, Array]) -> dict[str, Array]:
@@ -375,4 +349,4 @@ def _many(count: int, what: str) -> str:
     return f"{count} {what}" + ("" if count == 1 else "s")
 
 
-__all__ = ["Release", "condition", "planned"]
+__all__ = ["Release"]

@@ -1,0 +1,272 @@
+"""The report of a trace: what is guaranteed, for what price, on which assumptions; for terminals and notebooks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, override
+
+from pymc_dp._display import Listing, Page, Shown, Table, shorten
+from pymc_dp.domain import Unit
+from pymc_dp.release.record import ALL_OF_IT, STATED
+from pymc_dp.release.several import SEVERAL, data_sets
+
+MEANING = {
+    "exact": "the release itself is the mechanism; no convergence is needed",
+    "stepwise": "every step of the chain is paid for; no convergence is needed",
+    "asymptotic": "holds only if the chain has converged, which nothing can prove",
+    "none": "NONE: privacy noise was seeded or left out by pymc_dp.testing",
+    STATED: "by those who made the tables; nothing here proves it",
+}
+ARITHMETIC = {
+    "hardened": "exact integer sums and exact discrete noise",
+    "float64": "idealised real numbers; floating-point attacks are not covered",
+    STATED: "that of those who made the tables",
+}
+NEIGHBOURS = {
+    "replace": "data sets differ in the private values of one row; the number of rows is public",
+    "add_remove": "one row more or fewer; the number of rows is private",
+    STATED: "those of the stated guarantee",
+    SEVERAL: "those of each release",
+}
+OF_ROWS = "One row is protected. A person with m rows is protected with m times the ε."
+OF_PERSONS = (
+    "A person is protected, with all rows of that person, as far as {column} tells who that is. Someone with two "
+    "values of it is protected as two people.",
+    "Rows of one person count as independent given the parameters, as the model says: where they are not, intervals "
+    "are too narrow. That is a limit of the posterior, not of the privacy.",
+)
+LIMITS = (
+    "What is listed as assumed public was taken as known beforehand; computing any of it from the rows would break "
+    "the guarantee.",
+    "Running times, memory and the process that held the rows are not covered.",
+    "Every other release from the same rows adds its ε to this one; a dp.Ledger keeps the sum.",
+)
+OF_SEVERAL = (
+    "ε and δ are of a row in one data set. Whoever has rows in several loses the sum; which rows these are, nothing "
+    "here can tell."
+)
+OF_OTHERS = "Nothing was charged for tables that others made. What they state was taken from them as it is."
+SOURCE_COLUMNS = ("release", "tables", "ε, δ", "guarantee", "noise")
+PER_UNIT = (
+    "ε is per unit of ρ: a row is hard to tell from one nearby, and easier to tell from one far away. Twice the "
+    "distance is twice the ε."
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Report(Shown):
+    """What a trace guarantees; prints as text, and as HTML in a notebook.
+
+    Attributes
+    ----------
+    record : dict
+        The record of the release, as written in the trace.
+    additions : tuple of str
+        Everything in the trace that was not paid for; empty for a trace that may be published.
+    """
+
+    record: dict[str, Any]
+    additions: tuple[str, ...]
+
+    @property
+    def publishable(self) -> bool:
+        """Whether everything in the trace is covered."""
+        return not self.additions and self.record["guarantee"] != "none"
+
+    @property
+    @override
+    def _page(self) -> Page:
+        record = self.record
+        parts: list[Table | Listing] = [Table(title="", rows=self._facts())]
+        if record["tables"]:
+            events = [_event_row(table) for table in record["tables"]]
+            columns = (*EVENT_COLUMNS[:-1], "ε of a whole row") if record.get("metric") else EVENT_COLUMNS
+            parts.append(Table(title="Released", columns=columns, rows=events))
+        if sources := record.get("sources"):
+            parts.append(Table(title="Releases", columns=SOURCE_COLUMNS, rows=list(map(_source_row, sources))))
+            rows = [
+                (name, ", ".join(labels), _loss(epsilon, delta)) for name, labels, epsilon, delta in data_sets(sources)
+            ]
+            parts.append(Table(title="Data sets", columns=("data set", "releases", "ε, δ of a row"), rows=rows))
+        approximate = [text for table in record["tables"] for text in table.get("approximations", ())]
+        if approximate:
+            parts.append(Listing(title="Approximate (in the posterior, not in the privacy)", lines=approximate))
+        if sampler := record.get("sampler"):
+            parts.append(Table(title="Sampled", rows=_sampler_rows(sampler)))
+        if self.additions:
+            title = "Not paid for (dropping these makes the trace publishable)"
+            parts.append(Listing(title=title, lines=self.additions))
+        parts.append(Listing(title="Assumed public", lines=record["assumptions"]))
+        if record["left_out"]:
+            parts.append(Listing(title="Left out, because computed from rows", lines=record["left_out"]))
+        parts.append(Listing(title="Limits", lines=list(_limits(record))))
+        return Page(title="Privacy report", headline=self._headline(), good=self.publishable, parts=parts)
+
+    def _headline(self) -> str:
+        delta = f", δ = {self.record['delta']:g}" if self.record["delta"] else ""
+        metric = self.record.get("metric")
+        loss = f"ε = {self.record['epsilon']:g}{delta}"
+        if metric:
+            loss = f"ε = {metric['epsilon_per_unit']:g} per unit of ρ ({metric['metric']})"
+        if self.record["guarantee"] == "none":
+            return "Not private: the noise was seeded or left out. Never publish this trace."
+        maker = self.record.get("maker")
+        if self.additions and maker:
+            return "This trace holds more than was computed from published tables. Do not publish it as it is."
+        if self.additions:
+            return f"The release cost {loss}, but this trace holds more than was paid for. Do not publish it as it is."
+        if maker:
+            return (
+                f"Computed from tables that {maker['made_by']} published. Nothing here is from rows, and the guarantee "
+                "is theirs."
+            )
+        if math.isinf(self.record["epsilon"]) and self.record.get("sources"):
+            return "Everything in this trace is covered by what each release guarantees, or states; not all state ε."
+        return f"Everything in this trace is covered by {loss}{self._whose}."
+
+    @property
+    def _whose(self) -> str:
+        """What ε is of, for the headline."""
+        if self.record.get("metric"):
+            return ""
+        if not self.record.get("sources"):
+            return f" for {'one row of the table' if (unit := _unit(self.record)) is None else unit}"
+        stated = ", as far as others state it" if self.record["guarantee"] == STATED else ""
+        return f" for a row in one data set{stated}"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        record = self.record
+        metric = record.get("metric")
+        losses = [("ε, δ", _loss(record["epsilon"], record["delta"]))] if not metric else _losses(record, metric)
+        posterior = POSTERIOR[bool(record["noise_aware"])] if record["tables"] else SAMPLED
+        return [
+            *losses,
+            *_budget(record),
+            *(_made(record["maker"]) if record.get("maker") else ()),
+            ("guarantee", f"{record['guarantee']}: {MEANING[record['guarantee']]}"),
+            ("arithmetic", f"{record['arithmetic']}: {ARITHMETIC[record['arithmetic']]}"),
+            ("neighbours", f"{record['neighbours']}: {_neighbours(record)}"),
+            ("noise", record["noise"]),
+            *([("released", record["chosen"])] if record.get("chosen") else []),
+            *([("ledger", _ledger(record["ledger"]))] if record.get("ledger") else []),
+            ("posterior", posterior),
+        ]
+
+
+def _loss(epsilon: float, delta: float) -> str:
+    return f"{epsilon:g}, {delta:g}" if math.isfinite(epsilon) else "not stated"
+
+
+def _limits(record: dict[str, Any]) -> Iterator[str]:
+    if record.get("metric"):
+        yield PER_UNIT
+    if record.get("sources"):
+        yield OF_SEVERAL
+    if record["guarantee"] == STATED:
+        yield OF_OTHERS
+    if not record.get("maker"):
+        if (unit := _unit(record)) is None:
+            yield OF_ROWS
+        else:
+            yield from (line.format(column=unit.column) for line in OF_PERSONS)
+        yield from LIMITS
+
+
+def _made(maker: dict[str, Any]) -> list[tuple[str, str]]:
+    """Quote what those who made the tables state."""
+    changed = "changed after the noise was added" if maker["postprocessed"] else "as they were noised"
+    return [("made by", maker["made_by"]), ("stated guarantee", maker["guarantee"]), ("values", changed)]
+
+
+def _source_row(source: dict[str, Any]) -> tuple[str, ...]:
+    record = source["record"]
+    maker, says = record.get("maker"), record["guarantee"]
+    if maker:
+        says = f"stated by {maker['made_by']}: {maker['guarantee']}"
+    elif record.get("ledger"):
+        says = f"{says}; {_ledger(record['ledger'])}"
+    loss = _loss(record["epsilon"], record["delta"])
+    return source["label"], ", ".join(source["names"]), loss, says, record["noise"]
+
+
+def _unit(record: dict[str, Any]) -> Unit | None:
+    """Return whom ε protects; None where that is a row."""
+    found = (record.get("domain") or {}).get("unit")
+    return None if found is None else Unit(**found)
+
+
+def _neighbours(record: dict[str, Any]) -> str:
+    if (unit := _unit(record)) is None:
+        return NEIGHBOURS[record["neighbours"]]
+    counted = f"{unit.max_rows} row{'s' * (unit.max_rows != 1)}"
+    return (
+        f"one person ({unit.column}) more or fewer, with any number of rows, of which at most {counted} count; the "
+        "numbers of persons and of rows are private"
+    )
+
+
+def _ledger(head: dict[str, Any]) -> str:
+    return f"{head['dataset']}, line {head['line']}, {head['hash'][:16]}… (ledger {head['ledger'][:8]})"
+
+
+def _budget(record: dict[str, Any]) -> list[tuple[str, str]]:
+    """Say what was asked for, what the run costs, and what would use the rest."""
+    metric, asked = record.get("metric"), record.get("asked")
+    if asked is None:  # by an earlier version
+        return []
+    cost, unit = (metric["epsilon_per_unit"], " per unit of ρ") if metric else (record["epsilon"], "")
+    if cost > asked:  # what was paid for before counts too
+        return [("budget", f"ε = {asked:g} was asked for, beside what was paid for before")]
+    costs = "that" if f"{cost:g}" == f"{asked:g}" else f"{cost:g}"
+    left = f", {asked - cost:.3g} is left" if cost < ALL_OF_IT * asked else ""
+    rest = f": {record['rest']}" if record.get("rest") else ""
+    return [("budget", f"ε = {asked:g}{unit} was asked for, the run costs {costs}{left}{rest}")]
+
+
+def _losses(record: dict[str, Any], metric: dict[str, Any]) -> list[tuple[str, str]]:
+    """Say what ε is per unit of a metric, and what that is for whole rows."""
+    diameter = metric["diameter"]
+    used = "clamped" + (f", and rounded ({', '.join(metric['grids'])})" if metric["grids"] else "")
+    whole = (
+        (f"{record['epsilon']:g}, because rows are at most {diameter:.6g} apart") if diameter is not None else UNBOUNDED
+    )
+    return [
+        ("ε per unit of ρ", f"{metric['epsilon_per_unit']:g}, δ = 0"),
+        ("ρ", f"{metric['metric']}, between rows as they are used: {used}; tables are Σ ρ(x_i, y_i) apart"),
+        ("ε for a whole row", whole),
+    ]
+
+
+UNBOUNDED = "none: values have no bounds, so that rows may be at any distance"
+POSTERIOR = {
+    True: "accounts for the noise",
+    False: "plug-in: treats the noised statistics as exact, and is overconfident",
+}
+SAMPLED = "drawn by a private sampler that held the rows; every state of its chains was paid for"
+EVENT_COLUMNS = ("variable", "likelihood", "cells x statistics", "noise scale", "sensitivity", "ε")
+
+
+def _sampler_rows(sampler: dict[str, Any]) -> list[tuple[str, str]]:
+    return [
+        ("sampler", sampler["name"]),
+        ("variables", ", ".join(sampler["variables"])),
+        ("chains x steps", f"{sampler['chains']} x {sampler['steps']}"),
+        *[(str(name), str(text)) for name, text in sampler["facts"]],
+    ]
+
+
+def _event_row(table: dict[str, Any]) -> tuple[str, ...]:
+    scales = shorten([f"{scale:.4g}" for scale in dict.fromkeys(table["scales"])])
+    return (
+        table["name"],
+        table["likelihood"],
+        f"{len(table['cells'])} x {', '.join(shorten(table['columns']))}",
+        ", ".join(scales),
+        "; ".join(table["sensitivities"]),
+        f"{table['epsilon']:.6g}" if "places" not in table["plan"] or math.isfinite(table["epsilon"]) else "not stated",
+    )
+
+
+__all__ = ["Report"]
