@@ -12,6 +12,7 @@ import pymc_dp as dp
 from pymc_dp import Domain, Ledger, Unit
 from pymc_dp.errors import ArgumentError, DomainError, PrivacyError, UnsupportedModelError
 from pymc_dp.networks import FourierUpdates, LaplaceUpdates
+from pymc_dp.release.several import SEVERAL, Labelled, together
 from pymc_dp.testing import without_noise
 from pymc_dp.transforms.privatize import record_of
 
@@ -247,6 +248,13 @@ def test_no_text_shape_or_plan_shows_how_many_rows_there_are():
     assert records[0] == records[1]
     records = [released(logistic(rows), dp.Gradients(steps=10), 1e-6)[0] for rows in (few, many)]
     assert records[0].assumptions == records[1].assumptions and records[0].event == records[1].event
+
+
+def test_several_releases_of_persons_are_not_called_releases_of_rows():
+    record = released(counts(), dp.Statistics(), 0.0)[0]
+    names = {table.name: table.name for table in record.tables}
+    parts = [Labelled(label=label, record=record, names=names) for label in ("a", "b")]
+    assert together(parts).neighbours == SEVERAL
 
 
 @pytest.mark.parametrize(("name", "statistics", "delta"), WAYS)
