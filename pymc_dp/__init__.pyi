@@ -19,6 +19,8 @@ from pymc_dp.domain import Domain, Unit
 from pymc_dp.errors import BudgetExceeded
 from pymc_dp.explain import explain
 from pymc_dp.families.histogram import Histogram
+from pymc_dp.find_bounds import find_bounds
+from pymc_dp.find_levels import find_levels
 from pymc_dp.find_map import find_map
 from pymc_dp.gradients.choice import Gradients
 from pymc_dp.ledgers import Ledger
@@ -26,7 +28,9 @@ from pymc_dp.plan import plan
 from pymc_dp.privatize import privatize
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.released import Release, condition
+from pymc_dp.rows.levels import Levels
 from pymc_dp.rows.parquet import Parquet
+from pymc_dp.rows.table import Table
 from pymc_dp.sampling import sample
 from pymc_dp.sensitivities import sensitivity
 from pymc_dp.step_methods.augmentation import DataAugmentation
@@ -55,11 +59,13 @@ __all__ = [
     "Gradients",
     "Histogram",
     "Ledger",
+    "Levels",
     "Parquet",
     "PenaltyMetropolis",
     "PrivateHMC",
     "Release",
     "Statistics",
+    "Table",
     "TemperedGibbs",
     "TemperedMetropolis",
     "TruncatedDirichlet",
@@ -69,6 +75,8 @@ __all__ = [
     "clamp",
     "condition",
     "explain",
+    "find_bounds",
+    "find_levels",
     "find_map",
     "plan",
     "privatize",

@@ -64,6 +64,11 @@ GRADIENTS = (
     "exact, hardened",
     "for any likelihood with a gradient; intervals account for the noise, and draws are free",
 )
+BOUNDS = "Domain(bounds="
+BOUGHT = (
+    "Where nothing public says what values can be, dp.find_bounds(model, name, epsilon=0.1, ledger=...) finds bounds. "
+    "It is a release, and costs its ε."
+)
 NEEDS_DELTA = f"It needs a δ > 0, for example delta={EXAMPLE_DELTA:g}: Gaussian noise has no guarantee without one."
 WITH_DELTA = "dp.sample(epsilon=..., delta=...)"
 
@@ -179,11 +184,12 @@ class Explanation(Shown):
             "columns; any other with a logcdf as a histogram."
         )
         known = [families] * (bool(problems) and not any(families in problem for problem in problems))
+        bought = [BOUGHT] * (not self.metric and any(BOUNDS in problem for problem in problems))
         found: Iterable[tuple[str, Iterable[str]]] = (
             ("What ε means here", (*self.metric, *self.person)),
             ("What this budget is worth", self.weak),
             ("What dp.sample would release, and how wide intervals would be", self._released()),
-            ("Why exact sums cannot be released, and what to do", [*problems, *known]),
+            ("Why exact sums cannot be released, and what to do", [*problems, *bought, *known]),
             ("What would help", self.advice),
             ("Private (protected)", [", ".join(self.private) or "nothing"]),
             ("Public (declared)", [", ".join(self.public)] * bool(self.public)),
@@ -285,7 +291,7 @@ def explain(
     epsilon, delta : float
         Budget at which the samplers are looked at, with their default numbers of draws; 1 and 0 by default. Some need
         δ > 0. Under a metric ε is per unit of it.
-    rows : mapping of str to array, or Parquet, optional
+    rows : mapping of str to array, Parquet or Table, optional
         The table where the rows of the model are dummies, as in ``dp.privatize``: then releases are considered, and no
         sampler. Its number of rows and dtypes are read, no value.
 

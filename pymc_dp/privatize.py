@@ -50,10 +50,11 @@ def privatize(
         Default: as in ``dp.sample``, see *What is released* there.
     ledger : Ledger, optional
         Charged before the rows are read.
-    rows : mapping of str to array, or Parquet, optional
+    rows : mapping of str to array, Parquet or Table, optional
         The table, of any length, where the model holds a few dummy rows of the same dtypes: NumPy arrays
-        (``np.load(..., mmap_mode="r")``) by the names of ``pm.Data`` and observed variables, or ``dp.Parquet(...)``. It
-        is read in blocks: once for sums, which are those of the same rows in the model to the last digit.
+        (``np.load(..., mmap_mode="r")``) by the names of ``pm.Data`` and observed variables, ``dp.Parquet(...)``, or
+        ``dp.Table(...)`` of a database or a lazy frame. Sums are those of the same rows in the model to the last digit:
+        of blocks that are read once, or made inside the engine.
 
     Returns
     -------

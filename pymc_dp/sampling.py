@@ -94,7 +94,7 @@ def sample(
         As in ``pm.sample``. `random_seed` seeds the sampler, never the privacy noise.
     sample_kwargs : mapping, optional
         More arguments of ``pm.sample``, for example ``{"target_accept": 0.95}``.
-    rows : mapping of str to array, or Parquet, optional
+    rows : mapping of str to array, Parquet or Table, optional
         As in ``dp.privatize``: a table beside the model, which holds a few dummy rows. Steps that take such tables have
         an argument of their own.
 

@@ -22,7 +22,16 @@ SKIPPED = {"from_bambi", "load_adult", "load_collisions", "load_syria_events", "
 CONSTANTS = {"EARTH", "PER_UNIT"}
 SLOW = {
     f"howto/{name}"
-    for name in ("fields", "gradients", "hierarchical", "larger_than_memory", "networks", "regression", "which_method")
+    for name in (
+        "fields",
+        "gradients",
+        "hierarchical",
+        "larger_than_memory",
+        "networks",
+        "regression",
+        "table_in_duckdb",
+        "which_method",
+    )
 }
 """Pages whose code takes about three seconds or more; what they show is on the README as well."""
 

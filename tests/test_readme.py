@@ -25,7 +25,7 @@ def test_page_runs_and_publishes(page):
 
 
 def test_numbers_in_comments_are_right(page):
-    assert page["codes"].tolist() == [2, 3, -1, 2]
+    assert page["codes"].tolist() == [1, 2, 3, 1]
     assert "# 5.1 of 6 are spent" in TEXT
     assert (round(page["ledger"].spent.epsilon, 1), page["ledger"].budget.epsilon) == (5.1, 6.0)
     assert page["idata"].dp.epsilon == 0.5

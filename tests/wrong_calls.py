@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pymc as pm
 import xarray as xr
 
@@ -96,6 +97,14 @@ def model() -> pm.Model:
 
 
 @cache
+def counted() -> pm.Model:
+    """Counts without bounds."""
+    with pm.Model() as made:
+        pm.Poisson("k", pm.Gamma("rate", 1, 1), observed=np.array([0, 1, 1, 0, 1, 1, 0, 3]))
+    return made
+
+
+@cache
 def trace() -> xr.DataTree:
     """A private trace whose posterior is drawn without a sampler."""
     private = dp.privatize(model(), epsilon=1.0, ledger=dp.Ledger(1.0))
@@ -175,6 +184,22 @@ def _model_calls() -> Iterator[Call]:
         function=dp.find_map,
         right=lambda: {**shared(), "grid": 20, "candidates": None, "annealed": False, "assume_converged": False},
     )
+    yield Call(
+        name="find_bounds",
+        function=dp.find_bounds,
+        right=lambda: {
+            "model": counted(), "columns": "k", "epsilon": 1.0, "domain": dp.Domain(), "ledger": ledger(), "rows": None,
+            "outside": 0.01,
+        },
+    )  # fmt: skip
+    yield Call(
+        name="find_levels",
+        function=dp.find_levels,
+        right=lambda: {
+            "column": "city", "rows": {"city": np.array(["Oslo"] * 9)}, **budget, "max_levels": 5, "other": "other",
+            "domain": dp.Domain(), "ledger": ledger(),
+        },
+    )  # fmt: skip
     yield Call(
         name="find_map among candidates",
         function=lambda **given: dp.find_map(**given),
@@ -368,6 +393,16 @@ def _value_calls() -> Iterator[Call]:
         function=dp.schedules.EstimatedNorm,
         right=lambda: {"share": 0.1, "quantile": 0.9, "low": 1e-4, "high": 1e6},
     )
+    frame = pl.LazyFrame({"y": [0]})
+    yield Call(
+        name="Table",
+        function=dp.Table,
+        right=lambda: {"frame": frame, "columns": {"y": "y"}, "assume_rows": False},
+    )
+    yield Call(
+        name="Levels", function=dp.Levels, right=lambda: {"column": "city", "labels": ["Oslo"], "other": "other"}
+    )
+    yield Call(name="Levels.codes", function=dp.Levels("city", ["a"]).codes, right=lambda: {"values": np.array(["a"])})
     yield Call(name="Parquet", function=dp.Parquet, right=lambda: {"files": "x.parquet", "columns": {"y": "y"}})
 
 

@@ -6,7 +6,9 @@ choices.
 1. *Adding.* Let the spends of a history h have pure losses that sum to e0. Then P(h) <= e^e0 Q(h), so that
    (P(h) p - e^epsilon Q(h) q)+ <= P(h) (p - e^(epsilon - e0) q)+, where p and q are the distributions of what follows
    h. If that is (epsilon - e0, delta)-DP after every h, then everything together is (epsilon, delta)-DP. How it goes
-   on, and by which rules it is counted from then on, may depend on h.
+   on, and by which rules it is counted from then on, may depend on h. Spends that are (loss, d)-DP add likewise, their
+   d too: P is a part below e^loss Q and one of mass d, whatever follows; what follows is to be (epsilon - e0, delta -
+   sum of the d)-DP (basic composition; Rogers, Roth, Ullman, Vadhan 2016, theorem 3.6).
 2. *One sum.* One spend that is (e1, d)-DP among spends with pure losses is together (e1 + sum of the losses, d)-DP: the
    filter of basic composition (Rogers, Roth, Ullman, Vadhan 2016, theorem 3.6). Any accountant may say what e1 is,
    since a spend's parameters are fixed before its first result. Which spend is the one is never decided later.
@@ -16,10 +18,11 @@ choices.
    decides, so that they add at most d_j to the integral of (P - e^epsilon Q)+. The d_j must be fixed before the first
    result: they may not be delta each, since choices that look at results could then collect the delta of both.
 
-Spends add (1), at no delta, until one has no pure loss, or needs delta to be cheap. That one *opens* what is left of
-epsilon, before it has a result, to two rules (3) with half of delta each: one sum (2), and concentrated losses (zCDP
-and one Renyi order fixed at the opening, which together are one rule: see `totals.total_epsilon`). Where the one
-spend takes more than half of what is left, or would not fit otherwise, one sum gets all of delta.
+Spends add (1), at no delta or one that they have themselves, until one has neither, or needs more of delta to be
+cheap. That one *opens* what is left of epsilon, before it has a result, to two rules (3) with half of what is left of
+delta each: one sum (2), and concentrated losses (zCDP and one Renyi order fixed at the opening, which together are one
+rule: see `totals.total_epsilon`). Where the one spend takes more than half of what is left, or would not fit otherwise,
+one sum gets all of that delta.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self, final, override
 
-from pymc_dp.accounting import pure, rdp, zcdp
+from pymc_dp.accounting import basic, pure, rdp, zcdp
 from pymc_dp.accounting.budget import bounded, decimal, float_down, float_up
 from pymc_dp.accounting.events import Event, PureEvent
 from pymc_dp.accounting.totals import Total, total_epsilon
@@ -82,7 +85,7 @@ class OneSum(Rule):
     def after(self, event: Event) -> Self:
         loss = pure.total(event)
         if self.one is None:
-            total = alone(event, self.delta)
+            total = alone_at(event, self.delta)
             if loss is None or self._gains(loss, total):
                 return replace(self, one=total)
         return replace(self, losses=None if loss is None or self.losses is None else bounded(self.losses + loss))
@@ -178,8 +181,10 @@ class Account:
     Attributes
     ----------
     added : Fraction
-        Sum of the pure losses before the opening; like all sums here it is exact, or of so many digits that it is
-        rounded up (`bounded`).
+        Sum of the losses before the opening; like all sums here it is exact, or of so many digits that it is rounded up
+        (`bounded`).
+    failed : Fraction
+        Sum of the failure probabilities that these had themselves.
     rules : tuple of Rule
         Those of the opening; none before it.
     """
@@ -187,12 +192,14 @@ class Account:
     epsilon: float
     delta: float
     added: Fraction = Fraction(0)
+    failed: Fraction = Fraction(0)
     rules: tuple[Rule, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the account in JSON types, exactly: fractions as "p/q", floats as they print."""
         rules = [rule.to_dict() for rule in self.rules]
-        return {"epsilon": repr(self.epsilon), "delta": repr(self.delta), "added": str(self.added), "rules": rules}
+        sums = {"added": str(self.added), "failed": str(self.failed)}
+        return {"epsilon": repr(self.epsilon), "delta": repr(self.delta), **sums, "rules": rules}
 
     @classmethod
     def from_dict(cls, written: Mapping[str, Any]) -> Self:
@@ -201,6 +208,7 @@ class Account:
             epsilon=float(written["epsilon"]),
             delta=float(written["delta"]),
             added=Fraction(written["added"]),
+            failed=Fraction(written.get("failed", 0)),  # older ledgers have none
             rules=tuple(_read_rule(rule) for rule in written["rules"]),
         )
 
@@ -208,6 +216,11 @@ class Account:
     def left(self) -> float:
         """What is not added yet, rounded down."""
         return float_down(decimal(self.epsilon) - self.added)
+
+    @property
+    def delta_left(self) -> float:
+        """What no spend has failed with yet, rounded down."""
+        return float_down(decimal(self.delta) - self.failed)
 
     @property
     def remaining(self) -> float:
@@ -227,24 +240,36 @@ class Account:
         if self.rules:
             account = replace(self, rules=tuple(rule.after(event) for rule in self.rules))
             return account, account._with_added(account._least)
-        loss = pure.total(event)
-        if loss is not None and (self.delta == 0 or self._adds(loss, alone)):
-            account = replace(self, added=bounded(self.added + loss))
-            return account, Total(epsilon=float_up(account.added), delta=0.0, accountant="pure")
-        return self._opened(event, alone)
+        loss, sums = pure.total(event), basic.total(event)
+        if loss is not None and (self.delta_left == 0 or self._adds(loss, alone)):
+            sums = loss, Fraction(0)
+        elif sums is None or not self._adds_failing(*sums, alone):
+            return self._opened(event, alone)
+        account = replace(self, added=bounded(self.added + sums[0]), failed=bounded(self.failed + sums[1]))
+        return account, account._with_added(Total(epsilon=0.0, delta=0.0, accountant="pure"))
+
+    def _adds_failing(self, loss: Fraction, failure: Fraction, alone: Total) -> bool:
+        return (
+            failure <= decimal(self.delta_left)
+            and loss <= decimal(self.left)
+            and math.isfinite(alone.epsilon)
+            and loss <= 2 * decimal(alone.epsilon)
+        )
 
     def _adds(self, loss: Fraction, alone: Total) -> bool:
         left = decimal(self.left)
         return left / _MANY < loss <= left and loss <= 2 * decimal(alone.epsilon)
 
     def _opened(self, event: Event, alone: Total) -> tuple[Self, Total]:
-        half = self.delta / 2
+        if self.failed:
+            alone = alone_at(event, self.delta_left)
+        half = self.delta_left / 2
         if alone.epsilon <= self.left / 2 and self.left > _LEAST and half > 0:
             rules: list[Rule] = [OneSum(left=self.left, delta=half), Concentrated.opened(self.left, half)]
             account = replace(self, rules=tuple(rule.after(event) for rule in rules))
             if account._least.epsilon <= self.left:
                 return account, self._with_added(alone)
-        whole: Rule = OneSum(left=self.left, delta=self.delta)
+        whole: Rule = OneSum(left=self.left, delta=self.delta_left)
         account = replace(self, rules=(whole.after(event),))
         return account, self._with_added(account._least)
 
@@ -254,11 +279,11 @@ class Account:
 
     def _with_added(self, total: Total) -> Total:
         epsilon = float_up(self.added + decimal(total.epsilon)) if math.isfinite(total.epsilon) else math.inf
-        accountant = "sum" if self.added and total.delta else total.accountant
-        return Total(epsilon=epsilon, delta=self.delta if total.delta else 0.0, accountant=accountant)
+        accountant = "sum" if self.added and total.delta else "basic" if self.failed else total.accountant
+        return Total(epsilon=epsilon, delta=self.delta if total.delta or self.failed else 0.0, accountant=accountant)
 
 
-def alone(event: Event, delta: float) -> Total:
+def alone_at(event: Event, delta: float) -> Total:
     """Return what an event costs by itself; infinite where its own failure probability is above `delta`."""
     try:
         return total_epsilon(event, delta)

@@ -13,7 +13,7 @@ from pymc_dp.accounting.events import Event, event_from_dict
 from pymc_dp.accounting.totals import Total, total_epsilon
 from pymc_dp.errors import ArgumentError
 
-FORMAT = 1
+FORMAT = 2
 """Of what is stored; a ledger of a later one is refused."""
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, final, override
 
 from pymc_dp import _validate
-from pymc_dp.accounting.adaptive_account import alone as alone_at
+from pymc_dp.accounting.adaptive_account import alone_at
 from pymc_dp.accounting.book import Book, Memory, Stored, check_chain, store_of
 from pymc_dp.accounting.budget import Budget
 from pymc_dp.accounting.entry import Entry, State, Terms, recounted
@@ -74,11 +74,13 @@ class Ledger:
     parameters of later releases are chosen by looking at earlier ones; `adaptive_account` has the proof. The budget is
     the guarantee; the running total is bookkeeping.
 
-    Pure losses add, at no delta. The first spend that needs delta opens what is left to two ways of counting, of which
-    the better one decides at each spend: that spend's (epsilon, delta) plus pure losses, and concentrated losses (zCDP,
-    Renyi), by which k equal spends cost about sqrt(k) of one. Each has half of delta, which costs some 3% of epsilon.
-    So spend what is pure first; then an (epsilon, delta) may follow that uses up the rest exactly. A spend of more than
-    half of what is left takes all of delta, and only pure losses may follow it.
+    Pure losses add, at no delta, and so does an (epsilon, delta) of a mechanism of which nothing else is known
+    (`dp.find_levels`), as long as it comes before the opening: its delta is then not there for what follows. The first
+    spend that needs more of delta opens what is left to two ways of counting, of which the better one decides at each
+    spend: that spend's (epsilon, delta) plus pure losses, and concentrated losses (zCDP, Renyi), by which k equal
+    spends cost about sqrt(k) of one. Each has half of what is left of delta, which costs some 3% of epsilon. So spend
+    what is pure first; then an (epsilon, delta) may follow that uses up the rest exactly. A spend of more than half of
+    what is left takes all of that delta, and only pure losses may follow it.
 
     The accountants of Gaussian noise and of privacy loss distributions need parameters fixed in advance: they count
     within a spend. To have their saving over many releases, spend them at once, as one `ComposedEvent` or

@@ -157,7 +157,7 @@ class BoundedMoments:
         if self.powers == (1,):
             return furthest
         nearest = 0 if low <= 0 <= high else min(abs(low), abs(high))
-        squares = [_square(furthest) - self.offset, _square(nearest) - self.offset]
+        squares = [square(furthest) - self.offset, square(nearest) - self.offset]
         if self.powers == (2,):
             return max(abs(squares[0]), abs(squares[1]))
         return floor((1.5 if self.offset else 2.0) * GRID + 0.5 + 2**-23)
@@ -175,7 +175,7 @@ class BoundedMoments:
         if self.powers == (2,):
             furthest = max(abs(low), abs(high))
             nearest = 0 if low <= 0 <= high else min(abs(low), abs(high))
-            return _square(furthest) - _square(nearest)
+            return square(furthest) - square(nearest)
         return floor(2.25 * GRID + 1 + 2**-22)
 
     @property
@@ -208,6 +208,6 @@ def made_up(rng: np.random.Generator, low: float, high: float, count: int, width
     return low + (high - low) * rng.beta(first, second, size=(count, width))
 
 
-def _square(k: int) -> int:
+def square(k: int) -> int:
     """Rounded square in grid steps, as the compiled pass over the rows computes it (round half to even)."""
     return round(float(k) * float(k) / GRID)

@@ -56,8 +56,8 @@ class Gradients(OtherRelease):
     Notes
     -----
     The rows may be outside of the model: ``rows=`` of ``dp.sample`` and ``dp.privatize`` takes memory-mapped arrays or
-    ``dp.Parquet(...)``. They are read once for every gradient, in chunks, on all cores; the release is that of the same
-    rows in the model, to the last digit, whatever the chunks.
+    ``dp.Parquet(...)``, read once for every gradient, in chunks, on all cores, or ``dp.Table(...)``, read once, into a
+    private copy in files. The release is that of the same rows in the model, to the last digit, whatever the chunks.
 
     **With momentum.** Four tenths of the budget pay for a descent from a public random draw of the prior, whose mean is
     a saddle of a neural net. Its limit and its rate are chosen on made-up rows. The walk goes on from its end within a

@@ -41,6 +41,7 @@ from pymc_dp.rows.gate import private_values, read
 from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.person_files import PersonFiles
 from pymc_dp.rows.persons import Grouped, grouped
+from pymc_dp.rows.spool import spooled
 from pymc_dp.rows.stored import StoredRows
 from pymc_dp.transforms.privatize import mark_paid
 
@@ -88,7 +89,7 @@ def fitted(
             spent = planned.spent
             with progress(progressbar, PASSES, len(spent)) as advance:
                 shown = (f"{PASSES}, ε = {loss:.3g}" for loss in spent)
-                found = payment.read(lambda: planned.over(passes, lambda: advance(description=next(shown))))
+                found = payment.read(lambda: planned.walk_over(passes, lambda: advance(description=next(shown))))
             made = planned.private(found, "exact" if insecure() is None else "none")
             mark_paid(made, payment)
         if found.too_curved or (choice.local and found.unresolved == interface.size):
@@ -174,13 +175,6 @@ class Planned:
         whole, delta = mu_for(self.budget.epsilon, self.budget.delta), self.budget.delta
         return [epsilon_of_mu(whole * float(np.sqrt(part / parts[-1])), delta) for part in parts]
 
-    def over(self, passes: Passes | None, passed: Callable[[], None] = lambda: None) -> Found:
-        """Release everything, of the rows of the model, or of those beside it. The budget must have been charged."""
-        if passes is None or passes.owner is None:
-            return self.walk(passes or self.read(), passed)
-        with PersonFiles.of(passes) as files:
-            return self.walk(files, passed)
-
     def read(self) -> list[Array] | Grouped:
         """Return the columns, clamped. Reads private data: the budget must have been charged."""
         inspection = self.interface.inspection
@@ -188,6 +182,21 @@ class Planned:
         if inspection.domain.unit is None:
             return columns
         return grouped(private_values(owner_of(inspection)), columns)
+
+    def walk_over(self, stored: Passes | None, passed: Callable[[], None]) -> Found:
+        """Release everything, of a table beside the model or of its own; what is read once only goes into a copy."""
+        if stored is None:
+            return self.walk(self.read(), passed)
+        if stored.owner is not None:
+            with PersonFiles.of(stored) as files:
+                return self.walk(files, passed)
+        if not stored.stored.once:
+            return self.walk(stored, passed)
+        copy = spooled(stored)
+        try:
+            return self.walk(copy, passed)
+        finally:
+            copy.spool.remove()
 
     def walk(self, columns: Rows, passed: Callable[[], None] = lambda: None) -> Found:
         """Release everything. Reads private data: the budget must have been charged."""

@@ -145,6 +145,11 @@ class Inspection:
     hidden: frozenset[Variable]
 
     @property
+    def schema(self) -> tuple[tuple[str, str], ...]:
+        """Names and dtypes of what is observed."""
+        return tuple((observed.name, str(observed.leaf.type.dtype)) for observed in self.observed)
+
+    @property
     def most_rows(self) -> int:
         """How many rows there are, or may be, where their number is private."""
         return self.domain.most_rows or self.n_rows

@@ -12,6 +12,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import DomainError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Findings, Inspection
 from pymc_dp.inspection.rows import shape_of
+from pymc_dp.inspection.taint import depends_on
 
 OWNERS = (
     "Give every row the number of its person, as pm.Data(name, codes) of whole numbers; floats are not the same where "
@@ -24,11 +25,22 @@ OF_PERSONS = (
     "is then for one row, and a person with m rows has m times the ε."
 )
 
+CODE_BYTES = 4
+NARROW = (
+    "PyMC keeps whole numbers in 16 bits where floatX is 'float32'. Leave out rows whose code is below 0 and give unsigned "
+    "ones, pm.Data(name, codes.astype('uint32')); or set pytensor.config.floatX = 'float64' before."
+)
+OF_ONE = (
+    "Leave parameters of single persons out, or integrate over them in the likelihood (an overdispersed one, such as "
+    "pm.BetaBinomial or pm.NegativeBinomial); the column says whose row it is, and nothing else."
+)
+DECLARE = "Declare what is known beforehand, {}, which costs nothing. Nothing was spent."
 
-def refuse_persons(domain: Domain | None) -> None:
+
+def refuse_persons(domain: Domain | None, remedy: str = OF_PERSONS) -> None:
     """Raise for a domain with a unit, where a mechanism is accounted for rows."""
     if domain is not None and domain.unit is not None:
-        raise UnsupportedModelError([Problem(where="Domain(unit=...)", what=OF_ROWS, remedy=OF_PERSONS)])
+        raise UnsupportedModelError([Problem(where="Domain(unit=...)", what=OF_ROWS, remedy=remedy)])
 
 
 def check_owner(findings: Findings) -> None:
@@ -43,9 +55,16 @@ def check_owner(findings: Findings) -> None:
         findings.problem(unit.column, "Domain(unit=...) names it, but it is no pm.Data", OWNERS)
     elif np.dtype(leaf.type.dtype).kind not in "iu":
         findings.problem(unit.column, f"it says whose row it is, but has dtype {leaf.type.dtype}", OWNERS)
+    elif np.dtype(leaf.type.dtype).kind == "i" and np.dtype(leaf.type.dtype).itemsize < CODE_BYTES:
+        what = f"it says whose row it is, but has dtype {leaf.type.dtype}, in which larger codes became other ones"
+        findings.problem(unit.column, what, NARROW)
     elif leaf.type.ndim != 1 or shape_of(leaf)[0] != findings.n_rows:
         what = "it says whose row it is, but does not have one number for each row"
         findings.problem(unit.column, what, OWNERS)
+    reached = any(depends_on(var, [leaf]) for var in [*findings.model.basic_RVs, *findings.model.potentials])
+    if reached or leaf in findings.data_of.values():
+        what = "it reaches a likelihood, or parameters: one for each person shows who is there"
+        findings.problem(unit.column, what, OF_ONE)
 
 
 def owner_of(inspection: Inspection) -> Any:
@@ -67,4 +86,4 @@ def owner_of(inspection: Inspection) -> Any:
     return model[unit.column]
 
 
-__all__ = ["OF_PERSONS", "OF_ROWS", "check_owner", "owner_of", "refuse_persons"]
+__all__ = ["DECLARE", "OF_PERSONS", "OF_ROWS", "check_owner", "owner_of", "refuse_persons"]

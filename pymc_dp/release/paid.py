@@ -24,9 +24,9 @@ from pymc_dp._interrupts import HeldBack
 from pymc_dp.accounting import Budget, Entry, Event, Ledger, charge, loss_at, total_epsilon
 from pymc_dp.accounting.book import Book
 from pymc_dp.errors import BudgetWarning, PrivacyError, ReleaseError, RepeatedReleaseWarning, WeakGuaranteeWarning
-from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.record import ReleaseRecord, written_release
+from pymc_dp.release.source import Source
 from pymc_dp.rows.gate import opened_gate
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
@@ -68,7 +68,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextlib.contextmanager
-def noted_release(inspection: Inspection, epsilon: float, ledger: Ledger | None) -> Iterator[None]:
+def noted_release(source: Source, epsilon: float, ledger: Ledger | None) -> Iterator[None]:
     """Remember the release that is charged within; warn if its cost is not added to that of others before it.
 
     Columns count as the same if name, dtype and public number of rows agree: PyMC copies the arrays it is given, so
@@ -77,7 +77,7 @@ def noted_release(inspection: Inspection, epsilon: float, ledger: Ledger | None)
 
     Parameters
     ----------
-    inspection : Inspection
+    source : Source
     epsilon : float
         Loss per row.
     ledger : Ledger or None
@@ -89,14 +89,14 @@ def noted_release(inspection: Inspection, epsilon: float, ledger: Ledger | None)
         Of a release without a ledger, where others were made without; of any, where another ledger that is still open
         paid for these rows and this one did not.
     """
-    noted, book = _of(inspection), None if ledger is None else ledger.book
+    noted, book = _of(source), None if ledger is None else ledger.book
     with _lock:
         before = max((tuple(one.alone) for one in noted), key=sum, default=())
         known = any(book in one.ledgers for one in noted) if book is not None else False
         others = {} if known else {id(other): other for one in noted for other in one.ledgers}
         _remember(noted, epsilon, book, 1)
     try:
-        names = ", ".join(observed.name for observed in inspection.observed)
+        names = ", ".join(name for name, _ in source.schema)
         if others:
             _warn(_beside(list(others.values()), epsilon, ledger, names))
         elif before and ledger is None:
@@ -114,9 +114,8 @@ def forget_releases() -> None:
         _noted.clear()
 
 
-def _of(inspection: Inspection) -> list[_Noted]:
-    n_rows = inspection.n_rows if inspection.domain.n_max is None else None
-    keys = [(observed.name, str(observed.leaf.type.dtype), n_rows) for observed in inspection.observed]
+def _of(source: Source) -> list[_Noted]:
+    keys = [(*column, source.n_rows if source.domain.n_max is None else None) for column in source.schema]
     with _lock:
         return [_noted.setdefault(key, _Noted()) for key in keys]
 
@@ -184,6 +183,7 @@ NOT_KEPT = (
 HOW = {
     "private_model": "sample it with pm.sample and pass the trace through dp.scrub",
     "idata": "it is what the call would have returned, as far as it came",
+    **dict.fromkeys(("domain", "levels"), "it is what the call would have returned"),
 }
 
 
@@ -263,6 +263,11 @@ class Paid:
         except Exception as error:
             warnings.warn(NOT_KEPT.format(type(error).__name__, error), BudgetWarning, skip_file_prefixes=OURS)
 
+    def state(self, text: str) -> None:
+        """Write what was released, where it is that short, beside the entry of the ledger."""
+        self.made = True
+        self.remark(text)
+
     def remark(self, text: str) -> None:
         """Write beside the entry of the ledger what became of the release.
 
@@ -275,7 +280,7 @@ class Paid:
 
 @contextmanager
 def paid(
-    inspection: Inspection,
+    source: Source,
     budget: Budget,
     *,
     event: Event | None = None,
@@ -287,8 +292,8 @@ def paid(
 
     Parameters
     ----------
-    inspection : Inspection
-        Of the model whose rows will be read.
+    source : Source
+        Whose rows will be read.
     budget : Budget
         What was asked for: per row, or per unit of the domain's metric.
     event : Event, optional
@@ -315,14 +320,14 @@ def paid(
     before, payment = _entries(ledger, label), None
     with HeldBack() as interrupt:
         try:
-            for text in weaknesses(inspection, budget):
+            for text in weaknesses(source, budget):
                 warnings.warn(text, WeakGuaranteeWarning, skip_file_prefixes=OURS)
             loss, entry = budget.epsilon if event is None else total_epsilon(event, budget.delta).epsilon, None
-            with noted_release(inspection, loss_at(loss, diameter), ledger):
+            with noted_release(source, loss_at(loss, diameter), ledger):
                 if ledger is not None:
                     assert event is not None
-                    ledger.require_columns([observed.name for observed in inspection.observed])
-                    domain, delta = inspection.domain, budget.delta
+                    ledger.require_columns([name for name, _ in source.schema])
+                    domain, delta = source.domain, budget.delta
                     entry = charge(ledger, event, label=label, domain=domain, diameter=diameter, delta=delta)
             payment = Paid(interrupt, ledger, entry)
             yield payment
@@ -334,13 +339,13 @@ def paid(
             raise KeyboardInterrupt(GIVEN_UP) from None
 
 
-def weaknesses(inspection: Inspection, budget: Budget) -> list[str]:
+def weaknesses(source: Source, budget: Budget) -> list[str]:
     """Say where a budget bounds next to nothing.
 
     δ is held against the public number of rows, under ``"add_remove"`` against `n_max`. ε per unit of a metric is not
     judged: what a unit is, and how far apart rows are, is for the user to say.
     """
-    domain, texts = inspection.domain, []
+    domain, texts = source.domain, []
     each = "row" if domain.unit is None else "person"
     if budget.epsilon > WEAK and domain.metric is None:
         texts.append(
@@ -349,7 +354,7 @@ def weaknesses(inspection: Inspection, budget: Budget) -> list[str]:
             "lie between 0.1 (strong) and 3 (weak)."
         )
     most = f"{each}s at most (n_max)"
-    n_rows, name = (inspection.n_rows, "rows") if domain.n_max is None else (domain.n_max, most)
+    n_rows, name = (source.n_rows, "rows") if domain.n_max is None else (domain.n_max, most)
     if n_rows and budget.delta >= 1 / n_rows:
         texts.append(
             f"δ = {budget.delta:g} is not below 1 / {n_rows}, for {n_rows} {name}: it would allow one {each}, chosen "

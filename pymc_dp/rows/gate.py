@@ -35,8 +35,13 @@ def opened_gate() -> Iterator[None]:
 
 def require_open() -> None:
     """Raise PrivacyError where nothing has been paid for."""
-    if not _OPEN.get():
+    if not is_open():
         raise PrivacyError(SHUT)
+
+
+def is_open() -> bool:
+    """Whether something has been paid for, and is being read."""
+    return _OPEN.get()
 
 
 def private_values(leaf: Variable) -> Array:
@@ -67,4 +72,4 @@ def predictors_of(design: Design) -> list[Array]:
     return [values_of(item) for item in design.predictors]
 
 
-__all__ = ["SHUT", "opened_gate", "predictors_of", "private_values", "read", "require_open", "values_of"]
+__all__ = ["SHUT", "is_open", "opened_gate", "predictors_of", "private_values", "read", "require_open", "values_of"]

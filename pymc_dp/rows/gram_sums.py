@@ -150,9 +150,10 @@ class _Pass:
                 self._hold(begin, end, sums)
                 self._add(begin, end, sums)
         last = statistic.width + 1
+        pairs = sums.products[np.triu_indices(last)][None]
         if len(sums.first) == 1:
-            return self._laid_out(sums.products[None, : last + 1, last], sums.products)
-        return self._laid_out(sums.first * 2**statistic.bits, sums.apart if _lie_apart(statistic) else sums.products)
+            return laid_out(statistic, sums.products[None, : last + 1, last], pairs)
+        return laid_out(statistic, sums.first * 2**statistic.bits, sums.apart if _lie_apart(statistic) else pairs)
 
     def _hold(self, begin: int, end: int, sums: _Sums) -> None:
         """Turn the rows of one chunk into whole numbers."""
@@ -177,24 +178,25 @@ class _Pass:
         else:
             kernels.add_products(sums.held, size, sums.products)
 
-    def _laid_out(self, first: Array, products: Array) -> Array:
-        """Put sums into the order in which they are released.
 
-        Parameters
-        ----------
-        first : (n_cells, d + 2) array
-            Sums of t, u and the constant, times the constant.
-        products : (n_cells, (d + 1) (d + 2) / 2) array or matrix
-            Of all pairs of t and u: upper triangles by rows if they lie apart.
-        """
-        statistic, d = self.statistic, self.statistic.width
-        i, j = np.triu_indices(d + 1)
-        second = products if _lie_apart(statistic) else products[i, j][None]
-        pairs = np.flatnonzero(j < d) if not statistic.known else np.empty(0, dtype=int)
-        order = [*pairs, *np.flatnonzero((i < d) & (j == d)), *([len(i) - 1] if statistic.square else [])]
-        sizes = first[:0, 0] if statistic.sizes_known else first[:, d + 1]
-        sums = first[:, d if statistic.known else 0 : d + 1] if statistic.constant else first[:, :0]
-        return np.concatenate([sizes, sums.ravel(), second[:, order].ravel()]).astype(np.int64)
+def laid_out(statistic: GramSums, first: Array, second: Array) -> Array:
+    """Put sums of whole numbers into the order in which they are released.
+
+    Parameters
+    ----------
+    statistic : GramSums
+    first : (n_cells, d + 2) array
+        Sums of t, u and the constant, times the constant, ``2**bits``.
+    second : (n_cells or 1, (d + 1) (d + 2) / 2) array
+        Of the products of all pairs of t and u, by rows of the upper triangle: of each cell where they lie apart.
+    """
+    d = statistic.width
+    i, j = np.triu_indices(d + 1)
+    pairs = np.flatnonzero(j < d) if not statistic.known else np.empty(0, dtype=int)
+    order = [*pairs, *np.flatnonzero((i < d) & (j == d)), *([len(i) - 1] if statistic.square else [])]
+    sizes = first[:0, 0] if statistic.sizes_known else first[:, d + 1]
+    sums = first[:, d if statistic.known else 0 : d + 1] if statistic.constant else first[:, :0]
+    return np.concatenate([sizes, sums.ravel(), second[:, order].ravel()]).astype(np.int64)
 
 
 def _hold_source(source: Source, values: Array, top: float, held: Array, lengths: Array) -> None:
@@ -212,4 +214,4 @@ def _kernels() -> ModuleType:
     return gram_kernels
 
 
-__all__ = ["gram_sums"]
+__all__ = ["gram_sums", "laid_out"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,7 +36,7 @@ def with_stored[Found: Inspection](found: Found, stored: StoredRows) -> Found:
     layouts = stored.layouts()
     n_rows = next(iter(layouts.values())).n_rows
     problems = found.problems or tuple(_problems(found, layouts))
-    assumptions = renumbered(found.assumptions, found.n_rows, n_rows)
+    assumptions = (*renumbered(found.assumptions, found.n_rows, n_rows), *stored.assumptions)
     return replace(found, n_rows=n_rows, assumptions=assumptions, problems=problems)
 
 
@@ -61,9 +61,9 @@ def names_of(found: Inspection, column: Column) -> tuple[str, ...]:
     return tuple(dict.fromkeys([column.name, *observed, *own]))
 
 
-def by_column(found: Inspection, layouts: Mapping[str, Layout]) -> tuple[str, ...]:
+def by_column(found: Inspection, stored: Collection[str]) -> tuple[str, ...]:
     """Return the name that each column of the model is stored by."""
-    return tuple(next(name for name in names_of(found, column) if name in layouts) for column in columns_of(found))
+    return tuple(next(name for name in names_of(found, column) if name in stored) for column in columns_of(found))
 
 
 def _problems(found: Inspection, layouts: Mapping[str, Layout]) -> Iterator[Problem]:
@@ -108,6 +108,9 @@ def _unowned(name: str, layouts: Mapping[str, Layout]) -> Iterator[Problem]:
     elif layouts[name].shape or any(dtype.kind not in "iuUO" for dtype in layouts[name].dtypes):
         what = f"it says whose row it is, but is stored as {layouts[name]}"
         yield Problem(where=name, what=what, remedy="Store one whole number, or one text, a row.")
+    elif layouts[name].coded:
+        what = "it says whose row it is, but as one of dp.Levels: all who are not among them would be one person"
+        yield Problem(where=name, what=what, remedy="Name the column itself, of whole numbers or texts.")
 
 
 def _misfits(column: Column, layout: Layout) -> Iterator[Problem]:
@@ -140,24 +143,24 @@ def cast(column: Column, parts: Sequence[Part]) -> Array:
     """Return a block of stored rows in the dtype of the model, for kernels that clamp by themselves. **Private**."""
     dtype = np.dtype(column.leaf.type.dtype)
     with np.errstate(all="ignore"):
-        made = [_cast(part, dtype, _absent(column)) for part in parts]
+        made = [_cast(part, dtype, absent(column)) for part in parts]
     width = len(shape_of(column.leaf)) - 1
     return np.stack(made, axis=1) if width and made[0].ndim == 1 else made[0]
 
 
-def _cast(part: Part, dtype: np.dtype[Any], absent: float) -> Array:
+def _cast(part: Part, dtype: np.dtype[Any], none: float) -> Array:
     values = part.values
     if dtype.kind in "iu" and values.dtype.kind in "iu":
         stored, wanted = np.iinfo(values.dtype), np.iinfo(dtype)
         values = np.clip(values, max(stored.min, wanted.min), min(stored.max, wanted.max))
     values = values.astype(dtype, copy=part.missing is not None)
     if part.missing is not None:
-        values[part.missing] = absent
+        values[part.missing] = none
     return values
 
 
-def _absent(column: Column) -> float:
-    """Return what stands for a missing value until the column is clamped."""
+def absent(column: Column) -> float:
+    """Return what stands for a missing value until the column is clamped: NaN where it holds floats."""
     dtype = np.dtype(column.leaf.type.dtype)
     if dtype.kind == "f":
         return np.nan
@@ -198,7 +201,7 @@ class Passes:
     @classmethod
     def of(cls, found: Inspection, stored: StoredRows) -> Self:
         """Return passes over the rows of an inspection without problems (`with_stored`). Reads no row."""
-        names, unit = by_column(found, stored.layouts()), found.domain.unit
+        names, unit = by_column(found, stored.names), found.domain.unit
         owner = None if unit is None else unit.column
         return cls(stored=stored, names=names, columns=columns_of(found), n_rows=found.n_rows, owner=owner)
 
@@ -216,12 +219,13 @@ class Passes:
         -----
         What a row becomes depends on that row alone: neither on the size of a chunk nor on where files begin.
         """
+        return (partial(_held, self.columns, parts) for parts in self.parts(size))
+
+    def parts(self, size: int) -> Iterator[list[Sequence[Part]]]:
+        """Yield at most `size` consecutive rows at a time, as they are stored. **Private**, and as for `chunks`."""
         require_open()
         self._require_rows()
-        return self._chunks(size)
-
-    def _chunks(self, size: int) -> Iterator[Callable[[], list[Array]]]:
-        return (partial(_held, self.columns, parts) for parts in self._blocks(size, self.names))
+        return self._blocks(size, self.names)
 
     def owned(self, size: int) -> Iterator[tuple[Part, list[Sequence[Part]]]]:
         """Yield whose rows they are, and their columns, some rows at a time: for persons. Reads private data."""
@@ -250,8 +254,11 @@ class Passes:
         return {column.leaf: name for column, name in zip(self.columns, self.names, strict=True)}
 
     def check(self, asked: Sequence[Asked]) -> tuple[Problem, ...]:
-        """Return what keeps the table from making some sums, before anything is charged."""
-        return self.stored.check(asked, self._by_leaf)
+        """Return what keeps the table from making some sums, before anything is charged.
+
+        Rows of persons are added up here, out of files, whatever else the table could do.
+        """
+        return () if self.owner is not None else self.stored.check(asked, self._by_leaf)
 
     def sums(self, asked: Sequence[Asked], passed: Callable[[int], None] = lambda rows: None) -> list[Array]:
         """Return exact sums of all rows, as `Asked.of` would give them of a table in memory.
@@ -324,4 +331,15 @@ def _held(columns: Sequence[Column], parts: Sequence[Sequence[Part]]) -> list[Ar
     return [held(column, part) for column, part in zip(columns, parts, strict=True)]
 
 
-__all__ = ["CHANGED", "Passes", "by_column", "cast", "columns_of", "held", "names_of", "renumbered", "with_stored"]
+__all__ = [
+    "CHANGED",
+    "Passes",
+    "absent",
+    "by_column",
+    "cast",
+    "columns_of",
+    "held",
+    "names_of",
+    "renumbered",
+    "with_stored",
+]

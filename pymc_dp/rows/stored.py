@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, override
+from typing import Any, ClassVar, NamedTuple, override
 
 import numpy as np
 from pytensor.graph.basic import Variable
@@ -13,6 +13,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.errors import ArgumentError, Problem
 from pymc_dp.inspection.rows import Array
 from pymc_dp.rows.asked import Asked
+from pymc_dp.rows.levels import LabelColumn
 
 HINT = "Give every row-level column of the model, by the name of its pm.Data or of the observed variable."
 
@@ -35,11 +36,14 @@ class Layout:
         Of one row.
     dtypes : tuple of dtype
         Several where the entries of a row were stored one by one.
+    coded : bool
+        Whether it holds places in a public list of levels.
     """
 
     n_rows: int
     shape: tuple[int, ...]
     dtypes: tuple[np.dtype[Any], ...]
+    coded: bool = False
 
     @property
     def row_bytes(self) -> int:
@@ -48,12 +52,35 @@ class Layout:
         return entries * sum(dtype.itemsize for dtype in self.dtypes)
 
     def __str__(self) -> str:
-        kinds = ", ".join(dict.fromkeys(map(str, self.dtypes)))
+        kinds = ", ".join(dict.fromkeys(map(shown_dtype, self.dtypes)))
         return f"{kinds}, {self.shape} a row" if self.shape else kinds
 
 
+def shown_dtype(dtype: np.dtype[Any]) -> str:
+    """Return a dtype in words; that of texts without the length of the longest one, which is private."""
+    return {"U": "text", "S": "bytes"}.get(dtype.kind, str(dtype))
+
+
 class StoredRows(ABC):
-    """Columns of a table that need not fit into memory, by names of the model."""
+    """Columns of a table that need not fit into memory, by names of the model.
+
+    Attributes
+    ----------
+    once : bool
+        Whether blocks are read once, into a private copy, by what needs the rows again and again.
+    """
+
+    once: ClassVar[bool] = False
+
+    @property
+    def names(self) -> Collection[str]:
+        """Names of the columns in the model."""
+        return self.layouts()
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What is assumed public of it, beside its schema."""
+        return ()
 
     @abstractmethod
     def layouts(self) -> dict[str, Layout]:
@@ -62,6 +89,13 @@ class StoredRows(ABC):
     @abstractmethod
     def blocks(self, size: int) -> Iterator[dict[str, Sequence[Part]]]:
         """Yield at most `size` consecutive rows at a time, a column in one part or by its entries. **Private**."""
+
+    def labels(self, name: str) -> LabelColumn:
+        """Return a column of labels, by a name of `layouts`, without a look at any value."""
+        raise ArgumentError(
+            f"Labels of {name!r} are read from dp.Parquet(...), a data frame or a mapping of arrays, not from "
+            f"{type(self).__name__}."
+        )
 
     def check(self, asked: Sequence[Asked], names: Names) -> tuple[Problem, ...]:
         """Return what keeps this table from making some sums, before anything is charged. Reads no row.
@@ -111,12 +145,14 @@ class Arrays(StoredRows):
             if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
                 raise ArgumentError(
                     f"rows[{name!r}] must be a NumPy array (np.memmap, np.load(..., mmap_mode='r')), got "
-                    f"{type(array).__name__}. Columns of a Parquet file are given by rows=dp.Parquet(...)."
+                    f"{type(array).__name__}. Give columns of files by rows=dp.Parquet(...), those of a lazy frame by "
+                    "rows=dp.Table(...)."
                 )
             if array.ndim == 0 or array.dtype.kind not in "biufU":
                 raise ArgumentError(
                     f"rows[{name!r}] must hold numbers or booleans, with an axis that counts rows; it has dtype "
-                    f"{array.dtype} and {array.ndim} axes. Write labels as codes, by a public list of them."
+                    f"{shown_dtype(array.dtype)} and {array.ndim} axes. Write labels as codes, by a public list of "
+                    f"them: dp.Levels({name!r}, [...]).codes(...)."
                 )
         self._arrays = {name: array.view(np.ndarray) for name, array in arrays.items()}
 
@@ -148,7 +184,8 @@ def stored_rows(rows: object) -> StoredRows | None:
         return rows
     if not isinstance(rows, Mapping) or not rows or not all(isinstance(name, str) for name in rows):
         raise ArgumentError(
-            f"rows must map names of the model to arrays, or be dp.Parquet(...), got {type(rows).__name__}. {HINT}"
+            "rows must map names of the model to arrays, or be dp.Parquet(...) or dp.Table(...), got "
+            f"{type(rows).__name__}. {HINT}"
         )
     return Arrays(rows)
 

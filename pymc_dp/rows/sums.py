@@ -123,11 +123,14 @@ def sum_rows(
     if statistic.width != (values.shape[1] if values.ndim > 1 else 1):
         raise PrivacyError(ENTRIES)
     table = _scan(cells.columns, levels, len(values), cells.lookup, statistic, values)
+    return table if isinstance(statistic, LevelCounts) else as_released(statistic, table, with_sizes=with_sizes)
+
+
+def as_released(statistic: RowStatistic, table: Array, *, with_sizes: bool) -> Array:
+    """Return sums, of which the first is the number of rows, as they are released: the offset of squares subtracted."""
     if isinstance(statistic, BoundedMoments) and statistic.offset:
         table[:, -1] -= statistic.offset * table[:, 0]
-    if not isinstance(statistic, LevelCounts) and not with_sizes:
-        table = table[:, 1:]
-    return table
+    return table if with_sizes else table[:, 1:]
 
 
 def sum_products(

@@ -5,7 +5,16 @@ from fractions import Fraction
 import pytest
 from scipy.special import ndtr
 
-from pymc_dp.accounting import GaussianEvent, GDPEvent, ZCDPEvent, adaptive_account, rdp, total_epsilon, zcdp
+from pymc_dp.accounting import (
+    ApproximateEvent,
+    GaussianEvent,
+    GDPEvent,
+    ZCDPEvent,
+    adaptive_account,
+    rdp,
+    total_epsilon,
+    zcdp,
+)
 from pymc_dp.accounting.adaptive_account import Account, Concentrated, OneSum
 from pymc_dp.accounting.events import BoundedRangeEvent
 from tests.accounting.oracle import pure, times
@@ -29,8 +38,14 @@ def threshold(mu, at):
     return GDPEvent(mu=mu), float(ndtr(mu - at)), float(ndtr(-at))
 
 
+def failing(epsilon, delta):
+    """Show all with a probability, which cannot happen on the neighbour, and nothing else."""
+    return ApproximateEvent(epsilon=epsilon, delta=delta), delta, 0.0
+
+
 # Spends of which few fit, with a large delta, so that what an analyst gains shows.
 CHOICES = [response(0.7), response(0.31), response(0.03), threshold(0.5, 0.6), threshold(0.5, -0.2), threshold(0.25, 1)]
+CHOICES += [failing(0.2, 0.001), failing(0.1, 0.0015)]
 
 
 def worst(spent, p, q, depth):
@@ -57,6 +72,11 @@ MUTANTS = {
         lambda true: lambda rule, event: rule if rule.one else true(rule, event),
     ),
     "added losses are forgotten": (Account, "left", lambda true: property(lambda account: account.epsilon)),
+    "failures are forgotten": (
+        Account,
+        "delta_left",
+        lambda true: property(lambda account: account.delta),
+    ),
     "concentrated losses are forgotten": (Concentrated, "after", lambda true: lambda rule, event: rule),
 }
 
@@ -101,6 +121,31 @@ def test_where_nothing_is_left_a_spend_that_costs_nothing_fits():
     spent = opened(1.0, 0.1, pure(1.0))
     after, total = spent.after(free, total_epsilon(free, 0.1))
     assert total.epsilon == 1.0 and after.remaining == 0.0
+
+
+def test_failures_of_spends_add_and_the_rest_of_delta_is_for_what_follows():
+    levels = ApproximateEvent(epsilon=0.5, delta=1e-7)
+    spent = opened(3.0, 1e-6, levels, pure(0.25), levels)
+    assert (spent.added, spent.failed, spent.rules) == (Fraction(5, 4), Fraction(2, 10**7), ())
+    assert spent.delta_left == 8e-7
+    noised = GaussianEvent(noise_multiplier=8.0)
+    after, total = spent.after(noised, total_epsilon(noised, 1e-6))
+    assert sum(rule.delta for rule in after.rules) <= 8e-7 and total.delta == 1e-6
+    assert total.epsilon == pytest.approx(1.25 + total_epsilon(noised, 8e-7).epsilon, rel=1e-12)
+    assert Account.from_dict(after.to_dict()) == after
+
+
+def test_where_all_of_delta_has_failed_only_pure_losses_follow():
+    spent = opened(3.0, 1e-6, ApproximateEvent(epsilon=0.5, delta=1e-6))
+    assert spent.delta_left == 0
+    assert spent.after(pure(0.01), total_epsilon(pure(0.01), 1e-6))[1].epsilon == 0.51
+    for event in (ApproximateEvent(epsilon=0.1, delta=1e-300), ZCDPEvent(rho=1e-9)):
+        assert spent.after(event, total_epsilon(event, 1e-6))[1].epsilon == math.inf
+
+
+def test_an_account_of_before_there_were_failures_is_read():
+    written = {key: value for key, value in opened(1.0, 1e-6, pure(0.5)).to_dict().items() if key != "failed"}
+    assert Account.from_dict(written) == opened(1.0, 1e-6, pure(0.5))
 
 
 def test_without_delta_everything_adds():

@@ -117,6 +117,17 @@ def test_the_release_is_that_of_the_same_rows_in_the_model(planned, inside, monk
     assert same(walked(planned, passes(planned, in_files(tmp_path, 3, 101))), inside)
 
 
+def test_a_table_in_an_engine_is_read_once_and_gives_the_same_release(planned, inside, monkeypatch):
+    pl, found = pytest.importorskip("polars"), table()
+    held = {"a": found["x"][:, 0], "b": found["x"][:, 1], "group": found["g"], "answer": found["y"]}
+    beside, reads = dp.Table(pl.LazyFrame(held, nan_to_null=True), COLUMNS), []
+    blocks = dp.Table.blocks
+    monkeypatch.setattr(dp.Table, "blocks", lambda self, size: reads.append(size) or blocks(self, size))
+    with dp.testing.insecure_randomness(4), opened_gate():
+        released = planned.walk_over(passes(planned, beside), lambda: None)
+    assert same(released, inside) and len(reads) == 1
+
+
 @pytest.mark.parametrize("block", [31, 33])
 def test_chunks_that_fit_no_group_change_nothing(planned, inside, monkeypatch, tmp_path, block):
     monkeypatch.setattr(fit, "block_size", lambda rows: block)

@@ -6,7 +6,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.rows import parquet
+from pymc_dp.rows import arrow
 from pymc_dp.rows.parquet import Parquet
 from pymc_dp.rows.passes import Passes, by_column, with_stored
 from pymc_dp.rows.spool import spooled
@@ -174,6 +174,74 @@ def test_without_pyarrow_the_way_out_is_told(monkeypatch):
     def missing(name):
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr(parquet.importlib, "import_module", missing)
+    monkeypatch.setattr(arrow.importlib, "import_module", missing)
     with pytest.raises(ImportError, match="pip install pyarrow"):
         Parquet("t.parquet", {"x": "a"}).layouts()
+
+
+LABELS = [b"Oslo", None, b"Rome", b"\xff\xfe", b"Oslo", b"other", b""]
+CITIES = dp.Levels("city", ["Rome", "Oslo"])
+
+
+def stored_labels(kind):
+    """Labels in one of the forms that files hold; one of them is no UTF-8, but in a dictionary."""
+    if kind == "dictionary":
+        return pa.array(
+            [None if held is None else held.decode("utf-8", "replace") for held in LABELS]
+        ).dictionary_encode()
+    binary = pa.array(LABELS, pa.binary())
+    texts = pa.Array.from_buffers(pa.string(), len(binary), binary.buffers())
+    return texts if kind == "string" else texts.cast(getattr(pa, kind)())
+
+
+@pytest.mark.parametrize("kind", ["string", "large_string", "string_view", "dictionary"])
+def test_labels_become_codes_as_they_are_read(small, tmp_path, kind):
+    path = tmp_path / "t.parquet"
+    group = pa.array([0, 1, 0, 1, 0, 1, 0])
+    numbers = {name: np.arange(7.0) for name in "abc"}
+    pq.write_table(pa.table({**numbers, "city": stored_labels(kind), "answer": group}), path, row_group_size=3)
+    source = Parquet(path, {"x": ["a", "b", "c"], "g": CITIES, "y": "answer"})
+    assert source.layouts()["g"].dtypes == (np.dtype(np.int64),)
+    found = read(small, source, tmp_path, dp.Domain(bounds={"g": (0, 2)}))
+    assert found["g"].tolist() == [1, 2, 0, 2, 1, 2, 2]
+    column = source.labels("y")
+    assert column.whole and column.column == "answer" and column.n_rows == 7
+    counts = Parquet(path, {"g": "city"}).labels("g").counts()
+    assert counts == {"Oslo": 2, "Rome": 1, "\ufffd\ufffd": 1, "other": 1, "": 1}
+
+
+def test_whole_numbers_are_counted_and_coded(tmp_path):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"code": pa.array([7, None, 2**62, 7], pa.int64())}), path)
+    assert Parquet(path, {"g": "code"}).labels("g").counts() == {7: 2, 2**62: 1}
+    levels = dp.Levels("code", [2**62, 7])
+    blocks = list(Parquet(path, {"g": levels, "wide": [levels, "code"]}).blocks(3))
+    assert [block["g"][0].values.tolist() for block in blocks] == [[1, 2, 0], [1]]
+    assert blocks[0]["wide"][1].values.tolist() == [7, 0, 2**62]
+
+
+@pytest.mark.parametrize(
+    ("columns", "name", "message"),
+    [
+        ({"g": "price"}, "g", "of type double, which holds no labels"),
+        ({"g": CITIES}, "g", "more than the name of a column of labels"),
+        ({"g": ["city", "price"]}, "g", "more than the name"),
+        ({"g": "city"}, "h", "no column 'h'"),
+        ({"g": "town"}, "g", "no column 'town'"),
+    ],
+)
+def test_columns_without_labels_are_refused(tmp_path, columns, name, message):
+    pq.write_table(pa.table({"city": ["secret"], "price": [1.0]}), tmp_path / "t.parquet")
+    with pytest.raises(ArgumentError, match=message) as refused:
+        Parquet(tmp_path / "t.parquet", columns).labels(name)
+    assert "secret" not in str(refused.value)
+
+
+def test_levels_of_another_kind_than_the_labels_are_refused(tmp_path):
+    paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    pq.write_table(pa.table({"city": ["secret"]}), paths[0])
+    pq.write_table(pa.table({"city": [3]}), paths[1])
+    with pytest.raises(ArgumentError, match="are whole numbers, and its values texts"):
+        Parquet(paths[0], {"g": dp.Levels("city", [1, 2])}).layouts()
+    with pytest.raises(ArgumentError, match="in some of the files and texts in others"):
+        Parquet(paths, {"g": "city"}).labels("g")

@@ -52,12 +52,12 @@ class Shared(TypedDict, total=False):
     start_share : float
         Share of ε and δ, in (0, 1), for the starts of all chains together, 0.5 by default; the chains get what the
         accountant says is left, which is more than the rest.
-    rows : mapping of str to array, or Parquet, optional
+    rows : mapping of str to array, Parquet or Table, optional
         Rows that need not fit into memory, in place of those of the model: NumPy memmaps by the names of ``pm.Data``
-        and observed variables, or ``dp.Parquet(...)``. The model then holds a few dummy rows of the same dtypes, as
-        many as no other axis of it is long; bounds and norms go by the same names. Price and draws are those of the
-        same rows in memory, of which there is never more than a block (with `EstimatedNorm`, 8 bytes a row). Not with
-        `start`.
+        and observed variables, ``dp.Parquet(...)``, or ``dp.Table(...)``. The model then holds a few dummy rows of the
+        same dtypes, as many as no other axis of it is long; bounds and norms go by the same names. Price and draws are
+        those of the same rows in memory, of which there is never more than a block (with `EstimatedNorm`, 8 bytes a
+        row). Not with `start`.
     scratch : path, optional
         Folder for the clamped copy of `rows`, which no other user can read. It goes when ``dp.sample`` returns, that of
         a funded step with the model or the process; one that is killed leaves it behind. By default the folder of

@@ -1,0 +1,1 @@
+"""Rows in engines: databases and lazy frames that add up a table where it is."""

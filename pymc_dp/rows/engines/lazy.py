@@ -1,0 +1,303 @@
+"""Lazy frames, by narwhals: Polars, DuckDB, Dask and Spark."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import Any, ClassVar, Self, final, override
+
+import narwhals as nw
+import numpy as np
+from narwhals import Implementation
+
+from pymc_dp.errors import ArgumentError
+from pymc_dp.rows.arrow import arrow, part_of
+from pymc_dp.rows.columns import Item, name_of, names_of
+from pymc_dp.rows.engines.frames import ROWS, Expr, Frame, Schema
+from pymc_dp.rows.engines.mixed import SEEN
+from pymc_dp.rows.stored import Part
+
+PLAIN: dict[Any, str] = {
+    nw.Boolean: "bool",
+    **{kind: kind.__name__.lower() for kind in (nw.Int8, nw.Int16, nw.Int32, nw.Int64)},
+    **{kind: kind.__name__.lower() for kind in (nw.UInt8, nw.UInt16, nw.UInt32)},
+    **{kind: kind.__name__.lower() for kind in (nw.Float32, nw.Float64)},
+}
+"""Types that are taken: an integer of these fits int64."""
+
+
+@final
+class LazyFrame(Frame):
+    """A lazy frame that narwhals knows, of an engine that was tried.
+
+    Parameters
+    ----------
+    frame : narwhals.LazyFrame
+    """
+
+    def __init__(self, frame: nw.LazyFrame[Any]) -> None:
+        self._frame = frame
+        self._way = WAYS[frame.implementation]
+        self.engine = self._way.name
+
+    @classmethod
+    def of(cls, native: object) -> LazyFrame:
+        """Return a frame of the user's as one of these; raise ArgumentError for anything else."""
+        frame: Any = native
+        with warnings.catch_warnings(), suppress(Exception):  # a broken frame: its text may show anything
+            warnings.simplefilter("ignore")
+            frame = nw.from_native(native, pass_through=True)
+        if isinstance(frame, nw.DataFrame):
+            raise ArgumentError(
+                f"frame must be a lazy frame, got one in memory ({type(native).__name__}). Write frame.lazy() for "
+                "Polars; give columns in memory as arrays, rows={name: array}."
+            )
+        if not isinstance(frame, nw.LazyFrame) or frame.implementation not in WAYS:
+            raise ArgumentError(
+                f"frame must be a lazy frame of {', '.join(dict.fromkeys(way.name for way in WAYS.values()))}, got "
+                f"{type(native).__name__}. Tables in PostgreSQL are given by dp.Table.sql(connection, name, columns), "
+                "files by dp.Parquet(files, columns)."
+            )
+        return cls(frame)
+
+    # --- the language -------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    @override
+    def column(name: str) -> Expr:
+        return nw.col(name)
+
+    @staticmethod
+    @override
+    def number(value: float) -> Expr:
+        return nw.lit(float(value), dtype=nw.Float64)
+
+    @staticmethod
+    @override
+    def whole(value: int) -> Expr:
+        return nw.lit(int(value), dtype=nw.Int64)
+
+    @staticmethod
+    @override
+    def same_text(value: Expr, text: str) -> Expr:
+        return value == nw.lit(text)
+
+    @staticmethod
+    @override
+    def choose(condition: Expr, then: Expr, otherwise: Expr) -> Expr:
+        return nw.when(condition).then(then).otherwise(otherwise)
+
+    @staticmethod
+    @override
+    def missing(value: Expr) -> Expr:
+        return value.is_null()
+
+    @staticmethod
+    @override
+    def to_whole(value: Expr) -> Expr:
+        return value.cast(nw.Int64)
+
+    @staticmethod
+    @override
+    def to_number(value: Expr) -> Expr:
+        return value.cast(nw.Float64)
+
+    # --- tables -------------------------------------------------------------------------------------------------------
+
+    @override
+    def schema(self, names: Sequence[str]) -> Schema:
+        found = self._frame.collect_schema()
+        wanted = {name: found[name] for name in names if name in found}
+        return Schema(
+            dtypes={name: np.dtype(PLAIN[type(kind)]) for name, kind in wanted.items() if type(kind) in PLAIN},
+            texts={name for name, kind in wanted.items() if kind == nw.String},
+            names=tuple(found),
+            others={name: str(kind) for name, kind in wanted.items() if type(kind) not in PLAIN and kind != nw.String},
+        )
+
+    @override
+    def only(self, columns: Mapping[str, Expr]) -> Self:
+        return type(self)(self._frame.select(**columns))
+
+    @override
+    def extended(self, columns: Mapping[str, Expr]) -> Self:
+        return type(self)(self._frame.with_columns(**columns))
+
+    @override
+    def totals(self, keys: Sequence[str], sums: Sequence[str]) -> Self:
+        number = nw.len().alias(ROWS)
+        return type(self)(self._frame.group_by(*keys).agg(number, *(nw.col(name).sum() for name in sums)))
+
+    @override
+    def stacked(self, others: Sequence[Self]) -> Self:
+        return type(self)(nw.concat([self._frame, *(other._frame for other in others)], how="vertical"))
+
+    @override
+    def count(self) -> int:
+        return int(self._collected(self._frame.select(nw.len())).item())
+
+    @override
+    def fetch(self, names: Sequence[str]) -> list[tuple[int, ...]]:
+        rows = self._collected(self._frame.select(*names)).rows()
+        return [tuple(int(value) for value in row) for row in rows]
+
+    def _collected(self, frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
+        return frame.collect(**self._way.collecting)
+
+    @override
+    def parts(self, items: Sequence[Item], size: int) -> Iterator[dict[Item, Part]]:
+        for table in self._way.tables(self._frame.select(*names_of(items)).to_native(), size):
+            whole = table if hasattr(table, "combine_chunks") else arrow().Table.from_batches([table])
+            for batch in whole.combine_chunks().to_batches(max_chunksize=size):
+                yield {item: part_of(batch.column(name_of(item)), item) for item in items}
+
+    @override
+    def constants(self, parts: Mapping[str, Part]) -> tuple[Self, Mapping[str, Part]]:
+        native = self._frame.to_native()
+        known = set(self._frame.collect_schema())
+        kept = {
+            name: part if name not in known or self._way.nulls(native, name) else Part(part.values, None)
+            for name, part in parts.items()
+        }
+        table = arrow().table({name: arrow().array(part.values, mask=part.missing) for name, part in kept.items()})
+        return type(self)(nw.from_native(self._way.constants(native, table))), kept
+
+    @override
+    def mixed(self) -> str | None:
+        return SEEN[self.engine](self._frame.to_native()) if self.engine in SEEN else None
+
+
+# --- what narwhals has no word for: blocks, and tables of constants --------------------------------------------------
+
+
+class Way:
+    """What is an engine's own."""
+
+    name: ClassVar[str]
+    collecting: ClassVar[Mapping[str, Any]] = {}
+
+    @staticmethod
+    def tables(native: Any, size: int) -> Iterator[Any]:
+        """Yield Arrow tables of at most `size` rows, or somewhat more."""
+        raise NotImplementedError
+
+    @staticmethod
+    def constants(native: Any, table: Any) -> Any:
+        """Return an Arrow table as a frame of the same engine, in the types that columns of these names have there."""
+        raise NotImplementedError
+
+    @staticmethod
+    def nulls(native: Any, name: str) -> bool:
+        """Whether a column can have nulls."""
+        return True
+
+
+@final
+class Polars(Way):
+    """Its streaming engine."""
+
+    name = "Polars"
+    collecting: ClassVar[Mapping[str, Any]] = {"engine": "streaming"}
+
+    @staticmethod
+    @override
+    def tables(native: Any, size: int) -> Iterator[Any]:
+        for frame in native.collect_batches(chunk_size=size, engine="streaming"):
+            yield frame.to_arrow()
+
+    @staticmethod
+    @override
+    def constants(native: Any, table: Any) -> Any:
+        return importlib.import_module("polars").from_arrow(table).lazy()
+
+
+@final
+class DuckDB(Way):
+    """A relation, of any connection; constants are of the process's own."""
+
+    name = "DuckDB"
+
+    @staticmethod
+    @override
+    def tables(native: Any, size: int) -> Iterator[Any]:
+        yield from native.to_arrow_reader(size)
+
+    @staticmethod
+    @override
+    def constants(native: Any, table: Any) -> Any:
+        return importlib.import_module("duckdb").from_arrow(table)
+
+
+@final
+class Dask(Way):
+    """Partitions of pandas: those of a float column have NaN for null."""
+
+    name = "Dask"
+
+    @staticmethod
+    @override
+    def tables(native: Any, size: int) -> Iterator[Any]:
+        for partition in native.partitions:
+            yield arrow().Table.from_pandas(partition.compute(), preserve_index=False)
+
+    @staticmethod
+    @override
+    def constants(native: Any, table: Any) -> Any:
+        """Return the constants in the very types of the frame."""
+        pandas, kinds = importlib.import_module("pandas"), dict(native.dtypes)
+        columns = {
+            name: pandas.Series(table.column(name).to_pylist(), dtype=kinds.get(name, np.dtype(np.int64)))
+            for name in table.column_names
+        }
+        return importlib.import_module("dask.dataframe").from_pandas(pandas.DataFrame(columns), npartitions=2)
+
+    @staticmethod
+    @override
+    def nulls(native: Any, name: str) -> bool:
+        kind = native.dtypes[name]
+        return not isinstance(kind, np.dtype) or kind.kind == "f"
+
+
+@final
+class Spark(Way):
+    """A data frame of its session."""
+
+    name = "Spark"
+
+    @staticmethod
+    @override
+    def tables(native: Any, size: int) -> Iterator[Any]:
+        rows = native.toLocalIterator()
+        schema = arrow().schema([(field.name, SPARK[field.dataType.simpleString()]) for field in native.schema])
+        while held := list(islice(rows, size)):
+            columns = zip(schema, zip(*held, strict=True), strict=True)
+            yield arrow().table([arrow().array(column, field.type) for field, column in columns], schema=schema)
+
+    @staticmethod
+    @override
+    def constants(native: Any, table: Any) -> Any:
+        rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        kinds = {field.name: field.dataType.simpleString() for field in native.schema}
+        schema = ", ".join(f"`{name}` {kinds.get(name, 'bigint')}" for name in table.column_names)
+        return native.sparkSession.createDataFrame(rows, schema=schema)
+
+
+SPARK = {
+    "boolean": "bool",
+    **{"tinyint": "int8", "smallint": "int16", "int": "int32", "bigint": "int64"},
+    **{"float": "float32", "double": "float64", "string": "string"},
+}
+"""Types of Spark that are plain, as Arrow calls them."""
+WAYS: Mapping[Implementation, type[Way]] = {
+    Implementation.POLARS: Polars,
+    Implementation.DUCKDB: DuckDB,
+    Implementation.DASK: Dask,
+    Implementation.PYSPARK: Spark,
+    Implementation.PYSPARK_CONNECT: Spark,
+}
+
+
+__all__ = ["LazyFrame"]

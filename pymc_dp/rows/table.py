@@ -1,0 +1,253 @@
+"""Rows in an engine: lazy frames, and tables of a database."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Self, final, override
+
+import numpy as np
+
+from pymc_dp import _validate
+from pymc_dp.errors import ArgumentError, PrivacyError, Problem
+from pymc_dp.inspection.rows import Array
+from pymc_dp.rows.asked import Asked
+from pymc_dp.rows.columns import (
+    Columns,
+    Held,
+    Item,
+    entries,
+    every_entry,
+    given_columns,
+    name_of,
+    names_of,
+    no_labels,
+    require_named,
+    require_numbers,
+    shape_of,
+    shown_columns,
+)
+from pymc_dp.rows.engines.added import Fields, answered, obstacles, read_columns, sums_of
+from pymc_dp.rows.engines.canary import sings
+from pymc_dp.rows.engines.expressions import Field
+from pymc_dp.rows.engines.frames import Frame, Schema
+from pymc_dp.rows.engines.lazy import LazyFrame
+from pymc_dp.rows.engines.postgres import PostgresFrame
+from pymc_dp.rows.gate import is_open, require_open
+from pymc_dp.rows.levels import Levels
+from pymc_dp.rows.passes import CHANGED
+from pymc_dp.rows.stored import Layout, Names, Part, StoredRows
+from pymc_dp.rows.sums import LENGTHS, MAX_ROWS
+
+LOGGERS = ("py4j", "pyspark", "distributed", "dask", "duckdb", "polars", "psycopg", "narwhals")
+FAILED = "The engine failed ({}). What it says may show a value and is left out. {}"
+UNSPENT = "Nothing was spent."
+SPENT = "The budget is spent, and nothing was released."
+DISAGREES = (
+    "{} does not add up public constants to the integers that rows in memory would give, so that sums would not be "
+    "those of the rows"
+)
+OTHER = "Use another version of it, or export the table and give it by rows=dp.Parquet(...)."
+ONE_OF_ONE = "that each row of {} is made of one row of its source, and that no row of the source makes more than one"
+
+
+@final
+class Table(StoredRows):
+    """Rows in an engine: ``rows=dp.Table(frame, {...})``, or ``dp.Table.sql(connection, "table", {...})``.
+
+    Parameters
+    ----------
+    frame : lazy frame
+        Of Polars, DuckDB (a relation: ``connection.table("survey")``), Dask or Spark.
+    columns : mapping of str to str, Levels or a sequence of them
+        For each row-level column of the model, by the name of its ``pm.Data`` or of the observed variable: the column
+        of the frame, or, where a row of the model holds several values, the columns that these are in. ``dp.Levels``
+        stand for a column of labels, which become codes.
+    assume_rows : bool
+        Take a frame whose plan shows joins, aggregates or windows. Each of its rows must be made of one row (one
+        person) of the source all the same, and of no row of the source more than one: only you can know.
+
+    Raises
+    ------
+    ArgumentError
+        If `frame` is no such frame. Where it is used, if its plan shows operations on several rows, a column is not in
+        it, or values are neither numbers nor booleans of at most 64 bits.
+
+    Notes
+    -----
+    Counts, histograms, sums, squares and the products of a regression are added up inside the engine, in one
+    statement, which counts the rows as well; they are the same integers, bit for bit, as those of rows in memory.
+    Before anything is charged, public constants go through the same expressions (a canary): an engine that computes
+    otherwise is refused. Noise is drawn in this process, once, after all sums have arrived. Null counts as NaN does.
+    ``dp.Gradients`` and samplers on gradients read the frame once, in blocks, into a private copy in files.
+
+    **Guarantee.** Sums of integers that were clamped as integers in the engine: neither its rounding nor an order of
+    rows or retries of its tasks can move a sum by more than the sensitivity. Assumed public, and listed so: that each
+    row of the frame is made of one row of its source and the reverse. The schema is public, and, under
+    ``neighbours="replace"``, the number of rows. Sources that change under a running statement have to give it one
+    state: databases do; files must not be written to. Not covered: what the engine itself keeps or shows to those who
+    run it, its logs, caches, spill files and statistics, and running times. A frame that fails on some values (a cast
+    of texts) shows by failing that there is one. Rows are counted before the charge, so that its filters run then.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> Table(pl.LazyFrame({"age": [30.0], "answer": [1]}), {"x": "age", "y": "answer"})
+    Table(<Polars>, {'x': 'age', 'y': 'answer'})
+    """
+
+    once = True
+
+    def __init__(self, frame: object, columns: Mapping[str, Columns], *, assume_rows: bool = False) -> None:
+        self._begin(LazyFrame.of(frame), columns, _validate.flag("assume_rows", assume_rows))
+
+    @classmethod
+    def sql(cls, connection: object, table: str, columns: Mapping[str, Columns]) -> Self:
+        """Return the rows of a table or view in PostgreSQL.
+
+        Parameters
+        ----------
+        connection : psycopg.Connection
+            Not in the middle of a transaction. Rows are read in one of our own: REPEATABLE READ, READ ONLY.
+        table : str
+            Name of a table or view, ``"survey"`` or ``"schema.survey"``. The text of a query is refused: make a view.
+        columns : mapping of str to str, Levels or a sequence of them
+            As of `Table`.
+
+        Raises
+        ------
+        ArgumentError
+
+        Examples
+        --------
+        >>> Table.sql(None, "survey", {"y": "answer"})
+        Traceback (most recent call last):
+        pymc_dp.errors.ArgumentError: connection must be a psycopg.Connection, got NoneType. ...
+        """
+        made = cls.__new__(cls)
+        made._begin(PostgresFrame.of(connection, _validate.text("table", table)), columns, True)
+        return made
+
+    def _begin(self, frame: Frame, columns: Mapping[str, Columns], assume_rows: bool) -> None:
+        self._frame, self._assume = frame, assume_rows
+        self.columns: Held = given_columns(columns)
+
+    def __repr__(self) -> str:
+        return f"Table(<{self._frame.engine}>, {shown_columns(self.columns)!r})"
+
+    @property
+    @override
+    def names(self) -> Collection[str]:
+        return self.columns  # the rows are not counted for it
+
+    @property
+    @override
+    def assumptions(self) -> tuple[str, ...]:
+        return (ONE_OF_ONE.format(f"the table in {self._frame.engine}"),)
+
+    @override
+    def layouts(self) -> dict[str, Layout]:
+        found = self._schema()
+        n_rows = _guarded(self._frame.count)
+        return {
+            name: Layout(
+                n_rows=n_rows,
+                shape=shape_of(held),
+                coded=isinstance(held, Levels),
+                dtypes=tuple(
+                    np.dtype(np.int64) if isinstance(item, Levels) else found.dtypes[item] for item in entries(held)
+                ),
+            )
+            for name, held in self.columns.items()
+        }
+
+    @override
+    def blocks(self, size: int) -> Iterator[dict[str, Sequence[Part]]]:
+        require_open()
+        found = self._frame.parts(every_entry(self.columns), size)
+        while True:
+            parts = _guarded(lambda: next(found, None))
+            if parts is None:
+                return
+            yield {name: [parts[item] for item in entries(held)] for name, held in self.columns.items()}
+
+    @override
+    def check(self, asked: Sequence[Asked], names: Names) -> tuple[Problem, ...]:
+        fields = self._fields(asked, names)
+        if problems := obstacles(asked, fields):
+            return tuple(problems)
+        agrees = _guarded(lambda: sings(self._frame, asked, fields))
+        return () if agrees else (Problem(where="rows", what=DISAGREES.format(self._frame.engine), remedy=OTHER),)
+
+    @override
+    def sums(self, asked: Sequence[Asked], names: Names, n_rows: int) -> list[Array]:
+        require_open()
+        if n_rows > MAX_ROWS:
+            raise PrivacyError(LENGTHS)
+        fields = self._fields(asked, names)
+        found = _guarded(lambda: answered(self._frame, asked, fields))
+        if any(int(item["rows"].sum()) != n_rows for item in found):
+            raise PrivacyError(CHANGED)
+        return [sums_of(item, totals) for item, totals in zip(asked, found, strict=True)]
+
+    def _fields(self, asked: Sequence[Asked], names: Names) -> Fields:
+        dtypes = self._schema().dtypes
+
+        def field(item: Item) -> Field:
+            levels = item if isinstance(item, Levels) else None
+            return Field(name=name_of(item), dtype=dtypes.get(name_of(item), np.dtype(object)), levels=levels)
+
+        return {
+            column.leaf: [field(item) for item in entries(self.columns[names[column.leaf]])]
+            for column in read_columns(asked)
+        }
+
+    def _schema(self) -> Schema:
+        """Return what is public; refuse what does not fit, and plans that mix rows."""
+        wanted, where = every_entry(self.columns), f"The table in {self._frame.engine}"
+        found = _guarded(lambda: self._frame.schema(names_of(wanted)))
+        mixed = None if self._assume else _guarded(self._frame.mixed)
+        require_named(where, wanted, found.names)
+        others = {**found.others, **dict.fromkeys(found.texts, "text")}
+        require_numbers(where, {name: kind for name, kind in others.items() if name in wanted})
+        for item in wanted:
+            if isinstance(item, Levels):
+                _require_labels(where, item, found)
+        if mixed is not None:
+            raise ArgumentError(
+                f"The plan of the frame makes one row of several ones, or several of one ({mixed}), so that one person "
+                "could move more than one row. Give the frame before that, or, if each row is made of one row of the "
+                "source all the same, Table(..., assume_rows=True)."
+            )
+        return found
+
+
+def _require_labels(where: str, levels: Levels, found: Schema) -> None:
+    """Raise ArgumentError where a column holds no labels, or texts for whole numbers, or the reverse."""
+    name = levels.column
+    if name not in found.texts and (name in found.others or found.dtypes[name].kind not in "iu"):
+        raise no_labels(where, name, found.others.get(name) or str(found.dtypes[name]))
+    levels.require(whole=name not in found.texts)
+
+
+def _guarded[T](work: Callable[[], T]) -> T:
+    """Run an engine: what it warns of, logs or raises could show a value, and is not passed on."""
+    before = {name: logging.getLogger(name).level for name in LOGGERS}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            for name in LOGGERS:
+                logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+            return work()
+        except (PrivacyError, ImportError, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # a panic of an engine is no Exception
+            failure = type(error).__name__
+        finally:
+            for name, level in before.items():
+                logging.getLogger(name).setLevel(level)
+    raise PrivacyError(FAILED.format(failure, SPENT if is_open() else UNSPENT))  # out here, where it has no context
+
+
+__all__ = ["Table"]

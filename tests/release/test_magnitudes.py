@@ -1,0 +1,142 @@
+"""Bins of magnitudes are exact for every float; the range that noised counts show is wide enough and no wider."""
+
+import math
+
+import numpy as np
+import pytest
+
+from pymc_dp.release.magnitudes import LEAST, MOST, Magnitudes
+from pymc_dp.release.noise import LAPLACE
+
+FLOATS, WHOLE = Magnitudes(whole=False), Magnitudes(whole=True)
+STRANGE = [np.nan, -np.nan, np.inf, -np.inf, 5e-324, -5e-324, 1.8e308, -1.8e308, -0.0, 0.0, 2.0**-1022, 1e300, 1e-300]
+N_RUNS = 400
+
+
+def edges(bins):
+    """Ends of all bins > 0, written down another way."""
+    return [factor * 2.0**power for power in range(bins.least, MOST) for factor in (1.0, 1.5)] + [2.0**MOST]
+
+
+def expected(bins, value):
+    if math.isnan(value):
+        return bins.count
+    size = sum(edge <= abs(value) for edge in edges(bins)[:-1])
+    return bins.of_a_sign + (-size if value < 0 else size)
+
+
+@pytest.mark.parametrize("bins", [FLOATS, WHOLE])
+def test_every_float_has_the_bin_of_its_size(bins, rng):
+    ends = np.array(edges(bins))
+    near = np.concatenate([ends, np.nextafter(ends, 0), np.nextafter(ends, np.inf)])
+    values = np.concatenate([STRANGE, near, -near, rng.normal(size=200) * 2.0 ** rng.uniform(-60, 80, 200)])
+    assert bins.places(values).tolist() == [expected(bins, value) for value in values.tolist()]
+    assert bins.counts(values).sum() == len(values) - 2
+
+
+def test_whole_numbers_of_every_type_are_counted():
+    for dtype in ("int8", "uint8", "int32", "int64", "uint64"):
+        ends = np.iinfo(dtype)
+        values = np.array([ends.min, ends.max, 0, 1, 2, 3], dtype=dtype)
+        assert WHOLE.places(values).tolist() == [expected(WHOLE, float(value)) for value in values.tolist()]
+
+
+def test_narrow_floats_and_rows_of_several_values_are_counted():
+    values = np.array([[1.0, -3.0], [np.nan, np.inf]], dtype=np.float32)
+    signalling = np.array([0x7FA00000], dtype=np.uint32).view(np.float32)
+    assert FLOATS.counts(values).sum() == 3 and FLOATS.counts(signalling).sum() == 0
+
+
+def shown(bins, values, scale=0.01, outside=0.0, noise=0):
+    return bins.range_of(bins.counts(np.asarray(values)) + noise, scale, outside)
+
+
+@pytest.mark.parametrize(
+    ("bins", "values", "ends"),
+    [
+        (FLOATS, [5.0] * 9, (4.0, 6.0)),
+        (FLOATS, [-5.0] * 9, (-6.0, -4.0)),
+        (FLOATS, [-1.2] * 9 + [7.0] * 9, (-1.5, 8.0)),
+        (FLOATS, [0.0] * 9 + [7.0] * 9, (0.0, 8.0)),
+        (FLOATS, [0.0] * 9 + [-7.0] * 9, (-8.0, 0.0)),
+        (FLOATS, [0.0] * 9, (-(2.0**LEAST), 2.0**LEAST)),
+        (FLOATS, [1.0] * 9 + [100.0] * 9, (0.5, 128.0)),
+        (FLOATS, [-1.0] * 9 + [-100.0] * 9, (-128.0, -0.5)),
+        (FLOATS, [np.inf] * 9, (1.5 * 2.0 ** (MOST - 1), 2.0**MOST)),
+        (WHOLE, [0] * 9, (0.0, 1.0)),
+        (WHOLE, [1] * 9, (1.0, 2.0)),
+        (WHOLE, [0] * 9 + [5] * 9, (0.0, 5.0)),
+        (WHOLE, [-7] * 9 + [5] * 9, (-7.0, 5.0)),
+        (WHOLE, [1] * 9 + [20] * 9, (0.0, 23.0)),
+        (FLOATS, [], None),
+    ],
+)
+def test_the_range_is_that_of_bins_that_stand_out(bins, values, ends):
+    found = shown(bins, values)
+    assert found == ends and (found is None or "-0.0" not in repr(found))
+
+
+def test_every_value_within_reach_is_in_the_range(rng):
+    for bins in (FLOATS, WHOLE):
+        for _ in range(100):
+            values = rng.normal(rng.normal(scale=30), 10.0 ** rng.uniform(-1, 4), size=50)
+            values = np.rint(values) if bins.whole else values
+            low, high = shown(bins, np.repeat(values, 20))
+            assert low <= values.min() <= values.max() <= high and low < high
+
+
+def test_what_is_far_out_and_rare_is_left_out_where_it_is_asked_for():
+    values = np.concatenate([np.linspace(1, 9, 1000), np.full(4, 1e6)])
+    assert shown(FLOATS, values, outside=0.005)[1] == 12.0
+    assert shown(FLOATS, values, outside=0.003)[1] == 2.0**20
+
+
+def test_noise_alone_shows_a_range_as_rarely_as_is_said(rng):
+    scale, runs = 20.0, 3000
+    found = sum(
+        shown(FLOATS, [], scale, 0.005, LAPLACE.simulated(rng, scale, FLOATS.count)) is not None for _ in range(runs)
+    )
+    assert found <= 10  # 3 are expected at most
+
+
+def quality(draw, rng, *, n, scale, bins=FLOATS):
+    """How much is outside of the range, and how wide the central 99% are in its width, in many runs."""
+    outside, used = [], []
+    for _ in range(N_RUNS):
+        values = draw(n)
+        found = shown(bins, values, scale, 0.005, LAPLACE.simulated(rng, scale, bins.count))
+        assert found is not None
+        low, high = found
+        middle = np.clip(np.quantile(values, [0.005, 0.995]), low, high)
+        outside.append(np.mean((values < low) | (values > high)))
+        used.append((middle[1] - middle[0]) / (high - low))
+    return np.array(outside), np.array(used)
+
+
+def columns(rng):
+    return {
+        "lognormal": lambda n: rng.lognormal(size=n),
+        "lognormal in another unit": lambda n: rng.lognormal(size=n) * 2.0 ** rng.uniform(),
+        "incomes": lambda n: rng.lognormal(10, 0.8, n),
+        "normal": lambda n: rng.normal(size=n) * 2.0 ** rng.uniform(),
+        "hours": lambda n: rng.normal(38, 6, n),
+        "uniform": lambda n: rng.uniform(size=n) * 2.0 ** rng.uniform(),
+        "exponential": lambda n: rng.exponential(size=n) * 2.0 ** rng.uniform(),
+    }
+
+
+@pytest.mark.parametrize("name", columns(None))
+def test_little_is_outside_and_half_of_the_range_is_used(name, rng):
+    outside, used = quality(columns(rng)[name], rng, n=10_000, scale=20.0)
+    good = (outside <= 0.02) & (used >= 0.5)
+    print(
+        f"{name}: outside {np.median(outside):.2%}, {np.quantile(outside, 0.95):.2%}; used {np.median(used):.0%}, "
+        f"{np.quantile(used, 0.05):.0%}; good {good.mean():.1%}"
+    )
+    assert good.mean() >= 0.95
+
+
+def test_whole_numbers_are_found_as_well(rng):
+    for draw in (lambda n: rng.poisson(3, n), lambda n: rng.integers(18, 91, n)):
+        outside, used = quality(draw, rng, n=10_000, scale=20.0, bins=WHOLE)
+        assert ((outside <= 0.02) & (used >= 0.5)).mean() >= 0.95

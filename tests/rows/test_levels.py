@@ -1,0 +1,155 @@
+"""Labels become codes row by row, whatever they are stored as; lists that say two things are refused."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.errors import ArgumentError, PrivacyError
+from pymc_dp.rows.gate import opened_gate
+from pymc_dp.rows.levels import BLOCK, Labels, Levels, label_column
+
+CITIES = Levels("city", ["Rome", "Oslo"])
+HELD = ["Oslo", None, "Rome", "Bonn", "Oslo"]
+
+
+class Loud(str):
+    """A text that says nothing about itself but by what it is."""
+
+    __slots__ = ()
+
+    def __eq__(self, other):
+        raise ValueError(str.__str__(self))
+
+    def __hash__(self):
+        raise ValueError(str.__str__(self))
+
+
+STORED = {
+    "objects": np.array(HELD, dtype=object),
+    "objects of all sorts": np.array(["Oslo", float("nan"), Loud("Rome"), ["x"], Loud("Oslo")], dtype=object),
+    "texts": np.array(["Oslo", "", "Rome", "Bonn", "Oslo"]),
+    "variable texts": np.array(["Oslo", "", "Rome", "Bonn", "Oslo"], dtype=np.dtypes.StringDType()),
+    "pandas": pd.Series(HELD),
+    "pandas objects": pd.Series(HELD, dtype=object),
+    "pandas categories": pd.Series(HELD, dtype="category"),
+    "polars": pl.Series(HELD),
+    "polars categories": pl.Series(HELD, dtype=pl.Categorical),
+}
+
+
+@pytest.mark.parametrize("kind", STORED)
+def test_labels_become_codes(kind):
+    codes = CITIES.codes(STORED[kind])
+    assert codes.tolist() == [1, 2, 0, 2, 1] and codes.dtype == np.int64
+
+
+def test_whole_numbers_are_labels_too():
+    levels = Levels("code", [30, 10])
+    assert levels.labels == ("30", "10", "other")
+    for held in (
+        np.array([10, 7, 30], dtype="uint8"),
+        pd.Series([10, None, 30], dtype="Int64"),
+        pl.Series([10, None, 30]),
+    ):
+        assert levels.codes(held).tolist() == [1, 2, 0]
+    assert Levels("code", [30, 10], other=None).codes(np.array([10, 7, 30])).tolist() == [1, 0, 0]
+
+
+def test_the_code_of_a_row_depends_on_no_other_row(rng):
+    held = np.array(["Rome", "Oslo", "Bonn", ""])[rng.integers(0, 4, 2 * BLOCK + 7)]
+    whole = CITIES.codes(held)
+    assert np.array_equal(whole, np.concatenate([CITIES.codes(part) for part in np.array_split(held, 5)]))
+    assert CITIES.codes(held[:0]).tolist() == []
+
+
+def test_labels_go_into_coords_and_show_what_was_written():
+    assert CITIES.labels == ("Rome", "Oslo", "other") and dict(CITIES.counts) == {}
+    assert repr(CITIES) == "Levels('city', ['Rome', 'Oslo'], other='other')"
+    assert repr(Levels("n", range(20))) == "Levels('n', [0, 1, 2, 3, 4, 5, 6, 7, ... 20 in all], other='other')"
+    assert pickle.loads(pickle.dumps(Levels("n", range(20)))) == Levels("n", range(20)) != Levels("n", range(19))
+    found = Levels.found("city", {"Rome": 7, "Oslo": 9}, other="elsewhere")
+    assert found.labels == ("Oslo", "Rome", "elsewhere") and dict(found.counts) == {"Oslo": 9, "Rome": 7}
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("labels", "other", "says"),
+    [
+        (["a", 1], "other", "all texts or all whole numbers"),
+        (["a", "a"], "other", "must differ"),
+        (["a", "other"], "other", "must differ from each other and from other='other'"),
+        ([1, 2], "1", "must differ"),
+        ([], None, "at least one level"),
+        ([True], "other", "must be a text or a whole number, got True"),
+        ([1.5], "other", "must be a text or a whole number"),
+        ("abc", "other", "must be a list"),
+        (["a"], "", "other must be a name"),
+    ],
+)
+def test_lists_that_say_two_things_are_refused(labels, other, says):
+    with pytest.raises(ArgumentError, match=says):
+        Levels("city", labels, other=other)
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        (np.array([1.5]), "dtype float64 and 1 axes"),
+        (np.array([True]), "dtype bool"),
+        (np.array([["Oslo"]]), "2 axes"),
+        (np.ma.array([1]), "array of texts"),
+        (["Oslo"], "got a list"),
+        (pd.Series([1.5]), "series of Float64"),
+        (pl.Series([True]), "series of Boolean"),
+        (np.array([1]), "are texts, and its values whole numbers"),
+    ],
+)
+def test_what_holds_no_labels_is_refused(values, says):
+    with pytest.raises(ArgumentError, match=says):
+        CITIES.codes(values)
+
+
+def test_no_value_is_looked_at_before_it_is_read():
+    class Guarded(list):
+        def __iter__(self):
+            raise AssertionError("values were read")
+
+    for held in (pd.Series(HELD), pl.Series(HELD), np.array(HELD, dtype=object)):
+        column = label_column({"city": held}, "city")
+        assert (column.column, column.whole, column.n_rows) == ("city", False, 5)
+        with pytest.raises(PrivacyError, match="before they are paid for"):
+            column.counts()
+        with opened_gate():
+            assert column.counts() == {"Oslo": 2, "Rome": 1, "Bonn": 1}
+
+
+def test_series_are_converted_only_where_they_are_read(monkeypatch):
+    monkeypatch.setattr(pd.Series, "to_numpy", lambda *given, **more: pytest.fail("values were read"))
+    monkeypatch.setattr(pl.Series, "to_list", lambda self: pytest.fail("values were read"))
+    monkeypatch.setattr(pd.api.types, "infer_dtype", lambda *given, **more: pytest.fail("values were read"))
+    for held in (pd.Series([1, None], dtype="Int64"), pd.Series(HELD, dtype=object), pl.Series(HELD)):
+        Labels.of("values", held)
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, dict])
+def test_a_column_of_a_table_in_memory_is_found_by_its_name(kind):
+    rows = kind({"city": pd.Series(HELD) if kind is not pl.DataFrame else HELD})
+    with opened_gate():
+        assert label_column(rows, "city").counts() == {"Oslo": 2, "Rome": 1, "Bonn": 1}
+    with pytest.raises(ArgumentError, match=r"no column 'citi' \(known: 'city'\). Did you mean 'city'"):
+        label_column(rows, "citi")
+
+
+@pytest.mark.parametrize("rows", [3, None, [1], pl.LazyFrame({"city": HELD}), np.array(HELD)])
+def test_what_is_no_table_is_refused(rows):
+    with pytest.raises(ArgumentError, match="rows must map names to arrays"):
+        label_column(rows, "city")
+
+
+def test_arrays_of_labels_are_refused_where_numbers_are_asked_for():
+    with pytest.raises(ArgumentError, match=r"dp.Levels\('y', \[\.\.\.\]\).codes"):
+        dp.SGLD(rows={"y": np.array(["a"])})

@@ -1,0 +1,436 @@
+"""dp.Table: from an engine to a posterior; what fails, what shows, and what is refused."""
+
+import logging
+import warnings
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.audit import contains_canary, plant
+from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, UnsupportedModelError
+from pymc_dp.inspection.inspect import inspect
+from pymc_dp.release.paid import forget_releases
+from pymc_dp.rows.engines.lazy import LazyFrame
+from pymc_dp.rows.engines.mixed import seen_by_duckdb, seen_by_polars, seen_by_spark
+from pymc_dp.rows.gate import opened_gate
+from pymc_dp.rows.passes import Passes, with_stored
+from pymc_dp.rows.spool import spooled
+from tests.release.test_beside import QUIET, domain_of, model_of, table
+from tests.rows.engines.engines import ENGINES, HERE, database, in_engine, part, session
+from tests.rows.engines.test_identity import stored
+
+pl, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
+SECRET = "4711secret"
+
+
+@pytest.fixture(autouse=True)
+def _no_history():
+    forget_releases()
+
+
+def frame(**columns):
+    return pl.LazyFrame(columns or {"y": [1.0, 2.0], "g": [0, 1], "name": ["ann", "bob"]})
+
+
+def dummies(name="one_cell"):
+    return model_of(name, table(4))
+
+
+@pytest.mark.parametrize("engine", HERE)
+def test_a_posterior_from_an_engine(engine):
+    rows = table(500)
+    planted = plant(rows["y"], rows=range(500), low=-2, high=12)
+    beside, _ = in_engine(engine, {"a": part(rows["g"]), "b": part(planted.values)}, {"g": "a", "y": "b"})
+    domain, ledger = domain_of("normal", "replace"), dp.Ledger(2.0)
+    with dummies("normal"):
+        shown = dp.explain(domain=domain, rows=beside)
+        assert shown.ok and "500" in str(shown) and "is made of one row of its source" in str(shown)
+        idata = dp.sample(5, epsilon=1.0, domain=domain, rows=beside, ledger=ledger, **QUIET)
+    report = str(idata.dp.report())
+    assert idata.dp.guarantee == "exact" and len(ledger.history) == 1 and "made of one row of its source" in report
+    assert not contains_canary(idata, planted.canaries)
+
+
+def test_the_number_of_rows_shows_nowhere_under_add_remove():
+    domain, texts = domain_of("normal", "add_remove"), []
+    for n_rows in (777, 5):
+        parts, columns = stored("normal", table(n_rows), np.random.default_rng(1))
+        beside, _ = in_engine("duckdb", parts, columns)
+        texts.append(str(dp.explain(dummies("normal"), domain, rows=beside)) + repr(beside))
+    assert texts[0] == texts[1] and "777" not in texts[0]
+
+
+# --- failures ---------------------------------------------------------------------------------------------------------
+
+
+def broken_polars():
+    return dp.Table(frame(t=[SECRET]).select(y=pl.col("t").cast(pl.Float64)), {"y": "y"})
+
+
+def broken_duckdb():
+    connection = duckdb.connect()
+    connection.execute("create table kept (t varchar)")
+    connection.execute("insert into kept values (?)", [SECRET])
+    return dp.Table(connection.sql("select cast(t as double) as y from kept"), {"y": "y"})
+
+
+def broken_postgres():
+    connection = database()
+    connection.execute("drop view if exists broken; drop table if exists kept")
+    connection.execute("create table kept (t text)")
+    connection.execute("insert into kept values (%s)", [SECRET])
+    connection.execute("create view broken as select cast(t as float8) as y from kept")
+    return dp.Table.sql(connection, "broken", {"y": "y"})
+
+
+BROKEN = [
+    broken_polars,
+    broken_duckdb,
+    pytest.param(broken_postgres, marks=[pytest.mark.postgres, pytest.mark.slow]),
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_an_engine_that_fails_leaves_a_spent_budget_and_nothing_else(broken, caplog, recwarn):
+    caplog.set_level(logging.DEBUG)
+    warnings.simplefilter("always")
+    ledger, model = dp.Ledger(1.0), dummies()
+    how = {"domain": domain_of("one_cell", "replace"), "rows": broken(), "ledger": ledger}
+    with pytest.raises(BudgetExceeded):
+        dp.privatize(model, epsilon=3.0, **how)
+    assert ledger.history == []
+    with pytest.raises(PrivacyError, match=r"The engine failed \(\w+\).*The budget is spent") as caught:
+        dp.privatize(model, epsilon=0.5, **how)
+    error = caught.value
+    assert ledger.spent.epsilon == 0.5 and error.__cause__ is None and error.__context__ is None
+    assert SECRET not in str(error) and SECRET not in caplog.text
+    assert not any(SECRET in str(one.message) for one in recwarn)
+    assert not any(hasattr(error, name) for name in ("private_model", "idata"))
+
+
+def test_nothing_is_asked_of_private_rows_before_the_charge(monkeypatch):
+    """Of a ledger that refuses, only constants and the number of rows were asked for."""
+    beside, asked = dp.Table(frame(), {"y": "y"}), []
+    collected = LazyFrame._collected
+
+    def seen(self, lazy):
+        asked.append(lazy.to_native().explain())
+        return collected(self, lazy)
+
+    monkeypatch.setattr(LazyFrame, "_collected", seen)
+    how = {"domain": domain_of("one_cell", "replace"), "rows": beside, "ledger": dp.Ledger(1.0)}
+    with pytest.raises(BudgetExceeded):
+        dp.privatize(dummies(), epsilon=3.0, **how)
+    of_rows = [plan for plan in asked if '"name"' in plan]
+    assert asked and all("len()" in plan and "sum" not in plan for plan in of_rows)
+
+
+class Panic(BaseException):
+    """As Rust's reach Python: no Exception."""
+
+
+@pytest.mark.parametrize("failure", [MemoryError(SECRET), KeyboardInterrupt(), Panic(SECRET)])
+def test_an_engine_that_is_killed_in_the_middle(failure, monkeypatch):
+    fetch, runs = LazyFrame.fetch, []
+
+    def killed(self, names):
+        runs.append(names)
+        if len(runs) > 2:  # after the two of the canary
+            raise failure
+        return fetch(self, names)
+
+    monkeypatch.setattr(LazyFrame, "fetch", killed)
+    ledger = dp.Ledger(1.0)
+    how = {"domain": domain_of("one_cell", "replace"), "rows": dp.Table(frame(), {"y": "y"}), "ledger": ledger}
+    with pytest.raises((PrivacyError, KeyboardInterrupt)) as caught:
+        dp.privatize(dummies(), epsilon=0.5, **how)
+    assert ledger.spent.epsilon == 0.5 and SECRET not in str(caught.value)
+
+
+def test_rows_that_come_between_plan_and_scan_are_noticed(monkeypatch):
+    connection = duckdb.connect()
+    connection.execute("create table stored as select range::double as y from range(10)")
+    fetch, runs = LazyFrame.fetch, []
+
+    def late(self, names):
+        runs.append(names)
+        if len(runs) == 3:
+            connection.execute("insert into stored values (3.0)")
+        return fetch(self, names)
+
+    monkeypatch.setattr(LazyFrame, "fetch", late)
+    ledger = dp.Ledger(1.0)
+    how = {"domain": domain_of("one_cell", "replace"), "rows": dp.Table(connection.table("stored"), {"y": "y"})}
+    with pytest.raises(PrivacyError, match="has changed"):
+        dp.privatize(dummies(), epsilon=0.5, ledger=ledger, **how)
+    assert ledger.spent.epsilon == 0.5
+
+
+# --- blocks -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_blocks_are_the_rows(engine, monkeypatch, tmp_path):
+    """What samplers and noised gradients read: spooled once, the same as columns in memory, in some order."""
+    monkeypatch.setattr("pymc_dp.rows.spool.BLOCK_BYTES", 1000)
+    parts, columns = stored("regression", table(300), np.random.default_rng(2))
+    parts["g"] = part(np.arange(300), np.arange(300) % 31 == 0)  # tells rows apart
+    beside, held = in_engine(engine, parts, columns)
+    found = []
+    for rows in (beside, held):
+        inspected = with_stored(inspect(dummies("regression"), domain_of("regression", "replace")).rows, rows)
+        inspected.require()
+        with opened_gate():
+            copied = spooled(Passes.of(inspected, rows), scratch=str(tmp_path))
+        flat = np.concatenate([column.reshape(len(column), -1).astype(float) for column in copied], axis=1)
+        found.append(flat[np.lexsort(flat.T)])
+        copied.spool.remove()
+    assert np.array_equal(*found) and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_blocks_of_labels_are_codes(engine):
+    levels = dp.Levels("city", ["Oslo", "Rome"])
+    parts = {"city": part(np.array(["Rome", "Paris", "Oslo", "Oslo"], dtype=object), [False, False, False, True])}
+    beside, _ = in_engine(engine, parts, {"g": levels})
+    with opened_gate():
+        blocks = [block["g"][0].values.tolist() for block in beside.blocks(2)]
+    assert sorted(code for block in blocks for code in block) == [0, 1, 2, 2]
+    assert beside.layouts()["g"].dtypes == (np.dtype(np.int64),) and "Levels('city'" in repr(beside)
+
+
+@pytest.mark.parametrize(
+    ("column", "labels", "message"),
+    [
+        ("name", [1, 2], "are whole numbers, and its values texts"),
+        ("g", ["1", "2"], "are texts, and its values whole numbers"),
+        ("y", [1, 2], "'y' of type float64, which holds no labels"),
+    ],
+)
+def test_levels_that_do_not_fit(column, labels, message):
+    with pytest.raises(ArgumentError, match=message):
+        dp.Table(frame(), {"g": dp.Levels(column, labels)}).layouts()
+
+
+def test_blocks_need_an_open_gate():
+    with pytest.raises(PrivacyError, match="before they are paid for"):
+        next(dp.Table(frame(), {"y": "y"}).blocks(10))
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("native", "message"),
+    [
+        (pl.DataFrame({"y": [1.0]}), r"got one in memory \(DataFrame\)"),
+        (pytest.importorskip("pandas").DataFrame({"y": [1.0]}), r"got one in memory \(DataFrame\)"),
+        (duckdb.connect(), "must be a lazy frame of Polars, DuckDB, Dask, Spark, got DuckDBPyConnection"),
+        ("survey", "must be a lazy frame"),
+        (None, "must be a lazy frame"),
+    ],
+)
+def test_what_is_no_lazy_frame(native, message):
+    with pytest.raises(ArgumentError, match=message):
+        dp.Table(native, {"y": "y"})
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ("z", r"no column 'z'"),
+        ("nam", r"no column 'nam'\. Did you mean 'name'"),
+        ("name", "'name' of type text, which is neither a number nor a boolean"),
+        ("day", "'day' of type Date"),
+        ("price", "'price' of type Decimal"),
+        ("big", "'big' of type UInt64"),
+        ("list", "'list' of type List"),
+    ],
+)
+def test_columns_that_are_no_numbers(column, message):
+    held = frame(
+        name=["secret"],
+        day=pl.Series([0]).cast(pl.Date),
+        price=pl.Series([1]).cast(pl.Decimal(5, 2)),
+        big=pl.Series([1], dtype=pl.UInt64),
+        list=[[1.0]],
+    )
+    with pytest.raises(ArgumentError, match=message) as caught:
+        dp.explain(dummies(), domain_of("one_cell", "replace"), rows=dp.Table(held, {"y": column}))
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("build", "what"),
+    [
+        ("features", "adds up counts, powers and products alone"),
+        ("vectors", "adds up counts, powers and products alone"),
+    ],
+)
+def test_statistics_that_engines_do_not_make(build, what):
+    parts, columns = stored(build, table(20), np.random.default_rng(1))
+    beside, _ = in_engine("polars", parts, columns)
+    ledger = dp.Ledger(1.0)
+    with pytest.raises(UnsupportedModelError, match=what) as caught:
+        dp.privatize(dummies(build), epsilon=1.0, domain=domain_of(build, "replace"), rows=beside, ledger=ledger)
+    assert "rows=dp.Parquet" in str(caught.value) and "dp.Gradients()" in str(caught.value) and ledger.history == []
+
+
+def test_norms_narrow_floats_and_long_statements():
+    with pm.Model() as norms:
+        pm.Normal("y", pm.Data("x", np.zeros((3, 2))) @ pm.Normal("b", shape=2), 1, observed=np.zeros(3))
+    held = frame(y=[0.0], a=[0.0], b=[1.0])
+    domain = dp.Domain(bounds={"y": (-1, 1)}, norms={"x": 1.0})
+    (problem,) = dp.explain(norms, domain, rows=dp.Table(held, {"y": "y", "x": ["a", "b"]})).problems
+    assert "cannot scale rows to a norm" in problem.what
+    with pm.Model() as bins:
+        pm.StudentT("y", nu=4, mu=pm.Normal("m"), sigma=1, observed=np.zeros(3))
+    wide = dp.Statistics(mechanism=dp.Histogram(5000))
+    how = {"domain": dp.Domain(bounds={"y": (-1, 1)}), "statistics": wide, "rows": dp.Table(held, {"y": "y"})}
+    with pytest.raises(UnsupportedModelError, match="more than the 2000 that an engine is asked for"):
+        dp.privatize(bins, epsilon=1.0, **how)
+    with pytensor.config.change_flags(floatX="float32"), pm.Model() as narrow:
+        pm.Normal("y", pm.Data("x", np.zeros(3)) * pm.Normal("b"), 1, observed=np.zeros(3))
+    domain = dp.Domain(bounds={"y": (-1, 1), "x": (-1, 1)})
+    problems = dp.explain(narrow, domain, rows=dp.Table(held, {"y": "y", "x": "a"})).problems
+    assert "would be rounded to float32" in problems[0].what
+
+
+OF_ROWS = {
+    "aggregate": lambda one: one.group_by("g").agg(pl.col("y").sum()),
+    "join": lambda one: one.join(one, on="g").select("y", "g"),
+    "window": lambda one: one.with_columns(y=pl.col("y").sum().over("g")),
+    "mean": lambda one: one.with_columns(y=pl.col("y") - pl.col("y").mean()),
+    "sort and slice": lambda one: one.sort("y").head(1),
+    "head": lambda one: one.head(1),
+    "shift": lambda one: one.with_columns(y=pl.col("y").shift()),
+    "unique": lambda one: one.unique(),
+    "fill": lambda one: one.with_columns(y=pl.col("y").fill_null(strategy="forward")),
+    "rank": lambda one: one.with_columns(y=pl.col("y").rank()),
+    "number": lambda one: one.with_row_index("n"),
+    "length": lambda one: one.with_columns(y=pl.col("y") / pl.len()),
+    "function": lambda one: one.map_batches(lambda found: found),
+    "twice": lambda one: pl.concat([one, one]),
+    "unpivot": lambda one: one.unpivot(["y"], index="g", value_name="v").select("g", y="v"),
+}
+BY_ROWS = {
+    "itself": lambda one: one,
+    "sort": lambda one: one.sort("y"),
+    "filter": lambda one: one.filter(pl.col("y") > 0),
+    "function": lambda one: one.with_columns(y=pl.col("y").clip(0, 1).exp() + pl.max_horizontal("y", "g")),
+    "names": lambda one: one.with_columns(**{"JOIN x.sum() OVER": pl.col("y")}),
+    "choice": lambda one: one.with_columns(g=pl.when(pl.col("name") == "ann").then(1).otherwise(0)),
+}
+
+
+@pytest.mark.parametrize("plan", OF_ROWS)
+def test_plans_that_mix_rows_are_refused(plan):
+    mixed = OF_ROWS[plan](frame())
+    with pytest.raises(ArgumentError, match="one row of several ones"):
+        dp.Table(mixed, {"y": "y"}).layouts()
+    if plan != "function":
+        assert dp.Table(mixed, {"y": "y"}, assume_rows=True).layouts()["y"].n_rows > 0
+
+
+@pytest.mark.parametrize("plan", BY_ROWS)
+def test_plans_that_do_not_are_taken(plan):
+    assert seen_by_polars(BY_ROWS[plan](frame())) is None
+
+
+@pytest.mark.parametrize(
+    ("query", "seen"),
+    [
+        ("from t", None),
+        ("select y + 1 as y, g from t where y > 0 and y < 9", None),
+        ("select y as limit_join, g as window from t order by y", None),
+        ("select g, sum(y) as y from t group by g", "GROUP_BY"),
+        ("select avg(y) as y from t", "AGGREGATE"),
+        ("select t.y, t.g from t join t as u using (g)", "JOIN"),
+        ("select y - avg(y) over () as y from t", "WINDOW"),
+        ("from t order by y limit 3", "TOP_N"),
+        ("from t limit 3", "LIMIT"),
+        ("from t using sample 3", "SAMPLE"),
+        ("from t union all from t", "UNION"),
+        ("select unnest([y, y]) as y from t", "UNNEST"),
+    ],
+)
+def test_plans_of_duckdb(query, seen):
+    connection = duckdb.connect()
+    connection.execute("create table t as select range::double as y, range % 3 as g from range(100)")
+    found = seen_by_duckdb(connection.sql(query))
+    assert found is None if seen is None else seen in found
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_plans_of_spark():
+    functions = pytest.importorskip("pyspark.sql.functions")
+    held = session().createDataFrame([(1.0, 1), (2.0, 2)], "y double, g int")
+    assert seen_by_spark(held.withColumnRenamed("g", "Join").where("y > 0").orderBy("y")) is None
+    for mixed, seen in (
+        (held.groupBy("g").agg(functions.sum("y").alias("y")), "Aggregate"),
+        (held.join(held, "g"), "Join"),
+        (held.limit(1), "Limit"),
+        (held.sample(0.5), "Sample"),
+        (held.union(held), "Union"),
+        (held.withColumn("z", functions.explode(functions.array("y", "y"))), "Generate"),
+    ):
+        with pytest.raises(ArgumentError, match=rf"one row of several ones, or several of one \({seen}\)"):
+            dp.Table(mixed, {"y": "y"}).layouts()
+
+
+# --- PostgreSQL -------------------------------------------------------------------------------------------------------
+
+
+def test_only_connections_of_psycopg_are_taken():
+    for other in (None, duckdb.connect(), "postgresql://server/db"):
+        with pytest.raises(ArgumentError, match=r"must be a psycopg\.Connection"):
+            dp.Table.sql(other, "survey", {"y": "y"})
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_names_are_quoted_and_queries_are_refused():
+    connection = database()
+    odd = 'a "quoted" name%s; drop'
+    connection.execute('drop table if exists "My Table"; drop schema if exists other cascade; create schema other')
+    connection.execute('create table "My Table" ("a ""quoted"" name%s; drop" float8)'.replace("%", "%%"), [])
+    connection.execute("create table other.survey as select 1.0::float8 as y, 'ann' as name, 2.5 as price")
+    assert dp.Table.sql(connection, "My Table", {"y": odd}).layouts()["y"].n_rows == 0
+    assert dp.Table.sql(connection, "other.survey", {"y": "y"}).layouts()["y"].n_rows == 1
+    for query in ("select y from other.survey", "(table survey)", "survey; drop table survey", "values (1)"):
+        with pytest.raises(ArgumentError, match="got the text of a query"):
+            dp.Table.sql(connection, query, {"y": "y"})
+    for column, message in (("name", "'name' of type text"), ("price", "'price' of type numeric"), ("z", "no column")):
+        with pytest.raises(ArgumentError, match=message):
+            dp.Table.sql(connection, "other.survey", {"y": column}).layouts()
+    with pytest.raises(PrivacyError, match="UndefinedTable"):
+        dp.Table.sql(connection, "surveys", {"y": "y"}).layouts()
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_rows_are_read_in_a_transaction_of_our_own():
+    import psycopg
+
+    with psycopg.connect(database().info.dsn) as own:
+        own.execute("create temporary table held as select 1.0::float8 as y")
+        beside = dp.Table.sql(own, "held", {"y": "y"})
+        with pytest.raises(ArgumentError, match="in the middle of a transaction"):
+            beside.layouts()
+        own.commit()
+        assert beside.layouts()["y"].n_rows == 1
+        assert own.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        own.execute("drop table if exists written; create table written (y float8)")
+        own.execute(
+            "create or replace function writes() returns float8 language sql as "
+            "'insert into written values (2) returning y'"
+        )
+        own.execute("create or replace view writing as select writes() as y")
+        own.commit()
+        with pytest.raises(PrivacyError, match="ReadOnlySqlTransaction"), opened_gate():
+            next(dp.Table.sql(own, "writing", {"y": "y"}).blocks(10))
+        own.rollback()

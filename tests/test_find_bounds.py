@@ -1,0 +1,262 @@
+"""``dp.find_bounds``: what is charged before anything is read, what one row moves, and what is refused."""
+
+import itertools
+import math
+import os
+import signal
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.accounting import Budget, pure_epsilon
+from pymc_dp.errors import (
+    ArgumentError,
+    BudgetExceeded,
+    DomainError,
+    DomainWarning,
+    PrivacyError,
+    ReleaseError,
+    UnsupportedModelError,
+)
+from pymc_dp.find_bounds import Search
+from pymc_dp.inspection.inspect import inspect
+from pymc_dp.release.noise import LAPLACE
+from pymc_dp.release.paid import forget_releases
+from pymc_dp.rows.gate import opened_gate
+
+STRANGE = [np.nan, np.inf, -np.inf, 5e-324, 1.8e308, -1.8e308, -0.0, 0.0, 1.0, 1.5, -2.0, 1e300, 2.0**-40]
+CANARY = 86.75309e17
+
+
+@pytest.fixture(autouse=True)
+def _no_history():
+    forget_releases()
+    yield
+    forget_releases()
+
+
+def table(income, *, wide=None, counts=None):
+    """A regression without any bounds; PyMC takes NaN in its data only afterwards."""
+    n = len(income)
+    with pm.Model() as model:
+        mean = pm.Normal("slope") * pm.Data("income", np.zeros(n))
+        if wide is not None:
+            mean += pm.Data("wide", np.zeros((n, 2))) @ pm.Normal("w", shape=2)
+        pm.Normal("y", mean, 1, observed=np.zeros(n))
+        if counts is not None:
+            pm.Poisson("visits", pm.Gamma("rate", 1, 1), observed=np.asarray(counts))
+    model["income"].set_value(np.asarray(income, dtype=float))
+    if wide is not None:
+        model["wide"].set_value(np.asarray(wide, dtype=float))
+    return model
+
+
+def incomes(n=10_000, seed=1):
+    return np.random.default_rng(seed).lognormal(10, 0.5, n)
+
+
+def searched(model, names, domain=None, epsilon=1.0):
+    return Search.planned(inspect(model, domain).rows, names, Budget(epsilon), 0.005)
+
+
+def exact(search):
+    with opened_gate(), dp.testing.without_noise():
+        return search.noised(None)
+
+
+def test_bounds_are_a_domain_and_the_ledger_says_so():
+    visits = np.random.default_rng(1).poisson(3, 10_000)
+    ledger, model = dp.Ledger(1.0), table(incomes(), counts=visits)
+    before = dp.Domain(bounds={"y": (-5, 5)})
+    domain = dp.find_bounds(model, ["income", "visits"], epsilon=0.4, domain=before, ledger=ledger)
+    assert domain.bounds["y"] == (-5, 5) and domain.neighbours == "replace" and before.bounds == {"y": (-5, 5)}
+    for name, values in (("income", incomes()), ("visits", visits)):
+        low, high = domain.bounds[name]
+        assert np.mean((values < low) | (values > high)) < 0.02
+    (entry,) = ledger.history
+    assert ledger.spent == Budget(0.4) and entry.label.startswith("bounds of income, visits (found: income in (")
+    assert repr(domain.bounds["visits"]) in entry.label
+    dp.privatize(model, epsilon=0.5, domain=domain, ledger=ledger)  # they are enough for a release
+
+
+def test_nothing_is_read_where_the_budget_is_not_enough(monkeypatch):
+    monkeypatch.setattr("pymc_dp.rows.gate._array", lambda leaf: pytest.fail("rows were read"))
+    ledger = dp.Ledger(0.1)
+    with pytest.raises(BudgetExceeded):
+        dp.find_bounds(table(incomes(50)), "income", epsilon=0.2, ledger=ledger)
+    assert ledger.history == []
+
+
+def test_a_read_that_fails_is_paid_for_and_shows_nothing(monkeypatch):
+    def fail(leaf):
+        raise ValueError(f"{CANARY} is no income")
+
+    monkeypatch.setattr("pymc_dp.rows.gate._array", fail)
+    ledger = dp.Ledger(1.0)
+    with pytest.raises(ReleaseError) as caught:
+        dp.find_bounds(table([CANARY] * 5), "income", epsilon=0.2, ledger=ledger)
+    assert "86753" not in str(caught.value) and caught.value.__cause__ is caught.value.__context__ is None
+    assert ledger.spent == Budget(0.2) and "found" not in ledger.history[0].label
+
+
+def test_the_gate_is_shut_outside_of_the_charge():
+    with pytest.raises(PrivacyError, match="before they are paid for"), dp.testing.without_noise():
+        searched(table([1.0, 2.0]), ["income"]).noised(None)
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_no_row_moves_counts_by_more_than_is_charged(neighbours):
+    domain = dp.Domain(neighbours=neighbours, n_max=None if neighbours == "replace" else 9)
+    worst = {"income": 0, "wide": 0}
+    names = list(worst)
+    pairs = list(itertools.product(STRANGE, STRANGE[:5]))
+    rows = [(value, [value, other]) for value, other in pairs[::3]]
+    fixed = [(1.0, [1.0, 1.0])] * 2
+
+    def counted(held):
+        model = table(np.array([x for x, _ in held]), wide=np.array([w for _, w in held]))
+        return exact(searched(model, names, domain))
+
+    counts = [counted([*fixed, row]) for row in rows]
+    others = counts if neighbours == "replace" else [counted(fixed)]
+    for here, there in itertools.product(counts, others):
+        for name, one, two in zip(names, here, there, strict=True):
+            worst[name] = max(worst[name], int(np.abs(one - two).sum()))
+    search = searched(table(np.ones(2), wide=np.ones((2, 2))), names, domain)
+    charged = {name: event.sensitivity for name, event in zip(names, search.event.events, strict=True)}
+    times = 2 if neighbours == "replace" else 1
+    assert worst == charged == {"income": times, "wide": 2 * times}
+
+
+def test_the_noise_is_what_the_budget_pays_for(monkeypatch):
+    scales = []
+    add = type(LAPLACE).add
+    monkeypatch.setattr(type(LAPLACE), "add", lambda self, sums, scale: scales.append(scale) or add(self, sums, scale))
+    for domain, sensitivity in ((None, 2), (dp.Domain(neighbours="add_remove", n_max=99), 1)):
+        ledger = dp.Ledger(1.0, neighbours="replace" if domain is None else "add_remove")
+        dp.find_bounds(table(incomes(5000)), "income", epsilon=0.5, domain=domain, ledger=ledger)
+        assert Fraction(sensitivity) / Fraction(scales[-1]) <= Fraction(0.5) and scales[-1] <= sensitivity / 0.4999
+    search = searched(table(incomes(50), wide=np.ones((50, 2))), ["income", "wide"], epsilon=0.3)
+    assert search.scales == pytest.approx((2 / 0.15, 4 / 0.15)) and pure_epsilon(search.event) <= 0.3
+
+
+def test_no_outcome_is_likelier_by_more_than_the_budget():
+    """Outcomes of the two counts that a row moves, enumerated; all others are the same for both tables."""
+    search = searched(table(np.ones(4)), ["income"], epsilon=0.5)
+    (scale,) = search.scales
+    weight = {k: math.exp(-abs(k) / scale) for k in range(-200, 201)}
+    here, there = (exact(searched(table(rows), ["income"]))[0] for rows in ([1.0, 1, 1, 1], [1.0, 1, 1, np.inf]))
+    moved = np.flatnonzero(here != there)
+    ratios = [
+        math.prod(
+            weight[seen - here[place]] / weight[seen - there[place]] for seen, place in zip(out, moved, strict=True)
+        )
+        for out in itertools.product(range(-9, 10), repeat=len(moved))
+    ]
+    assert len(moved) == 2 and max(ratios) <= math.exp(0.5) * (1 + 1e-12) < max(ratios) * 1.001
+
+
+def test_values_of_no_size_do_no_harm(rng):
+    rows = np.concatenate([rng.normal(size=5000), np.repeat(STRANGE, 3)])
+    found = dp.find_bounds(table(rows), "income", epsilon=1.0, ledger=dp.Ledger(1.0)).bounds["income"]
+    assert -4 <= found[0] < -1.5 and 1.5 < found[1] <= 4
+
+
+def test_where_nothing_is_found_it_says_so_and_there_are_no_bounds():
+    ledger = dp.Ledger(1.0)
+    with pytest.warns(
+        DomainWarning, match=r"No bounds of 'income' were found.*than the \d+ that noise alone"
+    ) as caught:
+        domain = dp.find_bounds(table([CANARY] * 5), "income", epsilon=0.01, ledger=ledger)
+    assert domain == dp.Domain() and ledger.spent == Budget(0.01)
+    assert ledger.history[0].label == "bounds of income (found: none of income)"
+    assert "8675" not in str(caught[0].message) and caught[0].filename == __file__
+
+
+def test_what_was_paid_for_is_in_the_error_where_warnings_are_errors():
+    model = table(incomes(), counts=np.arange(10_000))
+    with warnings.catch_warnings(), pytest.raises(DomainWarning) as caught:
+        warnings.simplefilter("error", DomainWarning)
+        dp.find_bounds(model, ["income", "visits"], epsilon=0.02, ledger=dp.Ledger(1.0))
+    assert isinstance(caught.value.domain, dp.Domain)
+
+
+def test_ctrl_c_waits_for_the_bounds_and_takes_them_along(monkeypatch):
+    add = type(LAPLACE).add
+
+    def pressed(self, sums, scale):
+        os.kill(os.getpid(), signal.SIGINT)
+        return add(self, sums, scale)
+
+    monkeypatch.setattr(type(LAPLACE), "add", pressed)
+    ledger = dp.Ledger(1.0)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        dp.find_bounds(table(incomes()), "income", epsilon=0.5, ledger=ledger)
+    assert caught.value.domain.bounds["income"][0] > 0 and "no further cost" in caught.value.__notes__[0]
+    assert repr(caught.value.domain.bounds["income"]) in ledger.history[0].label
+
+
+def test_rows_that_are_stored_are_counted_as_those_in_memory(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    held = incomes(3000)
+    wide = np.stack([held, -held], axis=1)
+    files = [tmp_path / f"{place}.parquet" for place in range(2)]
+    for path, part in zip(files, np.array_split(np.arange(3000), 2), strict=True):
+        missing = [None if place % 7 == 0 else held[place] for place in part]
+        columns = {"income": missing, "a": wide[part, 0], "b": wide[part, 1], "y": np.zeros(len(part))}
+        pq.write_table(pa.table(columns), path, row_group_size=701)
+    rows = dp.Parquet(files, {"income": "income", "wide": ["a", "b"], "y": "y"})
+    dummy, names = table(np.ones(3), wide=np.ones((3, 2))), ["income", "wide"]
+    present = np.array([place % 7 != 0 for place in range(3000)])
+    in_memory = exact(searched(table(np.where(present, held, np.nan), wide=wide), names))
+    with dp.testing.without_noise():
+        stored = dp.find_bounds(dummy, names, epsilon=1.0, rows=rows, ledger=dp.Ledger(1.0))
+        arrays = {"income": np.where(present, held, np.nan), "wide": wide, "y": np.zeros(3000)}
+        mapped = dp.find_bounds(dummy, names, epsilon=1.0, rows=arrays, ledger=dp.Ledger(1.0))
+        expected = searched(table(held, wide=wide), names).ranges(in_memory)
+    assert dict(stored.bounds) == dict(mapped.bounds) == expected
+
+
+def test_a_model_without_parameters_will_do():
+    with pm.Model() as model:
+        pm.Normal("income", 0, 1, observed=incomes())
+    with model:
+        domain = dp.find_bounds(None, "income", epsilon=0.5, ledger=dp.Ledger(1.0))
+    assert domain.bounds["income"][0] > 0
+
+
+@pytest.mark.parametrize(
+    ("names", "domain", "says"),
+    [
+        ("incomes", None, r"no row-level column of the model.*Did you mean 'income'"),
+        ("slope", None, "no row-level column"),
+        (["income", "income"], None, "each once"),
+        ([], None, "at least one column"),
+        ("income", {"bounds": {"income": (0, 1)}}, r"has bounds already, \(0, 1\)"),
+        ("income", {"public": ["income"]}, "is public"),
+        ("wide", {"norms": {"wide": 3.0}}, "has a norm"),
+        ("group", None, r"has bounds already, \(0, 2\)"),
+    ],
+)
+def test_what_needs_no_search_is_refused(names, domain, says):
+    with pm.Model() as model:
+        group = pm.Data("group", np.array([0, 2, 1]))
+        mean = pm.Normal("level", shape=3)[group] + pm.Normal("slope") * pm.Data("income", np.ones(3))
+        mean += pm.Data("wide", np.ones((3, 2))) @ pm.Normal("w", shape=2)
+        pm.Normal("y", mean, 1, observed=np.zeros(3))
+    ledger = dp.Ledger(1.0)
+    with pytest.raises(ArgumentError, match=says):
+        dp.find_bounds(model, names, epsilon=0.5, domain=dp.Domain(**domain or {}), ledger=ledger)
+    assert ledger.history == []
+
+
+def test_metrics_are_refused():
+    domain = dp.Domain(metric=dp.metrics.L1({"income": 1.0, "y": 1.0}))
+    with pytest.raises(UnsupportedModelError, match="per row, not per unit of a metric"):
+        dp.find_bounds(table(np.ones(3)), "income", epsilon=0.5, domain=domain)
+    with pytest.raises(DomainError, match="neither an observed variable nor"):
+        dp.find_bounds(table(np.ones(3)), "income", epsilon=0.5, domain=dp.Domain(bounds={"age": (0, 1)}))

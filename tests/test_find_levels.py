@@ -1,0 +1,198 @@
+"""``dp.find_levels``: rare labels are shown nowhere, what is charged, and what is refused."""
+
+import logging
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.accounting import ApproximateEvent, Budget
+from pymc_dp.errors import (
+    ArgumentError,
+    BudgetExceeded,
+    DomainError,
+    DomainWarning,
+    ReleaseError,
+    RepeatedReleaseWarning,
+    UnsupportedModelError,
+    WeakGuaranteeWarning,
+)
+from pymc_dp.release.paid import forget_releases
+
+SECRET = "ZYXWVUT-8675309"
+PAID = {"epsilon": 1.0, "delta": 1e-6, "max_levels": 10}
+
+
+@pytest.fixture(autouse=True)
+def _no_history():
+    forget_releases()
+    yield
+    forget_releases()
+
+
+def cities(n=3000, seed=1):
+    held = np.random.default_rng(seed).choice(["Oslo", "Rome", "Bonn", "Lyon"], n, p=[0.5, 0.3, 0.17, 0.03])
+    return np.append(held, SECRET).astype(object)
+
+
+def ledger(delta=1e-5):
+    return dp.Ledger(3.0, delta)
+
+
+TABLES = {
+    "array": lambda: {"city": cities()},
+    "series": lambda: {"city": pd.Series(cities())},
+    "pandas": lambda: pd.DataFrame({"city": cities(), "y": 1}),
+    "polars": lambda: pl.DataFrame({"city": cities().tolist()}),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_common_levels_are_found_and_the_rest_is_other(kind):
+    account = ledger()
+    levels = dp.find_levels("city", rows=TABLES[kind](), ledger=account, **PAID)
+    assert levels.labels == ("Bonn", "Lyon", "Oslo", "Rome", "other") and levels.column == "city"
+    exact = pd.Series(cities()).value_counts()
+    assert all(abs(count - exact[label]) < 40 for label, count in levels.counts.items())
+    (entry,) = account.history
+    assert entry.label == "levels of city (found: 'Bonn', 'Lyon', 'Oslo', 'Rome')"
+    assert account.spent == Budget(1.0, 1e-5) and entry.event == ApproximateEvent(epsilon=1.0, delta=1e-6)
+
+
+def test_the_largest_by_noised_counts_are_kept_in_the_order_of_labels():
+    levels = dp.find_levels("city", rows={"city": cities()}, ledger=ledger(), **{**PAID, "max_levels": 2})
+    assert levels.labels == ("Oslo", "Rome", "other")
+
+
+def test_the_order_of_rows_shows_nowhere():
+    def found(rows):
+        with dp.testing.without_noise():
+            return dp.find_levels("city", rows={"city": rows}, ledger=ledger(), **PAID)
+
+    assert found(cities()) == found(cities()[::-1])
+
+
+def test_what_is_no_text_or_called_as_the_rest_is_of_the_rest():
+    held = np.array(["other"] * 900 + [None] * 900 + [1.5] * 900 + [float("nan")] * 900 + ["Oslo"] * 900, dtype=object)
+    levels = dp.find_levels("city", rows={"city": held}, ledger=ledger(), **PAID)
+    assert levels.labels == ("Oslo", "other") and np.bincount(levels.codes(held)).tolist() == [900, 3600]
+
+
+def test_whole_numbers_are_levels_too():
+    codes = np.repeat([7, -3, 2**40, 99], [900, 900, 900, 1])
+    levels = dp.find_levels("code", rows={"code": codes}, ledger=ledger(), **PAID)
+    assert levels.labels == ("-3", "7", str(2**40), "other")
+    assert levels.codes(codes[::900]).tolist() == [1, 0, 2, 3]
+
+
+def test_files_are_counted_and_read_with_the_levels_that_were_found(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    held = cities()
+    columns = {"city": pa.array(held).dictionary_encode(), "y": np.zeros(len(held))}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet", row_group_size=500)
+    account = dp.Ledger(3.0, 1e-4)
+    levels = dp.find_levels("town", rows=dp.Parquet(tmp_path / "t.parquet", {"town": "city"}), ledger=account, **PAID)
+    assert levels == dp.Levels.found("city", levels.counts, other="other") and len(levels.labels) == 5
+    with pm.Model(coords={"city": levels.labels}) as model:
+        town = pm.Data("town", np.array([0, 1, 2, 3, 4]))
+        mean = pm.Normal("mean", 0, 1, dims="city")
+        pm.Normal("y", mean[town], 1, observed=np.zeros(5))
+    rows = dp.Parquet(tmp_path / "t.parquet", {"town": levels, "y": "y"})
+    domain = dp.Domain(bounds={"y": (-1, 1)})
+    noised = dp.Statistics(noise="gaussian")
+    private = dp.privatize(model, epsilon=1.0, delta=5e-5, domain=domain, statistics=noised, rows=rows, ledger=account)
+    assert list(private.coords["city"]) == list(levels.labels) and account.spent.epsilon <= 2.0 + 1e-9
+
+
+class Ear(logging.Handler):
+    """Everything that is logged."""
+
+    def __init__(self):
+        super().__init__(logging.DEBUG)
+        self.heard = []
+
+    def emit(self, record):
+        self.heard.append(record.getMessage())
+
+
+def broken(values):
+    raise ValueError(f"{SECRET} is no city")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_label_of_one_row_is_in_no_text_that_is_not_its_release(fails, monkeypatch):
+    account, ear = ledger(), Ear()
+    logging.getLogger().addHandler(ear)
+    said = []
+    if fails:
+        monkeypatch.setattr("pymc_dp.rows.levels.Counter", broken)
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            levels = dp.find_levels("city", rows={"city": cities(50)}, ledger=account, **{**PAID, "epsilon": 0.05})
+            said += [repr(levels), str(levels.labels), str(levels.counts)]
+    except ReleaseError as error:
+        said += [str(error), repr(error.__cause__), repr(error.__context__)]
+    finally:
+        logging.getLogger().removeHandler(ear)
+    said += [str(item.message) for item in caught] + ear.heard + [repr(account), account.to_frame().to_string()]
+    assert SECRET not in "\n".join(said) and account.spent.epsilon == 0.05
+    assert fails or [item.category for item in caught] == [DomainWarning]
+
+
+def test_where_nothing_is_found_it_says_so():
+    with pytest.warns(DomainWarning, match=r"No levels of 'city' were found: no label has the \d+ rows"):
+        levels = dp.find_levels("city", rows={"city": cities(10)}, ledger=ledger(), **PAID)
+    assert levels.labels == ("other",) and levels.codes(cities(10)).tolist() == [0] * 11
+
+
+def test_nothing_is_read_where_the_budget_is_not_enough(monkeypatch):
+    monkeypatch.setattr("pymc_dp.rows.levels.Labels.batches", lambda self: pytest.fail("rows were read"))
+    for account in (dp.Ledger(0.5, 1e-5), dp.Ledger(3.0, 1e-7)):
+        with pytest.raises((BudgetExceeded, ArgumentError)):
+            dp.find_levels("city", rows={"city": cities()}, ledger=account, **PAID)
+        assert account.history == []
+
+
+def test_the_relation_decides_on_the_noise():
+    hidden = dp.Domain(neighbours="add_remove", n_max=10_000)
+    account = dp.Ledger(3.0, 1e-5, neighbours="add_remove")
+    held = np.array(["a"] * 22, dtype=object)
+    with dp.testing.without_noise():
+        levels = dp.find_levels("city", rows={"city": held}, domain=hidden, ledger=account, **PAID)
+        with pytest.warns(DomainWarning):
+            other = dp.find_levels("city", rows={"city": held}, ledger=ledger(), **PAID)
+    assert levels.labels == ("a", "other") and other.labels == ("other",)
+
+
+def test_weak_and_repeated_releases_are_named():
+    with pytest.warns(WeakGuaranteeWarning, match="is not below 1 / 3001"):
+        dp.find_levels("city", rows={"city": cities()}, ledger=dp.Ledger(3.0, 0.1), **{**PAID, "delta": 0.01})
+    forget_releases()
+    dp.find_levels("city", rows={"city": cities()}, **PAID)
+    with pytest.warns(RepeatedReleaseWarning, match=r"ε=2 in total \(columns: city\)"):
+        dp.find_levels("city", rows={"city": cities()}, **PAID)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "says"),
+    [
+        ({"delta": 0.0}, ArgumentError, "delta must be > 0, got 0"),
+        ({"max_levels": 0}, ArgumentError, "max_levels must be >= 1"),
+        ({"other": ""}, ArgumentError, "other must be a name"),
+        ({"rows": {"town": cities()}}, ArgumentError, "no column 'city'"),
+        ({"rows": {"city": np.ones(3)}}, ArgumentError, "dtype float64"),
+        ({"rows": pl.LazyFrame({"city": ["a"]})}, ArgumentError, "rows must map"),
+        ({"domain": dp.Domain(public=["city"])}, DomainError, "is public"),
+        ({"domain": dp.Domain(metric=dp.metrics.Hamming("city"))}, UnsupportedModelError, "per unit of a metric"),
+    ],
+)
+def test_what_cannot_be_found_is_refused(given, kind, says):
+    account = ledger()
+    with pytest.raises(kind, match=says):
+        dp.find_levels("city", **{"rows": {"city": cities()}, "ledger": account, **PAID, **given})
+    assert account.history == []
