@@ -29,12 +29,13 @@ class Unit:
     ----------
     column : str
         Name of a ``pm.Data`` of whole numbers with one entry per row, or of a column of ``rows=``, of whole numbers or
-        texts: whose row it is. It is private, and need not reach a likelihood. PyMC keeps whole numbers in 32 bits, and
-        larger ones become others without a word: give codes below 2**31, such as ``pandas.factorize(ids)[0]``.
+        texts: whose row it is. It is private, and reaches no likelihood. A number below 0 is nobody's. PyMC keeps whole
+        numbers in 32 bits, and larger ones become others without a word: give codes below 2**31, such as
+        ``pandas.factorize(ids)[0]``.
     max_rows : int
-        How many rows of one person count in full, m. Exact sums keep at most m rows of each person, chosen by a hash
-        of that person's rows; noised gradients use all rows, and weigh those of a person with more down to about m. The
-        noise grows with m.
+        How many rows of one person count in full, m. Exact sums keep at most m rows of each person, chosen at
+        random, anew for each release; noised gradients use all rows, and weigh those of a person with more down to
+        about m. The noise grows with m.
 
     Raises
     ------
@@ -42,9 +43,9 @@ class Unit:
 
     Notes
     -----
-    **Guarantee.** None by itself: it says what ε is for, see `Domain`. A row whose person is missing is left out. Two
-    people who share a value of the column are protected as one; someone with two values of it is protected as two
-    people, each with the whole ε.
+    **Guarantee.** None by itself: it says what ε is for, see `Domain`. A row whose person is missing, or has a number
+    below 0, is left out. Two people who share a value of the column are protected as one: for one of them alone the
+    loss is up to 2 ε. Someone with two values of it is protected as two people, each with the whole ε.
 
     Examples
     --------

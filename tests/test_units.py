@@ -1,8 +1,10 @@
 """ε protects a person with several rows: what is refused, what is said, and that a release is of that person alone."""
 
 import warnings
+from unittest.mock import patch
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pymc as pm
@@ -10,15 +12,17 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp import Domain, Ledger, Unit
-from pymc_dp.errors import ArgumentError, DomainError, PrivacyError, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, PrivacyError, UnsupportedModelError
 from pymc_dp.networks import FourierUpdates, LaplaceUpdates
+from pymc_dp.release import plan
 from pymc_dp.release.several import SEVERAL, Labelled, together
+from pymc_dp.rows import person_files, persons
 from pymc_dp.testing import without_noise
 from pymc_dp.transforms.privatize import record_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 PERSONS, MOST = 60, 3
-OWNERS = np.repeat(np.arange(PERSONS) * 7 - 20, np.random.default_rng(5).integers(1, 7, PERSONS))
+OWNERS = np.repeat(np.arange(PERSONS) * 7 + 20, np.random.default_rng(5).integers(1, 7, PERSONS))
 RNG = np.random.default_rng(6)
 X = RNG.uniform(-1, 1, len(OWNERS))
 Y = RNG.binomial(1, 0.3, len(OWNERS))
@@ -78,6 +82,24 @@ def released(model, statistics, delta, rows=None, domain=None):
     return record, next(iter(tables.values()))
 
 
+@pytest.fixture
+def keyed(monkeypatch):
+    """Let the key of a row be a function of its values: rows that are alike are alike, wherever they are."""
+
+    def summed(asked, owners, values, most):
+        columns = {column.leaf: np.asarray(values(column), dtype=float) for one in asked for column in one.columns}
+        rows = zip(*columns.values(), strict=True)
+        keys = np.array([hash(tuple(map(float, row))) for row in rows], dtype=np.int64)
+        with patch.object(persons, "secure_keys", lambda count: keys):
+            return real(asked, owners, values, most)
+
+    real = persons.summed
+    for module in (plan, person_files):
+        monkeypatch.setattr(module, "summed", summed)
+    monkeypatch.setattr(person_files, "PART_BYTES", 1000)
+
+
+@pytest.mark.usefixtures("keyed")
 @pytest.mark.parametrize(("name", "statistics", "delta"), WAYS)
 def test_the_order_of_rows_and_where_they_are_make_no_difference(name, statistics, delta):
     plain = released(MODELS[name](), statistics, delta)[1]
@@ -92,7 +114,7 @@ def test_the_order_of_rows_and_where_they_are_make_no_difference(name, statistic
 
 @pytest.mark.parametrize(("name", "statistics", "delta"), [WAYS[0], WAYS[2]])
 def test_persons_may_be_texts_in_files(name, statistics, delta, tmp_path):
-    """Codes and texts keep other rows of a person; where all are kept the release is the same."""
+    """Where all rows are kept the release is the same."""
     everybody = Domain(
         bounds=domain_of(MODELS[name]()).bounds, neighbours="add_remove", n_max=100, unit=Unit("patient_id", 6)
     )
@@ -114,6 +136,27 @@ def test_persons_may_be_texts_in_files(name, statistics, delta, tmp_path):
         others = pa.concat_arrays([broken, pa.array(list(texts[1:]))])
         pq.write_table(pa.table({**rows, "patient_id": others}), tmp_path / "t.parquet")
         assert released(MODELS[name](slice(2)), statistics, delta, stored, everybody)[1].sum() == len(texts)
+
+
+@pytest.mark.usefixtures("keyed")
+@pytest.mark.parametrize("name", ["memory", "stored"])
+def test_a_newcomer_moves_counts_by_own_rows_alone_though_all_codes_are_new(name):
+    """`pandas.factorize` numbers people as they come: with one more at the top all others have another code."""
+    count, rng = 2000, np.random.default_rng(3)
+    ids = np.repeat(np.arange(count), 6)
+    held = {"g": rng.integers(0, 2, len(ids)), "y": rng.binomial(1, 0.5, len(ids))}
+    domain, found = Domain(neighbours="add_remove", n_max=3000, unit=Unit("patient_id", 1)), []
+    for more in (0, 9):
+        owners = pd.factorize(np.append(np.full(more, "new"), ids.astype(str)))[0]
+        rows = {name: np.append(np.zeros(more, dtype=int), column) for name, column in held.items()}
+        rows["patient_id"] = owners
+        size = len(ids) + more if name == "memory" else 2
+        with pm.Model() as model:
+            pm.Data("patient_id", owners[:size])
+            p = pm.Beta("p", 1, 1, shape=2)
+            pm.Bernoulli("y", p[pm.Data("g", rows["g"][:size])], observed=rows["y"][:size])
+        found.append(released(model, dp.Statistics(), 0.0, None if name == "memory" else rows, domain)[1])
+    assert np.abs(found[0] - found[1]).sum() == 1 and found[0].sum() == count
 
 
 def test_at_most_so_many_rows_of_a_person_count():
@@ -174,6 +217,8 @@ def test_every_other_way_refuses_too():
         lambda: dp.find_map(model=model, epsilon=1.0, domain=domain),
         lambda: dp.sample_ais(model=model, epsilon=1.0, domain=domain),
         lambda: dp.sensitivity(model, domain),
+        lambda: dp.find_bounds(model, "y", epsilon=1.0, domain=domain),
+        lambda: dp.find_levels("y", rows={"y": Y}, epsilon=1.0, delta=1e-6, max_levels=3, domain=domain),
         lambda: dp.plan(model, epsilon=1.0, domain=domain, step=dp.OPS()),
         lambda: dp.privatize(model, epsilon=1.0, domain=domain, statistics=dp.Statistics(mechanism=LaplaceUpdates())),
         lambda: dp.privatize(model, epsilon=1.0, domain=domain, statistics=dp.Statistics(mechanism=FourierUpdates(1))),
@@ -182,21 +227,24 @@ def test_every_other_way_refuses_too():
             call()
 
 
-def test_a_column_that_cannot_say_whose_row_it_is_is_refused_before_the_charge():
-    domain, ledger = domain_of(counts()), Ledger(5.0, unit="patient_id")
-    with pytest.raises(UnsupportedModelError, match="dtype float64"):
-        dp.privatize(counts(owners=OWNERS + 0.5), epsilon=1.0, domain=domain, ledger=ledger)
-    other = Domain(neighbours="add_remove", n_max=100, unit=Unit("patiend_id", max_rows=MOST))
-    for call in (dp.privatize, dp.explain):
-        with pytest.raises(DomainError, match="Did you mean 'patient_id'"):
-            call(counts(), epsilon=1.0, domain=other)
-    rows = {"g": G, "y": Y}
-    with pytest.raises(UnsupportedModelError, match="not in rows="):
-        dp.privatize(counts(slice(3)), epsilon=1.0, domain=domain, ledger=ledger, rows=rows)
-    with pytest.raises(UnsupportedModelError, match="stored as float64"):
-        dp.privatize(
-            counts(slice(3)), epsilon=1.0, domain=domain, ledger=ledger, rows={**rows, "patient_id": OWNERS + 0.5}
-        )
+def test_rows_of_persons_in_an_engine_and_levels_are_no_persons(tmp_path):
+    """An engine adds nothing up here, for it would take rows one by one; the same rows give the same release."""
+    pl = pytest.importorskip("polars")
+    everybody = Domain(neighbours="add_remove", n_max=100, unit=Unit("patient_id", 6))
+    columns = {"patient_id": OWNERS, "g": G, "y": Y}
+    names = dict(zip(columns, columns, strict=True))
+    frame = pl.LazyFrame(columns)
+    plain = released(counts(), dp.Statistics(), 0.0, domain=everybody)[1]
+    found = released(counts(slice(2)), dp.Statistics(), 0.0, dp.Table(frame, names), everybody)[1]
+    np.testing.assert_array_equal(found, plain)
+    assert released(counts(slice(2)), dp.Statistics(), 0.0, dp.Table(frame, names))[1].sum() < plain.sum()
+    texts = frame.with_columns(pl.col("patient_id").cast(pl.String))
+    pq.write_table(pa.table({**columns, "patient_id": [str(one) for one in OWNERS]}), tmp_path / "t.parquet")
+    levels = {**names, "patient_id": dp.Levels("patient_id", ["20", "27"])}
+    ledger = Ledger(5.0, unit="patient_id")
+    for stored in (dp.Table(texts, names), dp.Table(texts, levels), dp.Parquet(tmp_path / "t.parquet", levels)):
+        with pytest.raises(PrivacyError, match="neither a number|would be one person"):
+            dp.privatize(counts(slice(2)), epsilon=1.0, domain=everybody, rows=stored, ledger=ledger)
     assert not ledger.history
 
 

@@ -241,8 +241,8 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
 
 
 WHOSE = (
-    "whose row it is: all rows of a person, and of nobody else, have the same value of {} (in a pm.Data, codes below "
-    "2**31)"
+    "whose row it is: all rows of a person, and of nobody else, have the same value of {}, of nobody one below 0 (in a "
+    "pm.Data, codes below 2**31)"
 )
 TOGETHER = "rows of a person are independent given the parameters, as the model says (of widths, not of privacy)"
 

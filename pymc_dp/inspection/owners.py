@@ -27,8 +27,8 @@ OF_PERSONS = (
 
 CODE_BYTES = 4
 NARROW = (
-    "PyMC keeps whole numbers in 16 bits where floatX is 'float32'. Leave out rows whose code is below 0 and give unsigned "
-    "ones, pm.Data(name, codes.astype('uint32')); or set pytensor.config.floatX = 'float64' before."
+    "PyMC keeps whole numbers in 16 bits where floatX is 'float32'. Leave out rows whose code is below 0 and give "
+    "unsigned ones, pm.Data(name, codes.astype('uint32')); or set pytensor.config.floatX = 'float64' before."
 )
 OF_ONE = (
     "Leave parameters of single persons out, or integrate over them in the likelihood (an overdispersed one, such as "

@@ -120,7 +120,8 @@ def _misfits(column: Column, layout: Layout) -> Iterator[Problem]:
         yield Problem(where=column.name, what=what, remedy="Give the model's dummy rows the shape of the stored ones.")
     if any(dtype.kind in "UO" for dtype in layout.dtypes):
         what = "it holds texts, which may say whose row it is and nothing else"
-        yield Problem(where=column.name, what=what, remedy="Write labels as codes, by a public list of levels.")
+        remedy = f"Write labels as codes, by a public list of levels: dp.Levels({column.name!r}, [...])."
+        yield Problem(where=column.name, what=what, remedy=remedy)
     elif not all(np.can_cast(dtype, wanted, "same_kind") for dtype in layout.dtypes):
         what = f"stored values ({layout}) cannot become {wanted}, the dtype of the model"
         yield Problem(where=column.name, what=what, remedy="Give the model dummy rows of the dtype that is stored.")

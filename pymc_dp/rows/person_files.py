@@ -14,7 +14,7 @@ from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.rows import Array, Column, shape_of
 from pymc_dp.rows.asked import Asked
 from pymc_dp.rows.passes import Passes, cast, held
-from pymc_dp.rows.persons import DIGEST, Grouped, grouped, hashes_of, identified, spans, summed
+from pymc_dp.rows.persons import DIGEST, Grouped, grouped, hashes_of, identified, somebody, spans, summed
 from pymc_dp.rows.spool import BLOCK_BYTES, Spool, copying, private_file
 from pymc_dp.rows.stored import Part
 from pymc_dp.rows.sums import LENGTHS, MAX_ROWS
@@ -43,7 +43,7 @@ class PersonFiles:
     def __init__(self, passes: Passes, hold: Hold) -> None:
         self.columns = passes.columns
         kinds = {dtype.kind for dtype in passes.stored.layouts()[str(passes.owner)].dtypes}
-        fields: list[Any] = [(OWNER, np.dtype(np.int64 if kinds <= {"i", "u"} else DIGEST))]
+        fields: list[Any] = [(OWNER, np.dtype(np.uint64 if kinds <= {"i", "u"} else DIGEST))]
         for place, column in enumerate(passes.columns):
             fields.append((str(place), np.dtype(column.leaf.type.dtype), shape_of(column.leaf)[1:]))
         self.dtype = np.dtype(fields)
@@ -72,7 +72,9 @@ class PersonFiles:
 
     def _write(self, owner: Part, columns: Sequence[Array]) -> None:
         """Append some rows to the files of their persons."""
-        known = slice(None) if owner.missing is None else ~owner.missing
+        known = somebody(owner.values)
+        if owner.missing is not None:
+            known &= ~owner.missing
         who = identified(owner.values[known])
         rows = np.empty(len(who), dtype=self.dtype)
         rows[OWNER] = who

@@ -1,7 +1,7 @@
 """Rows of persons: which of them are kept, and the same rows with those of each person side by side.
 
-A column says whose row it is. What becomes of the rows of one person is a function of these rows alone: neither who
-else is in the table, nor the order of its rows, nor the number of threads makes a difference.
+A column says whose row it is. What becomes of the rows of one person is a function of these rows alone, and of random
+numbers of their own: neither who else is in the table, nor the numbers that persons have, makes a difference.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pymc_dp._random import secure_keys
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.rows.asked import Asked
@@ -59,46 +60,68 @@ def grouped(owners: Array, columns: Sequence[Array], *, beside: Array | None = N
     Parameters
     ----------
     owners : (n_rows,) array
-        Whose row it is: whole numbers, or texts.
+        Whose row it is: whole numbers, or texts. Rows that are nobody's are left out, see `somebody`.
     columns : sequence of (n_rows, ...) arrays
         Of numbers or booleans.
     beside : (n_rows,) array, optional
         Another column, which comes last, and by which nothing is ordered.
+
+    Notes
+    -----
+    Rows of a person are ordered by their values, by a hash of them first: a sum of floats over them does not depend on
+    the number that the person has.
     """
     if any(len(column) != len(owners) for column in columns):
         raise PrivacyError(LENGTHS)
-    order, starts = _ordered(owners, columns)
+    rows = np.flatnonzero(somebody(owners))
+    who, codes = np.unique(identified(owners[rows]), return_inverse=True)
+    codes = codes.ravel()
+    values = [bits for column in columns for bits in _bits(column[rows])]
+    hashes = np.zeros(len(rows), dtype=np.uint64)
+    for bits in values:
+        hashes = _mixed((hashes + GOLDEN) ^ bits)
+    order = _settled(np.lexsort((hashes, codes)), codes, hashes, values)
+    starts = np.searchsorted(codes[order], np.arange(len(who)))
     every = columns if beside is None else [*columns, beside]
-    return Grouped([column[order] for column in every], np.append(starts, len(order)))
+    return Grouped([column[rows[order]] for column in every], np.append(starts, len(order)))
 
 
-def kept_rows(owners: Array, columns: Sequence[Array], most: int) -> Array:
-    """Return which rows are kept, (n_rows,) of bool: at most `most` of each person.
+def kept_rows(owners: Array, most: int) -> Array:
+    """Return which rows are kept, (n_rows,) of bool: at most `most` of each person, chosen at random.
 
     Parameters
     ----------
-    owners, columns
-        As for `grouped`. `columns` are all that a release uses, so that all its tables keep the same rows.
+    owners : (n_rows,) array
+        As for `grouped`.
     most : int
 
     Notes
     -----
-    **Guarantee.** Which rows of a person are kept, as a collection of values, is a function of the collection of that
-    person's rows and of who it is. So a table and the same one with another person have the same kept rows but for at
-    most `most` of that person. It needs neither a random number nor a key. Rows that are nobody's must not be among
-    them: if they were those of one more person, somebody's would move the rows of others out of the table.
+    **Which ones.** Every row gets a fresh key, 64 bits from the operating system, which nobody sees and nothing keeps.
+    Those rows of a person are kept whose keys are smallest; the first ones of the table where keys are equal.
 
-    **Which ones.** Those with the smallest hash of (person, values, k), for the k-th copy of the same values: without
-    the person and the number of the copy all persons would keep the same of few different rows, and a release would
-    show which rather than how many. Rows with equal hashes are ordered by their values, equal rows are alike. So the
-    kept ones are as a random sample of a person's rows, for whoever does not choose values by their hashes.
+    **Guarantee.** Take a table and the same with one more person. The keys are independent of the rows and all alike,
+    so that every row of the others may be thought of as having the same key in both tables. Given the keys, which rows
+    of a person are kept depends on the keys of that person's rows and on their order among themselves: the same rows of
+    all others are kept in both, and at most `most` of the one person. So for each value of the keys the release is of
+    two tables that differ by at most `most` rows, which its noise is made for; a mixture over keys, whose distribution
+    is the same for both, is as private. It holds whatever numbers stand for persons: those of all others may change
+    with one more person, as those of `pandas.factorize` do. A hash in place of the keys would see these numbers, and
+    rows of everybody would move.
     """
-    order, starts = _ordered(owners, columns)
-    lengths = np.diff(np.append(starts, len(order)))
-    rank = np.arange(len(order)) - np.repeat(starts, lengths)
+    who, codes = np.unique(identified(owners), return_inverse=True)
+    codes = codes.ravel()
+    order = np.lexsort((secure_keys(len(codes)), codes))
+    starts = np.searchsorted(codes[order], np.arange(len(who)))
+    rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
     kept = np.zeros(len(owners), dtype=bool)
     kept[order[rank < most]] = True
-    return kept
+    return kept & somebody(owners)
+
+
+def somebody(owners: Array) -> Array:
+    """Return which rows are somebody's, (n_rows,) of bool: a number below 0 is nobody's, as of `pandas.factorize`."""
+    return owners >= 0 if owners.dtype.kind == "i" else np.ones(len(owners), dtype=bool)
 
 
 def summed(
@@ -122,31 +145,14 @@ def summed(
     Notes
     -----
     **Guarantee.** One person more or fewer, with any number of rows, is at most `most` rows more or fewer in what is
-    added up, and changes no other row there; see `kept_rows`.
+    added up, and changes no other row there, given the random numbers that choose rows; see `kept_rows`.
     """
     arrays = {column.leaf: values(column) for one in asked for column in one.columns}
     if any(len(array) != len(owners) for array in arrays.values()):
         raise PrivacyError(LENGTHS)
-    kept = kept_rows(owners, list(arrays.values()), most)
+    kept = kept_rows(owners, most)
     arrays = {leaf: array[kept] for leaf, array in arrays.items()}
     return [one.of(lambda column: arrays[column.leaf]) for one in asked]
-
-
-def _ordered(owners: Array, columns: Sequence[Array]) -> tuple[Array, Array]:
-    """Return row numbers person by person, each in the order of its hashes, and where persons begin."""
-    who, codes = np.unique(identified(owners), return_inverse=True)
-    codes = codes.ravel()
-    values = [bits for column in columns for bits in _bits(column)]
-    hashes = hashes_of(who)[codes]
-    for bits in values:
-        hashes = _mixed(hashes ^ bits)
-    order = _settled(np.lexsort((hashes, codes)), codes, hashes, values)
-    copies = _runs(codes[order], hashes[order])  # 0, 1, 2, ... among rows of one person that are alike
-    hashes = _mixed(hashes[order] + GOLDEN * (copies + np.uint64(1)))
-    codes = codes[order]
-    last = np.lexsort((hashes, codes))  # stable: equal hashes stay in the order of values
-    starts = np.searchsorted(codes[last], np.arange(len(who)))
-    return order[last], starts
 
 
 def _settled(order: Array, codes: Array, hashes: Array, values: Sequence[Array]) -> Array:
@@ -162,21 +168,13 @@ def _settled(order: Array, codes: Array, hashes: Array, values: Sequence[Array])
     return order
 
 
-def _runs(codes: Array, hashes: Array) -> Array:
-    """Return the place of each row among those before it with the same person and hash."""
-    places = np.arange(len(codes))
-    begins = np.ones(len(codes), dtype=bool)
-    begins[1:] = (codes[1:] != codes[:-1]) | (hashes[1:] != hashes[:-1])
-    return (places - np.maximum.accumulate(np.where(begins, places, 0))).astype(np.uint64)
-
-
 def identified(owners: Array) -> Array:
     """Return whole numbers, one to one, or digests of texts: equal ones are of equal texts (BLAKE2, 128 bits).
 
     Whatever a text holds it has a digest: an error would tell of it.
     """
     if owners.dtype.kind in "iuS":
-        return owners if owners.dtype.kind == "S" else _whole(owners).view(np.int64)
+        return owners if owners.dtype.kind == "S" else _whole(owners)
     texts, codes = np.unique(owners, return_inverse=True)
     written = (text if isinstance(text, bytes) else str(text).encode(errors="surrogatepass") for text in texts)
     digests = [blake2b(text, digest_size=16).digest() for text in written]
@@ -214,4 +212,4 @@ def _mixed(values: Array) -> Array:
     return values ^ (values >> np.uint64(31))
 
 
-__all__ = ["Grouped", "grouped", "hashes_of", "identified", "kept_rows", "spans", "summed"]
+__all__ = ["Grouped", "grouped", "hashes_of", "identified", "kept_rows", "somebody", "spans", "summed"]

@@ -119,7 +119,7 @@ def test_observed_columns_go_by_either_name():
         ({"x": np.zeros((200, 2))}, ["a stored row has shape (2,), and one of the model (3,)"]),
         ({"x": np.zeros(200), "g": np.zeros((200, 1), int)}, ["shape ()", "shape (1,)"]),
         ({"g": np.zeros(200)}, ["g: stored values (float64) cannot become int"]),
-        ({"g": np.full(200, "secret")}, ["g: it holds texts", "Write labels as codes, by a public list of levels"]),
+        ({"g": np.full(200, "secret")}, ["g: it holds texts", "by a public list of levels: dp.Levels('g', [...])"]),
         ({name: np.zeros((0, 3) if name == "x" else 0, int) for name in "xgy"}, ["the table has 0 rows"]),
     ],
 )
