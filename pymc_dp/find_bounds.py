@@ -53,7 +53,7 @@ def find_bounds(
     epsilon : float
         Privacy loss of all bounds together, > 0.
     domain : Domain, optional
-        What is public about a row already.
+        What is public about a row already. One with a `unit` is refused.
     ledger : Ledger, optional
         Account of this data set; charged before the rows are read.
     rows : mapping of str to array, or Parquet, optional

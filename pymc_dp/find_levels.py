@@ -50,7 +50,7 @@ def find_levels(
     max_levels : int
         Most levels to return, those with the largest noised counts.
     domain : Domain, optional
-        What a neighbour is: ``neighbours``, with ``n_max``. All else in it is not used.
+        What a neighbour is: ``neighbours``, with ``n_max``. One with a `unit` is refused; all else in it is not used.
     ledger : Ledger, optional
         Account of this data set; charged before the rows are read.
     other : str

@@ -269,10 +269,7 @@ class Paid:
         self.remark(text)
 
     def remark(self, text: str) -> None:
-        """Write beside the entry of the ledger what became of the release.
-
-        Where this fails, the trace alone says it: draws that are paid for are not lost with it.
-        """
+        """Write beside the entry of the ledger what became of the release; if this fails, the trace alone says it."""
         if self._ledger is not None and self._entry is not None:
             with suppress(PrivacyError):
                 self._entry = self._ledger.remark(self._entry, text)
@@ -353,8 +350,8 @@ def weaknesses(source: Source, budget: Budget) -> list[str]:
             f"likelier with one {each} than with another in its place, so that it may show the {each}. Common values "
             "lie between 0.1 (strong) and 3 (weak)."
         )
-    most = f"{each}s at most (n_max)"
-    n_rows, name = (source.n_rows, "rows") if domain.n_max is None else (domain.n_max, most)
+    known = domain.n_max is None
+    n_rows, name = (source.n_rows, "rows") if known else (domain.n_max, f"{each}s at most (n_max)")
     if n_rows and budget.delta >= 1 / n_rows:
         texts.append(
             f"δ = {budget.delta:g} is not below 1 / {n_rows}, for {n_rows} {name}: it would allow one {each}, chosen "
