@@ -1,21 +1,12 @@
-"""Scores that are clipped and stay centred: a row's part of a gradient and a curvature, from its predictors alone.
-
-Derivatives of a density beside infinite bounds, which PyMC writes as numbers like others.
-"""
+"""Scores that are clipped and stay centred: a row's part of a gradient and a curvature, from its predictors alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numba
 import numpy as np
-from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.scalar.basic import Add, Cast, Mul, Neg, Sub, TrueDiv
-from pytensor.tensor.elemwise import DimShuffle, Elemwise
 
-from pymc_dp.inspection.cumulative import FiniteGradient
-from pymc_dp.inspection.row_density import replaced
 from pymc_dp.inspection.rows import Array
 
 ROUNDS = 12
@@ -58,11 +49,17 @@ class Clipped:
         Lower triangular L: the curvature is Jᵀ L Lᵀ J, of a Frobenius norm of at most C_F.
     variances : (n_rows, q, q) array
         Covariance of `scores` under the model: at most L Lᵀ.
+    reach : (n_rows,) array
+        Largest norm of Jᵀ scores over the values that a response may have, or those that stand for them: at most C.
+    sizes : (n_rows,) array
+        Frobenius norm of the curvature: at most C_F.
     """
 
     scores: Array
     factors: Array
     variances: Array
+    reach: Array
+    sizes: Array
 
 
 def clipped(responses: Responses, observed: Array, gram: Array, *, clip_norm: float, clip_curvature: float) -> Clipped:
@@ -98,6 +95,8 @@ def clipped(responses: Responses, observed: Array, gram: Array, *, clip_norm: fl
         scores=np.empty((n_rows, count)),
         factors=np.zeros((n_rows, count, count)),
         variances=np.empty((n_rows, count, count)),
+        reach=np.empty(n_rows),
+        sizes=np.empty(n_rows),
     )
     given = responses.weights, responses.scores, observed, gram
     arrays = [np.ascontiguousarray(one) for one in (*given, result.scores, result.factors, result.variances)]
@@ -105,7 +104,8 @@ def clipped(responses: Responses, observed: Array, gram: Array, *, clip_norm: fl
     if count == 1:
         work = _clip_single
         arrays = [arrays[0], arrays[1][:, :, 0], *(one.reshape(n_rows) for one in arrays[2:])]
-    work(*arrays[:4], float(clip_norm), float(clip_curvature), ROUNDS, *arrays[4:])
+    limits = float(clip_norm), float(clip_curvature), ROUNDS
+    work(*arrays[:4], *limits, *arrays[4:], result.reach, result.sizes)
     return result
 
 
@@ -114,15 +114,18 @@ def clipped_alike(
 ) -> Clipped:
     """Do what `clipped` does of rows of which the model says the same, and so has `responses` and `gram` of one row."""
     n_rows, count = observed.shape
-    own, factors, variances = np.empty((n_rows, count)), np.zeros((1, count, count)), np.empty((1, count, count))
+    own, reach, sizes = np.empty((n_rows, count)), np.zeros(1), np.zeros(1)
+    factors, variances = np.zeros((1, count, count)), np.empty((1, count, count))
     given = (np.ascontiguousarray(one) for one in (responses.weights, responses.scores, observed, gram))
-    _clip(*given, float(clip_norm), float(clip_curvature), ROUNDS, own, factors, variances)
-    shape = (n_rows, count, count)
-    return Clipped(scores=own, factors=np.broadcast_to(factors, shape), variances=np.broadcast_to(variances, shape))
+    _clip(*given, float(clip_norm), float(clip_curvature), ROUNDS, own, factors, variances, reach, sizes)
+    shared = [np.broadcast_to(one, (n_rows, *one.shape[1:])) for one in (factors, variances, reach, sizes)]
+    return Clipped(scores=own, factors=shared[0], variances=shared[1], reach=shared[2], sizes=shared[3])
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _clip(weights, scores, observed, gram, clip_norm, clip_curvature, rounds, own, factors, variances):  # type: ignore[no-untyped-def]
+def _clip(  # type: ignore[no-untyped-def]
+    weights, scores, observed, gram, clip_norm, clip_curvature, rounds, own, factors, variances, reach, sizes
+):
     """Clip rows, `TILE` side by side: no row can reach the values of another.
 
     Of rows that are alike, only the first has weights and scores, which then stand in all places.
@@ -130,17 +133,10 @@ def _clip(weights, scores, observed, gram, clip_norm, clip_curvature, rounds, ow
     alike = len(observed) != len(weights)
     n_rows, (n_nodes, count) = len(observed), scores.shape[1:]
     shares, values = np.zeros((n_nodes, TILE)), np.zeros((n_nodes, count, TILE))
-    matrix, curvature, spread = (
-        np.zeros((count, count, TILE)),
-        np.zeros((count, count, TILE)),
-        np.zeros((count, count, TILE)),
-    )
-    centre, shifted, kept, ones = (
-        np.zeros((count, TILE)),
-        np.zeros((count, TILE)),
-        np.zeros(TILE),
-        np.zeros((count, TILE)),
-    )
+    matrix, curvature = np.zeros((count, count, TILE)), np.zeros((count, count, TILE))
+    spread, most = np.zeros((count, count, TILE)), np.zeros(TILE)
+    centre, shifted, ones = np.zeros((count, TILE)), np.zeros((count, TILE)), np.zeros((count, TILE))
+    kept, norms = np.zeros(TILE), np.zeros(TILE)
     one, other = np.zeros((count, count)), np.zeros((count, count))
     for start in range(0, n_rows, TILE):
         used = min(TILE, n_rows - start)
@@ -149,16 +145,18 @@ def _clip(weights, scores, observed, gram, clip_norm, clip_curvature, rounds, ow
             if alike:
                 for k in range(1, TILE):
                     shares[:, k], values[:, :, k], matrix[:, :, k] = shares[:, 0], values[:, :, 0], matrix[:, :, 0]
-            _centre(shares, values, matrix, clip_norm, rounds, centre, curvature, spread)
+            _centre(shares, values, matrix, clip_norm, rounds, centre, curvature, spread, most)
         for row in range(used):
             for i in range(count):
                 ones[i, row] = observed[start + row, i]
-        _keep(ones, centre, matrix, clip_norm, shifted, kept)
+        _keep(ones, centre, matrix, clip_norm, shifted, norms, kept)
         for row in range(used):
             at = 0 if alike else start + row
             one[:] = curvature[:, :, row]
             other[:] = gram[at]
-            weight = clip_curvature / _at_least(_frobenius(one, other), clip_curvature)
+            size = _frobenius(one, other)
+            weight = clip_curvature / _at_least(size, clip_curvature)
+            reach[at], sizes[at] = weight * most[row], weight * size
             for i in range(count):
                 own[start + row, i] = weight * kept[row] * shifted[i, row]
                 for j in range(count):
@@ -168,25 +166,28 @@ def _clip(weights, scores, observed, gram, clip_norm, clip_curvature, rounds, ow
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _centre(shares, values, matrix, clip_norm, rounds, centre, curvature, spread):  # type: ignore[no-untyped-def]
-    """Write the centres of rows, their curvatures and the variances of their scores."""
+def _centre(shares, values, matrix, clip_norm, rounds, centre, curvature, spread, most):  # type: ignore[no-untyped-def]
+    """Write the centres of rows, their curvatures, the variances of their scores and the largest norms of these."""
     n_nodes, count, _ = values.shape
-    shifted, total, mass, kept = np.zeros((count, TILE)), np.zeros((count, TILE)), np.zeros(TILE), np.zeros(TILE)
+    shifted, total, mass = np.zeros((count, TILE)), np.zeros((count, TILE)), np.zeros(TILE)
+    kept, norms = np.zeros(TILE), np.zeros(TILE)
     centre[:] = 0.0
     for _ in range(rounds):
         total[:] = 0.0
         mass[:] = 0.0
         for node in range(n_nodes):
-            _keep(values[node], centre, matrix, clip_norm, shifted, kept)
+            _keep(values[node], centre, matrix, clip_norm, shifted, norms, kept)
             _add(shares[node], values[node], kept, mass, total)
         for i in range(count):
             for k in range(TILE):
                 centre[i, k] = total[i, k] / _at_least(mass[k], TINY)
     curvature[:] = 0.0
     spread[:] = 0.0
+    most[:] = 0.0
     for node in range(n_nodes):
-        _keep(values[node], centre, matrix, clip_norm, shifted, kept)
+        _keep(values[node], centre, matrix, clip_norm, shifted, norms, kept)
         _add_products(shares[node], shifted, kept, curvature, spread)
+        _raise(norms, kept, most)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -204,12 +205,14 @@ def _lay_out(weights, scores, gram, start, used, shares, values, matrix):  # typ
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _clip_single(weights, scores, observed, gram, clip_norm, clip_curvature, rounds, own, factors, variances):  # type: ignore[no-untyped-def]
+def _clip_single(  # type: ignore[no-untyped-def]
+    weights, scores, observed, gram, clip_norm, clip_curvature, rounds, own, factors, variances, reach, sizes
+):
     """Do what `_clip` does of rows with a single predictor, all arrays without its axes."""
     n_rows, n_nodes = scores.shape
     shares, values = np.zeros((n_nodes, TILE)), np.zeros((n_nodes, TILE))
     root, centre, seen = np.zeros(TILE), np.zeros(TILE), np.zeros(TILE)
-    mass, total = np.zeros(TILE), np.zeros(TILE)
+    mass, total, most = np.zeros(TILE), np.zeros(TILE), np.zeros(TILE)
     for start in range(0, n_rows, TILE):
         used = min(TILE, n_rows - start)
         for row in range(used):
@@ -235,22 +238,29 @@ def _clip_single(weights, scores, observed, gram, clip_norm, clip_curvature, rou
                 centre[k] = total[k] / _at_least(mass[k], TINY)
         mass[:] = 0.0  # of curvatures
         total[:] = 0.0  # of variances
+        most[:] = 0.0
         for node in range(n_nodes):
             for k in range(TILE):
                 part = values[node, k] - centre[k]
-                kept = clip_norm / _at_least(abs(part) * root[k], clip_norm)
+                norm = abs(part) * root[k]
+                kept = clip_norm / _at_least(norm, clip_norm)
+                most[k] = _at_least(most[k], norm * kept)
                 product = shares[node, k] * kept * part * part
                 mass[k] += product
                 total[k] += kept * product
         for k in range(TILE):
             part = seen[k] - centre[k]
             kept = clip_norm / _at_least(abs(part) * root[k], clip_norm)
-            weight = clip_curvature / _at_least(mass[k] * root[k] * root[k], clip_curvature)
+            size = mass[k] * root[k] * root[k]
+            weight = clip_curvature / _at_least(size, clip_curvature)
+            most[k] *= weight
+            centre[k] = weight * size  # not needed any more
             seen[k] = weight * kept * part
             total[k] *= weight**2
             mass[k] = np.sqrt(weight * _at_least(mass[k], 0.0))
         for row in range(used):  # a slice would be compiled with texts of what could be wrong
             own[start + row], factors[start + row], variances[start + row] = seen[row], mass[row], total[row]
+            reach[start + row], sizes[start + row] = most[row], centre[row]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -269,21 +279,29 @@ def _centre_of_two(shares, values, root, clip_norm, centre):  # type: ignore[no-
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _keep(values, centre, matrix, clip_norm, shifted, kept):  # type: ignore[no-untyped-def]
-    """Write scores about their centres, and c = min(1, C / norm) of each."""
+def _keep(values, centre, matrix, clip_norm, shifted, norms, kept):  # type: ignore[no-untyped-def]
+    """Write scores about their centres, their norms, and c = min(1, C / norm) of each."""
     count = len(values)
     for i in range(count):
         for k in range(TILE):
             shifted[i, k] = values[i, k] - centre[i, k]
-    kept[:] = 0.0
+    norms[:] = 0.0
     for i in range(count):
         for k in range(TILE):
-            kept[k] += shifted[i, k] * shifted[i, k] * matrix[i, i, k]
+            norms[k] += shifted[i, k] * shifted[i, k] * matrix[i, i, k]
         for j in range(i):
             for k in range(TILE):
-                kept[k] += 2 * shifted[i, k] * matrix[i, j, k] * shifted[j, k]
+                norms[k] += 2 * shifted[i, k] * matrix[i, j, k] * shifted[j, k]
     for k in range(TILE):
-        kept[k] = clip_norm / _at_least(np.sqrt(_at_least(kept[k], 0.0)), clip_norm)
+        norms[k] = np.sqrt(_at_least(norms[k], 0.0))
+        kept[k] = clip_norm / _at_least(norms[k], clip_norm)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _raise(norms, kept, most):  # type: ignore[no-untyped-def]
+    """Raise the largest norms so far to those of clipped scores of a node."""
+    for k in range(TILE):
+        most[k] = _at_least(most[k], norms[k] * kept[k])
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -352,42 +370,4 @@ def _factor(matrix, found):  # type: ignore[no-untyped-def]
                 found[row, column] = rest / root
 
 
-def beside_infinities(graph: Variable) -> Variable:
-    """Return a graph in which what is computed of an infinite constant has finite derivatives by all else.
-
-    With b infinite the derivative of ``(b - m) / s`` by s would be 0 times infinity, and spoil all others.
-    """
-    infinite, number = set[Variable](), 0
-
-    def rule(node: Apply, inputs: Sequence[Variable]) -> Variable | None:
-        nonlocal number
-        held = [_is_infinite(var) or var in infinite for var in inputs]
-        if not any(held):
-            return None
-        if isinstance(node.op, DimShuffle):
-            return noted(node.clone_with_new_inputs(list(inputs)))
-        if not (
-            isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Add | Cast | Mul | Neg | Sub | TrueDiv)
-        ):
-            return None
-        if isinstance(node.op.scalar_op, TrueDiv) and not held[0]:
-            return None
-        number += 1
-        guarded = [
-            var if known or isinstance(var, Constant) else FiniteGradient(-len(inputs) * number - place)(var)
-            for place, (var, known) in enumerate(zip(inputs, held, strict=True))
-        ]
-        return noted(node.clone_with_new_inputs(guarded))
-
-    def noted(node: Apply) -> Variable:
-        infinite.add(node.outputs[0])
-        return node.outputs[0]
-
-    return replaced(graph, rule)
-
-
-def _is_infinite(var: Variable) -> bool:
-    return isinstance(var, Constant) and np.ndim(var.data) == 0 and var.type.dtype[:5] == "float" and np.isinf(var.data)
-
-
-__all__ = ["ROUNDS", "Clipped", "Responses", "beside_infinities", "clipped", "clipped_alike", "factored"]
+__all__ = ["ROUNDS", "Clipped", "Responses", "clipped", "clipped_alike", "factored"]

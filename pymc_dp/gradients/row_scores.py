@@ -20,12 +20,11 @@ from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors, toposort
 
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
-from pymc_dp.gradients.clipping import beside_infinities
 from pymc_dp.gradients.cut import NEVER, least_cut, sizes_of
 from pymc_dp.gradients.interface import Interface
 from pymc_dp.gradients.joint import TAKEN, count_of
 from pymc_dp.gradients.responses import MOST_NODES, any_together, in_turn
-from pymc_dp.inspection.cumulative import FiniteGradient, finite_branches
+from pymc_dp.inspection.cumulative import FiniteGradient, beside_infinities, finite_branches
 from pymc_dp.inspection.findings import RowTerm
 from pymc_dp.inspection.one_row import frozen_shared, with_rows
 from pymc_dp.inspection.row_density import replaced

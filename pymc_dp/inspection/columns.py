@@ -372,8 +372,7 @@ def _check(findings: Findings, column: Column, bounds: Bounds | None) -> None:
 
 def implied_by(rv: Variable) -> list[Implied]:
     """Return the range of what a random variable may be, where it is 0..n with n known beforehand."""
-    rv = given_latents(rv)
-    statement = statement_of(rv)
+    statement = statement_of(rv := given_latents(rv))
     if statement is not None:
         least, most = statement.values or (None, None)
         return [(float(most), "nearest")] if most is not None and least == 0 else []
@@ -384,9 +383,8 @@ def implied_by(rv: Variable) -> list[Implied]:
         levels = op.dist_params(rv.owner)[0].type.shape[-1]
         return [(float(levels - 1), "first")] if levels else []
     parameters = op.dist_params(rv.owner) if name in LIMITS else ()
-    ends = [_constant(parameters[place]) for place in LIMITS.get(str(name), ())]
-    known = [end for end in ends if end is not None and end >= 0]
-    return [(min(known), "nearest")] if known else []
+    ends = (_constant(parameters[place]) for place in LIMITS.get(str(name), ()))
+    return [(min(known), "nearest")] if (known := [end for end in ends if end is not None and end >= 0]) else []
 
 
 def _constant(parameter: Variable) -> float | None:

@@ -7,7 +7,7 @@ Derivatives that stay finite where a density or distribution function has a bran
 
 The derivative of ``switch(c, a, b)`` is that of one branch plus 0 times that of the other; and 0 times infinity is not
 a number. PyMC writes the logarithm of a normal distribution function, say, in two ways: far below the mean, the one
-that is not taken is log 0.
+that is not taken is log 0. Infinite bounds it writes as numbers like others.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import node_rewriter, out2in
 from pytensor.graph.traversal import toposort
 from pytensor.raise_op import CheckAndRaise
-from pytensor.scalar.basic import Switch
-from pytensor.tensor.elemwise import Elemwise
+from pytensor.scalar.basic import Add, Cast, Mul, Neg, Sub, Switch, TrueDiv
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.type_other import NoneConst
 
 from pymc_dp.inspection.row_axis import RowAxis
@@ -258,11 +258,50 @@ def _summed(op: Any, at: Variable, given: Sequence[Any]) -> Variable:
     return pt.logsumexp(pt.switch(values <= at[:, None], terms, -np.inf), axis=1)
 
 
+def beside_infinities(graph: Variable) -> Variable:
+    """Return a graph in which what is computed of an infinite constant has finite derivatives by all else.
+
+    With b infinite the derivative of ``(b - m) / s`` by s would be 0 times infinity, and spoil all others.
+    """
+    infinite, number = set[Variable](), 0
+
+    def rule(node: Apply, inputs: Sequence[Variable]) -> Variable | None:
+        nonlocal number
+        held = [_is_infinite(var) or var in infinite for var in inputs]
+        if not any(held):
+            return None
+        if isinstance(node.op, DimShuffle):
+            return noted(node.clone_with_new_inputs(list(inputs)))
+        if not (
+            isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Add | Cast | Mul | Neg | Sub | TrueDiv)
+        ):
+            return None
+        if isinstance(node.op.scalar_op, TrueDiv) and not held[0]:
+            return None
+        number += 1
+        guarded = [
+            var if known or isinstance(var, Constant) else FiniteGradient(-len(inputs) * number - place)(var)
+            for place, (var, known) in enumerate(zip(inputs, held, strict=True))
+        ]
+        return noted(node.clone_with_new_inputs(guarded))
+
+    def noted(node: Apply) -> Variable:
+        infinite.add(node.outputs[0])
+        return node.outputs[0]
+
+    return replaced(graph, rule)
+
+
+def _is_infinite(var: Variable) -> bool:
+    return isinstance(var, Constant) and np.ndim(var.data) == 0 and var.type.dtype[:5] == "float" and np.isinf(var.data)
+
+
 __all__ = [
     "MOST_SUMMED",
     "SUMMED",
     "Cumulative",
     "FiniteGradient",
+    "beside_infinities",
     "cumulative_graphs",
     "finite_branches",
     "finite_gradient",

@@ -50,6 +50,22 @@ def listed(column: Any, size: int) -> Iterator[list[str | int | None]]:
             yield [named[place] for place in places.tolist()]
 
 
+def is_text(kind: Any) -> bool:
+    """Whether values of a type are texts, or places in a list of them."""
+    types = arrow("pyarrow.types")
+    inner = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_string(inner) or types.is_large_string(inner) or types.is_string_view(inner))
+
+
+def texts(column: Any) -> Any:
+    """Return texts as bytes, those of a dictionary each in its place, null where that is beyond it."""
+    if not arrow("pyarrow.types").is_dictionary(column.type):
+        return _bytes(column)
+    held = _bytes(column.dictionary)
+    places = _places(column.indices, len(held))
+    return held.take(arrow().array(places, mask=places == len(held)))
+
+
 def _bytes(column: Any) -> Any:
     module = arrow()
     if module.types.is_integer(column.type) or module.types.is_large_binary(column.type):
@@ -73,4 +89,4 @@ def arrow(module: str = "pyarrow") -> Any:
         raise ImportError(message) from error
 
 
-__all__ = ["arrow", "encoded", "listed"]
+__all__ = ["arrow", "encoded", "is_text", "listed", "texts"]

@@ -123,6 +123,16 @@ def in_turn():
     return model, dp.Domain(bounds={"x": (-1, 1), "y2": (-100, 100)})
 
 
+def integrated():
+    """Answers of persons to several items, whose latents are integrated out: of all rows the model says the same."""
+    answers = np.random.default_rng(5).integers(0, 2, (ROWS, 3))
+    with pm.Model() as model:
+        log_a, b = pm.Normal("log_a", shape=3), pm.Normal("b", shape=3)
+        theta = pm.Normal("theta", shape=ROWS)
+        pm.Bernoulli("y", logit_p=pt.exp(log_a) * (theta[:, None] - b), observed=answers)
+    return dp.integrate(model, "theta", nodes=9), dp.Domain()
+
+
 ALL = (
     *(bernoulli, poisson, negative_binomial, normal, student_t, tobit),
     *(ordered, softmax, groups, two, in_turn),
