@@ -171,15 +171,15 @@ def test_the_weight_of_a_person_does_not_see_responses(build, rng):
     assert 0 < weights[0] < 0.9 and np.ptp(weights) < 1e-9
 
 
-@pytest.mark.few(1)
-def test_what_a_person_adds_depends_on_nobody_else(rng):
-    plain, persons, columns, limits = parts_of(models.normal)
+@pytest.mark.parametrize("build", [models.normal, models.integrated])
+def test_what_a_person_adds_depends_on_nobody_else(build, rng):
+    plain, persons, columns, limits = parts_of(build)
     at = rng.normal(0, 0.5, plain.rows.interface.size)
     edges = np.array([0, 9, 10, 30, models.ROWS])
     whole = persons.scores(Grouped(columns, edges), at, limits).rows
     hostile = [column.copy() for column in columns]
     for column in hostile:
-        column[30:] = np.nan
+        column[30:] = np.nan if column.dtype.kind == "f" else -(2**30)
     np.testing.assert_array_equal(persons.scores(Grouped(hostile, edges), at, limits).rows[:30], whole[:30])
     alone = Grouped([column[10:30] for column in columns], np.array([0, 20]))
     np.testing.assert_array_equal(persons.scores(alone, at, limits).rows, whole[10:30])
