@@ -159,6 +159,17 @@ def test_a_newcomer_moves_counts_by_own_rows_alone_though_all_codes_are_new(name
     assert np.abs(found[0] - found[1]).sum() == 1 and found[0].sum() == count
 
 
+def test_rows_of_nobody_are_left_out_in_memory_and_beside_the_model():
+    """A missing id is -1 to `pandas.factorize`: not one person of all whose id is missing."""
+    owners = np.where(np.arange(len(OWNERS)) % 4, OWNERS, -1)
+    domain = Domain(neighbours="add_remove", n_max=100, unit=Unit("patient_id", 6))
+    plain = released(counts(owners=owners), dp.Statistics(), 0.0, domain=domain)[1]
+    rows = {"patient_id": owners, "g": G, "y": Y}
+    again = released(counts(slice(2)), dp.Statistics(), 0.0, rows, domain)[1]
+    np.testing.assert_array_equal(plain, again)
+    assert plain.sum() == (owners >= 0).sum()
+
+
 def test_at_most_so_many_rows_of_a_person_count():
     _, table = released(counts(), dp.Statistics(), 0.0)
     held = np.unique(OWNERS, return_counts=True)[1]

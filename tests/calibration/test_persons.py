@@ -21,10 +21,10 @@ PERSONS = {"logistic": 1500, "normal": 600, "counts": 1500}
 TABLES, LEVEL = 200, 1.6448536269514722
 
 
-def people(family, rng):
-    """Whose row each is: one to five of each person, in any order."""
+def people(family, rng, least=1):
+    """Whose row each is: one to five of each person, or more at least, in any order."""
     count = PERSONS[family]
-    return rng.permutation(np.repeat(np.arange(count), rng.integers(1, 6, count)))
+    return rng.permutation(np.repeat(np.arange(count), rng.integers(least, 6, count)))
 
 
 def domain(family, most, **bounds):
@@ -50,7 +50,7 @@ def respond(family, rng, x, truth):
     return rng.normal(mean, np.exp(truth[4]))
 
 
-def covered(family, most, tables, seed):
+def covered(family, most, tables, seed, least=1):
     """Whether 90% intervals of noised gradients hold the parameters: (tables, d)."""
     rng = np.random.default_rng(seed)
     bounds = {"x": (-1, 1), **({} if family == "logistic" else {"y": (-30, 30)})}
@@ -59,7 +59,7 @@ def covered(family, most, tables, seed):
     found = []
     with insecure_randomness(seed):
         for _ in range(tables):
-            truth, owners = rng.normal(mean, deviation), people(family, rng)
+            truth, owners = rng.normal(mean, deviation), people(family, rng, least)
             x = rng.uniform(-1, 1, (len(owners), 3))
             held = {"x": x, "y": respond(family, rng, x, truth)}
             columns = [one.clamped(held[one.name]) for one in plan.interface.inspection.columns]
