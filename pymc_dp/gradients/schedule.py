@@ -276,7 +276,7 @@ class Limits:
         turned = self._back @ found @ self._back
         return np.asarray((turned + turned.T) / 2)
 
-    def whitened(self, curvature: Array, deviation: float, n_rows: int) -> Limits:
+    def whitened(self, curvature: Array, deviation: float, n_rows: float) -> Limits:
         """Return coordinates in which the curvature of a sum is about the same in all directions, and limits there.
 
         Parameters
@@ -286,8 +286,8 @@ class Limits:
         deviation : float
             Of the noise on its entries off the diagonal, in the coordinates of this sum: what is below that is not
             blown up.
-        n_rows : int
-            How many rows there are, or may be.
+        n_rows : float
+            How many rows there are, or may be; or that count on average, where it is no whole number.
 
         Notes
         -----

@@ -169,7 +169,7 @@ class Simulated:
         if not np.diag(curvature).all():
             return np.ones(len(at))
         most = self.rows.interface.inspection.domain.rows_of_one
-        limits = plain.whitened(curvature, 0.0, round(len(own) * 2 * most / (most + 1)))
+        limits = plain.whitened(curvature, 0.0, len(own) * 2 * most / (most + 1))
         own, roots = map(_finite, self._curved(at, limits))
         slope, variance = (limits.curvature(self._summed(one)) for one in (own, roots))
         with np.errstate(all="ignore"):

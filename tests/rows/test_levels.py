@@ -11,6 +11,7 @@ import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.rows.levels import BLOCK, Labels, Levels, label_column
+from pymc_dp.rows.stored import Arrays
 
 CITIES = Levels("city", ["Rome", "Oslo"])
 HELD = ["Oslo", None, "Rome", "Bonn", "Oslo"]
@@ -195,8 +196,9 @@ def test_no_refusal_shows_how_long_a_label_is():
             label_column({"city": held}, "city")
         assert "87" not in str(caught.value)
     with pytest.raises(ArgumentError) as caught:
-        dp.SGLD(rows={"y": np.array(["x" * 87])})
-    assert "87" not in str(caught.value) and "has dtype str and 1 axes" in str(caught.value)
+        dp.SGLD(rows={"y": np.array(["x" * 87]).astype("S")})
+    assert "87" not in str(caught.value) and "has dtype bytes and 1 axes" in str(caught.value)
+    assert str(Arrays({"y": np.array(["x" * 87])}).layouts()["y"]) == "str"
 
 
 def test_a_name_that_stands_twice_is_refused():
