@@ -13,7 +13,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.errors import ArgumentError, Problem
 from pymc_dp.inspection.rows import Array
 from pymc_dp.rows.asked import Asked
-from pymc_dp.rows.levels import LabelColumn
+from pymc_dp.rows.levels import LabelColumn, kind_of
 
 HINT = "Give every row-level column of the model, by the name of its pm.Data or of the observed variable."
 
@@ -52,13 +52,8 @@ class Layout:
         return entries * sum(dtype.itemsize for dtype in self.dtypes)
 
     def __str__(self) -> str:
-        kinds = ", ".join(dict.fromkeys(map(shown_dtype, self.dtypes)))
+        kinds = ", ".join(dict.fromkeys(map(kind_of, self.dtypes)))
         return f"{kinds}, {self.shape} a row" if self.shape else kinds
-
-
-def shown_dtype(dtype: np.dtype[Any]) -> str:
-    """Return a dtype in words; that of texts without the length of the longest one, which is private."""
-    return {"U": "text", "S": "bytes"}.get(dtype.kind, str(dtype))
 
 
 class StoredRows(ABC):
@@ -151,8 +146,8 @@ class Arrays(StoredRows):
             if array.ndim == 0 or array.dtype.kind not in "biufU":
                 raise ArgumentError(
                     f"rows[{name!r}] must hold numbers or booleans, with an axis that counts rows; it has dtype "
-                    f"{shown_dtype(array.dtype)} and {array.ndim} axes. Write labels as codes, by a public list of "
-                    f"them: dp.Levels({name!r}, [...]).codes(...)."
+                    f"{kind_of(array.dtype)} and {array.ndim} axes. Write labels as codes, by a public list of them: "
+                    f"dp.Levels({name!r}, [...]).codes(...)."
                 )
         self._arrays = {name: array.view(np.ndarray) for name, array in arrays.items()}
 
