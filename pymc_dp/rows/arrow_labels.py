@@ -27,8 +27,8 @@ def encoded(column: Any) -> tuple[list[str | int], Places]:
     can be read must not depend on one of its rows.
     """
     if not arrow("pyarrow.types").is_dictionary(column.type):
-        column = _bytes(column).dictionary_encode()
-    held = _bytes(column.dictionary)
+        column = bytes_of(column).dictionary_encode()
+    held = bytes_of(column.dictionary)
     places = _places(column.indices, len(held))
     used = np.flatnonzero(np.bincount(places, minlength=len(held) + 1)[: len(held)])
     of_labels: dict[str | int, int] = {}
@@ -50,24 +50,13 @@ def listed(column: Any, size: int) -> Iterator[list[str | int | None]]:
             yield [named[place] for place in places.tolist()]
 
 
-def is_text(kind: Any) -> bool:
-    """Whether values of a type are texts, or places in a list of them."""
-    types = arrow("pyarrow.types")
-    inner = kind.value_type if types.is_dictionary(kind) else kind
-    return bool(types.is_string(inner) or types.is_large_string(inner) or types.is_string_view(inner))
-
-
-def texts(column: Any) -> Any:
-    """Return texts as bytes, those of a dictionary each in its place, null where that is beyond it."""
-    if not arrow("pyarrow.types").is_dictionary(column.type):
-        return _bytes(column)
-    held = _bytes(column.dictionary)
-    places = _places(column.indices, len(held))
-    return held.take(arrow().array(places, mask=places == len(held)))
-
-
-def _bytes(column: Any) -> Any:
+def bytes_of(column: Any) -> Any:
+    """Return texts as bytes, those of a dictionary written out, null where it has none; whole numbers as they are."""
     module = arrow()
+    if module.types.is_dictionary(column.type):
+        held = bytes_of(column.dictionary)
+        places = _places(column.indices, len(held))
+        return held.take(module.array(places, mask=places == len(held)))
     if module.types.is_integer(column.type) or module.types.is_large_binary(column.type):
         return column
     return column.cast(module.large_string()).cast(module.large_binary())
@@ -89,4 +78,4 @@ def arrow(module: str = "pyarrow") -> Any:
         raise ImportError(message) from error
 
 
-__all__ = ["arrow", "encoded", "is_text", "listed", "texts"]
+__all__ = ["arrow", "bytes_of", "encoded", "listed"]

@@ -11,8 +11,8 @@ import numpy as np
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError, PrivacyError
-from pymc_dp.rows.arrow import part_of
-from pymc_dp.rows.arrow_labels import arrow, encoded, is_text
+from pymc_dp.rows.arrow import is_text, part_of
+from pymc_dp.rows.arrow_labels import arrow, encoded
 from pymc_dp.rows.columns import (
     Columns,
     Item,
