@@ -1,6 +1,7 @@
 """dp.Table: from an engine to a posterior; what fails, what shows, and what is refused."""
 
 import logging
+import threading
 import warnings
 
 import numpy as np
@@ -13,8 +14,8 @@ from pymc_dp.audit import contains_canary, plant
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.paid import forget_releases
+from pymc_dp.rows.engines.frames import Frame, Schema
 from pymc_dp.rows.engines.lazy import LazyFrame
-from pymc_dp.rows.engines.mixed import seen_by_duckdb, seen_by_polars, seen_by_spark
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.spool import spooled
@@ -169,6 +170,80 @@ def test_rows_that_come_between_plan_and_scan_are_noticed(monkeypatch):
     assert ledger.spent.epsilon == 0.5
 
 
+class Engine(Frame):
+    """One that logs and warns while it counts, as PySpark does: by a logger with a level and a handler of its own."""
+
+    engine = "Test"
+
+    def __init__(self, between):
+        self.between = between
+
+    def schema(self, names):
+        return Schema(dtypes={"y": np.dtype(float)}, texts=(), names=("y",), others={})
+
+    def count(self):
+        logger = logging.getLogger("DataFrameQueryContextLogger.child")
+        logger.setLevel(logging.DEBUG)
+        logger.propagate = False
+        logger.addHandler(handler := logging.StreamHandler())
+        self.between()
+        logger.critical(SECRET)
+        warnings.warn(SECRET, stacklevel=1)
+        logger.removeHandler(handler)
+        return 1
+
+
+Engine.__abstractmethods__ = frozenset()
+
+
+def of_engine(between=lambda: None):
+    table = dp.Table(frame(), {"y": "y"})
+    table._frame = Engine(between)
+    return table
+
+
+def test_loggers_with_levels_and_handlers_of_their_own_are_silent(capfd, recwarn):
+    assert of_engine().layouts()["y"].n_rows == 1
+    assert SECRET not in "".join(capfd.readouterr()) and len(recwarn) == 0
+    assert logging.root.manager.disable == logging.NOTSET
+
+
+def test_engines_that_overlap_are_silent_to_the_last(capfd):
+    """The first to begin ends first: it must not give back what the other one silenced, nor the other what it found."""
+    before = list(warnings.filters)
+    begun, over = threading.Event(), threading.Event()
+
+    def first():
+        begun.set()
+        over.wait(30)
+
+    one = threading.Thread(target=lambda: of_engine(first).layouts())
+    one.start()
+    assert begun.wait(30)
+
+    def second():
+        over.set()
+        one.join(30)
+
+    assert of_engine(second).layouts()["y"].n_rows == 1
+    assert SECRET not in "".join(capfd.readouterr())
+    assert logging.root.manager.disable == logging.NOTSET and list(warnings.filters) == before
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_loggers_of_spark_show_no_value(capfd):
+    """What its Java process writes to the terminal is not ours; Python's loggers write JSON with their name."""
+    query = f"select cast(t as double) as y from (select concat('{SECRET}', id) as t from range(1))"
+    beside = dp.Table(session().sql(query), {"y": "y"}, assume_rows=True)
+    with pytest.raises(PrivacyError, match="The engine failed") as caught:
+        dp.privatize(
+            dummies(), epsilon=0.5, domain=domain_of("one_cell", "replace"), rows=beside, ledger=dp.Ledger(1.0)
+        )
+    assert SECRET not in str(caught.value)
+    assert not any('"logger"' in line and SECRET in line for line in "".join(capfd.readouterr()).splitlines())
+
+
 # --- blocks -----------------------------------------------------------------------------------------------------------
 
 
@@ -299,87 +374,19 @@ def test_norms_narrow_floats_and_long_statements():
     assert "would be rounded to float32" in problems[0].what
 
 
-OF_ROWS = {
-    "aggregate": lambda one: one.group_by("g").agg(pl.col("y").sum()),
-    "join": lambda one: one.join(one, on="g").select("y", "g"),
-    "window": lambda one: one.with_columns(y=pl.col("y").sum().over("g")),
-    "mean": lambda one: one.with_columns(y=pl.col("y") - pl.col("y").mean()),
-    "sort and slice": lambda one: one.sort("y").head(1),
-    "head": lambda one: one.head(1),
-    "shift": lambda one: one.with_columns(y=pl.col("y").shift()),
-    "unique": lambda one: one.unique(),
-    "fill": lambda one: one.with_columns(y=pl.col("y").fill_null(strategy="forward")),
-    "rank": lambda one: one.with_columns(y=pl.col("y").rank()),
-    "number": lambda one: one.with_row_index("n"),
-    "length": lambda one: one.with_columns(y=pl.col("y") / pl.len()),
-    "function": lambda one: one.map_batches(lambda found: found),
-    "twice": lambda one: pl.concat([one, one]),
-    "unpivot": lambda one: one.unpivot(["y"], index="g", value_name="v").select("g", y="v"),
-}
-BY_ROWS = {
-    "itself": lambda one: one,
-    "sort": lambda one: one.sort("y"),
-    "filter": lambda one: one.filter(pl.col("y") > 0),
-    "function": lambda one: one.with_columns(y=pl.col("y").clip(0, 1).exp() + pl.max_horizontal("y", "g")),
-    "names": lambda one: one.with_columns(**{"JOIN x.sum() OVER": pl.col("y")}),
-    "choice": lambda one: one.with_columns(g=pl.when(pl.col("name") == "ann").then(1).otherwise(0)),
-}
+@pytest.mark.parametrize("name", ["*", "^y$", "^.*$"])
+def test_names_that_engines_take_for_several_columns(name):
+    with pytest.raises(ArgumentError, match="take for several columns. Rename"):
+        dp.Table(frame(), {"y": name}).layouts()
 
 
-@pytest.mark.parametrize("plan", OF_ROWS)
-def test_plans_that_mix_rows_are_refused(plan):
-    mixed = OF_ROWS[plan](frame())
-    with pytest.raises(ArgumentError, match="one row of several ones"):
-        dp.Table(mixed, {"y": "y"}).layouts()
-    if plan != "function":
-        assert dp.Table(mixed, {"y": "y"}, assume_rows=True).layouts()["y"].n_rows > 0
-
-
-@pytest.mark.parametrize("plan", BY_ROWS)
-def test_plans_that_do_not_are_taken(plan):
-    assert seen_by_polars(BY_ROWS[plan](frame())) is None
-
-
-@pytest.mark.parametrize(
-    ("query", "seen"),
-    [
-        ("from t", None),
-        ("select y + 1 as y, g from t where y > 0 and y < 9", None),
-        ("select y as limit_join, g as window from t order by y", None),
-        ("select g, sum(y) as y from t group by g", "GROUP_BY"),
-        ("select avg(y) as y from t", "AGGREGATE"),
-        ("select t.y, t.g from t join t as u using (g)", "JOIN"),
-        ("select y - avg(y) over () as y from t", "WINDOW"),
-        ("from t order by y limit 3", "TOP_N"),
-        ("from t limit 3", "LIMIT"),
-        ("from t using sample 3", "SAMPLE"),
-        ("from t union all from t", "UNION"),
-        ("select unnest([y, y]) as y from t", "UNNEST"),
-    ],
-)
-def test_plans_of_duckdb(query, seen):
-    connection = duckdb.connect()
-    connection.execute("create table t as select range::double as y, range % 3 as g from range(100)")
-    found = seen_by_duckdb(connection.sql(query))
-    assert found is None if seen is None else seen in found
-
-
-@pytest.mark.slow
-@pytest.mark.spark
-def test_plans_of_spark():
-    functions = pytest.importorskip("pyspark.sql.functions")
-    held = session().createDataFrame([(1.0, 1), (2.0, 2)], "y double, g int")
-    assert seen_by_spark(held.withColumnRenamed("g", "Join").where("y > 0").orderBy("y")) is None
-    for mixed, seen in (
-        (held.groupBy("g").agg(functions.sum("y").alias("y")), "Aggregate"),
-        (held.join(held, "g"), "Join"),
-        (held.limit(1), "Limit"),
-        (held.sample(0.5), "Sample"),
-        (held.union(held), "Union"),
-        (held.withColumn("z", functions.explode(functions.array("y", "y"))), "Generate"),
-    ):
-        with pytest.raises(ArgumentError, match=rf"one row of several ones, or several of one \({seen}\)"):
-            dp.Table(mixed, {"y": "y"}).layouts()
+def test_columns_of_dask_that_may_hold_anything():
+    frames, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    held = pandas.DataFrame({"city": pandas.Series(["Oslo", 3, None, b"x"], dtype=object), "y": 1.0})
+    with pytest.importorskip("dask").config.set({"dataframe.convert-string": False}):
+        beside = dp.Table(frames.from_pandas(held, npartitions=2), {"g": dp.Levels("city", ["Oslo"]), "y": "y"})
+        with pytest.raises(ArgumentError, match="object, which may hold anything"):
+            beside.layouts()
 
 
 # --- PostgreSQL -------------------------------------------------------------------------------------------------------
@@ -434,3 +441,19 @@ def test_rows_are_read_in_a_transaction_of_our_own():
         with pytest.raises(PrivacyError, match="ReadOnlySqlTransaction"), opened_gate():
             next(dp.Table.sql(own, "writing", {"y": "y"}).blocks(10))
         own.rollback()
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_cursors_are_of_our_own():
+    """Those of a connection may write values into statements; a pipeline sends these when it likes."""
+    import psycopg
+
+    with psycopg.connect(database().info.dsn, cursor_factory=psycopg.ClientCursor, autocommit=True) as own:
+        own.execute("create temporary table held as select 1.5::float8 as y")
+        beside = dp.Table.sql(own, "held", {"y": "y"})
+        assert beside.layouts()["y"].n_rows == 1
+        with opened_gate():
+            assert next(beside.blocks(10))["y"][0].values.tolist() == [1.5]
+        with own.pipeline(), pytest.raises(ArgumentError, match="is in a pipeline"):
+            beside.layouts()
