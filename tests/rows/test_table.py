@@ -1,7 +1,6 @@
 """dp.Table: from an engine to a posterior; what fails, what shows, and what is refused."""
 
 import logging
-import threading
 import warnings
 
 import numpy as np
@@ -14,13 +13,12 @@ from pymc_dp.audit import contains_canary, plant
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.paid import forget_releases
-from pymc_dp.rows.engines.frames import Frame, Schema
 from pymc_dp.rows.engines.lazy import LazyFrame
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.spool import spooled
 from tests.release.test_beside import QUIET, domain_of, model_of, table
-from tests.rows.engines.engines import ENGINES, HERE, database, in_engine, part, session
+from tests.rows.engines.engines import ENGINES, HERE, database, in_engine, part
 from tests.rows.engines.test_identity import stored
 
 pl, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
@@ -170,80 +168,6 @@ def test_rows_that_come_between_plan_and_scan_are_noticed(monkeypatch):
     assert ledger.spent.epsilon == 0.5
 
 
-class Engine(Frame):
-    """One that logs and warns while it counts, as PySpark does: by a logger with a level and a handler of its own."""
-
-    engine = "Test"
-
-    def __init__(self, between):
-        self.between = between
-
-    def schema(self, names):
-        return Schema(dtypes={"y": np.dtype(float)}, texts=(), names=("y",), others={})
-
-    def count(self):
-        logger = logging.getLogger("DataFrameQueryContextLogger.child")
-        logger.setLevel(logging.DEBUG)
-        logger.propagate = False
-        logger.addHandler(handler := logging.StreamHandler())
-        self.between()
-        logger.critical(SECRET)
-        warnings.warn(SECRET, stacklevel=1)
-        logger.removeHandler(handler)
-        return 1
-
-
-Engine.__abstractmethods__ = frozenset()
-
-
-def of_engine(between=lambda: None):
-    table = dp.Table(frame(), {"y": "y"})
-    table._frame = Engine(between)
-    return table
-
-
-def test_loggers_with_levels_and_handlers_of_their_own_are_silent(capfd, recwarn):
-    assert of_engine().layouts()["y"].n_rows == 1
-    assert SECRET not in "".join(capfd.readouterr()) and len(recwarn) == 0
-    assert logging.root.manager.disable == logging.NOTSET
-
-
-def test_engines_that_overlap_are_silent_to_the_last(capfd):
-    """The first to begin ends first: it must not give back what the other one silenced, nor the other what it found."""
-    before = list(warnings.filters)
-    begun, over = threading.Event(), threading.Event()
-
-    def first():
-        begun.set()
-        over.wait(30)
-
-    one = threading.Thread(target=lambda: of_engine(first).layouts())
-    one.start()
-    assert begun.wait(30)
-
-    def second():
-        over.set()
-        one.join(30)
-
-    assert of_engine(second).layouts()["y"].n_rows == 1
-    assert SECRET not in "".join(capfd.readouterr())
-    assert logging.root.manager.disable == logging.NOTSET and list(warnings.filters) == before
-
-
-@pytest.mark.slow
-@pytest.mark.spark
-def test_loggers_of_spark_show_no_value(capfd):
-    """What its Java process writes to the terminal is not ours; Python's loggers write JSON with their name."""
-    query = f"select cast(t as double) as y from (select concat('{SECRET}', id) as t from range(1))"
-    beside = dp.Table(session().sql(query), {"y": "y"}, assume_rows=True)
-    with pytest.raises(PrivacyError, match="The engine failed") as caught:
-        dp.privatize(
-            dummies(), epsilon=0.5, domain=domain_of("one_cell", "replace"), rows=beside, ledger=dp.Ledger(1.0)
-        )
-    assert SECRET not in str(caught.value)
-    assert not any('"logger"' in line and SECRET in line for line in "".join(capfd.readouterr()).splitlines())
-
-
 # --- blocks -----------------------------------------------------------------------------------------------------------
 
 
@@ -386,74 +310,4 @@ def test_columns_of_dask_that_may_hold_anything():
     with pytest.importorskip("dask").config.set({"dataframe.convert-string": False}):
         beside = dp.Table(frames.from_pandas(held, npartitions=2), {"g": dp.Levels("city", ["Oslo"]), "y": "y"})
         with pytest.raises(ArgumentError, match="object, which may hold anything"):
-            beside.layouts()
-
-
-# --- PostgreSQL -------------------------------------------------------------------------------------------------------
-
-
-def test_only_connections_of_psycopg_are_taken():
-    for other in (None, duckdb.connect(), "postgresql://server/db"):
-        with pytest.raises(ArgumentError, match=r"must be a psycopg\.Connection"):
-            dp.Table.sql(other, "survey", {"y": "y"})
-
-
-@pytest.mark.slow
-@pytest.mark.postgres
-def test_names_are_quoted_and_queries_are_refused():
-    connection = database()
-    odd = 'a "quoted" name%s; drop'
-    connection.execute('drop table if exists "My Table"; drop schema if exists other cascade; create schema other')
-    connection.execute('create table "My Table" ("a ""quoted"" name%s; drop" float8)'.replace("%", "%%"), [])
-    connection.execute("create table other.survey as select 1.0::float8 as y, 'ann' as name, 2.5 as price")
-    assert dp.Table.sql(connection, "My Table", {"y": odd}).layouts()["y"].n_rows == 0
-    assert dp.Table.sql(connection, "other.survey", {"y": "y"}).layouts()["y"].n_rows == 1
-    for query in ("select y from other.survey", "(table survey)", "survey; drop table survey", "values (1)"):
-        with pytest.raises(ArgumentError, match="got the text of a query"):
-            dp.Table.sql(connection, query, {"y": "y"})
-    for column, message in (("name", "'name' of type text"), ("price", "'price' of type numeric"), ("z", "no column")):
-        with pytest.raises(ArgumentError, match=message):
-            dp.Table.sql(connection, "other.survey", {"y": column}).layouts()
-    with pytest.raises(PrivacyError, match="UndefinedTable"):
-        dp.Table.sql(connection, "surveys", {"y": "y"}).layouts()
-
-
-@pytest.mark.slow
-@pytest.mark.postgres
-def test_rows_are_read_in_a_transaction_of_our_own():
-    import psycopg
-
-    with psycopg.connect(database().info.dsn) as own:
-        own.execute("create temporary table held as select 1.0::float8 as y")
-        beside = dp.Table.sql(own, "held", {"y": "y"})
-        with pytest.raises(ArgumentError, match="in the middle of a transaction"):
-            beside.layouts()
-        own.commit()
-        assert beside.layouts()["y"].n_rows == 1
-        assert own.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
-        own.execute("drop table if exists written; create table written (y float8)")
-        own.execute(
-            "create or replace function writes() returns float8 language sql as "
-            "'insert into written values (2) returning y'"
-        )
-        own.execute("create or replace view writing as select writes() as y")
-        own.commit()
-        with pytest.raises(PrivacyError, match="ReadOnlySqlTransaction"), opened_gate():
-            next(dp.Table.sql(own, "writing", {"y": "y"}).blocks(10))
-        own.rollback()
-
-
-@pytest.mark.slow
-@pytest.mark.postgres
-def test_cursors_are_of_our_own():
-    """Those of a connection may write values into statements; a pipeline sends these when it likes."""
-    import psycopg
-
-    with psycopg.connect(database().info.dsn, cursor_factory=psycopg.ClientCursor, autocommit=True) as own:
-        own.execute("create temporary table held as select 1.5::float8 as y")
-        beside = dp.Table.sql(own, "held", {"y": "y"})
-        assert beside.layouts()["y"].n_rows == 1
-        with opened_gate():
-            assert next(beside.blocks(10))["y"][0].values.tolist() == [1.5]
-        with own.pipeline(), pytest.raises(ArgumentError, match="is in a pipeline"):
             beside.layouts()

@@ -197,7 +197,7 @@ def test_refusals_of_duckdb_do_not_depend_on_rows():
         connection = duckdb.connect()
         connection.execute("create table t as select range::double as y from range(10)")
         connection.execute("insert into t values (?)", [highest])
-        for query in ("from t where y > 1000", "select y - avg(y) over () as y from (from t where y > 1000)"):
+        for query in ("from t where y > 1000", "from t where y > 1000 limit 3"):
             said.add((query, seen_by_duckdb(connection.sql(query))))
     assert len(said) == 2
 
@@ -240,6 +240,7 @@ def test_a_plan_that_cannot_be_read_is_refused(monkeypatch):
     assert seen_by_spark(object()) == UNREADABLE
 
 
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support:FutureWarning")
 @pytest.mark.slow
 @pytest.mark.spark
 def test_plans_of_spark(tmp_path):
@@ -273,7 +274,7 @@ def test_plans_of_spark(tmp_path):
         (spark.sql("select g in (select g from t) as y from t"), "InSubquery"),
         (spark.sql("select exists(select 1 from t) as y from t"), "Exists"),
         (spark.read.parquet(path).select("_metadata.row_index"), "GetStructField"),
-        (spark.read.csv(str(tmp_path / "stays.csv")), "CSV"),
+        (spark.read.schema("y double").csv(str(tmp_path / "stays.csv")), "CSV"),
     ):
         assert seen in seen_by_spark(mixed)
         with pytest.raises(ArgumentError, match="may make one row of several ones"):
