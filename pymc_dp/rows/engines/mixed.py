@@ -38,8 +38,8 @@ FUNCTIONS = frozenset(
 WORDS = frozenset(
     (
         *("dyn", "int", "float", "str", "true", "false", "null", "inf", "NaN", "nan", "v"),
-        *("descending", "nulls_last", "Boolean", "String", "Date", "Int8", "Int16", "Int32", "Int64", "Int128"),
-        *("UInt8", "UInt16", "UInt32", "UInt64", "Float16", "Float32", "Float64"),
+        *("descending", "nulls_last", "maintain_order", "Boolean", "String", "Date", "Int8", "Int16", "Int32"),
+        *("Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32", "Float64"),
     )
 )
 QUOTED = re.compile(r"(?<=[\[(, ])\"([^\"\n]*)\"(?=[\]),. ]|$)", re.MULTILINE)

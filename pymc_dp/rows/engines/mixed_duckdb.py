@@ -150,12 +150,14 @@ def _is_source(node: Mapping[str, Any], asked: Callable[[str], list[tuple[Any, .
 
 def _plain(argument: Mapping[str, Any]) -> bool:
     """Whether an argument of a reader is files, or adds no column of its own: the number of a row, say."""
-    given = argument["expression"]
-    if not argument.get("name"):
+    given, name = argument["expression"], argument.get("name")
+    if not name and given.get("type") == "COMPARE_EQUAL":  # name = value
+        (name,), given = given["left"].get("column_names", [""]), given["right"]
+    if not name:
         return given.get("class") == "CONSTANT" or given.get("function_name") == "list_value"
     value = given.get("literal", given.get("value", {}))
     text = str(value.get("text", value.get("value", ""))).lower()
-    return argument["name"] in PARAMETERS[:3] or (argument["name"] in PARAMETERS[3:] and text == "false")
+    return name in PARAMETERS[:3] or (name in PARAMETERS[3:] and text == "false")
 
 
 def _text(value: str) -> str:
