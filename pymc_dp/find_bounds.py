@@ -13,6 +13,7 @@ from pymc_dp import _validate
 from pymc_dp.accounting import Budget, ComposedEvent, Event, Ledger, check_ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, DomainWarning
+from pymc_dp.families import FAMILIES, Family
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.inspect import context_model, inspect, is_bambi
 from pymc_dp.inspection.rows import Array, Bounds, Column
@@ -80,8 +81,9 @@ def find_bounds(
     Warns
     -----
     DomainWarning
-        Where no bounds were found, because too few rows are alike in size to be seen through the noise. The budget is
-        spent, and the column has no bounds in what is returned.
+        Where no bounds were found, because too few rows are alike in size to be seen through the noise: the column has
+        no bounds in what is returned. And where bounds hold clearly less than ``1 - 2 * outside`` of the rows; missing
+        values count as not held. The budget is spent.
 
     Notes
     -----
@@ -89,8 +91,9 @@ def find_bounds(
     2^(k+1))`` for k from -40 to 62 (from 0 for whole numbers) and one about 0, in one pass; a value beyond them counts
     in the last one, NaN and missing ones in none. Discrete Laplace noise of scale ``2 / ε`` (``1 / ε`` under
     ``"add_remove"``) is added to every count. Everything else is a function of the noised counts: bins that stand out
-    of the noise are the core of the range, their neighbours belong to it as long as 1, 2 or 4 of them together hold
-    more than noise and more than `outside` of the rows.
+    of the noise, less those at either end that hold `outside` of them together, are the core of the range; neighbours
+    belong to it as long as 1, 2 or 4 of them together hold more than noise and more than `outside` of the rows. Bounds
+    of an observed variable end where its likelihood does, or just before: a Beta likelihood has none at 1.
 
     Ends of the range are ends of bins, so that the range of values far from 0 that are all much alike (years) is found
     much too wide: subtract a public number from them first. Of n rows, a few times ``10 / (ε n)`` may lie outside: in
@@ -129,10 +132,11 @@ def find_bounds(
     made, label = None, f"bounds of {', '.join(names)}"
     try:
         with paid(found, budget, event=search.event, label=label, ledger=ledger) as payment:
-            ranges = search.ranges(payment.read(lambda: search.noised(passes)))
+            noised = payment.read(lambda: search.noised(passes))
+            ranges = search.ranges(noised)
             made = replace(found.domain, bounds={**found.domain.bounds, **ranges})
             payment.state(_stated(names, ranges))
-        search.warn_of(ranges)
+        search.warn_of(noised, ranges)
         return made
     except (Exception, KeyboardInterrupt) as error:
         keep(error, domain=made)
@@ -151,12 +155,18 @@ class Search:
         Of the noise, for each column.
     event : Event
     outside : float
+    n_rows : int or None
+        None where it is private.
+    families : mapping of str to tuple of Family
+        Likelihoods of each column, which say what bounds may be.
     """
 
     columns: Mapping[str, Column]
     scales: tuple[float, ...]
     event: Event
     outside: float
+    n_rows: int | None
+    families: Mapping[str, tuple[Family, ...]]
 
     @classmethod
     def planned(cls, found: RowInspection, names: Sequence[str], budget: Budget, outside: float) -> Search:
@@ -173,7 +183,14 @@ class Search:
         scales = LAPLACE.scales(moves, [1.0] * len(moves), budget.epsilon, 0.0)
         events = tuple(LAPLACE.event(move, scale) for move, scale in zip(moves, scales, strict=True))
         event = events[0] if len(events) == 1 else ComposedEvent(events=events)
-        return cls(columns=columns, scales=tuple(scales), event=event, outside=outside)
+        return cls(
+            columns=columns,
+            scales=tuple(scales),
+            event=event,
+            outside=outside,
+            n_rows=found.n_rows if found.domain.n_max is None else None,
+            families={name: _families(found, column) for name, column in columns.items()},
+        )
 
     @property
     def bins(self) -> list[Magnitudes]:
@@ -206,23 +223,34 @@ class Search:
 
     def ranges(self, noised: Sequence[Array]) -> dict[str, Bounds]:
         """Return what noised counts show; a function of them."""
-        found = {
-            name: bins.range_of(counts, scale, self.outside)
-            for name, bins, counts, scale in zip(self.columns, self.bins, noised, self.scales, strict=True)
-        }
-        return {name: ends for name, ends in found.items() if ends is not None}
+        found = {}
+        for name, bins, counts, scale in zip(self.columns, self.bins, noised, self.scales, strict=True):
+            ends = bins.range_of(counts, scale, self.outside)
+            if ends is not None:
+                for family in self.families[name]:
+                    ends = family.admitted(*ends)
+                found[name] = ends
+        return found
 
-    def warn_of(self, ranges: Mapping[str, Bounds]) -> None:
-        """Say which columns have no bounds."""
-        for name, bins, scale in zip(self.columns, self.bins, self.scales, strict=True):
-            if name not in ranges:
-                warnings.warn(
+    def warn_of(self, noised: Sequence[Array], ranges: Mapping[str, Bounds]) -> None:
+        """Say which columns have no bounds, or such as miss many values; a function of noised counts."""
+        for name, bins, counts, scale in zip(self.columns, self.bins, noised, self.scales, strict=True):
+            span, text = bins.span(counts, scale, self.outside), ""
+            total = None if self.n_rows is None else self.n_rows * self.columns[name].width
+            if span is None:
+                text = (
                     f"No bounds of {name!r} were found: no bin (1 to 1.5, 1.5 to 2, 2 to 3, ...) shows more rows than "
                     f"the {bins.feigned(scale):.0f} that noise alone may feign. The budget is spent, and the domain "
-                    "has no bounds of it. Declare bounds, look for those of fewer columns, or spend a larger epsilon.",
-                    DomainWarning,
-                    skip_file_prefixes=OURS,
+                    "has no bounds of it. Declare bounds, look for those of fewer columns, or spend a larger epsilon."
                 )
+            elif (share := bins.inside(counts, scale, self.outside, span, total)) is not None:
+                text = (
+                    f"The bounds of {name!r} that were found, {ranges[name]}, hold only about {share:.0%} of its "
+                    "values, by noised counts: the others are missing, or of so many sizes that noise hides them. What "
+                    "is beyond the bounds will be clamped. The budget is spent. Declare bounds, or spend more on them."
+                )
+            if text:
+                warnings.warn(text, DomainWarning, skip_file_prefixes=OURS)
 
 
 def _stated(names: Sequence[str], ranges: Mapping[str, Bounds]) -> str:
@@ -242,6 +270,13 @@ def _inspected(model: Model | None, domain: Domain | None, stored: StoredRows | 
     found = found if stored is None else with_stored(found, stored)
     found.require()
     return found
+
+
+def _families(found: RowInspection, column: Column) -> tuple[Family, ...]:
+    """Return the likelihoods of a column that are known."""
+    names = {*names_of(found, column), *column.aliases}
+    kinds = (getattr(rv.owner.op, "name", None) for rv in found.model.observed_RVs if rv.name in names)
+    return tuple(FAMILIES[kind] for kind in kinds if kind in FAMILIES)
 
 
 def _column(found: RowInspection, name: str) -> Column:

@@ -8,7 +8,7 @@ from typing import Any
 from pymc_dp import _validate
 from pymc_dp.accounting import Budget, Ledger, check_ledger
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, DomainError, DomainWarning
+from pymc_dp.errors import ArgumentError, BudgetExceeded, DomainError, DomainWarning
 from pymc_dp.inspection.inspect import check_domain, refuse_metric
 from pymc_dp.release.level_threshold import LevelThreshold
 from pymc_dp.release.paid import OURS, keep, paid
@@ -66,7 +66,7 @@ def find_levels(
     ArgumentError, DomainError
         For what holds no labels, or a δ of 0; nothing is spent.
     BudgetExceeded
-        Before the rows are read; the ledger is unchanged.
+        Also where `delta` is above that of the ledger. Before the rows are read; the ledger is unchanged.
 
     Warns
     -----
@@ -111,6 +111,11 @@ def find_levels(
             "below 1 / number of rows, or declare the levels, dp.Levels(column, [...])."
         )
     check_ledger(ledger)
+    if ledger is not None and budget.delta > ledger.budget.delta:
+        raise BudgetExceeded(
+            f"delta={budget.delta:g} is above that of the ledger, {ledger.budget.delta:g}. Nothing was spent. Use a "
+            "smaller delta here, or open ledgers of tables with labels with one: dp.Ledger(epsilon, delta)."
+        )
     known = _domain(domain, name)
     held = rows.labels(name) if isinstance(rows, StoredRows) else label_column(rows, name)
     threshold = LevelThreshold.calibrated(budget, known.neighbours)

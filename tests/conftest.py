@@ -18,7 +18,10 @@ from pymc_dp.rows.gate import opened_gate
 from pymc_dp.transforms.trial import Trial
 
 PARTS = 10
-"""Of a slow test with at least as many cases, one part in so many runs, another one every day; `--whole` runs all."""
+"""Of a slow test with at least as many cases, one part in so many runs, another one every day; `--whole` runs all.
+
+`few(n, parts=3)` or `slow(parts=3)` asks for larger parts.
+"""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,14 +47,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         (count,) = marker.args
         for place, item in enumerate(cases):
             if (place + 1) * count // len(cases) == place * count // len(cases):
-                item.add_marker(pytest.mark.slow)
-    today = int(os.environ["PYMC_DP_DAY"]) % PARTS
+                item.add_marker(pytest.mark.slow(**marker.kwargs))
+    today = int(os.environ["PYMC_DP_DAY"])
     left = {
         item
-        for cases, _ in _cases_marked(items, "slow")
-        if len(cases) >= PARTS
+        for cases, marker in _cases_marked(items, "slow")
+        if len(cases) >= (parts := marker.kwargs.get("parts", PARTS))
         for place, item in enumerate(cases)
-        if place % PARTS != today
+        if (place - today) % parts
     }
     config.hook.pytest_deselected(items=[item for item in items if item in left])
     items[:] = [item for item in items if item not in left]

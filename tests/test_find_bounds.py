@@ -117,17 +117,20 @@ def test_no_row_moves_counts_by_more_than_is_charged(neighbours):
     rows = [(value, [value, other]) for value, other in pairs[::3]]
     fixed = [(1.0, [1.0, 1.0])] * 2
 
+    made = {n: table(np.ones(n), wide=np.ones((n, 2))) for n in (2, 3)}
+    searches = {n: searched(model, names, domain) for n, model in made.items()}
+
     def counted(held):
-        model = table(np.array([x for x, _ in held]), wide=np.array([w for _, w in held]))
-        return exact(searched(model, names, domain))
+        for name, column in zip(names, zip(*held, strict=True), strict=True):
+            made[len(held)][name].set_value(np.array(column))
+        return exact(searches[len(held)])
 
     counts = [counted([*fixed, row]) for row in rows]
     others = counts if neighbours == "replace" else [counted(fixed)]
     for here, there in itertools.product(counts, others):
         for name, one, two in zip(names, here, there, strict=True):
             worst[name] = max(worst[name], int(np.abs(one - two).sum()))
-    search = searched(table(np.ones(2), wide=np.ones((2, 2))), names, domain)
-    charged = {name: event.sensitivity for name, event in zip(names, search.event.events, strict=True)}
+    charged = {name: event.sensitivity for name, event in zip(names, searches[3].event.events, strict=True)}
     times = 2 if neighbours == "replace" else 1
     assert worst == charged == {"income": times, "wide": 2 * times}
 
@@ -177,11 +180,55 @@ def test_where_nothing_is_found_it_says_so_and_there_are_no_bounds():
     assert "8675" not in str(caught[0].message) and caught[0].filename == __file__
 
 
+def test_bounds_that_miss_most_of_the_rows_are_warned_of():
+    rng = np.random.default_rng(2)
+    rows = np.where(np.arange(1000) < 400, 0, rng.lognormal(0, 1, 1000))
+    with pytest.warns(DomainWarning, match=r"of 'income' that were found, .* hold only about [34]\d% of its values"):
+        domain = dp.find_bounds(table(rows), "income", epsilon=0.1, ledger=dp.Ledger(1.0))
+    assert domain.bounds["income"][1] < 1e-9
+    with pytest.warns(DomainWarning, match="the others are missing"):
+        dp.find_bounds(table(np.where(rows == 0, np.nan, rows)), "income", epsilon=1.0, ledger=dp.Ledger(1.0))
+
+
+LIKELIHOODS = {
+    "Poisson": ({"mu": 3.0}, lambda rng: rng.poisson(0.05, 4000)),
+    "NegativeBinomial": ({"mu": 3.0, "alpha": 2.0}, lambda rng: rng.poisson(0.05, 4000)),
+    "Geometric": ({"p": 0.3}, lambda rng: rng.geometric(0.2, 4000)),
+    "Beta": ({"alpha": 2.0, "beta": 2.0}, lambda rng: rng.beta(5, 2, 4000)),
+    "LogNormal": ({"mu": 0.5, "sigma": 1.0}, lambda rng: np.where(np.arange(4000) < 900, 0, rng.lognormal(size=4000))),
+    "Gamma": ({"alpha": 2.0, "beta": 2.0}, lambda rng: np.where(np.arange(4000) < 900, 0, rng.gamma(2, size=4000))),
+    "Exponential": ({"lam": 2.0}, lambda rng: rng.exponential(size=4000)),
+    "HalfNormal": ({"sigma": 2.0}, lambda rng: np.abs(rng.normal(size=4000))),
+}
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+@pytest.mark.parametrize("below", [0, 300])
+def test_bounds_that_were_paid_for_are_ones_that_the_likelihood_takes(name, below, monkeypatch):
+    """Although noise shows numbers below what the likelihood can be."""
+    constants, draw = LIKELIHOODS[name]
+    first, value = next(iter(constants.items()))
+    values = draw(np.random.default_rng(1))
+    with pm.Model() as model:
+        unknown = pm.Beta("unknown", 1, 1) if first == "p" else pm.Gamma("unknown", value, 1)
+        getattr(pm, name)("y", **{**constants, first: unknown}, observed=values)
+
+    def add(self, sums, scale):
+        middle = len(sums) // 2
+        return sums + below * (np.abs(np.arange(len(sums)) - middle + 1) == 0)  # in the bin just below 0
+
+    monkeypatch.setattr(type(LAPLACE), "add", add)
+    domain = dp.find_bounds(model, "y", epsilon=1.0, ledger=dp.Ledger(1.0))
+    inspect(model, domain).sums.require()
+    monkeypatch.undo()
+    dp.privatize(model, epsilon=1.0, domain=domain, ledger=dp.Ledger(1.0))
+
+
 def test_what_was_paid_for_is_in_the_error_where_warnings_are_errors():
     model = table(incomes(), counts=np.arange(10_000))
     with warnings.catch_warnings(), pytest.raises(DomainWarning) as caught:
         warnings.simplefilter("error", DomainWarning)
-        dp.find_bounds(model, ["income", "visits"], epsilon=0.02, ledger=dp.Ledger(1.0))
+        dp.find_bounds(model, ["income", "visits"], epsilon=0.001, ledger=dp.Ledger(1.0))
     assert isinstance(caught.value.domain, dp.Domain)
 
 
@@ -213,7 +260,7 @@ def test_rows_that_are_stored_are_counted_as_those_in_memory(tmp_path):
     dummy, names = table(np.ones(3), wide=np.ones((3, 2))), ["income", "wide"]
     present = np.array([place % 7 != 0 for place in range(3000)])
     in_memory = exact(searched(table(np.where(present, held, np.nan), wide=wide), names))
-    with dp.testing.without_noise():
+    with dp.testing.without_noise(), pytest.warns(DomainWarning, match="hold only about 8[56]% of its values"):
         stored = dp.find_bounds(dummy, names, epsilon=1.0, rows=rows, ledger=dp.Ledger(1.0))
         arrays = {"income": np.where(present, held, np.nan), "wide": wide, "y": np.zeros(3000)}
         mapped = dp.find_bounds(dummy, names, epsilon=1.0, rows=arrays, ledger=dp.Ledger(1.0))

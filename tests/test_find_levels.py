@@ -10,7 +10,7 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.accounting import ApproximateEvent, Budget
+from pymc_dp.accounting import ApproximateEvent, Budget, GaussianEvent
 from pymc_dp.errors import (
     ArgumentError,
     BudgetExceeded,
@@ -61,6 +61,16 @@ def test_common_levels_are_found_and_the_rest_is_other(kind):
     (entry,) = account.history
     assert entry.label == "levels of city (found: 'Bonn', 'Lyon', 'Oslo', 'Rome')"
     assert account.spent == Budget(1.0, 1e-5) and entry.event == ApproximateEvent(epsilon=1.0, delta=1e-6)
+
+
+def test_a_ledger_on_the_disk_keeps_what_was_found(tmp_path):
+    place = tmp_path / "budget.sqlite"
+    dp.Ledger.create(place, dataset="survey", epsilon=3.0, delta=1e-5)
+    dp.find_levels("city", rows={"city": cities()}, ledger=dp.Ledger.open(place), **PAID)
+    opened = dp.Ledger.open(place)
+    assert "'Bonn', 'Lyon', 'Oslo', 'Rome'" in opened.history[0].label and opened.spent == Budget(1.0, 1e-5)
+    opened.spend(GaussianEvent(noise_multiplier=9.0), label="more", neighbours="replace")  # of the delta that is left
+    assert opened.verify() == []
 
 
 def test_the_largest_by_noised_counts_are_kept_in_the_order_of_labels():
@@ -152,8 +162,8 @@ def test_where_nothing_is_found_it_says_so():
 
 def test_nothing_is_read_where_the_budget_is_not_enough(monkeypatch):
     monkeypatch.setattr("pymc_dp.rows.levels.Labels.batches", lambda self: pytest.fail("rows were read"))
-    for account in (dp.Ledger(0.5, 1e-5), dp.Ledger(3.0, 1e-7)):
-        with pytest.raises((BudgetExceeded, ArgumentError)):
+    for account in (dp.Ledger(0.5, 1e-5), dp.Ledger(3.0, 1e-7), dp.Ledger(3.0)):
+        with pytest.raises(BudgetExceeded, match="delta"):
             dp.find_levels("city", rows={"city": cities()}, ledger=account, **PAID)
         assert account.history == []
 

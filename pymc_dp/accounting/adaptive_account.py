@@ -196,9 +196,15 @@ class Account:
     rules: tuple[Rule, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the account in JSON types, exactly: fractions as "p/q", floats as they print."""
+        """Return the account in JSON types, exactly: fractions as "p/q", floats as they print.
+
+        Once a spend has failed with a probability, the sum of losses has another name: versions that know of no such
+        spends would take all of delta for what follows, and do not find the name that they look for.
+        """
         rules = [rule.to_dict() for rule in self.rules]
-        sums = {"added": str(self.added), "failed": str(self.failed)}
+        sums = {"added": str(self.added)}
+        if self.failed:
+            sums = {"added_failing": str(self.added), "failed": str(self.failed)}
         return {"epsilon": repr(self.epsilon), "delta": repr(self.delta), **sums, "rules": rules}
 
     @classmethod
@@ -207,8 +213,8 @@ class Account:
         return cls(
             epsilon=float(written["epsilon"]),
             delta=float(written["delta"]),
-            added=Fraction(written["added"]),
-            failed=Fraction(written.get("failed", 0)),  # older ledgers have none
+            added=Fraction(written["added_failing" if "failed" in written else "added"]),
+            failed=Fraction(written.get("failed", 0)),
             rules=tuple(_read_rule(rule) for rule in written["rules"]),
         )
 

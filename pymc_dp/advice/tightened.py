@@ -162,8 +162,10 @@ def _with_ends(ends: Ends) -> Any:
     def narrower(rv: Variable) -> Variable:
         node = rv.owner
         *others, low, high = node.inputs
-        new = [pt.full_like(old, end, dtype=old.type.dtype) for old, end in zip((low, high), ends, strict=True)]
-        return node.clone_with_new_inputs([*others, *new]).outputs[node.outputs.index(rv)]
+        # Whole numbers, as in pm.Uniform("x", 1, 2), are held as integers.
+        kinds = [old.type.dtype if old.type.dtype.startswith("float") else rv.type.dtype for old in (low, high)]
+        new = [pt.full_like(old, end, dtype=kind) for old, end, kind in zip((low, high), ends, kinds, strict=True)]
+        return node.clone_with_new_inputs([*others, *new], strict=False).outputs[node.outputs.index(rv)]
 
     return narrower
 

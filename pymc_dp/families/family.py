@@ -55,6 +55,10 @@ class Family(ABC):
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
         """Choose the statistic of a row, or say why there is none."""
 
+    def admitted(self, low: float, high: float) -> tuple[float, float]:
+        """Return bounds as near to given ones as `statistic` takes them; those given where it takes none near them."""
+        return low, high
+
     @abstractmethod
     def supported(self, parameters: Tensors) -> TensorVariable:
         """Whether the parameters are ones of the likelihood: (n_cells or 1,) booleans."""

@@ -6,7 +6,7 @@ Likelihoods of whole numbers whose statistic is the sum of the clamped value.
 from __future__ import annotations
 
 from abc import abstractmethod
-from math import isfinite
+from math import ceil, floor, isfinite
 from typing import ClassVar, override
 
 import numpy as np
@@ -24,6 +24,8 @@ from pymc_dp.inspection.row_density import unchecked
 
 SMALLEST, LARGEST = 1e-150, 1e150
 """Of the half width of a feature, in its own units: squares and their rounding stay numbers."""
+ABOVE, BELOW = 2.0**-40, 2.0**-10
+"""How far within its support bounds of a value are moved that reach beyond it."""
 FARTHEST = 2.0**20
 """Half widths that the middle of a feature may be away from zero: floats there are finer than its grid."""
 
@@ -79,6 +81,12 @@ class FeatureFamily(MomentFamily):
         with np.errstate(all="ignore"):
             found = self.features(observed, float(low), float(high))
         return found if isinstance(found, Problem) else representable(observed, found)
+
+    @override
+    def admitted(self, low: float, high: float) -> tuple[float, float]:
+        bottom, top = self.support
+        inner = max(low, bottom + (0.0 if self.from_zero else ABOVE)), min(high, top - BELOW)
+        return inner if inner[0] < inner[1] else (low, high)
 
     @property
     def allowed(self) -> str:
@@ -160,6 +168,10 @@ class CountSum(MomentFamily):
         return count_statistic(observed, observed.distribution, least=self.least, sizes_known=sizes_known)
 
     @override
+    def admitted(self, low: float, high: float) -> tuple[float, float]:
+        return count_bounds(low, high, least=self.least)
+
+    @override
     def moments(self, parameters: Tensors, statistic: SumStatistic) -> Moments:
         """With D the clamped value less the low bound: E D = Σ P(D > j), and E D² = Σ (2 j + 1) P(D > j)."""
         assert isinstance(statistic, BoundedMoments)
@@ -190,6 +202,12 @@ def count_statistic(observed: Observed, title: str, *, least: int = 0, sizes_kno
     return bounded_count(low, high, sizes_known=sizes_known)
 
 
+def count_bounds(low: float, high: float, *, least: int = 0) -> tuple[float, float]:
+    """Return whole bounds of a count, `least` or more; those given where there are none between them."""
+    inner = float(max(floor(low), least)), float(min(ceil(high), MOST))
+    return inner if inner[0] < inner[1] else (low, high)
+
+
 def bounded_count(low: float, high: float, *, sizes_known: bool) -> BoundedMoments:
     """Sum of x; where cells have private sizes, of x less the middle of the bounds (a half-integer grid)."""
     half_width = (high - low) / 2
@@ -207,4 +225,12 @@ def _steps(width: int) -> tuple[np.ndarray, np.ndarray]:
     return (edges[:-1] + edges[1:] - 1) / 2, np.diff(edges)
 
 
-__all__ = ["CountSum", "FeatureFamily", "bounded_count", "count_statistic", "distinguishable", "representable"]
+__all__ = [
+    "CountSum",
+    "FeatureFamily",
+    "bounded_count",
+    "count_bounds",
+    "count_statistic",
+    "distinguishable",
+    "representable",
+]

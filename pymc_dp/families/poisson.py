@@ -15,7 +15,7 @@ from pymc_dp.errors import Problem
 from pymc_dp.families.closed_form import Boxes, CellRanges, ClosedForm, Moving
 from pymc_dp.families.conjugate_form import Rate
 from pymc_dp.families.family import BoundedMoments, MomentFamily, Moments, RowStatistic, Tensors, drawn_counts
-from pymc_dp.families.feature_family import count_statistic
+from pymc_dp.families.feature_family import count_bounds, count_statistic
 from pymc_dp.families.features import SumStatistic
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
@@ -59,6 +59,10 @@ class Poisson(MomentFamily):
     @override
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
         return count_statistic(observed, "Poisson", sizes_known=sizes_known)
+
+    @override
+    def admitted(self, low: float, high: float) -> tuple[float, float]:
+        return count_bounds(low, high)
 
     def supported(self, parameters: Tensors) -> TensorVariable:
         """``rate >= 0``."""

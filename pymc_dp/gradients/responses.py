@@ -253,7 +253,7 @@ def _of_rows(
     others = {other: model.rvs_to_values[other] for other in model.observed_RVs if other is not rv}
     free = dict(zip(model.free_RVs, inspection.stand_ins, strict=True))
     try:
-        (plain,), _ = rebuild(list(filled([rv])), {**lengths, **others, **free})
+        (plain,), _ = rebuild(list(filled([rv], [*others, *free])), {**lengths, **others, **free})
         whole = of_any_values(made, plain, model.rvs_to_values[rv])
     except NotImplementedError:
         return None

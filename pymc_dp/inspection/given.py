@@ -49,6 +49,9 @@ def from_bambi(model: Any, domain: Domain | None = None) -> tuple[Model, Domain]
     standard deviation (high - low) / √12), every level as often. The intercept is that of predictors centred there, and
     automatic priors are those of such a table: declare bounds no wider than needed, or give priors.
 
+    Families are Bernoulli, beta, exponential, gamma, Gaussian, Laplace, negative binomial, Poisson, Student-t and
+    Weibull, each under its usual link (gamma: ``link="log"``).
+
     Rows enter the columns of the design only. Values are clamped to the bounds first, NaN going to the middle and
     missing labels to the first one.
 

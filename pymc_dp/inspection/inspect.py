@@ -110,7 +110,7 @@ def _term(
     free = dict(zip(findings.model.free_RVs, stand_ins, strict=True))
     axis, hidden = findings.axis, findings.domain.neighbours == "add_remove"
     try:
-        (plain,), _ = rebuild(list(filled([rv])), {**lengths, **others, **free})
+        (plain,), _ = rebuild(list(filled([rv], [*others, *free])), {**lengths, **others, **free})
         whole = density(plain, value)
         checked = per_row(whole, axis)
         logp = unchecked(checked)

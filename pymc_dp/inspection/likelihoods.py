@@ -8,7 +8,7 @@ that they spread, so that they are replaced unread: by single assignments, which
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -45,10 +45,14 @@ def without_indices(rv: Variable, parameters: Sequence[Variable]) -> tuple[Varia
     return _FOUND[rv]
 
 
-def filled(outputs: Sequence[Variable]) -> tuple[Variable, ...]:
-    """Return graphs whose lower triangles are filled entry by entry; the same ones where there are none."""
-    triangles = {var: _filled(var) for var in ancestors(list(outputs)) if _is_lower(var)}
-    return tuple(rebuild(list(outputs), triangles)[0]) if triangles else tuple(outputs)
+def filled(outputs: Sequence[Variable], stop: Collection[Variable] = ()) -> tuple[Variable, ...]:
+    """Return graphs whose lower triangles are filled entry by entry; the same ones where there are none.
+
+    What is above `stop` is not visited: variables of a model whose prior has a triangle stay the same variables.
+    """
+    triangles = {var: _filled(var) for var in ancestors(list(outputs), blockers=list(stop)) if _is_lower(var)}
+    kept = {var: var for var in stop}
+    return tuple(rebuild(list(outputs), {**kept, **triangles})[0]) if triangles else tuple(outputs)
 
 
 def _is_lower(var: Variable) -> bool:
@@ -330,7 +334,7 @@ def counts_rows(
     dims = findings.model.dim_lengths.items()
     counts = {length for dim, length in dims if every or dim in findings.row_dims}
     stand_ins = {length: pt.scalar(dtype=length.type.dtype) for length in counts}
-    (plain,), _ = rebuild(list(filled([rv])), {**known, **stand_ins})
+    (plain,), _ = rebuild(list(filled([rv], known)), {**known, **stand_ins})
     axis = findings.axis.beside(*beside)
     ends = [unchecked(per_row(density, axis)) for density in densities(plain)]
     # A density written by hand may hold the length itself.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
@@ -31,6 +32,8 @@ MOST_INFINITE = 60_000
 """Boxes after which a bound that is still infinite is given up."""
 DISTANCES, DIRECTIONS, GROWTH = (1e3, 1e6), 64, 100.0
 """How far out, in how many directions, and by how much values must grow to be given up."""
+FINITE_IS_ENOUGH = ContextVar("FINITE_IS_ENOUGH", default=False)
+"""Whether searches stop where a bound is finite, and give up sooner: for advice, which asks for nothing else."""
 ENUMERATED = 4
 MOST_COMBINATIONS = 1024
 ROOM = 1 + 1e-12
@@ -98,7 +101,7 @@ def maximise(
     Moore, Kearfott, Cloud (2009), Introduction to Interval Analysis, chapters 5, 6, 11; Baumann (1988), doi
     10.1007/BF01934088.
     """
-    search = _Search(given)
+    search, enough = _Search(given), np.finfo(float).max if FINITE_IS_ENOUGH.get() else enough
     if search.diverges():
         whole = search.low, search.high
         return Found(upper=np.inf, lower=search.best, point=search.point, boxes=0, worst=whole)
@@ -166,7 +169,7 @@ class _Search:
         self.choices, self.hangs = objective.choices, objective.hangs
         self.limited = objective.limited & ~(self.hangs @ self.integer)
         self.best, self.point = -np.inf, np.full(len(self.low), np.nan)
-        self.looked, self.infinite = 0, False
+        self.looked, self.infinite, self._most_lost = 0, False, MOST_INFINITE // (10 if FINITE_IS_ENOUGH.get() else 1)
         self._extent = self._relative(self.low, self.high)
 
     def roots(self) -> tuple[Array, Array]:
@@ -228,7 +231,7 @@ class _Search:
         """Whether bounds that are still infinite will hardly become finite."""
         lost = np.isinf(boxes.upper)
         unbounded = np.isinf(boxes.low[lost]).any() or np.isinf(boxes.high[lost]).any()
-        return bool(lost.any() and ((rounds > PATIENCE and unbounded) or self.looked > MOST_INFINITE))
+        return bool(lost.any() and ((rounds > PATIENCE and unbounded) or self.looked > self._most_lost))
 
     def bounded(self, low: Array, high: Array, above: Array | None = None) -> Boxes:
         """Bound the expression on boxes, and fix what is monotone; boxes without any point are left out."""

@@ -10,6 +10,7 @@ import numpy as np
 from pymc_dp.errors import Problem
 from pymc_dp.inspection.rows import Array
 from pymc_dp.intervals.expression import Expression, Symbol, substituted
+from pymc_dp.proofs.branch_and_bound import FINITE_IS_ENOUGH
 from pymc_dp.proofs.meeting_points import Meeting
 from pymc_dp.proofs.row_likelihood import SIMPLEX, Part, RowLikelihood
 from pymc_dp.proofs.row_ranges import Proof
@@ -26,7 +27,11 @@ def problem_of(row: RowLikelihood, prove: Callable[[RowLikelihood], Proof], proo
             what=f"its density contains {row.failure}, which no rule bounds",
             remedy="Write it with other operations, or bound every row by dp.clamp(model, low, high).",
         )
-    chosen = _enough(row, prove, proof)
+    before = FINITE_IS_ENOUGH.set(True)
+    try:
+        chosen = _enough(row, prove, proof)
+    finally:
+        FINITE_IS_ENOUGH.reset(before)
     what = f"one row can move its log-likelihood by any amount, as far as can be proved: {proof.obstacle}"
     if not chosen:
         return Problem(where=row.name, what=what, remedy="Bound every row by dp.clamp(model, low, high).")

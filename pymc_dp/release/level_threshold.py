@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
@@ -79,11 +78,12 @@ class LevelThreshold:
         """Return the least noise and the least threshold for a budget with δ > 0."""
         scale = LAPLACE.calibrate(sizes_sensitivity(neighbours).l1, budget.epsilon)
         chance = decimal(budget.delta)
-        beyond = max(1, math.ceil(scale * -math.log(2 * budget.delta)))
+        low, beyond = 0, 1
         while tail(scale, beyond) > chance:
-            beyond += 1
-        while beyond > 1 and tail(scale, beyond - 1) <= chance:
-            beyond -= 1
+            low, beyond = beyond, 2 * beyond
+        while beyond - low > 1:
+            middle = (low + beyond) // 2
+            low, beyond = (middle, beyond) if tail(scale, middle) > chance else (low, middle)
         return cls(scale=scale, least=1 + beyond, budget=budget)
 
     @property

@@ -20,7 +20,8 @@ _BIAS = 1023  # of the exponent in a float64
 FEIGNED = 0.001
 """Probability that any empty bin stands out by its noise alone."""
 _WINDOWS = (1, 2, 4)  # bins that are looked at together beyond the range: half an octave, one, two
-_CLEAR = 3.5  # scales of noise, times the root of their number, by which they must exceed 0; chosen by simulation
+_CLEAR = 3.25  # scales of noise, times the root of their number, that they must exceed; chosen by simulation
+_SURE = 5.0  # the same for numbers that are missed in a range, where a warning in vain should be rare
 _FAR = 8  # an end so many times nearer to 0 than the other may move on half the way to 0 at next to no cost in width
 
 
@@ -89,23 +90,48 @@ class Magnitudes:
             Of that noise.
         outside : float
             Share of the numbers that may be left out on either side although they are seen.
+        """
+        span = self.span(noised, scale, outside)
+        return None if span is None else self._between(*span)
+
+    def span(self, noised: Integers, scale: float, outside: float) -> tuple[int, int] | None:
+        """Return the first and the last bin of the range that noised counts show.
 
         Notes
         -----
-        Bins stand out whose count noise alone would not reach; the range is from the first of them to the last. It
-        grows on either side as long as the next bins, 1, 2 or 4 together, hold more than noise of their number and
-        more than `outside` of all. An end less than an eighth as far from 0 as the other, on the same side, moves half
-        of its way towards 0, which widens the range by a fourteenth at most: small numbers are spread over many bins.
+        Bins stand out whose count noise alone would not reach. From either end those are left out that hold, together,
+        no more than `outside` of all that stand out; the range is from the first to the last of the others. It grows on
+        either side as long as the next bins, 1, 2 or 4 together, hold more than the root of the sum of two squares: of
+        what their noise may feign, and of `outside` of all. An end less than an eighth as far from 0 as the other, on
+        the same side, moves half of its way towards 0, which widens the range by a fourteenth at most: small numbers
+        are spread over many bins.
         """
-        standing = noised > self.feigned(scale)
-        few = outside * float(noised[standing].sum())
-        (held,) = np.nonzero(standing & (noised > few))
+        (held,) = np.nonzero(noised > self.feigned(scale))
         if not len(held):
             return None
-        first, last = int(held[0]), int(held[-1])
+        counts = noised[held].astype(float)
+        few = outside * float(counts.sum())
+        first, last = int(held[_cut(counts, few)]), int(held[-1 - _cut(counts[::-1], few)])
         last += _further(noised[last + 1 :], scale, few)
         first -= _further(noised[:first][::-1], scale, few)
-        return self._between(first, last)
+        return first, last
+
+    def inside(
+        self, noised: Integers, scale: float, outside: float, span: tuple[int, int], total: int | None
+    ) -> float | None:
+        """Return the share of numbers within a range, where it is clearly less than ``1 - 2 outside``; else None.
+
+        Parameters
+        ----------
+        total : int or None
+            How many numbers there are, NaN and missing ones among them, if that is public; if not, what all counts sum
+            up to, the noise of which hides more.
+        """
+        first, last = span
+        held, bins = float(noised[first : last + 1].astype(float).sum()), last - first + 1
+        among = float(noised.astype(float).sum()) if total is None else float(total)
+        noise = _SURE * scale * math.sqrt(bins if total is not None else self.count - bins)
+        return held / among if among - held > 2 * outside * among + noise else None
 
     def _between(self, first: int, last: int) -> Bounds:
         """Return the ends of all bins from the first to the last, for whole numbers the outermost of these."""
@@ -133,14 +159,19 @@ class Magnitudes:
     def _nearer(self, end: float, other: float) -> float:
         if end * other <= 0 or _FAR * abs(end) > abs(other):
             return end
-        return float(math.trunc(end / 2)) if self.whole else end / 2
+        return float(math.trunc(end / 2) or end) if self.whole else end / 2  # 1 stays: what starts there has no 0
+
+
+def _cut(counts: Array, few: float) -> int:
+    """Return how many counts from the first on are `few` together, or less."""
+    return int(np.searchsorted(np.cumsum(counts), few, side="right"))
 
 
 def _further(beyond: Sequence[Any] | Integers, scale: float, few: float) -> int:
     """Return how many of the bins beyond the range belong to it."""
     found = 0
     while any(
-        sum(map(int, beyond[found : found + window])) > max(_CLEAR * scale * math.sqrt(window), few)
+        sum(map(int, beyond[found : found + window])) > math.hypot(_CLEAR * scale * math.sqrt(window), few)
         for window in _WINDOWS
         if found < len(beyond)
     ):

@@ -269,10 +269,7 @@ class Paid:
         self.remark(text)
 
     def remark(self, text: str) -> None:
-        """Write beside the entry of the ledger what became of the release.
-
-        Where this fails, the trace alone says it: draws that are paid for are not lost with it.
-        """
+        """Write beside the entry of the ledger what became of the release; if this fails, the trace alone says it."""
         if self._ledger is not None and self._entry is not None:
             with suppress(PrivacyError):
                 self._entry = self._ledger.remark(self._entry, text)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
+from pymc_dp.rows.arrow_labels import listed
 from pymc_dp.rows.gate import require_open
 
 Label = str | int
@@ -196,8 +197,8 @@ class LabelColumn:
         return dict(found)
 
 
-Read = Callable[[], tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]]
-"""Returns labels, whole numbers or any objects of which texts are labels, and where there are none. **Private**."""
+Read = Callable[[], Iterator[list[Label | None]]]
+"""Yields some labels at a time, None for a missing one. **Private**."""
 
 
 @final
@@ -211,6 +212,7 @@ class Labels:
         Whether labels are whole numbers.
     n_rows : int
     read : callable
+        See `Read`. Whether it fails depends on no value.
     """
 
     whole: bool
@@ -222,38 +224,31 @@ class Labels:
         """Return what an argument holds; raise ArgumentError for what cannot hold labels."""
         if isinstance(values, np.ndarray) and not isinstance(values, np.ma.MaskedArray):
             if values.ndim == 1 and values.dtype.kind in "OUTiu":
-                plain = values.view(np.ndarray)
-                return cls(whole=plain.dtype.kind in "iu", n_rows=len(plain), read=lambda: (plain, None))
+                plain, whole = values.view(np.ndarray), values.dtype.kind in "iu"
+                return cls(whole=whole, n_rows=len(plain), read=lambda: _numbers(plain) if whole else _objects(plain))
             raise ArgumentError(
-                f"{name} must be {KINDS}, got dtype {values.dtype} and {values.ndim} axes. Write labels as texts."
+                f"{name} must be {KINDS}, got dtype {kind_of(values)} and {values.ndim} axes. Write labels as texts."
             )
         series = nw.from_native(values, series_only=True, pass_through=True)
         if not isinstance(series, nw.Series):
             raise ArgumentError(f"{name} must be {KINDS}, got {_validate.shown(values)}.")
-        if getattr(series.to_native(), "dtype", None) == np.dtype(
-            object
-        ):  # narwhals would look at values to tell its kind
-            kind: Any = nw.Object()
-        else:
-            kind = series.dtype
-        if kind.is_integer():
-            numbers = lambda: (series.fill_null(0).to_numpy(), series.is_null().to_numpy())  # noqa: E731
+        native = series.to_native()
+        if hasattr(native, "cat") and hasattr(native.dtype, "categories") and not series.implementation.is_polars():
+            held = cls.of(f"categories of {name}", native.dtype.categories.to_series())
+            return cls(whole=held.whole, n_rows=len(series), read=lambda: _categories(held, native.cat.codes))
+        # Of objects, narwhals would look at values to tell their kind.
+        objects = getattr(native, "dtype", None) == np.dtype(object)
+        kind: Any = nw.Object() if objects else series.dtype
+        if kind.is_integer() and kind not in (nw.Int128, nw.UInt128):
+            numbers = lambda: _numbers(series.fill_null(0).to_numpy(), series.is_null().to_numpy())  # noqa: E731
             return cls(whole=True, n_rows=len(series), read=numbers)
         if kind in (nw.String, nw.Object, nw.Categorical, nw.Enum):
-            return cls(whole=False, n_rows=len(series), read=lambda: (_objects(series), None))
+            return cls(whole=False, n_rows=len(series), read=lambda: _texts(series))
         raise ArgumentError(f"{name} must be {KINDS}, got a series of {kind}. Write labels as texts.")
 
     def batches(self) -> Iterator[list[Label | None]]:
         """Yield some labels at a time, None for a missing one. **Private**."""
-        values, missing = self.read()
-        for start in range(0, len(values), BLOCK):
-            block = values[start : start + BLOCK].tolist()
-            if not self.whole:
-                block = [str.__str__(label) if isinstance(label, str) else None for label in block]
-            elif missing is not None:
-                absent = missing[start : start + BLOCK].tolist()
-                block = [None if gone else label for label, gone in zip(block, absent, strict=True)]
-            yield block
+        return self.read()
 
     def tallies(self) -> Iterator[Tally]:
         """Yield how often each label occurs in some rows, missing ones left out. **Private**."""
@@ -263,8 +258,47 @@ class Labels:
             yield found  # type: ignore[misc]  # None is out of it
 
 
-def _objects(series: Any) -> npt.NDArray[Any]:
-    return np.fromiter(series.to_list(), dtype=object, count=len(series))
+def kind_of(values: npt.NDArray[Any]) -> str:
+    """Return the name of a dtype, for texts without their length: that of the longest one is private."""
+    return {"U": "str", "S": "bytes", "V": "void"}.get(values.dtype.kind, values.dtype.name)
+
+
+def _numbers(values: npt.NDArray[Any], missing: npt.NDArray[Any] | None = None) -> Iterator[list[Label | None]]:
+    for start in range(0, len(values), BLOCK):
+        block = values[start : start + BLOCK].tolist()
+        if missing is not None:
+            absent = missing[start : start + BLOCK].tolist()
+            block = [None if gone else label for label, gone in zip(block, absent, strict=True)]
+        yield block
+
+
+def _objects(values: npt.NDArray[Any]) -> Iterator[list[Label | None]]:
+    for start in range(0, len(values), BLOCK):
+        block = values[start : start + BLOCK].tolist()
+        yield [str.__str__(label) if isinstance(label, str) else None for label in block]
+
+
+def _categories(held: Labels, codes: Any) -> Iterator[list[Label | None]]:
+    """Yield labels by their codes, -1 for a missing one."""
+    named = [*(label for block in held.batches() for label in block), None]
+    for block in _numbers(codes.to_numpy()):
+        yield [named[code] for code in block]  # type: ignore[index]
+
+
+def _texts(series: Any) -> Iterator[list[Label | None]]:
+    """Yield texts of a series. Where an engine holds bytes, they are decoded here: it would refuse what is no UTF-8."""
+    native = series.to_native()
+    if series.implementation.is_polars() and series.dtype != nw.Object:
+        binary = series.cast(nw.String).cast(nw.Binary)
+        for start in range(0, len(binary), BLOCK):
+            block = binary[start : start + BLOCK].to_list()
+            yield [None if label is None else label.decode("utf-8", "replace") for label in block]
+    elif series.implementation.is_pyarrow():
+        yield from listed(native, BLOCK)
+    elif type(native.dtype).__name__ == "ArrowDtype" or str(getattr(native.dtype, "storage", "")).startswith("pyarrow"):
+        yield from listed(native.array.__arrow_array__(), BLOCK)
+    else:
+        yield from _objects(np.fromiter(series.to_list(), dtype=object, count=len(series)))
 
 
 def label_column(rows: Any, column: str) -> LabelColumn:
@@ -274,7 +308,10 @@ def label_column(rows: Any, column: str) -> LabelColumn:
     ------
     ArgumentError
     """
-    table: Any = rows if isinstance(rows, Mapping) else nw.from_native(rows, eager_only=True, pass_through=True)
+    try:
+        table: Any = rows if isinstance(rows, Mapping) else nw.from_native(rows, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        raise ArgumentError("rows must have columns of different names, got one name twice. Rename a column.") from None
     if not isinstance(table, Mapping | nw.DataFrame):
         raise ArgumentError(
             "rows must map names to arrays of labels, or be a data frame or dp.Parquet(...), got "
@@ -288,4 +325,4 @@ def label_column(rows: Any, column: str) -> LabelColumn:
     return LabelColumn(column=column, whole=held.whole, n_rows=held.n_rows, tallies=held.tallies)
 
 
-__all__ = ["Label", "LabelColumn", "Labels", "Levels", "Tally", "label_column"]
+__all__ = ["Label", "LabelColumn", "Labels", "Levels", "Tally", "kind_of", "label_column"]

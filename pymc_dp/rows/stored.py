@@ -13,7 +13,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.errors import ArgumentError, Problem
 from pymc_dp.inspection.rows import Array
 from pymc_dp.rows.asked import Asked
-from pymc_dp.rows.levels import LabelColumn
+from pymc_dp.rows.levels import LabelColumn, kind_of
 
 HINT = "Give every row-level column of the model, by the name of its pm.Data or of the observed variable."
 
@@ -143,7 +143,7 @@ class Arrays(StoredRows):
             if array.ndim == 0 or array.dtype.kind not in "biuf":
                 raise ArgumentError(
                     f"rows[{name!r}] must hold numbers or booleans, with an axis that counts rows; it has dtype "
-                    f"{array.dtype} and {array.ndim} axes. Write labels as codes, by a public list of them: "
+                    f"{kind_of(array)} and {array.ndim} axes. Write labels as codes, by a public list of them: "
                     f"dp.Levels({name!r}, [...]).codes(...)."
                 )
         self._arrays = {name: array.view(np.ndarray) for name, array in arrays.items()}

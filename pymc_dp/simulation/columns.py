@@ -9,6 +9,7 @@ import numpy as np
 from pytensor.graph.basic import Variable
 
 from pymc_dp.errors import ArgumentError, Problem
+from pymc_dp.inspection.columns import without_name
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.rows import Array, Column, known_rows, shape_of
@@ -189,15 +190,26 @@ def undeclared(inspection: RowInspection, covariates: Mapping[str, Any], caller:
             listed = ", ".join(map(repr, beside)) or "none"
             raise ArgumentError(f"covariates names {name!r}; columns that no likelihood observes: {listed}.")
     keyword = "columns" if caller == "dp.Gradients" else "covariates"
-    return [
+    loose = {
+        name: column
+        for name, column in beside.items()
+        if name not in covariates and not column.public and column.bounds is None and column.norm is None
+    }
+    nameless = [column for column in loose.values() if not column.leaf.name]
+    problems = []
+    if nameless:
+        what, remedy = without_name(len(nameless))
+        where = ", ".join(item.name for item in inspection.observed)
+        problems.append(Problem(where=where, what=what, remedy=remedy))
+    return problems + [
         Problem(
             where=name,
             what=f"{caller} simulates rows, and nothing says how this private column is distributed",
             remedy=f"State it: {caller}(..., {keyword}={{{name!r}: pm.Normal.dist(0, 1)}}), or made-up rows in "
             f"its place; or bound it, dp.Domain(bounds={{{name!r}: (low, high)}}), for uniform values.",
         )
-        for name, column in beside.items()
-        if name not in covariates and not column.public and column.bounds is None and column.norm is None
+        for name, column in loose.items()
+        if column not in nameless
     ]
 
 

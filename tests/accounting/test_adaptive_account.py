@@ -143,9 +143,17 @@ def test_where_all_of_delta_has_failed_only_pure_losses_follow():
         assert spent.after(event, total_epsilon(event, 1e-6))[1].epsilon == math.inf
 
 
-def test_an_account_of_before_there_were_failures_is_read():
-    written = {key: value for key, value in opened(1.0, 1e-6, pure(0.5)).to_dict().items() if key != "failed"}
+def test_an_account_without_failures_is_written_as_before_there_were_any():
+    written = opened(1.0, 1e-6, pure(0.5)).to_dict()
+    assert set(written) == {"epsilon", "delta", "added", "rules"}
     assert Account.from_dict(written) == opened(1.0, 1e-6, pure(0.5))
+
+
+def test_older_versions_cannot_read_an_account_that_has_failed():
+    """They know "added" alone, and would spend all of delta once more."""
+    written = opened(3.0, 1e-6, ApproximateEvent(epsilon=0.5, delta=9e-7)).to_dict()
+    assert "added" not in written
+    assert Account.from_dict(written) == opened(3.0, 1e-6, ApproximateEvent(epsilon=0.5, delta=9e-7))
 
 
 def test_without_delta_everything_adds():

@@ -60,6 +60,17 @@ def test_what_rows_reach_is_truncated_or_halved_and_nothing_else():
     assert ends == {name: pytest.approx(pair) for name, pair in expected.items()}
 
 
+def test_bounds_given_as_whole_numbers_are_halved_to_others():
+    with pm.Model() as model:
+        scale = pm.Uniform("scale", 1, 2)
+        pm.StudentT("y", nu=4, mu=0, sigma=scale, observed=ROWS)
+    rows = inspect(model, dp.Domain()).rows
+    found = tightened(model, priors_of(prior_model(rows)), ["scale"])
+    assert found is not None
+    (prior,) = priors_of(prior_model(inspect(found.model).rows))
+    assert (prior.low, prior.high) == (1.2, 1.8)
+
+
 def test_bounds_of_counts_are_halved_from_zero_and_public_ones_stay():
     with pm.Model() as model:
         x = pm.Data("x", ROWS)

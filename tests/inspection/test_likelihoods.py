@@ -213,7 +213,7 @@ REFUSED = {
     private_initval: ["mu", "private data ('held')", "initial value of 'mu'"],
     row_initval: ["z", "initial value", "Leave initval out"],
     continuous_covariate: ["y", "'x' has no bounds", "public=..."],
-    unnamed_covariate: ["y", "has no bounds", "need pm.Data"],
+    unnamed_covariate: ["y", "has no name", "x = pm.Data('x', x)", "bounds={'x': (low, high)}"],
     unbounded_discrete_covariate: ["y", "range of the private column 'x'", "Domain(bounds={'x': (low, high)})"],
     array_without_rows: ["y", "'weights'", "does not have the row axis", "Domain(public=...)"],
     matrix_of_columns: ["y", "'x' has no bounds", "Domain(norms=...)"],

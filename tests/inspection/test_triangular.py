@@ -5,7 +5,10 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import ancestors
 
+from pymc_dp.domain import Domain
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.likelihoods import likelihood_of, without_indices
 from pymc_dp.inspection.rows import array_leaves
 
@@ -50,3 +53,16 @@ def test_indices_are_replaced_unread():
         own = pt.set_subtensor(pt.zeros((2, 2))[np.array(rows), np.array([0, 0, 1])], packed)
         found.append(value_of(without_indices(*parameters_of(own))[1], packed))
     np.testing.assert_array_equal(*found)
+
+
+def test_a_variable_whose_prior_has_a_triangle_stays_a_variable_of_the_model():
+    """Its clone would be a draw that nothing is known of, and the model was refused for it."""
+    with pm.Model() as model:
+        chol, _, _ = pm.LKJCholeskyCov("chol", n=2, eta=2, sd_dist=pm.Exponential.dist(1.0), compute_corr=True)
+        ab = pm.MvNormal("ab", mu=pt.stack([0.0, 1.0]), chol=chol, shape=(3, 2))
+        cafe, x = pm.Data("cafe", np.array([0, 1, 2, 0])), pm.Data("x", np.array([0.0, 1.0, 1.0, 0.0]))
+        pm.Normal("y", ab[cafe, 0] + ab[cafe, 1] * x, 1.0, observed=np.zeros(4))
+    found = inspect(model, Domain(bounds={"y": (-3, 3), "x": (0, 1)}))
+    assert found.rows.problems == () and found.sums.problems == ()
+    (term,) = found.rows.terms
+    assert model["ab"] not in set(ancestors([term.logp]))

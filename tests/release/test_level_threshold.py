@@ -112,3 +112,11 @@ def test_the_largest_are_kept_by_their_noised_counts_alone():
         threshold = LevelThreshold.calibrated(Budget(1.0, 1e-6), "replace")
         assert threshold.released({"x": threshold.least, "y": threshold.least - 1}, 5) == {"x": threshold.least}
         assert threshold.released({}, 5) == {}
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-22, 1e-12])
+def test_a_threshold_is_found_for_any_noise(epsilon):
+    budget = Budget(epsilon, 1e-6)
+    found = LevelThreshold.calibrated(budget, "replace")
+    assert tail(found.scale, found.least - 1) <= Fraction("1e-6") < tail(found.scale, found.least - 2)
+    assert found.released({"a": 5, "b": 9}, 9) == {}

@@ -105,6 +105,8 @@ def test_lists_that_say_two_things_are_refused(labels, other, says):
         (["Oslo"], "got a list"),
         (pd.Series([1.5]), "series of Float64"),
         (pl.Series([True]), "series of Boolean"),
+        (pl.Series([1], dtype=pl.Int128), "series of Int128"),
+        (pd.Series([1.5]).astype("category"), "categories of values must be .*series of Float64"),
         (np.array([1]), "are texts, and its values whole numbers"),
     ],
 )
@@ -142,6 +144,65 @@ def test_a_column_of_a_table_in_memory_is_found_by_its_name(kind):
         assert label_column(rows, "city").counts() == {"Oslo": 2, "Rome": 1, "Bonn": 1}
     with pytest.raises(ArgumentError, match=r"no column 'citi' \(known: 'city'\). Did you mean 'city'"):
         label_column(rows, "citi")
+
+
+def not_utf8(texts):
+    """Texts as Arrow holds them, of which it has not looked at one."""
+    pa = pytest.importorskip("pyarrow")
+    ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+    return pa.Array.from_buffers(pa.string(), len(texts), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(texts))])
+
+
+ENGINES = {
+    "pyarrow": lambda pa, held: pa.chunked_array([held.slice(0, 1), held.slice(1)]),
+    "pyarrow dictionary": lambda pa, held: pa.chunked_array(
+        [pa.DictionaryArray.from_arrays(pa.array(range(len(held)), pa.int8()), held)]
+    ),
+    "pandas": lambda pa, held: pd.Series(pd.array(pa.chunked_array([held.cast(pa.large_string())]), dtype="str")),
+    "pandas of Arrow": lambda pa, held: pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([held]))),
+    "polars": lambda pa, held: pl.from_arrow(pa.table({"c": held}))["c"],
+    "polars categories": lambda pa, held: pl.from_arrow(pa.table({"c": held}))["c"].cast(pl.Categorical),
+}
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+@pytest.mark.parametrize("last", [b"x", b"\xff\xfe", b"\xed\xa0\x80", b""])
+def test_no_bytes_of_a_row_decide_whether_a_column_can_be_read(kind, last):
+    pa = pytest.importorskip("pyarrow")
+    held = ENGINES[kind](pa, not_utf8([b"Oslo", b"Rome", last]))
+    assert CITIES.codes(held).tolist() == [1, 0, 2]
+    with opened_gate():
+        counts = label_column({"city": held}, "city").counts()
+    assert counts == {"Oslo": 1, "Rome": 1, last.decode("utf-8", "replace"): 1}
+
+
+def test_categories_may_be_whole_numbers():
+    held = pd.Series([30, 10, None, 30], dtype="Int64").astype("category")
+    assert Levels("code", [30, 10]).codes(held).tolist() == [0, 1, 2, 0]
+    with opened_gate():
+        assert label_column({"code": held}, "code").counts() == {30: 2, 10: 1}
+
+
+def test_categories_that_do_not_occur_are_not_counted():
+    held = pd.Series(pd.Categorical(["Oslo", None], categories=["Rome", "Oslo"]))
+    with opened_gate():
+        assert label_column({"city": held}, "city").counts() == {"Oslo": 1}
+
+
+def test_no_refusal_shows_how_long_a_label_is():
+    for held in (np.array([["Oslo", "x" * 87]]), np.array(["Oslo", "x" * 87]).astype("S")):
+        with pytest.raises(ArgumentError) as caught:
+            label_column({"city": held}, "city")
+        assert "87" not in str(caught.value)
+    with pytest.raises(ArgumentError) as caught:
+        dp.SGLD(rows={"y": np.array(["x" * 87])})
+    assert "87" not in str(caught.value) and "has dtype str and 1 axes" in str(caught.value)
+
+
+def test_a_name_that_stands_twice_is_refused():
+    with pytest.raises(ArgumentError, match="got one name twice") as caught:
+        label_column(pd.DataFrame([["a", "b"]], columns=["city", "city"]), "city")
+    assert caught.value.__cause__ is None
 
 
 @pytest.mark.parametrize("rows", [3, None, [1], pl.LazyFrame({"city": HELD}), np.array(HELD)])

@@ -6,7 +6,9 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.rows import arrow
+from pymc_dp.rows import arrow_labels
+from pymc_dp.rows.arrow import part_of
+from pymc_dp.rows.arrow_labels import encoded
 from pymc_dp.rows.parquet import Parquet
 from pymc_dp.rows.passes import Passes, by_column, with_stored
 from pymc_dp.rows.spool import spooled
@@ -174,7 +176,7 @@ def test_without_pyarrow_the_way_out_is_told(monkeypatch):
     def missing(name):
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr(arrow.importlib, "import_module", missing)
+    monkeypatch.setattr(arrow_labels.importlib, "import_module", missing)
     with pytest.raises(ImportError, match="pip install pyarrow"):
         Parquet("t.parquet", {"x": "a"}).layouts()
 
@@ -245,3 +247,22 @@ def test_levels_of_another_kind_than_the_labels_are_refused(tmp_path):
         Parquet(paths[0], {"g": dp.Levels("city", [1, 2])}).layouts()
     with pytest.raises(ArgumentError, match="in some of the files and texts in others"):
         Parquet(paths, {"g": "city"}).labels("g")
+
+
+def test_dictionaries_are_never_written_out():
+    """As texts these rows would be 2**31 bytes, more than an array of texts holds."""
+    levels, n = dp.Levels("city", ["y", "x" * 32768]), 65_537
+    for index, code in ((0, 1), (1, 0)):
+        places = pa.array(np.full(n, index, dtype=np.int8))
+        column = pa.DictionaryArray.from_arrays(places, pa.array(["x" * 32768, "y"]))
+        assert set(part_of(column, levels).values.tolist()) == {code}
+
+
+def test_a_dictionary_may_hold_a_label_twice_one_that_does_not_occur_and_nulls(tmp_path):
+    labels = pa.array(["Rome", None, "Oslo", "Rome", "Bonn"])
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 3, 1, None, 2, 2], pa.uint64()), labels)
+    assert part_of(column, dp.Levels("c", ["Oslo", "Rome"])).values.tolist() == [1, 1, 2, 2, 0, 0]
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 2, None, 1, 1]), pa.array(["Rome", "Oslo", "Rome", "Bonn"]))
+    pq.write_table(pa.table({"c": column}), tmp_path / "t.parquet")
+    assert dp.Parquet(tmp_path / "t.parquet", {"c": "c"}).labels("c").counts() == {"Rome": 2, "Oslo": 2}
+    assert encoded(column)[0] == ["Rome", "Oslo"]

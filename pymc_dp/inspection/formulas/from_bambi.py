@@ -24,8 +24,15 @@ from pymc_dp.inspection.formulas.writing import LINKS, write_model
 
 FAMILIES = {
     univariate.Bernoulli: ("Bernoulli", {"p"}),
+    univariate.Beta: ("Beta", {"mu", "kappa"}),
+    univariate.Exponential: ("Exponential", {"mu"}),
+    univariate.Gamma: ("Gamma", {"mu", "alpha"}),
     univariate.Gaussian: ("Normal", {"mu", "sigma"}),
+    univariate.Laplace: ("Laplace", {"mu", "b"}),
+    univariate.NegativeBinomial: ("NegativeBinomial", {"mu", "alpha"}),
     univariate.Poisson: ("Poisson", {"mu"}),
+    univariate.StudentT: ("StudentT", {"mu", "sigma", "nu"}),
+    univariate.Weibull: ("Weibull", {"mu", "alpha"}),
 }
 """Likelihood and parameters of bambi's families, as they come."""
 MOST_SHOWN = 8

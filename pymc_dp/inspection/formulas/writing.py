@@ -22,6 +22,8 @@ from pymc_dp.domain import Domain
 from pymc_dp.inspection.formulas.design import DesignColumn, PublicTable, design_columns, group_index
 from pymc_dp.inspection.rows import Array
 
+WHOLE = ("Bernoulli", "NegativeBinomial", "Poisson")
+"""Likelihoods of whole numbers."""
 LARGEST = 2.0**31 - 1
 """Count that PyMC, which casts observed whole numbers to 32 bits, takes for what it is."""
 ROWS = "__obs__"
@@ -31,7 +33,12 @@ LINKS: Mapping[tuple[str, str], Callable[[Variable], dict[str, Variable]]] = {
     ("Bernoulli", "logit"): lambda eta: {"logit_p": eta},
     ("Bernoulli", "probit"): lambda eta: {"p": pm.math.invprobit(eta)},
     ("Bernoulli", "cloglog"): lambda eta: {"p": -pt.expm1(-pt.exp(eta))},
-    ("Poisson", "log"): lambda eta: {"mu": pt.exp(eta)},
+    ("Beta", "logit"): lambda eta: {"mu": pm.math.sigmoid(eta)},
+    **dict.fromkeys([("Laplace", "identity"), ("StudentT", "identity")], lambda eta: {"mu": eta}),
+    **{
+        (name, "log"): lambda eta: {"mu": pt.exp(eta)}
+        for name in ("Exponential", "Gamma", "NegativeBinomial", "Poisson", "Weibull")
+    },
 }
 """How a likelihood takes the linear predictor; bambi's own keep probabilities one rounding away from 0 and 1."""
 
@@ -62,8 +69,10 @@ def write_model(spec: Any, table: PublicTable, rows: pd.DataFrame, domain: Domai
         eta = writing.predictor(spec.parameters[parent])
         link = LINKS[family.likelihood.name, family.link[parent].name]
         response = spec.response_term
+        # bambi's parameters, such as kappa of a Beta, as PyMC has them
+        parameters = getattr(family, "transform_backend_kwargs", dict)({**link(eta), **rest})
         getattr(pm, family.likelihood.name)(
-            response.alias or response.name, **link(eta), **rest, observed=writing.response(), dims=ROWS
+            response.alias or response.name, **parameters, observed=writing.response(), dims=ROWS
         )
     return writing.model, writing.domain()
 
@@ -152,7 +161,7 @@ class _Writing:
         """Return what is observed: 1 for the label that bambi calls success, where there are labels."""
         term = self.spec.response_term
         (component,) = term.term.components
-        name, whole = term.alias or term.name, self.spec.family.likelihood.name != "Normal"
+        name, whole = term.alias or term.name, self.spec.family.likelihood.name in WHOLE
         if not isinstance(component, FormulaVariable):
             (column,) = design_columns(term.term, self.table, self.rows)
             values, self.bounds[name] = column.values, column.bounds

@@ -13,7 +13,8 @@ import numpy as np
 from narwhals import Implementation
 
 from pymc_dp.errors import ArgumentError
-from pymc_dp.rows.arrow import arrow, part_of
+from pymc_dp.rows.arrow import part_of
+from pymc_dp.rows.arrow_labels import arrow
 from pymc_dp.rows.columns import Item, name_of, names_of
 from pymc_dp.rows.engines.frames import ROWS, Expr, Frame, Schema
 from pymc_dp.rows.engines.mixed import SEEN, UNREADABLE

@@ -22,6 +22,13 @@ FORMULAS = {
     "h['u'] ~ x": {"family": "bernoulli", "link": "probit"},
     "b ~ w": {"family": "bernoulli", "link": "cloglog"},
     "c ~ x + offset(np.log(w))": {"family": "poisson"},
+    "c ~ x + (1|g)": {"family": "negativebinomial"},
+    "y ~ w": {"family": "t"},
+    "y ~ w + g": {"family": "laplace"},
+    "x ~ w": {"family": "beta"},
+    "w ~ x": {"family": "gamma", "link": "log"},
+    "w ~ x + g": {"family": "weibull"},
+    "w ~ g": {"family": "exponential"},
 }
 
 
@@ -52,7 +59,8 @@ def test_the_density_is_that_of_bambi(formula):
     options = {"priors": {**GIVEN, "sigma": bambi.Prior("HalfNormal", sigma=2)}, "center_predictors": False}
     options = {**options, **FORMULAS[formula]}
     if options.get("family"):
-        options["priors"] = GIVEN
+        spread = {"t": "sigma", "laplace": "b"}.get(options["family"])  # bambi scales its prior by the rows
+        options["priors"] = {**GIVEN, **({spread: bambi.Prior("HalfNormal", sigma=2)} if spread else {})}
     source, model, _ = bounded(formula, **options)
     source.build()
     theirs = source.backend.model
@@ -73,6 +81,16 @@ def test_centring_is_by_the_public_middle():
     moved = sum((data[name].mean() - np.mean(BOUNDS[name])) * point[name] for name in ("x", "w"))
     shifted = {**point, "Intercept": point["Intercept"] + moved}
     np.testing.assert_allclose(densities(model, point)["y"], densities(theirs, shifted)["y"], rtol=1e-9)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("formula", [formula for formula, options in FORMULAS.items() if options])
+def test_automatic_priors_of_any_family_are_the_same_for_any_rows(formula):
+    (_, one, _), (_, other, _) = (bounded(formula, data=table(seed), **FORMULAS[formula]) for seed in (0, 1))
+    point = point_of(one)
+    first, second = densities(one, point), densities(other, point)
+    for rv in one.free_RVs:
+        np.testing.assert_array_equal(first[rv.name], second[rv.name])
 
 
 @pytest.mark.few(1)
@@ -130,7 +148,8 @@ REFUSED = {
     "labels without an order": ("y ~ u", {}, "ordered=True"),
     "groups of numbers": ("y ~ (1|b)", {}, "groups are the values of b"),
     "levels of numbers": ("y ~ C(b)", {}, "levels of C(b)"),
-    "another family": ("y ~ x", {"family": "t"}, "Known are bernoulli, gaussian, poisson"),
+    "another family": ("y ~ x", {"family": "vonmises"}, "Known are bernoulli, beta, exponential, gamma, gaussian"),
+    "a link with a pole": ("w ~ x", {"family": "gamma", "link": "inverse"}, "Known are log"),
     "another link": ("c ~ x", {"family": "poisson", "link": "identity"}, "Known are log"),
     "missing rows": ("y ~ x", {"dropna": True}, "private count"),
     "two formulas": (bambi.Formula("y ~ x", "sigma ~ x"), {}, "Give one formula"),

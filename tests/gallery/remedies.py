@@ -1,0 +1,119 @@
+"""What texts of refusals tell to do, done."""
+
+from __future__ import annotations
+
+import numpy as np
+import pymc as pm
+
+from tests.gallery.entry import Table, remedied
+
+NAME_IT = "x = pm.Data('x', x)"
+NAMELESS = (
+    "howell_line waffle_divorce milk_masked fungus_post_treatment ruggedness_interaction tulips_interaction lasso",
+    "gamma_costs nes_logit beetles_cloglog kline_tools monks_exposure sneezes_poisson hurricanes iris_softmax",
+    "cherry_blossoms island_gp radon_varying_slopes coal_mining_change_point text_messages reedfrogs_tanks",
+    "eight_schools_pupils cafes rats trolley_education graduate_school discrete_hazard",
+)
+for name in " ".join(NAMELESS).split():
+    remedied(name, says=NAME_IT)
+remedied("island_gp", says="dp.Domain(bounds={'total_tools': (0, 60)})", bounds={"P": (-4, 4), "total_tools": (0, 60)})
+
+
+def kidscore_with_a_name(d: Table) -> pm.Model:
+    with pm.Model() as model:
+        X = pm.Data("X", np.column_stack([np.ones(434), d["mom_hs"], (d["mom_iq"] - 100) / 15]))
+        beta = pm.Flat("beta", shape=3)
+        sigma = pm.HalfFlat("sigma")
+        pm.Normal("kid_score", X @ beta, sigma, observed=d["kid_score"])
+    return model
+
+
+remedied("kidscore_mom_work", says=NAME_IT, build=kidscore_with_a_name, bounds={"X": (-4, 4), "kid_score": (0, 200)})
+
+
+def lag_with_a_name(d: Table) -> pm.Model:
+    with pm.Model() as model:
+        alpha, beta, sigma = pm.Normal("alpha", 0, 10), pm.Normal("beta", 0, 10), pm.HalfCauchy("sigma", 2.5)
+        lagged = pm.Data("lagged", d["y"][:-1])
+        pm.Normal("y", alpha + beta * lagged, sigma, observed=d["y"][1:])
+    return model
+
+
+remedied("autoregression_by_lag", says=NAME_IT, build=lag_with_a_name)
+
+
+def trend_with_public_knots(d: Table) -> pm.Model:
+    with pm.Model() as model:
+        t, s = pm.Data("t", d["t"]), pm.Data("s", np.linspace(0, 1, 8)[1:-1])
+        k, m = pm.Normal("k", 0, 2), pm.Normal("m", 0, 2)
+        delta = pm.Laplace("delta", 0, 0.3, shape=6)
+        A = (t[:, None] > s) * 1.0
+        growth = k + pm.math.dot(A, delta)
+        offset = m + pm.math.dot(A, -s * delta)
+        pm.Normal("y", growth * t + offset, pm.HalfNormal("sigma", 0.5), observed=d["y"])
+    return model
+
+
+remedied(
+    "prophet_trend",
+    says="wrap it in pm.Data and name it in Domain(public=...)",
+    build=trend_with_public_knots,
+    public=("s",),
+)
+PUBLIC = "name it in Domain(public=...)"
+remedied("radon_group_predictor", says=PUBLIC, public=("u",))
+remedied("election_mrp", says=PUBLIC, public=("v_prev",))
+remedied("movie_ratings", says=PUBLIC, public=("thresholds",), bounds={"rating": (0, 4)})
+remedied(
+    "adopted_cats", says="dp.Domain(bounds={'adopted': (low, high)})", bounds={"days": (0.1, 25), "adopted": (0, 1)}
+)
+FEWER = "it needs bounds that hold at most 256 values"
+remedied("hurricanes", says=FEWER, bounds={"fem": (-2, 2), "damage": (-2, 6), "deaths": (0, 60)})
+remedied(
+    "roaches",
+    says=FEWER,
+    bounds={"roach1": (0, 4), "exposure2": (0.2, 4), "y": (0, 60), "treatment": (0, 1), "senior": (0, 1)},
+)
+
+
+def instrument_by_conditionals(d: Table) -> pm.Model:
+    with pm.Model() as model:
+        aE, aW = pm.Normal("aE", 0, 0.2), pm.Normal("aW", 0, 0.2)
+        bQE, bEW = pm.Normal("bQE", 0, 0.5), pm.Normal("bEW", 0, 0.5)
+        Q, E = pm.Data("Q", d["Q"]), pm.Data("E", d["E"])
+        muE = aE + bQE * Q
+        sdE, sdW, slope = pm.Exponential("sdE", 1), pm.Exponential("sdW", 1), pm.Normal("slope", 0, 1)
+        pm.Normal("education", muE, sdE, observed=E)
+        pm.Normal("wage", aW + bEW * E + slope * (E - muE), sdW, observed=d["WE"][:, 0])
+    return model
+
+
+remedied(
+    "instrument",
+    says="Write the density of each value given those before it",
+    build=instrument_by_conditionals,
+    bounds={"Q": (-2, 2), "E": (-5, 5), "wage": (-5, 5)},
+)
+
+
+def milk_filled(d: Table) -> pm.Model:
+    with pm.Model() as model:
+        B, M = pm.Data("B", np.nan_to_num(d["B"])), pm.Data("M", d["M"])
+        a, bB, bM = pm.Normal("a", 0, 0.5), pm.Normal("bB", 0, 0.5), pm.Normal("bM", 0, 0.5)
+        pm.Normal("K", a + bB * B + bM * M, pm.Exponential("sigma", 1), observed=d["K"])
+    return model
+
+
+remedied("milk_missing", says="Fill the missing values with a public value", build=milk_filled)
+
+
+def categories_summed_out(d: Table) -> pm.Model:
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", a=np.ones(3), shape=3)
+        mu = pm.Normal("mu", mu=[-5, 0, 5], sigma=2, shape=3)
+        sd = pm.Uniform("sd", lower=0, upper=5)
+        pm.NormalMixture("x", w=p, mu=mu, sigma=sd, observed=d["x"])
+    return model
+
+
+remedied("mixture_of_categories", says="pm.Mixture", build=categories_summed_out)
