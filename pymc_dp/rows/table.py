@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-import warnings
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Self, final, override
 
@@ -34,13 +33,13 @@ from pymc_dp.rows.engines.expressions import Field
 from pymc_dp.rows.engines.frames import Frame, Schema
 from pymc_dp.rows.engines.lazy import LazyFrame
 from pymc_dp.rows.engines.postgres import PostgresFrame
+from pymc_dp.rows.engines.quiet import quiet
 from pymc_dp.rows.gate import is_open, require_open
 from pymc_dp.rows.levels import Levels
 from pymc_dp.rows.passes import CHANGED
 from pymc_dp.rows.stored import Layout, Names, Part, StoredRows
 from pymc_dp.rows.sums import LENGTHS, MAX_ROWS
 
-LOGGERS = ("py4j", "pyspark", "distributed", "dask", "duckdb", "polars", "psycopg", "narwhals")
 FAILED = "The engine failed ({}). What it says may show a value and is left out. {}"
 UNSPENT = "Nothing was spent."
 SPENT = "The budget is spent, and nothing was released."
@@ -50,6 +49,9 @@ DISAGREES = (
 )
 OTHER = "Use another version of it, or export the table and give it by rows=dp.Parquet(...)."
 ONE_OF_ONE = "that each row of {} is made of one row of its source, and that no row of the source makes more than one"
+UNREAD = "that the names and types of columns of {} do not come from its rows (assume_rows=True: its plan was not read)"
+PATTERN = re.compile(r"\*|\^.*\$")
+"""Names that engines take for several columns."""
 
 
 @final
@@ -65,14 +67,17 @@ class Table(StoredRows):
         of the frame, or, where a row of the model holds several values, the columns that these are in. ``dp.Levels``
         stand for a column of labels, which become codes.
     assume_rows : bool
-        Take a frame whose plan shows joins, aggregates or windows. Each of its rows must be made of one row (one
-        person) of the source all the same, and of no row of the source more than one: only you can know.
+        Take a frame whatever its plan is. Without it, a plan may hold tables, Parquet files, selected and renamed
+        columns, filters, sorts, casts, arithmetic, comparisons, choices (CASE) and common functions of one value; all
+        else is refused, what is only unknown as well. With it, each row must be made of one row (one person) of the
+        source all the same, and of no row of the source more than one, and the schema of CSV or JSON be given, not
+        inferred from rows: only you can know.
 
     Raises
     ------
     ArgumentError
-        If `frame` is no such frame. Where it is used, if its plan shows operations on several rows, a column is not in
-        it, or values are neither numbers nor booleans of at most 64 bits.
+        If `frame` is no such frame. Where it is used, if its plan has what is not known to be of one row, a column is
+        not in it, or values are neither numbers nor booleans of at most 64 bits.
 
     Notes
     -----
@@ -85,7 +90,9 @@ class Table(StoredRows):
     **Guarantee.** Sums of integers that were clamped as integers in the engine: neither its rounding nor an order of
     rows or retries of its tasks can move a sum by more than the sensitivity. Assumed public, and listed so: that each
     row of the frame is made of one row of its source and the reverse. The schema is public, and, under
-    ``neighbours="replace"``, the number of rows. Sources that change under a running statement have to give it one
+    ``neighbours="replace"``, the number of rows: files whose schema may be inferred from rows (CSV, JSON) are refused
+    without `assume_rows`, and it is listed then that theirs was given. While an engine runs, nothing is logged or
+    warned of in this process. Sources that change under a running statement have to give it one
     state: databases do; files must not be written to. Not covered: what the engine itself keeps or shows to those who
     run it, its logs, caches, spill files and statistics, and running times. A frame that fails on some values (a cast
     of texts) shows by failing that there is one. Rows are counted before the charge, so that its filters run then.
@@ -144,7 +151,9 @@ class Table(StoredRows):
     @property
     @override
     def assumptions(self) -> tuple[str, ...]:
-        return (ONE_OF_ONE.format(f"the table in {self._frame.engine}"),)
+        table = f"the table in {self._frame.engine}"
+        unread = isinstance(self._frame, LazyFrame) and self._assume
+        return (ONE_OF_ONE.format(table), *([UNREAD.format(table)] if unread else []))
 
     @override
     def layouts(self) -> dict[str, Layout]:
@@ -206,6 +215,12 @@ class Table(StoredRows):
     def _schema(self) -> Schema:
         """Return what is public; refuse what does not fit, and plans that mix rows."""
         wanted, where = every_entry(self.columns), f"The table in {self._frame.engine}"
+        patterns = [name for name in names_of(wanted) if PATTERN.fullmatch(name)]
+        if patterns:
+            raise ArgumentError(
+                f"{where} is asked for {', '.join(map(repr, patterns))}, which engines take for several columns. "
+                "Rename the column in the frame."
+            )
         found = _guarded(lambda: self._frame.schema(names_of(wanted)))
         mixed = None if self._assume else _guarded(self._frame.mixed)
         require_named(where, wanted, found.names)
@@ -216,9 +231,10 @@ class Table(StoredRows):
                 _require_labels(where, item, found)
         if mixed is not None:
             raise ArgumentError(
-                f"The plan of the frame makes one row of several ones, or several of one ({mixed}), so that one person "
-                "could move more than one row. Give the frame before that, or, if each row is made of one row of the "
-                "source all the same, Table(..., assume_rows=True)."
+                f"The plan of the frame has what may make one row of several ones, or several of one: {mixed}. One "
+                "person could move more than one row. Give the frame before that, from a table or Parquet files, by "
+                "selects, filters, casts, arithmetic, comparisons and choices; or, if each row is made of one row of "
+                "the source all the same, and its schema of none, Table(..., assume_rows=True), which the report lists."
             )
         return found
 
@@ -233,20 +249,13 @@ def _require_labels(where: str, levels: Levels, found: Schema) -> None:
 
 def _guarded[T](work: Callable[[], T]) -> T:
     """Run an engine: what it warns of, logs or raises could show a value, and is not passed on."""
-    before = {name: logging.getLogger(name).level for name in LOGGERS}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         try:
-            for name in LOGGERS:
-                logging.getLogger(name).setLevel(logging.CRITICAL + 1)
             return work()
         except (PrivacyError, ImportError, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # a panic of an engine is no Exception
             failure = type(error).__name__
-        finally:
-            for name, level in before.items():
-                logging.getLogger(name).setLevel(level)
     raise PrivacyError(FAILED.format(failure, SPENT if is_open() else UNSPENT))  # out here, where it has no context
 
 

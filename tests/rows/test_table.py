@@ -14,12 +14,11 @@ from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, Unsuppor
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.paid import forget_releases
 from pymc_dp.rows.engines.lazy import LazyFrame
-from pymc_dp.rows.engines.mixed import seen_by_duckdb, seen_by_polars, seen_by_spark
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.spool import spooled
 from tests.release.test_beside import QUIET, domain_of, model_of, table
-from tests.rows.engines.engines import ENGINES, HERE, database, in_engine, part, session
+from tests.rows.engines.engines import ENGINES, HERE, database, in_engine, part
 from tests.rows.engines.test_identity import stored
 
 pl, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
@@ -299,138 +298,16 @@ def test_norms_narrow_floats_and_long_statements():
     assert "would be rounded to float32" in problems[0].what
 
 
-OF_ROWS = {
-    "aggregate": lambda one: one.group_by("g").agg(pl.col("y").sum()),
-    "join": lambda one: one.join(one, on="g").select("y", "g"),
-    "window": lambda one: one.with_columns(y=pl.col("y").sum().over("g")),
-    "mean": lambda one: one.with_columns(y=pl.col("y") - pl.col("y").mean()),
-    "sort and slice": lambda one: one.sort("y").head(1),
-    "head": lambda one: one.head(1),
-    "shift": lambda one: one.with_columns(y=pl.col("y").shift()),
-    "unique": lambda one: one.unique(),
-    "fill": lambda one: one.with_columns(y=pl.col("y").fill_null(strategy="forward")),
-    "rank": lambda one: one.with_columns(y=pl.col("y").rank()),
-    "number": lambda one: one.with_row_index("n"),
-    "length": lambda one: one.with_columns(y=pl.col("y") / pl.len()),
-    "function": lambda one: one.map_batches(lambda found: found),
-    "twice": lambda one: pl.concat([one, one]),
-    "unpivot": lambda one: one.unpivot(["y"], index="g", value_name="v").select("g", y="v"),
-}
-BY_ROWS = {
-    "itself": lambda one: one,
-    "sort": lambda one: one.sort("y"),
-    "filter": lambda one: one.filter(pl.col("y") > 0),
-    "function": lambda one: one.with_columns(y=pl.col("y").clip(0, 1).exp() + pl.max_horizontal("y", "g")),
-    "names": lambda one: one.with_columns(**{"JOIN x.sum() OVER": pl.col("y")}),
-    "choice": lambda one: one.with_columns(g=pl.when(pl.col("name") == "ann").then(1).otherwise(0)),
-}
+@pytest.mark.parametrize("name", ["*", "^y$", "^.*$"])
+def test_names_that_engines_take_for_several_columns(name):
+    with pytest.raises(ArgumentError, match="take for several columns. Rename"):
+        dp.Table(frame(), {"y": name}).layouts()
 
 
-@pytest.mark.parametrize("plan", OF_ROWS)
-def test_plans_that_mix_rows_are_refused(plan):
-    mixed = OF_ROWS[plan](frame())
-    with pytest.raises(ArgumentError, match="one row of several ones"):
-        dp.Table(mixed, {"y": "y"}).layouts()
-    if plan != "function":
-        assert dp.Table(mixed, {"y": "y"}, assume_rows=True).layouts()["y"].n_rows > 0
-
-
-@pytest.mark.parametrize("plan", BY_ROWS)
-def test_plans_that_do_not_are_taken(plan):
-    assert seen_by_polars(BY_ROWS[plan](frame())) is None
-
-
-@pytest.mark.parametrize(
-    ("query", "seen"),
-    [
-        ("from t", None),
-        ("select y + 1 as y, g from t where y > 0 and y < 9", None),
-        ("select y as limit_join, g as window from t order by y", None),
-        ("select g, sum(y) as y from t group by g", "GROUP_BY"),
-        ("select avg(y) as y from t", "AGGREGATE"),
-        ("select t.y, t.g from t join t as u using (g)", "JOIN"),
-        ("select y - avg(y) over () as y from t", "WINDOW"),
-        ("from t order by y limit 3", "TOP_N"),
-        ("from t limit 3", "LIMIT"),
-        ("from t using sample 3", "SAMPLE"),
-        ("from t union all from t", "UNION"),
-        ("select unnest([y, y]) as y from t", "UNNEST"),
-    ],
-)
-def test_plans_of_duckdb(query, seen):
-    connection = duckdb.connect()
-    connection.execute("create table t as select range::double as y, range % 3 as g from range(100)")
-    found = seen_by_duckdb(connection.sql(query))
-    assert found is None if seen is None else seen in found
-
-
-@pytest.mark.slow
-@pytest.mark.spark
-def test_plans_of_spark():
-    functions = pytest.importorskip("pyspark.sql.functions")
-    held = session().createDataFrame([(1.0, 1), (2.0, 2)], "y double, g int")
-    assert seen_by_spark(held.withColumnRenamed("g", "Join").where("y > 0").orderBy("y")) is None
-    for mixed, seen in (
-        (held.groupBy("g").agg(functions.sum("y").alias("y")), "Aggregate"),
-        (held.join(held, "g"), "Join"),
-        (held.limit(1), "Limit"),
-        (held.sample(0.5), "Sample"),
-        (held.union(held), "Union"),
-        (held.withColumn("z", functions.explode(functions.array("y", "y"))), "Generate"),
-    ):
-        with pytest.raises(ArgumentError, match=rf"one row of several ones, or several of one \({seen}\)"):
-            dp.Table(mixed, {"y": "y"}).layouts()
-
-
-# --- PostgreSQL -------------------------------------------------------------------------------------------------------
-
-
-def test_only_connections_of_psycopg_are_taken():
-    for other in (None, duckdb.connect(), "postgresql://server/db"):
-        with pytest.raises(ArgumentError, match=r"must be a psycopg\.Connection"):
-            dp.Table.sql(other, "survey", {"y": "y"})
-
-
-@pytest.mark.slow
-@pytest.mark.postgres
-def test_names_are_quoted_and_queries_are_refused():
-    connection = database()
-    odd = 'a "quoted" name%s; drop'
-    connection.execute('drop table if exists "My Table"; drop schema if exists other cascade; create schema other')
-    connection.execute('create table "My Table" ("a ""quoted"" name%s; drop" float8)'.replace("%", "%%"), [])
-    connection.execute("create table other.survey as select 1.0::float8 as y, 'ann' as name, 2.5 as price")
-    assert dp.Table.sql(connection, "My Table", {"y": odd}).layouts()["y"].n_rows == 0
-    assert dp.Table.sql(connection, "other.survey", {"y": "y"}).layouts()["y"].n_rows == 1
-    for query in ("select y from other.survey", "(table survey)", "survey; drop table survey", "values (1)"):
-        with pytest.raises(ArgumentError, match="got the text of a query"):
-            dp.Table.sql(connection, query, {"y": "y"})
-    for column, message in (("name", "'name' of type text"), ("price", "'price' of type numeric"), ("z", "no column")):
-        with pytest.raises(ArgumentError, match=message):
-            dp.Table.sql(connection, "other.survey", {"y": column}).layouts()
-    with pytest.raises(PrivacyError, match="UndefinedTable"):
-        dp.Table.sql(connection, "surveys", {"y": "y"}).layouts()
-
-
-@pytest.mark.slow
-@pytest.mark.postgres
-def test_rows_are_read_in_a_transaction_of_our_own():
-    import psycopg
-
-    with psycopg.connect(database().info.dsn) as own:
-        own.execute("create temporary table held as select 1.0::float8 as y")
-        beside = dp.Table.sql(own, "held", {"y": "y"})
-        with pytest.raises(ArgumentError, match="in the middle of a transaction"):
+def test_columns_of_dask_that_may_hold_anything():
+    frames, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    held = pandas.DataFrame({"city": pandas.Series(["Oslo", 3, None, b"x"], dtype=object), "y": 1.0})
+    with pytest.importorskip("dask").config.set({"dataframe.convert-string": False}):
+        beside = dp.Table(frames.from_pandas(held, npartitions=2), {"g": dp.Levels("city", ["Oslo"]), "y": "y"})
+        with pytest.raises(ArgumentError, match="object, which may hold anything"):
             beside.layouts()
-        own.commit()
-        assert beside.layouts()["y"].n_rows == 1
-        assert own.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
-        own.execute("drop table if exists written; create table written (y float8)")
-        own.execute(
-            "create or replace function writes() returns float8 language sql as "
-            "'insert into written values (2) returning y'"
-        )
-        own.execute("create or replace view writing as select writes() as y")
-        own.commit()
-        with pytest.raises(PrivacyError, match="ReadOnlySqlTransaction"), opened_gate():
-            next(dp.Table.sql(own, "writing", {"y": "y"}).blocks(10))
-        own.rollback()

@@ -130,7 +130,7 @@ class Frame(ABC):
         """Return a table of public values in the same engine, and what it holds: not all engines have nulls."""
 
     def mixed(self) -> str | None:
-        """Return what the plan shows of operations that make a row of several ones; None where nothing is seen."""
+        """Return what the plan has beside operations that make a row of one row; None where there is nothing."""
         return None
 
 

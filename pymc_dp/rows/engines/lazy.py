@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any, ClassVar, Self, final, override
@@ -18,7 +17,8 @@ from pymc_dp.rows.arrow import part_of
 from pymc_dp.rows.arrow_labels import arrow
 from pymc_dp.rows.columns import Item, name_of, names_of
 from pymc_dp.rows.engines.frames import ROWS, Expr, Frame, Schema
-from pymc_dp.rows.engines.mixed import SEEN
+from pymc_dp.rows.engines.mixed import SEEN, UNREADABLE
+from pymc_dp.rows.engines.quiet import quiet
 from pymc_dp.rows.stored import Part
 
 PLAIN: dict[Any, str] = {
@@ -48,8 +48,7 @@ class LazyFrame(Frame):
     def of(cls, native: object) -> LazyFrame:
         """Return a frame of the user's as one of these; raise ArgumentError for anything else."""
         frame: Any = native
-        with warnings.catch_warnings(), suppress(Exception):  # a broken frame: its text may show anything
-            warnings.simplefilter("ignore")
+        with quiet(), suppress(Exception):  # a broken frame: its text may show anything
             frame = nw.from_native(native, pass_through=True)
         if isinstance(frame, nw.DataFrame):
             raise ArgumentError(
@@ -112,16 +111,20 @@ class LazyFrame(Frame):
     def schema(self, names: Sequence[str]) -> Schema:
         found = self._frame.collect_schema()
         wanted = {name: found[name] for name in names if name in found}
+        untyped = self._way.untyped(self._frame.to_native())
+        others = {name: str(kind) for name, kind in wanted.items() if type(kind) not in PLAIN and kind != nw.String}
+        others |= {name: "object, which may hold anything" for name in wanted if name in untyped}
         return Schema(
             dtypes={name: np.dtype(PLAIN[type(kind)]) for name, kind in wanted.items() if type(kind) in PLAIN},
-            texts={name for name, kind in wanted.items() if kind == nw.String},
+            texts={name for name, kind in wanted.items() if kind == nw.String and name not in others},
             names=tuple(found),
-            others={name: str(kind) for name, kind in wanted.items() if type(kind) not in PLAIN and kind != nw.String},
+            others=others,
         )
 
     @override
     def only(self, columns: Mapping[str, Expr]) -> Self:
-        return type(self)(self._frame.select(**columns))
+        plain = nw.from_native(self._way.plain(self._frame.to_native()))
+        return type(self)(plain.select(**columns))
 
     @override
     def extended(self, columns: Mapping[str, Expr]) -> Self:
@@ -168,7 +171,10 @@ class LazyFrame(Frame):
 
     @override
     def mixed(self) -> str | None:
-        return SEEN[self.engine](self._frame.to_native()) if self.engine in SEEN else None
+        seen: str | None = UNREADABLE
+        with suppress(Exception):
+            seen = SEEN[self.engine](self._frame.to_native())
+        return seen
 
 
 # --- what narwhals has no word for: blocks, and tables of constants --------------------------------------------------
@@ -195,6 +201,16 @@ class Way:
         """Whether a column can have nulls."""
         return True
 
+    @staticmethod
+    def plain(native: Any) -> Any:
+        """Return the frame with texts that are compared byte by byte."""
+        return native
+
+    @staticmethod
+    def untyped(native: Any) -> Collection[str]:
+        """Return columns whose type says nothing about their values."""
+        return ()
+
 
 @final
 class Polars(Way):
@@ -217,7 +233,7 @@ class Polars(Way):
 
 @final
 class DuckDB(Way):
-    """A relation, of any connection; constants are of the process's own."""
+    """A relation, of any connection; constants are of the same one, whose macros and collation count."""
 
     name = "DuckDB"
 
@@ -229,7 +245,32 @@ class DuckDB(Way):
     @staticmethod
     @override
     def constants(native: Any, table: Any) -> Any:
-        return importlib.import_module("duckdb").from_arrow(table)
+        columns = [[_literal(value, kind) for value in table.column(name).to_pylist()] for name, kind in _kinds(table)]
+        lines = ", ".join(f"({', '.join(line)})" for line in zip(*columns, strict=True))
+        names = ", ".join(map(_quoted, table.column_names))
+        return native.query("pymc_dp_rows", f"select * from (values {lines}) as pymc_dp_values({names})")
+
+    @staticmethod
+    @override
+    def plain(native: Any) -> Any:
+        """Take collations off columns: bytes have none."""
+        texts = [name for name, kind in zip(native.columns, native.types, strict=True) if str(kind) == "VARCHAR"]
+        decoded = ", ".join(f"decode(encode({_quoted(name)})) as {_quoted(name)}" for name in texts)
+        return native.project(f"* replace ({decoded})") if texts else native
+
+
+def _kinds(table: Any) -> list[tuple[str, str]]:
+    """Return columns of an Arrow table and their types in DuckDB."""
+    return [(field.name, OF_DUCKDB.get(str(field.type), "VARCHAR")) for field in table.schema]
+
+
+def _literal(value: object, kind: str) -> str:
+    text = "null" if value is None else "'" + str(value).replace("'", "''") + "'"
+    return f"cast({text} as {kind})"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 @final
@@ -261,6 +302,11 @@ class Dask(Way):
         kind = native.dtypes[name]
         return not isinstance(kind, np.dtype) or kind.kind == "f"
 
+    @staticmethod
+    @override
+    def untyped(native: Any) -> Collection[str]:
+        return [name for name, kind in native.dtypes.items() if kind == np.dtype(object)]
+
 
 @final
 class Spark(Way):
@@ -286,6 +332,11 @@ class Spark(Way):
         return native.sparkSession.createDataFrame(rows, schema=schema)
 
 
+OF_DUCKDB = {
+    **{"bool": "BOOLEAN", "int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT"},
+    **{"uint8": "UTINYINT", "uint16": "USMALLINT", "uint32": "UINTEGER", "float": "FLOAT", "double": "DOUBLE"},
+}
+"""Types of Arrow that are plain, as DuckDB calls them."""
 SPARK = {
     "boolean": "bool",
     **{"tinyint": "int8", "smallint": "int16", "int": "int32", "bigint": "int64"},

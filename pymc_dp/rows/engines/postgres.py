@@ -217,17 +217,27 @@ class PostgresFrame(Frame):
     @contextmanager
     def _reading(self, name: str = "") -> Iterator[Any]:
         """Read in a transaction of our own, of one state of the database."""
-        status = importlib.import_module("psycopg").pq.TransactionStatus
-        if self.connection.info.transaction_status != status.IDLE:
+        psycopg = importlib.import_module("psycopg")
+        if self.connection.pgconn.pipeline_status != psycopg.pq.PipelineStatus.OFF:
+            raise ArgumentError(
+                "The connection is in a pipeline, which sends statements when it likes. Leave "
+                "`with connection.pipeline()` first: rows are read in a transaction of their own."
+            )
+        if self.connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             raise ArgumentError(
                 "The connection is in the middle of a transaction, or closed. End it first, by connection.commit() or "
                 "connection.rollback(): rows are read in a transaction of their own."
             )
-        rows = importlib.import_module("psycopg.rows").tuple_row
+        rows = {"row_factory": importlib.import_module("psycopg.rows").tuple_row}
         with self.connection.transaction():
-            self.connection.execute(SERIAL, prepare=False)
-            named = {"name": name} if name else {}
-            with self.connection.cursor(binary=True, row_factory=rows, **named) as cursor:
+            # Of these very classes: a connection may make others, which write values into the text of a statement.
+            with psycopg.Cursor(self.connection) as cursor:
+                cursor.execute(SERIAL, prepare=False)
+            made = (
+                psycopg.ServerCursor(self.connection, name, **rows) if name else psycopg.Cursor(self.connection, **rows)
+            )
+            with made as cursor:
+                cursor.format = psycopg.pq.Format.BINARY
                 yield cursor
 
 

@@ -4,6 +4,7 @@ import math
 
 import narwhals as nw
 import numpy as np
+import pymc as pm
 import pytest
 
 import pymc_dp as dp
@@ -102,6 +103,40 @@ def test_one_step_in_one_number_is_enough(name, monkeypatch):
     monkeypatch.setattr(LazyFrame, "fetch", one_off)
     with pytest.raises((AssertionError, PrivacyError)):
         exact(model_of(name, table(4)), domain_of(name, "replace"), beside)
+
+
+OWN = [
+    "create macro sum(x) as 7",
+    "create macro encode(x) as 'a'::blob",
+    "set default_collation = 'nocase'",
+]
+
+
+@pytest.mark.parametrize("own", OWN)
+def test_constants_of_duckdb_go_through_the_connection_of_the_rows(own):
+    """A macro or a collation of the user's is seen, or does not count."""
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.execute("create table kept as select unnest(['Oslo', 'Rome']) as city, 1.0::double as y")
+    relation = connection.table("kept")
+    connection.execute(own)
+    beside = dp.Table(relation, {"place": dp.Levels("city", ["Oslo", "Rome"]), "y": "y"}, assume_rows=True)
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("m", shape=2)[pm.Data("place", np.zeros(3, int))], 1, observed=np.zeros(3))
+    shown = dp.explain(model, dp.Domain(bounds={"y": (0, 2)}), rows=beside)
+    assert not shown.ok and "does not add up public constants" in str(shown)
+
+
+def test_labels_of_a_collated_column_are_compared_as_bytes():
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.execute("create table kept (city varchar collate nocase)")
+    connection.execute("insert into kept values ('Oslo'), ('oslo'), ('OSLO'), ('Rome'), ('\u00e9\\x'), (null)")
+    beside = dp.Table(connection.table("kept"), {"y": dp.Levels("city", ["Oslo", "Rome", "\u00e9\\x"])})
+    with pm.Model() as model:
+        pm.Categorical("y", pm.Dirichlet("p", np.ones(4)), observed=np.zeros(3, int))
+    (found,) = exact(model, None, beside)
+    assert found.ravel().tolist() == [1, 1, 1, 3]
 
 
 def test_integers_of_a_wrong_engine_stay_within_what_was_charged(monkeypatch):
