@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError, PrivacyError
@@ -27,6 +28,18 @@ _insecure: ContextVar[Insecure | None] = ContextVar("pymc_dp_insecure", default=
 def insecure() -> Insecure | None:
     """Return the replacement that is in force, or None where noise is secure."""
     return _insecure.get()
+
+
+def secure_keys(count: int) -> npt.NDArray[np.uint64]:
+    """Return `count` whole numbers of 64 random bits each: from the operating system, unless a test says otherwise.
+
+    Inside ``testing.without_noise`` they are the same ones each time.
+    """
+    replacement = _insecure.get()
+    if replacement is None:
+        return np.frombuffer(secrets.token_bytes(8 * count), dtype=np.uint64)
+    rng = np.random.default_rng(0) if replacement.rng is None else replacement.rng.spawn(1)[0]
+    return np.frombuffer(rng.bytes(8 * count), dtype=np.uint64)
 
 
 @contextmanager

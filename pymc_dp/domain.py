@@ -13,6 +13,64 @@ from pymc_dp.metrics import Geographic, Metric
 
 Neighbours = Literal["replace", "add_remove"]
 NEIGHBOURS: tuple[Neighbours, ...] = ("replace", "add_remove")
+PER_PERSON = "unit: "
+"""What the relation of a guarantee begins with that is for a person with several rows."""
+MOST_ROWS = 2**32
+"""Rows that a table may have: sums of as many fit into 64 bits."""
+MOST_OF_ONE = 2**16
+"""Rows of one person that may count in full."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Who ε protects, where a person may have several rows: all rows with the same value of a column.
+
+    Parameters
+    ----------
+    column : str
+        Name of a ``pm.Data`` of whole numbers with one entry per row, or of a column of ``rows=``, of whole numbers or
+        texts: whose row it is. It is private, and reaches no likelihood. A number below 0 is nobody's. PyMC keeps whole
+        numbers in 32 bits, and larger ones become others without a word: give codes below 2**31, such as
+        ``pandas.factorize(ids)[0]``.
+    max_rows : int
+        How many rows of one person count in full, m. Exact sums keep at most m rows of each person, chosen at
+        random, anew for each release; noised gradients use all rows, and weigh those of a person with more down to
+        about m. The noise grows with m.
+
+    Raises
+    ------
+    DomainError
+
+    Notes
+    -----
+    **Guarantee.** None by itself: it says what ε is for, see `Domain`. A row whose person is missing, or has a number
+    below 0, is left out. Two people who share a value of the column are protected as one: for one of them alone the
+    loss is up to 2 ε. Someone with two values of it is protected as two people, each with the whole ε.
+
+    Examples
+    --------
+    >>> Domain(neighbours="add_remove", n_max=400, unit=Unit("patient_id", max_rows=5)).most_rows
+    2000
+    """
+
+    column: str
+    max_rows: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.column, str) or not self.column:
+            raise DomainError(
+                f"Unit: column must be the name of the column that says whose row it is, got "
+                f"{_validate.shown(self.column)}. Write dp.Unit('patient_id', max_rows=5)."
+            )
+        object.__setattr__(self, "max_rows", _validate.integer("max_rows", self.max_rows, 1, MOST_OF_ONE))
+
+    @property
+    def relation(self) -> str:
+        """What a ledger calls a guarantee for one person; how many rows of each count makes no difference to it."""
+        return f"{PER_PERSON}{self.column}"
+
+    def __str__(self) -> str:
+        return f"one person ({self.column}), at most {self.max_rows} row{'s' * (self.max_rows != 1)}"
 
 
 @dataclass(frozen=True, init=False)
@@ -35,12 +93,15 @@ class Domain:
         ``"replace"``: data sets differ in the private values of one row, the number of rows is public.
         ``"add_remove"``: one row more or fewer, the number of rows is private.
     n_max : int, optional
-        Public bound on, and scale for, the number of rows; required under ``"add_remove"``.
+        Public bound on, and scale for, the number of rows; of persons, with a `unit`. Required under ``"add_remove"``.
     metric : Metric, optional
         A distance between rows (``dp.metrics``). ε is then the privacy loss **per unit of distance** instead of per
         row, ``"replace"`` only: rows that are near to each other are hard to tell apart, rows far apart less so. Every
         private column must be in it. `OPS`, `TemperedGibbs`, `BarkerMetropolis`, `find_map` and releases of sums of
         single columns support it; all others refuse.
+    unit : Unit, optional
+        Who ε protects, where a person may have several rows: ``dp.Unit("patient_id", max_rows=5)``. ``"add_remove"``
+        only. Exact sums and noised gradients support it; all others refuse.
 
     Raises
     ------
@@ -56,6 +117,10 @@ class Domain:
     ``e^{ε Σ ρ(x_i, y_i)}`` times likelier under one than under the other (Chatzikokolakis et al. 2013; Dimitrakakis et
     al., 2017, definition 2). ρ is that of rows as they are used: clamped to the bounds and, except for `OPS`, rounded
     to a grid that the report names: rows that are nearer than a step of it may count as a step apart.
+
+    With a `unit`, data sets are neighbours if one has the rows of one more person, any number of them. Persons are
+    added and removed, never replaced: how many rows of each are kept is private whatever is public about their number,
+    so that nothing is won by knowing it. For a person in another's place the loss is at most 2 ε.
 
     Examples
     --------
@@ -73,6 +138,7 @@ class Domain:
     neighbours: Neighbours
     n_max: int | None = field(default=None)
     metric: Metric | None = field(default=None)
+    unit: Unit | None = field(default=None)
 
     def __init__(
         self,
@@ -83,6 +149,7 @@ class Domain:
         neighbours: Neighbours = "replace",
         n_max: int | None = None,
         metric: Metric | None = None,
+        unit: Unit | None = None,
     ) -> None:
         if rows is not None and not isinstance(rows, str):
             raise DomainError(f"rows must be the name of a dimension, got {_validate.shown(rows)}.")
@@ -115,12 +182,29 @@ class Domain:
         object.__setattr__(self, "public", columns)
         object.__setattr__(self, "neighbours", relation)
         object.__setattr__(self, "metric", _metric(metric, relation, columns, self.bounds))
-        object.__setattr__(self, "n_max", None if n_max is None else _validate.integer("n_max", n_max, 1, 2**32))
+        object.__setattr__(self, "n_max", None if n_max is None else _validate.integer("n_max", n_max, 1, MOST_ROWS))
+        object.__setattr__(self, "unit", _unit(unit, self.n_max))
 
     @property
     def relation(self) -> str:
-        """What ε is for: a neighbour relation, or a unit of the metric, by which a ledger keeps them apart."""
-        return self.neighbours if self.metric is None else self.metric.relation
+        """What ε is for: neighbours, a unit of the metric, or one person, by which a ledger keeps them apart."""
+        other = self.metric or self.unit
+        return self.neighbours if other is None else other.relation
+
+    @property
+    def most_rows(self) -> int | None:
+        """Public bound on how many rows count; None where their number is public."""
+        return None if self.n_max is None else self.n_max * self.rows_of_one
+
+    @property
+    def rows_of_one(self) -> int:
+        """How many rows count at most of what ε protects: 1 without a `unit`."""
+        return 1 if self.unit is None else self.unit.max_rows
+
+    @property
+    def protected(self) -> str:
+        """Who or what ε protects, in words."""
+        return "one row" if self.unit is None else str(self.unit)
 
     def __repr__(self) -> str:
         parts = [f"rows={self.rows!r}"] if self.rows else []
@@ -130,11 +214,12 @@ class Domain:
         parts += [f"neighbours={self.neighbours!r}"]
         parts += [f"n_max={self.n_max}"] if self.n_max is not None else []
         parts += [f"metric={self.metric!r}"] if self.metric is not None else []
+        parts += [f"unit={self.unit!r}"] if self.unit is not None else []
         return f"Domain({', '.join(parts)})"
 
     def __reduce__(self) -> tuple[object, ...]:
         known = (self.rows, dict(self.bounds), dict(self.norms), tuple(self.public))
-        return Domain, (*known, self.neighbours, self.n_max, self.metric)
+        return Domain, (*known, self.neighbours, self.n_max, self.metric, self.unit)
 
 
 def _interval(name: str, value: Any) -> tuple[float, float]:
@@ -173,3 +258,24 @@ def _metric(
         if isinstance(part, Geographic) and (ends := bounds.get(part.latitude)) and not -90 <= ends[0] < ends[1] <= 90:
             raise DomainError(f"bounds[{part.latitude!r}] must be latitudes within (-90, 90), got {ends}.")
     return metric
+
+
+def _unit(unit: object, n_max: int | None) -> Unit | None:
+    if unit is None:
+        return None
+    if not isinstance(unit, Unit):
+        raise DomainError(
+            f"unit must be a dp.Unit, got {_validate.shown(unit)}. Write unit=dp.Unit('patient_id', max_rows=5)."
+        )
+    if n_max is None:
+        raise DomainError(
+            "unit= needs neighbours='add_remove', and n_max, a public bound on the number of persons: how many rows of "
+            "each are kept is private, so that the number of rows is too. For a person in another's place the loss is "
+            "then at most 2 ε."
+        )
+    if n_max * unit.max_rows > MOST_ROWS:
+        raise DomainError(
+            f"n_max={n_max} persons with max_rows={unit.max_rows} rows of each are more than {MOST_ROWS} rows. Lower "
+            "one of them."
+        )
+    return unit

@@ -19,6 +19,7 @@ from pymc_dp.advice.releases import (
     frame_rows,
     metric_lines,
     noise_advice,
+    person_lines,
     proved_rows,
     release_advice,
     release_tables,
@@ -33,6 +34,7 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import shared
+from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.row_density import clamped
 from pymc_dp.release.paid import weaknesses
 from pymc_dp.release.plan import lay_out
@@ -97,6 +99,8 @@ class Explanation(Shown):
         What would help; every number in it was computed for this model.
     metric : tuple of str
         What ε means under ``Domain(metric=...)``; empty without one.
+    person : tuple of str
+        What ε means under ``Domain(unit=...)``; empty without one.
     weak : tuple of str
         Where the budget bounds next to nothing.
     network : tuple of Drawing and Table
@@ -132,6 +136,7 @@ class Explanation(Shown):
     proved: tuple[tuple[str, ...], ...] = ()
     advice: tuple[str, ...] = ()
     metric: tuple[str, ...] = ()
+    person: tuple[str, ...] = ()
     weak: tuple[str, ...] = ()
     network: tuple[Drawing | Table, ...] = ()
     default: Default = AT_ZERO
@@ -181,7 +186,7 @@ class Explanation(Shown):
         known = [families] * (bool(problems) and not any(families in problem for problem in problems))
         bought = [BOUGHT] * (not self.metric and any(BOUNDS in problem for problem in problems))
         found: Iterable[tuple[str, Iterable[str]]] = (
-            ("What ε means here", self.metric),
+            ("What ε means here", (*self.metric, *self.person)),
             ("What this budget is worth", self.weak),
             ("What dp.sample would release, and how wide intervals would be", self._released()),
             ("Why exact sums cannot be released, and what to do", [*problems, *bought, *known]),
@@ -328,14 +333,16 @@ def explain(
 def _explained(model: Model, domain: Domain, budget: Budget, stored: StoredRows | None) -> Explanation:
     """Explain a model; of a table beside it releases alone: samplers are not priced, and take rows= themselves."""
     metric = domain.metric is not None
-    inspection = (found := inspect(model, domain, per_unit=metric)).sums
+    inspection = (found := inspect(model, domain, per_unit=metric, per_person=True)).sums
     if stored is not None:
         inspection = with_stored(inspection, stored)
+    elif domain.unit is not None:
+        owner_of(inspection)  # or says now that there is none
     problems, layout = _released(inspection, stored)
     outlook = Outlook.of(found, inspection.n_rows, stored)
     looked = previews(found, budget) if stored is None else ()
     rows, bounded = inspection.most_rows, bool(clamped(model))
-    priced = not metric and stored is None  # drawings and advice are priced for rows
+    priced = not metric and stored is None and domain.unit is None  # drawings and advice are priced for rows
     return Explanation(
         problems=problems,
         private=inspection.private,
@@ -352,6 +359,7 @@ def _explained(model: Model, domain: Domain, budget: Budget, stored: StoredRows 
         network=tuple(network_parts(inspection, budget.epsilon)) if priced else (),
         advice=tuple(_advice(Asked(found=found, budget=budget), layout, looked)) if priced else (),
         metric=metric_lines(domain, looked, layout) if metric else (),
+        person=person_lines(domain),
         weak=tuple(weaknesses(inspection, budget)),
         default=chosen(inspection, outlook, budget),
         gradients=outlook,

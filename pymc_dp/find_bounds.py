@@ -15,7 +15,8 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, DomainWarning
 from pymc_dp.families import FAMILIES, Family
 from pymc_dp.inspection.findings import RowInspection
-from pymc_dp.inspection.inspect import context_model, inspect, is_bambi
+from pymc_dp.inspection.inspect import check_domain, context_model, inspect, is_bambi
+from pymc_dp.inspection.owners import DECLARE, refuse_persons
 from pymc_dp.inspection.rows import Array, Bounds, Column
 from pymc_dp.release.magnitudes import Magnitudes
 from pymc_dp.release.noise import LAPLACE, entries_sensitivity
@@ -53,7 +54,7 @@ def find_bounds(
     epsilon : float
         Privacy loss of all bounds together, > 0.
     domain : Domain, optional
-        What is public about a row already.
+        What is public about a row already. One with a `unit` is refused.
     ledger : Ledger, optional
         Account of this data set; charged before the rows are read.
     rows : mapping of str to array, or Parquet, optional
@@ -266,6 +267,8 @@ def _inspected(model: Model | None, domain: Domain | None, stored: StoredRows | 
             "Look for bounds in a model of the column alone: with pm.Model() as table: pm.Normal('income', 0, 1, "
             "observed=data['income'].to_numpy())."
         )
+    check_domain(domain)
+    refuse_persons(domain, DECLARE.format("Domain(bounds=...)"))
     found = inspect(context_model(model), domain).rows
     found = found if stored is None else with_stored(found, stored)
     found.require()

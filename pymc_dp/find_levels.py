@@ -10,6 +10,7 @@ from pymc_dp.accounting import Budget, Ledger, check_ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, BudgetExceeded, DomainError, DomainWarning
 from pymc_dp.inspection.inspect import check_domain, refuse_metric
+from pymc_dp.inspection.owners import DECLARE, refuse_persons
 from pymc_dp.release.level_threshold import LevelThreshold
 from pymc_dp.release.paid import OURS, keep, paid
 from pymc_dp.release.source import TableSource
@@ -49,7 +50,7 @@ def find_levels(
     max_levels : int
         Most levels to return, those with the largest noised counts.
     domain : Domain, optional
-        What a neighbour is: ``neighbours``, with ``n_max``. All else in it is not used.
+        What a neighbour is: ``neighbours``, with ``n_max``. One with a `unit` is refused; all else in it is not used.
     ledger : Ledger, optional
         Account of this data set; charged before the rows are read.
     other : str
@@ -148,6 +149,7 @@ def _counts(held: LabelColumn, rest: str) -> dict[str | int, int]:
 def _domain(domain: Domain | None, column: str) -> Domain:
     check_domain(domain)
     found = domain or Domain()
+    refuse_persons(found, DECLARE.format("dp.Levels(column, [...])"))
     refuse_metric(found)
     if column in found.public:
         raise DomainError(f"{column!r} is public: its levels need no search, dp.Levels({column!r}, [...]).")

@@ -3,7 +3,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from pymc_dp import Domain
+from pymc_dp import Domain, Unit
 from pymc_dp.errors import ArgumentError, DomainError, PrivacyError
 from pymc_dp.metrics import L1, Geographic
 
@@ -33,6 +33,9 @@ from pymc_dp.metrics import L1, Geographic
         ({"neighbours": "add_remove", "n_max": 0}, ["n_max", "in 1..", "0"]),
         ({"neighbours": "add_remove", "n_max": 2.5}, ["n_max", "whole number", "2.5"]),
         ({"neighbours": "add_remove", "n_max": 10, "public": ["region"]}, ["region", "brings its own", "replace"]),
+        ({"unit": Unit("who", 5)}, ["unit=", "add_remove", "n_max", "2 ε"]),
+        ({"unit": "who", "neighbours": "add_remove", "n_max": 5}, ["dp.Unit", "'who'", "max_rows=5"]),
+        ({"unit": Unit("who", 2**16), "neighbours": "add_remove", "n_max": 2**17}, ["n_max=131072", "4294967296"]),
         ({"n_max": 10}, ["n_max=10", "no meaning", "add_remove"]),
     ],
 )
@@ -90,3 +93,22 @@ def test_a_metric_is_part_of_what_a_domain_is():
     assert "metric=L1({'age': 0.2})" in repr(domain)
     assert domain.relation == "metric: 0.2 |Δage|"
     assert Domain().relation == "replace"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [(("", 3), "name of the column"), ((3, 3), "got 3"), (("who", 0), "1.."), (("who", 2.5), "whole")],
+)
+def test_a_unit_is_a_column_and_a_number_of_rows(arguments, text):
+    with pytest.raises(PrivacyError, match=text):
+        Unit(*arguments)
+
+
+def test_a_domain_of_persons_is_a_value_and_has_a_relation_of_its_own():
+    domain = Domain(neighbours="add_remove", n_max=100, unit=Unit("who", max_rows=5))
+    assert domain.relation == "unit: who" and domain.most_rows == 500 and domain.rows_of_one == 5
+    assert pickle.loads(pickle.dumps(domain)) == domain and eval(repr(domain)) == domain
+    assert domain.protected == "one person (who), at most 5 rows"
+    rows = Domain(neighbours="add_remove", n_max=100)
+    assert rows.most_rows == 100 and rows.relation == "add_remove" and rows.protected == "one row"
+    assert Domain().most_rows is None

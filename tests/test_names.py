@@ -8,9 +8,18 @@ import pymc_dp as dp
 from pymc_dp._lazy import sources
 from tests.test_lazy import STUB
 
-MOST_NAMES = 40
+MOST_NAMES = 41
 NAMES = {
-    "what is public, what is spent": ["Domain", "Parquet", "Table", "Levels", "Budget", "Ledger", "BudgetExceeded"],
+    "what is public, what is spent": [
+        "Domain",
+        "Unit",
+        "Parquet",
+        "Table",
+        "Levels",
+        "Budget",
+        "Ledger",
+        "BudgetExceeded",
+    ],
     "before anything is spent": ["explain", "sensitivity", "plan", "audit"],
     "what is public once it is paid for": ["find_bounds", "find_levels"],
     "releases": ["sample", "privatize", "Statistics", "Histogram", "Gradients", "Release", "condition"],

@@ -346,15 +346,16 @@ def _value_calls() -> Iterator[Call]:
         function=dp.Domain,
         right=lambda: {
             "rows": "row", "bounds": {"y": (0, 1)}, "norms": {"x": 1.0}, "public": ("g",), "neighbours": "replace",
-            "n_max": None, "metric": None,
+            "n_max": None, "metric": None, "unit": None,
         },
     )  # fmt: skip
     yield Call(
         name="Domain of a hidden number of rows",
         function=dp.Domain,
-        right=lambda: {"neighbours": "add_remove", "n_max": 10},
-        varied=("n_max",),
+        right=lambda: {"neighbours": "add_remove", "n_max": 10, "unit": dp.Unit("who", 2)},
+        varied=("n_max", "unit"),
     )
+    yield Call(name="Unit", function=dp.Unit, right=lambda: {"column": "who", "max_rows": 2})
     yield Call(
         name="Domain bounds", function=lambda ends: dp.Domain(bounds={"y": ends}), right=lambda: {"ends": (0, 1)}
     )
@@ -365,7 +366,7 @@ def _value_calls() -> Iterator[Call]:
     yield Call(
         name="Ledger",
         function=dp.Ledger,
-        right=lambda: {"epsilon": 1.0, "delta": 0.0, "neighbours": "replace", "metric": metric},
+        right=lambda: {"epsilon": 1.0, "delta": 0.0, "neighbours": "replace", "metric": metric, "unit": None},
     )
     yield Call(
         name="Ledger.spend",

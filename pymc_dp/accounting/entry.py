@@ -26,7 +26,7 @@ class Terms:
     ----------
     budget : Budget
     relation : str
-        What ε is for: a neighbour relation, or the unit of a metric (``Metric.relation``).
+        What ε is for: a neighbour relation, the unit of a metric, or a person (``Domain.relation``).
     dataset : str
         Name of the data set; "" for a ledger in memory.
     columns : tuple of str

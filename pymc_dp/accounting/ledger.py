@@ -24,10 +24,12 @@ from pymc_dp.accounting.ledger_texts import (
     page,
     refusal,
     relation_of,
+    relation_of_persons,
     share_refusal,
     text,
 )
 from pymc_dp.accounting.totals import total_epsilon
+from pymc_dp.domain import PER_PERSON
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
 from pymc_dp.metrics import PER_UNIT, Metric
 
@@ -62,6 +64,9 @@ class Ledger:
     metric : Metric, optional
         Count ε per unit of this metric instead of per row: of releases under ``Domain(metric=...)`` with the same one,
         and of nothing else. Losses are pure, `delta` is 0.
+    unit : str, optional
+        Count ε per person with several rows, who come and go: of releases under ``Domain(unit=dp.Unit(unit, ...))``
+        with this column, whatever the number of rows, and of nothing else. `neighbours` has no meaning then.
 
     Notes
     -----
@@ -112,8 +117,9 @@ class Ledger:
         delta: float = 0.0,
         neighbours: Literal["replace", "add_remove"] = "replace",
         metric: Metric | None = None,
+        unit: str | None = None,
     ) -> None:
-        terms = _terms(epsilon, delta, neighbours, metric)
+        terms = _terms(epsilon, delta, neighbours, metric, unit)
         self._begin(Memory(terms, State.opened(terms)))
 
     def _begin(self, book: Book, who: str = "", why: str = "") -> None:
@@ -135,6 +141,7 @@ class Ledger:
         delta: float = 0.0,
         neighbours: Literal["replace", "add_remove"] = "replace",
         metric: Metric | None = None,
+        unit: str | None = None,
         columns: Sequence[str] = (),
     ) -> Self:
         """Make a ledger that outlives the process; once, by whoever answers for the data.
@@ -147,7 +154,7 @@ class Ledger:
             several data sets. Keep a password in ``~/.pgpass``: error texts show none, but pickles of the ledger do.
         dataset : str
             Name of the data set, public.
-        epsilon, delta, neighbours, metric
+        epsilon, delta, neighbours, metric, unit
             As for ``Ledger(...)``. They cannot be changed later.
         columns : sequence of str
             Names of the observed variables that releases may have; any by default.
@@ -168,7 +175,7 @@ class Ledger:
         Budget(epsilon=4.0, delta=1e-06)
         """
         terms = _terms(
-            epsilon, delta, neighbours, metric, _named("dataset", dataset), _validate.names("columns", columns)
+            epsilon, delta, neighbours, metric, unit, _named("dataset", dataset), _validate.names("columns", columns)
         )
         return cls._of(Stored.create(store_of(place), terms, State.opened(terms)))
 
@@ -331,9 +338,8 @@ class Ledger:
         self._book.require_payable()
         if not isinstance(label, str) or not label:
             raise ArgumentError(f"label must be a text that says what is released, got {_validate.shown(label)}.")
-        known = NEIGHBOURS if self.metric is None else (*NEIGHBOURS, self.neighbours)
-        if not (isinstance(neighbours, str) and neighbours.startswith(PER_UNIT)):
-            _validate.choice("neighbours", neighbours, known)
+        if not (isinstance(neighbours, str) and neighbours.startswith((PER_UNIT, PER_PERSON))):
+            _validate.choice("neighbours", neighbours, tuple(dict.fromkeys([*NEIGHBOURS, self.neighbours])))
         for relation in {neighbours, *relations(leaves(event))}:
             check_relation(self, relation)
         here = total_epsilon(event, self.budget.delta)  # may take seconds: before anybody has to wait
@@ -502,6 +508,7 @@ def _terms(
     delta: float,
     neighbours: str,
     metric: Metric | None,
+    unit: str | None = None,
     dataset: str = "",
     columns: Sequence[str] = (),
 ) -> Terms:
@@ -509,6 +516,8 @@ def _terms(
     relation = _validate.choice("neighbours", neighbours, NEIGHBOURS)
     if metric is not None:
         relation = relation_of(metric, neighbours, budget.delta)
+    if unit is not None:
+        relation = relation_of_persons(unit, metric)
     return Terms(budget=budget, relation=relation, dataset=dataset, columns=tuple(columns))
 
 

@@ -12,6 +12,7 @@ from pymc_dp import _validate
 from pymc_dp.accounting.adaptive_account import Account
 from pymc_dp.accounting.entry import State
 from pymc_dp.accounting.totals import Total
+from pymc_dp.domain import PER_PERSON, Unit
 from pymc_dp.errors import ArgumentError
 from pymc_dp.metrics import PER_UNIT, Metric
 
@@ -25,6 +26,13 @@ def check_relation(ledger: Ledger, neighbours: str) -> None:
     """Raise ArgumentError where a loss counts under another relation than a ledger."""
     if neighbours == ledger.neighbours:
         return
+    if ledger.neighbours.startswith(PER_PERSON) or neighbours.startswith(PER_PERSON):
+        raise ArgumentError(
+            f"This ledger counts under {ledger.neighbours!r}, but the event counts under {neighbours!r}: a person has "
+            "any number of rows, so that a loss per row is none per person, and a person is counted by one column. Use "
+            'a ledger of the same persons, dp.Ledger(epsilon, unit="patient_id"), or one of rows for what protects '
+            "rows."
+        )
     if neighbours.startswith(PER_UNIT):
         raise ArgumentError(
             f"This ledger counts under {ledger.neighbours!r}, but the event counts per unit of something else, "
@@ -66,6 +74,13 @@ def relation_of(metric: object, neighbours: str, delta: float) -> str:
             f"delta must be 0 where ε is per unit of a metric, got {delta}: such losses are pure. Leave delta out."
         )
     return metric.relation
+
+
+def relation_of_persons(unit: object, metric: Metric | None) -> str:
+    """Return the relation of persons whose rows have the same value of a column."""
+    if metric is not None:
+        raise ArgumentError("metric= and unit= both say what ε is for. Give one.")
+    return Unit(_validate.text("unit", unit), max_rows=1).relation
 
 
 def text(ledger: Ledger, shares: Mapping[str, Account], copied: str) -> str:

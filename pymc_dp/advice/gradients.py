@@ -78,7 +78,7 @@ def default_release(model: Model, domain: Domain | None, budget: Budget, rows: S
     """
     if budget.delta == 0 or record_of(model) is not None:
         return AT_ZERO
-    found = inspect(model, domain, per_unit=True)
+    found = inspect(model, domain, per_unit=True, per_person=True)
     inspection = found.sums if rows is None else with_stored(found.sums, rows)
     if inspection.problems != found.sums.problems:  # of the table beside the model, which no other release mends
         inspection.require()
@@ -134,7 +134,7 @@ def with_gradients(
     error: UnsupportedModelError, model: Model, domain: Domain | None, rows: StoredRows | None = None
 ) -> UnsupportedModelError:
     """Return an error of exact sums at δ = 0 that names noised gradients as a way out, where these fit."""
-    if not Outlook.of(inspect(model, domain), 0, rows).fits:
+    if not Outlook.of(inspect(model, domain, per_person=True), 0, rows).fits:
         return error
     remedy = (
         f"Give a delta > 0, far below 1 / number of rows, for example delta={EXAMPLE_DELTA:g}: without statistics= and "

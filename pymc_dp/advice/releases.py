@@ -299,6 +299,20 @@ def metric_lines(domain: Domain, previews: Sequence[Preview], layout: ReleaseLay
     return tuple(lines)
 
 
+def person_lines(domain: Domain) -> tuple[str, ...]:
+    """Say what ε is for where a person has several rows; nothing where it is for a row."""
+    if (unit := domain.unit) is None:
+        return ()
+    return (
+        f"ε is for {unit}: for all rows with the same {unit.column}, however many there are.",
+        f"Exact sums keep at most {unit.max_rows} rows of each, chosen at random; noised gradients use all rows, and "
+        f"weigh those of a person with more down to about {unit.max_rows}. The noise is {unit.max_rows} times that for "
+        "one row.",
+        "Rows of one person count as independent given the parameters, as the likelihood says: where they are not, "
+        "intervals are too narrow. Use a likelihood with more dispersion, or one row a person.",
+    )
+
+
 PROOF_COLUMNS = ("variable", "quantity", "bound", "worst case, or why there is none")
 
 
@@ -343,6 +357,7 @@ __all__ = [
     "noise_advice",
     "noise_ratio",
     "noise_sds",
+    "person_lines",
     "proved_rows",
     "release_advice",
     "release_tables",

@@ -156,6 +156,8 @@ class Outlook:
     n_rows : int
         Number of rows, or the public bound on it.
     neighbours : {"replace", "add_remove"}
+    rows_of_one : int
+        That count at most of what ε protects.
     layered : bool
         Whether parameters multiply, as matrices, what depends on other parameters and rows, as the layers of a net do:
         then the log-likelihood has several modes, and the prior's mean may be a saddle.
@@ -165,6 +167,7 @@ class Outlook:
     parts: tuple[tuple[str, int], ...]
     n_rows: int
     neighbours: str
+    rows_of_one: int = 1
     layered: bool = False
 
     @classmethod
@@ -172,8 +175,15 @@ class Outlook:
         """Look at a model, whose rows are dummies where there are `stored` ones. Reads no private value."""
         domain = found.domain
         parts, problems, layered = _looked_at(found, stored)
-        most = domain.n_max if domain.n_max is not None else n_rows
-        return cls(problems=problems, parts=parts, n_rows=most, neighbours=domain.neighbours, layered=layered)
+        most = domain.most_rows or n_rows
+        return cls(
+            problems=problems,
+            parts=parts,
+            n_rows=most,
+            neighbours=domain.neighbours,
+            rows_of_one=domain.rows_of_one,
+            layered=layered,
+        )
 
     @property
     def fits(self) -> bool:
@@ -187,7 +197,7 @@ class Outlook:
 
     def width_ratio(self, budget: Budget) -> float:
         """Return the predicted width of intervals over that without privacy; see `width_ratio`."""
-        return width_ratio(self.size, self.n_rows, budget, self.neighbours)
+        return width_ratio(self.size, self.n_rows, budget, self.neighbours, self.rows_of_one)
 
 
 PER_UNIT = Problem(
@@ -214,7 +224,7 @@ def _looked_at(
     return tuple((part.name, part.size) for part in interface.parts), problems, layered(interface)
 
 
-def width_ratio(dimension: int, n_rows: int, budget: Budget, neighbours: str) -> float:
+def width_ratio(dimension: int, n_rows: int, budget: Budget, neighbours: str, rows_of_one: int = 1) -> float:
     """Return about how much wider intervals are than without privacy, by formula.
 
     Parameters
@@ -225,13 +235,16 @@ def width_ratio(dimension: int, n_rows: int, budget: Budget, neighbours: str) ->
     budget : Budget
         With δ > 0.
     neighbours : {"replace", "add_remove"}
+    rows_of_one : int
+        That count at most of what comes and goes.
 
     Notes
     -----
     In coordinates in which the curvature of n rows is n times the unit matrix, scores have a root mean square norm of
     √d and are clipped to C = `CLIP_NORM` √d. The gradients of the last stage, with a share s = `LAST_SHARE` of what the
     whole budget buys (μ, as in Gaussian differential privacy), have the noise of one gradient with variance
-    V = (2 C)² / (s μ²), where a row is replaced; C² / (s μ²) where one comes or goes. The variance of the scores
+    V = (2 C)² / (s μ²), where a row is replaced; C² / (s μ²) where one comes or goes, m² times that where a person with
+    up to m rows does. The variance of the scores
     themselves is n. Clipping makes the variance 1.3 times as large, and noised curvatures the part of V twice: so it
     came out within a tenth for logistic, linear and Poisson regressions that are not saturated. The prior is left out.
 
@@ -240,7 +253,7 @@ def width_ratio(dimension: int, n_rows: int, budget: Budget, neighbours: str) ->
     >>> round(width_ratio(5, 5000, Budget(1.0, 1e-5), "replace"), 2)
     1.22
     """
-    clip = CLIP_NORM * (2 if neighbours == "replace" else 1)
+    clip = CLIP_NORM * (2 if neighbours == "replace" else rows_of_one)
     variance = clip**2 * dimension / (LAST_SHARE * mu_for(budget.epsilon, budget.delta) ** 2)
     return sqrt(CLIPPING + COORDINATES * variance / max(n_rows, 1))
 

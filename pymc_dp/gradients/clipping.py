@@ -58,11 +58,17 @@ class Clipped:
         Lower triangular L: the curvature is Jᵀ L Lᵀ J, of a Frobenius norm of at most C_F.
     variances : (n_rows, q, q) array
         Covariance of `scores` under the model: at most L Lᵀ.
+    reach : (n_rows,) array
+        Largest norm of Jᵀ scores over the values that a response may have, or those that stand for them: at most C.
+    sizes : (n_rows,) array
+        Frobenius norm of the curvature: at most C_F.
     """
 
     scores: Array
     factors: Array
     variances: Array
+    reach: Array
+    sizes: Array
 
 
 def clipped(responses: Responses, observed: Array, gram: Array, *, clip_norm: float, clip_curvature: float) -> Clipped:
@@ -98,6 +104,8 @@ def clipped(responses: Responses, observed: Array, gram: Array, *, clip_norm: fl
         scores=np.empty((n_rows, count)),
         factors=np.zeros((n_rows, count, count)),
         variances=np.empty((n_rows, count, count)),
+        reach=np.empty(n_rows),
+        sizes=np.empty(n_rows),
     )
     given = responses.weights, responses.scores, observed, gram
     arrays = [np.ascontiguousarray(one) for one in (*given, result.scores, result.factors, result.variances)]
@@ -105,19 +113,23 @@ def clipped(responses: Responses, observed: Array, gram: Array, *, clip_norm: fl
     if count == 1:
         work = _clip_single
         arrays = [arrays[0], arrays[1][:, :, 0], *(one.reshape(n_rows) for one in arrays[2:])]
-    work(*arrays[:4], float(clip_norm), float(clip_curvature), ROUNDS, *arrays[4:])
+    limits = float(clip_norm), float(clip_curvature), ROUNDS
+    work(*arrays[:4], *limits, *arrays[4:], result.reach, result.sizes)
     return result
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _clip(weights, scores, observed, gram, clip_norm, clip_curvature, rounds, own, factors, variances):  # type: ignore[no-untyped-def]
+def _clip(  # type: ignore[no-untyped-def]
+    weights, scores, observed, gram, clip_norm, clip_curvature, rounds, own, factors, variances, reach, sizes
+):
     """Clip rows, `TILE` side by side: no row can reach the values of another."""
     n_rows, n_nodes, count = scores.shape
     tile = (np.zeros((n_nodes, TILE)), np.zeros((n_nodes, count, TILE)), np.zeros((count, count, TILE)))
     shares, values, matrix = tile
     centre, shifted, total = np.zeros((count, TILE)), np.zeros((count, TILE)), np.zeros((count, TILE))
     curvature, spread = np.zeros((count, count, TILE)), np.zeros((count, count, TILE))
-    mass, kept, ones = np.zeros(TILE), np.zeros(TILE), np.zeros((count, TILE))
+    mass, kept, norms, ones = np.zeros(TILE), np.zeros(TILE), np.zeros(TILE), np.zeros((count, TILE))
+    most = np.zeros(TILE)
     one, other = np.zeros((count, count)), np.zeros((count, count))
     for start in range(0, n_rows, TILE):
         used = min(TILE, n_rows - start)
@@ -127,24 +139,28 @@ def _clip(weights, scores, observed, gram, clip_norm, clip_curvature, rounds, ow
             total[:] = 0.0
             mass[:] = 0.0
             for node in range(n_nodes):
-                _keep(values[node], centre, matrix, clip_norm, shifted, kept)
+                _keep(values[node], centre, matrix, clip_norm, shifted, norms, kept)
                 _add(shares[node], values[node], kept, mass, total)
             for i in range(count):
                 for k in range(TILE):
                     centre[i, k] = total[i, k] / _at_least(mass[k], TINY)
         curvature[:] = 0.0
         spread[:] = 0.0
+        most[:] = 0.0
         for node in range(n_nodes):
-            _keep(values[node], centre, matrix, clip_norm, shifted, kept)
+            _keep(values[node], centre, matrix, clip_norm, shifted, norms, kept)
             _add_products(shares[node], shifted, kept, curvature, spread)
+            _raise(norms, kept, most)
         for row in range(used):
             for i in range(count):
                 ones[i, row] = observed[start + row, i]
-        _keep(ones, centre, matrix, clip_norm, shifted, kept)
+        _keep(ones, centre, matrix, clip_norm, shifted, norms, kept)
         for row in range(used):
             one[:] = curvature[:, :, row]
             other[:] = gram[start + row]
-            weight = clip_curvature / _at_least(_frobenius(one, other), clip_curvature)
+            size = _frobenius(one, other)
+            weight = clip_curvature / _at_least(size, clip_curvature)
+            reach[start + row], sizes[start + row] = weight * most[row], weight * size
             for i in range(count):
                 own[start + row, i] = weight * kept[row] * shifted[i, row]
                 for j in range(count):
@@ -168,12 +184,14 @@ def _lay_out(weights, scores, gram, start, used, shares, values, matrix):  # typ
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _clip_single(weights, scores, observed, gram, clip_norm, clip_curvature, rounds, own, factors, variances):  # type: ignore[no-untyped-def]
+def _clip_single(  # type: ignore[no-untyped-def]
+    weights, scores, observed, gram, clip_norm, clip_curvature, rounds, own, factors, variances, reach, sizes
+):
     """Do what `_clip` does of rows with a single predictor, all arrays without its axes."""
     n_rows, n_nodes = scores.shape
     shares, values = np.zeros((n_nodes, TILE)), np.zeros((n_nodes, TILE))
     root, centre, seen = np.zeros(TILE), np.zeros(TILE), np.zeros(TILE)
-    mass, total = np.zeros(TILE), np.zeros(TILE)
+    mass, total, most = np.zeros(TILE), np.zeros(TILE), np.zeros(TILE)
     for start in range(0, n_rows, TILE):
         used = min(TILE, n_rows - start)
         for row in range(used):
@@ -199,22 +217,29 @@ def _clip_single(weights, scores, observed, gram, clip_norm, clip_curvature, rou
                 centre[k] = total[k] / _at_least(mass[k], TINY)
         mass[:] = 0.0  # of curvatures
         total[:] = 0.0  # of variances
+        most[:] = 0.0
         for node in range(n_nodes):
             for k in range(TILE):
                 part = values[node, k] - centre[k]
-                kept = clip_norm / _at_least(abs(part) * root[k], clip_norm)
+                norm = abs(part) * root[k]
+                kept = clip_norm / _at_least(norm, clip_norm)
+                most[k] = _at_least(most[k], norm * kept)
                 product = shares[node, k] * kept * part * part
                 mass[k] += product
                 total[k] += kept * product
         for k in range(TILE):
             part = seen[k] - centre[k]
             kept = clip_norm / _at_least(abs(part) * root[k], clip_norm)
-            weight = clip_curvature / _at_least(mass[k] * root[k] * root[k], clip_curvature)
+            size = mass[k] * root[k] * root[k]
+            weight = clip_curvature / _at_least(size, clip_curvature)
+            most[k] *= weight
+            centre[k] = weight * size  # not needed any more
             seen[k] = weight * kept * part
             total[k] *= weight**2
             mass[k] = np.sqrt(weight * _at_least(mass[k], 0.0))
         for row in range(used):  # a slice would be compiled with texts of what could be wrong
             own[start + row], factors[start + row], variances[start + row] = seen[row], mass[row], total[row]
+            reach[start + row], sizes[start + row] = most[row], centre[row]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -233,21 +258,29 @@ def _centre_of_two(shares, values, root, clip_norm, centre):  # type: ignore[no-
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _keep(values, centre, matrix, clip_norm, shifted, kept):  # type: ignore[no-untyped-def]
-    """Write scores about their centres, and c = min(1, C / norm) of each."""
+def _keep(values, centre, matrix, clip_norm, shifted, norms, kept):  # type: ignore[no-untyped-def]
+    """Write scores about their centres, their norms, and c = min(1, C / norm) of each."""
     count = len(values)
     for i in range(count):
         for k in range(TILE):
             shifted[i, k] = values[i, k] - centre[i, k]
-    kept[:] = 0.0
+    norms[:] = 0.0
     for i in range(count):
         for k in range(TILE):
-            kept[k] += shifted[i, k] * shifted[i, k] * matrix[i, i, k]
+            norms[k] += shifted[i, k] * shifted[i, k] * matrix[i, i, k]
         for j in range(i):
             for k in range(TILE):
-                kept[k] += 2 * shifted[i, k] * matrix[i, j, k] * shifted[j, k]
+                norms[k] += 2 * shifted[i, k] * matrix[i, j, k] * shifted[j, k]
     for k in range(TILE):
-        kept[k] = clip_norm / _at_least(np.sqrt(_at_least(kept[k], 0.0)), clip_norm)
+        norms[k] = np.sqrt(_at_least(norms[k], 0.0))
+        kept[k] = clip_norm / _at_least(norms[k], clip_norm)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _raise(norms, kept, most):  # type: ignore[no-untyped-def]
+    """Raise the largest norms so far to those of clipped scores of a node."""
+    for k in range(TILE):
+        most[k] = _at_least(most[k], norms[k] * kept[k])
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

@@ -24,6 +24,7 @@ from pymc_dp.gradients.curvature import MOST_FULL
 from pymc_dp.gradients.descent import Descent, trusted
 from pymc_dp.gradients.integers import MOST_ROWS
 from pymc_dp.gradients.interface import Interface, interface_of
+from pymc_dp.gradients.persons import PersonParts
 from pymc_dp.gradients.private_model import SEED, Quadratic, columns_of, path_prior
 from pymc_dp.gradients.refit import Refit, observed_alone
 from pymc_dp.gradients.release import NoisedSums, units
@@ -31,16 +32,20 @@ from pymc_dp.gradients.row_parts import RowParts, block_size
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Limits, Schedule
 from pymc_dp.gradients.simulated import Simulated
-from pymc_dp.gradients.walk import Found, Prior, walk
+from pymc_dp.gradients.walk import Found, Prior, agreement, walk
+from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.paid import PACKAGE, keep, paid
 from pymc_dp.release.record import ReleaseRecord, TableRecord, described_domain
-from pymc_dp.rows.gate import read
+from pymc_dp.rows.gate import private_values, read
 from pymc_dp.rows.passes import Passes, with_stored
+from pymc_dp.rows.person_files import PersonFiles
+from pymc_dp.rows.persons import Grouped, grouped
 from pymc_dp.rows.spool import spooled
 from pymc_dp.rows.stored import StoredRows
 from pymc_dp.transforms.privatize import mark_paid
 
+Rows = Sequence[Array] | Passes | Grouped | PersonFiles
 PASSES = "passes over the rows"
 UNCALIBRATED = (
     f"{{}} parameters enter the likelihood, but intervals for more than {MOST_FULL} are not calibrated: with 500 "
@@ -64,6 +69,8 @@ def fitted(
     interface, passes = interface_of(model, domain), None
     if rows is not None:
         interface, passes = _over(interface, rows)
+    elif interface.inspection.domain.unit is not None:
+        owner_of(interface.inspection)  # or says now that there is none
     planned = Planned.of(choice, interface, budget)
     trial = planned.private(planned.dummy(), "none")
     if interface.size > MOST_FULL:
@@ -137,10 +144,11 @@ class Planned:
                 f"dp.Gradients sums up to {MOST_ROWS} rows, and there may be {most}. Use a sample of them."
             )
         within = partial(Schedule.within, budget, steps=choice.steps, momentum_steps=choice.momentum_steps)
-        schedule = within(units(interface.size, domain.neighbours))  # says first what a budget cannot be
+        of = partial(units, interface.size, domain.neighbours, rows=domain.rows_of_one)
+        schedule = within(of())  # says first what a budget cannot be
         simulated = Simulated.of(RowScores.of(interface), choice.columns or {}, rng)
         if simulated.levels is not None:
-            schedule = within(units(interface.size, domain.neighbours, simulated.levels))
+            schedule = within(of(simulated.levels))
         prior = path_prior(interface).divided(simulated.scale)
         limits = simulated.first(prior.mean * simulated.scale)
         return cls(
@@ -167,14 +175,21 @@ class Planned:
         whole, delta = mu_for(self.budget.epsilon, self.budget.delta), self.budget.delta
         return [epsilon_of_mu(whole * float(np.sqrt(part / parts[-1])), delta) for part in parts]
 
-    def read(self) -> list[Array]:
+    def read(self) -> list[Array] | Grouped:
         """Return the columns, clamped. Reads private data: the budget must have been charged."""
-        return [read(column) for column in self.interface.inspection.columns]
+        inspection = self.interface.inspection
+        columns = [read(column) for column in inspection.columns]
+        if inspection.domain.unit is None:
+            return columns
+        return grouped(private_values(owner_of(inspection)), columns)
 
     def walk_over(self, stored: Passes | None, passed: Callable[[], None]) -> Found:
         """Release everything, of a table beside the model or of its own; what is read once only goes into a copy."""
         if stored is None:
             return self.walk(self.read(), passed)
+        if stored.owner is not None:
+            with PersonFiles.of(stored) as files:
+                return self.walk(files, passed)
         if not stored.stored.once:
             return self.walk(stored, passed)
         copy = spooled(stored)
@@ -183,11 +198,13 @@ class Planned:
         finally:
             copy.spool.remove()
 
-    def walk(self, columns: Sequence[Array] | Passes, passed: Callable[[], None] = lambda: None) -> Found:
+    def walk(self, columns: Rows, passed: Callable[[], None] = lambda: None) -> Found:
         """Release everything. Reads private data: the budget must have been charged."""
         chunks = partial(_chunks, columns, block_size(self.simulated.rows))
-        parts = RowParts(rows=self.simulated.rows)
-        releases = NoisedSums(parts=parts, chunks=chunks, schedule=self.schedule, passed=passed)
+        rows, unit = RowParts(rows=self.simulated.rows), self.interface.inspection.domain.unit
+        most = None if unit is None else unit.max_rows
+        parts = rows if most is None else PersonParts(parts=rows, most=most)
+        releases = NoisedSums(parts=parts, chunks=chunks, schedule=self.schedule, passed=passed, persons=most)
         scale = self.limits.scale
         stages, prior, limits = self.schedule.stages, self.prior, self.limits
         if self.descent is not None:
@@ -330,17 +347,6 @@ class Planned:
         )
 
 
-def agreement(found: Found) -> str:
-    """Say how well released gradients agree with one quadratic. Of released numbers alone."""
-    says = f"released gradients about one quadratic have χ² = {found.chi_squared:.3g} per degree of freedom, "
-    if found.too_curved:
-        return (
-            f"{says}above {found.chi_squared_limit:.2f}, which noise alone exceeds once in a hundred releases: the "
-            "log-likelihood is not quadratic there, or the walk has not converged, and intervals may be too narrow"
-        )
-    return f"{says}not above {found.chi_squared_limit:.2f}, which noise alone exceeds once in a hundred releases"
-
-
 def _over(interface: Interface, stored: StoredRows) -> tuple[Interface, Passes]:
     """Return the interface of a model on dummy rows as that of the same model on stored ones. Reads no row."""
     inspection = with_stored(interface.inspection, stored)
@@ -348,9 +354,9 @@ def _over(interface: Interface, stored: StoredRows) -> tuple[Interface, Passes]:
     return replace(interface, inspection=inspection), Passes.of(inspection, stored)
 
 
-def _chunks(columns: Sequence[Array] | Passes, size: int) -> Iterator[Any]:
+def _chunks(columns: Rows, size: int) -> Iterator[Any]:
     """Return clamped rows, or functions that return them, some at a time: only a thread that paid may ask."""
-    if isinstance(columns, Passes):
+    if isinstance(columns, Passes | Grouped | PersonFiles):
         return columns.chunks(size)
     return ([column[start : start + size] for column in columns] for start in range(0, len(columns[0]), size))
 

@@ -28,6 +28,7 @@ from pymc_dp.gradients.integers import (
     joined,
     symmetric,
 )
+from pymc_dp.gradients.persons import Add, add_persons
 from pymc_dp.gradients.schedule import Limits, Schedule, Units
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.noise import GAUSSIAN
@@ -40,18 +41,19 @@ MOST_ENTRIES = 2**26
 class Parts(Protocol):
     """What rows add, as floats; any function of a row, its place in a chunk aside, will do."""
 
-    def scores(self, rows: Rows, at: Array, limits: Limits) -> Array:
-        """Return clipped scores over C, (n_rows, d), in the coordinates of the limits."""
+    def scores(self, rows: Rows, at: Array, limits: Limits) -> Any:
+        """Return clipped scores over C, (n_rows, d), in the coordinates of the limits; `Weighed` ones of persons."""
 
-    def factors(self, rows: Rows, at: Array, limits: Limits) -> Array:
-        """Return factors of clipped curvatures over √C_F, (n_rows, q, d)."""
+    def factors(self, rows: Rows, at: Array, limits: Limits) -> Any:
+        """Return factors of clipped curvatures over √C_F, (n_rows, q, d); `Weighed` ones of persons."""
 
 
-def units(dimension: int, neighbours: str, levels: Levels | None = None) -> Units:
-    """Return what one row can add to the sums of `NoisedSums`."""
+def units(dimension: int, neighbours: str, levels: Levels | None = None, *, rows: int = 1) -> Units:
+    """Return what one row, or a person of whom `rows` count in full, can add to the sums of `NoisedSums`."""
     return Units(
-        gradient=SCORE_UNITS,
-        curvature=CURVATURE_UNITS,
+        gradient=SCORE_UNITS * rows,
+        curvature=CURVATURE_UNITS * rows,
+        rows=rows,
         dimension=dimension,
         neighbours=neighbours,
         collapsed=None if levels is None else levels.entries,
@@ -73,13 +75,16 @@ class NoisedSums:
         Called after every release, for a progress bar.
     threads : int
         That go through chunks side by side.
+    persons : int, optional
+        How many rows of a person count in full, where `parts` return the rows of whole persons (`Weighed`).
 
     Notes
     -----
     **Guarantee.** Each release is the sum over the rows of vectors of whole numbers of bounded norm, with discrete
     Gaussian noise: `Schedule.event` is what all of them cost, whatever `parts` returns, for `integers` enforces the
-    norm on the whole numbers that are summed. Arithmetic hardened. One row enters its own vector alone if `parts` is
-    made row by row. Sums of whole numbers depend neither on chunks nor on which thread was first.
+    norm on the whole numbers that are summed, and `persons` on those of each person together. Arithmetic hardened. One
+    row, or person, enters its own vector alone if `parts` is made row by row, or person by person. Sums of whole
+    numbers depend neither on chunks nor on which thread was first.
     """
 
     parts: Parts
@@ -87,6 +92,7 @@ class NoisedSums:
     schedule: Schedule
     passed: Callable[[], None] = lambda: None
     threads: int = field(default_factory=lambda: cpu_count() or 1)
+    persons: int | None = None
 
     def curvature(self, stage: int, at: Array, limits: Limits) -> tuple[Noised, float]:
         """Return the noised sum of curvatures, and the standard deviation of the noise off its diagonal."""
@@ -94,7 +100,8 @@ class NoisedSums:
         if self.schedule.units.collapsed != (None if levels is None else levels.entries):
             raise PrivacyError("Other sums of a curvature are asked for than were paid; this is an error of pymc_dp.")
         shape = (size, size) if levels is None else (levels.count**2 + size,)
-        add = add_curvatures if levels is None else partial(add_collapsed, levels=levels)
+        rows: Add = add_curvatures if levels is None else partial(add_collapsed, levels=levels)
+        add = self._by_persons(rows, CURVATURE_UNITS, size if levels is None else levels.count)
         room = MOST_ENTRIES // math.prod(shape)
         total = self._summed(lambda rows: self.parts.factors(rows, at, limits), add, shape, room)
         self.passed()
@@ -109,7 +116,8 @@ class NoisedSums:
 
     def gradient(self, stage: int, step: int, at: Array, limits: Limits) -> Array:
         """Return the noised sum of scores."""
-        total = self._summed(lambda rows: self.parts.scores(rows, at, limits), add_scores, (len(at),), self.threads)
+        add = self._by_persons(add_scores, SCORE_UNITS, 0)
+        total = self._summed(lambda rows: self.parts.scores(rows, at, limits), add, (len(at),), self.threads)
         self.passed()
         scale = self.schedule.gradient_scale(stage, step)
         return GAUSSIAN.add(total, scale) * (limits.clip_norm / SCORE_UNITS)
@@ -118,10 +126,16 @@ class NoisedSums:
         """Return the variance that a gradient would have that is paid all of its stage's share."""
         return self.schedule.gradient_variance(stage) * (limits.clip_norm / SCORE_UNITS) ** 2
 
+    def _by_persons(self, add: Add, limit: int, side: int) -> Callable[[Any, Integers], None]:
+        """Return what adds rows to a sum, or the rows of whole persons; see `add_persons`."""
+        if self.persons is None:
+            return add
+        return partial(add_persons, add=add, most=self.persons, limit=limit, side=side)
+
     def _summed(
         self,
-        part: Callable[[Rows], Array],
-        add: Callable[[Array, Integers], None],
+        part: Callable[[Rows], Any],
+        add: Callable[[Any, Integers], None],
         shape: tuple[int, ...],
         room: int,
     ) -> Integers:
@@ -152,8 +166,8 @@ def _noised(total: Integers, scale: float, diagonal: npt.NDArray[np.bool_] | Non
 
 
 def _added(
-    part: Callable[[Rows], Array],
-    add: Callable[[Array, Integers], None],
+    part: Callable[[Rows], Any],
+    add: Callable[[Any, Integers], None],
     shape: tuple[int, ...],
     first: Sequence[Rows],
     rest: _Shared,

@@ -99,9 +99,9 @@ class RowParts:
         """
         unit = ROOM / limits.clip_norm
         found = [
-            combined(part.scores[:, None], jacobian, unit)[:, 0] for part, jacobian in self._clipped(chunk, at, limits)
+            combined(part.scores[:, None], jacobian, unit)[:, 0] for part, jacobian in self.clipped(chunk, at, limits)
         ]
-        return self._joined(found, at)
+        return self.joined(found, at)
 
     def factors(self, chunk: Sequence[Array], at: Array, limits: Limits) -> Array:
         """Return factors, (n_rows, q, d), in units of √C_F: a row's curvature is Σ v vᵀ, of Frobenius norm 1 at most.
@@ -111,11 +111,11 @@ class RowParts:
         unit = ROOM / np.sqrt(limits.clip_curvature)
         found = [
             combined(part.factors.transpose(0, 2, 1), jacobian, unit)
-            for part, jacobian in self._clipped(chunk, at, limits)
+            for part, jacobian in self.clipped(chunk, at, limits)
         ]
-        return self._joined(found, at, self.rows.count)
+        return self.joined(found, at, self.rows.count)
 
-    def _clipped(self, chunk: Sequence[Array], at: Array, limits: Limits) -> Iterator[tuple[Clipped, Array]]:
+    def clipped(self, chunk: Sequence[Array], at: Array, limits: Limits) -> Iterator[tuple[Clipped, Array]]:
         """Yield blocks of rows, clipped in terms of their predictors, and the Jacobians of these."""
         size = block_size(self.rows)
         for start in range(0, len(chunk[0]), size):
@@ -125,7 +125,8 @@ class RowParts:
             yield found.clipped(limits), found.jacobian
 
     @staticmethod
-    def _joined(found: Sequence[Array], at: Array, *counts: int) -> Array:
+    def joined(found: Sequence[Array], at: Array, *counts: int) -> Array:
+        """Return what was found of some blocks as one array."""
         if len(found) == 1:
             return found[0]
         return np.concatenate(found) if found else np.zeros((0, *counts, len(at)))

@@ -113,6 +113,8 @@ class Units:
     neighbours : {"replace", "add_remove"}
     collapsed : int or None
         How many sums of a curvature are released, where not all of it is.
+    rows : int
+        That count in full of what comes and goes, which `gradient` and `curvature` are of.
 
     Notes
     -----
@@ -127,6 +129,7 @@ class Units:
     dimension: int
     neighbours: str
     collapsed: int | None = None
+    rows: int = 1
 
     @property
     def gradient_squared(self) -> int:
@@ -144,7 +147,8 @@ class Units:
     def names(self) -> tuple[str, str]:
         """Sensitivities of a sum of scores and of one of curvatures, in words."""
         if self.neighbours != "replace":
-            return "C", "C_F"
+            times = f"{self.rows} " * (self.rows > 1)
+            return f"{times}C", f"{times}C_F"
         return "2 C", "√2 C_F" if self.collapsed is None else "2 C_F"
 
     @property

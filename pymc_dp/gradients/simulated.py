@@ -155,6 +155,9 @@ class Simulated:
     def shares(self, at: Array) -> Array:
         """Return the variance of a whitened score over its slope at a position, (d,): 1 where nothing is clipped.
 
+        Where persons have up to m rows, limits are those of rows of which there are m of everybody. With fewer rows the
+        same curvature makes each of them larger, so that more is clipped: here 1, ..., m rows are equally frequent.
+
         Notes
         -----
         Of made-up rows in *their* whitened coordinates, clipped as the rows of the table are in theirs: what share of
@@ -165,7 +168,8 @@ class Simulated:
         curvature = self._summed(own)
         if not np.diag(curvature).all():
             return np.ones(len(at))
-        limits = plain.whitened(curvature, 0.0, len(own))
+        most = self.rows.interface.inspection.domain.rows_of_one
+        limits = plain.whitened(curvature, 0.0, round(len(own) * 2 * most / (most + 1)))
         own, roots = map(_finite, self._curved(at, limits))
         slope, variance = (limits.curvature(self._summed(one)) for one in (own, roots))
         with np.errstate(all="ignore"):

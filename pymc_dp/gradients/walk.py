@@ -319,4 +319,15 @@ class _Leg:
         return parts / self.degrees
 
 
-__all__ = ["Found", "Prior", "Releases", "walk"]
+def agreement(found: Found) -> str:
+    """Say how well released gradients agree with one quadratic. Of released numbers alone."""
+    says = f"released gradients about one quadratic have χ² = {found.chi_squared:.3g} per degree of freedom, "
+    if found.too_curved:
+        return (
+            f"{says}above {found.chi_squared_limit:.2f}, which noise alone exceeds once in a hundred releases: the "
+            "log-likelihood is not quadratic there, or the walk has not converged, and intervals may be too narrow"
+        )
+    return f"{says}not above {found.chi_squared_limit:.2f}, which noise alone exceeds once in a hundred releases"
+
+
+__all__ = ["Found", "Prior", "Releases", "agreement", "walk"]

@@ -190,7 +190,10 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
     if domain.neighbours == "replace":
         lines.append(number_of_rows(findings.n_rows))
     else:
-        lines.append(f"bound on the number of rows: n_max = {domain.n_max}")
+        of = "rows" if domain.unit is None else "persons"
+        lines.append(f"bound on the number of {of}: n_max = {domain.n_max}")
+    if domain.unit is not None:
+        lines += [WHOSE.format(domain.unit.column), TOGETHER]
     for rv in free:
         numbers = shown(plain_numbers(rv.owner.inputs, [var for var in free if var is not rv]))
         if numbers:
@@ -235,6 +238,13 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
         elif dim in used:
             lines.append(f"dimension {dim}: length {dim_length(length)}{labels}")
     return lines
+
+
+WHOSE = (
+    "whose row it is: all rows of a person, and of nobody else, have the same value of {}, of nobody one below 0 (in a "
+    "pm.Data, codes below 2**31)"
+)
+TOGETHER = "rows of a person are independent given the parameters, as the model says (of widths, not of privacy)"
 
 
 def number_of_rows(n_rows: int) -> str:

@@ -152,7 +152,7 @@ class Inspection:
     @property
     def most_rows(self) -> int:
         """How many rows there are, or may be, where their number is private."""
-        return self.domain.n_max or self.n_rows
+        return self.domain.most_rows or self.n_rows
 
     def require(self) -> None:
         """Raise with every problem at once, if there is one."""

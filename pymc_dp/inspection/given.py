@@ -80,6 +80,12 @@ def from_bambi(model: Any, domain: Domain | None = None) -> tuple[Model, Domain]
             "metric= names columns of a PyMC model, but a bambi model has other columns. Convert it first, model, "
             "domain = dp.models.from_bambi(model, domain), and use a domain with a metric from then on."
         )
+    if domain is not None and domain.unit is not None:
+        raise ArgumentError(
+            "unit= names a pm.Data of a PyMC model, which a bambi model has not. Convert it first, model, domain = "
+            "dp.models.from_bambi(model, domain), add the column, with model: pm.Data('patient_id', codes), and use a "
+            "domain with a unit from then on."
+        )
     # Bambi is no need of the package: whoever has a model of it has it too.
     from pymc_dp.inspection.formulas.from_bambi import convert
 

@@ -43,6 +43,7 @@ from pymc_dp.inspection.likelihoods import (
     observe,
     stand_ins_of,
 )
+from pymc_dp.inspection.owners import OF_PERSONS, OF_ROWS, check_owner, refuse_persons
 from pymc_dp.inspection.row_density import density, kept_apart, per_row, unchecked, unclamped
 from pymc_dp.inspection.rows import Column, rebuild
 from pymc_dp.inspection.schema import (
@@ -153,14 +154,16 @@ Named = tuple[tuple[str, ...], bool]
 """Names of a column, and whether it is public."""
 
 
-def check_known(findings: Findings, *, per_unit: bool) -> None:
-    """Refuse a metric, unless the caller accounts per unit of it: nobody may take its ε for one of rows."""
+def check_known(findings: Findings, *, per_unit: bool, per_person: bool) -> None:
+    """Refuse a metric and persons, unless the caller accounts for them: nobody may take their ε for one of rows."""
     if findings.domain.metric is not None and not per_unit:
         findings.problem("Domain(metric=...)", UNKNOWN, REMEDY)
+    if findings.domain.unit is not None and not per_person:
+        findings.problem("Domain(unit=...)", OF_ROWS, OF_PERSONS)
 
 
 def refuse_metric(domain: Domain) -> None:
-    """Raise for a domain with a metric: whoever accounts ε per row would say something else than it means.
+    """Raise for a domain with a metric or persons: whoever accounts ε per row would say something else than it means.
 
     Raises
     ------
@@ -168,6 +171,7 @@ def refuse_metric(domain: Domain) -> None:
     """
     if domain.metric is not None:
         raise UnsupportedModelError([Problem(where="Domain(metric=...)", what=UNKNOWN, remedy=REMEDY)])
+    refuse_persons(domain)
 
 
 def check_metric(findings: Findings, columns: Iterable[Named]) -> None:
@@ -223,7 +227,9 @@ def is_bambi(model: object) -> bool:
     return type(model).__module__.partition(".")[0] == "bambi"
 
 
-def inspect(model: Model, domain: Domain | None = None, *, per_unit: bool = False) -> Inspected:
+def inspect(
+    model: Model, domain: Domain | None = None, *, per_unit: bool = False, per_person: bool = False
+) -> Inspected:
     """Read a model and its domain once; never raises for what it finds in them, but collects the problems.
 
     Parameters
@@ -233,6 +239,8 @@ def inspect(model: Model, domain: Domain | None = None, *, per_unit: bool = Fals
         Defaults to ``Domain()``: replace-one-row neighbours, no bounds.
     per_unit : bool
         Whether the caller accounts ε per unit of ``domain.metric``. If not, a metric is a problem.
+    per_person : bool
+        The same of ``domain.unit``.
 
     Returns
     -------
@@ -251,7 +259,7 @@ def inspect(model: Model, domain: Domain | None = None, *, per_unit: bool = Fals
     """
     check_domain(domain)
     findings = Findings(model, domain or Domain())
-    check_known(findings, per_unit=per_unit)
+    check_known(findings, per_unit=per_unit, per_person=per_person)
     _read_table(findings)
     return _Inspected(table=findings, frozen=freeze_dims(findings))
 
@@ -369,6 +377,7 @@ def _read_table(findings: Findings) -> None:
     check_masked(findings)
     findings.n_rows = count_rows(findings)
     findings.row_dims = find_row_dims(findings)
+    check_owner(findings)
 
 
 __all__ = [

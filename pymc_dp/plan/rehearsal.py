@@ -22,6 +22,7 @@ from pymc_dp.gradients.walk import Prior
 from pymc_dp.inspection.rows import Array
 from pymc_dp.plan.result import NOT_PRIVATE, Outcome, Recorder
 from pymc_dp.plan.truths import row_count
+from pymc_dp.rows.persons import Grouped
 from pymc_dp.simulation.columns import loose_columns
 from pymc_dp.simulation.rows import SimulatedTable, draw_tables
 from pymc_dp.transforms.privatize import refuse_released
@@ -148,8 +149,16 @@ class Rehearsal:
 def privately(planned: Planned, prior: Prior, table: SimulatedTable) -> tuple[Array, Array]:
     """Return mean and covariance of the private posterior of a made-up table, with simulated noise."""
     with use_insecure(Insecure(np.random.default_rng(table.seed))):
-        found = planned.walk(table.rows)
+        found = planned.walk(owned(table.rows, planned.interface.inspection.domain))
     return planned.quadratic(found).posterior(prior.mean, prior.precision)
+
+
+def owned(rows: Sequence[Array], domain: Domain) -> Sequence[Array] | Grouped:
+    """Return made-up rows as those of persons, with as many rows each as count, where ε protects persons."""
+    if domain.unit is None:
+        return rows
+    count = len(rows[0])
+    return Grouped(list(rows), np.append(np.arange(0, count, domain.unit.max_rows), count))
 
 
 def without_privacy(planned: Planned, prior: Prior, table: SimulatedTable) -> tuple[Array, Array]:

@@ -318,7 +318,7 @@ def _inspected(model: Model, domain: Domain | None) -> Inspection:
         raise ArgumentError(
             "The model is private already: its budget is spent. Plan with the model that holds the rows."
         )
-    inspection = inspect(model, domain).sums
+    inspection = inspect(model, domain, per_person=True).sums
     inspection.require()
     regressions = [item.name for item in inspection.observed if item.design is not None]
     if regressions:

@@ -50,10 +50,12 @@ class Truths:
 
 def row_count(inspection: Inspection, n_rows: int | None) -> tuple[int, str]:
     """Return how many rows to simulate, and words for it: as many as asked for, else as there are or may be."""
-    bound = inspection.domain.n_max
+    bound = inspection.domain.most_rows
     count = inspection.most_rows if n_rows is None else _validate.many("n_rows", n_rows)
     if bound is not None and count > bound:
-        raise ArgumentError(f"n_rows={count} is above n_max={bound}, the public bound. Give a larger n_max.")
+        each = f" with max_rows={inspection.domain.rows_of_one}" if inspection.domain.unit is not None else ""
+        most = f"n_max={inspection.domain.n_max}{each}"
+        raise ArgumentError(f"n_rows={count} is above {most}, the public bound. Give a larger n_max.")
     return count, f"{count} rows" if bound is None else f"{count} rows of at most {bound}"
 
 

@@ -48,6 +48,13 @@ class SumSensitivity:
     shifts: tuple[int, ...] | None
     reason: str
 
+    def of_person(self, rows: int) -> SumSensitivity:
+        """Return that of a person with up to `rows` rows: so many times as much, in L2 too, for all may be alike."""
+        if rows == 1:
+            return self
+        reason = f"{self.reason}; a person adds {rows} rows at most"
+        return SumSensitivity(l1=rows * self.l1, l2_squared=rows**2 * self.l2_squared, shifts=None, reason=reason)
+
 
 def counts_sensitivity(statistic: LevelCounts, neighbours: Neighbours, *, sizes_known: bool) -> SumSensitivity:
     """Sensitivity of a table of counts; with two levels and public sizes, of the second count alone.
@@ -67,12 +74,8 @@ def counts_sensitivity(statistic: LevelCounts, neighbours: Neighbours, *, sizes_
     if neighbours == "add_remove":
         return SumSensitivity(l1=1, l2_squared=1, shifts=(1,), reason="one row adds 1 to one count")
     if sizes_known and statistic.n_levels == 2:
-        return SumSensitivity(
-            l1=1,
-            l2_squared=1,
-            shifts=(1,),
-            reason="one row moves one count by 1; the other count is the public size less it",
-        )
+        reason = "one row moves one count by 1; the other count is the public size less it"
+        return SumSensitivity(l1=1, l2_squared=1, shifts=(1,), reason=reason)
     return SumSensitivity(l1=2, l2_squared=2, shifts=(1, 1), reason="one row leaves one count and joins another")
 
 

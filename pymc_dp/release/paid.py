@@ -343,17 +343,19 @@ def weaknesses(source: Source, budget: Budget) -> list[str]:
     judged: what a unit is, and how far apart rows are, is for the user to say.
     """
     domain, texts = source.domain, []
+    each = "row" if domain.unit is None else "person"
     if budget.epsilon > WEAK and domain.metric is None:
         texts.append(
             f"ε = {budget.epsilon:g} bounds very little: what is released may be {_factor(budget.epsilon)} times "
-            "likelier with one row than with another in its place, so that it may show the row. Common values lie "
-            "between 0.1 (strong) and 3 (weak)."
+            f"likelier with one {each} than with another in its place, so that it may show the {each}. Common values "
+            "lie between 0.1 (strong) and 3 (weak)."
         )
-    n_rows, name = (source.n_rows, "rows") if domain.n_max is None else (domain.n_max, "rows at most (n_max)")
+    known = domain.n_max is None
+    n_rows, name = (source.n_rows, "rows") if known else (domain.n_max, f"{each}s at most (n_max)")
     if n_rows and budget.delta >= 1 / n_rows:
         texts.append(
-            f"δ = {budget.delta:g} is not below 1 / {n_rows}, for {n_rows} {name}: it would allow one row, chosen at "
-            f"random, to be published as it is. Use a δ far below {1 / n_rows:.2g}, for example {0.01 / n_rows:.1g}."
+            f"δ = {budget.delta:g} is not below 1 / {n_rows}, for {n_rows} {name}: it would allow one {each}, chosen "
+            f"at random, to be published as it is. Use a δ far below {1 / n_rows:.2g}, for example {0.01 / n_rows:.1g}."
         )
     return texts
 

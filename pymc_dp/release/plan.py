@@ -11,11 +11,12 @@ from itertools import islice
 from math import prod
 
 import numpy as np
+from pytensor.graph.basic import Variable
 
 from pymc_dp import _validate
 from pymc_dp._random import insecure
 from pymc_dp.accounting import total_epsilon
-from pymc_dp.domain import Domain, Neighbours
+from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.families.cells import Cells
 from pymc_dp.families.characters import NetworkSums
@@ -33,8 +34,10 @@ from pymc_dp.release.noise import NOISES, Noise, counts_sensitivity, sizes_sensi
 from pymc_dp.release.regression_sensitivity import gram_sensitivity, reach_of
 from pymc_dp.release.statistics import Statistics, choose, too_many
 from pymc_dp.release.tables import Block, Drawn, ReleaseLayout, ReleasePlan, TablePlan
-from pymc_dp.rows.gate import values_of
+from pymc_dp.rows.gate import private_values, values_of
 from pymc_dp.rows.passes import Passes
+from pymc_dp.rows.person_files import stored_sums
+from pymc_dp.rows.persons import summed
 from pymc_dp.rows.sums import MAX_ROWS, known_gram, make_cells
 
 
@@ -48,6 +51,11 @@ def lay_out(inspection: Inspection, statistics: Statistics) -> ReleaseLayout:
     ArgumentError
         If the mechanism does not fit the observed variables, or the metric.
     """
+    if isinstance(statistics.mechanism, Updates) and inspection.domain.unit is not None:
+        raise ArgumentError(
+            f"{statistics.mechanism!r} is accounted for rows, not for persons with several rows. Leave mechanism out, "
+            "or unit."
+        )
     if isinstance(statistics.mechanism, FourierUpdates):
         inspection.require()  # before this, a variable that is no likelihood looks like one that is no node
         network = lay_out_network(inspection, statistics.mechanism, NOISES[statistics.noise])
@@ -107,8 +115,7 @@ def lay_out_table(observed: Observed, inspection: Inspection, statistics: Statis
             what=f"its columns span more than {MAX_CELLS} cells, nearly all of them empty",
             remedy="Merge levels, or index its parameters by fewer columns.",
         )
-    relation = inspection.domain.neighbours
-    cells = make_cells(observed.columns, inspection.n_rows, inspection.domain.n_max)
+    cells = make_cells(observed.columns, inspection.n_rows, inspection.domain.most_rows)
     known = cells.sizes is not None
     named = isinstance(statistics.mechanism, Mapping)
     if observed.design is not None and named and statistics.histogram(observed.name) is not None:
@@ -125,7 +132,7 @@ def lay_out_table(observed: Observed, inspection: Inspection, statistics: Statis
     if problem := too_many(observed, statistic, cells.count):
         return problem
     whole = isinstance(statistics.mechanism, LaplaceUpdates) and statistics.mechanism.papers
-    labels, blocks = _blocks(statistic, relation, NOISES[statistics.noise], known=known and not whole)
+    labels, blocks = _blocks(statistic, inspection.domain, NOISES[statistics.noise], known=known and not whole)
     return TablePlan(
         variables=(observed,),
         family=family,
@@ -146,7 +153,7 @@ def _regression_layout(observed: Observed, inspection: Inspection, cells: Cells,
     if isinstance(statistic, Problem):
         return statistic
     steps = (statistic.step,) * statistic.count
-    sensitivity = gram_sensitivity(statistic, domain.neighbours)
+    sensitivity = gram_sensitivity(statistic, domain.neighbours).of_person(domain.rows_of_one)
     # Priors that are refused may hold rows: these are not drawn from.
     drawn = not observed.design.identity and not inspection.problems
     block = Block(columns=tuple(range(statistic.count)), steps=steps, sensitivity=sensitivity, noise=NOISES[noise])
@@ -163,24 +170,25 @@ def _regression_layout(observed: Observed, inspection: Inspection, cells: Cells,
 
 
 def _blocks(
-    statistic: RowStatistic, relation: Neighbours, noise: Noise, *, known: bool
+    statistic: RowStatistic, domain: Domain, noise: Noise, *, known: bool
 ) -> tuple[tuple[str, ...], tuple[Block, ...]]:
     """Labels and blocks of a table; `known` says whether the sizes of its cells are public."""
+    relation, rows = domain.neighbours, domain.rows_of_one
     if isinstance(statistic, LevelCounts):
         levels = statistic.labels[1:] if known and statistic.n_levels == 2 else statistic.labels
-        sensitivity = counts_sensitivity(statistic, relation, sizes_known=known)
+        sensitivity = counts_sensitivity(statistic, relation, sizes_known=known).of_person(rows)
         counts = Block(
             columns=tuple(range(len(levels))), steps=(1.0,) * len(levels), sensitivity=sensitivity, noise=noise
         )
         return tuple(f"count of {label}" for label in levels), (counts,)
-    sensitivity = sums_sensitivity(statistic, relation, sizes_known=known)
+    sensitivity = sums_sensitivity(statistic, relation, sizes_known=known).of_person(rows)
     # In units of the largest value, so that equal noise on sizes and on sums moves a mean about equally.
     weight = noise.part(noise.weight(sensitivity) * statistic.steps[0] / statistic.scales[0])
     columns = tuple(range(not known, len(statistic.labels) + (not known)))
     sums = Block(columns=columns, steps=statistic.steps, sensitivity=sensitivity, noise=noise, weight=weight)
     if known:
         return statistic.labels, (sums,)
-    moved = sizes_sensitivity(relation)
+    moved = sizes_sensitivity(relation).of_person(rows)
     weight = noise.part(noise.weight(moved))
     sizes = Block(columns=(0,), steps=(1.0,), sensitivity=moved, noise=noise, weight=weight)
     return ("rows", *statistic.labels), (sizes, sums)
@@ -250,6 +258,7 @@ def plan_release(inspection: Inspection, statistics: Statistics, epsilon: float,
     plan = ReleasePlan(
         tables=_with_noise(layout.tables, shares, statistics, epsilon, delta),
         neighbours=inspection.domain.neighbours,
+        unit=inspection.domain.unit,
         statistics=statistics,
         epsilon=epsilon,
         delta=delta,
@@ -312,7 +321,10 @@ def _increment(table: TablePlan, mechanism: FourierUpdates) -> float:
 
 
 def draw_release(
-    plan: ReleasePlan, beside: Passes | None = None, passed: Callable[[int], None] = lambda rows: None
+    plan: ReleasePlan,
+    beside: Passes | None = None,
+    passed: Callable[[int], None] = lambda rows: None,
+    owner: Variable | None = None,
 ) -> Drawn:
     """Read the rows once, add them up exactly, and add the noise.
 
@@ -323,16 +335,30 @@ def draw_release(
         Over a table beside the model, which stands for its rows.
     passed : callable
         Called with the number of rows of it that were read.
+    owner : Variable, optional
+        What holds whose row each of the model is, where ε protects persons.
 
     Notes
     -----
     **Guarantee.** ``plan.epsilon``-differential privacy under ``plan.neighbours`` for everything returned; class
     exact, arithmetic hardened (integer sums, OpenDP noise). The budget must have been charged before this is called.
     """
-    made = [one.of(values_of) for one in plan.asked] if beside is None else beside.sums(plan.asked, passed)
-    sums = iter(made)
+    sums = iter(_sums(plan, beside, passed, owner))
     values = {table.name: _draw_table(table, list(islice(sums, len(table.asked)))) for table in plan.tables}
     return Drawn(plan=plan, values=values, guarantee="exact" if insecure() is None else "none")
+
+
+def _sums(
+    plan: ReleasePlan, beside: Passes | None, passed: Callable[[int], None], owner: Variable | None
+) -> list[Array]:
+    """Add up the rows, of persons those that are kept. Reads private data."""
+    if plan.unit is None:
+        return [one.of(values_of) for one in plan.asked] if beside is None else beside.sums(plan.asked, passed)
+    if beside is not None:
+        return stored_sums(beside, plan.asked, plan.unit.max_rows)
+    if owner is None:
+        raise PrivacyError("Nothing says whose rows these are; this is an error of pymc_dp.")
+    return summed(plan.asked, private_values(owner), values_of, plan.unit.max_rows)
 
 
 def _exact_sums(table: TablePlan, sums: Sequence[Array]) -> Array:

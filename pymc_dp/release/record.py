@@ -11,7 +11,7 @@ import numpy as np
 
 from pymc_dp._display import shorten
 from pymc_dp.accounting import loss_at, total_epsilon
-from pymc_dp.domain import Domain
+from pymc_dp.domain import Domain, Unit
 from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.gram import GramSums, Response, quadratic_error
 from pymc_dp.families.histogram import Bins
@@ -352,6 +352,7 @@ def described_domain(domain: Domain) -> dict[str, Any]:
         "public": sorted(domain.public),
         "neighbours": domain.neighbours,
         "n_max": domain.n_max,
+        **({} if domain.unit is None else {"unit": asdict(domain.unit)}),
     }
 
 
@@ -365,6 +366,7 @@ def read_domain(described: Mapping[str, Any] | None, known: Collection[str] | No
         public=[name for name in found.get("public", ()) if kept(name)],
         neighbours=found.get("neighbours", "replace"),
         n_max=found.get("n_max"),
+        unit=None if (unit := found.get("unit")) is None else Unit(**unit),
     )
 
 

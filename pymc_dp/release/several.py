@@ -58,7 +58,7 @@ def together(parts: Sequence[Labelled]) -> ReleaseRecord:
         delta=max(delta for _, delta in losses),
         guarantee=min((record.guarantee for record in records), key=GUARANTEES.index),
         arithmetic=STATED if any(record.arithmetic == STATED for record in records) else records[0].arithmetic,
-        neighbours=_common([record.neighbours for record in records]),
+        neighbours=SEVERAL if any(map(_of_persons, records)) else _common([one.neighbours for one in records]),
         noise=", ".join(dict.fromkeys(record.noise for record in records)),
         noise_aware=all(record.noise_aware for record in records),
         event={},
@@ -135,6 +135,10 @@ def renamed(table: TableRecord, name: str) -> TableRecord:
         column_dim=f"{name}{table.column_dim.removeprefix(own)}",
         approximations=tuple(said),
     )
+
+
+def _of_persons(record: ReleaseRecord) -> bool:
+    return (record.domain or {}).get("unit") is not None
 
 
 def _common(values: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 from pymc_dp._random import insecure
 from pymc_dp.accounting import ComposedEvent, Event
-from pymc_dp.domain import Neighbours
+from pymc_dp.domain import Neighbours, Unit
 from pymc_dp.errors import PrivacyError
 from pymc_dp.families import Family
 from pymc_dp.families.cells import Cells
@@ -236,6 +236,7 @@ class ReleasePlan(ReleaseLayout):
     statistics: Statistics
     epsilon: float
     delta: float
+    unit: Unit | None = None
 
     @property
     def blocks(self) -> tuple[Block, ...]:

@@ -291,7 +291,7 @@ def _part(model: Model, one: Matched, *, noise_aware: bool) -> Part:
 
 def _by_levels(model: Model, domain: Domain, release: Release, name: str) -> Release:
     """Return counts of others by levels as a release of rows, for a likelihood of rows."""
-    found = [observed for observed in inspect(model, domain).sums.observed if observed.name == name]
+    found = [observed for observed in inspect(model, domain, per_person=True).sums.observed if observed.name == name]
     made = of_rows(release.record, release.tables[release.record.tables[0].name], found[0]) if found else None
     if made is None or isinstance(made, Problem):
         raise UnsupportedModelError([_unreleased(name) if made is None else made])
@@ -319,7 +319,7 @@ def _known(domain: Domain, model: Model) -> Domain:
 def _planned(
     model: Model, domain: Domain, release: Release, names: Mapping[str, str]
 ) -> tuple[Inspection, tuple[TablePlan, ...]]:
-    inspection = inspect(model, domain).sums
+    inspection = inspect(model, domain, per_person=True).sums
     if release.of_network:
         inspection.require()
         network = read_network(release.record.tables[0].plan, inspection)

@@ -27,8 +27,8 @@ def encoded(column: Any) -> tuple[list[str | int], Places]:
     can be read must not depend on one of its rows.
     """
     if not arrow("pyarrow.types").is_dictionary(column.type):
-        column = _bytes(column).dictionary_encode()
-    held = _bytes(column.dictionary)
+        column = bytes_of(column).dictionary_encode()
+    held = bytes_of(column.dictionary)
     places = _places(column.indices, len(held))
     used = np.flatnonzero(np.bincount(places, minlength=len(held) + 1)[: len(held)])
     of_labels: dict[str | int, int] = {}
@@ -50,8 +50,11 @@ def listed(column: Any, size: int) -> Iterator[list[str | int | None]]:
             yield [named[place] for place in places.tolist()]
 
 
-def _bytes(column: Any) -> Any:
+def bytes_of(column: Any) -> Any:
+    """Return texts as bytes, those of a dictionary written out; whole numbers as they are."""
     module = arrow()
+    if module.types.is_dictionary(column.type):
+        return bytes_of(column.dictionary).take(column.indices)
     if module.types.is_integer(column.type) or module.types.is_large_binary(column.type):
         return column
     return column.cast(module.large_string()).cast(module.large_binary())
@@ -73,4 +76,4 @@ def arrow(module: str = "pyarrow") -> Any:
         raise ImportError(message) from error
 
 
-__all__ = ["arrow", "encoded", "listed"]
+__all__ = ["arrow", "bytes_of", "encoded", "listed"]

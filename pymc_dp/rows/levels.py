@@ -227,7 +227,8 @@ class Labels:
                 plain, whole = values.view(np.ndarray), values.dtype.kind in "iu"
                 return cls(whole=whole, n_rows=len(plain), read=lambda: _numbers(plain) if whole else _objects(plain))
             raise ArgumentError(
-                f"{name} must be {KINDS}, got dtype {kind_of(values)} and {values.ndim} axes. Write labels as texts."
+                f"{name} must be {KINDS}, got dtype {kind_of(values.dtype)} and {values.ndim} axes. Write labels as "
+                "texts."
             )
         series = nw.from_native(values, series_only=True, pass_through=True)
         if not isinstance(series, nw.Series):
@@ -258,9 +259,9 @@ class Labels:
             yield found  # type: ignore[misc]  # None is out of it
 
 
-def kind_of(values: npt.NDArray[Any]) -> str:
+def kind_of(dtype: np.dtype[Any]) -> str:
     """Return the name of a dtype, for texts without their length: that of the longest one is private."""
-    return {"U": "str", "S": "bytes", "V": "void"}.get(values.dtype.kind, values.dtype.name)
+    return {"U": "str", "S": "bytes", "V": "void"}.get(dtype.kind, dtype.name)
 
 
 def _numbers(values: npt.NDArray[Any], missing: npt.NDArray[Any] | None = None) -> Iterator[list[Label | None]]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError, PrivacyError
-from pymc_dp.rows.arrow import part_of
+from pymc_dp.rows.arrow import is_text, part_of
 from pymc_dp.rows.arrow_labels import arrow, encoded
 from pymc_dp.rows.columns import (
     Columns,
@@ -98,6 +98,7 @@ class Parquet(StoredRows):
             name: Layout(
                 n_rows=sum(count for _, _, count in found),
                 shape=shape_of(held),
+                coded=isinstance(held, Levels),
                 dtypes=tuple(dtypes[0][item] for item in entries(held)),
             )
             for name, held in self.columns.items()
@@ -172,21 +173,21 @@ def _dtypes(path: str, kinds: Mapping[Item, Any]) -> dict[Item, np.dtype[Any]]:
     for item, kind in kinds.items():
         if isinstance(item, Levels):
             item.require(whole=_whole(path, item.column, kind))
-        elif not (types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)):
+        elif not (types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or is_text(kind)):
             others[item] = str(kind)
     require_numbers(path, others)
     return {
-        item: np.dtype(np.int64 if isinstance(item, Levels) else kind.to_pandas_dtype()) for item, kind in kinds.items()
+        item: np.dtype(np.int64 if isinstance(item, Levels) else object if is_text(kind) else kind.to_pandas_dtype())
+        for item, kind in kinds.items()
     }
 
 
 def _whole(path: str, name: str, kind: Any) -> bool:
     """Return whether labels of a type are whole numbers rather than texts."""
     types = arrow("pyarrow.types")
-    inner = kind.value_type if types.is_dictionary(kind) else kind
-    if types.is_integer(inner):
+    if types.is_integer(kind.value_type if types.is_dictionary(kind) else kind):
         return True
-    if types.is_string(inner) or types.is_large_string(inner) or types.is_string_view(inner):
+    if is_text(kind):
         return False
     raise no_labels(path, name, str(kind))
 

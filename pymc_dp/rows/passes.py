@@ -69,6 +69,9 @@ def by_column(found: Inspection, stored: Collection[str]) -> tuple[str, ...]:
 def _problems(found: Inspection, layouts: Mapping[str, Layout]) -> Iterator[Problem]:
     yield from _wrong_lengths(found, layouts)
     known = [name for column in columns_of(found) for name in names_of(found, column)]
+    if found.domain.unit is not None:
+        known.append(found.domain.unit.column)
+        yield from _unowned(found.domain.unit.column, layouts)
     for name in layouts:
         if name not in known:
             what = "rows= has it, but it is no row-level column of the model"
@@ -97,12 +100,29 @@ def _wrong_lengths(found: Inspection, layouts: Mapping[str, Layout]) -> Iterator
         yield Problem(where="rows", what=what, remedy="Take a sample of them.")
 
 
+def _unowned(name: str, layouts: Mapping[str, Layout]) -> Iterator[Problem]:
+    """Say why a table does not tell whose rows it has."""
+    if name not in layouts:
+        remedy = f"Store it, and give it in rows= by its name. Stored are {', '.join(layouts)}."
+        yield Problem(where=name, what="Domain(unit=...) names it, but it is not in rows=", remedy=remedy)
+    elif layouts[name].shape or any(dtype.kind not in "iuUO" for dtype in layouts[name].dtypes):
+        what = f"it says whose row it is, but is stored as {layouts[name]}"
+        yield Problem(where=name, what=what, remedy="Store one whole number, or one text, a row.")
+    elif layouts[name].coded:
+        what = "it says whose row it is, but as one of dp.Levels: all who are not among them would be one person"
+        yield Problem(where=name, what=what, remedy="Name the column itself, of whole numbers or texts.")
+
+
 def _misfits(column: Column, layout: Layout) -> Iterator[Problem]:
     wanted = np.dtype(column.leaf.type.dtype)
     if layout.shape != shape_of(column.leaf)[1:]:
         what = f"a stored row has shape {layout.shape}, and one of the model {shape_of(column.leaf)[1:]}"
         yield Problem(where=column.name, what=what, remedy="Give the model's dummy rows the shape of the stored ones.")
-    if not all(np.can_cast(dtype, wanted, "same_kind") for dtype in layout.dtypes):
+    if any(dtype.kind in "UO" for dtype in layout.dtypes):
+        what = "it holds texts, which may say whose row it is and nothing else"
+        remedy = f"Write labels as codes, by a public list of levels: dp.Levels({column.name!r}, [...])."
+        yield Problem(where=column.name, what=what, remedy=remedy)
+    elif not all(np.can_cast(dtype, wanted, "same_kind") for dtype in layout.dtypes):
         what = f"stored values ({layout}) cannot become {wanted}, the dtype of the model"
         yield Problem(where=column.name, what=what, remedy="Give the model dummy rows of the dtype that is stored.")
     if column.public:
@@ -169,18 +189,22 @@ class Passes:
     columns : tuple of Column
     n_rows : int
         Number of rows that is expected.
+    owner : str or None
+        Name of the column that says whose row it is, where ε protects persons. Then rows are read by `owned` alone.
     """
 
     stored: StoredRows
     names: tuple[str, ...]
     columns: tuple[Column, ...]
     n_rows: int
+    owner: str | None = None
 
     @classmethod
     def of(cls, found: Inspection, stored: StoredRows) -> Self:
         """Return passes over the rows of an inspection without problems (`with_stored`). Reads no row."""
-        names = by_column(found, stored.names)
-        return cls(stored=stored, names=names, columns=columns_of(found), n_rows=found.n_rows)
+        names, unit = by_column(found, stored.names), found.domain.unit
+        owner = None if unit is None else unit.column
+        return cls(stored=stored, names=names, columns=columns_of(found), n_rows=found.n_rows, owner=owner)
 
     def chunks(self, size: int) -> Iterator[Callable[[], list[Array]]]:
         """Yield at most `size` consecutive rows at a time, as a function that clamps them: in the thread that wants to.
@@ -201,12 +225,24 @@ class Passes:
     def parts(self, size: int) -> Iterator[list[Sequence[Part]]]:
         """Yield at most `size` consecutive rows at a time, as they are stored. **Private**, and as for `chunks`."""
         require_open()
-        return self._blocks(size)
+        self._require_rows()
+        return self._blocks(size, self.names)
 
-    def _blocks(self, size: int) -> Iterator[list[Sequence[Part]]]:
+    def owned(self, size: int) -> Iterator[tuple[Part, list[Sequence[Part]]]]:
+        """Yield whose rows they are, and their columns, some rows at a time: for persons. Reads private data."""
+        require_open()
+        if self.owner is None:
+            raise PrivacyError("Nothing says whose rows these are; this is an error of pymc_dp.")
+        return (((owner[0]), parts) for owner, *parts in self._blocks(size, (self.owner, *self.names)))
+
+    def _require_rows(self) -> None:
+        if self.owner is not None:
+            raise PrivacyError("Rows of persons would be taken one by one; this is an error of pymc_dp.")
+
+    def _blocks(self, size: int, names: Sequence[str]) -> Iterator[list[Sequence[Part]]]:
         count = 0
         for block in self.stored.blocks(size):
-            parts = [block[name] for name in self.names]
+            parts = [block[name] for name in names]
             count += len(parts[0][0].values)
             if count > self.n_rows:
                 break
@@ -219,8 +255,11 @@ class Passes:
         return {column.leaf: name for column, name in zip(self.columns, self.names, strict=True)}
 
     def check(self, asked: Sequence[Asked]) -> tuple[Problem, ...]:
-        """Return what keeps the table from making some sums, before anything is charged."""
-        return self.stored.check(asked, self._by_leaf)
+        """Return what keeps the table from making some sums, before anything is charged.
+
+        Rows of persons are added up here, out of files, whatever else the table could do.
+        """
+        return () if self.owner is not None else self.stored.check(asked, self._by_leaf)
 
     def sums(self, asked: Sequence[Asked], passed: Callable[[int], None] = lambda rows: None) -> list[Array]:
         """Return exact sums of all rows, as `Asked.of` would give them of a table in memory.
@@ -244,6 +283,7 @@ class Passes:
         thread reads while others add; two blocks a thread are in memory at a time.
         """
         require_open()
+        self._require_rows()
         made = self.stored.sums(asked, self._by_leaf, self.n_rows)
         return self._streamed(asked, passed) if made is None else made
 
@@ -278,7 +318,7 @@ class Passes:
                 total += part
 
         with ThreadPoolExecutor(threads) as pool:
-            for parts in self._blocks(size):
+            for parts in self._blocks(size, self.names):
                 if len(waiting) > threads:
                     collect()
                 waiting.append(pool.submit(added, parts))

@@ -11,8 +11,8 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -94,17 +94,25 @@ def spooled(
     dtypes = (held_as(np.empty(0, dtype=column.leaf.type.dtype)).dtype for column in rows.columns)
     shapes = ((rows.n_rows, *shape_of(column.leaf)[1:]) for column in rows.columns)
     spool = Spool(list(zip(map(str, dtypes), shapes, strict=True)), scratch)
-    try:
+    with copying(spool):
         _fill(spool, rows, held_as)
+    return opened(spool)
+
+
+@contextmanager
+def copying(spool: Spool) -> Iterator[None]:
+    """Remove a spool that could not be written, and say so without a value."""
+    try:
+        yield
     except BaseException as error:
         spool.remove()
         if isinstance(error, PrivacyError) or not isinstance(error, Exception):
             raise
         what = error.strerror if isinstance(error, OSError) else type(error).__name__  # other texts may show a value
         raise PrivacyError(
-            f"The rows could not be copied ({what}). Where there is no room left, give another folder by scratch=."
+            f"The rows could not be copied ({what}). Where there is no room left, give another folder by scratch=, or "
+            "by the environment variable TMPDIR."
         ) from None
-    return opened(spool)
 
 
 def _fill(spool: Spool, rows: Passes, held_as: HeldAs) -> None:
@@ -114,13 +122,13 @@ def _fill(spool: Spool, rows: Passes, held_as: HeldAs) -> None:
         int(np.prod(shape[1:])) * np.dtype(dtype).itemsize for dtype, shape in spool.layout
     )
     with ExitStack() as stack:
-        files = [stack.enter_context(_private(spool.path(place))) for place in range(len(rows.columns))]
+        files = [stack.enter_context(private_file(spool.path(place))) for place in range(len(rows.columns))]
         for chunk in rows.chunks(max(1, BLOCK_BYTES // max(1, widest))):
             for file, values in zip(files, chunk(), strict=True):
                 file.write(held_as(values).data)
 
 
-def _private(path: Path) -> BinaryIO:
+def private_file(path: Path) -> BinaryIO:
     """Make a file that only its owner can read, whatever the mask of the process."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o600), "wb")
 
@@ -170,4 +178,4 @@ def _remove(folder: str, owner: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-__all__ = ["Spool", "SpooledRows", "check_scratch", "opened", "spooled"]
+__all__ = ["Spool", "SpooledRows", "check_scratch", "copying", "opened", "private_file", "spooled"]

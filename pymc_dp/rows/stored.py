@@ -36,11 +36,14 @@ class Layout:
         Of one row.
     dtypes : tuple of dtype
         Several where the entries of a row were stored one by one.
+    coded : bool
+        Whether it holds places in a public list of levels.
     """
 
     n_rows: int
     shape: tuple[int, ...]
     dtypes: tuple[np.dtype[Any], ...]
+    coded: bool = False
 
     @property
     def row_bytes(self) -> int:
@@ -49,7 +52,7 @@ class Layout:
         return entries * sum(dtype.itemsize for dtype in self.dtypes)
 
     def __str__(self) -> str:
-        kinds = ", ".join(dict.fromkeys(map(str, self.dtypes)))
+        kinds = ", ".join(dict.fromkeys(map(kind_of, self.dtypes)))
         return f"{kinds}, {self.shape} a row" if self.shape else kinds
 
 
@@ -140,10 +143,10 @@ class Arrays(StoredRows):
                     f"{type(array).__name__}. Give columns of files by rows=dp.Parquet(...), those of a lazy frame by "
                     "rows=dp.Table(...)."
                 )
-            if array.ndim == 0 or array.dtype.kind not in "biuf":
+            if array.ndim == 0 or array.dtype.kind not in "biufU":
                 raise ArgumentError(
                     f"rows[{name!r}] must hold numbers or booleans, with an axis that counts rows; it has dtype "
-                    f"{kind_of(array)} and {array.ndim} axes. Write labels as codes, by a public list of them: "
+                    f"{kind_of(array.dtype)} and {array.ndim} axes. Write labels as codes, by a public list of them: "
                     f"dp.Levels({name!r}, [...]).codes(...)."
                 )
         self._arrays = {name: array.view(np.ndarray) for name, array in arrays.items()}

@@ -163,6 +163,7 @@ class Table(StoredRows):
             name: Layout(
                 n_rows=n_rows,
                 shape=shape_of(held),
+                coded=isinstance(held, Levels),
                 dtypes=tuple(
                     np.dtype(np.int64) if isinstance(item, Levels) else found.dtypes[item] for item in entries(held)
                 ),

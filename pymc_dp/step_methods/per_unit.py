@@ -1,4 +1,4 @@
-"""What a private step does with a metric: most refuse it; the others account ε per unit of it."""
+"""What a private step does with a metric: most refuse it; the others account ε per unit of it. All refuse persons."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pymc_dp.accounting import Budget, loss_at
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import check_domain, refuse_metric
+from pymc_dp.inspection.owners import refuse_persons
 from pymc_dp.inspection.rows import Column
 from pymc_dp.metrics import Metric
 from pymc_dp.release.record import MetricRecord
@@ -34,8 +35,9 @@ class MaybePerUnit(Stages):
     grids: tuple[str, ...] = ()
 
     def refuse_metric(self, domain: Domain | None) -> None:
-        """Raise for a domain with a metric that this step does not support, whatever its own inspection looks at."""
+        """Raise for a metric that this step does not support, and for persons, whatever its own inspection looks at."""
         check_domain(domain)
+        refuse_persons(domain)
         if domain is not None and not self.knows_metric:
             refuse_metric(domain)
 

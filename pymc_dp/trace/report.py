@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, override
 
 from pymc_dp._display import Listing, Page, Shown, Table, shorten
+from pymc_dp.domain import Unit
 from pymc_dp.release.record import ALL_OF_IT, STATED
 from pymc_dp.release.several import SEVERAL, data_sets
 
@@ -29,8 +30,14 @@ NEIGHBOURS = {
     STATED: "those of the stated guarantee",
     SEVERAL: "those of each release",
 }
+OF_ROWS = "One row is protected. A person with m rows is protected with m times the ε."
+OF_PERSONS = (
+    "A person is protected, with all rows of that person, as far as {column} tells who that is. Someone with two "
+    "values of it is protected as two people.",
+    "Rows of one person count as independent given the parameters, as the model says: where they are not, intervals "
+    "are too narrow. That is a limit of the posterior, not of the privacy.",
+)
 LIMITS = (
-    "One row is protected. A person with m rows is protected with m times the ε.",
     "What is listed as assumed public was taken as known beforehand; computing any of it from the rows would break "
     "the guarantee.",
     "Running times, memory and the process that held the rows are not covered.",
@@ -125,7 +132,7 @@ class Report(Shown):
         if self.record.get("metric"):
             return ""
         if not self.record.get("sources"):
-            return " for one row of the table"
+            return f" for {'one row of the table' if (unit := _unit(self.record)) is None else unit}"
         stated = ", as far as others state it" if self.record["guarantee"] == STATED else ""
         return f" for a row in one data set{stated}"
 
@@ -140,7 +147,7 @@ class Report(Shown):
             *(_made(record["maker"]) if record.get("maker") else ()),
             ("guarantee", f"{record['guarantee']}: {MEANING[record['guarantee']]}"),
             ("arithmetic", f"{record['arithmetic']}: {ARITHMETIC[record['arithmetic']]}"),
-            ("neighbours", f"{record['neighbours']}: {NEIGHBOURS[record['neighbours']]}"),
+            ("neighbours", f"{record['neighbours']}: {_neighbours(record)}"),
             ("noise", record["noise"]),
             *([("released", record["chosen"])] if record.get("chosen") else []),
             *([("ledger", _ledger(record["ledger"]))] if record.get("ledger") else []),
@@ -160,6 +167,10 @@ def _limits(record: dict[str, Any]) -> Iterator[str]:
     if record["guarantee"] == STATED:
         yield OF_OTHERS
     if not record.get("maker"):
+        if (unit := _unit(record)) is None:
+            yield OF_ROWS
+        else:
+            yield from (line.format(column=unit.column) for line in OF_PERSONS)
         yield from LIMITS
 
 
@@ -178,6 +189,22 @@ def _source_row(source: dict[str, Any]) -> tuple[str, ...]:
         says = f"{says}; {_ledger(record['ledger'])}"
     loss = _loss(record["epsilon"], record["delta"])
     return source["label"], ", ".join(source["names"]), loss, says, record["noise"]
+
+
+def _unit(record: dict[str, Any]) -> Unit | None:
+    """Return whom ε protects; None where that is a row."""
+    found = (record.get("domain") or {}).get("unit")
+    return None if found is None else Unit(**found)
+
+
+def _neighbours(record: dict[str, Any]) -> str:
+    if (unit := _unit(record)) is None:
+        return NEIGHBOURS[record["neighbours"]]
+    counted = f"{unit.max_rows} row{'s' * (unit.max_rows != 1)}"
+    return (
+        f"one person ({unit.column}) more or fewer, with any number of rows, of which at most {counted} count; the "
+        "numbers of persons and of rows are private"
+    )
 
 
 def _ledger(head: dict[str, Any]) -> str:

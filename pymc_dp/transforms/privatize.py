@@ -26,6 +26,7 @@ from pymc_dp.families.gram import GramSums, Response
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import inspect
+from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.paid import PACKAGE, Paid, keep, paid
 from pymc_dp.release.plan import draw_release, plan_release
@@ -172,6 +173,7 @@ def make_private(
     check_ledger(ledger)
     inspection, plan = plan_for(source, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics, rows=rows)
     beside = None if rows is None else Passes.of(inspection, rows)
+    owner = owner_of(inspection) if plan.unit is not None and beside is None else None
     if beside is not None and (problems := beside.check(plan.asked)):
         raise UnsupportedModelError(problems)
     new, parameters = prepare(inspection, plan)
@@ -189,7 +191,7 @@ def make_private(
             ledger=ledger,
             diameter=plan.diameter,
         ) as payment:
-            drawn = payment.read(lambda: _drawn(plan, beside, progressbar))
+            drawn = payment.read(lambda: _drawn(plan, beside, owner, progressbar))
             complete(new, parameters, drawn, describe(inspection, plan, drawn.guarantee))
             made = new
             mark_paid(new, payment)
@@ -200,10 +202,10 @@ def make_private(
         raise
 
 
-def _drawn(plan: ReleasePlan, beside: Passes | None, progressbar: bool) -> Drawn:
+def _drawn(plan: ReleasePlan, beside: Passes | None, owner: Variable | None, progressbar: bool) -> Drawn:
     """Draw a release, with a bar over the rows of a table beside the model, unless their number is private."""
     if beside is None:
-        return draw_release(plan)
+        return draw_release(plan, owner=owner)
     with progress(progressbar and plan.neighbours == "replace", READING, beside.n_rows) as advance:
         return draw_release(plan, beside, advance)
 
@@ -225,7 +227,7 @@ def plan_for(
             "dp.Statistics(...), or dp.Gradients(...)."
         )
     chance = _validate.delta(delta)
-    inspection = inspect(model, domain, per_unit=True).sums
+    inspection = inspect(model, domain, per_unit=True, per_person=True).sums
     if rows is not None:
         inspection = with_stored(inspection, rows)
     return inspection, plan_release(inspection, statistics or Statistics(), loss, chance)

@@ -1,0 +1,147 @@
+"""Stored rows of persons: copied once into files by a hash of the person, so that a person is whole in one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+from types import TracebackType
+from typing import Any, Self, final
+
+import numpy as np
+
+from pymc_dp.errors import PrivacyError
+from pymc_dp.inspection.rows import Array, Column, shape_of
+from pymc_dp.rows.asked import Asked
+from pymc_dp.rows.passes import Passes, cast, held
+from pymc_dp.rows.persons import DIGEST, Grouped, grouped, hashes_of, identified, somebody, spans, summed
+from pymc_dp.rows.spool import BLOCK_BYTES, Spool, copying, private_file
+from pymc_dp.rows.stored import Part
+from pymc_dp.rows.sums import LENGTHS, MAX_ROWS
+
+PART_BYTES = 2**26
+"""About what a file holds: it is put in order in memory."""
+MOST_FILES = 1024
+OWNER = "owner"
+Hold = Callable[[Column, Sequence[Part]], Array]
+
+
+@final
+class PersonFiles:
+    """Rows of a stored table in files that nobody else may read, all rows of a person in one of them. **Private**.
+
+    A context: at its end the files are gone.
+
+    Parameters
+    ----------
+    passes : Passes
+        Over the table, with its `owner`. It is read once. Rows that are nobody's are left out.
+    hold : callable
+        What is kept of a block of a column.
+    """
+
+    def __init__(self, passes: Passes, hold: Hold) -> None:
+        self.columns = passes.columns
+        kinds = {dtype.kind for dtype in passes.stored.layouts()[str(passes.owner)].dtypes}
+        fields: list[Any] = [(OWNER, np.dtype(np.uint64 if kinds <= {"i", "u"} else DIGEST))]
+        for place, column in enumerate(passes.columns):
+            fields.append((str(place), np.dtype(column.leaf.type.dtype), shape_of(column.leaf)[1:]))
+        self.dtype = np.dtype(fields)
+        self.count = min(MOST_FILES, 1 + passes.n_rows * self.dtype.itemsize // PART_BYTES)
+        self._spool, self._edges = Spool((), None), list[Array]()
+        with copying(self._spool):
+            for place in range(self.count):
+                private_file(self._spool.path(place)).close()
+            for owner, parts in passes.owned(max(1, BLOCK_BYTES // self.dtype.itemsize)):
+                self._write(owner, [hold(column, one) for column, one in zip(self.columns, parts, strict=True)])
+
+    @classmethod
+    def of(cls, passes: Passes) -> Self:
+        """Copy a table, clamped, and put each person's rows side by side, once for all passes over them."""
+        found = cls(passes, held)
+        with copying(found._spool):
+            for place in range(found.count):
+                found._edges.append(found._sort(place))
+        return found
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._spool.remove()
+
+    def _write(self, owner: Part, columns: Sequence[Array]) -> None:
+        """Append some rows to the files of their persons."""
+        known = somebody(owner.values)
+        if owner.missing is not None:
+            known &= ~owner.missing
+        who = identified(owner.values[known])
+        rows = np.empty(len(who), dtype=self.dtype)
+        rows[OWNER] = who
+        for place, column in enumerate(columns):
+            rows[str(place)] = column[known]
+        where = (hashes_of(who) % np.uint64(self.count)).astype(np.int64)
+        order = np.argsort(where, kind="stable")
+        ends = np.searchsorted(where[order], np.arange(self.count + 1))
+        for place, (start, stop) in enumerate(pairwise(ends)):
+            if stop > start:
+                with self._spool.path(place).open("ab") as file:
+                    file.write(rows[order[start:stop]].data)
+
+    def _sort(self, place: int) -> Array:
+        """Put the rows of a file in order, and return where persons begin and end."""
+        rows = np.fromfile(self._spool.path(place), dtype=self.dtype)
+        numbers = np.arange(len(rows))
+        columns = [np.ascontiguousarray(rows[str(k)]) for k in range(len(self.columns))]
+        found = grouped(rows[OWNER], columns, beside=numbers)
+        with self._spool.path(place).open("r+b") as file:
+            file.write(rows[found.columns[-1]].data)
+        return found.edges
+
+    def parts(self) -> Iterator[tuple[Array, list[Array]]]:
+        """Yield persons and columns of one file after another."""
+        for place in range(self.count):
+            rows = np.fromfile(self._spool.path(place), dtype=self.dtype)
+            yield rows[OWNER], [np.ascontiguousarray(rows[str(k)]) for k in range(len(self.columns))]
+
+    def chunks(self, size: int) -> Iterator[Callable[[], Grouped]]:
+        """Yield the rows of whole persons, about `size` at a time, as functions that read them."""
+        for place, edges in enumerate(self._edges):
+            for first, last in spans(edges, size):
+                yield partial(self._read, place, edges[first : last + 1])
+
+    def _read(self, place: int, edges: Array) -> Grouped:
+        start, stop = int(edges[0]), int(edges[-1])
+        size = self.dtype.itemsize
+        rows = np.fromfile(self._spool.path(place), dtype=self.dtype, count=stop - start, offset=start * size)
+        if len(rows) != stop - start:
+            raise PrivacyError("The copy of the rows has changed on the way.")
+        return Grouped([np.ascontiguousarray(rows[str(k)]) for k in range(len(self.columns))], edges - start)
+
+
+def stored_sums(passes: Passes, asked: Sequence[Asked], most: int) -> list[Array]:
+    """Return exact sums of the rows of a stored table that are kept, at most `most` of each person.
+
+    Reads private data, once: the budget must have been charged.
+
+    Notes
+    -----
+    **Guarantee.** As of `summed`: a person is whole in one file, and sums of whole numbers depend neither on files nor
+    on blocks. They are those of the same rows in the model.
+    """
+    if passes.n_rows > MAX_ROWS:
+        raise PrivacyError(LENGTHS)
+    places = {column.leaf: place for place, column in enumerate(passes.columns)}
+    totals: list[Array] = []
+    with PersonFiles(passes, cast) as files:
+        for owners, columns in files.parts():
+            sums = summed(asked, owners, partial(_column, columns, places), most)
+            totals = sums if not totals else [total + part for total, part in zip(totals, sums, strict=True)]
+    return totals
+
+
+def _column(columns: Sequence[Array], places: dict[Any, int], column: Column) -> Array:
+    return columns[places[column.leaf]]
+
+
+__all__ = ["PersonFiles", "stored_sums"]

@@ -1,0 +1,217 @@
+"""Which rows of a person are kept: others are unmoved by one person, whatever codes they have."""
+
+from contextlib import contextmanager
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pymc_dp._random import secure_keys
+from pymc_dp.rows import persons
+from pymc_dp.rows.persons import Grouped, grouped, hashes_of, identified, kept_rows, somebody
+from pymc_dp.testing import insecure_randomness, without_noise
+
+MOST = 3
+
+
+def table(seed, n=400, values=3):
+    """Few values, so that many rows are alike; a few persons have most of the rows."""
+    rng = np.random.default_rng(seed)
+    owners = rng.zipf(1.4, n) % 40
+    return owners, [rng.integers(0, values, n).astype(float), rng.choice([0.0, -0.0, np.nan, 2.5], n)]
+
+
+@contextmanager
+def keys_of(rows, seed=0):
+    """Each row has the same key in whatever table it is: those of the proof."""
+    keys = np.random.default_rng(seed).permutation(10_000).astype(np.uint64)
+    with patch.object(persons, "secure_keys", lambda count: keys[rows]):
+        yield
+
+
+def kept_of(way, owners, rows):
+    """Which rows of a larger table are kept of a part of it."""
+    with keys_of(rows):
+        return set(rows[way(owners, MOST)])
+
+
+def moved(way, seed, change):
+    """Whether others keep other rows once a table is changed."""
+    owners, _ = table(seed)
+    rng = np.random.default_rng(seed + 1000)
+    rows = every = np.arange(len(owners))
+    others = owners
+    if change == "order":
+        rows = rng.permutation(len(owners))
+        others = owners[rows]
+    elif change == "person":
+        rows = np.flatnonzero(owners != rng.choice(np.unique(owners)))
+        others = owners[rows]
+    else:  # the first person of the table is gone, and all the others have the codes of a table without
+        rows = np.flatnonzero(owners != owners[0])
+        owners = pd.factorize(owners)[0] if change == "factorized" else np.unique(owners, return_inverse=True)[1]
+        code = pd.factorize if change == "factorized" else lambda one: np.unique(one, return_inverse=True)[::-1]
+        others = code(owners[rows])[0]
+    left = set(rows)
+    return kept_of(way, owners, every) & left != kept_of(way, others, rows)
+
+
+CHANGES = ["person", "order", "factorized", "sorted"]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("seed", range(20))
+def test_kept_rows_of_others_are_unmoved(seed, change):
+    assert not moved(kept_rows, seed, change)
+
+
+def by_codes(owners, most):
+    """By a hash of person and row: the codes of all others may be new with one more person."""
+    own = persons.secure_keys(len(owners))
+    with patch.object(persons, "secure_keys", lambda count: hashes_of(hashes_of(owners) ^ own)):
+        return kept_rows(owners, most)
+
+
+def by_places(owners, most):
+    """Numbers from a seed belong to places in the table."""
+    with patch.object(persons, "secure_keys", lambda count: np.random.default_rng(1).random(count)):
+        return kept_rows(owners, most)
+
+
+def first_in_the_table(owners, most):
+    with patch.object(persons, "secure_keys", np.arange):
+        return kept_rows(owners, most)
+
+
+def of_the_whole_table(owners, most):
+    """Ties as they come in an order that has looked at how many rows there are."""
+    count = len(owners)
+    with patch.object(persons, "secure_keys", lambda _: np.arange(count) * 7919 % (count + 1)):
+        return kept_rows(owners, most)
+
+
+MUTANTS = [
+    *((by_codes, change) for change in ("factorized", "sorted")),
+    *((by_places, change) for change in CHANGES),
+    *((of_the_whole_table, change) for change in CHANGES),
+    (first_in_the_table, "order"),
+]
+
+
+@pytest.mark.parametrize(("mutant", "change"), MUTANTS)
+def test_mutants_that_move_the_rows_of_others_are_found(mutant, change):
+    assert any(moved(mutant, seed, change) for seed in range(20))
+
+
+def test_keys_are_fresh_for_every_release_and_can_be_repeated_in_tests_alone():
+    owners, _ = table(1)
+    with patch.object(persons, "secure_keys", wraps=secure_keys) as asked:
+        plain = [kept_rows(owners, MOST) for _ in range(2)]
+    assert [call.args for call in asked.call_args_list] == [(len(owners),)] * 2
+    assert (plain[0] != plain[1]).any()
+    np.random.seed(1)  # noqa: NPY002
+    first = secure_keys(1000)
+    np.random.seed(1)  # noqa: NPY002
+    assert not set(first) & set(secure_keys(1000)) and len(set(first)) == 1000
+    found = []
+    for _ in range(2):
+        with insecure_randomness(5):
+            found.append((kept_rows(owners, MOST), kept_rows(owners, MOST)))
+    np.testing.assert_array_equal(found[0], found[1])
+    assert (found[0][0] != found[0][1]).any()
+    with without_noise():
+        np.testing.assert_array_equal(kept_rows(owners, MOST), kept_rows(owners, MOST))
+
+
+def test_a_number_below_0_is_nobodys():
+    """As `pandas.factorize` marks ids that are missing: one more such row moves nothing."""
+    owners = pd.factorize(np.array(["a", None, "a", "b", None, "a", "b"], dtype=object))[0]
+    for dtype in (np.int32, np.int64):
+        held = owners.astype(dtype)
+        assert not kept_rows(held, 1)[held < 0].any() and kept_rows(held, 1).sum() == 2
+        found = grouped(held, [np.arange(7.0)], beside=np.arange(7))
+        assert sorted(found.columns[-1]) == [0, 2, 3, 5, 6] and list(found.edges) == [0, 3, 5]
+    assert somebody(np.array([2**63 + 1], dtype=np.uint64)).all() and somebody(np.array(["-1"])).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_of_a_person_are_in_an_order_of_their_own(seed, monkeypatch):
+    """Whatever code the person has, and whoever else is there: a sum of floats is of these rows alone."""
+
+    def seen(owners, columns):
+        found = grouped(owners, columns)
+        held = [np.nan_to_num(column + 0.0, nan=-1.0) for column in found.columns]
+        return [
+            b"".join(column[a:b].tobytes() for column in held)
+            for a, b in zip(found.edges[:-1], found.edges[1:], strict=True)
+        ]
+
+    owners, columns = table(seed, values=100)
+    rng = np.random.default_rng(seed)
+    for _ in range(2):
+        order, codes = rng.permutation(len(owners)), rng.permutation(40)
+        again = seen(codes[owners[order]], [column[order] for column in columns])
+        assert sorted(again) == sorted(seen(owners, columns))
+        rows = owners != owners[0]
+        assert set(seen(codes[owners[rows]], [column[rows] for column in columns])) <= set(again)
+        monkeypatch.setattr(persons, "_mixed", lambda values: values & np.uint64(1))  # nearly all rows collide
+
+
+def test_a_person_keeps_as_many_rows_as_may_count_and_all_where_there_are_fewer():
+    owners, _ = table(3)
+    kept = kept_rows(owners, MOST)
+    held, left = (np.unique(one, return_counts=True) for one in (owners, owners[kept]))
+    np.testing.assert_array_equal(held[0], left[0])
+    np.testing.assert_array_equal(left[1], np.minimum(held[1], MOST))
+
+
+def test_kept_rows_are_as_a_random_sample():
+    """Of many persons with the same rows, half of them 1, as many ones are kept as zeros, and rows of every place."""
+    count, each = 4000, 10
+    owners = np.repeat(np.arange(count), each)
+    with insecure_randomness(3):
+        kept = kept_rows(owners, 5).reshape(count, each)
+    ones = kept[:, 1::2].sum(axis=1)
+    assert (kept.sum(axis=1) == 5).all()
+    assert abs(ones.mean() - 2.5) < 5 * np.sqrt(5 / 4 * 5 / 9 / count)  # a hypergeometric variance
+    assert ones.var() == pytest.approx(5 / 4 * 5 / 9, rel=0.1)
+    assert np.abs(kept.mean(axis=0) - 0.5).max() < 5 * np.sqrt(0.25 / count)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64, np.uint64])
+def test_the_type_of_numbers_makes_no_difference(dtype):
+    owners, _ = table(4)
+    with without_noise():
+        np.testing.assert_array_equal(kept_rows(owners.astype(dtype), MOST), kept_rows(owners, MOST))
+
+
+def test_persons_are_whole_in_a_chunk_and_none_is_left_out():
+    owners, columns = table(5)
+    found = grouped(owners, [owners.astype(float), *columns], beside=np.arange(len(owners)))
+    assert sorted(found.columns[-1]) == list(range(len(owners)))
+    for size in (1, 7, 64, 10_000):
+        seen = []
+        for chunk in found.chunks(size):
+            assert isinstance(chunk, Grouped) and chunk.edges[0] == 0 and chunk.edges[-1] == len(chunk.columns[0])
+            for start, stop in zip(chunk.edges[:-1], chunk.edges[1:], strict=True):
+                (who,) = set(chunk.columns[0][start:stop])
+                seen.append(who)
+            assert len(chunk.edges) == 2 or len(chunk.columns[0]) <= size
+        assert seen == sorted(set(owners))
+
+
+def test_every_text_is_somebody():
+    """Lone surrogates, other encodings, nothing at all: none raises an error, and none is another's."""
+    texts = np.array(["a", "a ", "", "\ud800", "Zoë", "zoë", "a"])
+    found = identified(texts)
+    assert len(set(found)) == 6 and found[0] == found[-1]
+    held = np.array([b"a", "Zoë".encode(), b"\xff\xfe"], dtype=object)
+    assert list(identified(held)[:2]) == [found[0], found[4]]
+    assert len(hashes_of(found)) == 7 and hashes_of(found)[0] == hashes_of(found[-1:])[0]
+
+
+def test_an_empty_table_has_no_persons():
+    none = np.zeros(0, dtype=np.int64)
+    assert not len(kept_rows(none, 3))
+    assert not list(grouped(none, [none]).chunks(10))

@@ -1,0 +1,354 @@
+"""ε protects a person with several rows: what is refused, what is said, and that a release is of that person alone."""
+
+import warnings
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp import Domain, Ledger, Unit
+from pymc_dp.errors import ArgumentError, PrivacyError, UnsupportedModelError
+from pymc_dp.networks import FourierUpdates, LaplaceUpdates
+from pymc_dp.release import plan
+from pymc_dp.release.several import SEVERAL, Labelled, together
+from pymc_dp.rows import person_files, persons
+from pymc_dp.testing import without_noise
+from pymc_dp.transforms.privatize import record_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
+PERSONS, MOST = 60, 3
+OWNERS = np.repeat(np.arange(PERSONS) * 7 + 20, np.random.default_rng(5).integers(1, 7, PERSONS))
+RNG = np.random.default_rng(6)
+X = RNG.uniform(-1, 1, len(OWNERS))
+Y = RNG.binomial(1, 0.3, len(OWNERS))
+G = RNG.integers(0, 2, len(OWNERS))
+DOMAIN = Domain(
+    bounds={"x": (-1, 1), "z": (-2, 2)}, neighbours="add_remove", n_max=100, unit=Unit("patient_id", max_rows=MOST)
+)
+
+
+def counts(rows=slice(None), owners=OWNERS):
+    with pm.Model() as model:
+        pm.Data("patient_id", owners[rows])
+        group = pm.Data("g", G[rows])
+        p = pm.Beta("p", 1, 1, shape=2)
+        pm.Bernoulli("y", p[group], observed=Y[rows])
+    return model
+
+
+def logistic(rows=slice(None)):
+    with pm.Model() as model:
+        pm.Data("patient_id", OWNERS[rows])
+        x = pm.Data("x", X[rows])
+        a, b = pm.Normal("a", 0, 1), pm.Normal("b", 0, 1)
+        pm.Bernoulli("y", logit_p=a + b * x, observed=Y[rows])
+    return model
+
+
+def linear(rows=slice(None)):
+    with pm.Model() as model:
+        pm.Data("patient_id", OWNERS[rows])
+        x = pm.Data("x", X[rows])
+        a, b, s = pm.Normal("a", 0, 1), pm.Normal("b", 0, 1), pm.HalfNormal("s", 1)
+        pm.Normal("z", a + b * x, s, observed=X[rows] + Y[rows] - 0.5)
+    return model
+
+
+MODELS = {"counts": counts, "logistic": logistic, "linear": linear}
+WAYS = [
+    ("counts", dp.Statistics(), 0.0),
+    ("linear", dp.Statistics("gaussian"), 1e-6),
+    ("logistic", dp.Gradients(steps=10), 1e-6),
+]
+
+
+def domain_of(model):
+    names = {var.name for var in (*model.data_vars, *model.observed_RVs)}
+    bounds = {name: ends for name, ends in DOMAIN.bounds.items() if name in names}
+    return Domain(bounds=bounds, neighbours="add_remove", n_max=100, unit=DOMAIN.unit)
+
+
+def released(model, statistics, delta, rows=None, domain=None):
+    with without_noise(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        domain = domain_of(model) if domain is None else domain
+        private = dp.privatize(model, epsilon=1.0, delta=delta, statistics=statistics, domain=domain, rows=rows)
+    record, tables = record_of(private)
+    return record, next(iter(tables.values()))
+
+
+@pytest.fixture
+def keyed(monkeypatch):
+    """Let the key of a row be a function of its values: rows that are alike are alike, wherever they are."""
+
+    def summed(asked, owners, values, most):
+        columns = {column.leaf: np.asarray(values(column), dtype=float) for one in asked for column in one.columns}
+        rows = zip(*columns.values(), strict=True)
+        keys = np.array([hash(tuple(map(float, row))) for row in rows], dtype=np.int64)
+        with patch.object(persons, "secure_keys", lambda count: keys):
+            return real(asked, owners, values, most)
+
+    real = persons.summed
+    for module in (plan, person_files):
+        monkeypatch.setattr(module, "summed", summed)
+    monkeypatch.setattr(person_files, "PART_BYTES", 1000)
+
+
+@pytest.mark.usefixtures("keyed")
+@pytest.mark.parametrize(("name", "statistics", "delta"), WAYS)
+def test_the_order_of_rows_and_where_they_are_make_no_difference(name, statistics, delta):
+    plain = released(MODELS[name](), statistics, delta)[1]
+    order = np.random.default_rng(1).permutation(len(OWNERS))
+    np.testing.assert_array_equal(released(MODELS[name](order), statistics, delta)[1], plain)
+    columns = {"patient_id": OWNERS, "x": X, "g": G, "y": Y, "z": X + Y - 0.5}
+    model = MODELS[name](slice(2))
+    names = {var.name for var in (*model.data_vars, *model.observed_RVs)}
+    rows = {key: column[order] for key, column in columns.items() if key in names}
+    np.testing.assert_array_equal(released(model, statistics, delta, rows)[1], plain)
+
+
+@pytest.mark.parametrize(("name", "statistics", "delta"), [WAYS[0], WAYS[2]])
+def test_persons_may_be_texts_in_files(name, statistics, delta, tmp_path):
+    """Where all rows are kept the release is the same."""
+    everybody = Domain(
+        bounds=domain_of(MODELS[name]()).bounds, neighbours="add_remove", n_max=100, unit=Unit("patient_id", 6)
+    )
+    plain = released(MODELS[name](), statistics, delta, domain=everybody)[1]
+    texts = np.array([f"Zoë {one}" for one in OWNERS])
+    columns = {"patient_id": texts, "x": X, "g": G, "y": Y}
+    names = ["patient_id", "y", *(["g"] if name == "counts" else ["x"])]
+    rows = {key: columns[key] for key in names}
+    pq.write_table(pa.table({**rows, "patient_id": pa.array(list(texts))}), tmp_path / "t.parquet")
+    for stored in (rows, dp.Parquet(tmp_path / "t.parquet", {key: key for key in names})):
+        found = released(MODELS[name](slice(2)), statistics, delta, stored, everybody)[1]
+        np.testing.assert_array_equal(found, plain)
+    unknown = pa.array([None if place % 2 else str(text) for place, text in enumerate(texts)])
+    pq.write_table(pa.table({**rows, "patient_id": unknown}), tmp_path / "t.parquet")
+    if name == "counts":
+        found = released(MODELS[name](slice(2)), statistics, delta, stored, everybody)[1]
+        assert found.sum() == (len(texts) + 1) // 2
+        broken = pa.Array.from_buffers(pa.string(), 1, [None, *pa.array([b"\xff"], pa.binary()).buffers()[1:]])
+        others = pa.concat_arrays([broken, pa.array(list(texts[1:]))])
+        pq.write_table(pa.table({**rows, "patient_id": others}), tmp_path / "t.parquet")
+        assert released(MODELS[name](slice(2)), statistics, delta, stored, everybody)[1].sum() == len(texts)
+
+
+@pytest.mark.usefixtures("keyed")
+@pytest.mark.parametrize("name", ["memory", "stored"])
+def test_a_newcomer_moves_counts_by_own_rows_alone_though_all_codes_are_new(name):
+    """`pandas.factorize` numbers people as they come: with one more at the top all others have another code."""
+    count, rng = 2000, np.random.default_rng(3)
+    ids = np.repeat(np.arange(count), 6)
+    held = {"g": rng.integers(0, 2, len(ids)), "y": rng.binomial(1, 0.5, len(ids))}
+    domain, found = Domain(neighbours="add_remove", n_max=3000, unit=Unit("patient_id", 1)), []
+    for more in (0, 9):
+        owners = pd.factorize(np.append(np.full(more, "new"), ids.astype(str)))[0]
+        rows = {name: np.append(np.zeros(more, dtype=int), column) for name, column in held.items()}
+        rows["patient_id"] = owners
+        size = len(ids) + more if name == "memory" else 2
+        with pm.Model() as model:
+            pm.Data("patient_id", owners[:size])
+            p = pm.Beta("p", 1, 1, shape=2)
+            pm.Bernoulli("y", p[pm.Data("g", rows["g"][:size])], observed=rows["y"][:size])
+        found.append(released(model, dp.Statistics(), 0.0, None if name == "memory" else rows, domain)[1])
+    assert np.abs(found[0] - found[1]).sum() == 1 and found[0].sum() == count
+
+
+def test_rows_of_nobody_are_left_out_in_memory_and_beside_the_model():
+    """A missing id is -1 to `pandas.factorize`: not one person of all whose id is missing."""
+    owners = np.where(np.arange(len(OWNERS)) % 4, OWNERS, -1)
+    domain = Domain(neighbours="add_remove", n_max=100, unit=Unit("patient_id", 6))
+    plain = released(counts(owners=owners), dp.Statistics(), 0.0, domain=domain)[1]
+    rows = {"patient_id": owners, "g": G, "y": Y}
+    again = released(counts(slice(2)), dp.Statistics(), 0.0, rows, domain)[1]
+    np.testing.assert_array_equal(plain, again)
+    assert plain.sum() == (owners >= 0).sum()
+
+
+def test_at_most_so_many_rows_of_a_person_count():
+    _, table = released(counts(), dp.Statistics(), 0.0)
+    held = np.unique(OWNERS, return_counts=True)[1]
+    assert table.sum() == np.minimum(held, MOST).sum() < len(OWNERS)
+
+
+@pytest.mark.parametrize("name", ["counts", "linear"])
+def test_the_whole_noise_is_for_a_person(name):
+    model = MODELS[name]()
+    domain = domain_of(model)
+    alone = Domain(bounds=domain.bounds, neighbours="add_remove", n_max=100 * MOST)
+    of_person, of_row = (released(model, dp.Statistics(), 0.0, domain=one)[0] for one in (domain, alone))
+    for one, other in zip(of_person.tables, of_row.tables, strict=True):
+        assert one.columns == other.columns
+        assert f"a person adds {MOST} rows at most" in one.sensitivities[-1]
+    ledgers = Ledger(1.0, unit="patient_id"), Ledger(1.0, neighbours="add_remove")
+    scales = []
+    for ledger, one in zip(ledgers, (domain, alone), strict=True):
+        record = record_of(dp.privatize(model, epsilon=1.0, domain=one, ledger=ledger))[0]
+        scales.append(record.tables[0].scales[0])
+        assert record.epsilon <= 1.0
+    assert scales[0] == pytest.approx(MOST * scales[1], rel=1e-6)
+
+
+STEPS = [
+    dp.OPS(),
+    dp.OPS(assume_converged=True),
+    dp.TemperedGibbs(),
+    dp.BarkerMetropolis(),
+    dp.PenaltyMetropolis(),
+    dp.TemperedMetropolis(),
+    dp.PrivateHMC(),
+    dp.SGLD(),
+    dp.SGHMC(),
+    dp.SGNHT(),
+    dp.SGFS(),
+]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=repr)
+@pytest.mark.parametrize("name", ["counts", "logistic"])
+def test_samplers_that_hold_rows_refuse_and_say_what_releases_of_persons(step, name):
+    model = MODELS[name]()
+    ledger = Ledger(5.0, 1e-3, unit="patient_id")
+    with pytest.raises(UnsupportedModelError, match=r"not per person.*dp\.privatize without step="):
+        dp.sample(epsilon=1.0, delta=1e-4, step=step, model=model, domain=domain_of(model), ledger=ledger)
+    assert not ledger.history
+
+
+def test_every_other_way_refuses_too():
+    model = counts()
+    domain, two = domain_of(model), [dp.TemperedGibbs(["p"]), dp.BarkerMetropolis(["p"])]
+    for call in (
+        lambda: dp.sample(epsilon=1.0, delta=1e-4, step=two[:1], model=model, domain=domain),
+        lambda: dp.sample(epsilon=1.0, step=dp.DataAugmentation(), model=model, domain=domain),
+        lambda: dp.find_map(model=model, epsilon=1.0, domain=domain),
+        lambda: dp.sample_ais(model=model, epsilon=1.0, domain=domain),
+        lambda: dp.sensitivity(model, domain),
+        lambda: dp.find_bounds(model, "y", epsilon=1.0, domain=domain),
+        lambda: dp.find_levels("y", rows={"y": Y}, epsilon=1.0, delta=1e-6, max_levels=3, domain=domain),
+        lambda: dp.plan(model, epsilon=1.0, domain=domain, step=dp.OPS()),
+        lambda: dp.privatize(model, epsilon=1.0, domain=domain, statistics=dp.Statistics(mechanism=LaplaceUpdates())),
+        lambda: dp.privatize(model, epsilon=1.0, domain=domain, statistics=dp.Statistics(mechanism=FourierUpdates(1))),
+    ):
+        with pytest.raises(PrivacyError, match=r"person|unit|add_remove|number of rows"):
+            call()
+
+
+def test_rows_of_persons_in_an_engine_and_levels_are_no_persons(tmp_path):
+    """An engine adds nothing up here, for it would take rows one by one; the same rows give the same release."""
+    pl = pytest.importorskip("polars")
+    everybody = Domain(neighbours="add_remove", n_max=100, unit=Unit("patient_id", 6))
+    columns = {"patient_id": OWNERS, "g": G, "y": Y}
+    names = dict(zip(columns, columns, strict=True))
+    frame = pl.LazyFrame(columns)
+    plain = released(counts(), dp.Statistics(), 0.0, domain=everybody)[1]
+    found = released(counts(slice(2)), dp.Statistics(), 0.0, dp.Table(frame, names), everybody)[1]
+    np.testing.assert_array_equal(found, plain)
+    assert released(counts(slice(2)), dp.Statistics(), 0.0, dp.Table(frame, names))[1].sum() < plain.sum()
+    texts = frame.with_columns(pl.col("patient_id").cast(pl.String))
+    pq.write_table(pa.table({**columns, "patient_id": [str(one) for one in OWNERS]}), tmp_path / "t.parquet")
+    levels = {**names, "patient_id": dp.Levels("patient_id", ["20", "27"])}
+    ledger = Ledger(5.0, unit="patient_id")
+    for stored in (dp.Table(texts, names), dp.Table(texts, levels), dp.Parquet(tmp_path / "t.parquet", levels)):
+        with pytest.raises(PrivacyError, match="neither a number|would be one person"):
+            dp.privatize(counts(slice(2)), epsilon=1.0, domain=everybody, rows=stored, ledger=ledger)
+    assert not ledger.history
+
+
+def test_a_ledger_of_persons_takes_no_event_per_row_and_the_reverse():
+    model = counts()
+    rows = Domain(neighbours="add_remove", n_max=1000)
+    for ledger, domain in (
+        (Ledger(5.0, unit="patient_id"), rows),
+        (Ledger(5.0, neighbours="add_remove"), domain_of(model)),
+        (Ledger(5.0), domain_of(model)),
+        (Ledger(5.0, unit="clinic"), domain_of(model)),
+    ):
+        with pytest.raises(ArgumentError, match="ledger of the same persons"):
+            dp.privatize(model, epsilon=1.0, domain=domain, ledger=ledger)
+        assert not ledger.history
+    ledger = Ledger(5.0, unit="patient_id")
+    for most in (1, 2):  # how many rows count makes no difference to whom ε protects
+        domain = Domain(neighbours="add_remove", n_max=100, unit=Unit("patient_id", most))
+        dp.privatize(model, epsilon=1.0, domain=domain, ledger=ledger)
+    assert ledger.spent.epsilon == 2.0
+
+
+def test_a_stored_ledger_of_persons_is_one_after_it_was_opened(tmp_path):
+    place = tmp_path / "budget.sqlite"
+    Ledger.create(place, dataset="visits", epsilon=2.0, unit="patient_id")
+    ledger = Ledger.open(place)
+    assert ledger.neighbours == "unit: patient_id" and ledger.metric is None
+    dp.privatize(counts(), epsilon=0.5, domain=domain_of(counts()), ledger=ledger)
+    with pytest.raises(ArgumentError, match="ledger of the same persons"):
+        dp.privatize(counts(), epsilon=0.5, domain=Domain(neighbours="add_remove", n_max=1000), ledger=ledger)
+    assert Ledger.open(place).spent.epsilon == 0.5
+    with pytest.raises(ArgumentError, match="Give one"):
+        Ledger(1.0, unit="patient_id", metric=dp.metrics.L1("x"))
+
+
+def test_explain_knows_stored_rows_of_persons():
+    rows = {"patient_id": OWNERS, "g": G, "y": Y}
+    found = dp.explain(counts(slice(2)), domain_of(counts()), rows=rows)
+    assert found.ok and "patient_id" in found.private
+    assert not dp.explain(counts(slice(2)), domain_of(counts()), rows={"g": G, "y": Y}).ok
+
+
+def test_no_text_shape_or_plan_shows_how_many_rows_there_are():
+    few, many = slice(0, 11), slice(None)
+    domain = domain_of(counts())
+    texts = [str(dp.explain(counts(rows), domain)) for rows in (few, many)]
+    assert texts[0] == texts[1]
+    records = [released(counts(rows), dp.Statistics(), 0.0)[0].to_dict() for rows in (few, many)]
+    assert records[0] == records[1]
+    records = [released(logistic(rows), dp.Gradients(steps=10), 1e-6)[0] for rows in (few, many)]
+    assert records[0].assumptions == records[1].assumptions and records[0].event == records[1].event
+
+
+def test_several_releases_of_persons_are_not_called_releases_of_rows():
+    record = released(counts(), dp.Statistics(), 0.0)[0]
+    names = {table.name: table.name for table in record.tables}
+    parts = [Labelled(label=label, record=record, names=names) for label in ("a", "b")]
+    assert together(parts).neighbours == SEVERAL
+
+
+@pytest.mark.parametrize(("name", "statistics", "delta"), WAYS)
+def test_nobody_is_named(name, statistics, delta):
+    """A number of a person that is nowhere else stands in no text, no record and no private model."""
+    model = MODELS[name]()
+    canary = 918273645
+    model["patient_id"].set_value(np.where(OWNERS[0] == OWNERS, canary, OWNERS).astype("int32"))
+    domain = domain_of(model)
+    assert str(canary) not in str(dp.explain(model, domain, delta=delta))
+    private = dp.privatize(model, epsilon=1.0, delta=delta, statistics=statistics, domain=domain)
+    assert "patient_id" not in private.named_vars
+    record, tables = record_of(private)
+    assert str(canary) not in str(record.to_dict()) and str(canary) not in str(tables)
+
+
+def test_explain_and_report_say_whom_a_release_protects():
+    model = counts()
+    said = str(dp.explain(model, domain_of(model)))
+    assert "one person (patient_id), at most 3 rows" in said and "3 times that for one row" in said
+    assert "this method accounts ε per row" in said and "Private (protected)" in said
+    idata = dp.sample(
+        epsilon=1.0, model=model, domain=domain_of(model), draws=20, tune=50, chains=1, progressbar=False, random_seed=1
+    )
+    report = str(idata.dp.report())
+    assert "one person (patient_id), at most 3 rows" in report and "with any number of rows" in report
+    assert "independent given the parameters" in report and "A person with m rows" not in report
+
+
+def test_a_release_of_persons_is_fitted_by_others_who_have_no_such_column(tmp_path):
+    private = dp.privatize(counts(), epsilon=1.0, domain=domain_of(counts()))
+    dp.Release.of(private).save(tmp_path / "release.nc")
+    with pm.Model() as other:
+        group = pm.Data("g", np.array([0, 1]))
+        p = pm.Beta("p", 2, 2, shape=2)
+        pm.Bernoulli("y", p[group], observed=np.array([0, 1]))
+    again = dp.condition(other, dp.Release.load(tmp_path / "release.nc"))
+    assert record_of(again)[0].domain["unit"] == {"column": "patient_id", "max_rows": MOST}
