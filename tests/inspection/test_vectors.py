@@ -61,7 +61,7 @@ REFUSED = {
     "a weight per row": (lambda: pm.Multinomial("y", 4, weights(N), observed=COUNTS), "one latent per row"),
     "trials per row": (
         lambda: pm.Multinomial("y", np.full(N, 4), weights(), observed=COUNTS),
-        "the range of the private column",
+        "a private array of numbers has no name",
     ),
     "regression": (
         lambda: pm.MvNormal("y", np.ones((N, 2)) * means(), covariance(), observed=PAIRS),
