@@ -16,7 +16,7 @@ NEIGHBOURS: tuple[Neighbours, ...] = ("replace", "add_remove")
 PER_PERSON = "unit: "
 """What the relation of a guarantee begins with that is for a person with several rows."""
 MOST_ROWS = 2**32
-"""Rows that a table may have: sums of as many fit into 64 bits."""
+"""Rows that a table may have: none moves a sum by more than 2**30 steps, so that 64 bits cannot overflow."""
 MOST_OF_ONE = 2**16
 """Rows of one person that may count in full."""
 

@@ -28,6 +28,7 @@ from pymc_dp.inspection.rows import (
     Outside,
     array_leaves,
     fitted,
+    limits_of,
     public_values,
     reached,
     rebuild,
@@ -187,7 +188,7 @@ def _levels(
         known = _observed_levels(findings, leaf)
     if column.public:
         if kind in "iu" and len(known) == 1:
-            return np.arange(min(known.pop(), _dtype_range(leaf)[1] + 1)), "first"
+            return np.arange(min(known.pop(), limits_of(np.dtype(leaf.type.dtype))[1] + 1)), "first"
         return np.unique(public_values(leaf, findings.private_variables)) if shape_of(leaf)[0] else np.zeros(1), "first"
     if kind == "f":
         what, remedy = (
@@ -219,7 +220,7 @@ def _levels(
             )
             findings.problem(rv.name, *(unknown if names_of(findings, leaf, column.stand_ins) else without_name(1)))
             return None
-        return np.arange(min(known.pop(), _dtype_range(leaf)[1] + 1)), "first"
+        return np.arange(min(known.pop(), limits_of(np.dtype(leaf.type.dtype))[1] + 1)), "first"
     low, high = column.bounds
     if high - low >= MAX_CELLS:
         findings.problem(
@@ -243,7 +244,7 @@ def _levels(
             f"Keep them within (0, {length - 1}).",
         )
         return None
-    least, most = _dtype_range(leaf)
+    least, most = limits_of(np.dtype(leaf.type.dtype))
     low, high = max(low, least), min(high, most)
     if low > high:
         findings.problem(rv.name, f"bounds[{name!r}] lie outside of what its dtype can hold", "Give bounds that fit.")
@@ -310,12 +311,6 @@ def _level_fits(findings: Findings, use: IndexUse, stand_ins: Collection[Variabl
             levels = static_levels(rv)
             return None if levels is None or use.length is None else levels <= use.length
     return None
-
-
-def _dtype_range(leaf: Variable) -> tuple[int, int]:
-    """Least and greatest value of an integer or boolean dtype."""
-    dtype = np.dtype(leaf.type.dtype)
-    return (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
 
 
 def row_column(

@@ -163,11 +163,16 @@ def _toward_zero(values: Array, dtype: Any) -> Array:
     return np.where(np.abs(cast) > np.abs(values), np.nextafter(cast, dtype.type(0)), cast)
 
 
+def limits_of(dtype: Any) -> tuple[int, int]:
+    """Return the least and the greatest value of an integer or boolean dtype."""
+    return (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+
+
 def fitted(bounds: Bounds, dtype: Any) -> Bounds | None:
     """Bounds moved inwards to values of a dtype; None where it has none between them."""
     low, high = bounds
     if dtype.kind in "iub":
-        least, most = (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+        least, most = limits_of(dtype)
         ends: Bounds = max(math.ceil(low), least), min(math.floor(high), most)
         return ends if ends[0] <= ends[1] else None
     with np.errstate(over="ignore"):

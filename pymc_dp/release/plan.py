@@ -16,7 +16,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp import _validate
 from pymc_dp._random import insecure
 from pymc_dp.accounting import total_epsilon
-from pymc_dp.domain import Domain
+from pymc_dp.domain import MOST_ROWS, Domain
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.families.cells import Cells
 from pymc_dp.families.characters import NetworkSums
@@ -38,7 +38,7 @@ from pymc_dp.rows.gate import private_values, values_of
 from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.person_files import stored_sums
 from pymc_dp.rows.persons import summed
-from pymc_dp.rows.sums import MAX_ROWS, known_gram, make_cells
+from pymc_dp.rows.sums import known_gram, make_cells
 
 
 def lay_out(inspection: Inspection, statistics: Statistics) -> ReleaseLayout:
@@ -149,7 +149,7 @@ def _regression_layout(observed: Observed, inspection: Inspection, cells: Cells,
     domain = inspection.domain
     assert observed.design is not None
     # Where the number of rows is private, nothing may depend on whether they fit.
-    statistic = gram_statistic(observed, cells, inspection.n_rows if domain.n_max is None else MAX_ROWS, noise)
+    statistic = gram_statistic(observed, cells, inspection.n_rows if domain.n_max is None else MOST_ROWS, noise)
     if isinstance(statistic, Problem):
         return statistic
     steps = (statistic.step,) * statistic.count

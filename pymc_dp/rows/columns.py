@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 from pymc_dp.rows.levels import Levels
+from pymc_dp.rows.stored import Layout, Part
 
 Item = str | Levels
 """The name of a stored column, or the levels of one of labels."""
@@ -69,6 +72,28 @@ def shape_of(held: Columns) -> tuple[int, ...]:
     return () if isinstance(held, str | Levels) else (len(held),)
 
 
+def laid_out(columns: Held, n_rows: int, dtypes: Mapping[str, np.dtype[Any]]) -> dict[str, Layout]:
+    """Return what is public about columns, of the dtypes by names of the table; levels make codes of any."""
+
+    def dtype_of(item: Item) -> np.dtype[Any]:
+        return np.dtype(np.int64) if isinstance(item, Levels) else dtypes[item]
+
+    return {
+        name: Layout(
+            n_rows=n_rows,
+            shape=shape_of(held),
+            coded=isinstance(held, Levels),
+            dtypes=tuple(map(dtype_of, entries(held))),
+        )
+        for name, held in columns.items()
+    }
+
+
+def by_model(columns: Held, parts: Mapping[Item, Part]) -> dict[str, Sequence[Part]]:
+    """Return a block of stored columns by names of the model. **Private**."""
+    return {name: [parts[item] for item in entries(held)] for name, held in columns.items()}
+
+
 def shown_columns(columns: Held) -> dict[str, Item | list[Item]]:
     """Return columns as they are written in a program."""
     return {name: list(held) if isinstance(held, tuple) else held for name, held in columns.items()}
@@ -107,14 +132,15 @@ __all__ = [
     "Columns",
     "Held",
     "Item",
+    "by_model",
     "entries",
     "every_entry",
     "given_columns",
+    "laid_out",
     "name_of",
     "names_of",
     "no_labels",
     "require_named",
     "require_numbers",
-    "shape_of",
     "shown_columns",
 ]

@@ -16,15 +16,15 @@ from pymc_dp.rows.arrow_labels import arrow, encoded
 from pymc_dp.rows.columns import (
     Columns,
     Item,
-    entries,
+    by_model,
     every_entry,
     given_columns,
+    laid_out,
     name_of,
     names_of,
     no_labels,
     require_named,
     require_numbers,
-    shape_of,
     shown_columns,
 )
 from pymc_dp.rows.levels import LabelColumn, Levels, Tally
@@ -94,22 +94,14 @@ class Parquet(StoredRows):
         for (path, _, _), others in zip(found, dtypes, strict=True):
             if others != dtypes[0]:
                 raise ArgumentError(f"{path} has other dtypes than {found[0][0]}. Store them alike.")
-        return {
-            name: Layout(
-                n_rows=sum(count for _, _, count in found),
-                shape=shape_of(held),
-                coded=isinstance(held, Levels),
-                dtypes=tuple(dtypes[0][item] for item in entries(held)),
-            )
-            for name, held in self.columns.items()
-        }
+        return laid_out(self.columns, sum(count for _, _, count in found), dtypes[0])
 
     @override
     def blocks(self, size: int) -> Iterator[dict[str, Sequence[Part]]]:
         wanted = every_entry(self.columns)
         for batch in self._batches(size, names_of(wanted)):
             parts = {item: part_of(batch.column(name_of(item)), item) for item in wanted}
-            yield {name: [parts[item] for item in entries(held)] for name, held in self.columns.items()}
+            yield by_model(self.columns, parts)
 
     @override
     def labels(self, name: str) -> LabelColumn:
@@ -167,8 +159,8 @@ def _opened(path: str) -> Any:
         raise ArgumentError(f"{path!r} cannot be opened as a Parquet file ({type(error).__name__}).") from None
 
 
-def _dtypes(path: str, kinds: Mapping[Item, Any]) -> dict[Item, np.dtype[Any]]:
-    """Return the dtypes that columns of some types are read with."""
+def _dtypes(path: str, kinds: Mapping[Item, Any]) -> dict[str, np.dtype[Any]]:
+    """Return the dtypes that columns of numbers and of texts are read with; those of levels need none."""
     types, others = arrow("pyarrow.types"), {}
     for item, kind in kinds.items():
         if isinstance(item, Levels):
@@ -177,8 +169,9 @@ def _dtypes(path: str, kinds: Mapping[Item, Any]) -> dict[Item, np.dtype[Any]]:
             others[item] = str(kind)
     require_numbers(path, others)
     return {
-        item: np.dtype(np.int64 if isinstance(item, Levels) else object if is_text(kind) else kind.to_pandas_dtype())
+        item: np.dtype(object if is_text(kind) else kind.to_pandas_dtype())
         for item, kind in kinds.items()
+        if not isinstance(item, Levels)
     }
 
 

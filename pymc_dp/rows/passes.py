@@ -14,15 +14,16 @@ import numpy as np
 from pytensor.graph.basic import Variable
 
 from pymc_dp import _validate
+from pymc_dp.domain import MOST_ROWS
 from pymc_dp.errors import PrivacyError, Problem
 from pymc_dp.inspection.assumptions import number_of_rows
 from pymc_dp.inspection.findings import Inspection, RowInspection
-from pymc_dp.inspection.rows import Array, Column, shape_of
+from pymc_dp.inspection.rows import Array, Column, limits_of, shape_of
 from pymc_dp.rows.asked import Asked
 from pymc_dp.rows.flags import flagged
 from pymc_dp.rows.gate import require_open
 from pymc_dp.rows.stored import HINT, Layout, Part, StoredRows
-from pymc_dp.rows.sums import LENGTHS, MAX_ROWS
+from pymc_dp.rows.sums import LENGTHS
 
 SUM_BYTES = 2**25
 """What of a table is in memory at a time, for each thread, while it is added up."""
@@ -38,13 +39,9 @@ def with_stored[Found: Inspection](found: Found, stored: StoredRows) -> Found:
     layouts = stored.layouts()
     n_rows = next(iter(layouts.values())).n_rows
     problems = found.problems or tuple(_problems(found, layouts))
-    assumptions = (*renumbered(found.assumptions, found.n_rows, n_rows), *stored.assumptions)
+    before, now = number_of_rows(found.n_rows), number_of_rows(n_rows)
+    assumptions = (*(now if line == before else line for line in found.assumptions), *stored.assumptions)
     return replace(found, n_rows=n_rows, assumptions=assumptions, problems=problems)
-
-
-def renumbered(assumptions: tuple[str, ...], before: int, after: int) -> tuple[str, ...]:
-    """Return what is assumed public, with the number of stored rows for that of dummy rows."""
-    return tuple(number_of_rows(after) if line == number_of_rows(before) else line for line in assumptions)
 
 
 def columns_of(found: Inspection) -> tuple[Column, ...]:
@@ -97,8 +94,8 @@ def _wrong_lengths(found: Inspection, layouts: Mapping[str, Layout]) -> Iterator
         yield Problem(where="rows", what=f"the columns are {shown}", remedy="Store the columns of one table.")
     elif not hidden and not any(lengths.values()):
         yield Problem(where="rows", what="the table has 0 rows", remedy="Sample the prior, which is public.")
-    elif not hidden and max(lengths.values()) > MAX_ROWS:
-        what = f"the table has more than 2**{MAX_ROWS.bit_length() - 1} rows, which whole numbers may not add up"
+    elif not hidden and max(lengths.values()) > MOST_ROWS:
+        what = f"the table has more than 2**{MOST_ROWS.bit_length() - 1} rows, which whole numbers may not add up"
         yield Problem(where="rows", what=what, remedy="Take a sample of them.")
 
 
@@ -171,7 +168,7 @@ def absent(column: Column) -> float:
         return 0
     low, high = map(int, column.bounds)
     middle = low if column.outside == "first" else low + (high - low) // 2
-    least, most = (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+    least, most = limits_of(dtype)
     return min(max(middle, least), most)
 
 
@@ -236,7 +233,7 @@ class Passes:
         require_open()
         if self.owner is None:
             raise PrivacyError("Nothing says whose rows these are; this is an error of pymc_dp.")
-        return (((owner[0]), parts) for owner, *parts in self._blocks(size, (self.owner, *self.names)))
+        return ((owner[0], parts) for owner, *parts in self._blocks(size, (self.owner, *self.names)))
 
     def _require_rows(self) -> None:
         if self.owner is not None:
@@ -291,7 +288,7 @@ class Passes:
         return self._streamed(asked, passed) if made is None else made
 
     def _streamed(self, asked: Sequence[Asked], passed: Callable[[int], None]) -> list[Array]:
-        if self.n_rows > MAX_ROWS:
+        if self.n_rows > MOST_ROWS:
             raise PrivacyError(LENGTHS)
         places = {column.leaf: place for place, column in enumerate(self.columns)}
 
@@ -344,6 +341,5 @@ __all__ = [
     "columns_of",
     "held",
     "names_of",
-    "renumbered",
     "with_stored",
 ]

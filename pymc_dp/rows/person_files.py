@@ -10,6 +10,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
+from pymc_dp.domain import MOST_ROWS
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.rows import Array, Column, shape_of
 from pymc_dp.rows.asked import Asked
@@ -17,7 +18,7 @@ from pymc_dp.rows.passes import Passes, cast, held
 from pymc_dp.rows.persons import DIGEST, Grouped, grouped, hashes_of, identified, somebody, spans, summed
 from pymc_dp.rows.spool import BLOCK_BYTES, Spool, copying, private_file
 from pymc_dp.rows.stored import Part
-from pymc_dp.rows.sums import LENGTHS, MAX_ROWS
+from pymc_dp.rows.sums import LENGTHS
 
 PART_BYTES = 2**26
 """About what a file holds: it is put in order in memory."""
@@ -129,7 +130,7 @@ def stored_sums(passes: Passes, asked: Sequence[Asked], most: int) -> list[Array
     **Guarantee.** As of `summed`: a person is whole in one file, and sums of whole numbers depend neither on files nor
     on blocks. They are those of the same rows in the model.
     """
-    if passes.n_rows > MAX_ROWS:
+    if passes.n_rows > MOST_ROWS:
         raise PrivacyError(LENGTHS)
     places = {column.leaf: place for place, column in enumerate(passes.columns)}
     totals: list[Array] = []

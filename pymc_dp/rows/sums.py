@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from pymc_dp.domain import MOST_ROWS
 from pymc_dp.errors import PrivacyError
 from pymc_dp.families.cells import Cells
 from pymc_dp.families.features import TRANSFORMS, BoundedFeatures, RowStatistic
@@ -44,8 +45,6 @@ ENTRIES = (
     "The rows have another number of entries than when the model was inspected. Give them their old shape by "
     "pm.set_data."
 )
-MAX_ROWS = 2**32
-"""No row moves a sum by more than 2**30 steps, so that int64 cannot overflow."""
 
 
 def make_cells(columns: Sequence[Column], n_rows: int, n_max: int | None) -> Cells:
@@ -118,7 +117,7 @@ def sum_rows(
         Exact sums in grid steps.
     """
     levels = [values_of(column) for column in cells.columns] if levels is None else levels
-    if len(values) > MAX_ROWS or any(len(held) != len(values) for held in levels):
+    if len(values) > MOST_ROWS or any(len(held) != len(values) for held in levels):
         raise PrivacyError(LENGTHS)
     if statistic.width != (values.shape[1] if values.ndim > 1 else 1):
         raise PrivacyError(ENTRIES)
@@ -160,7 +159,7 @@ def sum_products(
     levels = [values_of(column) for column in cells.columns] if levels is None else levels
     arrays = [*predictors, *levels]
     widths = tuple(1 if array.ndim == 1 else array.shape[1] for array in predictors)
-    if len(response) > MAX_ROWS or any(len(array) != len(response) for array in arrays):
+    if len(response) > MOST_ROWS or any(len(array) != len(response) for array in arrays):
         raise PrivacyError(LENGTHS)
     if widths != tuple(source.width for source in statistic.sources) or response.ndim != 1:
         raise PrivacyError(ENTRIES)

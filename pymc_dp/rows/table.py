@@ -9,6 +9,7 @@ from typing import Self, final, override
 import numpy as np
 
 from pymc_dp import _validate
+from pymc_dp.domain import MOST_ROWS
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem
 from pymc_dp.inspection.rows import Array
 from pymc_dp.rows.asked import Asked
@@ -16,15 +17,16 @@ from pymc_dp.rows.columns import (
     Columns,
     Held,
     Item,
+    by_model,
     entries,
     every_entry,
     given_columns,
+    laid_out,
     name_of,
     names_of,
     no_labels,
     require_named,
     require_numbers,
-    shape_of,
     shown_columns,
 )
 from pymc_dp.rows.engines.added import Fields, answered, obstacles, read_columns, sums_of
@@ -38,7 +40,7 @@ from pymc_dp.rows.gate import is_open, require_open
 from pymc_dp.rows.levels import Levels
 from pymc_dp.rows.passes import CHANGED
 from pymc_dp.rows.stored import Layout, Names, Part, StoredRows
-from pymc_dp.rows.sums import LENGTHS, MAX_ROWS
+from pymc_dp.rows.sums import LENGTHS
 
 FAILED = "The engine failed ({}). What it says may show a value and is left out. {}"
 UNSPENT = "Nothing was spent."
@@ -159,17 +161,7 @@ class Table(StoredRows):
     def layouts(self) -> dict[str, Layout]:
         found = self._schema()
         n_rows = _guarded(self._frame.count)
-        return {
-            name: Layout(
-                n_rows=n_rows,
-                shape=shape_of(held),
-                coded=isinstance(held, Levels),
-                dtypes=tuple(
-                    np.dtype(np.int64) if isinstance(item, Levels) else found.dtypes[item] for item in entries(held)
-                ),
-            )
-            for name, held in self.columns.items()
-        }
+        return laid_out(self.columns, n_rows, found.dtypes)
 
     @override
     def blocks(self, size: int) -> Iterator[dict[str, Sequence[Part]]]:
@@ -179,7 +171,7 @@ class Table(StoredRows):
             parts = _guarded(lambda: next(found, None))
             if parts is None:
                 return
-            yield {name: [parts[item] for item in entries(held)] for name, held in self.columns.items()}
+            yield by_model(self.columns, parts)
 
     @override
     def check(self, asked: Sequence[Asked], names: Names) -> tuple[Problem, ...]:
@@ -192,7 +184,7 @@ class Table(StoredRows):
     @override
     def sums(self, asked: Sequence[Asked], names: Names, n_rows: int) -> list[Array]:
         require_open()
-        if n_rows > MAX_ROWS:
+        if n_rows > MOST_ROWS:
             raise PrivacyError(LENGTHS)
         fields = self._fields(asked, names)
         found = _guarded(lambda: answered(self._frame, asked, fields))

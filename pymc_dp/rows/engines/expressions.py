@@ -26,7 +26,7 @@ import numpy as np
 from pymc_dp.families.gram import GramSums, Source
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts, square
-from pymc_dp.inspection.rows import Column
+from pymc_dp.inspection.rows import Column, limits_of
 from pymc_dp.rows.engines.frames import Expr, Frame
 from pymc_dp.rows.levels import Label, Levels
 
@@ -84,7 +84,7 @@ def as_held(frame: Frame, field: Field, wanted: np.dtype[Any], absent: int) -> E
 
 def _clipped(frame: Frame, value: Expr, stored: np.dtype[Any], wanted: np.dtype[Any]) -> Expr:
     """Return an int64 as the nearest integer of another dtype."""
-    least, most = (0, 1) if wanted.kind == "b" else (int(np.iinfo(wanted).min), int(np.iinfo(wanted).max))
+    least, most = limits_of(wanted)
     if np.iinfo(stored).max > most:
         value = frame.choose(value > frame.whole(most), frame.whole(most), value)
     if np.iinfo(stored).min < least:
