@@ -44,7 +44,6 @@ def test_what_a_refusal_tells_to_do_works(name):
 
 
 @pytest.mark.slow(parts=3)
-@pytest.mark.xfail(strict=False, reason="a walk of noised gradients ends far off now and then, which χ² warns of: open")
 @pytest.mark.parametrize("name", FITTED)
 @pytest.mark.filterwarnings("ignore")
 def test_medians_are_near_those_that_are_not_private(name, seed):
