@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+Kind = Literal["cause", "declaration", "structure"]
+"""Of a problem: what others follow from; what a name, bounds or a public column mend; anything else in the model."""
+MOST_LINES, COLUMNS = 5, 100
+"""Of a refusal as it is printed."""
 
 
 class PrivacyError(Exception):
@@ -35,19 +42,61 @@ class Problem:
     where: str
     what: str
     remedy: str
+    kind: Kind = field(default="structure", compare=False)
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}. {self.remedy}"
 
 
 class UnsupportedModelError(PrivacyError):
-    """The model cannot be made private as it stands; ``problems`` holds every reason found."""
+    """The model cannot be made private as it stands; ``problems`` holds every reason found.
+
+    The text has at most five lines: what to do first, and why.
+
+    Examples
+    --------
+    >>> problem = Problem(where="y", what="it has no bounds", remedy="Give them: dp.Domain(bounds={'y': (0, 9)}).")
+    >>> print(UnsupportedModelError([problem]))
+    Give them: dp.Domain(bounds={'y': (0, 9)}).
+    Why: y: it has no bounds.
+    """
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        lines = [f"{len(self.problems)} problem{'s' * (len(self.problems) != 1)} found:"]
-        lines += [f"  {i}. {problem}" for i, problem in enumerate(self.problems, start=1)]
-        super().__init__("\n".join(lines))
+        super().__init__("\n".join(_shown(first_of(self.problems))))
+
+
+def first_of(*ways: Iterable[Problem]) -> list[Problem]:
+    """Return what to do first, of the problems of each of several ways to the same end.
+
+    Where there are causes, other parts of the model are not looked at before these are mended. Else the way counts that
+    asks for the fewest changes of the model.
+    """
+    found = [list(dict.fromkeys(way)) for way in ways]
+    together = list(dict.fromkeys(problem for way in found for problem in way))
+    declarations = [problem for problem in together if problem.kind == "declaration"]
+    if causes := [problem for problem in together if problem.kind == "cause"]:
+        return [*causes, *declarations]
+    least = min(found, key=lambda way: sum(problem.kind == "structure" for problem in way), default=[])
+    complete = all(problem.kind == "declaration" for problem in least)
+    return least if complete else list(dict.fromkeys([*least, *declarations]))
+
+
+def _shown(problems: Sequence[Problem]) -> list[str]:
+    """Lines of as many problems as fit, the remedy of each first."""
+    several, lines = len(problems) > 1, list[str]()
+    for place, problem in enumerate(problems, start=1):
+        mark = f"{place}. " * several
+        own = [f"{mark}{problem.remedy}", f"{' ' * len(mark)}Why: {problem.where}: {problem.what}."]
+        left = MOST_LINES - _height(lines) - (place < len(problems))
+        if lines and _height(own) > left:
+            return [*lines, f"{len(problems) - place + 1} more: print(dp.explain(model, domain))."]
+        lines += own
+    return lines
+
+
+def _height(lines: Iterable[str]) -> int:
+    return sum(max(len(textwrap.wrap(line, COLUMNS)), 1) for line in lines)
 
 
 class BudgetExceeded(PrivacyError):

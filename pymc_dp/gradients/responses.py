@@ -23,7 +23,8 @@ from pytensor.tensor.random.op import RandomVariable
 from pymc_dp.errors import Problem
 from pymc_dp.inspection.findings import Findings, Observed, RowInspection, RowTerm
 from pymc_dp.inspection.integrated import given_latents, given_points, is_integrated, log_weights_of
-from pymc_dp.inspection.likelihoods import filled, freeze_dims
+from pymc_dp.inspection.likelihoods import freeze_dims, static_lengths
+from pymc_dp.inspection.made_by_pymc import without_arrays
 from pymc_dp.inspection.row_density import ClampedRV, of_any_values, per_row, unchecked
 from pymc_dp.inspection.rows import Array, Column, rebuild, shape_of
 from pymc_dp.inspection.taint import trace_rows
@@ -270,12 +271,12 @@ def _of_rows(
 ) -> RowTerm | None:
     """Return what is made of an observed variable and its column, as a graph over rows; None where PyMC has none."""
     model = inspection.model
-    frozen = freeze_dims(Findings(model, inspection.domain))
-    lengths = {length: frozen[length] for length in model.dim_lengths.values() if length in frozen}
+    frozen = freeze_dims(Findings(model, inspection.domain, row_dims=inspection.row_dims))
+    lengths = static_lengths(model, frozen)
     others = {other: model.rvs_to_values[other] for other in model.observed_RVs if other is not rv}
     free = dict(zip(model.free_RVs, inspection.stand_ins, strict=True))
     try:
-        (plain,), _ = rebuild(list(filled([rv], [*others, *free])), {**lengths, **others, **free})
+        (plain,), _ = rebuild(list(without_arrays([rv], [*others, *free])), {**lengths, **others, **free})
         whole = of_any_values(made, plain, model.rvs_to_values[rv])
     except NotImplementedError:
         return None

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 from pymc import Model
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pytensor.graph.basic import Variable
@@ -17,8 +18,9 @@ from pytensor.graph.traversal import ancestors
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.cumulative import Cumulative
+from pymc_dp.inspection.made_by_pymc import Box, boxes, plainly_made
 from pymc_dp.inspection.row_axis import RowAxis
-from pymc_dp.inspection.rows import Column, array_leaves, plainly_made, reached, shape_of
+from pymc_dp.inspection.rows import Array, Column, array_leaves, public_values, reached, shape_of
 from pymc_dp.inspection.stated import statement_of
 from pymc_dp.inspection.taint import RowFlow
 
@@ -300,6 +302,11 @@ def row_level_arrays(
     found: dict[Variable, int | None] = {}
     rows, openly = axis.among(ends, stop, along), set(ancestors(list(ends), blockers=list(stop)))
     observed = {leaf for leaf in findings.data_of.values() if leaf is not None}
+    placed = [*boxes(ends, stop)]
+    for box in placed:
+        if (wrong := box.problem(_known_bounds(findings, box))) is not None:
+            findings.problem(rv.name, *wrong)
+    by_pymc = {leaf for box in placed for leaf in box.arrays}
     for leaf in array_leaves(ends, stop, single=findings.single_row):
         name = leaf.name
         shown = repr(name) if name else f"an unnamed array of dtype {leaf.type.dtype}"
@@ -307,7 +314,7 @@ def row_level_arrays(
         alone = leaf.type.shape[0] == 1  # a column of a table of one row, or what broadcasts against any
         on_rows = leaf in rows or (alone and findings.n_rows == 1 and axis.known.get(leaf, True))
         # The values of what could hold rows must not decide.
-        made = axis.n_rows not in (None, *shape_of(leaf)) and plainly_made(leaf)
+        made = leaf in by_pymc or (axis.n_rows not in (None, *shape_of(leaf)) and plainly_made(leaf))
         if public and leaf in observed:
             findings.problem(
                 rv.name,
@@ -351,6 +358,16 @@ def row_level_arrays(
         if on_rows:
             findings.row_leaves.add(leaf)
     return found
+
+
+def _known_bounds(findings: Findings, box: Box) -> tuple[Array, Array] | None:
+    """Bounds of what a basis is of, that anyone may know: those declared, or the range of a public array."""
+    name = box.x.name or ""
+    if name in findings.domain.public and box.x in findings.model.data_vars:
+        values = public_values(box.x, findings.private_variables)
+        return values.min(axis=0), values.max(axis=0)
+    low, high = findings.domain.bounds.get(name, (None, None))
+    return None if low is None or high is None else (np.array([low]), np.array([high]))
 
 
 __all__ = ["row_level_arrays"]

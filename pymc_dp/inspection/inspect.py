@@ -37,12 +37,13 @@ from pymc_dp.inspection.likelihoods import (
     COUNTED,
     check_row_counts,
     counts_rows,
-    filled,
     freeze_dims,
     likelihood_of,
     observe,
     stand_ins_of,
+    static_lengths,
 )
+from pymc_dp.inspection.made_by_pymc import without_arrays
 from pymc_dp.inspection.owners import OF_PERSONS, OF_ROWS, check_owner, refuse_persons
 from pymc_dp.inspection.row_density import density, kept_apart, per_row, unchecked, unclamped
 from pymc_dp.inspection.rows import Column, rebuild
@@ -106,13 +107,13 @@ def _term(
     findings.private[rv.name] = None
     if findings.data_of[rv] is None:
         return None
-    lengths = {length: frozen[length] for length in findings.model.dim_lengths.values() if length in frozen}
+    lengths = static_lengths(findings.model, frozen)
     values, value = findings.model.rvs_to_values, findings.model.rvs_to_values[rv]
     others = {other: values[other] for other in findings.data_of if other is not rv}
     free = dict(zip(findings.model.free_RVs, stand_ins, strict=True))
     axis, hidden = findings.axis, findings.domain.neighbours == "add_remove"
     try:
-        (plain,), _ = rebuild(list(filled([rv], [*others, *free])), {**lengths, **others, **free})
+        (plain,), _ = rebuild(list(without_arrays([rv], [*others, *free])), {**lengths, **others, **free})
         whole = density(plain, value)
         checked = per_row(whole, axis)
         logp = unchecked(checked)

@@ -1,85 +1,32 @@
-"""One observed variable: which likelihood it has, and the row-level arrays that reach its parameters.
-
-The triangular matrix of ``pm.LKJCholeskyCov``, without the arrays of indices by which PyMC fills it.
-
-An array in a likelihood may hold rows. What these two arrays hold is known without them, from the layout of the vector
-that they spread, so that they are replaced unread: by single assignments, which hold no array.
-"""
+"""One observed variable: which likelihood it has, and the row-level arrays that reach its parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytensor.tensor as pt
+from pymc import Model
 from pymc.distributions.custom import CustomDistRV
 from pymc.distributions.distribution import SymbolicRandomVariable
-from pymc.distributions.multivariate import _LKJCholeskyCovRV
+from pytensor.compile import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
-from pytensor.tensor.basic import Alloc, MakeVector, get_underlying_scalar_constant_value
+from pytensor.tensor.basic import MakeVector, get_underlying_scalar_constant_value
 from pytensor.tensor.exceptions import NotScalarConstantError
 from pytensor.tensor.random.op import RandomVariable
-from pytensor.tensor.subtensor import AdvancedIncSubtensor
 
 from pymc_dp.inspection.columns import find_columns
 from pymc_dp.inspection.cumulative import Cumulative, cumulative_graphs, own_numbers, row_wise
 from pymc_dp.inspection.design import REGRESSIONS, find_design, is_design, numeric_columns
 from pymc_dp.inspection.findings import Findings, Observed, row_level_arrays, title_of
+from pymc_dp.inspection.made_by_pymc import parameters_without_arrays, without_arrays
 from pymc_dp.inspection.row_density import ClampedRV, kept_apart, per_row, unchecked
-from pymc_dp.inspection.rows import reached, rebuild, shape_of
+from pymc_dp.inspection.rows import reached, rebuild, shape_of, unwrap
 from pymc_dp.inspection.schema import check_likelihood, dim_length, entries_of
 from pymc_dp.inspection.stated import statement_of
 from pymc_dp.inspection.taint import PER_ROW, RowFlow, depends_on, label, trace_rows
-
-_FOUND: WeakKeyDictionary[Variable, tuple[Variable, ...]] = WeakKeyDictionary()
-"""By random variable: whoever asks twice is given the same graphs."""
-
-
-def without_indices(rv: Variable, parameters: Sequence[Variable]) -> tuple[Variable, ...]:
-    """Return the parameters of a random variable, lower triangles filled entry by entry."""
-    if rv not in _FOUND:
-        _FOUND[rv] = filled(parameters)
-    return _FOUND[rv]
-
-
-def filled(outputs: Sequence[Variable], stop: Collection[Variable] = ()) -> tuple[Variable, ...]:
-    """Return graphs whose lower triangles are filled entry by entry; the same ones where there are none.
-
-    What is above `stop` is not visited: variables of a model whose prior has a triangle stay the same variables.
-    """
-    triangles = {var: _filled(var) for var in ancestors(list(outputs), blockers=list(stop)) if _is_lower(var)}
-    kept = {var: var for var in stop}
-    return tuple(rebuild(list(outputs), {**kept, **triangles})[0]) if triangles else tuple(outputs)
-
-
-def _is_lower(var: Variable) -> bool:
-    """Whether a matrix is made of zeros and the vector of a Cholesky factor, whatever the indices. Reads no array."""
-    node: Any = var.owner
-    if node is None or not isinstance(node.op, AdvancedIncSubtensor) or len(node.inputs) != 4:
-        return False
-    zeros, packed, *indices = node.inputs
-    shape = zeros.type.shape
-    square = len(shape) == 2 and shape[0] == shape[1] is not None
-    if not square or not isinstance(zeros.owner and zeros.owner.op, Alloc) or not node.op.set_instead_of_inc:
-        return False
-    count = shape[0] * (shape[0] + 1) // 2
-    lengths = [index.type.shape == (count,) and isinstance(index, Constant) for index in indices]
-    return lengths == [True, True] and isinstance(packed.owner and packed.owner.op, _LKJCholeskyCovRV)
-
-
-def _filled(var: Variable) -> Variable:
-    node: Any = var.owner
-    zeros, packed = node.inputs[:2]
-    size = zeros.type.shape[0]
-    filled = pt.zeros((size, size), dtype=var.type.dtype)
-    for place, (i, j) in enumerate(zip(*np.tril_indices(size), strict=True)):
-        filled = pt.set_subtensor(filled[int(i), int(j)], packed[place])
-    filled.tag.lower_triangular = True
-    return filled
-
 
 SEPARATE = "Index a parameter by a discrete column of the table, p[column], and keep every other step elementwise."
 COUNTED = (
@@ -102,20 +49,23 @@ def likelihood_of(rv: Variable) -> tuple[str, tuple[Variable, ...] | None]:
     if third_party or isinstance(op, CustomDistRV):  # whatever its class_name says, its density is the user's own
         return "a density of its own", None
     if isinstance(op, SymbolicRandomVariable) and op.extended_signature == PLAIN:
-        return str(name), tuple(rv.owner.inputs[2:])
+        return str(name), parameters_without_arrays(rv, rv.owner.inputs[2:])
     if not isinstance(op, RandomVariable) or op.ndim_supp != entries_of(rv):
         return str(name), None
-    parameters = tuple(op.dist_params(rv.owner))
-    return str(name), without_indices(rv, parameters) if entries_of(rv) else parameters
+    return str(name), parameters_without_arrays(rv, op.dist_params(rv.owner))
 
 
 def freeze_dims(findings: Findings) -> dict[Variable, Variable]:
-    """Map the model's variables to ones with static shapes (lengths of dims other than rows are public schema)."""
-    lengths = {
+    """Map the model's variables to ones with static shapes: of dims other than rows, and of public arrays without rows.
+
+    Both are public schema.
+    """
+    lengths: dict[Variable, Variable] = {
         length: pt.constant(np.int64(dim_length(length)))
         for length in findings.model.dim_lengths.values()
         if not isinstance(length, Constant)
     }
+    lengths |= {leaf: pt.specify_shape(leaf, shape_of(leaf)) for leaf in _public_without_rows(findings)}
     keep = {rv: rv for rv in findings.model.observed_RVs}
     ends: list[Variable] = list(findings.model.free_RVs)
     for rv in findings.model.observed_RVs:
@@ -126,6 +76,24 @@ def freeze_dims(findings: Findings) -> dict[Variable, Variable]:
         rv: pt.TensorType(rv.type.dtype, shape)(rv.name) for rv, shape in shapes.items() if shape is not None
     }
     return rebuild(ends, {**lengths, **keep, **stand_ins})[1] if stand_ins else known
+
+
+def static_lengths(model: Model, frozen: Mapping[Variable, Variable]) -> dict[Variable, Variable]:
+    """Return what stands for lengths of dims, and for public arrays whose shape is known, of what was frozen."""
+    return {var: frozen[var] for var in (*model.dim_lengths.values(), *model.data_vars) if var in frozen}
+
+
+def _public_without_rows(findings: Findings) -> list[Variable]:
+    dims, found = findings.model.named_vars_to_dims, []
+    held = [unwrap(value) for rv, value in findings.model.rvs_to_values.items() if rv in findings.model.observed_RVs]
+    lengths = {shape_of(leaf)[:1] for leaf in held if isinstance(leaf, Constant | SharedVariable)}
+    for leaf in findings.model.data_vars:
+        own = dims.get(leaf.name or "") or ()
+        by_dims = bool(own) and own[0] not in findings.row_dims
+        by_length = findings.domain.neighbours == "replace" and shape_of(leaf)[:1] not in lengths
+        if leaf.name in findings.domain.public and leaf.type.ndim and (by_dims or by_length):
+            found.append(leaf)
+    return found
 
 
 def _shape_by_dims(findings: Findings, rv: Variable, frozen: Variable) -> tuple[int, ...] | None:
@@ -268,7 +236,7 @@ def _observe_cumulative(findings: Findings, rv: Variable, frozen: Mapping[Variab
     others = [var for var in model.observed_RVs if var is not rv]
     stand_ins = dict(zip(model.free_RVs, stand_ins_of(findings, frozen), strict=True))
     free, known = list(stand_ins.values()), {**{other: other for other in others}, **stand_ins}
-    lengths = {length: frozen[length] for length in model.dim_lengths.values() if length in frozen}
+    lengths = static_lengths(model, frozen)
     at = pt.tensor("at", shape=(None,), dtype=rv.type.dtype)
     axis = findings.axis.beside(at)
     try:
@@ -335,7 +303,7 @@ def counts_rows(
     dims = findings.model.dim_lengths.items()
     counts = {length for dim, length in dims if every or dim in findings.row_dims}
     stand_ins = {length: pt.scalar(dtype=length.type.dtype) for length in counts}
-    (plain,), _ = rebuild(list(filled([rv], known)), {**known, **stand_ins})
+    (plain,), _ = rebuild(list(without_arrays([rv], known)), {**known, **stand_ins})
     axis = findings.axis.beside(*beside)
     ends = [unchecked(per_row(density, axis)) for density in densities(plain)]
     # A density written by hand may hold the length itself.
@@ -374,6 +342,3 @@ def check_row_counts(findings: Findings) -> None:
     for rv in findings.model.observed_RVs:
         if lengths & set(reached(likelihood_of(rv)[1] or (), findings.model.free_RVs)):
             findings.problem(rv.name, *COUNTED)
-
-
-__all__ = ["filled", "without_indices"]

@@ -275,18 +275,6 @@ def array_leaves(
             yield var
 
 
-def plainly_made(leaf: Variable) -> bool:
-    """Whether an unnamed array is one that code makes of nothing: zeros, ones, an identity, or a triangle of ones."""
-    if leaf.name or not isinstance(leaf, Constant):
-        return False
-    values = np.asarray(leaf.data)
-    if (values == 0).all() or (values == 1).all():
-        return True
-    forms = (np.eye, np.tri, lambda n: np.tri(n).T)
-    square = values.ndim == 2 and values.shape[0] == values.shape[1]
-    return square and any(np.array_equal(values, form(len(values))) for form in forms)
-
-
 def plain_numbers(
     outputs: Iterable[Variable], stop: Sequence[Variable], rows: Collection[Variable] = ()
 ) -> Iterator[Array]:

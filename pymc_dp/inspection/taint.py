@@ -235,9 +235,9 @@ def _subtensor(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
 
 def _advanced_subtensor(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
     indexed = node.inputs[0]
-    if axes[0] is not None:
-        raise NotSeparable(f"operation {node.op} picks or reorders rows of {label(indexed)}")
     entries = list(indices_from_subtensor(node.inputs[1:], node.op.idx_list))
+    if axes[0] is not None:
+        return _columns(node, entries, axes)
     arrays = [(place, entry) for place, entry in enumerate(entries) if isinstance(entry, Variable)]
     if any(
         isinstance(part, Variable) and flow.axes.get(part) is not None
@@ -262,6 +262,15 @@ def _advanced_subtensor(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axi
     places = [place for place, _ in arrays]
     adjacent = places == list(range(places[0], places[-1] + 1))
     return axis + (places[0] if adjacent else 0)
+
+
+def _columns(node: Apply, entries: Sequence[Any], axes: Sequence[Axis]) -> Axis:
+    """Take columns of a row-level array, the same ones of every row: x[:, [0, 2]]."""
+    whole = slice(None)
+    vector = len(entries) == 2 and getattr(getattr(entries[1], "type", None), "ndim", 0) == 1
+    if axes[0] != 0 or entries[0] != whole or not vector or any(axis is not None for axis in axes[1:]):
+        raise NotSeparable(f"operation {node.op} picks or reorders rows of {label(node.inputs[0])}")
+    return 0
 
 
 def label(variable: Variable) -> str:

@@ -9,7 +9,8 @@ from pytensor.graph.traversal import ancestors
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.likelihoods import likelihood_of, without_indices
+from pymc_dp.inspection.likelihoods import likelihood_of
+from pymc_dp.inspection.made_by_pymc import parameters_without_arrays
 from pymc_dp.inspection.rows import array_leaves
 
 
@@ -32,7 +33,7 @@ def value_of(found, packed):
 def test_filled_matrices_are_equal_and_hold_no_array(size):
     packed = packed_of(size)
     rv, given = parameters_of(pm.math.expand_packed_triangular(size, packed))
-    found = without_indices(rv, given)
+    found = parameters_without_arrays(rv, given)
     assert list(array_leaves(given[1:], [packed]))
     assert not list(array_leaves(found[1:], [packed]))
     np.testing.assert_array_equal(value_of(given[1], packed), value_of(found[1], packed))
@@ -43,7 +44,7 @@ def test_a_matrix_of_other_numbers_keeps_its_indices():
     """PyMC marks every ``chol=`` as lower triangular: what matters is where the numbers come from."""
     packed, rows = pt.vector("packed", shape=(3,)), np.array([0, 1, 1])
     rv, given = parameters_of(pt.set_subtensor(pt.zeros((2, 2))[rows, np.array([0, 1, 0])], packed))
-    assert without_indices(rv, given) == given
+    assert parameters_without_arrays(rv, given) == given
 
 
 def test_indices_are_replaced_unread():
@@ -51,7 +52,7 @@ def test_indices_are_replaced_unread():
     packed, found = packed_of(2), []
     for rows in ([0, 1, 1], [0, 0, 0]):
         own = pt.set_subtensor(pt.zeros((2, 2))[np.array(rows), np.array([0, 0, 1])], packed)
-        found.append(value_of(without_indices(*parameters_of(own))[1], packed))
+        found.append(value_of(parameters_without_arrays(*parameters_of(own))[1], packed))
     np.testing.assert_array_equal(*found)
 
 
