@@ -14,7 +14,7 @@ from pymc_dp._display import shorten
 from pymc_dp.accounting import Budget
 from pymc_dp.advice.releases import EXAMPLE_DELTA, frame_rows, noise_ratio, noise_sds
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError, first_of
 from pymc_dp.families.gram import GramSums
 from pymc_dp.gradients.choice import Gradients, Outlook
 from pymc_dp.gradients.curvature import MOST_FULL
@@ -70,7 +70,7 @@ def default_release(model: Model, domain: Domain | None, budget: Budget, rows: S
     Raises
     ------
     UnsupportedModelError
-        Where, with a δ, neither can be released: with the problems of both.
+        Where, with a δ, neither can be released: with what to do for the one that needs less.
 
     Notes
     -----
@@ -85,7 +85,7 @@ def default_release(model: Model, domain: Domain | None, budget: Budget, rows: S
     outlook = Outlook.of(found, inspection.n_rows, rows)
     problems = sums_problems(inspection)
     if problems and not outlook.fits:
-        raise UnsupportedModelError(list(dict.fromkeys([*problems, *outlook.problems])))
+        raise UnsupportedModelError(first_of(problems, outlook.problems))
     return chosen(inspection, outlook, budget)
 
 

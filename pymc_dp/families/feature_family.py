@@ -70,6 +70,7 @@ class FeatureFamily(MomentFamily):
                 where=observed.name,
                 what=f"a {self.title} value has no public bounds, so one row could move its sums by any amount",
                 remedy=f"Give a range {self.allowed}: Domain(bounds={{{observed.name!r}: (low, high)}}).",
+                kind="declaration",
             )
         low, high = observed.bounds
         if not (self.support[0] < low or (self.from_zero and low == 0)) or high >= self.support[1]:
@@ -191,6 +192,7 @@ def count_statistic(observed: Observed, title: str, *, least: int = 0, sizes_kno
             where=observed.name,
             what=f"a {title} count has no upper bound, so one row could move the sum by any amount",
             remedy=f"Give a public range: Domain(bounds={{{observed.name!r}: ({least}, high)}}).",
+            kind="declaration",
         )
     low, high = observed.bounds
     if low < least or low != int(low) or high != int(high) or high > MOST:

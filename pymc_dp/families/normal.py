@@ -82,6 +82,7 @@ class Normal(MomentFamily):
                 where=observed.name,
                 what="a Normal value has no bounds, so one row could move the sum by any amount",
                 remedy=f"Give a public range: Domain(bounds={{{observed.name!r}: (low, high)}}).",
+                kind="declaration",
             )
         low, high = observed.bounds
         centre = low + (high - low) / 2

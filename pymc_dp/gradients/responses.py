@@ -202,7 +202,8 @@ def _response(inspection: RowInspection, term: RowTerm, item: Observed) -> Respo
         values = _values(column)
         if values is None:
             what = f"its values cannot be enumerated: it needs bounds that hold at most {MOST_VALUES} values"
-            return Problem(where=name, what=what, remedy=f"Give them: dp.Domain(bounds={{{column.name!r}: (0, 60)}}).")
+            remedy = f"Give them: dp.Domain(bounds={{{column.name!r}: (0, 60)}})."
+            return Problem(where=name, what=what, remedy=remedy, kind="declaration")
         assert column.bounds is not None
         kept = values >= column.bounds[0]
         if mixed:

@@ -20,6 +20,7 @@ from pytensor.graph.traversal import ancestors
 
 from pymc_dp.inspection.findings import Findings, Observed, by_hand
 from pymc_dp.inspection.likelihoods import likelihood_of
+from pymc_dp.inspection.made_by_pymc import boxes
 from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Array, array_leaves, opaque, plain_numbers
 from pymc_dp.inspection.schema import dim_length
@@ -204,6 +205,7 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
         numbers = shown(plain_numbers(ends, [*free, *findings.private_variables], rows))
         if numbers:
             lines.append(f"numbers in the likelihood of {item.name}: {numbers}")
+        lines += [box.line for box in boxes(ends, free)]
     for rv in model.basic_RVs:
         if by_hand(rv, [var for var in model.basic_RVs if var is not rv]):
             lines.append(f"the functions that {rv.name} is written with, and numbers in them")

@@ -104,17 +104,6 @@ def names_of(findings: Findings, leaf: Variable, stand_ins: Sequence[Variable] =
     return list(dict.fromkeys(str(var.name) for var in (leaf, *stand_ins, *observing) if var.name))
 
 
-def without_name(count: int) -> tuple[str, str]:
-    """Say of private arrays of numbers that the model has no name for why they cannot stay so, and what to write."""
-    arrays = "a private array of numbers has" if count == 1 else f"{count} private arrays of numbers have"
-    each = "" if count == 1 else " each, by names of their own"
-    return (
-        f"{arrays} no name, so no bounds can be declared, and one row could move sums by any amount",
-        f"Write x = pm.Data('x', x) inside of the model{each}, and declare dp.Domain(bounds={{'x': (low, high)}}), a "
-        "public range; or dp.Domain(public=['x']), if anyone may know them.",
-    )
-
-
 def by_leaf(findings: Findings, row_level: Mapping[Variable, int | None]) -> dict[Variable, list[Variable]]:
     """Return the arrays of the table, and which row-level variables each of them stands behind."""
     found: dict[Variable, list[Variable]] = {}
@@ -195,8 +184,11 @@ def _levels(
             f"the private column {name!r} is continuous",
             "Cut it into a few public levels (an integer column)",
         )
-        text = what, f"{remedy}, or, if it is public, name it in Domain(public=...)."
-        findings.problem(rv.name, *(text if names_of(findings, leaf, column.stand_ins) else without_name(1)))
+        if names_of(findings, leaf, column.stand_ins):
+            public = f"if anyone may know it, dp.Domain(public=[{name!r}])"
+            findings.problem(rv.name, what, f"{remedy}; or, {public}.")
+        else:
+            findings.without_name(rv.name, [leaf])
         return None
     if len(known) > 1:
         findings.problem(
@@ -214,11 +206,11 @@ def _levels(
         return None
     if column.bounds is None:
         if not known:
-            unknown = (
-                f"the range of the private column {name!r} is not public",
-                f"Give it: Domain(bounds={{{name!r}: (low, high)}}).",
-            )
-            findings.problem(rv.name, *(unknown if names_of(findings, leaf, column.stand_ins) else without_name(1)))
+            if names_of(findings, leaf, column.stand_ins):
+                what, remedy = f"the range of the private column {name!r} is not public", "Give it: "
+                findings.problem(rv.name, what, f"{remedy}Domain(bounds={{{name!r}: (low, high)}}).", "declaration")
+            else:
+                findings.without_name(rv.name, [leaf])
             return None
         return np.arange(min(known.pop(), limits_of(np.dtype(leaf.type.dtype))[1] + 1)), "first"
     low, high = column.bounds

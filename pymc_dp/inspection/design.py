@@ -25,7 +25,7 @@ from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dp.inspection.columns import by_leaf, declared, leaf_of, names_of, range_held, without_name
+from pymc_dp.inspection.columns import by_leaf, declared, leaf_of, names_of, range_held
 from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.interpreted import plain_function, stable
 from pymc_dp.inspection.rows import Column, public_values, rebuild, shape_of
@@ -273,7 +273,7 @@ def _check_latents(findings: Findings, name: str) -> None:
 def _predictors(findings: Findings, name: str, numeric: Mapping[Variable, int | None]) -> list[Column] | None:
     """Return the continuous arrays of a regression with their public sets; None where one has none."""
     found: list[Column] = []
-    complete, nameless = True, 0
+    complete, nameless = True, list[Variable]()
     for place, (leaf, stand_ins) in enumerate(by_leaf(findings, numeric).items()):
         column = declared(findings, leaf, f"unnamed array {place} of {name}", stand_ins)
         shown, bounds = column.name, column.bounds
@@ -288,9 +288,11 @@ def _predictors(findings: Findings, name: str, numeric: Mapping[Variable, int | 
                     name,
                     f"the private column {shown!r} has no bounds, so one row could move its sums by any amount",
                     f"Give it a public range, Domain(bounds={{{shown!r}: (low, high)}}), or, for an array, a norm of "
-                    "its rows, Domain(norms=...); if it is public, name it in Domain(public=...).",
+                    f"its rows, norms=; if anyone may know it, Domain(public=[{shown!r}]).",
+                    "declaration",
                 )
-            nameless += not names_of(findings, leaf, stand_ins)
+            else:
+                nameless.append(leaf)
             complete = False
         # Bounds by another name are for the sums of a likelihood that observes the column.
         if {shown, *column.aliases} & findings.domain.norms.keys() & findings.domain.bounds.keys():
@@ -303,7 +305,7 @@ def _predictors(findings: Findings, name: str, numeric: Mapping[Variable, int | 
             complete = False
         found.append(replace(column, bounds=None if column.norm is not None else bounds))
     if nameless:
-        findings.problem(name, *without_name(nameless))
+        findings.without_name(name, nameless)
     return found if complete else None
 
 

@@ -1,26 +1,20 @@
-"""What an inspection finds: the result that others read, and the collector that its parts fill.
-
-Which arrays that reach a likelihood are columns of the table, and what is wrong with others.
-"""
+"""What an inspection finds: the result that others read, and the collector that its parts fill."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
 from pymc import Model
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import ancestors
 
 from pymc_dp.domain import Domain
-from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.errors import Kind, Problem, UnsupportedModelError
 from pymc_dp.inspection.cumulative import Cumulative
-from pymc_dp.inspection.made_by_pymc import Box, boxes, plainly_made
 from pymc_dp.inspection.row_axis import RowAxis
-from pymc_dp.inspection.rows import Array, Column, array_leaves, public_values, reached, shape_of
+from pymc_dp.inspection.rows import Column, reached
 from pymc_dp.inspection.stated import statement_of
 from pymc_dp.inspection.taint import RowFlow
 
@@ -201,6 +195,10 @@ class Findings:
         Arrays with one entry per row that reach a likelihood, public ones included.
     cumulatives : dict
         Distribution functions of the likelihoods that are no plain distributions.
+    nameless : dict
+        Private arrays without a name, by the observed variable that they reach.
+    settled : bool
+        Whether what was found is all that is said: everything else would follow from it.
     """
 
     model: Model
@@ -214,6 +212,8 @@ class Findings:
     private_variables: list[Variable] = field(default_factory=list)
     row_leaves: set[Variable] = field(default_factory=set)
     cumulatives: dict[Variable, Cumulative] = field(default_factory=dict)
+    nameless: dict[str, set[Variable]] = field(default_factory=dict)
+    settled: bool = False
 
     def again(self) -> Findings:
         """Return a copy: what is found from here on is not found in the other."""
@@ -225,13 +225,32 @@ class Findings:
             private_variables=[*self.private_variables],
             row_leaves=set(self.row_leaves),
             cumulatives=dict(self.cumulatives),
+            nameless={where: set(leaves) for where, leaves in self.nameless.items()},
         )
 
-    def problem(self, where: str, what: str, remedy: str) -> None:
+    def problem(self, where: str, what: str, remedy: str, kind: Kind = "structure") -> None:
         """Note a problem, once."""
-        found = Problem(where=where, what=what, remedy=remedy)
-        if found not in self.problems:
+        found = Problem(where=where, what=what, remedy=remedy, kind=kind)
+        if found not in self.problems and not self.settled:
             self.problems.append(found)
+
+    def cause(self, where: str, what: str, remedy: str) -> None:
+        """Note a problem that others follow from."""
+        self.problem(where, what, remedy, "cause")
+
+    def without_name(self, where: str, leaves: Iterable[Variable]) -> None:
+        """Note private arrays of numbers that the model has no name for: one problem for all of a likelihood."""
+        known = self.nameless.setdefault(where, set())
+        before = nameless_problem(where, len(known))
+        known.update(leaves)
+        self.problems = [one for one in self.problems if one != before]
+        found = nameless_problem(where, len(known))
+        self.problem(where, found.what, found.remedy, found.kind)
+
+    @property
+    def causes(self) -> set[str]:
+        """Where causes of problems were found."""
+        return {problem.where for problem in self.problems if problem.kind == "cause"}
 
     @property
     def axis(self) -> RowAxis:
@@ -250,6 +269,18 @@ class Findings:
         return self.n_rows == 1
 
 
+def nameless_problem(where: str, count: int) -> Problem:
+    """Say of private arrays of numbers that the model has no name for what to write."""
+    arrays = "a private array of numbers has" if count == 1 else "private arrays of numbers have"
+    which, them = ("it", "it") if count == 1 else ("each", "them")
+    return Problem(
+        where=where,
+        what=f"{arrays} no name; if anyone may know {them}, take public=['x']",
+        remedy=f"Name {which} in the model, x = pm.Data('x', x), and bound it: dp.Domain(bounds={{'x': (low, high)}}).",
+        kind="declaration",
+    )
+
+
 def by_hand(rv: Variable, others: Iterable[Variable]) -> bool:
     """Whether a density, or that of a part of it, is not PyMC's own: numbers within its functions go unlisted."""
     ops = [var.owner.op for var in reached([rv], others) if var.owner is not None]
@@ -263,111 +294,3 @@ def title_of(rv: Variable) -> str:
     if isinstance(op, CustomDistRV | CustomSymbolicDistRV) and statement_of(rv) is None:
         return "CustomDist"
     return type(op).__name__.strip("_").removesuffix("RV")
-
-
-PUBLIC = (
-    "If it is public, wrap it in pm.Data and name it in Domain(public=...); if it comes from the rows, take it out."
-)
-MADE = (
-    "If it is public, write it with pt.eye, pt.zeros, pt.ones, or as pt.stack of numbers: under "
-    "neighbours='add_remove' every array is private. If it comes from the rows, take it out."
-)
-
-
-def row_level_arrays(
-    findings: Findings,
-    rv: Variable,
-    ends: Sequence[Variable],
-    stop: Sequence[Variable],
-    axis: RowAxis,
-    *,
-    along: Iterable[Variable] = (),
-    wide: bool = False,
-) -> dict[Variable, int | None]:
-    """Classify the arrays that reach a likelihood: columns of the table (axis 0), and arrays free of rows (None).
-
-    Parameters
-    ----------
-    findings : Findings
-    rv : Variable
-        The observed variable.
-    ends, stop : sequence of Variable
-        Arrays are followed to `ends` other than through `stop`.
-    axis : RowAxis
-    along : iterable of Variable
-        Those of `ends` that are known to broadcast against rows.
-    wide : bool
-        Whether a row of a column may be an array itself.
-    """
-    found: dict[Variable, int | None] = {}
-    rows, openly = axis.among(ends, stop, along), set(ancestors(list(ends), blockers=list(stop)))
-    observed = {leaf for leaf in findings.data_of.values() if leaf is not None}
-    placed = [*boxes(ends, stop)]
-    for box in placed:
-        if (wrong := box.problem(_known_bounds(findings, box))) is not None:
-            findings.problem(rv.name, *wrong)
-    by_pymc = {leaf for box in placed for leaf in box.arrays}
-    for leaf in array_leaves(ends, stop, single=findings.single_row):
-        name = leaf.name
-        shown = repr(name) if name else f"an unnamed array of dtype {leaf.type.dtype}"
-        public = name in findings.domain.public and leaf in findings.model.data_vars
-        alone = leaf.type.shape[0] == 1  # a column of a table of one row, or what broadcasts against any
-        on_rows = leaf in rows or (alone and findings.n_rows == 1 and axis.known.get(leaf, True))
-        # The values of what could hold rows must not decide.
-        made = leaf in by_pymc or (axis.n_rows not in (None, *shape_of(leaf)) and plainly_made(leaf))
-        if public and leaf in observed:
-            findings.problem(
-                rv.name,
-                f"{name!r} is declared public, but it is also what a likelihood observes",
-                "Leave it out of Domain(public=...): what is observed is protected.",
-            )
-        elif public:
-            findings.public[str(name)] = None
-        elif on_rows or not made:
-            findings.private[name or f"unnamed array in {rv.name}"] = None
-            findings.private_variables.append(leaf)
-            dims = findings.model.named_vars_to_dims.get(name or "")
-            if on_rows and dims:
-                findings.row_dims |= {str(dims[0])}
-        if leaf not in openly:
-            findings.problem(
-                rv.name,
-                f"an array inside a composite operation ({repr(name) if name else 'unnamed'}) reaches the likelihood",
-                "Write the expression with plain PyTensor operations, so that it can be followed.",
-            )
-        elif on_rows and shape_of(leaf)[0] != findings.n_rows:
-            findings.problem(
-                rv.name,
-                f"{shown} and the observed values have different numbers of rows",
-                "Give every column of the table the same length, for example by one pm.set_data for all.",
-            )
-        elif not on_rows and not public and not made:
-            findings.problem(
-                rv.name,
-                f"{shown} reaches the likelihood and does not have the row axis, so the influence of a row on "
-                "it is unknown",
-                PUBLIC if axis.n_rows is not None else MADE,
-            )
-        elif on_rows and leaf.type.ndim > 1 and not wide:
-            findings.problem(
-                rv.name,
-                f"{'the public column ' if public else ''}{shown} has {leaf.type.ndim} dimensions",
-                "Wrap each of its columns in its own pm.Data.",
-            )
-        found[leaf] = 0 if on_rows else None
-        if on_rows:
-            findings.row_leaves.add(leaf)
-    return found
-
-
-def _known_bounds(findings: Findings, box: Box) -> tuple[Array, Array] | None:
-    """Bounds of what a basis is of, that anyone may know: those declared, or the range of a public array."""
-    name = box.x.name or ""
-    if name in findings.domain.public and box.x in findings.model.data_vars:
-        values = public_values(box.x, findings.private_variables)
-        return values.min(axis=0), values.max(axis=0)
-    low, high = findings.domain.bounds.get(name, (None, None))
-    return None if low is None or high is None else (np.array([low]), np.array([high]))
-
-
-__all__ = ["row_level_arrays"]

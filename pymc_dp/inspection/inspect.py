@@ -23,6 +23,7 @@ from pymc_dp import _validate
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection.assumptions import kept_data, list_assumptions, may_keep
+from pymc_dp.inspection.causes import check_series, refuse_latents
 from pymc_dp.inspection.columns import Implied, implied_by, row_column
 from pymc_dp.inspection.findings import (
     Findings,
@@ -31,7 +32,6 @@ from pymc_dp.inspection.findings import (
     Observed,
     RowInspection,
     RowTerm,
-    row_level_arrays,
 )
 from pymc_dp.inspection.likelihoods import (
     COUNTED,
@@ -46,6 +46,7 @@ from pymc_dp.inspection.likelihoods import (
 from pymc_dp.inspection.made_by_pymc import without_arrays
 from pymc_dp.inspection.owners import OF_PERSONS, OF_ROWS, check_owner, refuse_persons
 from pymc_dp.inspection.row_density import density, kept_apart, per_row, unchecked, unclamped
+from pymc_dp.inspection.row_level import row_level_arrays
 from pymc_dp.inspection.rows import Column, rebuild
 from pymc_dp.inspection.schema import (
     check_dimensions,
@@ -130,17 +131,17 @@ def _term(
         )
         return None
     except MissingInputError:
-        findings.problem(
-            rv.name,
-            ("its density depends on something that is not a variable of the model"),
-            "Register it with a name.",
-        )
+        what = "its density depends on something that is not a variable of the model"
+        findings.problem(rv.name, what, "Register it with a name.")
         return None
     if counted:
         findings.problem(rv.name, *COUNTED)
     check_likelihood(findings, rv.name, "density holds", [checked], stand_ins)
     levels = {**dict.fromkeys(stand_ins), **row_level_arrays(findings, rv, [checked], stand_ins, axis, wide=True)}
     flow, problems = kept_apart([logp], [whole], levels, axis)
+    stands = dict(zip(stand_ins, findings.model.free_RVs, strict=True))
+    if refuse_latents(findings, rv, [logp], levels, stands, problems):
+        return None
     for text in problems:
         findings.problem(rv.name, text, INTEGRATE if PER_ROW in text else SEPARATE)
     if not flow.problems and logp.type.ndim == 0:
@@ -318,6 +319,8 @@ class _Inspected:
     def _concluded(self, findings: Findings, observed: Sequence[Observed], clean: Sequence[Observed]) -> dict[str, Any]:
         """Check everything beside the likelihoods, once these were followed; return the fields of an `Inspection`."""
         model = findings.model
+        alone = [likelihood_alone(findings, rv) for rv in model.observed_RVs if findings.data_of[rv] is not None]
+        listed = list(({item.name: item for item in alone} | {item.name: item for item in observed}).values())
         findings.private_variables += [length for dim, length in model.dim_lengths.items() if dim in findings.row_dims]
         check_row_counts(findings)
         check_priors(findings)
@@ -336,7 +339,7 @@ class _Inspected:
             "public": tuple(findings.public),
             "dropped": dropped,
             "kept_data": kept,
-            "assumptions": tuple(list_assumptions(findings, observed, kept)),
+            "assumptions": tuple(list_assumptions(findings, listed, kept)),
             "problems": tuple(findings.problems),
             "hidden": frozenset(findings.private_variables) | frozenset(findings.row_leaves),
         }
@@ -377,6 +380,7 @@ def _read_table(findings: Findings) -> None:
         findings.problem("model", "it has no observed variable", "Give a likelihood its data by observed=.")
     findings.data_of = {rv: data_leaf(findings, rv) for rv in model.observed_RVs}
     check_masked(findings)
+    check_series(findings)
     findings.n_rows = count_rows(findings)
     findings.row_dims = find_row_dims(findings)
     check_owner(findings)

@@ -17,12 +17,14 @@ from pytensor.tensor.basic import MakeVector, get_underlying_scalar_constant_val
 from pytensor.tensor.exceptions import NotScalarConstantError
 from pytensor.tensor.random.op import RandomVariable
 
+from pymc_dp.inspection.causes import refuse_latents
 from pymc_dp.inspection.columns import find_columns
 from pymc_dp.inspection.cumulative import Cumulative, cumulative_graphs, own_numbers, row_wise
 from pymc_dp.inspection.design import REGRESSIONS, find_design, is_design, numeric_columns
-from pymc_dp.inspection.findings import Findings, Observed, row_level_arrays, title_of
+from pymc_dp.inspection.findings import Findings, Observed, title_of
 from pymc_dp.inspection.made_by_pymc import parameters_without_arrays, without_arrays
 from pymc_dp.inspection.row_density import ClampedRV, kept_apart, per_row, unchecked
+from pymc_dp.inspection.row_level import row_level_arrays
 from pymc_dp.inspection.rows import reached, rebuild, shape_of, unwrap
 from pymc_dp.inspection.schema import check_likelihood, dim_length, entries_of
 from pymc_dp.inspection.stated import statement_of
@@ -88,7 +90,7 @@ def _public_without_rows(findings: Findings) -> list[Variable]:
     held = [unwrap(value) for rv, value in findings.model.rvs_to_values.items() if rv in findings.model.observed_RVs]
     lengths = {shape_of(leaf)[:1] for leaf in held if isinstance(leaf, Constant | SharedVariable)}
     for leaf in findings.model.data_vars:
-        own = dims.get(leaf.name or "") or ()
+        own = list(dims.get(leaf.name or "") or ())
         by_dims = bool(own) and own[0] not in findings.row_dims
         by_length = findings.domain.neighbours == "replace" and shape_of(leaf)[:1] not in lengths
         if leaf.name in findings.domain.public and leaf.type.ndim and (by_dims or by_length):
@@ -147,6 +149,10 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
     )
     row_level = {**_levels(now, free, others), **arrays}
     flow = trace_rows(now, row_level)
+    texts = [*flow.problems, *([PER_ROW] * any(_has_entries(flow, var) for var in now))]
+    stands = dict(zip(free, findings.model.free_RVs, strict=True))
+    if refuse_latents(findings, rv, now, row_level, stands, texts):
+        return None
     for text in flow.problems:
         findings.problem(rv.name, text, SEPARATE)
     for var in now:
@@ -154,17 +160,15 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
             findings.problem(
                 rv.name, "a parameter varies over rows along an axis other than the first", "Let rows be axis 0."
             )
-        if flow.axes[var] is None and not flow.problems and not all(var.type.broadcastable[:1]):
+        if _has_entries(flow, var):
             findings.problem(
                 rv.name,
                 f"{label(var)} has an entry of its own for every row ({PER_ROW})",
-                "Let rows share parameters: index them by a column with a few public levels; or integrate a normal one "
-                "out: dp.integrate(model, 'theta').",
+                "Let rows share parameters: index them by a column with a few public levels.",
             )
     check_likelihood(findings, rv.name, "parameters hold", now, [*free, *others])
     if is_design(findings, distribution, row_level):
-        own = dict(zip(free, findings.model.free_RVs, strict=True))
-        return _observe_design(findings, rv, now, row_level, own, flow)
+        return _observe_design(findings, rv, now, row_level, stands, flow)
     columns = find_columns(findings, rv, row_level, flow)
     return Observed(
         name=rv.name,
@@ -177,6 +181,11 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
         static_shapes=tuple(tuple(var.type.shape) for var in now),
         bounds=_bounds(findings, rv),
     )
+
+
+def _has_entries(flow: RowFlow, var: Variable) -> bool:
+    """Whether a parameter is free of rows and yet has more than one entry along their axis."""
+    return flow.axes[var] is None and not flow.problems and not all(var.type.broadcastable[:1])
 
 
 def _levels(
@@ -259,6 +268,8 @@ def _observe_cumulative(findings: Findings, rv: Variable, frozen: Mapping[Variab
     flow, problems = kept_apart(plainly, graphs, {**row_level, at: 0}, axis)
     if not problems and any(graph.type.ndim != 1 or flow.axes[graph] != 0 for graph in plainly):
         problems.append("its terms are not one number per row")
+    if refuse_latents(findings, rv, plainly, row_level, {stand: var for var, stand in stand_ins.items()}, problems):
+        return None
     for text in problems[:1]:  # others follow from it
         findings.problem(rv.name, text, SEPARATE)
     columns = find_columns(findings, rv, row_level, flow)

@@ -195,16 +195,27 @@ class Box:
     def problem(self, bounds: tuple[Array, Array] | None) -> tuple[str, str] | None:
         """Return what is wrong with a box, given bounds of x that anyone may know, and what to write; else None."""
         shown = repr(self.x.name) if self.x.name else "a column"
-        low, high = (None, None) if bounds is None else bounds
-        if low is not None and high is not None:
+        ends = "[[low], [high]]"
+        if bounds is not None:
+            low, high = (np.ravel(end) for end in bounds)
             centre, half_width = np.asarray(self.centre.data), np.asarray(self.half_width.data)
-            if (centre == (low + high) / 2).all() and (half_width >= (high - low) / 2).all():
+            ends, half = f"[{low.tolist()}, {high.tolist()}]", (high - low) / 2
+            if (centre == (low + high) / 2).all() and (half_width >= half).all():
                 return None
-        ends = "[[low], [high]]" if low is None else f"[{np.ravel(low).tolist()}, {np.ravel(high).tolist()}]"
+            if (centre == (low + high) / 2).all():
+                what = f"the half-width L of the basis of {shown} is less than that of its bounds"
+                return what, f"Give pm.gp.HSGP(..., L={half.tolist()}) or more."
         return (
-            f"pm.gp.HSGP places the basis of {shown} by the rows that it sees first",
-            f"Let it see the public bounds first, after `gp = pm.gp.HSGP(...)`: gp.prior_linearized(np.array({ends}))",
+            f"pm.gp.HSGP places the basis of {shown} by the X that it sees first, which are rows",
+            f"Let it see public bounds first, after gp = pm.gp.HSGP(...): gp.prior_linearized(np.array({ends}))",
         )
+
+    @property
+    def line(self) -> str:
+        """What is assumed public of it."""
+        centre, half_width = np.asarray(self.centre.data), np.asarray(self.half_width.data)
+        ends = f"from {(centre - half_width).tolist()} to {(centre + half_width).tolist()}"
+        return f"the box of the basis of {self.x.name or 'a column'}: {ends}, chosen without the rows"
 
 
 def boxes(ends: Sequence[Variable], stop: Collection[Variable] = ()) -> Iterator[Box]:

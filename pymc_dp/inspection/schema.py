@@ -8,6 +8,7 @@ Everything beside the likelihoods: priors, Potentials and initial values must no
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,18 @@ from pytensor.tensor.type import TensorType
 
 from pymc_dp import _validate
 from pymc_dp.errors import DomainError
+from pymc_dp.inspection.causes import latent_of_rows
 from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import array_leaves, opaque, reached, shape_of, unwrap
 from pymc_dp.inspection.stated import can_state, statement_of
 from pymc_dp.inspection.taint import label
 
+BEFOREHAND = "Priors and other terms must not use the rows; use numbers known beforehand."
+OF_ROWS = (
+    "Write it as a likelihood of rows: pm.Censored('y', dist, lower=None, upper=end, observed=y), where values are "
+    "censored; else pm.CustomDist('y', ..., logp=logp, observed=y)."
+)
 VECTORS = {"multinomial": (0, 1), "dirichlet": (1,), "multivariate_normal": (1, 2)}
 """Axes of each of their parameters for one row."""
 
@@ -129,12 +136,13 @@ def check_masked(findings: Findings) -> None:
     for rv in findings.model.observed_RVs:
         stem = (rv.name or "").removesuffix("_observed")
         if stem != rv.name and f"{stem}_unobserved" in names:
-            findings.problem(
+            findings.cause(
                 stem,
                 "it has masked or NaN values, and PyMC made a parameter of each, which shows how many are missing",
-                "Observe a level of its own for 'missing', or leave such rows out if these are public. Missing "
-                "covariates are dp.fill(model, {'income': 0.0}).",
+                f"Missing covariates are dp.fill(model, {{{stem!r}: 0.0}}), with {stem!r} as pm.Data; for an outcome, "
+                "observe a level of its own for 'missing'.",
             )
+            findings.settled = True
 
 
 def count_rows(findings: Findings) -> int:
@@ -232,20 +240,20 @@ def check_priors(findings: Findings) -> None:
     model = findings.model
     free = list(model.free_RVs)
     for rv in free:
+        dims = model.named_vars_to_dims.get(rv.name) or ()
+        if any(dim in findings.row_dims for dim in dims) and rv.name not in findings.causes:
+            latent_of_rows(findings, rv)
+        if rv.name in findings.causes:
+            continue  # what its prior depends on, likelihoods may
         others = [var for var in free if var is not rv]
         ends = [*_inputs(rv), *_hidden_parts(findings, rv)]
         own = _declared_shape(findings, rv)
         _check_reach(findings, rv.name, f"the prior of {rv.name!r}", ends, others, strict=False, own_shape=own)
-        dims = model.named_vars_to_dims.get(rv.name) or ()
-        if any(dim in findings.row_dims for dim in dims):
-            findings.problem(
-                rv.name,
-                "it has one entry per row (one latent per row)",
-                f"Integrate it out if its prior is normal: dp.integrate(model, {rv.name!r}); or index parameters by a "
-                "discrete column with a few public levels.",
-            )
     for potential in model.potentials:
+        before = len(findings.problems)
         _check_reach(findings, potential.name, f"the Potential {potential.name!r}", [potential], free, strict=True)
+        first = findings.problems[before : before + 1]  # others follow from it
+        findings.problems[before:] = [replace(one, kind="cause") for one in first]
     for rv, initval in model.rvs_to_initial_values.items():
         if isinstance(initval, Variable):
             _check_reach(findings, rv.name, f"the initial value of {rv.name!r}", [initval], free, strict=True)
@@ -306,11 +314,7 @@ def _check_reach(
     found = set(reached(ends, stop))
     for var in private:
         if var in found:
-            findings.problem(
-                where,
-                f"private data ({label(var)}) reach {what}",
-                "Priors and other terms must not use the rows; use numbers known beforehand.",
-            )
+            findings.problem(where, f"private data ({label(var)}) reach {what}", OF_ROWS if strict else BEFOREHAND)
     for leaf in array_leaves(ends, stop, single=strict and findings.single_row):
         if leaf in private or (leaf.name or "") in findings.domain.public:
             continue
@@ -323,8 +327,9 @@ def _check_reach(
         if strict or on_rows:
             shown = repr(leaf.name) if leaf.name else "an unnamed array"
             why = "with the length of the table " if on_rows and findings.domain.neighbours == "replace" else ""
+            name = leaf.name or "x"
             public = (
-                "wrap it in pm.Data and name it in Domain(public=...)"
+                f"write {name} = pm.Data({name!r}, {name}), and Domain(public=[{name!r}])"
                 if strict
                 else "give the variable dims=, or wrap the array in pm.Data with dims of its own"
             )

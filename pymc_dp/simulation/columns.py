@@ -9,8 +9,7 @@ import numpy as np
 from pytensor.graph.basic import Variable
 
 from pymc_dp.errors import ArgumentError, Problem
-from pymc_dp.inspection.columns import without_name
-from pymc_dp.inspection.findings import RowInspection
+from pymc_dp.inspection.findings import RowInspection, nameless_problem
 from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.rows import Array, Column, known_rows, shape_of
 
@@ -198,15 +197,15 @@ def undeclared(inspection: RowInspection, covariates: Mapping[str, Any], caller:
     nameless = [column for column in loose.values() if not column.leaf.name]
     problems = []
     if nameless:
-        what, remedy = without_name(len(nameless))
         where = ", ".join(item.name for item in inspection.observed)
-        problems.append(Problem(where=where, what=what, remedy=remedy))
+        problems.append(nameless_problem(where, len(nameless)))
     return problems + [
         Problem(
             where=name,
             what=f"{caller} simulates rows, and nothing says how this private column is distributed",
-            remedy=f"State it: {caller}(..., {keyword}={{{name!r}: pm.Normal.dist(0, 1)}}), or made-up rows in "
-            f"its place; or bound it, dp.Domain(bounds={{{name!r}: (low, high)}}), for uniform values.",
+            remedy=f"Bound it: dp.Domain(bounds={{{name!r}: (low, high)}}); or state how it is distributed, "
+            f"{caller}(..., {keyword}={{{name!r}: pm.Normal.dist(0, 1)}}), or give made-up rows in its place.",
+            kind="declaration",
         )
         for name, column in loose.items()
         if column not in nameless

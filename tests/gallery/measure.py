@@ -1,6 +1,7 @@
 """Write the table anew: ``python -m tests.gallery.measure [--fit] [names]``, all by default.
 
-Explains every model as it stands and with what the texts say applied, and takes the CPU time of ``dp.explain``; with
+Explains every model as it stands, takes the CPU time of ``dp.explain``, and looks at what ``dp.sample`` would release
+of it and with what the texts say applied; with
 ``--fit`` releases and samples those that can be, beside the posterior that is not private. The page in docs is written
 anew; with ``--page`` only that is done.
 """
@@ -15,7 +16,7 @@ import warnings
 from typing import Any
 
 from tests.gallery.entry import GALLERY, Entry
-from tests.gallery.models import TABLE, distances, explained, page, table, usable
+from tests.gallery.models import TABLE, distances, explained, page, released, table, usable
 
 PAGE = TABLE.parents[2] / "docs" / "models.md"
 MARK = "<!-- written by python -m tests.gallery.measure -->\n\n"
@@ -45,7 +46,7 @@ def _explained(entry: Entry) -> dict[str, Any]:
     spent = round(time.process_time() - begun, 1)
     found: dict[str, Any] = {"status": status, "explain": spent, "problems": problems}
     if entry.remedied is not None:
-        found["remedied"], problems = explained(entry.remedied)
+        found["remedied"], problems = released(entry.remedied)
         if problems:
             print(entry.name, "REMEDY REFUSED", problems, flush=True)
     return found

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 
 import pymc_dp as dp
-from tests.gallery.entry import Table, remedied
+from tests.gallery.entry import GALLERY, Table, remedied
 
 NAME_IT = "x = pm.Data('x', x)"
 NAMELESS = (
@@ -57,14 +60,13 @@ def trend_with_public_knots(d: Table) -> pm.Model:
 
 remedied(
     "prophet_trend",
-    says="wrap it in pm.Data and name it in Domain(public=...)",
+    says="x = pm.Data('x', x) in the model, dp.Domain(public=['x'])",
     build=trend_with_public_knots,
     public=("s",),
 )
-PUBLIC = "name it in Domain(public=...)"
-remedied("radon_group_predictor", says=PUBLIC, public=("u",))
-remedied("election_mrp", says=PUBLIC, public=("v_prev",))
-remedied("movie_ratings", says=PUBLIC, public=("thresholds",), bounds={"rating": (0, 4)})
+remedied("radon_group_predictor", says="dp.Domain(public=['x'])", public=("u",))
+remedied("election_mrp", says="dp.Domain(public=['v_prev'])", public=("v_prev",))
+remedied("movie_ratings", says="dp.Domain(public=['thresholds'])", public=("thresholds",), bounds={"rating": (0, 4)})
 remedied(
     "adopted_cats", says="dp.Domain(bounds={'adopted': (low, high)})", bounds={"days": (0.1, 25), "adopted": (0, 1)}
 )
@@ -100,13 +102,18 @@ remedied(
 def milk_filled(d: Table) -> pm.Model:
     with pm.Model() as model:
         # pm.Data takes no NaN: a table in rows= has them.
-        B, M = pm.Data("B", np.nan_to_num(d["B"])), pm.Data("M", d["M"])
+        Bi, M = pm.Data("Bi", np.nan_to_num(d["B"])), pm.Data("M", d["M"])
         a, bB, bM = pm.Normal("a", 0, 0.5), pm.Normal("bB", 0, 0.5), pm.Normal("bM", 0, 0.5)
-        pm.Normal("K", a + bB * B + bM * M, pm.Exponential("sigma", 1), observed=d["K"])
-    return dp.fill(model, {"B": 0.0})
+        pm.Normal("K", a + bB * Bi + bM * M, pm.Exponential("sigma", 1), observed=d["K"])
+    return dp.fill(model, {"Bi": 0.0})
 
 
-remedied("milk_missing", says="Missing covariates are dp.fill(model", build=milk_filled)
+remedied(
+    "milk_missing",
+    says="dp.fill(model, {'Bi': 0.0}), with 'Bi' as pm.Data",
+    build=milk_filled,
+    bounds={"M": (-4, 4), "K": (-5, 5), "Bi": (-4, 4)},
+)
 
 
 def categories_summed_out(d: Table) -> pm.Model:
@@ -114,8 +121,79 @@ def categories_summed_out(d: Table) -> pm.Model:
         p = pm.Dirichlet("p", a=np.ones(3), shape=3)
         mu = pm.Normal("mu", mu=[-5, 0, 5], sigma=2, shape=3)
         sd = pm.Uniform("sd", lower=0, upper=5)
-        pm.NormalMixture("x", w=p, mu=mu, sigma=sd, observed=d["x"])
+        pm.Mixture("x", w=p, comp_dists=pm.Normal.dist(mu, sd), observed=d["x"])
     return model
 
 
-remedied("mixture_of_categories", says="pm.Mixture", build=categories_summed_out)
+remedied("mixture_of_categories", says="Sum it out: pm.Mixture('y', w=p", build=categories_summed_out)
+
+
+def integrated(name: str, latent: str, **given: Any) -> None:
+    """Do as a text says of a latent of rows."""
+    build = GALLERY[name].build
+    says = f"model = dp.integrate(model, '{latent}')"
+    remedied(name, says=says, build=lambda d: dp.integrate(build(d), latent), **given)
+
+
+integrated("seeds", "b", bounds={"x1": (0, 1), "x2": (0, 1), "n": (1, 80), "r": (0, 80)})
+integrated("epilepsy_overdispersed", "b", bounds={**GALLERY["epilepsy_overdispersed"].given["bounds"], "trt": (0, 1)})
+integrated("divorce_measured", "D_true")
+integrated("irt_wide", "ability")
+
+
+def players_without_latents(d: Table) -> pm.Model:
+    with pm.Model(coords={"player": range(300)}) as model:
+        phi = pm.Uniform("phi", lower=0.0, upper=1.0)
+        kappa_log = pm.Exponential("kappa_log", lam=1.5)
+        kappa = pm.Deterministic("kappa", pt.exp(kappa_log))
+        alpha, beta = phi * kappa, (1.0 - phi) * kappa
+        pm.BetaBinomial("hits", n=d.at_bats, alpha=alpha, beta=beta, dims="player", observed=d["hits"])
+    return model
+
+
+remedied("baseball", says="pm.BetaBinomial('hits', n=n, alpha=alpha, beta=beta", build=players_without_latents)
+
+
+def scores_in_the_covariance(d: Table) -> pm.Model:
+    with pm.Model() as model:
+        W = pm.Normal("W", 0, 1, shape=(2, 5))
+        psi = pm.HalfNormal("psi", 1.0)
+        pm.MvNormal("Y", np.zeros(5), cov=W.T @ W + psi**2 * pt.eye(5), observed=d["Y"])
+    return model
+
+
+remedied(
+    "factor_analysis_scores",
+    says="pm.MvNormal('Y', mu, cov=W.T @ W + sigma**2 * pt.eye(k))",
+    build=scores_in_the_covariance,
+)
+
+
+def process_over_cells(d: Table) -> pm.Model:
+    with pm.Model() as model:
+        ell, eta = pm.Gamma("ell", 2, 4), pm.HalfCauchy("eta", 5)
+        gp = pm.gp.Latent(cov_func=eta**2 * pm.gp.cov.ExpQuad(1, ell))
+        grid = pm.Data("grid", np.linspace(0, 1, 20)[:, None])
+        f = gp.prior("f", X=grid)
+        cell = pm.Data("cell", (d["t"] * 20).astype(int).clip(0, 19))
+        pm.Normal("y", f[cell], pm.HalfCauchy("sigma", 5), observed=d["y"])
+    return model
+
+
+for name in ("gp_latent", "gp_marginal"):
+    remedied(name, says="f = gp.prior('f', X=grid); f[cell]", build=process_over_cells, public=("grid",))
+
+
+def censored_times(d: Table) -> pm.Model:
+    with pm.Model() as model:
+        end = pm.Data("end", np.where(d["event"] == 1, 10, d["time"]))
+        alpha = pm.HalfNormal("alpha", 2)
+        beta = pm.Normal("beta", 0, 2, shape=2)
+        dist = pm.Weibull.dist(alpha=alpha, beta=pm.math.exp(beta[0] + beta[1] * d.metastasized))
+        pm.Censored("time", dist, lower=None, upper=end, observed=d["time"])
+    return model
+
+
+remedied(
+    "weibull_aft_potential", says="pm.Censored('y', dist, lower=None, upper=end, observed=y)", build=censored_times
+)

@@ -1,9 +1,12 @@
 """Models that people write: each is explained as the table says, each remedy works, and private posteriors are near."""
 
+import textwrap
+
 import pytest
 
+from pymc_dp.errors import COLUMNS, MOST_LINES
 from tests.gallery.measure import MARK, PAGE
-from tests.gallery.models import CLOSE, GALLERY, USABLE, distances, explained, page, table, usable
+from tests.gallery.models import CLOSE, GALLERY, USABLE, distances, explained, page, released, table, usable
 
 TABLE = table()
 NEAR = {
@@ -23,6 +26,15 @@ def test_the_page_shows_the_table():
     assert PAGE.read_text(encoding="utf-8").partition(MARK)[2] == page(TABLE)
 
 
+@pytest.mark.parametrize("name", [name for name, found in TABLE.items() if found["status"] == "refused"])
+def test_a_refusal_is_short_and_says_first_what_to_do(name):
+    lines = TABLE[name]["problems"]
+    assert sum(len(textwrap.wrap(line, COLUMNS)) for line in lines) <= MOST_LINES
+    assert "Why: " in lines[1] and not any("Why: " in line for line in lines[::2])
+    assert len(set(lines)) == len(lines)
+    assert GALLERY[name].says in "\n".join(lines[:3])
+
+
 @pytest.mark.few(40, parts=3)
 @pytest.mark.parametrize("name", GALLERY)
 @pytest.mark.filterwarnings("ignore")
@@ -39,7 +51,7 @@ def test_what_a_refusal_tells_to_do_works(name):
     entry = GALLERY[name]
     assert entry.remedied is not None and TABLE[name]["status"] == "refused"
     assert any(entry.says in problem for problem in TABLE[name]["problems"])
-    assert explained(entry.remedied)[0] == TABLE[name]["remedied"]
+    assert released(entry.remedied)[0] == TABLE[name]["remedied"]
     assert TABLE[name]["remedied"] in USABLE
 
 

@@ -209,7 +209,7 @@ def test_a_private_covariate_that_nothing_is_known_of_is_refused_with_what_to_sa
 def test_arrays_without_a_name_are_one_problem_that_says_how_to_name_them():
     with pm.Model() as model:
         pm.Normal("y", pm.Normal("a") * np.linspace(0, 1, 9) + np.linspace(1, 2, 9) ** 2, 1, observed=np.zeros(9))
-    with pytest.raises(UnsupportedModelError, match=r"2 private arrays of numbers have no name") as refused:
+    with pytest.raises(UnsupportedModelError, match="private arrays of numbers have no name") as refused:
         tables(model)
     assert len(refused.value.problems) == 1 and "x = pm.Data('x', x)" in str(refused.value)
 

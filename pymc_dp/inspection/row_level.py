@@ -1,0 +1,120 @@
+"""Which arrays that reach a likelihood are columns of the table, and what is wrong with others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
+
+from pymc_dp.inspection.findings import Findings
+from pymc_dp.inspection.made_by_pymc import Box, boxes, plainly_made
+from pymc_dp.inspection.row_axis import RowAxis
+from pymc_dp.inspection.rows import Array, array_leaves, public_values, shape_of
+
+
+def row_level_arrays(
+    findings: Findings,
+    rv: Variable,
+    ends: Sequence[Variable],
+    stop: Sequence[Variable],
+    axis: RowAxis,
+    *,
+    along: Iterable[Variable] = (),
+    wide: bool = False,
+) -> dict[Variable, int | None]:
+    """Classify the arrays that reach a likelihood: columns of the table (axis 0), and arrays free of rows (None).
+
+    Parameters
+    ----------
+    findings : Findings
+    rv : Variable
+        The observed variable.
+    ends, stop : sequence of Variable
+        Arrays are followed to `ends` other than through `stop`.
+    axis : RowAxis
+    along : iterable of Variable
+        Those of `ends` that are known to broadcast against rows.
+    wide : bool
+        Whether a row of a column may be an array itself.
+    """
+    found: dict[Variable, int | None] = {}
+    rows, openly = axis.among(ends, stop, along), set(ancestors(list(ends), blockers=list(stop)))
+    observed = {leaf for leaf in findings.data_of.values() if leaf is not None}
+    placed = [*boxes(ends, stop)]
+    for box in placed:
+        if (wrong := box.problem(_known_bounds(findings, box))) is not None:
+            findings.cause(rv.name, *wrong)
+    by_pymc = {leaf for box in placed for leaf in box.arrays}
+    for leaf in array_leaves(ends, stop, single=findings.single_row):
+        name = leaf.name
+        shown = repr(name) if name else f"an unnamed array of {leaf.type.dtype}"
+        public = name in findings.domain.public and leaf in findings.model.data_vars
+        alone = leaf.type.shape[0] == 1  # a column of a table of one row, or what broadcasts against any
+        on_rows = leaf in rows or (alone and findings.n_rows == 1 and axis.known.get(leaf, True))
+        # The values of what could hold rows must not decide.
+        made = leaf in by_pymc or (axis.n_rows not in (None, *shape_of(leaf)) and plainly_made(leaf))
+        if public and leaf in observed:
+            findings.problem(
+                rv.name,
+                f"{name!r} is declared public, but it is also what a likelihood observes",
+                "Leave it out of Domain(public=...): what is observed is protected.",
+            )
+        elif public:
+            findings.public[str(name)] = None
+        elif on_rows or not made:
+            findings.private[name or f"unnamed array in {rv.name}"] = None
+            findings.private_variables.append(leaf)
+            dims = findings.model.named_vars_to_dims.get(name or "")
+            if on_rows and dims:
+                findings.row_dims |= {str(dims[0])}
+        if leaf not in openly:
+            findings.problem(
+                rv.name,
+                f"an array inside a composite operation ({repr(name) if name else 'unnamed'}) reaches the likelihood",
+                "Write the expression with plain PyTensor operations, so that it can be followed.",
+            )
+        elif on_rows and shape_of(leaf)[0] != findings.n_rows:
+            findings.problem(
+                rv.name,
+                f"{shown} and the observed values have different numbers of rows",
+                "Give every column of the table the same length, for example by one pm.set_data for all.",
+            )
+        elif not on_rows and not public and not made:
+            findings.problem(
+                rv.name,
+                f"{shown} does not have the row axis, and may be made of rows",
+                _public(findings, leaf),
+            )
+        elif on_rows and leaf.type.ndim > 1 and not wide:
+            findings.problem(
+                rv.name,
+                f"{'the public column ' if public else ''}{shown} has {leaf.type.ndim} dimensions",
+                "Wrap each of its columns in its own pm.Data.",
+            )
+        found[leaf] = 0 if on_rows else None
+        if on_rows:
+            findings.row_leaves.add(leaf)
+    return found
+
+
+def _public(findings: Findings, leaf: Variable) -> str:
+    """Return what to write if an array is public."""
+    name = leaf.name or "x"
+    held = leaf in findings.model.data_vars
+    data = "" if held else f"{name} = pm.Data({name!r}, {name}) in the model, "
+    return f"If public: {data}dp.Domain(public=[{name!r}]). Else leave it out."
+
+
+def _known_bounds(findings: Findings, box: Box) -> tuple[Array, Array] | None:
+    """Bounds of what a basis is of, that anyone may know: those declared, or the range of a public array."""
+    name = box.x.name or ""
+    if name in findings.domain.public and box.x in findings.model.data_vars:
+        values = public_values(box.x, findings.private_variables)
+        return values.min(axis=0), values.max(axis=0)
+    low, high = findings.domain.bounds.get(name, (None, None))
+    return None if low is None or high is None else (np.array([low]), np.array([high]))
+
+
+__all__ = ["row_level_arrays"]
