@@ -25,6 +25,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.subtensor import AdvancedIncSubtensor
 
 from pymc_dp.inspection.columns import find_columns
+from pymc_dp.inspection.computed.indices import Indexed, with_computed_indices
 from pymc_dp.inspection.cumulative import Cumulative, cumulative_graphs, own_numbers, row_wise
 from pymc_dp.inspection.design import REGRESSIONS, find_design, is_design, numeric_columns
 from pymc_dp.inspection.findings import Findings, Observed, row_level_arrays, title_of
@@ -194,10 +195,13 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
                 "out: dp.integrate(model, 'theta').",
             )
     check_likelihood(findings, rv.name, "parameters hold", now, [*free, *others])
-    if is_design(findings, distribution, row_level):
-        own = dict(zip(free, findings.model.free_RVs, strict=True))
-        return _observe_design(findings, rv, now, row_level, own, flow)
-    columns = find_columns(findings, rv, row_level, flow)
+    own = dict(zip(free, findings.model.free_RVs, strict=True))
+    indexed = with_computed_indices(findings, rv.name, now, row_level, flow, free)
+    if is_design(findings, distribution, indexed.row_level):
+        return _observe_design(findings, rv, indexed, own)
+    columns = [*find_columns(findings, rv, indexed.row_level, indexed.flow), *indexed.columns]
+    if indexed.columns:
+        parameters, now = tuple(rebuild(indexed.ends, own)[0]), indexed.ends
     return Observed(
         name=rv.name,
         variable=rv,
@@ -220,14 +224,10 @@ def _levels(
 
 
 def _observe_design(
-    findings: Findings,
-    rv: Variable,
-    parameters: Sequence[Variable],
-    row_level: Mapping[Variable, int | None],
-    free: Mapping[Variable, Variable],
-    flow: RowFlow,
+    findings: Findings, rv: Variable, indexed: Indexed, free: Mapping[Variable, Variable]
 ) -> Observed | None:
     """Return a regression on continuous columns, its indices as columns."""
+    row_level, flow = indexed.row_level, indexed.flow
     if any(findings.data_of.get(var, var) is None for var in row_level):  # a problem by itself
         return None
     numeric = numeric_columns(row_level, flow)
@@ -239,10 +239,10 @@ def _observe_design(
         findings.problem(rv.name, what, "Wrap each of its columns in its own pm.Data.")
     if wide:
         return None
-    columns = find_columns(findings, rv, discrete, flow)
+    columns = [*find_columns(findings, rv, discrete, flow), *indexed.columns]
     indices = [var for column in columns for var in column.stand_ins]
     distribution, _ = likelihood_of(rv)
-    design = find_design(findings, rv.name, distribution, parameters, numeric, indices, free, flow)
+    design = find_design(findings, rv.name, distribution, indexed.ends, numeric, indices, free, flow)
     if design is None:
         return None
     return Observed(
