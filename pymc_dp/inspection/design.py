@@ -316,12 +316,13 @@ def _by_computed_columns(
         except NotLinear:
             continue
         columns, leaves = dict[Column, None](), dict[Formula, Variable]()
+        taken = {column.name for column in forms.columns.values()}
         for formula in terms.held:
             if isinstance(formula, Entry):
                 columns[formula.column] = None
                 leaves[formula] = formula.leaf
             elif formula != ONE:
-                made = computed_column(name, formula, "float64")
+                made = computed_column(name, formula, "float64", taken=taken)
                 if isinstance(made, Problem):
                     findings.problem(made.where, made.what, made.remedy)
                     return None, []

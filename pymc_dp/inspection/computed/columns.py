@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import override
 
@@ -57,7 +57,9 @@ class ComputedColumn(Column):
         return np.clip(found, low, high).astype(self.leaf.type.dtype)
 
 
-def computed_column(where: str, formula: Formula, dtype: str) -> ComputedColumn | Problem:
+def computed_column(
+    where: str, formula: Formula, dtype: str, taken: Container[str] = ()
+) -> ComputedColumn | Problem:
     """Return the column of a formula, or say why it has no bounds.
 
     Parameters
@@ -68,8 +70,12 @@ def computed_column(where: str, formula: Formula, dtype: str) -> ComputedColumn 
         Of columns that have bounds, or norms.
     dtype : str
         Of the column: whole numbers where it is an index.
+    taken : container of str
+        Names that others have: columns may be called anything.
     """
     name, bounds = name_of(formula), range_of(formula)
+    while name in taken:
+        name = f"({name})"
     given = tuple(dict.fromkeys(entry.column for entry in entries_of(formula)))
     if bounds is None:
         shown = " and ".join(f"{column.name!r} {_set_of(column)}" for column in given)

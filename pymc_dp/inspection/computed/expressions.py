@@ -86,7 +86,7 @@ class Number:
     value: float
 
     def __str__(self) -> str:
-        return f"{self.value:.17g}" if self.value != round(self.value, 12) else f"{self.value:.12g}"
+        return repr(self.value).removesuffix(".0")  # of no other number
 
 
 @dataclass(frozen=True)
@@ -293,7 +293,7 @@ class Program:
 
         rows = np.empty((len(self.entries), n_rows))
         for place, (column, entry) in enumerate(self.entries):
-            rows[place] = columns[column].reshape(n_rows, -1)[:, entry]
+            rows[place] = columns[column].reshape(n_rows, int(np.prod(columns[column].shape[1:])))[:, entry]
         found = np.empty(n_rows)
         kernel.run(self.codes, self.operands, self.numbers, rows, found)
         return found

@@ -64,6 +64,7 @@ def with_computed_indices(
         Free variables as they stand in the ends.
     """
     found: dict[Variable, ComputedColumn] = {}
+    taken = {str(var.name) for var in row_level}
     for index in dict.fromkeys(use.index for use in flow.index_uses):
         above = set(ancestors([index], blockers=list(free)))
         numeric = {var: axis for var, axis in row_level.items() if axis is not None and var in above}
@@ -79,7 +80,7 @@ def with_computed_indices(
             formula = forms.of(index).require()
         except NotLinear:
             continue
-        made = computed_column(name, formula, index.type.dtype)
+        made = computed_column(name, formula, index.type.dtype, taken)
         if isinstance(made, Problem):
             findings.problem(made.where, made.what, made.remedy)
         else:

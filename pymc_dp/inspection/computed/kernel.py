@@ -32,7 +32,7 @@ def _applied(code, a, b, c):  # type: ignore[no-untyped-def]
     if code == 35:
         return np.rint(a)
     if code == 36:
-        return a if a != a else float(a > 0) - float(a < 0)
+        return a if a != a else (1.0 if a > 0 else 0.0) - (1.0 if a < 0 else 0.0)
     if code == 37:
         return b if a != 0 else c
     return a if a != a else min(max(a, b), c)
@@ -55,22 +55,22 @@ def _of_two(code, a, b):  # type: ignore[no-untyped-def]
     if code == 6:
         return a * a if b == 2 else a**b
     if code == 7:
-        return float(a == b)
+        return 1.0 if a == b else 0.0
     if code == 8:
-        return float(a != b)
+        return 1.0 if a != b else 0.0
     if code == 9:
-        return float(a < b)
+        return 1.0 if a < b else 0.0
     if code == 10:
-        return float(a <= b)
+        return 1.0 if a <= b else 0.0
     if code == 11:
-        return float(a > b)
+        return 1.0 if a > b else 0.0
     if code == 12:
-        return float(a >= b)
+        return 1.0 if a >= b else 0.0
     if code == 13:
-        return float(a != 0 and b != 0)
+        return 1.0 if a != 0 and b != 0 else 0.0
     if code == 14:
-        return float(a != 0 or b != 0)
-    return float((a != 0) != (b != 0))
+        return 1.0 if a != 0 or b != 0 else 0.0
+    return 1.0 if (a != 0) != (b != 0) else 0.0
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")

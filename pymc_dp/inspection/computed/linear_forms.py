@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 import pytensor.scalar.basic as ops
 import pytensor.tensor as pt
+from pytensor.compile.ops import ViewOp
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.basic import Join, MakeVector, TensorFromScalar
@@ -354,15 +355,19 @@ def _reduced(forms: LinearForms, node: Apply, place: Place) -> Terms:
     given = node.inputs[0]
     axes = {int(axis) % given.type.ndim for axis in (node.op.axis if node.op.axis is not None else range(given.type.ndim))}
     left = iter(place)
-    entries = [range(_length(given, axis)) if axis in axes else [next(left)] for axis in range(given.type.ndim)]
+    entries = [range(_length(forms, given, axis)) if axis in axes else [next(left)] for axis in range(given.type.ndim)]
     return _sum([forms.at(given, one) for one in product(*entries)])
 
 
-def _length(var: Variable, axis: int) -> int:
-    length = var.type.shape[axis]
-    if length is None:
+def _length(forms: LinearForms, var: Variable, axis: int) -> int:
+    """Return the length of an axis that does not count rows."""
+    if (length := var.type.shape[axis]) is not None:
+        return int(length)
+    if var in forms.columns and axis > 0:
+        return forms.columns[var].row_shape[axis - 1]
+    if var.owner is None or not isinstance(var.owner.op, Elemwise):
         raise NotLinear
-    return int(length)
+    return _length(forms, next(item for item in var.owner.inputs if not item.type.broadcastable[axis]), axis)
 
 
 def _contracted(forms: LinearForms, node: Apply, place: Place) -> Terms:
@@ -383,7 +388,7 @@ def _joined(forms: LinearForms, node: Apply, place: Place) -> Terms:
     axis = int(node.op.axis) % len(place)
     entry = place[axis]
     for part in node.inputs:
-        length = _length(part, axis)
+        length = _length(forms, part, axis)
         if entry < length:
             return forms.at(part, (*place[:axis], entry, *place[axis + 1 :]))
         entry -= length
@@ -403,9 +408,9 @@ def _taken(forms: LinearForms, node: Apply, place: Place) -> Terms:
             found.append(left.pop(0))
         elif isinstance(entry, slice):
             ends = [end if end is None else int(_settled(end)) for end in (entry.start, entry.stop, entry.step)]
-            found.append(range(_length(given, axis))[slice(*ends)][left.pop(0)])
+            found.append(range(_length(forms, given, axis))[slice(*ends)][left.pop(0)])
         else:
-            found.append(int(_settled(entry)) % _length(given, axis))
+            found.append(int(_settled(entry)) % _length(forms, given, axis))
     return forms.at(given, tuple(found))
 
 
@@ -418,7 +423,7 @@ def _settled(index: Any) -> Any:
 RULES: tuple[tuple[Any, Callable[[LinearForms, Apply, Place], Terms]], ...] = (
     (Elemwise, _elementwise),
     (DimShuffle, _turned),
-    ((SpecifyShape, TensorFromScalar), _same),
+    ((ViewOp, SpecifyShape, TensorFromScalar), _same),
     (Sum, _reduced),
     ((Dot, Blockwise), _contracted),
     (Join, _joined),
