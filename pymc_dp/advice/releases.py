@@ -160,8 +160,9 @@ def _table_advice(layout: ReleaseLayout, table: TablePlan, neighbours: str, prot
             f"{'fewer bins' if isinstance(table.statistic, Bins) else 'merging levels'}, would make them equal; "
             "dp.plan simulates how wide intervals would be at any ε."
         )
-    hidden = [column.name for column in table.observed.private_columns if column.leaf.name]
-    observed = any(column.leaf in protected for column in table.observed.private_columns)  # never public
+    private = [item for column in table.observed.private_columns for item in column.sources if not item.public]
+    hidden = list(dict.fromkeys(item.name for item in private if item.leaf.name))
+    observed = any(item.leaf in protected for item in private)  # never public
     if hidden and not observed and neighbours == "replace":
         binary = isinstance(table.statistic, LevelCounts) and table.statistic.n_levels == 2
         lines.append(

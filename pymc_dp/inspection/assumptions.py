@@ -256,7 +256,7 @@ def number_of_rows(n_rows: int) -> str:
 
 def _ends(observed: Observed) -> Sequence[Variable]:
     """Graphs of a likelihood, for the numbers in them."""
-    if observed.design is not None:
+    if observed.design is not None or any(column.sources != (column,) for column in observed.columns):
         return likelihood_of(observed.variable)[1] or ()
     return observed.parameters if observed.cumulative is None else observed.cumulative.numbers
 

@@ -143,7 +143,7 @@ def find_columns(
             levels, outside = found
             dim = dims[0] if dims else None
             ends = (float(levels[0]), float(levels[-1])) if len(levels) else None
-            labels = _level_labels(findings, dim, levels)
+            labels = level_labels(findings, dim, levels)
             columns.append(
                 replace(column, bounds=ends, norm=None, levels=levels, outside=outside, dim=dim, labels=labels)
             )
@@ -159,7 +159,7 @@ def shown_length(findings: Findings, use: IndexUse) -> int | None:
     return None if counts_rows and findings.domain.neighbours == "add_remove" else use.length
 
 
-def _level_labels(findings: Findings, dim: str | None, levels: Array) -> tuple[str, ...]:
+def level_labels(findings: Findings, dim: str | None, levels: Array) -> tuple[str, ...]:
     """Labels of the dimension that a column indexes, one per level; none where it has no labels."""
     known = findings.model.coords.get(dim) if dim is not None else None
     if known is not None and levels.dtype.kind in "iu" and levels[0] >= 0 and levels[-1] < len(known):

@@ -1,70 +1,30 @@
 """A regression: its linear predictor, proved affine in continuous columns, and the function of it that is the mean.
 
-Proof that a graph is affine in some variables: smooth operations only, and a gradient without the variables.
-
 The mean of a row as a function of its linear predictor, apart from the model that it was found in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 from pytensor.compile import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors, toposort
-from pytensor.scalar.basic import Add, Cast, Identity, Mul, Neg, Second, Sub, TrueDiv
-from pytensor.tensor.basic import Alloc, Join, MakeVector
-from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.elemwise import DimShuffle, Elemwise
-from pytensor.tensor.math import Dot, Sum
-from pytensor.tensor.shape import Reshape, SpecifyShape
-from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dp.errors import PrivacyError, Problem
+from pymc_dp.inspection.affine import slopes_of, smooth
 from pymc_dp.inspection.columns import by_leaf, declared, leaf_of, names_of, range_held
+from pymc_dp.inspection.computed.columns import computed_column
+from pymc_dp.inspection.computed.expressions import ONE, Entry, Formula
+from pymc_dp.inspection.computed.linear_forms import LinearForms, NotLinear, vector_of
 from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.interpreted import plain_function, stable
 from pymc_dp.inspection.rows import Column, public_values, rebuild, shape_of
 from pymc_dp.inspection.taint import RowFlow
-
-SMOOTH = (DimShuffle, SpecifyShape, Reshape, Sum, Dot, Join, MakeVector, Subtensor, AdvancedSubtensor, Alloc)
-SMOOTH_SCALARS = (Add, Sub, Neg, Mul, TrueDiv, Cast, Identity, Second)
-"""Operations without steps or corners: where a derivative of them is constant they are linear."""
-
-
-def smooth(end: Variable, sources: Sequence[Variable]) -> bool:
-    """Whether only operations without steps or corners lead from some variables to another."""
-    moving = set(sources)
-    for node in toposort([end], blockers=list(sources)):
-        if not moving & set(node.inputs):
-            continue
-        op = node.op.core_op if isinstance(node.op, Blockwise) else node.op
-        plain = isinstance(op, Elemwise) and isinstance(op.scalar_op, SMOOTH_SCALARS)
-        exact = all(out.type.dtype.startswith("float") for out in node.outputs)
-        if not (exact and (plain or isinstance(op, SMOOTH))):
-            return False
-        moving.update(node.outputs)
-    return True
-
-
-def slopes_of(end: Variable, sources: Sequence[Variable]) -> list[Variable] | None:
-    """Return the derivatives of ``end.sum()`` by some variables, free of them; None where `end` is not affine in them.
-
-    A smooth function whose derivatives do not depend on its variables is affine.
-    """
-    if not smooth(end, sources):
-        return None
-    # By a number that is put in afterwards: PyTensor would rewrite a product with constant ones to assignments.
-    one = pt.dscalar()
-    total = end.sum() * one
-    slopes = pytensor.grad(total, list(sources), disconnected_inputs="ignore", return_disconnected="zero")
-    slopes = stable([*slopes])
-    return None if set(sources) & set(ancestors(slopes)) else rebuild(slopes, {one: pt.constant(1.0)})[0]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Link:
@@ -226,7 +186,7 @@ def find_design(
         Of the parameters.
     """
     _check_latents(findings, name)
-    predictors = _predictors(findings, name, numeric)
+    predictors = bounded_columns(findings, name, numeric)
     if predictors is None or flow.problems:
         return None
     mean = parameters[0]
@@ -235,27 +195,26 @@ def find_design(
     if dispersion is not None and flow.axes[dispersion] is not None:
         findings.problem(name, "its standard deviation varies with the row", "Let all rows have the same one.")
         return None
-    found = _linear(findings, mean, sources, discrete, free, flow)
+    links = list(_links(findings, mean, sources, discrete, free, flow))
+    ends = [link for link in links if link.identity or distribution != "normal"]
+    found = next((link for link in ends if _affine(link.at, sources, discrete, free)), None)
     if found is None:
-        findings.problem(
-            name,
-            "its mean is not proved to be a function of one linear predictor: affine in every continuous column, with "
-            "coefficients that the row's discrete columns and the parameters determine",
-            "Write a + X @ b, a[group] + b * x and the like; a curved function of a column (its square, its "
-            "logarithm) must be a column of its own.",
-        )
-        return None
-    eta, link = found
-    if distribution == "normal" and eta is not mean:
-        findings.problem(name, "the mean of its Normal likelihood is not affine in the columns", "Leave out the link.")
-        return None
-    own = rebuild([eta, *([] if dispersion is None else [dispersion])], free)[0]
+        columns = {var: item for item in predictors for var in item.stand_ins}
+        known, hidden = {*free, *discrete}, {*findings.private_variables}
+        forms = LinearForms(columns=columns, axes=flow.axes, given=known, hidden=hidden)
+        linked = len(ends) < len(links) and any(_affine(link.at, sources, discrete, free) for link in links)
+        found, predictors = _by_computed_columns(findings, name, ends, forms, WITH_LINK if linked else NOT_LINEAR)
+        if found is None:
+            return None
+        if not _affine(found.at, [var for item in predictors for var in item.stand_ins], discrete, free):
+            raise PrivacyError("A sum of terms is not affine in its columns; this is an error of pymc_dp.")
+    own = rebuild([found.at, *([] if dispersion is None else [dispersion])], free)[0]
     design = Design(
         predictors=tuple(predictors),
         eta=own[0],
-        link=link,
+        link=found.link,
         dispersion=own[1] if len(own) > 1 else None,
-        identity=eta is mean,
+        identity=found.identity,
         constant=True,
         apart=False,
         free=tuple(free.values()),
@@ -270,8 +229,8 @@ def _check_latents(findings: Findings, name: str) -> None:
             findings.problem(name, f"the name {taken!r} is taken, which its release needs", f"Rename {taken!r}.")
 
 
-def _predictors(findings: Findings, name: str, numeric: Mapping[Variable, int | None]) -> list[Column] | None:
-    """Return the continuous arrays of a regression with their public sets; None where one has none."""
+def bounded_columns(findings: Findings, name: str, numeric: Mapping[Variable, int | None]) -> list[Column] | None:
+    """Return arrays that are numbers with their public sets; None, with problems noted, where one has none."""
     found: list[Column] = []
     complete, nameless = True, list[Variable]()
     for place, (leaf, stand_ins) in enumerate(by_leaf(findings, numeric).items()):
@@ -309,15 +268,24 @@ def _predictors(findings: Findings, name: str, numeric: Mapping[Variable, int | 
     return found if complete else None
 
 
-def _linear(
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Predictor:
+    """A variable that may be the linear predictor: all that the mean depends on rows through."""
+
+    at: Variable
+    link: Link
+    identity: bool
+
+
+def _links(
     findings: Findings,
     mean: Variable,
     sources: Sequence[Variable],
     discrete: Sequence[Variable],
     free: Mapping[Variable, Variable],
     flow: RowFlow,
-) -> tuple[Variable, Link] | None:
-    """Return the variable nearest to the mean that is affine in the columns, and the mean as a function of it alone."""
+) -> Iterator[_Predictor]:
+    """Yield variables that the mean is a function of alone, the nearest one first."""
     rows = {*sources, *discrete}
     given = list(free)
     nodes = [var for node in toposort([mean], blockers=given) for var in node.outputs]
@@ -328,9 +296,42 @@ def _linear(
         (outer,), _ = rebuild([mean], {var: inner.astype(var.type.dtype)})
         if (rows | set(free) | set(findings.private_variables)) & set(ancestors([outer])):
             continue
-        if _affine(var, sources, discrete, free):
-            return var, Link.of(inner, outer, findings.private_variables)
-    return None
+        yield _Predictor(at=var, link=Link.of(inner, outer, findings.private_variables), identity=var is mean)
+
+
+NOT_LINEAR = (
+    "its mean is not proved to be a function of one linear predictor: a sum of coefficients, which the row's discrete "
+    "columns and the parameters determine, times functions of the row alone",
+    "Write a + X @ b, a[group] + b * x, b2 * x**2, b3 * x * z, b4 * pt.log(x) and the like: a parameter within a curved "
+    "function of a column has no sums.",
+)
+WITH_LINK = "the mean of its Normal likelihood is not affine in the columns", "Leave out the link."
+
+
+def _by_computed_columns(
+    findings: Findings, name: str, ends: Sequence[_Predictor], forms: LinearForms, otherwise: tuple[str, str]
+) -> tuple[_Predictor | None, list[Column]]:
+    """Return a linear predictor with curved functions of columns as columns of their own, and all columns it is of."""
+    for one in ends:
+        try:
+            terms = forms.of(one.at)
+        except NotLinear:
+            continue
+        columns, leaves = dict[Column, None](), dict[Formula, Variable]()
+        taken = {column.name for column in forms.columns.values()}
+        for formula in terms.held:
+            if isinstance(formula, Entry):
+                columns[formula.column] = None
+                leaves[formula] = formula.leaf
+            elif formula != ONE:
+                made = computed_column(name, formula, "float64", taken=taken)
+                if isinstance(made, Problem):
+                    findings.problem(made.where, made.what, made.remedy)
+                    return None, []
+                columns[made], leaves[formula] = None, made.leaf
+        return replace(one, at=vector_of(terms, leaves)), list(columns)
+    findings.problem(name, *otherwise)
+    return None, []
 
 
 def _affine(
@@ -360,7 +361,7 @@ def _completed(design: Design, discrete: Sequence[Variable]) -> Design:
 
 
 def _placeholder(item: Column, n_rows: int) -> TensorVariable:
-    return _numbers(item.name, (n_rows, *shape_of(item.leaf)[1:]))
+    return _numbers(item.name, (n_rows, *item.row_shape))
 
 
 def _single(source: Variable) -> TensorVariable:
@@ -380,4 +381,4 @@ def _by_stand_in(rows: Mapping[Column, TensorVariable]) -> dict[Variable, Variab
     return {var: row for item, row in rows.items() for var in item.stand_ins}
 
 
-__all__ = ["Design", "Link", "find_design", "is_design", "numeric_columns", "slopes_of", "smooth"]
+__all__ = ["Design", "Link", "bounded_columns", "find_design", "is_design", "numeric_columns"]

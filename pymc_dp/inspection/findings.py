@@ -61,8 +61,9 @@ class Observed:
 
     @property
     def beside(self) -> tuple[Column, ...]:
-        """Columns that it is a regression on or indexed by."""
-        return (*self.columns, *(self.design.predictors if self.design else ()))
+        """Columns of the table that it is a regression on or indexed by, those among them that others are made of."""
+        read = (*self.columns, *(self.design.predictors if self.design else ()))
+        return tuple({source.leaf: source for column in read for source in column.sources}.values())
 
     @property
     def private_columns(self) -> tuple[Column, ...]:

@@ -19,6 +19,7 @@ from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp.inspection.causes import refuse_latents
 from pymc_dp.inspection.columns import find_columns
+from pymc_dp.inspection.computed.indices import Indexed, with_computed_indices
 from pymc_dp.inspection.cumulative import Cumulative, cumulative_graphs, own_numbers, row_wise
 from pymc_dp.inspection.design import REGRESSIONS, find_design, is_design, numeric_columns
 from pymc_dp.inspection.findings import Findings, Observed, title_of
@@ -167,9 +168,12 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
                 "Let rows share parameters: index them by a column with a few public levels.",
             )
     check_likelihood(findings, rv.name, "parameters hold", now, [*free, *others])
-    if is_design(findings, distribution, row_level):
-        return _observe_design(findings, rv, now, row_level, stands, flow)
-    columns = find_columns(findings, rv, row_level, flow)
+    indexed = with_computed_indices(findings, rv.name, now, row_level, flow, free)
+    if is_design(findings, distribution, indexed.row_level):
+        return _observe_design(findings, rv, indexed, stands)
+    columns = [*find_columns(findings, rv, indexed.row_level, indexed.flow), *indexed.columns]
+    if indexed.columns:
+        parameters, now = tuple(rebuild(indexed.ends, stands)[0]), indexed.ends
     return Observed(
         name=rv.name,
         variable=rv,
@@ -197,14 +201,10 @@ def _levels(
 
 
 def _observe_design(
-    findings: Findings,
-    rv: Variable,
-    parameters: Sequence[Variable],
-    row_level: Mapping[Variable, int | None],
-    free: Mapping[Variable, Variable],
-    flow: RowFlow,
+    findings: Findings, rv: Variable, indexed: Indexed, free: Mapping[Variable, Variable]
 ) -> Observed | None:
     """Return a regression on continuous columns, its indices as columns."""
+    row_level, flow = indexed.row_level, indexed.flow
     if any(findings.data_of.get(var, var) is None for var in row_level):  # a problem by itself
         return None
     numeric = numeric_columns(row_level, flow)
@@ -216,10 +216,10 @@ def _observe_design(
         findings.problem(rv.name, what, "Wrap each of its columns in its own pm.Data.")
     if wide:
         return None
-    columns = find_columns(findings, rv, discrete, flow)
+    columns = [*find_columns(findings, rv, discrete, flow), *indexed.columns]
     indices = [var for column in columns for var in column.stand_ins]
     distribution, _ = likelihood_of(rv)
-    design = find_design(findings, rv.name, distribution, parameters, numeric, indices, free, flow)
+    design = find_design(findings, rv.name, distribution, indexed.ends, numeric, indices, free, flow)
     if design is None:
         return None
     return Observed(

@@ -6,7 +6,7 @@ Clone a PyTensor graph with some of its variables replaced, types re-inferred wh
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -88,9 +88,23 @@ class Column:
         return f"Column({self.name!r}, {kind}{levels})"
 
     @property
+    def row_shape(self) -> tuple[int, ...]:
+        """Shape of one row."""
+        return shape_of(self.leaf)[1:]
+
+    @property
     def width(self) -> int:
         """Entries of a row."""
-        return int(np.prod(shape_of(self.leaf)[1:]))
+        return int(np.prod(self.row_shape))
+
+    @property
+    def sources(self) -> tuple[Column, ...]:
+        """Columns of the table that it is read from: itself, unless the model computes it."""
+        return (self,)
+
+    def of(self, values: Callable[[Column], Array]) -> Array:
+        """Return its values, from those of its sources."""
+        return values(self)
 
     @property
     def integer(self) -> bool:
@@ -202,6 +216,10 @@ def public_values(leaf: Variable, hidden: Container[Variable]) -> Array:
 
 def known_rows(column: Column) -> Array:
     """Return the array of a public column, without a copy; raise PrivacyError for a private one."""
+    return column.of(_public_rows)
+
+
+def _public_rows(column: Column) -> Array:
     readable = column.public and not isinstance(column, UnreadColumn)
     return public_values(column.leaf, () if readable else (column.leaf,))
 

@@ -25,6 +25,7 @@ from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
+from pymc_dp.inspection.computed.columns import shown
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.release.noise import Noise, SumSensitivity
@@ -214,6 +215,12 @@ class ReleaseLayout:
     def asked(self) -> list[Asked]:
         """Exact sums of the rows that all tables are made of."""
         return [one for table in self.tables for one in table.asked]
+
+    @property
+    def computed(self) -> tuple[str, ...]:
+        """Columns that the model computes, in words, each once."""
+        read = [column for one in self.asked for column in (*one.predictors, *one.cells.columns)]
+        return tuple(dict.fromkeys(shown(read)))
 
     def laplace_sd(self, table: TablePlan, epsilon: float) -> float:
         """Standard deviation of Laplace noise on the first statistic of a table, in units of the data.

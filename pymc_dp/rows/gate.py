@@ -59,7 +59,7 @@ def _array(leaf: Variable) -> Array:
 
 def values_of(column: Column) -> Array:
     """Return the array of a column, without a copy. Reads private data, unless the column is public."""
-    return known_rows(column) if column.public else private_values(column.leaf)
+    return column.of(lambda one: known_rows(one) if one.public else private_values(one.leaf))
 
 
 def read(column: Column) -> Array:

@@ -71,13 +71,23 @@ def gram_sums(statistic: GramSums, predictors: Sequence[Array], response: Array,
         return np.sum(list(pool.map(work, range(threads))), axis=0)
 
 
+UNPLANNED = (
+    "The columns of the table have different lengths, or more rows than planned; they were changed after the model was "
+    "inspected. Give every column the same length, by one pm.set_data for all."
+)
+
+
+def require_room(statistic: GramSums, n_rows: int) -> None:
+    """Raise PrivacyError for so many rows that sums of them may not fit."""
+    if n_rows.bit_length() + 2 * statistic.bits > SUM_BITS:
+        raise PrivacyError(UNPLANNED)
+
+
 def _check(statistic: GramSums, arrays: Sequence[Array]) -> None:
     widths = [source.width for source in (*statistic.sources, statistic.response)]
-    if len({len(values) for values in arrays}) > 1 or len(arrays[-1]).bit_length() + 2 * statistic.bits > SUM_BITS:
-        raise PrivacyError(
-            "The columns of the table have different lengths, or more rows than planned; they were changed after the "
-            "model was inspected. Give every column the same length, by one pm.set_data for all."
-        )
+    if len({len(values) for values in arrays}) > 1:
+        raise PrivacyError(UNPLANNED)
+    require_room(statistic, len(arrays[-1]))
     if [values.shape[1] if values.ndim > 1 else 1 for values in arrays] != widths:
         raise PrivacyError(
             "The rows have other numbers of columns than when the model was inspected. Give them their old shape by "
@@ -214,4 +224,4 @@ def _kernels() -> ModuleType:
     return gram_kernels
 
 
-__all__ = ["gram_sums", "laid_out"]
+__all__ = ["gram_sums", "laid_out", "require_room"]

@@ -87,7 +87,8 @@ class Table(StoredRows):
     statement, which counts the rows as well; they are the same integers, bit for bit, as those of rows in memory.
     Before anything is charged, public constants go through the same expressions (a canary): an engine that computes
     otherwise is refused. Noise is drawn in this process, once, after all sums have arrived. Null counts as NaN does.
-    ``dp.Gradients`` and samplers on gradients read the frame once, in blocks, into a private copy in files.
+    ``dp.Gradients`` and samplers on gradients read the frame once, in blocks, into a private copy in files. Of a model
+    that computes columns (``x**2``), all rows are read, in blocks, and added up here.
 
     **Guarantee.** Sums of integers that were clamped as integers in the engine: neither its rounding nor an order of
     rows or retries of its tasks can move a sum by more than the sensitivity. Assumed public, and listed so: that each
@@ -175,6 +176,8 @@ class Table(StoredRows):
 
     @override
     def check(self, asked: Sequence[Asked], names: Names) -> tuple[Problem, ...]:
+        if any(one.computed for one in asked):
+            return ()  # rows are read in blocks
         fields = self._fields(asked, names)
         if problems := obstacles(asked, fields):
             return tuple(problems)
@@ -182,8 +185,10 @@ class Table(StoredRows):
         return () if agrees else (Problem(where="rows", what=DISAGREES.format(self._frame.engine), remedy=OTHER),)
 
     @override
-    def sums(self, asked: Sequence[Asked], names: Names, n_rows: int) -> list[Array]:
+    def sums(self, asked: Sequence[Asked], names: Names, n_rows: int) -> list[Array] | None:
         require_open()
+        if any(one.computed for one in asked):
+            return None
         if n_rows > MOST_ROWS:
             raise PrivacyError(LENGTHS)
         fields = self._fields(asked, names)

@@ -14,7 +14,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors, toposort
 
 from pymc_dp.draws.log_concave import RowCurvatures
-from pymc_dp.inspection.design import smooth
+from pymc_dp.inspection.affine import smooth
 from pymc_dp.inspection.interpreted import stable
 from pymc_dp.inspection.rows import Array, rebuild
 from pymc_dp.intervals.expression import Expression, Symbol, UnknownOperation, leaf

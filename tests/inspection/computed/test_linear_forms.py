@@ -1,0 +1,108 @@
+"""A graph is the sum of its terms: coefficients times functions of the row."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+from pymc_dp.domain import Domain
+from pymc_dp.inspection.inspect import inspect
+from pymc_dp.inspection.interpreted import plain_draw
+from pymc_dp.rows.gate import opened_gate, values_of
+
+N = 30
+RNG = np.random.default_rng(20)
+X, Z, W = RNG.uniform(-2, 2, N), RNG.uniform(0.5, 3, N), RNG.uniform(-1, 1, (N, 2))
+G, H = RNG.integers(0, 3, N), RNG.integers(0, 2, N)
+BOUNDS = {"x": (-2, 2), "z": (0.5, 3), "W": (-1, 1), "H": (0, 1), "y": (-5, 5)}
+
+
+def normal(name, **shape):
+    return pm.Normal(name, 0, 1, **shape)
+
+
+MEANS = {
+    "parabola": (lambda x, z, w, g, h: normal("a") + normal("b") * x + normal("c") * x**2, ["x", "x ** 2"]),
+    "product": (lambda x, z, w, g, h: normal("a") + normal("b") * x * z + x, ["x * z", "x"]),
+    "product_of_sums": (lambda x, z, w, g, h: normal("a") * (x - 1) * (z - 2), ["(x - 1) * (z - 2)"]),
+    "sum_times_column": (lambda x, z, w, g, h: (normal("a") + normal("b") * h + normal("c") * z) * x, ["x", "H * x", "x * z"]),
+    "cells": (lambda x, z, w, g, h: normal("a", shape=3)[g] * x**2 + normal("b") * h * z, ["x ** 2", "H * z"]),
+    "flag_as_index_too": (lambda x, z, w, g, h: normal("a", shape=2)[h] + normal("b") * h * x + normal("c") * h, ["x"]),
+    "logarithm": (lambda x, z, w, g, h: normal("a") + normal("b") * pt.log(z) / 2 + pt.log(z), ["log(z)"]),
+    "comparison": (lambda x, z, w, g, h: normal("a") + normal("b") * (z > 1.5), ["z > 1.5"]),
+    "hinge": (lambda x, z, w, g, h: normal("a") + normal("b") * pt.maximum(x - 0.5, 0), ["maximum(x - 0.5, 0)"]),
+    "choice": (lambda x, z, w, g, h: pt.switch(z > 1, normal("a"), normal("b") * x), ["x", "z > 1", "x * (z > 1)"]),
+    "stack": (lambda x, z, w, g, h: pt.stack([x, x**2], axis=1) @ normal("b", shape=2), ["x", "x ** 2"]),
+    "powers": (lambda x, z, w, g, h: x[:, None] ** pt.stack([1, 2, 3]) @ normal("b", shape=3), ["x", "x ** 2", "x ** 3"]),
+    "matrix": (lambda x, z, w, g, h: pt.exp(w) @ normal("b", shape=2) + w[:, 0], ["exp(W[0])", "exp(W[1])", "W"]),
+    "rows_of_matrix": (lambda x, z, w, g, h: (w**2 * normal("b", shape=2)).sum(axis=1), ["W[0] ** 2", "W[1] ** 2"]),
+    "square_of_sum": (lambda x, z, w, g, h: (normal("a") + normal("b") * x) ** 2, ["x", "x ** 2"]),
+    "quotient": (lambda x, z, w, g, h: (normal("a") + normal("b") * x) / z, ["1 / z", "x / z"]),
+}  # fmt: skip
+
+
+def built(mean):
+    with pm.Model() as model:
+        x, z, w = pm.Data("x", X), pm.Data("z", Z), pm.Data("W", W)
+        pm.Normal("y", mean(x, z, w, pm.Data("g", G), pm.Data("H", H)), pm.HalfNormal("s"), observed=np.zeros(N))
+    return model
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_the_mean_of_every_row_is_that_of_its_columns(name):
+    mean, expected = MEANS[name]
+    model = built(mean)
+    known = {name: ends for name, ends in BOUNDS.items() if name in model.named_vars}
+    found = inspect(model, Domain(bounds=known)).sums
+    assert not found.problems
+    (observed,) = found.observed
+    assert sorted(item.name for item in observed.design.predictors) == sorted(expected)
+    with opened_gate():
+        rows = np.column_stack([values_of(item).reshape(N, -1) for item in observed.design.predictors])
+        level = {var: pt.constant(values_of(column)) for column in observed.columns for var in column.stand_ins}
+    a, w = observed.design.coefficients(level, N)
+    mu = observed.variable.owner.op.dist_params(observed.variable.owner)[0]
+    for expected_mean, by_parts in zip(*plain_draw([mu, a + (w * rows).sum(axis=1)], 1, 3), strict=True):
+        np.testing.assert_allclose(by_parts, expected_mean, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "mean",
+    [
+        lambda x, z, w, g, h: pt.exp(normal("a") * x),
+        lambda x, z, w, g, h: pt.maximum(x - normal("a"), 0) + normal("b"),
+        lambda x, z, w, g, h: normal("a") * x ** normal("b"),
+        lambda x, z, w, g, h: abs(normal("a") * x),
+        lambda x, z, w, g, h: normal("a") * pt.gammaln(z),
+        lambda x, z, w, g, h: normal("a") * ((x > 0) + (z > 1)),  # True + True is True
+    ],
+)
+def test_a_parameter_in_a_curved_function_of_a_column_is_refused(mean):
+    model = built(mean)
+    known = {name: ends for name, ends in BOUNDS.items() if name in model.named_vars}
+    problems = inspect(model, Domain(bounds=known)).sums.problems
+    assert any("linear predictor" in problem.what or "not affine" in problem.what for problem in problems)
+
+
+def test_bounds_that_permit_no_number_are_refused_with_the_bounds_to_give():
+    model = built(lambda x, z, w, g, h: normal("a") * pt.log(x))
+    (problem,) = inspect(model, Domain(bounds={"x": (-2, 2), "y": (-5, 5)})).sums.problems
+    assert "log(x) may be infinite or no number" in problem.what and "'x' (-2, 2)" in problem.what
+    assert not inspect(model, Domain(bounds={"x": (0.1, 2), "y": (-5, 5)})).sums.problems
+
+
+def test_a_column_of_public_ones_is_public_and_any_other_private():
+    model = built(lambda x, z, w, g, h: normal("a") * x**2 + normal("b") * x * z)
+    bounds = {"z": (0.5, 3), "y": (-5, 5)}
+    found = inspect(model, Domain(bounds=bounds, public=("x",))).sums
+    assert {item.name: item.public for item in found.observed[0].design.predictors} == {"x ** 2": True, "x * z": False}
+    assert [column.name for column in found.observed[0].beside] == ["x", "z"]
+
+
+def test_a_column_may_be_called_as_a_formula():
+    with pm.Model() as model:
+        x = pm.Data("x", X)
+        mean = normal("a") * x**2 + normal("b") * pm.Data("x ** 2", Z)
+        pm.Normal("y", mean, 1, observed=np.zeros(N))
+    found = inspect(model, Domain(bounds={"x": (-2, 2), "x ** 2": (0, 3), "y": (-5, 5)})).sums
+    assert len({item.name for item in found.observed[0].design.predictors}) == 2
