@@ -33,6 +33,7 @@ from pymc_dp.inspection.rows import reached, rebuild, shape_of
 from pymc_dp.inspection.schema import check_likelihood, dim_length, entries_of
 from pymc_dp.inspection.stated import statement_of
 from pymc_dp.inspection.taint import PER_ROW, RowFlow, depends_on, label, trace_rows
+from pymc_dp.inspection.totals import WITH_TOTALS, totals_of
 
 _FOUND: WeakKeyDictionary[Variable, tuple[Variable, ...]] = WeakKeyDictionary()
 """By random variable: whoever asks twice is given the same graphs."""
@@ -197,6 +198,10 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
     if is_design(findings, distribution, row_level):
         own = dict(zip(free, findings.model.free_RVs, strict=True))
         return _observe_design(findings, rv, now, row_level, own, flow)
+    totals = totals_of(findings, distribution, now, row_level)
+    if totals is not None:
+        distribution, parameters, now = WITH_TOTALS[distribution], parameters[1:], now[1:]
+        row_level = {var: axis for var, axis in row_level.items() if var is not totals.leaf}
     columns = find_columns(findings, rv, row_level, flow)
     return Observed(
         name=rv.name,
@@ -208,6 +213,7 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
         columns=tuple(columns),
         static_shapes=tuple(tuple(var.type.shape) for var in now),
         bounds=_bounds(findings, rv),
+        totals=totals,
     )
 
 

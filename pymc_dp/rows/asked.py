@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
+from pymc_dp.errors import PrivacyError
 from pymc_dp.families.cells import Cells
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.gram import GramSums
 from pymc_dp.inspection.rows import Array, Column
-from pymc_dp.rows.sums import sum_products, sum_rows
+from pymc_dp.rows.sums import LENGTHS, sum_products, sum_rows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -26,6 +29,8 @@ class Asked:
         Whether the number of rows of each cell comes first; not for counts, nor for a regression.
     predictors : tuple of Column
         Of a regression.
+    totals : Column or None
+        Of successes: how many trials a row has.
     """
 
     response: Column
@@ -33,11 +38,13 @@ class Asked:
     cells: Cells
     with_sizes: bool = False
     predictors: tuple[Column, ...] = ()
+    totals: Column | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """Every column that is read."""
-        return (self.response, *self.predictors, *self.cells.columns)
+        totals = () if self.totals is None else (self.totals,)
+        return (self.response, *totals, *self.predictors, *self.cells.columns)
 
     def of(self, values: Callable[[Column], Array]) -> Array:
         """Add up rows, as they are held: kernels clamp them.
@@ -54,10 +61,25 @@ class Asked:
         """
         levels = [values(column) for column in self.cells.columns]
         response = values(self.response)
+        if self.totals is not None:
+            response = _of_trials(response, self.totals, values(self.totals))
         if isinstance(self.statistic, GramSums):
             predictors = [values(column) for column in self.predictors]
             return sum_products(self.statistic, self.cells, predictors, response, levels)[None]
         return sum_rows(self.cells, self.statistic, response, with_sizes=self.with_sizes, levels=levels)
+
+
+def _of_trials(successes: Array, column: Column, totals: Array) -> Array:
+    """Return failures and successes, (n_rows, 2): what is not between 0 and the trials of a row is the nearest of these.
+
+    Whatever it returns, the kernel that adds it up holds every row to the most trials that there are.
+    """
+    if successes.shape != totals.shape:
+        raise PrivacyError(LENGTHS)
+    with np.errstate(all="ignore"):
+        most = column.clamped(totals).astype(np.float64)
+        held = np.clip(np.nan_to_num(successes.astype(np.float64)), 0.0, most)
+    return np.stack([most - held, held], axis=1)
 
 
 __all__ = ["Asked"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,9 @@ class Process:
     coefficients: Variable
 
 
-def write_process(term: Any, shown: Array, held: Array, response_dims: Iterable[str]) -> Process:
+def write_process(
+    term: Any, shown: Array, held: Array, response_dims: Iterable[str], publish: Callable[[str, Array], Variable]
+) -> Process:
     """Write the priors of a process into the model of the context, as bambi does, and compute its basis.
 
     Parameters
@@ -48,19 +50,23 @@ def write_process(term: Any, shown: Array, held: Array, response_dims: Iterable[
         The columns of the term, public and private: numbers, then the place of the group if there are groups.
     response_dims : iterable of str
         Dimensions of a response that has several predictors.
+    publish : callable
+        Puts a public array into the model.
     """
     backend, by, model = HSGPTerm(term), term.by_levels is not None, pm.modelcontext(None)
     model.add_coords({name: values for name, values in backend.coords.items() if name not in model.coords})
-    label, groups = backend.name, held[:, -1].astype(np.int64) if by else None
+    label, groups, first = backend.name, held[:, -1].astype(np.int64) if by else None, int(bool(term.drop_first))
     places = np.zeros(len(held), dtype=np.int64) if groups is None else groups
     spreads, sines, bounds = [], [], []
     for group, covariance in enumerate(backend.get_covariance_functions()):
         length = np.asarray(term.L[group], dtype=np.float64)
-        process = pm.gp.HSGP(m=list(term.m), L=list(length), drop_first=term.drop_first, cov_func=covariance)
+        omega = np.sqrt(np.asarray(calc_eigenvalues(length, [int(one) for one in term.m])))
+        known = publish(f"{label}_frequencies" + f"_{group}" * by, omega[first:])
+        spreads.append(pt.sqrt(covariance.power_spectral_density(known)))
         public = _centred(term, shown[shown[:, -1] == group] if by else shown, group)
-        spreads.append(process.prior_linearized(public)[1])
-        middle = (public.max(axis=0) + public.min(axis=0)) / 2
-        sines.append(_sines(_centred(term, held, group) - middle, length, term.m)[:, int(bool(term.drop_first)) :])
+        middle = (public.max(axis=0) + public.min(axis=0)) / 2  # of the box, as PyMC has it
+        x = _centred(term, held, group) - middle
+        sines.append((np.sin(omega[first:] * (x[:, None] + length)) / np.sqrt(length)).prod(axis=-1))
         bounds.append(float(np.prod(length**-0.5)))
     basis = np.stack(sines)[places, np.arange(len(held))]
     dims = (f"{label}_weights_dim", *([f"{label}_by"] if by else []), *response_dims)
@@ -79,13 +85,6 @@ def _centred(term: Any, columns: Array, group: int) -> Array:
     by = term.by_levels is not None
     values: Array = (columns[:, :-1] - term.mean[group]) if by else (columns - term.mean)
     return values / term.maximum_distance if term.scale_predictors else values
-
-
-def _sines(x: Array, length: Array, m: Array) -> Array:
-    """Return the eigenfunctions of the Laplacian on [-L, L], zero at its ends, at every row: (n_rows, prod(m))."""
-    omega = np.sqrt(np.asarray(calc_eigenvalues(length, [int(one) for one in m])))
-    found: Array = (np.sin(omega * (x[:, None] + length)) / np.sqrt(length)).prod(axis=-1)
-    return found
 
 
 __all__ = ["Process", "write_process"]

@@ -155,7 +155,7 @@ class _Writing:
 
     def _process(self, term: Any) -> Variable:
         shown, held = (design_matrix(term.term, frame) for frame in (self.table.frame, self.rows))
-        found = write_process(term, shown, held, self.spec.response_term.coords)
+        found = write_process(term, shown, held, self.spec.response_term.coords, self._publish)
         names, label = term.term.var_names, term.alias or term.name
         basis = self.hold(f"{label}_basis", found.basis, shown, (-found.bound, found.bound), names)
         weights = self._complete(found.coefficients)
@@ -164,6 +164,10 @@ class _Writing:
         place = self.hold(f"{label}_group", found.groups, shown[:, -1], None, names)
         own = weights[:, place]
         return (basis.T[..., None] * own if self.wide else basis.T * own).sum(axis=0)
+
+    def _publish(self, name: str, values: Array) -> Variable:
+        self.public.append(name)
+        return pm.Data(name, values)
 
     def _group_effects(self, backend: GroupSpecificTerm, term: Any) -> list[Variable]:
         effects, places = self._coefficients(backend), self._groups(term.factor)
