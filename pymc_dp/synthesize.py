@@ -99,7 +99,7 @@ def synthesize(
     if own := [table.name for table in tables if table.observed.totals is not None]:
         raise ArgumentError(
             f"{', '.join(own)} has a number of trials of its own in every row, of whose distribution the model says "
-            "nothing, so that no rows can be made up. Draw successes of rows of your own: pm.sample_posterior_predictive."
+            "nothing, so that no rows can be made up. pm.sample_posterior_predictive draws successes of given rows."
         )
     sizes = {table.name: _sizes(table, release.tables[table.name]) for table in tables}
     count = _count(n, tables, sizes)

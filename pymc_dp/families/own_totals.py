@@ -33,7 +33,7 @@ class Successes(CountFamily):
 
 
 class Counts(CountFamily):
-    """``pm.Multinomial`` with a column of totals: the counts of every category, added over the rows; see `Successes`."""
+    """``pm.Multinomial`` with a column of totals: sums of the counts of every category, see `Successes`."""
 
     distribution = COUNTS
     event_ndims = (1,)

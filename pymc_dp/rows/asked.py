@@ -70,7 +70,7 @@ class Asked:
 
 
 def _of_trials(successes: Array, column: Column, totals: Array) -> Array:
-    """Return failures and successes, (n_rows, 2): what is not between 0 and the trials of a row is the nearest of these.
+    """Return failures and successes, (n_rows, 2): successes are kept between 0 and the trials of the row.
 
     Whatever it returns, the kernel that adds it up holds every row to the most trials that there are.
     """
