@@ -96,6 +96,11 @@ def synthesize(
         return _as_table({name: (name, values) for name, values in rows.items()}, release)
     inspection, tables = planned(context_model(model), release)
     _require_drawn(inspection, idata)
+    if own := [table.name for table in tables if table.observed.totals is not None]:
+        raise ArgumentError(
+            f"{', '.join(own)} has a number of trials of its own in every row, of whose distribution the model says "
+            "nothing, so that no rows can be made up. pm.sample_posterior_predictive draws successes of given rows."
+        )
     sizes = {table.name: _sizes(table, release.tables[table.name]) for table in tables}
     count = _count(n, tables, sizes)
     parameters = _parameters(inspection, tables, _one_draw(idata, rng))

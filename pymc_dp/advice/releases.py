@@ -21,7 +21,7 @@ from pymc_dp.families.features import BoundedFeatures
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.stated_sums import StatedSums
-from pymc_dp.families.statistic import BoundedMoments, LevelCounts
+from pymc_dp.families.statistic import BoundedMoments, LevelCounts, OwnTotals
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.proofs.row_ranges import Proof, prove_sensitivity
 from pymc_dp.release.plan import plan_release
@@ -163,7 +163,7 @@ def _table_advice(layout: ReleaseLayout, table: TablePlan, neighbours: str, prot
     private = [item for column in table.observed.private_columns for item in column.sources if not item.public]
     hidden = list(dict.fromkeys(item.name for item in private if item.leaf.name))
     observed = any(item.leaf in protected for item in private)  # never public
-    if hidden and not observed and neighbours == "replace":
+    if hidden and not observed and neighbours == "replace" and not isinstance(table.statistic, OwnTotals):
         binary = isinstance(table.statistic, LevelCounts) and table.statistic.n_levels == 2
         lines.append(
             f"{table.name}: where {' and '.join(hidden)} may be known to anyone, Domain(public=...) makes the cell "

@@ -67,20 +67,22 @@ def tally(code, size, counts):  # type: ignore[no-untyped-def]
 
 
 @_jit(fastmath=False)
-def add_trials(code, values, trials, counts):  # type: ignore[no-untyped-def]
-    """Add the vectors of counts of one chunk to those of each row's cell: whatever a row holds, `trials` in all.
+def add_trials(code, values, trials, whole, counts):  # type: ignore[no-untyped-def]
+    """Add the vectors of counts of one chunk to those of each row's cell: whatever a row holds, `trials` at most.
 
-    Every count takes no more than what those before it have left; the last one takes the rest.
+    Every count takes no more than what those before it have left; where a row's sum is the `whole`, the last one takes
+    the rest.
     """
     last = values.shape[1] - 1
     for i in range(values.shape[0]):
         left = np.float64(trials)
-        for j in range(last):
+        for j in range(last + (not whole)):
             value = np.float64(values[i, j])
             taken = np.rint(min(max(value, 0.0), left)) if value == value else 0.0
             counts[code[i], j] += np.int64(taken)
             left -= taken
-        counts[code[i], last] += np.int64(left)
+        if whole:
+            counts[code[i], last] += np.int64(left)
 
 
 @_jit(fastmath=False)  # explicit: a callee otherwise inherits the flags of the first caller compiled

@@ -57,6 +57,15 @@ class LevelCounts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OwnTotals(LevelCounts):
+    """A row is a vector of counts with a total of its own, `trials` at most.
+
+    It adds ``clip(count, 0, what is left of the trials)`` level by level, the last level included: so that every row,
+    whatever it holds, adds whole numbers >= 0 whose sum is at most `trials`.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
 class BoundedMoments:
     """A row adds powers of its clamped, centred and rounded value, as integers.
 

@@ -287,7 +287,7 @@ def _some(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Respo
 
 def needed(rows: RowScores, columns: Sequence[Array]) -> list[Array]:
     """Return columns without their rows where no function needs these."""
-    calls = (rows.scored, *rows.quantiles, *rows.breaks, *rows.densities, *rows.separate, *rows.given)
+    calls = (rows.scored, *rows.quantiles, *rows.breaks, *rows.densities, *rows.separate, *rows.given, *rows.shares)
     places = set().union(*(call.places for call in calls if call is not None))
     return [column if place + 1 in places else column[:0] for place, column in enumerate(columns)]
 

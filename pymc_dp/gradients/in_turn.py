@@ -1,4 +1,7 @@
-"""Responses of a row that depend on each other, taken one after the other: by latents, or given those before."""
+"""Responses of a row that depend on each other, taken one after the other: by latents, or given those before.
+
+So are the counts of levels that add up to a total.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import numba
 import numpy as np
 
 from pymc_dp.gradients.clipping import Responses
+from pymc_dp.gradients.counted_levels import taken_counts
 from pymc_dp.gradients.expectations import below_of, needed, repeated, responses_at, values_of
 from pymc_dp.gradients.joint import TAKEN, levels_at
 from pymc_dp.gradients.responses import in_turn
@@ -52,7 +56,12 @@ def _taken(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Resp
     for place, one in enumerate(rows.interface.responses):
         levels = np.stack([levels_at(predictors, coordinate + k) for k in range(1 + one.entries)], axis=-1)
         coordinate += 1 + one.entries
-        if one.given is None:
+        shares = rows.shares[place]
+        if shares is not None:
+            assert one.column.bounds is not None
+            (found,) = shares(at, *held)
+            chosen = taken_counts(found, levels.reshape(len(at), -1), int(one.column.bounds[1]), one.varied)
+        elif one.given is None:
             values, weights = values_of(rows, place, at, held)
             if weights is None:
                 many, more = repeated(at, held, one.count)

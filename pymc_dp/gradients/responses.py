@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import scipy  # its parts are imported when first used
 from pymc.distributions.censored import CensoredRV
 from pymc.distributions.continuous import TruncatedNormalRV
@@ -38,6 +39,8 @@ NODES, MANY_NODES = 33, 129
 """Values of a continuous response; many of one that is computed from another, as a censored one, where scores jump."""
 FARTHEST = {4: 4.5, 8: 5.5}
 """Standard deviations from the middle of the outermost nodes, by the bytes of a float."""
+COUNTED = ("multinomial", "dirichlet_multinomial")
+"""Likelihoods of rows of counts of several levels, which add up to a total."""
 VALLEYS = 2
 """Places between two peaks that are looked for in the density of a mixture, or of one that is not known."""
 
@@ -73,6 +76,11 @@ class Response:
     given, log_weights : RowTerm or None
         Of a discrete one with several entries and such latents: log-likelihoods of the entries at each point of the
         quadrature, (n_rows, n_points, entries), and the logarithms of the weights of these, (n_rows, n_points).
+    shares : RowTerm or None
+        Of counts of several levels, whose entries add up to a total: one positive number per level, to which its
+        probability is proportional, and the total, (n_rows, entries + 1).
+    varied : bool
+        Whether the probabilities of such a row are drawn themselves, from a Dirichlet distribution of these numbers.
     """
 
     term: RowTerm
@@ -90,11 +98,18 @@ class Response:
     entries: int = 1
     given: RowTerm | None = None
     log_weights: RowTerm | None = None
+    shares: RowTerm | None = None
+    varied: bool = False
+
+    @property
+    def joint(self) -> bool:
+        """Whether its entries depend on each other."""
+        return self.given is not None or self.shares is not None
 
     @property
     def terms(self) -> tuple[RowTerm, ...]:
         """All graphs of it."""
-        found = (self.term, self.quantile, *(self.breaks or ()), self.given, self.log_weights)
+        found = (self.term, self.quantile, *(self.breaks or ()), self.given, self.log_weights, self.shares)
         return tuple(one for one in found if one is not None)
 
     @property
@@ -168,8 +183,7 @@ def responses_of(inspection: RowInspection) -> tuple[tuple[Response, ...], list[
 
 def in_turn(responses: Sequence[Response]) -> bool:
     """Whether responses are taken one after the other, because they depend on each other and are too many together."""
-    mixed = any(one.given is not None for one in responses)
-    return mixed or (any(one.before for one in responses) and not any_together(responses))
+    return any(one.joint for one in responses) or (any(one.before for one in responses) and not any_together(responses))
 
 
 def any_together(responses: Sequence[Response]) -> bool:
@@ -193,6 +207,8 @@ def _response(inspection: RowInspection, term: RowTerm, item: Observed) -> Respo
     if isinstance(rv.owner.op, ClampedRV):
         return Problem(where=name, what="its log-likelihood is clamped by dp.clamp", remedy="Leave dp.clamp out.")
     mixed = is_integrated(rv) and rv.type.ndim == 2 and given_latents(rv).owner.op.ndim_supp == 0
+    if rv.type.ndim == 2 and getattr(rv.owner.op, "name", "") in COUNTED:
+        return _counts(inspection, term, rv, shared)
     if (term.logp.type.ndim != rv.type.ndim and not mixed) or rv.type.ndim > 2:
         what = "the values of a row depend on each other, or have several dimensions"
         return Problem(where=name, what=what, remedy="Write the density of each value given those before it.")
@@ -201,9 +217,7 @@ def _response(inspection: RowInspection, term: RowTerm, item: Observed) -> Respo
     if np.dtype(rv.type.dtype).kind in "iub":
         values = _values(column)
         if values is None:
-            what = f"its values cannot be enumerated: it needs bounds that hold at most {MOST_VALUES} values"
-            remedy = f"Give them: dp.Domain(bounds={{{column.name!r}: (0, 60)}})."
-            return Problem(where=name, what=what, remedy=remedy, kind="declaration")
+            return _too_many(name, column)
         assert column.bounds is not None
         kept = values >= column.bounds[0]
         if mixed:
@@ -220,6 +234,33 @@ def _response(inspection: RowInspection, term: RowTerm, item: Observed) -> Respo
     z = np.linspace(-1, 1, count) * FARTHEST[np.dtype(item.leaf.type.dtype).itemsize]
     weights = np.exp(-(z**2) / 2)
     return Response(levels=scipy.special.ndtr(z), weights=weights / weights.sum(), quantile=quantile, **shared)
+
+
+def _too_many(name: str, column: Column) -> Problem:
+    what = f"its values cannot be enumerated: it needs bounds that hold at most {MOST_VALUES} values"
+    remedy = f"Give them: dp.Domain(bounds={{{column.name!r}: (0, 60)}})."
+    return Problem(where=name, what=what, remedy=remedy, kind="declaration")
+
+
+def _counts(inspection: RowInspection, term: RowTerm, rv: Variable, shared: Mapping[str, Any]) -> Response | Problem:
+    """Return the response of a likelihood of counts of several levels."""
+    column = shared["column"]
+    values = _values(column)
+    if values is None or column.bounds is None or column.bounds[0] != 0:
+        return _too_many(term.name, column)
+    shares = _of_rows(inspection, term, rv, _shares)
+    if shares is None or shares.flow.problems:
+        what = "how its rows are distributed is not known to follow from each row alone"
+        return Problem(where=term.name, what=what, remedy="Give n and the probabilities as columns and parameters.")
+    varied = rv.owner.op.name == "dirichlet_multinomial"
+    return Response(values=values, entries=shape_of(column.leaf)[1], shares=shares, varied=varied, **shared)
+
+
+def _shares(rv: Variable, value: Variable) -> Variable:
+    """Return the numbers that probabilities of levels are proportional to, and the total."""
+    total, own = rv.owner.op.dist_params(rv.owner)
+    parts = own + pt.zeros_like(total)[..., None], total[..., None] + pt.zeros_like(own[..., :1])
+    return pt.concatenate([part.astype("float64") for part in parts], axis=-1)
 
 
 def _by_density(inspection: RowInspection, term: RowTerm, rv: Variable, shared: Mapping[str, Any]) -> Response:

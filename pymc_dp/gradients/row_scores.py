@@ -123,6 +123,9 @@ class RowScores:
     given : tuple of Function or None
         Of each response with latents: (predictors, *columns) to log-likelihoods (n, n_points * entries) of its entries
         at every point of the quadrature, and logarithms (n, n_points) of the points' weights.
+    shares : tuple of Function or None
+        Of each response of counts of levels: (predictors, *columns) to what probabilities of levels are proportional
+        to, and the total, (n, entries + 1).
     """
 
     interface: Interface
@@ -134,6 +137,7 @@ class RowScores:
     densities: tuple[Function | None, ...]
     separate: tuple[Function, ...]
     given: tuple[Function | None, ...]
+    shares: tuple[Function | None, ...]
 
     @property
     def nodes(self) -> int:
@@ -147,7 +151,7 @@ class RowScores:
     @property
     def alike(self) -> bool:
         """Whether rows that are taken in turn differ in their responses alone: the model says the same of all."""
-        calls = (self.predicted, self.scored, *self.quantiles, *self.breaks, *self.densities, *self.given)
+        calls = (self.predicted, self.scored, *self.quantiles, *self.breaks, *self.densities, *self.given, *self.shares)
         places = set().union(*(call.places for call in calls if call is not None))
         return in_turn(self.interface.responses) and places <= {0, *(1 + one.place for one in self.interface.responses)}
 
@@ -189,12 +193,13 @@ class _Graphs:
     breaks: tuple[Variable | None, ...]
     given: tuple[tuple[Variable, Variable] | None, ...]
     """Of each response with latents: log-likelihoods at the points, and the logarithms of weights, as vectors."""
+    shares: tuple[Variable | None, ...]
 
     @property
     def ends(self) -> list[Variable]:
         """All graphs of rows."""
         latents = [graph for pair in self.given if pair is not None for graph in pair]
-        found = (*self.logps, *self.entries, *self.quantiles, *self.breaks, *latents)
+        found = (*self.logps, *self.entries, *self.quantiles, *self.breaks, *latents, *self.shares)
         return [one for one in found if one is not None]
 
 
@@ -213,7 +218,7 @@ def _graphs(interface: Interface) -> _Graphs:
     found = _Graphs(
         rows=rows,
         logps=tuple(rows.terms[one.term.name] for one in responses),
-        entries=tuple(of_row(one.term, one.entries if one.given is None else 1) for one in responses),
+        entries=tuple(of_row(one.term, 1 if one.joint else one.entries) for one in responses),
         quantiles=tuple(None if one.quantile is None else of_row(one.quantile, one.entries) for one in responses),
         breaks=tuple(
             pt.stack([of_row(term, one.entries) for term in one.breaks], axis=-1) if one.breaks else None
@@ -225,6 +230,7 @@ def _graphs(interface: Interface) -> _Graphs:
             else (raw(one.given).ravel(), raw(one.log_weights).ravel())
             for one in responses
         ),
+        shares=tuple(None if one.shares is None else of_row(one.shares, one.entries + 1) for one in responses),
     )
     if inspection.hidden & set(reached(found.ends)):
         raise PrivacyError("Private data would stay within a compiled function; this is an error of pymc_dp.")
@@ -293,6 +299,7 @@ def _compiled(
         if any_together(responses) or in_turn(responses)
         else tuple(_separate(own, stands, one, compiled) for own in graphs.entries),
         given=tuple(None if pair is None else compiled(*rebuild(pair, stands)[0]) for pair in graphs.given),
+        shares=each(graphs.shares),
     )
 
 

@@ -357,8 +357,8 @@ def _check(findings: Findings, column: Column, bounds: Bounds | None) -> None:
         )
 
 
-def implied_by(rv: Variable) -> list[Implied]:
-    """Return the range of what a random variable may be, where it is 0..n with n known beforehand."""
+def implied_by(rv: Variable, declared_bounds: Mapping[str, Bounds]) -> list[Implied]:
+    """Return the range of what a random variable may be, where it is 0..n with n, or bounds of it, known beforehand."""
     statement = statement_of(rv := given_latents(rv))
     if statement is not None:
         least, most = statement.values or (None, None)
@@ -370,8 +370,14 @@ def implied_by(rv: Variable) -> list[Implied]:
         levels = op.dist_params(rv.owner)[0].type.shape[-1]
         return [(float(levels - 1), "first")] if levels else []
     parameters = op.dist_params(rv.owner) if name in LIMITS else ()
-    ends = (_constant(parameters[place]) for place in LIMITS.get(str(name), ()))
+    ends = (_most(parameters[place], declared_bounds) for place in LIMITS.get(str(name), ()))
     return [(min(known), "nearest")] if (known := [end for end in ends if end is not None and end >= 0]) else []
+
+
+def _most(parameter: Variable, declared_bounds: Mapping[str, Bounds]) -> float | None:
+    """Return what a parameter is at most: a constant, or a column with bounds."""
+    bounds = declared_bounds.get(unwrap(parameter).name or "")
+    return _constant(parameter) if bounds is None else float(bounds[1])
 
 
 def _constant(parameter: Variable) -> float | None:

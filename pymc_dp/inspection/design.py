@@ -26,6 +26,7 @@ from pymc_dp.inspection.interpreted import plain_function, stable
 from pymc_dp.inspection.rows import Column, public_values, rebuild, shape_of
 from pymc_dp.inspection.taint import RowFlow
 
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Link:
     """A graph of one vector and of constants: a private model keeps it, so that it must lead to no row.

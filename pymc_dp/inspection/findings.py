@@ -34,7 +34,8 @@ class Observed:
     ``parameters`` are graphs of the original model; with every column replaced by one value per cell they give
     the parameters of each cell (row separability is proved before an `Observed` exists). A likelihood that is no plain
     distribution has its distribution function as a graph, `cumulative`, in place of parameters; a regression on
-    continuous columns its `design`, and columns only for the indices beside them.
+    continuous columns its `design`, and columns only for the indices beside them. Counts whose totals are a column of
+    the table have that in `totals`, and not among the parameters.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Observed:
     bounds: tuple[float, float] | None = None
     cumulative: Cumulative | None = None
     design: Design | None = None
+    totals: Column | None = None
 
     @property
     def title(self) -> str:
@@ -62,7 +64,8 @@ class Observed:
     @property
     def beside(self) -> tuple[Column, ...]:
         """Columns of the table that it is a regression on or indexed by, those among them that others are made of."""
-        read = (*self.columns, *(self.design.predictors if self.design else ()))
+        totals = () if self.totals is None else (self.totals,)
+        read = (*self.columns, *totals, *(self.design.predictors if self.design else ()))
         return tuple({source.leaf: source for column in read for source in column.sources}.values())
 
     @property

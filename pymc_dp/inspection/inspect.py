@@ -149,7 +149,8 @@ def _term(
     elif not flow.problems and flow.axes[logp] not in (None, 0):
         findings.problem(rv.name, "its terms vary over rows along an axis other than the first", "Let rows be axis 0.")
     for leaf in (leaf for leaf, axis in levels.items() if axis is not None):
-        leaves.setdefault(leaf, []).extend(implied_by(unclamped(plain)) if leaf is findings.data_of[rv] else [])
+        implied = implied_by(unclamped(plain), findings.domain.bounds) if leaf is findings.data_of[rv] else []
+        leaves.setdefault(leaf, []).extend(implied)
     return RowTerm(name=rv.name, logp=logp, checked=checked, flow=flow)
 
 

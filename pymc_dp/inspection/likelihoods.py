@@ -30,6 +30,7 @@ from pymc_dp.inspection.rows import reached, rebuild, shape_of, unwrap
 from pymc_dp.inspection.schema import check_likelihood, dim_length, entries_of
 from pymc_dp.inspection.stated import statement_of
 from pymc_dp.inspection.taint import PER_ROW, RowFlow, depends_on, label, trace_rows
+from pymc_dp.inspection.totals import WITH_TOTALS, totals_of
 
 SEPARATE = "Index a parameter by a discrete column of the table, p[column], and keep every other step elementwise."
 COUNTED = (
@@ -168,6 +169,10 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
                 "Let rows share parameters: index them by a column with a few public levels.",
             )
     check_likelihood(findings, rv.name, "parameters hold", now, [*free, *others])
+    totals = totals_of(findings, distribution, now, row_level)
+    if totals is not None:
+        distribution, parameters, now = WITH_TOTALS[distribution], parameters[1:], now[1:]
+        row_level = {var: axis for var, axis in row_level.items() if var is not totals.leaf}
     indexed = with_computed_indices(findings, rv.name, now, row_level, flow, free)
     if is_design(findings, distribution, indexed.row_level):
         return _observe_design(findings, rv, indexed, stands)
@@ -184,6 +189,7 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
         columns=tuple(columns),
         static_shapes=tuple(tuple(var.type.shape) for var in now),
         bounds=_bounds(findings, rv),
+        totals=totals,
     )
 
 

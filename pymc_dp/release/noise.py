@@ -23,7 +23,7 @@ from pymc_dp.domain import Neighbours
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.families.features import SumStatistic
 from pymc_dp.families.stated_sums import StatedSums
-from pymc_dp.families.statistic import LevelCounts
+from pymc_dp.families.statistic import LevelCounts, OwnTotals
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +59,8 @@ class SumSensitivity:
 def counts_sensitivity(statistic: LevelCounts, neighbours: Neighbours, *, sizes_known: bool) -> SumSensitivity:
     """Sensitivity of a table of counts; with two levels and public sizes, of the second count alone.
 
-    Two vectors of counts >= 0 with the same sum m differ by at most 2m in L1, and by 2m² in squared L2 (a² + b² - 2ab,
-    with a² <= m² and ab >= 0), in one cell or in two; both are attained by rows of one level each.
+    Two vectors of counts >= 0 with sums of m at most differ by at most 2m in L1, and by 2m² in squared L2 (a² + b² -
+    2ab, with a² <= m² and ab >= 0), in one cell or in two; both are attained by rows of one level each.
 
     Parameters
     ----------
@@ -70,7 +70,8 @@ def counts_sensitivity(statistic: LevelCounts, neighbours: Neighbours, *, sizes_
         Whether the number of rows of every cell is public, so that a row cannot change its cell.
     """
     if statistic.trials is not None:
-        return _trials_sensitivity(statistic.trials, neighbours, alone=sizes_known and statistic.n_levels == 2)
+        alone = sizes_known and statistic.n_levels == 2 and not isinstance(statistic, OwnTotals)
+        return _trials_sensitivity(statistic.trials, neighbours, alone=alone)
     if neighbours == "add_remove":
         return SumSensitivity(l1=1, l2_squared=1, shifts=(1,), reason="one row adds 1 to one count")
     if sizes_known and statistic.n_levels == 2:

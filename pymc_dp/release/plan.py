@@ -116,6 +116,8 @@ def lay_out_table(observed: Observed, inspection: Inspection, statistics: Statis
             remedy="Merge levels, or index its parameters by fewer columns.",
         )
     cells = make_cells(observed.columns, inspection.n_rows, inspection.domain.most_rows)
+    if observed.totals is not None:  # a cell's number of rows says little of what its rows add up to
+        cells = replace(cells, sizes=None)
     known = cells.sizes is not None
     named = isinstance(statistics.mechanism, Mapping)
     if observed.design is not None and named and statistics.histogram(observed.name) is not None:

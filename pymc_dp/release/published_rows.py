@@ -9,7 +9,7 @@ import numpy as np
 
 from pymc_dp.errors import Problem
 from pymc_dp.families.features import RowStatistic
-from pymc_dp.families.statistic import LevelCounts
+from pymc_dp.families.statistic import LevelCounts, OwnTotals
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.record import ReleaseRecord
@@ -56,7 +56,7 @@ def of_rows(record: ReleaseRecord, values: Array, observed: Observed) -> tuple[R
     plan, shape = table.plan, tuple(table.plan["shape"])
     family = family_of(observed)
     statistic = None if family is None else family.statistic(observed, sizes_known=False)
-    if not isinstance(statistic, LevelCounts):
+    if not isinstance(statistic, LevelCounts) or isinstance(statistic, OwnTotals):
         return _misfit(observed, f"rows of a {observed.title} likelihood are not counted by levels")
     if statistic.n_levels != shape[-1]:
         return _misfit(observed, f"it has {statistic.n_levels} levels, the table {shape[-1]}")

@@ -13,6 +13,7 @@ from pymc_dp.errors import ArgumentError, Problem
 from pymc_dp.families import FAMILIES, CountFamily, Family, names
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.histogram import Binned, Bins, Histogram
+from pymc_dp.families.own_totals import WITH_TOTALS
 from pymc_dp.families.stated import Stated
 from pymc_dp.inspection.cumulative import MOST_SUMMED, SUMMED, of_plain
 from pymc_dp.inspection.findings import Observed
@@ -109,6 +110,8 @@ def family_of(observed: Observed) -> Family | None:
     statement = statement_of(observed.variable)
     if statement is not None and plain:
         return Stated(statement)
+    if observed.totals is not None:
+        return WITH_TOTALS[observed.distribution]
     return FAMILIES.get(observed.distribution) if plain else None
 
 

@@ -28,6 +28,7 @@ from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.computed.columns import shown
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array, Column
+from pymc_dp.inspection.totals import SUCCESSES
 from pymc_dp.release.noise import Noise, SumSensitivity
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows.asked import Asked
@@ -156,6 +157,7 @@ class TablePlan:
             cells=self.cells,
             with_sizes=not self.sizes_known,
             predictors=design.predictors if design is not None else (),
+            totals=self.observed.totals if self.observed.distribution == SUCCESSES else None,
         )
         return (one,)
 

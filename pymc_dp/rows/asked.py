@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
+from pymc_dp.domain import MOST_ROWS
+from pymc_dp.errors import PrivacyError
 from pymc_dp.families.cells import Cells
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.gram import GramSums
-from pymc_dp.domain import MOST_ROWS
-from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.rows import BLOCK, Array, Column
 from pymc_dp.rows.gram_sums import require_room
 from pymc_dp.rows.sums import LENGTHS, sum_products, sum_rows
@@ -29,6 +31,8 @@ class Asked:
         Whether the number of rows of each cell comes first; not for counts, nor for a regression.
     predictors : tuple of Column
         Of a regression.
+    totals : Column or None
+        Of successes: how many trials a row has.
     """
 
     response: Column
@@ -36,11 +40,13 @@ class Asked:
     cells: Cells
     with_sizes: bool = False
     predictors: tuple[Column, ...] = ()
+    totals: Column | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """Every column of the table that is read."""
-        read = (self.response, *self.predictors, *self.cells.columns)
+        totals = () if self.totals is None else (self.totals,)
+        read = (self.response, *totals, *self.predictors, *self.cells.columns)
         return tuple({source.leaf: source for column in read for source in column.sources}.values())
 
     @property
@@ -79,10 +85,25 @@ class Asked:
     def _added(self, values: Callable[[Column], Array]) -> Array:
         levels = [values(column) for column in self.cells.columns]
         response = values(self.response)
+        if self.totals is not None:
+            response = _of_trials(response, self.totals, values(self.totals))
         if isinstance(self.statistic, GramSums):
             predictors = [values(column) for column in self.predictors]
             return sum_products(self.statistic, self.cells, predictors, response, levels)[None]
         return sum_rows(self.cells, self.statistic, response, with_sizes=self.with_sizes, levels=levels)
+
+
+def _of_trials(successes: Array, column: Column, totals: Array) -> Array:
+    """Return failures and successes, (n_rows, 2): successes are kept between 0 and the trials of the row.
+
+    Whatever it returns, the kernel that adds it up holds every row to the most trials that there are.
+    """
+    if successes.shape != totals.shape:
+        raise PrivacyError(LENGTHS)
+    with np.errstate(all="ignore"):
+        most = column.clamped(totals).astype(np.float64)
+        held = np.clip(np.nan_to_num(successes.astype(np.float64)), 0.0, most)
+    return np.stack([most - held, held], axis=1)
 
 
 __all__ = ["Asked"]

@@ -23,7 +23,7 @@ from pymc_dp.families.cells import Cells
 from pymc_dp.families.features import TRANSFORMS, BoundedFeatures, RowStatistic
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.stated_sums import StatedSums
-from pymc_dp.families.statistic import BoundedMoments, LevelCounts
+from pymc_dp.families.statistic import BoundedMoments, LevelCounts, OwnTotals
 from pymc_dp.inspection.design import Design
 from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.rows.gate import predictors_of, values_of
@@ -233,7 +233,7 @@ def row_integers(statistic: RowStatistic, values: Array) -> Array:
     if isinstance(statistic, LevelCounts):
         found = np.zeros((len(values), statistic.n_levels), dtype=np.int64)
         if statistic.trials is not None:
-            kernels.add_trials(code, _plain(values), statistic.trials, found)
+            kernels.add_trials(code, _plain(values), *_of_trials(statistic), found)
             return found
         level = np.zeros(len(values), dtype=np.int32)
         kernels.fold(level, statistic.places(values), 0, statistic.n_levels - 1, False, True)
@@ -302,7 +302,7 @@ def _scan_span(
             kernels.apply_lookup(code, lookup, size)
         if isinstance(statistic, LevelCounts) and statistic.trials is not None:
             assert values is not None
-            kernels.add_trials(code, _plain(values[start:stop]), statistic.trials, counts[0])
+            kernels.add_trials(code, _plain(values[start:stop]), *_of_trials(statistic), counts[0])
             continue
         if isinstance(statistic, LevelCounts):
             assert values is not None
@@ -331,6 +331,11 @@ def _total(statistic: BoundedMoments, values: Array) -> Array:
     first, second = _kernels().total_moments(_plain(values), *_grid(statistic), 2 in statistic.powers)
     powers = [(first, second)[power - 1] for power in statistic.powers]
     return np.array([[len(values), *powers]], dtype=np.int64)
+
+
+def _of_trials(statistic: LevelCounts) -> tuple[int, bool]:
+    assert statistic.trials is not None
+    return statistic.trials, not isinstance(statistic, OwnTotals)
 
 
 def _grid(statistic: BoundedMoments) -> tuple[float, float, float, float]:

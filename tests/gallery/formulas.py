@@ -31,12 +31,35 @@ def survey(rng: np.random.Generator) -> Columns:
         "grade": ((eta + rng.logistic(size=500))[:, None] > [-0.5, 0.7, 1.8]).sum(1),
         "kind": (eta[:, None] * [0, 1, -1] + rng.gumbel(size=(500, 3))).argmax(1),
         "trials": rng.integers(1, 20, 500),
+    } | more(rng, x, w, eta)
+
+
+def more(rng: np.random.Generator, x: np.ndarray, w: np.ndarray, eta: np.ndarray) -> Columns:
+    """Columns of later models."""
+    shares = np.exp(eta[:, None] * [0, 0.5, -0.5])
+    spent, zero, dead = np.exp(eta / 2 + rng.normal(0, 0.5, 500)), rng.binomial(1, 0.3, 500), 2 * rng.weibull(1.5, 500)
+    time, end = dead * np.exp(0.5 * x), rng.uniform(1, 8, 500)
+    votes = np.array([rng.multinomial(9, share) for share in shares / shares.sum(axis=1, keepdims=True)])
+    return {
+        "fish": np.where(zero, 0, rng.poisson(np.exp(0.5 + 0.6 * x))),
+        "spent": np.where(zero, 0, spent),
+        "varied": 0.5 * x + np.exp(-0.5 + w) * rng.normal(size=500),
+        "time": np.minimum(time, end),
+        "late": (time > end).astype(int),
+        "angle": rng.vonmises(0.5 * np.tanh(x), 3),
+        "curve": np.sin(2 * x) + rng.normal(0, 0.3, 500),
+        "red": votes[:, 0],
+        "green": votes[:, 1],
+        "blue": votes[:, 2],
+        "right": rng.beta(0.4 * 9, 0.6 * 9, 500),
     }
 
 
 BOUNDS = {
     "x": (-4, 4), "w": (0, 1), "y": (-5, 7), "t": (-8, 10), "k": (0, 60), "nb": (0, 90), "share": (0.001, 0.999),
-    "cost": (0.01, 60), "trials": (1, 20), "wins": (0, 20),
+    "cost": (0.01, 60), "trials": (1, 20), "wins": (0, 20), "fish": (0, 30), "spent": (0, 20), "varied": (-10, 10),
+    "time": (0.01, 8), "angle": (-3.142, 3.142), "curve": (-3, 3), "red": (0, 9), "green": (0, 9), "blue": (0, 9),
+    "solved": (0, 20),
 }  # fmt: skip
 
 
@@ -47,14 +70,18 @@ def frame(d: Table) -> pd.DataFrame:
     for name, labels in (("g", "abcdefgh"), ("sex", "fm"), ("grade", "abcd"), ("kind", "abc")):
         table[name] = pd.Categorical.from_codes(d[name], list(labels), ordered=True)
     table["wins"] = np.minimum(d["k"], d["trials"])
+    for name in ("fish", "spent", "varied", "time", "angle", "curve", "red", "green", "blue"):
+        table[name] = d[name]
+    table["status"] = pd.Categorical.from_codes(d["late"], ["none", "right"], ordered=True)
+    table["solved"] = np.rint(d["trials"] * d["right"]).astype(int)
     return table
 
 
-def formula(name: str, text: str, locations: str, scales: str = "", **options: Any) -> None:
+def formula(name: str, text: str | tuple[str, ...], locations: str, scales: str = "", **options: Any) -> None:
     def build(d: Table) -> Any:
         import bambi as bmb
 
-        return bmb.Model(text, frame(d), **options)
+        return bmb.Model(text if isinstance(text, str) else bmb.Formula(*text), frame(d), **options)
 
     build.__name__ = name
     entry(BAMBI, survey, bounds=BOUNDS, locations=locations, scales=scales)(build)
@@ -71,7 +98,7 @@ formula("bambi_logistic_groups", "yes ~ x + (1|g)", "Intercept x", family="berno
 formula("bambi_robust", "t ~ x + w", "Intercept x w", "sigma", family="t")
 formula("bambi_beta", "share ~ x", "Intercept x", "kappa", family="beta")
 formula("bambi_gamma", "cost ~ x", "Intercept x", "alpha", family="gamma", link="log")
-formula("bambi_cumulative", "grade ~ x", "x", family="cumulative")
+formula("bambi_cumulative", "grade ~ 0 + x", "x", family="cumulative")
 formula("bambi_categorical", "kind ~ x", "Intercept x", family="categorical")
 formula("bambi_binomial", "p(wins, trials) ~ x", "Intercept x", family="binomial")
 formula("bambi_spline", "y ~ bs(x, df=6)", "Intercept", "sigma")
@@ -79,3 +106,15 @@ formula("bambi_scaled", "y ~ scale(x) + I(w**2)", "Intercept", "sigma")
 formula("bambi_polynomial", "y ~ poly(x, 2)", "Intercept", "sigma")
 formula("bambi_offset", "k ~ x + offset(log(trials))", "Intercept x", family="poisson")
 formula("bambi_no_intercept", "y ~ 0 + g + x", "g x", "sigma")
+formula("bambi_stopping_ratio", "grade ~ 0 + x", "x", family="sratio")
+formula("bambi_beta_binomial", "p(solved, trials) ~ 1", "Intercept", "kappa", family="beta_binomial")
+formula("bambi_multinomial", "counts(red, green, blue) ~ x", "Intercept x", family="multinomial")
+formula("bambi_zero_inflated", ("fish ~ x", "psi ~ w"), "Intercept x psi_Intercept", family="zero_inflated_poisson")
+formula("bambi_hurdle", "spent ~ x", "Intercept x psi", "alpha", family="hurdle_gamma")
+formula("bambi_hurdle_counts", "fish ~ x", "Intercept x psi", family="hurdle_negativebinomial")
+formula("bambi_distributional", ("varied ~ x", "sigma ~ w"), "Intercept x sigma_Intercept sigma_w")
+formula("bambi_wald", "cost ~ x", "Intercept x", "lam", family="wald", link="log")
+formula("bambi_circular", "angle ~ x", "Intercept x", "kappa", family="vonmises")
+formula("bambi_quantile", "y ~ x", "Intercept x", "b", family="asymmetriclaplace", priors={"kappa": 2})
+formula("bambi_censored", "censored(time, status) ~ x", "Intercept x", "alpha", family="weibull")
+formula("bambi_process", "curve ~ hsgp(x, m=10, c=1.5)", "Intercept", "sigma")

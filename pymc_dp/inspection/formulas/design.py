@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.rows import Array, Bounds
 
 LEAST_ROWS = 1_000
 GRID = 10_000
@@ -38,7 +38,7 @@ class PublicColumn:
     """
 
     name: str
-    bounds: tuple[float, float] = (0.0, 1.0)
+    bounds: Bounds = (0.0, 1.0)
     levels: pd.CategoricalDtype | None = None
     whole: bool = False
 
@@ -115,9 +115,6 @@ class PublicTable:
             )
 
 
-Range = tuple[float, float]
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DesignColumn:
     """One column of a design.
@@ -138,7 +135,7 @@ class DesignColumn:
     label: str
     values: Array
     shown: Array
-    bounds: Range
+    bounds: Bounds
 
 
 def design_columns(term: Any, table: PublicTable, rows: pd.DataFrame) -> list[DesignColumn]:
@@ -156,38 +153,38 @@ def design_columns(term: Any, table: PublicTable, rows: pd.DataFrame) -> list[De
     UnsupportedModelError
         If a column is not a finite number everywhere in public, or is the same number everywhere.
     """
-    shown, ranges = _columns_of(term, table.frame), term_ranges(term, table)
+    shown, ranges = design_matrix(term, table.frame), term_ranges(term, table)
     _check(term, shown, ranges)
-    held = _columns_of(term, rows)
+    held = design_matrix(term, rows)
     return [
         DesignColumn(label=label, values=within(held[:, j], *ranges[j]), shown=shown[:, j], bounds=ranges[j])
         for j, label in enumerate(term.labels)
     ]
 
 
-def term_ranges(term: Any, table: PublicTable) -> list[Range]:
+def term_ranges(term: Any, table: PublicTable) -> list[Bounds]:
     """Return the range of each column of a term: products of the ranges of its parts, in formulae's order."""
     return reduce(_products, [_component_ranges(component, table) for component in term.components])
 
 
-def _products(left: list[Range], right: list[Range]) -> list[Range]:
+def _products(left: list[Bounds], right: list[Bounds]) -> list[Bounds]:
     corners = [[a * b for a in one for b in other] for one in left for other in right]
     return [(min(ends), max(ends)) for ends in corners]
 
 
-def _component_ranges(component: Any, table: PublicTable) -> list[Range]:
-    values = _columns_of(component, table.grid(component.var_names))
+def _component_ranges(component: Any, table: PublicTable) -> list[Bounds]:
+    values = design_matrix(component, table.grid(component.var_names))
     return list(zip(values.min(axis=0).tolist(), values.max(axis=0).tolist(), strict=True))
 
 
-def _columns_of(part: Any, frame: pd.DataFrame) -> Array:
+def design_matrix(part: Any, frame: pd.DataFrame) -> Array:
     """Evaluate a term or a part of it, by the numbers it has learned in public; no warning tells of a value."""
     with np.errstate(all="ignore"):
         values = np.asarray(part.eval_new_data(frame), dtype=np.float64)
     return values.reshape(len(frame), -1)
 
 
-def _check(term: Any, shown: Array, ranges: list[Range]) -> None:
+def _check(term: Any, shown: Array, ranges: list[Bounds]) -> None:
     ends = np.array(ranges)
     if not (np.isfinite(ends).all() and np.isfinite(shown).all()):
         raise _refused(term, "it is not a finite number everywhere between the public bounds", "Narrow the bounds.")
@@ -207,4 +204,13 @@ def group_index(factor: Any, table: PublicTable, rows: pd.DataFrame) -> Array:
     return np.ravel_multi_index(codes, sizes).astype(np.int64)
 
 
-__all__ = ["DesignColumn", "PublicColumn", "PublicTable", "design_columns", "group_index", "term_ranges", "within"]
+__all__ = [
+    "DesignColumn",
+    "PublicColumn",
+    "PublicTable",
+    "design_columns",
+    "design_matrix",
+    "group_index",
+    "term_ranges",
+    "within",
+]

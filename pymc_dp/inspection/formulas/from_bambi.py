@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
@@ -11,6 +12,7 @@ import formulae
 import numpy as np
 import pandas as pd
 from bambi.families import univariate
+from bambi.utils import clean_formula_lhs
 from pandas.api.types import is_bool_dtype, is_complex_dtype, is_integer_dtype, is_numeric_dtype
 from pymc import Model
 
@@ -19,22 +21,10 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import DomainError, Problem, UnsupportedModelError
 from pymc_dp.inspection.assumptions import ASSUMED, question
 from pymc_dp.inspection.formulas.design import PublicColumn, PublicTable
+from pymc_dp.inspection.formulas.responses import LeftSide, check_labels, left_side
 from pymc_dp.inspection.formulas.row_wise import check_terms, declare
-from pymc_dp.inspection.formulas.writing import LINKS, write_model
+from pymc_dp.inspection.formulas.writing import write_model
 
-FAMILIES = {
-    univariate.Bernoulli: ("Bernoulli", {"p"}),
-    univariate.Beta: ("Beta", {"mu", "kappa"}),
-    univariate.Exponential: ("Exponential", {"mu"}),
-    univariate.Gamma: ("Gamma", {"mu", "alpha"}),
-    univariate.Gaussian: ("Normal", {"mu", "sigma"}),
-    univariate.Laplace: ("Laplace", {"mu", "b"}),
-    univariate.NegativeBinomial: ("NegativeBinomial", {"mu", "alpha"}),
-    univariate.Poisson: ("Poisson", {"mu"}),
-    univariate.StudentT: ("StudentT", {"mu", "sigma", "nu"}),
-    univariate.Weibull: ("Weibull", {"mu", "alpha"}),
-}
-"""Likelihood and parameters of bambi's families, as they come."""
 MOST_SHOWN = 8
 
 
@@ -48,17 +38,27 @@ def convert(model: Any, domain: Domain) -> tuple[Model, Domain]:
     problems = list(_unsupported(model))
     if problems:
         raise UnsupportedModelError(problems)
-    described = formulae.model_description(model.formula.main)
-    terms = [*described.common_terms, *described.group_terms]
-    names = [name for name in model.data.columns if name in described.var_names]
-    columns, problems = _describe(model, domain, names, described.response.term)
+    texts = [model.formula.main, *map(clean_formula_lhs, model.formula.additionals)]
+    described = [formulae.model_description(text) for text in texts]
+    response = described[0].response.term
+    terms = [term for one in described for term in (*one.common_terms, *one.group_terms)]
+    side = left_side(response, frozenset(map(str, model.data.columns)))
+    if isinstance(side, Problem):
+        raise UnsupportedModelError([side])
+    used = frozenset().union(*(one.var_names for one in described))
+    columns, problems = _describe(model, domain, [name for name in model.data.columns if name in used], response, side)
     env = model.parameters[model.family.likelihood.parent].design.env
     labelled = [name for name in model.data.columns if isinstance(model.data[name].dtype, pd.CategoricalDtype)]
-    problems += check_terms([described.response.term, *terms], labelled, model.data.columns, env)
+    checked = terms if side is not None else [response, *terms]
+    problems += check_terms(checked, labelled, model.data.columns, env)
     if problems:
         raise UnsupportedModelError(list(dict.fromkeys(problems)))
     table = PublicTable.of(list(columns.values()), [term.var_names for term in terms])
-    new, found = write_model(_built_in_public(model, table), table, table.rows(model.data), domain)
+    side = side or LeftSide(kind="column")
+    if problems := list(check_labels(side, table)):
+        raise UnsupportedModelError(problems)
+    table = side.fitting(table)
+    new, found = write_model(_built_in_public(model, table), side, table, table.rows(model.data), domain)
     setattr(new, ASSUMED, tuple(_assumed(model, table, domain)))
     return new, found
 
@@ -80,18 +80,6 @@ def _check_names(data: pd.DataFrame, domain: Domain) -> None:
 
 def _unsupported(model: Any) -> Iterator[Problem]:
     """Yield what is not rebuilt in public, as far as the model says so without its rows."""
-    family, parent = model.family, model.family.likelihood.parent
-    likelihood, parameters = FAMILIES.get(type(family), ("", set()))
-    known = ", ".join(sorted(kind.__name__.lower() for kind in FAMILIES))
-    if (family.likelihood.name, set(family.likelihood.params)) != (likelihood, parameters):
-        yield Problem(where="family", what=f"{family.name} is not known", remedy=f"Known are {known}.")
-    elif (likelihood, family.link[parent].name) not in LINKS or family.likelihood.dist is not None:
-        links = ", ".join(link for name, link in LINKS if name == likelihood)
-        what = f"the link {family.link[parent].name} of {family.name} is not known"
-        yield Problem(where="family", what=what, remedy=f"Known are {links}.")
-    if model.formula.additionals:
-        remedy = "Give one formula; the other parameters have priors."
-        yield Problem(where="formula", what="parameters beside the mean depend on rows", remedy=remedy)
     if model.dropna:
         what = "dropna=True makes the number of rows a private count"
         yield Problem(where="data", what=what, remedy="Fill missing values by public ones, and leave dropna out.")
@@ -106,28 +94,37 @@ def _unsupported(model: Any) -> Iterator[Problem]:
 
 
 def _describe(
-    model: Any, domain: Domain, names: Iterable[str], response: Any
+    model: Any, domain: Domain, names: Iterable[str], response: Any, side: LeftSide | None
 ) -> tuple[dict[str, PublicColumn], list[Problem]]:
     columns: dict[str, PublicColumn] = {}
     problems: list[Problem] = []
     for name in names:
-        observed = str(response.components[0].name) == name
-        found = _column(model, domain, name, observed)
+        found = _column(model, domain, name, side)
         if isinstance(found, Problem):
             problems.append(found)
         else:
             columns[name] = found
-        if name in response.var_names and name in domain.public:
+        if name in _observed(response, side) and name in domain.public:
             raise DomainError(
                 f"public names the response {name!r}: what a likelihood observes is protected. Leave it out."
             )
     return columns, problems
 
 
-def _column(model: Any, domain: Domain, name: str, observed: bool) -> PublicColumn | Problem:
+def _observed(response: Any, side: LeftSide | None) -> tuple[str, ...]:
+    """Return the columns that the likelihood observes; trials and limits may be public."""
+    if side is None:
+        return tuple(response.var_names)
+    return side.columns[:1] if side.kind == "trials" else side.columns
+
+
+def _column(model: Any, domain: Domain, name: str, side: LeftSide | None) -> PublicColumn | Problem:
     """Describe a column by its dtype and the domain; only a public one is looked at."""
     dtype, bounds = model.data[name].dtype, domain.bounds.get(name)
-    binary = observed and type(model.family) is univariate.Bernoulli
+    first = side is not None and side.columns[:1] == (name,)
+    binary = first and isinstance(model.family, univariate.Bernoulli)
+    if first and side is not None and "trials" in side.numbers:
+        bounds = bounds or (0.0, float(side.numbers["trials"]))
     if isinstance(dtype, pd.CategoricalDtype):
         return _labels(name, dtype, bounds)
     if not is_numeric_dtype(dtype) or is_complex_dtype(dtype):
@@ -144,7 +141,8 @@ def _column(model: Any, domain: Domain, name: str, observed: bool) -> PublicColu
     if bounds is None:
         what = "it has no public range, from which automatic priors, centring and transforms are computed"
         return Problem(where=name, what=what, remedy=f'Give Domain(bounds={{"{name}": (low, high)}}).')
-    return PublicColumn(name=name, bounds=bounds, whole=is_integer_dtype(dtype))
+    whole = is_integer_dtype(dtype) or (side is not None and name in side.whole)
+    return PublicColumn(name=name, bounds=bounds, whole=whole)
 
 
 def _labels(name: str, dtype: pd.CategoricalDtype, bounds: Any) -> PublicColumn | Problem:
@@ -161,9 +159,10 @@ def _labels(name: str, dtype: pd.CategoricalDtype, bounds: Any) -> PublicColumn 
 def _built_in_public(model: Any, table: PublicTable) -> Any:
     """Let bambi build the same model on the public table, with the priors that were given to it."""
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the user has seen what bambi warns of
             built = bambi.Model(
-                model.formula.main,
+                bambi.Formula(model.formula.main, *model.formula.additionals),
                 table.frame,
                 family=deepcopy(model.family),
                 priors=_given_priors(model),
@@ -188,9 +187,16 @@ def _given_priors(model: Any) -> dict[str, Any]:
         if not getattr(component.prior, "auto_scale", False):
             priors[name] = component.prior
     for name, component in model.conditional_parameters.items():
-        terms = {key: getattr(term, "prior", None) for key, term in component.terms.items() if term.kind != "offset"}
-        priors[name] = {key: prior for key, prior in terms.items() if not getattr(prior, "auto_scale", False)}
+        terms = {key: term for key, term in component.terms.items() if getattr(term, "kind", "") != "offset"}
+        priors[name] = {key: term.prior for key, term in terms.items() if _given(term)}
     return priors
+
+
+def _given(term: Any) -> bool:
+    """Whether a user gave the prior of a term."""
+    if hasattr(term, "automatic_priors"):
+        return not term.automatic_priors
+    return not getattr(term.prior, "auto_scale", False)
 
 
 def _numbers(prior: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -219,7 +225,8 @@ def _copy_aliases(model: Any, built: Any) -> None:
 
 
 def _assumed(model: Any, table: PublicTable, domain: Domain) -> Iterator[str]:
-    yield f"formula: {model.formula.main}, and every number in it"
+    for text in (model.formula.main, *model.formula.additionals):
+        yield f"formula: {text}, and every number in it"
     for column in table.columns.values():
         if column.levels is not None:
             labels = [str(label) for label in column.levels.categories]

@@ -32,6 +32,8 @@ STATEFUL = ("center", "scale", "standardize")
 """Transforms that learn numbers from the first table they see, the public one, and keep them."""
 BASES = ("bs", "poly")
 """Those that make several columns, which within another expression could be spread over other rows."""
+PROCESS = "hsgp"
+"""The one of a Gaussian process: centre, scale and boundary are learned in public too."""
 CODINGS = ("C", "S", "T")
 CONTRASTS = ("Sum", "Treatment")
 BEFOREHAND = "Compute it beforehand, row by row, as a column of the data frame, and give that column bounds."
@@ -99,6 +101,8 @@ class _Check:
             yield from self._arguments(call, 1)
         elif isinstance(call, LazyCall) and call.callee in BASES:
             yield from self._learned(call)
+        elif isinstance(call, LazyCall) and call.callee == PROCESS:
+            yield from self._process(call)
         elif isinstance(call, LazyCall) and call.callee in CODINGS:
             yield from self._coded(call)
         else:
@@ -154,6 +158,16 @@ class _Check:
         for argument in call.args[:1]:
             yield from self.expression(argument)
 
+    def _process(self, call: LazyCall) -> Iterator[Found]:
+        for argument in call.args:
+            yield from self.expression(argument)
+        by = call.kwargs.get("by")
+        if by is not None and getattr(by, "name", "") not in self.labelled:
+            yield f"the groups of {call} are the values that occur in rows", declare(str(by))
+        for name, argument in call.kwargs.items():
+            if name != "by" and not constant(argument, self.names):
+                yield f"{call} has an argument that is no number or label", "Write it into the formula."
+
     def _coded(self, call: LazyCall) -> Iterator[Found]:
         first = call.args[0] if call.args else None
         name = getattr(first, "name", "") if isinstance(first, LazyVariable) else ""
@@ -166,23 +180,23 @@ class _Check:
 
     def _constants(self, call: LazyCall) -> Iterator[Found]:
         for argument in [*call.args[1:], *call.kwargs.values()]:
-            if not _constant(argument, self.names):
+            if not constant(argument, self.names):
                 yield f"{call} has an argument that is no number or label", "Write it into the formula."
 
 
-def _constant(part: Any, columns: frozenset[str]) -> bool:
+def constant(part: Any, columns: frozenset[str]) -> bool:
     """Whether an argument is a number, a label or a contrast; columns come before all that has their name."""
     match part:
         case LazyValue():
             return True
         case LazyOperator():
-            return all(_constant(argument, columns) for argument in part.args)
+            return all(constant(argument, columns) for argument in part.args)
         case LazyCall():
             known = part.callee in CONTRASTS
-            return known and all(_constant(argument, columns) for argument in [*part.args, *part.kwargs.values()])
+            return known and all(constant(argument, columns) for argument in [*part.args, *part.kwargs.values()])
         case LazyVariable():
             return part.name in ("True", "False", "None", *CONTRASTS) and part.name not in columns
     return False
 
 
-__all__ = ["check_terms", "declare"]
+__all__ = ["check_terms", "constant", "declare"]

@@ -11,45 +11,45 @@ import pandas as pd
 import pymc as pm
 import pytensor.tensor as pt
 from bambi.backend.model_components import ConstantComponent
+from bambi.backend.pymc import PyMCModel
 from bambi.backend.terms import CommonTerm, GroupSpecificTerm, InterceptTerm
-from bambi.backend.utils import noncentered_default_for
+from bambi.backend.utils import get_linkinv, noncentered_default_for
 from formulae.terms.terms import Intercept
-from formulae.terms.variable import Variable as FormulaVariable
 from pymc import Model
 from pytensor.graph.basic import Variable
 
 from pymc_dp.domain import Domain
-from pymc_dp.inspection.formulas.design import DesignColumn, PublicTable, design_columns, group_index
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.formulas.design import (
+    PublicTable,
+    design_columns,
+    design_matrix,
+    group_index,
+)
+from pymc_dp.inspection.formulas.observing import ROWS, Observing
+from pymc_dp.inspection.formulas.processes import write_process
+from pymc_dp.inspection.formulas.responses import LeftSide
+from pymc_dp.inspection.rows import Array, Bounds
 
-WHOLE = ("Bernoulli", "NegativeBinomial", "Poisson")
-"""Likelihoods of whole numbers."""
-LARGEST = 2.0**31 - 1
-"""Count that PyMC, which casts observed whole numbers to 32 bits, takes for what it is."""
-ROWS = "__obs__"
-"""Bambi's name of the dimension that counts rows."""
-LINKS: Mapping[tuple[str, str], Callable[[Variable], dict[str, Variable]]] = {
-    ("Normal", "identity"): lambda eta: {"mu": eta},
-    ("Bernoulli", "logit"): lambda eta: {"logit_p": eta},
-    ("Bernoulli", "probit"): lambda eta: {"p": pm.math.invprobit(eta)},
-    ("Bernoulli", "cloglog"): lambda eta: {"p": -pt.expm1(-pt.exp(eta))},
-    ("Beta", "logit"): lambda eta: {"mu": pm.math.sigmoid(eta)},
-    **dict.fromkeys([("Laplace", "identity"), ("StudentT", "identity")], lambda eta: {"mu": eta}),
-    **{
-        (name, "log"): lambda eta: {"mu": pt.exp(eta)}
-        for name in ("Exponential", "Gamma", "NegativeBinomial", "Poisson", "Weibull")
-    },
+INVERSES: Mapping[str, Callable[[Variable], Variable]] = {
+    **PyMCModel.INVLINKS,
+    "logit": pm.math.sigmoid,
+    "probit": pm.math.invprobit,
+    "cloglog": lambda eta: -pt.expm1(-pt.exp(eta)),
 }
-"""How a likelihood takes the linear predictor; bambi's own keep probabilities one rounding away from 0 and 1."""
+"""Inverses of links; bambi's own keep probabilities one rounding away from 0 and 1."""
 
 
-def write_model(spec: Any, table: PublicTable, rows: pd.DataFrame, domain: Domain) -> tuple[Model, Domain]:
+def write_model(
+    spec: Any, side: LeftSide, table: PublicTable, rows: pd.DataFrame, domain: Domain
+) -> tuple[Model, Domain]:
     """Write the model of private rows.
 
     Parameters
     ----------
     spec : bambi.Model
         Built on the public table.
+    side : LeftSide
+        What its formula observes.
     table : PublicTable
     rows : pandas.DataFrame
         Private, within what is public.
@@ -60,32 +60,39 @@ def write_model(spec: Any, table: PublicTable, rows: pd.DataFrame, domain: Domai
     -------
     pymc.Model, Domain
         Free variables as bambi names, orders and parametrises them; one ``pm.Data`` per column of the design,
-        ``<label>_data``, and per grouping factor. The domain bounds these.
+        ``<label>_data``, per grouping factor, and per column that the response has beside what is observed. The domain
+        bounds these.
+
+    Notes
+    -----
+    Every family goes the same way, of bambi or of a user: links and parameters are written by what the family itself
+    says of them, and whether its likelihood can be released is found from the model that is written.
     """
     writing = _Writing(spec, table, rows, domain)
-    family, parent = spec.family, spec.family.likelihood.parent
     with writing.model:
-        rest = writing.marginals()
-        eta = writing.predictor(spec.parameters[parent])
-        link = LINKS[family.likelihood.name, family.link[parent].name]
-        response = spec.response_term
-        # bambi's parameters, such as kappa of a Beta, as PyMC has them
-        parameters = getattr(family, "transform_backend_kwargs", dict)({**link(eta), **rest})
-        getattr(pm, family.likelihood.name)(
-            response.alias or response.name, **parameters, observed=writing.response(), dims=ROWS
-        )
+        parameters = writing.constants()
+        for name, component in spec.conditional_parameters.items():
+            eta = writing.predictor(component)
+            if name == spec.family.likelihood.parent:
+                eta = writing.by_thresholds(eta, parameters)
+            parameters[name] = get_linkinv(spec.family.link[name], INVERSES)(eta)
+        Observing(writing, side).write(parameters)
     return writing.model, writing.domain()
 
 
 class _Writing:
     def __init__(self, spec: Any, table: PublicTable, rows: pd.DataFrame, domain: Domain) -> None:
         self.spec, self.table, self.rows, self.given = spec, table, rows, domain
-        self.model = Model(coords={ROWS: np.arange(len(rows))})
-        self.bounds: dict[str, tuple[float, float]] = {}
+        self.model = Model(coords={ROWS: np.arange(len(rows)), **spec.response_term.coords})
+        self.bounds: dict[str, Bounds] = {}
         self.public: list[str] = []
         self.shown: dict[str, Array] = {}
+        self.wide = bool(spec.response_term.coords)
+        """Whether a row has several predictors, one per level of the response."""
+        self.without_first = any(name.endswith("_reduced_dim") for name in spec.response_term.coords)
+        """Whether the predictor of the first level is 0."""
 
-    def marginals(self) -> dict[str, Any]:
+    def constants(self) -> dict[str, Any]:
         """Write the parameters that are the same for all rows."""
         written = {}
         for name, component in self.spec.marginal_parameters.items():
@@ -102,77 +109,111 @@ class _Writing:
         parts += [self._offset(term.term) for term in component.offset_terms.values()]
         centred = self.spec.center_predictors and component.intercept_term is not None
         for term in component.common_terms.values():
-            weights = self._coefficients(CommonTerm(term))
+            backend = CommonTerm(term)
+            weights = self._coefficients(backend)
             for j, column in enumerate(design_columns(term.term, self.table, self.rows)):
-                values = self._data(column, term.term.var_names)
-                parts.append(_entry(weights, j) * (values - column.shown.mean() if centred else values))
+                values = self.hold(
+                    f"{column.label}_data", column.values, column.shown, column.bounds, term.term.var_names
+                )
+                moved = values - column.shown.mean() if centred else values
+                parts.append((weights[j] if backend.coords else weights) * self._each(moved))
+        parts += [self._process(term) for term in component.hsgp_terms.values()]
         noncentered = noncentered_default_for(self.spec, component.name)
         for term in component.group_specific_terms.values():
             parts += self._group_effects(GroupSpecificTerm(term, noncentered), term.term)
-        return sum(parts[1:], parts[0]) if parts else pt.zeros(len(self.rows))
+        return sum(parts[1:], parts[0]) if parts else pt.zeros(1)
+
+    def by_thresholds(self, eta: Variable, parameters: Mapping[str, Any]) -> Variable:
+        """Return what bambi makes of the predictor of ordered levels: one less it for every threshold."""
+        change = getattr(self.spec.family, "transform_backend_eta", None)
+        if change is None or self.without_first:
+            return eta
+        return change(eta, dict(parameters))
+
+    def _each(self, values: Any) -> Any:
+        """Return values of rows as factors of all predictors of a row."""
+        return values[:, None] if self.wide and getattr(values, "ndim", 0) else values
+
+    def _complete(self, coefficients: Variable) -> Variable:
+        """Put the zeros of the first level before coefficients of the others."""
+        if not self.without_first:
+            return coefficients
+        return pt.concatenate([pt.zeros_like(coefficients[..., :1]), coefficients], axis=-1)
 
     def _coefficients(self, backend: Any) -> Variable:
         for name, values in getattr(backend, "coords", {}).items():
             if name not in self.model.coords:
                 self.model.add_coords({name: values})
         backend.build(self.spec)
-        return self.model[backend.name]
+        return self._complete(self.model[backend.name])
 
     def _offset(self, term: Any) -> Any:
         if not self.table.known(term.var_names):
             return float(np.asarray(term.data).flat[0])
         (column,) = design_columns(term, self.table, self.rows)
-        return self._data(column, term.var_names)
+        return self._each(self.hold(f"{column.label}_data", column.values, column.shown, column.bounds, term.var_names))
+
+    def _process(self, term: Any) -> Variable:
+        shown, held = (design_matrix(term.term, frame) for frame in (self.table.frame, self.rows))
+        found = write_process(term, shown, held, self.spec.response_term.coords, self._publish)
+        names, label = term.term.var_names, term.alias or term.name
+        basis = self.hold(f"{label}_basis", found.basis, shown, (-found.bound, found.bound), names)
+        weights = self._complete(found.coefficients)
+        if found.groups is None:
+            return basis @ weights
+        place = self.hold(f"{label}_group", found.groups, shown[:, -1], None, names)
+        own = weights[:, place]
+        return (basis.T[..., None] * own if self.wide else basis.T * own).sum(axis=0)
+
+    def _publish(self, name: str, values: Array) -> Variable:
+        self.public.append(name)
+        return pm.Data(name, values)
 
     def _group_effects(self, backend: GroupSpecificTerm, term: Any) -> list[Variable]:
         effects, places = self._coefficients(backend), self._groups(term.factor)
         if isinstance(term.expr, Intercept):
             return [effects[places]]
         columns = design_columns(term.expr, self.table, self.rows)
-        data = [self._data(column, term.expr.var_names) for column in columns]
-        if effects.ndim == 1:
+        data = [
+            self._each(self.hold(f"{one.label}_data", one.values, one.shown, one.bounds, term.expr.var_names))
+            for one in columns
+        ]
+        if effects.ndim == 1 + self.wide:
             return [effects[places] * data[0]]
         return [effects[places, j] * values for j, values in enumerate(data)]
 
     def _groups(self, factor: Any) -> Variable:
-        name = f"{factor.name}_group"
-        if name not in self.model.named_vars:
-            self._note(name, factor.var_names)
-            pm.Data(name, group_index(factor, self.table, self.rows), dims=ROWS)
-        return self.model[name]
+        places = group_index(factor, self.table, self.rows)
+        return self.hold(
+            f"{factor.name}_group", places, group_index(factor, self.table, self.table.frame), None, factor.var_names
+        )
 
-    def _data(self, column: DesignColumn, names: set[str]) -> Variable:
-        """Return the pm.Data of a column; one that terms share is held once."""
-        name, copies = f"{column.label}_data", 1
-        while name in self.shown and not np.array_equal(self.shown[name], column.shown):
+    def hold(self, label: str, values: Array, shown: Array, bounds: Bounds | None, names: set[str]) -> Variable:
+        """Return the pm.Data of values of rows; what several terms share is held once.
+
+        Parameters
+        ----------
+        label : str
+            Name of it.
+        values, shown : (n, ...) arrays
+            Private, and of the public table.
+        bounds : (low, high) or None
+            None: places, whose range the model says.
+        names : set of str
+            Columns of the data frame that it is computed from: it is public where all of these are.
+        """
+        name, copies = label, 1
+        while name in self.shown and not np.array_equal(self.shown[name], shown):
             copies += 1
-            name = f"{column.label}_data_{copies}"
+            name = f"{label}_{copies}"
         if name not in self.shown:
-            self.shown[name], self.bounds[name] = column.shown, column.bounds
-            self._note(name, names)
-            pm.Data(name, np.ascontiguousarray(column.values), dims=ROWS)
+            self.shown[name] = shown
+            if bounds is not None:
+                self.bounds[name] = bounds
+            if self.table.known(names) <= self.given.public:
+                self.public.append(name)
+            pm.Data(name, np.ascontiguousarray(values), dims=(ROWS, *[None] * (values.ndim - 1)))
         return self.model[name]
-
-    def _note(self, name: str, columns: set[str]) -> None:
-        if self.table.known(columns) <= self.given.public:
-            self.public.append(name)
-
-    def response(self) -> Array:
-        """Return what is observed: 1 for the label that bambi calls success, where there are labels."""
-        term = self.spec.response_term
-        (component,) = term.term.components
-        name, whole = term.alias or term.name, self.spec.family.likelihood.name in WHOLE
-        if not isinstance(component, FormulaVariable):
-            (column,) = design_columns(term.term, self.table, self.rows)
-            values, self.bounds[name] = column.values, column.bounds
-        elif component.kind == "categoric":
-            values = np.asarray(self.rows[component.name] == term.success)
-        else:
-            values = self.rows[component.name].to_numpy()
-            if self.spec.family.likelihood.name != "Bernoulli":
-                self.bounds[name] = self.table.columns[component.name].bounds
-        # Beyond, a cast would warn of a value, or wrap it.
-        return np.rint(np.clip(values, 0, LARGEST)).astype(np.int64) if whole else np.array(values, dtype=np.float64)
 
     def domain(self) -> Domain:
         """Return the domain of what was written."""
@@ -185,8 +226,4 @@ class _Writing:
         )
 
 
-def _entry(weights: Variable, place: int) -> Variable:
-    return weights if weights.ndim == 0 else weights[place]
-
-
-__all__ = ["LINKS", "write_model"]
+__all__ = ["write_model"]

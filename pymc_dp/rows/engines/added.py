@@ -16,7 +16,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.errors import PrivacyError, Problem
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
-from pymc_dp.families.statistic import BoundedMoments, LevelCounts
+from pymc_dp.families.statistic import BoundedMoments, LevelCounts, OwnTotals
 from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.rows.asked import Asked
 from pymc_dp.rows.engines.expressions import (
@@ -57,7 +57,7 @@ def obstacles(asked: Sequence[Asked], fields: Fields) -> list[Problem]:
 def _obstacles(asked: Asked, fields: Fields) -> list[Problem]:
     statistic, name = asked.statistic, asked.response.name
     remedy = f"{WAY_OUT}; or release noised gradients, statistics=dp.Gradients(), which read blocks of rows."
-    if not isinstance(statistic, LevelCounts | BoundedMoments | GramSums):
+    if not isinstance(statistic, LevelCounts | BoundedMoments | GramSums) or isinstance(statistic, OwnTotals):
         return [
             Problem(
                 where=name,

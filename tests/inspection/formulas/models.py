@@ -7,7 +7,7 @@ import pandas as pd
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.given import from_bambi
 
-BOUNDS = {"y": (-3, 3), "x": (0, 1), "w": (0.5, 10), "c": (0, 30)}
+BOUNDS = {"y": (-3, 3), "x": (0, 1), "w": (0.5, 10), "c": (0, 30), "k": (0, 20), "m": (0, 20), "n": (1, 20)}
 NORMAL = bambi.Prior("Normal", mu=0.3, sigma=1.7)
 GROUPS = bambi.Prior("Normal", mu=0, sigma=bambi.Prior("HalfNormal", sigma=1.2))
 GIVEN = {"common": NORMAL, "group_specific": GROUPS}
@@ -19,6 +19,7 @@ def labels(values, levels):
 
 def table(seed, n=40):
     rng = np.random.default_rng(seed)
+    trials = rng.integers(1, 21, n)
     return pd.DataFrame(
         {
             "y": rng.uniform(-2, 2, n),
@@ -28,6 +29,10 @@ def table(seed, n=40):
             "c": rng.poisson(3, n),
             "g": labels(rng.permutation(np.resize(list("abc"), n)), "bca"),
             "h": labels(rng.permutation(np.resize(list("uv"), n)), "vu"),
+            "n": trials,
+            "k": rng.binomial(trials, 0.4),
+            "m": rng.binomial(9, 0.4, n),
+            "status": labels(rng.permutation(np.resize(["none", "right", "left"], n)), ["none", "left", "right"]),
         }
     )
 

@@ -29,6 +29,32 @@ FORMULAS = {
     "w ~ x": {"family": "gamma", "link": "log"},
     "w ~ x + g": {"family": "weibull"},
     "w ~ g": {"family": "exponential"},
+    "p(k, n) ~ x + (1|g)": {"family": "binomial"},
+    "p(m, 9) ~ x": {"family": "binomial", "link": "probit"},
+    "prop(k, n) ~ x": {"family": "beta_binomial"},
+    "g ~ 0 + x": {"family": "cumulative"},
+    "g ~ 0 + x + h": {"family": "sratio"},
+    "g ~ x + (1|h)": {"family": "categorical"},
+    "g ~ 1": {"family": "categorical"},
+    "counts(c, k, m) ~ x + (x|g)": {"family": "multinomial"},
+    "counts(c, k) ~ x": {"family": "dirichlet_multinomial"},
+    "m ~ x": {"family": "zero_inflated_poisson"},
+    "m ~ w": {"family": "zero_inflated_negativebinomial"},
+    "p(k, n) ~ w": {"family": "zero_inflated_binomial"},
+    "c ~ w": {"family": "hurdle_poisson"},
+    "c ~ w + g": {"family": "hurdle_negativebinomial"},
+    "w ~ h": {"family": "hurdle_gamma"},
+    "w ~ h + x": {"family": "hurdle_lognormal"},
+    "w ~ x + h": {"family": "wald", "link": "log"},
+    "y ~ g": {"family": "vonmises"},
+    "y ~ x": {"family": "asymmetriclaplace"},
+    "y ~ h": {"family": "exgaussian"},
+    "w ~ x + w:h": {"family": "lognormal"},
+    "censored(w, status) ~ x": {"family": "weibull"},
+    "truncated(y, lb=-3, ub=n) ~ x": {},
+    "constrained(w, lb=0.5) ~ x": {"family": "lognormal"},
+    bambi.Formula("y ~ x + offset(w)", "sigma ~ w + (1|g)"): {},
+    bambi.Formula("m ~ x", "psi ~ w", "alpha ~ g"): {"family": "zero_inflated_negativebinomial"},
 }
 
 
@@ -39,7 +65,7 @@ def densities(model, point):
     plain = {}
     for rv in model.free_RVs:
         transform = model.rvs_to_transforms[rv]
-        value = point[rv.name]
+        value = np.sort(point[rv.name], axis=-1) if rv.ndim else point[rv.name]  # cutpoints are in order
         plain[model.rvs_to_values[rv]] = (
             value if transform is None else transform.forward(value, *rv.owner.inputs).eval()
         )
@@ -59,8 +85,10 @@ def test_the_density_is_that_of_bambi(formula):
     options = {"priors": {**GIVEN, "sigma": bambi.Prior("HalfNormal", sigma=2)}, "center_predictors": False}
     options = {**options, **FORMULAS[formula]}
     if options.get("family"):
-        spread = {"t": "sigma", "laplace": "b"}.get(options["family"])  # bambi scales its prior by the rows
+        spread = {"t": "sigma", "vonmises": "kappa"}.get(options["family"])  # bambi scales its prior by the rows
         options["priors"] = {**GIVEN, **({spread: bambi.Prior("HalfNormal", sigma=2)} if spread else {})}
+    if isinstance(formula, bambi.Formula):
+        options["priors"] |= dict.fromkeys(formula.additionals_lhs, GIVEN)
     source, model, _ = bounded(formula, **options)
     source.build()
     theirs = source.backend.model
