@@ -170,11 +170,14 @@ class RowInspection(Inspection):
     columns : tuple of Column
     stand_ins : tuple of Variable
         One plain variable per free variable of the model, in their order.
+    weight : int or None
+        Place of the column by which rows are weighed; None where they are not.
     """
 
     terms: tuple[RowTerm, ...]
     columns: tuple[Column, ...]
     stand_ins: tuple[Variable, ...]
+    weight: int | None = None
 
 
 @dataclass

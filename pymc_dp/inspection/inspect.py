@@ -39,7 +39,7 @@ from pymc_dp.inspection.likelihoods import (
     counts_rows,
     filled,
     freeze_dims,
-    likelihood_of,
+    likelihood_alone,
     observe,
     stand_ins_of,
 )
@@ -58,6 +58,7 @@ from pymc_dp.inspection.schema import (
     find_row_dims,
 )
 from pymc_dp.inspection.taint import INTEGRATE, PER_ROW
+from pymc_dp.inspection.weights import check_weighed, check_weights, find_weight, refuse_weights
 
 SEPARATE = (
     "Keep rows apart: combine row-level arrays elementwise, by X @ b, by sums along other axes, or as an index into a "
@@ -80,20 +81,6 @@ def follow_rows(
     flows = [term.flow for term in terms]
     columns = [row_column(findings, leaf, place, flows, found) for place, (leaf, found) in enumerate(leaves.items())]
     return stand_ins, terms, columns
-
-
-def likelihood_alone(findings: Findings, rv: Variable) -> Observed:
-    """Return an observed variable by its likelihood alone, without what sums of it would need."""
-    distribution, parameters = likelihood_of(unclamped(rv))
-    leaf = findings.data_of[rv]
-    assert leaf is not None
-    return Observed(
-        name=rv.name,
-        variable=rv,
-        leaf=leaf,
-        distribution=distribution,
-        parameters=tuple(parameters or ()),
-    )
 
 
 def _term(
@@ -155,12 +142,13 @@ Named = tuple[tuple[str, ...], bool]
 """Names of a column, and whether it is public."""
 
 
-def check_known(findings: Findings, *, per_unit: bool, per_person: bool) -> None:
-    """Refuse a metric and persons, unless the caller accounts for them: nobody may take their ε for one of rows."""
+def check_known(findings: Findings, *, per_unit: bool, per_person: bool, weighted: bool) -> None:
+    """Refuse a metric, persons and weights, unless the caller accounts for them: nobody may take their ε for rows'."""
     if findings.domain.metric is not None and not per_unit:
         findings.problem("Domain(metric=...)", UNKNOWN, REMEDY)
     if findings.domain.unit is not None and not per_person:
         findings.problem("Domain(unit=...)", OF_ROWS, OF_PERSONS)
+    check_weighed(findings, weighted)
 
 
 def refuse_metric(domain: Domain) -> None:
@@ -173,6 +161,7 @@ def refuse_metric(domain: Domain) -> None:
     if domain.metric is not None:
         raise UnsupportedModelError([Problem(where="Domain(metric=...)", what=UNKNOWN, remedy=REMEDY)])
     refuse_persons(domain)
+    refuse_weights(domain)
 
 
 def check_metric(findings: Findings, columns: Iterable[Named]) -> None:
@@ -229,7 +218,12 @@ def is_bambi(model: object) -> bool:
 
 
 def inspect(
-    model: Model, domain: Domain | None = None, *, per_unit: bool = False, per_person: bool = False
+    model: Model,
+    domain: Domain | None = None,
+    *,
+    per_unit: bool = False,
+    per_person: bool = False,
+    weighted: bool = False,
 ) -> Inspected:
     """Read a model and its domain once; never raises for what it finds in them, but collects the problems.
 
@@ -240,8 +234,8 @@ def inspect(
         Defaults to ``Domain()``: replace-one-row neighbours, no bounds.
     per_unit : bool
         Whether the caller accounts ε per unit of ``domain.metric``. If not, a metric is a problem.
-    per_person : bool
-        The same of ``domain.unit``.
+    per_person, weighted : bool
+        The same of ``domain.unit``, and of ``domain.weights``, by which no sums are weighed.
 
     Returns
     -------
@@ -260,7 +254,7 @@ def inspect(
     """
     check_domain(domain)
     findings = Findings(model, domain or Domain())
-    check_known(findings, per_unit=per_unit, per_person=per_person)
+    check_known(findings, per_unit=per_unit, per_person=per_person, weighted=weighted)
     _read_table(findings)
     return _Inspected(table=findings, frozen=freeze_dims(findings))
 
@@ -286,6 +280,7 @@ class _Inspected:
     def sums(self) -> Inspection:
         """What releases of sums need: likelihoods by their statistics, cells and designs."""
         findings = self.table.again()
+        check_weighed(findings)
         check_dimensions(findings)
         check_reserved_names(findings)
         observed, clean = [], []
@@ -306,13 +301,14 @@ class _Inspected:
         """What samplers need that see rows one by one: a term of the log-likelihood per row."""
         findings = self.table.again()
         stand_ins, terms, columns = follow_rows(findings, self.frozen)
-        why = "it is no column that a likelihood reads"
+        weight, why = find_weight(findings, columns), "it is no column that a likelihood reads"
         _check_norms(findings, [column.leaf for column in columns], why, "Leave it out.")
         check_metric(findings, [((column.name, *column.aliases), column.public) for column in columns])
         named = {term.name for term in terms}
         observed = [likelihood_alone(findings, rv) for rv in findings.model.observed_RVs if rv.name in named]
         known = self._concluded(findings, observed, ())
-        return RowInspection(**known, terms=tuple(terms), columns=tuple(columns), stand_ins=stand_ins)
+        known |= {"terms": tuple(terms), "columns": tuple(columns), "stand_ins": stand_ins, "weight": weight}
+        return RowInspection(**known)
 
     def _concluded(self, findings: Findings, observed: Sequence[Observed], clean: Sequence[Observed]) -> dict[str, Any]:
         """Check everything beside the likelihoods, once these were followed; return the fields of an `Inspection`."""
@@ -379,6 +375,7 @@ def _read_table(findings: Findings) -> None:
     findings.n_rows = count_rows(findings)
     findings.row_dims = find_row_dims(findings)
     check_owner(findings)
+    check_weights(findings)
 
 
 __all__ = [
@@ -388,6 +385,5 @@ __all__ = [
     "check_known",
     "check_metric",
     "follow_rows",
-    "likelihood_alone",
     "refuse_metric",
 ]

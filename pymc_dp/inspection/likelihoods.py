@@ -28,7 +28,7 @@ from pymc_dp.inspection.columns import find_columns
 from pymc_dp.inspection.cumulative import Cumulative, cumulative_graphs, own_numbers, row_wise
 from pymc_dp.inspection.design import REGRESSIONS, find_design, is_design, numeric_columns
 from pymc_dp.inspection.findings import Findings, Observed, row_level_arrays, title_of
-from pymc_dp.inspection.row_density import ClampedRV, kept_apart, per_row, unchecked
+from pymc_dp.inspection.row_density import ClampedRV, kept_apart, per_row, unchecked, unclamped
 from pymc_dp.inspection.rows import reached, rebuild, shape_of
 from pymc_dp.inspection.schema import check_likelihood, dim_length, entries_of
 from pymc_dp.inspection.stated import statement_of
@@ -376,4 +376,18 @@ def check_row_counts(findings: Findings) -> None:
             findings.problem(rv.name, *COUNTED)
 
 
-__all__ = ["filled", "without_indices"]
+def likelihood_alone(findings: Findings, rv: Variable) -> Observed:
+    """Return an observed variable by its likelihood alone, without what sums of it would need."""
+    distribution, parameters = likelihood_of(unclamped(rv))
+    leaf = findings.data_of[rv]
+    assert leaf is not None
+    return Observed(
+        name=rv.name,
+        variable=rv,
+        leaf=leaf,
+        distribution=distribution,
+        parameters=tuple(parameters or ()),
+    )
+
+
+__all__ = ["filled", "likelihood_alone", "without_indices"]

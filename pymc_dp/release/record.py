@@ -353,11 +353,15 @@ def described_domain(domain: Domain) -> dict[str, Any]:
         "neighbours": domain.neighbours,
         "n_max": domain.n_max,
         **({} if domain.unit is None else {"unit": asdict(domain.unit)}),
+        **({"weights": dict(domain.weights)} if domain.weights else {}),
     }
 
 
 def read_domain(described: Mapping[str, Any] | None, known: Collection[str] | None = None) -> Domain:
-    """Return the domain that `described_domain` wrote, or what it says about `known` names; a metric is not in it."""
+    """Return the domain that `described_domain` wrote, or what it says about `known` names; a metric is not in it.
+
+    With `known` names it is for a model to which a release is applied: what was weighed is so already.
+    """
     found = described or {}
     kept = (lambda name: True) if known is None else known.__contains__
     return Domain(
@@ -367,6 +371,7 @@ def read_domain(described: Mapping[str, Any] | None, known: Collection[str] | No
         neighbours=found.get("neighbours", "replace"),
         n_max=found.get("n_max"),
         unit=None if (unit := found.get("unit")) is None else Unit(**unit),
+        weights=found.get("weights") if known is None else None,
     )
 
 
