@@ -299,15 +299,16 @@ def _check_weight(domain: Domain, response: str, column: object) -> None:
             f"weights[{response!r}] must be the name of a column, got {_validate.shown(column)}. Write "
             f"weights={{{response!r}: 'w'}}."
         )
-    if column not in domain.bounds or domain.bounds[column][0] < 0:
-        found = domain.bounds.get(column, "none")
+    low, high = domain.bounds.get(column, (-1.0, -1.0))
+    if low < 0 or not 1e-100 < high < 1e100:
         raise DomainError(
-            f"weights names {column!r}, which needs bounds of at least 0, got {found}. Declare a public range, "
-            f"bounds={{{column!r}: (0, 10)}}: larger weights are clamped, and the noise grows with the upper bound."
+            f"weights names {column!r}, which needs bounds of at least 0, the upper one in (1e-100, 1e100), got "
+            f"{domain.bounds.get(column, 'none')}. Declare a public range, bounds={{{column!r}: (0, 10)}}: larger "
+            "weights are clamped, and the noise grows with the upper bound."
         )
     if column in domain.public or column in domain.norms:
         raise DomainError(
-            f"weights names {column!r}, which is private and has bounds: leave it out of public and norms."
+            f"weights names {column!r}, which is private, and a number with bounds. Leave it out of public and norms."
         )
     for name, other in (("metric", domain.metric), ("unit", domain.unit)):
         if other is not None:
