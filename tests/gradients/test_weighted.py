@@ -29,11 +29,12 @@ CHOICE = dp.Gradients(steps=10)
 
 
 def table(n_rows=N_ROWS, seed=5):
-    """A sample in which rows with a 1 are rare, with weights of mean 1."""
+    """A sample in which unlikely responses are rare, with weights of mean 1."""
     rng = np.random.default_rng(seed)
     x = rng.uniform(-2, 2, (40 * n_rows, 2))
-    y = (rng.random(len(x)) < expit(0.5 - x @ [1.0, -0.5])).astype(int)
-    w = np.exp(1.2 * y + 0.9 * np.clip(x[:, 0], -1, 1))
+    predictor = 0.5 - x @ [1.0, -0.5]
+    y = (rng.random(len(x)) < expit(predictor)).astype(int)
+    w = np.exp(1.1 * (y != (predictor > 0)) + 0.5 * np.clip(x[:, 0], -1, 1))
     kept = np.flatnonzero(rng.random(len(x)) < w.min() / w)[:n_rows]
     return {"x": x[kept], "y": y[kept], "w": w[kept] / w[kept].mean()}
 
@@ -215,7 +216,7 @@ def test_the_covariance_is_that_of_sampling(planned, rows):
     ratio = np.diag(covariance) / np.diag(wanted)
     assert ((ratio > 0.95) & (ratio < CLIPPING)).all()
     without = exact.quadratic(replace(found, scores=None)).posterior(*flat)[1]
-    assert (np.diag(without) < 0.7 * np.diag(wanted)).all(), "rows that count once would be known too well"
+    assert (np.diag(without) < 0.8 * np.diag(covariance)).all(), "rows that count once would be known too well"
     assert found.rows == pytest.approx(w.sum(), rel=1e-3)
 
 
