@@ -21,7 +21,7 @@ from pymc_dp.gradients.choice import Gradients, Outlook
 from pymc_dp.gradients.curvature import MOST_FULL
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.weights import PSEUDO
+from pymc_dp.inspection.weights import PSEUDO, UNCLAIMED
 from pymc_dp.release.plan import table_problems
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleaseLayout
@@ -128,6 +128,8 @@ def poor_sums(inspection: Inspection) -> str:
     """Say why noised gradients would serve a model better than exact sums; empty where they would not."""
     if problems := sums_problems(inspection):
         return f"there are no exact sums to release ({problems[0].where}: {problems[0].what})"
+    if inspection.weights:
+        return "of weighted rows these come with the variance of sampling, which exact sums leave out"
     poor = [one.name for one in inspection.observed if one.by_polynomial]
     return f"exact sums would need a polynomial in place of the likelihood of {poor[0]}" if poor else ""
 
@@ -177,8 +179,10 @@ def release_lines(
     lines = []
     if sums or default.by_gradients:
         lines.append(f"dp.sample releases {default.why}.")
-    if layout is not None:
+    if layout is not None and not outlook.weights:
         lines += _of_sums(layout, budget.epsilon)
+    if sums and outlook.weights:
+        lines.append(f"Exact sums of weighted rows: {UNCLAIMED}.")
     return [*lines, *(_of_gradients(outlook, budget) if outlook.fits else [_in_the_way(outlook)])]
 
 

@@ -150,8 +150,8 @@ class Planned:
         weighted = interface.inspection.weight is not None
         if weighted:
             check_weighted(choice, interface)
-        steps = {"steps": choice.steps, "momentum_steps": choice.momentum_steps}
-        within = partial(Schedule.within, budget, **steps, weighted=weighted)
+        steps, momentum = choice.steps, choice.momentum_steps
+        within = partial(Schedule.within, budget, steps=steps, momentum_steps=momentum, weighted=weighted)
         of = partial(units, interface.size, domain.neighbours, rows=domain.rows_of_one)
         schedule = within(of())  # says first what a budget cannot be
         simulated = Simulated.of(RowScores.of(interface), choice.columns or {}, rng)

@@ -5,7 +5,7 @@ Which arrays that reach a likelihood are columns of the table, and what is wrong
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -125,7 +125,8 @@ class Inspection:
     """What was found in one model under one domain; nothing in it depends on a private value.
 
     ``hidden`` holds the variables that no private model may reach, ``inspected`` what it was made from, ``clean`` those
-    of ``observed`` that no problem of their own keeps from being summed.
+    of ``observed`` that no problem of their own keeps from being summed, ``weights`` the columns by which rows are
+    weighed in observed variables.
     """
 
     inspected: Inspected
@@ -143,6 +144,7 @@ class Inspection:
     assumptions: tuple[str, ...]
     problems: tuple[Problem, ...]
     hidden: frozenset[Variable]
+    weights: Mapping[str, Column] = field(default_factory=dict)
 
     @property
     def schema(self) -> tuple[tuple[str, str], ...]:

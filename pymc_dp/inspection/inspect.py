@@ -58,7 +58,7 @@ from pymc_dp.inspection.schema import (
     find_row_dims,
 )
 from pymc_dp.inspection.taint import INTEGRATE, PER_ROW
-from pymc_dp.inspection.weights import check_weighed, check_weights, find_weight, refuse_weights
+from pymc_dp.inspection.weights import check_weighed, check_weights, find_weight, refuse_weights, weight_columns
 
 SEPARATE = (
     "Keep rows apart: combine row-level arrays elementwise, by X @ b, by sums along other axes, or as an index into a "
@@ -235,7 +235,7 @@ def inspect(
     per_unit : bool
         Whether the caller accounts ε per unit of ``domain.metric``. If not, a metric is a problem.
     per_person, weighted : bool
-        The same of ``domain.unit``, and of ``domain.weights``, by which no sums are weighed.
+        The same of ``domain.unit``, and of ``domain.weights``, where rows are weighed.
 
     Returns
     -------
@@ -280,7 +280,6 @@ class _Inspected:
     def sums(self) -> Inspection:
         """What releases of sums need: likelihoods by their statistics, cells and designs."""
         findings = self.table.again()
-        check_weighed(findings)
         check_dimensions(findings)
         check_reserved_names(findings)
         observed, clean = [], []
@@ -294,20 +293,28 @@ class _Inspected:
         way_out = "Leave it out, or use a sampler that sees rows one by one."
         _check_norms(findings, scaled, why, way_out)
         check_metric(findings, _named(findings, observed))
-        return Inspection(**self._concluded(findings, observed, clean))
+        weights = weight_columns(findings)
+        return Inspection(**self._concluded(findings, observed, clean), weights=weights)
 
     @cached_property
     def rows(self) -> RowInspection:
         """What samplers need that see rows one by one: a term of the log-likelihood per row."""
         findings = self.table.again()
         stand_ins, terms, columns = follow_rows(findings, self.frozen)
-        weight, why = find_weight(findings, columns), "it is no column that a likelihood reads"
+        weights = weight_columns(findings)
+        weight, why = find_weight(findings, weights, columns), "it is no column that a likelihood reads"
         _check_norms(findings, [column.leaf for column in columns], why, "Leave it out.")
         check_metric(findings, [((column.name, *column.aliases), column.public) for column in columns])
         named = {term.name for term in terms}
         observed = [likelihood_alone(findings, rv) for rv in findings.model.observed_RVs if rv.name in named]
         known = self._concluded(findings, observed, ())
-        known |= {"terms": tuple(terms), "columns": tuple(columns), "stand_ins": stand_ins, "weight": weight}
+        known |= {
+            "weights": weights,
+            "terms": tuple(terms),
+            "columns": tuple(columns),
+            "stand_ins": stand_ins,
+            "weight": weight,
+        }
         return RowInspection(**known)
 
     def _concluded(self, findings: Findings, observed: Sequence[Observed], clean: Sequence[Observed]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,10 +18,11 @@ from pymc_dp.inspection.columns import declared
 from pymc_dp.inspection.findings import Findings, Inspection
 from pymc_dp.inspection.rows import Column, fitted, shape_of
 
+BY_GRADIENTS = "Use statistics=dp.Gradients(), with a delta > 0."
 UNWEIGHTED = "this method does not weigh rows"
 WEIGHED = (
-    "Use dp.sample or dp.privatize with statistics=dp.Gradients() and a delta > 0; or leave weights= out: every row "
-    "then counts once."
+    "Use dp.sample or dp.privatize without step=, best with statistics=dp.Gradients() and a delta > 0; or leave "
+    "weights= out: every row then counts once."
 )
 NUMBERS = "Give every row its weight, as pm.Data(name, weights), or a column of rows=."
 WHOLE_ROWS = (
@@ -32,6 +34,11 @@ PSEUDO_POSTERIOR = "pseudo-posterior"
 PSEUDO = (
     f"{PSEUDO_POSTERIOR}: the log-likelihood of a row of {{response}} is multiplied by {{column}}, its weight. It is "
     "about the population that the weights stand for"
+)
+
+UNCLAIMED = (
+    "intervals are those of as many rows as the weights add up to, and claim no coverage: the variance of sampling is "
+    "released by dp.Gradients alone"
 )
 
 
@@ -77,31 +84,37 @@ def check_weights(findings: Findings) -> None:
             findings.problem(name, "it is a weight, and observed too", NUMBERS)
 
 
-def find_weight(findings: Findings, columns: list[Column]) -> int | None:
+def weight_columns(findings: Findings) -> dict[str, Column]:
+    """Return the column by which rows of each observed variable are weighed, of those that are."""
+    found: dict[str, Column] = {}
+    for name in dict.fromkeys(findings.domain.weights.values()):
+        leaf: Any = findings.model.named_vars.get(name)
+        if leaf is None:
+            leaf = _stands_for(name, findings.n_rows)
+            findings.private[name] = None
+            findings.private_variables.append(leaf)
+        column = declared(findings, leaf, name)
+        assert column.bounds is not None
+        ends = fitted(column.bounds, np.dtype(leaf.type.dtype))
+        if ends is None:
+            findings.problem(name, f"its bounds hold no value of its dtype, {leaf.type.dtype}", "Widen them.")
+        found[name] = replace(column, bounds=ends)
+    return {response: found[name] for response, name in findings.domain.weights.items()}
+
+
+def find_weight(findings: Findings, weights: Mapping[str, Column], columns: list[Column]) -> int | None:
     """Return the place of the column by which rows are weighed as a whole, which is added where no likelihood reads it.
 
     None where they are not weighed.
     """
-    weights = findings.domain.weights
     if not weights:
         return None
     if set(weights) != {str(rv.name) for rv in findings.model.observed_RVs} or len(set(weights.values())) > 1:
         findings.problem("Domain(weights=...)", f"it weighs {', '.join(weights)} alone, or differently", WHOLE_ROWS)
-    name = next(iter(weights.values()))
-    leaf: Any = findings.model.named_vars.get(name)
-    if leaf is None:
-        leaf = _stands_for(name, findings.n_rows)
-        findings.private[name] = None
-        findings.private_variables.append(leaf)
-    leaves = [column.leaf for column in columns]
-    if leaf in leaves:
-        return leaves.index(leaf)
-    column = declared(findings, leaf, name)
-    assert column.bounds is not None
-    ends = fitted(column.bounds, np.dtype(leaf.type.dtype))
-    if ends is None:
-        findings.problem(name, f"its bounds hold no value of its dtype, {leaf.type.dtype}", "Widen them.")
-    columns.append(replace(column, bounds=ends))
+    column, leaves = next(iter(weights.values())), [column.leaf for column in columns]
+    if column.leaf in leaves:
+        return leaves.index(column.leaf)
+    columns.append(column)
     return len(columns) - 1
 
 
@@ -127,11 +140,14 @@ def require_weights(inspection: Inspection) -> None:
 
 
 __all__ = [
+    "BY_GRADIENTS",
     "PSEUDO",
     "PSEUDO_POSTERIOR",
+    "UNCLAIMED",
     "check_weighed",
     "check_weights",
     "find_weight",
     "refuse_weights",
     "require_weights",
+    "weight_columns",
 ]

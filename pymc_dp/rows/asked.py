@@ -10,6 +10,7 @@ from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.gram import GramSums
 from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.rows.sums import sum_products, sum_rows
+from pymc_dp.rows.weighted import shares_of, weighted_sums
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -26,6 +27,10 @@ class Asked:
         Whether the number of rows of each cell comes first; not for counts, nor for a regression.
     predictors : tuple of Column
         Of a regression.
+    weight : Column or None
+        By which rows are weighed; not of a regression.
+    largest : float
+        Weight of which sums are in units.
     """
 
     response: Column
@@ -33,11 +38,14 @@ class Asked:
     cells: Cells
     with_sizes: bool = False
     predictors: tuple[Column, ...] = ()
+    weight: Column | None = None
+    largest: float = 1.0
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """Every column that is read."""
-        return (self.response, *self.predictors, *self.cells.columns)
+        weights = () if self.weight is None else (self.weight,)
+        return (self.response, *self.predictors, *self.cells.columns, *weights)
 
     def of(self, values: Callable[[Column], Array]) -> Array:
         """Add up rows, as they are held: kernels clamp them.
@@ -57,6 +65,9 @@ class Asked:
         if isinstance(self.statistic, GramSums):
             predictors = [values(column) for column in self.predictors]
             return sum_products(self.statistic, self.cells, predictors, response, levels)[None]
+        if self.weight is not None:
+            shares = shares_of(self.weight.clamped(values(self.weight)), self.largest)
+            return weighted_sums(self.cells, self.statistic, response, shares, levels)
         return sum_rows(self.cells, self.statistic, response, with_sizes=self.with_sizes, levels=levels)
 
 
