@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from _gradient_cells import CELLS, LEVEL, Cell, Fit, fit, planned, seed
 from _group_cells import GROUPS, Groups, fit_groups, planned_groups
+from _weight_cells import WEIGHTS, Weights, fit_weights, planned_weights
 
 from pymc_dp.gradients import bent, schedule, walk
 from pymc_dp.gradients import schedule as limits
@@ -39,7 +40,7 @@ def version() -> dict[str, Any]:
 
 def fits(cell: Cell, tables: int) -> list[Fit]:
     """Fit a cell's tables, the same ones at every call."""
-    one = fit_groups if isinstance(cell, Groups) else fit
+    one = fit_groups if isinstance(cell, Groups) else fit_weights if isinstance(cell, Weights) else fit
     with insecure_randomness(seed(cell, -1)):
         return [one(cell, np.random.default_rng(seed(cell, place))) for place in range(tables)]
 
@@ -78,7 +79,7 @@ def main(tables: int, begins: str) -> None:
     held = load()
     if held["version"] != json.loads(json.dumps(version())):
         held = {"version": version(), "cells": {}}
-    for cell in (*GROUPS, *CELLS):
+    for cell in (*GROUPS, *WEIGHTS, *CELLS):
         if not cell.name.startswith(begins) or held["cells"].get(cell.name, {}).get("tables", 0) >= tables:
             continue
         found = held["cells"][cell.name] = measured(cell, tables)
@@ -86,6 +87,7 @@ def main(tables: int, begins: str) -> None:
         print(cell.name, *(f"{key} {found[key]}" for key in ("coverage", "error", "over not private")), flush=True)
         planned.cache_clear()
         planned_groups.cache_clear()
+        planned_weights.cache_clear()
 
 
 if __name__ == "__main__":

@@ -102,6 +102,11 @@ class Domain:
     unit : Unit, optional
         Who ε protects, where a person may have several rows: ``dp.Unit("patient_id", max_rows=5)``. ``"add_remove"``
         only. Exact sums and noised gradients support it; all others refuse.
+    weights : mapping of str to str, optional
+        Survey weights: which column multiplies the log-likelihood of each row in an observed variable, ``{"y": "w"}``.
+        A ``pm.Data`` of the model with one number per row, or a column of ``rows=``; private. Its `bounds`, at least
+        0, are needed: the noise grows with the upper one. The result is a pseudo-posterior. Noised gradients support
+        it; all others refuse.
 
     Raises
     ------
@@ -139,6 +144,7 @@ class Domain:
     n_max: int | None = field(default=None)
     metric: Metric | None = field(default=None)
     unit: Unit | None = field(default=None)
+    weights: Mapping[str, str] = field(default_factory=dict)
 
     def __init__(
         self,
@@ -150,10 +156,11 @@ class Domain:
         n_max: int | None = None,
         metric: Metric | None = None,
         unit: Unit | None = None,
+        weights: Mapping[str, str] | None = None,
     ) -> None:
         if rows is not None and not isinstance(rows, str):
             raise DomainError(f"rows must be the name of a dimension, got {_validate.shown(rows)}.")
-        for argument, mapping in (("bounds", bounds), ("norms", norms)):
+        for argument, mapping in (("bounds", bounds), ("norms", norms), ("weights", weights)):
             if mapping is not None:
                 _validate.mapping(argument, mapping)
         relation = _validate.choice("neighbours", neighbours, NEIGHBOURS)
@@ -184,6 +191,9 @@ class Domain:
         object.__setattr__(self, "metric", _metric(metric, relation, columns, self.bounds))
         object.__setattr__(self, "n_max", None if n_max is None else _validate.integer("n_max", n_max, 1, MOST_ROWS))
         object.__setattr__(self, "unit", _unit(unit, self.n_max))
+        object.__setattr__(self, "weights", MappingProxyType(dict(weights or {})))
+        for response, column in self.weights.items():
+            _check_weight(self, response, column)
 
     @property
     def relation(self) -> str:
@@ -215,11 +225,12 @@ class Domain:
         parts += [f"n_max={self.n_max}"] if self.n_max is not None else []
         parts += [f"metric={self.metric!r}"] if self.metric is not None else []
         parts += [f"unit={self.unit!r}"] if self.unit is not None else []
+        parts += [f"weights={dict(self.weights)!r}"] if self.weights else []
         return f"Domain({', '.join(parts)})"
 
     def __reduce__(self) -> tuple[object, ...]:
         known = (self.rows, dict(self.bounds), dict(self.norms), tuple(self.public))
-        return Domain, (*known, self.neighbours, self.n_max, self.metric, self.unit)
+        return Domain, (*known, self.neighbours, self.n_max, self.metric, self.unit, dict(self.weights))
 
 
 def _interval(name: str, value: Any) -> tuple[float, float]:
@@ -279,3 +290,29 @@ def _unit(unit: object, n_max: int | None) -> Unit | None:
             "one of them."
         )
     return unit
+
+
+def _check_weight(domain: Domain, response: str, column: object) -> None:
+    """Raise for weights of which it is not public that they are not negative, and at most how large."""
+    if not isinstance(column, str) or not column:
+        raise DomainError(
+            f"weights[{response!r}] must be the name of a column, got {_validate.shown(column)}. Write "
+            f"weights={{{response!r}: 'w'}}."
+        )
+    low, high = domain.bounds.get(column, (-1.0, -1.0))
+    if low < 0 or not 1e-100 < high < 1e100:
+        raise DomainError(
+            f"weights names {column!r}, which needs bounds of at least 0, the upper one in (1e-100, 1e100), got "
+            f"{domain.bounds.get(column, 'none')}. Declare a public range, bounds={{{column!r}: (0, 10)}}: larger "
+            "weights are clamped, and the noise grows with the upper bound."
+        )
+    if column in domain.public or column in domain.norms:
+        raise DomainError(
+            f"weights names {column!r}, which is private, and a number with bounds. Leave it out of public and norms."
+        )
+    for name, other in (("metric", domain.metric), ("unit", domain.unit)):
+        if other is not None:
+            raise DomainError(
+                f"weights= and {name}= do not go together: what a weighted row adds is accounted for one row. Leave "
+                "one of them out."
+            )

@@ -36,6 +36,7 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import shared
 from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.row_density import clamped
+from pymc_dp.inspection.weights import require_weights
 from pymc_dp.release.paid import weaknesses
 from pymc_dp.release.plan import lay_out
 from pymc_dp.release.statistics import Statistics
@@ -334,11 +335,13 @@ def explain(
 def _explained(model: Model, domain: Domain, budget: Budget, stored: StoredRows | None) -> Explanation:
     """Explain a model; of a table beside it releases alone: samplers are not priced, and take rows= themselves."""
     metric = domain.metric is not None
-    inspection = (found := inspect(model, domain, per_unit=metric, per_person=True)).sums
+    inspection = (found := inspect(model, domain, per_unit=metric, per_person=True, weighted=True)).sums
     if stored is not None:
         inspection = with_stored(inspection, stored)
     elif domain.unit is not None:
         owner_of(inspection)  # or says now that there is none
+    else:
+        require_weights(inspection)
     problems, layout = _released(inspection, stored)
     outlook = Outlook.of(found, inspection.n_rows, stored)
     looked = previews(found, budget) if stored is None else ()

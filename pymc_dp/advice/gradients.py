@@ -5,6 +5,7 @@ What of a model would be released, exact sums or noised gradients, and how wide 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt
 
@@ -20,6 +21,7 @@ from pymc_dp.gradients.choice import Gradients, Outlook
 from pymc_dp.gradients.curvature import MOST_FULL
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import inspect
+from pymc_dp.inspection.weights import PSEUDO, UNCLAIMED
 from pymc_dp.release.plan import table_problems
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleaseLayout
@@ -78,7 +80,7 @@ def default_release(model: Model, domain: Domain | None, budget: Budget, rows: S
     """
     if budget.delta == 0 or record_of(model) is not None:
         return AT_ZERO
-    found = inspect(model, domain, per_unit=True, per_person=True)
+    found = inspect(model, domain, per_unit=True, per_person=True, weighted=True)
     inspection = found.sums if rows is None else with_stored(found.sums, rows)
     if inspection.problems != found.sums.problems:  # of the table beside the model, which no other release mends
         inspection.require()
@@ -126,6 +128,8 @@ def poor_sums(inspection: Inspection) -> str:
     """Say why noised gradients would serve a model better than exact sums; empty where they would not."""
     if problems := sums_problems(inspection):
         return f"there are no exact sums to release ({problems[0].where}: {problems[0].what})"
+    if inspection.weights:
+        return "of weighted rows these come with the variance of sampling, which exact sums leave out"
     poor = [one.name for one in inspection.observed if one.by_polynomial]
     return f"exact sums would need a polynomial in place of the likelihood of {poor[0]}" if poor else ""
 
@@ -134,7 +138,7 @@ def with_gradients(
     error: UnsupportedModelError, model: Model, domain: Domain | None, rows: StoredRows | None = None
 ) -> UnsupportedModelError:
     """Return an error of exact sums at δ = 0 that names noised gradients as a way out, where these fit."""
-    if not Outlook.of(inspect(model, domain, per_person=True), 0, rows).fits:
+    if not Outlook.of(inspect(model, domain, per_person=True, weighted=True), 0, rows).fits:
         return error
     remedy = (
         f"Give a delta > 0, far below 1 / number of rows, for example delta={EXAMPLE_DELTA:g}: without statistics= and "
@@ -175,8 +179,10 @@ def release_lines(
     lines = []
     if sums or default.by_gradients:
         lines.append(f"dp.sample releases {default.why}.")
-    if layout is not None:
+    if layout is not None and not outlook.weights:
         lines += _of_sums(layout, budget.epsilon)
+    if sums and outlook.weights:
+        lines.append(f"Exact sums of weighted rows: {UNCLAIMED}.")
     return [*lines, *(_of_gradients(outlook, budget) if outlook.fits else [_in_the_way(outlook)])]
 
 
@@ -194,6 +200,8 @@ def _of_gradients(outlook: Outlook, budget: Budget) -> list[str]:
     names = [f"{name} ({size})" if size > 1 else name for name, size in outlook.parts]
     count = f"{outlook.size} parameter{'s' * (outlook.size != 1)}"
     at = budget if budget.delta else Budget(budget.epsilon, EXAMPLE_DELTA)
+    if outlook.weights:
+        return [f"Noised gradients: {count} enter{'s' * (outlook.size == 1)} the likelihood.", *_weighed(outlook)]
     try:
         wide = f"{_wide(outlook.width_ratio(at))} at ε = {at.epsilon:g}, δ = {at.delta:g}"
     except ArgumentError:  # a budget that buys next to nothing
@@ -205,6 +213,15 @@ def _of_gradients(outlook: Outlook, budget: Budget) -> list[str]:
         *[LAYERED] * outlook.layered,
         *[MANY] * (outlook.size > MOST_FULL),
     ]
+
+
+def _weighed(outlook: Outlook) -> Iterator[str]:
+    for response, column in outlook.weights.items():
+        yield (
+            f"The result is a {PSEUDO.format(response=response, column=column)}. Intervals are those of sampling "
+            f"(sandwich), by squares of weighted scores that are released too. The noise is that of the upper bound of "
+            f"{column}, whatever weights there are."
+        )
 
 
 def _in_the_way(outlook: Outlook) -> str:

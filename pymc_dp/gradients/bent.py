@@ -58,7 +58,7 @@ class Bent:
     end: Array
 
     @classmethod
-    def of(cls, found: Found, simulated: Simulated, n_rows: int) -> Bent:
+    def of(cls, found: Found, simulated: Simulated, n_rows: float) -> Bent:
         """Make rows up such that they have the curvature that was released where the walk ended. All of it is public.
 
         Notes

@@ -6,7 +6,7 @@ What noised gradients would come to for a model, before anything is compiled, re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any, override
 
@@ -158,6 +158,8 @@ class Outlook:
     neighbours : {"replace", "add_remove"}
     rows_of_one : int
         That count at most of what ε protects.
+    weights : mapping of str to str
+        By which columns rows are weighed.
     layered : bool
         Whether parameters multiply, as matrices, what depends on other parameters and rows, as the layers of a net do:
         then the log-likelihood has several modes, and the prior's mean may be a saddle.
@@ -168,6 +170,7 @@ class Outlook:
     n_rows: int
     neighbours: str
     rows_of_one: int = 1
+    weights: Mapping[str, str] = field(default_factory=dict)
     layered: bool = False
 
     @classmethod
@@ -182,6 +185,7 @@ class Outlook:
             n_rows=most,
             neighbours=domain.neighbours,
             rows_of_one=domain.rows_of_one,
+            weights=dict(domain.weights),
             layered=layered,
         )
 

@@ -20,7 +20,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PosteriorWarning
 from pymc_dp.gradients.bent import Bent, followed
 from pymc_dp.gradients.choice import NAME, Gradients
-from pymc_dp.gradients.curvature import MOST_FULL
+from pymc_dp.gradients.curvature import MOST_FULL, shrunk
 from pymc_dp.gradients.descent import Descent, trusted
 from pymc_dp.gradients.integers import MOST_ROWS
 from pymc_dp.gradients.interface import Interface, interface_of
@@ -33,8 +33,10 @@ from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Limits, Schedule
 from pymc_dp.gradients.simulated import Simulated
 from pymc_dp.gradients.walk import Found, Prior, agreement, walk
+from pymc_dp.gradients.weighted import WeightedParts, check_weighted
 from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.weights import PSEUDO, require_weights
 from pymc_dp.release.paid import PACKAGE, keep, paid
 from pymc_dp.release.record import ReleaseRecord, TableRecord, described_domain
 from pymc_dp.rows.gate import private_values, read
@@ -71,6 +73,8 @@ def fitted(
         interface, passes = _over(interface, rows)
     elif interface.inspection.domain.unit is not None:
         owner_of(interface.inspection)  # or says now that there is none
+    else:
+        require_weights(interface.inspection)
     planned = Planned.of(choice, interface, budget)
     trial = planned.private(planned.dummy(), "none")
     if interface.size > MOST_FULL:
@@ -143,7 +147,11 @@ class Planned:
             raise ArgumentError(
                 f"dp.Gradients sums up to {MOST_ROWS} rows, and there may be {most}. Use a sample of them."
             )
-        within = partial(Schedule.within, budget, steps=choice.steps, momentum_steps=choice.momentum_steps)
+        weighted = interface.inspection.weight is not None
+        if weighted:
+            check_weighted(choice, interface)
+        steps, momentum = choice.steps, choice.momentum_steps
+        within = partial(Schedule.within, budget, steps=steps, momentum_steps=momentum, weighted=weighted)
         of = partial(units, interface.size, domain.neighbours, rows=domain.rows_of_one)
         schedule = within(of())  # says first what a budget cannot be
         simulated = Simulated.of(RowScores.of(interface), choice.columns or {}, rng)
@@ -203,22 +211,42 @@ class Planned:
         chunks = partial(_chunks, columns, block_size(self.simulated.rows))
         rows, unit = RowParts(rows=self.simulated.rows), self.interface.inspection.domain.unit
         most = None if unit is None else unit.max_rows
-        parts = rows if most is None else PersonParts(parts=rows, most=most)
-        releases = NoisedSums(parts=parts, chunks=chunks, schedule=self.schedule, passed=passed, persons=most)
+        weighted = self._weighted(rows)
+        parts = weighted or (rows if most is None else PersonParts(parts=rows, most=most))
+        releases = NoisedSums(
+            parts=parts, chunks=chunks, schedule=self.schedule, passed=passed, persons=most, weighted=weighted
+        )
         scale = self.limits.scale
         stages, prior, limits = self.schedule.stages, self.prior, self.limits
         if self.descent is not None:
             prior = trusted(prior, self.descent.end(stages[0].steps, prior, releases))
             stages, limits = stages[1:], self.simulated.first(prior.mean * scale)
-        return walk(
+        n_rows: float = self.interface.inspection.most_rows
+        if weighted is not None:
+            n_rows = max(releases.weights())  # what is lost in its noise is no larger than that
+        found = walk(
             stages,
             prior,
             releases,
             limits=limits,
-            n_rows=self.interface.inspection.most_rows,
+            n_rows=n_rows,
             bend=lambda at: self.simulated.diagonal(at * scale),
             first=len(self.schedule.stages) - len(stages),
         )
+        if weighted is None:
+            return found
+        squares = shrunk(*releases.squares(found.end, found.limits)).matrix
+        return replace(found, scores=found.limits.curvature(squares))
+
+    def _weighted(self, rows: RowParts) -> WeightedParts | None:
+        place = self.interface.inspection.weight
+        return None if place is None else WeightedParts(parts=rows, place=place, largest=self.largest)
+
+    @property
+    def largest(self) -> float:
+        """Public bound on a weight; 1 where rows are not weighed."""
+        domain = self.interface.inspection.domain
+        return max((domain.bounds[name][1] for name in domain.weights.values()), default=1.0)
 
     def dummy(self) -> Found:
         """Return what a walk might find, for a private model that is looked at before anything is charged."""
@@ -233,12 +261,13 @@ class Planned:
             chi_squared=1.0,
             degrees=1,
             path=(),
+            rows=1.0,
         )
 
     def quadratic(self, found: Found) -> Quadratic:
         """Return what was found as a likelihood of the parameters."""
         shares = None
-        if not self.choice.conservative:
+        if not self.choice.conservative and found.scores is None:
             shares = self.simulated.shares(found.end * self.limits.scale)
         quadratic = Quadratic.of(found, self.limits.scale, shares)
         if self.choice.local:
@@ -246,7 +275,7 @@ class Planned:
         if not self._follows or not found.path:
             return quadratic
         try:
-            bent = Bent.of(found, self.simulated, self.interface.inspection.most_rows)
+            bent = Bent.of(found, self.simulated, found.rows)
             nearest = followed(found, quadratic, bent, self.prior)
             return nearest if np.isfinite(nearest.root).all() else quadratic
         except np.linalg.LinAlgError:  # a release that was paid for is never lost
@@ -267,7 +296,8 @@ class Planned:
 
     def _table(self, found: Found) -> TableRecord:
         limits, schedule, labels = found.limits, self.schedule, scalar_names(self.interface.parts)
-        of_scores, of_curvatures = schedule.units.names
+        times = f"{self.largest:g} " if self.interface.inspection.domain.weights else ""
+        of_scores, of_curvatures = (f"{times}{name}" for name in schedule.units.names)
         return TableRecord(
             name=NAME,
             likelihood=f"of {', '.join(self.responses)}, by {len(schedule.event.events)} noised sums",
@@ -308,6 +338,9 @@ class Planned:
             f"{NAME}: around the end of the walk the log-likelihood is treated as quadratic in "
             f"{', '.join(self._names)}{how}, and its slope as varying as the model says."
         )
+        for response, column in self.interface.inspection.domain.weights.items():
+            says = PSEUDO.format(response=response, column=column)
+            yield f"{NAME}: {says}. Its covariance is that of sampling (sandwich), from released squares of scores."
         if self.choice.local:
             yield (
                 f"{NAME}: local, not calibrated. This is one mode of several, found by a descent of "

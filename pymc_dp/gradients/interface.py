@@ -96,7 +96,7 @@ class Interface:
 
 def interface_of(model: Model, domain: Domain | None = None) -> Interface:
     """Find the interface parameters of a model. Reads no private value."""
-    return interface_in(inspect(model, domain, per_person=True).rows)
+    return interface_in(inspect(model, domain, per_person=True, weighted=True).rows)
 
 
 def interface_in(inspection: RowInspection) -> Interface:

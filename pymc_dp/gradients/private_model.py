@@ -64,11 +64,12 @@ class Quadratic:
         scale : (d,) array
         shares : (d,) array, optional
             Variance of the clipped scores over their curvature, by parameter, from public made-up rows. None: 1, which
-            it never exceeds, so that intervals are wider.
+            it never exceeds, so that intervals are wider. Where rows are weighed, what was released of the scores
+            stands for it.
         """
         factor = np.ones_like(scale) if shares is None else np.sqrt(np.clip(shares, LEAST_VARIANCE, 1.0))
-        covariance = found.curvature * np.outer(factor, factor) + found.noise
-        return cls(slope=found.slope, curvature=found.curvature, covariance=covariance, scale=scale)
+        own = found.curvature * np.outer(factor, factor) if found.scores is None else found.scores
+        return cls(slope=found.slope, curvature=found.curvature, covariance=own + found.noise, scale=scale)
 
     @property
     def table(self) -> Array:

@@ -30,6 +30,7 @@ from pymc_dp.gradients.integers import (
 )
 from pymc_dp.gradients.persons import Add, add_persons
 from pymc_dp.gradients.schedule import Limits, Schedule, Units
+from pymc_dp.gradients.weighted import WeightedParts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.noise import GAUSSIAN
 
@@ -77,6 +78,8 @@ class NoisedSums:
         That go through chunks side by side.
     persons : int, optional
         How many rows of a person count in full, where `parts` return the rows of whole persons (`Weighed`).
+    weighted : WeightedParts, optional
+        The `parts`, where rows are weighed.
 
     Notes
     -----
@@ -93,6 +96,33 @@ class NoisedSums:
     passed: Callable[[], None] = lambda: None
     threads: int = field(default_factory=lambda: cpu_count() or 1)
     persons: int | None = None
+    weighted: WeightedParts | None = None
+
+    @property
+    def largest(self) -> float:
+        """The largest weight, in units of which sums are made; 1 where rows are not weighed."""
+        return 1.0 if self.weighted is None else self.weighted.largest
+
+    def weights(self) -> tuple[float, float]:
+        """Return the noised sum of the weights, and the standard deviation of its noise."""
+        (total,) = self._noised_sum(lambda rows: self._weighted.weights(rows), (1,), self.schedule.weights_scale)
+        unit = self.largest / SCORE_UNITS
+        return float(total) * unit, self.schedule.weights_scale * unit
+
+    def squares(self, at: Array, limits: Limits) -> tuple[Array, float]:
+        """Return the noised sum of the outer products of weighted scores, and the deviation off its diagonal."""
+        total = self._summed(
+            lambda rows: self._weighted.squares(rows, at, limits), add_curvatures, (len(at),) * 2, self.threads
+        )
+        self.passed()
+        scale, unit = self.schedule.squares_scale, (limits.clip_norm * self.largest) ** 2 / CURVATURE_UNITS
+        return _noised(total, scale) * unit, float(scale / np.sqrt(2) * unit)
+
+    @property
+    def _weighted(self) -> WeightedParts:
+        if self.weighted is None or not self.schedule.weighted or self.persons is not None:
+            raise PrivacyError("Sums of weights are asked for that were not paid; this is an error of pymc_dp.")
+        return self.weighted
 
     def curvature(self, stage: int, at: Array, limits: Limits) -> tuple[Noised, float]:
         """Return the noised sum of curvatures, and the standard deviation of the noise off its diagonal."""
@@ -105,7 +135,8 @@ class NoisedSums:
         room = MOST_ENTRIES // math.prod(shape)
         total = self._summed(lambda rows: self.parts.factors(rows, at, limits), add, shape, room)
         self.passed()
-        scale, unit = self.schedule.curvature_scale(stage), limits.clip_curvature / CURVATURE_UNITS
+        scale = self.schedule.curvature_scale(stage)
+        unit = limits.clip_curvature * self.largest / CURVATURE_UNITS
         deviation = float(scale / np.sqrt(2) * unit)
         if levels is None:
             return _noised(total, scale) * unit, deviation
@@ -116,15 +147,19 @@ class NoisedSums:
 
     def gradient(self, stage: int, step: int, at: Array, limits: Limits) -> Array:
         """Return the noised sum of scores."""
-        add = self._by_persons(add_scores, SCORE_UNITS, 0)
-        total = self._summed(lambda rows: self.parts.scores(rows, at, limits), add, (len(at),), self.threads)
-        self.passed()
         scale = self.schedule.gradient_scale(stage, step)
-        return GAUSSIAN.add(total, scale) * (limits.clip_norm / SCORE_UNITS)
+        noised = self._noised_sum(lambda rows: self.parts.scores(rows, at, limits), (len(at),), scale)
+        return noised * (limits.clip_norm * self.largest / SCORE_UNITS)
 
     def variance(self, stage: int, limits: Limits) -> float:
         """Return the variance that a gradient would have that is paid all of its stage's share."""
-        return self.schedule.gradient_variance(stage) * (limits.clip_norm / SCORE_UNITS) ** 2
+        return self.schedule.gradient_variance(stage) * (limits.clip_norm * self.largest / SCORE_UNITS) ** 2
+
+    def _noised_sum(self, part: Callable[[Rows], Any], shape: tuple[int, ...], scale: float) -> Array:
+        """Return a noised sum of scores, in whole numbers."""
+        total = self._summed(part, self._by_persons(add_scores, SCORE_UNITS, 0), shape, self.threads)
+        self.passed()
+        return GAUSSIAN.add(total, scale)
 
     def _by_persons(self, add: Add, limit: int, side: int) -> Callable[[Any, Integers], None]:
         """Return what adds rows to a sum, or the rows of whole persons; see `add_persons`."""

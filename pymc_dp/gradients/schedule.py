@@ -6,7 +6,7 @@ Public constants of a sum over rows: its coordinates, and how large one row may 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -51,12 +51,15 @@ END = 0.10
 """Share of the curvature where the walk ends."""
 DESCENT = 0.40
 """Share of a descent with momentum before the walk, if there is one; the stages share the rest."""
+WEIGHTS, SQUARES = 0.02, 0.12
+"""Shares of the sum of the weights, and of the squares of weighted scores, where rows are weighed."""
 
 
-def stages_of(steps: int, momentum_steps: int = 0) -> tuple[Stage, ...]:
+def stages_of(steps: int, momentum_steps: int = 0, *, weighted: bool = False) -> tuple[Stage, ...]:
     """Return the stages of a walk of `steps` gradients: step t of a stage is paid in proportion to t^k.
 
-    A descent with momentum before it is a stage without a curvature, whose steps are all paid alike.
+    A descent with momentum before it is a stage without a curvature, whose steps are all paid alike. Where rows are
+    weighed, something is left for the sum of the weights and the squares of weighted scores.
 
     With H the curvature and ρ the share of it that is known, the error of a stage falls as t^(-(k + 1) ρ); later steps
     weigh what they were paid, so that nothing is lost by k > 0.
@@ -72,7 +75,7 @@ def stages_of(steps: int, momentum_steps: int = 0) -> tuple[Stage, ...]:
     if steps < LEAST_STEPS:
         raise ArgumentError(f"steps must be at least {LEAST_STEPS}, got {steps}: each of three stages needs some.")
     require_momentum(momentum_steps)
-    rest = 1 - DESCENT if momentum_steps else 1.0
+    rest = (1 - DESCENT if momentum_steps else 1.0) - (WEIGHTS + SQUARES) * weighted
     counts = [round(share * steps) for *_, share in STAGES[:-1]]
     counts.append(steps - sum(counts))
     stages = [
@@ -169,31 +172,47 @@ class Schedule:
     units : Units
     multiplier : float
         Standard deviation over sensitivity that one release of everything would have.
+    weighted : bool
+        Whether the sum of the weights is released first, and the squares of weighted scores last.
     """
 
     stages: tuple[Stage, ...]
     units: Units
     multiplier: float
+    weighted: bool = False
 
     @classmethod
-    def within(cls, budget: Budget, units: Units, steps: int, momentum_steps: int = 0) -> Schedule:
+    def within(
+        cls, budget: Budget, units: Units, steps: int, momentum_steps: int = 0, *, weighted: bool = False
+    ) -> Schedule:
         """Return the releases whose events cost a budget together, never more; δ must be > 0."""
         if budget.delta == 0:
             raise ArgumentError(
                 "dp.Gradients adds Gaussian noise, which has no guarantee at delta=0. Give delta > 0, far below 1 / "
                 "number of rows. Exact sums, statistics=dp.Statistics(), need no delta."
             )
-        plain = cls(stages=stages_of(steps, momentum_steps), units=units, multiplier=1.0)
+        stages = stages_of(steps, momentum_steps, weighted=weighted)
+        plain = cls(stages=stages, units=units, multiplier=1.0, weighted=weighted)
         found = calibrated(plain.event, budget.epsilon, budget.delta)
         assert isinstance(found, ComposedEvent)
         scaled, own = found.events[-1], plain.event.events[-1]
         assert isinstance(scaled, DiscreteGaussianEvent) and isinstance(own, DiscreteGaussianEvent)
         multiplier = scaled.scale / own.scale * (1 + ROUNDING)
-        return cls(stages=plain.stages, units=units, multiplier=multiplier)
+        return replace(plain, multiplier=multiplier)
 
     def curvature_scale(self, stage: int) -> float:
         """Scale of the noise on a curvature's diagonal, in integers; off the diagonal it is less by √2."""
         return float(self.multiplier * np.sqrt(self.units.curvature_squared / self.stages[stage].curvature))
+
+    @property
+    def squares_scale(self) -> float:
+        """The same of the squares of weighted scores."""
+        return float(self.multiplier * np.sqrt(self.units.curvature_squared / SQUARES))
+
+    @property
+    def weights_scale(self) -> float:
+        """Scale of the noise on the sum of the weights, in integers: of one row the weight is from 0 to the largest."""
+        return float(self.multiplier * self.units.gradient / np.sqrt(WEIGHTS))
 
     def gradient_scale(self, stage: int, step: int) -> float:
         """Scale of the noise on a gradient, in integers."""
@@ -208,25 +227,30 @@ class Schedule:
     def event(self) -> ComposedEvent:
         """What all releases cost together."""
         units, events = self.units, list[DiscreteGaussianEvent]()
+        if self.weighted:
+            events.append(self._noised(self.weights_scale, units.gradient**2, 1))
         for place, stage in enumerate(self.stages):
-            # Entries off the diagonal count twice and have noise that is less by √2: all in units of that noise.
             if stage.curvature:
-                events.append(
-                    DiscreteGaussianEvent(
-                        scale=math.nextafter(self.curvature_scale(place) / math.sqrt(2), 0.0),
-                        l2_squared=-(-units.curvature_squared // 2),
-                        coordinates=units.entries,
-                    )
-                )
+                events.append(self._noised_curvature(self.curvature_scale(place)))
             events += [
-                DiscreteGaussianEvent(
-                    scale=self.gradient_scale(place, step),
-                    l2_squared=units.gradient_squared,
-                    coordinates=units.dimension,
-                )
+                self._noised(self.gradient_scale(place, step), units.gradient_squared, units.dimension)
                 for step in range(len(stage.steps))
             ]
+        if self.weighted:
+            events.append(self._noised_curvature(self.squares_scale))
         return ComposedEvent(events=tuple(events))
+
+    def _noised_curvature(self, scale: float) -> DiscreteGaussianEvent:
+        """Return what a noised matrix costs.
+
+        Entries off the diagonal count twice and have noise that is less by √2: all in units of that noise.
+        """
+        least = math.nextafter(scale / math.sqrt(2), 0.0)
+        return self._noised(least, -(-self.units.curvature_squared // 2), self.units.entries)
+
+    @staticmethod
+    def _noised(scale: float, l2_squared: int, coordinates: int) -> DiscreteGaussianEvent:
+        return DiscreteGaussianEvent(scale=scale, l2_squared=l2_squared, coordinates=coordinates)
 
 
 CLIP_NORM, CLIP_CURVATURE = 1.0, 1.5

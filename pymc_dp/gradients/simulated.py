@@ -76,7 +76,10 @@ class Simulated:
             for one in inspection.columns
         )
         drawn = parameter_draws(rows.interface, DRAWS, rng)
-        return cls(rows=rows, parameters=drawn, columns=columns, loose=loose_columns(inspection, covariates))
+        loose = loose_columns(inspection, covariates)
+        if inspection.weight is not None:  # made-up rows are not weighed
+            loose.pop(inspection.weight, None)
+        return cls(rows=rows, parameters=drawn, columns=columns, loose=loose)
 
     @cached_property
     def scale(self) -> Array:

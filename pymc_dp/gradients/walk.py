@@ -87,6 +87,10 @@ class Found:
         Of freedom.
     path : tuple of (float, (d,) array, (d,) array)
         Of each gradient that counts: its weight in `slope`, where it was taken, and what was released.
+    rows : float
+        How many rows there are, or may be; where they are weighed, the sum of the weights.
+    scores : (d, d) array or None
+        Covariance of the sum of scores, as they are where the walk ended, where it was released: rows are weighed.
     """
 
     slope: Array
@@ -98,6 +102,8 @@ class Found:
     chi_squared: float
     degrees: int
     path: tuple[tuple[float, Array, Array], ...]
+    rows: float
+    scores: Array | None = None
 
     @property
     def chi_squared_limit(self) -> float:
@@ -120,7 +126,7 @@ def walk(
     releases: Releases,
     *,
     limits: Limits,
-    n_rows: int,
+    n_rows: float,
     bend: Callable[[Array], Array] | None = None,
     first: int = 0,
 ) -> Found:
@@ -135,8 +141,8 @@ def walk(
     releases : Releases
     limits : Limits
         Of the first curvature.
-    n_rows : int
-        How many rows there are, or may be.
+    n_rows : float
+        How many rows there are, or may be; where they are weighed, the sum of the weights.
     bend : callable, optional
         Diagonal of the curvature at a point, (d,), of public made-up rows: it carries a released matrix to other points
         than that of its release. None: it stays as it is.
@@ -187,6 +193,7 @@ def walk(
         chi_squared=here.chi_squared(last),
         degrees=here.degrees,
         path=here.path,
+        rows=n_rows,
     )
 
 

@@ -195,6 +195,7 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
         lines.append(f"bound on the number of {of}: n_max = {domain.n_max}")
     if domain.unit is not None:
         lines += [WHOSE.format(domain.unit.column), TOGETHER]
+    lines += [SAMPLED.format(response, column) for response, column in domain.weights.items()]
     for rv in free:
         numbers = shown(plain_numbers(rv.owner.inputs, [var for var in free if var is not rv]))
         if numbers:
@@ -247,6 +248,10 @@ WHOSE = (
     "pm.Data, codes below 2**31)"
 )
 TOGETHER = "rows of a person are independent given the parameters, as the model says (of widths, not of privacy)"
+SAMPLED = (
+    "rows of {} were sampled independently, with probabilities that are in proportion to 1 / {} (of what the posterior "
+    "says, not of privacy); and how weights were scaled"
+)
 
 
 def number_of_rows(n_rows: int) -> str:

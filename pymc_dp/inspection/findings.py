@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -125,7 +125,8 @@ class Inspection:
     """What was found in one model under one domain; nothing in it depends on a private value.
 
     ``hidden`` holds the variables that no private model may reach, ``inspected`` what it was made from, ``clean`` those
-    of ``observed`` that no problem of their own keeps from being summed.
+    of ``observed`` that no problem of their own keeps from being summed, ``weights`` the columns by which rows are
+    weighed in observed variables.
     """
 
     inspected: Inspected
@@ -143,6 +144,7 @@ class Inspection:
     assumptions: tuple[str, ...]
     problems: tuple[Problem, ...]
     hidden: frozenset[Variable]
+    weights: Mapping[str, Column] = field(default_factory=dict)
 
     @property
     def schema(self) -> tuple[tuple[str, str], ...]:
@@ -170,11 +172,14 @@ class RowInspection(Inspection):
     columns : tuple of Column
     stand_ins : tuple of Variable
         One plain variable per free variable of the model, in their order.
+    weight : int or None
+        Place of the column by which rows are weighed; None where they are not.
     """
 
     terms: tuple[RowTerm, ...]
     columns: tuple[Column, ...]
     stand_ins: tuple[Variable, ...]
+    weight: int | None = None
 
 
 @dataclass

@@ -38,7 +38,7 @@ from pymc_dp.inspection.likelihoods import (
     check_row_counts,
     counts_rows,
     freeze_dims,
-    likelihood_of,
+    likelihood_alone,
     observe,
     stand_ins_of,
     static_lengths,
@@ -60,6 +60,7 @@ from pymc_dp.inspection.schema import (
     find_row_dims,
 )
 from pymc_dp.inspection.taint import INTEGRATE, PER_ROW
+from pymc_dp.inspection.weights import check_weighed, check_weights, find_weight, refuse_weights, weight_columns
 
 SEPARATE = (
     "Keep rows apart: combine row-level arrays elementwise, by X @ b, by sums along other axes, or as an index into a "
@@ -82,20 +83,6 @@ def follow_rows(
     flows = [term.flow for term in terms]
     columns = [row_column(findings, leaf, place, flows, found) for place, (leaf, found) in enumerate(leaves.items())]
     return stand_ins, terms, columns
-
-
-def likelihood_alone(findings: Findings, rv: Variable) -> Observed:
-    """Return an observed variable by its likelihood alone, without what sums of it would need."""
-    distribution, parameters = likelihood_of(unclamped(rv))
-    leaf = findings.data_of[rv]
-    assert leaf is not None
-    return Observed(
-        name=rv.name,
-        variable=rv,
-        leaf=leaf,
-        distribution=distribution,
-        parameters=tuple(parameters or ()),
-    )
 
 
 def _term(
@@ -158,12 +145,13 @@ Named = tuple[tuple[str, ...], bool]
 """Names of a column, and whether it is public."""
 
 
-def check_known(findings: Findings, *, per_unit: bool, per_person: bool) -> None:
-    """Refuse a metric and persons, unless the caller accounts for them: nobody may take their ε for one of rows."""
+def check_known(findings: Findings, *, per_unit: bool, per_person: bool, weighted: bool) -> None:
+    """Refuse a metric, persons and weights, unless the caller accounts for them: nobody may take their ε for rows'."""
     if findings.domain.metric is not None and not per_unit:
         findings.problem("Domain(metric=...)", UNKNOWN, REMEDY)
     if findings.domain.unit is not None and not per_person:
         findings.problem("Domain(unit=...)", OF_ROWS, OF_PERSONS)
+    check_weighed(findings, weighted)
 
 
 def refuse_metric(domain: Domain) -> None:
@@ -176,6 +164,7 @@ def refuse_metric(domain: Domain) -> None:
     if domain.metric is not None:
         raise UnsupportedModelError([Problem(where="Domain(metric=...)", what=UNKNOWN, remedy=REMEDY)])
     refuse_persons(domain)
+    refuse_weights(domain)
 
 
 def check_metric(findings: Findings, columns: Iterable[Named]) -> None:
@@ -232,7 +221,12 @@ def is_bambi(model: object) -> bool:
 
 
 def inspect(
-    model: Model, domain: Domain | None = None, *, per_unit: bool = False, per_person: bool = False
+    model: Model,
+    domain: Domain | None = None,
+    *,
+    per_unit: bool = False,
+    per_person: bool = False,
+    weighted: bool = False,
 ) -> Inspected:
     """Read a model and its domain once; never raises for what it finds in them, but collects the problems.
 
@@ -243,8 +237,8 @@ def inspect(
         Defaults to ``Domain()``: replace-one-row neighbours, no bounds.
     per_unit : bool
         Whether the caller accounts ε per unit of ``domain.metric``. If not, a metric is a problem.
-    per_person : bool
-        The same of ``domain.unit``.
+    per_person, weighted : bool
+        The same of ``domain.unit``, and of ``domain.weights``, where rows are weighed.
 
     Returns
     -------
@@ -263,7 +257,7 @@ def inspect(
     """
     check_domain(domain)
     findings = Findings(model, domain or Domain())
-    check_known(findings, per_unit=per_unit, per_person=per_person)
+    check_known(findings, per_unit=per_unit, per_person=per_person, weighted=weighted)
     _read_table(findings)
     return _Inspected(table=findings, frozen=freeze_dims(findings))
 
@@ -302,20 +296,29 @@ class _Inspected:
         way_out = "Leave it out, or use a sampler that sees rows one by one."
         _check_norms(findings, scaled, why, way_out)
         check_metric(findings, _named(findings, observed))
-        return Inspection(**self._concluded(findings, observed, clean))
+        weights = weight_columns(findings)
+        return Inspection(**self._concluded(findings, observed, clean), weights=weights)
 
     @cached_property
     def rows(self) -> RowInspection:
         """What samplers need that see rows one by one: a term of the log-likelihood per row."""
         findings = self.table.again()
         stand_ins, terms, columns = follow_rows(findings, self.frozen)
-        why = "it is no column that a likelihood reads"
+        weights = weight_columns(findings)
+        weight, why = find_weight(findings, weights, columns), "it is no column that a likelihood reads"
         _check_norms(findings, [column.leaf for column in columns], why, "Leave it out.")
         check_metric(findings, [((column.name, *column.aliases), column.public) for column in columns])
         named = {term.name for term in terms}
         observed = [likelihood_alone(findings, rv) for rv in findings.model.observed_RVs if rv.name in named]
         known = self._concluded(findings, observed, ())
-        return RowInspection(**known, terms=tuple(terms), columns=tuple(columns), stand_ins=stand_ins)
+        known |= {
+            "weights": weights,
+            "terms": tuple(terms),
+            "columns": tuple(columns),
+            "stand_ins": stand_ins,
+            "weight": weight,
+        }
+        return RowInspection(**known)
 
     def _concluded(self, findings: Findings, observed: Sequence[Observed], clean: Sequence[Observed]) -> dict[str, Any]:
         """Check everything beside the likelihoods, once these were followed; return the fields of an `Inspection`."""
@@ -385,6 +388,7 @@ def _read_table(findings: Findings) -> None:
     findings.n_rows = count_rows(findings)
     findings.row_dims = find_row_dims(findings)
     check_owner(findings)
+    check_weights(findings)
 
 
 __all__ = [
@@ -394,6 +398,5 @@ __all__ = [
     "check_known",
     "check_metric",
     "follow_rows",
-    "likelihood_alone",
     "refuse_metric",
 ]

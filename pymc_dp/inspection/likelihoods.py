@@ -24,7 +24,7 @@ from pymc_dp.inspection.cumulative import Cumulative, cumulative_graphs, own_num
 from pymc_dp.inspection.design import REGRESSIONS, find_design, is_design, numeric_columns
 from pymc_dp.inspection.findings import Findings, Observed, title_of
 from pymc_dp.inspection.made_by_pymc import parameters_without_arrays, without_arrays
-from pymc_dp.inspection.row_density import ClampedRV, kept_apart, per_row, unchecked
+from pymc_dp.inspection.row_density import ClampedRV, kept_apart, per_row, unchecked, unclamped
 from pymc_dp.inspection.row_level import row_level_arrays
 from pymc_dp.inspection.rows import reached, rebuild, shape_of, unwrap
 from pymc_dp.inspection.schema import check_likelihood, dim_length, entries_of
@@ -359,3 +359,17 @@ def check_row_counts(findings: Findings) -> None:
     for rv in findings.model.observed_RVs:
         if lengths & set(reached(likelihood_of(rv)[1] or (), findings.model.free_RVs)):
             findings.problem(rv.name, *COUNTED)
+
+
+def likelihood_alone(findings: Findings, rv: Variable) -> Observed:
+    """Return an observed variable by its likelihood alone, without what sums of it would need."""
+    distribution, parameters = likelihood_of(unclamped(rv))
+    leaf = findings.data_of[rv]
+    assert leaf is not None
+    return Observed(
+        name=rv.name,
+        variable=rv,
+        leaf=leaf,
+        distribution=distribution,
+        parameters=tuple(parameters or ()),
+    )

@@ -52,6 +52,7 @@ def check_names(findings: Findings) -> None:
     nameable = [var.name for var in findings.model.observed_RVs] + [var.name for var in findings.model.data_vars]
     # PyMC renames a column with missing values; check_masked reports the problem itself.
     nameable += [name.removesuffix("_observed") for name in nameable if name.endswith("_observed")]
+    nameable += findings.domain.weights.values()  # which may be columns of stored rows
     for argument, names in (
         ("bounds", findings.domain.bounds),
         ("norms", findings.domain.norms),

@@ -20,6 +20,7 @@ from pymc_dp.gradients.row_parts import block_size, expected
 from pymc_dp.gradients.simulated import interface_parameters
 from pymc_dp.gradients.walk import Prior
 from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.weights import refuse_weights
 from pymc_dp.plan.result import NOT_PRIVATE, Outcome, Recorder
 from pymc_dp.plan.truths import row_count
 from pymc_dp.rows.persons import Grouped
@@ -62,6 +63,7 @@ class Rehearsal:
         self, model: Model, domain: Domain | None, methods: Mapping[str, Gradients], n_rows: int | None
     ) -> None:
         refuse_released(model)
+        refuse_weights(domain)
         interface = interface_of(model, domain)
         self.n_rows, self.rows = row_count(interface.inspection, n_rows)
         self.interface = replace(interface, inspection=replace(interface.inspection, n_rows=self.n_rows))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from math import prod
+from math import ceil, prod
 
 import numpy as np
 from pytensor.graph.basic import Variable
@@ -20,7 +20,6 @@ from pymc_dp.domain import MOST_ROWS, Domain
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.families.cells import Cells
 from pymc_dp.families.characters import NetworkSums
-from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.regression import gram_statistic
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import MAX_CELLS, Inspection, Observed
@@ -28,9 +27,10 @@ from pymc_dp.inspection.network import node_problems
 from pymc_dp.inspection.rows import Array
 from pymc_dp.metrics import Extent
 from pymc_dp.networks import FourierUpdates, LaplaceUpdates, Updates
+from pymc_dp.release.blocks import blocks_of, check_wide, not_weighed, weighted_blocks
 from pymc_dp.release.lipschitz_sums import MOST_STEPS, extents_of, grid_of, names_of, per_unit, too_many_steps
 from pymc_dp.release.network_layout import lay_out_network, papers_problems
-from pymc_dp.release.noise import NOISES, Noise, counts_sensitivity, sizes_sensitivity, sums_sensitivity
+from pymc_dp.release.noise import NOISES, Noise
 from pymc_dp.release.regression_sensitivity import gram_sensitivity, reach_of
 from pymc_dp.release.statistics import Statistics, choose, too_many
 from pymc_dp.release.tables import Block, Drawn, ReleaseLayout, ReleasePlan, TablePlan
@@ -57,6 +57,9 @@ def lay_out(inspection: Inspection, statistics: Statistics) -> ReleaseLayout:
             "or unit."
         )
     if isinstance(statistics.mechanism, FourierUpdates):
+        weighed = [observed for observed in inspection.observed if observed.name in inspection.weights]
+        if refused := [problem for observed in weighed if (problem := not_weighed(observed, statistics))]:
+            raise UnsupportedModelError(refused)
         inspection.require()  # before this, a variable that is no likelihood looks like one that is no node
         network = lay_out_network(inspection, statistics.mechanism, NOISES[statistics.noise])
         if isinstance(network, tuple):
@@ -115,7 +118,12 @@ def lay_out_table(observed: Observed, inspection: Inspection, statistics: Statis
             what=f"its columns span more than {MAX_CELLS} cells, nearly all of them empty",
             remedy="Merge levels, or index its parameters by fewer columns.",
         )
-    cells = make_cells(observed.columns, inspection.n_rows, inspection.domain.most_rows)
+    weight, domain = inspection.weights.get(observed.name), inspection.domain
+    if weight is not None and (problem := not_weighed(observed, statistics)):
+        return problem
+    largest = 1.0 if weight is None else domain.bounds[weight.name][1]
+    most = domain.most_rows if weight is None else ceil(largest * inspection.most_rows)
+    cells = make_cells(observed.columns, inspection.n_rows, most)
     if observed.totals is not None:  # a cell's number of rows says little of what its rows add up to
         cells = replace(cells, sizes=None)
     known = cells.sizes is not None
@@ -134,7 +142,9 @@ def lay_out_table(observed: Observed, inspection: Inspection, statistics: Statis
     if problem := too_many(observed, statistic, cells.count):
         return problem
     whole = isinstance(statistics.mechanism, LaplaceUpdates) and statistics.mechanism.papers
-    labels, blocks = _blocks(statistic, inspection.domain, NOISES[statistics.noise], known=known and not whole)
+    labels, blocks = blocks_of(statistic, domain, NOISES[statistics.noise], known=known and not whole)
+    if weight is not None:
+        blocks = weighted_blocks(statistic, domain, NOISES[statistics.noise], largest)
     return TablePlan(
         variables=(observed,),
         family=family,
@@ -143,6 +153,8 @@ def lay_out_table(observed: Observed, inspection: Inspection, statistics: Statis
         labels=labels,
         blocks=blocks,
         boxed=isinstance(statistics.mechanism, LaplaceUpdates),
+        weight=weight,
+        largest=largest,
     )
 
 
@@ -169,31 +181,6 @@ def _regression_layout(observed: Observed, inspection: Inspection, cells: Cells,
         gram=known_gram(statistic, observed.design, cells) if statistic.known else None,
         reach=reach_of(observed.design, statistic, cells) if drawn else 0.0,
     )
-
-
-def _blocks(
-    statistic: RowStatistic, domain: Domain, noise: Noise, *, known: bool
-) -> tuple[tuple[str, ...], tuple[Block, ...]]:
-    """Labels and blocks of a table; `known` says whether the sizes of its cells are public."""
-    relation, rows = domain.neighbours, domain.rows_of_one
-    if isinstance(statistic, LevelCounts):
-        levels = statistic.labels[1:] if known and statistic.n_levels == 2 else statistic.labels
-        sensitivity = counts_sensitivity(statistic, relation, sizes_known=known).of_person(rows)
-        counts = Block(
-            columns=tuple(range(len(levels))), steps=(1.0,) * len(levels), sensitivity=sensitivity, noise=noise
-        )
-        return tuple(f"count of {label}" for label in levels), (counts,)
-    sensitivity = sums_sensitivity(statistic, relation, sizes_known=known).of_person(rows)
-    # In units of the largest value, so that equal noise on sizes and on sums moves a mean about equally.
-    weight = noise.part(noise.weight(sensitivity) * statistic.steps[0] / statistic.scales[0])
-    columns = tuple(range(not known, len(statistic.labels) + (not known)))
-    sums = Block(columns=columns, steps=statistic.steps, sensitivity=sensitivity, noise=noise, weight=weight)
-    if known:
-        return statistic.labels, (sums,)
-    moved = sizes_sensitivity(relation).of_person(rows)
-    weight = noise.part(noise.weight(moved))
-    sizes = Block(columns=(0,), steps=(1.0,), sensitivity=moved, noise=noise, weight=weight)
-    return ("rows", *statistic.labels), (sizes, sums)
 
 
 def _per_unit(tables: Sequence[TablePlan], domain: Domain, noise: Noise) -> tuple[list[TablePlan], dict[str, Extent]]:
@@ -272,6 +259,8 @@ def plan_release(inspection: Inspection, statistics: Statistics, epsilon: float,
 
 def _checked(plan: ReleasePlan) -> ReleasePlan:
     """Return a plan whose cost, as the accountants read it, is within its budget."""
+    for table in plan.tables:
+        check_wide(table)
     if total_epsilon(plan.event, plan.delta).epsilon > plan.epsilon:
         raise PrivacyError(
             f"The planned noise would cost more than epsilon={plan.epsilon}; this is an error of pymc_dp."

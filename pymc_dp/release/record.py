@@ -18,6 +18,7 @@ from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.weights import PSEUDO, UNCLAIMED
 from pymc_dp.release.tables import NETWORK, Block, ReleasePlan, TablePlan
 from pymc_dp.release.written import written
 
@@ -227,7 +228,7 @@ def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:
             sensitivities=tuple(map(_proof, table.blocks)),
             sizes_public=table.sizes_known,
             plan=written(table),
-            approximations=approximations_of(table) + _of_counts_and_sums(table, plan),
+            approximations=_of_weights(table) + approximations_of(table) + _of_counts_and_sums(table, plan),
         )
         for table in plan.tables
     )
@@ -267,6 +268,11 @@ def approximations_of(table: TablePlan) -> tuple[str, ...]:
             "such a column, b[column], avoid this: it then makes cells."
         )
     return tuple(found)
+
+
+def _of_weights(table: TablePlan) -> tuple[str, ...]:
+    weights = {} if table.weight is None else {table.name: table.weight.name}
+    return tuple(f"{name}: {PSEUDO.format(response=name, column=by)}; {UNCLAIMED}." for name, by in weights.items())
 
 
 def _of_coefficients(sums: NetworkSums) -> tuple[str, ...]:
@@ -353,11 +359,15 @@ def described_domain(domain: Domain) -> dict[str, Any]:
         "neighbours": domain.neighbours,
         "n_max": domain.n_max,
         **({} if domain.unit is None else {"unit": asdict(domain.unit)}),
+        **({"weights": dict(domain.weights)} if domain.weights else {}),
     }
 
 
 def read_domain(described: Mapping[str, Any] | None, known: Collection[str] | None = None) -> Domain:
-    """Return the domain that `described_domain` wrote, or what it says about `known` names; a metric is not in it."""
+    """Return the domain that `described_domain` wrote, or what it says about `known` names; a metric is not in it.
+
+    With `known` names it is for a model to which a release is applied: what was weighed is so already.
+    """
     found = described or {}
     kept = (lambda name: True) if known is None else known.__contains__
     return Domain(
@@ -367,6 +377,7 @@ def read_domain(described: Mapping[str, Any] | None, known: Collection[str] | No
         neighbours=found.get("neighbours", "replace"),
         n_max=found.get("n_max"),
         unit=None if (unit := found.get("unit")) is None else Unit(**unit),
+        weights=found.get("weights") if known is None else None,
     )
 
 

@@ -13,6 +13,7 @@ from math import sqrt
 from typing import Literal
 
 import numpy as np
+from pytensor.graph.basic import Variable
 
 from pymc_dp._random import insecure
 from pymc_dp.accounting import ComposedEvent, Event
@@ -94,6 +95,10 @@ class TablePlan:
         Of a network: configurations of the parents of each node.
     increment : float
         Of a network: rows that tables of the plug-in form have more, spread evenly.
+    weight : Column or None
+        By which rows are weighed.
+    largest : float
+        Public bound on a weight, of which sums are in units.
     """
 
     variables: tuple[Observed, ...]
@@ -107,6 +112,8 @@ class TablePlan:
     boxed: bool = False
     parents: tuple[Cells, ...] = ()
     increment: float = 0.0
+    weight: Column | None = None
+    largest: float = 1.0
 
     @property
     def name(self) -> str:
@@ -158,8 +165,15 @@ class TablePlan:
             with_sizes=not self.sizes_known,
             predictors=design.predictors if design is not None else (),
             totals=self.observed.totals if self.observed.distribution == SUCCESSES else None,
+            weight=self.weight,
+            largest=self.largest,
         )
         return (one,)
+
+    @property
+    def weight_leaf(self) -> Variable | None:
+        """What holds the weights of rows; None where they count once."""
+        return None if self.weight is None else self.weight.leaf
 
     @property
     def cell_labels(self) -> tuple[str, ...]:
@@ -268,6 +282,7 @@ class ReleasePlan(ReleaseLayout):
         for other in self.tables:
             counts = isinstance(other.statistic, LevelCounts) and not isinstance(other.statistic, Bins)
             counts = counts and len(other.statistic.labels) == len(column.levels)
+            counts = counts and other.weight_leaf is table.weight_leaf
             if counts and other.observed.leaf is column.leaf and not other.cells.columns and other.scales.all():
                 return other
         return None

@@ -15,6 +15,7 @@ from pymc_dp.families.gram import GramSums
 from pymc_dp.inspection.rows import BLOCK, Array, Column
 from pymc_dp.rows.gram_sums import require_room
 from pymc_dp.rows.sums import LENGTHS, sum_products, sum_rows
+from pymc_dp.rows.weighted import shares_of, weighted_sums
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,6 +34,10 @@ class Asked:
         Of a regression.
     totals : Column or None
         Of successes: how many trials a row has.
+    weight : Column or None
+        By which rows are weighed; not of a regression.
+    largest : float
+        Weight of which sums are in units.
     """
 
     response: Column
@@ -41,12 +46,15 @@ class Asked:
     with_sizes: bool = False
     predictors: tuple[Column, ...] = ()
     totals: Column | None = None
+    weight: Column | None = None
+    largest: float = 1.0
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """Every column of the table that is read."""
         totals = () if self.totals is None else (self.totals,)
-        read = (self.response, *totals, *self.predictors, *self.cells.columns)
+        weights = () if self.weight is None else (self.weight,)
+        read = (self.response, *totals, *weights, *self.predictors, *self.cells.columns)
         return tuple({source.leaf: source for column in read for source in column.sources}.values())
 
     @property
@@ -90,6 +98,9 @@ class Asked:
         if isinstance(self.statistic, GramSums):
             predictors = [values(column) for column in self.predictors]
             return sum_products(self.statistic, self.cells, predictors, response, levels)[None]
+        if self.weight is not None:
+            shares = shares_of(self.weight.clamped(values(self.weight)), self.largest)
+            return weighted_sums(self.cells, self.statistic, response, shares, levels)
         return sum_rows(self.cells, self.statistic, response, with_sizes=self.with_sizes, levels=levels)
 
 

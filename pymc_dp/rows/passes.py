@@ -48,7 +48,7 @@ def columns_of(found: Inspection) -> tuple[Column, ...]:
     """Return every column of the table; those of sums by themselves where rows were not looked at one by one."""
     if isinstance(found, RowInspection):
         return found.columns
-    beside = [column for item in found.observed for column in item.beside]
+    beside = [*(column for item in found.observed for column in item.beside), *found.weights.values()]
     observed = [Column(name=item.name, leaf=item.leaf, bounds=item.bounds) for item in found.observed]
     return tuple({column.leaf: column for column in [*observed, *beside]}.values())
 

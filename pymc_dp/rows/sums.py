@@ -163,7 +163,7 @@ def sum_products(
         raise PrivacyError(LENGTHS)
     if widths != tuple(source.width for source in statistic.sources) or response.ndim != 1:
         raise PrivacyError(ENTRIES)
-    code = None if len(statistic.cells) == 1 else partial(_cells_of, cells, levels)
+    code = None if len(statistic.cells) == 1 else partial(cells_of, cells, levels)
     return gram_sums(statistic, predictors, response, code)
 
 
@@ -182,7 +182,7 @@ def known_gram(statistic: GramSums, design: Design, cells: Cells) -> Array:
     return gram
 
 
-def _cells_of(cells: Cells, levels: Sequence[Array], start: int, stop: int) -> Array:
+def cells_of(cells: Cells, levels: Sequence[Array], start: int, stop: int) -> Array:
     """Cell of every row of one chunk."""
     code = np.zeros(stop - start, dtype=np.int64)
     for place, (column, held) in enumerate(zip(cells.columns, levels, strict=True)):

@@ -16,6 +16,7 @@ from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedMode
 from pymc_dp.inspection.findings import Inspected, Inspection
 from pymc_dp.inspection.inspect import check_domain
 from pymc_dp.inspection.owners import refuse_persons
+from pymc_dp.inspection.weights import refuse_weights
 from pymc_dp.release.record import SamplerRecord
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.funding import Funding
@@ -102,6 +103,7 @@ class ComposedSteps(PrivateStep):
     def refuse_metric(self, domain: Domain | None) -> None:
         check_domain(domain)
         refuse_persons(domain)
+        refuse_weights(domain)
         if domain is not None and domain.metric is not None:
             what = "steps in a list share a budget that is accounted per row"
             remedy = "Pass one step for all variables, step=dp.TemperedGibbs() for example: it accounts ε per unit."

@@ -11,6 +11,7 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import check_domain, refuse_metric
 from pymc_dp.inspection.owners import refuse_persons
 from pymc_dp.inspection.rows import Column
+from pymc_dp.inspection.weights import refuse_weights
 from pymc_dp.metrics import Metric
 from pymc_dp.release.record import MetricRecord
 from pymc_dp.step_methods.row_functions import Nodes, diameter_of
@@ -38,6 +39,7 @@ class MaybePerUnit(Stages):
         """Raise for a metric that this step does not support, and for persons, whatever its own inspection looks at."""
         check_domain(domain)
         refuse_persons(domain)
+        refuse_weights(domain)
         if domain is not None and not self.knows_metric:
             refuse_metric(domain)
 

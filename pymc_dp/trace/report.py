@@ -9,6 +9,7 @@ from typing import Any, override
 
 from pymc_dp._display import Listing, Page, Shown, Table, shorten
 from pymc_dp.domain import Unit
+from pymc_dp.inspection.weights import PSEUDO_POSTERIOR
 from pymc_dp.release.record import ALL_OF_IT, STATED
 from pymc_dp.release.several import SEVERAL, data_sets
 
@@ -141,6 +142,9 @@ class Report(Shown):
         metric = record.get("metric")
         losses = [("ε, δ", _loss(record["epsilon"], record["delta"]))] if not metric else _losses(record, metric)
         posterior = POSTERIOR[bool(record["noise_aware"])] if record["tables"] else SAMPLED
+        if weights := (record.get("domain") or {}).get("weights"):
+            said = ", ".join(f"{response} by {column}" for response, column in weights.items())
+            posterior = f"{PSEUDO_POSTERIOR}, of weighted rows ({said}); {posterior}"
         return [
             *losses,
             *_budget(record),

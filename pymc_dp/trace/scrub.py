@@ -16,6 +16,7 @@ from pymc_dp import _validate
 from pymc_dp.errors import BudgetWarning, TraceError
 from pymc_dp.inspection.inspect import context_model
 from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.weights import PSEUDO_POSTERIOR
 from pymc_dp.release.paid import PACKAGE, Paid, keep
 from pymc_dp.release.record import ReleaseRecord
 from pymc_dp.step_methods.base import ACTIVE, IDENTITY, PrivateStep
@@ -252,6 +253,7 @@ def annotate(groups: Mapping[str, xr.Dataset], record: ReleaseRecord, tables: Ma
             "epsilon": record.epsilon,
             "delta": record.delta,
             "guarantee": record.guarantee,
+            **({"posterior": PSEUDO_POSTERIOR} if (record.domain or {}).get("weights") else {}),
         },
     )
     if record.metric is not None:

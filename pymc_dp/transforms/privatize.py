@@ -28,6 +28,7 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.weights import require_weights
 from pymc_dp.release.paid import PACKAGE, Paid, keep, paid
 from pymc_dp.release.plan import draw_release, plan_release
 from pymc_dp.release.record import ReleaseRecord, TableRecord, describe, make_tables
@@ -174,6 +175,8 @@ def make_private(
     inspection, plan = plan_for(source, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics, rows=rows)
     beside = None if rows is None else Passes.of(inspection, rows)
     owner = owner_of(inspection) if plan.unit is not None and beside is None else None
+    if beside is None:
+        require_weights(inspection)
     if beside is not None and (problems := beside.check(plan.asked)):
         raise UnsupportedModelError(problems)
     new, parameters = prepare(inspection, plan)
@@ -227,7 +230,7 @@ def plan_for(
             "dp.Statistics(...), or dp.Gradients(...)."
         )
     chance = _validate.delta(delta)
-    inspection = inspect(model, domain, per_unit=True, per_person=True).sums
+    inspection = inspect(model, domain, per_unit=True, per_person=True, weighted=True).sums
     if rows is not None:
         inspection = with_stored(inspection, rows)
     return inspection, plan_release(inspection, statistics or Statistics(), loss, chance)

@@ -44,6 +44,7 @@ def found_of(curvature, end, path):
         chi_squared=1.0,
         degrees=1,
         path=tuple(path),
+        rows=1.0,
     )
 
 

@@ -25,6 +25,7 @@ def quadratic(shares=None, scale=(1.0, 0.5, 4.0)):
         chi_squared=1.0,
         degrees=1,
         path=(),
+        rows=1.0,
     )
     return Quadratic.of(found, np.array(scale), shares)
 

@@ -18,6 +18,7 @@ from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts, OwnTotals
 from pymc_dp.inspection.rows import Array, Column
+from pymc_dp.inspection.weights import BY_GRADIENTS
 from pymc_dp.rows.asked import Asked
 from pymc_dp.rows.engines.expressions import (
     HALF_EVEN,
@@ -56,6 +57,8 @@ def obstacles(asked: Sequence[Asked], fields: Fields) -> list[Problem]:
 
 def _obstacles(asked: Asked, fields: Fields) -> list[Problem]:
     statistic, name = asked.statistic, asked.response.name
+    if asked.weight is not None:
+        return [Problem(where=name, what="an engine adds up rows as they are, without weights", remedy=BY_GRADIENTS)]
     remedy = f"{WAY_OUT}; or release noised gradients, statistics=dp.Gradients(), which read blocks of rows."
     if not isinstance(statistic, LevelCounts | BoundedMoments | GramSums) or isinstance(statistic, OwnTotals):
         return [
