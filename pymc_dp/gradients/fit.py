@@ -216,7 +216,7 @@ class Planned:
             releases,
             limits=limits,
             n_rows=self.interface.inspection.most_rows,
-            bend=lambda at: self.simulated.diagonal(at * scale),
+            bend=lambda at: self.simulated.bend(at * scale),
             first=len(self.schedule.stages) - len(stages),
         )
 
@@ -239,7 +239,7 @@ class Planned:
         """Return what was found as a likelihood of the parameters."""
         shares = None
         if not self.choice.conservative:
-            shares = self.simulated.shares(found.end * self.limits.scale)
+            shares = self.simulated.shares(found.end * self.limits.scale, found.limits.relaxing)
         quadratic = Quadratic.of(found, self.limits.scale, shares)
         if self.choice.local:
             return quadratic.around(found.end, trusted(self.prior, found.end).precision)

@@ -106,7 +106,7 @@ class NoisedSums:
         total = self._summed(lambda rows: self.parts.factors(rows, at, limits), add, shape, room)
         self.passed()
         scale, unit = self.schedule.curvature_scale(stage), limits.clip_curvature / CURVATURE_UNITS
-        deviation = float(scale / np.sqrt(2) * unit)
+        deviation = self.deviation(stage, limits)
         if levels is None:
             return _noised(total, scale) * unit, deviation
         count = levels.count
@@ -121,6 +121,10 @@ class NoisedSums:
         self.passed()
         scale = self.schedule.gradient_scale(stage, step)
         return GAUSSIAN.add(total, scale) * (limits.clip_norm / SCORE_UNITS)
+
+    def deviation(self, stage: int, limits: Limits) -> float:
+        """Return the standard deviation of the noise off the diagonal of a curvature."""
+        return float(self.schedule.curvature_scale(stage) / np.sqrt(2) * (limits.clip_curvature / CURVATURE_UNITS))
 
     def variance(self, stage: int, limits: Limits) -> float:
         """Return the variance that a gradient would have that is paid all of its stage's share."""
