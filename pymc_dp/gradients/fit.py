@@ -230,7 +230,7 @@ class Planned:
             releases,
             limits=limits,
             n_rows=n_rows,
-            bend=lambda at: self.simulated.diagonal(at * scale),
+            bend=lambda at: self.simulated.bend(at * scale),
             first=len(self.schedule.stages) - len(stages),
         )
         if weighted is None:
@@ -268,7 +268,7 @@ class Planned:
         """Return what was found as a likelihood of the parameters."""
         shares = None
         if not self.choice.conservative and found.scores is None:
-            shares = self.simulated.shares(found.end * self.limits.scale)
+            shares = self.simulated.shares(found.end * self.limits.scale, found.limits.relaxing)
         quadratic = Quadratic.of(found, self.limits.scale, shares)
         if self.choice.local:
             return quadratic.around(found.end, trusted(self.prior, found.end).precision)

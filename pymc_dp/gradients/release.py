@@ -137,7 +137,7 @@ class NoisedSums:
         self.passed()
         scale = self.schedule.curvature_scale(stage)
         unit = limits.clip_curvature * self.largest / CURVATURE_UNITS
-        deviation = float(scale / np.sqrt(2) * unit)
+        deviation = self.deviation(stage, limits)
         if levels is None:
             return _noised(total, scale) * unit, deviation
         count = levels.count
@@ -150,6 +150,12 @@ class NoisedSums:
         scale = self.schedule.gradient_scale(stage, step)
         noised = self._noised_sum(lambda rows: self.parts.scores(rows, at, limits), (len(at),), scale)
         return noised * (limits.clip_norm * self.largest / SCORE_UNITS)
+
+    def deviation(self, stage: int, limits: Limits) -> float:
+        """Return the standard deviation of the noise off the diagonal of a curvature."""
+        return float(
+            self.schedule.curvature_scale(stage) / np.sqrt(2) * (limits.clip_curvature * self.largest / CURVATURE_UNITS)
+        )
 
     def variance(self, stage: int, limits: Limits) -> float:
         """Return the variance that a gradient would have that is paid all of its stage's share."""

@@ -272,6 +272,8 @@ class Limits:
         B: sums are of B D s, with s the score of a row. Symmetric and positive definite. None: the identity.
     levels : Levels or None
         Parameters that a row meets one at a time; where there are any, B does not mix them.
+    relaxing : (float, float)
+        By what C and C_F of whitened sums were multiplied (`relaxed`).
     """
 
     scale: Array
@@ -279,6 +281,7 @@ class Limits:
     clip_curvature: float
     basis: Array | None = None
     levels: Levels | None = None
+    relaxing: tuple[float, float] = (1.0, 1.0)
 
     @cached_property
     def _back(self) -> Array:
@@ -346,6 +349,15 @@ class Limits:
             clip_norm=CLIP_NORM * math.sqrt(size_of_rows),
             clip_curvature=CLIP_CURVATURE * size_of_rows,
             levels=self.levels,
+        )
+
+    def relaxed(self, norm: float, curvature: float) -> Limits:
+        """Return the same coordinates, with limits that are larger by factors."""
+        return replace(
+            self,
+            clip_norm=self.clip_norm * norm,
+            clip_curvature=self.clip_curvature * curvature,
+            relaxing=(self.relaxing[0] * norm, self.relaxing[1] * curvature),
         )
 
 

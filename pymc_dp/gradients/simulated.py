@@ -150,12 +150,13 @@ class Simulated:
         size = float(_finite(sizes).mean())
         return replace(limits, clip_curvature=size if size > 0 else 1.0)
 
-    def diagonal(self, at: Array) -> Array:
-        """Return the diagonal of the curvature of made-up rows at a position, (d,), in the coordinates η / D."""
+    def bend(self, at: Array) -> Array:
+        """Return the curvature of made-up rows at a position, in the coordinates η / D: of levels its diagonal."""
         own, _ = self._curved(at, self._unlimited)
-        return np.asarray((_finite(own) ** 2).sum(axis=(0, 1)))
+        own = _finite(own)
+        return (own**2).sum(axis=(0, 1)) if self.levels is not None else self._summed(own)
 
-    def shares(self, at: Array) -> Array:
+    def shares(self, at: Array, relaxing: tuple[float, float] = (1.0, 1.0)) -> Array:
         """Return the variance of a whitened score over its slope at a position, (d,): 1 where nothing is clipped.
 
         Where persons have up to m rows, limits are those of rows of which there are m of everybody. With fewer rows the
@@ -172,7 +173,7 @@ class Simulated:
         if not np.diag(curvature).all():
             return np.ones(len(at))
         most = self.rows.interface.inspection.domain.rows_of_one
-        limits = plain.whitened(curvature, 0.0, len(own) * 2 * most / (most + 1))
+        limits = plain.whitened(curvature, 0.0, len(own) * 2 * most / (most + 1)).relaxed(*relaxing)
         own, roots = map(_finite, self._curved(at, limits))
         slope, variance = (limits.curvature(self._summed(one)) for one in (own, roots))
         with np.errstate(all="ignore"):

@@ -9,12 +9,11 @@ from typing import Protocol
 import numpy as np
 from scipy.special import chdtri
 
+from pymc_dp.gradients.carried import carried
 from pymc_dp.gradients.curvature import Levels, Noised, estimated
 from pymc_dp.gradients.schedule import Limits, Stage
 from pymc_dp.inspection.rows import Array
 
-MOST_SCALED = 100.0
-"""How far rows of made-up tables may raise or lower a curvature on the way."""
 CARRIED = 0.25
 """Share of the information of a stage that the path of the next begins with."""
 FORGETTING = 0.8
@@ -23,6 +22,8 @@ ALARM = 0.01
 """How often χ² is above its limit by chance, where the gradients are those of one quadratic."""
 APPROACH = 0.3
 """Share of the steps of the last stage that lead to where the likelihood is treated as quadratic, and do not count."""
+FARTHEST, FADING = 1.0, 0.8
+NEGLIGIBLE, SMALL = 0.02, 0.1
 SPREADING = 50
 """Rounds of the search for the spread of levels."""
 
@@ -35,6 +36,9 @@ class Releases(Protocol):
 
     def gradient(self, stage: int, step: int, at: Array, limits: Limits) -> Array:
         """Return the noised sum of scores, (d,)."""
+
+    def deviation(self, stage: int, limits: Limits) -> float:
+        """Return the standard deviation of the noise off the diagonal of a curvature."""
 
     def variance(self, stage: int, limits: Limits) -> float:
         """Return V: a gradient that is paid a share a of its stage's has a noise of variance V / a."""
@@ -165,50 +169,49 @@ def walk(
     **Guarantee.** Post-processing of `releases`: where the next one is made, and in what coordinates, may depend on
     those before it (adaptive composition of Gaussian noise whose scales are fixed in advance).
     """
-    at, carried = prior.mean, prior
+    at = prior.mean
     here = None
     for stage, plan in enumerate(stages, first):
+        if here is not None and plan.steps:
+            limits = before.whitened(bent(at), deviation, n_rows)
+            if stage + 2 - first == len(stages):
+                limits = _relaxed(limits, stage, releases, n_rows)
         noised, deviation = releases.curvature(stage, at, limits)
-        found = estimated(noised, deviation, limits.levels)
+        before, found = limits, estimated(noised, deviation, limits.levels)
         curvature = limits.curvature(found.matrix)
         if not plan.steps:
             break
-        limits = limits.whitened(curvature, deviation, n_rows)
+        limits = limits.whitened(curvature, deviation, n_rows).relaxed(*limits.relaxing)
         noise = limits.curvature(np.eye(len(at)) * releases.variance(stage, limits))
-        here, scale = _Leg(prior=carried, noise=noise, curvature=curvature), _carrier(bend, at)
+        here = _Leg(prior=prior, noise=noise, curvature=curvature, before=here, n_rows=n_rows)
+        bent = carried(curvature, at, bend)
         for step, share in enumerate(plan.steps):
-            factor = scale(at)
             gradient = limits.score(releases.gradient(stage, step, at, limits))
-            at = here.step(at, share, gradient, factor)
-        carried = here.carried(prior if limits.levels is None else here.learned(prior, limits.levels))
+            at = here.step(at, share, gradient, bent(at))
+        if limits.levels is not None:
+            prior = here.learned(prior, limits.levels)
     assert here is not None
-    last = here.counted()
+    mean = here.counted()
     return Found(
-        slope=last.slope + (curvature - last.curvature) @ at,
+        slope=mean.slope + (curvature - mean.curvature) @ at,
         curvature=curvature,
-        noise=last.noise,
+        noise=mean.noise,
         end=at,
         limits=limits,
         unresolved=found.unresolved,
-        chi_squared=here.chi_squared(last),
+        chi_squared=here.chi_squared(mean),
         degrees=here.degrees,
         path=here.path,
         rows=n_rows,
     )
 
 
-def _carrier(bend: Callable[[Array], Array] | None, begun: Array) -> Callable[[Array], Array]:
-    """Return the square roots of how much each diagonal entry changes from where a stage begins."""
-    if bend is None:
-        return np.ones_like
-    first = bend(begun)
-
-    def scale(at: Array) -> Array:
-        with np.errstate(all="ignore"):
-            ratio = np.sqrt(bend(at) / first)
-        return np.clip(np.nan_to_num(ratio, nan=1.0), 1 / MOST_SCALED, MOST_SCALED)
-
-    return scale
+def _relaxed(limits: Limits, stage: int, releases: Releases, n_rows: int) -> Limits:
+    """Return limits as large as noise allows."""
+    noise = releases.variance(stage, limits) / n_rows
+    edge = 2 * np.sqrt(len(limits.scale)) * releases.deviation(stage, limits) / n_rows
+    norm = max(1.0, float(np.sqrt(NEGLIGIBLE / noise)))
+    return limits.relaxed(norm, max(1.0, min(norm**2, float(SMALL / edge))))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -236,18 +239,25 @@ class _Mean:
 class _Leg:
     """What one stage has released so far."""
 
-    def __init__(self, *, prior: Prior, noise: Array, curvature: Array) -> None:
+    def __init__(self, *, prior: Prior, noise: Array, curvature: Array, before: _Leg | None, n_rows: int) -> None:
         self.prior, self.noise, self.curvature = prior, noise, curvature
+        self.before = None if before is None else before._recent()
+        self.n_rows = n_rows
         self.steps: list[tuple[float, Array, Array, Array]] = []
 
-    def step(self, at: Array, share: float, gradient: Array, factor: Array) -> Array:
-        """Take a gradient in, where the curvature is multiplied by factors by rows and columns; the posterior mean."""
-        self.steps.append((share, at, gradient, factor))
-        return self._recent().added(self.prior).mean
-
-    def carried(self, prior: Prior) -> Prior:
-        """Return a prior with a share of what this stage has shown."""
-        return self._recent().added(prior, CARRIED)
+    def step(self, at: Array, share: float, gradient: Array, curvature: Array) -> Array:
+        """Take a gradient in, and the curvature there; return the next point."""
+        self.steps.append((share, at, gradient, curvature))
+        prior = self.prior
+        if self.before is not None:
+            prior = self.before.added(prior, CARRIED * FADING ** (len(self.steps) - 1))
+        step = self._recent().added(prior).mean - at
+        squared = max(
+            step @ self.curvature @ step / self.n_rows,
+            step @ curvature @ step / self.n_rows,
+            step @ self.prior.precision @ step / len(at),
+        )
+        return np.asarray(at + step * min(1.0, FARTHEST / max(float(np.sqrt(max(squared, 0.0))), 1e-300)))
 
     def learned(self, prior: Prior, levels: Levels) -> Prior:
         """Return a prior in which levels are as far apart as what was released says they are.
@@ -303,8 +313,7 @@ class _Leg:
         total = sum(weights)
         slope, mean = np.zeros(len(self.noise)), np.zeros_like(self.noise)
         spread = 0.0
-        for weight, (share, at, gradient, factor) in zip(weights, self.steps, strict=True):
-            curvature = self.curvature * np.outer(factor, factor)
+        for weight, (share, at, gradient, curvature) in zip(weights, self.steps, strict=True):
             slope += weight / total * (curvature @ at + gradient)
             mean += weight / total * curvature
             spread += (weight / total) ** 2 / share
