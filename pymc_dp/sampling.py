@@ -120,7 +120,8 @@ def sample(
     -----
     **What is released.** Without `statistics` and `step`: exact sums where the model has few sufficient statistics, and
     always at δ = 0; with a δ, noised gradients elsewhere: links of regressions that would be replaced by a polynomial
-    (Gaussian noise on their sums is refused), more than 20 private predictors, and every model that has no sums at all.
+    (Gaussian noise on their sums is refused), more than 20 private predictors, every model that has no sums at all, and
+    one whose intervals would be far wider by exact sums, as formulas have it: many cells of few rows, few parameters.
     The choice reads no row; ``explain`` and the report say which it was, and why.
 
     **Ctrl+C.** Between the charge and the draw of the noise it waits; a second one ends the call, and what was charged

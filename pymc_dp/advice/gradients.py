@@ -22,7 +22,7 @@ from pymc_dp.gradients.curvature import MOST_FULL
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.weights import PSEUDO, UNCLAIMED
-from pymc_dp.release.plan import table_problems
+from pymc_dp.release.plan import lay_out, table_problems
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleaseLayout
 from pymc_dp.rows.passes import with_stored
@@ -93,7 +93,7 @@ def default_release(model: Model, domain: Domain | None, budget: Budget, rows: S
 
 def chosen(inspection: Inspection, outlook: Outlook, budget: Budget) -> Default:
     """Choose between two kinds of release, one of which should fit. Reads no private value."""
-    reason = poor_sums(inspection) if outlook.fits else ""
+    reason = (poor_sums(inspection) or wider_sums(inspection, outlook, budget)) if outlook.fits else ""
     if budget.delta == 0:
         later = f"; with a δ > 0 it would be noised gradients, because {reason}" * bool(reason)
         return Default(statistics=Statistics(), delta=0.0, why=f"{AT_ZERO.why}{later}")
@@ -134,6 +134,27 @@ def poor_sums(inspection: Inspection) -> str:
     return f"exact sums would need a polynomial in place of the likelihood of {poor[0]}" if poor else ""
 
 
+def wider_sums(inspection: Inspection, outlook: Outlook, budget: Budget) -> str:
+    """Say that intervals by exact sums would be far wider than by noised gradients, by formulas; empty where not."""
+    uncertain = bool(outlook.weights) or outlook.layered or outlook.size > MOST_FULL or inspection.domain.metric is not None
+    if uncertain or budget.delta == 0:
+        return ""
+    layout = lay_out(inspection, Statistics())
+    each = [ratio for _, ratio in _ratios(layout, budget.epsilon)]
+    if len(each) < len(layout.tables):
+        return ""
+    try:
+        other = outlook.width_ratio(budget)
+    except ArgumentError:  # a budget that buys next to nothing
+        return ""
+    if min(each) < FAR_WIDER * other:
+        return ""
+    return (
+        f"intervals by exact sums would be about {min(each):.3g} times as wide as without privacy, and by noised "
+        f"gradients about {other:.3g} times (by formulas)"
+    )
+
+
 def with_gradients(
     error: UnsupportedModelError, model: Model, domain: Domain | None, rows: StoredRows | None = None
 ) -> UnsupportedModelError:
@@ -153,6 +174,8 @@ LAYERED = (
     "concave. Take dp.Gradients(momentum_steps=150), which finds one of its modes. What it releases is local: it "
     "predicts, but no coverage of its intervals is claimed, and no formula says how wide they are."
 )
+FAR_WIDER = 1.5
+"""How many times wider intervals by exact sums would have to be for noised gradients to be taken in their place."""
 NOTICED = 1.005
 """Ratio of widths from which a number is shown."""
 MANY = (
@@ -187,13 +210,21 @@ def release_lines(
 
 
 def _of_sums(layout: ReleaseLayout, epsilon: float) -> list[str]:
-    """Widths where a table has sums of its own in every cell: their noise beside the noise of sampling."""
-    found = []
-    for table, row in zip(layout.tables, frame_rows(layout, (epsilon,)), strict=True):
-        if not isinstance(table.statistic, GramSums):
-            ratio = sqrt(1 + float(str(row[-1])) ** 2)
-            found.append(f"Exact sums of {table.name}: {_wide(ratio)} at ε = {epsilon:g}.")
-    return found
+    """Widths where a table has sums of its own in every cell."""
+    return [f"Exact sums of {name}: {_wide(ratio)} at ε = {epsilon:g}." for name, ratio in _ratios(layout, epsilon)]
+
+
+def _ratios(layout: ReleaseLayout, epsilon: float) -> list[tuple[str, float]]:
+    """Return the names of tables without products of columns, and widths over those without privacy.
+
+    By their noise beside the noise of sampling.
+    """
+    rows = zip(layout.tables, frame_rows(layout, (epsilon,)), strict=True)
+    return [
+        (table.name, sqrt(1 + float(str(row[-1])) ** 2))
+        for table, row in rows
+        if not isinstance(table.statistic, GramSums)
+    ]
 
 
 def _of_gradients(outlook: Outlook, budget: Budget) -> list[str]:

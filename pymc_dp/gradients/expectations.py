@@ -237,8 +237,16 @@ def responses_at(rows: RowScores, predictors: Array, columns: Sequence[Array]) -
     predictors : (n_rows, q) array
     columns : sequence of (n_rows, ...) arrays
         The values of responses do not matter.
+
+    Notes
+    -----
+    Where some values stand for those around them, the mean of the scores is made 0, as that of a density is.
     """
-    return _some(rows, predictors, columns) if rows.separate else _all(rows, predictors, columns)
+    found = _some(rows, predictors, columns) if rows.separate else _all(rows, predictors, columns)
+    if all(one.widths is None for one in rows.interface.responses):
+        return found
+    means = np.einsum("nk,nkq->nq", found.weights, found.scores)
+    return Responses(weights=found.weights, scores=found.scores - means[:, None])
 
 
 def _all(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Responses:

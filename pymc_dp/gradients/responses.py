@@ -31,8 +31,8 @@ from pymc_dp.inspection.rows import Array, Column, rebuild, shape_of
 from pymc_dp.inspection.taint import trace_rows
 from pymc_dp.simulation.rows import in_order
 
-MOST_VALUES = 256
-"""Values of one discrete response that are gone through."""
+MOST_VALUES, MOST_SPREAD = 256, 4096
+"""Values of one discrete response that are gone through; values that bounds may hold, of more than these some."""
 MOST_NODES = 4096
 """Values of all responses of a row together that are gone through; of more, some are taken."""
 NODES, MANY_NODES = 33, 129
@@ -57,7 +57,9 @@ class Response:
         Of its column among those of the inspection.
     column : Column
     values : (n_nodes,) array or None
-        Of a discrete response: all that it may be within its bounds; weights follow from the log-likelihood.
+        Of a discrete response: what it may be within its bounds; weights follow from the log-likelihood.
+    widths : (n_nodes,) array or None
+        For how many values each of `values` stands; None where these are all.
     below : (n_below,) array
         What else it may be: values from 0 that are clamped to the first one.
     levels, weights : (n_nodes,) array or None
@@ -87,6 +89,7 @@ class Response:
     place: int
     column: Column
     values: Array | None = None
+    widths: Array | None = None
     below: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     levels: Array | None = None
     weights: Array | None = None
@@ -135,6 +138,9 @@ class Response:
         """
         if self.weights is not None:
             return np.broadcast_to(self.weights, logps.shape)
+        if self.widths is not None:
+            found = np.exp(logps - logps.max(axis=-1, keepdims=True)) * self.widths
+            return np.asarray(found / found.sum(axis=-1, keepdims=True))
         found = np.exp(logps)
         found[..., 0] += mass
         assert self.values is not None
@@ -154,7 +160,8 @@ def responses_of(inspection: RowInspection) -> tuple[tuple[Response, ...], list[
 
     Notes
     -----
-    Discrete responses are gone through from the least value of their bounds to the greatest. Continuous ones have the
+    Discrete responses are gone through from the least value of their bounds to the greatest; where bounds hold more
+    than 256, some values stand for those around them, by a trapezoidal rule. Continuous ones have the
     quantiles F⁻¹(Φ(z)) at 33 equidistant z with weights φ(z), where PyMC has F⁻¹: a trapezoidal rule, whose error for a
     smooth score is far below a percent. Elsewhere values and weights follow from the log-density (`density_nodes`). No
     draw is made: what one row gives depends on no other, on no order and on no state.
@@ -217,7 +224,10 @@ def _response(inspection: RowInspection, term: RowTerm, item: Observed) -> Respo
     if np.dtype(rv.type.dtype).kind in "iub":
         values = _values(column)
         if values is None:
-            return _too_many(name, column)
+            many = None if mixed else _some_values(column)
+            if many is not None:
+                return Response(values=many, widths=_widths(many), **shared)
+            return _too_many(name, column, MOST_VALUES if mixed else MOST_SPREAD)
         assert column.bounds is not None
         kept = values >= column.bounds[0]
         if mixed:
@@ -236,8 +246,8 @@ def _response(inspection: RowInspection, term: RowTerm, item: Observed) -> Respo
     return Response(levels=scipy.special.ndtr(z), weights=weights / weights.sum(), quantile=quantile, **shared)
 
 
-def _too_many(name: str, column: Column) -> Problem:
-    what = f"its values cannot be enumerated: it needs bounds that hold at most {MOST_VALUES} values"
+def _too_many(name: str, column: Column, most: int) -> Problem:
+    what = f"its values cannot be enumerated: it needs bounds that hold at most {most} values"
     remedy = f"Give them: dp.Domain(bounds={{{column.name!r}: (0, 60)}})."
     return Problem(where=name, what=what, remedy=remedy, kind="declaration")
 
@@ -247,7 +257,7 @@ def _counts(inspection: RowInspection, term: RowTerm, rv: Variable, shared: Mapp
     column = shared["column"]
     values = _values(column)
     if values is None or column.bounds is None or column.bounds[0] != 0:
-        return _too_many(term.name, column)
+        return _too_many(term.name, column, MOST_VALUES)
     shares = _of_rows(inspection, term, rv, _shares)
     if shares is None or shares.flow.problems:
         what = "how its rows are distributed is not known to follow from each row alone"
@@ -306,6 +316,35 @@ def _values(column: Column) -> Array | None:
         return None
     low, high = min(int(column.bounds[0]), 0), int(column.bounds[1])
     return np.arange(low, high + 1) if 0 <= high - low < MOST_VALUES else None
+
+
+def _some_values(column: Column) -> Array | None:
+    """Return values from bound to bound, closer together towards these, as counts vary less there; None for too many.
+
+    Steps are less than a standard deviation of a Poisson count, and of a Binomial one whose n is the upper bound.
+    """
+    if column.bounds is None or not column.integer:
+        return None
+    low, high = int(column.bounds[0]), int(column.bounds[1])
+    size = high - low
+    if size >= MOST_SPREAD:
+        return None
+    at = np.arange(size + 1)
+    found, step = at, 0.0
+    while len(found) > MOST_VALUES:
+        step += 0.01
+        steps = np.maximum(1, step * np.sqrt(at * (1 - at / size))).astype(int)
+        places = [0]
+        while places[-1] < size:
+            places.append(min(size, places[-1] + int(steps[places[-1]])))
+        found = np.array(places)
+    return low + found
+
+
+def _widths(values: Array) -> Array:
+    """Return the weights of a trapezoidal rule over whole numbers: 1 each where no value is left out."""
+    around = np.concatenate([[values[0] - 1], values, [values[-1] + 1]])
+    return np.asarray((around[2:] - around[:-2]) / 2)
 
 
 def _of_rows(

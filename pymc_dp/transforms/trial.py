@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -198,7 +199,9 @@ INTERPRETED = Mode(linker="py", optimizer=RewriteDatabaseQuery(include=["merge",
 
 
 RELEASES = 3
-POINTS = 50
+POINTS, FEWEST = 50, 4
+SECONDS = 3.0
+"""Of CPU time after which no more points are tried than the fewest: some densities take seconds each."""
 SEED = 20_220_718
 OTHER_FUNCTIONS = ("compile_kwargs", "backend")
 """Arguments with which PyMC compiles another function than that of the trial."""
@@ -324,13 +327,15 @@ class Trial:
 
     def _outcomes(self, models: Sequence[Model], points: Sequence[Point]) -> list[Outcome]:
         """Evaluate the density of every model at its start point, and at its part of the points."""
-        found = []
+        found, begun = list[Outcome](), process_time()
         for place, other in enumerate(models):
             if self._function_for(other) is None:
                 continue  # its constants are others, so that it would have to be compiled anew
             start = self._start if other is self._model else other.initial_point(0)
             found.append(self._outcome(start, at_start=True))
-            found += [self._outcome(point, at_start=False) for point in points[place :: len(models)]]
+            for count, point in enumerate(points[place :: len(models)]):
+                if count < FEWEST or process_time() < begun + SECONDS:
+                    found.append(self._outcome(point, at_start=False))
         return found
 
     @property

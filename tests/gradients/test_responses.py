@@ -1,12 +1,16 @@
 """Values of responses and their weights: expectations over them are those of the model."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from scipy import stats
 
 import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.gradients import responses
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.row_parts import expected
 from pymc_dp.gradients.row_scores import RowScores
@@ -93,3 +97,29 @@ def test_a_column_that_two_likelihoods_observe_is_refused():
         pm.Bernoulli("other", logit_p=2 * a, observed=y)
     with pytest.raises(UnsupportedModelError, match="same column"):
         interface_of(model)
+
+
+@pytest.mark.parametrize("most", [300, 1000, 4095])
+def test_some_values_stand_for_all_of_a_wide_range(most):
+    """Means and variances of counts are those of all values, to a percent: of Poisson, Binomial and wide ones."""
+    column = SimpleNamespace(bounds=(0, most), integer=True)
+    values = responses._some_values(column)
+    widths, every = responses._widths(values), np.arange(most + 1)
+    assert len(values) <= responses.MOST_VALUES and values[0] == 0 and values[-1] == most
+    assert widths.sum() == pytest.approx(most + 1)
+    for mean in (3, 30, most / 10, most / 3, 0.8 * most):
+        for known in (stats.poisson(mean), stats.binom(most, mean / most), stats.nbinom(5, 5 / (5 + mean))):
+            part, whole = known.pmf(values) * widths, known.pmf(every)
+            exact = np.average(every, weights=whole)
+            variance = np.average((every - exact) ** 2, weights=whole)
+            assert np.average(values - exact, weights=part) == pytest.approx(0, abs=0.015 * np.sqrt(variance))
+            assert np.average((values - exact) ** 2, weights=part) == pytest.approx(variance, rel=0.015)
+
+
+def test_a_count_with_wide_bounds_has_scores_of_mean_zero():
+    interface = interface_of(*clamped_model((0, 1000)))
+    rows = RowScores.of(interface, mode="FAST_COMPILE")
+    columns = [read(column) for column in interface.inspection.columns]
+    found = expected(rows, columns, np.array([5.5]), np.ones(1)).responses
+    np.testing.assert_allclose(np.einsum("nb,nbq->nq", found.weights, found.scores), 0, atol=1e-9)
+    np.testing.assert_allclose(np.einsum("nb,nbq->n", found.weights, found.scores**2), np.exp(5.5), rtol=0.01)
