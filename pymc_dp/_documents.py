@@ -6,6 +6,7 @@ Texts hold names that users gave to models, columns and data sets: each format e
 from __future__ import annotations
 
 import html
+import math
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ from pymc_dp._display import Drawing, Listing, Page, Part, Table
 STYLE = (
     ":root{color-scheme:light dark}"
     "body{font:16px/1.4 system-ui,sans-serif;max-width:924px;margin:0 auto;padding:16px;overflow-wrap:break-word}"
-    "h1{font-size:150%;margin:8px 0 16px}"
+    "h1{font-size:150%;margin:8px 0 16px}th+td{overflow-wrap:anywhere}"
     "@media(prefers-color-scheme:dark){body{background:#16181c;color:#e3e5e8}}"
     "@media print{body{max-width:none;font-size:11pt}}"
 )
@@ -155,7 +156,7 @@ def _glyph(character: str) -> str:
 
 def _latex_part(part: Part) -> str:
     if isinstance(part, Table):
-        shares = (0.24, 0.7) if not part.columns else [0.92 / len(part.columns) - 0.02] * len(part.columns)
+        shares = _widths([part.columns, *part.rows]) if part.columns else [0.24, 0.7]
         rows = [list(map(_typeset, row)) for row in part.rows]
         head = [[f"\\textit{{{_typeset(name)}}}" for name in part.columns]] if part.columns else []
         if not part.columns:
@@ -167,6 +168,13 @@ def _latex_part(part: Part) -> str:
     if isinstance(part, Listing) and part.lines:
         return _environment("itemize", [f"\\item {{}}{_typeset(line)}" for line in part.lines])
     return "\n\n".join(map(_typeset, part.lines))
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[float]:
+    """Return shares of the width of a line: more for columns with longer texts, which break."""
+    weights = [math.sqrt(max(len(cell) for cell in column)) for column in zip(*rows, strict=True)]
+    room = 0.98 - 0.03 * len(weights)
+    return [room * weight / sum(weights) for weight in weights]
 
 
 def _environment(name: str, lines: Sequence[str], options: str = "") -> str:
