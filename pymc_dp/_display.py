@@ -39,7 +39,15 @@ class Drawing:
     lines: Sequence[str]
 
 
-Part = Table | Listing | Drawing
+@dataclass(frozen=True, kw_only=True)
+class Prose:
+    """Titled paragraphs."""
+
+    title: str
+    lines: Sequence[str]
+
+
+Part = Table | Listing | Drawing | Prose
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +86,9 @@ class Page:
             if isinstance(part, Listing):
                 body += [Padding(_indented(line), (0, 0, 0, 2)) for line in part.lines]
                 continue
-            if isinstance(part, Drawing):
-                body.append(Padding(Text("\n".join(part.lines)), (0, 0, 0, 2)))
+            if isinstance(part, Drawing | Prose):
+                apart = "\n" if isinstance(part, Drawing) else "\n\n"
+                body.append(Padding(Text(apart.join(part.lines)), (0, 0, 0, 2)))
                 continue
             table = RichTable(
                 *(Column(name, overflow="fold", no_wrap=place == 0) for place, name in enumerate(part.columns)),
@@ -151,6 +160,8 @@ def _indented(line: str) -> Any:
 def _html_part(part: Part) -> str:
     if isinstance(part, Drawing):
         return f"<pre style='margin:0;line-height:1.2'>{html.escape(chr(10).join(part.lines))}</pre>"
+    if isinstance(part, Prose):
+        return "".join(f"<p style='margin:0 0 8px'>{html.escape(line)}</p>" for line in part.lines)
     return _html_list(part.lines) if isinstance(part, Listing) else _html_table(part)
 
 
@@ -168,7 +179,8 @@ def _html_table(table: Table) -> str:
         "<tr>" + "".join(cell(text, first if place == 0 else "td") for place, text in enumerate(row)) + "</tr>"
         for row in table.rows
     )
-    return f"<table style='border-collapse:collapse'><tr>{head}</tr>{rows}</table>"
+    held = f"<table style='border-collapse:collapse'><tr>{head}</tr>{rows}</table>"
+    return f"<div style='overflow-x:auto'>{held}</div>"
 
 
 class Shown(ABC):

@@ -15,6 +15,7 @@ MODULES += (".testing", ".theorems", ".theorems.families", ".audit", ".plan")
 RESULTS = {
     **{".answer": ["Answer"], ".explain": ["Explanation"], ".sensitivities": ["Bound", "Sensitivity"]},
     ".trace.accessor": ["PrivacyAccessor"],
+    ".trace.report": ["Report"],
 }
 """What functions at the top return, by the module that it is in."""
 SKIPPED = {"from_bambi", "load_adult", "load_collisions", "load_syria_events", "load_tax_units", "sample"}

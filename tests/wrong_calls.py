@@ -342,6 +342,11 @@ def _trace_calls() -> Iterator[Call]:
     yield Call(
         name="publish", function=lambda path: trace().dp.publish(path), right=lambda: {"path": folder() / "r.nc"}
     )
+    yield Call(
+        name="report.save",
+        function=lambda path, dataset: trace().dp.report().save(path, dataset=dataset),
+        right=lambda: {"path": folder() / "r.md", "dataset": "a survey"},
+    )
     for attribute in ("epsilon", "delta", "guarantee", "arithmetic", "neighbours", "history", "release", "metric"):
         yield Call(
             name=f"dp.{attribute}",

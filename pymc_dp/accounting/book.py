@@ -13,11 +13,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, final, override
 
 from pymc_dp import _validate
+from pymc_dp._versions import version_of
 from pymc_dp.accounting._process import Birthplace
 from pymc_dp.accounting.entry import FORMAT, Entry, State, Terms
 from pymc_dp.accounting.high_water import mark, require_markable, require_newest, seen
@@ -357,15 +357,8 @@ def _body(kind: str, state: State, more: Mapping[str, Any]) -> str:
     with suppress(OSError, KeyError, ImportError):  # there are processes without a user
         who["user"] = getpass.getuser()
     time = datetime.now(UTC).isoformat(timespec="seconds")
-    written = {"kind": kind, "state": state.to_dict(), "time": time, "version": _version(), **who, **more}
+    written = {"kind": kind, "state": state.to_dict(), "time": time, "version": version_of("pymc_dp"), **who, **more}
     return json.dumps(written, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
-def _version() -> str:
-    try:
-        return version("pymc_dp")
-    except PackageNotFoundError:  # it is run from a folder
-        return ""
 
 
 def _hash(before: str, body: str) -> str:

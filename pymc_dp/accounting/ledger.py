@@ -474,10 +474,10 @@ class Ledger:
 
     @override
     def __repr__(self) -> str:
-        return text(self, self._book.state.shares, self._copied)
+        return text(self, self._copied)
 
     def _repr_html_(self) -> str:
-        return page(self, self._copied)
+        return page(self, self._copied).html()
 
     @property
     def _copied(self) -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pymc_dp import _validate
+from pymc_dp._display import Page, Table
 from pymc_dp.accounting.adaptive_account import Account
-from pymc_dp.accounting.entry import State
+from pymc_dp.accounting.entry import Entry, State
 from pymc_dp.accounting.totals import Total
 from pymc_dp.domain import PER_PERSON, Unit
 from pymc_dp.errors import ArgumentError
@@ -83,37 +82,65 @@ def relation_of_persons(unit: object, metric: Metric | None) -> str:
     return Unit(_validate.text("unit", unit), max_rows=1).relation
 
 
-def text(ledger: Ledger, shares: Mapping[str, Account], copied: str) -> str:
+def text(ledger: Ledger, copied: str) -> str:
     """Write a ledger for a terminal."""
-    entries, spent = ledger.history, ledger.spent
+    entries, spent, state = ledger.history, ledger.spent, ledger.book.state
     of = f"{ledger.dataset!r}, " if ledger.dataset else ""
     head = (
         f"Ledger({of}{ledger.budget}, neighbours={ledger.neighbours!r}): spent epsilon={spent.epsilon!r}"
-        f" in {len(entries)} spend{'s' * (len(entries) != 1)}{copied}"
+        f" in {len(entries)} spend{'s' * (len(entries) != 1)}, left {state.account.remaining!r}{copied}"
     )
     granted = [
-        f"  share of {name}: epsilon={share.epsilon!r}, left {share.remaining!r}" for name, share in shares.items()
+        f"  share of {name}: epsilon={share.epsilon!r}, left {share.remaining!r}"
+        for name, share in state.shares.items()
     ]
     numbers = ["" if entry.seq is None else f"{entry.seq}. " for entry in entries]
     return "\n".join([head, *granted, *(f"  {n}{entry}" for n, entry in zip(numbers, entries, strict=True))])
 
 
-def page(ledger: Ledger, copied: str) -> str:
-    """Write a ledger for a notebook."""
-    rows = "".join(
-        f"<tr><td>{html.escape(entry.label)}</td><td>{html.escape(entry.who)}</td>"
-        f"<td>{entry.alone.epsilon:.6g}</td><td>{entry.alone.delta:g}</td>"
-        f"<td>{entry.added:.6g}</td><td>{entry.total.epsilon:.6g}</td><td>{entry.total.accountant}</td></tr>"
-        for entry in ledger.history
+def page(ledger: Ledger, copied: str = "") -> Page:
+    """Write a ledger for a notebook, and for the command line."""
+    state, budget, head = ledger.book.state, ledger.budget, ledger.head
+    at, spent, left = f", δ = {budget.delta:g}" if budget.delta else "", ledger.spent.epsilon, state.account.remaining
+    facts = [("counts for", ledger.neighbours)]
+    facts += [("last line", f"{head['line']}, {head['hash'][:16]}… (ledger {head['ledger'][:8]})")] if head else []
+    parts = [Table(title="", rows=facts)]
+    if state.shares:
+        shares = [(name, f"{share.epsilon:g}", _down(share.remaining)) for name, share in state.shares.items()]
+        parts.append(Table(title="Shares", columns=("who", "ε", "left of it"), rows=shares))
+    if entries := ledger.history:
+        kept = [place for place in range(len(SPENT_COLUMNS)) if any(_spent(entry)[place] for entry in entries)]
+        rows = [[_spent(entry)[place] for place in kept] for entry in entries]
+        parts.append(Table(title="Spent", columns=[SPENT_COLUMNS[place] for place in kept], rows=rows))
+    return Page(
+        title=f"Ledger of {ledger.dataset}" if ledger.dataset else "Ledger",
+        headline=f"Of ε = {budget.epsilon:g}{at}, {spent:.6g} is spent and {_down(left)} is left{copied}.",
+        good=left > 0,
+        parts=parts,
     )
-    of = f" of {html.escape(ledger.dataset)}" if ledger.dataset else ""
+
+
+SPENT_COLUMNS = ("line", "date", "what", "who", "why", "ε by itself", "added", "total ε")
+
+
+def _spent(entry: Entry) -> tuple[str, ...]:
+    at = f" at δ = {entry.alone.delta:g}" if entry.alone.delta != entry.total.delta else ""
     return (
-        f"<table><caption>Ledger{of}, {html.escape(str(ledger.budget))}, {ledger.neighbours}; "
-        f"spent epsilon={ledger.spent.epsilon:.6g}{copied}</caption>"
-        "<thead><tr><th>label</th><th>who</th><th>epsilon by itself</th><th>at delta</th><th>added</th>"
-        "<th>total epsilon</th><th>accountant</th></tr></thead>"
-        f"<tbody>{rows}</tbody></table>"
+        "" if entry.seq is None else str(entry.seq),
+        entry.time[:10],
+        entry.label,
+        entry.who,
+        entry.why,
+        f"{entry.alone.epsilon:.6g}{at}",
+        f"{entry.added:.6g}",
+        f"{entry.total.epsilon:.6g} ({entry.total.accountant})",
     )
+
+
+def _down(number: float) -> str:
+    """Write a number with six digits, unless they would be more than it is: so much is not left."""
+    short = f"{number:.6g}"
+    return short if float(short) <= number else repr(number)
 
 
 def frame(ledger: Ledger) -> pd.DataFrame:

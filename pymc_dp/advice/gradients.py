@@ -136,7 +136,7 @@ def poor_sums(inspection: Inspection) -> str:
 
 def wider_sums(inspection: Inspection, outlook: Outlook, budget: Budget) -> str:
     """Say that intervals by exact sums would be far wider than by noised gradients, by formulas; empty where not."""
-    uncertain = bool(outlook.weights) or outlook.layered or outlook.size > MOST_FULL or inspection.domain.metric is not None
+    uncertain = outlook.layered or outlook.size > MOST_FULL or inspection.domain.metric is not None
     if uncertain or budget.delta == 0:
         return ""
     layout = lay_out(inspection, Statistics())

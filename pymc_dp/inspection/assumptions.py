@@ -8,7 +8,7 @@ What a private model may keep of the original: data and Deterministics that are 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -254,9 +254,24 @@ SAMPLED = (
 )
 
 
+NUMBER_OF_ROWS = "number of rows: "
+
+
 def number_of_rows(n_rows: int) -> str:
     """Return the line that says how many rows there are, where that is public."""
-    return f"number of rows: {n_rows}"
+    return f"{NUMBER_OF_ROWS}{n_rows}"
+
+
+def public_number_of_rows(lines: Iterable[str]) -> int | None:
+    """Read that line among those of a record; None where the number of rows is private.
+
+    Examples
+    --------
+    >>> public_number_of_rows(["numbers in the prior of p: 2", number_of_rows(60)])
+    60
+    """
+    found = (line.removeprefix(NUMBER_OF_ROWS) for line in lines if line.startswith(NUMBER_OF_ROWS))
+    return next((int(number) for number in found if number.isdecimal()), None)
 
 
 def _ends(observed: Observed) -> Sequence[Variable]:

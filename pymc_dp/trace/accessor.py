@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, override
 
 import xarray as xr
 
 from pymc_dp import _validate
 from pymc_dp.errors import TraceError
 from pymc_dp.release.record import uses_of
-from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RELEASED, make_manifest, read_claim, unlisted
+from pymc_dp.trace.manifest import MADE_WITH, MANIFEST, PRIVACY, RELEASED, make_manifest, read_claim, unlisted
 from pymc_dp.trace.report import Report
 
 if TYPE_CHECKING:
@@ -45,6 +46,15 @@ class PrivacyAccessor:
                 f"tree must be an xarray.DataTree, got {_validate.shown(tree)}. Pass a trace of dp.sample or dp.scrub."
             )
         self._tree = tree
+
+    @override
+    def __repr__(self) -> str:
+        try:
+            report = self.report()
+        except TraceError as error:
+            return f"Privacy of a trace: {error}"
+        kind = ", ".join(str(report.record[name]) for name in ("guarantee", "arithmetic", "neighbours"))
+        return f"Privacy of a trace: {report.headline} ({kind}; .report() says all of it)"
 
     @property
     def _record(self) -> dict[str, Any]:
@@ -132,8 +142,16 @@ class PrivacyAccessor:
         return self._tree[RELEASED].to_dataset()
 
     def report(self) -> Report:
-        """Return the full report; it prints in a terminal and renders in a notebook."""
-        return Report(record=self._record, additions=tuple(unlisted(self._tree)) if self._record else ())
+        """Return the full report; it prints, renders in a notebook, and is saved as a document by ``.save(path)``."""
+        record = self._record
+        additions = tuple(unlisted(self._tree))
+        held = self._tree[RELEASED].to_dataset() if record["tables"] and not additions else {}
+        return Report(
+            record=record,
+            additions=additions,
+            made_with=json.loads(self._tree[PRIVACY].attrs.get(MADE_WITH, "{}")),
+            released={table["name"]: held[table["name"]].values for table in record["tables"] if held},
+        )
 
     def publish(self, path: str | Path) -> Path:
         """Write the trace to netCDF (``.nc``) or zarr (``.zarr``), if everything in it was paid for.

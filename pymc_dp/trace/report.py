@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, override
 
-from pymc_dp._display import Listing, Page, Shown, Table, shorten
+from pymc_dp import _validate
+from pymc_dp._display import Listing, Page, Part, Shown, Table, shorten
 from pymc_dp.domain import Unit
+from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.weights import PSEUDO_POSTERIOR
 from pymc_dp.release.record import ALL_OF_IT, STATED
 from pymc_dp.release.several import SEVERAL, data_sets
+from pymc_dp.trace.statement import ENDINGS, Statement
 
 MEANING = {
     "exact": "the release itself is the mechanism; no convergence is needed",
@@ -66,21 +70,82 @@ class Report(Shown):
         The record of the release, as written in the trace.
     additions : tuple of str
         Everything in the trace that was not paid for; empty for a trace that may be published.
+    made_with : mapping of str to str
+        Versions of the packages that made the trace; empty where an earlier version of pymc_dp did.
+    released : mapping of str to array
+        Released tables by their names; none of a trace with additions, where they may not be what was released.
+
+    Examples
+    --------
+    >>> import pymc_dp as dp
+    >>> counts, by = {"count": [12, -3, 45]}, {"made_by": "a statistics office", "guarantee": "1-zCDP of a person"}
+    >>> release = dp.Release.of_counts(counts, 4.0, noise="discrete gaussian", dims="area", **by)
+    >>> print(Report(record=release.record.to_dict(), additions=()).headline)
+    Computed from tables that a statistics office published. Nothing here is from rows, and the guarantee is theirs.
     """
 
     record: dict[str, Any]
     additions: tuple[str, ...]
+    made_with: Mapping[str, str] = field(default_factory=dict)
+    released: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def publishable(self) -> bool:
         """Whether everything in the trace is covered."""
         return not self.additions and self.record["guarantee"] != "none"
 
+    def save(self, path: str | Path, *, dataset: str | None = None) -> Path:
+        """Write the report as a document that stands alone, for an ethics board or beside a publication.
+
+        Parameters
+        ----------
+        path : str or Path
+            Ends in ``.md`` (Markdown), ``.html`` (one page that loads nothing), ``.tex`` (an article) or ``.json``.
+        dataset : str, optional
+            Name of the data set, public; by default that of the ledger that paid, where it is stored.
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        ArgumentError
+            For another ending, a folder that does not exist, or an empty name. Nothing is written then.
+
+        Notes
+        -----
+        **Guarantee.** That of the trace: what is written is computed from what the trace holds and no rows. A trace
+        that must not be published gets a document that says so in its first line.
+
+        The document has the data set, the date, the versions of the packages that made the trace, the number of rows
+        (the public one, or the one that was released with noise), whom ε protects, ε, δ, the mechanism, all that was
+        assumed public, what this means in plain words, and the fields of the Deployments Registry as far as the trace
+        knows them. In ``.json`` it has the keys ``schema`` and ``version``; of one version, keys are only added.
+
+        References
+        ----------
+        The plain words: Kairouz, Oh, Viswanath (2017), "The composition theorem for differential privacy", doi
+        10.1109/TIT.2017.2685505.
+        Registry: Dwork, Kohli, Mulligan (2019), "Differential privacy in practice: expose your epsilons!", doi
+        10.29012/jpc.689; https://registry.opendp.org.
+        """
+        target = _validate.path("path", path, ENDINGS)
+        name = None if dataset is None else _validate.text("dataset", dataset)
+        _validate.folder("path", target)
+        Statement.of(self, name).write(target)
+        return target
+
     @property
     @override
     def _page(self) -> Page:
+        return Page(title="Privacy report", headline=self.headline, good=self.publishable, parts=self.parts)
+
+    @property
+    def parts(self) -> list[Part]:
+        """Tables and lists of the report."""
         record = self.record
-        parts: list[Table | Listing] = [Table(title="", rows=self._facts())]
+        parts: list[Part] = [Table(title="", rows=self._facts())]
         if record["tables"]:
             events = [_event_row(table) for table in record["tables"]]
             columns = (*EVENT_COLUMNS[:-1], "ε of a whole row") if record.get("metric") else EVENT_COLUMNS
@@ -102,10 +167,22 @@ class Report(Shown):
         parts.append(Listing(title="Assumed public", lines=record["assumptions"]))
         if record["left_out"]:
             parts.append(Listing(title="Left out, because computed from rows", lines=record["left_out"]))
-        parts.append(Listing(title="Limits", lines=list(_limits(record))))
-        return Page(title="Privacy report", headline=self._headline(), good=self.publishable, parts=parts)
+        parts.append(Listing(title="Limits", lines=self.limits))
+        return parts
 
-    def _headline(self) -> str:
+    @property
+    def limits(self) -> list[str]:
+        """What the guarantee does not cover."""
+        return list(_limits(self.record))
+
+    @property
+    def neighbours(self) -> str:
+        """Which data sets are hard to tell apart, in words."""
+        return _neighbours(self.record)
+
+    @property
+    def headline(self) -> str:
+        """What is covered, in a sentence."""
         delta = f", δ = {self.record['delta']:g}" if self.record["delta"] else ""
         metric = self.record.get("metric")
         loss = f"ε = {self.record['epsilon']:g}{delta}"
@@ -151,7 +228,7 @@ class Report(Shown):
             *(_made(record["maker"]) if record.get("maker") else ()),
             ("guarantee", f"{record['guarantee']}: {MEANING[record['guarantee']]}"),
             ("arithmetic", f"{record['arithmetic']}: {ARITHMETIC[record['arithmetic']]}"),
-            ("neighbours", f"{record['neighbours']}: {_neighbours(record)}"),
+            ("neighbours", f"{record['neighbours']}: {self.neighbours}"),
             ("noise", record["noise"]),
             *([("released", record["chosen"])] if record.get("chosen") else []),
             *([("ledger", _ledger(record["ledger"]))] if record.get("ledger") else []),

@@ -13,6 +13,7 @@ import xarray as xr
 from pymc import Model
 
 from pymc_dp import _validate
+from pymc_dp._versions import versions
 from pymc_dp.errors import BudgetWarning, TraceError
 from pymc_dp.inspection.inspect import context_model
 from pymc_dp.inspection.rows import Array
@@ -24,7 +25,7 @@ from pymc_dp.step_methods.companions import Companions
 from pymc_dp.step_methods.funding import Claims
 from pymc_dp.step_methods.shown import SPENT
 from pymc_dp.step_methods.together import Funded
-from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RECORD, RELEASED, make_manifest
+from pymc_dp.trace.manifest import MADE_WITH, MANIFEST, PRIVACY, RECORD, RELEASED, make_manifest
 from pymc_dp.transforms.privatize import VARIABLES, record_of
 
 POSTERIOR_GROUPS = ("posterior", "warmup_posterior")
@@ -250,6 +251,7 @@ def annotate(groups: Mapping[str, xr.Dataset], record: ReleaseRecord, tables: Ma
         coords={"release": names},
         attrs={
             RECORD: json.dumps(described),
+            MADE_WITH: json.dumps(versions()),
             "epsilon": record.epsilon,
             "delta": record.delta,
             "guarantee": record.guarantee,

@@ -116,7 +116,7 @@ def test_no_fork_can_spend(found):
 @needs_fork
 def test_the_process_that_opened_it_goes_on(found):
     assert found["here"][:2] == ["spent", "released"]
-    assert found["here"][2].splitlines()[0].endswith("spent epsilon=0.5 in 2 spends")
+    assert found["here"][2].splitlines()[0].endswith("spent epsilon=0.5 in 2 spends, left 0.5")
 
 
 @needs_fork

@@ -728,7 +728,7 @@ def test_a_package_that_is_not_installed_can_spend(ledger, monkeypatch):
     def unknown(name):
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr("pymc_dp.accounting.book.version", unknown)
+    monkeypatch.setattr("pymc_dp._versions.version", unknown)
     spend(ledger)
     assert json.loads(ledger._book.lines[1].body)["version"] == ""
 

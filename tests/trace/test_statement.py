@@ -1,0 +1,238 @@
+"""A report as a document: what the trace holds and nothing else, in words that are true."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytest
+import xarray as xr
+
+import pymc_dp as dp
+from pymc_dp._documents import latex, markdown, web_page
+from pymc_dp._versions import versions
+from pymc_dp.errors import ArgumentError
+from pymc_dp.release.record import STATED
+from pymc_dp.testing import without_noise
+from pymc_dp.trace.manifest import PRIVACY
+from pymc_dp.trace.report import Report
+from pymc_dp.trace.statement import ENDINGS, SCHEMA, Statement, right_at_most
+from pymc_dp.transforms.privatize import record_of
+from tests.golden.plain import read
+from tests.golden.topics import FOLDER
+from tests.test_documents import Read, body, problems
+from tests.trace.conftest import CANARY, LABELS
+
+KEYS = """
+schema version date dataset publishable headline plain made_with written_with rows unit neighbours epsilon delta metric
+mechanism released sampler sources guarantee arithmetic events accountant ledger assumptions limits left_out
+not_paid_for registry
+"""
+"""Of version 1: none may go."""
+REGISTRY = {
+    "basic": "name data_curators description intended_use data_product_type data_product_region data_product_sector "
+    "publication_date",
+    "dp_variant": "variant_name data_domain unprotected_quantities",
+    "privacy_loss": "privacy_unit privacy_unit_details number_of_privacy_units privacy_parameters "
+    "privacy_parameters_details",
+    "deployment_model": "model_name model_name_details trust_assumptions actors release_type data_source_type "
+    "access_type",
+    "implementation": "preprocessing_and_hyperparameter_tuning mechanisms composition post_processing justification "
+    "utility additional_information",
+    "administrative": "status evidence_sources registry_authors tier",
+}
+"""Fields of the registry's template."""
+
+
+def released(domain: dp.Domain, **options: object) -> Report:
+    """A report of a release of 40 rows in four cells, without chains."""
+    with pm.Model() as model:
+        pm.Data("person", np.repeat(np.arange(20), 2))
+        group = pm.Data("group", np.arange(40) % 2)
+        pm.Bernoulli("y", pm.Beta("p", 1, 1, shape=2)[group], observed=np.arange(40) // 2 % 2)
+    record, tables = record_of(dp.privatize(model, epsilon=1.0, domain=domain, **options))
+    return Report(record=json.loads(json.dumps(record.to_dict())), additions=(), released=tables)
+
+
+def stated(report: Report) -> dict[str, object]:
+    return Statement.of(report, "a survey").to_dict()
+
+
+def edited(report: Report, **changes: object) -> Report:
+    return Report(record={**report.record, **changes}, additions=report.additions, released=report.released)
+
+
+@pytest.fixture(scope="module")
+def persons() -> Report:
+    domain = dp.Domain(neighbours="add_remove", n_max=50, unit=dp.Unit("person", max_rows=2))
+    return released(domain)
+
+
+def test_every_format_says_what_the_trace_holds_and_shows_no_row(trace: xr.DataTree, tmp_path) -> None:
+    began = datetime.now(UTC)
+    for ending in ENDINGS:
+        path = trace.dp.report().save(tmp_path / f"statement{ending}", dataset="survey-2026")
+        text = path.read_text(encoding="utf-8")
+        bare = text.replace("\\_\\allowbreak{}", "_").replace("\\_", "_").replace("\\", "")
+        for part in ("survey-2026", versions()["OpenDP"], "number of rows: 60", "discrete Laplace", "bernoulli"):
+            assert part in text, (ending, part)
+        assert any(f"{day:%Y-%m-%d}" in text for day in (began, datetime.now(UTC)))
+        assert all(name in bare for names in REGISTRY.values() for name in names.split() if name not in HIDDEN)
+        assert not any(label in text for label in LABELS) and str(CANARY) not in text
+
+
+def records(found: Any) -> Iterator[dict[str, Any]]:
+    """Yield all records among findings that are kept."""
+    if isinstance(found, dict) and {"event", "tables", "guarantee"} <= set(found):
+        yield found
+    elif isinstance(found, dict | list):
+        for one in found.values() if isinstance(found, dict) else found:
+            yield from records(one)
+
+
+@pytest.mark.parametrize("topic", ["releases", "traces", "saved"])
+def test_every_kind_of_release_has_a_document(topic: str) -> None:
+    kept = list(records(read(FOLDER / f"{topic}.json")))
+    assert kept
+    for record in kept:
+        statement = Statement.of(Report(record=record, additions=()), "a_survey")
+        json.dumps(statement.to_dict(), allow_nan=False)
+        article = body(latex(statement.page))
+        assert problems(article) == [] and "\\character" not in article
+        assert not Read(web_page(statement.page)).open and markdown(statement.page)
+
+
+HIDDEN = {"description", "unprotected_quantities", "privacy_parameters_details"}
+"""Fields whose text a document has elsewhere."""
+
+
+def test_json_has_a_version_and_its_keys(trace: xr.DataTree, tmp_path) -> None:
+    found = json.loads(trace.dp.report().save(tmp_path / "a.json").read_text(encoding="utf-8"))
+    assert (found["schema"], found["version"]) == (SCHEMA, 1) and set(found) == set(KEYS.split())
+    assert {group: " ".join(found["registry"][group]) for group in found["registry"]} == REGISTRY
+    assert found["made_with"] == versions() and found["dataset"] is None
+    assert (found["epsilon"], found["delta"], found["accountant"]) == (1.0, 0.0, "pure")
+    (table,) = found["released"]
+    assert (table["variable"], table["cells"], table["scales"], table["epsilon"]) == ("answer", 3, [2.0, 2.0], 1.0)
+    loss = found["registry"]["privacy_loss"]
+    assert (loss["privacy_parameters"], loss["number_of_privacy_units"]) == ({"epsilon": 1.0}, 60)
+    assert found["registry"]["dp_variant"]["variant_name"] == "Pure DP"
+
+
+@pytest.mark.parametrize("name", ["a.pdf", "a", "a.html.txt"])
+def test_another_ending_is_refused_before_anything_is_written(trace: xr.DataTree, tmp_path, name: str) -> None:
+    with pytest.raises(ArgumentError, match=r"path must end in \.md or \.html or \.tex or \.json"):
+        trace.dp.report().save(tmp_path / name)
+    with pytest.raises(ArgumentError, match="dataset must be a name"):
+        trace.dp.report().save(tmp_path / "a.md", dataset="")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_ledger_names_the_data_set(trace: xr.DataTree) -> None:
+    head = {"dataset": "by the ledger", "ledger": "0" * 32, "line": 3, "hash": "f" * 64}
+    report = edited(trace.dp.report(), ledger=head)
+    assert Statement.of(report, None).dataset == "by the ledger"
+    assert Statement.of(report, "by hand").dataset == "by hand"
+
+
+def test_the_versions_are_those_that_made_the_trace(trace: xr.DataTree, tmp_path) -> None:
+    trace[PRIVACY].attrs["made_with"] = '{"PyMC": "0.0"}'
+    with pytest.raises(dp.errors.TraceError, match="made_with was changed"):
+        trace.dp.report()
+    del trace[PRIVACY].attrs["made_with"]
+    page = trace.dp.report().save(tmp_path / "a.md").read_text(encoding="utf-8")
+    assert "not recorded" in page and versions()["PyMC"] not in page
+
+
+def test_a_private_number_of_rows_is_the_released_one(persons: Report) -> None:
+    rows, (table,) = stated(persons)["rows"], persons.record["tables"]
+    (scale,) = set(table["scales"])
+    assert rows["public"] is None and rows["at_most"] == 50
+    assert rows["released"] == persons.released["y"].sum()
+    assert rows["standard_deviation"] == pytest.approx(scale * math.sqrt(2 * persons.released["y"].size))
+    assert "at most 2 of a person counted" in rows["text"]
+    assert stated(edited(persons, tables=[]))["rows"]["text"] == "private; the number of persons is at most 50"
+
+
+def test_no_number_of_a_trace_with_additions_is_taken_for_a_released_one(trace: xr.DataTree) -> None:
+    assert set(trace.dp.report().released) == {"answer"}
+    trace["released"]["answer"] = trace["released"]["answer"] + 1
+    assert trace.dp.report().released == {}
+
+
+def test_plain_words_say_whom_it_protects(persons: Report, trace: xr.DataTree) -> None:
+    of_person, of_row = stated(persons), stated(trace.dp.report())
+    assert "whether one person is in them, and holds both for equally likely" in of_person["plain"][1]
+    assert (of_person["unit"]["column"], of_person["unit"]["max_rows"]) == ("person", 2)
+    assert of_person["registry"]["privacy_loss"]["privacy_unit"] == "Person-level"
+    assert "except one row, and holds two contents of it for equally likely" in of_row["plain"][1]
+    assert "right in more than 73.2% of cases" in of_row["plain"][1]
+    unknown = stated(released(dp.Domain(neighbours="add_remove", n_max=50)))
+    assert "whether one row is in them" in unknown["plain"][1]
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 3.0, 20.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-6, 0.05])
+def test_the_percentage_is_what_the_worst_mechanism_reaches_rounded_up(epsilon: float, delta: float) -> None:
+    truth = math.exp(epsilon) / (1 + math.exp(epsilon))  # randomised response, which shows all with probability δ
+    reached = 100 * (delta + (1 - delta) * truth)
+    assert reached <= right_at_most(epsilon, delta) < reached + 0.1 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"guarantee": "asymptotic"}, "has converged, which nothing can prove"),
+        ({"arithmetic": "float64"}, "numbers on a computer behave as real numbers"),
+        ({"epsilon": math.inf}, "not stated as a number"),
+        ({"guarantee": STATED}, "As far as others state it, the privacy loss is"),
+        ({"delta": 1e-6}, "The privacy loss is ε = 1, δ = 1e-06."),
+    ],
+)
+def test_plain_words_say_what_it_rests_on(trace: xr.DataTree, changes: dict[str, object], said: str) -> None:
+    report = trace.dp.report()
+    assert said not in " ".join(stated(report)["plain"])
+    assert said in " ".join(stated(edited(report, **changes))["plain"])
+
+
+def test_a_guarantee_per_unit_of_distance_is_stated_as_one(trace: xr.DataTree) -> None:
+    metric = {"metric": "|Δage|", "columns": ["age"], "epsilon_per_unit": 0.5, "diameter": 100.0, "grids": []}
+    found = stated(edited(trace.dp.report(), metric=metric, epsilon=50.0))
+    assert "ε = 0.5. Suppose" in found["plain"][1] and "one unit of distance apart (|Δage|)" in found["plain"][1]
+    assert found["registry"]["privacy_loss"]["privacy_parameters"] is None
+
+
+def test_a_trace_that_is_not_private_says_so_first(tmp_path) -> None:
+    with without_noise():
+        report = released(dp.Domain())
+    found = stated(report)
+    assert found["plain"][0].startswith("This trace is not private.") and len(found["plain"]) == 1
+    assert not found["publishable"] and found["registry"]["dp_variant"]["variant_name"] is None
+    assert "73.2%" not in report.save(tmp_path / "a.md").read_text(encoding="utf-8")
+
+
+def test_additions_are_named_and_nothing_says_that_they_are_covered(trace: xr.DataTree) -> None:
+    trace["observed_data"] = xr.Dataset({"y": ("row", np.arange(3))})
+    found = stated(trace.dp.report())
+    assert found["not_paid_for"] == ["group /observed_data was added (variables y)"]
+    assert "must not be published as it is" in found["plain"][0] and not found["publishable"]
+
+
+def test_tables_of_others_are_theirs() -> None:
+    by = {"made_by": "an office", "guarantee": "zCDP, rho = 0.5"}
+    release = dp.Release.of_counts({"count": [12, -3]}, 4.0, noise="discrete gaussian", dims="area", **by)
+    found = stated(Report(record=json.loads(json.dumps(release.record.to_dict())), additions=()))
+    assert "No confidential row was read" in found["plain"][0] and "zCDP, rho = 0.5" in found["plain"][0]
+    assert found["epsilon"] is None and found["unit"]["protects"] is None
+    assert found["registry"]["deployment_model"]["model_name"] is None
+
+
+def test_a_summary_is_one_sentence(trace: xr.DataTree) -> None:
+    said = "Privacy of a trace: Everything in this trace is covered by ε = 1 for one row of the table. (exact, hardened"
+    assert repr(trace.dp).startswith(said) and "\n" not in repr(trace.dp)
+    assert "no /privacy group" in repr(xr.DataTree().dp)
