@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pymc_dp.datasets._sources import check, require
+from pymc_dp._optional import require
+from pymc_dp.datasets._sources import check
 
 if TYPE_CHECKING:
     import pandas as pd
