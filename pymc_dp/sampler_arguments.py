@@ -94,10 +94,12 @@ def seed(value: Any) -> Any:
 
 
 def progressbar(value: object) -> Any:
-    """Return `progressbar` as ``pm.sample`` takes it."""
+    """Return `progressbar` as ``pm.sample`` takes it; no bar without matplotlib, where PyMC fails to draw one."""
     if isinstance(value, bool | np.bool_):
-        return bool(value)
-    return _validate.choice("progressbar", value, get_args(ProgressBarOptions))
+        found: Any = bool(value)
+    else:
+        found = _validate.choice("progressbar", value, get_args(ProgressBarOptions))
+    return False if importlib.util.find_spec("matplotlib") is None else found
 
 
 def require_fitting(options: Mapping[str, Any], model: Model, added: Iterable[str] = ()) -> None:

@@ -196,6 +196,11 @@ def test_what_is_right_is_passed_on_as_it_is():
     assert arguments.progressbar("split+stats") == "split+stats" and arguments.progressbar(np.True_) is True
 
 
+def test_pymcs_bar_is_left_out_where_it_would_fail_after_the_charge(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda package: None)
+    assert arguments.progressbar(True) is arguments.progressbar("split") is False
+
+
 def test_the_whole_of_pymcs_signature_is_known():
     own = {*arguments.OWN_ARGUMENTS, "kwargs"}
     assert set(inspect.signature(dp.sample).parameters) == own
