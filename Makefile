@@ -68,6 +68,16 @@ test-slow: $(VENV)/.test ## only the slow tests, of ten or more cases the tenth 
 	$(BIN)/python -m pytest -n 2 --dist worksteal --nbmake --nbmake-timeout 1800 $(LONG_NOTEBOOKS)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow $(WHOLE) tests
 
+.PHONY: wheel
+wheel: $(BIN)/.pip ## wheel and sdist, in dist
+	rm -rf dist
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'build>=1.3'
+	$(BIN)/python -m build --outdir dist
+
+.PHONY: test-wheel
+test-wheel: wheel ## the wheel in an empty environment: the first block of the README, and its file read without the package
+	$(BIN)/python -m tests.wheel
+
 .PHONY: coverage
 coverage: $(VENV)/.coverage ## lines of the package that the quick tests run; fails below 95%
 	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term:skip-covered tests pymc_dp
@@ -101,7 +111,7 @@ format: $(VENV)/.lint ## repair what ruff can repair
 	$(BIN)/ruff format
 
 .PHONY: benchmark
-benchmark: $(VENV)/.benchmark .venv-diffprivlib/.tried ## print the ratios that the README claims
+benchmark: $(VENV)/.benchmark .venv-diffprivlib/.tried ## print ratios of speed against hand-written loops, DuckDB and Polars
 	$(BIN)/python -m pytest benchmarks/speed --benchmark-only --benchmark-columns=min,median,rounds --benchmark-group-by=group
 	@for file in $(BENCHMARKS); do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
 
@@ -110,7 +120,7 @@ calibrate: $(VENV)/.test ## coverage of the intervals of dp.Gradients, hours of 
 	$(BIN)/python benchmarks/calibrate.py
 
 .PHONY: compare
-compare: $(VENV)/.compare $(PEERS:%=.venv-%/.tried) ## the table of the README: beside diffprivlib, d3p, Opacus, JAX
+compare: $(VENV)/.compare $(PEERS:%=.venv-%/.tried) ## the table of docs/compared.md: beside diffprivlib, d3p, Opacus, JAX
 	$(BIN)/python benchmarks/compare.py again
 	$(BIN)/python benchmarks/_thresholds.py
 

@@ -98,7 +98,7 @@ def bench_sample() -> bool:
 
     def rest() -> None:
         with dp.testing.insecure_randomness(1), mock.patch.object(pm, "sample", return_value=trace):
-            dp.sample(epsilon=1.0, model=model, ledger=ledger, sample_kwargs=QUIET, **OPTIONS)
+            dp.sample(epsilon=1.0, model=model, ledger=ledger, **QUIET, **OPTIONS)
 
     times = in_turn({"rest": rest}, repeats=25)
     report = Report("What dp.sample adds to pm.sample: inspection, release, model, scrubbing")

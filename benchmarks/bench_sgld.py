@@ -80,7 +80,7 @@ def sampled(x: np.ndarray, y: np.ndarray, batch: int):
     def run(draws: int):
         with model_of(x, y), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            options = {"step": step, "tune": 0, "chains": 1, "cores": 1, "domain": Domain(), "sample_kwargs": quiet}
+            options = {"step": step, "tune": 0, "chains": 1, "cores": 1, "domain": Domain(), **quiet}
             dp.sample(draws, epsilon=1000.0, delta=1e-5, progressbar=False, **options)
 
     return run

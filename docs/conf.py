@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 import shutil
-from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,14 @@ from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.transforms import SphinxTransform
 
+from pymc_dp import __version__
+
 ROOT = Path(__file__).resolve().parents[1]
 
 project = "pymc_dp"
 author = "The pymc-dp developers"
 copyright = author
-release = version = version_of("pymc-dp")
+release = version = __version__
 
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
 exclude_patterns = ["_build"]

@@ -1,6 +1,6 @@
 """Publish how often wives of Fair's survey had an affair, by how they rate their marriage, at ε = 1.
 
-Run it with `make demo`. The survey (6366 women) comes with statsmodels; nothing is downloaded.
+Run it with `make demo`. The survey (6366 women) comes with the package; nothing is downloaded.
 """
 
 from pathlib import Path

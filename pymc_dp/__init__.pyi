@@ -48,6 +48,8 @@ from pymc_dp.transforms.integrate import integrate
 from pymc_dp.transforms.restricted_priors import TruncatedDirichlet
 from pymc_dp.transforms.truncate import truncate
 
+__version__: str
+
 __all__ = [
     "OPS",
     "SGFS",

@@ -137,7 +137,7 @@ def find_map(
         ledger=ledger,
         model=model,
         progressbar=False,
-        sample_kwargs={"quiet": True},
+        quiet=True,
     )
 
 

@@ -22,7 +22,11 @@ from rich.theme import Theme
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 
-OWN_ARGUMENTS = ("draws", "tune", "chains", "cores", "random_seed", "progressbar", "model", "step")
+OWN_ARGUMENTS = (
+    *("draws", "epsilon", "delta", "step", "statistics", "domain", "ledger", "model", "tune", "chains", "cores"),
+    *("random_seed", "progressbar", "rows"),
+)
+"""Arguments of ``dp.sample`` that have a name of their own."""
 FIXED_ARGUMENTS = {
     "initvals": "a start value computed from rows would show in the trace; give initval= in the model, where it is "
     "listed",
@@ -40,35 +44,35 @@ BACKENDS = {"numba": "numba", "c": "pytensor", "jax": "jax", "pytorch": "torch",
 Check = Callable[[str, Any], Any]
 
 
-def checked(options: object, *, private_step: bool) -> dict[str, Any]:
+def checked(options: Mapping[str, Any], *, own_step: bool, holds_rows: bool) -> dict[str, Any]:
     """Return arguments for ``pm.sample``, each checked as far as that is possible without a model.
 
     Parameters
     ----------
-    options : mapping of str to object, or None
-        What was given as ``sample_kwargs``.
-    private_step : bool
+    options : mapping of str to object
+        What was given beside the arguments that have a name.
+    own_step : bool
         Whether a step of this package samples, so that settings of PyMC's samplers mean nothing.
+    holds_rows : bool
+        Whether it holds the rows, so that nobody may look at its states before they are released.
 
     Raises
     ------
     ArgumentError
         Naming the argument, and what it may be.
     """
-    if options is not None and not isinstance(options, Mapping):
-        raise ArgumentError(f"sample_kwargs must map names to values, got {type(options).__name__}.")
     found: dict[str, Any] = {}
     nuts: dict[str, Any] = {}
-    for name, value in (options or {}).items():
-        _require_known(name, private_step)
+    for name, value in options.items():
+        _require_known(name, own_step, holds_rows)
         if name in NUTS:
             nuts[name] = NUTS[name](name, value)
         elif name in STEPS:
-            found[name] = _step_settings(name, value, external=(options or {}).get("nuts_sampler") in NEEDS)
+            found[name] = _step_settings(name, value, external=options.get("nuts_sampler") in NEEDS)
         else:
             found[name] = (ALWAYS | FREE)[name](name, value)
     if twice := sorted(set(nuts) & set(found.get("nuts", {}))):
-        raise ArgumentError(f"{twice[0]} is given twice: in sample_kwargs and in its nuts={{...}}. Give it once.")
+        raise ArgumentError(f"{twice[0]} is given twice: by itself and in nuts={{...}}. Give it once.")
     if nuts:  # where every sampler of PyMC finds them
         found["nuts"] = {**found.get("nuts", {}), **nuts}
     _require_consistent(found)
@@ -90,10 +94,12 @@ def seed(value: Any) -> Any:
 
 
 def progressbar(value: object) -> Any:
-    """Return `progressbar` as ``pm.sample`` takes it."""
+    """Return `progressbar` as ``pm.sample`` takes it; no bar without matplotlib, where PyMC fails to draw one."""
     if isinstance(value, bool | np.bool_):
-        return bool(value)
-    return _validate.choice("progressbar", value, get_args(ProgressBarOptions))
+        found: Any = bool(value)
+    else:
+        found = _validate.choice("progressbar", value, get_args(ProgressBarOptions))
+    return False if importlib.util.find_spec("matplotlib") is None else found
 
 
 def require_fitting(options: Mapping[str, Any], model: Model, added: Iterable[str] = ()) -> None:
@@ -135,22 +141,24 @@ def require_fitting(options: Mapping[str, Any], model: Model, added: Iterable[st
                 )
 
 
-def _require_known(name: object, private_step: bool) -> None:
-    if name in OWN_ARGUMENTS:
-        raise ArgumentError(f"sample_kwargs holds {name!r}, which is an argument of dp.sample itself. Pass it there.")
+def _require_known(name: str, own_step: bool, holds_rows: bool) -> None:
     if name in FIXED_ARGUMENTS:
-        raise ArgumentError(f"sample_kwargs may not hold {name!r}: {FIXED_ARGUMENTS[str(name)]}. Leave it out.")
-    known = [*ALWAYS, *([] if private_step else [*FREE, *NUTS, *STEPS])]
+        raise ArgumentError(f"{name}= is not accepted: {FIXED_ARGUMENTS[name]}. Leave it out.")
+    if name == "callback" and holds_rows:
+        raise ArgumentError(
+            "callback= is not accepted where step= holds the rows: it would see states before they are released. "
+            "Leave it out."
+        )
+    known = [*ALWAYS, *([] if own_step else [*FREE, *NUTS, *STEPS])]
     if name in known:
         return
     if name in FREE or name in NUTS or name in STEPS:
         raise ArgumentError(
-            f"sample_kwargs holds {name!r}, a setting of PyMC's own samplers, which do not run where step= is given. "
-            "Leave it out."
+            f"{name}= is a setting of PyMC's own samplers, which do not run where step= is given. Leave it out."
         )
     raise ArgumentError(
-        f"sample_kwargs holds {name!r}, which is no argument of pm.sample (known: {', '.join(known)})."
-        f"{_validate.nearest(name, known)}"
+        f"{name}= is no argument of dp.sample or pm.sample (known: {', '.join([*OWN_ARGUMENTS, *known])})."
+        f"{_validate.nearest(name, [*OWN_ARGUMENTS, *known])}"
     )
 
 

@@ -55,8 +55,8 @@ def sample(
     cores: int | None = None,
     random_seed: Any = None,
     progressbar: bool = True,
-    sample_kwargs: Mapping[str, Any] | None = None,
     rows: Rows | None = None,
+    **kwargs: Any,
 ) -> xr.DataTree:
     """Spend a privacy budget on a model and return a trace that may be published.
 
@@ -92,11 +92,14 @@ def sample(
         Defaults to the model of the context.
     tune, chains, cores, random_seed, progressbar
         As in ``pm.sample``. `random_seed` seeds the sampler, never the privacy noise.
-    sample_kwargs : mapping, optional
-        More arguments of ``pm.sample``, for example ``{"target_accept": 0.95}``.
     rows : mapping of str to array, Parquet or Table, optional
         As in ``dp.privatize``: a table beside the model, which holds a few dummy rows. Steps that take such tables have
         an argument of their own.
+    **kwargs
+        As in ``pm.sample``, each checked before anything is charged. Without `step`: ``nuts_sampler``,
+        ``target_accept``, ``max_treedepth``, ``nuts``, ``init``, ``backend``, ``compile_kwargs`` and other settings of
+        PyMC's samplers, and ``callback``. Always: ``var_names``, ``discard_tuned_samples``, ``idata_kwargs``,
+        ``compute_convergence_checks``, ``quiet``, ``progressbar_theme``, ``mp_ctx``, ``blas_cores``.
 
     Returns
     -------
@@ -155,10 +158,11 @@ def sample(
     >>> with model:
     ...     idata = sample(epsilon=1.0, tune=200, draws=200, chains=1, progressbar=False)  # doctest: +SKIP
     """
+    exact = step if isinstance(step, DataAugmentation) else None
     options = {
         "random_seed": arguments.seed(random_seed),
         "progressbar": arguments.progressbar(progressbar),
-        **arguments.checked(sample_kwargs, private_step=step is not None),
+        **arguments.checked(kwargs, own_step=step is not None, holds_rows=step is not None and exact is None),
     }
     for name, value, low in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1), ("cores", cores, 1)):
         if value is not None:
@@ -166,7 +170,6 @@ def sample(
     check_ledger(ledger)
     stored = stored_rows(rows)
     source, domain = given_model(model, domain)
-    exact = step if isinstance(step, DataAugmentation) else None
     if step is not None and exact is None:
         if stored is not None:
             raise ArgumentError(
@@ -232,7 +235,7 @@ def _private(step: object, model: Model, domain: Domain | None) -> PrivateStep:
         raise ArgumentError(
             f"step={_validate.shown(step)} is not accepted: only private step methods such as dp.OPS(), or a list of "
             "them, may see the rows. Leave step out to release statistics and let PyMC choose the sampler of the "
-            "private model; its settings go into sample_kwargs."
+            "private model; its settings are arguments of dp.sample, such as target_accept=0.95."
         )
     if len(held) == 1 and held[0].names is None:
         return held[0]

@@ -23,7 +23,8 @@ SHORT: dict[str, Any] = {
     "tune": 2,
     "chains": 1,
     "progressbar": False,
-    "sample_kwargs": {"quiet": True, "compute_convergence_checks": False},
+    "quiet": True,
+    "compute_convergence_checks": False,
 }
 WITH_DELTA: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5}
 

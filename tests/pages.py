@@ -24,11 +24,9 @@ def blocks(text: str) -> list[str]:
 
 
 def targets(text: str) -> list[str]:
-    """Return what a page links to or includes on the disk, without places within pages."""
-    found = re.findall(
-        r"\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)|`(notebooks/[^`*]+)`|^```\{include\} (\S+)", text, flags=re.M
-    )
-    return [one or two or three for one, two, three in found]
+    """Return what a page links to on the disk, without places within pages."""
+    found = re.findall(r"\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)|`(notebooks/[^`*]+)`", text)
+    return [one or other for one, other in found]
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from pymc_dp.release.paid import forget_releases
 MOMENTS = 10
 ROWS = np.arange(60) % 3 == 0
 QUIET = {"quiet": True, "compute_convergence_checks": False}
-SHORT = {"draws": 12, "tune": 4, "chains": 1, "progressbar": False, "sample_kwargs": QUIET}
+SHORT = {"draws": 12, "tune": 4, "chains": 1, "progressbar": False, **QUIET}
 
 pytestmark = [
     pytest.mark.usefixtures("interpreted"),

@@ -25,6 +25,8 @@ BESIDE = {
     "_random": {"errors", "_validate"},
     "_interrupts": set(),
     "_lazy": set(),
+    "_optional": set(),
+    "_version": set(),
     "sampler_arguments": {"errors", "_validate"},
     "_compiling": set(),
     "_display": set(),
@@ -37,7 +39,7 @@ BESIDE = {
     "theorems": {"errors", "_validate", "_random"},
     "networks": {"errors", "_validate"},
     "metrics": {"errors", "_validate"},
-    "datasets": {"errors", "_validate", "_random"},
+    "datasets": {"errors", "_validate", "_random", "_optional"},
     "testing": {"errors", "_validate", "_random"},
 }
 ALLOWED = {

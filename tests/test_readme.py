@@ -1,4 +1,4 @@
-"""The code of the README runs from top to bottom, as one reader would run it."""
+"""The README is short, runs as it stands, and has no number that stands nowhere else."""
 
 import re
 from pathlib import Path
@@ -6,45 +6,69 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.pages import ROOT, running, targets
+from pymc_dp.families import names
+from tests.pages import ROOT, blocks, running, targets
 
 README = ROOT / "README.md"
 TEXT = README.read_text(encoding="utf-8")
+MOST_WORDS = 900
+"""Of everything: words of code and of tables count as well."""
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    pytest.importorskip("statsmodels")
-    with running(README, tmp_path_factory.mktemp("readme")) as namespace:
-        yield {**namespace, "published": Path("public.nc").is_file()}
+def page(name):
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
 
 
-def test_page_runs_and_publishes(page):
-    assert page["published"]
-    assert "affair" in page["raw"].posterior_predictive
+def cells(line):
+    return [cell.strip() for cell in line.strip("| \n").split("|")]
 
 
-def test_numbers_in_comments_are_right(page):
-    assert page["codes"].tolist() == [1, 2, 3, 1]
-    assert "# 5.1 of 6 are spent" in TEXT
-    assert (round(page["ledger"].spent.epsilon, 1), page["ledger"].budget.epsilon) == (5.1, 6.0)
-    assert page["idata"].dp.epsilon == 0.5
-    assert "# 5.28, so one draw" in TEXT and round(page["proof"].range.value, 2) == 5.28
-    assert "# 1.88, without bounds" in TEXT and round(page["dp"].sensitivity(page["clamped"]).range.value, 2) == 1.88
-    temperature = float(re.search(r"T = ([\d.]+)", str(page["fit"].dp.report())).group(1))
-    assert f"# OPS: T = {temperature:.1f}, as wide as with {int(6366 / temperature)} of 6366 rows" in TEXT
+def column(table, name, row):
+    """Return what a table of a page says of a row, named as in its first column."""
+    lines = [line for line in table.splitlines() if line.startswith("|")]
+    head = next(cells(line) for line in lines if name in cells(line))
+    return next(cells(line) for line in lines if cells(line)[0] == row)[head.index(name)]
+
+
+def test_it_is_short():
+    assert len(TEXT.split()) <= MOST_WORDS
+
+
+def test_its_first_block_runs_and_publishes(tmp_path):
+    assert len(blocks(TEXT)) == 1
+    with running(README, tmp_path) as namespace:
+        assert namespace["idata"].dp.epsilon == 1.0
+        assert Path("public.nc").is_file()
 
 
 @pytest.mark.parametrize(("epsilon", "share"), [(0.1, 52.5), (1, 73), (5, 99.3)])
-def test_shares_of_right_guesses_are_those_of_the_text(epsilon, share):
+@pytest.mark.parametrize("text", [TEXT, page("guarantees.md")], ids=["README", "guarantees"])
+def test_shares_of_right_guesses_are_those_of_the_text(epsilon, share, text):
     assert round(100 / (1 + np.exp(-epsilon)), 1 if share % 1 else 0) == share
-    assert f"{share:g}%" in TEXT
+    assert f"{share:g}% at ε = {epsilon:g}" in text
 
 
-def test_every_likelihood_is_named():
-    from pymc_dp.families import names
+@pytest.mark.parametrize("method", ["pymc_dp, noised gradients", "DP-SGD, Opacus", "DP-SVI, d3p"])
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [("one row is", "one row is"), ("accuracy", "Adult: accuracy"), ("coverage", "Synthetic: coverage")],
+)
+def test_its_comparison_is_a_part_of_the_measured_table(method, here, there):
+    measured = page("compared.md")
+    assert column(TEXT, here, method) == column(measured, there, method)
+    assert column(measured, "ε, δ claimed", method) == "1, 1e-05"
+    without = (column(measured, name, "not private").split()[0] for name in ("Adult: accuracy", "Synthetic: coverage"))
+    assert "Without privacy: {} and {}.".format(*without) in TEXT
 
-    assert [name for name in names().split(", ") if f"pm.{name}" not in TEXT] == []
+
+def test_its_counts_of_models_are_those_of_the_page():
+    found = re.search(r"Of (\d+) models, .* and (\d+) are refused\.", page("models.md"))
+    assert found and f"Of [{found[1]} models of textbooks](docs/models.md) {found[2]} are refused." in TEXT
+
+
+def test_every_likelihood_is_named_on_its_page():
+    likelihoods = page("likelihoods.md")
+    assert [name for name in names().split(", ") if f"pm.{name}" not in likelihoods] == []
 
 
 def test_every_linked_file_exists():

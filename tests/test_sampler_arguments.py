@@ -51,34 +51,36 @@ EITHER = [
     ({"cores": "all"}, "cores must be a whole number, got 'all'"),
     ({"draws": 0}, "draws must be >= 1, got 0"),
     ({"tune": -1}, "tune must be >= 0, got -1"),
-    ({"sample_kwargs": 3}, "sample_kwargs must map names to values, got int"),
-    ({"sample_kwargs": {"nonsense": 1}}, "sample_kwargs holds 'nonsense', which is no argument of pm.sample"),
-    ({"sample_kwargs": {"calback": None}}, "Did you mean 'callback'"),
-    ({"sample_kwargs": {3: 1}}, "sample_kwargs holds 3"),
-    ({"sample_kwargs": {"initvals": {"p": 0.5}}}, "initvals"),
-    ({"sample_kwargs": {"nuts_sampler_kwargs": {}}}, r"write nuts=\{...\}"),
-    ({"sample_kwargs": {"trace": []}}, "'trace'"),
-    ({"sample_kwargs": {"progressbar_theme": 3}}, "progressbar_theme must be a rich Theme"),
-    ({"sample_kwargs": {"quiet": "yes"}}, "quiet must be True or False, got 'yes'"),
-    ({"sample_kwargs": {"discard_tuned_samples": 1}}, "discard_tuned_samples must be True or False, got 1"),
-    ({"sample_kwargs": {"compute_convergence_checks": None}}, "compute_convergence_checks must be True or False"),
-    ({"sample_kwargs": {"keep_warning_stat": "no"}}, "keep_warning_stat must be True or False"),
-    ({"sample_kwargs": {"var_names": ["q"]}}, "var_names holds 'q', which is no variable"),
-    ({"sample_kwargs": {"var_names": ["p", "of_rows"]}}, "'of_rows'.* may have been computed from rows"),
-    ({"sample_kwargs": {"var_names": "p"}}, "var_names must be a list of names"),
-    ({"sample_kwargs": {"var_names": []}}, "at least one and each once"),
-    ({"sample_kwargs": {"var_names": ["p", "p"]}}, "at least one and each once"),
-    ({"sample_kwargs": {"var_names": [3]}}, "var_names must name variables"),
-    ({"sample_kwargs": {"idata_kwargs": {"log_likelihood": True}}}, "idata_kwargs holds 'log_likelihood'"),
-    ({"sample_kwargs": {"idata_kwargs": {"include_transformed": 1}}}, r"idata_kwargs\['include_transformed'\] must be"),
-    ({"sample_kwargs": {"callback": 3}}, r"callback must be a function of \(trace, draw\) or None, got 3"),
-    ({"sample_kwargs": {"callback": lambda: None}}, r"callback must be a function of \(trace, draw\)"),
-    ({"sample_kwargs": {"mp_ctx": "thread"}}, "mp_ctx must be one of 'fork'|mp_ctx must be one of 'spawn'"),
-    ({"sample_kwargs": {"mp_ctx": 1}}, "mp_ctx must be one of"),
-    ({"sample_kwargs": {"blas_cores": "many"}}, "blas_cores must be a whole number, got 'many'"),
-    ({"sample_kwargs": {"blas_cores": 0}}, "blas_cores must be >= 1, got 0"),
+    ({"nonsense": 1}, "nonsense= is no argument of dp.sample or pm.sample"),
+    ({"var_name": None}, "Did you mean 'var_names'"),
+    ({"ledgers": None}, "Did you mean 'ledger'"),
+    ({"initvals": {"p": 0.5}}, "initvals"),
+    ({"nuts_sampler_kwargs": {}}, r"write nuts=\{...\}"),
+    ({"trace": []}, "trace= is not accepted: the trace is rebuilt"),
+    ({"progressbar_theme": 3}, "progressbar_theme must be a rich Theme"),
+    ({"quiet": "yes"}, "quiet must be True or False, got 'yes'"),
+    ({"discard_tuned_samples": 1}, "discard_tuned_samples must be True or False, got 1"),
+    ({"compute_convergence_checks": None}, "compute_convergence_checks must be True or False"),
+    ({"keep_warning_stat": "no"}, "keep_warning_stat must be True or False"),
+    ({"var_names": ["q"]}, "var_names holds 'q', which is no variable"),
+    ({"var_names": ["p", "of_rows"]}, "'of_rows'.* may have been computed from rows"),
+    ({"var_names": "p"}, "var_names must be a list of names"),
+    ({"var_names": []}, "at least one and each once"),
+    ({"var_names": ["p", "p"]}, "at least one and each once"),
+    ({"var_names": [3]}, "var_names must name variables"),
+    ({"idata_kwargs": {"log_likelihood": True}}, "idata_kwargs holds 'log_likelihood'"),
+    ({"idata_kwargs": {"include_transformed": 1}}, r"idata_kwargs\['include_transformed'\] must be"),
+    ({"mp_ctx": "thread"}, "mp_ctx must be one of 'fork'|mp_ctx must be one of 'spawn'"),
+    ({"mp_ctx": 1}, "mp_ctx must be one of"),
+    ({"blas_cores": "many"}, "blas_cores must be a whole number, got 'many'"),
+    ({"blas_cores": 0}, "blas_cores must be >= 1, got 0"),
+]
+CALLBACK = [
+    ({"callback": 3}, r"callback must be a function of \(trace, draw\) or None, got 3"),
+    ({"callback": lambda: None}, r"callback must be a function of \(trace, draw\)"),
 ]
 WITHOUT_STEP = [
+    *CALLBACK,
     ({"nuts_sampler": "nutpi"}, "nuts_sampler must be one of .*Did you mean 'nutpie'"),
     ({"nuts_sampler": 3}, "nuts_sampler must be one of"),
     ({"init": "jitter"}, "init must be one of 'auto'.*got 'jitter'"),
@@ -124,41 +126,54 @@ def test_what_cannot_be_right_costs_nothing(given, text, step):
 
 @pytest.mark.parametrize(("given", "text"), WITHOUT_STEP, ids=_named)
 def test_settings_of_pymcs_samplers_cost_nothing_where_they_are_wrong(given, text):
-    refused(text, sample_kwargs=given)
+    refused(text, **given)
 
 
 @pytest.mark.parametrize("name", [*arguments.FREE, *arguments.NUTS, *arguments.STEPS])
 def test_settings_of_pymcs_samplers_mean_nothing_to_a_private_step(name):
-    refused(f"{name!r}, a setting of PyMC's own samplers", step=dp.OPS(), sample_kwargs={name: None})
+    refused(f"{name}= is a setting of PyMC's own samplers", step=dp.OPS(), **{name: None})
 
 
-@pytest.mark.parametrize("given", [{"sample_kwargs": {"nuts": {"k": 3}}}, {"random_seed": "abc"}])
+@pytest.mark.parametrize("step", [dp.OPS(), dp.SGLD(), [dp.TemperedGibbs()]], ids=["OPS", "SGLD", "list"])
+def test_nobody_looks_at_states_before_they_are_released(step):
+    seen = []
+    refused("callback= .* would see states before they are released", step=step, callback=lambda **_: seen.append(1))
+    refused("callback= .* would see states before they are released", step=step, callback=None)
+    assert seen == []
+
+
+@pytest.mark.parametrize(("given", "text"), CALLBACK, ids=_named)
+def test_augmented_rows_may_be_looked_at(given, text):
+    refused(text, step=dp.DataAugmentation(), **given)
+    look = {"callback": lambda trace, draw: None}
+    assert arguments.checked(look, own_step=True, holds_rows=False) == look
+
+
+@pytest.mark.parametrize("given", [{"nuts": {"k": 3}}, {"random_seed": "abc"}])
 def test_augmented_rows_are_no_exception(given):
-    refused(next(iter(given.get("sample_kwargs", given))), step=dp.DataAugmentation(), **given)
+    refused(next(iter(given)), step=dp.DataAugmentation(), **given)
 
 
 @pytest.mark.parametrize("given", [{"backend": "jax"}, {"compile_kwargs": {"mode": "JAX"}}], ids=_named)
 def test_a_backend_that_is_not_installed_costs_nothing(given, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda package: None)
-    refused("'jax' needs the package jax", sample_kwargs=given)
+    refused("'jax' needs the package jax", **given)
 
 
 @pytest.mark.parametrize("name", ["nutpie", "blackjax", "numpyro"])
 def test_a_sampler_that_is_not_installed_costs_nothing(name, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda package: None)
-    refused(f"nuts_sampler='{name}' needs the package {name}", sample_kwargs={"nuts_sampler": name})
+    refused(f"nuts_sampler='{name}' needs the package {name}", nuts_sampler=name)
 
 
 def test_a_sampler_for_other_models_costs_nothing(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda package: package)
-    refused(
-        "needs a model without discrete variables", model=model(discrete=True), sample_kwargs={"nuts_sampler": "nutpie"}
-    )
-    refused("callback=.* has no effect on", sample_kwargs={"nuts_sampler": "nutpie", "callback": lambda **_: None})
+    refused("needs a model without discrete variables", model=model(discrete=True), nuts_sampler="nutpie")
+    refused("callback=.* has no effect on", nuts_sampler="nutpie", callback=lambda **_: None)
 
 
 def test_a_sampler_is_given_settings_where_pymc_chooses_it():
-    found = arguments.checked({"target_accept": 0.9, "nuts": {"k": 0.8}}, private_step=False)
+    found = arguments.checked({"target_accept": 0.9, "nuts": {"k": 0.8}}, own_step=False, holds_rows=False)
     assert found == {"nuts": {"k": 0.8, "target_accept": 0.9}}
     with pm.Model() as levels:
         pm.Poisson("count", 3)
@@ -172,8 +187,8 @@ def test_what_is_right_is_passed_on_as_it_is():
         "var_names": ["p"], "quiet": True, "mp_ctx": "spawn", "blas_cores": None, "callback": lambda trace, draw: None,
         "idata_kwargs": {"include_transformed": True}, "compile_kwargs": {"mode": "FAST_COMPILE"}, "init": "adapt_diag",
     }  # fmt: skip
-    assert arguments.checked(given, private_step=False) == given
-    assert arguments.checked(None, private_step=True) == {}
+    assert arguments.checked(given, own_step=False, holds_rows=False) == given
+    assert arguments.checked({}, own_step=True, holds_rows=True) == {}
     assert arguments.seed(np.array([1, 2])) == [1, 2] and arguments.seed(None) is None
     rng = np.random.default_rng(1)
     state = rng.bit_generator.state
@@ -181,9 +196,17 @@ def test_what_is_right_is_passed_on_as_it_is():
     assert arguments.progressbar("split+stats") == "split+stats" and arguments.progressbar(np.True_) is True
 
 
+def test_pymcs_bar_is_left_out_where_it_would_fail_after_the_charge(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda package: None)
+    assert arguments.progressbar(True) is arguments.progressbar("split") is False
+
+
 def test_the_whole_of_pymcs_signature_is_known():
-    known = {*arguments.ALWAYS, *arguments.FREE, *arguments.OWN_ARGUMENTS, *arguments.FIXED_ARGUMENTS, "kwargs"}
-    assert set(inspect.signature(pm.sample).parameters) == known
+    own = {*arguments.OWN_ARGUMENTS, "kwargs"}
+    assert set(inspect.signature(dp.sample).parameters) == own
+    known = {*arguments.ALWAYS, *arguments.FREE, *arguments.FIXED_ARGUMENTS}
+    assert not own & known
+    assert known < set(inspect.signature(pm.sample).parameters) <= known | own
     of_nuts = {"Emax", "target_accept", "gamma", "k", "t0", "adapt_step_size", "step_scale"}
     taken = {name for one in (pm.NUTS, pm.NUTS.__mro__[1]) for name in inspect.signature(one.__init__).parameters}
     assert of_nuts | {"max_treedepth", "early_max_treedepth"} == set(arguments.NUTS) <= taken

@@ -74,7 +74,7 @@ def test_draws_of_a_hierarchical_logistic_model(benchmark, form):
         else:
             statistics, delta = FORMS[form]
             rows = logistic(exact=False)
-            dp.sample(model=rows, epsilon=1.0, delta=delta, statistics=statistics, sample_kwargs=QUIET, **SAMPLED)
+            dp.sample(model=rows, epsilon=1.0, delta=delta, statistics=statistics, **QUIET, **SAMPLED)
 
     benchmark.pedantic(fit, rounds=3, warmup_rounds=1)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, final, override
 
+from pymc_dp._optional import require
 from pymc_dp.accounting.stores import COLUMNS, PATIENCE, Line, Locked, Store, exists, failed, no_ledger
 from pymc_dp.errors import ArgumentError, PrivacyError
 
@@ -84,12 +85,7 @@ class PostgreSQL(Store):
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:
-        try:
-            import psycopg
-        except ImportError:
-            raise ArgumentError(
-                "A ledger in PostgreSQL needs the package psycopg. Install it: pip install 'pymc-dp[postgres]'."
-            ) from None
+        psycopg = require("psycopg", by="A ledger in PostgreSQL")
         try:
             with psycopg.connect(self.url, connect_timeout=int(PATIENCE)) as connection:
                 yield connection

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import os
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pooch
 
+from pymc_dp._optional import require
 from pymc_dp.errors import PrivacyError
 
 if TYPE_CHECKING:
@@ -29,16 +29,6 @@ class DatasetError(PrivacyError, OSError):
     Traceback (most recent call last):
     pymc_dp.datasets._sources.DatasetError: The survey is not the published table: ...
     """
-
-
-def require(module: str, *, by: str) -> Any:
-    """Import a `module` of an optional package, or say what to install."""
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        package = module.partition(".")[0]
-        message = f"{by} needs {package}, which cannot be imported. Install it: pip install {package}"
-        raise ImportError(message) from error
 
 
 def local_copy(name: str) -> Path | None:

@@ -6,7 +6,8 @@ import io
 from typing import TYPE_CHECKING, Literal
 
 from pymc_dp import _validate
-from pymc_dp.datasets._sources import FOLDER_VARIABLE, DatasetError, check, local_copy, require, zip_member
+from pymc_dp._optional import require
+from pymc_dp.datasets._sources import FOLDER_VARIABLE, DatasetError, check, local_copy, zip_member
 from pymc_dp.errors import ArgumentError
 
 if TYPE_CHECKING:

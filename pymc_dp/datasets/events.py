@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pymc_dp import _validate
-from pymc_dp.datasets._sources import require
+from pymc_dp._optional import require
 from pymc_dp.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
+from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pymc_dp.datasets._sources import require
+import numpy as np
+
+from pymc_dp._optional import require
+from pymc_dp.datasets._sources import check
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_TABLE = Path(__file__).with_name("fair.csv.gz")
+_SHA256 = "676760f996c29de72f72b023086f4888f5edc9c939153ca3823a789a9b5e4903"
 _CODES = ("rate_marriage", "religious", "educ", "occupation", "occupation_husb")
 
 
@@ -16,7 +24,7 @@ def load_fair() -> pd.DataFrame:
     """Load the survey in which 6366 married women answered about their marriage and affairs.
 
     One row is one woman, and no woman has two rows, so that ε for one row is ε for one person. The table comes with
-    statsmodels; nothing is downloaded.
+    this package; nothing is downloaded.
 
     Returns
     -------
@@ -38,12 +46,13 @@ def load_fair() -> pd.DataFrame:
 
     Raises
     ------
-    ImportError
-        If statsmodels is not installed.
+    DatasetError
+        If the file of the package is not the published table.
 
     Notes
     -----
-    Source: http://fairmodel.econ.yale.edu/rayfair/pdf/2011b.htm, included in statsmodels with the author's permission.
+    Source: http://fairmodel.econ.yale.edu/rayfair/pdf/2011b.htm, as in statsmodels, which includes it with the author's
+    permission. The numbers are the author's; the licence of this package is about the code.
 
     References
     ----------
@@ -56,6 +65,10 @@ def load_fair() -> pd.DataFrame:
     >>> load_fair()[["rate_marriage", "affair"]].shape
     (6366, 2)
     """
-    table = require("statsmodels.datasets.fair", by="load_fair").load_pandas().data
+    content = gzip.decompress(_TABLE.read_bytes())
+    check(content, _SHA256, what=str(_TABLE), remedy="Install pymc-dp anew.")
+    names = content.split(b"\n", 1)[0].decode().split(",")
+    rows = np.loadtxt(BytesIO(content), delimiter=",", skiprows=1)
+    table = require("pandas", by="load_fair").DataFrame(rows, columns=names)
     table = table.astype(dict.fromkeys(_CODES, "int64"))
     return table.assign(affair=(table["affairs"] > 0).astype("int64"))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pymc_dp.datasets._sources import require
+from pymc_dp._optional import require
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,6 +8,7 @@ from typing import Any
 import xarray as xr
 
 from pymc_dp import _validate
+from pymc_dp._optional import require
 
 BACKENDS = ("matplotlib", "plotly", "bokeh", "none")
 GREY = "#b8bec6"
@@ -17,7 +18,10 @@ def backend_name(backend: str | None) -> str:
     """Return the backend asked for, or the one that ArviZ is set to use."""
     from arviz_base import rcParams
 
-    return _validate.choice("backend", rcParams["plot.backend"] if backend is None else backend, BACKENDS)
+    name = _validate.choice("backend", rcParams["plot.backend"] if backend is None else backend, BACKENDS)
+    if name != "none":
+        require(name, by="dp.plots")
+    return name
 
 
 def make_panels(data: xr.Dataset, facets: list[str], backend: str, size: tuple[float, float], **options: Any) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from pymc_dp._optional import require
 
 Places = npt.NDArray[np.int64]
 
@@ -71,11 +72,7 @@ def _places(indices: Any, count: int) -> Places:
 
 def arrow(module: str = "pyarrow") -> Any:
     """Import a part of pyarrow, which stored rows and columns of it alone need."""
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        message = "dp.Parquet and dp.Table need pyarrow, which cannot be imported. Install it: pip install pyarrow"
-        raise ImportError(message) from error
+    return require(module, by="A stored table, dp.Parquet or dp.Table,")
 
 
 __all__ = ["arrow", "bytes_of", "encoded", "listed"]

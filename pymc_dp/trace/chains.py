@@ -86,8 +86,11 @@ def _sampled(
     step: PrivateStep, samplers: Sequence[Any], interrupt: HeldBack, settings: Mapping[str, Any]
 ) -> xr.DataTree:
     """Run the chains. Reads private data: the budget must have been charged."""
-    between = _between_draws(interrupt, settings.get("callback"))
-    given = {**settings, "callback": between, "discard_tuned_samples": False}  # PyMC fails where nothing else is there
+    given = {
+        **settings,
+        "callback": _between_draws(interrupt),
+        "discard_tuned_samples": False,
+    }  # PyMC fails where nothing else is there
     try:
         step.load()
         found = pm.sample(**given, model=step.prior_model, step=samplers)
@@ -97,12 +100,10 @@ def _sampled(
     return xr.DataTree.from_dict({name: node for name, node in found.children.items() if name not in empty})
 
 
-def _between_draws(interrupt: HeldBack, callback: Callable[..., Any] | None) -> Callable[..., None]:
+def _between_draws(interrupt: HeldBack) -> Callable[..., None]:
     """What PyMC calls after every draw; `KeyboardInterrupt` there ends all chains in good order."""
 
     def between(trace: Any, draw: Any) -> None:
-        if callback is not None:
-            callback(trace=trace, draw=draw)
         interrupt.stop_if_asked()
 
     return between

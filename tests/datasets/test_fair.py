@@ -1,4 +1,8 @@
-from pymc_dp.datasets import load_fair
+import gzip
+
+import pytest
+
+from pymc_dp.datasets import DatasetError, fair, load_fair
 
 
 def test_has_one_row_per_woman_with_the_published_counts():
@@ -26,3 +30,18 @@ def test_changing_a_loaded_table_leaves_the_next_one_alone():
     table = load_fair()
     table["rate_marriage"] = 0
     assert load_fair()["rate_marriage"].min() == 1
+
+
+def test_the_table_is_that_of_statsmodels():
+    pandas = pytest.importorskip("pandas")
+    published = pytest.importorskip("statsmodels.datasets.fair").load_pandas().data
+    codes = dict.fromkeys(("rate_marriage", "religious", "educ", "occupation", "occupation_husb"), "int64")
+    pandas.testing.assert_frame_equal(load_fair()[list(published)], published.astype(codes), check_exact=True)
+
+
+def test_a_changed_file_is_refused(monkeypatch, tmp_path):
+    changed = tmp_path / "fair.csv.gz"
+    changed.write_bytes(gzip.compress(b"rate_marriage\n1\n"))
+    monkeypatch.setattr(fair, "_TABLE", changed)
+    with pytest.raises(DatasetError, match="not the published table"):
+        load_fair()

@@ -163,7 +163,7 @@ def test_a_trace_is_made_and_may_be_published(rng):
     with model:
         idata = dp.sample(
             epsilon=5.0, draws=15, tune=15, chains=1, progressbar=False, random_seed=1,
-            sample_kwargs={"compile_kwargs": {"mode": "FAST_COMPILE"}, "compute_convergence_checks": False},
+            compile_kwargs={"mode": "FAST_COMPILE"}, compute_convergence_checks=False,
         )  # fmt: skip
     assert idata["posterior"]["p"].shape == (1, 15, 2, 3)
     assert idata.dp.report().publishable

@@ -80,5 +80,5 @@ def sampled(model, domain, seed=1, **options):
     with model:
         return dp.sample(
             epsilon=5.0, domain=domain, draws=3, tune=3, chains=1, progressbar=False, random_seed=seed,
-            sample_kwargs=PLAIN, **options,
+            **PLAIN, **options,
         )  # fmt: skip

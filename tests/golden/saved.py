@@ -23,7 +23,7 @@ from tests.golden.models import MODELS
 from tests.golden.plain import Json, lines
 from tests.golden.topics import FOLDER, Topic
 
-QUIET = {"progressbar": False, "sample_kwargs": {"quiet": True, "compute_convergence_checks": False}}
+QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 LENGTHS = {"draws": 12, "tune": 8, "chains": 1, "cores": 1, "random_seed": 7, **QUIET}
 
 

@@ -430,6 +430,6 @@ def test_latents_beside_rows_are_drawn_in_other_processes():
         step=dp.TemperedGibbs(),
         domain=dp.Domain(bounds=WIDE),
         progressbar=False,
-        sample_kwargs={"mp_ctx": "spawn"},
+        mp_ctx="spawn",
     )
     assert idata["posterior"]["z"].shape == (2, 2, 6)

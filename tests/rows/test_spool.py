@@ -31,7 +31,7 @@ from tests.step_methods.langevin.conftest import BATCH, BUDGET, CLIP, N_ROWS, lo
 
 pytestmark = pytest.mark.usefixtures("paid")
 
-QUIET = {"progressbar": False, "sample_kwargs": {"quiet": True, "compute_convergence_checks": False}}
+QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 PLAIN = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 
 

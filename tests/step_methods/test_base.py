@@ -26,7 +26,7 @@ from pymc_dp.transforms.likelihood import TableLikelihood
 from tests.step_methods.conftest import bernoulli, domain
 
 ANSWERS = np.arange(60) % 3 == 0
-QUIET = {"progressbar": False, "sample_kwargs": {"quiet": True, "compute_convergence_checks": False}}
+QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 PLAIN = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 
 

@@ -9,7 +9,7 @@ from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.composed import ComposedSteps
 from tests.step_methods.conftest import domain
 
-QUIET = {"progressbar": False, "sample_kwargs": {"quiet": True, "compute_convergence_checks": False}}
+QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 PLAIN = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 BOUNDS = {"y": (-3.0, 3.0)}
 ROWS = np.array([0.3, -1.2, 2.0, 0.8, -0.4, 1.1])

@@ -50,7 +50,7 @@ def raw_model() -> pm.Model:
 def sampled(raw_model: pm.Model) -> xr.DataTree:
     """A short private trace, of graphs that are not compiled; copy it before changing it."""
     forget_releases()
-    quiet = {"progressbar": False, "sample_kwargs": {"quiet": True, "compute_convergence_checks": False}}
+    quiet = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
     with pytensor.config.change_flags(mode="FAST_COMPILE"):
         return dp.sample(20, epsilon=1.0, model=raw_model, tune=20, chains=2, cores=1, random_seed=1, **quiet)
 

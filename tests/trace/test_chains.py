@@ -10,32 +10,39 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.errors import BudgetWarning, ReleaseError
 from pymc_dp.release.paid import forget_releases
+from pymc_dp.trace import chains as chains_of
 
 CANARY = 8_675_309
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 def press(at: int, seen: list[int]):
-    """A callback that presses Ctrl+C after so many draws."""
+    """What presses Ctrl+C after so many draws."""
 
-    def callback(trace, draw) -> None:
+    def happens(trace, draw) -> None:
         seen.append(draw.draw_idx)
         if len(seen) == at:
             os.kill(os.getpid(), signal.SIGINT)
 
-    return callback
+    return happens
 
 
 def sample(at: int, *, step=None, ledger=None, chains: int = 1, tune: int = 4, **given):
     forget_releases()  # a ledger of its own for each call
     with pm.Model() as model:
         pm.Bernoulli("y", pm.Uniform("p", 0.05, 0.95), observed=np.arange(60) % 3 == 0)
-    callback = given.pop("callback", press(at, []))
-    return dp.sample(
-        10, tune=tune, chains=chains, cores=1, epsilon=1.0, step=step or dp.OPS(), model=model, ledger=ledger,
-        progressbar=False,
-        sample_kwargs={"quiet": True, "compute_convergence_checks": False, "callback": callback} | given,
-    )  # fmt: skip
+    happens, between = given.pop("happens", press(at, [])), chains_of._between_draws
+
+    def watched(interrupt):
+        last = between(interrupt)
+        return lambda trace, draw: (happens(trace, draw), last(trace, draw))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chains_of, "_between_draws", watched)
+        return dp.sample(
+            10, tune=tune, chains=chains, cores=1, epsilon=1.0, step=step or dp.OPS(), model=model, ledger=ledger,
+            progressbar=False, quiet=True, compute_convergence_checks=False, **given,
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize(("chains", "at", "kept", "made"), [(1, 9, 1, 5), (2, 9, 1, 5), (2, 20, 1, 10), (2, 27, 2, 9)])
@@ -92,7 +99,7 @@ def test_an_error_in_a_chain_shows_and_keeps_nothing():
 
     ledger = dp.Ledger(1.0)
     with pytest.raises(ReleaseError) as caught:
-        sample(0, ledger=ledger, callback=fail)
+        sample(0, ledger=ledger, happens=fail)
     assert str(CANARY) not in str(caught.value) and caught.value.__context__ is None
     assert ledger.spent.epsilon == pytest.approx(1.0) and not hasattr(caught.value, "idata")
     frames, held = caught.value.__traceback__, []

@@ -16,7 +16,7 @@ from tests.trace.conftest import write_record
 
 METRIC = L1("x")
 DOMAIN = dp.Domain(bounds={"x": (-3, 3)}, metric=METRIC)
-SHORT = {"progressbar": False, "sample_kwargs": {"compute_convergence_checks": False}}
+SHORT = {"progressbar": False, "compute_convergence_checks": False}
 
 
 def model():

@@ -16,7 +16,7 @@ DELTA = 1e-6
 GAUSSIAN = Statistics("gaussian")
 SHORT = {
     "draws": 30, "tune": 30, "chains": 1, "cores": 1, "random_seed": 3, "progressbar": False,
-    "sample_kwargs": {"compute_convergence_checks": False, "quiet": True, "compile_kwargs": {"mode": "FAST_COMPILE"}},
+    "compute_convergence_checks": False, "quiet": True, "compile_kwargs": {"mode": "FAST_COMPILE"},
 }  # fmt: skip
 
 

@@ -244,7 +244,7 @@ def test_pymc_samples_with_the_step_and_the_trace_keeps_its_statistics():
     options = {"quiet": True, "compute_convergence_checks": False}
     with pytensor.config.change_flags(**NUMPY), coins():
         idata = sample(20, tune=10, chains=1, epsilon=1.0, step=DataAugmentation(), progressbar=False, random_seed=1,
-                       sample_kwargs=options)  # fmt: skip
+                       **options)  # fmt: skip
     assert idata.dp.epsilon == 1.0 and idata.privacy.attrs["guarantee"] == "exact"
     assert set(idata.sample_stats.data_vars) == {"acceptance_rate"}
     private = privatize(coins(40), epsilon=1.0)

@@ -87,7 +87,7 @@ def test_a_specification_made_inside_of_a_private_model_serves_another():
         p = pm.Uniform("p", 0.2, 0.7)
         pm.Bernoulli("x", p, observed=np.array([0, 1, 1, 0]))
         idata = sample(4, epsilon=1.0, step=specification, progressbar=False,
-                       sample_kwargs={"quiet": True, "compute_convergence_checks": False})  # fmt: skip
+                       quiet=True, compute_convergence_checks=False)  # fmt: skip
     assert idata.dp.epsilon == 1.0 and idata.sample_stats.epsilon_spent.values.max() > 0.9
 
 

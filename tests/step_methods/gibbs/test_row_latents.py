@@ -162,7 +162,7 @@ def test_the_trace_holds_places_not_people():
     model, public = mixture(labels=labels)
     with model:
         idata = sample(3, epsilon=5.0, delta=1e-6, domain=public, step=TemperedGibbs(), progressbar=False,
-                       sample_kwargs={"quiet": True, "compute_convergence_checks": False})  # fmt: skip
+                       quiet=True, compute_convergence_checks=False)  # fmt: skip
     assert idata.posterior["z"].shape == (1, 3, len(ROWS))
     assert "canary" not in str(idata.posterior.to_dict()) + str(idata.dp.report())
     assert "one latent per row, released" in str(idata.dp.report())

@@ -25,7 +25,7 @@ from pymc_dp.transforms.truncate import truncate
 from tests.step_methods.conftest import bernoulli
 from tests.step_methods.gibbs.conftest import bound, normal, scans
 
-QUIET = {"progressbar": False, "sample_kwargs": {"quiet": True, "compute_convergence_checks": False}}
+QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 R = 2 * math.log(19)  # of one probability in (.05, .95)
 
 

@@ -16,7 +16,7 @@ from pymc_dp.step_methods.hamiltonian import PrivateHMC
 from pymc_dp.step_methods.hamiltonian.settings import HamiltonianNoise
 from pymc_dp.testing import insecure_randomness
 
-QUIET = {"progressbar": False, "sample_kwargs": {"quiet": True, "compute_convergence_checks": False}}
+QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 PLAIN = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 BUDGET = {"epsilon": 3.0, "delta": 1e-5}
 WIDE = [0.0, 1.0, -1e6, 1e-200, 1e300, 1.7e308, np.nan, np.inf, -np.inf]

@@ -19,7 +19,7 @@ from pymc_dp.step_methods.langevin.base import StochasticGradient
 
 from .conftest import BATCH, BUDGET, N_ROWS, funded, logistic, relation, start, table
 
-QUIET = {"progressbar": False, "sample_kwargs": {"quiet": True, "compute_convergence_checks": False}}
+QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 PLAIN = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 BOUGHT = EstimatedNorm(share=0.5, quantile=0.6, low=0.05, high=50.0)
 SMALL = {"low": 0.5, "high": 2.0}

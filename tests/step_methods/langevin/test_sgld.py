@@ -19,7 +19,7 @@ from pymc_dp.step_methods.langevin.batches import LARGEST_STABLE, batch_size
 
 from .conftest import BATCH, BUDGET, CLIP, N_ROWS, flat, funded, logistic, relation, start, table
 
-QUIET = {"progressbar": False, "sample_kwargs": {"quiet": True, "compute_convergence_checks": False}}
+QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 PLAIN = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 PAIRS = [
     ("replace", "poisson"),

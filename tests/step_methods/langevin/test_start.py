@@ -36,7 +36,7 @@ ANSWERS = np.arange(60) % 3 == 0
 LOW, HIGH, BATCH, CLIP, STEPS = 0.05, 0.95, 20, 20.0, 10
 BUDGET = {"epsilon": 1.0, "delta": 1e-5}
 METHODS = [SGLD, SGHMC, SGNHT, SGFS]
-QUIET = {"progressbar": False, "sample_kwargs": {"quiet": True, "compute_convergence_checks": False}}
+QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 PLAIN = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 
 

@@ -9,7 +9,7 @@ from pymc_dp.release.paid import forget_releases
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
 
-QUIET = {"progressbar": False, "sample_kwargs": {"quiet": True, "compute_convergence_checks": False}}
+QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 PLAIN = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 BOUNDS = {"count": (0, 20), "value": (-4.0, 4.0)}
 GROUPS = (0, 1, 1, 0, 1, 0)

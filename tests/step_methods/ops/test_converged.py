@@ -23,7 +23,7 @@ from tests.step_methods.ops.models import bound
 
 CANARY = 0.98765432
 SHORT = {"TRIAL": 20, "TRIALS": 1, "LEAST": 10, "CORRELATION_TIMES": 1, "GOOD_RHAT": 20.0, "FEW_DIVERGENCES": 1.0}
-QUIET = {"progressbar": False, "sample_kwargs": {"quiet": True, "compute_convergence_checks": False}}
+QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,36 @@
+import sys
+
+import pytest
+
+from pymc_dp import plots
+from pymc_dp._optional import EXTRAS, require
+from pymc_dp.accounting import Ledger
+from pymc_dp.rows.arrow_labels import arrow
+from tests.project import PROJECT
+
+
+@pytest.mark.parametrize("package", EXTRAS)
+def test_a_package_that_lacks_is_named_with_the_extra_that_brings_it(package, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError) as refused:
+        require(f"{package}.part", by="This")
+    assert str(refused.value) == (
+        f"This needs {package}, which cannot be imported. Install it: pip install 'pymc-dp[{EXTRAS[package]}]'"
+    )
+    assert any(one.startswith(package) for one in PROJECT["optional-dependencies"][EXTRAS[package]])
+
+
+def test_what_a_package_itself_lacks_is_not_said_of_the_package(monkeypatch, tmp_path):
+    (tmp_path / "broken_inside.py").write_text("import no_such_package_anywhere")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="no_such_package_anywhere"):
+        require("broken_inside", by="This")
+
+
+@pytest.mark.parametrize(
+    ("package", "use"), [("matplotlib", lambda: plots.budget(Ledger(1.0), backend="matplotlib")), ("pyarrow", arrow)]
+)
+def test_figures_and_stored_tables_say_what_they_need(package, use, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=f"needs {package}.*pip install 'pymc-dp"):
+        use()
