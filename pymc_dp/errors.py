@@ -11,6 +11,8 @@ Kind = Literal["cause", "declaration", "structure"]
 """Of a problem: what others follow from; what a name, bounds or a public column mend; anything else in the model."""
 MOST_LINES, COLUMNS = 5, 100
 """Of a refusal as it is printed."""
+MOST_REASONS = 2
+"""That are said for one remedy."""
 
 
 class PrivacyError(Exception):
@@ -82,15 +84,19 @@ def first_of(*ways: Iterable[Problem]) -> list[Problem]:
     return least if complete else list(dict.fromkeys([*least, *declarations]))
 
 
-def _shown(problems: Sequence[Problem]) -> list[str]:
-    """Lines of as many problems as fit, the remedy of each first."""
-    several, lines = len(problems) > 1, list[str]()
-    for place, problem in enumerate(problems, start=1):
+def _shown(problems: Iterable[Problem]) -> list[str]:
+    """Lines of as many remedies as fit, each before the reasons for it."""
+    reasons: dict[str, list[str]] = {}
+    for problem in problems:
+        reasons.setdefault(problem.remedy, []).append(f"{problem.where}: {problem.what}")
+    several, lines = len(reasons) > 1, list[str]()
+    for place, (remedy, why) in enumerate(reasons.items(), start=1):
         mark = f"{place}. " * several
-        own = [f"{mark}{problem.remedy}", f"{' ' * len(mark)}Why: {problem.where}: {problem.what}."]
-        left = MOST_LINES - _height(lines) - (place < len(problems))
+        more = f"; and {len(why) - MOST_REASONS} more, in error.problems" * (len(why) > MOST_REASONS)
+        own = [f"{mark}{remedy}", f"{' ' * len(mark)}Why: {'; '.join(why[:MOST_REASONS])}{more}."]
+        left = MOST_LINES - _height(lines) - (place < len(reasons))
         if lines and _height(own) > left:
-            return [*lines, f"{len(problems) - place + 1} more: print(dp.explain(model, domain))."]
+            return [*lines, f"{len(reasons) - place + 1} more, in error.problems."]
         lines += own
     return lines
 

@@ -20,7 +20,7 @@ from pytensor.graph.traversal import ancestors
 
 from pymc_dp.inspection.findings import Findings, Observed, by_hand
 from pymc_dp.inspection.likelihoods import likelihood_of
-from pymc_dp.inspection.made_by_pymc import boxes
+from pymc_dp.inspection.made_by_pymc import boxes, form_of
 from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Array, array_leaves, opaque, plain_numbers
 from pymc_dp.inspection.schema import dim_length
@@ -293,11 +293,13 @@ def _shown(arrays: Any, ask: Callable[[Array], str], n_rows: int | None, most: i
     """
     texts: dict[str, bool] = {}
     for array in arrays:
-        asked = ask(array) if array.size == 1 or (n_rows is not None and n_rows not in array.shape) else ""
+        read = array.size == 1 or (n_rows is not None and n_rows not in array.shape)
+        asked = ask(array) if read else ""
         if array.size == 1:
             texts[f"{array.item():.6g}{asked}"] = not asked
         elif array.size:
-            texts[f"an array of {array.ndim} dimension(s){asked}"] = not asked
+            known = form_of(array) if read else None
+            texts[known or f"an array of {array.ndim} dimension(s){asked}"] = known is not None or not asked
     shown = sorted(texts, key=lambda text: texts[text])
     return ", ".join(shown if len(shown) <= most else [*shown[:most], f"and {len(shown) - most} more"])
 

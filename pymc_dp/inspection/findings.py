@@ -250,10 +250,11 @@ class Findings:
     def without_name(self, where: str, leaves: Iterable[Variable]) -> None:
         """Note private arrays of numbers that the model has no name for: one problem for all of a likelihood."""
         known = self.nameless.setdefault(where, set())
-        before = nameless_problem(where, len(known))
+        openly = self.domain.neighbours == "replace"
+        before = nameless_problem(where, len(known), openly)
         known.update(leaves)
         self.problems = [one for one in self.problems if one != before]
-        found = nameless_problem(where, len(known))
+        found = nameless_problem(where, len(known), openly)
         self.problem(where, found.what, found.remedy, found.kind)
 
     @property
@@ -278,13 +279,13 @@ class Findings:
         return self.n_rows == 1
 
 
-def nameless_problem(where: str, count: int) -> Problem:
-    """Say of private arrays of numbers that the model has no name for what to write."""
+def nameless_problem(where: str, count: int, openly: bool) -> Problem:
+    """Say of private arrays of numbers that the model has no name for what to write; `openly` if some may be public."""
     arrays = "a private array of numbers has" if count == 1 else "private arrays of numbers have"
     which, them = ("it", "it") if count == 1 else ("each", "them")
     return Problem(
         where=where,
-        what=f"{arrays} no name; if anyone may know {them}, take public=['x']",
+        what=f"{arrays} no name" + f"; if anyone may know {them}, take public=['x']" * openly,
         remedy=f"Name {which} in the model, x = pm.Data('x', x), and bound it: dp.Domain(bounds={{'x': (low, high)}}).",
         kind="declaration",
     )

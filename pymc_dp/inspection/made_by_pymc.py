@@ -219,7 +219,7 @@ class Box:
 
 
 def boxes(ends: Sequence[Variable], stop: Collection[Variable] = ()) -> Iterator[Box]:
-    """Yield the boxes of all bases of ``pm.gp.HSGP`` in a graph. Reads no array."""
+    """Yield the boxes of all bases of ``pm.gp.HSGP`` in a graph. Reads nothing but what is divided by a half-width."""
     nodes = [var.owner for var in ancestors(list(ends), blockers=list(stop)) if var.owner]
     divided = [node.inputs for node in nodes if _is(node, TrueDiv) and isinstance(node.inputs[0], Constant)]
     for node in nodes:
@@ -230,8 +230,18 @@ def boxes(ends: Sequence[Variable], stop: Collection[Variable] = ()) -> Iterator
         centred, (half_width,) = _source(repeated[0]), moved
         x, centre = (unwrap(var) for var in centred.owner.inputs) if _is(centred.owner, Sub) else (centred, centred)
         if _plain(centre):
-            own = [top for top, below in divided if half_width in ancestors([below])]
-            yield Box(x=x, centre=centre, half_width=half_width, arrays=(centre, half_width, *own))
+            tops = [top for top, below in divided if half_width in ancestors([below])]
+            own = [top for top in tops if _frequencies(np.asarray(top.data))]
+            yield Box(
+                x=x, centre=centre, half_width=half_width, arrays=(centre, half_width, *own, *_chosen(repeated[0]))
+            )
+
+
+def _chosen(column: Variable) -> Iterator[Variable]:
+    """Yield the numbers of the columns that a covariance function takes, ``active_dims``."""
+    for var in ancestors([column]):
+        if var.owner is not None and isinstance(var.owner.op, AdvancedSubtensor):
+            yield from (one for one in var.owner.inputs[1:] if _plain(one) and one.type.dtype.startswith("int"))
 
 
 def _plain(var: Variable) -> bool:

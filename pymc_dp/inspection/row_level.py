@@ -102,6 +102,8 @@ def row_level_arrays(
 def _public(findings: Findings, leaf: Variable) -> str:
     """Return what to write if an array is public."""
     name = leaf.name or "x"
+    if findings.domain.neighbours == "add_remove":
+        return "If public: write it as pt.stack of numbers, pt.eye, pt.zeros or pt.ones. Else leave it out."
     held = leaf in findings.model.data_vars
     data = "" if held else f"{name} = pm.Data({name!r}, {name}) in the model, "
     return f"If public: {data}dp.Domain(public=[{name!r}]). Else leave it out."

@@ -198,7 +198,7 @@ def undeclared(inspection: RowInspection, covariates: Mapping[str, Any], caller:
     problems = []
     if nameless:
         where = ", ".join(item.name for item in inspection.observed)
-        problems.append(nameless_problem(where, len(nameless)))
+        problems.append(nameless_problem(where, len(nameless), inspection.domain.neighbours == "replace"))
     return problems + [
         Problem(
             where=name,

@@ -95,8 +95,8 @@ REFUSED = {
         ["far", "reach beyond 2048", "BetaBinomial", "Give lower bounds"],
     ),
     "a latent per row": (latent_per_row, ["y", "'z'", "one latent per row"]),
-    "a continuous column": (continuous_column, ["'x' is continuous", "public=..."]),
-    "an array without rows": (array_without_rows, ["y", "does not have the row axis", "Domain(public=...)"]),
+    "a continuous column": (continuous_column, ["'x' is continuous", "public=['x']"]),
+    "an array without rows": (array_without_rows, ["y", "does not have the row axis", "Domain(public=['x'])"]),
     "the number of rows": (number_of_rows(True), ["y", "the number of rows is used as a value"]),
     "an array in a closure": (private_closure, ["y", "does not have the row axis"]),
     "a clamped density": (

@@ -39,7 +39,7 @@ def test_codes_of_16_bits_are_refused():
     with pytensor.config.change_flags(floatX="float32"):
         narrow = counts(owners=OWNERS + 2**17)
         wide = counts(owners=(OWNERS + 2**17).astype("uint32"))
-    with pytest.raises(UnsupportedModelError, match="dtype int16.*uint32"):
+    with pytest.raises(UnsupportedModelError, match="(?s)uint32.*dtype int16"):
         dp.privatize(narrow, epsilon=1.0, domain=domain_of(narrow))
     for fine in (model, wide):
         assert fine["patient_id"].get_value()[0] == OWNERS[0] + 2**17
@@ -57,7 +57,7 @@ def test_a_parameter_of_each_person_is_refused():
             pm.Bernoulli("y", p[index], observed=Y)
         rows = {"patient_id": codes, "y": Y} if stored else None
         for statistics, delta in ((dp.Statistics(), 0.0), (dp.Gradients(steps=10), 1e-6)):
-            with pytest.raises(UnsupportedModelError, match="reaches a likelihood.*integrate over them") as refused:
+            with pytest.raises(UnsupportedModelError, match="(?s)integrate over them.*reaches a likelihood") as refused:
                 dp.privatize(
                     model, epsilon=1, delta=delta, statistics=statistics, domain=DOMAIN_OF_IDS, ledger=ledger, rows=rows
                 )
