@@ -33,7 +33,7 @@ from pymc_dp.inspection.row_density import ClampedRV, kept_apart, per_row, unche
 from pymc_dp.inspection.rows import reached, rebuild, shape_of
 from pymc_dp.inspection.schema import check_likelihood, dim_length, entries_of
 from pymc_dp.inspection.stated import statement_of
-from pymc_dp.inspection.taint import PER_ROW, RowFlow, depends_on, label, trace_rows
+from pymc_dp.inspection.taint import PER_ROW, depends_on, label, trace_rows
 
 _FOUND: WeakKeyDictionary[Variable, tuple[Variable, ...]] = WeakKeyDictionary()
 """By random variable: whoever asks twice is given the same graphs."""

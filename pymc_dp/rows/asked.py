@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pymc_dp.domain import MOST_ROWS
+from pymc_dp.errors import PrivacyError
 from pymc_dp.families.cells import Cells
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.gram import GramSums
-from pymc_dp.domain import MOST_ROWS
-from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.rows import BLOCK, Array, Column
 from pymc_dp.rows.gram_sums import require_room
 from pymc_dp.rows.sums import LENGTHS, sum_products, sum_rows
