@@ -191,7 +191,10 @@ class Explanation(Shown):
             ("What this budget is worth", self.weak),
             ("What dp.sample would release, and how wide intervals would be", self._released()),
             ("Why exact sums cannot be released, and what to do", [*problems, *bought, *known]),
-            ("Columns that the model computes, by row, clamped to these bounds", self.layout.computed if self.layout else ()),
+            (
+                "Columns that the model computes, by row, clamped to these bounds",
+                self.layout.computed if self.layout else (),
+            ),
             ("What would help", self.advice),
             ("Private (protected)", [", ".join(self.private) or "nothing"]),
             ("Public (declared)", [", ".join(self.public)] * bool(self.public)),

@@ -20,7 +20,8 @@ from pymc_dp.inspection.affine import slopes_of, smooth
 from pymc_dp.inspection.columns import by_leaf, declared, leaf_of, names_of, range_held
 from pymc_dp.inspection.computed.columns import computed_column
 from pymc_dp.inspection.computed.expressions import ONE, Entry, Formula
-from pymc_dp.inspection.computed.linear_forms import LinearForms, NotLinear, vector_of
+from pymc_dp.inspection.computed.linear_forms import LinearForms
+from pymc_dp.inspection.computed.terms import NotLinear, vector_of
 from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.interpreted import plain_function, stable
 from pymc_dp.inspection.rows import Column, public_values, rebuild, shape_of
@@ -303,8 +304,8 @@ def _links(
 NOT_LINEAR = (
     "its mean is not proved to be a function of one linear predictor: a sum of coefficients, which the row's discrete "
     "columns and the parameters determine, times functions of the row alone",
-    "Write a + X @ b, a[group] + b * x, b2 * x**2, b3 * x * z, b4 * pt.log(x) and the like: a parameter within a curved "
-    "function of a column has no sums.",
+    "Write a + X @ b, a[group] + b * x, b2 * x**2, b3 * x * z, b4 * pt.log(x) and the like: a parameter within a "
+    "curved function of a column has no sums.",
 )
 WITH_LINK = "the mean of its Normal likelihood is not affine in the columns", "Leave out the link."
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from pytensor.graph.basic import Variable
 
 from pymc_dp.domain import MOST_ROWS
 from pymc_dp.errors import PrivacyError
@@ -84,11 +85,14 @@ class Asked:
         if isinstance(self.statistic, GramSums):
             require_room(self.statistic, n_rows)
         # Computed columns of a block at a time, so that none is as long as the table.
-        total = self._added(lambda column: column.of(lambda one: held[one.leaf][:BLOCK]))
+        total = self._block(held, 0)
         for start in range(BLOCK, n_rows, BLOCK):
-            rows = slice(start, start + BLOCK)
-            total += self._added(lambda column, rows=rows: column.of(lambda one: held[one.leaf][rows]))
+            total += self._block(held, start)
         return total
+
+    def _block(self, held: Mapping[Variable, Array], start: int) -> Array:
+        rows = slice(start, start + BLOCK)
+        return self._added(lambda column: column.of(lambda one: held[one.leaf][rows]))
 
     def _added(self, values: Callable[[Column], Array]) -> Array:
         levels = [values(column) for column in self.cells.columns]

@@ -131,9 +131,9 @@ def test_no_row_moves_sums_by_more_than_is_claimed(neighbours, rng):
     model, domain = computed(table(rng, 40), **sized)
     table_plan = plan_release(inspect(model, domain).sums, Statistics(), 1.0).tables[0]
     (one,), (block,) = table_plan.asked, table_plan.blocks
+    rows = [dict(zip(BOUNDS, values, strict=True)) for values in product(HOSTILE, HOSTILE, (0, 1), (-4.0, 9.0))]
     alone = [
-        one.of(lambda column, row=row: np.array([row[column.name]], dtype=column.leaf.type.dtype))[0]
-        for row in (dict(zip(("x", "z", "H", "y"), values, strict=True)) for values in product(HOSTILE, HOSTILE, (0, 1), (-4.0, 9.0)))
+        one.of(lambda column, row=row: np.array([row[column.name]], dtype=column.leaf.type.dtype))[0] for row in rows
     ]
     moved = [a - b for a in alone for b in alone] if neighbours == "replace" else alone
     assert max(int(np.abs(difference).sum()) for difference in moved) <= block.sensitivity.l1

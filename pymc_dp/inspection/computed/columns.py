@@ -12,7 +12,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.errors import PrivacyError, Problem
 from pymc_dp.inspection.computed.expressions import Formula, Program, entries_of, name_of, range_of
-from pymc_dp.inspection.rows import Array, Column
+from pymc_dp.inspection.rows import Array, Bounds, Column
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -47,19 +47,28 @@ class ComputedColumn(Column):
 
     @override
     def of(self, values: Callable[[Column], Array]) -> Array:
-        held = [column.clamped(column.of(values)) for column in self.given]
-        if len({len(rows) for rows in held}) != 1 or self.bounds is None:
+        held = [_within(column.of(values), column.bounds) for column in self.given]
+        if len({len(rows) for rows in held}) != 1:
             raise PrivacyError("Columns of one table have different lengths. Give them one length, by one pm.set_data.")
-        found, (low, high) = self.program.values(held, len(held[0])), self.bounds
+        found = self.program.values(held, len(held[0]))
         if self.integer:
             np.rint(found, out=found)
-        np.copyto(found, low + (high - low) // 2 if self.integer else low / 2 + high / 2, where=np.isnan(found))
-        return np.clip(found, low, high).astype(self.leaf.type.dtype)
+        return _within(found, self.bounds).astype(self.leaf.type.dtype)
 
 
-def computed_column(
-    where: str, formula: Formula, dtype: str, taken: Container[str] = ()
-) -> ComputedColumn | Problem:
+def _within(values: Array, bounds: Bounds | None) -> Array:
+    """Return a copy of numbers clamped to bounds, NaN to their middle, one by one and with no warning."""
+    if bounds is None:
+        raise PrivacyError("Values without bounds would be computed with; this is an error of pymc_dp.")
+    low, high = bounds
+    with np.errstate(all="ignore"):
+        held = np.array(values, dtype=np.float64, order="C")
+        np.clip(held, low, high, out=held)  # NaN stays
+    np.copyto(held, low / 2 + high / 2, where=np.isnan(held))
+    return held
+
+
+def computed_column(where: str, formula: Formula, dtype: str, taken: Container[str] = ()) -> ComputedColumn | Problem:
     """Return the column of a formula, or say why it has no bounds.
 
     Parameters
@@ -67,18 +76,25 @@ def computed_column(
     where : str
         Name of the likelihood.
     formula : Formula
-        Of columns that have bounds, or norms.
+        Of columns that have bounds.
     dtype : str
         Of the column: whole numbers where it is an index.
     taken : container of str
         Names that others have: columns may be called anything.
     """
-    name, bounds = name_of(formula), range_of(formula)
+    name, given = name_of(formula), tuple(dict.fromkeys(entry.column for entry in entries_of(formula)))
     while name in taken:
         name = f"({name})"
-    given = tuple(dict.fromkeys(entry.column for entry in entries_of(formula)))
+    unbounded = [column.name for column in given if column.bounds is None]
+    if unbounded:
+        return Problem(
+            where=where,
+            what=f"{name} is computed from {unbounded[0]!r}, of which only the norm of a row is known",
+            remedy=f"Give bounds in place of the norm: Domain(bounds={{{unbounded[0]!r}: (low, high)}}).",
+        )
+    bounds = range_of(formula)
     if bounds is None:
-        shown = " and ".join(f"{column.name!r} {_set_of(column)}" for column in given)
+        shown = " and ".join("{!r} ({:g}, {:g})".format(column.name, *column.bounds or ()) for column in given)
         return Problem(
             where=where,
             what=f"{name} may be infinite or no number for a row within the bounds of {shown}",
@@ -97,10 +113,6 @@ def computed_column(
         given=given,
         program=Program.of(given, formula),
     )
-
-
-def _set_of(column: Column) -> str:
-    return f"(norm {column.norm:g})" if column.bounds is None else "({:g}, {:g})".format(*column.bounds)
 
 
 def shown(columns: Iterable[Column]) -> list[str]:

@@ -6,7 +6,7 @@ that row alone, whatever the graph was that it was read from; and no operation i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -119,7 +119,9 @@ class Applied:
         if rank == ALONE:
             return text.format(*self.parts)
         # The second operand is in brackets also where it binds as tightly: a - (b - c).
-        inner = [_within(part, rank + (place > 0 or rank in (COMPARED, POWERS))) for place, part in enumerate(self.parts)]
+        inner = [
+            _within(part, rank + (place > 0 or rank in (COMPARED, POWERS))) for place, part in enumerate(self.parts)
+        ]
         return text.format(*inner)
 
     @cached_property
@@ -238,7 +240,7 @@ def range_of(formula: Formula) -> Bounds | None:
 
 
 def _pieces(column: Column, count: int) -> list[tuple[float, float]]:
-    low, high = column.bounds if column.bounds is not None else (-(column.norm or np.inf), column.norm or np.inf)
+    low, high = column.bounds or (-np.inf, np.inf)
     if column.integer and high - low < count:
         return [(float(value), float(value)) for value in range(int(low), int(high) + 1)]
     if not np.isfinite([low, high]).all() or not np.isfinite(high - low):
@@ -274,13 +276,16 @@ class Program:
         numbers = [part for part in parts if isinstance(part, Number)]
         entries = [part for part in parts if isinstance(part, Entry)]
         steps = [part for part in parts if isinstance(part, Applied)]
-        places: Mapping[Formula, int] = {part: place for place, part in enumerate([*numbers, *entries, *steps])}
+        registers: list[Formula] = [*numbers, *entries, *steps]
+        places = {part: place for place, part in enumerate(registers)}
         operands = [[places[one] for one in step.parts] for step in steps]
         return cls(
             numbers=np.array([number.value for number in numbers], dtype=np.float64),
             entries=tuple((columns.index(entry.column), entry.place) for entry in entries),
             codes=np.array([CODES[step.kind] for step in steps], dtype=np.int64),
-            operands=np.array([(one * 3)[:3] if len(one) < 3 else one for one in operands], dtype=np.int64).reshape(-1, 3),
+            operands=np.array([(one * 3)[:3] if len(one) < 3 else one for one in operands], dtype=np.int64).reshape(
+                -1, 3
+            ),
         )
 
     def values(self, columns: Sequence[Array], n_rows: int) -> Array:

@@ -1,4 +1,4 @@
-"""Indices that the model computes from continuous columns, ``p[(age > 40).astype(int)]``, as columns of a few levels."""
+"""Indices that the model computes from continuous columns, ``p[(age > 40).astype(int)]``: columns of a few levels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pytensor.graph.traversal import ancestors
 from pymc_dp.errors import Problem
 from pymc_dp.inspection.columns import level_labels, shown_length
 from pymc_dp.inspection.computed.columns import ComputedColumn, computed_column
-from pymc_dp.inspection.computed.linear_forms import LinearForms, NotLinear
+from pymc_dp.inspection.computed.linear_forms import LinearForms
+from pymc_dp.inspection.computed.terms import NotLinear
 from pymc_dp.inspection.design import bounded_columns
 from pymc_dp.inspection.findings import MAX_CELLS, Findings
 from pymc_dp.inspection.rows import rebuild
@@ -68,7 +69,9 @@ def with_computed_indices(
     for index in dict.fromkeys(use.index for use in flow.index_uses):
         above = set(ancestors([index], blockers=list(free)))
         numeric = {var: axis for var, axis in row_level.items() if axis is not None and var in above}
-        continuous = [var for var in numeric if var.type.dtype.startswith("float") and var in findings.private_variables]
+        continuous = [
+            var for var in numeric if var.type.dtype.startswith("float") and var in findings.private_variables
+        ]
         if not continuous or above & set(free) or index.type.ndim != 1 or not index.type.dtype.startswith("int"):
             continue
         columns = bounded_columns(findings, name, numeric)

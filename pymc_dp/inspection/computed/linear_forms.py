@@ -10,11 +10,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import product
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytensor.scalar.basic as ops
-import pytensor.tensor as pt
 from pytensor.compile.ops import ViewOp
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import ancestors
@@ -26,6 +25,7 @@ from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
 
 from pymc_dp.inspection.computed.expressions import ONE, WRITTEN, Entry, Formula, Number, applied, range_of
+from pymc_dp.inspection.computed.terms import PRODUCTS, SUMS, NotLinear, Terms, multiplied, quotient, summed
 from pymc_dp.inspection.priors import constant_values
 from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.inspection.taint import Axis
@@ -34,44 +34,8 @@ MOST_ENTRIES = 20_000
 """Of all graphs on the way."""
 WHOLE = ("int32", "int64")
 """Dtypes of whole numbers that sums and products are taken to fit into."""
-EXPANDED = range(2, 5)
-"""Powers of a sum with parameters in it that are written out."""
 
 Place = tuple[int, ...]
-Coefficient = float | Variable
-
-
-class NotLinear(Exception):
-    """A graph is no sum of coefficients times functions of a row, as far as is known here."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Terms:
-    """What one number of a graph is.
-
-    Attributes
-    ----------
-    held : mapping of Formula to Coefficient
-        Functions of the row, and what each is multiplied by.
-    formula : Formula or None
-        The number as a function of the row alone, as it is written, where it is one.
-    """
-
-    held: Mapping[Formula, Coefficient]
-    formula: Formula | None = None
-
-    @classmethod
-    def of(cls, formula: Formula) -> Terms:
-        """Return a function of the row as it stands."""
-        if isinstance(formula, Number):
-            return cls(held={ONE: formula.value} if formula.value else {}, formula=formula)
-        return cls(held={formula: 1.0}, formula=formula)
-
-    def require(self) -> Formula:
-        """Return the number as a function of the row alone."""
-        if self.formula is None:
-            raise NotLinear
-        return self.formula
 
 
 @dataclass(kw_only=True)
@@ -185,11 +149,11 @@ def _operated(forms: LinearForms, node: Apply, place: Place, inputs: Sequence[Te
     if kind in SUMS:
         return SUMS[kind](inputs)
     if kind is ops.Mul:
-        return _product([forms.at(var, entry) for var, entry in _factors(node, place)])
+        return multiplied([forms.at(var, entry) for var, entry in _factors(node, place)])
     if kind in PRODUCTS and not alone:
         return PRODUCTS[kind](inputs)
     if kind is ops.TrueDiv and isinstance(inputs[1].formula, Number):
-        return Terms(held=_quotient(inputs).held, formula=applied(kind, *(item.require() for item in inputs)))
+        return Terms(held=quotient(inputs).held, formula=applied(kind, *(item.require() for item in inputs)))
     if not alone or (kind not in WRITTEN and kind is not ops.Sqr):
         raise NotLinear
     formulas = [item.require() for item in inputs]
@@ -226,121 +190,6 @@ def _cast(given: Terms, before: str, after: str) -> Terms:
     return whole
 
 
-def _sum(inputs: Sequence[Terms], kind: type = ops.Add) -> Terms:
-    held: dict[Formula, Coefficient] = {}
-    for item in inputs:
-        for formula, coefficient in item.held.items():
-            held[formula] = held[formula] + coefficient if formula in held else coefficient
-    formulas = [item.formula for item in inputs]
-    made = formulas[0]
-    for other in formulas[1:]:
-        made = None if made is None or other is None else applied(kind, made, other)
-    return Terms(held=held, formula=made)
-
-
-def _difference(inputs: Sequence[Terms]) -> Terms:
-    first, second = inputs
-    both = _sum([first, Terms(held=_scaled(second.held, -1.0))])
-    known = first.formula is not None and second.formula is not None
-    return Terms(held=both.held, formula=applied(ops.Sub, first.require(), second.require()) if known else None)
-
-
-def _negative(inputs: Sequence[Terms]) -> Terms:
-    (given,) = inputs
-    formula = None if given.formula is None else applied(ops.Neg, given.formula)
-    return Terms(held=_scaled(given.held, -1.0), formula=formula)
-
-
-def _scaled(held: Mapping[Formula, Coefficient], factor: Coefficient) -> dict[Formula, Coefficient]:
-    return {formula: _by(coefficient, factor) for formula, coefficient in held.items()}
-
-
-def _by(one: Coefficient, other: Coefficient) -> Coefficient:
-    if isinstance(one, float) and one == 1:
-        return other
-    return one if isinstance(other, float) and other == 1 else one * other
-
-
-def _product(inputs: Sequence[Terms]) -> Terms:
-    """Return a product: functions of the row alone are one factor, the terms of the others are multiplied out."""
-    alone = [item for item in inputs if item.formula is not None]
-    found = _of_rows_alone(alone)
-    for item in inputs:
-        if item.formula is None:
-            found = _multiplied(found, item)
-    return found
-
-
-def _of_rows_alone(inputs: Sequence[Terms]) -> Terms:
-    formula = applied(ops.Mul, *(item.require() for item in inputs)) if inputs else ONE
-    factor = float(np.prod([item.formula.value for item in inputs if isinstance(item.formula, Number)]))
-    moving = [item for item in inputs if not isinstance(item.formula, Number)]
-    if not moving:
-        return Terms.of(formula)
-    if len(moving) == 1:
-        return Terms(held=_scaled(moving[0].held, factor), formula=formula)
-    bases = [_apart(item) for item in moving]
-    whole = applied(ops.Mul, *(base for base, _ in bases))
-    return Terms(held={whole: factor * float(np.prod([scale for _, scale in bases]))}, formula=formula)
-
-
-def _apart(item: Terms) -> tuple[Formula, float]:
-    """Return a function of the row alone as another one times a number."""
-    ((base, scale),) = item.held.items() if len(item.held) == 1 else [(item.require(), 1.0)]
-    return base, float(cast(float, scale))
-
-
-def _multiplied(found: Terms, item: Terms) -> Terms:
-    """Multiply by terms with parameters; beside another function of the row a sum stays whole, ``(x - 3) * z``."""
-    alone = found.formula is not None and len(found.held) > 1
-    whole = {found.require(): 1.0} if alone else found.held
-    parts = [
-        Terms(held={applied(ops.Mul, one, other): _by(c, d)})
-        for other, d in item.held.items()
-        for one, c in (found.held if other == ONE else whole).items()
-    ]
-    if len(parts) > MOST_ENTRIES:
-        raise NotLinear
-    return Terms(held=_sum(parts).held) if parts else Terms(held={})
-
-
-def _quotient(inputs: Sequence[Terms]) -> Terms:
-    first, second = inputs
-    if isinstance(second.formula, Number):
-        return Terms(held=_scaled(first.held, 1 / second.formula.value))
-    if second.formula is not None:
-        return Terms(held={applied(ops.TrueDiv, formula, second.formula): c for formula, c in first.held.items()})
-    if list(second.held) != [ONE]:
-        raise NotLinear
-    return Terms(held={formula: c / second.held[ONE] for formula, c in first.held.items()})
-
-
-def _power(inputs: Sequence[Terms]) -> Terms:
-    exponent = inputs[1].formula if len(inputs) > 1 else Number(2.0)
-    if not isinstance(exponent, Number) or exponent.value not in EXPANDED:
-        raise NotLinear
-    return _product([inputs[0]] * int(exponent.value))
-
-
-def _choice(inputs: Sequence[Terms]) -> Terms:
-    """Return ``switch(c, p, q)`` of parameters as ``q + c (p - q)``: c is 0 or 1."""
-    condition, yes, no = inputs
-    one = Terms.of(applied(ops.NEQ, condition.require(), Number(0.0)))
-    if getattr(condition.formula, "kind", None) in TRUTHS:
-        one = condition
-    return _sum([no, _product([one, _difference([Terms(held=yes.held), no])])])
-
-
-TRUTHS = (ops.EQ, ops.NEQ, ops.LT, ops.LE, ops.GT, ops.GE, ops.AND, ops.OR, ops.XOR, ops.Invert)
-SUMS: dict[type, Callable[[Sequence[Terms]], Terms]] = {ops.Add: _sum, ops.Sub: _difference, ops.Neg: _negative}
-PRODUCTS: dict[type, Callable[[Sequence[Terms]], Terms]] = {
-    ops.TrueDiv: _quotient,
-    ops.Sqr: _power,
-    ops.Pow: _power,
-    ops.Switch: _choice,
-}
-
-
 def _turned(forms: LinearForms, node: Apply, place: Place) -> Terms:
     order = list(node.op.new_order)
     ndim = node.inputs[0].type.ndim
@@ -353,10 +202,12 @@ def _same(forms: LinearForms, node: Apply, place: Place) -> Terms:
 
 def _reduced(forms: LinearForms, node: Apply, place: Place) -> Terms:
     given = node.inputs[0]
-    axes = {int(axis) % given.type.ndim for axis in (node.op.axis if node.op.axis is not None else range(given.type.ndim))}
+    if node.op.axis is None:
+        raise NotLinear
+    axes = {int(axis) % given.type.ndim for axis in node.op.axis}
     left = iter(place)
     entries = [range(_length(forms, given, axis)) if axis in axes else [next(left)] for axis in range(given.type.ndim)]
-    return _sum([forms.at(given, one) for one in product(*entries)])
+    return summed([forms.at(given, one) for one in product(*entries)])
 
 
 def _length(forms: LinearForms, var: Variable, axis: int) -> int:
@@ -381,7 +232,7 @@ def _contracted(forms: LinearForms, node: Apply, place: Place) -> Terms:
     if len(lengths) != 1:
         raise NotLinear
     pairs = ((forms.at(first, (place[0], k)), forms.at(second, (k, *place[1:]))) for k in range(lengths.pop()))
-    return _sum([_product(pair) for pair in pairs])
+    return summed([multiplied(pair) for pair in pairs])
 
 
 def _joined(forms: LinearForms, node: Apply, place: Place) -> Terms:
@@ -432,13 +283,4 @@ RULES: tuple[tuple[Any, Callable[[LinearForms, Apply, Place], Terms]], ...] = (
 )
 
 
-def vector_of(terms: Terms, leaves: Mapping[Formula, Variable]) -> Variable:
-    """Return a graph with one number a row, from what stands for each function of the row."""
-    parts = []
-    for formula, coefficient in terms.held.items():
-        factor = coefficient if isinstance(coefficient, Variable) else pt.constant(np.float64(coefficient))
-        parts.append(factor if formula == ONE else factor * leaves[formula])
-    return pt.add(*parts) if len(parts) > 1 else parts[0]
-
-
-__all__ = ["LinearForms", "NotLinear", "Terms", "vector_of"]
+__all__ = ["LinearForms"]

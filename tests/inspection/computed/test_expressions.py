@@ -20,6 +20,7 @@ from pymc_dp.inspection.computed.expressions import (
 )
 from pymc_dp.inspection.rows import Column
 
+QUOTIENTS = (ops.TrueDiv, ops.IntDiv, ops.Mod)
 LOGIC = (ops.AND, ops.OR, ops.XOR, ops.Invert)
 
 
@@ -37,7 +38,7 @@ def arguments(kind):
 
 @pytest.mark.parametrize("kind", WRITTEN, ids=lambda kind: kind.__name__)
 def test_an_operation_is_that_of_pytensor_and_lies_in_its_range(kind, rng):
-    others = {ops.Switch: [h, z, x], ops.Clip: [z, h, x], **dict.fromkeys((ops.TrueDiv, ops.IntDiv, ops.Mod), [z, x])}
+    others = {ops.Switch: [h, z, x], ops.Clip: [z, h, x], **{one: [z, x] for one in QUOTIENTS}}
     given = others.get(kind, [h, h] if kind in LOGIC else [x, z])[: arguments(kind)]
     formula = applied(kind, *given)
     rows = {X: rng.uniform(1, 3, 500), Z: rng.uniform(-2, 2, 500), H: rng.integers(0, 2, 500)}
@@ -88,7 +89,8 @@ def test_ranges_are_nearly_those_of_the_values():
 
 
 @pytest.mark.parametrize(
-    "formula", [applied(ops.Log, z), applied(ops.TrueDiv, x, z), applied(ops.Sqrt, z), applied(ops.Log, applied(ops.Abs, z))]
+    "formula",
+    [applied(ops.Log, z), applied(ops.TrueDiv, x, z), applied(ops.Sqrt, z), applied(ops.Log, applied(ops.Abs, z))],
 )
 def test_what_may_be_no_number_has_no_range(formula):
     assert range_of(formula) is None
@@ -117,7 +119,8 @@ def test_names_are_formulas(formula, name):
 
 
 def test_numbers_that_differ_in_the_last_bit_make_different_names():
-    near = [applied(ops.Sub, x, Number(value)) for value in (0.1, float(np.nextafter(0.1, 1)), 1 / 3, 2.0**60 - 512, 2.0**60)]
+    values = (0.1, float(np.nextafter(0.1, 1)), 1 / 3, 2.0**60 - 512, 2.0**60)
+    near = [applied(ops.Sub, x, Number(value)) for value in values]
     assert len({name_of(one) for one in near}) == 5
     long = x
     for step in range(50):
