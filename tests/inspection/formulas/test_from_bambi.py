@@ -3,6 +3,7 @@
 import bambi
 import numpy as np
 import pandas as pd
+import pymc as pm
 import pytest
 
 import pymc_dp as dp
@@ -13,6 +14,19 @@ from pymc_dp.inspection.given import from_bambi
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_function
 from tests.inspection.formulas.models import BOUNDS, GIVEN, NORMAL, bounded, table
+
+POISSON = bambi.Likelihood("Poisson", params=["mu"], parent="mu")
+SOFT = bambi.Link("softplus", link=np.log, linkinv=np.exp, linkinv_backend=pm.math.log1pexp)
+OWN = bambi.Family("own", POISSON, SOFT)
+
+
+class Nosy(bambi.Family):
+    """A family that looks at the response."""
+
+    @staticmethod
+    def transform_backend_kwargs(kwargs):
+        return kwargs | {"mu": kwargs["mu"] + kwargs["observed"].mean()}
+
 
 FORMULAS = {
     "y ~ x + w + g": {},
@@ -53,6 +67,7 @@ FORMULAS = {
     "y ~ x": {"family": "asymmetriclaplace"},
     "y ~ h": {"family": "exgaussian"},
     "w ~ x + w:h": {"family": "lognormal"},
+    "c ~ x:w": {"family": OWN},
     "censored(w, status) ~ x": {"family": "weibull"},
     "truncated(y, lb=-3, ub=n) ~ x": {},
     "constrained(w, lb=0.5) ~ x": {"family": "lognormal"},
@@ -228,6 +243,7 @@ REFUSED = {
     "labels without an order": ("y ~ u", {}, "ordered=True"),
     "groups of numbers": ("y ~ (1|b)", {}, "groups are the values of b"),
     "levels of numbers": ("y ~ C(b)", {}, "levels of C(b)"),
+    "a family that reads rows": ("c ~ x", {"family": Nosy("nosy", POISSON, "log")}, "computes something"),
     "weights": ("weighted(y, w) ~ x", {}, "every row then counts once"),
     "successes that are computed": ("p(k, n + 1) ~ x", {"family": "binomial"}, "trials a column or a whole number"),
     "other statuses": ("censored(w, h) ~ x", {"family": "weibull"}, "left, none, right"),
