@@ -369,15 +369,14 @@ def implied_by(rv: Variable, declared_bounds: Mapping[str, Bounds]) -> list[Impl
     if name == "categorical":
         levels = op.dist_params(rv.owner)[0].type.shape[-1]
         return [(float(levels - 1), "first")] if levels else []
-    parameters = op.dist_params(rv.owner) if name in LIMITS else ()
-    ends = (_most(parameters[place], declared_bounds) for place in LIMITS.get(str(name), ()))
+    ends = (_most(op.dist_params(rv.owner)[place], declared_bounds) for place in LIMITS.get(str(name), ()))
     return [(min(known), "nearest")] if (known := [end for end in ends if end is not None and end >= 0]) else []
 
 
 def _most(parameter: Variable, declared_bounds: Mapping[str, Bounds]) -> float | None:
     """Return what a parameter is at most: a constant, or a column with bounds."""
-    bounds = declared_bounds.get(unwrap(parameter).name or "")
-    return _constant(parameter) if bounds is None else float(bounds[1])
+    known = declared_bounds.get(unwrap(parameter).name or "")
+    return float(known[1]) if known else _constant(parameter)
 
 
 def _constant(parameter: Variable) -> float | None:

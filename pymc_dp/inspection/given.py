@@ -21,8 +21,7 @@ def from_bambi(model: Any, domain: Domain | None = None) -> tuple[Model, Domain]
     Parameters
     ----------
     model : bambi.Model
-        Families gaussian, bernoulli (logit, probit, cloglog) and poisson, of one formula. It is not changed, and need
-        not be built.
+        Of any family and link, with one formula or several. It is not changed, and need not be built.
     domain : Domain, optional
         Bounds by the names of the *columns of the data frame*: every number in the formula needs them. Labels are
         declared by an ordered categorical dtype of the column.
@@ -31,7 +30,9 @@ def from_bambi(model: Any, domain: Domain | None = None) -> tuple[Model, Domain]
     -------
     pymc.Model
         Free variables, dims, labels and priors as bambi has them, one ``pm.Data`` of name ``<column>_data`` per column
-        of the design and one of name ``<factor>_group`` per grouping factor, and the response.
+        of the design and one of name ``<factor>_group`` per grouping factor, the response, and one for each column that
+        it has beside: ``<column>_trials`` of ``p(y, n)``, ``<response>_total`` of ``counts(...)``, limits of
+        ``truncated(...)``, and ``<response>_lower`` and ``_upper`` of ``censored(...)``.
     Domain
         Bounds of these, and what else `domain` says.
 
@@ -44,13 +45,14 @@ def from_bambi(model: Any, domain: Domain | None = None) -> tuple[Model, Domain]
 
     Notes
     -----
-    Bambi learns levels, means for centring, automatic priors and numbers of transforms (``scale``, ``bs``, ...) from
-    the table it is given. Here it is given a public one: numbers spread evenly between their bounds (mean their middle,
-    standard deviation (high - low) / √12), every level as often. The intercept is that of predictors centred there, and
-    automatic priors are those of such a table: declare bounds no wider than needed, or give priors.
+    Bambi learns levels, means for centring, automatic priors and numbers of transforms (``scale``, the knots of ``bs``,
+    centre and boundary of ``hsgp``) from the table it is given. Here it is given a public one: numbers spread evenly
+    between their bounds (mean their middle, standard deviation (high - low) / √12), every level as often. The intercept
+    is that of predictors centred there, and automatic priors are those of such a table: declare bounds no wider than
+    needed, or give priors.
 
-    Families are Bernoulli, beta, exponential, gamma, Gaussian, Laplace, negative binomial, Poisson, Student-t and
-    Weibull, each under its usual link (gamma: ``link="log"``).
+    Links and parameters are written as the family says; whether the likelihood can be released is found afterwards, as
+    of any PyMC model. ``weighted(...)``, potentials, ``dropna=True`` and ``set_priors`` are refused.
 
     Rows enter the columns of the design only. Values are clamped to the bounds first, NaN going to the middle and
     missing labels to the first one.

@@ -274,6 +274,8 @@ class ReleasePlan(ReleaseLayout):
     def sizes_shown(self, table: TablePlan) -> TablePlan | None:
         """Return the table that shows the sizes of another one's private groups: that of the grouping column itself."""
         columns = table.cells.columns
+        if table.observed.totals is not None:  # numbers of rows are no totals
+            return None
         if table.sizes_known or len(columns) != 1 or not isinstance(table.statistic, LevelCounts):
             return None
         (column,) = columns

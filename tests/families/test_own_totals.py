@@ -10,7 +10,7 @@ import pymc_dp as dp
 from pymc_dp.families.statistic import OwnTotals
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.noise import counts_sensitivity
-from pymc_dp.release.plan import lay_out
+from pymc_dp.release.plan import lay_out, plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows.engines.added import obstacles
 from pymc_dp.testing import without_noise
@@ -111,6 +111,26 @@ def test_public_groups_do_not_make_totals_public(rng):
     (laid_out,) = lay_out(found, Statistics()).tables
     assert not laid_out.sizes_known and len(laid_out.labels) == 2
     assert laid_out.blocks[0].sensitivity.l1 == 40
+
+
+def test_sizes_of_observed_groups_are_not_taken_for_totals(rng):
+    trials, group, y = table(rng)
+    model = successes(trials, group, y)
+    with model:
+        pm.Categorical("of_group", pm.Dirichlet("shares", np.ones(3)), observed=model["g"])
+    planned = plan_release(inspect(model, DOMAIN).sums, Statistics(), 1.0)
+    assert [planned.sizes_shown(one) for one in planned.tables] == [None, None]
+
+
+def test_rows_beside_the_model_are_added_up(rng):
+    trials, group, y = table(rng)
+    none = np.zeros(2, dtype=int)
+    with without_noise():
+        private = dp.privatize(
+            successes(none + 1, none, none), epsilon=1.0, domain=DOMAIN, rows={"n": trials, "g": group, "y": y}
+        )
+    expected = [[(trials - y)[group == k].sum(), y[group == k].sum()] for k in range(3)]
+    np.testing.assert_array_equal(private.rvs_to_values[private["y"]].get_value(), expected)
 
 
 def test_totals_that_say_more_than_how_many_there_are_make_cells(rng):

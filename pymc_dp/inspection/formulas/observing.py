@@ -13,6 +13,7 @@ from bambi.families.univariate import Bernoulli
 from pymc import Model
 from pytensor.graph.basic import Variable
 
+from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.formulas.design import PublicTable, design_columns
 from pymc_dp.inspection.formulas.responses import LeftSide
 from pymc_dp.inspection.rows import Array, Bounds
@@ -70,8 +71,13 @@ class Observing:
         """Write the observed variable, given the parameters by bambi's names."""
         family = self._writing.spec.family
         change = getattr(family, "transform_backend_kwargs", dict)
-        given = change({"observed": self, "dims": (ROWS,), **parameters})
-        del given["observed"], given["dims"]
+        try:
+            given = change({"observed": self, "dims": (ROWS,), **parameters})
+        except Exception:  # of a family of a user, which takes it for numbers
+            what = f"{family.name} computes something from the response"
+            remedy = "Leave it out of transform_backend_kwargs, or write the model with PyMC."
+            raise UnsupportedModelError([Problem(where="family", what=what, remedy=remedy)]) from None
+        given = {name: part for name, part in given.items() if name not in ("observed", "dims")}
         distribution = get_distribution_from_likelihood(family.likelihood)
         plain = distribution.dist(**given) if hasattr(distribution, "dist") else None
         whole = plain is not None and plain.type.dtype.startswith("int")
@@ -82,7 +88,7 @@ class Observing:
         # Beyond, a cast would warn of a value, or wrap it.
         observed = {"observed": _counts(values) if whole else np.array(values, dtype=np.float64), "dims": dims}
         if self._side.kind == "censored":
-            pm.Censored(self._name, plain, **self._censored(values), **observed)
+            pm.Censored(self._name, plain, **self._censored(), **observed)
         elif self._side.kind == "limited":
             pm.Truncated(self._name, plain, **self._limits(), **observed)
         else:
@@ -134,11 +140,11 @@ class Observing:
             found[end] = self._side.numbers.get(key) if limit is None else own
         return found
 
-    def _censored(self, values: Array) -> dict[str, Any]:
+    def _censored(self) -> dict[str, Any]:
         """Return where a row is censored: at its own value where its status says so, else at the bound."""
         y, status = self._side.columns
         column, labels = self._writing.table.columns[y], self._writing.table.columns[status].levels
-        shown, found = self._writing.table.frame, {}
+        shown, found = self._writing.table.frame, dict[str, Any]()
         for label, end, rest in (("left", "lower", column.bounds[0]), ("right", "upper", column.bounds[1])):
             if labels is None or label not in labels.categories:
                 found[end] = None

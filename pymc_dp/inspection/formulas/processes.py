@@ -68,7 +68,7 @@ def write_process(
         x = _centred(term, held, group) - middle
         sines.append((np.sin(omega[first:] * (x[:, None] + length)) / np.sqrt(length)).prod(axis=-1))
         bounds.append(float(np.prod(length**-0.5)))
-    basis = np.stack(sines)[places, np.arange(len(held))]
+    basis = np.clip(np.stack(sines)[places, np.arange(len(held))], -max(bounds), max(bounds))  # up to rounding it is
     dims = (f"{label}_weights_dim", *([f"{label}_by"] if by else []), *response_dims)
     scale = pt.stack(spreads, axis=1) if by else spreads[0]
     scale = scale[..., None] if response_dims else scale
