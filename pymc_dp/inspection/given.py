@@ -52,6 +52,9 @@ def from_bambi(model: Any, domain: Domain | None = None) -> tuple[Model, Domain]
     Families are Bernoulli, beta, exponential, gamma, Gaussian, Laplace, negative binomial, Poisson, Student-t and
     Weibull, each under its usual link (gamma: ``link="log"``).
 
+    ``weighted(y, w)`` as a response, or ``Domain(weights={"y": "w"})``, becomes the weights of the domain that comes
+    back, of a column ``<w>_data``.
+
     Rows enter the columns of the design only. Values are clamped to the bounds first, NaN going to the middle and
     missing labels to the first one.
 
