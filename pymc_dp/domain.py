@@ -105,8 +105,8 @@ class Domain:
     weights : mapping of str to str, optional
         Survey weights: which column multiplies the log-likelihood of each row in an observed variable, ``{"y": "w"}``.
         A ``pm.Data`` of the model with one number per row, or a column of ``rows=``; private. Its `bounds`, at least
-        0, are needed: the noise grows with the upper one. The result is a pseudo-posterior. Noised gradients support
-        it; all others refuse.
+        0, are needed: larger weights are clamped, and the noise grows with the upper bound. The result is a
+        pseudo-posterior; see Notes. Exact sums and noised gradients support it; all others refuse.
 
     Raises
     ------
@@ -127,6 +127,17 @@ class Domain:
     added and removed, never replaced: how many rows of each are kept is private whatever is public about their number,
     so that nothing is won by knowing it. For a person in another's place the loss is at most 2 ε.
 
+    With `weights`, neighbours are as ever: a row has its weight in it. What a row adds to anything that is released is
+    multiplied by its weight over the largest, a number between 0 and 1, and sums are in units of the largest. So no row
+    adds more than one that counts once, and the noise is that many times larger. Sums of weights stand where numbers of
+    rows would; the number of rows itself is as public, or as private, as without. Intervals are those of a survey with
+    rows sampled independently where `Gradients` released it; exact sums claim no coverage.
+
+    References
+    ----------
+    Skinner (1989), in Analysis of Complex Surveys (pseudo-likelihood); Savitsky, Toth (2016), doi 10.1214/16-EJS1153
+    (pseudo-posteriors); Williams, Savitsky (2021), doi 10.1111/insr.12376 (their covariance).
+
     Examples
     --------
     >>> Domain(bounds={"age": (0, 100)})
@@ -134,6 +145,8 @@ class Domain:
     >>> from pymc_dp import metrics
     >>> Domain(bounds={"age": (0, 100)}, metric=metrics.L1({"age": 0.2})).relation
     'metric: 0.2 |Δage|'
+    >>> Domain(bounds={"w": (0, 10)}, weights={"y": "w"})
+    Domain(bounds={'w': (0.0, 10.0)}, neighbours='replace', weights={'y': 'w'})
     """
 
     rows: str | None

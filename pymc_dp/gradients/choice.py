@@ -59,6 +59,11 @@ class Gradients(OtherRelease):
     ``dp.Parquet(...)``, read once for every gradient, in chunks, on all cores, or ``dp.Table(...)``, read once, into a
     private copy in files. The release is that of the same rows in the model, to the last digit, whatever the chunks.
 
+    **With weights** (``Domain(weights=...)``) a score is clipped first, by limits that do not see the weight, and then
+    weighed. The sum of the weights is released too, by which limits are chosen, and, where the walk has ended, the sum
+    of the outer products of weighted scores: the variance of sampling, which stands where the model's would. The
+    posterior of a flat prior has the covariance H⁻¹ (J + V) H⁻¹, with V the noise on the scores.
+
     **With momentum.** Four tenths of the budget pay for a descent from a public random draw of the prior, whose mean is
     a saddle of a neural net. Its limit and its rate are chosen on made-up rows. The walk goes on from its end within a
     trust region, a normal a fifth as wide as the prior. The private model is the priors as they are, times the
@@ -120,10 +125,10 @@ class Gradients(OtherRelease):
         Notes
         -----
         **Guarantee.** (ε, δ)-differential privacy for one row under the domain's neighbours: `momentum_steps` + `steps`
-        + 4 releases of sums of whole numbers, of which a row's are of bounded norm, enforced on the whole numbers
-        themselves, with discrete Gaussian noise of scales that are fixed in advance; where each gradient is taken
-        depends on those before it. Class exact, arithmetic hardened: no proof about a density and no float is relied
-        on. Everything else is computed from what was released and from public numbers.
+        + 4 releases (2 more of weighted rows) of sums of whole numbers, of which a row's are of bounded norm, enforced
+        on the whole numbers themselves, with discrete Gaussian noise of scales that are fixed in advance; where each
+        gradient is taken depends on those before it. Class exact, arithmetic hardened: no proof about a density and no
+        float is relied on. Everything else is computed from what was released and from public numbers.
 
         References
         ----------

@@ -54,6 +54,9 @@ def from_bambi(model: Any, domain: Domain | None = None) -> tuple[Model, Domain]
     Links and parameters are written as the family says; whether the likelihood can be released is found afterwards, as
     of any PyMC model. ``weighted(...)``, potentials, ``dropna=True`` and ``set_priors`` are refused.
 
+    ``weighted(y, w)`` as a response, or ``Domain(weights={"y": "w"})``, becomes the weights of the domain that comes
+    back, of a column ``<w>_data``.
+
     Rows enter the columns of the design only. Values are clamped to the bounds first, NaN going to the middle and
     missing labels to the first one.
 

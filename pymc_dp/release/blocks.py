@@ -10,7 +10,7 @@ from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.weights import BY_GRADIENTS
-from pymc_dp.release.noise import Noise, counts_sensitivity, sizes_sensitivity, sums_sensitivity
+from pymc_dp.release.noise import Noise, SumSensitivity, counts_sensitivity, sizes_sensitivity, sums_sensitivity
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import Block, TablePlan
 from pymc_dp.rows.weighted import SHARES, finer_bits, largest_of
@@ -54,14 +54,20 @@ def weighted_blocks(statistic: RowStatistic, domain: Domain, noise: Noise, large
     fine = f"with any weight up to the largest, in steps finer by 2^{finer}"
     steps = tuple(step * largest / 2**finer for step in plain[-1].steps)
     if isinstance(statistic, LevelCounts):
-        moved = counts_sensitivity(statistic, relation, sizes_known=False).times(2**finer, fine)
+        moved = _times(counts_sensitivity(statistic, relation, sizes_known=False), 2**finer, fine)
         return (replace(plain[0], sensitivity=moved, steps=steps),)
-    moved = sizes_sensitivity(relation).times(SHARES, "weights are in steps of 2^-20 of the largest")
-    alone = sums_sensitivity(statistic, "add_remove", sizes_known=False).times(2**finer, fine)
-    own = alone if relation == "add_remove" else alone.times(2, "in the place of another")
+    moved = _times(sizes_sensitivity(relation), SHARES, "weights are in steps of 2^-20 of the largest")
+    alone = _times(sums_sensitivity(statistic, "add_remove", sizes_known=False), 2**finer, fine)
+    own = alone if relation == "add_remove" else _times(alone, 2, "in the place of another")
     return replace(plain[0], sensitivity=moved, steps=(largest / SHARES,)), replace(
         plain[1], sensitivity=own, steps=steps
     )
+
+
+def _times(sensitivity: SumSensitivity, factor: int, reason: str) -> SumSensitivity:
+    """Return that of vectors which are at most so many times as long, in L1 and in L2."""
+    l1, l2_squared, why = factor * sensitivity.l1, factor**2 * sensitivity.l2_squared, f"{sensitivity.reason}; {reason}"
+    return SumSensitivity(l1=l1, l2_squared=l2_squared, shifts=None, reason=why)
 
 
 def not_weighed(observed: Observed, statistics: Statistics) -> Problem | None:

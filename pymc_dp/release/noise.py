@@ -52,12 +52,8 @@ class SumSensitivity:
         """Return that of a person with up to `rows` rows: so many times as much, in L2 too, for all may be alike."""
         if rows == 1:
             return self
-        return self.times(rows, f"a person adds {rows} rows at most")
-
-    def times(self, factor: int, reason: str) -> SumSensitivity:
-        """Return that of vectors which are at most so many times as long, in L1 and in L2."""
-        reason = f"{self.reason}; {reason}"
-        return SumSensitivity(l1=factor * self.l1, l2_squared=factor**2 * self.l2_squared, shifts=None, reason=reason)
+        reason = f"{self.reason}; a person adds {rows} rows at most"
+        return SumSensitivity(l1=rows * self.l1, l2_squared=rows**2 * self.l2_squared, shifts=None, reason=reason)
 
 
 def counts_sensitivity(statistic: LevelCounts, neighbours: Neighbours, *, sizes_known: bool) -> SumSensitivity:

@@ -144,6 +144,7 @@ def lay_out_table(observed: Observed, inspection: Inspection, statistics: Statis
     whole = isinstance(statistics.mechanism, LaplaceUpdates) and statistics.mechanism.papers
     labels, blocks = blocks_of(statistic, domain, NOISES[statistics.noise], known=known and not whole)
     if weight is not None:
+        labels = tuple("weights" if one == "rows" else one.replace("count of", "weights of", 1) for one in labels)
         blocks = weighted_blocks(statistic, domain, NOISES[statistics.noise], largest)
     return TablePlan(
         variables=(observed,),

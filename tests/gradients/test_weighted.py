@@ -248,8 +248,6 @@ def test_other_ways_refuse_before_any_charge():
     given = {"model": model, "domain": domain(), "epsilon": 1.0, "ledger": ledger}
     tried = [
         *(lambda step=step: dp.sample(step=step, **given) for step in (dp.OPS(), [dp.TemperedGibbs()], dp.SGLD())),
-        lambda: dp.privatize(**given),
-        lambda: dp.privatize(statistics=dp.Statistics("gaussian"), delta=1e-5, **given),
         lambda: dp.plan(model, domain=domain(), epsilon=1.0, delta=1e-5, statistics=CHOICE),
         lambda: dp.plan(model, domain=domain(), epsilon=1.0),
         lambda: dp.find_map(model=model, domain=domain(), epsilon=1.0, ledger=ledger),

@@ -23,6 +23,7 @@ from pymc_dp.inspection.assumptions import ASSUMED, question
 from pymc_dp.inspection.formulas.design import PublicColumn, PublicTable
 from pymc_dp.inspection.formulas.responses import LeftSide, check_labels, left_side
 from pymc_dp.inspection.formulas.row_wise import check_terms, declare
+from pymc_dp.inspection.formulas.weighted import with_weights, without_weights
 from pymc_dp.inspection.formulas.writing import write_model
 
 MOST_SHOWN = 8
@@ -35,6 +36,7 @@ def convert(model: Any, domain: Domain) -> tuple[Model, Domain]:
     levels, the numbers of transforms, the means that predictors are centred by, and its automatic priors.
     """
     _check_names(model.data, domain)
+    model, weight = without_weights(model, domain)
     problems = list(_unsupported(model))
     if problems:
         raise UnsupportedModelError(problems)
@@ -59,6 +61,8 @@ def convert(model: Any, domain: Domain) -> tuple[Model, Domain]:
         raise UnsupportedModelError(problems)
     table = side.fitting(table)
     new, found = write_model(_built_in_public(model, table), side, table, table.rows(model.data), domain)
+    if weight is not None:
+        found = with_weights(new, found, model.data, weight, domain)
     setattr(new, ASSUMED, tuple(_assumed(model, table, domain)))
     return new, found
 

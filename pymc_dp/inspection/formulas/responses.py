@@ -14,13 +14,12 @@ from pymc_dp.errors import Problem
 from pymc_dp.inspection.formulas.design import PublicTable
 from pymc_dp.inspection.formulas.row_wise import constant
 
-Kind = Literal["column", "trials", "counts", "censored", "limited", "weighted"]
+Kind = Literal["column", "trials", "counts", "censored", "limited"]
 KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("p", "prop", "proportion"), "trials"),
     **dict.fromkeys(("c", "counts"), "counts"),
     **dict.fromkeys(("constrained", "truncated"), "limited"),
     "censored": "censored",
-    "weighted": "weighted",
 }
 """Functions of formulae and bambi that a response is written with, and what they make of it."""
 STATUSES = ("left", "none", "right")
@@ -83,9 +82,6 @@ def left_side(term: Any, names: frozenset[str]) -> LeftSide | Problem | None:
     kind = KINDS.get(getattr(call, "callee", ""))
     if kind is None:
         return None
-    if kind == "weighted":
-        what = "weights of rows are not part of a formula here: one row could count as many"
-        return Problem(where=term.name, what=what, remedy="Leave weighted(...) out: every row then counts once.")
     found = _read(kind, call, names)
     if found is None:
         what = "it is not written with columns of the data frame and numbers alone"

@@ -1,0 +1,182 @@
+"""Exact sums of weighted rows: what one of them moves, claimed beside reached; the same whole numbers in any order."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.release.blocks import check_wide
+from pymc_dp.rows.passes import Passes
+from pymc_dp.rows.stored import stored_rows
+from pymc_dp.rows.weighted import SHARES, finer_bits, largest_of, shares_of
+from pymc_dp.transforms.privatize import plan_for
+from tests.paid import draw_release
+
+pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
+LARGEST, ROWS = 3.0, 12
+HOSTILE = (0.0, LARGEST, 1.0, 7.0, -2.0, 1e308, np.inf, -np.inf, np.nan)
+KINDS = {
+    "normal": (lambda g: (pm.Normal, {"mu": pm.Normal("m", shape=2)[g], "sigma": pm.HalfNormal("s")}), (-2, 2)),
+    "bernoulli": (lambda g: (pm.Bernoulli, {"p": pm.Beta("p", 1, 1, shape=2)[g]}), None),
+    "binomial": (lambda g: (pm.Binomial, {"n": 7, "p": pm.Beta("p", 1, 1, shape=2)[g]}), None),
+    "poisson": (lambda g: (pm.Poisson, {"mu": pm.Gamma("r", 2, 1, shape=2)[g]}), (0, 9)),
+    "gamma": (lambda g: (pm.Gamma, {"alpha": pm.Exponential("a", 1, shape=2)[g], "beta": 1.0}), (0.1, 5)),
+    "categorical": (lambda g: (pm.Categorical, {"p": pm.Dirichlet("p", pt.ones(3), shape=(2, 3))[g]}), None),
+}
+
+
+def model_of(kind, y, w=None):
+    build, bounds = KINDS[kind]
+    with pm.Model() as model:
+        g = pm.Data("g", np.arange(len(y)) % 2)
+        if w is not None:
+            pm.Data("w", w)
+        likelihood, given = build(g)
+        likelihood("y", **given, observed=y)
+    return model, {} if bounds is None else {"y": bounds}
+
+
+def planned(kind, rows, largest=LARGEST, neighbours="replace", weights=True, **given):
+    n_max = 50 if neighbours == "add_remove" else None
+    y, w = rows
+    model, bounds = model_of(kind, y, w if weights else None)
+    bounds |= {"w": (0, largest)} if weights else {}
+    domain = dp.Domain(bounds=bounds, neighbours=neighbours, n_max=n_max, weights={"y": "w"} if weights else None)
+    return plan_for(model, domain=domain, **{"epsilon": 1.0, "delta": 0.0, "statistics": None} | given)[1]
+
+
+def values(rng, kind, count):
+    if kind in ("normal", "gamma"):
+        return rng.choice([-2.0, 2.0, 0.1, 5.0, 0.0, 1.4142135623730951, 9.0], count) + 0.1 * (kind == "gamma")
+    return rng.integers(0, {"bernoulli": 2, "binomial": 8, "poisson": 10, "categorical": 3}[kind], count)
+
+
+def integers(table, y, w, g):
+    """What single rows add to the integers that get noise, (n_rows, n_cells, n_integers)."""
+    (asked,) = table.asked
+    held = {"y": np.asarray(y), "w": np.asarray(w), "g": np.asarray(g)}
+    every = [
+        asked.of(lambda column, k=k: held[column.name][k : k + 1]).astype(object)  # exact whatever their size
+        for k in range(len(y))
+    ]
+    return np.array(every)
+
+
+@pytest.mark.usefixtures("paid")
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_row_moves_sums_by_more_than_is_claimed_and_some_nearly_do(kind, neighbours, rng):
+    count = 80
+    y, w, g = values(rng, kind, count), rng.choice(HOSTILE, count), rng.integers(0, 2, count)
+    (table,) = planned(kind, (y[:ROWS], np.ones(ROWS)), neighbours=neighbours).tables
+    found = integers(table, y, w, g)
+    other = np.zeros_like(found[:1]) if neighbours == "add_remove" else found
+    moved = np.array([one - two for one in found for two in other])
+    for block in table.blocks:
+        own = moved[:, :, list(block.columns)].reshape(len(moved), -1)
+        first, second = abs(own).sum(axis=1).max(), (own**2).sum(axis=1).max()
+        assert first <= block.sensitivity.l1 and second <= block.sensitivity.l2_squared
+        least = 0.99 if kind in ("normal", "bernoulli", "binomial", "categorical") else 0.4
+        assert first >= least * block.sensitivity.l1 and second >= 0.8 * least**2 * block.sensitivity.l2_squared
+
+
+@pytest.mark.parametrize("kind", ["normal", "bernoulli", "poisson"])
+def test_what_a_weight_moves_is_as_much_as_its_bound_allows(kind, rng):
+    rows = values(rng, kind, ROWS), np.ones(ROWS)
+    for noise, delta in (("laplace", 0.0), ("gaussian", 1e-5)):
+        given = {"statistics": dp.Statistics(noise), "delta": delta}
+        one, other = (planned(kind, rows, largest, **given).tables[0].scales for largest in (LARGEST, 2 * LARGEST))
+        np.testing.assert_allclose(other, 2 * one)
+    alone = planned(kind, rows, neighbours="add_remove").tables[0].scales
+    np.testing.assert_allclose(planned(kind, rows).tables[0].scales, 2 * alone, rtol=1e-6)
+
+
+@pytest.mark.usefixtures("paid")
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_weight_one_are_those_that_count_once(kind, rng):
+    """With one as the largest weight: the same whole numbers in finer steps, and shares in the place of sizes."""
+    y = values(rng, kind, 400)
+    rows = {"y": y, "w": np.ones(400), "g": np.arange(400) % 2}
+    (table,) = planned(kind, (y, rows["w"]), largest=1.0).tables
+    (plain,) = planned(kind, (y, rows["w"]), neighbours="add_remove", weights=False).tables
+    found, once = (one.asked[0].of(lambda column: rows[column.name]) for one in (table, plain))
+    finer = 2 ** finer_bits(largest_of(table.statistic))
+    sums = slice(len(table.blocks) - 1, None)
+    np.testing.assert_array_equal(found[:, sums], once[:, sums] * finer)
+    if len(table.blocks) > 1:
+        np.testing.assert_array_equal(found[:, 0], once[:, 0] * SHARES)
+
+
+@pytest.mark.usefixtures("paid")
+@pytest.mark.parametrize("kind", KINDS)
+def test_sums_are_of_weighted_rows_whatever_their_order(kind, rng):
+    y, w = values(rng, kind, 500), rng.uniform(0, LARGEST, 500)
+    held = {"y": y, "w": w, "g": rng.integers(0, 2, 500)}
+    (table,) = planned(kind, (y, w)).tables
+    (plain,) = planned(kind, (y, w), neighbours="add_remove", weights=False).tables
+    order = rng.permutation(500)
+    (asked,), weights = table.asked, w[:, None, None]
+    found = asked.of(lambda column: held[column.name])
+    np.testing.assert_array_equal(found, asked.of(lambda column: held[column.name][order]))
+    each = np.array([plain.asked[0].of(lambda column, k=k: held[column.name][k : k + 1]) for k in range(500)])
+    for block, once in zip(table.blocks, plain.blocks, strict=True):
+        columns = list(block.columns)
+        wanted = (each[:, :, columns] * weights).sum(axis=0) * once.steps
+        room = 500 * (np.max(np.abs(each[:, :, columns])) * LARGEST / SHARES * np.array(once.steps) + block.steps)
+        assert (np.abs(found[:, columns] * block.steps - wanted) <= room).all()
+
+
+def test_shares_are_whole_numbers_whatever_a_weight_is():
+    found = shares_of(np.array(HOSTILE), LARGEST)
+    assert found.dtype == np.int64 and found.min() >= 0 and found.max() == SHARES
+    assert found[2] == round(SHARES / 3) and found[-1] == 0, "what is no number was clamped before"
+
+
+def test_a_release_is_about_the_weighted_rows(rng):
+    n = 5000
+    w = rng.gamma(2, 0.5, n)
+    y = (rng.random(n) < np.where(w > 1, 0.8, 0.2)).astype(int)
+    plan = planned("bernoulli", (y, w), largest=6.0, epsilon=4.0)
+    value = draw_release(plan).values["y"]
+    wanted = [np.bincount(y[g::2], weights=w[g::2]) for g in (0, 1)]
+    np.testing.assert_allclose(value, wanted, atol=10 * plan.tables[0].scales.max())
+    assert not plan.tables[0].sizes_known and (plan.tables[0].cells.groups == 6 * n).all()
+    model, _ = model_of("bernoulli", y, w)
+    domain = dp.Domain(bounds={"w": (0, 6)}, weights={"y": "w"})
+    private = dp.privatize(model, domain=domain, epsilon=4.0)
+    (record,) = private.dp_record.tables
+    assert any("pseudo-posterior" in text and "claim no coverage" in text for text in record.approximations)
+
+
+@pytest.mark.usefixtures("paid")
+def test_weights_beside_the_model_give_the_same_sums(rng):
+    held = {"y": rng.integers(0, 2, 300), "w": rng.uniform(-1, 5, 300), "g": rng.integers(0, 2, 300)}
+    held["w"][:9] = np.nan
+    plan = planned("bernoulli", (held["y"], np.ones(300)))
+    model, _ = model_of("bernoulli", held["y"][:3])
+    domain = dp.Domain(bounds={"w": (0, LARGEST)}, weights={"y": "w"})
+    stored = stored_rows(held)
+    inspection, beside = plan_for(model, epsilon=1.0, delta=0.0, domain=domain, statistics=None, rows=stored)
+    (found,) = Passes.of(inspection, stored).sums(beside.asked)
+    np.testing.assert_array_equal(found, plan.tables[0].asked[0].of(lambda column: held[column.name]))
+
+
+def test_what_sums_do_not_weigh_is_refused_before_the_charge(rng):
+    ledger, rows = dp.Ledger(9.0), (rng.integers(0, 2, 40), np.ones(40))
+    x = rng.uniform(-1, 1, 40)
+    with pm.Model() as regression:
+        pm.Data("w", np.ones(40))
+        pm.Normal("y", pm.Normal("b") * pm.Data("x", x), 1.0, observed=x)
+    bounds = {"x": (-1, 1), "y": (-1, 1), "w": (0, LARGEST)}
+    domain = dp.Domain(bounds=bounds, weights={"y": "w"})
+    with pytest.raises(UnsupportedModelError, match="do not weigh rows.*Gradients"):
+        dp.privatize(regression, domain=domain, epsilon=1.0, ledger=ledger)
+    for mechanism in (dp.networks.LaplaceUpdates(), dp.networks.FourierUpdates()):
+        with pytest.raises(UnsupportedModelError, match="do not weigh rows.*Gradients"):
+            planned("bernoulli", rows, statistics=dp.Statistics(mechanism=mechanism))
+    with pytest.raises(ArgumentError, match="mean of about 1"):
+        planned("bernoulli", rows, largest=0.1, epsilon=9.0)
+    check_wide(planned("bernoulli", rows).tables[0])
+    assert not ledger.history
