@@ -125,6 +125,7 @@ def walk(
     *,
     limits: Limits,
     n_rows: int,
+    start: Array | None = None,
     bend: Callable[[Array], Array] | None = None,
     first: int = 0,
 ) -> Found:
@@ -141,9 +142,11 @@ def walk(
         Of the first curvature.
     n_rows : int
         How many rows there are, or may be.
+    start : (d,) array, optional
+        Default: the mean of the prior.
     bend : callable, optional
-        Diagonal of the curvature at a point, (d,), of public made-up rows: it carries a released matrix to other points
-        than that of its release. None: it stays as it is.
+        Curvature at a point, (d, d), or its diagonal, of public made-up rows: it carries a released matrix to other
+        points than that of its release (`carried`). None: it stays as it is.
     first : int
         Number of the first stage, where the releases count others before it.
 
@@ -163,7 +166,7 @@ def walk(
     **Guarantee.** Post-processing of `releases`: where the next one is made, and in what coordinates, may depend on
     those before it (adaptive composition of Gaussian noise whose scales are fixed in advance).
     """
-    at = prior.mean
+    at = prior.mean if start is None else start
     here = None
     for stage, plan in enumerate(stages, first):
         if here is not None and plan.steps:
