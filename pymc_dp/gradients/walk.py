@@ -24,7 +24,7 @@ ALARM = 0.01
 APPROACH = 0.3
 """Share of the steps of the last stage that lead to where the likelihood is treated as quadratic, and do not count."""
 FARTHEST, FADING, BEYOND = 1.0, 0.8, 2.0
-NEGLIGIBLE, SMALL = 0.02, 0.1
+NEGLIGIBLE, SMALL, LARGEST = 0.02, 0.1, 30.0
 SPREADING = 50
 """Rounds of the search for the spread of levels."""
 
@@ -207,7 +207,7 @@ def _relaxed(limits: Limits, stage: int, releases: Releases, n_rows: int) -> Lim
     """Return limits as large as noise allows."""
     noise = releases.variance(stage, limits) / n_rows
     edge = 2 * np.sqrt(len(limits.scale)) * releases.deviation(stage, limits) / n_rows
-    norm = max(1.0, float(np.sqrt(NEGLIGIBLE / noise)))
+    norm = min(max(1.0, math.sqrt(NEGLIGIBLE / noise)), LARGEST)
     return limits.relaxed(norm, max(1.0, min(norm**2, float(SMALL / edge))))
 
 
