@@ -32,6 +32,7 @@ from pymc_dp.gradients.row_parts import RowParts, block_size
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Limits, Schedule
 from pymc_dp.gradients.simulated import Simulated
+from pymc_dp.gradients.start import start_of
 from pymc_dp.gradients.walk import Found, Prior, agreement, walk
 from pymc_dp.gradients.weighted import WeightedParts, check_weighted
 from pymc_dp.inspection.owners import owner_of
@@ -119,6 +120,8 @@ class Planned:
     choice : Gradients
     interface : Interface
     simulated : Simulated
+    start : (d,) array
+        Where the walk starts, in these coordinates.
     limits : Limits
         Of the first curvature.
     schedule : Schedule
@@ -132,6 +135,7 @@ class Planned:
     choice: Gradients
     interface: Interface
     simulated: Simulated
+    start: Array
     limits: Limits
     schedule: Schedule
     prior: Prior
@@ -157,13 +161,18 @@ class Planned:
         simulated = Simulated.of(RowScores.of(interface), choice.columns or {}, rng)
         if simulated.levels is not None:
             schedule = within(of(simulated.levels))
-        prior = path_prior(interface).divided(simulated.scale)
-        limits = simulated.first(prior.mean * simulated.scale)
+        prior = path_prior(interface)
+        start = None if choice.local else start_of(simulated, prior)
+        if start is not None:
+            simulated = simulated.scaled(start)
+        prior = prior.divided(simulated.scale)
+        start = prior.mean if start is None else start / simulated.scale
         return cls(
             choice=choice,
             interface=interface,
             simulated=simulated,
-            limits=limits,
+            start=start,
+            limits=simulated.first(start * simulated.scale),
             schedule=schedule,
             prior=prior,
             budget=budget,
@@ -217,10 +226,11 @@ class Planned:
             parts=parts, chunks=chunks, schedule=self.schedule, passed=passed, persons=most, weighted=weighted
         )
         scale = self.limits.scale
-        stages, prior, limits = self.schedule.stages, self.prior, self.limits
+        stages, prior, limits, start = self.schedule.stages, self.prior, self.limits, self.start
         if self.descent is not None:
-            prior = trusted(prior, self.descent.end(stages[0].steps, prior, releases))
-            stages, limits = stages[1:], self.simulated.first(prior.mean * scale)
+            start = self.descent.end(stages[0].steps, prior, releases)
+            prior = trusted(prior, start)
+            stages, limits = stages[1:], self.simulated.first(start * scale)
         n_rows: float = self.interface.inspection.most_rows
         if weighted is not None:
             n_rows = max(releases.weights())  # what is lost in its noise is no larger than that
@@ -230,6 +240,7 @@ class Planned:
             releases,
             limits=limits,
             n_rows=n_rows,
+            start=start,
             bend=lambda at: self.simulated.bend(at * scale),
             first=len(self.schedule.stages) - len(stages),
         )

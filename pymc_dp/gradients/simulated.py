@@ -95,6 +95,14 @@ class Simulated:
             squares = np.array([self.levels.pooled(one) for one in squares])
         return self._scale(squares)
 
+    def scaled(self, at: Array) -> Simulated:
+        """Return the same rows, with the scale of parameters as it is at a position η."""
+        found = replace(self)
+        own = _mean_squares(self._expected(at, np.ones(len(at)), 0, ON_THE_WAY))
+        squares = own if self.levels is None else self.levels.pooled(own)
+        vars(found).update({"scale": self._scale(squares[None]), "levels": self.levels})
+        return found
+
     @cached_property
     def levels(self) -> Levels | None:
         """Parameters that rows meet one at a time, where there are so many that it matters; see `levels_of`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -22,8 +23,8 @@ ALARM = 0.01
 """How often χ² is above its limit by chance, where the gradients are those of one quadratic."""
 APPROACH = 0.3
 """Share of the steps of the last stage that lead to where the likelihood is treated as quadratic, and do not count."""
-FARTHEST, FADING = 1.0, 0.8
-NEGLIGIBLE, SMALL = 0.02, 0.1
+FARTHEST, FADING, BEYOND = 1.0, 0.8, 2.0
+NEGLIGIBLE, SMALL, LARGEST = 0.02, 0.1, 30.0
 SPREADING = 50
 """Rounds of the search for the spread of levels."""
 
@@ -131,6 +132,7 @@ def walk(
     *,
     limits: Limits,
     n_rows: float,
+    start: Array | None = None,
     bend: Callable[[Array], Array] | None = None,
     first: int = 0,
 ) -> Found:
@@ -147,9 +149,11 @@ def walk(
         Of the first curvature.
     n_rows : float
         How many rows there are, or may be; where they are weighed, the sum of the weights.
+    start : (d,) array, optional
+        Default: the mean of the prior.
     bend : callable, optional
-        Diagonal of the curvature at a point, (d,), of public made-up rows: it carries a released matrix to other points
-        than that of its release. None: it stays as it is.
+        Curvature at a point, (d, d), or its diagonal, of public made-up rows: it carries a released matrix to other
+        points than that of its release (`carried`). None: it stays as it is.
     first : int
         Number of the first stage, where the releases count others before it.
 
@@ -169,7 +173,7 @@ def walk(
     **Guarantee.** Post-processing of `releases`: where the next one is made, and in what coordinates, may depend on
     those before it (adaptive composition of Gaussian noise whose scales are fixed in advance).
     """
-    at = prior.mean
+    at = prior.mean if start is None else start
     here = None
     for stage, plan in enumerate(stages, first):
         if here is not None and plan.steps:
@@ -210,7 +214,7 @@ def _relaxed(limits: Limits, stage: int, releases: Releases, n_rows: int) -> Lim
     """Return limits as large as noise allows."""
     noise = releases.variance(stage, limits) / n_rows
     edge = 2 * np.sqrt(len(limits.scale)) * releases.deviation(stage, limits) / n_rows
-    norm = max(1.0, float(np.sqrt(NEGLIGIBLE / noise)))
+    norm = min(max(1.0, math.sqrt(NEGLIGIBLE / noise)), LARGEST)
     return limits.relaxed(norm, max(1.0, min(norm**2, float(SMALL / edge))))
 
 
@@ -242,22 +246,41 @@ class _Leg:
     def __init__(self, *, prior: Prior, noise: Array, curvature: Array, before: _Leg | None, n_rows: int) -> None:
         self.prior, self.noise, self.curvature = prior, noise, curvature
         self.before = None if before is None else before._recent()
-        self.n_rows = n_rows
+        self.n_rows, self.length = n_rows, 0.0
+        self.reach = FARTHEST if before is None else before.reach
         self.steps: list[tuple[float, Array, Array, Array]] = []
 
     def step(self, at: Array, share: float, gradient: Array, curvature: Array) -> Array:
         """Take a gradient in, and the curvature there; return the next point."""
+        self._reach(at, share, gradient)
         self.steps.append((share, at, gradient, curvature))
         prior = self.prior
         if self.before is not None:
             prior = self.before.added(prior, CARRIED * FADING ** (len(self.steps) - 1))
-        step = self._recent().added(prior).mean - at
-        squared = max(
-            step @ self.curvature @ step / self.n_rows,
-            step @ curvature @ step / self.n_rows,
-            step @ self.prior.precision @ step / len(at),
+        away = self._recent().added(prior).mean - at
+        squares = (
+            away @ self.curvature @ away / self.n_rows,
+            away @ curvature @ away / self.n_rows,
+            away @ self.prior.precision @ away / len(at),
         )
-        return np.asarray(at + step * min(1.0, FARTHEST / max(float(np.sqrt(max(squared, 0.0))), 1e-300)))
+        length = math.sqrt(max(*squares, 0.0))
+        self.length = min(length, self.reach)
+        return np.asarray(at + away * (self.length / length if length else 1.0))
+
+    def _reach(self, at: Array, share: float, gradient: Array) -> None:
+        """Shorten the next step where the last went too far: if the slope against it is more than noise explains."""
+        if not self.steps:
+            return
+        _, before, earlier, _ = self.steps[-1]
+        away = at - before
+        now, then = (
+            float(away @ (slope + self.prior.precision @ (self.prior.mean - place)))
+            for slope, place in ((gradient, at), (earlier, before))
+        )
+        if now < -BEYOND * math.sqrt(float(away @ self.noise @ away) / share):
+            self.reach = self.length * min(max(then / (then - now), 0.1), 0.5)
+        else:
+            self.reach = min(FARTHEST, 2 * self.reach)
 
     def learned(self, prior: Prior, levels: Levels) -> Prior:
         """Return a prior in which levels are as far apart as what was released says they are.

@@ -34,6 +34,9 @@ class Exact:
     def variance(self, stage, limits):
         return 1e-9
 
+    def deviation(self, stage, limits):
+        return 1e-9
+
 
 PRIORS = {
     "bernoulli": ([0, 0, 0, 0], [1, 1, 1, 1]),
@@ -61,7 +64,7 @@ def test_a_walk_without_noise_tells_the_mode(build, rng, monkeypatch):
     limits = Limits(scale=scale, clip_norm=1e5, clip_curvature=1e8)
     releases = Exact(parts, chunk)
     found = walk(
-        stages_of(60), prior, releases, limits=limits, n_rows=models.ROWS, bend=lambda at: made.diagonal(at * scale)
+        stages_of(60), prior, releases, limits=limits, n_rows=models.ROWS, bend=lambda at: made.bend(at * scale)
     )
     shapes = [part.shape for part in interface.parts]
     ends = np.cumsum([part.size for part in interface.parts])[:-1]

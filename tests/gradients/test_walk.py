@@ -23,7 +23,19 @@ def first(size):
     return limits.Limits(scale=np.ones(size), clip_norm=1e300, clip_curvature=0.25)
 
 
-class Logistic:
+class Noises:
+    """Scales of continuous noise, as `NoisedSums` has them."""
+
+    multiplier: float
+
+    def deviation(self, stage, limits):
+        return self.multiplier * limits.clip_curvature / np.sqrt(STAGES[stage].curvature)
+
+    def variance(self, stage, limits):
+        return (2 * self.multiplier * limits.clip_norm) ** 2 / STAGES[stage].gradients
+
+
+class Logistic(Noises):
     """Sums over the rows of a logistic regression, with continuous noise."""
 
     def __init__(self, design, answers, multiplier, rng):
@@ -39,7 +51,7 @@ class Logistic:
         return design, clipped(responses, (self.answers - shares)[:, None], gram, **norms)
 
     def curvature(self, stage, at, limits):
-        deviation = self.multiplier * np.sqrt(2 / STAGES[stage].curvature) * limits.clip_curvature
+        deviation = np.sqrt(2) * self.deviation(stage, limits)
         design, found = self.parts(at, limits)
         own = found.factors[:, 0] * design
         size = len(at)
@@ -52,9 +64,6 @@ class Logistic:
         design, found = self.parts(at, limits)
         return design.T @ found.scores[:, 0] + noise
 
-    def variance(self, stage, limits):
-        return (2 * self.multiplier * limits.clip_norm) ** 2 / STAGES[stage].gradients
-
 
 def table(rng, n, d):
     design = rng.normal(size=(n, d))
@@ -64,11 +73,11 @@ def table(rng, n, d):
 
 
 def bend(design):
-    def diagonal(at):
+    def curvature(at):
         shares = expit(design @ at)
-        return (design**2).T @ (shares * (1 - shares))
+        return (design.T * (shares * (1 - shares))) @ design
 
-    return diagonal
+    return curvature
 
 
 def shares(known, found):
@@ -128,7 +137,7 @@ def coverage(epsilon, tables, *, forget_noise=False):
     return np.mean(hits), np.mean(widths), np.median(chi)
 
 
-class Bent:
+class Bent(Noises):
     """A log-likelihood of 5,000 rows with slope -sinh(k u) / k in each of five directions, u the distance to a mode."""
 
     def __init__(self, bend, multiplier, rng):
@@ -139,8 +148,7 @@ class Bent:
         return np.eye(len(at)) if limits.basis is None else limits.basis
 
     def curvature(self, stage, at, limits):
-        basis, deviation = self.basis(at, limits), self.multiplier * limits.clip_curvature
-        deviation *= np.sqrt(2 / STAGES[stage].curvature)
+        basis, deviation = self.basis(at, limits), np.sqrt(2) * self.deviation(stage, limits)
         noise = np.triu(self.rng.normal(size=(5, 5)), 1) * deviation / np.sqrt(2)
         noise = noise + noise.T + np.diag(self.rng.normal(size=5) * deviation)
         own = self.rates * np.cosh(np.clip(self.bend * (at - self.mode), -5, 5))
@@ -151,9 +159,6 @@ class Bent:
         off = at - self.mode
         slope = np.sinh(np.clip(self.bend * off, -5, 5)) / self.bend if self.bend else off
         return self.basis(at, limits) @ (-self.rates * slope) + noise
-
-    def variance(self, stage, limits):
-        return (2 * self.multiplier * limits.clip_norm) ** 2 / STAGES[stage].gradients
 
 
 def alarms(bend, rng, walks):

@@ -244,7 +244,7 @@ REFUSED = {
     "groups of numbers": ("y ~ (1|b)", {}, "groups are the values of b"),
     "levels of numbers": ("y ~ C(b)", {}, "levels of C(b)"),
     "a family that reads rows": ("c ~ x", {"family": Nosy("nosy", POISSON, "log")}, "computes something"),
-    "weights": ("weighted(y, w) ~ x", {}, "every row then counts once"),
+    "weights": ("weighted(y, w * 2) ~ x", {}, "Write weighted(y, w)"),
     "successes that are computed": ("p(k, n + 1) ~ x", {"family": "binomial"}, "trials a column or a whole number"),
     "other statuses": ("censored(w, h) ~ x", {"family": "weibull"}, "left, none, right"),
     "three ends": ("censored(w, w, status) ~ x", {"family": "weibull"}, "status one of"),
