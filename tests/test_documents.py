@@ -147,3 +147,7 @@ def test_what_cannot_be_seen_is_shown_by_its_number(render):
     document = render(Page(title="a\u202eb\x07c\u200bd", headline="e\u00a0\r\nf", good=True, parts=[]))
     assert "aU+202EbU+0007cU+200Bd" in document and "\x07" not in document
     assert not any(sign in document for sign in "\u202e\u200b\x07\r")
+
+
+def test_a_terminal_shows_every_part_too():
+    assert page("abc").text().count("abc") == PLACES

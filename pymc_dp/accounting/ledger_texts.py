@@ -102,7 +102,8 @@ def page(ledger: Ledger, copied: str = "") -> Page:
     """Write a ledger for a notebook, and for the command line."""
     state, budget, head = ledger.book.state, ledger.budget, ledger.head
     at, spent, left = f", δ = {budget.delta:g}" if budget.delta else "", ledger.spent.epsilon, state.account.remaining
-    facts = [("counts for", ledger.neighbours)]
+    facts = [("data set", ledger.dataset)] if ledger.dataset else []
+    facts.append(("counts for", ledger.neighbours))
     facts += [("last line", f"{head['line']}, {head['hash'][:16]}… (ledger {head['ledger'][:8]})")] if head else []
     parts = [Table(title="", rows=facts)]
     if state.shares:

@@ -152,8 +152,8 @@ class Statement:
         """Whom ε protects."""
         record = self.report.record
         found = (record.get("domain") or {}).get("unit")
-        if record["guarantee"] == STATED and not record.get("sources"):
-            return {"protects": None, "column": None, "max_rows": None, "text": "as those state it who made the tables"}
+        if record["neighbours"] not in ("replace", "add_remove"):
+            return {"protects": None, "column": None, "max_rows": None, "text": self.report.neighbours}
         if found is None:
             of = "one row of one data set" if record.get("sources") else "one row of the table"
             return {"protects": "row", "column": None, "max_rows": None, "text": of}
@@ -213,7 +213,7 @@ def _plain(statement: Statement) -> Iterator[str]:
             "then fitted to the noised numbers alone."
         )
     several = list(data_sets(record["sources"])) if record.get("sources") else []
-    many = f"{len(several)} data sets, and what is said here is of one row in one of them. " if len(several) > 1 else ""
+    many = f"{len(several)} data sets, and what is said here is of one of them. " if len(several) > 1 else ""
     yield f"These results come from {many or f'{of}. '}{how} No row is published."
     yield _bound(statement)
     yield (
@@ -244,12 +244,15 @@ def _bound(statement: Statement) -> str:
     percent = right_at_most(epsilon, delta)
     loss = f"ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else "")
     stated = "As far as others state it, the" if record["guarantee"] == STATED else "The"
+    values = "the private values of one row, and holds two possible ones"
     if metric:
-        known = f"one row, and holds two contents of it, one unit of distance apart ({metric['metric']}),"
+        known = f"{values}, one unit of distance apart ({metric['metric']}),"
+    elif unit["protects"] is None:  # ε of another relation would be too small for two values of a row
+        known = f"which of two data sets it is, that are neighbours ({statement.report.neighbours}), and holds both"
     elif unit["protects"] == "person" or record["neighbours"] == "add_remove":
         known = f"whether one {unit['protects']} is in them, and holds both"
     else:
-        known = "one row, and holds two contents of it"
+        known = values
     return (
         f"{stated} privacy loss is {loss}. Suppose that somebody knows everything about the data except {known} for "
         "equally likely. Without the results, a guess is right in 50% of cases. With the results, no guess is right "

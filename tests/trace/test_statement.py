@@ -17,7 +17,8 @@ import pymc_dp as dp
 from pymc_dp._documents import latex, markdown, web_page
 from pymc_dp._versions import versions
 from pymc_dp.errors import ArgumentError
-from pymc_dp.release.record import STATED
+from pymc_dp.release.record import STATED, read_record
+from pymc_dp.release.several import Labelled, together
 from pymc_dp.testing import without_noise
 from pymc_dp.trace.manifest import PRIVACY
 from pymc_dp.trace.report import Report
@@ -95,11 +96,14 @@ def records(found: Any) -> Iterator[dict[str, Any]]:
             yield from records(one)
 
 
-@pytest.mark.parametrize("topic", ["releases", "traces", "saved"])
-def test_every_kind_of_release_has_a_document(topic: str) -> None:
+@pytest.mark.parametrize(
+    ("topic", "step"),
+    [("traces", 1), ("saved", 1), ("releases", 8), pytest.param("releases", 1, marks=pytest.mark.slow)],
+)
+def test_every_kind_of_release_has_a_document(topic: str, step: int) -> None:
     kept = list(records(read(FOLDER / f"{topic}.json")))
     assert kept
-    for record in kept:
+    for record in kept[::step]:
         statement = Statement.of(Report(record=record, additions=()), "a_survey")
         json.dumps(statement.to_dict(), allow_nan=False)
         article = body(latex(statement.page))
@@ -170,7 +174,7 @@ def test_plain_words_say_whom_it_protects(persons: Report, trace: xr.DataTree) -
     assert "whether one person is in them, and holds both for equally likely" in of_person["plain"][1]
     assert (of_person["unit"]["column"], of_person["unit"]["max_rows"]) == ("person", 2)
     assert of_person["registry"]["privacy_loss"]["privacy_unit"] == "Person-level"
-    assert "except one row, and holds two contents of it for equally likely" in of_row["plain"][1]
+    assert "except the private values of one row, and holds two possible ones for" in of_row["plain"][1]
     assert "right in more than 73.2% of cases" in of_row["plain"][1]
     unknown = stated(released(dp.Domain(neighbours="add_remove", n_max=50)))
     assert "whether one row is in them" in unknown["plain"][1]
@@ -230,6 +234,29 @@ def test_tables_of_others_are_theirs() -> None:
     assert "No confidential row was read" in found["plain"][0] and "zCDP, rho = 0.5" in found["plain"][0]
     assert found["epsilon"] is None and found["unit"]["protects"] is None
     assert found["registry"]["deployment_model"]["model_name"] is None
+
+
+def test_several_releases_are_stated_one_by_one(persons: Report) -> None:
+    own, by = read_record(persons.record), {"made_by": "an office", "guarantee": "zCDP, rho = 0.5"}
+    counts = dp.Release.of_counts({"count": [12, -3]}, 4.0, noise="discrete gaussian", dims="area", **by).record
+    parts = [
+        Labelled(label="ours", record=own, names={"y": "y"}),
+        Labelled(label="theirs", record=counts, names={"count": "count"}),
+    ]
+    joined = Report(record=json.loads(json.dumps(together(parts).to_dict())), additions=())
+    found = stated(joined)
+    assert found["rows"]["text"] == "ours: private; the number of persons is at most 50; theirs: not known here"
+    assert "2 data sets, and what is said here is of one of them" in found["plain"][0]
+    assert "not stated as a number" in found["plain"][1] and found["epsilon"] is None
+    assert [(one["label"], one["epsilon"]) for one in found["sources"]] == [("ours", 1.0), ("theirs", None)]
+    assert problems(body(latex(Statement.of(joined, None).page))) == []
+
+
+@pytest.mark.parametrize("other", ["several", "stated"])
+def test_no_replaced_row_is_promised_where_neighbours_are_others(trace: xr.DataTree, other: str) -> None:
+    found = stated(edited(trace.dp.report(), neighbours=other))
+    assert "private values" not in found["plain"][1] and "two data sets it is, that are neighbours" in found["plain"][1]
+    assert found["unit"]["protects"] is None and found["registry"]["privacy_loss"]["privacy_unit"] is None
 
 
 def test_a_summary_is_one_sentence(trace: xr.DataTree) -> None:
