@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.metadata import version
 from typing import Any
 
+import pymc
 from pymc import Model
 
 from pymc_dp.errors import ArgumentError
@@ -26,11 +28,19 @@ def require_jax(model: Model, argument: str) -> None:
     Raises
     ------
     ArgumentError
-        With what JAX has no form of.
+        With what JAX has no form of, or where BlackJAX is one that PyMC cannot call.
     """
     import jax
     from pymc.sampling.jax import get_jaxified_logp
 
+    if "blackjax" in argument:
+        import blackjax
+
+        if not hasattr(blackjax.progress_bar, "gen_scan_fn"):
+            raise ArgumentError(
+                f"{argument} needs blackjax below 1.6, which PyMC {pymc.__version__} was written for, not "
+                f"{version('blackjax')}. Install it: pip install 'blackjax<1.6'"
+            )
     start = model.initial_point(0)
     try:
         jax.eval_shape(jax.grad(get_jaxified_logp(model)), [start[value.name] for value in model.value_vars])

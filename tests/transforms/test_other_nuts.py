@@ -182,3 +182,13 @@ def test_what_jax_cannot_evaluate_costs_nothing(given):
     finally:
         jax_funcify.register(ReleasedLogp)(original)
     assert ledger.history == []
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_blackjax_that_pymc_cannot_call_costs_nothing(monkeypatch):
+    blackjax = pytest.importorskip("blackjax")
+    monkeypatch.setattr(blackjax, "progress_bar", None)
+    ledger = dp.Ledger(1.0)
+    with pytest.raises(ArgumentError, match="needs blackjax below 1.6"):
+        dp.sample(5, epsilon=1.0, model=shares(np.random.default_rng(1))[0], ledger=ledger, nuts_sampler="blackjax")
+    assert ledger.history == []
