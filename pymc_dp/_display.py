@@ -7,11 +7,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Protocol
+from shutil import get_terminal_size
+from typing import Any, Protocol, override
 
-WIDTH = 100
+WIDTH, NARROWEST = 100, 40
+"""Columns of a page: at most, where the terminal has them, and at least."""
 GOOD, BAD = "#1a7f37", "#b3261e"
 CELL = "text-align:left;vertical-align:top;padding:2px 12px 2px 0"
+
+
+def width() -> int:
+    """Return the columns that a page takes: those of the terminal, within limits; `WIDTH` where there is none."""
+    return max(NARROWEST, min(WIDTH, get_terminal_size((WIDTH, 24)).columns))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,11 +67,11 @@ class Page:
     parts: Sequence[Part]
 
     def text(self) -> str:
-        """Return the page as plain text, `WIDTH` characters wide."""
+        """Return the page as plain text, as wide as `width` says."""
         from rich.console import Console
 
         console = Console(
-            width=WIDTH, force_terminal=False, force_jupyter=False, color_system=None, legacy_windows=False
+            width=width(), force_terminal=False, force_jupyter=False, color_system=None, legacy_windows=False
         )
         with console.capture() as capture:
             console.print(self.rich())
@@ -102,7 +109,7 @@ class Page:
             for row in part.rows:
                 table.add_row(*map(Text, row))
             body.append(Padding(table, (0, 0, 0, 2)))
-        return Panel(Group(*body), title=self.title, width=WIDTH, box=box.ROUNDED)
+        return Panel(Group(*body), title=self.title, width=width(), box=box.ROUNDED)
 
     def html(self) -> str:
         """Return the page as HTML with inline styles only."""
@@ -201,3 +208,15 @@ class Shown(ABC):
 
     def _repr_html_(self) -> str:
         return self._page.html()
+
+
+@dataclass(frozen=True, repr=False)
+class Whole(Shown):
+    """A page to be shown."""
+
+    page: Page
+
+    @property
+    @override
+    def _page(self) -> Page:
+        return self.page

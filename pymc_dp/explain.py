@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, override
 from pymc import Model
 
 from pymc_dp import _validate
-from pymc_dp._display import Drawing, Listing, Page, Part, Shown, Table
+from pymc_dp._display import Drawing, Listing, Page, Part, Shown, Table, Whole
 from pymc_dp.accounting import Budget
 from pymc_dp.advice.gradients import AT_ZERO, Default, chosen, release_lines, sums_problems
 from pymc_dp.advice.releases import (
     EXAMPLE_DELTA,
     FRAME_COLUMNS,
+    GRADIENTS,
+    METHOD_COLUMNS,
+    OBSTACLE_COLUMNS,
     PROOF_COLUMNS,
+    RELEASES,
     frame_rows,
     metric_lines,
     noise_advice,
@@ -26,6 +30,7 @@ from pymc_dp.advice.releases import (
 )
 from pymc_dp.advice.repricing import Asked, sampler_advice
 from pymc_dp.advice.samplers import listed, loss_of, network_parts, noise_of, previews, short
+from pymc_dp.advice.short import short_page
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.families import names
@@ -48,23 +53,7 @@ from pymc_dp.step_methods.preview import Preview
 if TYPE_CHECKING:
     import pandas as pd
 
-METHOD_COLUMNS = ("call", "guarantee", "temperature or noise, and what is lost")
-OBSTACLE_COLUMNS = ("call", "what is in the way")
-RELEASES = (
-    ("dp.sample(epsilon=...)", "exact, hardened", "the noise above; intervals account for it, and draws are free"),
-    ("dp.privatize(epsilon=...)", "exact, hardened", "the same, as a plain pm.Model for any sampler"),
-    (
-        'Statistics(noise="gaussian")',
-        "exact, hardened",
-        "with a δ > 0 only: less noise than Laplace's where one row moves many numbers",
-    ),
-    ("Statistics(noise_aware=False)", "exact, hardened", "plug-in, the papers' form: overconfident, for comparison"),
-)
-GRADIENTS = (
-    "statistics=dp.Gradients()",
-    "exact, hardened",
-    "for any likelihood with a gradient; intervals account for the noise, and draws are free",
-)
+TITLE = "Can this model be private?"
 BOUNDS = "Domain(bounds="
 BOUGHT = (
     "Where nothing public says what values can be, dp.find_bounds(model, name, epsilon=0.1, ledger=...) finds bounds. "
@@ -76,7 +65,7 @@ WITH_DELTA = "dp.sample(epsilon=..., delta=...)"
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Explanation(Shown):
-    """Everything ``explain`` found; prints as text, renders in notebooks, and nothing in it depends on a private value.
+    """Everything ``explain`` found: twelve lines are shown, `full` has all; nothing in it depends on a private value.
 
     Attributes
     ----------
@@ -169,14 +158,34 @@ class Explanation(Shown):
     @property
     @override
     def _page(self) -> Page:
+        return short_page(
+            TITLE,
+            self._verdict(),
+            good=self._good,
+            private=self.private,
+            problems=self.problems,
+            layout=self.layout,
+            gradients=self._released() if self._by_gradients and self.default.by_gradients else (),
+            budget=self.budget,
+            methods=self.methods,
+            assumed=self.assumptions,
+            beware=(*self.weak, *self.metric, *self.person),
+            advice=self.advice,
+        )
+
+    @property
+    def _good(self) -> bool:
+        return self.ok or self._by_gradients or bool(self._fitting("exact", "stepwise"))
+
+    def full(self) -> Shown:
+        """Return all that was found, to print or to show in a notebook: twelve lines of it are shown otherwise."""
         parts: list[Part] = [] if self.layout is None else [*release_tables(self.layout)]
         parts += self.network
         parts += self._method_tables()
         if self.proved:
             parts.append(Table(title="What one row can move (nats), proved", columns=PROOF_COLUMNS, rows=self.proved))
         parts += self._listings()
-        good = self.ok or self._by_gradients or bool(self._fitting("exact", "stepwise"))
-        return Page(title="Can this model be private?", headline=self._verdict(), good=good, parts=parts)
+        return Whole(Page(title=TITLE, headline=self._verdict(), good=self._good, parts=parts))
 
     def _listings(self) -> list[Listing]:
         problems = [str(problem) for problem in self.problems]

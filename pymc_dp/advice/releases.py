@@ -47,6 +47,23 @@ FRAME_COLUMNS = (
     "noise_per_row",
     "noise_over_sampling",
 )
+METHOD_COLUMNS = ("call", "guarantee", "temperature or noise, and what is lost")
+OBSTACLE_COLUMNS = ("call", "what is in the way")
+RELEASES = (
+    ("dp.sample(epsilon=...)", "exact, hardened", "the noise above; intervals account for it, and draws are free"),
+    ("dp.privatize(epsilon=...)", "exact, hardened", "the same, as a plain pm.Model for any sampler"),
+    (
+        'Statistics(noise="gaussian")',
+        "exact, hardened",
+        "with a δ > 0 only: less noise than Laplace's where one row moves many numbers",
+    ),
+    ("Statistics(noise_aware=False)", "exact, hardened", "plug-in, the papers' form: overconfident, for comparison"),
+)
+GRADIENTS = (
+    "statistics=dp.Gradients()",
+    "exact, hardened",
+    "for any likelihood with a gradient; intervals account for the noise, and draws are free",
+)
 MANY_LEVELS = 100
 EXAMPLE_DELTA = 1e-6
 CLEARLY, WIDE = 0.9, 1.5

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
@@ -48,13 +49,15 @@ class FiniteGradient(Op):
     place : int
         PyTensor takes equal operations on one variable for one. Those of different places are different ones: else what
         is no number in the one would be added to the derivative of the other.
+    kept : bool
+        Whether it stays in a graph that is compiled, because JAX will take the derivatives of that.
     """
 
-    __props__ = ("place",)
+    __props__ = ("place", "kept")
     view_map: ClassVar[dict[int, list[int]]] = {0: [0]}
 
-    def __init__(self, place: int = 0) -> None:
-        self.place = place
+    def __init__(self, place: int = 0, *, kept: bool = False) -> None:
+        self.place, self.kept = place, kept
 
     def make_node(self, x: Variable) -> Apply:
         """Return a node with an output of the type of the input."""
@@ -74,10 +77,20 @@ class FiniteGradient(Op):
 
 
 @node_rewriter([FiniteGradient])
-def _taken(fgraph: Any, node: Apply) -> list[Variable]:
-    return [node.inputs[0]]
+def _taken(fgraph: Any, node: Apply) -> list[Variable] | None:
+    return None if node.op.kept else [node.inputs[0]]
 
 
+@node_rewriter([FiniteGradient])
+def _kept(fgraph: Any, node: Apply) -> list[Variable] | None:
+    if node.op.kept:
+        return None
+    import_module("pymc_dp.inspection.finite_gradient_jax")
+    return [FiniteGradient(node.op.place, kept=True)(node.inputs[0])]
+
+
+# PyMC has JAX take the derivatives of a graph that was rewritten.
+optdb.register("finite_gradient_for_jax", out2in(_kept), "jax", position=0.05)
 # Once derivatives are taken it would only keep operations from being fused.
 optdb.register("finite_gradient", out2in(_taken), "fast_run", "fast_compile", position=0.06)
 finite_gradient = FiniteGradient()

@@ -28,10 +28,12 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
+from pytensor.compile import optdb
 from pytensor.gradient import DisconnectedType, grad, grad_not_implemented
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.op import Op
 from pytensor.graph.replace import clone_replace
+from pytensor.graph.rewriting.basic import GraphRewriter
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
@@ -141,6 +143,17 @@ class ReleasedLogp(Op):
         real = [item for item in cotangents if item is not None]
         given = dict(zip([*own, *(item for item in weights if item is not None)], [*inputs, *real], strict=True))
         return clone_replace(outputs, given)
+
+
+class _FormsForJax(GraphRewriter):
+    """Changes nothing: what JAX evaluates these operations by is imported where a graph is prepared for JAX."""
+
+    @override
+    def apply(self, fgraph: Any) -> None:
+        import_module("pymc_dp.transforms.released_logp_jax")
+
+
+optdb.register("pymc_dp_forms_for_jax", _FormsForJax(), "jax", position=0.05)
 
 
 def _float64(item: Any) -> TensorVariable:

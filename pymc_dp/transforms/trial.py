@@ -45,6 +45,7 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.release.paid import PACKAGE
 from pymc_dp.release.tables import ReleasePlan
 from pymc_dp.simulation.prior import Point, prior_points
+from pymc_dp.transforms.jax_trial import asked_for, require_jax
 from pymc_dp.transforms.simulated_release import simulated_release
 
 FAILURES = (ArithmeticError, ValueError, np.linalg.LinAlgError, ParameterValueError)
@@ -219,10 +220,12 @@ class Trial:
         Whether PyMC's own NUTS runs afterwards: then the function that it will call is compiled and tried here, and
         `lent` to it, so that nothing is compiled twice. Else NumPy evaluates the same graph, once for all models that
         differ in their release alone.
+    by_jax : str
+        The argument by which JAX will evaluate the density, where one was given.
     """
 
-    def __init__(self, *, compiled: bool = False) -> None:
-        self._compiled = compiled
+    def __init__(self, *, compiled: bool = False, by_jax: str = "") -> None:
+        self._compiled, self._by_jax = compiled, by_jax
         self._model: Model | None = None
         self._graph: Any = None
         self._start: Point = {}
@@ -232,7 +235,8 @@ class Trial:
     def before_sampling(cls, options: Mapping[str, Any]) -> Trial:
         """Return the trial for ``pm.sample`` with these arguments: of its own function, where it compiles one."""
         sampler = options.get("nuts_sampler") or ("pymc" if find_spec("nutpie") is None else "nutpie")
-        return cls(compiled=sampler == "pymc" and not any(options.get(name) for name in OTHER_FUNCTIONS))
+        own = sampler == "pymc" and not any(options.get(name) for name in OTHER_FUNCTIONS)
+        return cls(compiled=own, by_jax=asked_for(options))
 
     def run(self, plan: ReleasePlan, build: Build) -> None:
         """Try a planned release on simulated ones.
@@ -256,6 +260,8 @@ class Trial:
         """
         rng = np.random.default_rng(SEED)
         first = build(simulated_release(plan, rng))
+        if self._by_jax:
+            require_jax(first, self._by_jax)
         if not self._take(first):
             return
         points = self._points(rng)

@@ -1,0 +1,95 @@
+"""``dp.explain`` in twelve lines: what is private, what would be released, and what fits or what is in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import wrap
+
+from pymc_dp._display import Page, Table, width
+from pymc_dp.accounting import Budget
+from pymc_dp.advice.releases import frame_rows
+from pymc_dp.errors import Problem
+from pymc_dp.release.tables import ReleaseLayout
+
+REST = ".full() has every method and its price, and all that is assumed"
+LINES = 12
+"""Of the page, edges included."""
+BESIDE = 20
+"""Columns beside the text of a row: edges, indents and the names of rows."""
+
+Row = tuple[str, str, int]
+"""Name, text, and the most lines of it."""
+
+
+def short_page(
+    title: str,
+    verdict: str,
+    *,
+    good: bool,
+    private: Sequence[str],
+    problems: Sequence[Problem],
+    layout: ReleaseLayout | None,
+    gradients: Sequence[str],
+    budget: Budget,
+    methods: Sequence[str],
+    assumed: Sequence[str],
+    beware: Sequence[str],
+    advice: Sequence[str],
+) -> Page:
+    """Return the page; it has as many rows as fit, and texts that are too long end in "…".
+
+    Parameters
+    ----------
+    title, verdict : str
+    good : bool
+    private : sequence of str
+    problems : sequence of Problem
+        Why nothing can be released as it is.
+    layout : ReleaseLayout, optional
+        Of exact sums, where they can be released.
+    gradients : sequence of str
+        What is said of noised gradients, where ``dp.sample`` would release these.
+    budget : Budget
+    methods : sequence of str
+        Calls that fit.
+    assumed, beware, advice : sequence of str
+        What is taken as public; what the budget is worth; what would help.
+    """
+    rows: list[Row] = [("private", ", ".join(private) or "nothing", 1)]
+    if gradients:
+        rows += [("released", gradients[0], 2)]
+    elif len(problems) == 1:
+        rows.append(("to do", str(problems[0]), 5))
+    elif problems:
+        rows += [("to do", f"{one.where}: {one.remedy}", 2) for one in problems[:2]]
+    elif layout is not None:
+        rows += [("released", text, 1) for text in _released(layout, budget)]
+    rows.append(("fits", "; ".join(methods) or "nothing", 1))
+    if gradients or not problems:
+        rows.append(("assumed", "; ".join(assumed) or "nothing", 1))
+    more = f"{len(problems) - 2} more problems, " * (len(problems) > 2 and not gradients)
+    rows.append(("the rest", f"{more}{REST}", 1))
+    headline = _cut(verdict, 2, beside=4)
+    left = LINES - 3 - len(headline.splitlines()) - sum(most for *_, most in rows)
+    others = [("beware", text) for text in beware] or [("would help", text) for text in advice if not gradients]
+    if left > 0 and others:
+        rows.insert(-1, (*others[0], min(left, 2)))
+    table = Table(title="", rows=[(name, _cut(text, most)) for name, text, most in rows])
+    return Page(title=title, headline=headline, good=good, parts=[table])
+
+
+def _released(layout: ReleaseLayout, budget: Budget) -> list[str]:
+    """One line for each of two variables, and how many more there are."""
+    lines = []
+    for row in frame_rows(layout, (budget.epsilon,)):
+        name, likelihood, _, cells, _, epsilon, _, per_row, _ = row
+        many = f"{cells} cells" if cells != 1 else "one cell"
+        lines.append(f"{name}: {likelihood}, {many}; noise of ±{per_row:.2g} in a share or mean at ε = {epsilon:g}")
+    return lines if len(lines) <= 2 else [lines[0], f"and {len(lines) - 1} more variables"]
+
+
+def _cut(text: str, most: int, *, beside: int = BESIDE) -> str:
+    return "\n".join(wrap(" ".join(text.split()), max(20, width() - beside), max_lines=most, placeholder=" …"))
+
+
+__all__ = ["short_page"]

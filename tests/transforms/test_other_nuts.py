@@ -1,0 +1,194 @@
+"""Private models under nutpie, NumPyro and BlackJAX have the posterior that they have under PyMC's own NUTS."""
+
+from functools import cache
+
+import arviz as az
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pymc.blocking import DictToArrayBijection
+
+import pymc_dp as dp
+from pymc_dp.errors import ArgumentError
+from pymc_dp.inspection.cumulative import finite_branches
+from pymc_dp.transforms.noised_count import noised_binomial, noised_poisson
+from pymc_dp.transforms.released_logp import ReleasedLogp
+
+SAMPLERS = ("nutpie", "numpyro", "blackjax")
+GAUSSIAN = dp.Statistics(noise="gaussian")
+
+
+def shares(rng):
+    group = np.arange(600) % 4
+    with pm.Model(coords={"group": range(4)}) as model:
+        mean = pm.Beta("mean", 2, 2)
+        p = pm.Beta("p", mean * 20, (1 - mean) * 20, dims="group")
+        answers = rng.random(600) < np.array([0.2, 0.4, 0.5, 0.7])[group]
+        pm.Bernoulli("y", p[pm.Data("g", group)], observed=answers)
+    return model, {}
+
+
+def normal(rng):
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("mu", 0, 2), pm.HalfNormal("sd", 2), observed=rng.normal(1, 1, 500))
+    return model, {"domain": dp.Domain(bounds={"y": (-4, 6)})}
+
+
+def line(rng):
+    x = rng.uniform(-1, 1, 800)
+    with pm.Model() as model:
+        mean = pm.Normal("a", 0, 2) + pm.Normal("b", 0, 2) * pm.Data("x", x)
+        pm.Normal("y", mean, pm.HalfNormal("sd", 2), observed=1 + x + rng.normal(0, 0.5, 800))
+    return model, {"domain": dp.Domain(bounds={"x": (-1, 1), "y": (-3, 5)}), "delta": 1e-6, "statistics": GAUSSIAN}
+
+
+def robust(rng):
+    """Counts in bins, whose distribution function has branches."""
+    with pm.Model() as model:
+        values = rng.standard_t(4, 500) + 1
+        pm.StudentT("y", nu=4, mu=pm.Normal("mu", 0, 2), sigma=pm.HalfNormal("sd", 2), observed=values)
+    return model, {"domain": dp.Domain(bounds={"y": (-5, 7)})}
+
+
+def logistic(rng):
+    """Noised gradients."""
+    x = rng.normal(size=(1000, 2))
+    with pm.Model() as model:
+        slopes = pm.Normal("b", 0, 1, shape=2)
+        answers = rng.random(1000) < 1 / (1 + np.exp(-x @ [1, -0.5]))
+        pm.Bernoulli("y", logit_p=pm.Data("x", x) @ slopes, observed=answers)
+    return model, {"domain": dp.Domain(bounds={"x": (-3, 3)}), "delta": 1e-6}
+
+
+MODELS = (shares, normal, line, robust, logistic)
+
+
+@cache
+def private(make):
+    model, given = make(np.random.default_rng(1))
+    return dp.privatize(model, epsilon=2.0, ledger=dp.Ledger(2.0, 1e-5), **given)
+
+
+@cache
+def summary(make, sampler):
+    with private(make):
+        trace = pm.sample(
+            500, tune=500, chains=2, cores=1, nuts_sampler=sampler, random_seed=1, progressbar=False, quiet=True
+        )
+    names = [var.name for var in private(make).free_RVs]
+    return az.summary(trace, var_names=names, round_to="none")
+
+
+@pytest.mark.slow(parts=5)
+@pytest.mark.filterwarnings("ignore")  # of these packages, about each other
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
+def test_the_posterior_is_that_of_pymcs_own_nuts(make, sampler):
+    pytest.importorskip(sampler)
+    own, other = summary(make, "pymc"), summary(make, sampler)
+    assert (other["ess_bulk"] > 100).all() and (own["ess_bulk"] > 100).all()
+    apart = (own["mean"] - other["mean"]).abs() / np.hypot(own["mcse_mean"], other["mcse_mean"])
+    assert apart.max() < 5
+    assert (np.log(own["sd"] / other["sd"]).abs() < 0.35).all()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
+def test_jax_has_the_numbers_of_pytensor(make, rng):
+    jax = pytest.importorskip("jax")
+    from pymc.sampling.jax import get_jaxified_logp
+
+    model = private(make)
+    start = model.initial_point(0)
+    function = model.logp_dlogp_function(ravel_inputs=True, mode="FAST_COMPILE")
+    function.set_extra_values(start)
+    jaxified = jax.jit(jax.value_and_grad(get_jaxified_logp(model)))
+    for _ in range(5):
+        point = {name: value + 0.3 * rng.normal(size=value.shape) for name, value in start.items()}
+        value, slopes = function(DictToArrayBijection.map({var.name: point[var.name] for var in model.value_vars}))
+        found, pulled = jaxified([point[var.name] for var in model.value_vars])
+        assert found == pytest.approx(value, rel=1e-9)
+        assert np.concatenate([np.ravel(one) for one in pulled]) == pytest.approx(slopes, rel=1e-5, abs=1e-7)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_noised_counts_in_jax_have_the_numbers_of_pytensor(kind):
+    jax = pytest.importorskip("jax")
+    from pymc.sampling.jax import get_jaxified_graph
+
+    x, p = pt.dscalar("x"), np.array([-2.0, 3.0, 40.0])
+    poisson = noised_poisson(pt.as_tensor(p), pt.exp(x) * np.arange(1.0, 4.0), kind, 2.5)
+    binomial = noised_binomial(pt.as_tensor(p), pt.sigmoid(x), np.array([5.0, 30.0, 50.0]), kind, 2.5)
+    graph = sum(item[0].sum() + item[1].sum() for item in (poisson, binomial))
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        value, slope = pytensor.function([x], [graph, pt.grad(graph, x)])(0.4)
+    function = get_jaxified_graph([x], [graph])
+    found, pulled = jax.value_and_grad(lambda at: function(at)[0])(0.4)
+    assert found == pytest.approx(float(value), rel=1e-12) and pulled == pytest.approx(float(slope), rel=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_jax_cannot_derive_is_an_error_and_not_zero():
+    jax = pytest.importorskip("jax")
+    from pymc_dp.transforms.released_logp_jax import _differentiable
+
+    def both(x, y):
+        return x * y, x
+
+    made = _differentiable("it", both, lambda given, found, ct: {0: ct[0] * given[1]}, {0}, differentiable=1)
+    assert jax.grad(lambda x: made(x, 3.0)[0])(2.0) == 3.0
+    with pytest.raises(NotImplementedError, match=r"it has no derivative in its inputs \[1\]"):
+        jax.grad(lambda y: made(2.0, y)[0])(3.0)
+    with pytest.raises(NotImplementedError, match="no derivatives of its slopes"):
+        jax.grad(lambda x: made(x, 3.0)[1])(2.0)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_derivative_that_is_no_number_is_nought_in_jax_as_well():
+    jax = pytest.importorskip("jax")
+    from pymc.sampling.jax import get_jaxified_graph
+
+    x = pt.dscalar("x")
+    graph = pt.switch(x > 0, pt.sqrt(x), x)
+    as_it_is, finite = (get_jaxified_graph([x], [made]) for made in (graph, finite_branches(graph)))
+    assert np.isnan(jax.grad(lambda value: as_it_is(value)[0])(-1.0))
+    assert jax.grad(lambda value: finite(value)[0])(-1.0) == 1.0
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "given", [{"nuts_sampler": "numpyro"}, {"backend": "jax"}, {"compile_kwargs": {"mode": "JAX"}}], ids=str
+)
+def test_what_jax_cannot_evaluate_costs_nothing(given):
+    pytest.importorskip("numpyro")
+
+    def no_form(op, **_):
+        raise NotImplementedError(f"No JAX conversion for the given `Op`: {op}")
+
+    from pytensor.link.jax.dispatch import jax_funcify
+
+    import pymc_dp.transforms.released_logp_jax  # noqa: F401 -- else it would be imported after the patch
+
+    original = jax_funcify.registry[ReleasedLogp]
+    jax_funcify.register(ReleasedLogp)(no_form)
+    ledger = dp.Ledger(1.0)
+    try:
+        with pytest.raises(ArgumentError, match="JAX cannot evaluate its density .*NotImplementedError"):
+            dp.sample(5, epsilon=1.0, tune=5, model=shares(np.random.default_rng(1))[0], ledger=ledger, **given)
+    finally:
+        jax_funcify.register(ReleasedLogp)(original)
+    assert ledger.history == []
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_blackjax_that_pymc_cannot_call_costs_nothing(monkeypatch):
+    blackjax = pytest.importorskip("blackjax")
+    monkeypatch.setattr(blackjax, "progress_bar", None)
+    ledger = dp.Ledger(1.0)
+    with pytest.raises(ArgumentError, match="needs blackjax below 1.6"):
+        dp.sample(5, epsilon=1.0, model=shares(np.random.default_rng(1))[0], ledger=ledger, nuts_sampler="blackjax")
+    assert ledger.history == []
