@@ -58,8 +58,7 @@ def curve(*, public_first=False, dims=1, **box):
     return model
 
 
-@pytest.mark.parametrize("domain", [REPLACE, ADD_REMOVE], ids=["replace", "add_remove"])
-@pytest.mark.parametrize("dims", [1, 2])
+@pytest.mark.parametrize(("dims", "domain"), [(1, REPLACE), (2, ADD_REMOVE)], ids=["replace", "add_remove"])
 def test_a_basis_is_placed_by_public_bounds(dims, domain):
     """PyMC computes the centre from the rows, as a number that no longer shows where it is from."""
     (problem,) = inspect(curve(c=1.5, dims=dims), domain).rows.problems
@@ -89,7 +88,7 @@ def effects(kind):
         chol, _, _ = pm.LKJCholeskyCov("chol", n=2, eta=2.0, sd_dist=pm.Exponential.dist(1.0))
         if kind != "LKJCholeskyCov":
             packed = pm.Normal("packed", shape=3)
-            chol = pm.expand_packed_triangular(2, packed)
+            chol = pm.math.expand_packed_triangular(2, packed)
         if kind == "other places":
             chol = pt.set_subtensor(pt.zeros((2, 2))[np.array([0, 1, 1]), np.array([0, 1, 0])], packed)
         effect = pt.dot(chol, pm.Normal("z", shape=(6, 2)).T).T

@@ -123,7 +123,7 @@ def refusal(model, bounds, neighbours):
     try:
         found = dp.sensitivity(model, domain(bounds, neighbours))
     except UnsupportedModelError as error:
-        return str(error)
+        return "\n".join(map(str, error.problems))
     assert found.problems
     return "\n".join(map(str, found.problems))
 
@@ -173,14 +173,14 @@ class Twice(Op):
 def test_an_operation_that_is_not_known_is_refused_by_its_name():
     with pm.Model() as model:
         pm.Bernoulli("y", Twice()(U("p", 0.1, 0.4)), observed=COUNT)
-    with pytest.raises(UnsupportedModelError, match="operation Twice .* Use PyTensor's operations"):
+    with pytest.raises(UnsupportedModelError, match="(?s)Use PyTensor's operations.*operation Twice"):
         dp.sensitivity(model)
 
 
 def test_an_operation_without_a_rule_is_refused_by_its_name():
     with pm.Model() as model:
         pm.Bernoulli("y", logit_p=pt.j0(U("a", 0, 1)), observed=COUNT)
-    with pytest.raises(UnsupportedModelError, match=r"J0, which no rule bounds. Write it with other operations"):
+    with pytest.raises(UnsupportedModelError, match=r"(?s)Write it with other operations.*J0, which no rule bounds"):
         dp.sensitivity(model)
 
 

@@ -237,8 +237,9 @@ def test_problems_come_all_at_once_and_cost_nothing():
     with pm.Model() as model:
         pm.Poisson("a", pm.Gamma("rate", 2, 1), observed=np.array([1, 2]))
         pm.Normal("b", pm.Normal("mu"), 1, observed=np.array([1.0, 2.0]))
-    with pytest.raises(UnsupportedModelError, match="2 problems") as refused:
+    with pytest.raises(UnsupportedModelError) as refused:
         dp.sample(epsilon=1.0, step=OPS(), model=model, ledger=ledger, **QUIET)
+    assert len(refused.value.problems) == 2
     assert "Domain(bounds={'a': (0, 10)})" in str(refused.value) and ledger.spent.epsilon == 0
 
 

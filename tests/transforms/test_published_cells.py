@@ -206,7 +206,7 @@ def test_other_cells_are_refused():
 
 def test_sums_that_would_take_too_long_are_refused():
     release = dp.Release.of_counts({"count": VALUES}, 1e4, noise="discrete laplace", dims="a", **STATED)
-    with pytest.raises(UnsupportedModelError, match="is too long. Use a Poisson likelihood"):
+    with pytest.raises(UnsupportedModelError, match="(?s)Use a Poisson likelihood.*is too long"):
         dp.condition(model_of(EXACT["negative binomial"][0], a=range(5)), release)
 
 
