@@ -1,22 +1,25 @@
-"""Indices that the model computes from continuous columns, ``p[(age > 40).astype(int)]``: columns of a few levels."""
+"""Indices that the model computes, ``p[(age > 40).astype(int)]``: columns of a few levels."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
+import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.errors import Problem
-from pymc_dp.inspection.columns import level_labels, shown_length
+from pymc_dp.inspection.columns import declared, leaf_of, level_labels, shown_length
 from pymc_dp.inspection.computed.columns import ComputedColumn, computed_column
+from pymc_dp.inspection.computed.expressions import Formula, entries_of, range_of
 from pymc_dp.inspection.computed.linear_forms import LinearForms
 from pymc_dp.inspection.computed.terms import NotLinear
 from pymc_dp.inspection.design import bounded_columns
 from pymc_dp.inspection.findings import MAX_CELLS, Findings
-from pymc_dp.inspection.rows import rebuild
+from pymc_dp.inspection.rows import Column, rebuild, unwrap
 from pymc_dp.inspection.taint import IndexUse, RowFlow, trace_rows
 
 
@@ -48,7 +51,7 @@ def with_computed_indices(
     flow: RowFlow,
     free: Collection[Variable],
 ) -> Indexed:
-    """Replace indices that are functions of private continuous columns; problems are noted.
+    """Replace indices that are functions of private continuous columns, or merge levels; problems are noted.
 
     Parameters
     ----------
@@ -64,39 +67,80 @@ def with_computed_indices(
     free : collection of Variable
         Free variables as they stand in the ends.
     """
-    found: dict[Variable, ComputedColumn] = {}
-    taken = {str(var.name) for var in row_level}
+    groups: dict[Formula, list[Variable]] = {}
+    held: dict[Variable, Column] = {}
     for index in dict.fromkeys(use.index for use in flow.index_uses):
-        above = set(ancestors([index], blockers=list(free)))
-        numeric = {var: axis for var, axis in row_level.items() if axis is not None and var in above}
-        continuous = [
-            var for var in numeric if var.type.dtype.startswith("float") and var in findings.private_variables
-        ]
-        if not continuous or above & set(free) or index.type.ndim != 1 or not index.type.dtype.startswith("int"):
-            continue
-        columns = bounded_columns(findings, name, numeric)
-        if columns is None:
-            continue
-        held = {var: column for column in columns for var in column.stand_ins}
-        forms = LinearForms(columns=held, axes=flow.axes, given=free, hidden={*findings.private_variables})
-        try:
-            formula = forms.of(index).require()
-        except NotLinear:
-            continue
-        made = computed_column(name, formula, index.type.dtype, taken)
+        formula = _formula_of(findings, name, index, held, row_level, flow, free)
+        if formula is not None:
+            groups.setdefault(formula, []).append(index)
+    every = [index for indices in groups.values() for index in indices]
+    groups = {one: indices for one, indices in groups.items() if _continuous(one) or _merges(one, ends, every)}
+    taken, columns, leaves = {str(var.name) for var in row_level}, list[ComputedColumn](), dict[Variable, Variable]()
+    for formula, indices in groups.items():
+        made = computed_column(name, formula, "int64", taken)
         if isinstance(made, Problem):
             findings.problem(made.where, made.what, made.remedy)
-        else:
-            found[index] = _with_levels(findings, name, made, [use for use in flow.index_uses if use.index is index])
-    if not found:
+            continue
+        own = {index: pt.TensorType(index.type.dtype, (None,))(made.name) for index in indices}
+        made = replace(made, stand_ins=tuple(own.values()))
+        columns.append(_with_levels(findings, name, made, [use for use in flow.index_uses if use.index in own]))
+        leaves.update(own)
+    if not leaves:
         return Indexed(ends=list(ends), row_level=dict(row_level), flow=flow)
-    changed, _ = rebuild(list(ends), {index: column.leaf for index, column in found.items()})
+    changed, _ = rebuild(list(ends), leaves)
     above = set(ancestors(changed))
     left = {var: axis for var, axis in row_level.items() if axis is None or var in above}
-    leaves = {column.leaf: 0 for column in found.values()}
-    traced = trace_rows(changed, {**left, **leaves})
-    uses = [use for use in traced.index_uses if use.index not in leaves]
-    return Indexed(ends=changed, row_level=left, flow=replace(traced, index_uses=uses), columns=tuple(found.values()))
+    traced = trace_rows(changed, {**left, **dict.fromkeys(leaves.values(), 0)})
+    uses = [use for use in traced.index_uses if use.index not in leaves.values()]
+    return Indexed(ends=changed, row_level=left, flow=replace(traced, index_uses=uses), columns=tuple(columns))
+
+
+def _formula_of(
+    findings: Findings,
+    name: str,
+    index: Variable,
+    held: dict[Variable, Column],
+    row_level: Mapping[Variable, int | None],
+    flow: RowFlow,
+    free: Collection[Variable],
+) -> Formula | None:
+    """Return an index as a function of the row, if private columns are in it: continuous ones, or some with bounds.
+
+    Columns of numbers that are in several indices are the same ones, in `held`.
+    """
+    above = set(ancestors([index], blockers=list(free)))
+    numeric = {var: axis for var, axis in row_level.items() if axis is not None and var in above}
+    private = [var for var in numeric if var in findings.private_variables]
+    if not private or above & set(free) or index.type.ndim != 1 or not index.type.dtype.startswith("int"):
+        return None
+    if not any(var.type.dtype.startswith("float") for var in private):
+        observed = [var for var in numeric if leaf_of(findings, var) in findings.data_of.values()]
+        known = [declared(findings, var, name).bounds for var in numeric]
+        if observed or None in known or unwrap(index) in numeric:
+            return None
+    columns = bounded_columns(findings, name, {var: axis for var, axis in numeric.items() if var not in held})
+    if columns is None:
+        return None
+    held.update({var: column for column in columns for var in column.stand_ins})
+    forms = LinearForms(columns=held, axes=flow.axes, given=free, hidden={*findings.private_variables})
+    try:
+        return forms.of(index).require()
+    except NotLinear:
+        return None
+
+
+def _continuous(formula: Formula) -> bool:
+    return not all(entry.column.integer for entry in entries_of(formula))
+
+
+def _merges(formula: Formula, ends: Sequence[Variable], indices: Sequence[Variable]) -> bool:
+    """Whether an index has fewer levels than the whole numbers it is computed from, which nothing else is read from."""
+    bounds, columns = range_of(formula), {entry.column for entry in entries_of(formula)}
+    others = set(ancestors(list(ends), blockers=list(indices)))
+    if bounds is None or any(others & set(column.stand_ins) for column in columns):
+        return False
+    levels = [high - low + 1 for low, high in (column.bounds or (0.0, 0.0) for column in columns)]
+    return bounds[1] - bounds[0] + 1 < prod(levels)
 
 
 def _with_levels(findings: Findings, name: str, column: ComputedColumn, uses: Sequence[IndexUse]) -> ComputedColumn:

@@ -15,9 +15,9 @@ AGE, H = RNG.uniform(18, 79, N), RNG.integers(0, 2, N)
 DOMAIN = Domain(bounds={"age": (18, 79), "H": (0, 1), "y": (-5, 5)})
 
 
-def inspected(index, size, domain=DOMAIN, beside=lambda age: 0.0, dims=None):
+def inspected(index, size, domain=DOMAIN, beside=lambda age: 0.0, dims=None, whole=False):
     with pm.Model(coords={"old": ["young", "old"]}) as model:
-        age, h = pm.Data("age", AGE), pm.Data("H", H)
+        age, h = pm.Data("age", AGE.astype(int) if whole else AGE), pm.Data("H", H)
         shape = {"dims": dims} if dims else {"shape": size}
         mean = pm.Normal("a", 0, 1, **shape)[index(age, h)] + beside(age)
         pm.Normal("y", mean, pm.HalfNormal("s"), observed=np.zeros(N))
@@ -76,3 +76,22 @@ def test_an_index_that_may_leave_its_axis_is_refused(index, what):
 def test_an_index_needs_bounds_of_its_columns():
     problems = inspected(lambda age, h: (age > 40).astype(int), 2, Domain(bounds={"y": (-5, 5)})).problems
     assert any("'age' has no bounds" in problem.what for problem in problems)
+
+
+def test_a_function_of_whole_numbers_that_merges_levels_is_a_column():
+    (column,) = inspected(lambda age, h: (age > 40).astype(int), 2, whole=True).observed[0].columns
+    assert column.name == "age > 40" and len(column.levels) == 2
+    (column,) = inspected(lambda age, h: age - 18, 62, whole=True).observed[0].columns
+    assert column.name == "age" and len(column.levels) == 62
+    (column,) = (
+        inspected(lambda age, h: (age > 40).astype(int), 2, whole=True, beside=lambda age: age).observed[0].columns
+    )
+    assert column.name == "age"  # its levels are those of all combinations, once it is read as it is
+
+
+def test_an_index_that_is_written_twice_is_one_column():
+    def twice(age):
+        return pm.Normal("b", 0, 1, shape=2)[1 * (age > 40)]
+
+    (column,) = inspected(lambda age, h: (age > 40).astype(int), 2, beside=twice).observed[0].columns
+    assert len(column.stand_ins) == 2
