@@ -24,7 +24,7 @@ SLOW = {
     f"howto/{name}"
     for name in (
         *("fields", "gradients", "hierarchical", "larger_than_memory", "latents_per_row", "missing_values", "networks"),
-        *("poststratify", "regression", "table_in_duckdb", "which_method"),
+        *("bambi", "poststratify", "regression", "table_in_duckdb", "which_method"),
     )
 }
 """Pages whose code takes about three seconds or more; what they show is on the README as well."""
