@@ -24,8 +24,8 @@ CONSTANTS = {"EARTH", "PER_UNIT"}
 SLOW = {
     f"howto/{name}"
     for name in (
-        *("curves", "fields", "gradients", "hierarchical", "larger_than_memory", "latents_per_row", "missing_values"),
-        *("networks", "poststratify", "regression", "table_in_duckdb", "which_method"),
+        *("bambi", "curves", "fields", "gradients", "hierarchical", "larger_than_memory", "latents_per_row"),
+        *("missing_values", "networks", "poststratify", "regression", "table_in_duckdb", "which_method"),
     )
 }
 """Pages whose code takes about three seconds or more."""
