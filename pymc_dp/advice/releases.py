@@ -87,6 +87,9 @@ def frame_rows(layout: ReleaseLayout, epsilons: Sequence[float] = EPSILONS) -> l
     return [_frame_row(layout, table, epsilon) for table in layout.tables for epsilon in epsilons]
 
 
+WEIGHED = "{}: a smaller upper bound of {} lowers the noise in proportion; larger weights are clamped, which is a bias."
+
+
 def release_advice(layout: ReleaseLayout, neighbours: str) -> list[str]:
     """Say what would lower the noise."""
     protected = {table.observed.leaf for table in layout.tables}
@@ -168,6 +171,8 @@ def noise_advice(inspection: Inspection, epsilon: float, delta: float) -> list[s
 def _table_advice(layout: ReleaseLayout, table: TablePlan, neighbours: str, protected: Set[Variable]) -> list[str]:
     if isinstance(table.statistic, GramSums):
         return _regression_advice(layout, table, table.statistic)
+    if table.weight is not None:
+        return [WEIGHED.format(table.name, table.weight.name)]
     lines = _histogram_advice(table)
     even, rows = _even_epsilon(layout, table), _rows_per_cell(table)
     if even > 1:
@@ -277,10 +282,13 @@ def _frame_row(layout: ReleaseLayout, table: TablePlan, epsilon: float) -> tuple
 
 
 def _rows_per_cell(table: TablePlan) -> float:
-    """Rows of a typical cell: the public sizes' median, else rows spread evenly (over the bound under add_remove)."""
+    """Rows of a typical cell: the public sizes' median, else rows spread evenly (over the bound under add_remove).
+
+    Of weighted rows the number is bounded by its product with the largest weight; a mean weight of 1 is taken.
+    """
     if table.sizes_known:
         return float(np.median(table.cells.groups))
-    return max(float(np.median(table.cells.groups)) / table.cells.n_private, 1.0)
+    return max(float(np.median(table.cells.groups)) / table.largest / table.cells.n_private, 1.0)
 
 
 def _sampling_sd(table: TablePlan) -> float:

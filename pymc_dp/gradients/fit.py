@@ -307,7 +307,7 @@ class Planned:
 
     def _table(self, found: Found) -> TableRecord:
         limits, schedule, labels = found.limits, self.schedule, scalar_names(self.interface.parts)
-        times = f"{self.largest:g} " if self.interface.inspection.domain.weights else ""
+        times = f"{self.largest:g} · " if self.interface.inspection.domain.weights else ""
         of_scores, of_curvatures = (f"{times}{name}" for name in schedule.units.names)
         return TableRecord(
             name=NAME,
