@@ -477,7 +477,7 @@ class Ledger:
         return text(self, self._book.state.shares, self._copied)
 
     def _repr_html_(self) -> str:
-        return page(self, self._copied)
+        return page(self, self._book.state.shares, self._copied)
 
     @property
     def _copied(self) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pymc_dp import _validate
+from pymc_dp._display import Listing, Page, Part, Table
 from pymc_dp.accounting.adaptive_account import Account
 from pymc_dp.accounting.entry import State
 from pymc_dp.accounting.totals import Total
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from pymc_dp.accounting.ledger import Ledger
+
+
+COLUMNS = ("label", "who", "epsilon by itself", "at delta", "added", "total epsilon", "accountant")
 
 
 def check_relation(ledger: Ledger, neighbours: str) -> None:
@@ -98,22 +101,29 @@ def text(ledger: Ledger, shares: Mapping[str, Account], copied: str) -> str:
     return "\n".join([head, *granted, *(f"  {n}{entry}" for n, entry in zip(numbers, entries, strict=True))])
 
 
-def page(ledger: Ledger, copied: str) -> str:
+def page(ledger: Ledger, shares: Mapping[str, Account], copied: str) -> str:
     """Write a ledger for a notebook."""
-    rows = "".join(
-        f"<tr><td>{html.escape(entry.label)}</td><td>{html.escape(entry.who)}</td>"
-        f"<td>{entry.alone.epsilon:.6g}</td><td>{entry.alone.delta:g}</td>"
-        f"<td>{entry.added:.6g}</td><td>{entry.total.epsilon:.6g}</td><td>{entry.total.accountant}</td></tr>"
+    spent, left = ledger.spent, ledger.remaining
+    then = " of pure loss" * (ledger.budget.delta > 0)
+    of = f" of {ledger.dataset}" if ledger.dataset else ""
+    rows = [
+        (
+            entry.label,
+            entry.who,
+            f"{entry.alone.epsilon:.6g}",
+            f"{entry.alone.delta:g}",
+            f"{entry.added:.6g}",
+            f"{entry.total.epsilon:.6g}",
+            str(entry.total.accountant),
+        )
         for entry in ledger.history
-    )
-    of = f" of {html.escape(ledger.dataset)}" if ledger.dataset else ""
-    return (
-        f"<table><caption>Ledger{of}, {html.escape(str(ledger.budget))}, {ledger.neighbours}; "
-        f"spent epsilon={ledger.spent.epsilon:.6g}{copied}</caption>"
-        "<thead><tr><th>label</th><th>who</th><th>epsilon by itself</th><th>at delta</th><th>added</th>"
-        "<th>total epsilon</th><th>accountant</th></tr></thead>"
-        f"<tbody>{rows}</tbody></table>"
-    )
+    ]
+    granted = [f"{name}: ε = {share.epsilon:.6g}, left {share.remaining:.6g}" for name, share in shares.items()]
+    parts: list[Part] = [Listing(title="", lines=(f"{ledger.budget}, {ledger.neighbours}",))]
+    parts += [Table(title="Spent", columns=COLUMNS, rows=rows)] * bool(rows)
+    parts += [Listing(title="Shares", lines=granted)] * bool(granted)
+    headline = f"Ledger{of}: ε = {spent.epsilon:.6g} of {ledger.budget.epsilon:g} spent, {left:.6g}{then} left{copied}"
+    return Page(title="Ledger", headline=headline, good=left > 0, parts=parts).html()
 
 
 def frame(ledger: Ledger) -> pd.DataFrame:

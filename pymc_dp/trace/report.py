@@ -102,9 +102,11 @@ class Report(Shown):
         if record["left_out"]:
             parts.append(Listing(title="Left out, because computed from rows", lines=record["left_out"]))
         parts.append(Listing(title="Limits", lines=list(_limits(record))))
-        return Page(title="Privacy report", headline=self._headline(), good=self.publishable, parts=parts)
+        return Page(title="Privacy report", headline=self.headline, good=self.publishable, parts=parts)
 
-    def _headline(self) -> str:
+    @property
+    def headline(self) -> str:
+        """One sentence: what everything in the trace is covered by, or why it may not be published."""
         delta = f", δ = {self.record['delta']:g}" if self.record["delta"] else ""
         metric = self.record.get("metric")
         loss = f"ε = {self.record['epsilon']:g}{delta}"

@@ -187,8 +187,15 @@ def test_labels_are_escaped_in_html_and_shown_in_text():
     ledger = Ledger(1.0)
     spend(ledger, pure(0.1), label="<b>ages</b>")
     assert "&lt;b&gt;ages&lt;/b&gt;" in ledger._repr_html_()
-    assert "<b>" not in ledger._repr_html_()
+    assert "<b>ages" not in ledger._repr_html_()
     assert "spent epsilon=0.1 in 1 spend" in repr(ledger)
+
+
+def test_a_notebook_shows_what_is_left():
+    ledger = Ledger(1.0)
+    assert "ε = 0 of 1 spent, 1 left" in ledger._repr_html_()
+    spend(ledger, pure(0.25), label="ages")
+    assert "ε = 0.25 of 1 spent, 0.75 left" in ledger._repr_html_()
 
 
 @pytest.mark.parametrize("neighbours, other", [("replace", "add_remove"), ("add_remove", "replace")])
