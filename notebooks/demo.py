@@ -51,7 +51,7 @@ def main() -> None:
     model = build_model(survey)
 
     print("1. Before anything is spent: what is private, what it would cost, what is assumed public.\n")
-    print(dp.explain(model))
+    print(dp.explain(model).full())
 
     print("\n2. Spend ε = 1 of a budget of 2, once, and sample as long as you like.\n")
     ledger = dp.Ledger(epsilon=2.0)

@@ -67,7 +67,7 @@ def main() -> None:
         shares = simulate(Path(folder))
         rows = dp.Parquet(folder, {"hospital_index": "hospital", "readmitted": "readmitted", "log_days": "log_days"})
         print("\n2. Before anything is spent: what is private, what it would cost, what is assumed public.\n")
-        print(dp.explain(model, domain, rows=rows))
+        print(dp.explain(model, domain, rows=rows).full())
         print("\n3. Spend ε = 1 of a budget of 2: the files are read once, in blocks.\n")
         ledger = dp.Ledger(epsilon=2.0)
         start = perf_counter()

@@ -35,6 +35,7 @@ def pytest_configure() -> None:
     What is kept of stored ledgers is kept apart from that of the user.
     """
     os.environ["XDG_STATE_HOME"] = os.environ["LOCALAPPDATA"] = tempfile.mkdtemp()
+    os.environ["COLUMNS"] = "100"  # pages are as wide as the terminal
     os.environ.setdefault("PYMC_DP_DAY", str(datetime.datetime.now(tz=datetime.UTC).date().toordinal()))
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.advice.gradients import AT_ZERO
+from pymc_dp.advice.short import LINES
 from pymc_dp.errors import DomainError
 from pymc_dp.explain import Explanation
 from pymc_dp.inspection import inspect
@@ -49,7 +50,7 @@ def test_says_what_is_private_released_and_assumed(explained: Explanation) -> No
     assert explanation.ok
     assert explanation.private == ("answer", "group_index", "income")
     assert explanation.left_out == ("row_probability",)
-    text, page = str(explanation), html.unescape(explanation._repr_html_())
+    text, page = str(explanation.full()), html.unescape(explanation.full()._repr_html_())
     for phrase in ("Yes:", "bounds of income: (0, 100)", "group_index (3)", "number of rows: 60", "row_probability"):
         assert phrase in text and phrase in page, phrase
 
@@ -59,7 +60,7 @@ def test_the_better_noise_is_named_at_the_budget_asked_for() -> None:
     explanation = dp.explain(_two_likelihoods(), dp.Domain(bounds={"income": (0, 100)}), epsilon=0.5, delta=1e-5)
     (line,) = [line for line in explanation.advice if "Gaussian" in line]
     assert "times smaller" in line and "delta=1e-05 (sd at ε = 0.5" in line and "income" in line
-    assert 'Statistics(noise="gaussian")' in str(explanation)
+    assert 'Statistics(noise="gaussian")' in str(explanation.full())
 
 
 @pytest.mark.slow
@@ -67,21 +68,21 @@ def test_a_budget_that_bounds_next_to_nothing_is_named_so() -> None:
     domain = dp.Domain(bounds={"income": (0, 100)})
     found = dp.explain(_two_likelihoods(), domain, epsilon=20.0, delta=0.5)
     assert [text[:8] for text in found.weak] == ["ε = 20 b", "δ = 0.5 "]
-    assert "What this budget is worth" in str(found) and not dp.explain(_two_likelihoods(), domain).weak
+    assert "What this budget is worth" in str(found.full()) and not dp.explain(_two_likelihoods(), domain).weak
 
 
 @pytest.mark.slow
 def test_texts_do_not_depend_on_values(explained: Explanation) -> None:
     one, other = explained, dp.explain(_two_likelihoods(999), dp.Domain(bounds={"income": (0, 100)}))
-    assert str(one) == str(other) and one._repr_html_() == other._repr_html_()
-    assert str(CANARY) not in str(one) and not any(label in str(one) for label in LABELS)
+    assert str(one.full()) == str(other.full()) and one.full()._repr_html_() == other.full()._repr_html_()
+    assert str(CANARY) not in str(one.full()) and not any(label in str(one.full()) for label in LABELS)
 
 
 def test_number_of_rows_does_not_show_under_add_remove() -> None:
     explanation = dp.explain(
         _two_likelihoods(), dp.Domain(bounds={"income": (0, 100)}, neighbours="add_remove", n_max=5000)
     )
-    assert explanation.ok and "60" not in str(explanation) and "5000" in str(explanation)
+    assert explanation.ok and "60" not in str(explanation.full()) and "5000" in str(explanation.full())
 
 
 def test_frame_gives_noise_by_epsilon(explained: Explanation) -> None:
@@ -115,7 +116,7 @@ def test_samplers_are_listed_with_temperature_or_with_what_is_in_the_way():
     ops = explanation.samplers[0]
     assert ops.fits and ops.call == "dp.sample(step=dp.OPS())" and ops.call in explanation.methods
     assert ops.noise == "temperature 11.78, for 1 draw"
-    assert "Which methods fit, at ε = 0.5, δ = 0" in str(explanation)
+    assert "Which methods fit, at ε = 0.5, δ = 0" in str(explanation.full())
     with pm.Model() as unbounded:
         pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.array([0, 1, 1]))
     ops = dp.explain(unbounded).samplers[0]
@@ -165,7 +166,7 @@ def test_rows_held_one_by_one_show_neither_values_nor_their_number() -> None:
             x = pm.Data("X", np.full((count, 2), float(fill)))
             pm.Bernoulli("y", logit_p=x @ pm.Normal("b", 0, 1, shape=2), observed=np.full(count, int(fill > 0)))
         explanation = dp.explain(model, hidden, delta=1e-6)
-        pages.add((str(explanation), explanation._repr_html_(), repr(explanation.advice)))
+        pages.add((str(explanation.full()), explanation.full()._repr_html_(), repr(explanation.advice)))
     assert len(pages) == 1
     page = html.unescape(pages.pop()[0])
     page = " ".join(page.replace("│", " ").split())
@@ -215,5 +216,29 @@ def test_gaussian_noise_is_not_offered_for_links(delta: float) -> None:
     with pm.Model() as model:
         x = pm.Data("X", np.zeros((300, 2)))
         pm.Bernoulli("y", logit_p=x @ pm.Normal("b", 0, 1, shape=2), observed=np.arange(300) % 2)
-    page = str(dp.explain(model, dp.Domain(norms={"X": 1.0}), delta=delta))
+    page = str(dp.explain(model, dp.Domain(norms={"X": 1.0}), delta=delta).full())
     assert "gaussian" not in page and "Gaussian noise would be" not in page and "dp.Gradients()" in page
+
+
+@pytest.mark.parametrize("columns", [60, 100])
+def test_twelve_lines_say_what_matters_and_where_the_rest_is(explained: Explanation, columns, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = str(explained).splitlines()
+    assert len(lines) <= LINES and {len(line) for line in lines} == {columns}
+    for phrase in ("Yes:", "answer, group_index, income", "answer: bernoulli", "dp.sample()", ".full() has"):
+        assert phrase in str(explained)
+    assert str(CANARY) not in str(explained) and str(CANARY) not in explained._repr_html_()
+
+
+def test_twelve_lines_say_what_to_do() -> None:
+    with _two_likelihoods() as model:
+        pm.Potential("nudge", pm.math.sum(model["answer"]))
+        pm.Exponential("wait", 1.0, observed=np.ones(60))
+    found = dp.explain(model)
+    text = " ".join(str(found).replace("│", " ").split())
+    assert len(found.problems) > 2 and f"{len(found.problems) - 2} more problem" in text
+    assert all(f"{problem.where}: {problem.remedy}"[:40] in text for problem in found.problems[:2])
+    assert len(str(found).splitlines()) <= LINES
+    one = dp.explain(_two_likelihoods())
+    (problem,) = one.problems
+    assert str(problem)[:60] in " ".join(str(one).replace("│", " ").split())

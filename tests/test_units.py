@@ -301,7 +301,7 @@ def test_explain_knows_stored_rows_of_persons():
 def test_no_text_shape_or_plan_shows_how_many_rows_there_are():
     few, many = slice(0, 11), slice(None)
     domain = domain_of(counts())
-    texts = [str(dp.explain(counts(rows), domain)) for rows in (few, many)]
+    texts = [str(dp.explain(counts(rows), domain).full()) for rows in (few, many)]
     assert texts[0] == texts[1]
     records = [released(counts(rows), dp.Statistics(), 0.0)[0].to_dict() for rows in (few, many)]
     assert records[0] == records[1]
@@ -323,7 +323,7 @@ def test_nobody_is_named(name, statistics, delta):
     canary = 918273645
     model["patient_id"].set_value(np.where(OWNERS[0] == OWNERS, canary, OWNERS).astype("int32"))
     domain = domain_of(model)
-    assert str(canary) not in str(dp.explain(model, domain, delta=delta))
+    assert str(canary) not in str(dp.explain(model, domain, delta=delta).full())
     private = dp.privatize(model, epsilon=1.0, delta=delta, statistics=statistics, domain=domain)
     assert "patient_id" not in private.named_vars
     record, tables = record_of(private)
@@ -332,7 +332,7 @@ def test_nobody_is_named(name, statistics, delta):
 
 def test_explain_and_report_say_whom_a_release_protects():
     model = counts()
-    said = str(dp.explain(model, domain_of(model)))
+    said = str(dp.explain(model, domain_of(model)).full())
     assert "one person (patient_id), at most 3 rows" in said and "3 times that for one row" in said
     assert "this method accounts ε per row" in said and "Private (protected)" in said
     idata = dp.sample(

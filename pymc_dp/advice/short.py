@@ -67,13 +67,14 @@ def short_page(
     rows.append(("fits", "; ".join(methods) or "nothing", 1))
     if gradients or not problems:
         rows.append(("assumed", "; ".join(assumed) or "nothing", 1))
-    more = f"{len(problems) - 2} more problems, " * (len(problems) > 2 and not gradients)
+    others = len(problems) - 2
+    more = f"{others} more problem{'s' * (others > 1)}, " if others > 0 and not gradients else ""
     rows.append(("the rest", f"{more}{REST}", 1))
     headline = _cut(verdict, 2, beside=4)
     left = LINES - 3 - len(headline.splitlines()) - sum(most for *_, most in rows)
-    others = [("beware", text) for text in beware] or [("would help", text) for text in advice if not gradients]
-    if left > 0 and others:
-        rows.insert(-1, (*others[0], min(left, 2)))
+    said = [("beware", text) for text in beware] or [("would help", text) for text in advice if not gradients]
+    if left > 0 and said:
+        rows.insert(-1, (*said[0], min(left, 2)))
     table = Table(title="", rows=[(name, _cut(text, most)) for name, text, most in rows])
     return Page(title=title, headline=headline, good=good, parts=[table])
 

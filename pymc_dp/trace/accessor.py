@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, override
 import xarray as xr
 
 from pymc_dp import _validate
+from pymc_dp._display import Page, Shown, Table
 from pymc_dp.errors import TraceError
 from pymc_dp.release.record import uses_of
 from pymc_dp.trace.manifest import MADE_WITH, MANIFEST, PRIVACY, RELEASED, make_manifest, read_claim, unlisted
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class PrivacyAccessor:
+class PrivacyAccessor(Shown):
     """Privacy of a trace made by ``dp.sample`` or ``dp.scrub``; survives ``to_netcdf`` and ``to_zarr``.
 
     Raises
@@ -55,6 +56,20 @@ class PrivacyAccessor:
             return f"Privacy of a trace: {error}"
         kind = ", ".join(str(report.record[name]) for name in ("guarantee", "arithmetic", "neighbours"))
         return f"Privacy of a trace: {report.headline} ({kind}; .report() says all of it)"
+
+    @property
+    @override
+    def _page(self) -> Page:
+        try:
+            report = self.report()
+        except TraceError as error:
+            return Page(title="Privacy", headline=str(error), good=False, parts=[])
+        record = report.record
+        rows = [(name, str(record[name])) for name in ("guarantee", "arithmetic", "neighbours")]
+        rows.append(("the rest", ".report() has every release and assumption; .publish(path) writes what was paid for"))
+        return Page(
+            title="Privacy", headline=report.headline, good=report.publishable, parts=[Table(title="", rows=rows)]
+        )
 
     @property
     def _record(self) -> dict[str, Any]:

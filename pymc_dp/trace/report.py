@@ -182,7 +182,7 @@ class Report(Shown):
 
     @property
     def headline(self) -> str:
-        """What is covered, in a sentence."""
+        """One sentence: what everything in the trace is covered by, or why it may not be published."""
         delta = f", δ = {self.record['delta']:g}" if self.record["delta"] else ""
         metric = self.record.get("metric")
         loss = f"ε = {self.record['epsilon']:g}{delta}"

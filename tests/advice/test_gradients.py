@@ -19,7 +19,7 @@ def lines(*args, **budget):
 
 
 def plain(explanation):
-    return " ".join(html.unescape(str(explanation)).replace("│", " ").split())
+    return " ".join(html.unescape(str(explanation.full())).replace("│", " ").split())
 
 
 @pytest.mark.slow

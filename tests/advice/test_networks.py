@@ -23,7 +23,7 @@ def explained():
 
 def test_the_network_is_drawn_in_a_terminal_and_in_a_notebook(explained):
     lines = ["a", "└── c [also b]", "    └── d", "b (3)", "└── c ↑"]
-    text, page = str(explained), html.unescape(explained._repr_html_())
+    text, page = str(explained.full()), html.unescape(explained.full()._repr_html_())
     for line in lines:
         assert f"│   {line} " in text
     assert "\n".join(lines) in page and "<pre" in page
@@ -63,7 +63,7 @@ def test_the_noise_of_a_count_is_what_is_told(call, mechanism):
 
 def test_nothing_is_told_of_public_groups_where_these_are_nodes(explained):
     """What a likelihood observes cannot be declared public."""
-    assert "may be known to anyone" not in str(explained)
+    assert "may be known to anyone" not in str(explained.full())
     with network_model(COLLIDER, 500) as model:
         group = pm.Data("group", np.zeros(500, dtype=int))
         pm.Bernoulli("y", pm.Beta("p_y", 1, 1, shape=2)[group], observed=np.zeros(500, dtype=int))

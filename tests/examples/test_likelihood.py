@@ -50,7 +50,7 @@ def test_explain_knows_what_is_released_and_which_methods_fit():
     found = dp.explain(model(), DOMAIN)
     assert found.ok
     assert {"dp.sample()", "dp.sample(step=dp.OPS())", "dp.sample(step=dp.TemperedGibbs())"} <= set(found.methods)
-    assert "sum (log x - 1.49787)" in str(found) and "log x" in str(found.layout.tables[0].by_cells[1].labels)
+    assert "sum (log x - 1.49787)" in str(found.full()) and "log x" in str(found.layout.tables[0].by_cells[1].labels)
     assert found.layout.tables[0].by_cells[0] is FAMILIES["pareto"]
 
 

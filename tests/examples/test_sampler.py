@@ -40,7 +40,7 @@ def test_explain_lists_it_with_its_price():
     (preview,) = (item for item in found.samplers if "BernoulliWalk" in item.call)
     assert preview.noise == "accept bits (Barker), for 1000 draws"
     assert preview.facts == (("one step", "moves a row's log-likelihood by at most 0.001"),)
-    assert "step=BernoulliWalk()" in str(found) and "stepwise, float64" in str(found)
+    assert "step=BernoulliWalk()" in str(found.full()) and "stepwise, float64" in str(found.full())
 
 
 def test_explain_says_why_it_does_not_fit():

@@ -151,7 +151,11 @@ def test_a_wrong_row_changes_neither_model_nor_messages(wrong, rng):
         with dp.testing.insecure_randomness(3):
             private = dp.privatize(model_of(given), epsilon=1.0)
         found.append(
-            (private.rvs_to_values[private["y"]].get_value(), str(private.dp_record), str(dp.explain(model_of(given))))
+            (
+                private.rvs_to_values[private["y"]].get_value(),
+                str(private.dp_record),
+                str(dp.explain(model_of(given)).full()),
+            )
         )
     assert np.abs(found[0][0] - found[1][0]).sum() <= 12
     assert found[0][1:] == found[1][1:]

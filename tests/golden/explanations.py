@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pymc_dp as dp
+from pymc_dp.advice.short import LINES
 from tests.golden.models import MODELS, Case
 from tests.golden.plain import Json, lines
 from tests.golden.topics import Topic, or_refusal
@@ -13,8 +14,10 @@ QUICK = {"survey; replace; δ = 0", "survey; add_remove; δ = 0", "refused; repl
 
 def found(case: Case, neighbours: str, delta: float) -> Json:
     explanation = dp.explain(case.model(), case.domain(neighbours), epsilon=1.0, delta=delta)
+    shown = str(explanation).splitlines()
+    assert len(shown) <= LINES, "\n".join(shown)
     return {
-        "text": lines(str(explanation)),
+        "text": lines(str(explanation.full())),
         "frame": explanation.to_frame().to_dict(orient="records"),
         "problems": [str(problem) for problem in explanation.problems],
     }

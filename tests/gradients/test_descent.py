@@ -203,9 +203,9 @@ def test_nets_are_known_by_their_layers_and_explain_says_so(rng):
     model = net(*table(rng, 40))
     assert layered(interface_of(model, DOMAIN))
     assert not any(layered(interface_of(*build())) for build in (bernoulli, groups, two))
-    text = " ".join(str(dp.explain(model, DOMAIN, delta=1e-5)).replace("│", " ").split())
+    text = " ".join(str(dp.explain(model, DOMAIN, delta=1e-5).full()).replace("│", " ").split())
     assert "dp.Gradients(momentum_steps=150)" in text and "local" in text
-    assert "momentum" not in str(dp.explain(*bernoulli(), delta=1e-5))
+    assert "momentum" not in str(dp.explain(*bernoulli(), delta=1e-5).full())
 
 
 def test_a_plan_gives_it_no_calibrated_label():

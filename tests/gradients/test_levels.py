@@ -223,7 +223,7 @@ def test_more_parameters_than_were_calibrated_warn_before_anything_is_spent(rng)
         level = pm.Normal("level", 0, 1, shape=250)
         pm.Bernoulli("y", logit_p=level[pm.Data("g", group)], observed=group % 2)
     settings = {"epsilon": 1.0, "delta": 1e-5}
-    assert "With more than 200 parameters that is not calibrated" in str(dp.explain(model, **settings))
+    assert "With more than 200 parameters that is not calibrated" in str(dp.explain(model, **settings).full())
     ledger = dp.Ledger(0.5, 1e-5)
     said = "250 parameters enter the likelihood.*not calibrated.*Nothing is spent yet"
     with pytest.warns(PosteriorWarning, match=said), pytest.raises(BudgetExceeded):

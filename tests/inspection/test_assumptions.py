@@ -82,7 +82,7 @@ def test_numbers_that_nobody_would_choose_are_asked_about():
         f"bounds of y: (-9, 12.3457){TAIL}",
     ):
         assert line in found
-    assert f"-0.0736625{TAIL}" in str(dp.explain(model, domain))
+    assert f"-0.0736625{TAIL}" in str(dp.explain(model, domain).full())
 
 
 def test_a_number_that_looks_computed_is_not_cut_off():

@@ -24,7 +24,7 @@ def test_a_bambi_model_is_explained_as_it_is(grouped):
     found = dp.explain(grouped)
     assert found.ok
     assert "levels of g: b, c, a" in found.assumptions
-    assert "levels of g: b, c, a" in str(found)
+    assert "levels of g: b, c, a" in str(found.full())
 
 
 def test_where_a_model_is_taken_without_its_domain_the_remedy_is_told(grouped):

@@ -292,4 +292,4 @@ def test_no_text_shows_the_private_number_of_rows():
         p = pm.Beta("p", 1, 1, dims="row")
         pm.Bernoulli("y", p[pm.Data("c", np.arange(37), dims="row")], observed=np.arange(37) % 2, dims="row")
     hidden = dp.Domain(neighbours="add_remove", n_max=100, rows="row", bounds={"c": (0, 60)})
-    assert "37" not in str(dp.explain(model, hidden)) and "36" not in str(dp.explain(model, hidden))
+    assert "37" not in str(dp.explain(model, hidden).full()) and "36" not in str(dp.explain(model, hidden).full())

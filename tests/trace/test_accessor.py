@@ -32,6 +32,15 @@ def test_tree_without_privacy_says_so(attribute: str) -> None:
         getattr(xr.DataTree().dp, attribute)
 
 
+def test_it_shows_what_everything_is_covered_by_and_where_the_rest_is(trace: xr.DataTree) -> None:
+    text = repr(trace.dp)
+    assert "covered by ε = 1 for one row" in text and "exact" in text and ".report()" in text
+    assert "covered by ε = 1 for one row" in trace.dp._repr_html_()
+    trace["posterior_predictive"] = xr.Dataset({"answer": ("row", [CANARY])})
+    assert "Do not publish it as it is" in repr(trace.dp) and str(CANARY) not in repr(trace.dp)
+    assert "no /privacy group" in repr(xr.DataTree().dp)
+
+
 def test_publish_writes_what_can_be_read_back(trace: xr.DataTree, tmp_path) -> None:
     for name, read in (("a.nc", az.from_netcdf), ("a.zarr", az.from_zarr)):
         back = read(trace.dp.publish(tmp_path / name))

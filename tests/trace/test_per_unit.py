@@ -109,7 +109,7 @@ def test_a_release_keeps_its_metric(private, tmp_path):
 
 def test_explanations_say_what_epsilon_is_per_unit_of():
     found = dp.explain(model(), DOMAIN, epsilon=0.5)
-    text = " ".join(str(found).split())
+    text = " ".join(str(found.full()).split())
     assert "at ε = 0.5 per unit of ρ" in text and "for a whole row it is 6 ε" in text
     assert "range R per unit of ρ" in text and "gaussian" not in text
     assert found.ok and "dp.sample(step=dp.OPS())" in found.methods and len(found.methods) == 5

@@ -158,7 +158,7 @@ def test_draws_are_those_of_quadrature_and_others_are_found(name, rng):
 def test_explain_and_the_report_state_it():
     rows = columns(N, np.random.default_rng(1))
     model = model_of("logistic", rows)
-    assert "dp.OPS()" in str(dp.explain(model, domain("logistic")))
+    assert "dp.OPS()" in str(dp.explain(model, domain("logistic")).full())
     idata = dp.sample(epsilon=1.0, step=dp.OPS(), model=model, domain=domain("logistic"), progressbar=False)
     assert idata.dp.guarantee == "exact" and idata["posterior"]["w"].shape == (1, 1, 2)
     assert np.linalg.norm(idata["posterior"]["w"]) <= RADIUS
