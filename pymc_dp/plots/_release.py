@@ -91,9 +91,10 @@ def release(
     facets = ["__variable__", *(str(released[table].dims[1]) for table in tables)]
     most_cells = max(released[table].shape[0] for table in tables)
     panels = sum(released[table].shape[1] for table in tables)
-    columns = min(panels, int(pc_kwargs.get("col_wrap", 3)))
+    wrap = int(pc_kwargs.get("col_wrap", 2 if panels == 4 else 3))
+    columns = min(panels, wrap)
     size = (1.5 + 3.2 * columns, (1.2 + 0.36 * min(most_cells, 2 * MOST_LABELS)) * -(-panels // columns))
-    figure = make_panels(released[tables], facets, name, size, **{"col_wrap": 3} | pc_kwargs)
+    figure = make_panels(released[tables], facets, name, size, **pc_kwargs | {"col_wrap": wrap})
     figure.map(_intervals, "intervals", halves=halves, fill=colours(name, 1)[0], subset_info=True, store_artist=False)
     figure.map(_points, "points")
     if most_cells <= MOST_NUMBERS:
