@@ -150,7 +150,7 @@ def shown(values: list[float] | None, digits: int) -> str:
     if not values:
         return "—"
     error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    return f"{np.mean(values):.{digits}f} ± {error:.{digits}f}"
+    return f"{np.mean(values):.{digits}f}\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{error:.{digits}f}"
 
 
 def table(found: dict[str, Found], missing: list[str]) -> str:

@@ -43,6 +43,7 @@ numpydoc_class_members_toctree = False
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"
+nb_merge_streams = True
 # Notebooks say in their own outputs what they were run with; their headings are theirs.
 suppress_warnings = ["mystnb.unknown_mime_type", "mystnb.mime_priority", "myst.header", "misc.highlighting_failure"]
 
@@ -54,8 +55,9 @@ html_theme_options = {
     "header_links_before_dropdown": 8,
     "show_nav_level": 1,
     "navigation_with_keys": False,
+    "navbar_persistent": ["search-button"],
     "show_toc_level": 2,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "gallery": [], "compared": []},
     "footer_start": ["copyright"],
     "footer_end": [],
     # Only where it leads somewhere: OWNER stands for a repository that is not published.
@@ -69,6 +71,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 # Nothing is below them in the table of contents.
 ALONE = ("start", "seven_names", "likelihoods", "samplers", "guarantees", "questions", "models", "compared", "glossary")
+ALONE += ("gallery", "notebooks/**", "api/index")
 html_sidebars: dict[str, list[str]] = {page: [] for page in ALONE}
 
 

@@ -42,14 +42,16 @@ def main(names: list[str]) -> None:
 
 
 def _take(browser: str, profile: str, page: str, theme: str, width: int) -> Path:
-    """Photograph a page in a frame of the width: a window of Chromium is never narrower than 500 dots."""
+    """Photograph a page; a window of Chromium is never narrower than 500 dots."""
     target = PICTURES / f"{page.replace('/', '.')}-{width}-{theme}.png"
     target.parent.mkdir(parents=True, exist_ok=True)
     source = SITE / f"{page}.html"
     themed = source.with_name(f".{source.name}")
     text = source.read_text(encoding="utf-8")
     choice = f"<script>localStorage.setItem('mode', '{theme}'); localStorage.setItem('theme', '{theme}');</script>"
-    themed.write_text(text.replace("<head>", f"<head>{choice}", 1), encoding="utf-8")
+    short = "<style>body, body * { min-height: 0 !important; }</style>"  # the end of a page stands below its text
+    text = text.replace("<head>", f"<head>{choice}", 1).replace("</head>", f"{short}</head>", 1)
+    themed.write_text(text, encoding="utf-8")
     options = (
         "--headless",
         "--no-sandbox",
@@ -59,7 +61,7 @@ def _take(browser: str, profile: str, page: str, theme: str, width: int) -> Path
     )
     shot = (
         f"--window-size={width},{LONGEST}",
-        "--virtual-time-budget=3000",
+        "--virtual-time-budget=1500",
         f"--screenshot={target}",
     )
     try:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.pages import ROOT, blocks, running, targets
+from tests.pages import ROOT, blocks, running
 
 DOCS = ROOT / "docs"
 PAGES = sorted(page for page in DOCS.rglob("*.md") if not {"generated", "notebooks"} & set(page.parts))
@@ -73,16 +73,6 @@ def test_every_public_name_has_an_example_that_runs(name):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_links_and_included_files_exist(page):
-    beside = {"notebooks": ROOT / "notebooks"}  # `make docs` copies them
-    for target in targets(page.read_text(encoding="utf-8")):
-        path = (page.parent / target).resolve()
-        if path.is_relative_to(DOCS / "notebooks"):
-            path = beside["notebooks"] / path.relative_to(DOCS / "notebooks")
-        assert path.exists(), target
-
-
-@pytest.mark.parametrize("page", PAGES, ids=named)
 def test_included_parts_begin_and_end_where_the_page_says(page):
     pattern = r'^```\{include\} (\S+)\n:start-after: "(.*)"\n:end-before: "(.*)"\n'
     text = page.read_text(encoding="utf-8")
@@ -113,7 +103,7 @@ def test_what_the_page_on_families_shows_is_a_family_of_the_package():
         line.strip() for block in re.findall(r"^```py\n(.*?)^```", text, re.M | re.S) for line in block.splitlines()
     ]
     source = (ROOT / "pymc_dp" / "families" / "half_normal.py").read_text(encoding="utf-8")
-    code = [line.partition("  #")[0] for line in shown if line]
+    code = [line.partition("  #")[0] for line in shown if line and not line.startswith("#")]
     signature = re.compile(r"^def (\w+)\(self")
     assert [
         line
