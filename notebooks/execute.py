@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent
 
 def digest(cells) -> str:
     """Of all code, in order, however it is laid out: a cell that was changed since it was run is found by it."""
-    code = [ast.dump(ast.parse("".join(cell["source"]))) for cell in cells if cell["cell_type"] == "code"]
+    code = [ast.unparse(ast.parse("".join(cell["source"]))) for cell in cells if cell["cell_type"] == "code"]
     return hashlib.sha256(json.dumps(code).encode()).hexdigest()
 
 
