@@ -10,7 +10,7 @@ from tests.pages import ROOT
 
 NOTEBOOKS = {path.stem: path for path in (ROOT / "notebooks").rglob("*.ipynb")}
 OLDER = {
-    *("dimitrakakis_2017", "foulds_2016_exponential_families", "foulds_2016_hidden_markov", "wang_2015", "zhang_2016"),
+    *("foulds_2016_exponential_families", "foulds_2016_hidden_markov", "wang_2015", "zhang_2016"),
 }
 """Run before notebooks said by which version, and which code; `make notebooks` runs them, in hours."""
 
