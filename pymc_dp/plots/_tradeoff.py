@@ -109,12 +109,9 @@ def tradeoff(
     size = (2.6 + 3.4 * columns, 3.2 * -(-len(names) // columns))
     simulated = data.isel(method=slice(-1))
     count = simulated.sizes["method"]
-    options: dict[str, Any] = {
-        "col_wrap": 3,
-        "aes": {"color": ["method"], "linestyle": ["method"]},
-        "color": [*colours(name, count), INK],
-        "linestyle": [*["C0"] * count, "C1"],
-    }
+    looks: dict[str, Any] = {"color": [*colours(name, count), INK], "linestyle": [*["C0"] * count, "C1"]}
+    aes = pc_kwargs.get("aes", {look: ["method"] for look in looks})
+    options: dict[str, Any] = {"col_wrap": 3, "aes": aes} | {look: looks[look] for look in looks.keys() & set(aes)}
     figure = make_panels(data, ["__variable__"], name, size, **options | pc_kwargs)
     figure.map(_line, "lines")
     marks: dict[str, Any] = {"data": simulated, "ignore_aes": {"linestyle"}}

@@ -85,6 +85,11 @@ def test_a_plan_is_drawn_with_a_legend(planned_by_hand, agg):
     assert all(box.x0 <= text.get_window_extent().x0 and text.get_window_extent().x1 <= box.x1 for text in texts)
 
 
+def test_looks_can_be_set():
+    figure = plots.tradeoff(Made(), backend="none", aes={"color": ["method"]}, color=["red", "green", "black"])
+    assert [line["color"] for line in figure.viz["lines"]["rate"].values] == ["red", "green", "black"]
+
+
 @pytest.fixture
 def planned_by_hand():
     return Made()
