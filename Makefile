@@ -95,6 +95,14 @@ docs: $(VENV)/.docs ## the site, in outputs/docs; a warning is an error
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky --quiet --jobs auto docs outputs/docs
 	@echo "open outputs/docs/index.html"
 
+.PHONY: screenshots
+screenshots: docs $(VENV)/.demo ## every page of the site as pictures, wide and narrow, light and dark, in outputs/screenshots; needs Chromium
+	$(BIN)/python docs/screenshots.py
+
+.PHONY: notebooks
+notebooks: $(VENV)/.reproduce ## run all notebooks in place, hours of it, and note the version in each
+	$(BIN)/python notebooks/execute.py
+
 .PHONY: golden
 golden: $(VENV)/.test ## write the numbers and texts of tests/golden anew; read the diff before you commit it
 	$(BIN)/python -m tests.golden.make

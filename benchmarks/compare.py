@@ -1,4 +1,4 @@
-"""One table of pymc_dp and others: accuracy, coverage, time, and ε claimed beside ε audited.
+"""Three tables of pymc_dp and others: accuracy; coverage, and ε claimed beside ε audited; time.
 
 Every peer of `peers/` fits the same tables in an interpreter of its own, one after the other and on one thread. A peer
 that cannot be imported is a line that says so. Answers are kept in `outputs/compare`, so that a run that was stopped
@@ -17,6 +17,7 @@ import os
 import shutil
 import sys
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -149,21 +150,20 @@ def shown(values: list[float] | None, digits: int) -> str:
     if not values:
         return "—"
     error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    return f"{np.mean(values):.{digits}f} ± {error:.{digits}f}"
+    return f"{np.mean(values):.{digits}f}\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{error:.{digits}f}"
 
 
 def table(found: dict[str, Found], missing: list[str]) -> str:
     """The whole page, in Markdown."""
     measures = [name for name in MEASURES if any(name in one.scores for one in found.values())]
     head = ["method", "one row is", "ε, δ claimed", "ε audited, at least", *measures, "time, Adult", "time, Abalone"]
-    rows = [head, ["---"] * len(head)]
+    rows = [head]
     for line in LINES:
         one = found[line.name]
         claim = "∞" if line.neighbours == "none" else f"{EPSILON:g}, {0 if line.pure else f'{DELTA:g}'}"
         cells = [line.name, f"{line.neighbours}d" if line.neighbours == "replace" else line.neighbours, claim]
         cells += [one.audited or "—", *(shown(one.scores.get(name), MEASURES[name]) for name in measures)]
         rows.append([*cells, *(_ratio(found, line.name, name) for name in ("adult", "abalone"))])
-    text = "\n".join("| " + " | ".join(row) + " |" for row in rows)
     about = (
         f"{date.today().isoformat()}: {REPEATS} fits (or tables) behind each number, means ± standard errors over "
         f"the noise. ε audited is a lower bound at {CONFIDENCE:.0%} confidence, in brackets the runs on each of two "
@@ -174,8 +174,26 @@ def table(found: dict[str, Found], missing: list[str]) -> str:
     absent = [f"- {name}, {what}: {why}" for name, one in found.items() for what, why in one.why.items()]
     absent += [f"- no copy of {path} in the folder that PYMC_DP_DATA names" for path in missing]
     return "\n\n".join(
-        [about, text, f"Versions: {versions}.", *(["Not there:\n" + "\n".join(absent)] if absent else [])]
+        [about, *three_of(rows), f"Versions: {versions}.", *(["Not there:\n" + "\n".join(absent)] if absent else [])]
     )
+
+
+TITLES = {
+    "Accuracy": ("Adult", "Abalone", "naive Bayes", "Tax units", "Synthetic: error"),
+    "Calibration, and what is promised": ("one row is", "ε", "Synthetic: coverage"),
+    "Time": ("time",),
+}
+"""What columns of each table begin with, beside the method."""
+
+
+def three_of(rows: list[list[str]]) -> Iterator[str]:
+    """Part one wide table, its head first; methods of which a table would say nothing are left out of it."""
+    for title, begin in TITLES.items():
+        places = [place for place, name in enumerate(rows[0]) if name.startswith(begin)]
+        kept = [[row[0], *(row[place] for place in places)] for row in rows]
+        kept[1:] = [row for row in kept[1:] if set(row[1:]) != {"—"}]
+        kept.insert(1, ["---"] * len(kept[0]))
+        yield f"## {title}\n\n" + "\n".join("| " + " | ".join(row) + " |" for row in kept)
 
 
 def _ratio(found: dict[str, Found], name: str, question: str) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import inspect
+import json
 import re
 import shutil
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,8 @@ from sphinx.transforms import SphinxTransform
 from pymc_dp import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 project = "pymc_dp"
 author = "The pymc-dp developers"
@@ -39,24 +44,36 @@ numpydoc_class_members_toctree = False
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"
+nb_merge_streams = True
 # Notebooks say in their own outputs what they were run with; their headings are theirs.
 suppress_warnings = ["mystnb.unknown_mime_type", "mystnb.mime_priority", "myst.header", "misc.highlighting_failure"]
 
 html_theme = "pydata_sphinx_theme"
-html_title = "pymc_dp"
+html_title = f"pymc_dp {version}"
 html_show_sourcelink = False
 html_theme_options = {
-    "header_links_before_dropdown": 6,
+    "logo": {"text": f"pymc_dp {version}"},
+    "header_links_before_dropdown": 8,
     "show_nav_level": 1,
     "navigation_with_keys": False,
+    "navbar_persistent": ["search-button"],
     "show_toc_level": 2,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "gallery": [], "compared": []},
     "footer_start": ["copyright"],
     "footer_end": [],
+    # Only where it leads somewhere: OWNER stands for a repository that is not published.
+    "icon_links": [
+        {"name": name, "url": url, "icon": "fa-solid fa-code-branch"}
+        for name, url in PROJECT.get("urls", {}).items()
+        if name == "Source" and "/OWNER/" not in url
+    ],
 }
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_sidebars: dict[str, list[str]] = {"start": [], "guarantees": []}  # nothing is below them
+# Nothing is below them in the table of contents.
+ALONE = ("start", "seven_names", "likelihoods", "samplers", "guarantees", "questions", "models", "compared", "glossary")
+ALONE += ("gallery", "notebooks/**", "api/index")
+html_sidebars: dict[str, list[str]] = {page: [] for page in ALONE}
 
 
 def copy_notebooks() -> None:
@@ -64,6 +81,21 @@ def copy_notebooks() -> None:
     target = ROOT / "docs" / "notebooks"
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(ROOT / "notebooks", target, ignore=shutil.ignore_patterns("outputs", ".ipynb_checkpoints", "*.py"))
+    for path in target.rglob("*.ipynb"):
+        _save_thumbnail(path)
+
+
+def _save_thumbnail(path: Path) -> None:
+    """Write the first picture in the outputs of a notebook beside it, for the gallery."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    pictures = [
+        output["data"]["image/png"]
+        for cell in cells
+        for output in cell.get("outputs", ())
+        if "image/png" in output.get("data", {})
+    ]
+    if pictures:
+        path.with_suffix(".png").write_bytes(base64.b64decode("".join(pictures[0])))
 
 
 class LinkNames(SphinxTransform):

@@ -57,7 +57,7 @@ def main() -> None:
     ledger = dp.Ledger(epsilon=2.0)
     start = perf_counter()
     with model:
-        idata = dp.sample(epsilon=1.0, ledger=ledger, chains=4, random_seed=1)
+        idata = dp.sample(epsilon=1.0, ledger=ledger, label="affairs by rating", chains=4, random_seed=1)
     print(f"\nThis took {perf_counter() - start:.1f} s, compilation included.\n")
     print(idata.dp.report())
     print(f"\n{ledger}")

@@ -30,6 +30,7 @@ def privatize(
     domain: Domain | None = None,
     statistics: Statistics | OtherRelease | None = None,
     ledger: Ledger | None = None,
+    label: str | None = None,
     rows: Rows | None = None,
 ) -> Model:
     """Replace the observed rows of a model by noised sufficient statistics, or by noised gradients.
@@ -50,6 +51,9 @@ def privatize(
         Default: as in ``dp.sample``, see *What is released* there.
     ledger : Ledger, optional
         Charged before the rows are read.
+    label : str, optional
+        What it is paid for, in your words and public: in the entry of the ledger, the record, the report and
+        `dp.plots.budget`. Default: what is released, of which variables.
     rows : mapping of str to array, Parquet or Table, optional
         The table, of any length, where the model holds a few dummy rows of the same dtypes: NumPy arrays
         (``np.load(..., mmap_mode="r")``) by the names of ``pm.Data`` and observed variables, ``dp.Parquet(...)``, or
@@ -112,8 +116,21 @@ def privatize(
     stored = stored_rows(rows)
     source, domain = given_model(model, domain)
     return release_once(
-        source, domain, epsilon=epsilon, delta=delta, statistics=statistics, ledger=ledger, rows=stored, trial=Trial()
+        source,
+        domain,
+        epsilon=epsilon,
+        delta=delta,
+        statistics=statistics,
+        ledger=ledger,
+        label=checked_label(label),
+        rows=stored,
+        trial=Trial(),
     )
+
+
+def checked_label(label: object) -> str:
+    """Return what a user says that a release is paid for; an empty text where that was left out."""
+    return "" if label is None else _validate.text("label", label)
 
 
 def release_once(
@@ -124,6 +141,7 @@ def release_once(
     delta: float,
     statistics: Statistics | OtherRelease | None,
     ledger: Ledger | None,
+    label: str,
     rows: StoredRows | None,
     trial: Trial | None,
     check: Check | None = None,
@@ -134,6 +152,8 @@ def release_once(
     Parameters
     ----------
     source : pymc.Model
+    label : str
+        Of the user; empty for what is released.
     rows : StoredRows or None
     trial : Trial or None
         Of the private model, where exact sums are released.
@@ -156,6 +176,7 @@ def release_once(
             epsilon=epsilon,
             delta=delta,
             ledger=ledger,
+            label=label,
             check=lambda prior_model: check(prior_model, None),
             progressbar=progressbar,
             rows=rows,
@@ -169,6 +190,7 @@ def release_once(
                 delta=delta,
                 statistics=statistics,
                 ledger=ledger,
+                label=label,
                 check=lambda inspection, plan, prior_model: check(prior_model, (inspection, plan)),
                 trial=trial,
                 progressbar=progressbar,
@@ -183,4 +205,4 @@ def release_once(
     return private
 
 
-__all__ = ["privatize", "release_once"]
+__all__ = ["checked_label", "privatize", "release_once"]

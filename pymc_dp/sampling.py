@@ -18,7 +18,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
-from pymc_dp.privatize import release_once
+from pymc_dp.privatize import checked_label, release_once
 from pymc_dp.release.paid import keep, paid
 from pymc_dp.release.record import describe
 from pymc_dp.release.statistics import Statistics
@@ -49,6 +49,7 @@ def sample(
     statistics: Statistics | OtherRelease | None = None,
     domain: Domain | None = None,
     ledger: Ledger | None = None,
+    label: str | None = None,
     model: Model | None = None,
     tune: int | None = None,
     chains: int | None = None,
@@ -88,6 +89,9 @@ def sample(
     ledger : Ledger, optional
         Account of this data set; charged before the rows are read. Under a metric, one of that metric is charged per
         unit of it, any other for whole rows.
+    label : str, optional
+        What it is paid for, in your words and public: in the entry of the ledger, the record, the report and
+        `dp.plots.budget`. Default: what is released, of which variables.
     model : pymc.Model or bambi.Model, optional
         Defaults to the model of the context.
     tune, chains, cores, random_seed, progressbar
@@ -168,6 +172,7 @@ def sample(
         if value is not None:
             _validate.many(name, value, low)
     check_ledger(ledger)
+    called = checked_label(label)
     stored = stored_rows(rows)
     source, domain = given_model(model, domain)
     if step is not None and exact is None:
@@ -186,6 +191,7 @@ def sample(
             source,
             domain,
             ledger,
+            called,
             options,
         )
 
@@ -208,6 +214,7 @@ def sample(
         delta=delta,
         statistics=statistics,
         ledger=ledger,
+        label=called,
         rows=stored,
         trial=trial,
         check=check,
@@ -250,6 +257,7 @@ def _run_step(
     model: Model,
     domain: Domain | None,
     ledger: Ledger | None,
+    called: str,
     options: Mapping[str, Any],
 ) -> xr.DataTree:
     """Bind a specification, charge, read the rows, and let PyMC run the step on a model without them."""
@@ -265,7 +273,13 @@ def _run_step(
     step, event = specification.bound(inspection, budget, chains=chains, steps=per_chain)
     arguments.require_fitting(options, step.prior_model)
     samplers, said = samplers_of(step), step.describe()
-    label = f"{said.name} of {', '.join(said.variables)}"
+    charged: dict[str, Any] = {
+        "event": event,
+        "label": f"{said.name} of {', '.join(said.variables)}",
+        "called": called,
+        "ledger": ledger,
+        "diameter": step.diameter,
+    }
     settings = {
         "draws": draws,
         "tune": tune,
@@ -279,7 +293,7 @@ def _run_step(
     }
     idata = None
     try:
-        with paid(inspection, budget, event=event, label=label, ledger=ledger, diameter=step.diameter) as payment:
+        with paid(inspection, budget, **charged) as payment:
             idata = run_chains(step, samplers, payment, settings)
         return idata
     except KeyboardInterrupt as error:

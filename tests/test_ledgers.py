@@ -60,7 +60,8 @@ def test_what_was_released_is_kept_and_fits_the_same(place):
 def test_gradients_are_kept_too(place):
     ledger, domain = dp.Ledger.open(place), dp.Domain(bounds={"x": (-1, 1)})
     chosen = {"epsilon": 1.0, "delta": 1e-6, "domain": domain, "statistics": dp.Gradients()}
-    private = dp.privatize(build_regression(), ledger=ledger, **chosen)
+    private = dp.privatize(build_regression(), ledger=ledger, label="who answers", **chosen)
+    assert ledger.history[0].label == ledger.release(1).record.label == "who answers"
     (found,), (held,) = ledger.release(1).tables.values(), dp.Release.of(private).tables.values()
     np.testing.assert_array_equal(found, held)
 
@@ -72,6 +73,22 @@ def test_a_trace_and_its_report_state_the_line(place):
     assert f"survey, line 1, {ledger.head['hash'][:16]}" in str(idata.dp.report())
     with pytest.raises(ArgumentError, match="No release is stored"):
         ledger.release(1)
+
+
+def test_the_label_of_a_release_is_in_ledger_record_and_report(place):
+    ledger, bare = dp.Ledger.open(place), dp.Ledger(1.0)
+    model = dp.truncate(build(), {"p": (0.05, 0.95)})
+    dp.privatize(model, epsilon=0.5, ledger=ledger, label="yearly table")
+    idata = dp.sample(1, epsilon=0.5, model=model, step=dp.OPS(), ledger=ledger, label="one draw", progressbar=False)
+    assert [entry.label for entry in dp.Ledger.open(place).history] == ["yearly table", "one draw"]
+    assert "yearly table: epsilon=0.5" in repr(ledger) and ledger.release(1).record.label == "yearly table"
+    assert "one draw" in str(idata.dp.report())
+    forget_releases()
+    plain = dp.privatize(build(), epsilon=0.5, ledger=bare)
+    assert bare.history[0].label == "statistics of y" and "label" not in dp.Release.of(plain).record.to_dict()
+    with pytest.raises(ArgumentError, match="label must be a name, a text that is not empty, got ''"):
+        dp.privatize(build(), epsilon=0.5, ledger=bare, label="")
+    assert len(bare.history) == 1
 
 
 def test_rows_of_another_table_are_refused_before_the_charge(tmp_path):

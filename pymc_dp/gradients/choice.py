@@ -102,6 +102,7 @@ class Gradients(OtherRelease):
         budget: Budget,
         *,
         ledger: Ledger | None,
+        label: str = "",
         check: Callable[[Model], None] | None = None,
         progressbar: bool = False,
         rows: StoredRows | None = None,
@@ -115,6 +116,8 @@ class Gradients(OtherRelease):
         budget : Budget
             With δ > 0.
         ledger : Ledger or None
+        label : str
+            What it is paid for, in the ledger and the record.
         check : callable, optional
             Sees the model without its rows before anything is charged.
         progressbar : bool
@@ -137,7 +140,8 @@ class Gradients(OtherRelease):
         """
         from pymc_dp.gradients.fit import fitted
 
-        return fitted(self, model, domain, budget, ledger=ledger, check=check, progressbar=progressbar, rows=rows)
+        asked: dict[str, Any] = {"ledger": ledger, "label": label, "progressbar": progressbar}
+        return fitted(self, model, domain, budget, check=check, rows=rows, **asked)
 
 
 LAST_SHARE = STAGES[-1][1]

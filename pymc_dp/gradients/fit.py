@@ -64,6 +64,7 @@ def fitted(
     budget: Budget,
     *,
     ledger: Ledger | None,
+    label: str,
     check: Callable[[Model], None] | None,
     progressbar: bool,
     rows: StoredRows | None = None,
@@ -87,10 +88,10 @@ def fitted(
         )
     if check is not None:
         check(trial)
-    made, label = None, f"noised gradients of {', '.join(planned.responses)}"
-    inspection = planned.interface.inspection
+    made, what = None, f"noised gradients of {', '.join(planned.responses)}"
+    inspection, event = planned.interface.inspection, planned.schedule.event
     try:
-        with paid(inspection, budget, event=planned.schedule.event, label=label, ledger=ledger) as payment:
+        with paid(inspection, budget, event=event, label=what, called=label, ledger=ledger) as payment:
             spent = planned.spent
             with progress(progressbar, PASSES, len(spent)) as advance:
                 shown = (f"{PASSES}, ε = {loss:.3g}" for loss in spent)

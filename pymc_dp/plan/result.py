@@ -60,25 +60,33 @@ class Outcome:
     def summary(self, name: str) -> Summary:
         """Return averages over repeats and the elements of a variable."""
         widths, errors = self.widths[name], self.errors[name]
-        each = widths.mean(axis=1)
+        each, squares = widths.mean(axis=1), np.mean(errors**2, axis=1)
+        rmse = float(np.sqrt(squares.mean()))
         return Summary(
             width=float(each.mean()),
-            width_error=float(each.std(ddof=1) / np.sqrt(len(each))) if len(each) > 1 else inf,
+            width_error=_standard_error(each),
             coverage=float(self.covered[name].mean()),
             bias=float(errors.mean()),
-            rmse=float(np.sqrt(np.mean(errors**2))),
+            rmse=rmse,
+            rmse_error=_standard_error(squares) / (2 * rmse) if rmse else 0.0,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """Averages of one variable's fits, in units of the variable; `width_error` is the standard error of `width`."""
+    """Averages of one variable's fits, in units of the variable; errors are standard errors, over repeats."""
 
     width: float
     width_error: float
     coverage: float
     bias: float
     rmse: float
+    rmse_error: float
+
+
+def _standard_error(each: Array) -> float:
+    """Of the mean of what each repeat came to."""
+    return float(each.std(ddof=1) / np.sqrt(len(each))) if len(each) > 1 else inf
 
 
 class Recorder:
@@ -146,6 +154,7 @@ def least_epsilon(epsilons: Sequence[float], widths: Sequence[float], wanted: fl
 
 FRAME_COLUMNS = (
     *("variable", "method", "epsilon", "delta", "width", "width_error", "width_ratio", "coverage", "bias", "rmse"),
+    "rmse_error",
 )
 SHORT = 3
 """Standard errors that a coverage may be short of what it should be, by chance."""
@@ -244,8 +253,9 @@ class Plan(Shown):
     def to_frame(self) -> pd.DataFrame:
         """Return one row per variable, method and ε, averaged over repeats and the elements of a variable.
 
-        ``width`` of the interval, its standard error ``width_error``, ``bias`` and ``rmse`` of the posterior mean are
-        in units of the variable; ``width_ratio`` is the width over that of the posterior that is not private.
+        ``width`` of the interval, ``bias`` and ``rmse`` of the posterior mean, and the standard errors ``width_error``
+        and ``rmse_error`` are in units of the variable; ``width_ratio`` is the width over that of the posterior that is
+        not private.
         """
         import pandas as pd
 
@@ -301,6 +311,7 @@ class Plan(Shown):
         return (
             *(name, outcome.method, outcome.epsilon, outcome.delta, found.width, found.width_error),
             *(found.width / self._plain(name, outcome), found.coverage, found.bias, found.rmse),
+            found.rmse_error,
         )
 
     def _plain(self, name: str, outcome: Outcome) -> float:

@@ -13,11 +13,11 @@ import xarray as xr
 from pymc_dp import _validate
 from pymc_dp.accounting import ComposedEvent, Ledger, event_from_dict, total_epsilon
 from pymc_dp.errors import ArgumentError
-from pymc_dp.plots._figure import GREY, backend_name, colours, drawing, make_panels, shorten
+from pymc_dp.plots._figure import GREY, INK, SHADE, backend_name, colours, drawing, make_panels, shorten
 from pymc_dp.trace.accessor import PrivacyAccessor
 
-# Half the height of a bar; bars are pale enough for dark numbers on them.
-BAR, SHADE, INK = 0.36, 0.6, "#202020"
+BAR = 0.36
+"""Half the height of a bar."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,8 @@ class Spending:
 def budget(source: xr.DataTree | Ledger, *, backend: str | None = None, **pc_kwargs: Any) -> Any:
     """Draw what was spent on what, against the budget.
 
-    One bar for each release, from the total before it to the total after it, and a last one for what is left.
+    One bar for each release, from the total before it to the total after it, and a last one for what is left. Bars of a
+    ledger have the labels that were given to ``dp.sample(label=...)``.
 
     Parameters
     ----------
@@ -111,12 +112,12 @@ def _spending(source: xr.DataTree | Ledger) -> Spending:
             "The ledger of a data set is the one that was passed as dp.sample(ledger=...)."
         )
     trace = PrivacyAccessor(source)
-    history = trace.history
+    history, record = trace.history, trace.report().record
     epsilons = tuple(map(float, history["epsilon"]))
     return Spending(
         labels=tuple(f"{row.variable} ({row.likelihood})" for row in history.itertuples()), alone=epsilons,
-        totals=_totals(trace.report().record, epsilons), epsilon=trace.epsilon, delta=trace.delta,
-        title="Spent on this trace",
+        totals=_totals(record, epsilons), epsilon=trace.epsilon, delta=trace.delta,
+        title=f"Spent on {record.get('label') or 'this trace'}",
     )  # fmt: skip
 
 
@@ -133,9 +134,9 @@ def _texts(spending: Spending) -> list[str]:
     before = (0.0, *spending.totals)
     texts = []
     for alone, start, total in zip(spending.alone, before, spending.totals, strict=False):
-        added, by_itself = f"{total - start:.4g}", f"{alone:.4g}"
+        added, by_itself = f"{total - start:.3g}", f"{alone:.3g}"
         texts.append(added if added == by_itself else f"{added} (alone {by_itself})")
-    return [*texts, *([f"{spending.left:.4g}"] if spending.left else [])]
+    return [*texts, *([f"{spending.left:.3g}"] if spending.left else [])]
 
 
 def _bars(da: xr.DataArray, target: Any, fills: list[Any]) -> np.ndarray[Any, Any]:
@@ -174,4 +175,6 @@ def _axes(da: xr.DataArray, target: Any, labels: list[str], spending: Spending) 
     plot.xlim((0.0, 1.04 * spending.epsilon), target)
     at = f" at δ = {spending.delta:g}" if spending.delta else ""
     plot.xlabel(f"privacy loss ε{at}, per {spending.each}", target)
-    plot.title(f"{spending.title}: ε = {spending.epsilon - spending.left:.4g} of {spending.epsilon:.4g}", target)
+    plot.title(
+        f"{shorten(spending.title, 48)}: ε = {spending.epsilon - spending.left:.3g} of {spending.epsilon:.3g}", target
+    )

@@ -1,4 +1,4 @@
-"""What both figures share: the backend, one collection of panels, colours and labels."""
+"""What all figures share: the backend, one collection of panels, colours and labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from pymc_dp import _validate
 from pymc_dp._optional import require
 
 BACKENDS = ("matplotlib", "plotly", "bokeh", "none")
-GREY = "#b8bec6"
+GREY, INK = "#b8bec6", "#202020"
+SHADE = 0.6
+"""Of what is filled: pale enough for dark numbers on it."""
 
 
 def backend_name(backend: str | None) -> str:
@@ -56,6 +58,11 @@ def drawing(target: Any) -> Any:
 def colours(backend: str, count: int) -> list[Any]:
     """Return colours of the style in use; filled areas take no aliases such as "C0"."""
     return list(import_module(f"arviz_plots.backend.{backend}").get_default_aes("color", count))
+
+
+def line_break(backend: str) -> str:
+    """Return what begins a new line in a text of a figure."""
+    return "<br>" if backend == "plotly" else "\n"
 
 
 def shorten(text: str, most: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import log
+from math import floor, log, log10
 from statistics import NormalDist
 from typing import Any
 
@@ -12,7 +12,7 @@ import xarray as xr
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
-from pymc_dp.plots._figure import backend_name, drawing, make_panels, shorten
+from pymc_dp.plots._figure import INK, SHADE, backend_name, colours, drawing, make_panels, shorten
 from pymc_dp.trace.accessor import PrivacyAccessor
 
 # Half width of the interval with a probability, in noise scales.
@@ -23,6 +23,10 @@ HALF_WIDTHS: dict[str, Callable[[float], float]] = {
 HALF_WIDTHS |= {"Laplace": HALF_WIDTHS["discrete Laplace"], "Gaussian": HALF_WIDTHS["discrete Gaussian"]}
 # Beyond these, labels and numbers would run into each other.
 MOST_LABELS, MOST_NUMBERS = 60, 25
+# Of the width of a panel, at either side: what numbers need that stand over the outermost points.
+MARGIN = 0.2
+BAND = 0.13
+"""Half the height of the band of an interval."""
 
 
 def release(
@@ -34,6 +38,9 @@ def release(
     **pc_kwargs: Any,
 ) -> Any:
     """Draw the released statistics of each cell with the interval of their noise.
+
+    The band is the interval, the tick the released value; both are written above it, since the noise of large counts
+    is too narrow to be seen.
 
     The exact statistic lies within the interval with probability `ci_prob` (by the noise alone). A count may be
     negative: it is shown, as it was released.
@@ -84,13 +91,14 @@ def release(
     facets = ["__variable__", *(str(released[table].dims[1]) for table in tables)]
     most_cells = max(released[table].shape[0] for table in tables)
     panels = sum(released[table].shape[1] for table in tables)
-    columns = min(panels, int(pc_kwargs.get("col_wrap", 3)))
+    wrap = int(pc_kwargs.get("col_wrap", 2 if panels == 4 else 3))
+    columns = min(panels, wrap)
     size = (1.5 + 3.2 * columns, (1.2 + 0.36 * min(most_cells, 2 * MOST_LABELS)) * -(-panels // columns))
-    figure = make_panels(released[tables], facets, name, size, **{"col_wrap": 3} | pc_kwargs)
-    figure.map(_intervals, "intervals", halves=halves, subset_info=True, store_artist=False)
+    figure = make_panels(released[tables], facets, name, size, **pc_kwargs | {"col_wrap": wrap})
+    figure.map(_intervals, "intervals", halves=halves, fill=colours(name, 1)[0], subset_info=True, store_artist=False)
     figure.map(_points, "points")
     if most_cells <= MOST_NUMBERS:
-        figure.map(_numbers, "numbers", store_artist=False)
+        figure.map(_numbers, "numbers", halves=halves, subset_info=True, store_artist=False)
     figure.map(_axes, "axes", halves=halves, ci_prob=ci_prob, subset_info=True, store_artist=False)
     return figure
 
@@ -115,28 +123,64 @@ def _half(halves: dict[str, xr.DataArray], var_name: str, sel: dict[str, Any]) -
     return found.sel({dim: label for dim, label in sel.items() if dim in found.dims})
 
 
+def _labels(da: xr.DataArray) -> tuple[str, list[str]]:
+    """Return the labels of cells, and the column that all are levels of, where they are of one."""
+    labels = [str(label) for label in da[da.dims[0]].values]
+    parts = [label.partition("=") for label in labels]
+    column = parts[0][0]
+    if len(labels) > 1 and all(part[:2] == (column, "=") and "=" not in part[2] for part in parts):
+        return column, [shorten(part[2], 30) for part in parts]
+    return "", [shorten(label, 30) for label in labels]
+
+
 def _heights(da: xr.DataArray) -> np.ndarray[Any, Any]:
     """Cells from top to bottom."""
     return np.arange(da.size)[::-1]
 
 
 def _intervals(
-    da: xr.DataArray, target: Any, halves: dict[str, xr.DataArray], var_name: str, sel: dict[str, Any], isel: Any
+    da: xr.DataArray,
+    target: Any,
+    halves: dict[str, xr.DataArray],
+    fill: Any,
+    var_name: str,
+    sel: dict[str, Any],
+    isel: Any,
 ) -> None:
-    plot, half = drawing(target), _half(halves, var_name, sel)
-    for value, own, y in zip(da.values, np.broadcast_to(half.values, da.shape), _heights(da), strict=True):
-        plot.line([value - own, value + own], [y, y], target, color="C0", width=2.5)
+    plot = drawing(target)
+    for value, own, y in zip(da.values, _own(da, halves, var_name, sel), _heights(da), strict=True):
+        plot.fill_between_y([value - own, value + own], [y - BAND] * 2, [y + BAND] * 2, target, color=fill, alpha=SHADE)
 
 
 def _points(da: xr.DataArray, target: Any) -> Any:
-    return drawing(target).scatter(da.values, _heights(da), target, color="C0", size=30)
+    return drawing(target).scatter(da.values, _heights(da), target, color=INK, marker="|", size=110, width=2)
 
 
-def _numbers(da: xr.DataArray, target: Any) -> None:
-    """Write each value above its point: large values hide the interval behind the point."""
+def _numbers(
+    da: xr.DataArray, target: Any, halves: dict[str, xr.DataArray], var_name: str, sel: dict[str, Any], isel: Any
+) -> None:
     plot = drawing(target)
-    for value, y in zip(da.values, _heights(da), strict=True):
-        plot.text(value, y + 0.14, f"{value:.6g}", target, vertical_align="bottom", color="#404040")
+    for value, own, y in zip(da.values, _own(da, halves, var_name, sel), _heights(da), strict=True):
+        plot.text(value, y + 0.16, _with_noise(value, own), target, vertical_align="bottom", color=INK)
+
+
+def _own(da: xr.DataArray, halves: dict[str, xr.DataArray], var_name: str, sel: dict[str, Any]) -> np.ndarray[Any, Any]:
+    """Half width of the interval of each cell."""
+    return np.broadcast_to(_half(halves, var_name, sel).values, da.shape)
+
+
+def _with_noise(value: float, half: float) -> str:
+    """Write a value with its noise, which is given to two digits; further digits of the value say nothing.
+
+    Examples
+    --------
+    >>> _with_noise(2197.0, 4.61), _with_noise(-2.91455, 29.8), _with_noise(0.12346, 0.0061), _with_noise(3.5, 0.0)
+    ('2197 ± 4.6', '-3 ± 30', '0.1235 ± 0.0061', '3.5')
+    """
+    if not half > 0:
+        return f"{value:.6g}"
+    digits = max(0, 1 - floor(log10(half)))
+    return f"{value:.{0 if value == round(value) else digits}f} ± {half:.{digits}f}"
 
 
 def _axes(
@@ -150,12 +194,17 @@ def _axes(
 ) -> None:
     plot, half = drawing(target), _half(halves, var_name, sel)
     (statistic,) = sel.values()
-    labels = [shorten(str(label), 30) for label in da[da.dims[0]].values]
+    column, labels = _labels(da)
     every = -(-len(labels) // MOST_LABELS)
     plot.yticks(_heights(da)[::every], labels[::every], target)
     plot.ylim((-0.6, da.size - 0.2), target)
-    widest = float(half.max())
-    if float(da.min()) - widest < 0:
+    if column:
+        plot.ylabel(column, target)
+    own, widest = _own(da, halves, var_name, sel), float(half.max())
+    low, high = float((da.values - own).min()), float((da.values + own).max())
+    if low < 0 < high:
         plot.vline(0, target, color="#808080", width=1)
-    plot.xlabel(f"released ±{widest:.3g} ({'at most, ' * bool(half.ndim)}{ci_prob:.0%} of the noise)", target)
+    margin = MARGIN * (high - low) or 1.0
+    plot.xlim((low - margin, high + margin), target)
+    plot.xlabel(f"released ± {widest:.3g} ({'at most, ' * bool(half.ndim)}{ci_prob:.0%} of the noise)", target)
     plot.title(shorten(f"{var_name}: {statistic}", 34), target)

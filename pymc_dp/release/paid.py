@@ -188,19 +188,11 @@ HOW = {
 
 
 class Paid:
-    """A release that was charged and is being made.
+    """A release that was charged and is being made; `made` says whether it is, and only has to be kept."""
 
-    Attributes
-    ----------
-    interrupt : HeldBack
-    made : bool
-        Whether it is made, and only has to be kept.
-    """
-
-    def __init__(self, interrupt: HeldBack, ledger: Ledger | None, entry: Entry | None) -> None:
-        self.interrupt = interrupt
-        self._ledger, self._entry = ledger, entry
-        self.made = False
+    def __init__(self, interrupt: HeldBack, ledger: Ledger | None, entry: Entry | None, called: str) -> None:
+        self.interrupt, self.made = interrupt, False
+        self._ledger, self._entry, self._called = ledger, entry, called
 
     def read[T](self, work: Callable[[], T], *, holder: object = None) -> T:
         """Return what `work` makes of the rows. What it raises could show one of them, and is not passed on.
@@ -243,9 +235,9 @@ class Paid:
         raise failure  # out here, where it has no context
 
     def noted(self, record: ReleaseRecord) -> ReleaseRecord:
-        """Return a record that states the line of the charge, where the ledger is stored."""
+        """Return a record that states the label of the user, and the line of the charge where the ledger is stored."""
         head = None if self._ledger is None or self._entry is None else self._ledger.head_at(self._entry)
-        return record if head is None else replace(record, ledger=head)
+        return replace(record, label=self._called, ledger=record.ledger if head is None else head)
 
     def keep(self, record: ReleaseRecord, tables: Mapping[str, Array]) -> None:
         """Write what was released into a ledger that is stored: it was paid for, and this process may end.
@@ -282,6 +274,7 @@ def paid(
     *,
     event: Event | None = None,
     label: str = "",
+    called: str = "",
     ledger: Ledger | None = None,
     diameter: float = 1.0,
 ) -> Iterator[Paid]:
@@ -297,6 +290,8 @@ def paid(
         What is charged; without a ledger it is not needed, and the budget is noted as spent.
     label : str
         What it is for, public.
+    called : str
+        The label of the user, which stands in the ledger instead, and in the record too.
     ledger : Ledger, optional
     diameter : float
         Largest distance of two rows under the domain's metric.
@@ -314,6 +309,7 @@ def paid(
     WeakGuaranteeWarning, RepeatedReleaseWarning
         Before the charge: where warnings are errors, nothing is spent.
     """
+    label = called or label
     before, payment = _entries(ledger, label), None
     with HeldBack() as interrupt:
         try:
@@ -324,9 +320,9 @@ def paid(
                 if ledger is not None:
                     assert event is not None
                     ledger.require_columns([name for name, _ in source.schema])
-                    domain, delta = source.domain, budget.delta
-                    entry = charge(ledger, event, label=label, domain=domain, diameter=diameter, delta=delta)
-            payment = Paid(interrupt, ledger, entry)
+                    at = {"diameter": diameter, "delta": budget.delta}
+                    entry = charge(ledger, event, label=label, domain=source.domain, **at)
+            payment = Paid(interrupt, ledger, entry, called)
             yield payment
         except KeyboardInterrupt as error:
             if error.args or (payment is not None and payment.made):

@@ -26,7 +26,7 @@ STATED = "stated"
 """What a record says that others state, and nothing here proves."""
 GUARANTEES = ("none", STATED, "asymptotic", "stepwise", "exact")
 """Classes of guarantees, the weakest first."""
-NOT_ALWAYS = ("chosen", "ledger", "maker", "sources")
+NOT_ALWAYS = ("chosen", "label", "ledger", "maker", "sources")
 """Parts of a record that are left out where there is nothing to say."""
 ALL_OF_IT = 0.98
 """Share of what was asked for from which nothing is said to be left: searches for the least noise, and rounding."""
@@ -182,6 +182,8 @@ class ReleaseRecord:
         What would use the rest of what was asked for, where there is something.
     chosen : str
         What the library chose to release, and why; empty where the user did.
+    label : str
+        What it was paid for, in the words of the user; empty where there are none.
     ledger : mapping, optional
         ``Ledger.head`` after the charge, of one that is stored: whoever has the record can see later that the ledger
         still holds it.
@@ -204,6 +206,7 @@ class ReleaseRecord:
     asked: float | None = None
     rest: str = ""
     chosen: str = ""
+    label: str = ""
     ledger: Mapping[str, Any] | None = None
     maker: Mapping[str, Any] | None = None
     sources: tuple[Mapping[str, Any], ...] = ()

@@ -231,6 +231,7 @@ class Report(Shown):
             ("neighbours", f"{record['neighbours']}: {self.neighbours}"),
             ("noise", record["noise"]),
             *([("released", record["chosen"])] if record.get("chosen") else []),
+            *([("label", record["label"])] if record.get("label") else []),
             *([("ledger", _ledger(record["ledger"]))] if record.get("ledger") else []),
             ("posterior", posterior),
         ]

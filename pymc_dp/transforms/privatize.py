@@ -118,6 +118,7 @@ class OtherRelease(ABC):
         budget: Budget,
         *,
         ledger: Ledger | None,
+        label: str = "",
         check: Callable[[Model], None] | None = None,
         progressbar: bool = False,
         rows: StoredRows | None = None,
@@ -152,6 +153,7 @@ def make_private(
     delta: float,
     statistics: Statistics | None,
     ledger: Ledger | None,
+    label: str = "",
     check: Callable[[Inspection, ReleasePlan, Model], None] | None = None,
     trial: Trial | None = None,
     progressbar: bool = False,
@@ -184,13 +186,14 @@ def make_private(
         check(inspection, plan, new)
     if trial is not None:
         trial.run(plan, lambda values: _simulated(inspection, plan, values))
-    made, label = None, f"statistics of {', '.join(plan.names)}"
+    made = None
     try:
         with paid(
             inspection,
             Budget(plan.epsilon, plan.delta),
             event=plan.event,
-            label=label,
+            label=f"statistics of {', '.join(plan.names)}",
+            called=label,
             ledger=ledger,
             diameter=plan.diameter,
         ) as payment:

@@ -17,6 +17,7 @@ def test_fits_are_averaged():
     assert found.width == pytest.approx(0.5) and found.width_error == pytest.approx(0.0)
     assert found.coverage == 0.5
     assert found.bias == pytest.approx(-0.2) and found.rmse == pytest.approx(np.sqrt((0 + 0.16) / 2))
+    assert found.rmse_error == pytest.approx(0.08 / (2 * found.rmse))
 
 
 def test_one_draw_has_an_error_and_no_interval():

@@ -1,5 +1,7 @@
 """What `dp.plots.budget` draws: positions, numbers and labels."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,8 @@ from pymc_dp.accounting import ComposedEvent, DiscreteGaussianEvent, Ledger, tot
 from pymc_dp.accounting.events import PureEvent, ZCDPEvent
 from pymc_dp.errors import ArgumentError, TraceError
 from pymc_dp.metrics import L1
+from pymc_dp.trace.scrub import annotate
+from tests.plots.conftest import VALUES
 
 
 def drawn(figure, function):
@@ -50,6 +54,11 @@ def test_a_ledger_of_a_metric_says_what_it_counts_per_unit_of():
     assert rows["string"] == "privacy loss ε, per row"
 
 
+def test_a_trace_is_called_by_its_label(record):
+    figure = plots.budget(annotate({}, replace(record, label="yearly table"), VALUES), backend="none")
+    assert drawn(figure, "title")[0]["string"] == "Spent on yearly table: ε = 1 of 1"
+
+
 def test_long_labels_are_cut(ledger):
     long = labels(plots.budget(ledger, backend="none"))[1]
     assert len(long) <= 36
@@ -85,7 +94,7 @@ def test_better_accountant_shows_both_numbers():
     alone = ledger.history[1].alone.epsilon
     second = bars(figure)[1]
     assert second[1] - second[0] < alone
-    assert f"(alone {alone:.4g})" in drawn(figure, "text")[1]["string"]
+    assert f"(alone {alone:.3g})" in drawn(figure, "text")[1]["string"]
     assert "δ = 1e-06" in drawn(figure, "xlabel")[0]["string"]
 
 

@@ -36,30 +36,51 @@ def test_points_are_the_released_values_and_negative_counts_stay(trace):
 
 
 def test_cells_are_labelled_from_top_to_bottom(trace):
-    (ticks,) = drawn(panel(plots.release(trace, backend="none"), "affair", "count of 1"), "yticks")
-    assert dict(zip(ticks["labels"], ticks["ticks"], strict=True)) == {"rating=1": 2, "rating=2": 1, "rating=3": 0}
+    shown = panel(plots.release(trace, backend="none"), "affair", "count of 1")
+    (ticks,) = drawn(shown, "yticks")
+    assert dict(zip(ticks["labels"], ticks["ticks"], strict=True)) == {"1": 2, "2": 1, "3": 0}
+    assert drawn(shown, "ylabel")[0]["string"] == "rating"
+
+
+def test_cells_of_several_columns_keep_their_names(trace):
+    (ticks,) = drawn(panel(plots.release(trace, backend="none"), "income", "sum"), "yticks")
+    assert list(ticks["labels"]) == ["all rows"]
+
+
+def test_numbers_stand_within_the_panel(trace, agg):
+    figure = plots.release(trace, backend="matplotlib").viz["figure"].item()
+    figure.canvas.draw()
+    for axes in figure.axes:
+        box = axes.get_window_extent()
+        for text in axes.texts:
+            extent = text.get_window_extent()
+            assert box.x0 <= extent.x0 and extent.x1 <= box.x1, text.get_text()
 
 
 @pytest.mark.parametrize(("statistic", "scale"), [("sum", 4.0), ("sum of squares", 8.0)])
 def test_interval_is_that_of_the_noise_of_the_statistic(trace, statistic, scale):
     shown = panel(plots.release(trace, backend="none"), "income", statistic)
-    (line,) = drawn(shown, "line")
+    (line,) = drawn(shown, "fill_between_y")
     assert np.ptp(line["x"]) == pytest.approx(2 * scale * log(10))
-    assert f"±{scale * log(10):.3g} (90%" in drawn(shown, "xlabel")[0]["string"]
+    assert f"± {scale * log(10):.3g} (90%" in drawn(shown, "xlabel")[0]["string"]
+    (number,) = drawn(shown, "text")
+    assert number["string"].endswith(f" ± {scale * log(10):{'.1f' if scale == 4 else '.0f'}}")
 
 
 def test_interval_holds_the_promised_share_of_discrete_laplace_noise(trace, rng):
     scale, draws = 8.0, 200_000
     p = 1 - np.exp(-1 / scale)
     noise = rng.geometric(p, draws) - rng.geometric(p, draws)
-    (line,) = drawn(panel(plots.release(trace, ci_prob=0.5, backend="none"), "income", "sum of squares"), "line")
+    (line,) = drawn(
+        panel(plots.release(trace, ci_prob=0.5, backend="none"), "income", "sum of squares"), "fill_between_y"
+    )
     inside = np.mean(np.abs(noise) <= np.ptp(line["x"]) / 2)
     assert inside == pytest.approx(0.5, abs=1 / scale)
 
 
 def test_interval_of_gaussian_noise_is_that_of_a_normal_variable(gaussian_noise):
     shown = panel(plots.release(gaussian_noise, ci_prob=0.95, backend="none"), "income", "sum")
-    (line,) = drawn(shown, "line")
+    (line,) = drawn(shown, "fill_between_y")
     assert np.ptp(line["x"]) == pytest.approx(2 * 4.0 * 1.959964)
 
 
@@ -71,8 +92,8 @@ def test_one_variable_can_be_chosen(trace):
 def test_matplotlib_draws_the_same(trace, agg):
     figure = plots.release(trace, var_name="affair", backend="matplotlib")
     axes = figure.viz["plot"]["affair"].sel(affair_statistic="count of 0").item()
-    assert axes.collections[0].get_offsets()[:, 0].tolist() == [30.0, -3.0, 100.0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["rating=1", "rating=2", "rating=3"]
+    assert axes.collections[-1].get_offsets()[:, 0].tolist() == [30.0, -3.0, 100.0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["1", "2", "3"]
 
 
 def test_tree_without_privacy_is_refused(no_privacy):

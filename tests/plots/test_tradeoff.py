@@ -7,13 +7,13 @@ import pytest
 from pymc_dp import plots
 from pymc_dp.errors import ArgumentError
 
-COLUMNS = ("variable", "method", "epsilon", "width", "rmse", "coverage")
+COLUMNS = ("variable", "method", "epsilon", "width", "rmse", "coverage", "width_error", "rmse_error")
 
 
 class Made:
     """A plan of known numbers: two variables, two methods, and one draw that has no interval."""
 
-    interval = 0.8
+    interval, repeats, rows = 0.8, 25, "500 rows"
 
     def to_frame(self):
         rows = []
@@ -22,7 +22,7 @@ class Made:
             rows += [(name, "laplace", eps, unit / eps, 0.2, 0.8) for eps in (0.1, 1.0)]
             rows += [(name, "gaussian", eps, 2 * unit / eps, 0.2, 0.8) for eps in (0.1, 1.0)]
             rows += [(name, "OPS", eps, np.nan, 0.7, np.nan) for eps in (0.1, 1.0)]
-        return pd.DataFrame(rows, columns=list(COLUMNS))
+        return pd.DataFrame([(*row, 0.1 * row[3], 0.02) for row in rows], columns=list(COLUMNS))
 
     def suggest(self, width):
         raise NotImplementedError
@@ -35,16 +35,29 @@ def drawn(figure, function, name="rate"):
 def test_every_method_with_an_interval_has_a_line():
     figure = plots.tradeoff(Made(), backend="none")
     lines = figure.viz["lines"]["rate"]
-    assert lines["method"].values.tolist() == ["laplace", "gaussian"]
-    assert [line["y"].tolist() for line in lines.values] == [[10.0, 1.0], [20.0, 2.0]]
-    assert [line["x"].tolist() for line in lines.values] == [[-1.0, 0.0]] * 2
-    assert len({line["color"] for line in lines.values}) == 2
+    assert lines["method"].values.tolist() == ["laplace", "gaussian", "not private"]
+    assert [line["y"].tolist() for line in lines.values] == [[10.0, 1.0], [20.0, 2.0], [0.1, 0.1]]
+    assert [line["x"].tolist() for line in lines.values] == [[-1.0, 0.0]] * 3
+    assert len({line["color"] for line in lines.values}) == 3
+    assert figure.viz["points"]["rate"]["method"].values.tolist() == ["laplace", "gaussian"]
 
 
-def test_reference_is_the_posterior_that_is_not_private():
-    figure = plots.tradeoff(Made(), backend="none")
-    assert figure.viz["reference"]["rate"].item()["y"] == 0.1
-    assert plots.tradeoff(Made(), quantity="coverage", backend="none").viz["reference"]["rate"].item()["y"] == 0.8
+def bars(quantity):
+    """Height of each bar, left to right, method by method."""
+    lines = drawn(plots.tradeoff(Made(), quantity=quantity, backend="none"), "line")
+    return [np.ptp(line["y"]) for line in lines if line["x"][0] == line["x"][1]]
+
+
+def test_bars_are_two_standard_errors_to_either_side():
+    assert bars("width") == pytest.approx([4.0, 0.4, 8.0, 0.8])
+    assert bars("rmse") == pytest.approx([0.08] * 6)
+    assert bars("coverage") == pytest.approx([4 * (0.8 * 0.2 / 25) ** 0.5] * 4)
+
+
+def test_coverage_is_held_against_what_it_should_be():
+    lines = plots.tradeoff(Made(), quantity="coverage", backend="none").viz["lines"]["rate"]
+    assert lines["method"].values.tolist()[-1] == "should be 80%"
+    assert lines.values[-1]["y"].tolist() == [0.8, 0.8]
 
 
 def test_axes_are_labelled():
@@ -57,7 +70,7 @@ def test_axes_are_labelled():
 
 def test_one_draw_has_an_error():
     figure = plots.tradeoff(Made(), quantity="rmse", var_names="rate", backend="none")
-    assert figure.viz["lines"]["rate"]["method"].values.tolist() == ["laplace", "gaussian", "OPS"]
+    assert figure.viz["lines"]["rate"]["method"].values.tolist() == ["laplace", "gaussian", "OPS", "not private"]
     assert list(figure.viz["lines"].data_vars) == ["rate"]
 
 
@@ -65,10 +78,16 @@ def test_a_plan_is_drawn_with_a_legend(planned_by_hand, agg):
     figure = plots.tradeoff(planned_by_hand, backend="matplotlib").viz["figure"].item()
     figure.canvas.draw()
     (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["laplace", "gaussian"]
+    assert [text.get_text() for text in legend.get_texts()] == ["laplace", "gaussian", "not private"]
+    assert legend.get_title().get_text() == "500 rows,\n25 simulations"
     box = figure.bbox
     texts = [*figure.axes[0].get_yticklabels(), figure.axes[0].yaxis.label, figure.axes[0].xaxis.label, legend]
     assert all(box.x0 <= text.get_window_extent().x0 and text.get_window_extent().x1 <= box.x1 for text in texts)
+
+
+def test_looks_can_be_set():
+    figure = plots.tradeoff(Made(), backend="none", aes={"color": ["method"]}, color=["red", "green", "black"])
+    assert [line["color"] for line in figure.viz["lines"]["rate"].values] == ["red", "green", "black"]
 
 
 @pytest.fixture

@@ -1,0 +1,55 @@
+"""Notebooks are shown as they were run: all of their code, in order, by this version."""
+
+import json
+from importlib.metadata import version
+
+import pytest
+
+from notebooks.execute import digest
+from tests.pages import ROOT
+
+NOTEBOOKS = {path.stem: path for path in (ROOT / "notebooks").rglob("*.ipynb")}
+OLDER = {
+    *("foulds_2016_exponential_families", "foulds_2016_hidden_markov", "wang_2015", "zhang_2016"),
+}
+"""Run before notebooks said by which version, and which code; `make notebooks` runs them, in hours."""
+
+
+def missing(notebook):
+    """Return what speaks against a notebook having been run as it stands."""
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    stamp = notebook["metadata"].get("pymc_dp", {})
+    counts = [cell["execution_count"] for cell in code]
+    said = {output["output_type"] for cell in code for output in cell["outputs"]}
+    return [
+        *(["cells without a run"] if None in counts else []),
+        *(["cells run in another order"] if counts != list(range(1, len(code) + 1)) else []),
+        *(["no outputs"] if not said else []),
+        *(["an error"] if "error" in said else []),
+        *(["another version"] if stamp.get("version") != version("pymc-dp") else []),
+        *(["other code"] if stamp.get("code") != digest(code) else []),
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(NOTEBOOKS.keys() - OLDER))
+def test_a_notebook_was_run_as_it_stands(name):
+    assert missing(json.loads(NOTEBOOKS[name].read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize("name", sorted(OLDER))
+def test_an_older_notebook_was_run_and_is_not_of_this_version(name):
+    found = missing(json.loads(NOTEBOOKS[name].read_text(encoding="utf-8")))
+    assert {"cells without a run", "no outputs", "an error"}.isdisjoint(found)
+    assert {"another version", "other code"} <= set(found), "take it out of OLDER"
+
+
+def test_a_change_of_code_is_found_and_one_of_layout_is_not():
+    cell = {"cell_type": "code", "execution_count": 1, "outputs": [{"output_type": "stream"}], "source": ["f(1, 2)"]}
+    stamp = {"version": version("pymc-dp"), "code": digest([cell])}
+    held = {"metadata": {"pymc_dp": stamp}}
+    assert missing({**held, "cells": [{**cell, "source": ["f(\n", "    1,\n", "    2,\n", ")"]}]}) == []
+    assert missing({**held, "cells": [{**cell, "source": ["f(1, 3)"]}]}) == ["other code"]
+    assert missing({**held, "cells": [{**cell, "execution_count": None}]}) == [
+        "cells without a run",
+        "cells run in another order",
+    ]
