@@ -16,7 +16,7 @@ from pymc import Model
 
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.inspection.formulas.writing import ROWS
+from pymc_dp.inspection.formulas.observing import ROWS
 
 WRITTEN = 'Write weighted(y, w), of two columns, or Domain(weights={"y": "w"}), not both.'
 
