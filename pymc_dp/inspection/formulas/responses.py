@@ -23,7 +23,7 @@ KINDS: Mapping[str, Kind] = {
 """Functions of formulae and bambi that a response is written with, and what they make of it."""
 REFUSED = {
     "censored": (
-        "it does not say when a row that was not censored would have been, on which the expectation of such rows depends",
+        "it does not say when other rows would have been censored, on which what is expected of them depends",
         "Write the model with PyMC: pm.Censored(..., upper=end), end a column of the times up to which rows are seen.",
     ),
     "weighted": (
