@@ -56,10 +56,10 @@ def _taken(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Resp
     for place, one in enumerate(rows.interface.responses):
         levels = np.stack([levels_at(predictors, coordinate + k) for k in range(1 + one.entries)], axis=-1)
         coordinate += 1 + one.entries
-        by_level = rows.shares[place]
-        if by_level is not None:
+        counted = rows.shares[place]
+        if counted is not None:
             assert one.column.bounds is not None
-            (found,) = by_level(at, *held)
+            (found,) = counted(at, *held)
             chosen = taken_counts(found, levels.reshape(len(at), -1), int(one.column.bounds[1]), one.varied)
         elif one.given is None:
             values, weights = values_of(rows, place, at, held)

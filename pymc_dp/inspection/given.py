@@ -31,8 +31,8 @@ def from_bambi(model: Any, domain: Domain | None = None) -> tuple[Model, Domain]
     pymc.Model
         Free variables, dims, labels and priors as bambi has them, one ``pm.Data`` of name ``<column>_data`` per column
         of the design and one of name ``<factor>_group`` per grouping factor, the response, and one for each column that
-        it has beside: ``<column>_trials`` of ``p(y, n)``, ``<response>_total`` of ``counts(...)``, limits of
-        ``truncated(...)``, and ``<response>_lower`` and ``_upper`` of ``censored(...)``.
+        it has beside: ``<column>_trials`` of ``p(y, n)``, ``<response>_total`` of ``counts(...)`` and limits of
+        ``truncated(...)``.
     Domain
         Bounds of these, and what else `domain` says.
 
@@ -52,7 +52,7 @@ def from_bambi(model: Any, domain: Domain | None = None) -> tuple[Model, Domain]
     needed, or give priors.
 
     Links and parameters are written as the family says; whether the likelihood can be released is found afterwards, as
-    of any PyMC model. ``weighted(...)``, potentials, ``dropna=True`` and ``set_priors`` are refused.
+    of any PyMC model. ``censored(...)``, ``weighted(...)``, potentials, ``dropna=True`` and ``set_priors`` are refused.
 
     ``weighted(y, w)`` as a response, or ``Domain(weights={"y": "w"})``, becomes the weights of the domain that comes
     back, of a column ``<w>_data``.

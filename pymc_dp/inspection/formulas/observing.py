@@ -87,9 +87,7 @@ class Observing:
             self._writing.model.add_coord(dims[-1], self._writing.spec.response_term.levels)
         # Beyond, a cast would warn of a value, or wrap it.
         observed = {"observed": _counts(values) if whole else np.array(values, dtype=np.float64), "dims": dims}
-        if self._side.kind == "censored":
-            pm.Censored(self._name, plain, **self._censored(), **observed)
-        elif self._side.kind == "limited":
+        if self._side.kind == "limited":
             pm.Truncated(self._name, plain, **self._limits(), **observed)
         else:
             distribution(self._name, **given, **observed)
@@ -138,19 +136,6 @@ class Observing:
             limit = self._side.limits.get(key)
             own = None if limit is None else self._held(f"{limit}_data", limit, whole=False)
             found[end] = self._side.numbers.get(key) if limit is None else own
-        return found
-
-    def _censored(self) -> dict[str, Any]:
-        """Return where a row is censored: at its own value where its status says so, else at the bound."""
-        y, status = self._side.columns
-        column, labels = self._writing.table.columns[y], self._writing.table.columns[status].levels
-        shown, found = self._writing.table.frame, dict[str, Any]()
-        for label, end, rest in (("left", "lower", column.bounds[0]), ("right", "upper", column.bounds[1])):
-            if labels is None or label not in labels.categories:
-                found[end] = None
-                continue
-            held, public = (np.where(frame[status] == label, frame[y], rest) for frame in (self._writing.rows, shown))
-            found[end] = self._writing.hold(f"{self._name}_{end}", held, public, column.bounds, {y, status})
         return found
 
 

@@ -14,19 +14,23 @@ from pymc_dp.errors import Problem
 from pymc_dp.inspection.formulas.design import PublicTable
 from pymc_dp.inspection.formulas.row_wise import constant
 
-Kind = Literal["column", "trials", "counts", "censored", "limited"]
+Kind = Literal["column", "trials", "counts", "limited"]
 KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("p", "prop", "proportion"), "trials"),
     **dict.fromkeys(("c", "counts"), "counts"),
     **dict.fromkeys(("constrained", "truncated"), "limited"),
-    "censored": "censored",
 }
 """Functions of formulae and bambi that a response is written with, and what they make of it."""
-STATUSES = ("left", "none", "right")
+REFUSED = {
+    "censored": (
+        "it does not say when other rows would have been censored, on which what is expected of them depends",
+        "Write the model with PyMC: pm.Censored(..., upper=end), end a column of the times up to which rows are seen.",
+    ),
+}
+"""Those that cannot be released, why, and what to do."""
 FORMS: Mapping[Kind, str] = {
     "trials": "p(successes, trials), trials a column or a whole number",
     "counts": "counts(a, b, ...) with a column for each category",
-    "censored": "censored(y, status), status one of left, none, right",
     "limited": "truncated(y, lb=..., ub=...), limits numbers or columns",
 }
 
@@ -79,7 +83,11 @@ def left_side(term: Any, names: frozenset[str]) -> LeftSide | Problem | None:
     if not isinstance(component, Call):
         return LeftSide(kind="column", columns=(component.name,))
     call = component.call
-    kind = KINDS.get(getattr(call, "callee", ""))
+    callee = getattr(call, "callee", "")
+    if callee in REFUSED:
+        what, remedy = REFUSED[callee]
+        return Problem(where=term.name, what=what, remedy=remedy)
+    kind = KINDS.get(callee)
     if kind is None:
         return None
     found = _read(kind, call, names)
@@ -90,7 +98,7 @@ def left_side(term: Any, names: frozenset[str]) -> LeftSide | Problem | None:
 
 
 def _read(kind: Kind, call: Any, names: frozenset[str]) -> LeftSide | None:
-    keys = {"trials": ("y", "trials"), "limited": ("x", "lb", "ub"), "censored": ("y", "status")}.get(kind)
+    keys = {"trials": ("y", "trials"), "limited": ("x", "lb", "ub")}.get(kind)
     labels = keys if keys is not None else tuple(map(str, range(len(call.args))))
     if len(call.args) > len(labels):
         return None
@@ -116,12 +124,7 @@ def _read(kind: Kind, call: Any, names: frozenset[str]) -> LeftSide | None:
 
 def check_labels(side: LeftSide, table: PublicTable) -> Iterator[Problem]:
     """Yield why a column of a response cannot hold what bambi expects there."""
-    if side.kind == "censored":
-        status = table.columns[side.columns[1]]
-        if status.levels is None or not set(status.levels.categories) <= set(STATUSES):
-            what = "it says which rows are censored, and its declared labels are not among left, none, right"
-            yield Problem(where=status.name, what=what, remedy="Declare these labels, in any order.")
-    elif side.kind != "column":
+    if side.kind != "column":
         for name in (*side.columns, *side.limits.values()):
             if table.columns[name].levels is not None:
                 what = "it has labels, where the response needs numbers"

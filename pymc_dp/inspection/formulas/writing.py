@@ -132,7 +132,7 @@ class _Writing:
 
     def _each(self, values: Any) -> Any:
         """Return values of rows as factors of all predictors of a row."""
-        return values[:, None] if self.wide and getattr(values, "ndim", 0) else values
+        return values[:, None] if self.wide and values.ndim else values
 
     def _complete(self, coefficients: Variable) -> Variable:
         """Put the zeros of the first level before coefficients of the others."""

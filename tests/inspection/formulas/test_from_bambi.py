@@ -68,7 +68,6 @@ FORMULAS = {
     "y ~ h": {"family": "exgaussian"},
     "w ~ x + w:h": {"family": "lognormal"},
     "c ~ x:w": {"family": OWN},
-    "censored(w, status) ~ x": {"family": "weibull"},
     "truncated(y, lb=-3, ub=n) ~ x": {},
     "constrained(w, lb=0.5) ~ x": {"family": "lognormal"},
     bambi.Formula("y ~ x + offset(w)", "sigma ~ w + (1|g)"): {},
@@ -163,7 +162,6 @@ LOCAL = {
     "y ~ hsgp(x, m=4, c=1.5, by=g) + bs(w, df=5)": {},
     "p(k, n) ~ x": {"family": "binomial"},
     "counts(c, k, m) ~ x": {"family": "multinomial"},
-    "censored(w, status) ~ x": {"family": "weibull"},
     "truncated(w, ub=n) ~ hsgp(x, y, m=3, L=2)": {"family": "lognormal"},
 }
 
@@ -246,8 +244,7 @@ REFUSED = {
     "a family that reads rows": ("c ~ x", {"family": Nosy("nosy", POISSON, "log")}, "computes something"),
     "weights": ("weighted(y, w * 2) ~ x", {}, "Write weighted(y, w)"),
     "successes that are computed": ("p(k, n + 1) ~ x", {"family": "binomial"}, "trials a column or a whole number"),
-    "other statuses": ("censored(w, h) ~ x", {"family": "weibull"}, "left, none, right"),
-    "three ends": ("censored(w, w, status) ~ x", {"family": "weibull"}, "status one of"),
+    "censoring": ("censored(w, status) ~ x", {"family": "weibull"}, "pm.Censored(..., upper=end)"),
     "labels that are counted": ("counts(c, g) ~ x", {"family": "multinomial"}, "column of numbers"),
     "groups of a process": ("y ~ hsgp(x, m=3, c=2, by=b)", {}, "groups of hsgp"),
     "numbers of a process": ("y ~ hsgp(x, m=3, c=SHIFT)", {}, "no number or label"),
