@@ -79,9 +79,10 @@ def first_of(*ways: Iterable[Problem]) -> list[Problem]:
     declarations = [problem for problem in together if problem.kind == "declaration"]
     if causes := [problem for problem in together if problem.kind == "cause"]:
         return [*causes, *declarations]
+    if declared := [way for way in found if all(problem.kind == "declaration" for problem in way)]:
+        return max(declared, key=len)  # then nothing is left to ask for
     least = min(found, key=lambda way: sum(problem.kind == "structure" for problem in way), default=[])
-    complete = all(problem.kind == "declaration" for problem in least)
-    return least if complete else list(dict.fromkeys([*least, *declarations]))
+    return list(dict.fromkeys([*least, *declarations]))
 
 
 def _shown(problems: Iterable[Problem]) -> list[str]:

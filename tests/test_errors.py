@@ -18,6 +18,7 @@ def test_the_way_that_asks_for_fewer_changes_counts():
     name, bounds = problem("name", "declaration"), problem("bounds", "declaration")
     hard, harder, other = problem("hard"), problem("harder"), problem("other")
     assert first_of([hard, harder, name], [bounds]) == [bounds]
+    assert first_of([name], [name, bounds]) == [name, bounds], "else the second were asked for after the first"
     assert first_of([hard, harder, name], [other]) == [other, name]
     assert first_of([hard], [hard, other]) == [hard]
 

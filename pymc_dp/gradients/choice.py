@@ -230,7 +230,8 @@ def _looked_at(
     try:
         interface = interface_in(found.rows)
     except UnsupportedModelError as error:
-        return (), error.problems, False
+        loose = [] if found.rows.problems else undeclared(found.rows, {}, "dp.Gradients")
+        return (), tuple(dict.fromkeys([*error.problems, *loose])), False
     inspection = interface.inspection
     misfits = () if stored is None else with_stored(inspection, stored).problems
     problems = (*misfits, *not_drawn(shared_prior_model(inspection)), *undeclared(inspection, {}, "dp.Gradients"))

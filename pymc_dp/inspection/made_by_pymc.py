@@ -57,6 +57,8 @@ def _frequencies(values: Array) -> bool:
         return False
     numbers = np.rint(2 * values / np.pi) / 2
     axes = [np.unique(column) for column in numbers.T]
+    if np.prod([float(len(axis)) for axis in axes]) != len(values):
+        return False
     grid = np.vstack([one.ravel() for one in np.meshgrid(*axes)]).T
     counted = all(axis[0] in (0, 0.5, 1) and (np.diff(axis) == 1).all() for axis in axes)
     return counted and np.array_equal(values, np.pi * grid)

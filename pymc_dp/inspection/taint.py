@@ -26,7 +26,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, indices_from
 
 NUMBER_OF_ROWS = "the shape of a row-level array (the number of rows) is used as a value"
 PER_ROW = "one latent per row"
-INTEGRATE = "Let rows share parameters: index them by a column with a few public levels."
+INTEGRATE = "Integrate a normal latent of rows out, model = dp.integrate(model, 'theta'), or let rows share parameters."
 SCALARS = ("pytensor.scalar.", "pymc.")
 """Packages whose scalar operations have a result for every value, as functions over rows are compiled."""
 Axis = int | None

@@ -197,7 +197,7 @@ def hidden_in_a_custom_prior(model):
 
 
 REFUSED = {
-    latent_per_row: ["y", "'z'", "one latent per row", "Let rows share parameters"],
+    latent_per_row: ["z", "one latent per row", "dp.integrate(model, 'z')"],
     latent_per_row_by_dim: ["z", "one latent per row", "dp.integrate(model, 'z')"],
     minibatch: ["y", "minibatch", "Pass the whole column"],
     total_size: ["y", "not a plain distribution"],

@@ -33,6 +33,7 @@ OF_ROWS = {
     "groups that were seen": np.array([1, 0, 1, 1]),
     "years from the first that was seen": np.arange(1987, 1993),
     "places of some rows": np.array([2, 5, 6]),
+    "distances": np.abs(np.subtract.outer(Y, Y))[:10, :10],
     "almost ones": np.array([1.0, 1.0, 1 + 1e-15]),
 }
 

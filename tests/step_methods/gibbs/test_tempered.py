@@ -321,7 +321,7 @@ def test_neighbours_share_everything_but_the_states():
 def refused(model, public=None, **settings):
     with pytest.raises(UnsupportedModelError) as caught:
         TemperedGibbs(**settings).bound(inspect(model, public).sums, Budget(1.0), chains=1, steps=1)
-    return str(caught.value)
+    return "\n".join(map(str, caught.value.problems))
 
 
 def test_unbounded_parameters_are_refused_all_at_once_with_the_truncation():
@@ -332,7 +332,6 @@ def test_unbounded_parameters_are_refused_all_at_once_with_the_truncation():
         pm.Poisson("c", rate, observed=np.array([0, 1]))
         pm.Normal("x", mean, sd, observed=np.array([0.0, 1.0]))
     text = refused(model, Domain(bounds={"c": (0, 5), "x": (-2, 2)}))
-    assert "4 problems" in text
     assert "dp.truncate(model, {'p': (0.01, 0.99)})" in text
     assert "dp.truncate(model, {'rate': (0.1, 10.0)})" in text
     assert "dp.truncate(model, {'mean': (-10.0, 10.0), 'sd': (0.1, 10.0)})" in text

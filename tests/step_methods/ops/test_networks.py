@@ -219,7 +219,8 @@ def test_shares_without_bounds_are_refused_with_the_truncation_that_would_do():
         pm.Bernoulli("b", pm.Beta("q", 1, 1, shape=2)[held], observed=b)
     with pytest.raises(UnsupportedModelError) as refused:
         bound(model, None)
-    assert "{'p': (0.01, 0.99)}" in str(refused.value) and "{'q': (0.01, 0.99)}" in str(refused.value)
+    remedies = " ".join(problem.remedy for problem in refused.value.problems)
+    assert "{'p': (0.01, 0.99)}" in remedies and "{'q': (0.01, 0.99)}" in remedies
     step, _ = bound(dp.truncate(model, {"p": (LOW, HIGH), "q": (LOW, HIGH)}), None)
     assert step.range.value == pytest.approx(4 * ODDS)
 
