@@ -13,12 +13,12 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp import _validate
 from pymc_dp._random import public_generator
-from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import context_model
 from pymc_dp.inspection.interpreted import plain_draw, plain_function
-from pymc_dp.inspection.rows import Array, rebuild
+from pymc_dp.inspection.rows import Array, reached, rebuild
 from pymc_dp.release.tables import TablePlan
 from pymc_dp.released import Release, planned
 from pymc_dp.simulation.networks import draw_levels
@@ -111,7 +111,7 @@ def synthesize(
         for column, level in zip(table.cells.columns, table.cells.levels, strict=True):
             held.setdefault(column.leaf, level[cell])
             names.setdefault(column.leaf, column.name)
-        held[table.observed.leaf] = _values(table, parameters[table.name], cell, rng)
+        held[table.observed.leaf] = _values(table, parameters[table.name], cell, rng, inspection.hidden)
         names[table.observed.leaf] = table.name
     return _as_table({leaf: (names[leaf], values) for leaf, values in held.items()}, release)
 
@@ -218,11 +218,16 @@ def _cells(
     return (rng.random((count, 1)) * ends[:, -1:] < ends).argmax(axis=1)
 
 
-def _values(table: TablePlan, parameters: list[Array], cell: Array, rng: np.random.Generator) -> Array:
+def _values(
+    table: TablePlan, parameters: list[Array], cell: Array, rng: np.random.Generator, hidden: frozenset[Variable]
+) -> Array:
     """Draw every row from its likelihood."""
     rows = [np.broadcast_to(item, (table.cells.count, *item.shape[1:]))[cell] for item in parameters]
     known = dict(zip(table.observed.parameters, map(pt.as_tensor, rows), strict=True))
-    return np.asarray(plain_draw(sized(table.observed.variable, known, (len(cell),)), rng))
+    graph = sized(table.observed.variable, known, (len(cell),))
+    if hidden & set(reached([graph])):
+        raise PrivacyError("Private data would enter synthetic rows; this is an error of pymc_dp.")
+    return np.asarray(plain_draw(graph, rng))
 
 
 __all__ = ["synthesize"]

@@ -201,8 +201,9 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
         if numbers:
             lines.append(f"numbers in the prior of {rv.name}: {numbers}")
     for item in observed:
-        ends = _ends(item)
-        rows = findings.axis.among([item.variable], stop=free)
+        rv = model[item.name]
+        ends = _ends(item, rv)
+        rows = findings.axis.among([rv], stop=free)
         numbers = shown(plain_numbers(ends, [*free, *findings.private_variables], rows))
         if numbers:
             lines.append(f"numbers in the likelihood of {item.name}: {numbers}")
@@ -274,10 +275,10 @@ def public_number_of_rows(lines: Iterable[str]) -> int | None:
     return next((int(number) for number in found if number.isdecimal()), None)
 
 
-def _ends(observed: Observed) -> Sequence[Variable]:
-    """Graphs of a likelihood, for the numbers in them."""
+def _ends(observed: Observed, rv: Variable) -> Sequence[Variable]:
+    """Graphs of the likelihood of a variable, for the numbers in them."""
     if observed.design is not None or any(column.sources != (column,) for column in observed.columns):
-        return likelihood_of(observed.variable)[1] or ()
+        return likelihood_of(rv)[1] or ()
     return observed.parameters if observed.cumulative is None else observed.cumulative.numbers
 
 

@@ -177,11 +177,13 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
     if is_design(findings, distribution, indexed.row_level):
         return _observe_design(findings, rv, indexed, stands)
     columns = [*find_columns(findings, rv, indexed.row_level, indexed.flow), *indexed.columns]
+    variable = rv
     if indexed.columns:
-        parameters, now = tuple(rebuild(indexed.ends, stands)[0]), indexed.ends
+        old, parameters, now = parameters, tuple(rebuild(indexed.ends, stands)[0]), indexed.ends
+        (variable,), _ = rebuild([rv], dict(zip(old, parameters, strict=True)))  # of no row but by its columns
     return Observed(
         name=rv.name,
-        variable=rv,
+        variable=variable,
         leaf=leaf,
         distribution=distribution,
         parameters=tuple(parameters),

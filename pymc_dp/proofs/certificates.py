@@ -120,6 +120,8 @@ class Certificates:
         """
         if not (self.concave and self.modulus > 0):
             return math.inf
+        if all((item == self.modulus).all() for item in self.strong.values()):  # both are the same, and G is shown too
+            return self.difference.value / math.sqrt(self.modulus)
         return min(self.scaled.value, self.difference.value / math.sqrt(self.modulus))
 
     @property

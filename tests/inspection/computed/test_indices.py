@@ -7,6 +7,7 @@ import pytest
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.inspect import inspect
+from pymc_dp.inspection.rows import reached
 from pymc_dp.rows.gate import opened_gate, values_of
 
 N = 40
@@ -95,3 +96,9 @@ def test_an_index_that_is_written_twice_is_one_column():
 
     (column,) = inspected(lambda age, h: (age > 40).astype(int), 2, beside=twice).observed[0].columns
     assert len(column.stand_ins) == 2
+
+
+def test_the_likelihood_of_cells_reaches_no_row():
+    found = inspected(lambda age, h: (age > 40).astype(int), 2)
+    (observed,) = found.observed
+    assert not found.hidden & set(reached([observed.variable, *observed.parameters]))

@@ -48,6 +48,7 @@ def built(mean):
     return model
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", MEANS)
 def test_the_mean_of_every_row_is_that_of_its_columns(name):
     mean, expected = MEANS[name]
