@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from scipy.special import chdtri
 
-from pymc_dp.gradients.carried import carried
+from pymc_dp.gradients.carried import carried, raised
 from pymc_dp.gradients.curvature import Levels, Noised, estimated
 from pymc_dp.gradients.schedule import Limits, Stage
 from pymc_dp.inspection.rows import Array
@@ -23,8 +23,8 @@ ALARM = 0.01
 """How often χ² is above its limit by chance, where the gradients are those of one quadratic."""
 APPROACH = 0.3
 """Share of the steps of the last stage that lead to where the likelihood is treated as quadratic, and do not count."""
-FARTHEST, FADING, BEYOND = 1.0, 0.8, 2.0
-NEGLIGIBLE, SMALL, LARGEST = 0.02, 0.1, 30.0
+FARTHEST, BEYOND = 1.0, 2.0
+NEGLIGIBLE, SMALL, LARGEST = 0.03, 0.15, 8.0
 SPREADING = 50
 """Rounds of the search for the spread of levels."""
 
@@ -171,7 +171,7 @@ def walk(
     here = None
     for stage, plan in enumerate(stages, first):
         if here is not None and plan.steps:
-            limits = before.whitened(bent(at), deviation, n_rows)
+            limits = before.whitened(raised(curvature, bent(at)), deviation, n_rows)
             if stage + 2 - first == len(stages):
                 limits = _relaxed(limits, stage, releases, n_rows)
         noised, deviation = releases.curvature(stage, at, limits)
@@ -247,10 +247,11 @@ class _Leg:
         """Take a gradient in, and the curvature there; return the next point."""
         self._reach(at, share, gradient)
         self.steps.append((share, at, gradient, curvature))
-        prior = self.prior
+        prior, recent = self.prior, self._recent()
         if self.before is not None:
-            prior = self.before.added(prior, CARRIED * FADING ** (len(self.steps) - 1))
-        away = self._recent().added(prior).mean - at
+            unknown = float(np.trace(np.linalg.solve(recent.curvature, recent.noise))) / len(at)
+            prior = self.before.added(prior, CARRIED * min(1.0, unknown) ** 2)
+        away = recent.added(prior).mean - at
         squares = (
             away @ self.curvature @ away / self.n_rows,
             away @ curvature @ away / self.n_rows,
