@@ -38,29 +38,50 @@ def carried(curvature: Array, begun: Array, bend: Callable[[Array], Array] | Non
     first = bend(begun)
     if first.ndim == 1:
         return lambda at: _scaled(curvature, bend(at), first)
-    values, vectors = np.linalg.eigh(curvature)
-    root = np.sqrt(np.maximum(values, np.finfo(float).tiny))
-    white, back = vectors / root, vectors * root
+    white, back = _whitening(curvature)
     own = white.T @ first @ white
     values, vectors = np.linalg.eigh((own + own.T) / 2)
     if not values.mean() > 0:
         return lambda _: curvature
-    turn = (vectors / np.sqrt(np.maximum(values, LEAST_CURVATURE * values.mean()))) @ vectors.T
-    kept = (1 + MOST_SCALED**-2) * np.eye(len(values)) - turn @ own @ turn
-    turn = white @ turn
+    turn = white @ (vectors / np.sqrt(np.maximum(values, LEAST_CURVATURE * values.mean()))) @ vectors.T
+    kept = np.eye(len(values)) - turn.T @ first @ turn
 
     def elsewhere(at: Array) -> Array:
-        found = back @ (turn.T @ bend(at) @ turn + kept) @ back.T
+        now = bend(at)
+        ratio = _ratio(np.diag(now), np.diag(first))
+        values, vectors = np.linalg.eigh(turn.T @ now @ turn + kept)
+        turned = back @ vectors
+        found = (turned * np.clip(values, ratio.min(), ratio.max())) @ turned.T
         return np.asarray((found + found.T) / 2)
 
     return elsewhere
 
 
+def raised(curvature: Array, other: Array) -> Array:
+    """Return a curvature that is in each direction as large as another, where that is larger. Both (d, d)."""
+    white, back = _whitening(curvature)
+    values, vectors = np.linalg.eigh(white.T @ other @ white)
+    turn = back @ vectors
+    found = (turn * np.maximum(values, 1.0)) @ turn.T
+    return np.asarray((found + found.T) / 2)
+
+
+def _whitening(curvature: Array) -> tuple[Array, Array]:
+    """Return W with Wᵀ H W the identity, and the transpose of its inverse."""
+    values, vectors = np.linalg.eigh(curvature)
+    root = np.sqrt(np.maximum(values, np.finfo(float).tiny))
+    return vectors / root, vectors * root
+
+
 def _scaled(curvature: Array, now: Array, first: Array) -> Array:
-    with np.errstate(all="ignore"):
-        ratio = np.sqrt(now / first)
-    factor = np.clip(np.nan_to_num(ratio, nan=1.0), 1 / MOST_SCALED, MOST_SCALED)
+    factor = np.sqrt(_ratio(now, first))
     return np.asarray(curvature * np.outer(factor, factor))
 
 
-__all__ = ["carried"]
+def _ratio(now: Array, first: Array) -> Array:
+    with np.errstate(all="ignore"):
+        ratio = np.nan_to_num(now / first, nan=1.0)
+    return np.clip(ratio, MOST_SCALED**-2, MOST_SCALED**2)
+
+
+__all__ = ["carried", "raised"]

@@ -22,6 +22,7 @@ from pymc_dp.gradients.bent import Bent, followed
 from pymc_dp.gradients.choice import NAME, Gradients
 from pymc_dp.gradients.curvature import MOST_FULL, shrunk
 from pymc_dp.gradients.descent import Descent, trusted
+from pymc_dp.gradients.doubts import doubts
 from pymc_dp.gradients.integers import MOST_ROWS
 from pymc_dp.gradients.interface import Interface, interface_of
 from pymc_dp.gradients.persons import PersonParts
@@ -98,10 +99,10 @@ def fitted(
                 found = payment.read(lambda: planned.walk_over(passes, lambda: advance(description=next(shown))))
             made = planned.private(found, "exact" if insecure() is None else "none")
             mark_paid(made, payment)
-        if found.too_curved or (choice.local and found.unresolved == interface.size):
-            says = agreement(found) if found.too_curved else "all directions of the curvature are lost in its noise"
+        if doubts := [*[agreement(found)] * found.too_curved, *planned.doubts(found)]:
+            text = "; ".join(doubts)
             warnings.warn(
-                f"{says[0].upper()}{says[1:]}. It was released, and charged. Rehearse with "
+                f"{text[0].upper()}{text[1:]}. It was released, and charged. Rehearse with "
                 "dp.plan(statistics=dp.Gradients()); more rows, fewer parameters or tighter priors help.",
                 PosteriorWarning,
                 skip_file_prefixes=(PACKAGE,),
@@ -293,6 +294,10 @@ class Planned:
         except np.linalg.LinAlgError:  # a release that was paid for is never lost
             return quadratic
 
+    def doubts(self, found: Found) -> list[str]:
+        """Say why the posterior should not be relied on, beside χ²."""
+        return doubts(found, self.prior, local=self.choice.local)
+
     @property
     def _follows(self) -> bool:
         """Whether made-up rows say how scores bend: of one mode, and where curvatures are released whole."""
@@ -363,6 +368,7 @@ class Planned:
         if self.interface.size > MOST_FULL:
             yield f"{NAME}: {UNCALIBRATED.format(self.interface.size)}."
         yield f"{NAME}: {agreement(found)}."
+        yield from (f"{NAME}: {one}." for one in self.doubts(found))
         if found.unresolved:
             yield (
                 f"{NAME}: {found.unresolved} of {self.interface.size} directions of the curvature are lost in its "

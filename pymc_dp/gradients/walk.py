@@ -5,26 +5,32 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 from scipy.special import chdtri
 
-from pymc_dp.gradients.carried import carried
+from pymc_dp.gradients.carried import carried, raised
 from pymc_dp.gradients.curvature import Levels, Noised, estimated
 from pymc_dp.gradients.schedule import Limits, Stage
 from pymc_dp.inspection.rows import Array
 
 CARRIED = 0.25
-"""Share of the information of a stage that the path of the next begins with."""
+"""Share of the information of a stage that the path of the next begins with, until it knows more itself."""
 FORGETTING = 0.8
 """Weight, at each step of the path, of what was released before."""
 ALARM = 0.01
 """How often χ² is above its limit by chance, where the gradients are those of one quadratic."""
 APPROACH = 0.3
 """Share of the steps of the last stage that lead to where the likelihood is treated as quadratic, and do not count."""
-FARTHEST, FADING, BEYOND = 1.0, 0.8, 2.0
-NEGLIGIBLE, SMALL, LARGEST = 0.02, 0.1, 30.0
+FARTHEST, BEYOND = 1.0, 2.0
+NEGLIGIBLE, SMALL, LARGEST = 0.03, 0.15, 8.0
+"""Noise of the last gradients over the variance of scores, and edge of that of a curvature over this, up to which
+limits are raised, and the most that C is. At small ε they stay as they are.
+"""
+FARTHEST, BEYOND = 1.0, 2.0
+"""Longest step, in root mean squares of what a row says or of the prior; standard deviations that noise explains."""
 SPREADING = 50
 """Rounds of the search for the spread of levels."""
 
@@ -164,7 +170,18 @@ def walk(
     a fifth of what was there, with N the covariance of the noise on z / A, A the sum of the weights. With H = M/A, W =
     (H + N)⁻¹ and P the prior's precision, η_{t+1} = (P + H W H)⁻¹ (P m + H W z/A). That is damped by the noise and
     needs no step size. Where a stage ends, a quarter of its information goes into the prior of the next one's path:
-    without it each walk falls back to the prior at its first, noisiest step.
+    without it each walk falls back to the prior at its first, noisiest step. It fades as the stage comes to know more:
+    what was linear elsewhere would hold the walk back.
+
+    No step is longer than what one row says, or the prior, is wide, for scores are not linear farther out. Where the
+    slope turns by more than noise explains, the last step was too long, and the next one ends between both: with a
+    curvature that is too small, walks went to and fro until their end.
+
+    A curvature is released in coordinates, and within limits, that fit where the walk has come to: where σ had fallen
+    by a tenth, rows were cut to a fraction by limits of where it began, and the curvature with them.
+
+    With much budget limits are raised in the last stage until noise is a small part of what rows vary by: clipped
+    scores stay centred, but are not those of the posterior without privacy, which at ε = 100 showed.
 
     A last curvature is released where the walk has ended; the likelihood is treated as quadratic there. Where
     curvatures fall towards the truth, one released before the last steps is too large: of heavy-tailed columns
@@ -174,24 +191,24 @@ def walk(
     those before it (adaptive composition of Gaussian noise whose scales are fixed in advance).
     """
     at = prior.mean if start is None else start
-    here = None
+    here, later = None, limits
     for stage, plan in enumerate(stages, first):
-        if here is not None and plan.steps:
-            limits = before.whitened(bent(at), deviation, n_rows)
-            if stage + 2 - first == len(stages):
-                limits = _relaxed(limits, stage, releases, n_rows)
+        if plan.steps:
+            limits = later if stage + 2 - first < len(stages) else _relaxed(later, stage, releases, n_rows)
         noised, deviation = releases.curvature(stage, at, limits)
-        before, found = limits, estimated(noised, deviation, limits.levels)
+        found = estimated(noised, deviation, limits.levels)
         curvature = limits.curvature(found.matrix)
         if not plan.steps:
             break
-        limits = limits.whitened(curvature, deviation, n_rows).relaxed(*limits.relaxing)
+        ahead = partial(limits.whitened, deviation=deviation, n_rows=n_rows)
+        limits = ahead(curvature).relaxed(*limits.relaxing)
         noise = limits.curvature(np.eye(len(at)) * releases.variance(stage, limits))
-        here = _Leg(prior=prior, noise=noise, curvature=curvature, before=here, n_rows=n_rows)
         bent = carried(curvature, at, bend)
+        here = _Leg(prior=prior, noise=noise, curvature=curvature, before=here, n_rows=n_rows)
         for step, share in enumerate(plan.steps):
             gradient = limits.score(releases.gradient(stage, step, at, limits))
             at = here.step(at, share, gradient, bent(at))
+        later = ahead(raised(curvature, bent(at)))
         if limits.levels is not None:
             prior = here.learned(prior, limits.levels)
     assert here is not None
@@ -211,7 +228,7 @@ def walk(
 
 
 def _relaxed(limits: Limits, stage: int, releases: Releases, n_rows: int) -> Limits:
-    """Return limits as large as noise allows."""
+    """Return limits as large as noise allows, by what is public: the scales of noises and the number of rows."""
     noise = releases.variance(stage, limits) / n_rows
     edge = 2 * np.sqrt(len(limits.scale)) * releases.deviation(stage, limits) / n_rows
     norm = min(max(1.0, math.sqrt(NEGLIGIBLE / noise)), LARGEST)
@@ -254,10 +271,11 @@ class _Leg:
         """Take a gradient in, and the curvature there; return the next point."""
         self._reach(at, share, gradient)
         self.steps.append((share, at, gradient, curvature))
-        prior = self.prior
+        prior, recent = self.prior, self._recent()
         if self.before is not None:
-            prior = self.before.added(prior, CARRIED * FADING ** (len(self.steps) - 1))
-        away = self._recent().added(prior).mean - at
+            unknown = float(np.trace(np.linalg.solve(recent.curvature, recent.noise))) / len(at)
+            prior = self.before.added(prior, CARRIED * min(1.0, unknown) ** 2)
+        away = recent.added(prior).mean - at
         squares = (
             away @ self.curvature @ away / self.n_rows,
             away @ curvature @ away / self.n_rows,

@@ -196,3 +196,35 @@ def test_intervals_cover_and_what_is_forgotten_shows():
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
 def test_intervals_cover_at_every_budget(epsilon):
     assert 0.86 <= coverage(epsilon, 300)[0] <= 0.95
+
+
+class Understated(Bent):
+    """A quadratic log-likelihood, whose curvature is released as a sixth of what it is."""
+
+    def curvature(self, stage, at, limits):
+        found, deviation = super().curvature(stage, at, limits)
+        return found / 6, deviation
+
+
+def test_a_step_that_went_too_far_shortens_the_next(rng):
+    """With the curvature a sixth of what it is, steps go to and fro, and ever farther."""
+    multiplier = Schedule.within(Budget(100.0, 1e-5), UNITS, 60).multiplier
+    prior = Prior(mean=np.zeros(5), precision=np.eye(5))
+    begun = limits.Limits(scale=np.ones(5), clip_norm=1e300, clip_curvature=8.0)
+    for _ in range(5):
+        releases = Understated(0.0, multiplier, rng)
+        found = walk(STAGES, prior, releases, limits=begun, n_rows=5000)
+        off = found.end - releases.mode
+        assert off @ (releases.rates * off) / 5 < 4, "within what the rows say, about"
+
+
+def test_limits_grow_as_far_as_noise_is_negligible(rng):
+    design, answers, _ = table(rng, 5000, 5)
+    prior = Prior(mean=np.zeros(5), precision=np.eye(5))
+    for epsilon, low, high in ((0.3, 1.0, 1.0), (100.0, 3.0, 8.0)):
+        multiplier = Schedule.within(Budget(epsilon, 1e-5), UNITS, 60).multiplier
+        found = walk(STAGES, prior, Logistic(design, answers, multiplier, rng), limits=first(5), n_rows=5000)
+        assert low <= found.limits.relaxing[0] <= high
+        if epsilon == 100:
+            noise = np.trace(np.linalg.solve(found.curvature, found.noise)) / 5
+            assert noise < 0.05, "which widens intervals by a fortieth at most"
