@@ -35,6 +35,7 @@ def step(said: str, *command: str | Path, cwd: Path) -> None:
     print(f"== {said}", flush=True)
     start = perf_counter()
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYMC_DP"))}
+    plain["PYTHONIOENCODING"] = "utf-8"  # Windows writes ε to a terminal, and not to a pipe
     subprocess.run([str(part) for part in command], cwd=cwd, check=True, env=plain)
     print(f"   {perf_counter() - start:.0f} s", flush=True)
 

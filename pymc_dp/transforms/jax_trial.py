@@ -41,6 +41,11 @@ def require_jax(model: Model, argument: str) -> None:
                 f"{argument} needs blackjax below 1.6, which PyMC {pymc.__version__} was written for, not "
                 f"{version('blackjax')}. Install it: pip install 'blackjax<1.6'"
             )
+        if jax.local_device_count() < 2:  # PyMC asks for a hundred, if JAX has not looked at its devices before
+            raise ArgumentError(
+                f"{argument} needs a device of JAX for each chain, and there is 1. Write `import pymc.sampling.jax` "
+                'before anything is computed by JAX, or nuts_sampler="numpyro".'
+            )
     start = model.initial_point(0)
     try:
         jax.eval_shape(jax.grad(get_jaxified_logp(model)), [start[value.name] for value in model.value_vars])

@@ -86,6 +86,8 @@ def summary(make, sampler):
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
 def test_the_posterior_is_that_of_pymcs_own_nuts(make, sampler):
+    if sampler != "nutpie":
+        pytest.importorskip("pymc.sampling.jax", exc_type=ImportError)  # before JAX counts devices, one for each chain
     pytest.importorskip(sampler)
     own, other = summary(make, "pymc"), summary(make, sampler)
     assert (other["ess_bulk"] > 100).all() and (own["ess_bulk"] > 100).all()
@@ -185,10 +187,14 @@ def test_what_jax_cannot_evaluate_costs_nothing(given):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_blackjax_that_pymc_cannot_call_costs_nothing(monkeypatch):
+@pytest.mark.parametrize("text", ["needs blackjax below 1.6", "needs a device of JAX for each chain, and there is 1"])
+def test_a_blackjax_that_pymc_cannot_call_costs_nothing(text, monkeypatch):
+    jax = pytest.importorskip("jax")
     blackjax = pytest.importorskip("blackjax")
-    monkeypatch.setattr(blackjax, "progress_bar", None)
+    if "below" in text:
+        monkeypatch.setattr(blackjax, "progress_bar", None)
+    monkeypatch.setattr(jax, "local_device_count", lambda: 1)
     ledger = dp.Ledger(1.0)
-    with pytest.raises(ArgumentError, match="needs blackjax below 1.6"):
+    with pytest.raises(ArgumentError, match=text):
         dp.sample(5, epsilon=1.0, model=shares(np.random.default_rng(1))[0], ledger=ledger, nuts_sampler="blackjax")
     assert ledger.history == []
