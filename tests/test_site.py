@@ -59,7 +59,8 @@ def test_code_of_pages_is_not_cut_off(page):
     assert [line for block in shown for line in block.splitlines() if len(line) > 88] == []
 
 
-def test_five_minutes_show_what_explain_prints():
+def test_five_minutes_show_what_explain_prints(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "88")
     page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
     shown = next(block for block in re.findall(r"^```text\n(.*?)^```", page, flags=re.M | re.S))
     names = {}
