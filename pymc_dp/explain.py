@@ -41,7 +41,7 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import shared
 from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.row_density import clamped
-from pymc_dp.inspection.weights import require_weights
+from pymc_dp.inspection.weights import PSEUDO, require_weights
 from pymc_dp.release.paid import weaknesses
 from pymc_dp.release.plan import lay_out
 from pymc_dp.release.statistics import Statistics
@@ -169,7 +169,7 @@ class Explanation(Shown):
             budget=self.budget,
             methods=self.methods,
             assumed=self.assumptions,
-            beware=(*self.weak, *self.metric, *self.person),
+            beware=(*self.weak, *self.metric, *self.person, *self._weighed()),
             advice=self.advice,
         )
 
@@ -222,6 +222,10 @@ class Explanation(Shown):
     def _by_gradients(self) -> bool:
         """Whether noised gradients can be released at this budget."""
         return self.gradients is not None and self.gradients.fits and self.budget.delta > 0
+
+    def _weighed(self) -> list[str]:
+        weights = self.gradients.weights if self.gradients is not None else {}
+        return [f"the result is a {PSEUDO.format(response=one, column=by)}" for one, by in weights.items()]
 
     def _released(self) -> list[str]:
         if self.gradients is None:
