@@ -148,7 +148,7 @@ def _with_last(data: xr.Dataset, method: str, values: Mapping[str, float]) -> xr
     """Return lines of which the last is another one, the same at each ε."""
     names = [*data["method"].values[:-1], method]
     kept = data.assign_coords(method=names)
-    return xr.Dataset({name: line.where(line["method"] != method, values[name]) for name, line in kept.items()})
+    return xr.Dataset({name: line.where(line["method"] != method, values[str(name)]) for name, line in kept.items()})
 
 
 def _chance(plan: Simulated) -> float:
