@@ -127,7 +127,7 @@ def test_a_ledger_labels_what_it_adds():
     assert first.alone == second.alone and first.alone.epsilon == found.dp.epsilon and first.alone.delta == 1e-6
     assert first.added == first.total.epsilon != first.alone.epsilon
     assert second.total.epsilon == pytest.approx(first.added + second.added, rel=1e-12)
-    assert f"by itself, added {first.added:.6g}" in repr(ledger) and "<th>added</th>" in ledger._repr_html_()
+    assert f"by itself, added {first.added:.6g}" in repr(ledger) and ">added</th>" in ledger._repr_html_()
     frame = ledger.to_frame()
     assert frame["added_epsilon"].tolist() == [first.added, second.added] and frame["at_delta"].tolist() == [1e-6] * 2
 
