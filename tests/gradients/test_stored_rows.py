@@ -249,7 +249,7 @@ def test_explain_looks_at_their_number_and_no_value(relation):
     assert found.gradients == whole.gradients and found.assumptions == whole.assumptions
     assert "Yes: dp.sample(epsilon=..., delta=...) releases noised gradients once" in str(found.full())
     wrong = dp.explain(dummies(), domain(relation), **BUDGET, rows={"x": rows["x"]})
-    assert not wrong.gradients.fits and "is not in rows=" in str(wrong)
+    assert not wrong.gradients.fits and "is not in rows=" in str(wrong.full())
 
 
 @pytest.mark.parametrize(("relation", "most"), [("replace", N_ROWS), ("add_remove", 5000)])

@@ -46,7 +46,7 @@ def test_a_posterior_from_an_engine(engine):
     domain, ledger = domain_of("normal", "replace"), dp.Ledger(2.0)
     with dummies("normal"):
         shown = dp.explain(domain=domain, rows=beside)
-        assert shown.ok and "500" in str(shown) and "is made of one row of its source" in str(shown)
+        assert shown.ok and "500" in str(shown.full()) and "is made of one row of its source" in str(shown.full())
         idata = dp.sample(5, epsilon=1.0, domain=domain, rows=beside, ledger=ledger, **QUIET)
     report = str(idata.dp.report())
     assert idata.dp.guarantee == "exact" and len(ledger.history) == 1 and "made of one row of its source" in report
