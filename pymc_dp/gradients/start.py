@@ -73,6 +73,7 @@ def _spread(simulated: Simulated, place: int, at: Array) -> list[float]:
         for index, one in enumerate(responses):
             if one.values is None and one.column.bounds is not None:
                 values, mass = values_of(rows, index, predictors, held)
+                assert mass is not None  # of a density, or of quantiles
                 low, high = one.column.bounds
                 inside = np.where((values >= low) & (values <= high), mass, 0.0).sum(axis=1)
                 found.append(float(np.nan_to_num(inside).mean()))
