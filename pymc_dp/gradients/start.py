@@ -72,9 +72,10 @@ def _spread(simulated: Simulated, place: int, at: Array) -> list[float]:
         held, found = needed(rows, columns), list[float]()
         for index, one in enumerate(responses):
             if one.values is None and one.column.bounds is not None:
-                values, weights = values_of(rows, index, predictors, held)
+                values, mass = values_of(rows, index, predictors, held)
+                assert mass is not None  # of a density, or of quantiles
                 low, high = one.column.bounds
-                inside = np.where((values >= low) & (values <= high), weights, 0.0).sum(axis=1)
+                inside = np.where((values >= low) & (values <= high), mass, 0.0).sum(axis=1)
                 found.append(float(np.nan_to_num(inside).mean()))
     return found or [1.0]
 

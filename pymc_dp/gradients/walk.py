@@ -264,7 +264,7 @@ class _Leg:
         self.prior, self.noise, self.curvature = prior, noise, curvature
         self.before = None if before is None else before._recent()
         self.n_rows, self.length = n_rows, 0.0
-        self.reach = FARTHEST if before is None else before.reach
+        self.reach: float = FARTHEST if before is None else before.reach
         self.steps: list[tuple[float, Array, Array, Array]] = []
 
     def step(self, at: Array, share: float, gradient: Array, curvature: Array) -> Array:
