@@ -313,9 +313,9 @@ def _check_weight(domain: Domain, response: str, column: object) -> None:
             f"weights={{{response!r}: 'w'}}."
         )
     low, high = domain.bounds.get(column, (-1.0, -1.0))
-    if low < 0 or not 1e-100 < high < 1e100:
+    if low < 0 or not 1e-12 < high < 1e12:
         raise DomainError(
-            f"weights names {column!r}, which needs bounds of at least 0, the upper one in (1e-100, 1e100), got "
+            f"weights names {column!r}, which needs bounds of at least 0, the upper one in (1e-12, 1e12), got "
             f"{domain.bounds.get(column, 'none')}. Declare a public range, bounds={{{column!r}: (0, 10)}}: larger "
             "weights are clamped, and the noise grows with the upper bound."
         )

@@ -26,6 +26,8 @@ from pymc_dp.inspection.rows import Array, array_leaves, opaque, plain_numbers
 from pymc_dp.inspection.schema import dim_length
 from pymc_dp.inspection.taint import depends_on
 
+FEW = 8
+"""Entries of an array that is written in full."""
 QUESTION = "looks computed: was it computed from the rows?"
 WRITTEN_DIGITS, KNOWN_DIGITS = 5, 3
 """Significant digits of a number that people choose, and of one that they take a root, a logarithm or a power of."""
@@ -207,7 +209,7 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
         numbers = shown(plain_numbers(ends, [*free, *findings.private_variables], rows))
         if numbers:
             lines.append(f"numbers in the likelihood of {item.name}: {numbers}")
-        lines += [box.line for box in boxes(ends, free)]
+        lines += [f"{box.line}{ask(box.ends)}" for box in boxes(ends, free)]
     for rv in model.basic_RVs:
         if by_hand(rv, [var for var in model.basic_RVs if var is not rv]):
             lines.append(f"the functions that {rv.name} is written with, and numbers in them")
@@ -282,6 +284,13 @@ def _ends(observed: Observed, rv: Variable) -> Sequence[Variable]:
     return observed.parameters if observed.cumulative is None else observed.cumulative.numbers
 
 
+def _written(array: Array, *, plainly: bool) -> str:
+    """Write an array, all of a short one: counts of rows are known by their sight alone."""
+    if plainly and array.size <= FEW and array.dtype.kind in "biuf":
+        return str(np.round(array, 6).tolist() if array.dtype.kind == "f" else array.tolist())
+    return f"an array of {array.ndim} dimension(s)"
+
+
 def _silent(numbers: object) -> str:
     return ""
 
@@ -300,7 +309,7 @@ def _shown(arrays: Any, ask: Callable[[Array], str], n_rows: int | None, most: i
             texts[f"{array.item():.6g}{asked}"] = not asked
         elif array.size:
             known = form_of(array) if read else None
-            texts[known or f"an array of {array.ndim} dimension(s){asked}"] = known is not None or not asked
+            texts[known or f"{_written(array, plainly=read and not asked)}{asked}"] = known is not None or not asked
     shown = sorted(texts, key=lambda text: texts[text])
     return ", ".join(shown if len(shown) <= most else [*shown[:most], f"and {len(shown) - most} more"])
 

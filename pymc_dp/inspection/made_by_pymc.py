@@ -24,7 +24,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Reshape
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor, Subtensor
 
-from pymc_dp.inspection.rows import Array, rebuild, unwrap
+from pymc_dp.inspection.rows import Array, public_values, rebuild, unwrap
 
 MOST_NODES = 256
 """Of a quadrature, for which an array is compared with its nodes and weights."""
@@ -94,7 +94,7 @@ def form_of(values: Array) -> str | None:
 
 def plainly_made(leaf: Variable) -> bool:
     """Whether an unnamed array is one that code makes of nothing but its lengths. Reads its values."""
-    return not leaf.name and isinstance(leaf, Constant) and form_of(np.asarray(leaf.data)) is not None
+    return not leaf.name and isinstance(leaf, Constant) and form_of(public_values(leaf, ())) is not None
 
 
 # Graphs ---------------------------------------------------------------------------------------------------------------
@@ -202,6 +202,9 @@ class Box:
             low, high = (np.ravel(end) for end in bounds)
             centre, half_width = np.asarray(self.centre.data), np.asarray(self.half_width.data)
             ends, half = f"[{low.tolist()}, {high.tolist()}]", (high - low) / 2
+            if not low.shape == high.shape == centre.shape == half_width.shape:
+                what = f"the basis of {shown} is of some of its columns, so that its box is not known from bounds"
+                return what, "Give the covariance function an X of its own columns alone, without active_dims."
             if (centre == (low + high) / 2).all() and (half_width >= half).all():
                 return None
             if (centre == (low + high) / 2).all():
@@ -213,11 +216,16 @@ class Box:
         )
 
     @property
+    def ends(self) -> Array:
+        """Its lower and its upper ends, (2, n_dimensions)."""
+        centre, half_width = np.asarray(self.centre.data), np.asarray(self.half_width.data)
+        return np.stack(np.broadcast_arrays(centre - half_width, centre + half_width))
+
+    @property
     def line(self) -> str:
         """What is assumed public of it."""
-        centre, half_width = np.asarray(self.centre.data), np.asarray(self.half_width.data)
-        ends = f"from {(centre - half_width).tolist()} to {(centre + half_width).tolist()}"
-        return f"the box of the basis of {self.x.name or 'a column'}: {ends}, chosen without the rows"
+        low, high = self.ends.tolist()
+        return f"the box of the basis of {self.x.name or 'a column'}: from {low} to {high}, chosen without the rows"
 
 
 def boxes(ends: Sequence[Variable], stop: Collection[Variable] = ()) -> Iterator[Box]:

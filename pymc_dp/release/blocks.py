@@ -49,7 +49,9 @@ def weighted_blocks(statistic: RowStatistic, domain: Domain, noise: Noise, large
     which are never negative, two rows differ as those that count once and change their cells do.
     """
     relation = domain.neighbours
-    _, plain = blocks_of(statistic, replace(domain, neighbours="add_remove", n_max=MOST_ROWS), noise, known=False)
+    _, plain = blocks_of(
+        statistic, replace(domain, public=(), neighbours="add_remove", n_max=MOST_ROWS), noise, known=False
+    )
     finer = finer_bits(largest_of(statistic))
     fine = f"with any weight up to the largest, in steps finer by 2^{finer}"
     steps = tuple(step * largest / 2**finer for step in plain[-1].steps)

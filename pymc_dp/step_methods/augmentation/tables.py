@@ -133,6 +133,9 @@ def record_problems(record: ReleaseRecord) -> list[Problem]:
                 "Sample the model by pm.sample.",
             )
         ]
+    if (record.domain or {}).get("weights"):
+        what = "rows count by their weights, and augmented rows have none"
+        return [_problem("the release", what, "Sample the model by pm.sample.")]
     if record.neighbours != "replace":
         return [
             _problem(
