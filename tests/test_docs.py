@@ -74,16 +74,6 @@ def test_every_public_name_has_an_example_that_runs(name):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_linked_files_exist(page):
-    beside = {"notebooks": ROOT / "notebooks"}  # `make docs` copies them
-    for target in targets(page.read_text(encoding="utf-8")):
-        path = (page.parent / target).resolve()
-        if path.is_relative_to(DOCS / "notebooks"):
-            path = beside["notebooks"] / path.relative_to(DOCS / "notebooks")
-        assert path.exists(), target
-
-
-@pytest.mark.parametrize("page", PAGES, ids=named)
 def test_no_page_is_a_part_of_another(page):
     assert "{include}" not in page.read_text(encoding="utf-8")
 

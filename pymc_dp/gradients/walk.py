@@ -227,7 +227,7 @@ def walk(
     )
 
 
-def _relaxed(limits: Limits, stage: int, releases: Releases, n_rows: int) -> Limits:
+def _relaxed(limits: Limits, stage: int, releases: Releases, n_rows: float) -> Limits:
     """Return limits as large as noise allows, by what is public: the scales of noises and the number of rows."""
     noise = releases.variance(stage, limits) / n_rows
     edge = 2 * np.sqrt(len(limits.scale)) * releases.deviation(stage, limits) / n_rows
@@ -260,7 +260,7 @@ class _Mean:
 class _Leg:
     """What one stage has released so far."""
 
-    def __init__(self, *, prior: Prior, noise: Array, curvature: Array, before: _Leg | None, n_rows: int) -> None:
+    def __init__(self, *, prior: Prior, noise: Array, curvature: Array, before: _Leg | None, n_rows: float) -> None:
         self.prior, self.noise, self.curvature = prior, noise, curvature
         self.before = None if before is None else before._recent()
         self.n_rows, self.length = n_rows, 0.0

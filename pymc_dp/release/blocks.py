@@ -50,7 +50,7 @@ def weighted_blocks(statistic: RowStatistic, domain: Domain, noise: Noise, large
     """
     relation = domain.neighbours
     _, plain = blocks_of(
-        statistic, replace(domain, public=(), neighbours="add_remove", n_max=MOST_ROWS), noise, known=False
+        statistic, replace(domain, public=frozenset(), neighbours="add_remove", n_max=MOST_ROWS), noise, known=False
     )
     finer = finer_bits(largest_of(statistic))
     fine = f"with any weight up to the largest, in steps finer by 2^{finer}"
