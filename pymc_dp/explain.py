@@ -11,9 +11,17 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp._display import Drawing, Listing, Page, Part, Shown, Table, Whole
 from pymc_dp.accounting import Budget
-from pymc_dp.advice.gradients import AT_ZERO, Default, chosen, release_lines, sums_problems
+from pymc_dp.advice.gradients import (
+    AT_ZERO,
+    NEEDS_DELTA,
+    WITH_DELTA,
+    Default,
+    chosen,
+    problems_or_layout,
+    pseudo_lines,
+    release_lines,
+)
 from pymc_dp.advice.releases import (
-    EXAMPLE_DELTA,
     FRAME_COLUMNS,
     GRADIENTS,
     METHOD_COLUMNS,
@@ -32,7 +40,7 @@ from pymc_dp.advice.repricing import Asked, sampler_advice
 from pymc_dp.advice.samplers import listed, loss_of, network_parts, noise_of, previews, short
 from pymc_dp.advice.short import short_page
 from pymc_dp.domain import Domain
-from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.errors import Problem
 from pymc_dp.families import names
 from pymc_dp.gradients.choice import Outlook
 from pymc_dp.inspection.findings import Inspection
@@ -41,12 +49,10 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import shared
 from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.row_density import clamped
-from pymc_dp.inspection.weights import PSEUDO, require_weights
+from pymc_dp.inspection.weights import require_weights
 from pymc_dp.release.paid import weaknesses
-from pymc_dp.release.plan import lay_out
-from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleaseLayout
-from pymc_dp.rows.passes import Passes, with_stored
+from pymc_dp.rows.passes import with_stored
 from pymc_dp.rows.stored import Rows, StoredRows, stored_rows
 from pymc_dp.step_methods.preview import Preview
 
@@ -59,8 +65,6 @@ BOUGHT = (
     "Where nothing public says what values can be, dp.find_bounds(model, name, epsilon=0.1, ledger=...) finds bounds. "
     "It is a release, and costs its ε."
 )
-NEEDS_DELTA = f"It needs a δ > 0, for example delta={EXAMPLE_DELTA:g}: Gaussian noise has no guarantee without one."
-WITH_DELTA = "dp.sample(epsilon=..., delta=...)"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -169,7 +173,7 @@ class Explanation(Shown):
             budget=self.budget,
             methods=self.methods,
             assumed=self.assumptions,
-            beware=(*self.weak, *self.metric, *self.person, *self._weighed()),
+            beware=(*self.weak, *self.metric, *self.person, *pseudo_lines(self.gradients)),
             advice=self.advice,
         )
 
@@ -222,10 +226,6 @@ class Explanation(Shown):
     def _by_gradients(self) -> bool:
         """Whether noised gradients can be released at this budget."""
         return self.gradients is not None and self.gradients.fits and self.budget.delta > 0
-
-    def _weighed(self) -> list[str]:
-        weights = self.gradients.weights if self.gradients is not None else {}
-        return [f"the result is a {PSEUDO.format(response=one, column=by)}" for one, by in weights.items()]
 
     def _released(self) -> list[str]:
         if self.gradients is None:
@@ -358,7 +358,7 @@ def _explained(model: Model, domain: Domain, budget: Budget, stored: StoredRows 
         owner_of(inspection)  # or says now that there is none
     else:
         require_weights(inspection)
-    problems, layout = _released(inspection, stored)
+    problems, layout = problems_or_layout(inspection, stored)
     outlook = Outlook.of(found, inspection.n_rows, stored)
     looked = previews(found, budget) if stored is None else ()
     rows, bounded = inspection.most_rows, bool(clamped(model))
@@ -384,19 +384,6 @@ def _explained(model: Model, domain: Domain, budget: Budget, stored: StoredRows 
         default=chosen(inspection, outlook, budget),
         gradients=outlook,
     )
-
-
-def _released(inspection: Inspection, stored: StoredRows | None) -> tuple[tuple[Problem, ...], ReleaseLayout | None]:
-    """Return what is in the way of a release, and its layout; never both."""
-    problems = sums_problems(inspection)
-    if problems:
-        return problems, None
-    try:
-        layout = lay_out(inspection, Statistics())
-    except UnsupportedModelError as error:  # under a metric
-        return error.problems, None
-    problems = () if stored is None else Passes.of(inspection, stored).check(layout.asked)
-    return problems, None if problems else layout
 
 
 def _advice(asked: Asked, layout: ReleaseLayout | None, looked: tuple[Preview, ...]) -> Iterator[str]:

@@ -25,7 +25,7 @@ from pymc_dp.inspection.weights import PSEUDO, UNCLAIMED
 from pymc_dp.release.plan import lay_out, table_problems
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleaseLayout
-from pymc_dp.rows.passes import with_stored
+from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.stored import StoredRows
 from pymc_dp.transforms.privatize import record_of
 
@@ -124,6 +124,21 @@ def sums_problems(inspection: Inspection) -> tuple[Problem, ...]:
     return (*inspection.problems, *table_problems(inspection))
 
 
+def problems_or_layout(
+    inspection: Inspection, stored: StoredRows | None
+) -> tuple[tuple[Problem, ...], ReleaseLayout | None]:
+    """Return what is in the way of a release, and its layout; never both."""
+    problems = sums_problems(inspection)
+    if problems:
+        return problems, None
+    try:
+        layout = lay_out(inspection, Statistics())
+    except UnsupportedModelError as error:  # under a metric
+        return error.problems, None
+    problems = () if stored is None else Passes.of(inspection, stored).check(layout.asked)
+    return problems, None if problems else layout
+
+
 def poor_sums(inspection: Inspection) -> str:
     """Say why noised gradients would serve a model better than exact sums; empty where they would not."""
     if problems := sums_problems(inspection):
@@ -174,6 +189,8 @@ LAYERED = (
     "concave. Take dp.Gradients(momentum_steps=150), which finds one of its modes. What it releases is local: it "
     "predicts, but no coverage of its intervals is claimed, and no formula says how wide they are."
 )
+NEEDS_DELTA = f"It needs a δ > 0, for example delta={EXAMPLE_DELTA:g}: Gaussian noise has no guarantee without one."
+WITH_DELTA = "dp.sample(epsilon=..., delta=...)"
 FAR_WIDER = 1.5
 """How many times wider intervals by exact sums would have to be for noised gradients to be taken in their place."""
 NOTICED = 1.005
@@ -255,6 +272,12 @@ def _weighed(outlook: Outlook) -> Iterator[str]:
         )
 
 
+def pseudo_lines(outlook: Outlook | None) -> list[str]:
+    """Say what the result is called where rows count by weights."""
+    weights = outlook.weights if outlook is not None else {}
+    return [f"the result is a {PSEUDO.format(response=one, column=by)}" for one, by in weights.items()]
+
+
 def _in_the_way(outlook: Outlook) -> str:
     return f"Noised gradients do not fit: {' '.join(map(str, outlook.problems))}"
 
@@ -266,10 +289,14 @@ def _wide(ratio: float) -> str:
 
 __all__ = [
     "AT_ZERO",
+    "NEEDS_DELTA",
+    "WITH_DELTA",
     "Default",
     "chosen",
     "default_release",
     "poor_sums",
+    "problems_or_layout",
+    "pseudo_lines",
     "release_lines",
     "sums_problems",
     "with_gradients",

@@ -18,6 +18,7 @@ from pymc_dp.accounting import Budget, DiscreteGaussianEvent, Ledger, total_epsi
 from pymc_dp.accounting.gdp import epsilon_of_mu, mu_for
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PosteriorWarning
+from pymc_dp.gradients.approximations import UNCALIBRATED, approximations
 from pymc_dp.gradients.bent import Bent, followed
 from pymc_dp.gradients.choice import NAME, Gradients
 from pymc_dp.gradients.curvature import MOST_FULL, shrunk
@@ -38,7 +39,7 @@ from pymc_dp.gradients.walk import Found, Prior, agreement, walk
 from pymc_dp.gradients.weighted import WeightedParts, check_weighted
 from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.rows import Array
-from pymc_dp.inspection.weights import PSEUDO, require_weights
+from pymc_dp.inspection.weights import require_weights
 from pymc_dp.release.paid import PACKAGE, keep, paid
 from pymc_dp.release.record import ReleaseRecord, TableRecord, described_domain
 from pymc_dp.rows.gate import private_values, read
@@ -51,11 +52,6 @@ from pymc_dp.transforms.privatize import mark_paid
 
 Rows = Sequence[Array] | Passes | Grouped | PersonFiles
 PASSES = "passes over the rows"
-UNCALIBRATED = (
-    f"{{}} parameters enter the likelihood, but intervals for more than {MOST_FULL} are not calibrated: with 500 "
-    "groups of different levels they were slightly too narrow for intercepts, and too narrow by half for what all "
-    "groups share"
-)
 
 
 def fitted(
@@ -341,43 +337,10 @@ class Planned:
                 "chi_squared_limit": found.chi_squared_limit,
                 "unresolved": found.unresolved,
             },
-            approximations=tuple(self._approximations(found)),
+            approximations=tuple(
+                approximations(found, self.choice, self.interface, follows=self._follows, doubts=self.doubts(found))
+            ),
         )
-
-    def _approximations(self, found: Found) -> Iterator[str]:
-        how = ""
-        if self._follows:
-            how = (
-                ", or as the quadratic nearest to one whose slope bends like that of simulated rows where this moves "
-                "the mean far"
-            )
-        yield (
-            f"{NAME}: around the end of the walk the log-likelihood is treated as quadratic in "
-            f"{', '.join(self._names)}{how}, and its slope as varying as the model says."
-        )
-        for response, column in self.interface.inspection.domain.weights.items():
-            says = PSEUDO.format(response=response, column=column)
-            yield f"{NAME}: {says}. Its covariance is that of sampling (sandwich), from released squares of scores."
-        if self.choice.local:
-            yield (
-                f"{NAME}: local, not calibrated. This is one mode of several, found by a descent of "
-                f"{self.choice.momentum_steps} steps with momentum from a public random start, within about a fifth "
-                "of the prior's standard deviations of where the walk ended; intervals of single parameters claim no "
-                "coverage."
-            )
-        if self.interface.size > MOST_FULL:
-            yield f"{NAME}: {UNCALIBRATED.format(self.interface.size)}."
-        yield f"{NAME}: {agreement(found)}."
-        yield from (f"{NAME}: {one}." for one in self.doubts(found))
-        if found.unresolved:
-            yield (
-                f"{NAME}: {found.unresolved} of {self.interface.size} directions of the curvature are lost in its "
-                "noise, and share what is left of its trace."
-            )
-
-    @property
-    def _names(self) -> list[str]:
-        return [part.name for part in self.interface.parts]
 
     def _record(self, table: TableRecord, guarantee: str) -> ReleaseRecord:
         inspection, event = self.interface.inspection, self.schedule.event

@@ -391,12 +391,4 @@ def _read_table(findings: Findings) -> None:
     check_weights(findings)
 
 
-__all__ = [
-    "REMEDY",
-    "UNKNOWN",
-    "Named",
-    "check_known",
-    "check_metric",
-    "follow_rows",
-    "refuse_metric",
-]
+__all__ = ["REMEDY", "UNKNOWN", "Named", "check_known", "check_metric", "follow_rows", "refuse_metric"]

@@ -231,7 +231,7 @@ def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:
             sensitivities=tuple(map(_proof, table.blocks)),
             sizes_public=table.sizes_known,
             plan=written(table),
-            approximations=_of_weights(table) + approximations_of(table) + _of_counts_and_sums(table, plan),
+            approximations=approximations_of(table) + _of_counts_and_sums(table, plan),
         )
         for table in plan.tables
     )
@@ -257,6 +257,9 @@ def approximations_of(table: TablePlan) -> tuple[str, ...]:
     if isinstance(table.statistic, NetworkSums):
         return _of_coefficients(table.statistic)
     statistic, design, found = table.statistic, table.observed.design, []
+    if table.weight is not None:
+        says = PSEUDO.format(response=table.name, column=table.weight.name)
+        return (f"{table.name}: {says}; {UNCLAIMED}.",)
     if not isinstance(statistic, GramSums) or design is None:
         return ()
     if table.observed.by_polynomial:
@@ -271,11 +274,6 @@ def approximations_of(table: TablePlan) -> tuple[str, ...]:
             "such a column, b[column], avoid this: it then makes cells."
         )
     return tuple(found)
-
-
-def _of_weights(table: TablePlan) -> tuple[str, ...]:
-    weights = {} if table.weight is None else {table.name: table.weight.name}
-    return tuple(f"{name}: {PSEUDO.format(response=name, column=by)}; {UNCLAIMED}." for name, by in weights.items())
 
 
 def _of_coefficients(sums: NetworkSums) -> tuple[str, ...]:

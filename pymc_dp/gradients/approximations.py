@@ -1,0 +1,55 @@
+"""What is approximate in the posterior of noised gradients, and what of it should not be relied on, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pymc_dp.gradients.choice import NAME, Gradients
+from pymc_dp.gradients.curvature import MOST_FULL
+from pymc_dp.gradients.interface import Interface
+from pymc_dp.gradients.walk import Found, agreement
+from pymc_dp.inspection.weights import PSEUDO
+
+UNCALIBRATED = (
+    f"{{}} parameters enter the likelihood, but intervals for more than {MOST_FULL} are not calibrated: with 500 "
+    "groups of different levels they were slightly too narrow for intercepts, and too narrow by half for what all "
+    "groups share"
+)
+
+
+def approximations(
+    found: Found, choice: Gradients, interface: Interface, *, follows: bool, doubts: Sequence[str]
+) -> Iterator[str]:
+    """Yield a sentence for each, of what was released alone; `follows` where made-up rows say how scores bend."""
+    how = ""
+    if follows:
+        how = (
+            ", or as the quadratic nearest to one whose slope bends like that of simulated rows where this moves the "
+            "mean far"
+        )
+    names = ", ".join(part.name for part in interface.parts)
+    yield (
+        f"{NAME}: around the end of the walk the log-likelihood is treated as quadratic in {names}{how}, and its slope "
+        "as varying as the model says."
+    )
+    for response, column in interface.inspection.domain.weights.items():
+        says = PSEUDO.format(response=response, column=column)
+        yield f"{NAME}: {says}. Its covariance is that of sampling (sandwich), from released squares of scores."
+    if choice.local:
+        yield (
+            f"{NAME}: local, not calibrated. This is one mode of several, found by a descent of "
+            f"{choice.momentum_steps} steps with momentum from a public random start, within about a fifth of the "
+            "prior's standard deviations of where the walk ended; intervals of single parameters claim no coverage."
+        )
+    if interface.size > MOST_FULL:
+        yield f"{NAME}: {UNCALIBRATED.format(interface.size)}."
+    yield f"{NAME}: {agreement(found)}."
+    yield from (f"{NAME}: {one}." for one in doubts)
+    if found.unresolved:
+        yield (
+            f"{NAME}: {found.unresolved} of {interface.size} directions of the curvature are lost in its noise, and "
+            "share what is left of its trace."
+        )
+
+
+__all__ = ["UNCALIBRATED", "approximations"]
