@@ -150,10 +150,15 @@ class RowScores:
 
     @property
     def alike(self) -> bool:
-        """Whether rows that are taken in turn differ in their responses alone: the model says the same of all."""
-        calls = (self.predicted, self.scored, *self.quantiles, *self.breaks, *self.densities, *self.given, *self.shares)
-        places = set().union(*(call.places for call in calls if call is not None))
-        return in_turn(self.interface.responses) and places <= {0, *(1 + one.place for one in self.interface.responses)}
+        """Whether rows that are taken in turn differ in their responses alone: the model says the same of all.
+
+        What is looked at before the responses of a row are replaced must read no column at all: a total that is
+        computed from the counts would be that of one row for all. Predictors depend on no response (`_predictors`).
+        """
+        before = (*self.breaks, *self.shares)
+        after = (self.predicted, self.scored, *self.quantiles, *self.densities, *self.given)
+        own = {1 + one.place for one in self.interface.responses}
+        return in_turn(self.interface.responses) and _places(before) <= {0} and _places(after) <= {0, *own}
 
     @property
     def all_patterns(self) -> bool:
@@ -253,6 +258,11 @@ def _predictors(interface: Interface, graphs: _Graphs) -> list[tuple[tuple[Varia
     cut = least_cut(ends, values, within=lambda var: var not in after, costs=costs)
     sizes = sizes_of([group[0] for group in cut.groups], shapes)
     return [(group, sizes[group[0]]) for group in cut.groups]
+
+
+def _places(calls: Sequence[Function | None]) -> set[int]:
+    """Return the places of the arguments that functions read."""
+    return set().union(*(call.places for call in calls if call is not None))
 
 
 def _descendants(ends: Sequence[Variable], sources: Sequence[Variable]) -> set[Variable]:

@@ -202,7 +202,7 @@ class Box:
             low, high = (np.ravel(end) for end in bounds)
             centre, half_width = np.asarray(self.centre.data), np.asarray(self.half_width.data)
             ends, half = f"[{low.tolist()}, {high.tolist()}]", (high - low) / 2
-            if not low.shape == high.shape == centre.shape == half_width.shape:
+            if centre.shape != half_width.shape or low.size not in (1, centre.size):
                 what = f"the basis of {shown} is of some of its columns, so that its box is not known from bounds"
                 return what, "Give the covariance function an X of its own columns alone, without active_dims."
             if (centre == (low + high) / 2).all() and (half_width >= half).all():

@@ -120,3 +120,26 @@ def test_an_array_of_floats_without_rows_is_refused_with_the_line_to_paste():
     assert not inspect(named, Domain(bounds={"y": (-4, 4)}, public=["u"])).sums.problems
     (problem,) = inspect(model, Domain(bounds={"y": (-4, 4)}, neighbours="add_remove", n_max=50)).sums.problems
     assert "public=" not in problem.remedy and "pt.stack" in problem.remedy
+
+
+def test_a_basis_of_some_columns_has_no_known_box():
+    with pm.Model() as model:
+        gp = pm.gp.HSGP(m=[3], c=1.5, cov_func=pm.gp.cov.Matern52(2, ls=1.0, active_dims=[1]))
+        pm.Normal("y", gp.prior("f", X=pm.Data("X", X)), 1.0, observed=Y)
+    (problem,) = inspect(model, REPLACE).rows.problems
+    assert "active_dims" in problem.remedy
+
+
+@pytest.mark.parametrize("constant", [np.array([2.5]), np.ones(1)])
+def test_one_row_is_told_from_others_only_where_the_number_is_public(constant):
+    """An array of one entry may be the column of a table of one row."""
+
+    def found(n_rows, domain):
+        x = np.linspace(-1, 1, n_rows)
+        with pm.Model() as model:
+            pm.Normal("y", pm.Normal("b") * pm.Data("X", x) ** 2 * constant, 1.0, observed=x)
+        inspection = inspect(model, domain)
+        return bool(inspection.rows.problems), bool(inspection.sums.problems), inspection.sums.dropped
+
+    assert found(1, ADD_REMOVE) == found(2, ADD_REMOVE)
+    assert found(1, REPLACE)[1] and not found(2, REPLACE)[1]

@@ -13,6 +13,7 @@ from bambi.backend.terms import HSGPTerm
 from pymc.gp.hsgp_approx import calc_eigenvalues
 from pytensor.graph.basic import Variable
 
+from pymc_dp.inspection.formulas.design import within
 from pymc_dp.inspection.rows import Array
 
 
@@ -65,10 +66,12 @@ def write_process(
         spreads.append(pt.sqrt(covariance.power_spectral_density(known)))
         public = _centred(term, shown[shown[:, -1] == group] if by else shown, group)
         middle = (public.max(axis=0) + public.min(axis=0)) / 2  # of the box, as PyMC has it
-        x = _centred(term, held, group) - middle
-        sines.append((np.sin(omega[first:] * (x[:, None] + length)) / np.sqrt(length)).prod(axis=-1))
+        with np.errstate(all="ignore"):  # a warning could depend on a row
+            x = _centred(term, held, group) - middle
+            sines.append((np.sin(omega[first:] * (x[:, None] + length)) / np.sqrt(length)).prod(axis=-1))
         bounds.append(float(np.prod(length**-0.5)))
-    basis = np.clip(np.stack(sines)[places, np.arange(len(held))], -max(bounds), max(bounds))  # up to rounding it is
+    # Up to rounding it is within them, or it is no number: of the logarithm of 0, say.
+    basis = within(np.stack(sines)[places, np.arange(len(held))], -max(bounds), max(bounds))
     dims = (f"{label}_weights_dim", *([f"{label}_by"] if by else []), *response_dims)
     scale = pt.stack(spreads, axis=1) if by else spreads[0]
     scale = scale[..., None] if response_dims else scale

@@ -326,3 +326,17 @@ def test_given_numbers_that_look_computed_are_asked_about_and_those_of_public_ta
         "-0.0736625 in the prior of x" + tail,
         "173.284 in the prior of x" + tail,
     ]
+
+
+@pytest.mark.parametrize("argument", ["np.log(np.abs(x))", "np.reciprocal(x)"])
+def test_a_basis_that_is_no_number_for_a_row_is_no_error(argument):
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"x": rng.uniform(0.1, 1, 60) * rng.choice([-1, 1], 60), "y": rng.normal(size=60)})
+    source = bambi.Model(f"y ~ hsgp({argument}, m=3, c=1.5)", data)
+    found = []
+    for value in (0.5, 0.0, np.nan, np.inf):  # the middle of the bounds, where a missing value is put, is 0
+        source.data = data.assign(x=[value, *data["x"][1:]])
+        model, _ = dp.models.from_bambi(source, dp.Domain(bounds={"x": (-1, 1), "y": (-5, 5)}))
+        (basis,) = (one.get_value() for one in model.data_vars if one.name.endswith("_basis"))
+        found.append(basis)
+    assert all(np.isfinite(basis).all() and (basis[1:] == found[0][1:]).all() for basis in found)

@@ -91,3 +91,13 @@ def test_columns_that_tables_share_in_part_are_refused(name):
     build, text = REFUSED[name]
     found = record_problems(describe(*planned(build)))
     assert any(text in str(problem) for problem in found), found
+
+
+def test_weighted_rows_are_not_augmented():
+    with pm.Model() as model:
+        pm.Data("w", np.ones(6))
+        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.arange(6) % 2)
+    domain = Domain(weights={"y": "w"}, bounds={"w": (0, 3)})
+    inspection = inspect(model, domain, weighted=True).sums
+    (problem,) = record_problems(describe(inspection, plan_release(inspection, Statistics(), 1.0)))
+    assert "weights" in problem.what
