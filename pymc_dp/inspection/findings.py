@@ -275,11 +275,8 @@ class Findings:
 
     @property
     def single_row(self) -> bool:
-        """Whether an array of one element may be a column of the table; elsewhere it is a constant.
-
-        It may always be where the number of rows is private: that there is one row must not decide.
-        """
-        return self.n_rows == 1 or self.domain.neighbours != "replace"
+        """Whether an array of one element may be a column of the table; elsewhere it is a constant."""
+        return self.n_rows == 1
 
 
 def nameless_problem(where: str, count: int, openly: bool) -> Problem:

@@ -51,9 +51,8 @@ def row_level_arrays(
         name = leaf.name
         shown = repr(name) if name else f"an unnamed array of {leaf.type.dtype}"
         public = name in findings.domain.public and leaf in findings.model.data_vars
-        # A column of a table of one row, or what broadcasts against any: a private number of rows must not decide.
-        alone = leaf.type.shape[0] == 1 and axis.n_rows == 1
-        on_rows = leaf in rows or (alone and axis.known.get(leaf, True))
+        alone = leaf.type.shape[0] == 1  # a column of a table of one row, or what broadcasts against any
+        on_rows = leaf in rows or (alone and findings.single_row and axis.known.get(leaf, True))
         # The values of what could hold rows must not decide.
         made = leaf in by_pymc or (axis.n_rows not in (None, *shape_of(leaf)) and plainly_made(leaf))
         if public and leaf in observed:

@@ -128,18 +128,3 @@ def test_a_basis_of_some_columns_has_no_known_box():
         pm.Normal("y", gp.prior("f", X=pm.Data("X", X)), 1.0, observed=Y)
     (problem,) = inspect(model, REPLACE).rows.problems
     assert "active_dims" in problem.remedy
-
-
-@pytest.mark.parametrize("constant", [np.array([2.5]), np.ones(1)])
-def test_one_row_is_told_from_others_only_where_the_number_is_public(constant):
-    """An array of one entry may be the column of a table of one row."""
-
-    def found(n_rows, domain):
-        x = np.linspace(-1, 1, n_rows)
-        with pm.Model() as model:
-            pm.Normal("y", pm.Normal("b") * pm.Data("X", x) ** 2 * constant, 1.0, observed=x)
-        inspection = inspect(model, domain)
-        return bool(inspection.rows.problems), bool(inspection.sums.problems), inspection.sums.dropped
-
-    assert found(1, ADD_REMOVE) == found(2, ADD_REMOVE)
-    assert found(1, REPLACE)[1] and not found(2, REPLACE)[1]
