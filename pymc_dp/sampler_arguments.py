@@ -24,7 +24,7 @@ from pymc_dp.errors import ArgumentError
 
 OWN_ARGUMENTS = (
     *("draws", "epsilon", "delta", "step", "statistics", "domain", "ledger", "model", "tune", "chains", "cores"),
-    *("random_seed", "progressbar", "rows"),
+    *("random_seed", "progressbar", "rows", "label"),
 )
 """Arguments of ``dp.sample`` that have a name of their own."""
 FIXED_ARGUMENTS = {

@@ -24,10 +24,11 @@ def cells(line):
 
 
 def column(table, name, row):
-    """Return what a table of a page says of a row, named as in its first column."""
-    lines = [line for line in table.splitlines() if line.startswith("|")]
-    head = next(cells(line) for line in lines if name in cells(line))
-    return next(cells(line) for line in lines if cells(line)[0] == row)[head.index(name)]
+    """Return what the table of a page that has a column says of a row, named as in its first column."""
+    lines = [line for line in table.replace("\N{NO-BREAK SPACE}", " ").splitlines() if line.startswith("|")]
+    place = next(place for place, line in enumerate(lines) if name in cells(line))
+    head = cells(lines[place])
+    return next(cells(line) for line in lines[place:] if cells(line)[0] == row)[head.index(name)]
 
 
 def test_it_is_short():

@@ -92,7 +92,7 @@ def _contents(tree: xr.DataTree) -> Iterator[Check]:
         yield Check(what="manifest", outcome="FAILED", says=text)
     listed, found = json.loads(tree[PRIVACY].attrs[MANIFEST]), dict(entries(tree))
     if not additions:
-        says = f"all {len(found)} groups, variables and attributes are listed, with the hashes of their contents"
+        says = f"all {len(found)} groups, variables and attributes are listed, with their hashes"
         yield Check(what="manifest", outcome="ok", says=says)
     if missing := [path for path in listed if path not in found]:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
@@ -137,7 +137,7 @@ def _in_ledger(what: str, record: Mapping[str, Any], opened: Callable[[str], Led
 def _same_charge(what: str, line: str, record: Mapping[str, Any], entry: Entry) -> Check:
     """Compare what a ledger was charged with what a trace says that it cost."""
     if entry.event.to_dict() == record["event"]:
-        return Check(what=what, outcome="ok", says=f"{line} was charged for the events of this trace")
+        return Check(what=what, outcome="ok", says=f"{line} was charged for this trace")
     same_delta = entry.alone.delta <= record["delta"]
     if same_delta and entry.alone.epsilon >= record["epsilon"] * (1 - ROOM):
         return Check(what=what, outcome="note", says=f"{line} was charged for other events, which cost no less")

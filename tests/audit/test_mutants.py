@@ -10,8 +10,8 @@ from pymc_dp.accounting.events import DiscreteLaplaceEvent
 from pymc_dp.accounting.totals import Total
 from pymc_dp.audit import audit, compare_with_event, fuzz_sensitivity, product
 from pymc_dp.families.statistic import GRID, BoundedMoments
+from pymc_dp.release import blocks as layout
 from pymc_dp.release import plan
-from pymc_dp.release import plan as layout
 from pymc_dp.release.noise import GAUSSIAN, LAPLACE, sums_sensitivity
 from pymc_dp.testing import insecure_randomness
 from tests.accounting.oracle import laplace as laplace_event

@@ -23,6 +23,7 @@ def found(at, curvature):
         chi_squared=1.0,
         degrees=20,
         path=(),
+        rows=100,
     )
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import pymc_dp as dp
+from pymc_dp import _optional
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.rows import arrow_labels
 from pymc_dp.rows.arrow import part_of
 from pymc_dp.rows.arrow_labels import encoded
 from pymc_dp.rows.parquet import Parquet
@@ -173,10 +173,10 @@ def test_it_shows_as_it_was_written():
 
 def test_without_pyarrow_the_way_out_is_told(monkeypatch):
     def missing(name):
-        raise ModuleNotFoundError(name)
+        raise ModuleNotFoundError(name, name=name)
 
-    monkeypatch.setattr(arrow_labels.importlib, "import_module", missing)
-    with pytest.raises(ImportError, match="pip install pyarrow"):
+    monkeypatch.setattr(_optional.importlib, "import_module", missing)
+    with pytest.raises(ImportError, match=r"pip install 'pymc-dp\[parquet\]'"):
         Parquet("t.parquet", {"x": "a"}).layouts()
 
 
