@@ -20,7 +20,6 @@ NAMELESS = (
 )
 for name in " ".join(NAMELESS).split():
     remedied(name, says=NAME_IT)
-remedied("island_gp", says="dp.Domain(bounds={'total_tools': (0, 60)})", bounds={"P": (-4, 4), "total_tools": (0, 60)})
 
 
 def kidscore_with_a_name(d: Table) -> pm.Model:
@@ -69,13 +68,6 @@ remedied("election_mrp", says="dp.Domain(public=['v_prev'])", public=("v_prev",)
 remedied("movie_ratings", says="dp.Domain(public=['thresholds'])", public=("thresholds",), bounds={"rating": (0, 4)})
 remedied(
     "adopted_cats", says="dp.Domain(bounds={'adopted': (low, high)})", bounds={"days": (0.1, 25), "adopted": (0, 1)}
-)
-FEWER = "it needs bounds that hold at most 256 values"
-remedied("hurricanes", says=FEWER, bounds={"fem": (-2, 2), "damage": (-2, 6), "deaths": (0, 60)})
-remedied(
-    "roaches",
-    says=FEWER,
-    bounds={"roach1": (0, 4), "exposure2": (0.2, 4), "y": (0, 60), "treatment": (0, 1), "senior": (0, 1)},
 )
 
 

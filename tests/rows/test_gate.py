@@ -7,6 +7,7 @@ import ast
 import sys
 import warnings
 from contextlib import contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
 from threading import Thread
 
@@ -55,6 +56,7 @@ OPENERS = {"release/paid.py", "step_methods/base.py"}
 """Between a charge and its release; a move that was paid for."""
 
 
+@cache
 def files():
     return [(str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))) for path in ROOT.rglob("*.py")]
 
