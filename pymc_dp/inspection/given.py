@@ -52,7 +52,7 @@ def from_bambi(model: Any, domain: Domain | None = None) -> tuple[Model, Domain]
     needed, or give priors.
 
     Links and parameters are written as the family says; whether the likelihood can be released is found afterwards, as
-    of any PyMC model. ``censored(...)``, ``weighted(...)``, potentials, ``dropna=True`` and ``set_priors`` are refused.
+    of any PyMC model. ``censored(...)``, potentials, ``dropna=True`` and ``set_priors`` are refused.
 
     ``weighted(y, w)`` as a response, or ``Domain(weights={"y": "w"})``, becomes the weights of the domain that comes
     back, of a column ``<w>_data``.
