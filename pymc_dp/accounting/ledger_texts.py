@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from pymc_dp.accounting.ledger import Ledger
 
 
-COLUMNS = ("label", "who", "epsilon by itself", "at delta", "added", "total epsilon", "accountant")
-
-
 def check_relation(ledger: Ledger, neighbours: str) -> None:
     """Raise ArgumentError where a loss counts under another relation than a ledger."""
     if neighbours == ledger.neighbours:

@@ -64,6 +64,7 @@ GRADIENTS = (
     "exact, hardened",
     "for any likelihood with a gradient; intervals account for the noise, and draws are free",
 )
+WEIGHED = "{}: a smaller upper bound of {} lowers the noise in proportion; larger weights are clamped, which is a bias."
 MANY_LEVELS = 100
 EXAMPLE_DELTA = 1e-6
 CLEARLY, WIDE = 0.9, 1.5
@@ -85,9 +86,6 @@ def release_tables(layout: ReleaseLayout) -> list[Table]:
 def frame_rows(layout: ReleaseLayout, epsilons: Sequence[float] = EPSILONS) -> list[tuple[object, ...]]:
     """Return one row per observed variable and ε, under `FRAME_COLUMNS`."""
     return [_frame_row(layout, table, epsilon) for table in layout.tables for epsilon in epsilons]
-
-
-WEIGHED = "{}: a smaller upper bound of {} lowers the noise in proportion; larger weights are clamped, which is a bias."
 
 
 def release_advice(layout: ReleaseLayout, neighbours: str) -> list[str]:

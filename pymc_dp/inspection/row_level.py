@@ -53,7 +53,7 @@ def row_level_arrays(
         public = name in findings.domain.public and leaf in findings.model.data_vars
         alone = leaf.type.shape[0] == 1  # a column of a table of one row, or what broadcasts against any
         on_rows = leaf in rows or (alone and findings.single_row and axis.known.get(leaf, True))
-        # The values of what could hold rows must not decide.
+        # An array as long as the table is not read. What others hold decides, and they are listed as assumed public.
         made = leaf in by_pymc or (axis.n_rows not in (None, *shape_of(leaf)) and plainly_made(leaf))
         if public and leaf in observed:
             findings.problem(
