@@ -6,6 +6,7 @@ that row alone, whatever the graph was that it was read from; and no operation i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -97,7 +98,8 @@ class Entry:
     place: int
 
     def __str__(self) -> str:
-        return self.column.name if not self.column.row_shape else f"{self.column.name}[{self.place}]"
+        name = _quoted(self.column.name)
+        return name if not self.column.row_shape else f"{name}[{self.place}]"
 
     @property
     def leaf(self) -> Variable:
@@ -134,6 +136,15 @@ class Applied:
 
 Formula = Number | Entry | Applied
 ONE = Number(1.0)
+
+
+PLAIN = re.compile(r"(?!(?:inf|nan)$)[^\W\d]\w*(::\w+)*")
+"""Names of columns that no formula is written as, those in a model within a model included."""
+
+
+def _quoted(name: str) -> str:
+    """Return the name of a column as formulas have it: one that may be read as a formula itself is in backquotes."""
+    return name if PLAIN.fullmatch(name) else f"`{name.replace('`', '``')}`"
 
 
 def _within(part: Formula, least: int) -> str:

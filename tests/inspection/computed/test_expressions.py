@@ -118,6 +118,41 @@ def test_names_are_formulas(formula, name):
     assert name_of(formula) == name
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a + b", "`a + b`"),
+        ("3", "`3`"),
+        ("inf", "`inf`"),
+        ("x[0]", "`x[0]`"),
+        ("`a`", "```a```"),
+        ("größe", "größe"),
+        ("site::x2", "site::x2"),
+    ],
+)
+def test_a_column_that_is_called_like_a_formula_is_quoted(name, shown):
+    other = Entry(column(name, 0.0, 1.0), 0)
+    assert name_of(applied(ops.Add, other, x)) == f"{shown} + x"
+
+
+def test_columns_called_like_formulas_make_no_two_formulas_alike():
+    a, b, c, sum_of_two, quoted, three = (
+        Entry(column(name, 0.0, 1.0), 0) for name in ("a", "b", "c", "a + b", "`a + b`", "3")
+    )
+    wide = Entry(column("a", 0.0, 1.0, width=(2,)), 0)
+    entry = Entry(column("a[0]", 0.0, 1.0), 0)
+    formulas = [
+        applied(ops.Sub, applied(ops.Add, a, b), c),
+        applied(ops.Sub, sum_of_two, c),
+        applied(ops.Sub, quoted, c),
+        applied(ops.Sub, three, c),
+        applied(ops.Sub, Number(3.0), c),
+        applied(ops.Sub, wide, c),
+        applied(ops.Sub, entry, c),
+    ]
+    assert len({name_of(one) for one in formulas}) == len(formulas)
+
+
 def test_numbers_that_differ_in_the_last_bit_make_different_names():
     values = (0.1, float(np.nextafter(0.1, 1)), 1 / 3, 2.0**60 - 512, 2.0**60)
     near = [applied(ops.Sub, x, Number(value)) for value in values]
