@@ -162,11 +162,11 @@ def release_once(
     progressbar : bool
         Of noised gradients.
     """
-    why = ""
+    why, found = "", None
     if statistics is None:
         budget = Budget(_validate.epsilon(epsilon), delta)
         default = default_release(source, domain, budget, rows)
-        statistics, delta, why = default.statistics, default.delta, default.why
+        statistics, delta, why, found = default.statistics, default.delta, default.why, default.found
     check = check or (lambda prior_model, planned: None)
     if isinstance(statistics, OtherRelease):
         private = make_otherwise(
@@ -195,6 +195,7 @@ def release_once(
                 trial=trial,
                 progressbar=progressbar,
                 rows=rows,
+                found=found,
             )
         except UnsupportedModelError as error:
             if not why:

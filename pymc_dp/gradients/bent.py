@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -143,8 +145,9 @@ def followed(found: Found, quadratic: Quadratic, bent: Bent, prior: Prior) -> Qu
         score += weight * (basis @ gradient + bent.change(back @ at)[0])
     straight = basis @ quadratic.curvature @ basis
     covariance = basis @ quadratic.covariance @ basis
-    for rounds, least in ((1, EARLY * FOLLOWED), (ROUNDS, FOLLOWED)):
-        known, shift = _averaged(score, straight, covariance, bent, own, rounds)
+    rounds = _averaged(score, straight, covariance, bent, own)
+    for ahead, least in ((0, EARLY * FOLLOWED), (ROUNDS - 2, FOLLOWED)):
+        known, shift = next(islice(rounds, ahead, None))
         known = back @ known @ back
         known = (known + known.T) / 2
         nearest = Quadratic(slope=back @ shift, curvature=known, covariance=known, scale=scale)
@@ -162,9 +165,9 @@ def _moved(straight: Quadratic, nearest: Quadratic, prior: Prior) -> float:
 
 
 def _averaged(
-    score: Array, straight: Array, covariance: Array, bent: Bent, prior: Prior, rounds: int
-) -> tuple[Array, Array]:
-    """Return the precision and the precision times the mean of what scores say."""
+    score: Array, straight: Array, covariance: Array, bent: Bent, prior: Prior
+) -> Iterator[tuple[Array, Array]]:
+    """Yield, round after round, the precision and the precision times the mean of what scores say."""
     draws = np.random.default_rng(SEED).normal(size=(DRAWS // 2, len(score)))
     draws = np.concatenate([draws, -draws])
     weight = np.linalg.solve(covariance, straight)
@@ -172,7 +175,7 @@ def _averaged(
     shift = weight.T @ (score + straight @ bent.end)
     mean = np.linalg.solve(prior.precision + known, prior.weighted + shift)
     inverse = np.linalg.inv(covariance)
-    for _ in range(rounds):
+    while True:
         places = mean + draws @ _spread(prior.precision + known)
         found = [bent.change(at) for at in places]
         known = (1 - MOVED) * known + MOVED * np.mean([bend @ inverse @ bend for _, bend in found], axis=0)
@@ -181,7 +184,7 @@ def _averaged(
         step = np.linalg.solve(precision, prior.weighted + shift) - mean
         far = float(np.sqrt(step @ precision @ step))
         mean = mean + step * min(1.0, FARTHEST / max(far, 1e-300))
-    return known, shift
+        yield known, shift
 
 
 def _spread(precision: Array) -> Array:

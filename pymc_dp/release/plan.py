@@ -111,7 +111,17 @@ def _check_names(inspection: Inspection, statistics: Statistics) -> None:
 
 
 def lay_out_table(observed: Observed, inspection: Inspection, statistics: Statistics) -> TablePlan | Problem:
-    """Lay out one table, or say why there is none."""
+    """Lay out one table, or say why there is none; once for each noise, where no mechanism is asked for."""
+    if statistics.mechanism is not None:
+        return _table(observed, inspection, statistics)
+    key = ("table", observed.name, statistics.noise)
+    if key not in inspection.worked_out:
+        inspection.worked_out[key] = _table(observed, inspection, statistics)
+    found: TablePlan | Problem = inspection.worked_out[key]
+    return found
+
+
+def _table(observed: Observed, inspection: Inspection, statistics: Statistics) -> TablePlan | Problem:
     if prod(len(column.levels) for column in observed.columns) > MAX_CELLS:
         return Problem(
             where=observed.name,

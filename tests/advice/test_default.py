@@ -1,15 +1,22 @@
 """Which kind of release is chosen where nobody says so, and why; nothing of a row decides."""
 
+from dataclasses import replace
+
 import numpy as np
 import pymc as pm
 import pytest
 
 import pymc_dp as dp
 from pymc_dp import Budget
+from pymc_dp.advice import gradients
 from pymc_dp.advice.gradients import default_release, with_gradients
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.gradients.choice import Gradients
+from pymc_dp.inspection.inspect import inspect
+from pymc_dp.release import plan
+from pymc_dp.release.plan import lay_out_table
 from pymc_dp.release.statistics import Statistics
+from pymc_dp.transforms import privatize
 from tests.gradients.models import bernoulli, negative_binomial, poisson, student_t, two
 
 WITH_DELTA = Budget(1.0, 1e-6)
@@ -107,6 +114,28 @@ def test_privatize_and_sample_choose_alike(monkeypatch):
     private = dp.privatize(coin()[0], epsilon=1.0, delta=1e-6, ledger=dp.Ledger(1.0, 1e-6))
     record = dp.Release.of(private).record
     assert record.delta == 0 and record.chosen == default_release(*coin(), WITH_DELTA).why
+
+
+def test_a_model_is_read_once_and_laid_out_once_for_each_noise(monkeypatch):
+    read, laid_out = [], []
+    reading, laying = gradients.inspect, plan._table
+    for module in (gradients, privatize):
+        monkeypatch.setattr(module, "inspect", lambda *given, **more: read.append(0) or reading(*given, **more))
+    monkeypatch.setattr(plan, "_table", lambda *given: laid_out.append(given[2].noise) or laying(*given))
+    model, domain = linear(2)
+    dp.privatize(model, epsilon=1.0, delta=1e-6, domain=domain, ledger=dp.Ledger(1.0, 1e-6))
+    assert len(read) == 1 and sorted(laid_out) == ["gaussian", "laplace"]
+
+
+def test_what_was_found_of_a_model_is_not_that_of_another():
+    """Each inspection keeps its own, and one with other problems or other rows begins anew."""
+    found = inspect(*linear(2), per_person=True, weighted=True).sums
+    assert lay_out_table(found.observed[0], found, Statistics()) is lay_out_table(
+        found.observed[0], found, Statistics(noise_aware=False)
+    )
+    other = replace(found, n_rows=found.n_rows + 1)
+    tables = [lay_out_table(one.observed[0], one, Statistics()) for one in (found, other)]
+    assert tables[0].cells.groups.sum() + 1 == tables[1].cells.groups.sum()
 
 
 def test_no_row_is_read(monkeypatch):

@@ -127,6 +127,16 @@ def test_scores_are_followed_where_that_moves_the_mean_and_else_nothing_changes(
     assert followed(found, straight, bent, prior) is straight
 
 
+@pytest.mark.parametrize(("followed_from", "rounds"), [(-1.0, module.ROUNDS), (np.inf, 1)])
+def test_no_round_of_the_search_is_made_twice(made, monkeypatch, followed_from, rounds):
+    _, found, bent, straight = saturated(made)
+    change, calls = Bent.change, []
+    monkeypatch.setattr(Bent, "change", lambda self, at: calls.append(0) or change(self, at))
+    monkeypatch.setattr(module, "FOLLOWED", followed_from)
+    followed(found, straight, bent, PRIOR)
+    assert len(calls) == len(found.path) + rounds * module.DRAWS
+
+
 def fails(*_):
     raise np.linalg.LinAlgError("Singular matrix")
 
