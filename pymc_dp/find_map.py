@@ -10,6 +10,7 @@ import xarray as xr
 from pymc import Model
 
 from pymc_dp import _validate
+from pymc_dp._compiling import says_when_it_compiles
 from pymc_dp.accounting import Event, Ledger, PureEvent, event_from_dict
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
@@ -20,6 +21,7 @@ from pymc_dp.step_methods.mode.candidates import Given, numbers
 from pymc_dp.trace.chains import released_draws
 
 
+@says_when_it_compiles
 def find_map(
     *,
     epsilon: float,
@@ -31,6 +33,7 @@ def find_map(
     domain: Domain | None = None,
     ledger: Ledger | None = None,
     model: Model | None = None,
+    progressbar: bool = True,
 ) -> xr.DataTree:
     """Spend a privacy budget on one estimate of the parameters, close to the mode of their posterior.
 
@@ -61,6 +64,8 @@ def find_map(
         Account of this data set; charged before the rows are read.
     model : pymc.Model or bambi.Model, optional
         Defaults to the model of the context.
+    progressbar : bool
+        Say so where compiling takes long. There is no bar: how a choice is made shows nothing until it is made.
 
     Returns
     -------
@@ -126,6 +131,7 @@ def find_map(
     >>> idata["posterior"]["p"].shape, idata.dp.guarantee
     ((1, 1), 'exact')
     """
+    _validate.flag("progressbar", progressbar)
     assumed = _validate.flag("assume_converged", assume_converged)
     step = _step(grid, candidates, _validate.flag("annealed", annealed), assumed)
     return sample(

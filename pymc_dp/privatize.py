@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pymc import Model
 
 from pymc_dp import _validate
+from pymc_dp._compiling import says_when_it_compiles
 from pymc_dp.accounting import Budget, Ledger
 from pymc_dp.advice.gradients import default_release, with_gradients
 from pymc_dp.domain import Domain
@@ -22,6 +23,7 @@ from pymc_dp.transforms.trial import Trial
 Check = Callable[[Model, tuple[Inspection, ReleasePlan] | None], None]
 
 
+@says_when_it_compiles
 def privatize(
     model: Model | None = None,
     *,
@@ -32,6 +34,7 @@ def privatize(
     ledger: Ledger | None = None,
     label: str | None = None,
     rows: Rows | None = None,
+    progressbar: bool = True,
 ) -> Model:
     """Replace the observed rows of a model by noised sufficient statistics, or by noised gradients.
 
@@ -59,6 +62,9 @@ def privatize(
         (``np.load(..., mmap_mode="r")``) by the names of ``pm.Data`` and observed variables, ``dp.Parquet(...)``, or
         ``dp.Table(...)`` of a database or a lazy frame. Sums are those of the same rows in the model to the last digit:
         of blocks that are read once, or made inside the engine.
+    progressbar : bool
+        Show how many rows of a table beside the model were read, where their number is public, or how many of the
+        passes of noised gradients were made; and say so where compiling takes long. Nothing of it depends on a value.
 
     Returns
     -------
@@ -113,7 +119,7 @@ def privatize(
     >>> [var.name for var in private.free_RVs], private.named_vars_to_dims["y"]
     (['p'], ('y_cell', 'y_statistic'))
     """
-    stored = stored_rows(rows)
+    shown, stored = _validate.flag("progressbar", progressbar), stored_rows(rows)
     source, domain = given_model(model, domain)
     return release_once(
         source,
@@ -125,6 +131,7 @@ def privatize(
         label=checked_label(label),
         rows=stored,
         trial=Trial(),
+        progressbar=shown,
     )
 
 
@@ -160,7 +167,7 @@ def release_once(
     check : callable, optional
         Sees the model without its rows before anything is charged; with exact sums, what is planned too.
     progressbar : bool
-        Of noised gradients.
+        Of noised gradients, and of rows of a table beside the model.
     """
     why, found = "", None
     if statistics is None:

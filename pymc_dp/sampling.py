@@ -13,6 +13,7 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp import sampler_arguments as arguments
 from pymc_dp._compiling import says_when_it_compiles
+from pymc_dp._progress import progress
 from pymc_dp.accounting import Budget, Ledger, check_ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
@@ -280,6 +281,8 @@ def _run_step(
         "ledger": ledger,
         "diameter": step.diameter,
     }
+    # A few draws of no chain need no diagnostics, and PyMC would miss them.
+    few = specification.default_draws == 1 and draws < 100
     settings = {
         "draws": draws,
         "tune": tune,
@@ -287,14 +290,15 @@ def _run_step(
         "cores": 1 if chains == 1 else lengths["cores"],
         "discard_tuned_samples": False,
         "compute_convergence_checks": chains > 1,
-        # A few draws of no chain need no diagnostics, and PyMC would miss them.
-        "quiet": specification.default_draws == 1 and draws < 100,
+        "quiet": few,
         **options,
     }
+    shown = few and "quiet" not in options and bool(options["progressbar"])
     idata = None
     try:
         with paid(inspection, budget, **charged) as payment:
-            idata = run_chains(step, samplers, payment, settings)
+            with progress(shown, f"draws of {said.name}", (draws + tune) * chains) as advance:
+                idata = run_chains(step, samplers, payment, settings, advance)
         return idata
     except KeyboardInterrupt as error:
         keep(error, idata=idata)

@@ -270,7 +270,7 @@ class Passes:
         ----------
         asked : sequence of Asked
         passed : callable
-            Called with the number of rows that were read.
+            Called with the number of rows that were read: at the end with all of them, where an engine adds them up.
 
         Raises
         ------
@@ -285,7 +285,10 @@ class Passes:
         require_open()
         self._require_rows()
         made = self.stored.sums(asked, self._by_leaf, self.n_rows)
-        return self._streamed(asked, passed) if made is None else made
+        if made is None:
+            return self._streamed(asked, passed)
+        passed(self.n_rows)
+        return made
 
     def _streamed(self, asked: Sequence[Asked], passed: Callable[[int], None]) -> list[Array]:
         if self.n_rows > MOST_ROWS:

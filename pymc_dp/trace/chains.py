@@ -44,7 +44,13 @@ def samplers_of(step: PrivateStep) -> list[Any]:
     return found if isinstance(found, list) else [found]
 
 
-def run_chains(step: PrivateStep, samplers: Sequence[Any], payment: Paid, settings: Mapping[str, Any]) -> xr.DataTree:
+def run_chains(
+    step: PrivateStep,
+    samplers: Sequence[Any],
+    payment: Paid,
+    settings: Mapping[str, Any],
+    drawn: Callable[[], None] = lambda: None,
+) -> xr.DataTree:
     """Read the rows, let PyMC run a step on the model without them, and return what may leave.
 
     Ctrl+C is looked at between two draws: what is kept are whole draws, each of which was released and paid for.
@@ -58,6 +64,8 @@ def run_chains(step: PrivateStep, samplers: Sequence[Any], payment: Paid, settin
     payment : Paid
     settings : mapping
         Arguments of ``pm.sample``.
+    drawn : callable
+        Called after every draw, for a bar where PyMC draws none.
 
     Raises
     ------
@@ -68,7 +76,7 @@ def run_chains(step: PrivateStep, samplers: Sequence[Any], payment: Paid, settin
         ``idata``, but for chains whose guarantee is asymptotic.
     """
     wanted = settings["draws"], settings["tune"], settings["chains"]
-    found = payment.read(lambda: _sampled(step, samplers, payment.interrupt, settings), holder=step)
+    found = payment.read(lambda: _sampled(step, samplers, payment.interrupt, settings, drawn), holder=step)
     ended = _ended(found, *wanted)
     if ended:
         payment.remark(ended)
@@ -83,12 +91,16 @@ def run_chains(step: PrivateStep, samplers: Sequence[Any], payment: Paid, settin
 
 
 def _sampled(
-    step: PrivateStep, samplers: Sequence[Any], interrupt: HeldBack, settings: Mapping[str, Any]
+    step: PrivateStep,
+    samplers: Sequence[Any],
+    interrupt: HeldBack,
+    settings: Mapping[str, Any],
+    drawn: Callable[[], None],
 ) -> xr.DataTree:
     """Run the chains. Reads private data: the budget must have been charged."""
     given = {
         **settings,
-        "callback": _between_draws(interrupt),
+        "callback": _between_draws(interrupt, drawn),
         "discard_tuned_samples": False,
     }  # PyMC fails where nothing else is there
     try:
@@ -100,10 +112,11 @@ def _sampled(
     return xr.DataTree.from_dict({name: node for name, node in found.children.items() if name not in empty})
 
 
-def _between_draws(interrupt: HeldBack) -> Callable[..., None]:
+def _between_draws(interrupt: HeldBack, drawn: Callable[[], None]) -> Callable[..., None]:
     """What PyMC calls after every draw; `KeyboardInterrupt` there ends all chains in good order."""
 
     def between(trace: Any, draw: Any) -> None:
+        drawn()
         interrupt.stop_if_asked()
 
     return between

@@ -33,8 +33,8 @@ def sample(at: int, *, step=None, ledger=None, chains: int = 1, tune: int = 4, *
         pm.Bernoulli("y", pm.Uniform("p", 0.05, 0.95), observed=np.arange(60) % 3 == 0)
     happens, between = given.pop("happens", press(at, [])), chains_of._between_draws
 
-    def watched(interrupt):
-        last = between(interrupt)
+    def watched(*given):
+        last = between(*given)
         return lambda trace, draw: (happens(trace, draw), last(trace, draw))
 
     with pytest.MonkeyPatch.context() as patch:
