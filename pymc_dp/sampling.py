@@ -296,9 +296,9 @@ def _run_step(
     shown = few and "quiet" not in options and bool(options["progressbar"])
     idata = None
     try:
-        with paid(inspection, budget, **charged) as payment:
-            with progress(shown, f"draws of {said.name}", (draws + tune) * chains) as advance:
-                idata = run_chains(step, samplers, payment, settings, advance)
+        bar = progress(shown, f"draws of {said.name}", (draws + tune) * chains)
+        with paid(inspection, budget, **charged) as payment, bar as advance:
+            idata = run_chains(step, samplers, payment, settings, advance)
         return idata
     except KeyboardInterrupt as error:
         keep(error, idata=idata)
