@@ -14,6 +14,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
+from pymc_dp.inspection.interpreted import shared
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleasePlan
 from pymc_dp.rows.stored import Rows, StoredRows, stored_rows
@@ -140,6 +141,7 @@ def checked_label(label: object) -> str:
     return "" if label is None else _validate.text("label", label)
 
 
+@shared()
 def release_once(
     source: Model,
     domain: Domain | None,
@@ -169,11 +171,11 @@ def release_once(
     progressbar : bool
         Of noised gradients, and of rows of a table beside the model.
     """
-    why, found = "", None
+    why = ""
     if statistics is None:
         budget = Budget(_validate.epsilon(epsilon), delta)
         default = default_release(source, domain, budget, rows)
-        statistics, delta, why, found = default.statistics, default.delta, default.why, default.found
+        statistics, delta, why = default.statistics, default.delta, default.why
     check = check or (lambda prior_model, planned: None)
     if isinstance(statistics, OtherRelease):
         private = make_otherwise(
@@ -202,7 +204,6 @@ def release_once(
                 trial=trial,
                 progressbar=progressbar,
                 rows=rows,
-                found=found,
             )
         except UnsupportedModelError as error:
             if not why:

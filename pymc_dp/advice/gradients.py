@@ -6,7 +6,7 @@ What of a model would be released, exact sums or noised gradients, and how wide 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from math import sqrt
 
 from pymc import Model
@@ -19,7 +19,7 @@ from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError, first_
 from pymc_dp.families.gram import GramSums
 from pymc_dp.gradients.choice import Gradients, Outlook
 from pymc_dp.gradients.curvature import MOST_FULL
-from pymc_dp.inspection.findings import Inspected, Inspection
+from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.weights import PSEUDO, UNCLAIMED
 from pymc_dp.release.plan import lay_out, table_problems
@@ -41,14 +41,11 @@ class Default:
         What of the δ is spent: none by Laplace noise.
     why : str
         In words that follow "dp.sample releases".
-    found : Inspected, optional
-        The model as it was read for the choice, for whoever releases it.
     """
 
     statistics: Statistics | Gradients
     delta: float
     why: str
-    found: Inspected | None = field(default=None, repr=False, compare=False)
 
     @property
     def by_gradients(self) -> bool:
@@ -91,7 +88,7 @@ def default_release(model: Model, domain: Domain | None, budget: Budget, rows: S
     problems = sums_problems(inspection)
     if problems and not outlook.fits:
         raise UnsupportedModelError(first_of(problems, outlook.problems))
-    return replace(chosen(inspection, outlook, budget), found=found)
+    return chosen(inspection, outlook, budget)
 
 
 def chosen(inspection: Inspection, outlook: Outlook, budget: Budget) -> Default:

@@ -28,7 +28,7 @@ from pymc_dp.gradients.cut import NEVER, Cut, least_cut, sizes_of
 from pymc_dp.gradients.responses import Response, responses_of
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.interpreted import start_of
+from pymc_dp.inspection.interpreted import kept_while_shared, start_of
 from pymc_dp.inspection.rows import reached, rebuild
 from pymc_dp.inspection.taint import label
 from pymc_dp.simulation.prior import in_value_space
@@ -96,9 +96,11 @@ class Interface:
 
 def interface_of(model: Model, domain: Domain | None = None) -> Interface:
     """Find the interface parameters of a model. Reads no private value."""
-    return interface_in(inspect(model, domain, per_person=True, weighted=True).rows)
+    metric = domain is not None and domain.metric is not None
+    return interface_in(inspect(model, domain, per_unit=not metric, per_person=True, weighted=True).rows)
 
 
+@kept_while_shared
 def interface_in(inspection: RowInspection) -> Interface:
     """Find the interface parameters of a model that was inspected. Reads no private value.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pymc import Model
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
@@ -126,7 +126,7 @@ class Inspection:
 
     ``hidden`` holds the variables that no private model may reach, ``inspected`` what it was made from, ``clean`` those
     of ``observed`` that no problem of their own keeps from being summed, ``weights`` the columns by which rows are
-    weighed in observed variables. In ``worked_out`` releases keep what they have found of it, to find it once.
+    weighed in observed variables.
     """
 
     inspected: Inspected
@@ -145,7 +145,6 @@ class Inspection:
     problems: tuple[Problem, ...]
     hidden: frozenset[Variable]
     weights: Mapping[str, Column] = field(default_factory=dict)
-    worked_out: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def schema(self) -> tuple[tuple[str, str], ...]:

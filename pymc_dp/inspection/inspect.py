@@ -33,6 +33,7 @@ from pymc_dp.inspection.findings import (
     RowInspection,
     RowTerm,
 )
+from pymc_dp.inspection.interpreted import kept_while_shared
 from pymc_dp.inspection.likelihoods import (
     COUNTED,
     check_row_counts,
@@ -220,6 +221,7 @@ def is_bambi(model: object) -> bool:
     return type(model).__module__.partition(".")[0] == "bambi"
 
 
+@kept_while_shared
 def inspect(
     model: Model,
     domain: Domain | None = None,

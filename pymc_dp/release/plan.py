@@ -23,6 +23,7 @@ from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.regression import gram_statistic
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import MAX_CELLS, Inspection, Observed
+from pymc_dp.inspection.interpreted import kept_while_shared
 from pymc_dp.inspection.network import node_problems
 from pymc_dp.inspection.rows import Array
 from pymc_dp.metrics import Extent
@@ -111,14 +112,15 @@ def _check_names(inspection: Inspection, statistics: Statistics) -> None:
 
 
 def lay_out_table(observed: Observed, inspection: Inspection, statistics: Statistics) -> TablePlan | Problem:
-    """Lay out one table, or say why there is none; once for each noise, where no mechanism is asked for."""
-    if statistics.mechanism is not None:
-        return _table(observed, inspection, statistics)
-    key = ("table", observed.name, statistics.noise)
-    if key not in inspection.worked_out:
-        inspection.worked_out[key] = _table(observed, inspection, statistics)
-    found: TablePlan | Problem = inspection.worked_out[key]
-    return found
+    """Lay out one table, or say why there is none."""
+    if statistics.mechanism is None:
+        return _usual_table(observed, inspection, noise=statistics.noise)
+    return _table(observed, inspection, statistics)
+
+
+@kept_while_shared
+def _usual_table(observed: Observed, inspection: Inspection, *, noise: str) -> TablePlan | Problem:
+    return _table(observed, inspection, Statistics(noise))
 
 
 def _table(observed: Observed, inspection: Inspection, statistics: Statistics) -> TablePlan | Problem:

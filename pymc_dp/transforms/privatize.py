@@ -24,7 +24,7 @@ from pymc_dp.errors import ArgumentError, DomainWarning, UnsupportedModelError
 from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.gram import GramSums, Response
 from pymc_dp.families.statistic import LevelCounts
-from pymc_dp.inspection.findings import Inspected, Inspection
+from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.rows import Array
@@ -158,11 +158,10 @@ def make_private(
     trial: Trial | None = None,
     progressbar: bool = False,
     rows: StoredRows | None = None,
-    found: Inspected | None = None,
 ) -> Model:
     """Release exact sums, after a `trial`, and after `check` has seen what is planned and the model without its rows.
 
-    Where there are stored `rows`, they stand for those of the model; `found` is the model as it was read before.
+    Where there are stored `rows`, they stand for those of the model.
 
     Raises
     ------
@@ -175,9 +174,7 @@ def make_private(
             "nothing."
         )
     check_ledger(ledger)
-    inspection, plan = plan_for(
-        source, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics, rows=rows, found=found
-    )
+    inspection, plan = plan_for(source, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics, rows=rows)
     beside = None if rows is None else Passes.of(inspection, rows)
     owner = owner_of(inspection) if plan.unit is not None and beside is None else None
     if beside is None:
@@ -227,12 +224,8 @@ def plan_for(
     domain: Domain | None,
     statistics: Statistics | None,
     rows: StoredRows | None = None,
-    found: Inspected | None = None,
 ) -> tuple[Inspection, ReleasePlan]:
-    """Check every argument and plan the release; reads no private value and spends nothing.
-
-    The model is read here, unless it was before: `found`, under the same domain.
-    """
+    """Check every argument and plan the release; reads no private value and spends nothing."""
     loss = _validate.epsilon(epsilon)
     if statistics is not None and not isinstance(statistics, Statistics):
         raise ArgumentError(
@@ -240,8 +233,7 @@ def plan_for(
             "dp.Statistics(...), or dp.Gradients(...)."
         )
     chance = _validate.delta(delta)
-    found = found or inspect(model, domain, per_unit=True, per_person=True, weighted=True)
-    inspection = found.sums
+    inspection = inspect(model, domain, per_unit=True, per_person=True, weighted=True).sums
     if rows is not None:
         inspection = with_stored(inspection, rows)
     return inspection, plan_release(inspection, statistics or Statistics(), loss, chance)

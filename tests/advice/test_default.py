@@ -1,22 +1,18 @@
 """Which kind of release is chosen where nobody says so, and why; nothing of a row decides."""
 
-from dataclasses import replace
-
 import numpy as np
 import pymc as pm
 import pytest
 
 import pymc_dp as dp
 from pymc_dp import Budget
-from pymc_dp.advice import gradients
 from pymc_dp.advice.gradients import default_release, with_gradients
 from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.gradients import interface
 from pymc_dp.gradients.choice import Gradients
-from pymc_dp.inspection.inspect import inspect
+from pymc_dp.inspection import inspect as inspection
 from pymc_dp.release import plan
-from pymc_dp.release.plan import lay_out_table
 from pymc_dp.release.statistics import Statistics
-from pymc_dp.transforms import privatize
 from tests.gradients.models import bernoulli, negative_binomial, poisson, student_t, two
 
 WITH_DELTA = Budget(1.0, 1e-6)
@@ -116,26 +112,38 @@ def test_privatize_and_sample_choose_alike(monkeypatch):
     assert record.delta == 0 and record.chosen == default_release(*coin(), WITH_DELTA).why
 
 
-def test_a_model_is_read_once_and_laid_out_once_for_each_noise(monkeypatch):
-    read, laid_out = [], []
-    reading, laying = gradients.inspect, plan._table
-    for module in (gradients, privatize):
-        monkeypatch.setattr(module, "inspect", lambda *given, **more: read.append(0) or reading(*given, **more))
-    monkeypatch.setattr(plan, "_table", lambda *given: laid_out.append(given[2].noise) or laying(*given))
+@pytest.mark.parametrize(("build", "noises"), [(lambda: linear(2), ["gaussian", "laplace"]), (bernoulli, ["laplace"])])
+def test_a_model_is_read_once_and_laid_out_once_for_each_noise(monkeypatch, build, noises):
+    read, laid_out, cut = [], [], []
+    for module, name, calls in (
+        (inspection, "_read_table", read),
+        (plan, "_table", laid_out),
+        (interface, "least_cut", cut),
+    ):
+        monkeypatch.setattr(module, name, counted(getattr(module, name), calls))
+    model, domain = build()
+    dp.privatize(model, epsilon=1.0, delta=1e-6, domain=domain, ledger=dp.Ledger(1.0, 1e-6), progressbar=False)
+    assert (len(read), len(cut)) == (1, 1)
+    assert sorted(statistics.noise for *_, statistics in laid_out) == noises
+
+
+def counted(function, calls):
+    def counting(*given, **more):
+        calls.append(given)
+        return function(*given, **more)
+
+    return counting
+
+
+def test_a_model_that_was_changed_is_read_anew():
     model, domain = linear(2)
-    dp.privatize(model, epsilon=1.0, delta=1e-6, domain=domain, ledger=dp.Ledger(1.0, 1e-6))
-    assert len(read) == 1 and sorted(laid_out) == ["gaussian", "laplace"]
-
-
-def test_what_was_found_of_a_model_is_not_that_of_another():
-    """Each inspection keeps its own, and one with other problems or other rows begins anew."""
-    found = inspect(*linear(2), per_person=True, weighted=True).sums
-    assert lay_out_table(found.observed[0], found, Statistics()) is lay_out_table(
-        found.observed[0], found, Statistics(noise_aware=False)
-    )
-    other = replace(found, n_rows=found.n_rows + 1)
-    tables = [lay_out_table(one.observed[0], one, Statistics()) for one in (found, other)]
-    assert tables[0].cells.groups.sum() + 1 == tables[1].cells.groups.sum()
+    released = [dp.privatize(model, epsilon=1.0, delta=1e-6, domain=domain, ledger=dp.Ledger(1.0, 1e-6))]
+    with model:
+        pm.set_data({"x0": np.zeros(70), "x1": np.zeros(70)})
+    model.rvs_to_values[model["y"]].data = np.zeros(70)
+    released.append(dp.privatize(model, epsilon=1.0, delta=1e-6, domain=domain, ledger=dp.Ledger(1.0, 1e-6)))
+    lines = [line for one in released for line in dp.Release.of(one).record.assumptions]
+    assert [line for line in lines if line.startswith("number of rows")] == ["number of rows: 50", "number of rows: 70"]
 
 
 def test_no_row_is_read(monkeypatch):
