@@ -9,7 +9,7 @@ from notebooks.execute import digest
 from tests.pages import ROOT
 
 NOTEBOOKS = {path.stem: path for path in (ROOT / "notebooks").rglob("*.ipynb")}
-OLDER = {"foulds_2016_hidden_markov", "wang_2015"}
+OLDER = {"foulds_2016_hidden_markov"}
 """Run before notebooks said by which version, and which code; `make notebooks` runs them, in hours."""
 
 
