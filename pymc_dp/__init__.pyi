@@ -15,7 +15,7 @@ from pymc_dp.accounting import Budget
 from pymc_dp.annealing import sample_ais
 from pymc_dp.answer import answer
 from pymc_dp.audit import audit
-from pymc_dp.domain import Domain, Unit
+from pymc_dp.domain import Domain
 from pymc_dp.errors import BudgetExceeded
 from pymc_dp.explain import explain
 from pymc_dp.families.histogram import Histogram
@@ -47,6 +47,7 @@ from pymc_dp.transforms.fill import fill
 from pymc_dp.transforms.integrate import integrate
 from pymc_dp.transforms.restricted_priors import TruncatedDirichlet
 from pymc_dp.transforms.truncate import truncate
+from pymc_dp.unit import Unit
 
 __version__: str
 

@@ -2,75 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, Self
+
+import numpy as np
 
 from pymc_dp import _validate
+from pymc_dp._frames import Label, levels_of
 from pymc_dp.errors import DomainError
 from pymc_dp.metrics import Geographic, Metric
+from pymc_dp.unit import Unit
 
 Neighbours = Literal["replace", "add_remove"]
 NEIGHBOURS: tuple[Neighbours, ...] = ("replace", "add_remove")
-PER_PERSON = "unit: "
-"""What the relation of a guarantee begins with that is for a person with several rows."""
 MOST_ROWS = 2**32
 """Rows that a table may have: none moves a sum by more than 2**30 steps, so that 64 bits cannot overflow."""
-MOST_OF_ONE = 2**16
-"""Rows of one person that may count in full."""
-
-
-@dataclass(frozen=True)
-class Unit:
-    """Who ε protects, where a person may have several rows: all rows with the same value of a column.
-
-    Parameters
-    ----------
-    column : str
-        Name of a ``pm.Data`` of whole numbers with one entry per row, or of a column of ``rows=``, of whole numbers or
-        texts: whose row it is. It is private, and reaches no likelihood. A number below 0 is nobody's. PyMC keeps whole
-        numbers in 32 bits, and larger ones become others without a word: give codes below 2**31, such as
-        ``pandas.factorize(ids)[0]``.
-    max_rows : int
-        How many rows of one person count in full, m. Exact sums keep at most m rows of each person, chosen at
-        random, anew for each release; noised gradients use all rows, and weigh those of a person with more down to
-        about m. The noise grows with m.
-
-    Raises
-    ------
-    DomainError
-
-    Notes
-    -----
-    **Guarantee.** None by itself: it says what ε is for, see `Domain`. A row whose person is missing, or has a number
-    below 0, is left out. Two people who share a value of the column are protected as one: for one of them alone the
-    loss is up to 2 ε. Someone with two values of it is protected as two people, each with the whole ε.
-
-    Examples
-    --------
-    >>> Domain(neighbours="add_remove", n_max=400, unit=Unit("patient_id", max_rows=5)).most_rows
-    2000
-    """
-
-    column: str
-    max_rows: int
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.column, str) or not self.column:
-            raise DomainError(
-                f"Unit: column must be the name of the column that says whose row it is, got "
-                f"{_validate.shown(self.column)}. Write dp.Unit('patient_id', max_rows=5)."
-            )
-        object.__setattr__(self, "max_rows", _validate.integer("max_rows", self.max_rows, 1, MOST_OF_ONE))
-
-    @property
-    def relation(self) -> str:
-        """What a ledger calls a guarantee for one person; how many rows of each count makes no difference to it."""
-        return f"{PER_PERSON}{self.column}"
-
-    def __str__(self) -> str:
-        return f"one person ({self.column}), at most {self.max_rows} row{'s' * (self.max_rows != 1)}"
 
 
 @dataclass(frozen=True, init=False)
@@ -107,6 +55,9 @@ class Domain:
         A ``pm.Data`` of the model with one number per row, or a column of ``rows=``; private. Its `bounds`, at least
         0, are needed: larger weights are clamped, and the noise grows with the upper bound. The result is a
         pseudo-posterior; see Notes. Exact sums and noised gradients support it; all others refuse.
+    levels : mapping of str to sequence of str or int, optional
+        The public levels of columns of codes, in the order of the codes; ``dp.Levels`` will do. Codes of a ``pm.Data``
+        or an observed variable of that name then need no bounds. Names that a model does not have play no part in it.
 
     Raises
     ------
@@ -158,6 +109,7 @@ class Domain:
     metric: Metric | None = field(default=None)
     unit: Unit | None = field(default=None)
     weights: Mapping[str, str] = field(default_factory=dict)
+    levels: Mapping[str, tuple[Label, ...]] = field(default_factory=dict)
 
     def __init__(
         self,
@@ -170,10 +122,11 @@ class Domain:
         metric: Metric | None = None,
         unit: Unit | None = None,
         weights: Mapping[str, str] | None = None,
+        levels: Mapping[str, Sequence[Label]] | None = None,
     ) -> None:
         if rows is not None and not isinstance(rows, str):
             raise DomainError(f"rows must be the name of a dimension, got {_validate.shown(rows)}.")
-        for argument, mapping in (("bounds", bounds), ("norms", norms), ("weights", weights)):
+        for argument, mapping in (("bounds", bounds), ("norms", norms), ("weights", weights), ("levels", levels)):
             if mapping is not None:
                 _validate.mapping(argument, mapping)
         relation = _validate.choice("neighbours", neighbours, NEIGHBOURS)
@@ -205,8 +158,78 @@ class Domain:
         object.__setattr__(self, "n_max", None if n_max is None else _validate.integer("n_max", n_max, 1, MOST_ROWS))
         object.__setattr__(self, "unit", _unit(unit, self.n_max))
         object.__setattr__(self, "weights", MappingProxyType(dict(weights or {})))
+        object.__setattr__(self, "levels", MappingProxyType({k: _labels(k, v) for k, v in dict(levels or {}).items()}))
         for response, column in self.weights.items():
             _check_weight(self, response, column)
+
+    @classmethod
+    def of(
+        cls,
+        frame: object,
+        *,
+        bounds: Mapping[str, tuple[float, float]] | None = None,
+        levels: Mapping[str, Sequence[Label]] | None = None,
+        public_levels: Iterable[str] = (),
+        columns: Iterable[str] | None = None,
+        **declared: Any,
+    ) -> Self:
+        """Return the domain of a data frame: levels from the types of its columns, and nothing from its rows.
+
+        Parameters
+        ----------
+        frame : data frame
+            Of pandas, Polars (lazy ones too), PyArrow, a DuckDB relation, or of another kind that narwhals knows.
+        bounds : mapping of str to (low, high), optional
+            As of `Domain`, by the names of columns. Of a column of numbers nothing is read: without bounds it has none.
+        levels : mapping of str to sequence of str or int, optional
+            Public lists of levels, for columns of texts.
+        public_levels : iterable of str
+            Columns of pandas, or of what is like it, whose categories were public before anybody looked at the rows.
+        columns : iterable of str, optional
+            Those that the model uses. Default: all.
+        **declared
+            Other arguments of `Domain`.
+
+        Raises
+        ------
+        DomainError
+            For texts and categories without public levels, each with the line to write; for other contradictions.
+
+        Notes
+        -----
+        What is read are the types of a frame without its rows. Levels are those of an Enum of Polars or DuckDB, in its
+        order, and ``("False", "True")`` of booleans. A Categorical of Polars or PyArrow has the categories that occur;
+        one of pandas has those that were declared, or that occur (``astype("category")``, ``cut``), and does not know
+        which: it is taken only by name, in `public_levels`.
+
+        **Guarantee.** None by itself, as of `Domain`. Assumed public, and listed so: levels and their order, that a
+        column is boolean, and bounds. A type that was itself made of the rows is none: an Enum of ``unique()``, a type
+        that a reader of CSV has guessed. Declare types where the file is read.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> rating = pl.Series(["fair", "good"], dtype=pl.Enum(["bad", "fair", "good"]))
+        >>> frame = pl.DataFrame({"rating": rating, "smokes": [True, False], "age": [31, 64]})
+        >>> domain = Domain.of(frame, bounds={"age": (18, 95)})
+        >>> domain.levels["rating"], domain.bounds["age"]
+        (('bad', 'fair', 'good'), (18.0, 95.0))
+        """
+        given = {} if levels is None else {k: _labels(k, v) for k, v in _validate.mapping("levels", levels).items()}
+        known, found = levels_of(frame, columns, given, _validate.names("public_levels", public_levels))
+        for name in {} if bounds is None else _validate.mapping("bounds", bounds):
+            if name not in known:
+                raise DomainError(
+                    f"bounds names {name!r}, which is no column of the data frame (known: "
+                    f"{', '.join(map(repr, known))}).{_validate.nearest(name, known)}"
+                )
+        return cls(bounds=bounds, levels=found, **declared)
+
+    def of_columns(self, names: Container[str]) -> Self:
+        """Return it with the range of their codes as bounds of those columns, among some, that have levels."""
+        ends = {name: (0.0, len(labels) - 1.0) for name, labels in self.levels.items() if len(labels) > 1}
+        bounds = {name: pair for name, pair in ends.items() if name in names and name not in self.bounds}
+        return replace(self, bounds={**self.bounds, **bounds}) if bounds else self
 
     @property
     def relation(self) -> str:
@@ -239,11 +262,13 @@ class Domain:
         parts += [f"metric={self.metric!r}"] if self.metric is not None else []
         parts += [f"unit={self.unit!r}"] if self.unit is not None else []
         parts += [f"weights={dict(self.weights)!r}"] if self.weights else []
+        parts += [f"levels={dict(self.levels)!r}"] if self.levels else []
         return f"Domain({', '.join(parts)})"
 
     def __reduce__(self) -> tuple[object, ...]:
         known = (self.rows, dict(self.bounds), dict(self.norms), tuple(self.public))
-        return Domain, (*known, self.neighbours, self.n_max, self.metric, self.unit, dict(self.weights))
+        named = (dict(self.weights), dict(self.levels))
+        return Domain, (*known, self.neighbours, self.n_max, self.metric, self.unit, *named)
 
 
 def _interval(name: str, value: Any) -> tuple[float, float]:
@@ -253,6 +278,17 @@ def _interval(name: str, value: Any) -> tuple[float, float]:
     if low >= high:
         raise DomainError(f"bounds[{name!r}] must have low < high, got ({low}, {high}).")
     return low, high
+
+
+def _labels(name: str, value: Any) -> tuple[Label, ...]:
+    argument = f"levels[{name!r}]"
+    several = _validate.several(argument, getattr(value, "labels", value))
+    labels = tuple(label.item() if isinstance(label, np.generic) else label for label in several)
+    if not labels or not all(isinstance(label, str | int) and not isinstance(label, bool) for label in labels):
+        raise DomainError(f"{argument} must be texts or whole numbers, one at least, got {_validate.shown(value)}.")
+    if len(set(labels)) < len(labels):
+        raise DomainError(f"{argument} must differ from each other, got {_validate.shown(value)}. Name each once.")
+    return labels
 
 
 def _norm(name: str, value: object) -> float:

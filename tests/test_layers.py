@@ -30,6 +30,7 @@ BESIDE = {
     "sampler_arguments": {"errors", "_validate"},
     "_compiling": set(),
     "_display": set(),
+    "_frames": {"errors", "_validate"},
     "_documents": {"_display"},
     "_progress": set(),
     "_special": set(),
@@ -41,6 +42,7 @@ BESIDE = {
     "metrics": {"errors", "_validate"},
     "datasets": {"errors", "_validate", "_random", "_optional"},
     "testing": {"errors", "_validate", "_random"},
+    "unit": {"errors", "_validate"},
 }
 ALLOWED = {
     **BESIDE,

@@ -387,7 +387,15 @@ def _value_calls() -> Iterator[Call]:
         function=dp.Domain,
         right=lambda: {
             "rows": "row", "bounds": {"y": (0, 1)}, "norms": {"x": 1.0}, "public": ("g",), "neighbours": "replace",
-            "n_max": None, "metric": None, "unit": None,
+            "n_max": None, "metric": None, "unit": None, "levels": {"g": ["a", "b"]},
+        },
+    )  # fmt: skip
+    yield Call(
+        name="Domain.of",
+        function=dp.Domain.of,
+        right=lambda: {
+            "frame": pl.DataFrame({"g": ["a"], "y": [0.5]}), "bounds": {"y": (0, 1)}, "levels": {"g": ["a", "b"]},
+            "public_levels": (), "columns": ["g", "y"],
         },
     )  # fmt: skip
     yield Call(

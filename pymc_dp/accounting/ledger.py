@@ -29,9 +29,9 @@ from pymc_dp.accounting.ledger_texts import (
     text,
 )
 from pymc_dp.accounting.totals import total_epsilon
-from pymc_dp.domain import PER_PERSON
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
 from pymc_dp.metrics import PER_UNIT, Metric
+from pymc_dp.unit import PER_PERSON
 
 if TYPE_CHECKING:
     import pandas as pd

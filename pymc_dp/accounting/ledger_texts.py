@@ -11,9 +11,9 @@ from pymc_dp._display import Page, Table
 from pymc_dp.accounting.adaptive_account import Account
 from pymc_dp.accounting.entry import Entry, State
 from pymc_dp.accounting.totals import Total
-from pymc_dp.domain import PER_PERSON, Unit
 from pymc_dp.errors import ArgumentError
 from pymc_dp.metrics import PER_UNIT, Metric
+from pymc_dp.unit import PER_PERSON, Unit
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
+from pymc_dp._display import shorten
 from pymc_dp.inspection.findings import Findings, Observed, by_hand
 from pymc_dp.inspection.likelihoods import likelihood_of
 from pymc_dp.inspection.made_by_pymc import boxes, form_of
@@ -228,6 +229,9 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
         lines.append(f"public column {name}")
     for name, (low, high) in domain.bounds.items():
         lines.append(f"bounds of {name}: ({low:g}, {high:g}){ask([low, high])}")
+    for name, levels in domain.levels.items():
+        if name in model.named_vars or name in model.dim_lengths:
+            lines.append(f"levels of {name}, in this order: {', '.join(shorten([*map(str, levels)], FEW))}")
     for name, norm in domain.norms.items():
         lines.append(f"norm of a row of {name}: at most {norm:g}{ask(norm)}")
     if domain.metric is not None:

@@ -59,6 +59,7 @@ from pymc_dp.inspection.schema import (
     count_rows,
     data_leaf,
     find_row_dims,
+    names_of_columns,
 )
 from pymc_dp.inspection.taint import INTEGRATE, PER_ROW
 from pymc_dp.inspection.weights import check_weighed, check_weights, find_weight, refuse_weights, weight_columns
@@ -258,7 +259,7 @@ def inspect(
     Reads shapes and dtypes of private arrays, never a value. Public columns are read.
     """
     check_domain(domain)
-    findings = Findings(model, domain or Domain())
+    findings = Findings(model, (domain or Domain()).of_columns(names_of_columns(model)))
     check_known(findings, per_unit=per_unit, per_person=per_person, weighted=weighted)
     _read_table(findings)
     return _Inspected(table=findings, frozen=freeze_dims(findings))

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from pymc import Model
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pymc.distributions.distribution import support_point
 from pymc.logprob.basic import logp as pm_logp
@@ -47,11 +48,16 @@ def entries_of(rv: Variable) -> int:
     return int(isinstance(op, RandomVariable) and VECTORS.get(op.name or "") == tuple(op.ndims_params))
 
 
+def names_of_columns(model: Model) -> list[str]:
+    """Return the names by which a domain may speak of the columns of a model."""
+    nameable = [str(var.name) for var in (*model.observed_RVs, *model.data_vars)]
+    # PyMC renames a column with missing values; check_masked reports the problem itself.
+    return nameable + [name.removesuffix("_observed") for name in nameable if name.endswith("_observed")]
+
+
 def check_names(findings: Findings) -> None:
     """Raise on names that the model does not have: a bound that is silently unused would protect nothing."""
-    nameable = [var.name for var in findings.model.observed_RVs] + [var.name for var in findings.model.data_vars]
-    # PyMC renames a column with missing values; check_masked reports the problem itself.
-    nameable += [name.removesuffix("_observed") for name in nameable if name.endswith("_observed")]
+    nameable = names_of_columns(findings.model)
     nameable += findings.domain.weights.values()  # which may be columns of stored rows
     for argument, names in (
         ("bounds", findings.domain.bounds),

@@ -11,7 +11,7 @@ import numpy as np
 
 from pymc_dp._display import shorten
 from pymc_dp.accounting import loss_at, total_epsilon
-from pymc_dp.domain import Domain, Unit
+from pymc_dp.domain import Domain
 from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.gram import GramSums, Response, quadratic_error
 from pymc_dp.families.histogram import Bins
@@ -21,6 +21,7 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.weights import PSEUDO, UNCLAIMED
 from pymc_dp.release.tables import NETWORK, Block, ReleasePlan, TablePlan
 from pymc_dp.release.written import written
+from pymc_dp.unit import Unit
 
 STATED = "stated"
 """What a record says that others state, and nothing here proves."""
@@ -395,6 +396,5 @@ def _tuples(written: Mapping[str, Any]) -> dict[str, Any]:
 
 def _natural(steps: float, sizes: tuple[float, ...]) -> str:
     """Sensitivity in units of the data where the block has one unit, else in its share of each."""
-    if len(set(sizes)) == 1:
-        return f"{steps * sizes[0]:.6g}"
-    return " / ".join(f"{steps * size:.6g}" for size in sizes)
+    each = sizes[:1] if len(set(sizes)) == 1 else sizes
+    return " / ".join(f"{steps * size:.6g}" for size in each)

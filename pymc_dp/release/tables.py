@@ -17,7 +17,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp._random import insecure
 from pymc_dp.accounting import ComposedEvent, Event
-from pymc_dp.domain import Neighbours, Unit
+from pymc_dp.domain import Neighbours
 from pymc_dp.errors import PrivacyError
 from pymc_dp.families import Family
 from pymc_dp.families.cells import Cells
@@ -33,6 +33,7 @@ from pymc_dp.inspection.totals import SUCCESSES
 from pymc_dp.release.noise import Noise, SumSensitivity
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows.asked import Asked
+from pymc_dp.unit import Unit
 
 NETWORK = "network"
 """Name of the table of a network's coefficients, and of its observed variable in a private model."""

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pymc_dp import _validate
+from pymc_dp._frames import Label
 from pymc_dp.errors import ArgumentError
 from pymc_dp.rows.arrow_labels import listed
 from pymc_dp.rows.gate import require_open
 
-Label = str | int
 Tally = Mapping[Label, int]
 BLOCK = 65_536
 """Labels that are held as Python objects at a time."""

@@ -10,12 +10,12 @@ from typing import Any, override
 
 from pymc_dp import _validate
 from pymc_dp._display import Listing, Page, Part, Shown, Table, shorten
-from pymc_dp.domain import Unit
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.weights import PSEUDO_POSTERIOR
 from pymc_dp.release.record import ALL_OF_IT, STATED
 from pymc_dp.release.several import SEVERAL, data_sets
 from pymc_dp.trace.statement import ENDINGS, Statement
+from pymc_dp.unit import Unit
 
 MEANING = {
     "exact": "the release itself is the mechanism; no convergence is needed",

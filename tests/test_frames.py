@@ -1,0 +1,171 @@
+"""What a data frame declares of its columns: types are read, rows are not, and what only rows could tell is refused."""
+
+import pickle
+import re
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.errors import ArgumentError, DomainError
+
+RATINGS = ["bad", "fair", "good"]
+ROWS = {"rating": ["good", "bad", "good"], "smokes": [True, False, True], "age": [31.0, 64.0, 18.5]}
+BOUNDS = {"age": (18, 95)}
+
+
+def polars_frame():
+    return pl.DataFrame(ROWS, schema_overrides={"rating": pl.Enum(RATINGS)})
+
+
+def duckdb_relation():
+    connection = duckdb.connect()
+    connection.sql("create type rating as enum ('bad', 'fair', 'good')")
+    connection.sql("create table survey (rating rating, smokes boolean, age double)")
+    connection.executemany("insert into survey values (?, ?, ?)", list(zip(*ROWS.values(), strict=True)))
+    return connection.table("survey")
+
+
+def pandas_frame(**kind):
+    return pd.DataFrame(ROWS).assign(rating=lambda rows: pd.Categorical(rows["rating"], categories=RATINGS, **kind))
+
+
+DECLARED = {"polars": polars_frame, "polars, lazy": lambda: polars_frame().lazy(), "duckdb": duckdb_relation}
+
+
+@pytest.mark.parametrize("kind", DECLARED)
+def test_declared_levels_are_taken_in_their_order(kind):
+    domain = dp.Domain.of(DECLARED[kind](), bounds=BOUNDS)
+    assert domain == dp.Domain(bounds=BOUNDS, levels={"rating": RATINGS, "smokes": ("False", "True")})
+    assert pickle.loads(pickle.dumps(domain)) == domain
+    assert eval(repr(domain), {"Domain": dp.Domain}) == domain
+
+
+@pytest.mark.parametrize("kind", [{}, {"ordered": True}])
+def test_categories_of_pandas_are_taken_where_somebody_says_that_they_are_public(kind):
+    frame = pandas_frame(**kind)
+    with pytest.raises(DomainError, match=re.escape("say so, public_levels=['rating']")):
+        dp.Domain.of(frame, bounds=BOUNDS)
+    assert dp.Domain.of(frame, public_levels=["rating"]).levels["rating"] == tuple(RATINGS)
+
+
+UNDECLARED = {
+    "texts": pl.DataFrame({"city": ["Rome"]}),
+    "objects": pd.DataFrame({"city": pd.Series(["Rome"], dtype=object)}),
+    "objects that are numbers": pd.DataFrame({"city": pd.Series([7], dtype=object)}),
+    "texts of pandas": pd.DataFrame({"city": ["Rome"]}),
+    "categories that occur": pl.DataFrame({"city": pl.Series(["Rome"], dtype=pl.Categorical)}),
+    "dictionary": pa.table({"city": pa.array(["Rome"]).dictionary_encode()}),
+    "texts in DuckDB": duckdb.sql("select 'Rome' as city"),
+}
+
+
+@pytest.mark.parametrize("kind", UNDECLARED)
+@pytest.mark.parametrize("said", [(), ("city",)], ids=["", "called public"])
+def test_what_only_rows_could_tell_is_refused_with_the_line_to_write(kind, said):
+    with pytest.raises(DomainError, match=re.escape("levels={'city': [...]}")) as caught:
+        dp.Domain.of(UNDECLARED[kind], public_levels=said)
+    assert "Rome" not in str(caught.value)
+    assert dp.Domain.of(UNDECLARED[kind], levels={"city": ["Oslo", "Bonn"]}).levels == {"city": ("Oslo", "Bonn")}
+    assert dp.Domain.of(UNDECLARED[kind], columns=[]) == dp.Domain()
+
+
+def test_all_that_is_in_the_way_is_said_at_once_with_the_columns_that_are_not():
+    frame = pandas_frame().assign(city="Rome", note="x")
+    with pytest.raises(DomainError) as caught:
+        dp.Domain.of(frame)
+    assert all(f"{name!r} " in str(caught.value) for name in ("rating", "city", "note"))
+    assert "columns=['smokes', 'age']" in str(caught.value)
+    assert dp.Domain.of(frame, columns=["smokes", "age"], bounds=BOUNDS).bounds == {"age": (18, 95)}
+
+
+def other_rows(frame):
+    """A frame of the same types with other values, and fewer rows."""
+    rows = {"rating": ["fair"], "smokes": [False], "age": [1e9]}
+    return (
+        pl.DataFrame(rows, schema=frame.schema) if isinstance(frame, pl.DataFrame) else frame.iloc[:1].assign(age=1e9)
+    )
+
+
+@pytest.mark.parametrize("frame", [polars_frame(), pandas_frame()], ids=["polars", "pandas"])
+def test_nothing_depends_on_the_rows(frame):
+    given = {"public_levels": ["rating"], "neighbours": "add_remove", "n_max": 10}
+    assert dp.Domain.of(frame, **given) == dp.Domain.of(other_rows(frame), **given)
+    assert dict(dp.Domain.of(frame, **given).bounds) == {}
+
+
+def test_no_value_is_looked_at_to_tell_the_type_of_a_column(monkeypatch):
+    """Of a column of objects narwhals looks at the first hundred values."""
+    looked, infer = [], pd.api.types.infer_dtype
+    monkeypatch.setattr(pd.api.types, "infer_dtype", lambda values, **how: looked.append(len(values)) or infer(values))
+    frame = pd.DataFrame({"city": pd.Series(["Rome", "Oslo"], dtype=object), "age": [1.0, 2.0]})
+    assert dp.Domain.of(frame, columns=["age"]) == dp.Domain()
+    with pytest.raises(DomainError, match="whose levels only its rows would tell"):
+        dp.Domain.of(frame)
+    assert looked and not any(looked)
+
+
+def test_a_lazy_frame_is_not_run():
+    def fails(rows):
+        raise AssertionError("it was run")
+
+    frame = polars_frame().lazy().map_batches(fails, schema=polars_frame().schema)
+    assert dp.Domain.of(frame).levels["rating"] == tuple(RATINGS)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "text"),
+    [
+        ({"frame": ROWS}, DomainError, "must be a data frame"),
+        ({"frame": pd.Series([1.0])}, DomainError, "must be a data frame"),
+        ({"frame": pd.DataFrame([[1, 2]], columns=["a", "a"])}, DomainError, "columns of different names"),
+        ({"bounds": {"agee": (0, 1)}}, DomainError, "Did you mean 'age'?"),
+        ({"columns": ["rating", "smoke"]}, DomainError, "Did you mean 'smokes'?"),
+        ({"columns": "rating"}, ArgumentError, "columns=('rating',)"),
+        ({"public_levels": ["ratings"]}, DomainError, "Did you mean 'rating'?"),
+        ({"levels": {"ratings": ["a"]}}, DomainError, "Did you mean 'rating'?"),
+        ({"levels": {"rating": []}}, DomainError, "one at least"),
+        ({"levels": {"rating": [True, False]}}, DomainError, "texts or whole numbers"),
+        ({"levels": {"rating": ["a", "b", "a"]}}, DomainError, "must differ"),
+        ({"levels": {"rating": "good"}}, ArgumentError, "levels['rating'] must be a list"),
+    ],
+)
+def test_contradictions_are_refused(given, error, text):
+    with pytest.raises(error, match=re.escape(text)):
+        dp.Domain.of(**{"frame": polars_frame(), **given})
+
+
+def test_lists_of_levels_are_those_of_a_domain_too():
+    levels = dp.Levels("city", ["Oslo", "Rome"])
+    assert dp.Domain(levels={"city": levels}).levels == {"city": ("Oslo", "Rome", "other")}
+    assert dp.Domain(levels={"code": np.array([30, 10])}).levels == {"code": (30, 10)}
+
+
+def test_codes_of_levels_need_no_bounds_and_are_listed_as_assumed_public():
+    frame = polars_frame()
+    domain = dp.Domain.of(frame, bounds={"age": (18, 95)})
+    with pm.Model(coords={"rating": domain.levels["rating"]}) as model:
+        rating = pm.Data("rating_index", frame["rating"].to_physical().to_numpy().astype(int))
+        level = pm.Normal("level", 50, 20, dims="rating")
+        mean = level[rating] + pm.Normal("slope") * pm.Data("smokes", frame["smokes"].to_numpy())
+        pm.Normal("age", mean, 10, observed=frame["age"].to_numpy())
+    found = dp.explain(model, domain)
+    assert found.ok
+    assert "levels of rating, in this order: bad, fair, good" in found.assumptions
+    assert "levels of smokes, in this order: False, True" in found.assumptions
+    assert "bounds of smokes: (0, 1)" in found.assumptions
+    assert not dp.explain(model, dp.Domain(bounds=BOUNDS)).ok
+    release = dp.Release.of(dp.privatize(model, epsilon=1.0, domain=domain, ledger=dp.Ledger(1.0)))
+    assert "levels of rating, in this order: bad, fair, good" in release.record.assumptions
+    assert release.record.domain["bounds"] == {"age": [18.0, 95.0], "smokes": [0.0, 1.0]}
+
+
+def test_bounds_that_were_given_are_kept_and_columns_that_the_model_lacks_play_no_part():
+    domain = dp.Domain(bounds={"rating": (0, 1)}, levels={"rating": RATINGS, "city": ["Oslo"], "smokes": ["no", "yes"]})
+    assert dict(domain.of_columns(["rating", "city"]).bounds) == {"rating": (0.0, 1.0)}
+    assert dict(domain.of_columns(["smokes"]).bounds) == {"rating": (0.0, 1.0), "smokes": (0.0, 1.0)}
