@@ -286,6 +286,12 @@ def _is_mode(value: object) -> bool:
 
 
 def _converted(name: str, value: object) -> dict[str, Any]:
+    if isinstance(value, Mapping) and "log_likelihood" in value:
+        raise ArgumentError(
+            f"{name} holds 'log_likelihood': that of rows would show them, and is not paid for. Leave it out; that of "
+            "the release is free, pm.compute_log_likelihood(idata.copy(), model=dp.condition(model, "
+            "dp.Release.of(idata)))."
+        )
     found = _settings(name, value, ("include_transformed",))
     return {key: _flag(f"{name}[{key!r}]", item) for key, item in found.items()}
 

@@ -147,6 +147,13 @@ def sample(
     rows. They need tuning, so `tune` is then 500 by default. `dp.TemperedGibbs` and the Metropolis samplers can be in a
     list; the others move all variables at once.
 
+    **Checks of the model.** The trace holds no row and no log-likelihood of rows, so that ``az.loo(idata)`` finds none:
+    one number for each row would show the rows, and was not paid for. Free are checks of the release, without `step`:
+    ``private = dp.condition(model, dp.Release.of(idata))`` is its model, ``pm.sample_posterior_predictive(idata,
+    model=private)`` is for ``az.plot_ppc_dist``, and ``pm.compute_log_likelihood(idata.copy(), model=private)`` for
+    ``az.loo`` over cells. With `model` itself both bring rows along: what they return is not covered, and
+    ``idata.dp.publish`` refuses it.
+
     **Guarantee.** Everything in the returned tree is (ε, δ)-differentially private for one row of the table under
     ``domain.neighbours``, given what the report lists as assumed public. Without `step`, and with
     ``dp.DataAugmentation()``, the class is exact and the arithmetic hardened: only exact sums with exact discrete noise

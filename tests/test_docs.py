@@ -91,6 +91,7 @@ def of_questions(names, text):
     assert f"# {ledger.spent.epsilon:.1f} of {ledger.budget.epsilon} are spent" in text
     assert "A budget of 1.5: two releases have spent 1 and 0.1, and 0.4 are left" in text
     assert names["codes"].tolist() == [1, 2, 3, 1]
+    assert "observed_data" in names["checks"] and "log_likelihood" in names["with_density"]
 
 
 def of_how_it_works(names, text):

@@ -68,7 +68,7 @@ EITHER = [
     ({"var_names": []}, "at least one and each once"),
     ({"var_names": ["p", "p"]}, "at least one and each once"),
     ({"var_names": [3]}, "var_names must name variables"),
-    ({"idata_kwargs": {"log_likelihood": True}}, "idata_kwargs holds 'log_likelihood'"),
+    ({"idata_kwargs": {"log_likelihood": True}}, "idata_kwargs holds 'log_likelihood': that of rows would show them"),
     ({"idata_kwargs": {"include_transformed": 1}}, r"idata_kwargs\['include_transformed'\] must be"),
     ({"mp_ctx": "thread"}, "mp_ctx must be one of 'fork'|mp_ctx must be one of 'spawn'"),
     ({"mp_ctx": 1}, "mp_ctx must be one of"),

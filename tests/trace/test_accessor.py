@@ -68,6 +68,13 @@ def test_predictive_of_the_raw_model_is_named_and_not_published(
     assert not (tmp_path / "leak.nc").exists()
 
 
+def test_log_likelihoods_of_rows_are_named_and_not_published(trace: xr.DataTree, raw_model: pm.Model, tmp_path) -> None:
+    pm.compute_log_likelihood(trace, model=raw_model, progressbar=False)
+    assert any(line.startswith("group /log_likelihood was added") for line in trace.dp.report().additions)
+    with pytest.raises(TraceError, match="/log_likelihood"):
+        trace.dp.publish(tmp_path / "leak.nc")
+
+
 def test_file_names_in_encodings_stay_behind(trace: xr.DataTree, tmp_path) -> None:
     trace["posterior"]["p"].encoding["source"] = f"/home/{LABELS[0]}"
     path = trace.dp.publish(tmp_path / "a.nc")
