@@ -75,10 +75,14 @@ class Bent:
         at = found.end * limits.scale
         wanted = basis @ found.curvature @ basis
         widths = np.geomspace(NARROWEST, 1.0, WIDTHS) if simulated.loose else [1.0]
-        tried = [simulated.narrowed(one) for one in widths]
-        sizes = [float((one.clipped(at, limits, CHOOSING) ** 2).sum(axis=(1, 2)).mean()) * n_rows for one in tried]
-        enough = (place for place, size in enumerate(sizes) if size >= np.trace(wanted))
-        best = tried[next(enough, int(np.argmax(sizes)))]
+        best, largest = simulated, -1.0
+        for width in widths:
+            tried = simulated.narrowed(width)
+            size = float((tried.clipped(at, limits, CHOOSING) ** 2).sum(axis=(1, 2)).mean()) * n_rows
+            if size > largest:
+                best, largest = tried, size
+            if size >= np.trace(wanted):
+                break
         plain = best.spread(at) @ basis
         squares = [(factors**2).sum(axis=(1, 2)) for factors in (best.clipped(at, limits), plain)]
         roots = np.sqrt(squares[0] / np.maximum(squares[1], 1e-300))[:, None, None]

@@ -127,6 +127,15 @@ def test_scores_are_followed_where_that_moves_the_mean_and_else_nothing_changes(
     assert followed(found, straight, bent, prior) is straight
 
 
+def test_columns_are_drawn_no_wider_than_is_enough(made, monkeypatch):
+    end, narrowed, widths = np.array([0.2, -0.3, 0.1, 0.4]), type(made).narrowed, []
+    found = found_of(curvature_of(made.narrowed(0.25), end, 5000), end, [(1.0, end, np.zeros(SIZE))])
+    monkeypatch.setattr(type(made), "narrowed", lambda self, width: widths.append(width) or narrowed(self, width))
+    best = Bent.of(found, made, 5000).simulated
+    assert widths == sorted(widths) and 1 < len(widths) < module.WIDTHS
+    np.testing.assert_array_equal(best.columns[0], narrowed(made, widths[-1]).columns[0])
+
+
 @pytest.mark.parametrize(("followed_from", "rounds"), [(-1.0, module.ROUNDS), (np.inf, 1)])
 def test_no_round_of_the_search_is_made_twice(made, monkeypatch, followed_from, rounds):
     _, found, bent, straight = saturated(made)
