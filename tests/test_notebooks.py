@@ -9,8 +9,6 @@ from notebooks.execute import digest
 from tests.pages import ROOT
 
 NOTEBOOKS = {path.stem: path for path in (ROOT / "notebooks").rglob("*.ipynb")}
-OLDER = {"foulds_2016_hidden_markov"}
-"""Run before notebooks said by which version, and which code; `make notebooks` runs them, in hours."""
 
 
 def missing(notebook):
@@ -29,16 +27,9 @@ def missing(notebook):
     ]
 
 
-@pytest.mark.parametrize("name", sorted(NOTEBOOKS.keys() - OLDER))
+@pytest.mark.parametrize("name", sorted(NOTEBOOKS))
 def test_a_notebook_was_run_as_it_stands(name):
     assert missing(json.loads(NOTEBOOKS[name].read_text(encoding="utf-8"))) == []
-
-
-@pytest.mark.parametrize("name", sorted(OLDER))
-def test_an_older_notebook_was_run_and_is_not_of_this_version(name):
-    found = missing(json.loads(NOTEBOOKS[name].read_text(encoding="utf-8")))
-    assert {"cells without a run", "no outputs", "an error"}.isdisjoint(found)
-    assert {"another version", "other code"} <= set(found), "take it out of OLDER"
 
 
 def test_a_change_of_code_is_found_and_one_of_layout_is_not():
