@@ -93,7 +93,7 @@ def exposure_of(
         and leaf not in findings.data_of.values()
     ]
     split = _Split(numbers=numbers, others={*free, *(var for var in row_level if var not in numbers)})
-    rate = split.within(whole, log=False)
+    rate = split.within(whole)
     factors = split.factors
     if not factors:
         return None
@@ -126,7 +126,7 @@ class _Split:
     others: set[Variable]
     factors: list[Variable] = field(default_factory=list)
 
-    def within(self, var: Variable, *, log: bool) -> Variable | None:
+    def within(self, var: Variable, *, log: bool = False, below: bool = False) -> Variable | None:
         """Return what is left of a product, or of a sum that is a logarithm; None where nothing is.
 
         Parameters
@@ -134,37 +134,39 @@ class _Split:
         var : Variable
         log : bool
             Whether it is the logarithm of a factor of the rate.
+        below : bool
+            Whether the rate is divided by it.
         """
-        node, kind = var.owner, None
-        if node is not None and isinstance(node.op, Elemwise):
-            kind = type(node.op.scalar_op)
-        first, last = (var, var) if node is None or not node.inputs else (node.inputs[0], node.inputs[-1])
-        together, apart = (ops.Add, ops.Sub) if log else (ops.Mul, ops.TrueDiv)
+        node = var.owner
         if node is not None and isinstance(node.op, ViewOp):
-            return self.within(first, log=log)
+            return self.within(node.inputs[0], log=log, below=below)
+        kind = type(node.op.scalar_op) if node is not None and isinstance(node.op, Elemwise) else None
+        inputs = node.inputs if node is not None else []
         if kind is ops.Exp and not log:
-            inner = self.within(first, log=True)
+            inner = self.within(inputs[0], log=True, below=below)
             return None if inner is None else pt.exp(inner)
-        if kind is together:
-            kept = [part for part in (self.within(one, log=log) for one in node.inputs) if part is not None]
+        if kind is ops.Neg and log:
+            inner = self.within(inputs[0], log=True, below=not below)
+            return None if inner is None else -inner
+        if kind is (ops.Add if log else ops.Mul):
+            parts = [self.within(part, log=log, below=below) for part in inputs]
+            kept = [part for part in parts if part is not None]
             return reduce(pt.add if log else pt.mul, kept) if kept else None
-        if kind is apart and self._of_the_row(last):
-            self._collect(-last if log else 1 / last)
-            return self.within(first, log=log)
-        if kind is apart and self._of_the_row(first):
-            self._collect(first)
-            return -last if log else 1 / last
+        if kind is (ops.Sub if log else ops.TrueDiv):
+            above, under = (self.within(part, log=log, below=below != bool(i)) for i, part in enumerate(inputs))
+            if under is None:
+                return above
+            first = (0.0 if log else 1.0) if above is None else above
+            return first - under if log else first / under
         if not self._of_the_row(var):
             return var
-        self._collect(var if not log else first if kind is ops.Log else pt.exp(var))
+        factor = var if not log else inputs[0] if kind is ops.Log else pt.exp(var)
+        self.factors.append(1 / factor if below else factor)
         return None
 
     def _of_the_row(self, var: Variable) -> bool:
         above = set(ancestors([var], blockers=list(self.others)))
         return bool(above & set(self.numbers)) and not above & self.others and var.type.ndim == 1
-
-    def _collect(self, factor: Variable) -> None:
-        self.factors.append(factor)
 
 
 def _product(factors: Sequence[Variable]) -> Variable:
