@@ -327,7 +327,8 @@ class ReleaseDensity:
             return bound
         if self.sizes.seen is not None:
             noise = NOISES[self.sizes.kind].simulated(rng, self.sizes.noise, batch)
-            return np.rint(np.clip(self.sizes.seen + noise, 0, bound)).astype(np.int64)
+            seen = np.clip(self.sizes.seen + noise, 0, bound)
+            return seen if isinstance(self.statistic, ExposedCounts) else np.rint(seen).astype(np.int64)
         part = rng.beta(1, max(self.sizes.n_private, 2) - 1, size=batch)
         if isinstance(self.statistic, LevelCounts):
             per_row = self.statistic.per_row
