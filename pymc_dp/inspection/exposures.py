@@ -185,6 +185,8 @@ def _column(
     held = {leaf: declared(findings, leaf, f"unnamed exposure of {name}", [leaf]) for leaf in leaves}
     if any(column.norm is not None for column in held.values()):
         return None
+    flags = {leaf: replace(one, bounds=(0.0, 1.0)) for leaf, one in held.items() if leaf.type.dtype == "bool"}
+    held |= {leaf: one for leaf, one in flags.items() if held[leaf].bounds is None}
     if missing := [column for column in held.values() if column.bounds is None and not column.public]:
         return _unbounded(name, missing[0]) if missing[0].leaf.name else None
     for leaf, column in held.items():

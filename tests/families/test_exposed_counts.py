@@ -1,19 +1,24 @@
 """Poisson counts over an exposure: what is recognised and released, how far rows move it, and what the posterior is."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 import pymc_dp as dp
+from pymc_dp.accounting import Budget
+from pymc_dp.advice.gradients import default_release
 from pymc_dp.inspection.exposures import EXPOSED
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.release.plan import lay_out
+from pymc_dp.release.plan import lay_out, plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.testing import without_noise
+from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.exposed_counts import exposed_densities, exposed_logp
 from pymc_dp.transforms.noise_aware import Sizes
 
@@ -249,7 +254,9 @@ def test_rows_beside_the_model_are_added_up(rng, tmp_path):
     path = tmp_path / "rows.parquet"
     pl.DataFrame(columns).write_parquet(path)
     np.testing.assert_allclose(
-        released(dummy, rows=dp.Parquet(path, columns=list(columns))), sums(exposure, group, y), rtol=1e-7
+        released(dummy, rows=dp.Parquet(path, columns={name: name for name in columns})),
+        sums(exposure, group, y),
+        rtol=1e-7,
     )
 
 
@@ -312,6 +319,52 @@ def test_both_noises_are_integrated_out(seen, count):
     np.testing.assert_allclose(found, expected, atol=2e-3)
     graph = exposed_logp(pt.constant(release), pt.constant(rates), scales, sizes)
     np.testing.assert_allclose(graph.eval(), found, atol=1e-8)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_posteriors_are_calibrated(noise, rng):
+    """Ranks of rates among posteriors on a grid are uniform, where rates and exposures are from their priors."""
+    repeats, grid = 400, np.geomspace(1e-3, 30, 301)
+    rates = rng.gamma(2.0, 0.5, repeats)
+    model = counts(np.ones(2), np.zeros(2, dtype=int), np.zeros(2, dtype=int))
+    delta = 1e-6 if noise == "gaussian" else 0.0
+    domain = dp.Domain(bounds={"exposure": (0, 4), "y": (0, 30)}, neighbours="add_remove", n_max=200)
+    plan = plan_release(inspect(model, domain).sums, Statistics(noise), 1.0, delta)
+    density = ReleaseDensity.of(plan.tables[0], noise_aware=True)
+    drawn = np.concatenate([density.random(rates[i : i + 3], rng=rng) for i in range(0, repeats - 2, 3)])
+    sizes = replace(density.sizes, bound=np.full(len(grid), density.sizes.bound[0]))
+    ranks = []
+    for rate, one in zip(rates, drawn, strict=False):
+        logp = exposed_densities(np.tile(one, (len(grid), 1)), grid, density.scales, sizes)
+        mass = np.exp(logp - logp.max()) * grid**2 * np.exp(-2 * grid)  # of the prior, on a logarithmic grid
+        ranks.append(np.interp(rate, grid, np.cumsum(mass) / mass.sum()))
+    assert stats.kstest(ranks, "uniform").pvalue > 1e-3
+
+
+def test_the_private_model_draws_releases_like_itself(rng):
+    private = dp.privatize(counts(*table(rng)), epsilon=50.0, domain=DOMAIN)
+    point = {"a": np.log(TRUTH)}
+    seen = private.rvs_to_values[private["y"]].get_value()
+    drawn = pm.draw(pm.do(private, point)["y"], 400, random_seed=1, mode="FAST_COMPILE")
+    rates = drawn[..., 1].mean(axis=0) / drawn[..., 0].mean(axis=0)
+    np.testing.assert_allclose(rates, TRUTH, rtol=0.1)
+    assert drawn.shape == (400, *seen.shape)
+
+
+def test_gradients_are_taken_where_sums_are_far_wider(rng):
+    found = {
+        epsilon: default_release(counts(*table(rng, 5000)), DOMAIN, Budget(epsilon, 1e-6)).by_gradients
+        for epsilon in (0.3, 30.0)
+    }
+    assert found == {0.3: True, 30.0: False}
+
+
+def test_plans_are_made_of_them(rng):
+    found = dp.plan(
+        counts(*table(rng)), epsilon=[1.0, 100.0], domain=DOMAIN, repeats=4, random_seed=1, progressbar=False
+    )
+    wide = found.to_frame().groupby("epsilon")["width"].mean()
+    assert wide.is_monotonic_decreasing
 
 
 @pytest.mark.slow
