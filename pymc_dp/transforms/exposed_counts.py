@@ -26,7 +26,8 @@ from pymc_dp.transforms.released_logp import held
 SMALLEST_RATE = 1e-300
 TAIL = 36.0
 """Counts by which a Poisson count of mean 0 may be off, beside eight standard deviations."""
-_NODES, _LOG_WEIGHTS = dense_nodes()
+PANEL_NODES = 14
+_NODES, _LOG_WEIGHTS = dense_nodes(PANEL_NODES)
 
 
 def exposed_logp(value: TensorVariable, rate: TensorVariable, scales: Array, sizes: Sizes) -> TensorVariable:
