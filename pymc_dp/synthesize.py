@@ -98,8 +98,9 @@ def synthesize(
     _require_drawn(inspection, idata)
     if own := [table.name for table in tables if table.observed.totals is not None]:
         raise ArgumentError(
-            f"{', '.join(own)} has a number of trials of its own in every row, of whose distribution the model says "
-            "nothing, so that no rows can be made up. pm.sample_posterior_predictive draws successes of given rows."
+            f"{', '.join(own)} has a number of trials of its own, or an exposure, in every row, of whose distribution "
+            "the model says nothing, so that no rows can be made up. pm.sample_posterior_predictive draws counts of "
+            "given rows."
         )
     sizes = {table.name: _sizes(table, release.tables[table.name]) for table in tables}
     count = _count(n, tables, sizes)

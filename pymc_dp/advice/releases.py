@@ -9,23 +9,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence, Set
-from math import prod, sqrt
+from math import prod
 
 import numpy as np
 from pytensor.graph.basic import Variable
 
 from pymc_dp._display import Table, shorten
 from pymc_dp.accounting.gdp import delta_of_mu
+from pymc_dp.advice.typical_noise import even_epsilon, noise_sd, rows_per_cell, sampling_sd
 from pymc_dp.domain import Domain
 from pymc_dp.families.features import BoundedFeatures
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.stated_sums import StatedSums
-from pymc_dp.families.statistic import BoundedMoments, LevelCounts, OwnTotals
+from pymc_dp.families.statistic import BoundedMoments, ExposedCounts, LevelCounts, OwnTotals
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.proofs.row_ranges import Proof, prove_sensitivity
+from pymc_dp.release.approximations import approximations_of
 from pymc_dp.release.plan import plan_release
-from pymc_dp.release.record import approximations_of
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleaseLayout, ReleasePlan, TablePlan
 from pymc_dp.sensitivities import worst_case
@@ -172,7 +173,7 @@ def _table_advice(layout: ReleaseLayout, table: TablePlan, neighbours: str, prot
     if table.weight is not None:
         return [WEIGHED.format(table.name, table.weight.name)]
     lines = _histogram_advice(table)
-    even, rows = _even_epsilon(layout, table), _rows_per_cell(table)
+    even, rows = even_epsilon(layout, table), rows_per_cell(table)
     if even > 1:
         many = f"{table.cells.count} cells of about {rows:.0f} rows" if table.cells.count > 1 else f"{rows:.0f} rows"
         lines.append(
@@ -185,9 +186,11 @@ def _table_advice(layout: ReleaseLayout, table: TablePlan, neighbours: str, prot
     observed = any(item.leaf in protected for item in private)  # never public
     if hidden and not observed and neighbours == "replace" and not isinstance(table.statistic, OwnTotals):
         binary = isinstance(table.statistic, LevelCounts) and table.statistic.n_levels == 2
+        exposed = isinstance(table.statistic, ExposedCounts)
+        kept = "keeps every row in its cell and at least halves the noise" if exposed else "makes the cell sizes public"
         lines.append(
-            f"{table.name}: where {' and '.join(hidden)} may be known to anyone, Domain(public=...) makes the cell "
-            "sizes public" + (" and halves the noise." if binary else ".")
+            f"{table.name}: where {' and '.join(hidden)} may be known to anyone, Domain(public=...) {kept}"
+            + (" and halves the noise." if binary else ".")
         )
     for column in table.observed.public_columns:
         if column.levels.dtype.kind == "f" or len(column.levels) > MANY_LEVELS:
@@ -197,6 +200,8 @@ def _table_advice(layout: ReleaseLayout, table: TablePlan, neighbours: str, prot
             )
     if isinstance(table.statistic, StatedSums):
         lines.append(f"{table.name}: {table.statistic.advice}")
+    elif isinstance(table.statistic, ExposedCounts):
+        lines.append(_exposed_advice(table.name, table.statistic, known=table.sizes_known))
     elif isinstance(table.statistic, BoundedMoments | BoundedFeatures):
         low, high = table.statistic.low, table.statistic.high
         lines.append(
@@ -204,6 +209,16 @@ def _table_advice(layout: ReleaseLayout, table: TablePlan, neighbours: str, prot
             "are public knowledge help, and what lies beyond is clamped."
         )
     return lines
+
+
+def _exposed_advice(name: str, statistic: ExposedCounts, *, known: bool) -> str:
+    """Say what governs the noise of sums of counts and of exposures."""
+    ends = [f"({part.low:g}, {part.high:g})" for part in (statistic.counts, statistic.exposure)]
+    of = f"counts, {ends[0]}" + f", and of exposures, {ends[1]}" * (not known)
+    return (
+        f"{name}: noise is proportional to the upper bound of {of}; smaller ones that are public knowledge help, but "
+        "counts beyond theirs are clamped, which makes rates too low."
+    )
 
 
 def _histogram_advice(table: TablePlan) -> list[str]:
@@ -265,45 +280,18 @@ def _in_units(steps: int, sizes: Sequence[float]) -> str:
 
 
 def _cost_row(layout: ReleaseLayout, table: TablePlan) -> tuple[str, ...]:
-    rows, sampling = _rows_per_cell(table), _sampling_sd(table)
-    noise = [layout.laplace_sd(table, epsilon) for epsilon in EPSILONS]
+    rows, sampling = rows_per_cell(table), sampling_sd(table)
+    noise = [noise_sd(layout, table, epsilon) for epsilon in EPSILONS]
     about = "" if table.sizes_known else "≤ " if table.cells.n_private == 1 else "≈ "
     cells = [f"±{sd / rows:.2g} ({sd / sampling:.2g})" for sd in noise]
-    return table.name, f"{about}{rows:.0f}", *cells, f"ε = {_even_epsilon(layout, table):.2g}"
+    return table.name, f"{about}{rows:.0f}", *cells, f"ε = {even_epsilon(layout, table):.2g}"
 
 
 def _frame_row(layout: ReleaseLayout, table: TablePlan, epsilon: float) -> tuple[object, ...]:
-    noise, rows = layout.laplace_sd(table, epsilon), _rows_per_cell(table)
+    noise, rows = noise_sd(layout, table, epsilon), rows_per_cell(table)
     statistic = table.labels[table.blocks[-1].columns[0]]
-    per_row, ratio = noise / rows, noise / _sampling_sd(table)
+    per_row, ratio = noise / rows, noise / sampling_sd(table)
     return table.name, table.observed.distribution, statistic, table.cells.count, rows, epsilon, noise, per_row, ratio
-
-
-def _rows_per_cell(table: TablePlan) -> float:
-    """Rows of a typical cell: the public sizes' median, else rows spread evenly (over the bound under add_remove).
-
-    Of weighted rows the number is bounded by its product with the largest weight; a mean weight of 1 is taken.
-    """
-    if table.sizes_known:
-        return float(np.median(table.cells.groups))
-    return max(float(np.median(table.cells.groups)) / table.largest / table.cells.n_private, 1.0)
-
-
-def _sampling_sd(table: TablePlan) -> float:
-    """Standard deviation of the exact statistic if the data were spread evenly over levels, or over the bounds."""
-    rows = _rows_per_cell(table)
-    if isinstance(table.statistic, GramSums):
-        return sqrt(rows) / 3  # a product of two even numbers in [-1, 1]
-    _, statistic = table.by_cells
-    if isinstance(statistic, LevelCounts):
-        share = 1 / statistic.n_levels
-        return sqrt(rows * statistic.per_row * share * (1 - share))
-    squares = isinstance(statistic, BoundedMoments) and statistic.powers[0] == 2
-    return sqrt(rows) * statistic.scales[0] / sqrt(45 / 4 if squares else 3)
-
-
-def _even_epsilon(layout: ReleaseLayout, table: TablePlan) -> float:
-    return layout.laplace_sd(table, 1.0) / _sampling_sd(table)
 
 
 def metric_lines(domain: Domain, previews: Sequence[Preview], layout: ReleaseLayout | None) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_dp.families.stated_sums import StatedSums
-from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts, made_up
+from pymc_dp.families.statistic import GRID, BoundedMoments, ExposedCounts, LevelCounts, made_up
 from pymc_dp.inspection.rows import Array
 
 
@@ -343,7 +343,7 @@ class BoundedFeatures:
 
 
 SumStatistic = BoundedMoments | BoundedFeatures | StatedSums
-RowStatistic = LevelCounts | SumStatistic
+RowStatistic = LevelCounts | SumStatistic | ExposedCounts
 
 
 def _rounded_squared(length: int, size: int) -> int:

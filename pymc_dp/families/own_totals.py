@@ -6,7 +6,8 @@ from typing import override
 
 from pymc_dp.errors import Problem
 from pymc_dp.families.bernoulli import Bernoulli
-from pymc_dp.families.family import CountFamily, RowStatistic
+from pymc_dp.families.exposed_counts import Exposed
+from pymc_dp.families.family import CountFamily, Family, RowStatistic
 from pymc_dp.families.feature_family import MOST
 from pymc_dp.families.statistic import OwnTotals
 from pymc_dp.inspection.findings import Observed
@@ -62,8 +63,8 @@ def _statistic(observed: Observed, labels: tuple[str, ...]) -> RowStatistic | Pr
     return OwnTotals(labels=labels, trials=most)
 
 
-WITH_TOTALS = {family.distribution: family for family in (Successes(), Counts())}
-"""Families of likelihoods with a column of totals, which no sampler that holds the rows knows."""
+WITH_TOTALS: dict[str, Family] = {family.distribution: family for family in (Successes(), Counts(), Exposed())}
+"""Families of likelihoods with a column of totals or exposures, which no sampler that holds the rows knows."""
 
 
 __all__ = ["WITH_TOTALS"]

@@ -211,6 +211,42 @@ class BoundedMoments:
         return (2 * GRID + 2) ** 2
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExposedCounts:
+    """A row adds its exposure and its count: two sums, each of values that are clamped and rounded by themselves.
+
+    Attributes
+    ----------
+    exposure, counts : BoundedMoments
+        Powers of order 1 of values from 0, nothing subtracted.
+    """
+
+    exposure: BoundedMoments
+    counts: BoundedMoments
+    kind: Literal["exposed"] = "exposed"
+    width: ClassVar[int] = 1
+    labels: ClassVar[tuple[str, ...]] = ("sum of exposures", "sum of counts")
+    shifts: ClassVar[tuple[float, ...]] = (0.0,)
+
+    @property
+    def middle(self) -> float:
+        """Exposure in the middle of its bounds."""
+        return (self.exposure.low + self.exposure.high) / 2
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """Largest count of a row."""
+        return (self.counts.high,)
+
+    def projected(self, sums: Array, n: Array, noise: Array) -> Array:
+        """Return the sums of counts nearest to given ones: none is below 0."""
+        return np.maximum(sums, 0.0)
+
+    def simulated_mean(self, rng: np.random.Generator, count: int) -> Array:
+        """Return a mean count of made-up rows over a mean exposure: (1,) array."""
+        return np.asarray(self.counts.simulated_mean(rng, count) / self.middle)
+
+
 def made_up(rng: np.random.Generator, low: float, high: float, count: int, width: int) -> Array:
     """Draw rows within bounds, (count, width), each entry from some beta distribution."""
     first, second = (rng.uniform(0.5, 4.0, size=width) for _ in range(2))

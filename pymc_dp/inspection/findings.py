@@ -34,8 +34,8 @@ class Observed:
     ``parameters`` are graphs of the original model; with every column replaced by one value per cell they give
     the parameters of each cell (row separability is proved before an `Observed` exists). A likelihood that is no plain
     distribution has its distribution function as a graph, `cumulative`, in place of parameters; a regression on
-    continuous columns its `design`, and columns only for the indices beside them. Counts whose totals are a column of
-    the table have that in `totals`, and not among the parameters.
+    continuous columns its `design`, and columns only for the indices beside them. Counts whose totals, or whose
+    exposures, are a column of the table have that in `totals`, and not among the parameters.
     """
 
     name: str

@@ -17,11 +17,13 @@ from pytensor.tensor.basic import MakeVector, get_underlying_scalar_constant_val
 from pytensor.tensor.exceptions import NotScalarConstantError
 from pytensor.tensor.random.op import RandomVariable
 
+from pymc_dp.errors import Problem
 from pymc_dp.inspection.causes import refuse_latents
 from pymc_dp.inspection.columns import find_columns
 from pymc_dp.inspection.computed.indices import Indexed, with_computed_indices
 from pymc_dp.inspection.cumulative import Cumulative, cumulative_graphs, own_numbers, row_wise
 from pymc_dp.inspection.design import REGRESSIONS, find_design, is_design, numeric_columns
+from pymc_dp.inspection.exposures import EXPOSED, exposure_of
 from pymc_dp.inspection.findings import Findings, Observed, title_of
 from pymc_dp.inspection.made_by_pymc import parameters_without_arrays, without_arrays
 from pymc_dp.inspection.row_density import ClampedRV, kept_apart, per_row, unchecked, unclamped
@@ -173,6 +175,14 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
     if totals is not None:
         distribution, parameters, now = WITH_TOTALS[distribution], parameters[1:], now[1:]
         row_level = {var: axis for var, axis in row_level.items() if var is not totals.leaf}
+    exposure = exposure_of(findings, rv.name, distribution, now, row_level, flow, free)
+    if isinstance(exposure, Problem):
+        findings.problem(exposure.where, exposure.what, exposure.remedy, exposure.kind)
+        return None
+    if exposure is not None:
+        distribution, totals, row_level, flow = EXPOSED, exposure.column, dict(exposure.row_level), exposure.flow
+        now = [exposure.rate]
+        parameters = tuple(rebuild(now, stands)[0])
     indexed = with_computed_indices(findings, rv.name, now, row_level, flow, free)
     if is_design(findings, distribution, indexed.row_level):
         return _observe_design(findings, rv, indexed, stands)

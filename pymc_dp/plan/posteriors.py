@@ -25,7 +25,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.families import MomentFamily
-from pymc_dp.families.statistic import LevelCounts
+from pymc_dp.families.statistic import ExposedCounts, LevelCounts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.plan.batches import Component
 from pymc_dp.simulation.prior import split
@@ -268,7 +268,8 @@ class UnnoisedDensity(ReleaseDensity):
 
     @override
     def _plugin_logp(self, value: TensorVariable, given: list[TensorVariable]) -> TensorVariable:
-        if isinstance(self.statistic, LevelCounts) or not isinstance(self.family, MomentFamily):
+        counted = LevelCounts | ExposedCounts
+        if isinstance(self.statistic, counted) or not isinstance(self.family, MomentFamily):
             return super()._plugin_logp(value, given)
         first = 0 if self.sizes.public else 1
         n = pt.maximum(self.sizes.bound.astype(float) if self.sizes.public else value[:, 0], 1e-3)

@@ -10,7 +10,7 @@ import numpy as np
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
-from pymc_dp.families.statistic import LevelCounts
+from pymc_dp.families.statistic import ExposedCounts, LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.tables import TablePlan
@@ -112,7 +112,7 @@ def exact_sums(
         rng = np.random.default_rng([seed, tables.index(table)])
         sizes = _sizes_of_levels(table, tables, result)
         if sizes is None:
-            key = tuple((id(column.leaf), len(column.levels)) for column in table.cells.columns)
+            key = table.observed.totals, *((id(column.leaf), len(column.levels)) for column in table.cells.columns)
             sizes = split.setdefault(key, _split(table, truths.repeats, total, rng))
         result[table.name] = _sums(table, truths.parameters[table.name], sizes, rng), sizes
     return result
@@ -153,25 +153,34 @@ def all_counts(table: TablePlan, sums: Array, sizes: Array) -> Array | None:
 
 
 def _split(table: TablePlan, repeats: int, total: int | None, rng: np.random.Generator) -> Array:
-    """Draw sizes of cells as the prior of a private size has them: a uniform split of the rows into cells."""
-    cells = table.cells
+    """Draw sizes of cells as the prior of a private size has them: a uniform split of the rows into cells.
+
+    Sizes that are sums of exposures are those of rows with exposures in the middle of their bounds, on the average.
+    """
+    cells, statistic = table.cells, table.statistic
+    exposed = isinstance(statistic, ExposedCounts)
     if cells.sizes is not None:
-        return np.broadcast_to(cells.sizes, (repeats, cells.count)).astype(np.int64)
-    result = np.zeros((repeats, cells.count), dtype=np.int64)
+        sizes = np.broadcast_to(cells.sizes, (repeats, cells.count))
+        return sizes if exposed else sizes.astype(np.int64)
+    result = np.zeros((repeats, cells.count), dtype=np.float64 if exposed else np.int64)
     for members, count in _shared(table, total):
         parts = rng.dirichlet(np.ones(len(members)), size=repeats)
-        result[:, members] = rng.multinomial(count, parts)
+        if isinstance(statistic, ExposedCounts):
+            most = count if total is None else total * statistic.exposure.high
+            result[:, members] = parts * (most * statistic.middle / statistic.exposure.high)
+        else:
+            result[:, members] = rng.multinomial(int(count), parts)
     return result
 
 
-def _shared(table: TablePlan, total: int | None) -> list[tuple[Array, int]]:
-    """Cells that share a public number of rows, and that number."""
+def _shared(table: TablePlan, total: int | None) -> list[tuple[Array, float]]:
+    """Cells that share a public number of rows, or bound on exposures, and that number."""
     cells = table.cells
     if total is not None:
         return [(np.arange(cells.count), total)]
     public = [level for column, level in zip(cells.columns, cells.levels, strict=True) if column.public]
     keys = np.zeros(cells.count) if not public else np.unique(np.stack(public), axis=1, return_inverse=True)[1].ravel()
-    return [(np.flatnonzero(keys == key), int(cells.groups[keys == key][0])) for key in np.unique(keys)]
+    return [(np.flatnonzero(keys == key), float(cells.groups[keys == key][0])) for key in np.unique(keys)]
 
 
 def _sums(table: TablePlan, parameters: Sequence[Array], sizes: Array, rng: np.random.Generator) -> Array:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pymc_dp.domain import MOST_ROWS, Domain
 from pymc_dp.errors import ArgumentError, Problem
 from pymc_dp.families.features import RowStatistic
-from pymc_dp.families.statistic import LevelCounts
+from pymc_dp.families.statistic import ExposedCounts, LevelCounts
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.weights import BY_GRADIENTS
 from pymc_dp.release.noise import Noise, SumSensitivity, counts_sensitivity, sizes_sensitivity, sums_sensitivity
@@ -15,12 +15,21 @@ from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import Block, TablePlan
 from pymc_dp.rows.weighted import SHARES, finer_bits, largest_of
 
+FOR_COUNTS = 2.0
+"""Part of the budget that sums of counts have beside 1 for sums of exposures: bounds of counts are mostly wider."""
+
 
 def blocks_of(
-    statistic: RowStatistic, domain: Domain, noise: Noise, *, known: bool
+    statistic: RowStatistic, domain: Domain, noise: Noise, *, known: bool, stays: bool | None = None
 ) -> tuple[tuple[str, ...], tuple[Block, ...]]:
-    """Labels and blocks of a table; `known` says whether the sizes of its cells are public."""
+    """Labels and blocks of a table.
+
+    `known` says whether the sizes of its cells, or their sums of exposures, are public; `stays` whether a row that is
+    replaced is so within its cell, by default where they are.
+    """
     relation, rows = domain.neighbours, domain.rows_of_one
+    if isinstance(statistic, ExposedCounts):
+        return _exposed_blocks(statistic, domain, noise, known=known, stays=known if stays is None else stays)
     if isinstance(statistic, LevelCounts):
         levels = statistic.labels[1:] if known and statistic.n_levels == 2 else statistic.labels
         sensitivity = counts_sensitivity(statistic, relation, sizes_known=known).of_person(rows)
@@ -41,6 +50,32 @@ def blocks_of(
     return ("rows", *statistic.labels), (sizes, sums)
 
 
+def _exposed_blocks(
+    statistic: ExposedCounts, domain: Domain, noise: Noise, *, known: bool, stays: bool
+) -> tuple[tuple[str, ...], tuple[Block, ...]]:
+    """Return sums of exposures, unless these are public, and sums of counts, each with noise of its own.
+
+    Nothing is lost by two blocks: a row may have the largest exposure and the largest count at once.
+    """
+    parts = [(statistic.counts, statistic.labels[1], FOR_COUNTS)]
+    if not known:
+        parts.insert(0, (statistic.exposure, statistic.labels[0], 1.0))
+    blocks = []
+    for place, (part, label, share) in enumerate(parts):
+        moved = sums_sensitivity(part, domain.neighbours, sizes_known=stays).of_person(domain.rows_of_one)
+        reason = f"{label}: {moved.reason.replace('centred ', '')}"
+        blocks.append(
+            Block(
+                columns=(place,),
+                steps=part.steps,
+                sensitivity=replace(moved, reason=reason),
+                noise=noise,
+                weight=share,
+            )
+        )
+    return tuple(label for _, label, _ in parts), tuple(blocks)
+
+
 def weighted_blocks(statistic: RowStatistic, domain: Domain, noise: Noise, largest: float) -> tuple[Block, ...]:
     """Return the blocks of sums of weighted rows: as where the number of rows is private, in units of a weight.
 
@@ -48,6 +83,7 @@ def weighted_blocks(statistic: RowStatistic, domain: Domain, noise: Noise, large
     so that a row that is replaced moves sums by twice as much, in the same cell too. Of counts and of sums of weights,
     which are never negative, two rows differ as those that count once and change their cells do.
     """
+    assert not isinstance(statistic, ExposedCounts)
     relation = domain.neighbours
     _, plain = blocks_of(
         statistic, replace(domain, public=frozenset(), neighbours="add_remove", n_max=MOST_ROWS), noise, known=False
@@ -80,7 +116,7 @@ def not_weighed(observed: Observed, statistics: Statistics) -> Problem | None:
     if observed.design is not None:
         what = "sums of a regression on continuous columns"
     elif observed.totals is not None:
-        what = "sums of counts with totals of their own"
+        what = "sums of counts with totals or exposures of their own"
     return Problem(where=observed.name, what=f"{what} do not weigh rows", remedy=BY_GRADIENTS)
 
 

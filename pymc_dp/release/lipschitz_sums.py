@@ -14,7 +14,7 @@ from pymc_dp.accounting.budget import decimal
 from pymc_dp.errors import Problem
 from pymc_dp.families.features import BoundedFeatures
 from pymc_dp.families.histogram import Bins
-from pymc_dp.families.statistic import BoundedMoments, LevelCounts, OwnTotals
+from pymc_dp.families.statistic import BoundedMoments, ExposedCounts, LevelCounts, OwnTotals
 from pymc_dp.metrics import L1, L2, Extent, Geographic, Hamming, Metric
 from pymc_dp.release.noise import SumSensitivity
 from pymc_dp.release.tables import TablePlan
@@ -84,8 +84,9 @@ def per_unit(table: TablePlan, metric: Metric, names: Names, extents: Mapping[st
     if not metric.columns:
         return Lipschitz(steps=Fraction(0), least=Fraction(1), cell=Fraction(1))
     observed, statistic = table.observed, table.statistic
-    if isinstance(statistic, OwnTotals):
-        return _refused(observed.name, "its rows are counts with totals of their own")
+    if isinstance(statistic, OwnTotals | ExposedCounts):
+        own = "totals" if isinstance(statistic, OwnTotals) else "exposures"
+        return _refused(observed.name, f"its rows are counts with {own} of their own")
     others = [_name(item.leaf, item.name, metric, names) for item in observed.beside if not item.public]
     equal, value = dict[str, Fraction](), _name(observed.leaf, observed.name, metric, names)
     for name in [*others, value]:

@@ -22,6 +22,7 @@ from pymc_dp.families.cells import Cells
 from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.regression import gram_statistic
 from pymc_dp.families.statistic import LevelCounts
+from pymc_dp.inspection.exposures import EXPOSED
 from pymc_dp.inspection.findings import MAX_CELLS, Inspection, Observed
 from pymc_dp.inspection.interpreted import kept_while_shared
 from pymc_dp.inspection.network import node_problems
@@ -35,6 +36,7 @@ from pymc_dp.release.noise import NOISES, Noise
 from pymc_dp.release.regression_sensitivity import gram_sensitivity, reach_of
 from pymc_dp.release.statistics import Statistics, choose, too_many
 from pymc_dp.release.tables import Block, Drawn, ReleaseLayout, ReleasePlan, TablePlan
+from pymc_dp.rows.exposures import exposed_cells
 from pymc_dp.rows.gate import private_values, values_of
 from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.person_files import stored_sums
@@ -136,8 +138,10 @@ def _table(observed: Observed, inspection: Inspection, statistics: Statistics) -
     largest = 1.0 if weight is None else domain.bounds[weight.name][1]
     most = domain.most_rows if weight is None else ceil(largest * inspection.most_rows)
     cells = make_cells(observed.columns, inspection.n_rows, most)
+    stays = cells.sizes is not None
     if observed.totals is not None:  # a cell's number of rows says little of what its rows add up to
-        cells = replace(cells, sizes=None)
+        exposed = observed.distribution == EXPOSED
+        cells = exposed_cells(cells, observed.totals) if exposed else replace(cells, sizes=None)
     known = cells.sizes is not None
     named = isinstance(statistics.mechanism, Mapping)
     if observed.design is not None and named and statistics.histogram(observed.name) is not None:
@@ -154,7 +158,7 @@ def _table(observed: Observed, inspection: Inspection, statistics: Statistics) -
     if problem := too_many(observed, statistic, cells.count):
         return problem
     whole = isinstance(statistics.mechanism, LaplaceUpdates) and statistics.mechanism.papers
-    labels, blocks = blocks_of(statistic, domain, NOISES[statistics.noise], known=known and not whole)
+    labels, blocks = blocks_of(statistic, domain, NOISES[statistics.noise], known=known and not whole, stays=stays)
     if weight is not None:
         labels = tuple("weights" if one == "rows" else one.replace("count of", "weights of", 1) for one in labels)
         blocks = weighted_blocks(statistic, domain, NOISES[statistics.noise], largest)
@@ -371,8 +375,7 @@ def _exact_sums(table: TablePlan, sums: Sequence[Array]) -> Array:
         shapes = [table.statistic.network.shape(place) for place in range(len(sums))]
         families = [counts.reshape(shape) for counts, shape in zip(sums, shapes, strict=True)]
         return table.statistic.exact(families)[:, None]
-    (one,) = sums
-    return one
+    return np.concatenate(list(sums), axis=1)
 
 
 def _draw_table(table: TablePlan, exact: Sequence[Array]) -> Array:

@@ -16,6 +16,7 @@ from pymc_dp.families.histogram import Binned, Bins, Histogram
 from pymc_dp.families.own_totals import WITH_TOTALS
 from pymc_dp.families.stated import Stated
 from pymc_dp.inspection.cumulative import MOST_SUMMED, SUMMED, of_plain
+from pymc_dp.inspection.exposures import EXPOSED
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.stated import statement_of
 from pymc_dp.networks import Updates
@@ -131,6 +132,14 @@ def choose(
         Whether the number of rows of every cell is public.
     """
     family = family_of(observed)
+    if observed.distribution == EXPOSED and family is not None:
+        if named and histogram is not None:
+            return family, Problem(
+                where=observed.name,
+                what="its rows have exposures of their own, of which bins of counts say nothing",
+                remedy="Leave it out of mechanism.",
+            )
+        return family, family.statistic(observed, sizes_known=sizes_known)
     if isinstance(family, CountFamily) and named and histogram is not None:
         return family, Problem(
             where=observed.name,
@@ -144,7 +153,7 @@ def choose(
 
 def has_bins(observed: Observed) -> bool:
     """Whether PyMC knows the probabilities of bins of a likelihood."""
-    if observed.design is not None:
+    if observed.design is not None or observed.distribution == EXPOSED:
         return False
     return observed.cumulative is not None or of_plain(observed.variable, observed.parameters) is not None
 

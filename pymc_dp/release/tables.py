@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
 from typing import Literal
@@ -25,7 +25,7 @@ from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.histogram import Bins
-from pymc_dp.families.statistic import BoundedMoments, LevelCounts
+from pymc_dp.families.statistic import BoundedMoments, ExposedCounts, LevelCounts
 from pymc_dp.inspection.computed.columns import shown
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array, Column
@@ -83,6 +83,7 @@ class TablePlan:
     statistic : RowStatistic, GramSums or NetworkSums
     cells : Cells
         Rows of the released table; those of a regression are columns of its one row, that of a network holds all rows.
+        Of counts over an exposure their sizes are sums of exposures.
     labels : tuple of str
         One per released column.
     blocks : tuple of Block
@@ -155,6 +156,8 @@ class TablePlan:
                 )
                 for observed, cells, node in nodes
             )
+        if isinstance(statistic, ExposedCounts):
+            return self._exposed(statistic)
         bounds = self.observed.bounds
         if isinstance(statistic, BoundedMoments):
             bounds = statistic.low, statistic.high
@@ -170,6 +173,14 @@ class TablePlan:
             largest=self.largest,
         )
         return (one,)
+
+    def _exposed(self, statistic: ExposedCounts) -> tuple[Asked, ...]:
+        """Sums of exposures, unless these are public, and of counts."""
+        exposure = self.observed.totals
+        assert exposure is not None
+        counts = Column(name=self.name, leaf=self.observed.leaf, bounds=(statistic.counts.low, statistic.counts.high))
+        one = Asked(response=counts, statistic=statistic.counts, cells=self.cells)
+        return (one,) if self.sizes_known else (replace(one, response=exposure, statistic=statistic.exposure), one)
 
     @property
     def weight_leaf(self) -> Variable | None:
@@ -236,7 +247,7 @@ class ReleaseLayout:
     @property
     def computed(self) -> tuple[str, ...]:
         """Columns that the model computes, in words, each once."""
-        read = [column for one in self.asked for column in (*one.predictors, *one.cells.columns)]
+        read = [column for one in self.asked for column in (one.response, *one.predictors, *one.cells.columns)]
         return tuple(dict.fromkeys(shown(read)))
 
     def laplace_sd(self, table: TablePlan, epsilon: float) -> float:

@@ -61,7 +61,7 @@ class Asked:
     @property
     def computed(self) -> bool:
         """Whether some columns are not in the table, but computed from it: no engine does that."""
-        return any(column.sources != (column,) for column in (*self.predictors, *self.cells.columns))
+        return any(column.sources != (column,) for column in (self.response, *self.predictors, *self.cells.columns))
 
     def of(self, values: Callable[[Column], Array]) -> Array:
         """Add up rows, as they are held: kernels clamp them.
@@ -79,7 +79,7 @@ class Asked:
         if not self.computed:
             return self._added(values)
         held = {column.leaf: values(column) for column in self.columns}
-        n_rows = len(held[self.response.leaf])
+        n_rows = len(next(iter(held.values())))
         if n_rows > MOST_ROWS or any(len(rows) != n_rows for rows in held.values()):
             raise PrivacyError(LENGTHS)
         if isinstance(self.statistic, GramSums):

@@ -245,6 +245,7 @@ def row_integers(statistic: RowStatistic, values: Array) -> Array:
         found = np.zeros((len(values), len(statistic.features)), dtype=np.int64)
         kernels.add_features(code, values.reshape(len(values), statistic.width), *_description(statistic), found)
         return found
+    assert isinstance(statistic, BoundedMoments)
     both = np.zeros((len(values), 2), dtype=np.int64)
     kernels.add_moments(code, values, *_grid(statistic), 2 in statistic.powers, both)
     both[:, 1] -= statistic.offset

@@ -10,7 +10,7 @@ from pymc_dp.domain import MOST_ROWS
 from pymc_dp.errors import PrivacyError
 from pymc_dp.families.cells import Cells
 from pymc_dp.families.features import RowStatistic
-from pymc_dp.families.statistic import LevelCounts
+from pymc_dp.families.statistic import ExposedCounts, LevelCounts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.rows.sums import CHUNK, ENTRIES, LENGTHS, cells_of, row_integers
 
@@ -39,6 +39,7 @@ def finer_bits(magnitude: int) -> int:
 
 def largest_of(statistic: RowStatistic) -> int:
     """Return the largest L1 norm of what a row adds that counts once, in steps."""
+    assert not isinstance(statistic, ExposedCounts)
     return statistic.per_row if isinstance(statistic, LevelCounts) else statistic.magnitude
 
 

@@ -15,15 +15,17 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families import CountFamily, Family, MomentFamily, VectorFamily
+from pymc_dp.families.family import MOST_RATE
 from pymc_dp.families.features import BoundedFeatures, RowStatistic, SumStatistic
 from pymc_dp.families.normal import Normal
 from pymc_dp.families.stated_sums import StatedSums
-from pymc_dp.families.statistic import BoundedMoments, LevelCounts
+from pymc_dp.families.statistic import BoundedMoments, ExposedCounts, LevelCounts
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.noise import NOISES
 from pymc_dp.release.tables import TablePlan
 from pymc_dp.transforms.cell_tables import CellTables
+from pymc_dp.transforms.exposed_counts import exposed_logp
 from pymc_dp.transforms.likelihood import within_support
 from pymc_dp.transforms.noise_aware import Sizes, counts_logp, moments_logp, poisson_at_mean
 from pymc_dp.transforms.noised_count import noise_numbers
@@ -154,7 +156,7 @@ class ReleaseDensity:
     @property
     def latent(self) -> int:
         """Number of sums the variances of whose noise are free variables: all or none."""
-        if not (self.noise_aware and self.scales.any()) or isinstance(self.family, CountFamily):
+        if not (self.noise_aware and self.scales.any()) or not isinstance(self.family, MomentFamily | VectorFamily):
             return 0
         count = len(self.statistic.labels)
         return count if mixed(self.sizes.kind, count, len(self.sizes.bound)) else 0
@@ -213,6 +215,8 @@ class ReleaseDensity:
         """Return the same of parameters that the likelihood has; where it is `quick` by an operation for counts."""
         if not self.noise_aware or (not self.scales.any() and not isinstance(self.statistic, LevelCounts)):
             return self._plugin_logp(value, given)
+        if isinstance(self.statistic, ExposedCounts):
+            return exposed_logp(value, given[0], self.scales, self.sizes)
         if isinstance(self.family, CountFamily):
             p = self.family.probabilities(given)
             if quick and p.type.shape[-1] == len(self.scales):  # of two levels of public size one count is released
@@ -272,6 +276,9 @@ class ReleaseDensity:
         rows = self._draw_sizes(rng, batch)
         if isinstance(self.statistic, LevelCounts):
             sums = self._draw_counts(rng, spread, rows)
+        elif isinstance(self.statistic, ExposedCounts):
+            counts = rng.poisson(np.minimum(np.maximum(spread[0], 0.0) * rows, MOST_RATE)).astype(float)
+            sums = np.stack([counts] if self.sizes.public else [rows, counts], axis=-1)
         else:
             sums = self._draw_moments(rng, spread, rows)
         noise = np.zeros(sums.shape)
@@ -320,11 +327,14 @@ class ReleaseDensity:
             return bound
         if self.sizes.seen is not None:
             noise = NOISES[self.sizes.kind].simulated(rng, self.sizes.noise, batch)
-            return np.rint(np.clip(self.sizes.seen + noise, 0, bound)).astype(np.int64)
+            seen = np.clip(self.sizes.seen + noise, 0, bound)
+            return seen if isinstance(self.statistic, ExposedCounts) else np.rint(seen).astype(np.int64)
         part = rng.beta(1, max(self.sizes.n_private, 2) - 1, size=batch)
         if isinstance(self.statistic, LevelCounts):
             per_row = self.statistic.per_row
             return rng.poisson(part * bound / per_row) * per_row
+        if isinstance(self.statistic, ExposedCounts):
+            return np.asarray(part * bound)
         return np.rint(part * bound).astype(np.int64)
 
     def _draw_counts(self, rng: np.random.Generator, given: list[Array], rows: Array) -> Array:

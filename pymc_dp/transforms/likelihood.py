@@ -16,7 +16,7 @@ from pymc_dp.families import Family, with_closed_form
 from pymc_dp.families.cells import Cells
 from pymc_dp.families.closed_form import Box
 from pymc_dp.families.features import RowStatistic
-from pymc_dp.families.statistic import LevelCounts
+from pymc_dp.families.statistic import ExposedCounts, LevelCounts
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.interpreted import kept_while_shared
 from pymc_dp.inspection.rows import Array, rebuild
@@ -77,6 +77,7 @@ class TableLikelihood:
 
     def read(self) -> ExactSums:
         """Add up the rows, once. Reads private data: the budget must have been charged."""
+        assert not isinstance(self.statistic, ExposedCounts)
         table = self.read_integers().astype(np.float64)
         if isinstance(self.statistic, LevelCounts):
             return ExactSums(sums=table, sizes=table.sum(axis=1) / self.statistic.per_row)
@@ -96,6 +97,7 @@ class TableLikelihood:
         values = np.asarray(private_values(self.observed.leaf))
         if isinstance(self.statistic, LevelCounts):
             return row_integers(self.statistic, values).astype(np.float64)
+        assert not isinstance(self.statistic, ExposedCounts)
         steps = row_integers(self.statistic, values.astype(np.float64))
         return steps * np.array(self.statistic.steps) + np.array(self.statistic.shifts)
 

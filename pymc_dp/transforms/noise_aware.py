@@ -165,9 +165,9 @@ def normal_laplace_pair(
     return total - z[0] ** 2 / (2 * v11) - 0.5 * LOG_2PI - pt.log(2 * scales[0])
 
 
-def dense_nodes() -> tuple[Array, Array]:
+def dense_nodes(count: int = MOMENT_NODES) -> tuple[Array, Array]:
     """Return nodes on [0, 1], denser at both ends, and the logarithms of their weights."""
-    x, w = legendre(MOMENT_NODES)
+    x, w = legendre(count)
     return x**2 * (3 - 2 * x), np.log(w * 6 * x * (1 - x))
 
 

@@ -23,7 +23,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, DomainWarning, UnsupportedModelError
 from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.gram import GramSums, Response
-from pymc_dp.families.statistic import LevelCounts
+from pymc_dp.families.statistic import ExposedCounts, LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.owners import owner_of
@@ -334,6 +334,8 @@ def warn_of_bounds(release: Drawn) -> None:
 
 def _warn_of_bound(table: TablePlan, value: Array) -> None:
     bound = table.cells.groups.max() if table.sizes_known or not len(table.cells.groups) else table.cells.groups[0]
+    if isinstance(table.statistic, ExposedCounts):
+        return
     counts = value / table.statistic.per_row if isinstance(table.statistic, LevelCounts) else value[:, :1]
     if not table.sizes_known and counts.sum() > bound + 20 * table.scales[0] * np.sqrt(counts.size) and bound > 0:
         if table.observed.public_columns:

@@ -9,7 +9,7 @@ import numpy as np
 from pymc_dp.families.cells import Cells
 from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.gram import GramSums, Source
-from pymc_dp.families.statistic import LevelCounts
+from pymc_dp.families.statistic import ExposedCounts, LevelCounts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.noise import NOISES
 from pymc_dp.release.tables import ReleasePlan, TablePlan
@@ -83,6 +83,9 @@ def _sums(table: TablePlan, rng: np.random.Generator) -> Array:
         counts = np.rint(shares * sizes[:, None] * statistic.per_row)
         return counts[:, -len(table.labels) :]
     means = np.array([statistic.simulated_mean(rng, ROWS) for _ in range(cells.count)])
+    if isinstance(statistic, ExposedCounts):
+        means = np.rint(sizes[:, None] * means)
+        return means if table.sizes_known else np.concatenate([sizes[:, None], means], axis=1)
     sums = sizes[:, None] * (means - np.array(statistic.shifts))
     return sums if table.sizes_known else np.concatenate([sizes[:, None], sums], axis=1)
 

@@ -20,9 +20,11 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families import CountFamily, MomentFamily
 from pymc_dp.families.closed_form import number
+from pymc_dp.families.statistic import ExposedCounts
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.transforms.cell_tables import HALF, LEAST, CellTables, Chart, Evaluate, tabulate
+from pymc_dp.transforms.exposed_counts import exposed_densities
 from pymc_dp.transforms.family_tables import family_tables
 from pymc_dp.transforms.noise_aware import Sizes, size_nodes
 from pymc_dp.transforms.noised_count import noise_numbers
@@ -172,6 +174,7 @@ class OneUnknown:
             return cls(density=density, known=(None,), chart=chart), found
         known = tuple(map(number, given))
         one_sum = isinstance(density.family, MomentFamily) and len(density.statistic.labels) == 1
+        one_sum = one_sum or isinstance(density.statistic, ExposedCounts)
         if not one_sum or not density.scales.any() or known.count(None) != 1:
             return None
         return cls(density=density, known=known), given[known.index(None)]
@@ -197,6 +200,9 @@ class OneUnknown:
 
     def _at(self, release: Array, cells: Array, parameters: Array) -> Array:
         """Log densities of cells at parameters; cells share their points, so moments are found once for all of them."""
+        if isinstance(self.density.statistic, ExposedCounts):
+            of = replace(self.density.sizes, bound=np.asarray(self.density.sizes.bound)[cells])
+            return exposed_densities(release[cells], parameters, self.density.scales, of)
         points, which = np.unique(parameters, return_inverse=True)
         means, covariances = self.density.moments(*self._filled(points))
         sizes = self.density.sizes

@@ -87,6 +87,13 @@ def children() -> None:
     pm.Poisson("children", rate[rating], observed=codes(11, 1))
 
 
+def claims() -> None:
+    pm.modelcontext(None).add_coord("place", range(3))
+    years, region = pm.Data("years", reals(0.1, 2, 4)), pm.Data("region", codes(3, 2))
+    rate = pm.Gamma("rate", 2, 1, dims="place")
+    pm.Poisson("claims", pm.math.exp(pm.math.log(rate)[region] + pm.math.log(years)), observed=codes(6, 1))
+
+
 def naive_bayes() -> None:
     pm.modelcontext(None).add_coord("of", range(3))
     kind = pm.Categorical("kind", pm.Dirichlet("share", np.ones(3), dims="of"), observed=codes(3))
@@ -170,6 +177,7 @@ MODELS: dict[str, Case] = {
     "survey, truncated": Case(model=truncated_survey, given={}),
     "hierarchy, public groups": case(hierarchy, public=["clinic_index"]),
     "children": case(children, bounds={"children": (0, 10)}, public=["rating_index"]),
+    "exposure": case(claims, bounds={"years": (0.1, 2), "claims": (0, 5)}),
     "naive Bayes": case(naive_bayes, bounds={"visits": (0, 10), "length": (-3, 3)}),
     "linear regression": case(linear, bounds={"x": (-1, 1), "y": (-4, 4)}),
     "logistic regression": case(logistic, norms={"x": 1.0}),
@@ -243,6 +251,7 @@ FAMILIES: dict[str, Case] = {
     "Multinomial": case(multinomial),
     "MvNormal": case(vectors, **REAL),
     "Dirichlet": case(proportions, bounds={"y": (0.05, 0.95)}),
+    "Poisson, exposure": MODELS["exposure"],
     "regression": MODELS["linear regression"],
     "regression, Bernoulli": MODELS["logistic regression, bounds"],
     "regression, Poisson": MODELS["Poisson regression"],

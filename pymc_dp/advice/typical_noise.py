@@ -1,0 +1,62 @@
+"""Noise of a table beside that of sampling, for typical rows: by formulas, without a look at a row."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+from pymc_dp.families.gram import GramSums
+from pymc_dp.families.statistic import BoundedMoments, ExposedCounts, LevelCounts
+from pymc_dp.release.tables import ReleaseLayout, TablePlan
+
+
+def rows_per_cell(table: TablePlan) -> float:
+    """Rows of a typical cell: the public sizes' median, else rows spread evenly (over the bound under add_remove).
+
+    Of weighted rows the number is bounded by its product with the largest weight; a mean weight of 1 is taken.
+    """
+    if isinstance(table.statistic, ExposedCounts):
+        exposure, parts = table.statistic.exposure, 1 if table.sizes_known else table.cells.n_private
+        each = table.statistic.middle if table.sizes_known else exposure.high
+        return max(float(np.median(table.cells.groups)) / each / parts, 1.0)
+    if table.sizes_known:
+        return float(np.median(table.cells.groups))
+    return max(float(np.median(table.cells.groups)) / table.largest / table.cells.n_private, 1.0)
+
+
+def sampling_sd(table: TablePlan) -> float:
+    """Standard deviation of the exact statistic if the data were spread evenly over levels, or over the bounds."""
+    rows = rows_per_cell(table)
+    if isinstance(table.statistic, GramSums):
+        return sqrt(rows) / 3  # a product of two even numbers in [-1, 1]
+    _, statistic = table.by_cells
+    if isinstance(statistic, ExposedCounts):
+        return sqrt(rows * _mean_count(statistic))
+    if isinstance(statistic, LevelCounts):
+        share = 1 / statistic.n_levels
+        return sqrt(rows * statistic.per_row * share * (1 - share))
+    squares = isinstance(statistic, BoundedMoments) and statistic.powers[0] == 2
+    return sqrt(rows) * statistic.scales[0] / sqrt(45 / 4 if squares else 3)
+
+
+def even_epsilon(layout: ReleaseLayout, table: TablePlan) -> float:
+    """Return the ε at which both are equal."""
+    return noise_sd(layout, table, 1.0) / sampling_sd(table)
+
+
+def noise_sd(layout: ReleaseLayout, table: TablePlan, epsilon: float) -> float:
+    """Standard deviation of the noise on a statistic; of counts with that of exposures, at mean counts over them."""
+    own, statistic = layout.laplace_sd(table, epsilon), table.statistic
+    if not isinstance(statistic, ExposedCounts) or table.sizes_known:
+        return own
+    first, last = (block.sensitivity.l1 * block.steps[0] / block.weight for block in table.blocks)
+    return own * sqrt(1 + (first / last * _mean_count(statistic) / statistic.middle) ** 2)
+
+
+def _mean_count(statistic: ExposedCounts) -> float:
+    """Return a count in the middle of its bounds."""
+    return (statistic.counts.low + statistic.counts.high) / 2
+
+
+__all__ = ["even_epsilon", "noise_sd", "rows_per_cell", "sampling_sd"]

@@ -1,0 +1,385 @@
+"""Poisson counts over an exposure: what is recognised and released, how far rows move it, and what the posterior is."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from scipy import stats
+from scipy.special import gammaln, logsumexp
+
+import pymc_dp as dp
+from pymc_dp.accounting import Budget
+from pymc_dp.advice.gradients import default_release
+from pymc_dp.inspection.exposures import EXPOSED
+from pymc_dp.inspection.inspect import inspect
+from pymc_dp.release.plan import lay_out, plan_release
+from pymc_dp.release.statistics import Statistics
+from pymc_dp.testing import without_noise
+from pymc_dp.transforms.density import ReleaseDensity
+from pymc_dp.transforms.exposed_counts import exposed_densities, exposed_logp
+from pymc_dp.transforms.noise_aware import Sizes
+
+pytestmark = [
+    pytest.mark.usefixtures("paid"),
+    pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning"),
+]
+TRUTH = np.array([0.3, 1.0, 2.0])
+BOUNDS = {"exposure": (0.5, 4.0), "y": (0, 30)}
+DOMAIN = dp.Domain(bounds=BOUNDS)
+
+
+def table(rng, rows=400):
+    exposure, group = rng.uniform(0.5, 4.0, rows), rng.integers(0, 3, rows)
+    return exposure, group, rng.poisson(TRUTH[group] * exposure)
+
+
+def product(a, e, g):
+    return e * pt.exp(a[g])
+
+
+RATES = {
+    "product": product,
+    "log offset": lambda a, e, g: pt.exp(a[g] + pt.log(e)),
+    "pm.math": lambda a, e, g: pm.math.exp(pm.math.log(e) + a[g]),
+    "within": lambda a, e, g: pt.exp(2.0 + (a[g] - 2.0 + pt.log(e))),
+    "numbers beside": lambda a, e, g: 1000 * (pt.exp(a[g]) * (e / 1000)),
+    "quotient": lambda a, e, g: e / pt.exp(-a[g]),
+    "in logarithms": lambda a, e, g: pt.exp(a[g] - -pt.log(e)),
+}
+
+
+def counts(exposure, group, y, *, rate=product):
+    with pm.Model(coords={"group": range(3)}) as model:
+        e, g = pm.Data("exposure", exposure), pm.Data("g", group)
+        a = pm.Normal("a", 0, 2, dims="group")
+        pm.Poisson("y", mu=rate(a, e, g), observed=y)
+    return model
+
+
+def sums(exposure, group, y, count=3):
+    return np.array([[exposure[group == k].sum(), y[group == k].sum()] for k in range(count)])
+
+
+def released(model, domain=DOMAIN, **arguments):
+    with without_noise():
+        private = dp.privatize(model, epsilon=1.0, domain=domain, **arguments)
+    return private.rvs_to_values[private["y"]].get_value()
+
+
+def planned(model, domain=DOMAIN):
+    (found,) = lay_out(inspect(model, domain, per_person=True).sums, Statistics()).tables
+    return found
+
+
+@pytest.mark.parametrize("rate", RATES.values(), ids=RATES)
+def test_every_way_to_write_it_releases_the_same_sums(rate, rng):
+    data = table(rng)
+    model = counts(*data, rate=rate)
+    found = planned(model)
+    assert found.observed.distribution == EXPOSED
+    assert [column.name for column in found.cells.columns] == ["g"]
+    np.testing.assert_allclose(released(model), sums(*data), rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        dp.Domain(bounds=BOUNDS, public=["g"]),
+        dp.Domain(bounds={"y": (0, 30)}, public=["exposure"]),
+        dp.Domain(bounds=BOUNDS, neighbours="add_remove", n_max=1000),
+    ],
+)
+def test_sums_are_the_same_whatever_is_public(domain, rng):
+    data = table(rng)
+    np.testing.assert_allclose(released(counts(*data), domain), sums(*data), rtol=1e-7)
+
+
+def test_public_exposures_in_public_groups_are_not_released(rng):
+    data = table(rng)
+    domain = dp.Domain(bounds={"y": (0, 30)}, public=["exposure", "g"])
+    model = counts(*data)
+    np.testing.assert_array_equal(released(model, domain), sums(*data)[:, 1:])
+    found = planned(model, domain)
+    np.testing.assert_allclose(found.cells.sizes, sums(*data)[:, 0])
+    assert [block.sensitivity.l1 for block in found.blocks] == [30]
+
+
+def test_exposures_without_groups_and_whole_ones(rng):
+    trials = rng.integers(1, 50, 300)
+    y = rng.poisson(0.2 * trials)
+    with pm.Model() as model:
+        rate = pm.Gamma("rate", 1, 1)
+        pm.Poisson("y", mu=pm.Data("exposure", trials) * rate, observed=y)
+    domain = dp.Domain(bounds={"exposure": (1, 50), "y": (0, 40)})
+    np.testing.assert_array_equal(released(model, domain), [[trials.sum(), y.sum()]])
+    assert planned(model, domain).statistic.exposure.unit == 1.0
+
+
+def test_exposures_may_be_computed(rng):
+    exposure, group, y = table(rng)
+    with pm.Model() as model:
+        log, g = pm.Data("log_exposure", np.log(exposure)), pm.Data("g", group)
+        a = pm.Normal("a", 0, 2, shape=3)
+        pm.Poisson("y", mu=pt.exp(a[g] + log), observed=y)
+    domain = dp.Domain(bounds={"log_exposure": (np.log(0.5), np.log(4.0)), "y": (0, 30)})
+    np.testing.assert_allclose(released(model, domain), sums(exposure, group, y), rtol=1e-6)
+    assert planned(model, domain).observed.totals.name == "exp(log_exposure)"
+
+
+@pytest.mark.parametrize(
+    "rate",
+    [
+        lambda a, e, g: e * pt.exp(a[g] + a[0] * e),  # it is in the rate in another way too
+        lambda a, e, g: pt.exp(a[g] + a[0] * pt.log(e)),  # to a power that is not known
+        lambda a, e, g: e + pt.exp(a[g]),  # added, not multiplied
+    ],
+)
+def test_what_is_no_exposure_is_none(rate, rng):
+    found = inspect(counts(*table(rng), rate=rate), DOMAIN).sums
+    assert all(one.distribution != EXPOSED for one in found.observed)
+
+
+def test_beside_columns_of_numbers_it_stays_a_regression(rng):
+    exposure, group, y = table(rng)
+    with pm.Model() as model:
+        e, x, g = pm.Data("exposure", exposure), pm.Data("x", rng.normal(size=len(y))), pm.Data("g", group)
+        a, b = pm.Normal("a", 0, 2, shape=3), pm.Normal("b")
+        pm.Poisson("y", mu=pt.exp(a[g] + b * x + pt.log(e)), observed=y)
+    (found,) = inspect(model, dp.Domain(bounds={**BOUNDS, "x": (-3, 3)})).sums.observed
+    assert found.design is not None and found.totals is None
+
+
+@pytest.mark.parametrize(
+    ("bounds", "text"),
+    [
+        ({"y": (0, 30)}, r"Give a range above 0: Domain\(bounds=\{'exposure': \(low, high\)\}\)"),
+        ({"y": (0, 30), "exposure": (-1, 4)}, r"may be anything in \(-1, 4\), and an exposure is > 0"),
+        ({"exposure": (0.5, 4)}, r"Domain\(bounds=\{'y': \(0, high\)\}\)"),
+        ({"y": (0, 30), "exposure": (0, 1e200)}, "Measure the exposure in another unit"),
+    ],
+)
+@pytest.mark.parametrize("rate", ["product", "log offset"])
+def test_bounds_that_are_missing_or_wrong_are_asked_for(bounds, text, rate, rng):
+    with pytest.raises(dp.errors.UnsupportedModelError, match=text):
+        dp.privatize(counts(*table(rng), rate=RATES[rate]), epsilon=1.0, domain=dp.Domain(bounds=bounds))
+
+
+WILD = [np.nan, np.inf, -np.inf, -7.0, -0.0, 0.0, 5e-324, 0.1 + 0.2, 0.3, 0.5, np.nextafter(0.5, 0), 1.1, 3.7, 4.0,
+        np.nextafter(4.0, 9), 4.0000001, 1e18, 2.0**63, 1e300]  # fmt: skip
+COUNTS = [-(2**62), -1, 0, 1, 7, 29, 30, 31, 2**31, 2**62]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize(
+    ("domain", "relation", "moves"),
+    [
+        (dp.Domain(bounds=BOUNDS), "replace", True),
+        (dp.Domain(bounds=BOUNDS, public=["g"]), "replace", False),
+        (dp.Domain(bounds=BOUNDS, neighbours="add_remove", n_max=1000), "add_remove", True),
+    ],
+)
+def test_no_neighbours_are_further_apart_than_claimed(domain, relation, moves, whole, rng):
+    """All pairs of the worst rows, in one cell and in two, as the kernels add them up; the claim is attained."""
+    exposure = np.array([-5, 0, 1, 2, 4, 5, 2**40]) if whole else np.array(WILD)
+    pairs = np.array(list(itertools.product(range(len(exposure)), range(len(COUNTS)))))
+    e, y = exposure[pairs[:, 0]], np.array(COUNTS)[pairs[:, 1]]
+    plan = planned(counts(np.ones_like(e), np.arange(len(e)) % 3, y), domain)
+    if whole:
+        assert plan.statistic.exposure.unit == 1.0
+    rows = _each(plan, e, y)
+    none = np.zeros_like(rows[:1])
+    apart = (rows[:, None] - (none if relation == "add_remove" else rows)[None]).reshape(-1, 2)
+    for place, block in enumerate(plan.blocks):
+        within = np.abs(apart[:, place])
+        l1, l2 = within.max(), (within**2).max()
+        if relation == "replace" and moves:  # out of one cell and into another
+            largest = np.abs(rows[:, place]).max()
+            l1, l2 = max(l1, 2 * largest), max(l2, 2 * largest**2)
+        assert (l1, l2) == (block.sensitivity.l1, block.sensitivity.l2_squared)
+
+
+def _each(plan, e, y):
+    """What every row adds, by a table of one row at a time: exposures in grid steps, and counts."""
+    held = {plan.observed.totals.leaf: e, plan.observed.leaf: y, plan.cells.columns[0].leaf: np.zeros(len(y), int)}
+    found = []
+    for row in range(len(y)):
+        parts = [one.of(lambda column, row=row: held[column.leaf][row : row + 1]) for one in plan.asked]
+        found.append([part.sum() for part in parts])
+    return np.array(found, dtype=object)
+
+
+def test_what_lies_beyond_the_bounds_counts_as_the_nearest():
+    e, y = np.array([0.1, 9.0, np.nan, -2.0]), np.array([-3, 31, 5, 2])
+    model = counts(np.ones(4), np.zeros(4, dtype=int), y)
+    model["exposure"].set_value(e)  # pm.Data takes no NaN
+    found = released(model)
+    np.testing.assert_allclose(found[0], [0.5 + 4.0 + 2.25 + 0.5, 0 + 30 + 5 + 2], rtol=1e-8)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_what_it_costs_is_what_was_asked_for(noise, rng):
+    delta = 1e-6 if noise == "gaussian" else 0.0
+    private = dp.privatize(
+        counts(*table(rng)), epsilon=1.0, delta=delta, domain=DOMAIN, statistics=dp.Statistics(noise)
+    )
+    record = dp.Release.of(private).record
+    assert 0.98 < record.epsilon <= 1.0
+    found = planned(counts(*table(rng)))
+    assert [block.sensitivity.l1 for block in found.blocks] == [2**31, 60]
+    if noise == "laplace":  # a third of ε for exposures, two thirds for counts
+        np.testing.assert_allclose(record.tables[0].scales, [8.0 / (1 / 3), 60 / (2 / 3)], rtol=1e-6)
+
+
+def test_a_person_with_several_rows_moves_as_many_times_as_much(rng):
+    exposure, group, y = table(rng)
+    model = counts(exposure, group, y)
+    with model:
+        pm.Data("person", rng.integers(0, 100, len(y)))
+    domain = dp.Domain(bounds=BOUNDS, unit=dp.Unit("person", max_rows=3), neighbours="add_remove", n_max=1000)
+    found = planned(model, domain)
+    assert [block.sensitivity.l1 for block in found.blocks] == [3 * 2**30, 3 * 30]
+    private = dp.privatize(model, epsilon=1.0, domain=domain)
+    assert private.rvs_to_values[private["y"]].get_value().shape == (3, 2)
+
+
+def test_rows_beside_the_model_are_added_up(rng, tmp_path):
+    exposure, group, y = table(rng)
+    dummy = counts(np.ones(2), np.zeros(2, dtype=int), np.zeros(2, dtype=int))
+    columns = {"exposure": exposure, "g": group, "y": y}
+    np.testing.assert_allclose(released(dummy, rows=columns), sums(exposure, group, y), rtol=1e-7)
+    pl = pytest.importorskip("polars")
+    path = tmp_path / "rows.parquet"
+    pl.DataFrame(columns).write_parquet(path)
+    np.testing.assert_allclose(
+        released(dummy, rows=dp.Parquet(path, columns={name: name for name in columns})),
+        sums(exposure, group, y),
+        rtol=1e-7,
+    )
+
+
+def test_an_engine_adds_them_up(rng):
+    pl = pytest.importorskip("polars")
+    exposure, group, y = table(rng)
+    dummy = counts(np.ones(2), np.zeros(2, dtype=int), np.zeros(2, dtype=int))
+    lazy = pl.DataFrame({"exposure": exposure, "g": group, "y": y}).lazy()
+    rows = dp.Table(lazy, columns={"exposure": "exposure", "g": "g", "y": "y"})
+    np.testing.assert_allclose(released(dummy, rows=rows), sums(exposure, group, y), rtol=1e-7)
+
+
+def test_who_does_not_know_them_says_so(rng):
+    model = counts(*table(rng, 40))
+    apart = dp.metrics.Hamming({"y": 1.0, "g": 1.0, "exposure": 1.0})
+    with pytest.raises(dp.errors.UnsupportedModelError, match="exposures of their own"):
+        dp.privatize(model, epsilon=1.0, domain=dp.Domain(bounds=BOUNDS, metric=apart))
+    with pytest.raises(dp.errors.UnsupportedModelError, match="exposures of their own"):
+        dp.privatize(model, epsilon=1.0, domain=DOMAIN, statistics=dp.Statistics(mechanism={"y": dp.Histogram()}))
+    private = dp.privatize(model, epsilon=1.0, domain=DOMAIN)
+    with private, pytest.raises(dp.errors.PrivacyError, match="poisson with exposure"):
+        dp.DataAugmentation()
+    with private:
+        raw = pm.sample_prior_predictive(1, var_names=["a"], random_seed=1)
+    raw["posterior"] = raw["prior"].copy()
+    with pytest.raises(dp.errors.PrivacyError, match="or an exposure, in every row"):
+        dp.synthesize(dp.scrub(raw, private), model, 8)
+
+
+def test_a_release_fits_another_model_of_the_same_table(rng):
+    private = dp.privatize(counts(*table(rng)), epsilon=1.0, domain=DOMAIN)
+    none = np.zeros(3, dtype=int)
+    other = dp.condition(counts(np.ones(3), np.arange(3), none, rate=RATES["log offset"]), dp.Release.of(private))
+    values = [model.rvs_to_values[model["y"]].get_value() for model in (private, other)]
+    np.testing.assert_array_equal(*values)
+
+
+def _by_sums(seen, count, rate, scales, bound, parts):
+    """Log density by brute force, of Laplace noise: a fine grid of exposures, and every count."""
+    e = np.linspace(0, bound, 4001)
+    k = np.arange(400)
+    with np.errstate(divide="ignore"):
+        mean = np.log(rate * e)[:, None]
+    poisson = np.where(k == 0, 0.0, k * np.where(np.isinf(mean), -1e4, mean)) - rate * e[:, None] - gammaln(k + 1)
+    noise = -np.abs(count - k) / scales[1] + np.log(np.tanh(1 / (2 * scales[1])))
+    given = logsumexp(poisson + noise, axis=1)
+    prior = np.log(parts - 1) - np.log(bound) + (parts - 2) * np.log1p(-(1 - 1e-9) * e / bound)
+    inner = given + prior - np.abs(seen - e) / scales[0] - np.log(2 * scales[0])
+    inner[[0, -1]] -= np.log(2)
+    return logsumexp(inner) + np.log(e[1])
+
+
+@pytest.mark.parametrize(("seen", "count"), [(40.0, 25.0), (3.0, -4.0), (-6.0, 12.0), (80.0, 0.0)])
+def test_both_noises_are_integrated_out(seen, count):
+    rates, scales = np.geomspace(0.02, 20, 9) * max(count, 1) / max(seen, 5), np.array([4.0, 6.0])
+    sizes = Sizes(public=False, bound=np.full(9, 100.0), n_private=4)
+    release = np.tile([[seen, count]], (9, 1))
+    found = exposed_densities(release, rates, scales, sizes)
+    expected = np.array([_by_sums(seen, count, rate, scales, 100.0, 4) for rate in rates])
+    np.testing.assert_allclose(found, expected, atol=2e-3)
+    graph = exposed_logp(pt.constant(release), pt.constant(rates), scales, sizes)
+    np.testing.assert_allclose(graph.eval(), found, atol=1e-8)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_posteriors_are_calibrated(noise, rng):
+    """Ranks of rates among posteriors on a grid are uniform, where rates and exposures are from their priors."""
+    repeats, grid = 400, np.geomspace(1e-3, 30, 301)
+    rates = rng.gamma(2.0, 0.5, repeats)
+    model = counts(np.ones(2), np.zeros(2, dtype=int), np.zeros(2, dtype=int))
+    delta = 1e-6 if noise == "gaussian" else 0.0
+    domain = dp.Domain(bounds={"exposure": (0, 4), "y": (0, 30)}, neighbours="add_remove", n_max=200)
+    plan = plan_release(inspect(model, domain).sums, Statistics(noise), 1.0, delta)
+    density = ReleaseDensity.of(plan.tables[0], noise_aware=True)
+    drawn = np.concatenate([density.random(rates[i : i + 3], rng=rng) for i in range(0, repeats - 2, 3)])
+    sizes = replace(density.sizes, bound=np.full(len(grid), density.sizes.bound[0]))
+    ranks = []
+    for rate, one in zip(rates, drawn, strict=False):
+        logp = exposed_densities(np.tile(one, (len(grid), 1)), grid, density.scales, sizes)
+        mass = np.exp(logp - logp.max()) * grid**2 * np.exp(-2 * grid)  # of the prior, on a logarithmic grid
+        ranks.append(np.interp(rate, grid, np.cumsum(mass) / mass.sum()))
+    assert stats.kstest(ranks, "uniform").pvalue > 1e-3
+
+
+def test_the_private_model_draws_releases_like_itself(rng):
+    private = dp.privatize(counts(*table(rng)), epsilon=50.0, domain=DOMAIN)
+    point = {"a": np.log(TRUTH)}
+    seen = private.rvs_to_values[private["y"]].get_value()
+    drawn = pm.draw(pm.do(private, point)["y"], 400, random_seed=1, mode="FAST_COMPILE")
+    rates = drawn[..., 1].mean(axis=0) / drawn[..., 0].mean(axis=0)
+    np.testing.assert_allclose(rates, TRUTH, rtol=0.1)
+    assert drawn.shape == (400, *seen.shape)
+
+
+def test_gradients_are_taken_where_sums_are_far_wider(rng):
+    found = {
+        epsilon: default_release(counts(*table(rng, 5000)), DOMAIN, Budget(epsilon, 1e-6)).by_gradients
+        for epsilon in (0.3, 30.0)
+    }
+    assert found == {0.3: True, 30.0: False}
+
+
+def test_plans_are_made_of_them(rng):
+    found = dp.plan(
+        counts(*table(rng)), epsilon=[1.0, 100.0], domain=DOMAIN, repeats=4, random_seed=1, progressbar=False
+    )
+    wide = found.to_frame().groupby("epsilon")["width"].mean()
+    assert wide.is_monotonic_decreasing
+
+
+@pytest.mark.slow
+def test_the_posterior_is_that_of_the_sums_and_honest_about_noise(rng, seed):
+    exposure, group, y = table(rng)
+    with pm.Model(coords={"group": range(3)}) as model:
+        e, g = pm.Data("exposure", exposure), pm.Data("g", group)
+        rate = pm.Gamma("rate", 1, 1, dims="group")
+        pm.Poisson("y", mu=rate[g] * e, observed=y)
+    exact = sums(exposure, group, y)
+    mean, sd = (1 + exact[:, 1]) / (1 + exact[:, 0]), np.sqrt(1 + exact[:, 1]) / (1 + exact[:, 0])
+    for epsilon, least, most in ((1000.0, 0.9, 1.15), (2.0, 1.2, 8.0)):
+        private = dp.privatize(model, epsilon=epsilon, domain=DOMAIN)
+        with private:
+            trace = pm.sample(1000, chains=2, cores=1, random_seed=seed, progressbar=False)["posterior"]["rate"]
+        own = trace.std(("chain", "draw")).to_numpy()
+        assert ((own > least * sd) & (own < most * sd)).all()
+        assert (np.abs(trace.mean(("chain", "draw")).to_numpy() - mean) < 4 * own).all()
