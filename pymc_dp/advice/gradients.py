@@ -159,7 +159,8 @@ def wider_sums(inspection: Inspection, outlook: Outlook, budget: Budget) -> str:
         other = outlook.width_ratio(budget)
     except ArgumentError:  # a budget that buys next to nothing
         return ""
-    if other <= NEAR and (squares := squares_ratio(inspection, budget)) > other:
+    surely = other <= NEAR and outlook.size**2 <= MOST_OFF**2 * 2 * inspection.n_rows
+    if surely and (squares := squares_ratio(inspection, budget)) > other:
         return (
             f"where residuals have standard deviations of {RESIDUAL:g} of half the bounds, intervals by noised sums of "
             f"squares would be about {squares:.3g} times as wide as without privacy, and by noised gradients about "
@@ -238,6 +239,12 @@ FAR_WIDER = 1.5
 """How many times wider intervals by exact sums would have to be for noised gradients to be taken in their place."""
 NEAR = 1.5
 """Width by noised gradients, over that without privacy, up to which its formula holds well."""
+MOST_OFF = 1.0
+"""Posterior standard deviations that noised gradients may put a residual standard deviation too low.
+
+They are about one quadratic, the same for all residual standard deviations, which leaves out the degrees of freedom
+that k means take: k / √(2 n).
+"""
 RESIDUAL = 0.1
 """Typical standard deviation of a residual, in half widths of bounds that hold every row."""
 SLOPED = sqrt(6)

@@ -103,6 +103,7 @@ def test_the_width_by_squares_is_that_of_noised_residuals(rng):
     [
         (lambda: linear(2, 100), 1.0),  # gradients would be wide too, and less sure to be right
         (lambda: linear(2, 500, sigma=1.0), 100.0),  # no squares are needed
+        (lambda: groups(800, levels=60), 100.0),  # so many means that a quadratic is off
         (lambda: groups(5000, levels=1), 30.0),  # the noise is small even beside residuals
     ],
 )

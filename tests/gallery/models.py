@@ -14,6 +14,7 @@ from pymc_dp.errors import first_of
 from pymc_dp.inspection.given import given_model
 from tests.gallery.compare import CLOSE, release_of
 from tests.gallery.entry import DELTA, GALLERY, Entry
+from tests.gallery.reasons import REASONS
 
 KINDS = {
     "linear": "Lines",
@@ -31,6 +32,7 @@ KINDS = {
 MODULES = {name: import_module(f"tests.gallery.{name}") for name in (*KINDS, "remedies")}
 TABLE = Path(__file__).parent / "table.json"
 USABLE = ("statistics", "gradients")
+UNKNOWN = "why is not known"
 
 
 def table() -> dict[str, Any]:
@@ -91,15 +93,18 @@ def page(known: dict[str, Any]) -> str:
     distances = [distance for found in known.values() if (distance := off(found)) is not None]
     failed = sum(isinstance(found.get("apart"), str) for found in known.values())
     near = sum(distance <= CLOSE for distance in distances)
+    error = max(found.get("error", 0.0) for found in known.values())
     lines = [
         f"Of {len(known)} models, {kinds['statistics']} are released as exact sums and {kinds['gradients']} as noised "
         f"gradients as they stand, {mended} once what the refusal tells to write is written, and "
         f"{kinds['refused'] - mended} are refused.",
         "",
         f"Of the {usable_ones} that are released, {len(distances)} were compared with the posterior that is not "
-        f"private ({failed} more took too long); all medians of {near} of them ({near / max(len(distances), 1):.0%}) "
-        f"are within {CLOSE:g} standard deviations.",
+        f"private; {failed} more took over five minutes, or failed. All medians of {near} of them "
+        f"({near / max(len(distances), 1):.0%}) are within {CLOSE:g} standard deviations, of which chance of the "
+        f"samplers may be {error:g} at most. The others:",
     ]
+    lines += _reasons(known)
     for kind, title in KINDS.items():
         lines += ["", f"## {title}", "", "| model | from | released | furthest median, in sds | widths |"]
         lines += ["|---|---|---|---|---|"]
@@ -110,6 +115,12 @@ def page(known: dict[str, Any]) -> str:
                 shown = " | ".join(_compared(found))
                 lines.append(f"| {name} | {entry.source} | {found['status']}{after} | {shown} |")
     return "\n".join(lines) + "\n"
+
+
+def _reasons(known: dict[str, Any]) -> list[str]:
+    """Say of models with a median that is not near why that is so."""
+    far = {name: distance for name, found in known.items() if (distance := off(found) or 0.0) > CLOSE}
+    return ["", *(f"- {name}, {distance:.2f}: {REASONS.get(name, UNKNOWN)}." for name, distance in far.items())]
 
 
 def _compared(found: dict[str, Any]) -> tuple[str, str]:
