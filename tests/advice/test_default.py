@@ -111,6 +111,17 @@ def test_sums_of_squares_stay_elsewhere(build, epsilon):
     assert isinstance(default_release(*build(), Budget(epsilon, 1e-5)).statistics, Statistics)
 
 
+def test_gradients_do_not_fit_where_the_prior_is_improper():
+    """They are rehearsed on draws from it: sums need none."""
+    with pm.Model() as model:
+        mean = pm.Flat("a") + pm.Flat("b") * pm.Data("x", np.zeros(5000))
+        pm.Normal("y", mean, pm.HalfFlat("sigma"), observed=np.zeros(5000))
+    domain = dp.Domain(bounds={"x": (-1, 1), "y": (-5, 5)})
+    assert isinstance(default_release(model, domain, Budget(100.0, 1e-5)).statistics, Statistics)
+    found = dp.explain(model, domain, delta=1e-5)
+    assert not found.gradients.fits and "its prior cannot be drawn from" in str(found.gradients.problems[0])
+
+
 @pytest.mark.parametrize("build", [coin, bernoulli, student_t, lambda: linear(21)])
 def test_without_a_delta_it_is_exact_sums(build):
     found = default_release(*build(), Budget(1.0))
