@@ -17,6 +17,7 @@ from pymc_dp.advice.releases import EXAMPLE_DELTA, frame_rows, noise_ratio, nois
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError, first_of
 from pymc_dp.families.gram import GramSums
+from pymc_dp.families.statistic import BoundedMoments
 from pymc_dp.gradients.choice import Gradients, Outlook
 from pymc_dp.gradients.curvature import MOST_FULL
 from pymc_dp.inspection.findings import Inspection
@@ -24,7 +25,7 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.weights import PSEUDO, UNCLAIMED
 from pymc_dp.release.plan import lay_out, table_problems
 from pymc_dp.release.statistics import Statistics
-from pymc_dp.release.tables import ReleaseLayout
+from pymc_dp.release.tables import ReleaseLayout, TablePlan
 from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.stored import StoredRows
 from pymc_dp.transforms.privatize import record_of
@@ -154,20 +155,63 @@ def wider_sums(inspection: Inspection, outlook: Outlook, budget: Budget) -> str:
     uncertain = outlook.layered or outlook.size > MOST_FULL or inspection.domain.metric is not None
     if uncertain or budget.delta == 0:
         return ""
-    layout = lay_out(inspection, Statistics())
-    each = [ratio for _, ratio in _ratios(layout, budget.epsilon)]
-    if len(each) < len(layout.tables):
-        return ""
     try:
         other = outlook.width_ratio(budget)
     except ArgumentError:  # a budget that buys next to nothing
         return ""
-    if min(each) < FAR_WIDER * other:
+    surely = other <= NEAR and outlook.size**2 <= MOST_OFF**2 * 2 * inspection.n_rows
+    if surely and (squares := squares_ratio(inspection, budget)) > other:
+        return (
+            f"where residuals have standard deviations of {RESIDUAL:g} of half the bounds, intervals by noised sums of "
+            f"squares would be about {squares:.3g} times as wide as without privacy, and by noised gradients about "
+            f"{other:.3g} times (by formulas)"
+        )
+    layout = lay_out(inspection, Statistics())
+    each = [ratio for _, ratio in _ratios(layout, budget.epsilon)]
+    if len(each) < len(layout.tables) or min(each) < FAR_WIDER * other:
         return ""
     return (
         f"intervals by exact sums would be about {min(each):.3g} times as wide as without privacy, and by noised "
         f"gradients about {other:.3g} times (by formulas)"
     )
+
+
+def squares_ratio(inspection: Inspection, budget: Budget) -> float:
+    """Return the width of intervals of residual standard deviations by exact sums over that without privacy.
+
+    Of several likelihoods, the least; 1 where one is not normal, or has a known standard deviation.
+
+    Notes
+    -----
+    The sum of n squared residuals of variance v has the sampling variance 2 n v². It is what noised sums of products
+    make of it, ``y'y - 2 b'X'y + b'X'X b``, whose noise is that of one sum times √6 where the response runs through its
+    bounds as a predictor does; or a sum over cells, each with noise of its own. Residuals are taken to have a standard
+    deviation of `RESIDUAL` half widths of the bounds: no row may be looked at, bounds that hold every row are wide, and
+    the noise of gradients does not depend on them.
+    """
+    layout = lay_out(inspection, Statistics())
+    if not all(_has_squares(table) for table in layout.tables):
+        return 1.0
+    noise = noise_sds(inspection, budget.epsilon, budget.delta)
+    return min(
+        sqrt(1 + _in_half_widths(table, min(noise[table.name])) ** 2 / (2 * inspection.n_rows * RESIDUAL**4))
+        for table in layout.tables
+    )
+
+
+def _has_squares(table: TablePlan) -> bool:
+    if table.observed.distribution != "normal":
+        return False
+    found = table.statistic
+    return found.square if isinstance(found, GramSums) else isinstance(found, BoundedMoments) and 2 in found.powers
+
+
+def _in_half_widths(table: TablePlan, noise: float) -> float:
+    """Return the standard deviation of noise on a sum of squared residuals, in half widths of the response's bounds."""
+    if isinstance(table.statistic, GramSums):
+        return noise * SLOPED * sqrt(table.cells.count if table.statistic.apart else 1)
+    assert isinstance(table.statistic, BoundedMoments)
+    return noise / table.statistic.scales[0] * sqrt(table.cells.count)
 
 
 def with_gradients(
@@ -193,6 +237,18 @@ NEEDS_DELTA = f"It needs a δ > 0, for example delta={EXAMPLE_DELTA:g}: Gaussian
 WITH_DELTA = "dp.sample(epsilon=..., delta=...)"
 FAR_WIDER = 1.5
 """How many times wider intervals by exact sums would have to be for noised gradients to be taken in their place."""
+NEAR = 1.5
+"""Width by noised gradients, over that without privacy, up to which its formula holds well."""
+MOST_OFF = 1.0
+"""Posterior standard deviations that noised gradients may put a residual standard deviation too low.
+
+They are about one quadratic, the same for all residual standard deviations, which leaves out the degrees of freedom
+that k means take: k / √(2 n).
+"""
+RESIDUAL = 0.1
+"""Typical standard deviation of a residual, in half widths of bounds that hold every row."""
+SLOPED = sqrt(6)
+"""Noise of a sum of squared residuals, over that of one sum of products, where the slope is 1 in half widths."""
 NOTICED = 1.005
 """Ratio of widths from which a number is shown."""
 MANY = (
@@ -298,6 +354,7 @@ __all__ = [
     "problems_or_layout",
     "pseudo_lines",
     "release_lines",
+    "squares_ratio",
     "sums_problems",
     "with_gradients",
 ]

@@ -108,6 +108,11 @@ def not_drawn(prior_model: Model) -> list[Problem]:
         Problem(where=str(var.name), what="draws from the prior ignore a Potential", remedy=PROPER)
         for var in prior_model.potentials
     ]
+    problems += [
+        Problem(where=str(rv.name), what="its prior cannot be drawn from", remedy=PROPER)
+        for rv in prior_model.free_RVs
+        if _improper(prior_model, rv)
+    ]
     return problems + [
         Problem(
             where=str(rv.name),

@@ -6,11 +6,13 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp import Budget
-from pymc_dp.advice.gradients import default_release, with_gradients
+from pymc_dp.advice.gradients import RESIDUAL, default_release, squares_ratio, with_gradients
+from pymc_dp.advice.releases import noise_sds
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.gradients import interface
 from pymc_dp.gradients.choice import Gradients
 from pymc_dp.inspection import inspect as inspection
+from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release import plan
 from pymc_dp.release.statistics import Statistics
 from tests.gradients.models import bernoulli, negative_binomial, poisson, student_t, two
@@ -24,12 +26,12 @@ def coin():
     return model, None
 
 
-def linear(predictors):
+def linear(predictors, rows=50, sigma=None):
     names = [f"x{i}" for i in range(predictors)]
     with pm.Model() as model:
-        b, sigma = pm.Normal("b", shape=predictors), pm.HalfNormal("sigma")
-        mu = sum(b[i] * pm.Data(name, np.zeros(50)) for i, name in enumerate(names))
-        pm.Normal("y", mu, sigma, observed=np.zeros(50))
+        b, sigma = pm.Normal("b", shape=predictors), pm.HalfNormal("sigma") if sigma is None else sigma
+        mu = sum(b[i] * pm.Data(name, np.zeros(rows)) for i, name in enumerate(names))
+        pm.Normal("y", mu, sigma, observed=np.zeros(rows))
     return model, dp.Domain(bounds={"y": (-5, 5), **dict.fromkeys(names, (-1, 1))})
 
 
@@ -71,6 +73,56 @@ def test_gradients_are_taken_where_many_cells_have_few_parameters():
     assert found.statistics == Gradients() and "intervals by exact sums would be about" in found.why
     for build in (cells(4, rate_each=False), cells(500, rate_each=True)):
         assert isinstance(default_release(*build, WITH_DELTA).statistics, Statistics)
+
+
+def groups(rows, *, levels):
+    with pm.Model() as model:
+        mean = pm.Normal("mean", shape=levels)[pm.Data("group", np.arange(rows) % levels)]
+        pm.Normal("y", mean, pm.HalfNormal("sigma"), observed=np.zeros(rows))
+    return model, dp.Domain(bounds={"y": (-5, 5)})
+
+
+@pytest.mark.parametrize(
+    ("build", "epsilon"),
+    [(lambda: linear(2, 500), 100.0), (lambda: linear(2, 5000), 1.0), (lambda: groups(5000, levels=10), 3.0)],
+)
+def test_gradients_are_taken_where_the_noise_on_squares_would_hide_residuals(build, epsilon):
+    found = default_release(*build(), Budget(epsilon, 1e-5))
+    assert found.statistics == Gradients() and "intervals by noised sums of squares would be about" in found.why
+
+
+def test_the_width_by_squares_is_that_of_noised_residuals(rng):
+    """y = x + e, both in half widths, from noised sums of y², x y and x²."""
+    model, domain = linear(1, 500)
+    inspection, budget = inspect(model, domain).sums, Budget(100.0, 1e-5)
+    noise = rng.normal(scale=min(noise_sds(inspection, budget.epsilon, budget.delta)["y"]), size=(3, 100_000))
+    residuals = rng.chisquare(500, size=100_000) * RESIDUAL**2
+    noised = residuals + noise[0] - 2 * noise[1] + noise[2]
+    assert squares_ratio(inspection, budget) == pytest.approx(noised.std() / residuals.std(), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("build", "epsilon"),
+    [
+        (lambda: linear(2, 100), 1.0),  # gradients would be wide too, and less sure to be right
+        (lambda: linear(2, 500, sigma=1.0), 100.0),  # no squares are needed
+        (lambda: groups(800, levels=60), 100.0),  # so many means that a quadratic is off
+        (lambda: groups(5000, levels=1), 30.0),  # the noise is small even beside residuals
+    ],
+)
+def test_sums_of_squares_stay_elsewhere(build, epsilon):
+    assert isinstance(default_release(*build(), Budget(epsilon, 1e-5)).statistics, Statistics)
+
+
+def test_gradients_do_not_fit_where_the_prior_is_improper():
+    """They are rehearsed on draws from it: sums need none."""
+    with pm.Model() as model:
+        mean = pm.Flat("a") + pm.Flat("b") * pm.Data("x", np.zeros(5000))
+        pm.Normal("y", mean, pm.HalfFlat("sigma"), observed=np.zeros(5000))
+    domain = dp.Domain(bounds={"x": (-1, 1), "y": (-5, 5)})
+    assert isinstance(default_release(model, domain, Budget(100.0, 1e-5)).statistics, Statistics)
+    found = dp.explain(model, domain, delta=1e-5)
+    assert not found.gradients.fits and "its prior cannot be drawn from" in str(found.gradients.problems[0])
 
 
 @pytest.mark.parametrize("build", [coin, bernoulli, student_t, lambda: linear(21)])

@@ -1,37 +1,44 @@
-"""Write the table anew: ``python -m tests.gallery.measure [--fit] [names]``, all by default.
+"""Write the table anew: ``python -m tests.gallery.measure [--fit [--rest]] [names]``, all by default.
 
 Explains every model as it stands, takes the CPU time of ``dp.explain``, and looks at what ``dp.sample`` would release
 of it and with what the texts say applied; with
-``--fit`` releases and samples those that can be, beside the posterior that is not private. The page in docs is written
-anew; with ``--page`` only that is done.
+``--fit`` releases and samples those that can be, beside the posterior that is not private, each in a process that is
+ended after `LIMIT` seconds; with ``--rest`` only those that were not compared yet. The page in docs is written anew;
+with ``--page`` only that is done.
 """
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import sys
 import time
 import traceback
 import warnings
 from typing import Any
 
+from tests.gallery.compare import compared
 from tests.gallery.entry import GALLERY, Entry
-from tests.gallery.models import TABLE, distances, explained, page, released, table, usable
+from tests.gallery.models import TABLE, explained, page, released, table, usable
 
 PAGE = TABLE.parents[2] / "docs" / "models.md"
 MARK = "<!-- written by python -m tests.gallery.measure -->\n\n"
+LIMIT = 300
+"""Seconds that a model may take to be released and sampled, and without privacy, all that is compiled included."""
+COMPARED = ("apart", "by", "wider", "error", "seconds")
 
 
 def main(arguments: list[str]) -> None:
     fit, names = "--fit" in arguments, [name for name in arguments if not name.startswith("--")]
     warnings.simplefilter("ignore")
     for name in () if "--page" in arguments else names or GALLERY:
+        known = (table() if TABLE.exists() else {}).get(name, {})
+        if fit and "--rest" in arguments and "apart" in known:
+            continue
+        found_now = _fitted(name, known) if fit else _explained(GALLERY[name])
         found = table() if TABLE.exists() else {}
-        known = found.get(name, {})
-        entry = GALLERY[name]
-        found_now = _fitted(entry, known) if fit else _explained(entry)
-        found = table() if TABLE.exists() else {}
-        kept = {key: value for key, value in found.get(name, {}).items() if fit or key == "apart"}
+        dropped = COMPARED if fit else [key for key in found.get(name, {}) if key not in COMPARED]
+        kept = {key: value for key, value in found.get(name, {}).items() if key not in dropped}
         found[name] = {**kept, **found_now}
         ordered = {name: found[name] for name in GALLERY if name in found}
         TABLE.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n")
@@ -52,16 +59,40 @@ def _explained(entry: Entry) -> dict[str, Any]:
     return found
 
 
-def _fitted(entry: Entry, known: dict[str, Any]) -> dict[str, Any]:
-    released = usable(entry.name, known)
+def _fitted(name: str, known: dict[str, Any]) -> dict[str, Any]:
+    """Compare in a process of its own, which has all that is imported, and which can be ended."""
+    released = usable(name, known)
     if released is None:
         return {}
+    begun, context = time.monotonic(), multiprocessing.get_context("fork")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_compare, args=(released, there))
+    process.start()
+    there.close()
+    found: dict[str, Any] = {"apart": f"over {LIMIT} s"}
+    if here.poll(LIMIT):
+        try:
+            found = here.recv()
+        except EOFError:
+            found = {"apart": "ended"}
+        found["seconds"] = round(time.monotonic() - begun)
+    process.kill()
+    process.join()
+    return found
+
+
+def _compare(released: Entry, there: Any) -> None:
     try:
-        apart = distances(released, seed=1)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always", UserWarning)
+            result = compared(released, seed=1)
+        print(*dict.fromkeys(str(one.message)[:200] for one in warned), sep="\n", flush=True)
     except Exception as error:
         traceback.print_exc()
-        return {"apart": f"{type(error).__name__}: {error}"[:400]}
-    return {"apart": {name: round(value, 2) for name, value in apart.items()}}
+        there.send({"apart": f"{type(error).__name__}: {error}"[:400]})
+        return
+    apart, wider = ({name: round(value, 2) for name, value in one.items()} for one in (result.apart, result.wider))
+    there.send({"apart": apart, "by": result.by, "wider": wider, "error": round(result.error, 2)})
 
 
 if __name__ == "__main__":

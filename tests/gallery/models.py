@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pymc as pm
-
 import pymc_dp as dp
 from pymc_dp.accounting import Budget
-from pymc_dp.advice.gradients import default_release
 from pymc_dp.errors import first_of
 from pymc_dp.inspection.given import given_model
-from tests.gallery.entry import DELTA, EPSILON, GALLERY, Entry
+from tests.gallery.compare import CLOSE, release_of
+from tests.gallery.entry import DELTA, GALLERY, Entry
+from tests.gallery.reasons import REASONS
 
 KINDS = {
     "linear": "Lines",
@@ -35,8 +32,7 @@ KINDS = {
 MODULES = {name: import_module(f"tests.gallery.{name}") for name in (*KINDS, "remedies")}
 TABLE = Path(__file__).parent / "table.json"
 USABLE = ("statistics", "gradients")
-CLOSE = 0.5
-"""Posterior standard deviations that a median may be off."""
+UNKNOWN = "why is not known"
 
 
 def table() -> dict[str, Any]:
@@ -55,17 +51,13 @@ def explained(entry: Entry) -> tuple[str, list[str]]:
 
 
 def released(entry: Entry) -> tuple[str, list[str]]:
-    """Return what ``dp.sample`` releases of a model at a budget with a δ, or the lines of the error that it raises.
-
-    Unlike `explained` it looks at no sampler: to prove what one row can move takes minutes for some models.
-    """
+    """Return what ``dp.sample`` releases of a model at ε = 1 and a δ, or the lines of the error that it raises."""
     model = entry.model()
     try:
         source, domain = given_model(model, entry.domain(model))
-        default = default_release(source, domain, Budget(1.0, DELTA))
+        return release_of(source, domain, Budget(1.0, DELTA)), []
     except dp.errors.UnsupportedModelError as error:
         return "refused", str(error).splitlines()
-    return "gradients" if default.by_gradients else "statistics", []
 
 
 def status_of(found: dp.Explanation) -> tuple[str, list[str]]:
@@ -79,30 +71,6 @@ def status_of(found: dp.Explanation) -> tuple[str, list[str]]:
     return "refused", str(dp.errors.UnsupportedModelError(first_of(*ways))).splitlines()
 
 
-def distances(entry: Entry, seed: int) -> dict[str, float]:
-    """Distances of medians of the private posterior from those of the one that is not, in sds of the latter.
-
-    Medians are those of locations, and of logarithms of scales; of several elements the furthest counts.
-    """
-    source = entry.model()
-    model, domain = (source, entry.domain(source))
-    if not isinstance(source, pm.Model):
-        model, domain = dp.models.from_bambi(source, domain)
-    options = {"chains": 2, "cores": 1, "random_seed": seed, "progressbar": False}
-    private = dp.sample(model=model, domain=domain, epsilon=EPSILON, delta=DELTA, **options)
-    with model:
-        plain = pm.sample(compute_convergence_checks=False, **options)
-    return dict(_apart(entry, plain["posterior"], private["posterior"]))
-
-
-def _apart(entry: Entry, plain: Any, private: Any) -> Iterator[tuple[str, float]]:
-    for names, scale in ((entry.locations, np.asarray), (entry.scales, np.log)):
-        for name in names:
-            ours, theirs = (scale(one[name].to_numpy().reshape(-1, one[name][0, 0].size)) for one in (private, plain))
-            off = np.abs(np.median(ours, axis=0) - np.median(theirs, axis=0)) / theirs.std(axis=0)
-            yield name, float(off.max())
-
-
 def usable(name: str, found: dict[str, Any]) -> Entry | None:
     """Return a model as it can be released: as it stands, or as a text tells to write it; None where it is refused."""
     entry = GALLERY[name]
@@ -111,23 +79,55 @@ def usable(name: str, found: dict[str, Any]) -> Entry | None:
     return entry.remedied if found.get("remedied") in USABLE else None
 
 
+def off(found: dict[str, Any]) -> float | None:
+    """Return how far the furthest median of a model was off; None where it was not compared."""
+    return max(found["apart"].values(), default=None) if isinstance(found.get("apart"), dict) else None
+
+
 def page(known: dict[str, Any]) -> str:
     """Write the tables of the page in docs."""
     released = {name: usable(name, found) for name, found in known.items()}
     kinds = Counter(found["status"] for found in known.values())
-    mended = sum(entry is not None for entry in released.values()) - kinds["statistics"] - kinds["gradients"]
+    usable_ones = sum(entry is not None for entry in released.values())
+    mended = usable_ones - kinds["statistics"] - kinds["gradients"]
+    distances = [distance for found in known.values() if (distance := off(found)) is not None]
+    failed = sum(isinstance(found.get("apart"), str) for found in known.values())
+    near = sum(distance <= CLOSE for distance in distances)
+    error = max(found.get("error", 0.0) for found in known.values())
     lines = [
         f"Of {len(known)} models, {kinds['statistics']} are released as exact sums and {kinds['gradients']} as noised "
         f"gradients as they stand, {mended} once what the refusal tells to write is written, and "
-        f"{kinds['refused'] - mended} are refused."
+        f"{kinds['refused'] - mended} are refused.",
+        "",
+        f"Of the {usable_ones} that are released, {len(distances)} were compared with the posterior that is not "
+        f"private; {failed} more took over five minutes, or failed. All medians of {near} of them "
+        f"({near / max(len(distances), 1):.0%}) are within {CLOSE:g} standard deviations, of which chance of the "
+        f"samplers may be {error:g} at most. The others:",
     ]
+    lines += _reasons(known)
     for kind, title in KINDS.items():
-        lines += ["", f"## {title}", "", "| model | from | released | furthest median, in sds |", "|---|---|---|---|"]
+        lines += ["", f"## {title}", "", "| model | from | released | furthest median, in sds | widths |"]
+        lines += ["|---|---|---|---|---|"]
         for name, found in known.items():
             entry = GALLERY[name]
             if entry.build.__module__ == f"tests.gallery.{kind}":
                 after = f", then {found['remedied']}" if "remedied" in found else ""
-                apart = max(found["apart"].values(), default=None) if isinstance(found.get("apart"), dict) else None
-                shown = "" if apart is None else f"{apart:.2f}"
+                shown = " | ".join(_compared(found))
                 lines.append(f"| {name} | {entry.source} | {found['status']}{after} | {shown} |")
     return "\n".join(lines) + "\n"
+
+
+def _reasons(known: dict[str, Any]) -> list[str]:
+    """Say of models with a median that is not near why that is so."""
+    far = {name: distance for name, found in known.items() if (distance := off(found) or 0.0) > CLOSE}
+    return ["", *(f"- {name}, {distance:.2f}: {REASONS.get(name, UNKNOWN)}." for name, distance in far.items())]
+
+
+def _compared(found: dict[str, Any]) -> tuple[str, str]:
+    """Return what the page shows of a comparison: the furthest median, and the range of widths."""
+    distance = off(found)
+    if distance is None:
+        return found.get("apart", ""), ""
+    widths = found["wider"].values()
+    kind = "" if found["by"] == found.get("remedied", found["status"]) else f" ({found['by']})"
+    return f"{distance:.2f}{kind}", f"{min(widths):.2f} to {max(widths):.2f}"

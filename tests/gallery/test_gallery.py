@@ -5,8 +5,9 @@ import textwrap
 import pytest
 
 from pymc_dp.errors import COLUMNS, MOST_LINES
+from tests.gallery.compare import CLOSE, ERROR, compared
 from tests.gallery.measure import MARK, PAGE
-from tests.gallery.models import CLOSE, GALLERY, USABLE, distances, explained, page, released, table, usable
+from tests.gallery.models import GALLERY, USABLE, explained, off, page, released, table, usable
 
 TABLE = table()
 NEAR = {
@@ -15,6 +16,9 @@ NEAR = {
     if isinstance(found.get("apart"), dict)
 }
 """Parameters that were well within reach when the table was written: noise is drawn anew each time."""
+DISTANCES = {name: distance for name, found in TABLE.items() if (distance := off(found)) is not None}
+MOST = 0.95
+"""Share of the models that were compared of which all medians should be near."""
 FITTED = [name for name, parameters in NEAR.items() if parameters]
 
 
@@ -24,6 +28,18 @@ def test_the_table_has_every_model():
 
 def test_the_page_shows_the_table():
     assert PAGE.read_text(encoding="utf-8").partition(MARK)[2] == page(TABLE)
+
+
+def test_chance_of_the_samplers_moves_no_median_far():
+    errors = {name: found["error"] for name, found in TABLE.items() if "error" in found}
+    assert len(errors) == len(DISTANCES)
+    assert {name: error for name, error in errors.items() if error > 2 * ERROR} == {}
+
+
+@pytest.mark.xfail(reason="Too few medians are near yet: the page says which are not, and why.", strict=True)
+def test_medians_of_nearly_all_models_are_near():
+    near = sum(distance <= CLOSE for distance in DISTANCES.values())
+    assert near >= MOST * len(DISTANCES)
 
 
 @pytest.mark.parametrize("name", [name for name, found in TABLE.items() if found["status"] == "refused"])
@@ -60,5 +76,5 @@ def test_what_a_refusal_tells_to_do_works(name):
 @pytest.mark.filterwarnings("ignore")
 def test_medians_are_near_those_that_are_not_private(name, seed):
     """At ε = 100 the release leaves next to nothing open: what is off is wrong, not noisy."""
-    apart = distances(usable(name, TABLE[name]), seed)
+    apart = compared(usable(name, TABLE[name]), seed).apart
     assert {parameter: apart[parameter] for parameter in NEAR[name] if apart[parameter] > CLOSE} == {}
