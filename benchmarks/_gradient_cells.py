@@ -119,6 +119,15 @@ def _normal(x, y):
     return model
 
 
+def _distributional(x, y):
+    with pm.Model() as model:
+        a, b = pm.Normal("a", 0, 2), pm.Normal("b", 0, 2, shape=x.shape[1])
+        c, e = pm.Normal("c"), pm.Normal("e", 0, 0.4, shape=x.shape[1])
+        held = pm.Data("x", x)
+        pm.Normal("y", a + held @ b, pt.exp(c + held @ e), observed=y)
+    return model
+
+
 def _student_t(x, y):
     with pm.Model() as model:
         a, b, sigma = pm.Normal("a", 0, 2), pm.Normal("b", 0, 2, shape=x.shape[1]), pm.LogNormal("sigma")
@@ -187,6 +196,11 @@ def _two_answers(rng, x, p):
     return {"y": first, "z": p[d + 1] + x @ p[d + 2 : -1] + np.exp(p[-1]) * rng.normal(size=len(x))}
 
 
+def _distributional_answers(rng, x, p):
+    d = x.shape[1]
+    return {"y": p[0] + x @ p[1 : d + 1] + np.exp(p[d + 1] + x @ p[d + 2 :]) * rng.normal(size=len(x))}
+
+
 def _item_answers(rng, x, p):
     (n, d), theta = x.shape, rng.normal(size=(len(x), 1))
     return {"y": (rng.random((n, d)) < special.expit(np.exp(p[:d]) * (theta - p[d:]))).astype(int)}
@@ -213,6 +227,10 @@ FAMILIES = {
     "normal": Family(
         _normal, lambda rng, x, p: {"y": p[0] + x @ p[1:-1] + np.exp(p[-1]) * rng.normal(size=len(x))},
         _priors((0, 2, 1), (0, 2, None), (0, 1, 1)), {"y": (-100, 100)},
+    ),
+    "distributional": Family(
+        _distributional, _distributional_answers,
+        _priors((0, 2, 1), (0, 2, None), (0, 1, 1), (0, 0.4, None)), {"y": (-100, 100)},
     ),
     "student t": Family(
         _student_t, lambda rng, x, p: {"y": p[0] + x @ p[1:-1] + np.exp(p[-1]) * rng.standard_t(4, size=len(x))},

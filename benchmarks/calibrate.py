@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from _gradient_cells import CELLS, LEVEL, Cell, Fit, fit, planned, seed
 from _group_cells import GROUPS, Groups, fit_groups, planned_groups
+from _slope_cells import SLOPES, Slopes, fit_slopes, planned_slopes
 from _weight_cells import WEIGHTS, Weights, fit_weights, planned_weights
 
-from pymc_dp.gradients import bent, schedule, walk
+from pymc_dp.gradients import bent, legs, schedule, walk
 from pymc_dp.gradients import schedule as limits
 from pymc_dp.testing import insecure_randomness
 
@@ -33,14 +34,15 @@ def version() -> dict[str, Any]:
         "stages": [list(stage) for stage in schedule.STAGES],
         "end": schedule.END,
         "clip": [limits.CLIP_NORM, limits.CLIP_CURVATURE],
-        "path": [walk.CARRIED, walk.FORGETTING, walk.APPROACH],
+        "path": [legs.CARRIED, legs.STRAIGHT, legs.BENDING, legs.CHANGED, legs.APPROACH, walk.LATEST],
         "followed": bent.FOLLOWED,
     }
 
 
 def fits(cell: Cell, tables: int) -> list[Fit]:
     """Fit a cell's tables, the same ones at every call."""
-    one = fit_groups if isinstance(cell, Groups) else fit_weights if isinstance(cell, Weights) else fit
+    others = ((Groups, fit_groups), (Slopes, fit_slopes), (Weights, fit_weights))
+    one = next((own for kind, own in others if isinstance(cell, kind)), fit)
     with insecure_randomness(seed(cell, -1)):
         return [one(cell, np.random.default_rng(seed(cell, place))) for place in range(tables)]
 
@@ -79,7 +81,7 @@ def main(tables: int, begins: str) -> None:
     held = load()
     if held["version"] != json.loads(json.dumps(version())):
         held = {"version": version(), "cells": {}}
-    for cell in (*GROUPS, *WEIGHTS, *CELLS):
+    for cell in (*GROUPS, *SLOPES, *WEIGHTS, *CELLS):
         if not cell.name.startswith(begins) or held["cells"].get(cell.name, {}).get("tables", 0) >= tables:
             continue
         found = held["cells"][cell.name] = measured(cell, tables)
@@ -87,6 +89,7 @@ def main(tables: int, begins: str) -> None:
         print(cell.name, *(f"{key} {found[key]}" for key in ("coverage", "error", "over not private")), flush=True)
         planned.cache_clear()
         planned_groups.cache_clear()
+        planned_slopes.cache_clear()
         planned_weights.cache_clear()
 
 

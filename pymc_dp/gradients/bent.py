@@ -8,9 +8,10 @@ from itertools import islice
 
 import numpy as np
 
+from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.private_model import Quadratic
 from pymc_dp.gradients.simulated import Simulated
-from pymc_dp.gradients.walk import Found, Prior
+from pymc_dp.gradients.walk import Found
 from pymc_dp.inspection.rows import Array
 
 NODES, WEIGHTS = (0.15505102572168220, 0.64494897427831780, 1.0), (0.37640306270046725, 0.51248582618842165, 1 / 9)

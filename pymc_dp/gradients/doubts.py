@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.private_model import Quadratic
-from pymc_dp.gradients.walk import Found, Prior
+from pymc_dp.gradients.walk import Found
 
 FARTHEST = 4.0
 """Standard deviations, root mean square over parameters, from a walk's end to the posterior mean where it arrived."""

@@ -26,6 +26,7 @@ from pymc_dp.gradients.descent import Descent, trusted
 from pymc_dp.gradients.doubts import doubts
 from pymc_dp.gradients.integers import MOST_ROWS
 from pymc_dp.gradients.interface import Interface, interface_of
+from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.persons import PersonParts
 from pymc_dp.gradients.private_model import SEED, Quadratic, columns_of, path_prior
 from pymc_dp.gradients.refit import Refit, observed_alone
@@ -35,7 +36,7 @@ from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Limits, Schedule
 from pymc_dp.gradients.simulated import Simulated
 from pymc_dp.gradients.start import start_of
-from pymc_dp.gradients.walk import Found, Prior, agreement, walk
+from pymc_dp.gradients.walk import Found, agreement, walk
 from pymc_dp.gradients.weighted import WeightedParts, check_weighted
 from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.rows import Array

@@ -24,8 +24,9 @@ from scipy.linalg import eigh
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.gradients.curvature import MOST_FULL
 from pymc_dp.gradients.interface import Interface, Part
+from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.simulated import parameter_draws
-from pymc_dp.gradients.walk import Found, Prior
+from pymc_dp.gradients.walk import Found
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.record import TableRecord
 from pymc_dp.transforms.prior_model import replace_variables

@@ -14,8 +14,8 @@ from pymc_dp._display import scalar_names, shorten
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.gradients.interface import Interface, interface_of
+from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.private_model import Quadratic, observe_gradients, path_prior, whitened
-from pymc_dp.gradients.walk import Prior
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.record import ReleaseRecord, TableRecord
 from pymc_dp.transforms.prior_model import prior_model_with

@@ -27,6 +27,8 @@ DRAWS, ROWS = 100, 60
 """Draws from the prior, and rows for each."""
 ON_THE_WAY = 400
 """Rows by which curvatures are carried from point to point."""
+LARGEST, EVENING = 3.0, 4
+"""How large a curvature of a made-up row may be over the mean on the way, and rounds in which that is brought about."""
 LEAST_NUMBERS = 0.5
 """Least share of made-up rows with scores that are numbers."""
 
@@ -161,7 +163,7 @@ class Simulated:
     def bend(self, at: Array) -> Array:
         """Return the curvature of made-up rows at a position, in the coordinates η / D: of levels its diagonal."""
         own, _ = self._curved(at, self._unlimited)
-        own = _finite(own)
+        own = _evened(_finite(own))
         return (own**2).sum(axis=(0, 1)) if self.levels is not None else self._summed(own)
 
     def shares(self, at: Array, relaxing: tuple[float, float] = (1.0, 1.0)) -> Array:
@@ -292,6 +294,17 @@ def _median(values: Array, weights: Array) -> float:
     order = np.argsort(values[kept])
     below = np.cumsum(weights[kept][order])
     return float(values[kept][order][np.searchsorted(below, below[-1] / 2)]) if len(below) else 0.0
+
+
+def _evened(factors: Array) -> Array:
+    """Return factors of curvatures none of which is much larger than the mean: rows of a table are clipped as well."""
+    squares = (factors**2).sum(axis=1)
+    for _ in range(EVENING):
+        mean = squares.mean(axis=0)
+        sizes = np.divide(squares, mean, out=np.zeros_like(squares), where=mean > 0).sum(axis=1)
+        kept = np.minimum(1.0, LARGEST * sizes.mean() / np.maximum(sizes, np.finfo(float).tiny))
+        squares, factors = squares * kept[:, None], factors * np.sqrt(kept)[:, None, None]
+    return factors
 
 
 def _finite(values: Array) -> Array:

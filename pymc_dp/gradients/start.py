@@ -8,10 +8,10 @@ import numpy as np
 from scipy.optimize import minimize
 
 from pymc_dp.gradients.expectations import needed, values_of
+from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.row_parts import expected
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.simulated import Simulated
-from pymc_dp.gradients.walk import Prior
 from pymc_dp.inspection.rows import Array
 
 DRAWS, ROWS, MADE_UP = 20, 32, 384

@@ -16,9 +16,9 @@ from pymc_dp.domain import Domain
 from pymc_dp.gradients.choice import Gradients
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.interface import interface_of
+from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.row_parts import block_size, expected
 from pymc_dp.gradients.simulated import interface_parameters
-from pymc_dp.gradients.walk import Prior
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.weights import refuse_weights
 from pymc_dp.plan.result import NOT_PRIVATE, Outcome, Recorder

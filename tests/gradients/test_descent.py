@@ -15,8 +15,8 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.gradients.descent import TRUST, Descent, trusted
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.interface import interface_of, layered
+from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.schedule import DESCENT, UNLIMITED, Limits, stages_of
-from pymc_dp.gradients.walk import Prior
 from pymc_dp.plan.rehearsal import NARROW, labels
 from pymc_dp.plan.result import Recorder
 from pymc_dp.release.paid import forget_releases

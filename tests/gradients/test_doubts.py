@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from pymc_dp.gradients.doubts import doubts
+from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.schedule import Limits
-from pymc_dp.gradients.walk import Found, Prior
+from pymc_dp.gradients.walk import Found
 
 PRIOR = Prior(mean=np.zeros(2), precision=np.eye(2) / 100)
 

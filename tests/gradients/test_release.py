@@ -6,9 +6,10 @@ from scipy.special import expit
 
 from pymc_dp.accounting import Budget
 from pymc_dp.gradients.clipping import Responses, clipped
+from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.release import NoisedSums, units
 from pymc_dp.gradients.schedule import Limits, Schedule, stages_of
-from pymc_dp.gradients.walk import Prior, walk
+from pymc_dp.gradients.walk import walk
 from pymc_dp.testing import insecure_randomness
 
 LIMITS = Limits(scale=np.ones(3), clip_norm=1.0, clip_curvature=0.25)

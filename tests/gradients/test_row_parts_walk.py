@@ -5,11 +5,12 @@ import pytest
 from scipy.optimize import minimize
 
 from pymc_dp.gradients.interface import interface_of
+from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.row_parts import RowParts
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Limits, stages_of
 from pymc_dp.gradients.simulated import Simulated
-from pymc_dp.gradients.walk import Prior, walk
+from pymc_dp.gradients.walk import walk
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.rows.gate import read
 from tests.gradients import models

@@ -11,8 +11,9 @@ from scipy.special import expit
 from pymc_dp.accounting import Budget
 from pymc_dp.gradients import schedule as limits
 from pymc_dp.gradients.clipping import Responses, clipped
+from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.schedule import Schedule, Units, stages_of
-from pymc_dp.gradients.walk import Prior, walk
+from pymc_dp.gradients.walk import walk
 
 STAGES = stages_of(60)
 UNITS = Units(gradient=2**24, curvature=2**30, dimension=5, neighbours="replace")

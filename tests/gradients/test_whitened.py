@@ -13,8 +13,8 @@ from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.gradients.choice import NAME
 from pymc_dp.gradients.fit import path_prior
 from pymc_dp.gradients.interface import interface_of
+from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.private_model import Quadratic, WhitenedRV, columns_of, observe_gradients, whitened
-from pymc_dp.gradients.walk import Prior
 from pymc_dp.inspection.interpreted import plain_draw, plain_function
 from pymc_dp.release.record import TableRecord
 from pymc_dp.transforms.prior_model import prior_model_with

@@ -8,8 +8,8 @@ import pymc_dp as dp
 from pymc_dp import Budget
 from pymc_dp._random import Insecure, insecure, use_insecure
 from pymc_dp.errors import ArgumentError
+from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.private_model import OWN
-from pymc_dp.gradients.walk import Prior
 from pymc_dp.plan.fits import gradient_methods
 from pymc_dp.plan.rehearsal import NARROW, Rehearsal, labels, privately, without_privacy
 from pymc_dp.plan.result import Recorder
