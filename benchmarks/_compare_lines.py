@@ -63,7 +63,7 @@ LINES = (
     ),
     Line("pymc_dp, released statistics", "of_pymc_dp", ("bayes", "tax", "straight"), times=50),
     Line("pymc_dp, OPS, one draw", "of_pymc_dp", (*LOGISTIC, "each row"), times=1 / 3),
-    Line("pymc_dp, SGNHT from OPS", "of_pymc_dp", REGRESSIONS, times=10),
+    Line("pymc_dp, SGNHT from OPS", "of_pymc_dp", (*LOGISTIC, "tax")),
     Line("objective perturbation, Kifer et al.", "objective", (*LOGISTIC, "one row", "each row"), times=10),
     Line(
         "diffprivlib",
@@ -95,7 +95,7 @@ LINES = (
     Line(
         "not private, NUTS of PyMC",
         "of_pymc",
-        ("abalone", "adult", "tax", "synthetic", "straight"),
+        REGRESSIONS,
         neighbours="none",
         audited=False,
     ),

@@ -1,4 +1,4 @@
-"""What `compare.py` found, as a page in Markdown: accuracy, calibration, several rows a person, time."""
+"""What `compare.py` found, as a page in Markdown: accuracy, intervals, promises, persons, time."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from _compare_tables import DELTA, MOST, N_AUDIT, N_PERSONS
 ACCURACY = {
     "Adult: accuracy": 3, "Adult: log loss": 3, "Abalone: accuracy": 3, "Abalone: log loss": 3,
     "naive Bayes: accuracy": 3, "naive Bayes: log loss": 3, "Tax units: R²": 3,
-    "Synthetic: error": 2, "Linear: error": 3,
 }  # fmt: skip
-COVERAGE = {"Synthetic: coverage": 2, "Linear: coverage": 2}
+SIMULATED = {"Logistic: error": 2, "Logistic: coverage": 2, "Linear: error": 3, "Linear: coverage": 2}
 TIMED = {"adult": "Adult", "abalone": "Abalone", "tax": "Tax units"}
 GROUPS = {"one row": "One row", "each row": "Each row", "persons": "Persons"}
 """Questions about persons with several rows, and what their measures begin with."""
@@ -27,22 +26,24 @@ def page(found: Everything, missing: Sequence[str], *, epsilon: float, repeats: 
     days = sorted({day for one in found.values() for day in one.days})
     about = (
         f"Measured {' to '.join(dict.fromkeys([days[0], days[-1]])) if days else 'never'}: {repeats} fits behind each "
-        f"number, of simulated tables one of each of {tables}; means ± standard errors over the noise. ε audited is a "
-        f"lower bound at 95% confidence, in brackets the runs on each of two neighbouring tables of {N_AUDIT} rows. "
-        f"Several rows a person: {N_PERSONS} persons with one to {MOST} rows. Times are CPU seconds over those that "
-        f"'{REFERENCE}' takes for its second fit: first, from the start of a process until its first fit, with nothing "
-        "compiled before; again, for a later fit of that process."
+        f"number, or one of each of {tables} simulated tables ({tables // 3} of linear regressions and of persons); "
+        "means ± standard errors. ε audited is a lower bound at 95% confidence, in brackets the runs on each of two "
+        f"neighbouring tables of {N_AUDIT} rows. Several rows a person: {N_PERSONS:,} persons with one to {MOST} rows. "
+        f"Times are CPU seconds over those that '{REFERENCE}' takes for its second fit: first, from the start of a "
+        "process until its first fit, with nothing compiled before; again, for a later fit of that process."
     )
     parts = {
         "Accuracy": _measured(found, ACCURACY),
-        "Calibration, and what is promised": _promised(found, epsilon),
+        "Intervals": _measured(found, SIMULATED),
+        "What is promised": _promised(found, epsilon),
         "Several rows a person": _persons(found),
         "Time": _times(found),
     }
-    versions = "; ".join(one.versions for one in found.values() if one.versions)
+    versions = [one.versions for one in found.values() if one.versions]
+    versions = [one for place, one in enumerate(versions) if not any(one in other for other in versions[:place])]
     absent = [f"- {name}, {what}: {why}" for name, one in found.items() for what, why in one.why.items()]
     absent += [f"- no copy of {path} in the folder that PYMC_DP_DATA names" for path in missing]
-    end = [f"Versions: {versions}.", *(["Not there:\n\n" + "\n".join(absent)] if absent else [])]
+    end = [f"Versions: {'; '.join(versions)}.", *(["Not there:\n\n" + "\n".join(absent)] if absent else [])]
     return "\n\n".join([about, *(f"## {title}\n\n{_table(rows)}" for title, rows in parts.items()), *end])
 
 
@@ -54,14 +55,11 @@ def _measured(found: Everything, measures: dict[str, int]) -> Iterator[Row]:
 
 
 def _promised(found: Everything, epsilon: float) -> Iterator[Row]:
-    yield ["method", "one row is", "ε, δ claimed", "ε audited, at least", *COVERAGE]
+    yield ["method", "one row is", "ε, δ claimed", "ε audited, at least"]
     for line in LINES:
-        one = found[line.name]
-        if not (one.audited or set(COVERAGE) & set(one.scores)):
-            continue
-        claim = "∞" if line.neighbours == "none" else f"{epsilon:g}, {0 if line.pure else f'{DELTA:g}'}"
-        covered = [_shown(one.scores.get(name), digits) for name, digits in COVERAGE.items()]
-        yield [line.name, _changed(line.neighbours), claim, one.audited or NOTHING, *covered]
+        if line.audited:
+            claim = f"{epsilon:g}, {0 if line.pure else f'{DELTA:g}'}"
+            yield [line.name, _changed(line.neighbours), claim, found[line.name].audited or NOTHING]
 
 
 def _persons(found: Everything) -> Iterator[Row]:
@@ -100,7 +98,7 @@ def _ratio(seconds: dict[str, float], found: Everything, question: str) -> str:
 
 
 def _changed(neighbours: str) -> str:
-    return {"replace": "replaced", "add or remove": "added or removed", "none": "none"}[neighbours]
+    return {"replace": "replaced", "add or remove": "added or removed"}[neighbours]
 
 
 def _shown(values: list[float] | None, digits: int) -> str:

@@ -8,9 +8,9 @@ goes on where it was, and one peer can be asked anew:
 - ``again`` forgets all answers first, ``again NAME ...`` those of some peers;
 - ``only NAME ...`` and ``without NAME ...`` ask some peers and write no page; ``kept`` asks nobody.
 
-``PYMC_DP_REPEATS`` is the number of fits behind every number, ``PYMC_DP_TABLES`` that of simulated tables,
-``PYMC_DP_AUDIT_RUNS`` that of runs on each of two neighbouring tables (ten times as many where one is quick, a third
-for OPS), ``PYMC_DP_EPSILON`` the price.
+``PYMC_DP_REPEATS`` is the number of fits behind every number, ``PYMC_DP_TABLES`` that of simulated tables (a third of
+it for linear regressions and persons), ``PYMC_DP_AUDIT_RUNS`` that of runs on each of two neighbouring tables (ten
+times as many where one is quick, a third for OPS), ``PYMC_DP_EPSILON`` the price.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import pymc_dp as dp
 HERE = Path(__file__).resolve().parent
 KEPT, TABLE = HERE.parent / "outputs" / "compare", HERE / "compare.md"
 REPEATS = int(os.environ.get("PYMC_DP_REPEATS", "3"))
-TABLES = int(os.environ.get("PYMC_DP_TABLES", "6"))
+TABLES = int(os.environ.get("PYMC_DP_TABLES", "18"))
 RUNS = int(os.environ.get("PYMC_DP_AUDIT_RUNS", "300"))
 EPSILON = float(os.environ.get("PYMC_DP_EPSILON", "1.0"))
 CONFIDENCE = 0.95
@@ -43,14 +43,14 @@ def stem(name: str) -> str:
     return name.replace(" ", "_").replace(",", "")
 
 
-def ask(line: Line, name: str, question: Question, runs: int) -> dict[str, np.ndarray] | str:
+def ask(line: Line, name: str, question: Question, repeats: int) -> dict[str, np.ndarray] | str:
     """The answer of a peer, or the last line of what it says is wrong."""
     KEPT.mkdir(parents=True, exist_ok=True)
-    answer = KEPT / f"{stem(f'{line.name}-{name}-{EPSILON:g}-{runs}')}.npz"
+    answer = KEPT / f"{stem(f'{line.name}-{name}-{EPSILON:g}-{question.fits(repeats)}')}.npz"
     if not answer.exists() and sys.argv[1:] == ["kept"]:
         return "not run"
     if not answer.exists():
-        job = question.job(EPSILON, runs)
+        job = question.job(EPSILON, repeats)
         wrong = answer_of(line.interpreter, line.module, line.name, job, answer, fresh=question.timed)
         if wrong:
             return wrong
@@ -86,7 +86,7 @@ def investigate(line: Line, asked: dict[str, Question]) -> Found:
         if name not in asked:
             continue
         question = asked[name]
-        answer = ask(line, name, question, TABLES if question.tables_are_runs else REPEATS)
+        answer = ask(line, name, question, REPEATS)
         if isinstance(answer, str):
             found.why[name] = answer
             continue

@@ -20,7 +20,6 @@ PEERS = (
         neighbours="none",
         fits={"logistic": fit, "linear": fit},
         delta=False,
-        packages=("pymc",),
         intervals=True,
     ),
 )
