@@ -128,7 +128,7 @@ calibrate: $(VENV)/.test ## coverage of the intervals of dp.Gradients, hours of 
 	$(BIN)/python benchmarks/calibrate.py
 
 .PHONY: compare
-compare: $(VENV)/.compare $(PEERS:%=.venv-%/.tried) ## the table of docs/compared.md: beside diffprivlib, d3p, Opacus, JAX
+compare: $(VENV)/.compare $(PEERS:%=.venv-%/.tried) ## the tables of docs/compared.md: beside diffprivlib, d3p, Opacus, JAX
 	$(BIN)/python benchmarks/compare.py again
 	$(BIN)/python benchmarks/_thresholds.py
 

@@ -12,7 +12,8 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parent / "peers"))
 
-from _job import Job
+from _job import Job as Job
+from _job import rows_of as rows_of
 
 HERE = Path(__file__).resolve().parent
 NOT_THERE, LIMIT = 3, 3600
@@ -29,22 +30,30 @@ def interpreter(environment: str) -> str:
     return given or (str(own) if environment and own.exists() else sys.executable)
 
 
-def answer_of(environment: str, module: str, name: str, job: Job, path: Path) -> str:
-    """Write the answer of a peer to `path`; return nothing, or the last line of what it says is wrong."""
+def answer_of(environment: str, module: str, name: str, job: Job, path: Path, *, fresh: bool = False) -> str:
+    """Write the answer of a peer to `path`; return nothing, or the last line of what it says is wrong.
+
+    A fresh one finds nothing that was compiled before.
+    """
     with tempfile.TemporaryDirectory() as folder:
         asked = Path(folder) / "job.npz"
         job.save(asked)
         command = [interpreter(environment), str(HERE / "peers" / "_run.py"), module, name, str(asked), str(path)]
+        settings = {**os.environ, **THREADS, **(_empty_caches(folder) if fresh else {})}
         try:
-            done = subprocess.run(
-                command, env={**os.environ, **THREADS}, capture_output=True, text=True, timeout=LIMIT, check=False
-            )
+            done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=LIMIT, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
             return type(error).__name__
     last = (done.stderr.strip().splitlines() or ["no message"])[-1]
     if done.returncode == NOT_THERE:
         return f"not installed ({last})"
     return last if done.returncode else ""
+
+
+def _empty_caches(folder: str) -> dict[str, str]:
+    flags = ",".join([*filter(None, [os.environ.get("PYTENSOR_FLAGS")]), f"base_compiledir={folder}/pytensor"])
+    places = ("NUMBA_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
+    return {"PYTENSOR_FLAGS": flags, **{name: f"{folder}/{name.lower()}" for name in places}}
 
 
 def ask(environment: str, module: str, name: str, job: Job) -> dict[str, np.ndarray] | str:

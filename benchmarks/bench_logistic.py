@@ -17,12 +17,13 @@ import pymc as pm
 from _logistic import Table, abalone, adult, chaudhuri, constant, kifer, minimum, score, simulated, summary
 from _measure import Report
 from _peer import diffprivlib
+from _ridges import CHOSEN, EPSILONS, GAUSSIAN, ONE, PURE, THEIRS
 from scipy import stats
 
 import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
 
-DELTA, SEEDS, EPSILONS = 1e-6, 10, (0.1, 0.3, 1.0, 3.0, 10.0)
+DELTA, SEEDS = 1e-6, 10
 UNIT_ROWS = dp.Domain(norms={"x": 1.0})
 TABLES: dict[str, Callable[[int], tuple[Table, Table]]] = {"Adult": lambda seed: adult(), "Abalone": abalone}
 SHAPES = {"Adult": (32561, 30), "Abalone": (3341, 9)}
@@ -54,30 +55,8 @@ def objective(table: Table, epsilon: float, ridge: float) -> np.ndarray:
     return kifer(np.random.default_rng(), table, epsilon, DELTA, ridge)
 
 
-METHODS: dict[str, Method] = {
-    "OPS, one draw": posterior,
-    "objective perturbation (ε, δ), Kifer et al.": objective,
-    "objective perturbation (ε, 0), Chaudhuri et al.": pure_objective,
-}
-ONE, GAUSSIAN, PURE = METHODS
-THEIRS = "objective perturbation (ε, 0), diffprivlib"
-"""Fitted in an environment of its own, all tables at once."""
+METHODS: dict[str, Method] = {ONE: posterior, GAUSSIAN: objective, PURE: pure_objective}
 SPREADS, RIDGES = (0.25, 0.5, 1.0, 2.0, 4.0), (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
-CHOSEN: dict[str, dict[str, tuple[float, ...]]] = {
-    "Adult": {
-        ONE: (1.0, 1.0, 1.0, 1.0, 1.0),  # wider priors are refused: no draw is known to end in time
-        GAUSSIAN: (100.0, 10.0, 0.3, 0.3, 0.3),
-        PURE: (30.0, 10.0, 0.3, 0.3, 0.1),
-        THEIRS: (30.0, 10.0, 0.3, 0.3, 0.1),
-    },
-    "Abalone": {
-        ONE: (2.0, 2.0, 2.0, 2.0, 2.0),
-        GAUSSIAN: (100.0, 30.0, 3.0, 1.0, 0.3),
-        PURE: (30.0, 10.0, 3.0, 0.3, 0.1),
-        THEIRS: (30.0, 10.0, 3.0, 0.3, 0.1),
-    },
-}
-"""Standard deviations of the prior and ridges, one per ε."""
 
 
 def choose(runs: int = 5) -> None:

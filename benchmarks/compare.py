@@ -1,29 +1,31 @@
-"""Three tables of pymc_dp and others: accuracy; coverage, and ε claimed beside ε audited; time.
+"""pymc_dp and others, by one command: accuracy; coverage, and ε claimed beside ε audited; persons; time.
 
 Every peer of `peers/` fits the same tables in an interpreter of its own, one after the other and on one thread. A peer
 that cannot be imported is a line that says so. Answers are kept in `outputs/compare`, so that a run that was stopped
-goes on where it was. `python benchmarks/compare.py again` forgets them; `only NAME` and `without NAME` ask some peers,
-`kept` nobody.
+goes on where it was, and one peer can be asked anew:
 
-``PYMC_DP_REPEATS`` is the number of fits behind every number (of tables, for coverage), ``PYMC_DP_AUDIT_RUNS`` that of
-runs on each of two neighbouring tables (ten times as many where one is quick, a third for OPS), ``PYMC_DP_EPSILON``
-the price.
+- ``python benchmarks/compare.py``: ask what was not answered yet, and write the page;
+- ``again`` forgets all answers first, ``again NAME ...`` those of some peers;
+- ``only NAME ...`` and ``without NAME ...`` ask some peers and write no page; ``kept`` asks nobody.
+
+``PYMC_DP_REPEATS`` is the number of fits behind every number, ``PYMC_DP_TABLES`` that of simulated tables (a third of
+it for linear regressions and persons), ``PYMC_DP_AUDIT_RUNS`` that of runs on each of two neighbouring tables (ten
+times as many where one is quick, a third for OPS), ``PYMC_DP_EPSILON`` the price.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import shutil
 import sys
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
 import numpy as np
-from _compare_tables import DELTA, N_AUDIT, Question, audited, neighbours, questions
+from _compare_lines import LINES, Found, Line
+from _compare_page import page
+from _compare_tables import DELTA, Question, audited, neighbours, questions
 from _peer import answer_of
 
 import pymc_dp as dp
@@ -31,90 +33,40 @@ import pymc_dp as dp
 HERE = Path(__file__).resolve().parent
 KEPT, TABLE = HERE.parent / "outputs" / "compare", HERE / "compare.md"
 REPEATS = int(os.environ.get("PYMC_DP_REPEATS", "3"))
+TABLES = int(os.environ.get("PYMC_DP_TABLES", "18"))
 RUNS = int(os.environ.get("PYMC_DP_AUDIT_RUNS", "300"))
 EPSILON = float(os.environ.get("PYMC_DP_EPSILON", "1.0"))
 CONFIDENCE = 0.95
 
 
-@dataclass(frozen=True)
-class Line:
-    """A peer, and what is known of it without importing it; `Peer` in its module says the same to its interpreter."""
-
-    name: str
-    module: str
-    kinds: tuple[str, ...]
-    neighbours: str = "replace"
-    pure: bool = False
-    audited: bool = True
-    interpreter: str = ""
-    times: float = 1.0
-
-    @property
-    def runs(self) -> int:
-        """Runs on each side of the audit: more where one takes milliseconds, fewer where it takes part of a second."""
-        return max(100, round(RUNS * self.times))
+def stem(name: str) -> str:
+    return name.replace(" ", "_").replace(",", "")
 
 
-ALL = ("adult", "synthetic", "bayes", "tax", "abalone")
-LOGISTIC = ("adult", "abalone", "synthetic")
-REGRESSIONS = (*LOGISTIC, "tax")
-LINES = (
-    Line("pymc_dp, noised gradients", "of_pymc_dp", REGRESSIONS),
-    Line("pymc_dp, released statistics", "of_pymc_dp", ("bayes", "tax"), times=50),
-    Line("pymc_dp, OPS, one draw", "of_pymc_dp", LOGISTIC, times=1 / 3),
-    Line("pymc_dp, SGNHT from OPS", "of_pymc_dp", REGRESSIONS, times=10),
-    Line("objective perturbation, Kifer et al.", "objective", LOGISTIC, times=10),
-    Line("diffprivlib", "of_diffprivlib", ALL, pure=True, interpreter="diffprivlib", times=10),
-    Line("DP-SGD, Opacus", "of_opacus", REGRESSIONS, neighbours="add or remove", interpreter="opacus"),
-    Line("DP-SGD by hand, JAX", "by_hand_jax", REGRESSIONS, neighbours="add or remove", times=10),
-    Line("control: a tenth of that noise", "by_hand_jax", (), neighbours="add or remove", times=10),
-    Line("DP-SVI, d3p", "of_d3p", REGRESSIONS, interpreter="d3p"),
-    Line("not private", "not_private", ALL, neighbours="none", audited=False),
-)
-REFERENCE = LINES[4].name
-"""Times are over its: it needs one minimum of a smooth convex function."""
-MEASURES = {
-    "Adult: accuracy": 3, "Adult: log loss": 3, "Abalone: accuracy": 3, "Abalone: log loss": 3,
-    "naive Bayes: accuracy": 3, "naive Bayes: log loss": 3, "Tax units: R²": 3,
-    "Synthetic: error": 2, "Synthetic: coverage": 2,
-}  # fmt: skip
-
-
-@dataclass
-class Found:
-    """What was found of one peer."""
-
-    scores: dict[str, list[float]] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-    versions: str = ""
-    audited: str = ""
-    why: dict[str, str] = field(default_factory=dict)
-
-
-def ask(line: Line, name: str, question: Question, runs: int) -> dict[str, np.ndarray] | str:
+def ask(line: Line, name: str, question: Question, repeats: int) -> dict[str, np.ndarray] | str:
     """The answer of a peer, or the last line of what it says is wrong."""
     KEPT.mkdir(parents=True, exist_ok=True)
-    stem = f"{line.name}-{name}-{EPSILON:g}-{runs}".replace(" ", "_").replace(",", "")
-    answer = KEPT / f"{stem}.npz"
+    answer = KEPT / f"{stem(f'{line.name}-{name}-{EPSILON:g}-{question.fits(repeats)}')}.npz"
     if not answer.exists() and sys.argv[1:] == ["kept"]:
         return "not run"
     if not answer.exists():
-        wrong = answer_of(line.interpreter, line.module, line.name, question.job(EPSILON, runs), answer)
+        job = question.job(EPSILON, repeats)
+        wrong = answer_of(line.interpreter, line.module, line.name, job, answer, fresh=question.timed)
         if wrong:
             return wrong
     with np.load(answer) as held:
-        return dict(held)
+        return {**held, "day": np.array(date.fromtimestamp(answer.stat().st_mtime).isoformat())}
 
 
 def audit(line: Line) -> str:
     """Lower bound of ε, at 95% confidence, from fresh runs on two neighbouring tables of a hundred rows."""
     x, y, other_x, other_y = neighbours(line.neighbours)
-    sides = {}
+    runs, sides = line.runs(RUNS), {}
     for side, table in (("a", (x, y)), ("b", (other_x, other_y))):
-        found = ask(line, f"audit_{side}", audited(*table), line.runs)
+        found = ask(line, f"audit_{side}", audited(*table), runs)
         if isinstance(found, str):
             return found
-        sides[side] = list(found["draws"].reshape(line.runs, -1))
+        sides[side] = list(found["draws"].reshape(runs, -1))
 
     def mechanism(side: str, n: int) -> np.ndarray:
         # The audit asks thrice for fresh runs: every one is handed out once.
@@ -123,9 +75,9 @@ def audit(line: Line) -> str:
         return np.array(taken)
 
     delta = 0.0 if line.pure else DELTA
-    settings = {"runs": line.runs, "confidence": CONFIDENCE, "vectorised": True, "progressbar": False}
+    settings = {"runs": runs, "confidence": CONFIDENCE, "vectorised": True, "progressbar": False}
     result = dp.audit(mechanism, "a", "b", epsilon=EPSILON, delta=delta, **settings)
-    return f"{max(result.epsilon_lower, 0):.2f} ({line.runs})" + ("" if result.passed else " **disproved**")
+    return f"{max(result.epsilon_lower, 0):.2f} ({runs})" + ("" if result.passed else " **disproved**")
 
 
 def investigate(line: Line, asked: dict[str, Question]) -> Found:
@@ -133,90 +85,47 @@ def investigate(line: Line, asked: dict[str, Question]) -> Found:
     for name in line.kinds:
         if name not in asked:
             continue
-        answer = ask(line, name, asked[name], REPEATS)
+        question = asked[name]
+        answer = ask(line, name, question, REPEATS)
         if isinstance(answer, str):
             found.why[name] = answer
             continue
-        found.scores.update(asked[name].scores(answer["draws"]))
-        found.seconds[name] = float(np.median(answer["seconds"]))
+        found.scores.update(question.scores(answer["draws"]))
+        if question.timed:
+            found.first[name], found.again[name] = float(answer["first"]), float(np.median(answer["seconds"][1:]))
         found.versions = ", ".join(answer["versions"].tolist()) or found.versions
+        found.days.add(str(answer["day"]))
     if line.audited:
         found.audited = audit(line)
     return found
 
 
-def shown(values: list[float] | None, digits: int) -> str:
-    """Mean and standard error over fits."""
-    if not values:
-        return "—"
-    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    return f"{np.mean(values):.{digits}f}\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{error:.{digits}f}"
-
-
-def table(found: dict[str, Found], missing: list[str]) -> str:
-    """The whole page, in Markdown."""
-    measures = [name for name in MEASURES if any(name in one.scores for one in found.values())]
-    head = ["method", "one row is", "ε, δ claimed", "ε audited, at least", *measures, "time, Adult", "time, Abalone"]
-    rows = [head]
+def forget(names: list[str]) -> None:
+    """Remove kept answers: of some peers, or all."""
     for line in LINES:
-        one = found[line.name]
-        claim = "∞" if line.neighbours == "none" else f"{EPSILON:g}, {0 if line.pure else f'{DELTA:g}'}"
-        cells = [line.name, f"{line.neighbours}d" if line.neighbours == "replace" else line.neighbours, claim]
-        cells += [one.audited or "—", *(shown(one.scores.get(name), MEASURES[name]) for name in measures)]
-        rows.append([*cells, *(_ratio(found, line.name, name) for name in ("adult", "abalone"))])
-    about = (
-        f"{date.today().isoformat()}: {REPEATS} fits (or tables) behind each number, means ± standard errors over "
-        f"the noise. ε audited is a lower bound at {CONFIDENCE:.0%} confidence, in brackets the runs on each of two "
-        f"neighbouring tables of {N_AUDIT} rows. Times are of the processor, medians, over those "
-        f"of '{REFERENCE}' on the same machine."
-    )
-    versions = "; ".join(one.versions for one in found.values() if one.versions)
-    absent = [f"- {name}, {what}: {why}" for name, one in found.items() for what, why in one.why.items()]
-    absent += [f"- no copy of {path} in the folder that PYMC_DP_DATA names" for path in missing]
-    return "\n\n".join(
-        [about, *three_of(rows), f"Versions: {versions}.", *(["Not there:\n" + "\n".join(absent)] if absent else [])]
-    )
-
-
-TITLES = {
-    "Accuracy": ("Adult", "Abalone", "naive Bayes", "Tax units", "Synthetic: error"),
-    "Calibration, and what is promised": ("one row is", "ε", "Synthetic: coverage"),
-    "Time": ("time",),
-}
-"""What columns of each table begin with, beside the method."""
-
-
-def three_of(rows: list[list[str]]) -> Iterator[str]:
-    """Part one wide table, its head first; methods of which a table would say nothing are left out of it."""
-    for title, begin in TITLES.items():
-        places = [place for place, name in enumerate(rows[0]) if name.startswith(begin)]
-        kept = [[row[0], *(row[place] for place in places)] for row in rows]
-        kept[1:] = [row for row in kept[1:] if set(row[1:]) != {"—"}]
-        kept.insert(1, ["---"] * len(kept[0]))
-        yield f"## {title}\n\n" + "\n".join("| " + " | ".join(row) + " |" for row in kept)
-
-
-def _ratio(found: dict[str, Found], name: str, question: str) -> str:
-    mine, theirs = (found[one].seconds.get(question) for one in (name, REFERENCE))
-    return f"{mine / theirs:.2g}" if mine and theirs else "—"
+        for answer in KEPT.glob(f"{stem(line.name)}-*.npz"):
+            if line.name in names or not names:
+                answer.unlink()
 
 
 def main() -> None:
     how, *names = sys.argv[1:] or [""]
+    if unknown := set(names) - {line.name for line in LINES}:
+        sys.exit(f"No such peer: {sorted(unknown)}. There are {[line.name for line in LINES]}.")
     if how == "again":
-        shutil.rmtree(KEPT, ignore_errors=True)
-    asked, missing = questions(REPEATS)
+        forget(names)
+    asked, missing = questions(TABLES)
     found = {line.name: Found() for line in LINES}
+    some = how in ("only", "without")
     for line in LINES:
-        # To spread the work over several processes: a last run without a word finds all answers kept.
-        if how in ("only", "without") and (line.name in names) != (how == "only"):
+        if some and (line.name in names) != (how == "only"):
             continue
-        found[line.name] = investigate(line, asked)
-        one = found[line.name]
-        print(f"{line.name}: seconds {one.seconds}, audited {one.audited or '—'}, missing {one.why}", flush=True)
-    page = table(found, missing)
-    TABLE.write_text(f"# pymc_dp beside others\n\n{page}\n", encoding="utf-8")
-    print(page)
+        found[line.name] = one = investigate(line, asked)
+        print(f"{line.name}: seconds {one.again}, audited {one.audited or '—'}, missing {one.why}", flush=True)
+    if not some:
+        written = page(found, missing, epsilon=EPSILON, repeats=REPEATS, tables=TABLES)
+        TABLE.write_text(f"# pymc_dp beside others\n\n{written}\n", encoding="utf-8")
+        print(written)
 
 
 if __name__ == "__main__":

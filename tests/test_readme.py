@@ -52,13 +52,13 @@ def test_shares_of_right_guesses_are_those_of_the_text(epsilon, share, text):
 @pytest.mark.parametrize("method", ["pymc_dp, noised gradients", "DP-SGD, Opacus", "DP-SVI, d3p"])
 @pytest.mark.parametrize(
     ("here", "there"),
-    [("one row is", "one row is"), ("accuracy", "Adult: accuracy"), ("coverage", "Synthetic: coverage")],
+    [("one row is", "one row is"), ("accuracy", "Adult: accuracy"), ("coverage", "Logistic: coverage")],
 )
 def test_its_comparison_is_a_part_of_the_measured_table(method, here, there):
     measured = page("compared.md")
     assert column(TEXT, here, method) == column(measured, there, method)
     assert column(measured, "ε, δ claimed", method) == "1, 1e-05"
-    without = (column(measured, name, "not private").split()[0] for name in ("Adult: accuracy", "Synthetic: coverage"))
+    without = (column(measured, name, "not private").split()[0] for name in ("Adult: accuracy", "Logistic: coverage"))
     assert "Without privacy: {} and {}.".format(*without) in TEXT
 
 

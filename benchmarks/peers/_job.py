@@ -22,10 +22,12 @@ class Job:
 
     Attributes
     ----------
-    kind : {"logistic", "linear", "naive_bayes"}
+    kind : {"logistic", "persons", "linear", "naive_bayes"}
         Logistic rows have norm 1 at most, a constant among their columns; others lie in [-1, 1], without a constant.
+        ``"persons"`` is a logistic regression whose ε is for a person with several rows.
     x, y : (tables, n, d) and (tables, n) arrays
-        Answers are 0 or 1, of linear regression in [-1, 1].
+        Answers are 0 or 1, of linear regression in [-1, 1]. Of persons, (tables, n, m, d) and (tables, n, m): those
+        with fewer than m rows have rows of zeros, whose answers are -1.
     x_test : (n_test, d) array
         Rows to predict, for naive Bayes only.
     ridge : float, optional
@@ -111,8 +113,15 @@ SMALL = Rates(0.25, 12, 2.0)
 
 def rates(job: Job) -> Rates:
     """The settings for a job; between those that were chosen, of the nearest ε."""
-    held = RATES[job.kind, job.kind == "linear" or job.x.shape[1] > MANY]
+    kind = "logistic" if job.kind == "persons" else job.kind
+    held = RATES[kind, kind == "linear" or job.x.shape[1] > MANY]
     return SMALL if job.small else held[min(held, key=lambda one: abs(np.log(one / job.epsilon)))]
+
+
+def rows_of(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, their answers, and whose row each is, of one table of persons."""
+    held = y >= 0
+    return x[held], y[held], np.nonzero(held)[0]
 
 
 def with_constant(job: Job, x: np.ndarray) -> np.ndarray:

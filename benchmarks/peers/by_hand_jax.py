@@ -1,5 +1,7 @@
 """DP-SGD by hand in JAX: per-row gradients by `vmap`, float32, batches by Poisson's scheme, PLD accounting.
 
+Where ε is for persons, they are what a batch is drawn of, and what is clipped is the sum of a person's gradients.
+
 The noise is `jax.random`'s, which is not cryptographic, and float32: what one would write, not what one should publish.
 """
 
@@ -19,8 +21,11 @@ CLIP = 1.0
 
 
 def _loss(w, row, y, kind):
+    """Of one row, or of all rows of a person."""
     score = row @ w
-    return jax.nn.softplus(score) - y * score if kind == "logistic" else (score - y) ** 2 / 2
+    if kind == "linear":
+        return (score - y) ** 2 / 2
+    return jnp.where(y >= 0, jax.nn.softplus(score) - y * score, 0.0).sum()
 
 
 @functools.cache
@@ -33,7 +38,7 @@ def noise_multiplier(epsilon: float, delta: float, share: float, steps: int) -> 
 
 @functools.partial(jax.jit, static_argnames=("kind", "settings", "width"))
 def _train(x, y, key, multiplier, kind, settings: Rates, width: int):
-    n, d = x.shape
+    n, d = x.shape[0], x.shape[-1]
     gradient = jax.vmap(jax.grad(_loss), (None, 0, 0, None))
 
     def move(step, state):
@@ -71,7 +76,7 @@ PEERS = (
     Peer(
         name="DP-SGD by hand, JAX",
         neighbours="add or remove",
-        fits={"logistic": fit, "linear": fit},
+        fits={"logistic": fit, "linear": fit, "persons": fit},
         packages=("jax", "dp-accounting"),
     ),
     # Whether the audit would find anything.

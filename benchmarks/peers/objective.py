@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from _job import Job, Peer
 from _logistic import Table, kifer
-from bench_logistic import CHOSEN, EPSILONS, GAUSSIAN
+from _ridges import CHOSEN, EPSILONS, GAUSSIAN
 
 
 def logistic(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:

@@ -1,4 +1,7 @@
-"""d3p: variational inference by DP-SGD (DPSVI), a normal guide with a diagonal covariance."""
+"""d3p: variational inference by DP-SGD (DPSVI), a normal guide with a diagonal covariance.
+
+Where ε is for persons, one example of a batch is a person with an array of rows.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +31,18 @@ def noise(epsilon: float, delta: float, share: float, steps: int) -> float:
 
 
 def _model(x, y, *, kind: str, n: int):
-    spread = 2.0 if kind == "logistic" and x.shape[1] <= 20 else 1.0
-    w = numpyro.sample("w", dist.Normal(0, spread).expand([x.shape[1]]).to_event(1))
+    spread = 2.0 if kind != "linear" and x.shape[-1] <= 20 else 1.0
+    w = numpyro.sample("w", dist.Normal(0, spread).expand([x.shape[-1]]).to_event(1))
     sd = numpyro.sample("sd", dist.HalfNormal(1.0)) if kind == "linear" else 1.0
     with numpyro.plate("rows", n, subsample_size=len(x)):
-        law = dist.Bernoulli(logits=x @ w) if kind == "logistic" else dist.Normal(x @ w, sd)
+        law = dist.Normal(x @ w, sd) if kind == "linear" else dist.Bernoulli(logits=x @ w)
+        if kind == "persons":
+            law, y = law.mask(y >= 0).to_event(1), jnp.maximum(y, 0)
         numpyro.sample("y", law, obs=y)
 
 
 @functools.lru_cache(maxsize=4)
-def _trainer(kind: str, n: int, d: int, batch: int, multiplier: float, small: bool):
+def _trainer(kind: str, n: int, one: tuple[int, ...], batch: int, multiplier: float, small: bool):
     """Guide, what reads its parameters, the start, which depends on no row, and a compiled loop."""
     guide = AutoDiagonalNormal(functools.partial(_model, kind=kind, n=n))
     svi = DPSVI(
@@ -58,7 +63,7 @@ def _trainer(kind: str, n: int, d: int, batch: int, multiplier: float, small: bo
         return jax.lax.fori_loop(0, STEPS[small], move, state)
 
     # One start for all tables: an audit would take another one for what the rows have done. The key is replaced.
-    state = svi.init(strong.PRNGKey(0), jnp.zeros((batch, d)), jnp.zeros(batch))
+    state = svi.init(strong.PRNGKey(0), jnp.zeros((batch, *one)), jnp.zeros((batch, *one[:-1])))
     return guide, svi, state, jax.jit(train)
 
 
@@ -66,7 +71,7 @@ def fit(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
     rows, answers = jnp.asarray(with_constant(job, x), jnp.float32), jnp.asarray(y, jnp.float32)
     n, batch = len(rows), max(1, round(SHARE * len(rows)))
     multiplier = noise(job.epsilon, job.delta, batch / n, STEPS[job.small])
-    guide, svi, state, train = _trainer(job.kind, n, rows.shape[1], batch, multiplier, job.small)
+    guide, svi, state, train = _trainer(job.kind, n, rows.shape[1:], batch, multiplier, job.small)
     noise_key, batch_key, draw_key = strong.split(strong.PRNGKey(), 3)
     found = svi.get_params(train(rows, answers, state._replace(rng_key=noise_key), batch_key))
     if job.small:
@@ -80,7 +85,7 @@ PEERS = (
     Peer(
         name="DP-SVI, d3p",
         neighbours="replace",
-        fits={"logistic": fit, "linear": fit},
+        fits={"logistic": fit, "linear": fit, "persons": fit},
         packages=("d3p", "jax", "numpyro"),
         intervals=True,
     ),

@@ -1,4 +1,7 @@
-"""Opacus: DP-SGD of a linear layer, as its documentation has it; steps, batches and averaging as by hand in JAX."""
+"""Opacus: DP-SGD of a linear layer, as its documentation has it; steps, batches and averaging as by hand in JAX.
+
+Where ε is for persons, one sample is a person: an array of rows, over which Opacus adds up gradients before it clips.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +26,22 @@ def noise(epsilon: float, delta: float, share: float, steps: int) -> float:
     )
 
 
+def _loss(kind: str, score: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Mean over samples, each of one row or of all rows of a person."""
+    if kind == "linear":
+        return ((score - y) ** 2).mean() / 2
+    if kind == "logistic":
+        return nn.functional.binary_cross_entropy_with_logits(score, y)
+    each = nn.functional.binary_cross_entropy_with_logits(score, y.clamp(min=0), reduction="none")
+    return (each * (y >= 0)).sum(dim=1).mean()
+
+
 def fit(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
     settings = rates(job)
     rows = torch.tensor(with_constant(job, x), dtype=torch.float32)
     answers = torch.tensor(y, dtype=torch.float32)
-    layer = nn.Linear(rows.shape[1], 1, bias=False)
+    layer = nn.Linear(rows.shape[-1], 1, bias=False)
     nn.init.zeros_(layer.weight)
-    loss = nn.BCEWithLogitsLoss() if job.kind == "logistic" else lambda score, y: ((score - y) ** 2).mean() / 2
     # One step of a batch of `share` n rows, by the mean of its gradients.
     loader = DataLoader(TensorDataset(rows, answers), batch_size=max(1, round(settings.share * len(rows))))
     # Opacus takes every row with probability 1 / len(loader).
@@ -45,7 +57,7 @@ def fit(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
     while step < settings.steps:
         for batch, target in loader:
             optimizer.zero_grad()
-            loss(layer(batch)[:, 0], target).backward()
+            _loss(job.kind, layer(batch)[..., 0], target).backward()
             optimizer.step()
             step += 1
             if step > settings.steps // 2:
@@ -59,7 +71,7 @@ PEERS = (
     Peer(
         name="DP-SGD, Opacus",
         neighbours="add or remove",
-        fits={"logistic": fit, "linear": fit},
+        fits={"logistic": fit, "linear": fit, "persons": fit},
         packages=("opacus", "torch"),
     ),
 )

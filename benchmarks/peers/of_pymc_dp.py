@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pymc as pm
 from _job import Fit, Job, Peer
+from _models import QUIET, coefficients, model_of
 
 import pymc_dp as dp
 from pymc_dp.accounting import Budget
@@ -26,43 +28,26 @@ DOMAINS = {
 }
 AUDITED = dp.Domain(norms={"x": 1.0}, bounds={"y": (0, 1)})
 """Of a linear regression: the rows by which the audit tells two tables apart are nearly the worst that it allows."""
-WIDE = 20
-"""More columns than this get the prior for which one posterior sample of Adult is known to end in time."""
-QUIET = {"chains": 1, "cores": 1, "progressbar": False}
 STEPS_PER_DRAW, SMALL_STEPS = 20, 100
 
 
-def model_of(job: Job, x: np.ndarray, y: np.ndarray) -> pm.Model:
-    with pm.Model() as model:
-        rows, d = pm.Data("x", x), x.shape[1]
-        if job.kind == "logistic":
-            w = pm.Normal("w", 0, 1.0 if d > WIDE else 2.0, shape=d)
-            pm.Bernoulli("y", logit_p=rows @ w, observed=y.astype(int))
-        else:
-            base, w, sd = pm.Normal("base", 0, 1), pm.Normal("w", 0, 1, shape=d), pm.HalfNormal("sd", 1.0)
-            pm.Normal("y", base + rows @ w, sd, observed=y.astype(float))
-    return model
+def paid(job: Job, x: np.ndarray, most: int | None = None) -> dict[str, Any]:
+    """Budget and domain; of persons, with the most rows of one that count in full, all of them unless it is said."""
+    domain = DOMAINS[job.kind] if job.kind in DOMAINS else _of_persons(len(x), most or x.shape[1])
+    unit = None if domain.unit is None else domain.unit.column
+    ledger = dp.Ledger(job.epsilon, job.delta, unit=unit)
+    return {"epsilon": job.epsilon, "delta": job.delta, "domain": domain, "ledger": ledger}
 
 
-def paid(job: Job) -> dict[str, Any]:
-    return {
-        "epsilon": job.epsilon,
-        "delta": job.delta,
-        "domain": DOMAINS[job.kind],
-        "ledger": dp.Ledger(job.epsilon, job.delta),
-    }
+def _of_persons(count: int, most: int) -> dp.Domain:
+    unit = dp.Unit("person", max_rows=most)
+    return dp.Domain(norms={"x": 1.0}, neighbours="add_remove", n_max=count, unit=unit)
 
 
-def coefficients(job: Job, posterior: Any) -> np.ndarray:
-    w = posterior["w"].values
-    w = w.reshape(-1, w.shape[-1])
-    return np.column_stack([posterior["base"].values.ravel(), w]) if job.kind == "linear" else w
-
-
-def gradients(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
+def gradients(job: Job, x: np.ndarray, y: np.ndarray, seed: int, most: int | None = None) -> np.ndarray:
     with model_of(job, x, y):
-        found = dp.sample(**paid(job), **QUIET, draws=500, tune=500, statistics=dp.Gradients())
-    return coefficients(job, found["posterior"])
+        found = dp.sample(**paid(job, x, most), **QUIET, draws=500, tune=500, statistics=dp.Gradients())
+    return coefficients(job.kind, found["posterior"])
 
 
 @functools.lru_cache(maxsize=2)
@@ -74,14 +59,15 @@ def _walk_of(epsilon: float, delta: float, x: bytes, y: bytes, n: int) -> Planne
 def walked(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
     """The slope and the curvature that the posterior is a function of: as `dp.sample` releases them."""
     plan = _walk_of(*_as_key(job, x, y))
-    found = plan.walk(plan.read())
+    with opened_gate():
+        found = plan.walk(plan.read())
     return np.concatenate([found.slope, found.curvature.ravel()])
 
 
 def statistics(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
     with model_of(job, x, y):
-        found = dp.sample(**paid(job), **QUIET, tune=500, draws=500, statistics=dp.Statistics(noise="gaussian"))
-    return coefficients(job, found["posterior"])
+        found = dp.sample(**paid(job, x), **QUIET, tune=500, draws=500, statistics=dp.Statistics(noise="gaussian"))
+    return coefficients(job.kind, found["posterior"])
 
 
 @functools.lru_cache(maxsize=2)
@@ -99,8 +85,8 @@ def released(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
 
 def one_sample(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
     with model_of(job, x, y):
-        found = dp.sample(**paid(job), step=dp.OPS(), progressbar=False)
-    return coefficients(job, found["posterior"])
+        found = dp.sample(**paid(job, x), step=dp.OPS(), progressbar=False)
+    return coefficients(job.kind, found["posterior"])
 
 
 def chain(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
@@ -108,8 +94,8 @@ def chain(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
     n, start = len(y), {"start": dp.OPS()} if job.kind == "logistic" else {}
     step = dp.SGNHT(batch_size=round(np.sqrt(n)), clip_norm=1.0, steps_per_draw=STEPS_PER_DRAW, **start)
     with model_of(job, x, y):
-        found = dp.sample(n // STEPS_PER_DRAW, tune=0, chains=1, cores=1, **paid(job), step=step, progressbar=False)
-    draws = coefficients(job, found["posterior"])
+        found = dp.sample(n // STEPS_PER_DRAW, tune=0, chains=1, cores=1, **paid(job, x), step=step, progressbar=False)
+    draws = coefficients(job.kind, found["posterior"])
     return draws[len(draws) // 2 :]
 
 
@@ -136,7 +122,7 @@ def _one_step(make: Callable[..., Any]) -> Fit:
 
     def fit(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
         step, start = _step_of(make, *_as_key(job, x, y))
-        step.claims = Claims(1)
+        step._binding = replace(step.binding, claims=Claims(1))
         step.setup_chain(np.random.default_rng(), 0, 1)
         return step.step(dict(start))[0]["w"]
 
@@ -178,9 +164,15 @@ PEERS = (
     Peer(
         name="pymc_dp, noised gradients",
         neighbours="replace",
-        fits={"logistic": gradients, "linear": gradients},
+        fits={"logistic": gradients, "linear": gradients, "persons": gradients},
         audited={"logistic": walked},
         packages=("pymc-dp", "pymc"),
+        intervals=True,
+    ),
+    Peer(
+        name="pymc_dp, noised gradients, max_rows=2",
+        neighbours="add or remove",
+        fits={"persons": functools.partial(gradients, most=2)},
         intervals=True,
     ),
     Peer(
