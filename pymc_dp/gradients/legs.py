@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from pymc_dp.inspection.rows import Array
 
 CARRIED, LEAST = 0.25, 0.05
 """Share of what one leg knows that the next takes over, and the share that is too small to be."""
+FORGETTING = 0.8
+"""Weight, at each step, of what was released before."""
 STRAIGHT, BENDING = 0.1, 3.0
 """Relative error of a curvature, and of one at a distance of what a row says: scores are no straight lines."""
 CHANGED = 2.0
@@ -96,7 +98,7 @@ class Leg:
         """Return the posterior of a prior, a share of what was released here and what was before, near a point."""
         if self.before is not None and CARRIED * share > LEAST:
             prior = self.before.known(at, prior, CARRIED * share)
-        return self._mean(self._weights(at), near=True).added(prior, share)
+        return self._recent(at).added(prior, share)
 
     def _reach(self, at: Array, share: float, gradient: Array) -> None:
         """Shorten the next step where the last went too far: if the slope against it is more than noise explains."""
@@ -122,7 +124,7 @@ class Leg:
         maximisation, with all else as the posterior mean has it. A path prior of another spread leaves the path where
         scores are not linear: with too narrow a one, saturated levels count as better known than they are.
         """
-        found = self._mean(self._weights(at), near=True).added(prior)
+        found = self._recent(at).added(prior)
         known = found.precision - prior.precision
         own = np.maximum(np.diag(known), 0.0)
         shift = found.weighted - prior.weighted - known @ found.mean + np.diag(known) * found.mean
@@ -166,6 +168,13 @@ class Leg:
             found.append(share * noise / (noise + share * off) if noise else share)
         return found
 
+    def _recent(self, at: Array) -> Mean:
+        """Return what steers: the mean by precisions near a point, with what bending adds to the noise."""
+        last = len(self.steps) - 1
+        weights = [weight * FORGETTING ** (last - place) for place, weight in enumerate(self._weights(at))]
+        mean = self._mean(weights)
+        return replace(mean, noise=self.noise / sum(weights))
+
     def _counted(self, at: Array) -> list[float]:
         """Return the weights of gradients that count, and 0 for others."""
         return [weight * (place >= self._first) for place, weight in enumerate(self._weights(at))]
@@ -180,15 +189,14 @@ class Leg:
         parts = zip(weights, self.steps, strict=True)
         return tuple((own / sum(weights), place, gradient) for own, (_, place, gradient, _) in parts if own)
 
-    def _mean(self, weights: list[float], *, near: bool = False) -> Mean:
-        """Return the mean by weights; where these are precisions near a point, with what bending adds to the noise."""
+    def _mean(self, weights: list[float]) -> Mean:
         total = sum(weights)
         slope, mean = np.zeros(len(self.noise)), np.zeros_like(self.noise)
         spread = 0.0
         for weight, (share, at, gradient, curvature) in zip(weights, self.steps, strict=True):
             slope += weight / total * (curvature @ at + gradient)
             mean += weight / total * curvature
-            spread += weight / total**2 if near else (weight / total) ** 2 / share
+            spread += (weight / total) ** 2 / share
         return Mean(slope=slope, curvature=mean, noise=self.noise * spread)
 
     @property

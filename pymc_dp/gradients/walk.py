@@ -139,12 +139,12 @@ def walk(
     the noise on z / A, A the sum of the weights. With H = M/A, W = (H + N)⁻¹ and P the prior's precision, η_{t+1} =
     (P + H W H)⁻¹ (P m + H W z/A). That is damped by the noise and needs no step size.
 
-    Weights fall with the distance at which a gradient was released from where the walk is now (`Leg`): scores are no
-    straight lines. Made-up rows say how H changes on the way, and where it has changed by a factor, a new leg begins
-    within the stage, in coordinates and within limits that fit: where σ had fallen to a third, rows were cut to a third
-    by limits of where the stage began, and walks ended far off without a warning. Of what the legs before know, a
-    quarter goes into the prior of the next one's path: without it each walk falls back to the prior at its first,
-    noisiest step.
+    Weights forget a fifth of what was there at each step, and fall with the distance of where a gradient was released
+    from where the walk is now (`Leg`): scores are no straight lines. Made-up rows say how H changes on the way, and
+    where it has changed by a factor, a new leg begins within the stage, in coordinates and within limits that fit:
+    where σ had fallen to a third, rows were cut to a third by limits of where the stage began, and walks ended far off
+    without a warning. Of what the legs before know, a quarter goes into the prior of the next one's path: without it
+    each walk falls back to the prior at its first, noisiest step.
 
     No step is longer than what one row says, or the prior, is wide, for scores are not linear farther out. Where the
     slope turns by more than noise explains, the last step was too long, and the next one ends between both: with a
