@@ -12,6 +12,8 @@ from pymc_dp.inspection.rows import Array
 
 CARRIED, LEAST = 0.25, 0.05
 """Share of what one leg knows that the next takes over, and the share that is too small to be."""
+NEAR = 0.3
+"""Share of the precision of a gradient that is left of one that is held against others."""
 FORGETTING = 0.8
 """Weight, at each step, of what was released before."""
 STRAIGHT, BENDING = 0.1, 3.0
@@ -199,20 +201,24 @@ class Leg:
             spread += (weight / total) ** 2 / share
         return Mean(slope=slope, curvature=mean, noise=self.noise * spread)
 
-    @property
-    def degrees(self) -> int:
-        """Degrees of freedom of the gradients that are counted, about their mean."""
-        return (len(self.steps) - self._first - 1) * len(self.noise)
+    def agreement(self, at: Array) -> tuple[float, int]:
+        """Return χ² of gradients about one quadratic, per degree of freedom, and these; of released numbers alone.
 
-    def chi_squared(self, at: Array, mean: Mean) -> float:
-        """Of the gradients that are counted about one quadratic, per degree of freedom; of released numbers alone."""
-        if not self.noise.any() or self.degrees < 1:
-            return float("nan")
+        Of the gradients that count, of a walk that ended at a point: the nearer half, and those from so near that noise
+        is most of what is wrong with them if scores bend as `BENDING` says.
+        """
+        weights = self._counted(at)
+        left = np.array([weight / share for weight, (share, *_) in zip(weights, self.steps, strict=True)])
+        near = left >= min(NEAR, float(np.median(left[self._first :])))
+        mean = self._mean([weight * one for weight, one in zip(weights, near, strict=True)])
+        degrees = (int(near.sum()) - 1) * len(self.noise)
+        if not self.noise.any() or degrees < 1:
+            return float("nan"), degrees
         parts = 0.0
-        for weight, (_, place, gradient, _) in zip(self._counted(at), self.steps, strict=True):
+        for own, (share, place, gradient, _) in zip(near, self.steps, strict=True):
             off = gradient + mean.curvature @ place - mean.slope
-            parts += weight * float(off @ np.linalg.solve(self.noise, off))
-        return parts / self.degrees
+            parts += own * share * float(off @ np.linalg.solve(self.noise, off))
+        return float(parts) / degrees, degrees
 
 
 __all__ = ["Leg", "Mean", "Prior"]
