@@ -34,7 +34,7 @@ def version() -> dict[str, Any]:
         "stages": [list(stage) for stage in schedule.STAGES],
         "end": schedule.END,
         "clip": [limits.CLIP_NORM, limits.CLIP_CURVATURE],
-        "path": [legs.CARRIED, legs.STRAIGHT, legs.BENDING, legs.CHANGED, legs.APPROACH, walk.LATEST],
+        "path": [legs.CARRIED, legs.FORGETTING, legs.STRAIGHT, legs.BENDING, legs.CHANGED, legs.APPROACH, walk.LATEST],
         "followed": bent.FOLLOWED,
     }
 

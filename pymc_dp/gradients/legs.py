@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from pymc_dp.inspection.rows import Array
 
 CARRIED, LEAST = 0.25, 0.05
 """Share of what one leg knows that the next takes over, and the share that is too small to be."""
+NEAR = 0.3
+"""Share of the precision of a gradient that is left of one that is held against others."""
+FORGETTING = 0.8
+"""Weight, at each step, of what was released before."""
 STRAIGHT, BENDING = 0.1, 3.0
 """Relative error of a curvature, and of one at a distance of what a row says: scores are no straight lines."""
 CHANGED = 2.0
@@ -96,7 +100,7 @@ class Leg:
         """Return the posterior of a prior, a share of what was released here and what was before, near a point."""
         if self.before is not None and CARRIED * share > LEAST:
             prior = self.before.known(at, prior, CARRIED * share)
-        return self._mean(self._weights(at), near=True).added(prior, share)
+        return self._recent(at).added(prior, share)
 
     def _reach(self, at: Array, share: float, gradient: Array) -> None:
         """Shorten the next step where the last went too far: if the slope against it is more than noise explains."""
@@ -122,7 +126,7 @@ class Leg:
         maximisation, with all else as the posterior mean has it. A path prior of another spread leaves the path where
         scores are not linear: with too narrow a one, saturated levels count as better known than they are.
         """
-        found = self._mean(self._weights(at), near=True).added(prior)
+        found = self._recent(at).added(prior)
         known = found.precision - prior.precision
         own = np.maximum(np.diag(known), 0.0)
         shift = found.weighted - prior.weighted - known @ found.mean + np.diag(known) * found.mean
@@ -166,6 +170,13 @@ class Leg:
             found.append(share * noise / (noise + share * off) if noise else share)
         return found
 
+    def _recent(self, at: Array) -> Mean:
+        """Return what steers: the mean by precisions near a point, with what bending adds to the noise."""
+        last = len(self.steps) - 1
+        weights = [weight * FORGETTING ** (last - place) for place, weight in enumerate(self._weights(at))]
+        mean = self._mean(weights)
+        return replace(mean, noise=self.noise / sum(weights))
+
     def _counted(self, at: Array) -> list[float]:
         """Return the weights of gradients that count, and 0 for others."""
         return [weight * (place >= self._first) for place, weight in enumerate(self._weights(at))]
@@ -180,31 +191,34 @@ class Leg:
         parts = zip(weights, self.steps, strict=True)
         return tuple((own / sum(weights), place, gradient) for own, (_, place, gradient, _) in parts if own)
 
-    def _mean(self, weights: list[float], *, near: bool = False) -> Mean:
-        """Return the mean by weights; where these are precisions near a point, with what bending adds to the noise."""
+    def _mean(self, weights: list[float]) -> Mean:
         total = sum(weights)
         slope, mean = np.zeros(len(self.noise)), np.zeros_like(self.noise)
         spread = 0.0
         for weight, (share, at, gradient, curvature) in zip(weights, self.steps, strict=True):
             slope += weight / total * (curvature @ at + gradient)
             mean += weight / total * curvature
-            spread += weight / total**2 if near else (weight / total) ** 2 / share
+            spread += (weight / total) ** 2 / share
         return Mean(slope=slope, curvature=mean, noise=self.noise * spread)
 
-    @property
-    def degrees(self) -> int:
-        """Degrees of freedom of the gradients that are counted, about their mean."""
-        return (len(self.steps) - self._first - 1) * len(self.noise)
+    def agreement(self, at: Array) -> tuple[float, int]:
+        """Return χ² of gradients about one quadratic, per degree of freedom, and these; of released numbers alone.
 
-    def chi_squared(self, at: Array, mean: Mean) -> float:
-        """Of the gradients that are counted about one quadratic, per degree of freedom; of released numbers alone."""
-        if not self.noise.any() or self.degrees < 1:
-            return float("nan")
+        Of the gradients that count, of a walk that ended at a point: the nearer half, and those from so near that noise
+        is most of what is wrong with them if scores bend as `BENDING` says.
+        """
+        weights = self._counted(at)
+        left = np.array([weight / share for weight, (share, *_) in zip(weights, self.steps, strict=True)])
+        near = left >= min(NEAR, float(np.median(left[self._first :])))
+        mean = self._mean([weight * one for weight, one in zip(weights, near, strict=True)])
+        degrees = (int(near.sum()) - 1) * len(self.noise)
+        if not self.noise.any() or degrees < 1:
+            return float("nan"), degrees
         parts = 0.0
-        for weight, (_, place, gradient, _) in zip(self._counted(at), self.steps, strict=True):
+        for own, (share, place, gradient, _) in zip(near, self.steps, strict=True):
             off = gradient + mean.curvature @ place - mean.slope
-            parts += weight * float(off @ np.linalg.solve(self.noise, off))
-        return parts / self.degrees
+            parts += own * share * float(off @ np.linalg.solve(self.noise, off))
+        return float(parts) / degrees, degrees
 
 
 __all__ = ["Leg", "Mean", "Prior"]

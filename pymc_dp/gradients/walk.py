@@ -92,7 +92,7 @@ class Found:
         The variances of the noises are known, so that it is chi-squared distributed over its degrees of freedom. That
         the curvature is noised too adds little to it where the walk has come to its end.
         """
-        return float(chdtri(self.degrees, ALARM)) / self.degrees
+        return float(chdtri(self.degrees, ALARM)) / self.degrees if self.degrees else float("nan")
 
     @property
     def too_curved(self) -> bool:
@@ -139,12 +139,12 @@ def walk(
     the noise on z / A, A the sum of the weights. With H = M/A, W = (H + N)⁻¹ and P the prior's precision, η_{t+1} =
     (P + H W H)⁻¹ (P m + H W z/A). That is damped by the noise and needs no step size.
 
-    Weights fall with the distance at which a gradient was released from where the walk is now (`Leg`): scores are no
-    straight lines. Made-up rows say how H changes on the way, and where it has changed by a factor, a new leg begins
-    within the stage, in coordinates and within limits that fit: where σ had fallen to a third, rows were cut to a third
-    by limits of where the stage began, and walks ended far off without a warning. Of what the legs before know, a
-    quarter goes into the prior of the next one's path: without it each walk falls back to the prior at its first,
-    noisiest step.
+    Weights forget a fifth of what was there at each step, and fall with the distance of where a gradient was released
+    from where the walk is now (`Leg`): scores are no straight lines. Made-up rows say how H changes on the way, and
+    where it has changed by a factor, a new leg begins within the stage, in coordinates and within limits that fit:
+    where σ had fallen to a third, rows were cut to a third by limits of where the stage began, and walks ended far off
+    without a warning. Of what the legs before know, a quarter goes into the prior of the next one's path: without it
+    each walk falls back to the prior at its first, noisiest step.
 
     No step is longer than what one row says, or the prior, is wide, for scores are not linear farther out. Where the
     slope turns by more than noise explains, the last step was too long, and the next one ends between both: with a
@@ -163,7 +163,8 @@ def walk(
     those before it (adaptive composition of Gaussian noise whose scales are fixed in advance).
     """
     at = prior.mean if start is None else start
-    here, later = None, limits
+    here: Leg | None = None
+    later = limits
     for stage, plan in enumerate(stages, first):
         if plan.steps:
             limits = later if stage + 2 - first < len(stages) else _relaxed(later, stage, releases, n_rows)
@@ -173,22 +174,21 @@ def walk(
         if not plan.steps:
             break
         ahead, relaxing = partial(limits.whitened, deviation=deviation, n_rows=n_rows), limits.relaxing
-        begins, now = True, curvature
+        now = curvature
         for step, share in enumerate(plan.steps):
-            if begins or (step <= LATEST * len(plan.steps) and here.changed(now)):
+            if here is None or not step or (step <= LATEST * len(plan.steps) and here.changed(now)):
                 limits = ahead(now).relaxed(*relaxing)
                 noise = limits.curvature(np.eye(len(at)) * releases.variance(stage, limits))
                 bent = carried(now, at, bend)
                 here = Leg(prior=prior, noise=noise, curvature=now, before=here, n_rows=n_rows)
-                begins = False
             gradient = limits.score(releases.gradient(stage, step, at, limits))
             at = here.step(at, share, gradient, now)
             now = bent(at)
         later = ahead(raised(curvature, now))
-        if limits.levels is not None:
+        if limits.levels is not None and here is not None:
             prior = here.learned(at, prior, limits.levels)
     assert here is not None
-    mean = here.counted(at)
+    mean, (chi_squared, degrees) = here.counted(at), here.agreement(at)
     return Found(
         slope=mean.slope + (curvature - mean.curvature) @ at,
         curvature=curvature,
@@ -196,8 +196,8 @@ def walk(
         end=at,
         limits=limits,
         unresolved=found.unresolved,
-        chi_squared=here.chi_squared(at, mean),
-        degrees=here.degrees,
+        chi_squared=chi_squared,
+        degrees=degrees,
         path=here.path(at),
         rows=n_rows,
     )
