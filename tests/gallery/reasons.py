@@ -6,6 +6,15 @@ REASONS = {
     "wider, too",
     "howell_cylinder": "the rows know the product k p² alone, along which the log-likelihood is a ridge and no "
     "quadratic; a warning says that the released gradients are about none",
+    "kline_mechanistic": "the rows know exp(a) / g alone, along which the log-likelihood is a curved ridge and no "
+    "quadratic: intervals are far too narrow, and the same warning says so",
+    "kidscore_mom_work": "the noise of sums of products is in units of wide bounds, and the private posterior is "
+    "wider, too; gradients do not fit flat priors",
+    "roaches": "one count in 250 is beyond the bounds and clamped; the private posterior is wider, too",
+    "bambi_spline": "the intercept and the columns of the spline are nearly one; the private posterior is wider, too",
+    "fishing_zero_inflated": "values are counted in bins; the private posterior is wider, too",
+    "fishing_hurdle": "values are counted in bins that are 7 or 8 counts wide, and the table is not of this model: its "
+    "counts depend on more than the number of persons",
     "radon_varying_intercept": "one quadratic for all residual standard deviations leaves out the degrees of freedom "
     "that k means of n rows take: k / √(2 n) = 0.7 standard deviations",
     "lognormal_aft": "values are counted in 20 bins, and the table is not of this model: its times are Weibull, with "
