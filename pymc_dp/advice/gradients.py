@@ -159,7 +159,7 @@ def wider_sums(inspection: Inspection, outlook: Outlook, budget: Budget) -> str:
         other = outlook.width_ratio(budget)
     except ArgumentError:  # a budget that buys next to nothing
         return ""
-    surely = other <= NEAR and outlook.size**2 <= MOST_OFF**2 * 2 * inspection.n_rows
+    surely = other <= NEAR and outlook.size**2 <= MOST_OFF**2 * 2 * inspection.most_rows
     if surely and (squares := squares_ratio(inspection, budget)) > other:
         return (
             f"where residuals have standard deviations of {RESIDUAL:g} of half the bounds, intervals by noised sums of "
@@ -194,7 +194,7 @@ def squares_ratio(inspection: Inspection, budget: Budget) -> float:
         return 1.0
     noise = noise_sds(inspection, budget.epsilon, budget.delta)
     return min(
-        sqrt(1 + _in_half_widths(table, min(noise[table.name])) ** 2 / (2 * inspection.n_rows * RESIDUAL**4))
+        sqrt(1 + _in_half_widths(table, min(noise[table.name])) ** 2 / (2 * inspection.most_rows * RESIDUAL**4))
         for table in layout.tables
     )
 

@@ -114,6 +114,15 @@ def test_sums_of_squares_stay_elsewhere(build, epsilon):
     assert isinstance(default_release(*build(), Budget(epsilon, 1e-5)).statistics, Statistics)
 
 
+def test_how_many_rows_there_are_decides_nothing_where_that_is_private():
+    reasons = set()
+    for rows in (100, 500, 5000):
+        model, domain = linear(2, rows)
+        domain = dp.Domain(bounds=dict(domain.bounds), neighbours="add_remove", n_max=5000)
+        reasons.add(default_release(model, domain, WITH_DELTA).why)
+    assert len(reasons) == 1
+
+
 def test_gradients_do_not_fit_where_the_prior_is_improper():
     """They are rehearsed on draws from it: sums need none."""
     with pm.Model() as model:
@@ -164,6 +173,7 @@ def test_privatize_and_sample_choose_alike(monkeypatch):
     assert record.delta == 0 and record.chosen == default_release(*coin(), WITH_DELTA).why
 
 
+@pytest.mark.filterwarnings("ignore::pymc_dp.errors.PosteriorWarning")  # of few rows, by chance
 @pytest.mark.parametrize(("build", "noises"), [(lambda: linear(2), ["gaussian", "laplace"]), (bernoulli, ["laplace"])])
 def test_a_model_is_read_once_and_laid_out_once_for_each_noise(monkeypatch, build, noises):
     read, laid_out, cut = [], [], []
