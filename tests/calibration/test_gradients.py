@@ -62,7 +62,7 @@ def test_what_is_left_out_shows(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(clipping, "ROUNDS", 0)
         assert _covered(10)[:, -1].mean() < 0.3
-    monkeypatch.setattr(walk, "_carrier", lambda bend, at: np.ones_like)
+    monkeypatch.setattr(walk, "carried", lambda curvature, begun, bend: lambda at: curvature)
     assert _covered(10).mean() < 0.82
 
 
