@@ -169,3 +169,31 @@ def test_bounds_that_were_given_are_kept_and_columns_that_the_model_lacks_play_n
     domain = dp.Domain(bounds={"rating": (0, 1)}, levels={"rating": RATINGS, "city": ["Oslo"], "smokes": ["no", "yes"]})
     assert dict(domain.of_columns(["rating", "city"]).bounds) == {"rating": (0.0, 1.0)}
     assert dict(domain.of_columns(["smokes"]).bounds) == {"rating": (0.0, 1.0), "smokes": (0.0, 1.0)}
+
+
+def counted():
+    with pm.Model(coords={"group": ["a", "b", "c"]}) as model:
+        share = pm.Beta("share", 1, 1, dims="group")[pm.Data("g", np.zeros(6, dtype=int))]
+        pm.Bernoulli("y", share, observed=np.zeros(6, dtype=int))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("levels", "text"),
+    [
+        (["c", "b", "a"], "its declared levels are c, b, a, and those of the dim 'group' are a, b, c"),
+        (["a", "b"], "it has 2 declared levels, and indexes 3"),
+    ],
+)
+def test_levels_are_those_of_the_dim_that_codes_index(levels, text):
+    with pytest.raises(dp.errors.UnsupportedModelError, match=re.escape(text)):
+        dp.privatize(counted(), epsilon=1.0, domain=dp.Domain(levels={"g": levels}))
+
+
+def test_numbers_have_no_levels():
+    with pm.Model() as model:
+        b = pm.Normal("b", shape=2)
+        pm.Normal("y", b[0] + b[1] * pm.Data("x", np.zeros(6)), 1.0, observed=np.zeros(6))
+    domain = dp.Domain(bounds={"y": (-1, 1)}, levels={"x": ["a", "b"]})
+    with pytest.raises(DomainError, match="levels names 'x', which holds float64 numbers and no codes 0 to 1"):
+        dp.privatize(model, epsilon=1.0, domain=domain)

@@ -42,7 +42,7 @@ class Exposed(Family):
             )
         unit = 1.0 if whole else high / GRID
         exposure = BoundedMoments(low=low, high=high, centre=0.0, unit=unit, half_width=high, powers=(1,))
-        return ExposedCounts(exposure=exposure, counts=counts)
+        return ExposedCounts(exposure=exposure, counts=counts, of=observed.totals.name)
 
     @override
     def supported(self, parameters: Tensors) -> TensorVariable:

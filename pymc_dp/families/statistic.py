@@ -219,10 +219,13 @@ class ExposedCounts:
     ----------
     exposure, counts : BoundedMoments
         Powers of order 1 of values from 0, nothing subtracted.
+    of : str
+        Name of the exposure: another column with the same bounds is no stand-in.
     """
 
     exposure: BoundedMoments
     counts: BoundedMoments
+    of: str
     kind: Literal["exposed"] = "exposed"
     width: ClassVar[int] = 1
     labels: ClassVar[tuple[str, ...]] = ("sum of exposures", "sum of counts")

@@ -17,6 +17,7 @@ from pytensor.tensor.exceptions import NotScalarConstantError
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
+from pymc_dp.inspection.declared_levels import other_levels
 from pymc_dp.inspection.findings import MAX_CELLS, Findings
 from pymc_dp.inspection.integrated import given_latents
 from pymc_dp.inspection.interpreted import plain_function
@@ -138,10 +139,13 @@ def find_columns(
             for use in uses
             if findings.model.named_vars_to_dims.get(use.indexed.name or "")
         ]
-        found = _levels(findings, rv, column, [shown_length(findings, use) for use in uses])
+        lengths = [shown_length(findings, use) for use in uses]
+        found = _levels(findings, rv, column, lengths)
         if found is not None:
             levels, outside = found
             dim = dims[0] if dims else None
+            if what := other_levels(findings, column.name, dim, lengths[0] if lengths else None):
+                findings.problem(column.name, what, "Give both in the order of the codes: Domain(levels=...), coords=.")
             ends = (float(levels[0]), float(levels[-1])) if len(levels) else None
             labels = level_labels(findings, dim, levels)
             columns.append(

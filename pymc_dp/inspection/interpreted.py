@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from inspect import signature
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -101,13 +102,38 @@ def _log_erfc(u: Variable) -> Variable:
 _kept: ContextVar[dict[tuple[Any, ...], tuple[Any, ...]] | None] = ContextVar("kept", default=None)
 
 
+class _Untraced:
+    """Graphs do not note where they were built, which takes a seventh of the time: nobody will see them.
+
+    The flag is of the process: of several threads, the first sets it, and the last sets it back.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._before = Lock(), 0, 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._before = pytensor.config.traceback__limit
+                pytensor.config.traceback__limit = 0
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                pytensor.config.traceback__limit = self._before
+
+
+_UNTRACED = _Untraced()
+
+
 @contextmanager
 def shared() -> Iterator[None]:
     """Make things of one model once for all that ask within this context; it must not be changed meanwhile."""
     token = _kept.set({})
     try:
-        # Of graphs that nobody will see, nobody will ask where they were built, which takes a seventh of the time.
-        with pytensor.config.change_flags(traceback__limit=0):
+        with _UNTRACED:
             yield
     finally:
         _kept.reset(token)

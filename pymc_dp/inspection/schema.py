@@ -25,6 +25,7 @@ from pytensor.tensor.type import TensorType
 from pymc_dp import _validate
 from pymc_dp.errors import DomainError
 from pymc_dp.inspection.causes import latent_of_rows
+from pymc_dp.inspection.declared_levels import check_levels
 from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import array_leaves, opaque, reached, shape_of, unwrap
@@ -73,6 +74,7 @@ def check_names(findings: Findings) -> None:
                 )
     _check_twice(findings)
     _check_arrays(findings)
+    check_levels(findings)
     rows = findings.domain.rows
     if rows is not None and rows not in findings.model.dim_lengths:
         known = list(findings.model.dim_lengths)

@@ -158,7 +158,10 @@ def _statistic(observed: Observed, plan: Mapping[str, Any]) -> tuple[Family, Row
     if family is None or isinstance(statistic, Problem) or statistic is None:
         what = statistic.what if isinstance(statistic, Problem) else f"{observed.title!r} has no statistics"
         return _misfit(observed, what)
-    if facts_of(statistic) != plan["statistic"]:
+    facts = facts_of(statistic)
+    if "of" in facts and facts["of"] != plan["statistic"].get("of", facts["of"]):
+        return _misfit(observed, f"its exposure is {facts['of']}, that of the release {plan['statistic']['of']}")
+    if facts != plan["statistic"]:
         return _misfit(observed, f"a {observed.distribution} likelihood needs {', '.join(statistic.labels)}")
     return family, statistic
 

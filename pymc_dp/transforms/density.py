@@ -123,7 +123,7 @@ class ReleaseDensity:
         sizes = Sizes(
             public=cells.sizes is not None,
             bound=np.asarray(cells.groups) * per_row,
-            n_private=cells.n_private,
+            n_private=1 if isinstance(table.statistic, ExposedCounts) else cells.n_private,
             seen=None if seen is None else seen * per_row,
             noise=noise * per_row,
             kind=table.kind,

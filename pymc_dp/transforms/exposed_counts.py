@@ -1,8 +1,8 @@
 """Density of noised sums of counts over exposures: both exact sums are integrated out.
 
-Given the exposure E of a cell, its sum of counts is Poisson with mean ``rate * E``. E has a flat prior, and is seen
-with noise. The quadrature over it has panels that meet at the two exposures where its integrand peaks or has kinks: the
-released one, and that at which the released count is expected.
+Given the exposure E of a cell, its sum of counts is Poisson with mean ``rate * E``. E has a flat prior
+(`ReleaseDensity.of`), and is seen with noise. The quadrature over it has panels that meet at the two exposures where
+its integrand peaks or has kinks: the released one, and that at which the released count is expected.
 """
 
 from __future__ import annotations

@@ -191,6 +191,7 @@ class Sizes:
     n_private : int
         Number of cells that `bound` rows are spread over. The prior of a private size is that of one part of a
         uniformly random split of `bound` into `n_private` parts, and uniform on 0..bound where there is one part.
+        1 of exposures: a large cell would have to overcome the other prior, which took the noise's part against it.
     seen : (n_cells,) array or None
         Private sizes as another table of the same release shows them, where one does: the density is then the
         conditional one given that table, in which the size is `seen` less its noise.

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pymc as pm
+import pytensor
 import pytest
 
 import pymc_dp as dp
@@ -50,3 +53,13 @@ def test_what_is_made_depends_on_every_argument():
         assert [make(first), make(first, None), make(first, kind="a"), make(one=first)] == [1, 1, 1, 1]
         assert [make(second), make(first, second), make(first, kind="b"), make(first)] == [2, 3, 4, 1]
     assert [make(first), make(first)] == [5, 6]
+
+
+def test_of_threads_the_last_sets_the_flag_of_graphs_back():
+    before, second = pytensor.config.traceback__limit, shared()
+    with ThreadPoolExecutor(1) as pool:
+        with shared():
+            pool.submit(second.__enter__).result()
+        assert pytensor.config.traceback__limit == 0 < before
+        pool.submit(second.__exit__, None, None, None).result()
+    assert pytensor.config.traceback__limit == before
