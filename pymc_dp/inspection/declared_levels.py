@@ -32,8 +32,8 @@ def other_levels(findings: Findings, name: str, dim: str | None, length: int | N
         return f"it has {len(levels)} declared levels, and indexes {length}"
     labels = None if dim is None else findings.model.coords.get(dim)
     if labels is not None and [*map(str, labels)] != [*map(str, levels)]:
-        told = (", ".join(shorten([*map(str, one)], FEW)) for one in (levels, labels))
-        return f"its declared levels are {next(told)}, and those of the dim {dim!r} are {next(told)}"
+        names = (", ".join(shorten([*map(str, one)], FEW)) for one in (levels, labels))
+        return f"its declared levels are {next(names)}, and those of the dim {dim!r} are {next(names)}"
     return ""
 
 
