@@ -74,7 +74,7 @@ def test_dp_sample_does_it_in_one_call(rng):
     with logistic(*table(rng, 500)):
         found = dp.sample(
             20, tune=20, chains=1, **BUDGET, domain=domain("add_remove"), statistics=dp.Gradients(steps=20),
-            progressbar=False,
+            progressbar=False, ledger=dp.Ledger(**BUDGET, neighbours="add_remove"),
         )  # fmt: skip
     assert found["posterior"]["b"].shape == (1, 20, 2) and found.dp.neighbours == "add_remove"
     assert "Δ2 = C of scores" in found.dp.history["sensitivity"][0]
@@ -125,8 +125,9 @@ def test_nothing_of_a_row_leaves():
     design[:, 0] = planted.values
     with logistic(design, answers):
         found = dp.sample(
-            5, tune=5, chains=1, **BUDGET, domain=domain(), statistics=dp.Gradients(steps=10), progressbar=False
-        )
+            5, tune=5, chains=1, **BUDGET, domain=domain(), statistics=dp.Gradients(steps=10), progressbar=False,
+            ledger=dp.Ledger(**BUDGET),
+        )  # fmt: skip
     assert not contains_canary(found, planted.canaries)
 
 
