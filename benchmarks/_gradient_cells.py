@@ -24,6 +24,7 @@ from pymc_dp.gradients.integers import SCORE_UNITS
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.row_parts import RowParts
 from pymc_dp.gradients.schedule import UNLIMITED, Limits
+from pymc_dp.inspection.findings import Inspection
 
 DELTA = 1e-5
 LEVEL = 1.6448536269514722
@@ -318,8 +319,14 @@ def table_of(cell: Cell, rng: np.random.Generator) -> tuple[Array, list[Array]]:
     truth = mean + deviation * rng.normal(size=len(mean))
     x = table.draw(rng, table.n_rows, table.size)
     drawn = {"x": x, **law.respond(rng, x, truth)}
-    columns = _interface(cell.family, cell.design, cell.neighbours).inspection.columns
-    return truth, [column.clamped(np.asarray(drawn[column.name], dtype=column.leaf.type.dtype)) for column in columns]
+    return truth, clamped(_interface(cell.family, cell.design, cell.neighbours).inspection, drawn)
+
+
+def clamped(inspection: Inspection, drawn: dict[str, Array]) -> list[Array]:
+    """Return the columns of an inspection, of rows that were drawn."""
+    return [
+        column.clamped(np.asarray(drawn[column.name], dtype=column.leaf.type.dtype)) for column in inspection.columns
+    ]
 
 
 def fit(cell: Cell, rng: np.random.Generator) -> Fit:

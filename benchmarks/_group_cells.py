@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pymc as pm
-from _gradient_cells import DELTA, Cell, Fit, information
+from _gradient_cells import DELTA, Cell, Fit, clamped, information
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, ndtr, ndtri
 
@@ -121,10 +121,7 @@ def fit_groups(cell: Groups, rng: np.random.Generator) -> Fit:
     """Release one table, and compare with the truth."""
     plan, seconds = planned_groups(cell)
     truth, table = _table(rng, *SIZES[cell.design])
-    columns = [
-        column.clamped(np.asarray(table[column.name], dtype=column.leaf.type.dtype))
-        for column in plan.interface.inspection.columns
-    ]
+    columns = clamped(plan.interface.inspection, table)
     began = time.process_time()
     found = plan.walk(columns)
     quadratic = plan.quadratic(found)

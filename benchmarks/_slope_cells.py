@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pymc as pm
-from _gradient_cells import DELTA, Cell, Fit, information
+from _gradient_cells import DELTA, Cell, Fit, clamped, information
 from scipy.special import expit, ndtr, ndtri
 
 import pymc_dp as dp
@@ -145,10 +145,7 @@ def fit_slopes(cell: Slopes, rng: np.random.Generator) -> Fit:
     """Release one table, and compare with the truth."""
     plan = planned_slopes(cell)
     truth, table = _table(rng)
-    columns = [
-        column.clamped(np.asarray(table[column.name], dtype=column.leaf.type.dtype))
-        for column in plan.interface.inspection.columns
-    ]
+    columns = clamped(plan.interface.inspection, table)
     began = time.process_time()
     found = plan.walk(columns)
     quadratic = plan.quadratic(found)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pymc as pm
-from _gradient_cells import DELTA, Cell, Fit
+from _gradient_cells import DELTA, Cell, Fit, clamped
 from scipy.special import expit
 
 import pymc_dp as dp
@@ -74,10 +74,7 @@ def fit_weights(cell: Weights, rng: np.random.Generator) -> Fit:
     """Release one table, and compare with the truth; widths are over those of the sandwich without privacy."""
     plan = planned_weights(cell)
     truth, table = _table(rng)
-    columns = [
-        column.clamped(np.asarray(table[column.name], dtype=column.leaf.type.dtype))
-        for column in plan.interface.inspection.columns
-    ]
+    columns = clamped(plan.interface.inspection, table)
     began = time.process_time()
     found = plan.walk(columns)
     prior = np.zeros(len(truth)), np.eye(len(truth))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -152,6 +153,11 @@ class Leg:
         """Place of the first gradient that counts."""
         return round(APPROACH * len(self.steps))
 
+    @cached_property
+    def _relative_noise(self) -> float:
+        """V / n², see `_weights`: of the whole leg, while weights are asked for at every step."""
+        return float(np.trace(np.linalg.solve(self.curvature, self.noise))) / (self.n_rows * len(self.noise))
+
     def _weights(self, at: Array) -> list[float]:
         """Return the precisions of gradients as those at a point, in units of one that is paid the whole stage's share.
 
@@ -160,8 +166,7 @@ class Leg:
         In coordinates in which the curvature is n times the identity, noise has a variance of V / share, and at a
         distance δ, in what a row says, a slope that is taken for straight is off by about n δ (a + b δ).
         """
-        size = len(at)
-        noise = float(np.trace(np.linalg.solve(self.curvature, self.noise))) / (self.n_rows * size)  # V / n²
+        size, noise = len(at), self._relative_noise
         found = list[float]()
         for share, place, _, curvature in self.steps:
             away = at - place

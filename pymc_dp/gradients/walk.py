@@ -222,4 +222,4 @@ def agreement(found: Found) -> str:
     return f"{says}not above {found.chi_squared_limit:.2f}, which noise alone exceeds once in a hundred releases"
 
 
-__all__ = ["Found", "Prior", "Releases", "agreement", "walk"]
+__all__ = ["Found", "Releases", "agreement", "walk"]
