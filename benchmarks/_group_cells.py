@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pymc as pm
@@ -121,6 +123,18 @@ def fit_groups(cell: Groups, rng: np.random.Generator) -> Fit:
     """Release one table, and compare with the truth."""
     plan, seconds = planned_groups(cell)
     truth, table = _table(rng, *SIZES[cell.design])
+    return fit_mixture(Mixture.of, plan, truth, truth[:-2], table, seconds)
+
+
+def fit_mixture(
+    posterior_of: Callable[[Array, Array], Any],
+    plan: Planned,
+    truth: Array,
+    own: Array,
+    table: dict[str, Array],
+    seconds: float = 0.0,
+) -> Fit:
+    """Release one table, and compare with the truth by mixtures; `own` are the parameters of rows."""
     columns = clamped(plan.interface.inspection, table)
     began = time.process_time()
     found = plan.walk(columns)
@@ -128,8 +142,8 @@ def fit_groups(cell: Groups, rng: np.random.Generator) -> Fit:
     seconds += time.process_time() - began
     bent = quadratic.curvature / quadratic.scale
     weight = np.linalg.solve(quadratic.covariance, bent)
-    posterior = Mixture.of(bent.T @ weight, weight.T @ quadratic.slope)
-    limit, plain = (Mixture.of(one, one @ truth[:-2]) for one in information(plan, truth[:-2], columns))
+    posterior = posterior_of(bent.T @ weight, weight.T @ quadratic.slope)
+    limit, plain = (posterior_of(one, one @ own) for one in information(plan, own, columns))
     return Fit(
         z=ndtri(np.clip(posterior.levels(truth), 1e-9, 1 - 1e-9)),
         limit=posterior.widths / limit.widths,
@@ -142,4 +156,4 @@ def fit_groups(cell: Groups, rng: np.random.Generator) -> Fit:
 GROUPS = [Groups("hierarchy", design, 1.0) for design in SIZES]
 
 
-__all__ = ["GROUPS", "Groups", "Mixture", "fit_groups", "planned_groups"]
+__all__ = ["GROUPS", "Groups", "Mixture", "fit_groups", "fit_mixture", "planned_groups"]

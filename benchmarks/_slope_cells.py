@@ -7,14 +7,14 @@ distributions over a grid of these, and needs no sampler.
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pymc as pm
-from _gradient_cells import DELTA, Cell, Fit, clamped, information
-from scipy.special import expit, ndtr, ndtri
+from _gradient_cells import DELTA, Cell, Fit
+from _group_cells import fit_mixture
+from scipy.special import expit, ndtr
 
 import pymc_dp as dp
 from pymc_dp.accounting import Budget
@@ -143,25 +143,8 @@ class Mixture:
 
 def fit_slopes(cell: Slopes, rng: np.random.Generator) -> Fit:
     """Release one table, and compare with the truth."""
-    plan = planned_slopes(cell)
     truth, table = _table(rng)
-    columns = clamped(plan.interface.inspection, table)
-    began = time.process_time()
-    found = plan.walk(columns)
-    quadratic = plan.quadratic(found)
-    seconds = time.process_time() - began
-    bent = quadratic.curvature / quadratic.scale
-    weight = np.linalg.solve(quadratic.covariance, bent)
-    posterior = Mixture.of(bent.T @ weight, weight.T @ quadratic.slope)
-    own = truth[: 2 * COUNT]
-    limit, plain = (Mixture.of(one, one @ own) for one in information(plan, own, columns))
-    return Fit(
-        z=ndtri(np.clip(posterior.levels(truth), 1e-9, 1 - 1e-9)),
-        limit=posterior.widths / limit.widths,
-        plain=posterior.widths / plain.widths,
-        chi_squared=found.chi_squared,
-        seconds=seconds,
-    )
+    return fit_mixture(Mixture.of, planned_slopes(cell), truth, truth[: 2 * COUNT], table)
 
 
 SLOPES = [Slopes("correlated slopes", "groups 20", epsilon) for epsilon in (1.0, 3.0)]
