@@ -250,6 +250,15 @@ class ExposedCounts:
         return np.asarray(self.counts.simulated_mean(rng, count) / self.middle)
 
 
+def projected_to_simplex(row: Array, total: float) -> Array:
+    """Euclidean projection on non-negative vectors with a given sum (Held, Wolfe, Crowder 1974)."""
+    ordered = np.sort(row)[::-1]
+    excess = (np.cumsum(ordered) - total) / np.arange(1, len(row) + 1)
+    last = np.nonzero(ordered - excess > 0)[0]
+    shift = excess[last[-1]] if len(last) else excess[-1]
+    return np.maximum(row - shift, 0)
+
+
 def made_up(rng: np.random.Generator, low: float, high: float, count: int, width: int) -> Array:
     """Draw rows within bounds, (count, width), each entry from some beta distribution."""
     first, second = (rng.uniform(0.5, 4.0, size=width) for _ in range(2))

@@ -31,7 +31,7 @@ from pymc_dp.plan.batches import Component
 from pymc_dp.simulation.prior import split
 from pymc_dp.step_methods.ops.converged import walked
 from pymc_dp.transforms.density import ReleaseDensity
-from pymc_dp.transforms.noise_aware import GaussianSums
+from pymc_dp.transforms.sum_noises import GaussianSums
 
 STEPS, BURN = 3000, 300
 TIME, FRICTION = 0.5, 2.0

@@ -7,13 +7,13 @@ from math import log, sqrt
 import numpy as np
 
 from pymc_dp.families.quadrature import LOG_2PI, SMALL
+from pymc_dp.transforms.cell_sizes import SIZE_NODES
 from pymc_dp.transforms.jit import exponential, inlined, kernel, logarithm, part, sums
-from pymc_dp.transforms.noise_aware import SIZE_NODES
-from pymc_dp.transforms.released_logp import legendre
 from pymc_dp.transforms.sum_kernels import laplace_pair, noise_logp, write_moments_within
+from pymc_dp.transforms.sum_noises import dense_nodes
 
 HALF = SIZE_NODES // 2
-PUBLIC, PARTS, LAPLACE, SEEN_NOISE, INTEGRATED = range(5)
+PUBLIC, RATE, LAPLACE, SEEN_NOISE, INTEGRATED = range(5)
 """Places in `sizes`."""
 CENTRE, HALF_WIDTH, LOW, HIGH, SHIFT = range(5)
 """Places in `statistic`; the shift is that of the square, in half widths squared."""
@@ -21,8 +21,7 @@ SIZE, LEVEL, EXPONENT, ROOT, FIRST, SECOND, BY11, BY12, BY22 = range(9)
 """What is known of every size: the size, the logarithm of its weight, and terms of the density given it."""
 MOST = 1e100
 """Of a variance of noise: larger ones have no density."""
-_X, _W = legendre(HALF)
-_LOG_W = np.log(_W)
+_X, _LOG_W = dense_nodes(HALF)
 
 
 @kernel
@@ -41,8 +40,8 @@ def normal_cells(value, mean, sd, variances, scales, bound, shown, sizes, statis
     bound, shown : (n_cells,) arrays
         Public sizes or a bound on private ones; these as another table shows them, else empty.
     sizes : (5,) array
-        Whether they are public, the number of parts of the bound, whether noise is Laplace, its scale in `shown`, and
-        whether it is integrated out of the sums.
+        Whether they are public, the rate of the prior of private ones, whether noise is Laplace, its scale in `shown`,
+        and whether it is integrated out of the sums.
     statistic : (5,) array
         Centre, half width, bounds, and what is subtracted from squares.
     """
@@ -156,9 +155,9 @@ def _write_sizes(c, value, scales, bound, shown, sizes, level, nodes):  # type: 
     _add_noise(nodes, seen, scales[0], sizes[LAPLACE])
     if len(shown):
         _add_noise(nodes, shown[c], sizes[SEEN_NOISE], sizes[LAPLACE])
-    elif sizes[PARTS] > 2:
+    else:
         for j in range(2 * HALF):
-            nodes[LEVEL, j] += (sizes[PARTS] - 2) * logarithm(1 - (1 - 1e-9) / most * nodes[SIZE, j])
+            nodes[LEVEL, j] -= 2 * logarithm(1 + sizes[RATE] * nodes[SIZE, j])
     for j in range(2 * HALF):
         nodes[SIZE, j] = max(nodes[SIZE, j], 1e-3)
     return 2 * HALF
@@ -166,11 +165,11 @@ def _write_sizes(c, value, scales, bound, shown, sizes, level, nodes):  # type: 
 
 @inlined
 def _level(scale, sizes, shown):  # type: ignore[no-untyped-def]
-    """Logarithm of what weights of all sizes have alike, in all cells: of the noise, and of the prior."""
+    """Logarithm of what weights of all sizes have alike, in all cells: of the noise."""
     noise = noise_logp(0.0, scale, sizes[LAPLACE])[0]
     if shown:
         return noise + noise_logp(0.0, sizes[SEEN_NOISE], sizes[LAPLACE])[0]
-    return noise + log(max(sizes[PARTS], 2.0) - 1)
+    return noise
 
 
 @inlined

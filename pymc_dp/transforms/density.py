@@ -6,7 +6,7 @@ The density of noised counts of every level as one operation, of a public or a p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, override
 
@@ -19,15 +19,16 @@ from pymc_dp.families.family import MOST_RATE
 from pymc_dp.families.features import BoundedFeatures, RowStatistic, SumStatistic
 from pymc_dp.families.normal import Normal
 from pymc_dp.families.stated_sums import StatedSums
-from pymc_dp.families.statistic import BoundedMoments, ExposedCounts, LevelCounts
+from pymc_dp.families.statistic import BoundedMoments, ExposedCounts, LevelCounts, projected_to_simplex
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.noise import NOISES
 from pymc_dp.release.tables import TablePlan
+from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.cell_tables import CellTables
 from pymc_dp.transforms.exposed_counts import exposed_logp
 from pymc_dp.transforms.likelihood import within_support
-from pymc_dp.transforms.noise_aware import Sizes, counts_logp, moments_logp, poisson_at_mean
+from pymc_dp.transforms.noise_aware import counts_logp, moments_logp, poisson_at_mean
 from pymc_dp.transforms.noised_count import noise_numbers
 from pymc_dp.transforms.released_logp import NormalCells, ReleasedLogp, held, spread_out
 from pymc_dp.transforms.tabulated import holds, tables_by_rate, tabulated_logp
@@ -123,7 +124,7 @@ class ReleaseDensity:
         sizes = Sizes(
             public=cells.sizes is not None,
             bound=np.asarray(cells.groups) * per_row,
-            n_private=1 if isinstance(table.statistic, ExposedCounts) else cells.n_private,
+            n_private=cells.n_private,
             seen=None if seen is None else seen * per_row,
             noise=noise * per_row,
             kind=table.kind,
@@ -137,6 +138,22 @@ class ReleaseDensity:
             noise_aware=noise_aware,
             boxed=table.boxed,
         )
+
+    def of_release(self, release: Array, *, at_most: bool) -> ReleaseDensity:
+        """Return the density at this release, by tables where it can be.
+
+        Parameters
+        ----------
+        release : (n_cells, n_columns) array
+        at_most : bool
+            Whether bounds are bounds on the number of rows, and not the number itself.
+        """
+        found, sizes = replace(self, release=release), self.sizes
+        known = sizes.public or sizes.seen is not None or isinstance(self.statistic, ExposedCounts)
+        if known or not (self.noise_aware and self.scales.any()):
+            return found
+        shown = release if isinstance(self.statistic, LevelCounts) else release[:, :1]
+        return replace(found, sizes=sizes.shown_by(shown, float(self.scales[0]), at_most=at_most))
 
     @property
     def signature(self) -> str:
@@ -259,7 +276,7 @@ class ReleaseDensity:
             if not self.sizes.public:
                 return np.maximum(value, 0)
             return np.array(
-                [_project_to_simplex(row, float(n)) for row, n in zip(value, self.sizes.bound, strict=True)]
+                [projected_to_simplex(row, float(n)) for row, n in zip(value, self.sizes.bound, strict=True)]
             )
         first = 0 if self.sizes.public else 1
         if first:
@@ -297,11 +314,8 @@ class ReleaseDensity:
     def _plugin_logp(self, value: TensorVariable, given: list[TensorVariable]) -> TensorVariable:
         statistic, bound = self.statistic, held(self.sizes.bound)
         if isinstance(statistic, LevelCounts):
-            sums = (
-                pt.stack([bound - value[:, 0], value[:, 0]], axis=-1)
-                if len(self.scales) < statistic.n_levels
-                else value
-            )
+            both = len(self.scales) >= statistic.n_levels
+            sums = value if both else pt.stack([bound - value[:, 0], value[:, 0]], axis=-1)
             return self.family.plugin_logp(given, statistic, sums, sums.sum(axis=-1))
         sizes = bound if self.sizes.public else value[:, 0]
         sums = value if self.sizes.public else value[:, 1:]
@@ -380,15 +394,6 @@ def _moments(family: MomentFamily | VectorFamily, statistic: SumStatistic) -> An
     mean, covariance = family.moments(inputs, statistic)
     outputs = [pt.stack(pt.broadcast_arrays(*mean)), pt.stack([pt.stack(row) for row in covariance])]
     return plain_function(inputs, outputs)
-
-
-def _project_to_simplex(row: Array, total: float) -> Array:
-    """Euclidean projection on non-negative vectors with a given sum (Held, Wolfe, Crowder 1974)."""
-    ordered = np.sort(row)[::-1]
-    excess = (np.cumsum(ordered) - total) / np.arange(1, len(row) + 1)
-    last = np.nonzero(ordered - excess > 0)[0]
-    shift = excess[last[-1]] if len(last) else excess[-1]
-    return np.maximum(row - shift, 0)
 
 
 __all__ = ["PrivateLevels", "PublicLevels"]

@@ -19,9 +19,10 @@ from scipy.special import logsumexp
 
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
-from pymc_dp.transforms.noise_aware import SUM_NOISES, Sizes, dense_nodes
+from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.noised_count import LEAST, MOST, noise_numbers, noised_poisson
 from pymc_dp.transforms.released_logp import held
+from pymc_dp.transforms.sum_noises import SUM_NOISES, dense_nodes
 
 SMALLEST_RATE = 1e-300
 TAIL = 36.0
@@ -92,7 +93,7 @@ def exposed_densities(release: Array, rates: Array, scales: Array, sizes: Sizes)
     if sizes.public:
         exposure, log_weight = np.asarray(sizes.bound, dtype=float)[:, None], np.zeros((len(rates), 1))
     else:
-        exposure, log_weight = _compiled_nodes(tuple(scales), sizes.n_private, sizes.kind)(release, rates, sizes.bound)
+        exposure, log_weight = _compiled_nodes(tuple(scales), sizes.kind)(release, rates, sizes.bound)
     with np.errstate(divide="ignore"):
         eta = np.clip(np.log(rates)[:, None] + np.log(exposure), LEAST, MOST)
     counts = np.repeat(release[:, -1], exposure.shape[1])
@@ -102,10 +103,10 @@ def exposed_densities(release: Array, rates: Array, scales: Array, sizes: Sizes)
 
 
 @lru_cache(maxsize=8)
-def _compiled_nodes(scales: tuple[float, ...], n_private: int, kind: str) -> Callable[..., list[Array]]:
+def _compiled_nodes(scales: tuple[float, ...], kind: str) -> Callable[..., list[Array]]:
     value, rate, bound = pt.matrix("value", shape=(None, 2)), pt.vector("rate"), pt.vector("bound")
     symbolic: object = bound
-    sizes = Sizes(public=False, bound=symbolic, n_private=n_private, kind=kind)  # type: ignore[arg-type]
+    sizes = Sizes(public=False, bound=symbolic, n_private=1, kind=kind)  # type: ignore[arg-type]
     found: Callable[..., list[Array]] = plain_function(
         [value, rate, bound], list(_nodes_of(value, rate, np.array(scales), sizes))
     )

@@ -307,7 +307,8 @@ def observe_tables(new: Model, parameters: list[list[Variable]], release: Drawn,
         seen, noise = sizes_seen(table, plan, values)
         density = ReleaseDensity.of(table, noise_aware=record.noise_aware, seen=seen, noise=noise)
         held_value = value if record.noise_aware else density.project(value)
-        observe(new, described, given, replace(density, release=held_value), held_value)
+        at_most = plan.neighbours == "add_remove"
+        observe(new, described, given, density.of_release(held_value, at_most=at_most), held_value)
 
 
 def sizes_seen(table: TablePlan, plan: ReleasePlan, values: Mapping[str, Array]) -> tuple[Array | None, float]:

@@ -24,9 +24,9 @@ from pymc_dp.families.quadrature import LOG_2PI, SMALL
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.noise import NOISES
 from pymc_dp.release.record import TableRecord
-from pymc_dp.transforms.noise_aware import normal_laplace
 from pymc_dp.transforms.noised_count import noised_binomial, noised_poisson
 from pymc_dp.transforms.released_logp import held, spread_out
+from pymc_dp.transforms.sum_noises import normal_laplace
 
 SUPPORTS: Mapping[str, tuple[int, int | str | None]] = {
     "bernoulli": (0, 1),

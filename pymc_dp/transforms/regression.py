@@ -24,9 +24,9 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.release.noise import NOISES
 from pymc_dp.transforms.covariates import Coordinates, CovariateModel, Moments
 from pymc_dp.transforms.gram_plugin import GramLayout, plugin_logp, projected
-from pymc_dp.transforms.noise_aware import SUM_NOISES
 from pymc_dp.transforms.regression_logp import NormalRegression, RowMoments, cores, regression_logp, row_moments
 from pymc_dp.transforms.released_logp import held, spread_out
+from pymc_dp.transforms.sum_noises import SUM_NOISES
 
 SUPPORTED = 1e6
 """Scaled coefficients beyond have no density: they would overflow."""

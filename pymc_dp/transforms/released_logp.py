@@ -294,7 +294,7 @@ class NormalCells(ReleasedLogp):
         assert isinstance(statistic, BoundedMoments)
         shown = held(np.zeros(0)) if sizes.seen is None else sizes.shown
         laplace = sizes.kind == "laplace"
-        described = [sizes.public, sizes.n_private, laplace, sizes.noise, laplace and not self.free]
+        described = [sizes.public, sizes.rate, laplace, sizes.noise, laplace and not self.free]
         shift = statistic.shifts[-1] / statistic.scales[-1]
         bounds = [statistic.centre, statistic.half_width, statistic.low, statistic.high, shift]
         arrays = (density.scales, sizes.bound, shown, np.array(described, dtype=float), np.array(bounds))

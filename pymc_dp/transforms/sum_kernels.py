@@ -12,7 +12,7 @@ import numpy as np
 from pymc_dp.families.normal import FLAT, NODES
 from pymc_dp.families.quadrature import LOG_2PI, SMALL
 from pymc_dp.transforms.jit import inlined, part
-from pymc_dp.transforms.noise_aware import MOMENT_NODES, dense_nodes
+from pymc_dp.transforms.sum_noises import MOMENT_NODES, dense_nodes
 
 ROOT_2, ROOT_PI = sqrt(2.0), sqrt(pi)
 _PANEL, _LOG_WEIGHT = dense_nodes()

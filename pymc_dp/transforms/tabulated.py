@@ -23,10 +23,10 @@ from pymc_dp.families.closed_form import number
 from pymc_dp.families.statistic import ExposedCounts
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
+from pymc_dp.transforms.cell_sizes import Sizes, size_nodes
 from pymc_dp.transforms.cell_tables import HALF, LEAST, CellTables, Chart, Evaluate, tabulate
 from pymc_dp.transforms.exposed_counts import exposed_densities
 from pymc_dp.transforms.family_tables import family_tables
-from pymc_dp.transforms.noise_aware import Sizes, size_nodes
 from pymc_dp.transforms.noised_count import noise_numbers
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class OneUnknown:
         sizes = self.density.sizes
         known = [np.asarray(item, dtype=np.float64) for item in (sizes.bound, sizes.seen) if item is not None]
         given = (release[cells], means[0][which], covariances[0, 0][which], *(item[cells] for item in known))
-        return _of_moments(_Key(self.density))(*given)
+        return _of_moments(_Key(self.density))(*given, sizes.rate)
 
     def _supported(self, parameters: Array) -> Array:
         given = [pt.constant(item) for item in self._filled(parameters)]
@@ -239,7 +239,7 @@ class _Key:
         self.density, sizes = density, density.sizes
         self._parts = (
             *(type(density), density.statistic, tuple(density.scales)),
-            *(sizes.public, sizes.n_private, sizes.seen is None, float(sizes.noise), sizes.kind),
+            *(sizes.public, sizes.seen is None, float(sizes.noise), sizes.kind),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -256,9 +256,10 @@ def _of_moments(key: _Key) -> Callable[..., Array]:
     value, bound, seen = pt.matrix("value", shape=(None, len(density.scales))), pt.vector("bound"), pt.vector("seen")
     mean, variance = pt.vector("mean"), pt.vector("variance")
     shown: Any = None if density.sizes.seen is None else seen
-    symbolic: Any = bound
-    entries = replace(density, release=None, sizes=replace(density.sizes, bound=symbolic, seen=shown))
-    inputs = [value, mean, variance, bound, *([] if shown is None else [seen])]
+    rate: Any = pt.scalar("rate")
+    symbolic: dict[str, Any] = {"bound": bound, "rate": rate, "seen": shown}
+    entries = replace(density, release=None, sizes=replace(density.sizes, **symbolic))
+    inputs = [value, mean, variance, bound, *([] if shown is None else [seen]), rate]
     found: Callable[..., Array] = plain_function(inputs, entries.of_moments(value, [mean], [[variance]]))
     return found
 

@@ -17,8 +17,10 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families.quadrature import normal_logp
 from pymc_dp.inspection.rows import Array
-from pymc_dp.transforms.noise_aware import SUM_NOISES, Sizes, moments_logp, nodes_around
+from pymc_dp.transforms.cell_sizes import Sizes, nodes_around
+from pymc_dp.transforms.noise_aware import moments_logp
 from pymc_dp.transforms.released_logp import held
+from pymc_dp.transforms.sum_noises import SUM_NOISES
 
 FEW = 2
 """Sums that are eliminated one by one; more take a factor of their covariance."""

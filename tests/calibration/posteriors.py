@@ -20,8 +20,8 @@ from scipy import stats
 import pymc_dp as dp
 from pymc_dp.inspection.rows import unwrap
 from pymc_dp.release.statistics import Statistics
+from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.density import ReleaseDensity
-from pymc_dp.transforms.noise_aware import Sizes
 from pymc_dp.transforms.privatize import plan_for
 from tests.paid import draw_release
 

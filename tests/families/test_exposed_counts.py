@@ -18,9 +18,9 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.plan import lay_out, plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.testing import without_noise
+from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.exposed_counts import exposed_densities, exposed_logp
-from pymc_dp.transforms.noise_aware import Sizes
 
 pytestmark = [
     pytest.mark.usefixtures("paid"),

@@ -9,8 +9,8 @@ from scipy.special import logsumexp
 from pymc_dp.families import Normal
 from pymc_dp.families.statistic import GRID, BoundedMoments
 from pymc_dp.inspection.interpreted import plain_function
+from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.density import ReleaseDensity
-from pymc_dp.transforms.noise_aware import Sizes
 
 CELLS, LOW, HIGH, CENTRE, HALF = 4, -4.0, 5.0, 0.5, 4.5
 SCALES = np.array([3.0, 3 * HALF, 3 * HALF**2])
@@ -27,6 +27,7 @@ def made(kind, rng, *, public=False, seen=False):
         public=public,
         bound=size if public else np.full(CELLS, 900.0),
         n_private=3,
+        rate=0.01,
         seen=size + rng.normal(size=CELLS) if seen else None,
         noise=4.0 if seen else 0.0,
         kind=kind,

@@ -5,9 +5,10 @@ import pytensor.tensor as pt
 import pytest
 
 from pymc_dp.inspection.interpreted import plain_function
+from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.cell_tables import Chart
 from pymc_dp.transforms.level_kernels import table_logp
-from pymc_dp.transforms.noise_aware import Sizes, counts_logp
+from pymc_dp.transforms.noise_aware import counts_logp
 from pymc_dp.transforms.tabulated import LOG_ODDS, PROBABILITIES, count_tables
 
 CELLS = 4
@@ -24,6 +25,7 @@ def released(rng, n, scale, kind, *, public, seen=False):
         public=public,
         bound=np.full(CELLS, n if public else 3 * n + 10),
         n_private=CELLS,
+        rate=0.001,
         kind=kind,
         seen=np.full(CELLS, n + scale) if seen else None,
         noise=scale if seen else 0.0,

@@ -6,7 +6,9 @@ import pytensor.tensor as pt
 import pytest
 from scipy import stats
 
-from pymc_dp.transforms.noise_aware import Sizes, moments_logp, normal_logp
+from pymc_dp.transforms.cell_sizes import Sizes
+from pymc_dp.transforms.noise_aware import moments_logp
+from pymc_dp.transforms.sum_noises import normal_logp
 
 
 def function(inputs, outputs):

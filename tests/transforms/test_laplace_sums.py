@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from scipy.special import erfcx, log_ndtr, logsumexp
 
-from pymc_dp.transforms.noise_aware import normal_laplace, normal_laplace_pair
+from pymc_dp.transforms.sum_noises import normal_laplace, normal_laplace_pair
 
 
 def function(inputs, outputs):

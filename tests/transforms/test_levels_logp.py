@@ -9,8 +9,8 @@ from pytensor.graph.traversal import ancestors
 from pymc_dp.families import Categorical
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.interpreted import plain_function
+from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.density import PrivateLevels, PublicLevels, ReleaseDensity
-from pymc_dp.transforms.noise_aware import Sizes
 from pymc_dp.transforms.released_logp import held
 
 CELLS, LEVELS = 4, 4
@@ -24,6 +24,7 @@ def made(kind, scale, rng, *, public=False, seen=False, levels=LEVELS):
         public=public,
         bound=size if public else np.full(CELLS, 9000.0),
         n_private=CELLS,
+        rate=0.001,
         seen=size + np.rint(2 * rng.normal(size=CELLS)) if seen else None,
         noise=2.0 if seen else 0.0,
         kind=kind,

@@ -23,8 +23,9 @@ from pymc_dp.released import planned
 from pymc_dp.simulation.networks import draw_counts, draw_levels
 from pymc_dp.testing import insecure_randomness, without_noise
 from pymc_dp.trace.scrub import annotate
+from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.network import NetworkDensity
-from pymc_dp.transforms.noise_aware import Sizes, counts_logp
+from pymc_dp.transforms.noise_aware import counts_logp
 from pymc_dp.transforms.privatize import record_of
 from tests.networks import BAYES, COLLIDER, PAIR, TRIANGLE, network_model, network_of, random_rows
 from tests.paid import draw_release

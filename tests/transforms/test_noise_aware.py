@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln, logsumexp, xlogy
 
-from pymc_dp.transforms.noise_aware import Sizes, counts_logp, moments_logp
+from pymc_dp.transforms.cell_sizes import Sizes
+from pymc_dp.transforms.noise_aware import counts_logp, moments_logp
 from tests.transforms.test_laplace_sums import numpy_normal_laplace
 
 BULK = 22.0
@@ -45,8 +46,8 @@ def public(*sizes, kind="gaussian"):
     return Sizes(public=True, bound=np.array(sizes), n_private=1, kind=kind)
 
 
-def private(*bounds, parts=1, kind="gaussian", **seen):
-    return Sizes(public=False, bound=np.array(bounds), n_private=parts, kind=kind, **seen)
+def private(*bounds, rate=0.0, kind="gaussian", **seen):
+    return Sizes(public=False, bound=np.array(bounds), n_private=1, rate=rate, kind=kind, **seen)
 
 
 def each(*of_laplace, gaussian):
@@ -157,23 +158,22 @@ def counts_of_private_size(value, p, kind, scale, bound, log_prior):
     return logsumexp(total, b=weight)
 
 
-def log_split(n, parts, bound):
-    """Log density of one part of a uniformly random split of `bound`."""
-    parts = max(parts, 2)
-    return np.log(parts - 1) - np.log(bound) + (parts - 2) * np.log1p(-(1 - 1e-9) * n / bound)
+def log_prior(n, rate, bound):
+    """Log density of a size, up to a number."""
+    return -2 * np.log1p(rate * n) - np.log(bound)
 
 
 @pytest.mark.few(12)
 @pytest.mark.parametrize(("kind", "scale"), each((0.3,), (1.9,), (2.1,), (10.0,), gaussian=[(0.3,), (1.0,), (10.0,)]))
-@pytest.mark.parametrize(("parts", "n_levels"), [(1, 2), (5, 4)])
-def test_counts_of_private_size_are_right_to_five_thousandths(kind, scale, parts, n_levels, rng):
+@pytest.mark.parametrize(("rate", "n_levels"), [(0.0, 2), (0.4, 4)])
+def test_counts_of_private_size_are_right_to_five_thousandths(kind, scale, rate, n_levels, rng):
     bound = 100
-    evaluate = counts_function(scale, private(bound, parts=parts, kind=kind), n_levels)
+    evaluate = counts_function(scale, private(bound, rate=rate, kind=kind), n_levels)
     for _ in range(5):
-        p, n = rng.dirichlet(np.ones(n_levels)), rng.integers(0, bound // parts + 1)
+        p, n = rng.dirichlet(np.ones(n_levels)), rng.integers(0, bound // (1 if rate == 0 else 5) + 1)
         value = rng.multinomial(n, p) + noise(rng, kind, scale, n_levels)
         found, _ = evaluate(value[None].astype(float), p[None])
-        prior = partial(log_split, parts=parts, bound=bound)
+        prior = partial(log_prior, rate=rate, bound=bound)
         assert found[0] == pytest.approx(counts_of_private_size(value, p, kind, scale, bound, prior), abs=5e-3)
 
 
@@ -184,7 +184,7 @@ def test_counts_whose_size_another_table_shows(kind, scale, rng):
     bound, width = 100, 4.0
     for n in (15, 60):
         seen = n + noise(rng, kind, width, 1)[0]
-        evaluate = counts_function(scale, private(bound, parts=3, kind=kind, seen=np.array([seen]), noise=width), 3)
+        evaluate = counts_function(scale, private(bound, rate=0.1, kind=kind, seen=np.array([seen]), noise=width), 3)
         p = rng.dirichlet(np.ones(3))
         value = rng.multinomial(n, p) + noise(rng, kind, scale, 3)
         exact = counts_of_private_size(value, p, kind, scale, bound, CONTINUOUS[kind](seen, width).logpdf)
@@ -207,12 +207,12 @@ def normal_sum(z, mean, covariance, n, kind, scale):
     ("kind", "seen", "count"), each((False, 1), gaussian=[(False, 1), (False, 2), (True, 1), (True, 2)])
 )
 @pytest.mark.parametrize("scale", [3.0, 30.0])
-@pytest.mark.parametrize("parts", [1, 4])
-def test_moments_of_private_size_are_a_sum_over_sizes(kind, seen, count, scale, parts, rng):
+@pytest.mark.parametrize("rate", [0.0, 0.01, 1.0])
+def test_moments_of_private_size_are_a_sum_over_sizes(kind, seen, count, scale, rate, rng):
     """Noise of sizes and of sums is alike in half widths. Right to 2e-2 for a scale of 3 rows or more."""
     bound, width = 500, 20.0
     shown = np.array([90.0])
-    sizes = private(bound, parts=parts, kind=kind, **({"seen": shown, "noise": width} if seen else {}))
+    sizes = private(bound, rate=rate, kind=kind, **({"seen": shown, "noise": width} if seen else {}))
     value, m = pt.matrix("value", shape=(1, count + 1)), pt.vector("m", shape=(count,))
     v, scales = pt.matrix("v", shape=(count, count)), np.full(count + 1, scale)
     logp = moments_logp(
@@ -221,7 +221,7 @@ def test_moments_of_private_size_are_a_sum_over_sizes(kind, seen, count, scale, 
     )  # fmt: skip
     evaluate = function([value, m, v], logp)
     n, of_size = np.arange(bound + 1), CONTINUOUS[kind](scale=scale)
-    prior = stats.norm.logpdf(n, shown, width) if seen else log_split(n, parts, bound)
+    prior = stats.norm.logpdf(n, shown, width) if seen else log_prior(n, rate, bound)
     for middle, spread in ((0.0, 0.2), (0.6, 0.05), (-0.95, 0.01)):
         means = np.array([middle, middle**2 - 0.5])[:count]
         covariance = spread * np.array([[1, 0.4], [0.4, 0.5]])[:count, :count]
@@ -247,7 +247,7 @@ def test_a_density_of_sums_has_mass_one():
 # --- nothing is ever NaN ---------------------------------------------------------------------------------------------
 
 EXTREME = [(public, (size,), levels) for levels in (2, 3) for size in (0, 50, 10**6)]
-EXTREME += [(private, (50,), 2), (partial(private, parts=6), (10**6,), 3)]
+EXTREME += [(private, (50,), 2), (partial(private, rate=1e-3), (10**6,), 3)]
 
 
 @pytest.mark.few(27)
@@ -273,7 +273,7 @@ def test_counts_are_finite_at_extreme_parameters_and_releases(kind, made, bound,
 @pytest.mark.parametrize("kind", LOG_NOISE)
 @pytest.mark.parametrize("hidden", [False, True])
 def test_two_moments_are_finite_at_extreme_parameters_and_releases(kind, hidden):
-    sizes = private(1000, parts=3, kind=kind) if hidden else public(1000, kind=kind)
+    sizes = private(1000, rate=0.2, kind=kind) if hidden else public(1000, kind=kind)
     width = 3 if hidden else 2
     value, parameters = pt.matrix("value", shape=(1, width)), [pt.vector(name, shape=(1,)) for name in "abcde"]
     m1, m2, v11, v12, v22 = parameters

@@ -9,8 +9,8 @@ from scipy import stats
 from scipy.special import logsumexp
 
 import pymc_dp as dp
+from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.density import ReleaseDensity
-from pymc_dp.transforms.noise_aware import Sizes
 from pymc_dp.transforms.privatize import plan_for
 from pymc_dp.transforms.vector_sums import mixed, vector_sums_logp
 from tests.families.vectors import dirichlet_model, normal_model

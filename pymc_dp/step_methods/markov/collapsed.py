@@ -22,6 +22,7 @@ from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.record import TableRecord
 from pymc_dp.step_methods.values import Point, Values
+from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.privatize import record_of
 
 
@@ -45,8 +46,8 @@ class Items:
         Whether the noise is Gaussian.
     bounds : (n_items,) array
         Size of each item, or a bound on it.
-    parts : (n_fields,) array
-        0 where sizes are public; else the parts that rows are split into, which give a size its prior.
+    rates : (n_fields,) array
+        Of the priors of private sizes, see `transforms.cell_sizes.Sizes`; NaN where sizes are public.
     """
 
     fields: tuple[str, ...]
@@ -59,7 +60,7 @@ class Items:
     scales: Array
     gaussian: bool
     bounds: Array
-    parts: Array
+    rates: Array
 
     @classmethod
     def exact(
@@ -77,7 +78,7 @@ class Items:
             scales=np.zeros((len(fields), counts[0].shape[1])),
             gaussian=False,
             bounds=np.concatenate(counts).sum(axis=1),
-            parts=np.zeros(len(fields)),
+            rates=np.full(len(fields), np.nan),
         )
 
     @property
@@ -103,7 +104,7 @@ class Items:
         """Return whole counts near to the released ones that some rows have."""
         counts = np.maximum(self.taken(), 0)
         totals = counts.sum(axis=1)
-        wanted = np.where(self.parts[self.field] == 0, self.bounds, np.minimum(np.rint(totals), self.bounds))
+        wanted = np.where(np.isnan(self.rates[self.field]), self.bounds, np.minimum(np.rint(totals), self.bounds))
         shares = counts / np.where(totals > 0, totals, 1.0)[:, None]
         whole = np.floor(wanted[:, None] * shares)
         whole[np.arange(len(whole)), shares.argmax(axis=1)] += wanted - whole.sum(axis=1)
@@ -135,8 +136,16 @@ def items_of(private: Model, emissions: Mapping[str, Emission], n_places: int) -
         scales=np.nan_to_num(np.stack(scales)) * noised.pop(),
         gaussian=record.tables[0].plan["noise"] == "gaussian",
         bounds=np.concatenate([np.asarray(table.plan["groups"], dtype=np.float64) for table in tables]),
-        parts=np.array([0.0 if table.sizes_public else float(max(table.plan["n_private"], 2)) for table in tables]),
+        rates=np.array([_rate(table, held[table.name], at_most=record.neighbours == "add_remove") for table in tables]),
     )
+
+
+def _rate(table: TableRecord, counts: Array, *, at_most: bool) -> float:
+    if table.sizes_public:
+        return np.nan
+    plan: Mapping[str, Any] = table.plan
+    sizes = Sizes(public=False, bound=np.asarray(plan["groups"]), n_private=plan["n_private"], kind=plan["noise"])
+    return sizes.shown_by(counts, float(table.scales[0]), at_most=at_most).rate if any(table.scales) else 0.0
 
 
 def _by_place(place: Array, n_places: int) -> dict[str, Array]:
@@ -258,7 +267,7 @@ class CollapsedScan:
         )
         if items.noised:
             given = (items.place, items.field, items.levels, self.counts, shares, logs)
-            update_counts(rng, states, *given, *noise, items.bounds, items.parts, items.octaves, TRIES)
+            update_counts(rng, states, *given, *noise, items.bounds, items.rates, items.octaves, TRIES)
         return {**self._given_states(rng, states, self.counts), **drawn}
 
     def _first(self, rng: np.random.Generator, counts: Array) -> tuple[Array, list[Array]]:

@@ -146,9 +146,9 @@ def _multinomial(rng, n, shares, n_levels, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _log_size(n, bound, parts):  # type: ignore[no-untyped-def]
-    """Log prior of a private size, see `transforms.noise_aware.Sizes`."""
-    return (parts - 2.0) * log1p(-(1.0 - 1e-9) * n / bound)
+def _log_size(n, rate):  # type: ignore[no-untyped-def]
+    """Log prior of a private size, see `transforms.cell_sizes.Sizes`."""
+    return -2.0 * log1p(rate * n)
 
 
 @kernel
@@ -174,14 +174,15 @@ def update_counts(  # type: ignore[no-untyped-def]
     scales,
     gaussian,
     bounds,
-    parts,
+    rates,
     octaves,
     tries,
 ):
     """Metropolis moves of the counts of each item given its state and the noised counts.
 
-    All levels anew from the likelihood; some rows from one level to another; and, where `parts` is not 0, rows that
-    come or go. Steps are uniform up to a random power of 2: as probable as the way back.
+    All levels anew from the likelihood; some rows from one level to another; and, where sizes are private, rows that
+    come or go: `rates` are those of their priors, NaN of public sizes. Steps are uniform up to a random power of 2: as
+    probable as the way back.
     """
     proposed = np.empty(counts.shape[1])
     for i in range(field.size):
@@ -193,13 +194,13 @@ def update_counts(  # type: ignore[no-untyped-def]
         for _ in range(tries * levels[f]):
             a = rng.integers(0, levels[f])
             m = float(rng.integers(1, 2 ** rng.integers(0, octaves[f] + 1) + 1))
-            if parts[f] > 0.0 and rng.random() < 0.5:
+            if rates[f] == rates[f] and rng.random() < 0.5:
                 m = m if rng.random() < 0.5 else -m
                 n = counts[i].sum()
                 if counts[i, a] + m < 0.0 or n + m > bounds[i]:
                     continue
                 gain = lgamma(n + m + 1.0) - lgamma(n + 1.0)
-                gain += _log_size(n + m, bounds[i], parts[f]) - _log_size(n, bounds[i], parts[f])
+                gain += _log_size(n + m, rates[f]) - _log_size(n, rates[f])
                 gain += _added(i, f, a, m, counts, released, scales, gaussian, log_profiles[f, k, a])
                 if gain > -rng.standard_exponential():
                     counts[i, a] += m

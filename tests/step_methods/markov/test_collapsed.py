@@ -81,7 +81,7 @@ def of_private_sizes(items, noise):
         size = zeros + ones
         ways = np.exp(gammaln(size + 1) - gammaln(zeros + 1) - gammaln(ones + 1))
         with np.errstate(invalid="ignore"):
-            prior = np.where(size <= bound, (1 - (1 - 1e-9) * np.minimum(size / bound, 1)) ** (items.parts[0] - 2), 0)
+            prior = np.where(size <= bound, (1 + items.rates[0] * size) ** -2.0, 0)
         found.append(prior * ways * noise(first - zeros) * noise(second - ones))
     return found
 
