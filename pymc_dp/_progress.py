@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 
@@ -25,4 +25,9 @@ def progress(shown: bool, description: str, total: int) -> Iterator[Advance]:
         yield lambda done=1, description=None: bar.update(task, advance=done, description=description)
 
 
-__all__ = ["Advance", "progress"]
+def reading(shown: bool, n_rows: int, neighbours: str) -> AbstractContextManager[Advance]:
+    """Show a bar over the rows of a table, unless their number is private."""
+    return progress(shown and neighbours == "replace", "rows read", n_rows)
+
+
+__all__ = ["Advance", "progress", "reading"]

@@ -10,6 +10,7 @@ import numpy as np
 from pymc import Model
 
 from pymc_dp import _validate
+from pymc_dp._progress import reading
 from pymc_dp.accounting import Budget, ComposedEvent, Event, Ledger, check_ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, DomainWarning
@@ -39,6 +40,7 @@ def find_bounds(
     ledger: Ledger | None = None,
     rows: Rows | None = None,
     outside: float = 0.005,
+    progressbar: bool = True,
 ) -> Domain:
     """Spend a privacy budget on bounds of columns, where nothing public says what their values can be.
 
@@ -62,6 +64,8 @@ def find_bounds(
     outside : float
         Share of the rows, in [0, 0.1], that may lie outside on either side although they are many enough to be seen. A
         few rows far out would otherwise make the bounds, and the noise of everything that follows, wide.
+    progressbar : bool
+        Whether a bar is shown while `rows` are read, unless their number is private.
 
     Returns
     -------
@@ -125,6 +129,7 @@ def find_bounds(
     """
     budget, share = Budget(_validate.epsilon(epsilon)), _validate.within("outside", outside, 0, 0.1)
     names = [columns] if isinstance(columns, str) else _validate.names("columns", columns)
+    shown = _validate.flag("progressbar", progressbar)
     check_ledger(ledger)
     stored = stored_rows(rows)
     found = _inspected(model, domain, stored)
@@ -133,7 +138,7 @@ def find_bounds(
     made, label = None, f"bounds of {', '.join(names)}"
     try:
         with paid(found, budget, event=search.event, label=label, ledger=ledger) as payment:
-            noised = payment.read(lambda: search.noised(passes))
+            noised = payment.read(lambda: search.noised(passes, shown))
             ranges = search.ranges(noised)
             made = replace(found.domain, bounds={**found.domain.bounds, **ranges})
             payment.state(_stated(names, ranges))
@@ -158,6 +163,7 @@ class Search:
     outside : float
     n_rows : int or None
         None where it is private.
+    neighbours : str
     families : mapping of str to tuple of Family
         Likelihoods of each column, which say what bounds may be.
     """
@@ -167,6 +173,7 @@ class Search:
     event: Event
     outside: float
     n_rows: int | None
+    neighbours: str
     families: Mapping[str, tuple[Family, ...]]
 
     @classmethod
@@ -190,6 +197,7 @@ class Search:
             event=event,
             outside=outside,
             n_rows=found.n_rows if found.domain.n_max is None else None,
+            neighbours=found.domain.neighbours,
             families={name: _families(found, column) for name, column in columns.items()},
         )
 
@@ -198,10 +206,10 @@ class Search:
         """The bins of every column."""
         return [Magnitudes(whole=column.integer) for column in self.columns.values()]
 
-    def noised(self, passes: Passes | None) -> list[Array]:
+    def noised(self, passes: Passes | None, shown: bool = False) -> list[Array]:
         """Return the noised counts of every column. Reads private data, once: the budget must have been charged."""
         counts = [np.zeros(bins.count, dtype=np.int64) for bins in self.bins]
-        for values in self._in_memory() if passes is None else self._in_files(passes):
+        for values in self._in_memory() if passes is None else self._in_files(passes, shown):
             for bins, count, held in zip(self.bins, counts, values, strict=True):
                 for part in held:
                     count += bins.counts(part)
@@ -212,15 +220,17 @@ class Search:
         for start in range(0, max(map(len, held)), BLOCK):
             yield [[values[start : start + BLOCK]] for values in held]
 
-    def _in_files(self, passes: Passes) -> Iterator[list[list[Array]]]:
+    def _in_files(self, passes: Passes, shown: bool) -> Iterator[list[list[Array]]]:
         leaves = [column.leaf for column in passes.columns]
         wanted = [leaves.index(column.leaf) for column in self.columns.values()]
         widest = sum(layout.row_bytes for layout in passes.stored.layouts().values())
-        for parts in passes.parts(max(1, BLOCK_BYTES // max(1, widest))):
-            yield [
-                [part.values if part.missing is None else part.values[~part.missing] for part in parts[place]]
-                for place in wanted
-            ]
+        with reading(shown, passes.n_rows, self.neighbours) as advance:
+            for parts in passes.parts(max(1, BLOCK_BYTES // max(1, widest))):
+                yield [
+                    [part.values if part.missing is None else part.values[~part.missing] for part in parts[place]]
+                    for place in wanted
+                ]
+                advance(len(parts[0][0].values))
 
     def ranges(self, noised: Sequence[Array]) -> dict[str, Bounds]:
         """Return what noised counts show; a function of them."""

@@ -81,6 +81,17 @@ def test_no_bar_says_how_many_rows_there_are_where_that_is_private(bars, coin, k
     assert str(N_ROWS) not in "".join(capfd.readouterr())
 
 
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_rows_that_bounds_are_found_of_have_a_bar(bars, coin, neighbours):
+    with pm.Model() as heights:
+        pm.Normal("y", pm.Normal("mean", 0, 10), 1.0, observed=np.zeros(2))
+    domain = dp.Domain(neighbours=neighbours, n_max=None if neighbours == "replace" else 1000)
+    ledger = dp.Ledger(1.0, neighbours=neighbours)
+    rows = {"y": TOSSED + 1.1}
+    dp.find_bounds(heights, "y", epsilon=1.0, domain=domain, ledger=ledger, rows=rows)
+    assert bars == [("rows read", N_ROWS, N_ROWS, neighbours == "replace")]
+
+
 @pytest.mark.parametrize(("options", "shown"), [({}, True), ({"progressbar": False}, False), ({"quiet": True}, False)])
 def test_draws_that_pymc_shows_no_bar_of_have_one(bars, coin, options, shown):
     bounded = dp.truncate(coin, {"p": (0.05, 0.95)})

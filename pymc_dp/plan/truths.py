@@ -153,7 +153,7 @@ def all_counts(table: TablePlan, sums: Array, sizes: Array) -> Array | None:
 
 
 def _split(table: TablePlan, repeats: int, total: int | None, rng: np.random.Generator) -> Array:
-    """Draw sizes of cells as the prior of a private size has them: a uniform split of the rows into cells.
+    """Draw sizes of cells as a uniform split of the rows into cells.
 
     Sizes that are sums of exposures are those of rows with exposures in the middle of their bounds, on the average.
     """

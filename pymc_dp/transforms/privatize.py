@@ -17,7 +17,7 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 
 from pymc_dp import _validate
-from pymc_dp._progress import progress
+from pymc_dp._progress import reading
 from pymc_dp.accounting import Budget, Ledger, check_ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, DomainWarning, UnsupportedModelError
@@ -101,7 +101,6 @@ def _sizes(table: TablePlan) -> Array:
     return np.asarray(table.cells.sizes if table.cells.sizes is not None else table.cells.groups[:1])
 
 
-READING = "rows read"
 RECORD = "dp_record"
 TABLES = "dp_tables"
 VARIABLES = "dp_variables"
@@ -212,7 +211,7 @@ def _drawn(plan: ReleasePlan, beside: Passes | None, owner: Variable | None, pro
     """Draw a release, with a bar over the rows of a table beside the model, unless their number is private."""
     if beside is None:
         return draw_release(plan, owner=owner)
-    with progress(progressbar and plan.neighbours == "replace", READING, beside.n_rows) as advance:
+    with reading(progressbar, beside.n_rows, plan.neighbours) as advance:
         return draw_release(plan, beside, advance)
 
 
