@@ -17,8 +17,8 @@ from pymc_dp.transforms.sum_noises import SUM_NOISES, dense_nodes
 
 SIZE_NODES = 32
 BISECTIONS = 30
-LEAST_RATE, MOST_RATE = 1e-3, 100.0
-"""Of the prior of sizes: over the bound, which is next to uniform; and of cells next to empty."""
+LEAST_RATE, MOST_RATE = 1e-3, 1e3
+"""Of the prior of sizes: over the bound, which is next to uniform; and over the noise, of cells next to empty."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,8 +34,7 @@ class Sizes:
     n_private : int
         Number of cells that `bound` rows are spread over: in draws of releases, a part of a random split each.
     rate : float
-        A private size has a prior proportional to ``(1 + rate * size)**-2`` on 0..bound, see `shown_by`; 0 of
-        exposures.
+        A private size has a prior proportional to ``(1 + rate * size)**-2`` on 0..bound, see `shown_by`.
     seen : (n_cells,) array or None
         Private sizes as another table of the same release shows them, where one does: the density is then the
         conditional one given that table, in which the size is `seen` less its noise.
@@ -81,17 +80,18 @@ class Sizes:
             Of their noise.
         at_most : bool
             Whether `bound` is a bound on the number of rows, and not the number itself: the total is then that of the
-            released sizes, as far as the bound permits.
+            released sizes, or what their noises add up to, as far as the bound permits.
         """
         noise, seen, width = SUM_NOISES[self.kind], held(counts.sum(axis=1)), held(scale)
+        deviation = NOISES[self.kind].deviation(scale)
         if counts.shape[1] > 1:  # a sum of noises is near to normal
-            noise, width = SUM_NOISES["gaussian"], held(NOISES[self.kind].deviation(scale) * np.sqrt(counts.shape[1]))
+            noise, width = SUM_NOISES["gaussian"], held(deviation * np.sqrt(counts.shape[1]))
         sizes, log_weight = nodes_around(seen, noise.reach(width), held(self.bound))
         log_weight += noise.log_density(seen[:, None] - sizes, width)
         nodes, log_weights = plain_function([], [sizes, log_weight])()
         total = self.bound.sum() / self.n_private
-        total = min(max(counts.sum(), 0.0), total) if at_most else total
-        ends = np.log([LEAST_RATE / self.bound.max(), MOST_RATE])
+        total = min(max(counts.sum(), deviation * np.sqrt(counts.size)), total) if at_most else total
+        ends = np.log([LEAST_RATE / self.bound.max(), MOST_RATE / scale])
         for _ in range(BISECTIONS):
             levels = log_weights - 2 * np.log1p(np.exp(ends.mean()) * nodes)
             weights = np.exp(levels - levels.max(axis=1, keepdims=True))

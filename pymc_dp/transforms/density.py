@@ -149,10 +149,10 @@ class ReleaseDensity:
             Whether bounds are bounds on the number of rows, and not the number itself.
         """
         found, sizes = replace(self, release=release), self.sizes
-        known = sizes.public or sizes.seen is not None or isinstance(self.statistic, ExposedCounts)
-        if known or not (self.noise_aware and self.scales.any()):
+        if sizes.public or sizes.seen is not None or not (self.noise_aware and self.scales.any()):
             return found
         shown = release if isinstance(self.statistic, LevelCounts) else release[:, :1]
+        at_most = at_most or isinstance(self.statistic, ExposedCounts)
         return replace(found, sizes=sizes.shown_by(shown, float(self.scales[0]), at_most=at_most))
 
     @property

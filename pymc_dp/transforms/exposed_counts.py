@@ -1,8 +1,8 @@
 """Density of noised sums of counts over exposures: both exact sums are integrated out.
 
-Given the exposure E of a cell, its sum of counts is Poisson with mean ``rate * E``. E has a flat prior
-(`ReleaseDensity.of`), and is seen with noise. The quadrature over it has panels that meet at the two exposures where
-its integrand peaks or has kinks: the released one, and that at which the released count is expected.
+Given the exposure E of a cell, its sum of counts is Poisson with mean ``rate * E``. E has the prior
+of a private size (`Sizes`), and is seen with noise. The quadrature over it has panels that meet at the two exposures
+where its integrand peaks or has kinks: the released one, and that at which the released count is expected.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -93,7 +94,8 @@ def exposed_densities(release: Array, rates: Array, scales: Array, sizes: Sizes)
     if sizes.public:
         exposure, log_weight = np.asarray(sizes.bound, dtype=float)[:, None], np.zeros((len(rates), 1))
     else:
-        exposure, log_weight = _compiled_nodes(tuple(scales), sizes.kind)(release, rates, sizes.bound)
+        given = (release, rates, sizes.bound, sizes.rate)
+        exposure, log_weight = _compiled_nodes(tuple(scales), sizes.kind)(*given)
     with np.errstate(divide="ignore"):
         eta = np.clip(np.log(rates)[:, None] + np.log(exposure), LEAST, MOST)
     counts = np.repeat(release[:, -1], exposure.shape[1])
@@ -105,10 +107,11 @@ def exposed_densities(release: Array, rates: Array, scales: Array, sizes: Sizes)
 @lru_cache(maxsize=8)
 def _compiled_nodes(scales: tuple[float, ...], kind: str) -> Callable[..., list[Array]]:
     value, rate, bound = pt.matrix("value", shape=(None, 2)), pt.vector("rate"), pt.vector("bound")
-    symbolic: object = bound
-    sizes = Sizes(public=False, bound=symbolic, n_private=1, kind=kind)  # type: ignore[arg-type]
+    of_prior = pt.scalar("rate of the prior")
+    symbolic: dict[str, Any] = {"bound": bound, "rate": of_prior}
+    sizes = Sizes(public=False, n_private=1, kind=kind, **symbolic)
     found: Callable[..., list[Array]] = plain_function(
-        [value, rate, bound], list(_nodes_of(value, rate, np.array(scales), sizes))
+        [value, rate, bound, of_prior], list(_nodes_of(value, rate, np.array(scales), sizes))
     )
     return found
 

@@ -293,7 +293,7 @@ def test_a_release_fits_another_model_of_the_same_table(rng):
     np.testing.assert_array_equal(*values)
 
 
-def _by_sums(seen, count, rate, scales, bound, parts):
+def _by_sums(seen, count, rate, scales, bound, of_prior):
     """Log density by brute force, of Laplace noise: a fine grid of exposures, and every count."""
     e, k = np.linspace(0, bound, 4001), np.arange(400)
     with np.errstate(divide="ignore"):
@@ -301,7 +301,7 @@ def _by_sums(seen, count, rate, scales, bound, parts):
     poisson = np.where(k == 0, 0.0, k * np.where(np.isinf(mean), -1e4, mean)) - rate * e[:, None] - gammaln(k + 1)
     noise = -np.abs(count - k) / scales[1] + np.log(np.tanh(1 / (2 * scales[1])))
     given = logsumexp(poisson + noise, axis=1)
-    prior = np.log(parts - 1) - np.log(bound) + (parts - 2) * np.log1p(-(1 - 1e-9) * e / bound)
+    prior = -2 * np.log1p(of_prior * e) - np.log(bound)
     inner = given + prior - np.abs(seen - e) / scales[0] - np.log(2 * scales[0])
     inner[[0, -1]] -= np.log(2)
     return logsumexp(inner) + np.log(e[1])
@@ -310,10 +310,10 @@ def _by_sums(seen, count, rate, scales, bound, parts):
 @pytest.mark.parametrize(("seen", "count"), [(40.0, 25.0), (3.0, -4.0), (-6.0, 12.0), (80.0, 0.0)])
 def test_both_noises_are_integrated_out(seen, count):
     rates, scales = np.geomspace(0.02, 20, 9) * max(count, 1) / max(seen, 5), np.array([4.0, 6.0])
-    sizes = Sizes(public=False, bound=np.full(9, 100.0), n_private=4)
+    sizes = Sizes(public=False, bound=np.full(9, 100.0), n_private=4, rate=0.1)
     release = np.tile([[seen, count]], (9, 1))
     found = exposed_densities(release, rates, scales, sizes)
-    expected = np.array([_by_sums(seen, count, rate, scales, 100.0, 4) for rate in rates])
+    expected = np.array([_by_sums(seen, count, rate, scales, 100.0, 0.1) for rate in rates])
     np.testing.assert_allclose(found, expected, atol=2e-3)
     graph = exposed_logp(pt.constant(release), pt.constant(rates), scales, sizes)
     np.testing.assert_allclose(graph.eval(), found, atol=1e-8)
@@ -329,6 +329,7 @@ def test_posteriors_are_calibrated(noise, rng):
     domain = dp.Domain(bounds={"exposure": (0, 4), "y": (0, 30)}, neighbours="add_remove", n_max=200)
     plan = plan_release(inspect(model, domain).sums, Statistics(noise), 1.0, delta)
     density = ReleaseDensity.of(plan.tables[0], noise_aware=True)
+    density = replace(density, sizes=replace(density.sizes, n_private=1))  # exposures are drawn from the flat prior
     drawn = np.concatenate([density.random(rates[i : i + 3], rng=rng) for i in range(0, repeats - 2, 3)])
     sizes = replace(density.sizes, bound=np.full(len(grid), density.sizes.bound[0]))
     ranks = []
