@@ -20,7 +20,6 @@ from scipy import stats
 import pymc_dp as dp
 from pymc_dp.inspection.rows import unwrap
 from pymc_dp.release.statistics import Statistics
-from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.privatize import plan_for
 from tests.paid import draw_release
@@ -134,10 +133,14 @@ class Releaser:
         return draw_release(self.plan).values["y"]
 
     def log_density(self, *, noise_aware: bool = True) -> Callable[[Array, Array], Array]:
-        """Log density of one cell's release at many parameters: (n_points, n_parameters) -> (n_points,) array."""
-        density = ReleaseDensity.of(self.table, noise_aware=noise_aware)
-        sizes = density.sizes
-        density = replace(density, sizes=Sizes(public=sizes.public, bound=sizes.bound[:1], n_private=sizes.n_private))
+        """Log density of the first cell's part of a release, at many parameters: (n_points,) array.
+
+        It takes the release, (n_cells, n_columns), of which other cells say how unequal sizes are, and the parameters,
+        (n_points, n_parameters).
+        """
+        whole = ReleaseDensity.of(self.table, noise_aware=noise_aware)
+        rate: Any = pt.scalar("rate of the prior of sizes")
+        density = replace(whole, sizes=replace(whole.sizes, bound=whole.sizes.bound[:1], rate=rate))
         value = pt.matrix("value", shape=(1, len(self.table.labels)))
         if density.family.event_ndims == (1,):
             inputs = [pt.matrix("p", shape=(None, 5))]
@@ -145,17 +148,18 @@ class Releaser:
             inputs = [pt.vector(f"parameter_{i}") for i in range(len(density.family.event_ndims))]
         # Compiled loops pay only where the size and more is integrated out at every point.
         many = inputs[0].ndim == 2 or len(inputs) > 1
-        mode = None if many and not sizes.public and noise_aware else "FAST_COMPILE"
+        mode = None if many and not density.sizes.public and noise_aware else "FAST_COMPILE"
         function = pytensor.function(
-            [value, *inputs], density.logp(value, *inputs), mode=mode, on_unused_input="ignore"
+            [value, rate, *inputs], density.graph(value, *inputs), mode=mode, on_unused_input="ignore"
         )
 
         def evaluate(release: Array, parameters: Array) -> Array:
-            release = release.reshape(1, -1)
-            held = release if noise_aware else density.project(release)
+            release = np.atleast_2d(release)
+            known = whole.of_release(release, at_most=self.plan.neighbours == "add_remove").sizes.rate
+            held = release[:1] if noise_aware else density.project(release[:1])
             arguments = [parameters] if len(inputs) == 1 and inputs[0].ndim == 2 else list(parameters.T)
             with np.errstate(all="ignore"):
-                return np.broadcast_to(function(held, *arguments), len(parameters))
+                return np.broadcast_to(function(held, known, *arguments), len(parameters))
 
         return evaluate
 
@@ -167,8 +171,9 @@ def posterior_below(
 
     Parameters
     ----------
+    release : (n_cells, n_columns) array
     truth : (n_parameters,) array
-        In prior probabilities.
+        Of the first cell, in prior probabilities.
     """
     count = {1: 400, 2: 24}[likelihood.n_parameters]
     low, high = np.zeros(likelihood.n_parameters), np.ones(likelihood.n_parameters)

@@ -195,7 +195,7 @@ def test_posteriors_are_calibrated(name: str, kind: str) -> None:
         log_density = release.log_density()
         for _ in range(N_SIMULATIONS):
             columns, truth = simulate(family, rng, N_ROWS, grouped=grouped)
-            below.append(posterior_below(family, log_density, release(**columns)[0], truth[0]))
+            below.append(posterior_below(family, log_density, release(**columns), truth[0]))
     for found in np.array(below).T:
         observed = np.bincount(rng.binomial(99, found) // 10, minlength=10)
         covered = int(np.sum((found > 0.05) & (found < 0.95)))
