@@ -218,13 +218,14 @@ def test_privatize_takes_them(relation):
     assert records[1].guarantee == "none" and str(N_ROWS) not in repr(found[1].coords)
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_sample_takes_them_and_nothing_of_a_row_leaves():
     rows = table(60)
     planted = plant(rows["x"][:, 0], rows=range(60), low=-1, high=1)
     rows["x"][:, 0] = planted.values
     with dummies():
         options = {**BUDGET, "domain": domain(), "statistics": dp.Gradients(steps=10)}
-        found = dp.sample(5, rows=rows, **options, **QUIET)
+        found = dp.sample(5, tune=20, rows=rows, **options, **QUIET)
     assert not contains_canary(found, planted.canaries)
     assert found.dp.guarantee == "exact" and found["posterior"]["slopes"].shape == (1, 5, 2)
 
