@@ -225,7 +225,7 @@ def test_sample_takes_them_and_nothing_of_a_row_leaves():
     rows["x"][:, 0] = planted.values
     with dummies():
         options = {**BUDGET, "domain": domain(), "statistics": dp.Gradients(steps=10)}
-        found = dp.sample(5, tune=20, rows=rows, **options, **QUIET)
+        found = dp.sample(5, rows=rows, **options, **QUIET)
     assert not contains_canary(found, planted.canaries)
     assert found.dp.guarantee == "exact" and found["posterior"]["slopes"].shape == (1, 5, 2)
 
