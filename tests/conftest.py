@@ -150,6 +150,13 @@ def no_progress_bars() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def graphs_do_not_note_where_they_were_built() -> Iterator[None]:
+    """PyTensor reads the stack at every operation it makes, a twentieth of the suite's time."""
+    with pytensor.config.change_flags(traceback__limit=0):
+        yield
+
+
 @pytest.fixture
 def interpreted() -> Iterator[None]:
     """Graphs that are used a few times are not compiled."""

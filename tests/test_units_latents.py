@@ -49,13 +49,18 @@ def release(model, rows=None, most=MOST):
     return released(model, STATISTICS, 1e-6, rows, domain(most, **bounds))
 
 
-def test_latents_integrated_out_are_released_for_persons(monkeypatch):
-    """In whatever order rows come, out of a table or the model, and if each row is evaluated by itself."""
+def test_latents_integrated_out_are_released_for_persons():
+    """In whatever order rows come, out of a table or the model."""
     record, plain = release(wide())
     assert record.domain["unit"] == {"column": "patient_id", "max_rows": MOST} and np.abs(plain).max() > 0
     np.testing.assert_array_equal(release(wide(ORDER))[1], plain)
     stored = {"patient_id": OWNERS[ORDER], "y": ANSWERS[ORDER]}
     np.testing.assert_array_equal(release(wide(slice(2)), stored)[1], plain)
+
+
+@pytest.mark.slow
+def test_rows_that_are_alike_are_released_as_if_each_were_evaluated_by_itself(monkeypatch):
+    plain = release(wide())[1]
     monkeypatch.setattr(RowScores, "alike", property(lambda self: False))
     np.testing.assert_allclose(release(wide())[1], plain, rtol=1e-3, atol=1e-3 * np.abs(plain).max())
 

@@ -174,7 +174,13 @@ def test_privatize_and_sample_choose_alike(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::pymc_dp.errors.PosteriorWarning")  # of few rows, by chance
-@pytest.mark.parametrize(("build", "noises"), [(lambda: linear(2), ["gaussian", "laplace"]), (bernoulli, ["laplace"])])
+@pytest.mark.parametrize(
+    ("build", "noises"),
+    [
+        (lambda: linear(2), ["gaussian", "laplace"]),
+        pytest.param(bernoulli, ["laplace"], marks=pytest.mark.slow),
+    ],
+)
 def test_a_model_is_read_once_and_laid_out_once_for_each_noise(monkeypatch, build, noises):
     read, laid_out, cut = [], [], []
     for module, name, calls in (

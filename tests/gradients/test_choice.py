@@ -70,6 +70,7 @@ def test_the_trace_finds_the_truth_and_says_what_was_spent(released):
     assert found.dp.release["gradients"].shape == (2, 6)
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_dp_sample_does_it_in_one_call(rng):
     with logistic(*table(rng, 500)):
         found = dp.sample(
@@ -80,6 +81,7 @@ def test_dp_sample_does_it_in_one_call(rng):
     assert "Δ2 = C of scores" in found.dp.history["sensitivity"][0]
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_a_release_is_saved_and_refitted_with_another_prior(released, tmp_path):
     private, _ = released
     release = dp.Release.load(dp.Release.of(private).save(tmp_path / "release.json"))

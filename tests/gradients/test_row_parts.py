@@ -113,7 +113,7 @@ def test_what_one_row_holds_changes_no_other(mode, rng):
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("build", [models.normal, models.ordered, models.groups])
+@pytest.mark.parametrize("build", [models.normal, models.groups, models.ordered])
 def test_a_row_gives_the_same_wherever_it_stands_and_whatever_comes_after(build, rng):
     """With fast arithmetic every fourth row of an ordered regression differed in the last digit."""
     parts, chunk = parts_of(build, mode="NUMBA")

@@ -218,6 +218,7 @@ def test_privatize_takes_them(relation):
     assert records[1].guarantee == "none" and str(N_ROWS) not in repr(found[1].coords)
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_sample_takes_them_and_nothing_of_a_row_leaves():
     rows = table(60)
     planted = plant(rows["x"][:, 0], rows=range(60), low=-1, high=1)

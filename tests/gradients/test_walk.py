@@ -173,7 +173,7 @@ def alarms(bend, rng, walks):
 
 def test_chi_squared_of_a_quadratic_is_above_its_limit_as_often_as_is_said(rng):
     """About one in a hundred: the curvature is noised, and walks come to their ends from afar."""
-    values, share, one = alarms(0.0, rng, 200)
+    values, share, one = alarms(0.0, rng, 100)
     assert one.degrees == 16 * 5 and one.chi_squared_limit == pytest.approx(stats.chi2(80).ppf(0.99) / 80)
     assert share <= 0.04 and abs(values.mean() - 1) < 0.05
     assert 0.38 < np.mean(values > stats.chi2(80).median() / 80) < 0.62

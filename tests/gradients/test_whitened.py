@@ -77,6 +77,7 @@ def values(model, rvs, own):
     return {model.rvs_to_values[rv].name: value for rv, value in zip(rvs, found, strict=True)}
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("make", [bernoulli, softmax, ordered, spread, positive, several])
 def test_densities_are_as_without_coordinates(make, rng):
     """Those of the variables; those of value variables differ by one number, the volume."""

@@ -10,6 +10,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.made_by_pymc import form_of, without_arrays
 
+pytestmark = pytest.mark.usefixtures("interpreted")
 RNG = np.random.default_rng(20)
 X, Y, GROUP = RNG.uniform(0.1, 0.7, (30, 2)), RNG.normal(size=30), RNG.integers(0, 6, 30)
 BOUNDS = {"X": (0, 1), "y": (-4, 4)}

@@ -56,10 +56,10 @@ def test_what_is_made_depends_on_every_argument():
 
 
 def test_of_threads_the_last_sets_the_flag_of_graphs_back():
-    before, second = pytensor.config.traceback__limit, shared()
-    with ThreadPoolExecutor(1) as pool:
+    second = shared()
+    with pytensor.config.change_flags(traceback__limit=8), ThreadPoolExecutor(1) as pool:
         with shared():
             pool.submit(second.__enter__).result()
-        assert pytensor.config.traceback__limit == 0 < before
+        assert pytensor.config.traceback__limit == 0
         pool.submit(second.__exit__, None, None, None).result()
-    assert pytensor.config.traceback__limit == before
+        assert pytensor.config.traceback__limit == 8

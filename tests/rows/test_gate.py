@@ -358,6 +358,7 @@ def test_a_look_breaks_the_seal():
             look(model)
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("way", WAYS)
 def test_rows_are_read_by_the_gate_after_the_charge(way):
     build, bounds, use = WAYS[way]

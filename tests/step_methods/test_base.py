@@ -243,6 +243,7 @@ def test_problems_come_all_at_once_and_cost_nothing():
     assert "Domain(bounds={'a': (0, 10)})" in str(refused.value) and ledger.spent.epsilon == 0
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_other_samplers_beside_a_private_one_are_refused():
     with bernoulli(ANSWERS) as model:
         step = OPS(epsilon=1.0)

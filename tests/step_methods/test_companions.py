@@ -7,6 +7,8 @@ import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, PrivacyError, TraceError
 from tests.step_methods.turns import BOUNDS, LOSS, PLAIN, ROWS, mixture, normal
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 
 def funded(model, *names, **options):
     with model:

@@ -16,6 +16,8 @@ from pymc_dp.step_methods.own_variables import reached_by_rows
 from tests.step_methods.conftest import domain
 from tests.step_methods.turns import BOUNDS, LOSS, PLAIN, QUIET, ROWS, begun, bound, mixture, normal, steps
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 
 @pytest.mark.slow
 def test_steps_take_turns_and_share_one_budget():
@@ -341,7 +343,7 @@ def test_discrete_variables_of_one_step_are_given_to_another(of_classes):
     public = dp.Domain(bounds=BOUNDS, public=["region"])
     with regions():
         step = [dp.TemperedGibbs(of_classes), dp.BarkerMetropolis(others, blocks="each", scale=0.05)]
-        tree = dp.sample(50, tune=2, **LOSS, step=step, domain=public, **QUIET)
+        tree = dp.sample(20, tune=2, **LOSS, step=step, domain=public, **QUIET)
     assert tree["posterior"]["z"].dtype.kind == "i" and set(np.unique(tree["posterior"]["z"])) <= {0, 1}
     assert len(np.unique(tree["posterior"]["share"])) > 1
     with regions(), pytest.raises(UnsupportedModelError, match="z: it is discrete"):

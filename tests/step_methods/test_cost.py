@@ -12,6 +12,7 @@ from pymc_dp.release.paid import forget_releases
 from pymc_dp.step_methods.funding import some_of, steps_within
 from tests.step_methods.conftest import bernoulli, domain
 
+pytestmark = pytest.mark.usefixtures("interpreted")
 BUDGET = {"epsilon": 2.0, "delta": 1e-6}
 QUIET = {"progressbar": False, "cores": 1}
 ANSWERS = np.repeat([0, 1], [150, 250])

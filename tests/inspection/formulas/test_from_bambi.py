@@ -15,6 +15,7 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_function
 from tests.inspection.formulas.models import BOUNDS, GIVEN, NORMAL, bounded, table
 
+pytestmark = pytest.mark.usefixtures("interpreted")
 POISSON = bambi.Likelihood("Poisson", params=["mu"], parent="mu")
 SOFT = bambi.Link("softplus", link=np.log, linkinv=np.exp, linkinv_backend=pm.math.log1pexp)
 OWN = bambi.Family("own", POISSON, SOFT)

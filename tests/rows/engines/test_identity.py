@@ -120,7 +120,7 @@ def test_no_value_makes_an_engine_raise(engine, bounds):
 
 
 @pytest.mark.parametrize("engine", HERE)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(data=st.data())
 def test_any_rows_give_the_same_integers(engine, data):
     n_rows = data.draw(st.integers(1, 30))

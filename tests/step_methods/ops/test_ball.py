@@ -138,7 +138,7 @@ def test_the_range_is_that_of_the_norm_not_of_the_box():
 def test_draws_are_those_of_quadrature_and_others_are_found(name, rng):
     """The length, and the place along each axis."""
     step = planned(name)
-    found = draws(step, 1200, rng)["w"]
+    found = draws(step, 500, rng)["w"]
     assert (np.linalg.norm(found, axis=1) <= RADIUS).all()
     points, areas = disc(96)
 

@@ -22,7 +22,7 @@ from pymc_dp.step_methods.ops.converged import ConvergedPosterior
 from tests.step_methods.ops.models import bound
 
 CANARY = 0.98765432
-SHORT = {"TRIAL": 20, "TRIALS": 1, "LEAST": 10, "CORRELATION_TIMES": 1, "GOOD_RHAT": 20.0, "FEW_DIVERGENCES": 1.0}
+SHORT = {"TRIAL": 8, "TRIALS": 1, "LEAST": 10, "CORRELATION_TIMES": 1, "GOOD_RHAT": 20.0, "FEW_DIVERGENCES": 1.0}
 QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 
 
@@ -33,7 +33,7 @@ def quick(request, monkeypatch):
     if "slow" in request.keywords:
         yield
         return
-    monkeypatch.setattr(tempered_chain, "TUNE", 20)
+    monkeypatch.setattr(tempered_chain, "TUNE", 5)
     for name, value in SHORT.items():
         monkeypatch.setattr(converged, name, value)
     with pytensor.config.change_flags(mode="FAST_COMPILE"):
@@ -260,7 +260,7 @@ def test_what_goes_wrong_with_a_private_chain_tells_nothing(step, monkeypatch, c
 
 def test_a_chain_that_is_interrupted_releases_nothing(step, monkeypatch):
     """PyMC's own sampling returns what it has got so far: a state from before the chain could have converged."""
-    turns = iter(range(25))
+    turns = iter(range(12))
     own = step.posterior._chain._step.step
 
     def interrupted(point):
