@@ -34,6 +34,8 @@ DISTANCES, DIRECTIONS, GROWTH = (1e3, 1e6), 64, 100.0
 """How far out, in how many directions, and by how much values must grow to be given up."""
 FINITE_IS_ENOUGH = ContextVar("FINITE_IS_ENOUGH", default=False)
 """Whether searches stop where a bound is finite, and give up sooner: for advice, which asks for nothing else."""
+ALLOWED = ContextVar("ALLOWED", default=np.inf)
+"""Boxes, times the square of the number of scalars, after which any search stops: about what they cost together."""
 ENUMERATED = 4
 MOST_COMBINATIONS = 1024
 ROOM = 1 + 1e-12
@@ -105,7 +107,7 @@ def maximise(
     if search.diverges():
         whole = search.low, search.high
         return Found(upper=np.inf, lower=search.best, point=search.point, boxes=0, worst=whole)
-    boxes = search.bounded(*search.roots())
+    boxes, most = search.bounded(*search.roots()), min(most, ALLOWED.get() / max(len(search.low), 1) ** 2)
     settled, rounds = -np.inf, 0
     while len(boxes.upper):
         search.probe(boxes, polish=rounds % 4 == 0)
