@@ -38,7 +38,7 @@ MOST_EPSILON = 10.0
 EASY = 1000
 """Boxes of a proof that may be made again for a few changes of the model."""
 WORK = 200_000.0
-"""Boxes, times the square of the number of scalars, of a proof about a changed model; what that leaves open is left out."""
+"""Boxes, times the square of the number of scalars, of a proof about a changed model, which is left out if longer."""
 LARGER = 4
 
 

@@ -15,8 +15,9 @@ from pymc_dp.gradients.simulated import Simulated
 from pymc_dp.gradients.walk import Found
 from pymc_dp.inspection.rows import Array
 
-NODES, WEIGHTS = (1 / 3, 1.0), (3 / 4, 1 / 4)
-"""Of Radau's rule between 0 and 1, exact for polynomials of degree 2."""
+FINE = (0.15505102572168220, 0.64494897427831780, 1.0), (0.37640306270046725, 0.51248582618842165, 1 / 9)
+COARSE = (1 / 3, 1.0), (3 / 4, 1 / 4)
+"""Nodes and weights of Radau's rules between 0 and 1, exact for polynomials of degree 4 and 2."""
 FEWEST, MOST = 4, 16
 """Pairs of positions that averages are over: as many as parameters, within these."""
 ROUNDS, FARTHEST, SETTLED = 6, 3.0, 0.1
@@ -96,11 +97,11 @@ class Bent:
         factors = self.simulated.spread(self.basis @ at * self.simulated.scale) @ self.basis
         return np.asarray(self.turn @ _gram(factors * self.roots) @ self.turn + self.rest)
 
-    def change(self, at: Array) -> tuple[Array, Array]:
+    def change(self, at: Array, rule: tuple[tuple[float, ...], tuple[float, ...]] = FINE) -> tuple[Array, Array]:
         """Return how much the expected score changes from the end to a position, and the curvature there."""
-        away = at - self.end
-        found = [self.curvature(self.end + node * away) for node in NODES]
-        mean = np.tensordot(WEIGHTS, found, 1)
+        away, (nodes, weights) = at - self.end, rule
+        found = [self.curvature(self.end + node * away) for node in nodes]
+        mean = np.tensordot(weights, found, 1)
         return mean @ away, found[-1]
 
 
@@ -108,18 +109,19 @@ def _narrowed(simulated: Simulated, at: Array, limits: Limits, wanted: float) ->
     """Return rows just wide enough for a mean trace of their clipped curvatures, or as wide as it is largest."""
     if not simulated.loose:
         return simulated
-    tried = [simulated.narrowed(width) for width in np.geomspace(NARROWEST, 1.0, WIDTHS)]
+    widths = np.geomspace(NARROWEST, 1.0, WIDTHS)
 
     def chosen(start: int, times: int) -> int:
         sizes = list[float]()
-        for one in tried[start:]:
-            sizes.append(float((one.clipped(at, limits, times) ** 2).sum(axis=(1, 2)).mean()))
+        for width in widths[start:]:
+            factors = simulated.narrowed(width).clipped(at, limits, times)
+            sizes.append(float((factors**2).sum(axis=(1, 2)).mean()))
             if sizes[-1] >= wanted:
                 break
         return start + int(np.argmax(sizes))
 
     near = chosen(0, 1)  # of few rows: where to begin with many
-    return tried[chosen(max(near - 1, 0), CHOOSING)]
+    return simulated.narrowed(widths[chosen(max(near - 1, 0), CHOOSING)])
 
 
 def followed(found: Found, quadratic: Quadratic, bent: Bent, prior: Prior) -> Quadratic:
@@ -194,7 +196,7 @@ def _averaged(
     far = turned = np.inf
     while max(far / np.sqrt(len(score)), turned) > SETTLED:
         spread = _spread(prior.precision + known)
-        found = [bent.change(at) for at in mean + draws @ spread]
+        found = [bent.change(at, COARSE) for at in mean + draws @ spread]
         missing = np.mean([bend @ inverse @ bend for _, bend in found], axis=0) - known
         turned = float(np.linalg.norm(spread @ missing @ spread.T, 2))
         known = known + MOVED * missing

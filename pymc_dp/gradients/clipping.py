@@ -69,7 +69,7 @@ def clipped(
     *,
     clip_norm: float,
     clip_curvature: float,
-    rounds: int = ROUNDS,
+    rounds: int | None = None,
 ) -> Clipped:
     """Clip the scores of rows such that they stay centred under the model.
 
@@ -82,8 +82,8 @@ def clipped(
         J Jᵀ of each row, in the coordinates of the sums: the norm of Jᵀ r is √(rᵀ J Jᵀ r).
     clip_norm, clip_curvature : float
         C and C_F, > 0.
-    rounds : int
-        Of the search for the centre.
+    rounds : int, optional
+        Of the search for the centre. Default: `ROUNDS`.
 
     Notes
     -----
@@ -114,7 +114,7 @@ def clipped(
     if count == 1:
         work = _clip_single
         arrays = [arrays[0], arrays[1][:, :, 0], *(one.reshape(n_rows) for one in arrays[2:])]
-    limits = float(clip_norm), float(clip_curvature), rounds
+    limits = float(clip_norm), float(clip_curvature), ROUNDS if rounds is None else rounds
     work(*arrays[:4], *limits, *arrays[4:], result.reach, result.sizes)
     return result
 
@@ -126,14 +126,15 @@ def clipped_alike(
     *,
     clip_norm: float,
     clip_curvature: float,
-    rounds: int = ROUNDS,
+    rounds: int | None = None,
 ) -> Clipped:
     """Do what `clipped` does of rows of which the model says the same, and so has `responses` and `gram` of one row."""
     n_rows, count = observed.shape
     own, reach, sizes = np.empty((n_rows, count)), np.zeros(1), np.zeros(1)
     factors, variances = np.zeros((1, count, count)), np.empty((1, count, count))
     given = (np.ascontiguousarray(one) for one in (responses.weights, responses.scores, observed, gram))
-    _clip(*given, float(clip_norm), float(clip_curvature), rounds, own, factors, variances, reach, sizes)
+    limits = float(clip_norm), float(clip_curvature), ROUNDS if rounds is None else rounds
+    _clip(*given, *limits, own, factors, variances, reach, sizes)
     shared = [np.broadcast_to(one, (n_rows, *one.shape[1:])) for one in (factors, variances, reach, sizes)]
     return Clipped(scores=own, factors=shared[0], variances=shared[1], reach=shared[2], sizes=shared[3])
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numba
 import numpy as np
 
-from pymc_dp.gradients.clipping import ROUNDS, Clipped, Responses, clipped, clipped_alike
+from pymc_dp.gradients.clipping import Clipped, Responses, clipped, clipped_alike
 from pymc_dp.gradients.in_turn import expected_responses
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import UNLIMITED, Limits
@@ -61,7 +61,7 @@ class Expected:
 
     def clipped(self, limits: Limits) -> Clipped:
         """Return the rows' clipped scores and factors in terms of the predictors."""
-        rounds = ROUNDS if limits.clip_norm < UNLIMITED else 1  # where nothing is clipped the centre is the mean
+        rounds = None if limits.clip_norm < UNLIMITED else 1  # where nothing is clipped the centre is the mean
         ends = {"clip_norm": limits.clip_norm, "clip_curvature": limits.clip_curvature}
         if self.alike:
             first = Responses(weights=self.responses.weights[:1], scores=self.responses.scores[:1])

@@ -21,9 +21,7 @@ TOLERANCE = 5e-4
 """Relative gap between the proved bound and the best point found at which the search ends."""
 LEAST = 1e-9
 """Gap at which the search ends where the value is next to nothing."""
-MOST_BOXES = 120_000
-BATCH = 1024
-FEW = 128
+MOST_BOXES, BATCH, FEW = 120_000, 1024, 128
 """Boxes below which each is cut along several scalars at once, and that are split at once while bounds are infinite."""
 PROBES = 64
 PATIENCE = 16
@@ -107,7 +105,7 @@ def maximise(
     if search.diverges():
         whole = search.low, search.high
         return Found(upper=np.inf, lower=search.best, point=search.point, boxes=0, worst=whole)
-    boxes, most = search.bounded(*search.roots()), min(most, ALLOWED.get() / max(len(search.low), 1) ** 2)
+    boxes, allowed = search.bounded(*search.roots()), min(most, ALLOWED.get() / max(len(search.low), 1) ** 2)
     settled, rounds = -np.inf, 0
     while len(boxes.upper):
         search.probe(boxes, polish=rounds % 4 == 0)
@@ -116,7 +114,7 @@ def maximise(
         settled = max(settled, float(boxes.upper[done].max(initial=-np.inf)))
         boxes = boxes.take(np.flatnonzero(~done))
         rounds += 1
-        if not len(boxes.upper) or search.looked >= most or search.infinite or search.endless(boxes, rounds):
+        if not len(boxes.upper) or search.looked >= allowed or search.infinite or search.endless(boxes, rounds):
             break
         order = np.argsort(-boxes.upper, kind="stable")
         infinite = int(np.isinf(boxes.upper).sum())
