@@ -18,6 +18,7 @@ from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.findings import Inspected, RowInspection
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.priors import priors_of
+from pymc_dp.proofs.branch_and_bound import ALLOWED, TOLERANCE
 from pymc_dp.proofs.certificates import certify, precisions
 from pymc_dp.proofs.row_likelihood import row_likelihoods
 from pymc_dp.proofs.row_ranges import prove_range
@@ -36,6 +37,8 @@ WORTH = 0.95
 MOST_EPSILON = 10.0
 EASY = 1000
 """Boxes of a proof that may be made again for a few changes of the model."""
+WORK = 200_000.0
+"""Boxes, times the square of the number of scalars, of a proof about a changed model, which is left out if longer."""
 LARGER = 4
 
 
@@ -167,12 +170,15 @@ def _would_fit(asked: Asked, lacks_delta: bool, converged: bool) -> Iterator[str
 
 def _looked(known: Inspected, budget: Budget) -> tuple[float, str] | None:
     """Temperature of one posterior sample, and what it has to be asked for; None where it would not fit."""
+    before = ALLOWED.set(WORK)
     try:
         found = previewed(OPS(assume_converged=True), known, budget)
     except PrivacyError:
         return None
-    temperature = temperature_of(found.bound)
-    if temperature is None:
+    finally:
+        ALLOWED.reset(before)
+    step, temperature = found.bound, temperature_of(found.bound)
+    if temperature is None or (isinstance(step, OPS) and any(proof.gap > TOLERANCE for proof in step.proofs)):
         return None
     return temperature, " and assume_converged=True" if found.guarantee == "asymptotic" else ""
 

@@ -10,14 +10,18 @@ import numpy as np
 
 from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.private_model import Quadratic
+from pymc_dp.gradients.schedule import Limits
 from pymc_dp.gradients.simulated import Simulated
 from pymc_dp.gradients.walk import Found
 from pymc_dp.inspection.rows import Array
 
-NODES, WEIGHTS = (0.15505102572168220, 0.64494897427831780, 1.0), (0.37640306270046725, 0.51248582618842165, 1 / 9)
-"""Of Radau's rule between 0 and 1, exact for polynomials of degree 4."""
-DRAWS, ROUNDS, FARTHEST = 32, 6, 3.0
-"""Positions that averages are over, rounds of the search for a normal distribution, and its largest step."""
+FINE = (0.15505102572168220, 0.64494897427831780, 1.0), (0.37640306270046725, 0.51248582618842165, 1 / 9)
+COARSE = (1 / 3, 1.0), (3 / 4, 1 / 4)
+"""Nodes and weights of Radau's rules between 0 and 1, exact for polynomials of degree 4 and 2."""
+FEWEST, MOST = 4, 16
+"""Pairs of positions that averages are over: as many as parameters, within these."""
+ROUNDS, FARTHEST, SETTLED = 6, 3.0, 0.1
+"""Rounds of the search for a normal distribution, its largest step, and the step of mean and precision that ends it."""
 MOVED = 0.6
 """How far the precision moves in a round, to where it would be."""
 SEED = 20_251_125
@@ -75,15 +79,7 @@ class Bent:
         assert basis is not None
         at = found.end * limits.scale
         wanted = basis @ found.curvature @ basis
-        widths = np.geomspace(NARROWEST, 1.0, WIDTHS) if simulated.loose else [1.0]
-        best, largest = simulated, -1.0
-        for width in widths:
-            tried = simulated.narrowed(width)
-            size = float((tried.clipped(at, limits, CHOOSING) ** 2).sum(axis=(1, 2)).mean()) * n_rows
-            if size > largest:
-                best, largest = tried, size
-            if size >= np.trace(wanted):
-                break
+        best = _narrowed(simulated, at, limits, float(np.trace(wanted)) / n_rows)
         plain = best.spread(at) @ basis
         squares = [(factors**2).sum(axis=(1, 2)) for factors in (best.clipped(at, limits), plain)]
         roots = np.sqrt(squares[0] / np.maximum(squares[1], 1e-300))[:, None, None]
@@ -101,12 +97,31 @@ class Bent:
         factors = self.simulated.spread(self.basis @ at * self.simulated.scale) @ self.basis
         return np.asarray(self.turn @ _gram(factors * self.roots) @ self.turn + self.rest)
 
-    def change(self, at: Array) -> tuple[Array, Array]:
+    def change(self, at: Array, rule: tuple[tuple[float, ...], tuple[float, ...]] = FINE) -> tuple[Array, Array]:
         """Return how much the expected score changes from the end to a position, and the curvature there."""
-        away = at - self.end
-        found = [self.curvature(self.end + node * away) for node in NODES]
-        mean = np.tensordot(WEIGHTS, found, 1)
+        away, (nodes, weights) = at - self.end, rule
+        found = [self.curvature(self.end + node * away) for node in nodes]
+        mean = np.tensordot(weights, found, 1)
         return mean @ away, found[-1]
+
+
+def _narrowed(simulated: Simulated, at: Array, limits: Limits, wanted: float) -> Simulated:
+    """Return rows just wide enough for a mean trace of their clipped curvatures, or as wide as it is largest."""
+    if not simulated.loose:
+        return simulated
+    widths = np.geomspace(NARROWEST, 1.0, WIDTHS)
+
+    def chosen(start: int, times: int) -> int:
+        sizes = list[float]()
+        for width in widths[start:]:
+            factors = simulated.narrowed(width).clipped(at, limits, times)
+            sizes.append(float((factors**2).sum(axis=(1, 2)).mean()))
+            if sizes[-1] >= wanted:
+                break
+        return start + int(np.argmax(sizes))
+
+    near = chosen(0, 1)  # of few rows: where to begin with many
+    return simulated.narrowed(widths[chosen(max(near - 1, 0), CHOOSING)])
 
 
 def followed(found: Found, quadratic: Quadratic, bent: Bent, prior: Prior) -> Quadratic:
@@ -151,14 +166,13 @@ def followed(found: Found, quadratic: Quadratic, bent: Bent, prior: Prior) -> Qu
     straight = basis @ quadratic.curvature @ basis
     covariance = basis @ quadratic.covariance @ basis
     rounds = _averaged(score, straight, covariance, bent, own)
-    for ahead, least in ((0, EARLY * FOLLOWED), (ROUNDS - 2, FOLLOWED)):
-        known, shift = next(islice(rounds, ahead, None))
+    for place, (known, shift) in enumerate(islice(rounds, ROUNDS)):
         known = back @ known @ back
         known = (known + known.T) / 2
         nearest = Quadratic(slope=back @ shift, curvature=known, covariance=known, scale=scale)
-        if _moved(quadratic, nearest, prior) <= least:
-            return quadratic
-    return nearest
+        if not place and _moved(quadratic, nearest, prior) <= EARLY * FOLLOWED:
+            break
+    return nearest if _moved(quadratic, nearest, prior) > FOLLOWED else quadratic
 
 
 def _moved(straight: Quadratic, nearest: Quadratic, prior: Prior) -> float:
@@ -173,23 +187,34 @@ def _averaged(
     score: Array, straight: Array, covariance: Array, bent: Bent, prior: Prior
 ) -> Iterator[tuple[Array, Array]]:
     """Yield, round after round, the precision and the precision times the mean of what scores say."""
-    draws = np.random.default_rng(SEED).normal(size=(DRAWS // 2, len(score)))
-    draws = np.concatenate([draws, -draws])
+    draws = _draws(len(score))
     weight = np.linalg.solve(covariance, straight)
     known = straight @ weight
     shift = weight.T @ (score + straight @ bent.end)
     mean = np.linalg.solve(prior.precision + known, prior.weighted + shift)
     inverse = np.linalg.inv(covariance)
-    while True:
-        places = mean + draws @ _spread(prior.precision + known)
-        found = [bent.change(at) for at in places]
-        known = (1 - MOVED) * known + MOVED * np.mean([bend @ inverse @ bend for _, bend in found], axis=0)
+    far = turned = np.inf
+    while max(far / np.sqrt(len(score)), turned) > SETTLED:
+        spread = _spread(prior.precision + known)
+        found = [bent.change(at, COARSE) for at in mean + draws @ spread]
+        missing = np.mean([bend @ inverse @ bend for _, bend in found], axis=0) - known
+        turned = float(np.linalg.norm(spread @ missing @ spread.T, 2))
+        known = known + MOVED * missing
         slope = np.mean([bend @ (inverse @ (score - change)) for change, bend in found], axis=0)
         precision, shift = prior.precision + known, known @ mean + slope
         step = np.linalg.solve(precision, prior.weighted + shift) - mean
         far = float(np.sqrt(step @ precision @ step))
         mean = mean + step * min(1.0, FARTHEST / max(far, 1e-300))
         yield known, shift
+
+
+def _draws(size: int) -> Array:
+    """Return positions in pairs, (n, d), with mean 0 and, where there are enough, the identity as covariance."""
+    pairs = min(max(size, FEWEST), MOST)
+    found = np.random.default_rng(SEED).normal(size=(pairs, size))
+    if pairs >= size:
+        found = found @ np.linalg.inv(np.linalg.cholesky(found.T @ found / pairs)).T
+    return np.concatenate([found, -found])
 
 
 def _spread(precision: Array) -> Array:

@@ -62,7 +62,15 @@ class Clipped:
     sizes: Array
 
 
-def clipped(responses: Responses, observed: Array, gram: Array, *, clip_norm: float, clip_curvature: float) -> Clipped:
+def clipped(
+    responses: Responses,
+    observed: Array,
+    gram: Array,
+    *,
+    clip_norm: float,
+    clip_curvature: float,
+    rounds: int | None = None,
+) -> Clipped:
     """Clip the scores of rows such that they stay centred under the model.
 
     Parameters
@@ -74,6 +82,8 @@ def clipped(responses: Responses, observed: Array, gram: Array, *, clip_norm: fl
         J Jᵀ of each row, in the coordinates of the sums: the norm of Jᵀ r is √(rᵀ J Jᵀ r).
     clip_norm, clip_curvature : float
         C and C_F, > 0.
+    rounds : int, optional
+        Of the search for the centre. Default: `ROUNDS`.
 
     Notes
     -----
@@ -104,20 +114,27 @@ def clipped(responses: Responses, observed: Array, gram: Array, *, clip_norm: fl
     if count == 1:
         work = _clip_single
         arrays = [arrays[0], arrays[1][:, :, 0], *(one.reshape(n_rows) for one in arrays[2:])]
-    limits = float(clip_norm), float(clip_curvature), ROUNDS
+    limits = float(clip_norm), float(clip_curvature), ROUNDS if rounds is None else rounds
     work(*arrays[:4], *limits, *arrays[4:], result.reach, result.sizes)
     return result
 
 
 def clipped_alike(
-    responses: Responses, observed: Array, gram: Array, *, clip_norm: float, clip_curvature: float
+    responses: Responses,
+    observed: Array,
+    gram: Array,
+    *,
+    clip_norm: float,
+    clip_curvature: float,
+    rounds: int | None = None,
 ) -> Clipped:
     """Do what `clipped` does of rows of which the model says the same, and so has `responses` and `gram` of one row."""
     n_rows, count = observed.shape
     own, reach, sizes = np.empty((n_rows, count)), np.zeros(1), np.zeros(1)
     factors, variances = np.zeros((1, count, count)), np.empty((1, count, count))
     given = (np.ascontiguousarray(one) for one in (responses.weights, responses.scores, observed, gram))
-    _clip(*given, float(clip_norm), float(clip_curvature), ROUNDS, own, factors, variances, reach, sizes)
+    limits = float(clip_norm), float(clip_curvature), ROUNDS if rounds is None else rounds
+    _clip(*given, *limits, own, factors, variances, reach, sizes)
     shared = [np.broadcast_to(one, (n_rows, *one.shape[1:])) for one in (factors, variances, reach, sizes)]
     return Clipped(scores=own, factors=shared[0], variances=shared[1], reach=shared[2], sizes=shared[3])
 
@@ -348,10 +365,15 @@ def _frobenius(matrix, gram):  # type: ignore[no-untyped-def]
 
 def factored(matrices: Array) -> Array:
     """Return lower triangular L with L Lᵀ each of some positive semidefinite matrices, (n, q, q)."""
-    found = np.zeros_like(matrices)
-    for one, own in zip(matrices, found, strict=True):
-        _factor(one, own)
+    found = np.zeros(matrices.shape)
+    _factor_all(np.ascontiguousarray(matrices, dtype=np.float64), found)
     return found
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _factor_all(matrices, found):  # type: ignore[no-untyped-def]
+    for place in range(len(matrices)):
+        _factor(matrices[place], found[place])
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

@@ -25,8 +25,8 @@ from pymc_dp.transforms.prior_model import prior_model, prior_model_with
 
 DRAWS, ROWS = 100, 60
 """Draws from the prior, and rows for each."""
-ON_THE_WAY = 400
-"""Rows by which curvatures are carried from point to point."""
+FEW, PER_PARAMETER, ON_THE_WAY, LEAST_PER_PARAMETER = 200, 40, 400, 4
+"""Rows by which curvatures are carried from point to point: per parameter, within these, and at least per parameter."""
 LARGEST, EVENING = 3.0, 4
 """How large a curvature of a made-up row may be over the mean on the way, and rounds in which that is brought about."""
 LEAST_NUMBERS = 0.5
@@ -223,7 +223,8 @@ class Simulated:
 
     def _curved(self, at: Array, limits: Limits, times: int = 1) -> tuple[Array, Array]:
         """Return factors of curvatures and of variances of scores of made-up rows, (n_rows, q, d) each."""
-        found = self._expected(at, limits.scale, 0, times * max(ON_THE_WAY, 4 * len(at))).turned(limits)
+        count = max(min(max(FEW, PER_PARAMETER * len(at)), ON_THE_WAY), LEAST_PER_PARAMETER * len(at))
+        found = self._expected(at, limits.scale, 0, times * count).turned(limits)
         with np.errstate(all="ignore"):
             part = found.clipped(limits)
             return tuple(

@@ -21,9 +21,7 @@ TOLERANCE = 5e-4
 """Relative gap between the proved bound and the best point found at which the search ends."""
 LEAST = 1e-9
 """Gap at which the search ends where the value is next to nothing."""
-MOST_BOXES = 120_000
-BATCH = 1024
-FEW = 128
+MOST_BOXES, BATCH, FEW = 120_000, 1024, 128
 """Boxes below which each is cut along several scalars at once, and that are split at once while bounds are infinite."""
 PROBES = 64
 PATIENCE = 16
@@ -34,6 +32,8 @@ DISTANCES, DIRECTIONS, GROWTH = (1e3, 1e6), 64, 100.0
 """How far out, in how many directions, and by how much values must grow to be given up."""
 FINITE_IS_ENOUGH = ContextVar("FINITE_IS_ENOUGH", default=False)
 """Whether searches stop where a bound is finite, and give up sooner: for advice, which asks for nothing else."""
+ALLOWED = ContextVar("ALLOWED", default=np.inf)
+"""Boxes, times the square of the number of scalars, after which any search stops: about what they cost together."""
 ENUMERATED = 4
 MOST_COMBINATIONS = 1024
 ROOM = 1 + 1e-12
@@ -105,7 +105,7 @@ def maximise(
     if search.diverges():
         whole = search.low, search.high
         return Found(upper=np.inf, lower=search.best, point=search.point, boxes=0, worst=whole)
-    boxes = search.bounded(*search.roots())
+    boxes, allowed = search.bounded(*search.roots()), min(most, ALLOWED.get() / max(len(search.low), 1) ** 2)
     settled, rounds = -np.inf, 0
     while len(boxes.upper):
         search.probe(boxes, polish=rounds % 4 == 0)
@@ -114,7 +114,7 @@ def maximise(
         settled = max(settled, float(boxes.upper[done].max(initial=-np.inf)))
         boxes = boxes.take(np.flatnonzero(~done))
         rounds += 1
-        if not len(boxes.upper) or search.looked >= most or search.infinite or search.endless(boxes, rounds):
+        if not len(boxes.upper) or search.looked >= allowed or search.infinite or search.endless(boxes, rounds):
             break
         order = np.argsort(-boxes.upper, kind="stable")
         infinite = int(np.isinf(boxes.upper).sum())

@@ -26,6 +26,7 @@ PRIOR = Prior(mean=np.zeros(SIZE), precision=np.eye(SIZE))
 @pytest.fixture
 def made(rng, monkeypatch):
     monkeypatch.setattr("pymc_dp.gradients.simulated.DRAWS", 20)
+    monkeypatch.setattr("pymc_dp.gradients.simulated.FEW", 400)
     rows = RowScores.of(interface_of(*models.bernoulli()), mode="FAST_COMPILE")
     found = Simulated.of(rows, {}, rng)
     vars(found)["scale"] = np.ones(SIZE)
@@ -129,22 +130,61 @@ def test_scores_are_followed_where_that_moves_the_mean_and_else_nothing_changes(
 
 
 def test_columns_are_drawn_no_wider_than_is_enough(made, monkeypatch):
-    end, narrowed, widths = np.array([0.2, -0.3, 0.1, 0.4]), type(made).narrowed, []
-    found = found_of(curvature_of(made.narrowed(0.25), end, 5000), end, [(1.0, end, np.zeros(SIZE))])
-    monkeypatch.setattr(type(made), "narrowed", lambda self, width: widths.append(width) or narrowed(self, width))
+    end, narrowed, tried = np.array([0.2, -0.3, 0.1, 0.4]), type(made).narrowed, []
+    curvature = curvature_of(made.narrowed(0.25), end, 5000)
+    found = found_of(curvature, end, [(1.0, end, np.zeros(SIZE))])
+    monkeypatch.setattr(type(made), "narrowed", lambda self, width: tried.append(width) or narrowed(self, width))
     best = Bent.of(found, made, 5000).simulated
-    assert widths == sorted(widths) and 1 < len(widths) < module.WIDTHS
-    np.testing.assert_array_equal(best.columns[0], narrowed(made, widths[-1]).columns[0])
+    widths = np.geomspace(module.NARROWEST, 1.0, module.WIDTHS)
+    factors = [narrowed(made, width).clipped(end, found.limits, module.CHOOSING) for width in widths]
+    sizes = np.array([(one**2).sum(axis=(1, 2)).mean() for one in factors])
+    basis = found.limits.basis
+    enough = np.flatnonzero(sizes * 5000 >= np.trace(basis @ curvature @ basis))[0]
+    assert 0 < enough < module.WIDTHS - 1 and max(tried) < 1.0
+    np.testing.assert_array_equal(best.columns[0], narrowed(made, widths[enough]).columns[0])
+
+
+def test_rows_of_known_columns_are_as_they_are(made, monkeypatch):
+    end = np.zeros(SIZE)
+    stated = replace(made, loose={})
+    vars(stated)["scale"] = made.scale
+    found = found_of(curvature_of(made, end, 5000), end, [(1.0, end, np.zeros(SIZE))])
+    assert Bent.of(found, stated, 5000).simulated is stated
 
 
 @pytest.mark.parametrize(("followed_from", "rounds"), [(-1.0, module.ROUNDS), (np.inf, 1)])
 def test_no_round_of_the_search_is_made_twice(made, monkeypatch, followed_from, rounds):
     _, found, bent, straight = saturated(made)
     change, calls = Bent.change, []
-    monkeypatch.setattr(Bent, "change", lambda self, at: calls.append(0) or change(self, at))
+    monkeypatch.setattr(Bent, "change", lambda self, at, *rule: calls.append(0) or change(self, at, *rule))
     monkeypatch.setattr(module, "FOLLOWED", followed_from)
+    monkeypatch.setattr(module, "SETTLED", -1.0)
     followed(found, straight, bent, PRIOR)
-    assert len(calls) == len(found.path) + rounds * module.DRAWS
+    assert len(calls) == len(found.path) + rounds * len(module._draws(SIZE))
+
+
+def test_the_search_ends_where_it_has_settled_near_where_it_would_end(made, monkeypatch):
+    _, found, bent, straight = saturated(made)
+    monkeypatch.setattr(module, "FOLLOWED", -1.0)
+    monkeypatch.setattr(module, "ROUNDS", 40)
+    change, calls = Bent.change, []
+    monkeypatch.setattr(Bent, "change", lambda self, at, *rule: calls.append(0) or change(self, at, *rule))
+    near = followed(found, straight, bent, PRIOR).posterior(PRIOR.mean, PRIOR.precision)
+    assert len(calls) < len(found.path) + 40 * len(module._draws(SIZE))
+    monkeypatch.setattr(module, "SETTLED", -1.0)
+    mean, covariance = followed(found, straight, bent, PRIOR).posterior(PRIOR.mean, PRIOR.precision)
+    off = near[0] - mean
+    assert off @ np.linalg.solve(covariance, off) < 0.1**2 * SIZE
+    np.testing.assert_allclose(np.diag(near[1]), np.diag(covariance), rtol=0.1)
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 10, 16, 40])
+def test_positions_have_the_moments_of_a_standard_normal(size):
+    draws = module._draws(size)
+    assert 2 * module.FEWEST <= len(draws) <= 2 * module.MOST
+    np.testing.assert_allclose(draws.mean(axis=0), 0.0, atol=1e-12)
+    if 2 * size <= len(draws):
+        np.testing.assert_allclose(draws.T @ draws / len(draws), np.eye(size), atol=1e-10)
 
 
 def fails(*_):

@@ -27,7 +27,7 @@ def test_the_first_limit_is_the_size_of_curvatures_where_the_walk_begins(rng):
     """Bernoulli rows at p = 1/2: ‖x‖² / 4, in scaled coordinates."""
     made = simulated(models.bernoulli, rng)
     found = made.first(np.zeros(4))
-    x = made.columns[0][:400]
+    x = made.columns[0][:200]
     design = np.column_stack([np.ones(len(x)), x]) * found.scale
     assert found.clip_curvature == pytest.approx(np.mean(np.sum(design**2, 1)) / 4, rel=1e-9)
     assert found.basis is None and found.scale.shape == (4,) and (found.scale > 0).all()
@@ -89,7 +89,7 @@ def test_without_clipping_variance_and_slope_are_the_same(few, rng, monkeypatch)
     monkeypatch.setattr("pymc_dp.gradients.schedule.CLIP_CURVATURE", 1e6)
     made = simulated(models.bernoulli, rng)
     np.testing.assert_allclose(made.shares(np.zeros(4)), 1, rtol=1e-9)
-    assert made.bend(np.zeros(4))[0, 0] / made.scale[0] ** 2 == pytest.approx(100, rel=1e-9), "400 rows of p (1 - p)"
+    assert made.bend(np.zeros(4))[0, 0] / made.scale[0] ** 2 == pytest.approx(50, rel=1e-9), "200 rows of p (1 - p)"
 
 
 def test_a_model_most_of_whose_rows_would_add_nothing_is_refused(few, rng):
