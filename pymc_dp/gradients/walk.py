@@ -206,12 +206,12 @@ def walk(
 def _relaxed(limits: Limits, stage: int, releases: Releases, n_rows: float) -> Limits:
     """Return limits as large as noise allows, by what is public: the scales of noises and the number of rows.
 
-    Limits r times as large have r² times the noise v, and lose about `LOST` / r⁴ by clipping: with less noise than
-    `NEGLIGIBLE` the sum is least at r⁶ = 2 `LOST` / v. At small ε they stay as they are.
+    Limits r times as large have r² times the noise v, and lose about `LOST` / r² by clipping, for squared residuals and
+    rows of high leverage have heavy tails: the sum is least at r⁴ = `LOST` / v. At small ε they stay as they are.
     """
     noise = releases.variance(stage, limits) / n_rows
     edge = 2 * np.sqrt(len(limits.scale)) * releases.deviation(stage, limits) / n_rows
-    norm = max(1.0, min(math.sqrt(NEGLIGIBLE / noise), (2 * LOST / noise) ** (1 / 6)))
+    norm = max(1.0, min(math.sqrt(NEGLIGIBLE / noise), (LOST / noise) ** 0.25))
     return limits.relaxed(norm, max(1.0, min(norm**2, float(SMALL / edge))))
 
 
