@@ -9,6 +9,7 @@ import numpy as np
 from pymc_dp.gradients.bent import Bent
 from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.private_model import Quadratic
+from pymc_dp.inspection.rows import Array
 
 FARTHEST = 3.0
 """Standard deviations that a mean is moved at most: an expansion says nothing of more."""
@@ -52,8 +53,12 @@ def centred(quadratic: Quadratic, bent: Bent, prior: Prior) -> Quadratic:
     places = np.linalg.solve(basis, np.column_stack([mean / scale, root, root @ (vectors * np.sqrt(left))]))
     middle, steps, certain = np.split(places, [1, 1 + len(scale)], axis=1)
     known = certain @ certain.T
-    sizes = [[float((bent.curvature(middle[:, 0] + way * step) * known).sum()) for step in steps.T] for way in (1, -1)]
-    pull = -0.25 * np.linalg.solve(root.T, np.subtract(*sizes))
+
+    def size(at: Array) -> float:
+        return float((bent.curvature(at) * known).sum())
+
+    rises = [size(middle[:, 0] + step) - size(middle[:, 0] - step) for step in steps.T]
+    pull = -0.25 * np.linalg.solve(root.T, rises)
     length = float(np.sqrt(pull @ covariance @ pull))
     moved = np.linalg.solve(quadratic.curvature, pull) * min(1.0, FARTHEST / max(length, 1e-300))
     return replace(quadratic, slope=quadratic.slope + quadratic.covariance @ moved)

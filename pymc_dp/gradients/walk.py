@@ -21,9 +21,9 @@ ALARM = 0.01
 """How often χ² is above its limit by chance, where the gradients are those of one quadratic."""
 LATEST = 0.6
 """Share of a stage's steps after which its coordinates and limits stay as they are."""
-NEGLIGIBLE, SMALL, LOST = 0.03, 0.15, 0.3
+NEGLIGIBLE, SMALL, LOST, LARGEST = 0.03, 0.15, 0.3, 8.0
 """Noise of the last gradients over the variance of scores, and edge of that of a curvature over this, up to which
-limits are raised; and part of the variance of scores that is lost where they are not, by clipping (`_relaxed`).
+limits are raised; part of the variance of scores that is lost where they are not, by clipping; and the most that C is.
 """
 
 
@@ -211,7 +211,7 @@ def _relaxed(limits: Limits, stage: int, releases: Releases, n_rows: float) -> L
     """
     noise = releases.variance(stage, limits) / n_rows
     edge = 2 * np.sqrt(len(limits.scale)) * releases.deviation(stage, limits) / n_rows
-    norm = max(1.0, min(math.sqrt(NEGLIGIBLE / noise), (LOST / noise) ** 0.25))
+    norm = max(1.0, min(math.sqrt(NEGLIGIBLE / noise), (LOST / noise) ** 0.25, LARGEST))
     return limits.relaxed(norm, max(1.0, min(norm**2, float(SMALL / edge))))
 
 
