@@ -16,11 +16,11 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp._display import Table, shorten
 from pymc_dp.accounting.gdp import delta_of_mu
-from pymc_dp.advice.typical_noise import even_epsilon, noise_sd, rows_per_cell, sampling_sd
+from pymc_dp.advice.typical_noise import even_epsilon, noise_sd, sampling_sd
 from pymc_dp.domain import Domain
 from pymc_dp.families.features import BoundedFeatures
 from pymc_dp.families.gram import GramSums
-from pymc_dp.families.histogram import Bins
+from pymc_dp.families.histogram import MOST_DEFAULT, Bins
 from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.families.statistic import BoundedMoments, ExposedCounts, LevelCounts, OwnTotals
 from pymc_dp.inspection.findings import Inspection
@@ -173,7 +173,7 @@ def _table_advice(layout: ReleaseLayout, table: TablePlan, neighbours: str, prot
     if table.weight is not None:
         return [WEIGHED.format(table.name, table.weight.name)]
     lines = _histogram_advice(table)
-    even, rows = even_epsilon(layout, table), rows_per_cell(table)
+    even, rows = even_epsilon(layout, table), table.rows_per_cell
     if even > 1:
         many = f"{table.cells.count} cells of about {rows:.0f} rows" if table.cells.count > 1 else f"{rows:.0f} rows"
         lines.append(
@@ -228,10 +228,10 @@ def _histogram_advice(table: TablePlan) -> list[str]:
     first, last = table.statistic.edges[0], table.statistic.edges[-1]
     return [
         f"{table.name}: a {table.observed.title} likelihood has no finite sufficient statistics, so its values are "
-        f"counted in {table.statistic.n_levels} public bins, cut from {first:g} to {last:g} by the given bounds; the "
-        "outer bins are open. The position of a value within its bin is lost. "
-        "Statistics(mechanism=dp.Histogram(edges)) sets other edges: choose them close together where the likelihood "
-        "bends, and never from the rows."
+        f"counted in {table.statistic.n_levels} public bins (up to {MOST_DEFAULT} where noise is small), cut from "
+        f"{first:g} to {last:g} by the given bounds; the outer bins are open. The position of a value within its "
+        "bin is lost. Statistics(mechanism=dp.Histogram(edges)) sets other edges: choose them close together where the "
+        "likelihood bends, and never from the rows."
     ]
 
 
@@ -280,7 +280,7 @@ def _in_units(steps: int, sizes: Sequence[float]) -> str:
 
 
 def _cost_row(layout: ReleaseLayout, table: TablePlan) -> tuple[str, ...]:
-    rows, sampling = rows_per_cell(table), sampling_sd(table)
+    rows, sampling = table.rows_per_cell, sampling_sd(table)
     noise = [noise_sd(layout, table, epsilon) for epsilon in EPSILONS]
     about = "" if table.sizes_known else "≤ " if table.cells.n_private == 1 else "≈ "
     cells = [f"±{sd / rows:.2g} ({sd / sampling:.2g})" for sd in noise]
@@ -288,7 +288,7 @@ def _cost_row(layout: ReleaseLayout, table: TablePlan) -> tuple[str, ...]:
 
 
 def _frame_row(layout: ReleaseLayout, table: TablePlan, epsilon: float) -> tuple[object, ...]:
-    noise, rows = noise_sd(layout, table, epsilon), rows_per_cell(table)
+    noise, rows = noise_sd(layout, table, epsilon), table.rows_per_cell
     statistic = table.labels[table.blocks[-1].columns[0]]
     per_row, ratio = noise / rows, noise / sampling_sd(table)
     return table.name, table.observed.distribution, statistic, table.cells.count, rows, epsilon, noise, per_row, ratio

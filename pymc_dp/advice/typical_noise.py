@@ -4,30 +4,14 @@ from __future__ import annotations
 
 from math import sqrt
 
-import numpy as np
-
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.statistic import BoundedMoments, ExposedCounts, LevelCounts
 from pymc_dp.release.tables import ReleaseLayout, TablePlan
 
 
-def rows_per_cell(table: TablePlan) -> float:
-    """Rows of a typical cell: the public sizes' median, else rows spread evenly (over the bound under add_remove).
-
-    Of weighted rows the number is bounded by its product with the largest weight; a mean weight of 1 is taken.
-    """
-    if isinstance(table.statistic, ExposedCounts):
-        exposure, parts = table.statistic.exposure, 1 if table.sizes_known else table.cells.n_private
-        each = table.statistic.middle if table.sizes_known else exposure.high
-        return max(float(np.median(table.cells.groups)) / each / parts, 1.0)
-    if table.sizes_known:
-        return float(np.median(table.cells.groups))
-    return max(float(np.median(table.cells.groups)) / table.largest / table.cells.n_private, 1.0)
-
-
 def sampling_sd(table: TablePlan) -> float:
     """Standard deviation of the exact statistic if the data were spread evenly over levels, or over the bounds."""
-    rows = rows_per_cell(table)
+    rows = table.rows_per_cell
     if isinstance(table.statistic, GramSums):
         return sqrt(rows) / 3  # a product of two even numbers in [-1, 1]
     _, statistic = table.by_cells
@@ -59,4 +43,4 @@ def _mean_count(statistic: ExposedCounts) -> float:
     return (statistic.counts.low + statistic.counts.high) / 2
 
 
-__all__ = ["even_epsilon", "noise_sd", "rows_per_cell", "sampling_sd"]
+__all__ = ["even_epsilon", "noise_sd", "sampling_sd"]

@@ -24,6 +24,8 @@ from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
 
 DEFAULT_BINS = 20
+MOST_DEFAULT = 100
+"""Bins of a default, where noise is small: each costs a value of the distribution function in every cell and step."""
 MOST_BINS = 10_000
 SMALLEST = 1e-300
 """Least probability in the plug-in form, so that 0 * log 0 cannot arise."""
@@ -59,17 +61,19 @@ class Histogram:
     """Release counts of the values in public bins: ``Statistics(mechanism=Histogram(...))``.
 
     For one observed value per row, of any distribution with a distribution function: StudentT, mixtures, zero-inflated,
-    hurdle, censored and truncated ones, and ``pm.CustomDist`` with ``logcdf``. The default, with 20 bins, for
-    likelihoods without statistics of their own.
+    hurdle, censored and truncated ones, and ``pm.CustomDist`` with ``logcdf``. The default for likelihoods without
+    statistics of their own.
 
     Parameters
     ----------
     edges : sequence of float, int or None
         Where values are cut: edges ``(e1, ..., eK)`` make K + 1 bins, ``x <= e1``, ``e1 < x <= e2``, ..., ``x > eK``. A
-        whole number: so many bins of equal width over the public bounds of the variable, ``Domain(bounds=...)``, the
-        first and the last open towards the outside. None: 20 of these. Whole numbers are cut between two of them,
-        into one bin each where there are no more than that. Mixtures, hurdle, censored and hand-written likelihoods may
-        have much of their probability in the low bound itself: it is then a bin more, the first one.
+        whole number: so many bins at most over the public bounds of the variable, ``Domain(bounds=...)``, the first and
+        the last open towards the outside. They are of equal width; those of counts, whole numbers from 0 on, in their
+        square root, of which the standard deviation of a Poisson count is 1/2 whatever its mean. Whole numbers are cut
+        between two of them, into one bin each where there are no more than that. None: 20 of these, and up to 100 where
+        the noise is small (`bins_for`). Mixtures, hurdle, censored and hand-written likelihoods may have much of their
+        probability in the low bound itself: it is then a bin more, the first one.
 
     Raises
     ------
@@ -102,7 +106,7 @@ class Histogram:
     def __repr__(self) -> str:
         return f"Histogram({'' if self.edges is None else self.edges})"
 
-    def bins(self, observed: Observed, title: str) -> Bins | Problem:
+    def bins(self, observed: Observed, title: str, default: int = DEFAULT_BINS) -> Bins | Problem:
         """Return the bins for one likelihood, or say what is missing.
 
         Parameters
@@ -110,6 +114,8 @@ class Histogram:
         observed : Observed
         title : str
             Name of the likelihood in texts.
+        default : int
+            Number of bins where nobody stated any.
         """
         whole = np.dtype(observed.variable.type.dtype).kind in "iub"
         if isinstance(self.edges, tuple):
@@ -123,8 +129,8 @@ class Histogram:
                 f"Statistics(mechanism=dp.Histogram([...])).",
             )
         else:
-            count = self.edges or DEFAULT_BINS
-            edges = equal_bins(*observed.bounds, count, whole=whole, atom=observed.cumulative is not None)
+            count = self.edges or default
+            edges = even_bins(*observed.bounds, count, whole=whole, atom=observed.cumulative is not None)
         if not edges:
             return Problem(
                 where=observed.name,
@@ -154,19 +160,44 @@ class Binned(CountFamily):
         return multinomial_logp(pt.maximum(parameters[0], SMALLEST), sums)
 
 
-def equal_bins(low: float, high: float, count: int, *, whole: bool, atom: bool = False) -> tuple[float, ...]:
-    """Return the edges between bins of equal width; between whole numbers where values are these.
+def bins_for(rows: float, noise: float) -> int:
+    """Return the number of bins of a default: as many as lose least, where values spread over a part of the bounds.
+
+    Parameters
+    ----------
+    rows : float
+        Of a typical cell.
+    noise : float
+        Standard deviation of the noise on a count.
+
+    Notes
+    -----
+    Of values with standard deviation s, bins of width h lose the part ``h² / 12 s²`` of the information on a location
+    (Sheppard's correction), and noise of variance t² on counts of about ``n h / 4 s`` rows the part ``4 s t² / n h``.
+    The sum is least at ``h = s (24 t² / n)^(1/3)``. With s a twentieth of the bounds these are ``20 (n / 24 t²)^(1/3)``
+    bins. `DEFAULT_BINS` are the least: fewer would need values that are known to fill their bounds.
+    """
+    finer = (rows / (24 * noise**2)) ** (1 / 3)
+    return round(min(max(DEFAULT_BINS * finer, DEFAULT_BINS), MOST_DEFAULT))
+
+
+def even_bins(low: float, high: float, count: int, *, whole: bool, atom: bool = False) -> tuple[float, ...]:
+    """Return the edges between bins of equal width; of counts, between whole numbers, equal in their square root.
 
     With `atom`, the low bound itself is a bin more, with all below.
     """
     if whole:
         first, last = np.ceil(low), np.floor(high)
         values = max(int(last - first) + 1, 1)
-        parts = min(count, values)
-        cuts = [first - 1 + values * place // parts for place in range(1, parts)]
+        parts, inner = min(count, values), np.arange(1, min(count, values))
+        if first < 0 or values <= count:
+            cuts = first - 1 + values * inner // parts
+        else:
+            start, end = np.sqrt([first, last + 1])
+            cuts = np.ceil((start + (end - start) * inner / parts) ** 2) - 1
         lowest = [first] if atom and values > 1 else []
     else:
-        cuts, lowest = list(low + (high - low) * (np.arange(1, count) / count)), [low] if atom else []
+        cuts, lowest = low + (high - low) * (np.arange(1, count) / count), [low] if atom else []
     return tuple(float(edge) for edge in np.unique([*lowest, *cuts]))
 
 
@@ -203,4 +234,4 @@ def _checked(edges: Any) -> int | tuple[float, ...] | None:
     return cuts
 
 
-__all__ = ["Binned", "Bins", "Histogram", "equal_bins", "labels_of"]
+__all__ = ["Binned", "Bins", "Histogram", "bins_for", "even_bins", "labels_of"]

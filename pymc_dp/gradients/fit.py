@@ -20,6 +20,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PosteriorWarning
 from pymc_dp.gradients.approximations import UNCALIBRATED, approximations
 from pymc_dp.gradients.bent import Bent, followed
+from pymc_dp.gradients.centred import centred
 from pymc_dp.gradients.choice import NAME, Gradients
 from pymc_dp.gradients.curvature import MOST_FULL, shrunk
 from pymc_dp.gradients.descent import Descent, trusted
@@ -287,7 +288,9 @@ class Planned:
         try:
             bent = Bent.of(found, self.simulated, found.rows)
             nearest = followed(found, quadratic, bent, self.prior)
-            return nearest if np.isfinite(nearest.root).all() else quadratic
+            if nearest is quadratic and found.scores is None:
+                nearest = centred(quadratic, bent, self.prior)
+            return nearest if np.isfinite(nearest.root).all() and np.isfinite(nearest.slope).all() else quadratic
         except np.linalg.LinAlgError:  # a release that was paid for is never lost
             return quadratic
 

@@ -31,8 +31,10 @@ from pymc_dp.inspection.rows import Array, Column, rebuild, shape_of
 from pymc_dp.inspection.taint import trace_rows
 from pymc_dp.simulation.rows import in_order
 
-MOST_VALUES, MOST_SPREAD = 256, 4096
-"""Values of one discrete response that are gone through; values that bounds may hold, of more than these some."""
+MOST_VALUES, MOST_SPREAD = 256, 2**14
+"""Values of one discrete response that are gone through, up to `CLOSE`; values that bounds may hold."""
+CLOSE = 4096
+"""Values that bounds may hold up to which no more are gone through; beyond, more by the root of their number."""
 MOST_NODES = 4096
 """Values of all responses of a row together that are gone through; of more, some are taken."""
 NODES, MANY_NODES = 33, 129
@@ -161,7 +163,7 @@ def responses_of(inspection: RowInspection) -> tuple[tuple[Response, ...], list[
     Notes
     -----
     Discrete responses are gone through from the least value of their bounds to the greatest; where bounds hold more
-    than 256, some values stand for those around them, by a trapezoidal rule. Continuous ones have the
+    than 256, some values, 512 at most, stand for those around them, by a trapezoidal rule. Continuous ones have the
     quantiles F⁻¹(Φ(z)) at 33 equidistant z with weights φ(z), where PyMC has F⁻¹: a trapezoidal rule, whose error for a
     smooth score is far below a percent. Elsewhere values and weights follow from the log-density (`density_nodes`). No
     draw is made: what one row gives depends on no other, on no order and on no state.
@@ -329,9 +331,9 @@ def _some_values(column: Column) -> Array | None:
     size = high - low
     if size >= MOST_SPREAD:
         return None
-    at = np.arange(size + 1)
+    at, most = np.arange(size + 1), MOST_VALUES * max(1.0, math.sqrt(size / CLOSE))
     found, step = at, 0.0
-    while len(found) > MOST_VALUES:
+    while len(found) > most:
         step += 0.01
         steps = np.maximum(1, step * np.sqrt(at * (1 - at / size))).astype(int)
         places = [0]

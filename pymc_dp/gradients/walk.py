@@ -21,9 +21,9 @@ ALARM = 0.01
 """How often χ² is above its limit by chance, where the gradients are those of one quadratic."""
 LATEST = 0.6
 """Share of a stage's steps after which its coordinates and limits stay as they are."""
-NEGLIGIBLE, SMALL, LARGEST = 0.03, 0.15, 8.0
+NEGLIGIBLE, SMALL, LOST, LARGEST = 0.03, 0.15, 0.3, 8.0
 """Noise of the last gradients over the variance of scores, and edge of that of a curvature over this, up to which
-limits are raised, and the most that C is. At small ε they stay as they are.
+limits are raised; part of the variance of scores that is lost where they are not, by clipping; and the most that C is.
 """
 
 
@@ -152,7 +152,7 @@ def walk(
 
     So is a curvature: of rows that are cut to a fraction it is cut too.
 
-    With much budget limits are raised in the last stage until noise is a small part of what rows vary by: clipped
+    With much budget limits are raised in the last stage as far as noise allows: clipped
     scores stay centred, but are not those of the posterior without privacy, which at ε = 100 showed.
 
     A last curvature is released where the walk has ended; the likelihood is treated as quadratic there. Where
@@ -204,10 +204,14 @@ def walk(
 
 
 def _relaxed(limits: Limits, stage: int, releases: Releases, n_rows: float) -> Limits:
-    """Return limits as large as noise allows, by what is public: the scales of noises and the number of rows."""
+    """Return limits as large as noise allows, by what is public: the scales of noises and the number of rows.
+
+    Limits r times as large have r² times the noise v, and lose about `LOST` / r² by clipping, for squared residuals and
+    rows of high leverage have heavy tails: the sum is least at r⁴ = `LOST` / v. At small ε they stay as they are.
+    """
     noise = releases.variance(stage, limits) / n_rows
     edge = 2 * np.sqrt(len(limits.scale)) * releases.deviation(stage, limits) / n_rows
-    norm = min(max(1.0, math.sqrt(NEGLIGIBLE / noise)), LARGEST)
+    norm = max(1.0, min(math.sqrt(NEGLIGIBLE / noise), (LOST / noise) ** 0.25, LARGEST))
     return limits.relaxed(norm, max(1.0, min(norm**2, float(SMALL / edge))))
 
 

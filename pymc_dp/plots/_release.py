@@ -23,6 +23,8 @@ HALF_WIDTHS: dict[str, Callable[[float], float]] = {
 HALF_WIDTHS |= {"Laplace": HALF_WIDTHS["discrete Laplace"], "Gaussian": HALF_WIDTHS["discrete Gaussian"]}
 # Beyond these, labels and numbers would run into each other.
 MOST_LABELS, MOST_NUMBERS = 60, 25
+MOST_PANELS = 12
+"""Statistics with a panel each; where there are more, and fewer cells, each cell has a panel of all of them."""
 # Of the width of a panel, at either side: what numbers need that stand over the outermost points.
 MARGIN = 0.2
 BAND = 0.13
@@ -61,7 +63,8 @@ def release(
     Returns
     -------
     arviz_plots.PlotCollection
-        One panel for each statistic; its ``viz`` holds the figure, ``intervals`` and ``points``.
+        One panel for each statistic, or for each cell where there are many statistics, as of bins; its ``viz`` holds
+        the figure, ``intervals`` and ``points``.
 
     Raises
     ------
@@ -88,6 +91,7 @@ def release(
     width = _half_width_per_scale(released.attrs.get("noise", "discrete Laplace"), ci_prob)
     halves = {name: width * released[f"{name}_noise_scale"] for name in tables}
     name = backend_name(backend)
+    released = released.assign({table: _turned(released[table]) for table in tables})
     facets = ["__variable__", *(str(released[table].dims[1]) for table in tables)]
     most_cells = max(released[table].shape[0] for table in tables)
     panels = sum(released[table].shape[1] for table in tables)
@@ -107,6 +111,12 @@ def _tables(released: xr.Dataset, names: list[str], var_name: str | None) -> lis
     if var_name is None:
         return names
     return [_validate.choice("var_name", var_name, names)]
+
+
+def _turned(table: xr.DataArray) -> xr.DataArray:
+    """Return a table with cells along its first axis, or along the second where each has a panel."""
+    cells, statistics = table.shape
+    return table.transpose() if statistics > max(cells, MOST_PANELS) else table
 
 
 def _half_width_per_scale(noise: str, ci_prob: float) -> float:

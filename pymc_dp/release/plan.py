@@ -30,6 +30,7 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.metrics import Extent
 from pymc_dp.networks import FourierUpdates, LaplaceUpdates, Updates
 from pymc_dp.release.blocks import blocks_of, check_wide, not_weighed, weighted_blocks
+from pymc_dp.release.default_bins import with_default_bins
 from pymc_dp.release.lipschitz_sums import MOST_STEPS, extents_of, grid_of, names_of, per_unit, too_many_steps
 from pymc_dp.release.network_layout import lay_out_network, papers_problems
 from pymc_dp.release.noise import NOISES, Noise
@@ -262,7 +263,10 @@ def plan_release(inspection: Inspection, statistics: Statistics, epsilon: float,
     shares = _shares(layout.tables, statistics)
     NOISES[statistics.noise].check(delta)  # only now: another delta is no remedy for what cannot be released
     plan = ReleasePlan(
-        tables=_with_noise(layout.tables, shares, statistics, epsilon, delta),
+        tables=tuple(
+            with_default_bins(table, statistics)
+            for table in _with_noise(layout.tables, shares, statistics, epsilon, delta)
+        ),
         neighbours=inspection.domain.neighbours,
         unit=inspection.domain.unit,
         statistics=statistics,

@@ -200,6 +200,19 @@ class TablePlan:
         return self.cells.sizes is not None
 
     @property
+    def rows_per_cell(self) -> float:
+        """Rows of a typical cell: public sizes' median, else rows spread evenly (over the bound under add_remove).
+
+        Of weighted rows the number is bounded by its product with the largest weight; a mean weight of 1 is taken.
+        """
+        typical = float(np.median(self.cells.groups))
+        if isinstance(self.statistic, ExposedCounts):
+            exposure, parts = self.statistic.exposure, 1 if self.sizes_known else self.cells.n_private
+            each = self.statistic.middle if self.sizes_known else exposure.high
+            return max(typical / each / parts, 1.0)
+        return typical if self.sizes_known else max(typical / self.largest / self.cells.n_private, 1.0)
+
+    @property
     def event(self) -> Event:
         """What the release of this table costs."""
         return ComposedEvent(events=tuple(block.event for block in self.blocks))

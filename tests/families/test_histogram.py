@@ -6,8 +6,9 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError
-from pymc_dp.families.histogram import Bins, equal_bins, labels_of
+from pymc_dp.families.histogram import DEFAULT_BINS, MOST_DEFAULT, Bins, bins_for, even_bins, labels_of
 from pymc_dp.inspection.inspect import inspect
+from pymc_dp.release.default_bins import MOST_COUNTS
 from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows.sums import make_cells, sum_rows
@@ -71,14 +72,54 @@ def test_no_row_moves_counts_by_more_than_was_proved(relation, rng):
     assert worst.tolist() == [block.sensitivity.l1, block.sensitivity.l2_squared]
 
 
-def test_equal_bins_span_the_bounds_and_the_outer_ones_are_open():
-    assert equal_bins(0, 10, 5, whole=False) == (2.0, 4.0, 6.0, 8.0)
-    assert equal_bins(0, 10, 5, whole=False, atom=True) == (0.0, 2.0, 4.0, 6.0, 8.0)
-    assert equal_bins(0, 3, 20, whole=True) == (0.0, 1.0, 2.0)
-    assert equal_bins(0, 9, 5, whole=True) == (1.0, 3.0, 5.0, 7.0)
-    assert equal_bins(0.5, 3.7, 20, whole=True) == (1.0, 2.0)
-    assert equal_bins(0, 9, 5, whole=True, atom=True) == (0.0, 1.0, 3.0, 5.0, 7.0)
-    assert equal_bins(4, 4, 20, whole=True) == equal_bins(4, 4, 20, whole=True, atom=True) == ()
+def test_even_bins_span_the_bounds_and_the_outer_ones_are_open():
+    assert even_bins(0, 10, 5, whole=False) == (2.0, 4.0, 6.0, 8.0)
+    assert even_bins(0, 10, 5, whole=False, atom=True) == (0.0, 2.0, 4.0, 6.0, 8.0)
+    assert even_bins(0, 3, 20, whole=True) == (0.0, 1.0, 2.0)
+    assert even_bins(-3, 6, 5, whole=True) == (-2.0, 0.0, 2.0, 4.0)
+    assert even_bins(0.5, 3.7, 20, whole=True) == (1.0, 2.0)
+    assert even_bins(-3, 6, 5, whole=True, atom=True) == (-3.0, -2.0, 0.0, 2.0, 4.0)
+    assert even_bins(4, 4, 20, whole=True) == even_bins(4, 4, 20, whole=True, atom=True) == ()
+
+
+def test_bins_of_counts_are_alike_in_standard_deviations():
+    edges = np.array(even_bins(0, 150, 20, whole=True))
+    assert edges[:3].tolist() == [0, 1, 3] and len(even_bins(10, 90, 20, whole=True)) == 19
+    roots = np.diff(np.sqrt(edges[4:] + 0.5))
+    assert roots.max() < 1.25 * roots.min()
+    assert even_bins(0, 150, 100, whole=True)[:20] == tuple(range(20))
+
+
+@pytest.mark.parametrize(
+    ("rows", "noise", "count"), [(250, 8.0, 20), (192, 8**0.5, 20), (1536, 8**0.5, 40), (250, 0.03, 100)]
+)
+def test_there_are_more_bins_where_the_noise_on_them_is_small(rows, noise, count):
+    assert bins_for(rows, noise) == count
+
+
+def test_bins_grow_with_the_budget_and_not_with_private_rows():
+    """Stated bins stay as they are; of default ones a table has `MOST_COUNTS` at most."""
+
+    def planned(epsilon, histogram=None, groups=2, **given):
+        with pm.Model() as model:
+            g = pm.Data("g", np.arange(300) % 2)
+            pm.StudentT("y", 3, mu=pm.Normal("mu", shape=groups)[g], sigma=1.0, observed=np.zeros(300))
+        domain = dp.Domain(bounds={"y": (-10, 10)}, **given)
+        mechanism = None if histogram is None else {"y": histogram}
+        return plan_release(inspect(model, domain, per_unit=True).sums, Statistics(mechanism=mechanism), epsilon)
+
+    wide, fine = planned(0.1), planned(100.0)
+    assert [len(plan.tables[0].labels) for plan in (wide, fine)] == [DEFAULT_BINS, MOST_DEFAULT]
+    for plan in (wide, fine):
+        ((block,),) = [table.blocks for table in plan.tables]
+        assert block.columns == tuple(range(len(plan.tables[0].labels))) and len(block.steps) == len(block.columns)
+        assert block.sensitivity.l1 == 2
+    assert planned(100.0, dp.Histogram(30)).tables[0].statistic.n_levels == 30
+    assert planned(100.0, dp.Histogram()).tables[0].statistic.n_levels == MOST_DEFAULT
+    assert planned(100.0, groups=50).tables[0].statistic.n_levels == MOST_COUNTS // 50
+    assert planned(1.0, public=["g"]).tables[0].statistic.n_levels == planned(1.0).tables[0].statistic.n_levels
+    moved = planned(100.0, metric=dp.metrics.Hamming(["y", "g"])).tables[0]
+    assert moved.statistic.n_levels == MOST_DEFAULT and moved.blocks[0].sensitivity.l1 == 2
 
 
 def test_labels_are_intervals_and_never_alike():

@@ -12,12 +12,6 @@ REASONS = {
     "wider, too; gradients do not fit flat priors",
     "roaches": "one count in 250 is beyond the bounds and clamped; the private posterior is wider, too",
     "bambi_spline": "the intercept and the columns of the spline are nearly one; the private posterior is wider, too",
-    "fishing_zero_inflated": "values are counted in bins; the private posterior is wider, too",
-    "fishing_hurdle": "values are counted in bins that are 7 or 8 counts wide, and the table is not of this model: its "
-    "counts depend on more than the number of persons",
     "radon_varying_intercept": "one quadratic for all residual standard deviations leaves out the degrees of freedom "
     "that k means of n rows take: k / √(2 n) = 0.7 standard deviations",
-    "lognormal_aft": "values are counted in 20 bins, and the table is not of this model: its times are Weibull, with "
-    "ends at random",
-    "best_two_groups": "values are counted in 20 bins between bounds that one row in 250 is beyond",
 }
