@@ -183,8 +183,8 @@ def test_where_nothing_is_found_it_says_so_and_there_are_no_bounds():
 def test_bounds_that_miss_most_of_the_rows_are_warned_of():
     rng = np.random.default_rng(2)
     rows = np.where(np.arange(1000) < 400, 0, rng.lognormal(0, 1, 1000))
-    noise = dp.testing.insecure_randomness(2)
-    with noise, pytest.warns(DomainWarning, match=r"of 'income' that were found, .* hold only about [34]\d% of its values"):
+    few = r"of 'income' that were found, .* hold only about [34]\d% of its values"
+    with dp.testing.insecure_randomness(2), pytest.warns(DomainWarning, match=few):
         domain = dp.find_bounds(table(rows), "income", epsilon=0.1, ledger=dp.Ledger(1.0))
     assert domain.bounds["income"][1] < 1e-9
     with pytest.warns(DomainWarning, match="the others are missing"):
