@@ -110,7 +110,7 @@ def _compare(released: Entry, there: Any) -> None:
         print(*dict.fromkeys(str(one.message)[:200] for one in warned), sep="\n", flush=True)
     except Exception as error:
         traceback.print_exc()
-        there.send({"apart": f"{type(error).__name__}: {error}"[:400]})
+        there.send({"apart": " ".join(f"{type(error).__name__}: {error}".split())[:400]})
         return
     apart, wider = ({name: round(value, 2) for name, value in one.items()} for one in (result.apart, result.wider))
     there.send({"apart": apart, "by": result.by, "wider": wider, "error": round(result.error, 2)})
