@@ -87,6 +87,13 @@ def test_what_would_let_one_sample_fit_does(explained):
     assert f"T = {_temperature((truncated, domain)):.4g}, with dp.truncate(model, {{'mu': (-20, 20)}})." in line
 
 
+def test_a_change_whose_proof_was_given_up_is_not_reported(explained, monkeypatch):
+    assert _line(explained("clamped"), "it would fit")
+    monkeypatch.setattr("pymc_dp.advice.repricing.TOLERANCE", -1.0)
+    advice = dp.explain(*clamped_location(), epsilon=1.0, delta=1e-6).advice
+    assert not [line for line in advice if "would fit" in line]
+
+
 def test_nothing_is_advised_where_the_posterior_is_drawn_from(explained):
     assert not [line for line in explained("counts", epsilon=7.0).advice if "dp.OPS()" in line]
 

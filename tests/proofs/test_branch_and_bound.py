@@ -155,6 +155,21 @@ def test_a_value_above_a_proved_bound_stops_everything(monkeypatch):
         maximise(tape)
 
 
+def test_a_search_ends_sooner_where_less_is_allowed_by_the_square_of_the_scalars():
+    def build(x, y):
+        return pt.cos(3 * x) * pt.cos(4 * y) + 0.1 * x * y
+
+    whole, found = largest(build, (-4, 4), (-4, 4)), {}
+    for allowed in (16.0, 400.0):
+        before = branch_and_bound.ALLOWED.set(allowed)
+        try:
+            found[allowed] = largest(build, (-4, 4), (-4, 4))
+        finally:
+            branch_and_bound.ALLOWED.reset(before)
+    assert found[16.0].boxes < found[400.0].boxes < whole.boxes
+    assert found[16.0].upper >= found[400.0].upper >= whole.upper >= whole.lower
+
+
 # --- random polynomials -----------------------------------------------------------------------------------------------
 
 
