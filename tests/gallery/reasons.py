@@ -12,8 +12,8 @@ REASONS = {
     "wider, too; gradients do not fit flat priors",
     "roaches": "one count in 250 is beyond the bounds and clamped; the private posterior is wider, too",
     "bambi_spline": "the intercept and the columns of the spline are nearly one; the private posterior is wider, too",
-    "mortality_offset": "released gradients do not agree with one quadratic, and a warning says so; an age has thousands "
-    "of deaths, another a few dozen",
+    "mortality_offset": "released gradients do not agree with one quadratic, and a warning says so; an age has "
+    "thousands of deaths, another a few dozen",
     "mortality_walk": "the table is not of this model: rates differ between states, and deaths vary far more than "
     "Poisson ones",
 }
