@@ -20,7 +20,7 @@ FORGETTING = 0.8
 STRAIGHT, BENDING = 0.1, 3.0
 """Relative error of a curvature, and of one at a distance of what a row says: scores are no straight lines."""
 CHANGED = 2.0
-"""Change of curvatures along parameters, on average, from which on coordinates and limits no longer fit."""
+"""Change of a curvature along a parameter from which on coordinates and limits no longer fit."""
 APPROACH = 0.3
 """Share of the steps of the last leg that lead to where the likelihood is treated as quadratic, and do not count."""
 FARTHEST, BEYOND = 1.0, 2.0
@@ -144,13 +144,9 @@ class Leg:
         return Prior(mean=np.where(alone, prior.mean, levels.pooled(mean)), precision=precision)
 
     def changed(self, curvature: Array) -> bool:
-        """Whether the curvature is another than that in whose coordinates scores are released: of a row, on average.
-
-        Of many parameters some curvature always changes, back and forth, by noise: a new leg for each such change threw
-        away, step after step, most of what was known.
-        """
+        """Whether the curvature is another than that in whose coordinates scores are released."""
         ratio = np.diag(curvature) / np.diag(self.curvature)
-        return bool(max(ratio.mean(), (1 / ratio).mean()) > CHANGED)
+        return bool(ratio.max() > CHANGED or ratio.min() < 1 / CHANGED)
 
     @property
     def _first(self) -> int:
