@@ -101,8 +101,8 @@ def page(known: dict[str, Any]) -> str:
         "",
         f"Of the {usable_ones} that are released, {len(distances)} were compared with the posterior that is not "
         f"private; {failed} more took over five minutes, failed, or have no medians to compare. All medians of "
-        f"{near} of them ({near / max(len(distances), 1):.0%}) are within {CLOSE:g} standard deviations, of which chance of "
-        f"the samplers may be {error:g} at most. The others:",
+        f"{near} of them ({near / max(len(distances), 1):.0%}) are within {CLOSE:g} standard deviations, of "
+        f"which chance of the samplers may be {error:g} at most. The others:",
     ]
     lines += _reasons(known)
     for kind, title in KINDS.items():
