@@ -118,7 +118,7 @@ def _narrowed(simulated: Simulated, at: Array, limits: Limits, wanted: float) ->
             sizes.append(float((factors**2).sum(axis=(1, 2)).mean()))
             if sizes[-1] >= wanted:
                 break
-        return start + int(np.argmax(sizes))
+        return start + int(np.argmax(np.nan_to_num(sizes, nan=-np.inf)))
 
     near = chosen(0, 1)  # of few rows: where to begin with many
     return simulated.narrowed(widths[chosen(max(near - 1, 0), CHOOSING)])

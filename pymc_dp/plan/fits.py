@@ -32,7 +32,7 @@ from pymc_dp.step_methods.ops import OPS
 from pymc_dp.step_methods.ops.from_sums import TablePosterior
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.likelihood import ExactSums
-from pymc_dp.transforms.privatize import observe, prepare, sizes_seen
+from pymc_dp.transforms.privatize import bounded, observe, prepare, sizes_seen
 from pymc_dp.transforms.released_logp import held
 
 
@@ -46,12 +46,15 @@ class Held:
         The released table.
     seen : shared variable or None
         Sizes of its groups as another table shows them, where one does.
+    rate : shared variable
+        Of the prior of its sizes, see `Sizes`.
     """
 
     table: TablePlan
     density: ReleaseDensity
     value: Any
     seen: Any
+    rate: Any
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,6 +72,9 @@ class OpenModel:
             value = release[item.table.name]
             if not self.noise_aware:
                 value = item.density.project(value)
+            rate = item.density.of_release(value, at_most=bounded(item.table, self.plan)).sizes.rate
+            if rate is not item.rate:
+                item.rate.set_value(np.asarray(rate))
             item.value.set_value(np.ascontiguousarray(value, dtype=np.float64))
             if item.seen is not None:
                 seen, _ = sizes_seen(item.table, self.plan, release)
@@ -95,11 +101,13 @@ def open_model(
         sizes: Any = None if seen is None else held(seen)
         kind = UnnoisedDensity if exact else ReleaseDensity
         density = kind.of(table, noise_aware=noise_aware, seen=sizes, noise=noise)
+        rate: Any = held(density.sizes.rate)
+        density = replace(density, sizes=replace(density.sizes, rate=rate))
         if exact:
             density = replace(density, scales=np.zeros(len(table.labels)))
         observe(new, described, given, density, release[table.name])
         value = new.rvs_to_values[new[table.name]]
-        found.append(Held(table=table, density=density, value=value, seen=sizes))
+        found.append(Held(table=table, density=density, value=value, seen=sizes, rate=rate))
     opened = OpenModel(model=new, plan=plan, held=tuple(found), noise_aware=noise_aware)
     opened.hold(release)
     return opened

@@ -306,8 +306,13 @@ def observe_tables(new: Model, parameters: list[list[Variable]], release: Drawn,
         seen, noise = sizes_seen(table, plan, values)
         density = ReleaseDensity.of(table, noise_aware=record.noise_aware, seen=seen, noise=noise)
         held_value = value if record.noise_aware else density.project(value)
-        at_most = plan.neighbours == "add_remove"
-        observe(new, described, given, density.of_release(held_value, at_most=at_most), held_value)
+        density = density.of_release(held_value, at_most=bounded(table, plan))
+        observe(new, described, given, density, held_value)
+
+
+def bounded(table: TablePlan, plan: ReleasePlan) -> bool:
+    """Whether what is public of the rows of a table, or of the sum of their weights, is a bound on their number."""
+    return plan.neighbours == "add_remove" or table.weight is not None
 
 
 def sizes_seen(table: TablePlan, plan: ReleasePlan, values: Mapping[str, Array]) -> tuple[Array | None, float]:

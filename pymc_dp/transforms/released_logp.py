@@ -294,11 +294,11 @@ class NormalCells(ReleasedLogp):
         assert isinstance(statistic, BoundedMoments)
         shown = held(np.zeros(0)) if sizes.seen is None else sizes.shown
         laplace = sizes.kind == "laplace"
-        described = [sizes.public, sizes.rate, laplace, sizes.noise, laplace and not self.free]
+        described = [sizes.public, 0.0, laplace, sizes.noise, laplace and not self.free]
         shift = statistic.shifts[-1] / statistic.scales[-1]
         bounds = [statistic.centre, statistic.half_width, statistic.low, statistic.high, shift]
-        arrays = (density.scales, sizes.bound, shown, np.array(described, dtype=float), np.array(bounds))
-        return [held(item) for item in arrays]
+        known = pt.set_subtensor(held(np.array(described, dtype=float))[1], held(sizes.rate))
+        return [held(item) for item in (density.scales, sizes.bound, shown, known, np.array(bounds))]
 
 
 class FreeNormalCells(NormalCells):

@@ -28,6 +28,24 @@ def opened(model, release, epsilon=0.5, names=("p",), **options):
     return open_model(inspection, plan, release), truths
 
 
+def test_private_sizes_have_the_prior_of_the_private_model(rng):
+    with pm.Model() as model:
+        group = pm.Data("g", np.repeat(np.arange(12), 5))
+        pm.Poisson("y", pm.Gamma("rate", 2, 1, shape=12)[group], observed=np.ones(60, dtype=int))
+    domain = dp.Domain(bounds={"y": (0, 6)}, levels={"g": range(12)})
+    with dp.testing.insecure_randomness(3):
+        private = dp.privatize(model, epsilon=0.5, domain=domain)
+        released = dp.Release.of(private).tables["y"]
+    inspection = inspect(model, domain).sums
+    plan = plan_release(inspection, Statistics(), 0.5)
+    fitted = open_model(inspection, plan, {"y": np.zeros_like(released)})
+    fitted.hold({"y": released})
+    places = [{"rate_log__": rng.normal(size=12)} for _ in range(3)]
+    ours, theirs = fitted.model.compile_logp(**MODE), private.compile_logp(**MODE)
+    differences = [ours(at) - theirs(at) for at in places]
+    np.testing.assert_allclose(differences, differences[0], atol=1e-3)
+
+
 @pytest.mark.parametrize("noise_aware", [True, False])
 def test_density_is_that_of_the_private_model(noise_aware):
     with dp.testing.insecure_randomness(3):
