@@ -312,7 +312,7 @@ def observe_tables(new: Model, parameters: list[list[Variable]], release: Drawn,
 
 def bounded(table: TablePlan, plan: ReleasePlan) -> bool:
     """Whether what is public of the rows of a table, or of the sum of their weights, is a bound on their number."""
-    return plan.neighbours == "add_remove" or table.weight is not None
+    return plan.neighbours != "replace" or table.weight is not None
 
 
 def sizes_seen(table: TablePlan, plan: ReleasePlan, values: Mapping[str, Array]) -> tuple[Array | None, float]:

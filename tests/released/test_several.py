@@ -9,6 +9,7 @@ from scipy import stats
 
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, RepeatedReleaseWarning, TraceError, UnsupportedModelError
+from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.privatize import record_of
 
 pytestmark = [
@@ -228,7 +229,7 @@ def counted(**dims):
 
 
 def test_counts_by_level_of_others_stand_for_rows():
-    """Against sums over the exact counts, and an integral over the size of a cell, a part of a split of the bound."""
+    """Against sums over the exact counts, and an integral over the size of a cell."""
     values = np.array([[210, 92], [105, 47], [26, 14]])
     release = dp.Release.of_counts({"y": values}, 4.0, dims=("group", "y"), **STATED)
     private = dp.condition(counted(g=["a", "b", "c"]), release)
@@ -237,6 +238,8 @@ def test_counts_by_level_of_others_stand_for_rows():
     assert "at most 553 rows" in record.tables[0].approximations[0]
     sizes, counts, found = np.arange(0.5, 553.0, 0.5), np.arange(500)[:, None], []
     noise = np.exp(-0.5 * ((values.ravel() - counts) / 4.0) ** 2)
+    known = Sizes(public=False, bound=np.full(3, 553), n_private=3, kind="gaussian")
+    prior = (1 + known.shown_by(values, 4.0, at_most=True).rate * sizes) ** -2.0
     for share in (0.31, 0.45):
         expected = 0.0
         for cell in range(3):
@@ -244,7 +247,7 @@ def test_counts_by_level_of_others_stand_for_rows():
                 stats.poisson.pmf(counts, sizes * part).T @ noise[:, 2 * cell + level]
                 for level, part in enumerate((1 - share, share))
             ]
-            expected += np.log((given[0] * given[1] * (1 - sizes / 553)).sum())
+            expected += np.log((given[0] * given[1] * prior).sum())
         found.append(density(private, {"p": np.full(3, np.log(share) - np.log1p(-share))}) - expected)
     assert found[0] == pytest.approx(found[1], abs=0.01)
     again = dp.condition(counted(g=["a", "b", "c"]), dp.Release.of(private))

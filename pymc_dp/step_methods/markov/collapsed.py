@@ -136,7 +136,7 @@ def items_of(private: Model, emissions: Mapping[str, Emission], n_places: int) -
         scales=np.nan_to_num(np.stack(scales)) * noised.pop(),
         gaussian=record.tables[0].plan["noise"] == "gaussian",
         bounds=np.concatenate([np.asarray(table.plan["groups"], dtype=np.float64) for table in tables]),
-        rates=np.array([_rate(table, held[table.name], at_most=record.neighbours == "add_remove") for table in tables]),
+        rates=np.array([_rate(table, held[table.name], at_most=record.neighbours != "replace") for table in tables]),
     )
 
 
