@@ -71,9 +71,9 @@ class Histogram:
         whole number: so many bins at most over the public bounds of the variable, ``Domain(bounds=...)``, the first and
         the last open towards the outside. They are of equal width; those of counts, whole numbers from 0 on, in their
         square root, of which the standard deviation of a Poisson count is 1/2 whatever its mean. Whole numbers are cut
-        between two of them, into one bin each where there are no more than that. None: 20 of these, and up to 100 where
-        the noise is small (`bins_for`). Mixtures, hurdle, censored and hand-written likelihoods may have much of their
-        probability in the low bound itself: it is then a bin more, the first one.
+        between two of them, into one bin each where there are no more than that. None: at most 20 of these, and
+        up to 100 where the noise is small (`bins_for`). Mixtures, hurdle, censored and hand-written likelihoods may
+        have much of their probability in the low bound itself: it is then a bin more, the first one.
 
     Raises
     ------

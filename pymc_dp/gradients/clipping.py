@@ -9,6 +9,8 @@ import numpy as np
 
 from pymc_dp.inspection.rows import Array
 
+UNLIMITED = 1e300
+"""A limit within which all rows are."""
 ROUNDS = 12
 """Rounds of the search for the centre: a fixed number, so that none is steered by a row."""
 TINY = np.finfo(float).tiny
@@ -62,15 +64,7 @@ class Clipped:
     sizes: Array
 
 
-def clipped(
-    responses: Responses,
-    observed: Array,
-    gram: Array,
-    *,
-    clip_norm: float,
-    clip_curvature: float,
-    rounds: int | None = None,
-) -> Clipped:
+def clipped(responses: Responses, observed: Array, gram: Array, *, clip_norm: float, clip_curvature: float) -> Clipped:
     """Clip the scores of rows such that they stay centred under the model.
 
     Parameters
@@ -82,8 +76,6 @@ def clipped(
         J Jᵀ of each row, in the coordinates of the sums: the norm of Jᵀ r is √(rᵀ J Jᵀ r).
     clip_norm, clip_curvature : float
         C and C_F, > 0.
-    rounds : int, optional
-        Of the search for the centre. Default: `ROUNDS`.
 
     Notes
     -----
@@ -114,29 +106,26 @@ def clipped(
     if count == 1:
         work = _clip_single
         arrays = [arrays[0], arrays[1][:, :, 0], *(one.reshape(n_rows) for one in arrays[2:])]
-    limits = float(clip_norm), float(clip_curvature), ROUNDS if rounds is None else rounds
-    work(*arrays[:4], *limits, *arrays[4:], result.reach, result.sizes)
+    work(*arrays[:4], *_limits(clip_norm, clip_curvature), *arrays[4:], result.reach, result.sizes)
     return result
 
 
 def clipped_alike(
-    responses: Responses,
-    observed: Array,
-    gram: Array,
-    *,
-    clip_norm: float,
-    clip_curvature: float,
-    rounds: int | None = None,
+    responses: Responses, observed: Array, gram: Array, *, clip_norm: float, clip_curvature: float
 ) -> Clipped:
     """Do what `clipped` does of rows of which the model says the same, and so has `responses` and `gram` of one row."""
     n_rows, count = observed.shape
     own, reach, sizes = np.empty((n_rows, count)), np.zeros(1), np.zeros(1)
     factors, variances = np.zeros((1, count, count)), np.empty((1, count, count))
     given = (np.ascontiguousarray(one) for one in (responses.weights, responses.scores, observed, gram))
-    limits = float(clip_norm), float(clip_curvature), ROUNDS if rounds is None else rounds
-    _clip(*given, *limits, own, factors, variances, reach, sizes)
+    _clip(*given, *_limits(clip_norm, clip_curvature), own, factors, variances, reach, sizes)
     shared = [np.broadcast_to(one, (n_rows, *one.shape[1:])) for one in (factors, variances, reach, sizes)]
     return Clipped(scores=own, factors=shared[0], variances=shared[1], reach=shared[2], sizes=shared[3])
+
+
+def _limits(clip_norm: float, clip_curvature: float) -> tuple[float, float, int]:
+    """Return both limits, and rounds of the search for the centre: where nothing is clipped it is the mean."""
+    return float(clip_norm), float(clip_curvature), ROUNDS if clip_norm < UNLIMITED else 1
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -392,4 +381,4 @@ def _factor(matrix, found):  # type: ignore[no-untyped-def]
                 found[row, column] = rest / root
 
 
-__all__ = ["ROUNDS", "Clipped", "Responses", "clipped", "clipped_alike", "factored"]
+__all__ = ["ROUNDS", "UNLIMITED", "Clipped", "Responses", "clipped", "clipped_alike", "factored"]

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pymc_dp.gradients.clipping import UNLIMITED
 from pymc_dp.gradients.legs import Prior
-from pymc_dp.gradients.schedule import UNLIMITED, Limits
+from pymc_dp.gradients.schedule import Limits
 from pymc_dp.gradients.simulated import Simulated
 from pymc_dp.gradients.walk import Releases
 from pymc_dp.inspection.rows import Array

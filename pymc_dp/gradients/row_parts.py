@@ -11,7 +11,7 @@ import numpy as np
 from pymc_dp.gradients.clipping import Clipped, Responses, clipped, clipped_alike
 from pymc_dp.gradients.in_turn import expected_responses
 from pymc_dp.gradients.row_scores import RowScores
-from pymc_dp.gradients.schedule import UNLIMITED, Limits
+from pymc_dp.gradients.schedule import Limits
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.row_functions.builder import ALIKE, filled
 
@@ -61,12 +61,11 @@ class Expected:
 
     def clipped(self, limits: Limits) -> Clipped:
         """Return the rows' clipped scores and factors in terms of the predictors."""
-        rounds = None if limits.clip_norm < UNLIMITED else 1  # where nothing is clipped the centre is the mean
         ends = {"clip_norm": limits.clip_norm, "clip_curvature": limits.clip_curvature}
         if self.alike:
             first = Responses(weights=self.responses.weights[:1], scores=self.responses.scores[:1])
-            return clipped_alike(first, self.observed, self.gram[:1], rounds=rounds, **ends)
-        return clipped(self.responses, self.observed, self.gram, rounds=rounds, **ends)
+            return clipped_alike(first, self.observed, self.gram[:1], **ends)
+        return clipped(self.responses, self.observed, self.gram, **ends)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

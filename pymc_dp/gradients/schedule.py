@@ -255,7 +255,6 @@ class Schedule:
 
 CLIP_NORM, CLIP_CURVATURE = 1.0, 1.5
 """C and C_F of a whitened sum: over the root mean square of the norms of scores, and the mean size of curvatures."""
-UNLIMITED = 1e300
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -364,7 +363,6 @@ class Limits:
 __all__ = [
     "CLIP_CURVATURE",
     "CLIP_NORM",
-    "UNLIMITED",
     "Limits",
     "Schedule",
     "Stage",

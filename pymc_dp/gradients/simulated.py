@@ -11,12 +11,12 @@ import numpy as np
 from pymc import Model
 
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.gradients.clipping import factored
+from pymc_dp.gradients.clipping import UNLIMITED, factored
 from pymc_dp.gradients.curvature import Levels, levels_of
 from pymc_dp.gradients.interface import Interface
 from pymc_dp.gradients.row_parts import Expected, expected
 from pymc_dp.gradients.row_scores import RowScores
-from pymc_dp.gradients.schedule import UNLIMITED, Limits
+from pymc_dp.gradients.schedule import Limits
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array, shape_of
 from pymc_dp.simulation.columns import draw_columns, loose_columns, narrowed, undeclared

@@ -152,8 +152,8 @@ def walk(
 
     So is a curvature: of rows that are cut to a fraction it is cut too.
 
-    With much budget limits are raised in the last stage as far as noise allows: clipped
-    scores stay centred, but are not those of the posterior without privacy, which at ε = 100 showed.
+    With much budget limits are raised in the last stage as far as noise allows: clipped scores stay centred, but are
+    not those of the posterior without privacy, which at ε = 100 showed.
 
     A last curvature is released where the walk has ended; the likelihood is treated as quadratic there. Where
     curvatures fall towards the truth, one released before the last steps is too large: of heavy-tailed columns

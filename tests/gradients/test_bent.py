@@ -10,11 +10,12 @@ from pymc_dp.gradients import bent as module
 from pymc_dp.gradients import fit
 from pymc_dp.gradients.bent import Bent, followed
 from pymc_dp.gradients.choice import Gradients
+from pymc_dp.gradients.clipping import UNLIMITED
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.private_model import Quadratic
 from pymc_dp.gradients.row_scores import RowScores
-from pymc_dp.gradients.schedule import UNLIMITED, Limits
+from pymc_dp.gradients.schedule import Limits
 from pymc_dp.gradients.simulated import Simulated
 from pymc_dp.gradients.walk import Found
 from tests.gradients import models

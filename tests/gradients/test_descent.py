@@ -12,11 +12,12 @@ import pymc_dp as dp
 from pymc_dp.accounting import Budget, total_epsilon
 from pymc_dp.accounting.gdp import mu_for
 from pymc_dp.errors import ArgumentError
+from pymc_dp.gradients.clipping import UNLIMITED
 from pymc_dp.gradients.descent import TRUST, Descent, trusted
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.interface import interface_of, layered
 from pymc_dp.gradients.legs import Prior
-from pymc_dp.gradients.schedule import DESCENT, UNLIMITED, Limits, stages_of
+from pymc_dp.gradients.schedule import DESCENT, Limits, stages_of
 from pymc_dp.plan.rehearsal import NARROW, labels
 from pymc_dp.plan.result import Recorder
 from pymc_dp.release.paid import forget_releases
