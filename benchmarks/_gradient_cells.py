@@ -19,11 +19,12 @@ from scipy import special
 
 import pymc_dp as dp
 from pymc_dp.accounting import Budget
+from pymc_dp.gradients.clipping import UNLIMITED
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.integers import SCORE_UNITS
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.row_parts import RowParts
-from pymc_dp.gradients.schedule import UNLIMITED, Limits
+from pymc_dp.gradients.schedule import Limits
 from pymc_dp.inspection.findings import Inspection
 
 DELTA = 1e-5
