@@ -356,7 +356,7 @@ def information(plan: Planned, truth: Array, columns: list[Array]) -> tuple[Arra
     """Return the precision that rows give their parameters: by one gradient that has all the budget, and unreleased."""
     limits = plan.limits
     whole = _curvature(plan, replace(limits, clip_norm=UNLIMITED, clip_curvature=1e12), truth, columns)
-    limits = limits.whitened(whole, 0.0, len(columns[0]))
+    limits = limits.whitened(whole, len(columns[0]))
     curvature = _curvature(plan, limits, truth, columns)
     shares = np.sqrt(np.clip(plan.simulated.shares(truth), 0.05, 1.0))
     variance = (

@@ -267,7 +267,7 @@ class Planned:
             curvature=np.eye(size),
             noise=np.eye(size),
             end=self.prior.mean,
-            limits=self.limits.whitened(np.eye(size), 1.0, self.interface.inspection.most_rows),
+            limits=self.limits.whitened(np.eye(size), self.interface.inspection.most_rows),
             unresolved=0,
             chi_squared=1.0,
             degrees=1,

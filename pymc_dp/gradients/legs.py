@@ -114,7 +114,7 @@ class Leg:
             for slope, place in ((gradient, at), (earlier, before))
         )
         if now < -BEYOND * math.sqrt(float(away @ self.noise @ away) / share):
-            self.reach = self.length * min(max(then / (then - now), 0.1), 0.5)
+            self.reach = self.length * (min(max(then / (then - now), 0.1), 0.5) if then > 0 else 0.1)
         else:
             self.reach = min(FARTHEST, 2 * self.reach)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -83,6 +83,8 @@ class Response:
     shares : RowTerm or None
         Of counts of several levels, whose entries add up to a total: one positive number per level, to which its
         probability is proportional, and the total, (n_rows, entries + 1).
+    clamps : bool
+        Whether values of a continuous one are clamped to its bounds, as they are in the table.
     varied : bool
         Whether the probabilities of such a row are drawn themselves, from a Dirichlet distribution of these numbers.
     """
@@ -104,7 +106,13 @@ class Response:
     given: RowTerm | None = None
     log_weights: RowTerm | None = None
     shares: RowTerm | None = None
+    clamps: bool = True
     varied: bool = False
+
+    @property
+    def column_of_values(self) -> Column:
+        """The column as it takes values in expectations."""
+        return self.column if self.clamps else replace(self.column, bounds=None)
 
     @property
     def joint(self) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from pymc_dp import _validate
 from pymc_dp.accounting import Budget, ComposedEvent, DiscreteGaussianEvent, calibrated
 from pymc_dp.errors import ArgumentError
-from pymc_dp.gradients.curvature import Levels
+from pymc_dp.gradients.curvature import Blocks, Levels
 from pymc_dp.inspection.rows import Array
 
 if TYPE_CHECKING:
@@ -271,6 +271,8 @@ class Limits:
         B: sums are of B D s, with s the score of a row. Symmetric and positive definite. None: the identity.
     levels : Levels or None
         Parameters that a row meets one at a time; where there are any, B does not mix them.
+    blocks : tuple of arrays of int
+        Places of parameters that no row relates to those of another block; none: all are one.
     relaxing : (float, float)
         By what C and C_F of whitened sums were multiplied (`relaxed`).
     """
@@ -280,6 +282,7 @@ class Limits:
     clip_curvature: float
     basis: Array | None = None
     levels: Levels | None = None
+    blocks: Blocks = ()
     relaxing: tuple[float, float] = (1.0, 1.0)
 
     @cached_property
@@ -302,18 +305,32 @@ class Limits:
         turned = self._back @ found @ self._back
         return np.asarray((turned + turned.T) / 2)
 
-    def whitened(self, curvature: Array, deviation: float, n_rows: float) -> Limits:
+    def floor(self, deviation: float) -> Array:
+        """Return the edge of the noise of a curvature in the coordinates of the walk, (d, d).
+
+        Parameters
+        ----------
+        deviation : float
+            Of the noise on its entries off the diagonal, in the coordinates of this sum.
+        """
+        sizes = np.full(len(self.scale), float(len(self.scale)))
+        for inside in self.blocks:
+            sizes[inside] = len(inside)
+        if self.levels is not None:
+            sizes = self.levels.together.sum(axis=1)
+        return self.curvature(np.diag(deviation * np.sqrt(sizes)))
+
+    def whitened(self, curvature: Array, n_rows: float, noised: Array | None = None) -> Limits:
         """Return coordinates in which the curvature of a sum is about the same in all directions, and limits there.
 
         Parameters
         ----------
         curvature : (d, d) array
             Of the sum, in the coordinates of the walk: positive definite, and public.
-        deviation : float
-            Of the noise on its entries off the diagonal, in the coordinates of this sum: what is below that is not
-            blown up.
         n_rows : float
             How many rows there are, or may be; or that count on average, where it is no whole number.
+        noised : (d, d) array, optional
+            The same and its noise (`floor`): what is below that is not blown up. None: there is none.
 
         Notes
         -----
@@ -327,13 +344,10 @@ class Limits:
         few parameters have few coordinates, and all rows of an array are of about the same size, whether their level is
         common or rare. Parameters that all rows meet are a small part of so many; they are raised (`Levels.raised`).
         """
-        size, blocks = len(self.scale), np.array(float(len(self.scale)))
+        noised = curvature if noised is None else noised
         if self.levels is not None:
-            curvature, blocks = self.levels.averaged(curvature), self.levels.together.sum(axis=1)
-        floor = self.curvature(np.diag(np.full(size, deviation) * np.sqrt(blocks)))
-        if self.levels is not None:
-            floor = self.levels.averaged(floor)
-        values, vectors = np.linalg.eigh(curvature + floor)
+            curvature, noised = (self.levels.averaged(one) for one in (curvature, noised))
+        values, vectors = np.linalg.eigh(noised)
         values = np.maximum(values, np.finfo(float).eps * values[-1])
         basis = (vectors * np.sqrt(n_rows / values)) @ vectors.T
         if self.levels is not None:
@@ -348,6 +362,7 @@ class Limits:
             clip_norm=CLIP_NORM * math.sqrt(size_of_rows),
             clip_curvature=CLIP_CURVATURE * size_of_rows,
             levels=self.levels,
+            blocks=self.blocks,
         )
 
     def relaxed(self, norm: float, curvature: float) -> Limits:

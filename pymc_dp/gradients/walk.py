@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -169,22 +168,22 @@ def walk(
         if plan.steps:
             limits = later if stage + 2 - first < len(stages) else _relaxed(later, stage, releases, n_rows)
         noised, deviation = releases.curvature(stage, at, limits)
-        found = estimated(noised, deviation, limits.levels)
+        found = estimated(noised, deviation, limits.levels, limits.blocks)
         curvature = limits.curvature(found.matrix)
         if not plan.steps:
             break
-        ahead, relaxing = partial(limits.whitened, deviation=deviation, n_rows=n_rows), limits.relaxing
-        now = curvature
+        floored, relaxing = curvature + limits.floor(deviation), limits.relaxing
+        edge, now = carried(floored, at, bend), curvature
         for step, share in enumerate(plan.steps):
             if here is None or not step or (step <= LATEST * len(plan.steps) and here.changed(now)):
-                limits = ahead(now).relaxed(*relaxing)
+                limits = limits.whitened(now, n_rows, edge(at)).relaxed(*relaxing)
                 noise = limits.curvature(np.eye(len(at)) * releases.variance(stage, limits))
                 bent = carried(now, at, bend)
                 here = Leg(prior=prior, noise=noise, curvature=now, before=here, n_rows=n_rows)
             gradient = limits.score(releases.gradient(stage, step, at, limits))
             at = here.step(at, share, gradient, now)
             now = bent(at)
-        later = ahead(raised(curvature, now))
+        later = limits.whitened(raised(curvature, now), n_rows, raised(floored, edge(at)))
         if limits.levels is not None and here is not None:
             prior = here.learned(at, prior, limits.levels)
     assert here is not None

@@ -209,7 +209,8 @@ def test_below_and_above_the_threshold_little_noise_shows_the_same(rng, monkeypa
 
 def test_rows_keep_few_coordinates():
     curvature = np.diag(np.arange(1.0, 10.0)) + 0.1
-    limits = Limits(scale=np.ones(9), clip_norm=1.0, clip_curvature=1.0, levels=CROSSED).whitened(curvature, 0.1, 100)
+    plain = Limits(scale=np.ones(9), clip_norm=1.0, clip_curvature=1.0, levels=CROSSED)
+    limits = plain.whitened(curvature, 100, curvature + plain.floor(0.1))
     assert ((limits.basis != 0) <= CROSSED.together).all()
     assert limits.basis[1, 1] == pytest.approx(limits.basis[3, 3]), "levels of an array alike"
     size = np.diag(limits.basis @ curvature @ limits.basis)

@@ -12,5 +12,5 @@ def test_limits_of_a_nearly_singular_curvature_are_positive(seed):
     rng = np.random.default_rng(seed)
     column = rng.normal(size=(3, 1)) * 10.0 ** rng.uniform(-12, 8, size=(3, 1))
     curvature = column @ column.T * (1 - 1e-13 * np.eye(3))
-    limits = Limits(scale=np.ones(3), clip_norm=1.0, clip_curvature=1.0).whitened(curvature, 0.0, 10)
+    limits = Limits(scale=np.ones(3), clip_norm=1.0, clip_curvature=1.0).whitened(curvature, 10)
     assert limits.clip_norm > 0 and limits.clip_curvature > 0

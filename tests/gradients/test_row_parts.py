@@ -148,7 +148,7 @@ def test_whitened_rows_are_within_limits_and_say_the_same(rng):
     at, plain = rng.normal(0, 0.3, parts.rows.interface.size), parts.limits
     rows = RowParts(rows=parts.rows)
     whole = np.einsum("nqd,nqe->de", *[rows.factors(chunk, at, plain)] * 2) * plain.clip_curvature
-    near = plain.whitened(whole, 0.0, models.ROWS)
+    near = plain.whitened(whole, models.ROWS)
     assert near.clip_norm**2 == pytest.approx(len(at)) and near.clip_curvature == pytest.approx(1.5 * len(at))
     wide = replace(near, clip_norm=1e6, clip_curvature=1e9)
     own = rows.factors(chunk, at, wide)

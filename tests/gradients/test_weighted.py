@@ -90,7 +90,7 @@ def at_of(planned):
 
 
 def limits_of(planned):
-    return planned.limits.whitened(900.0 * np.eye(3), 1.0, N_ROWS)
+    return planned.limits.whitened(900.0 * np.eye(3), N_ROWS)
 
 
 @pytest.mark.parametrize("kind", ["scores", "factors", "squares", "weights"])
