@@ -180,7 +180,7 @@ def test_chi_squared_of_a_quadratic_is_above_its_limit_as_often_as_is_said(rng):
 
 
 def test_what_is_no_quadratic_is_above_the_limit(rng):
-    values, share, _ = alarms(20.0, rng, 40)
+    values, share, _ = alarms(25.0, rng, 40)
     assert share > 0.8 and np.median(values) > 2
 
 
