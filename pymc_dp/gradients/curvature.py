@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import isotonic_regression
 
 from pymc_dp.inspection.rows import Array
 
@@ -28,9 +27,6 @@ LEAST_LEVELS = 10
 """Entries of an array of which a row meets one; those of a shorter array are taken as any other parameters."""
 LEAST_PART = 0.2
 """Of the squared norm of a row, what is of parameters that all rows meet."""
-
-SMOOTHED = 0.5
-"""Of the noise: by what the distances of eigenvalues are smoothed."""
 
 Places = npt.NDArray[np.int64]
 Blocks = tuple[Places, ...]
@@ -311,48 +307,30 @@ def shrunk(noised: Array, deviation: float) -> Curvature:
     -----
     Noise alone has eigenvalues up to 2 s √k in a space of k dimensions. What is above that edge is resolved, and the
     edge is that of the *other* directions, which is found by repetition: with the edge of all d at once, the smallest
-    resolved curvature of a well-separated table was lost. Noise also drives eigenvalues apart from each other. Of
-    eigenvalues l_i the estimate whose expected squared error is least among those in the same directions is l_i - 2 s²
-    Σ_j 1 / (l_i - l_j), here over all others and smoothed by half of s, and put in order; that leaves the trace as it
-    is. Directions that are not resolved share what is left of it, at least s / (4 √k) each.
-
-    In coordinates in which the matrix should be a multiple of the identity, noise alone made the smallest and the
-    largest of fourteen directions differ by a factor of 4. So where what eigenvalues differ by is no more than noise
-    explains (χ², two standard deviations), all are their mean.
+    resolved curvature of a well-separated table was lost. A resolved eigenvalue l is e + k s²/e on average, so that e =
+    (l + √(l² - 4 k s²)) / 2, and its direction keeps a share 1 - k s²/e² of it. The rest share what is left of the
+    trace, at least s / (4 √k) each.
 
     References
     ----------
-    Ledoit, Péché (2011), doi 10.1007/s00440-010-0298-3; Bun, Allez, Bouchaud, Potters (2016), doi
-    10.1109/TIT.2016.2616132 (estimators in the same directions, of additive noise).
+    Benaych-Georges, Nadakuditi (2011), doi 10.1016/j.aim.2011.02.007 (eigenvalues of a matrix of low rank and noise).
     """
     values, vectors = np.linalg.eigh((noised + noised.T) / 2)
     size = count = len(values)
-    if _alike_but_for_noise(values, deviation):
-        return Curvature(matrix=values.mean() * np.eye(size), unresolved=0)
     while True:
         resolved = values > max(2 * deviation * math.sqrt(count), deviation)
         if size - int(resolved.sum()) == count:
             break
         count = size - int(resolved.sum())
-    gaps = values[:, None] - values
-    pull = np.divide(gaps, gaps**2 + (SMOOTHED * deviation) ** 2, out=np.zeros_like(gaps), where=gaps != 0)
-    kept = values - 2 * deviation**2 * pull.sum(axis=1)
-    if resolved.any():
-        kept[resolved] = np.maximum(isotonic_regression(kept[resolved]).x, deviation / 2)
+    square = count * deviation**2
+    held = values[resolved]
+    found = (held + np.sqrt(np.maximum(held**2 - 4 * square, 0.0))) / 2
+    kept = np.empty(size)
+    kept[resolved] = found * np.maximum(1 - square / found**2, 0.0)
     if count:
-        rest = (values.sum() - kept[resolved].sum()) / count
+        rest = (values.sum() - found.sum()) / count
         kept[~resolved] = max(rest, deviation / (4 * math.sqrt(count)), np.finfo(float).tiny)
     return Curvature(matrix=(vectors * kept) @ vectors.T, unresolved=count)
-
-
-def _alike_but_for_noise(values: Array, deviation: float) -> bool:
-    """Whether eigenvalues may be those of a multiple of the identity, larger than the noise on it."""
-    degrees = len(values) * (len(values) + 1) // 2 - 1
-    mean = float(values.mean())
-    if not degrees or mean <= deviation:
-        return False
-    squares = float(((values - mean) ** 2).sum())
-    return bool(squares < 2 * deviation**2 * (degrees + 2 * math.sqrt(2 * degrees)))
 
 
 def blocks_of(related: npt.NDArray[np.bool_]) -> Blocks:
