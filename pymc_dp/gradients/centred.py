@@ -11,8 +11,11 @@ from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.private_model import Quadratic
 from pymc_dp.inspection.rows import Array
 
-FARTHEST = 3.0
-"""Standard deviations that a mean is moved at most: an expansion says nothing of more."""
+FARTHEST = 0.4
+"""Standard deviations, root mean square over parameters, from which on a mean is not moved at all.
+
+An expansion says nothing of so much, and no table that was looked at moved one by more than a quarter.
+"""
 
 
 def centred(quadratic: Quadratic, bent: Bent, prior: Prior) -> Quadratic:
@@ -60,7 +63,9 @@ def centred(quadratic: Quadratic, bent: Bent, prior: Prior) -> Quadratic:
     rises = [size(middle[:, 0] + step) - size(middle[:, 0] - step) for step in steps.T]
     pull = -0.25 * np.linalg.solve(root.T, rises)
     length = float(np.sqrt(pull @ covariance @ pull))
-    moved = np.linalg.solve(quadratic.curvature, pull) * min(1.0, FARTHEST / max(length, 1e-300))
+    if not length <= FARTHEST * np.sqrt(len(scale)):
+        return quadratic
+    moved = np.linalg.solve(quadratic.curvature, pull)
     return replace(quadratic, slope=quadratic.slope + quadratic.covariance @ moved)
 
 

@@ -258,7 +258,7 @@ def _all(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Respon
         masses.append(below_of(rows, place, at, held))
         values, known = values_of(rows, place, at, held)
         at, held = repeated(at, held, one.count)
-        held[one.place] = one.column_of_values.clamped(values.reshape(-1))
+        held[one.place] = one.clamped(values, known).reshape(-1)
         weights.append(known)
     scores, *logps = rows.scored(at, *held)
     shape = (n_rows, *(one.count for one in responses))
@@ -280,7 +280,7 @@ def _some(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Respo
     for place, one in enumerate(rows.interface.responses):
         values, known = values_of(rows, place, predictors, held)
         at, many = repeated(predictors, held, one.count)
-        many[one.place] = _column(one.column_of_values.clamped(values), rows, place)
+        many[one.place] = _column(one.clamped(values, known), rows, place)
         own, logps = rows.separate[place](at, *many)
         if known is None:
             mass = below_of(rows, place, predictors, held)

@@ -287,6 +287,8 @@ class Planned:
             return quadratic
         try:
             bent = Bent.of(found, self.simulated, found.rows)
+            if bent.strained:
+                return quadratic
             nearest = followed(found, quadratic, bent, self.prior)
             if nearest is quadratic and found.scores is None:
                 nearest = centred(quadratic, bent, self.prior)

@@ -43,7 +43,7 @@ def _all(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Respon
     patterns = np.stack(np.meshgrid(*[one.values] * one.entries, indexing="ij"), axis=-1).reshape(-1, one.entries)
     rest = 1 if rows.alike else len(predictors)
     at, held = repeated(predictors[:rest], [column[:rest] for column in columns], len(patterns))
-    held[one.place] = one.column_of_values.clamped(np.tile(patterns, (rest, 1)))
+    held[one.place] = one.column.clamped(np.tile(patterns, (rest, 1)))
     scores, logps = rows.scored(at, *held)
     weights = np.exp(logps.reshape(rest, -1))
     weights /= weights.sum(axis=1, keepdims=True)
@@ -65,7 +65,7 @@ def _taken(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Resp
             values, weights = values_of(rows, place, at, held)
             if weights is None:
                 many, more = repeated(at, held, one.count)
-                more[one.place] = one.column_of_values.clamped(values.reshape(-1))
+                more[one.place] = one.column.clamped(values.reshape(-1))
                 logps = rows.scored(many, *more)[1 + place].reshape(len(at), 1, one.count)
                 weights = one.weighted(logps, below_of(rows, place, at, held)).transpose(0, 2, 1)
             chosen = values[np.arange(len(at)), picked(weights[:, :, 0], levels[..., :1].reshape(-1, 1))[:, 0]]
@@ -74,7 +74,7 @@ def _taken(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Resp
             shares, masses = _at_points(rows, place, *((predictors, columns) if alone else (at, held)))
             assert one.values is not None
             chosen = one.values[picked_entries(shares, masses, levels if alone else levels.reshape(len(at), 1, -1))]
-        held[one.place] = one.column_of_values.clamped(chosen.reshape(len(at), *held[one.place].shape[1:]))
+        held[one.place] = one.column.clamped(chosen.reshape(len(at), *held[one.place].shape[1:]))
     scores = rows.scored(at, *held)[0].reshape(len(predictors), TAKEN, rows.count)
     return Responses(weights=np.full(scores.shape[:2], 1 / TAKEN), scores=scores - scores.mean(axis=1, keepdims=True))
 

@@ -83,8 +83,8 @@ class Response:
     shares : RowTerm or None
         Of counts of several levels, whose entries add up to a total: one positive number per level, to which its
         probability is proportional, and the total, (n_rows, entries + 1).
-    clamps : bool
-        Whether values of a continuous one are clamped to its bounds, as they are in the table.
+    moves : bool
+        Whether the bounds of a continuous one move with its median, row by row, so that this is in their middle.
     varied : bool
         Whether the probabilities of such a row are drawn themselves, from a Dirichlet distribution of these numbers.
     """
@@ -106,13 +106,26 @@ class Response:
     given: RowTerm | None = None
     log_weights: RowTerm | None = None
     shares: RowTerm | None = None
-    clamps: bool = True
+    moves: bool = False
     varied: bool = False
 
-    @property
-    def column_of_values(self) -> Column:
-        """The column as it takes values in expectations."""
-        return self.column if self.clamps else replace(self.column, bounds=None)
+    def clamped(self, values: Array, weights: Array | None) -> Array:
+        """Return values as they would be in the table, within bounds, (n_rows, n_values, entries).
+
+        Parameters
+        ----------
+        values : (n_rows, n_values, entries) array
+        weights : array of that shape, or None
+            None: of a discrete response.
+        """
+        if not self.moves or weights is None or self.column.bounds is None:
+            return self.column.clamped(values)
+        order = np.argsort(values, axis=1)
+        below = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
+        middle = np.take_along_axis(order, (below < below[:, -1:] / 2).sum(axis=1, keepdims=True), axis=1)
+        low, high = self.column.bounds
+        middle, half = np.take_along_axis(values, middle, axis=1), high / 2 - low / 2
+        return replace(self.column, bounds=None).clamped(np.clip(values, middle - half, middle + half))
 
     @property
     def joint(self) -> bool:

@@ -183,11 +183,11 @@ class Simulated:
 
         Notes
         -----
-        Of responses that are not clamped: what the model expects far from the truth may lie beyond the bounds, where a
-        clamped response is certain and has no curvature at all. Walks lost their way there, of five parameters at ε =
-        100 by 80 standard deviations. Without bounds it is larger, so that steps are shorter.
+        Of continuous responses whose bounds are around what the model expects of the row. Far from the truth that may
+        lie beyond the bounds, where a clamped response is certain and has no curvature at all: walks lost their way
+        there, of five parameters at ε = 100 by 80 standard deviations. Without any bounds heavy tails say too much.
         """
-        own, _ = self._unclamped._curved(at, self._unlimited)
+        own, _ = self._moved._curved(at, self._unlimited)
         own = _evened(_finite(own))
         return (own**2).sum(axis=(0, 1)) if self.levels is not None else self._summed(own)
 
@@ -235,10 +235,10 @@ class Simulated:
         return _finite(self._curved(at, limits, times)[0])
 
     @cached_property
-    def _unclamped(self) -> Simulated:
-        """The same rows, whose continuous responses are not clamped."""
+    def _moved(self) -> Simulated:
+        """The same rows, with the bounds of continuous responses around what the model expects."""
         interface = self.rows.interface
-        free = tuple(replace(one, clamps=False) for one in interface.responses)
+        free = tuple(replace(one, moves=True) for one in interface.responses)
         found = replace(self, rows=replace(self.rows, interface=replace(interface, responses=free)))
         return found.as_those_of(self.scale, self)
 
