@@ -23,7 +23,9 @@ CHANGED = 2.0
 """Change of a curvature along a parameter from which on coordinates and limits no longer fit."""
 APPROACH = 0.3
 """Share of the steps of the last leg that lead to where the likelihood is treated as quadratic, and do not count."""
-FARTHEST, BEYOND = 1.0, 2.0
+HOLDING = 1.0
+"""Rows that are taken to say that the truth is where the walk is."""
+FARTHEST, BEYOND = 0.5, 2.0
 """Longest step, in root mean squares of what a row says or of the prior; standard deviations that noise explains."""
 SPREADING = 50
 """Rounds of the search for the spread of levels."""
@@ -87,7 +89,7 @@ class Leg:
         """Take a gradient in, and the curvature there; return the next point."""
         self._reach(at, share, gradient)
         self.steps.append((share, at, gradient, curvature))
-        away = self.known(at, self.prior).mean - at
+        away = self._held_back(self.known(at, self.prior), at)
         squares = (
             away @ self.curvature @ away / self.n_rows,
             away @ curvature @ away / self.n_rows,
@@ -96,6 +98,15 @@ class Leg:
         length = math.sqrt(max(*squares, 0.0))
         self.length = min(length, self.reach)
         return np.asarray(at + away * (self.length / length if length else 1.0))
+
+    def _held_back(self, known: Prior, at: Array) -> Array:
+        """Return the way to the mean of what is known, as if one row had said that it is where the walk is now.
+
+        What the first gradients say is less than one row says, and all but noise. A vague prior does not damp them:
+        the walk would go as far as steps may be long, to where scores are anything but straight.
+        """
+        held = known.precision + HOLDING * self.curvature / self.n_rows
+        return np.asarray(np.linalg.solve(held, known.precision @ (known.mean - at)))
 
     def known(self, at: Array, prior: Prior, share: float = 1.0) -> Prior:
         """Return the posterior of a prior, a share of what was released here and what was before, near a point."""
