@@ -9,8 +9,16 @@ from rich.progress import Progress
 import pymc_dp as dp
 from pymc_dp._progress import progress
 from pymc_dp.errors import ArgumentError
+from pymc_dp.release.paid import forget_releases
 
 N_ROWS = 500
+
+
+@pytest.fixture(autouse=True)
+def _no_history():
+    forget_releases()
+    yield
+    forget_releases()
 
 
 @pytest.fixture
