@@ -61,11 +61,11 @@ html_theme_options = {
     "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "gallery": [], "compared": []},
     "footer_start": ["copyright"],
     "footer_end": [],
-    # Only where it leads somewhere: OWNER stands for a repository that is not published.
+    # Of [project.urls], once there is a public address.
     "icon_links": [
         {"name": name, "url": url, "icon": "fa-solid fa-code-branch"}
         for name, url in PROJECT.get("urls", {}).items()
-        if name == "Source" and "/OWNER/" not in url
+        if name == "Source"
     ],
 }
 html_static_path = ["_static"]

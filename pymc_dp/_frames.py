@@ -18,10 +18,16 @@ BOOLEAN = ("False", "True")
 OF_ROWS = "holds texts, or objects, whose levels only its rows would tell: give a public list of them, {list}"
 OF_SOME_ROWS = "is categorical, and its categories are those of its rows: give a public list of them, {list}"
 UNCLEAR = (
-    "is categorical, and nothing tells whether its categories were written down or made of its rows "
-    "(astype('category'), cut, qcut): if nobody looked at the rows for them, say so, public_levels=[{name!r}]; else "
-    "give a public list of them, {list}"
+    "is categorical without an order, and nothing tells whether its categories were written down or made of its rows "
+    "(astype('category')): if nobody looked at the rows for them, say so, public_levels=[{name!r}], or declare them in "
+    "their order, pd.CategoricalDtype([...], ordered=True); else give a public list of them, {list}"
 )
+OF_INTERVALS = (
+    "is categorical, and its categories are intervals, whose ends may be those of its rows (cut, qcut): cut at public "
+    "edges and name what is between them, cut(..., labels=[...]), or give a public list of names, {list}"
+)
+UNKNOWN = "__UNKNOWN_CATEGORIES__"
+"""What Dask has in place of categories that it would have to look for."""
 
 
 def levels_of(
@@ -104,9 +110,12 @@ def _declared(name: str, kind: Any, empty: Any, public: bool) -> tuple[Label, ..
         return tuple(kind.categories)
     if kind in (nw.Enum, nw.Categorical):
         categories = getattr(getattr(empty.to_native()[name], "dtype", None), "categories", None)
-        if categories is None or empty.implementation.is_polars():
+        if categories is None or empty.implementation.is_polars() or UNKNOWN in list(categories):
             return OF_SOME_ROWS
-        return tuple(map(_label, categories)) if public else UNCLEAR
+        if type(categories.dtype).__name__ == "IntervalDtype":
+            return OF_INTERVALS
+        # Who says in which order levels are has written them down, as bambi's models take it too.
+        return tuple(map(_label, categories)) if public or kind == nw.Enum else UNCLEAR
     return OF_ROWS if kind in (nw.String, nw.Object, nw.Unknown) else ()
 
 

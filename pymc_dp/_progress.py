@@ -25,9 +25,11 @@ def progress(shown: bool, description: str, total: int) -> Iterator[Advance]:
         yield lambda done=1, description=None: bar.update(task, advance=done, description=description)
 
 
-def reading(shown: bool, n_rows: int, neighbours: str) -> AbstractContextManager[Advance]:
+def reading(
+    shown: bool, n_rows: int, neighbours: str, description: str = "rows read"
+) -> AbstractContextManager[Advance]:
     """Show a bar over the rows of a table, unless their number is private."""
-    return progress(shown and neighbours == "replace", "rows read", n_rows)
+    return progress(shown and neighbours == "replace", description, n_rows)
 
 
 __all__ = ["Advance", "progress", "reading"]

@@ -184,7 +184,8 @@ class Domain:
         levels : mapping of str to sequence of str or int, optional
             Public lists of levels, for columns of texts.
         public_levels : iterable of str
-            Columns of pandas, or of what is like it, whose categories were public before anybody looked at the rows.
+            Columns of pandas, or of what is like it, whose categories have no order, but were public before anybody
+            looked at the rows.
         columns : iterable of str, optional
             Those that the model uses. Default: all.
         **declared
@@ -197,14 +198,16 @@ class Domain:
 
         Notes
         -----
-        What is read are the types of a frame without its rows. Levels are those of an Enum of Polars or DuckDB, in its
-        order, and ``("False", "True")`` of booleans. A Categorical of Polars or PyArrow has the categories that occur;
-        one of pandas has those that were declared, or that occur (``astype("category")``, ``cut``), and does not know
-        which: it is taken only by name, in `public_levels`.
+        What is read are the types of a frame without its rows. Levels are those of an Enum of Polars or DuckDB, and of
+        an ordered Categorical of pandas, in its order, and ``("False", "True")`` of booleans. A Categorical of Polars
+        or PyArrow has the categories that occur; one of pandas without an order has those that were declared, or that
+        occur (``astype("category")``), and does not know which: it is taken only by name, in `public_levels`.
+        Intervals (``cut``, ``qcut`` without labels) are refused: their ends may be quantiles of the rows.
 
         **Guarantee.** None by itself, as of `Domain`. Assumed public, and listed so: levels and their order, that a
-        column is boolean, and bounds. A type that was itself made of the rows is none: an Enum of ``unique()``, a type
-        that a reader of CSV has guessed. Declare types where the file is read.
+        column is boolean, and bounds. A type that was itself made of the rows is none: an Enum of ``unique()``,
+        ``astype("category").cat.as_ordered()``, a type that a reader of CSV has guessed. Declare types where the file
+        is read.
 
         Examples
         --------

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from pymc_dp import _validate
+from pymc_dp._progress import reading
 from pymc_dp.accounting import Budget, Ledger, check_ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, BudgetExceeded, DomainError, DomainWarning
@@ -31,6 +32,7 @@ def find_levels(
     domain: Domain | None = None,
     ledger: Ledger | None = None,
     other: str = "other",
+    progressbar: bool = True,
 ) -> Levels:
     """Spend a privacy budget on the levels of a column of labels, where no public list says what they can be.
 
@@ -55,6 +57,8 @@ def find_levels(
         Account of this data set; charged before the rows are read.
     other : str
         Name of the last level, of all labels that are not found, and of missing ones.
+    progressbar : bool
+        Whether a bar is shown while `rows` are read, unless their number is private.
 
     Returns
     -------
@@ -111,6 +115,7 @@ def find_levels(
             "delta must be > 0, got 0: without it, levels that one row alone has could never be left out. Use one far "
             "below 1 / number of rows, or declare the levels, dp.Levels(column, [...])."
         )
+    shown = _validate.flag("progressbar", progressbar)
     check_ledger(ledger)
     if ledger is not None and budget.delta > ledger.budget.delta:
         raise BudgetExceeded(
@@ -123,7 +128,7 @@ def find_levels(
     made, label = None, f"levels of {name}"
     try:
         with paid(_table(held, name, known), budget, event=threshold.event, label=label, ledger=ledger) as payment:
-            seen = payment.read(lambda: threshold.released(_counts(held, rest), most))
+            seen = payment.read(lambda: threshold.released(_counts(held, rest, known, shown), most))
             made = Levels.found(held.column, seen, other=rest)
             payment.state(_stated(made))
         if not seen:
@@ -140,9 +145,10 @@ def find_levels(
         raise
 
 
-def _counts(held: LabelColumn, rest: str) -> dict[str | int, int]:
+def _counts(held: LabelColumn, rest: str, domain: Domain, shown: bool) -> dict[str | int, int]:
     """Return the number of rows of each label but the one that is called as all others are. **Private**."""
-    counts = held.counts()
+    with reading(shown, held.n_rows, domain.neighbours) as advance:
+        counts = held.counts(advance)
     return {label: count for label, count in counts.items() if str(label) != rest}
 
 

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from pymc_dp import errors
 from tests.pages import ROOT, blocks, running
 
 DOCS = ROOT / "docs"
@@ -71,6 +72,17 @@ def test_every_public_name_has_an_example_that_runs(name):
     short, _, item = public()[name]
     lines = [line for line in (item.__doc__ or "").splitlines() if line.lstrip().startswith(">>>")]
     assert lines and (short in SKIPPED or "doctest: +SKIP" not in "".join(lines))
+
+
+def test_the_reference_shows_errors_and_nothing_that_they_are_made_with():
+    """But a `Problem`, which they hold."""
+    page = (ROOT / "docs" / "api" / "index.md").read_text(encoding="utf-8")
+    (left_out,) = re.findall(r"automodule:: pymc_dp\.errors\n.*\n +:exclude-members: (.*)", page)
+    own = {*re.findall(r"^(?:class|def) ([A-Za-z]\w*)|^(\w+(?:, \w+)*) = ", inspect.getsource(errors), re.M)}
+    made = {name for pair in own for name in ", ".join(pair).split(", ") if name}
+    shown = made - set(left_out.split(", "))
+    assert "Problem" in shown
+    assert all(issubclass(getattr(errors, name), Exception) for name in shown - {"Problem"})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

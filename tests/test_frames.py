@@ -46,12 +46,43 @@ def test_declared_levels_are_taken_in_their_order(kind):
     assert eval(repr(domain), {"Domain": dp.Domain}) == domain
 
 
-@pytest.mark.parametrize("kind", [{}, {"ordered": True}])
-def test_categories_of_pandas_are_taken_where_somebody_says_that_they_are_public(kind):
-    frame = pandas_frame(**kind)
+def test_an_ordered_categorical_of_pandas_is_taken_in_its_order_as_bambi_takes_it():
+    """The order is neither that of the alphabet nor that of the rows, and a level that no row has is one."""
+    levels = ["good", "unknown", "bad", "fair"]
+    frame = pd.DataFrame(ROWS).astype({"rating": pd.CategoricalDtype(levels, ordered=True)})
+    codes = pd.DataFrame({"code": pd.Categorical([3, 1], categories=[3, 1, 2], ordered=True)})
+    assert dp.Domain.of(frame, bounds=BOUNDS).levels["rating"] == tuple(levels)
+    assert dp.Domain.of(codes).levels["code"] == (3, 1, 2)
+
+
+def test_an_enum_of_polars_is_taken_in_its_order():
+    frame = pl.DataFrame(ROWS, schema_overrides={"rating": pl.Enum(["good", "unknown", "bad"])})
+    assert dp.Domain.of(frame).levels["rating"] == ("good", "unknown", "bad")
+
+
+def test_categories_of_pandas_without_an_order_are_taken_where_somebody_says_that_they_are_public():
+    frame = pandas_frame()
     with pytest.raises(DomainError, match=re.escape("say so, public_levels=['rating']")):
         dp.Domain.of(frame, bounds=BOUNDS)
     assert dp.Domain.of(frame, public_levels=["rating"]).levels["rating"] == tuple(RATINGS)
+
+
+@pytest.mark.parametrize("cut", [pd.cut, pd.qcut])
+def test_intervals_are_refused_as_their_ends_may_be_quantiles_of_the_rows(cut):
+    ages = pd.Series([18.5, 31.25, 64.75, 70.125])
+    for public in ((), ("group",)):
+        with pytest.raises(DomainError, match="are intervals, whose ends may be those of its rows") as caught:
+            dp.Domain.of(pd.DataFrame({"group": cut(ages, 3)}), public_levels=public)
+        assert not any(digits in str(caught.value) for digits in ("18", "31", "64", "70"))
+    named = pd.DataFrame({"group": cut(ages, 3, labels=["young", "middle", "old"])})
+    assert dp.Domain.of(named).levels["group"] == ("young", "middle", "old")
+
+
+def test_categories_that_dask_would_have_to_look_for_are_refused():
+    dask = pytest.importorskip("dask.dataframe")
+    frame = dask.from_pandas(pd.DataFrame({"city": ["Rome", "Oslo"]}), npartitions=1).astype({"city": "category"})
+    with pytest.raises(DomainError, match="its categories are those of its rows"):
+        dp.Domain.of(frame, public_levels=["city"])
 
 
 UNDECLARED = {

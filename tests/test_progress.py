@@ -9,8 +9,16 @@ from rich.progress import Progress
 import pymc_dp as dp
 from pymc_dp._progress import progress
 from pymc_dp.errors import ArgumentError
+from pymc_dp.release.paid import forget_releases
 
 N_ROWS = 500
+
+
+@pytest.fixture(autouse=True)
+def _no_history():
+    forget_releases()
+    yield
+    forget_releases()
 
 
 @pytest.fixture
@@ -90,6 +98,61 @@ def test_rows_that_bounds_are_found_of_have_a_bar(bars, coin, neighbours):
     rows = {"y": TOSSED + 1.1}
     dp.find_bounds(heights, "y", epsilon=1.0, domain=domain, ledger=ledger, rows=rows)
     assert bars == [("rows read", N_ROWS, N_ROWS, neighbours == "replace")]
+
+
+CITIES = np.array(["Oslo", "Rome", None, "Oslo"] * (N_ROWS // 4), dtype=object)
+
+
+def stored_labels(folder):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table({"city": CITIES.tolist()}), folder / "t.parquet", row_group_size=200)
+    return dp.Parquet(folder / "t.parquet", {"city": "city"})
+
+
+LABELS = {
+    "array": lambda folder: {"city": CITIES},
+    "polars": lambda folder: pl.DataFrame({"city": CITIES.tolist()}),
+    "files": stored_labels,
+}
+
+
+@pytest.mark.parametrize("shown", [True, False])
+@pytest.mark.parametrize("kind", LABELS)
+def test_rows_that_levels_are_found_of_have_a_bar_and_missing_labels_count(bars, tmp_path, monkeypatch, kind, shown):
+    monkeypatch.setattr("pymc_dp.rows.levels.BLOCK", 7)
+    given = {"rows": LABELS[kind](tmp_path), "progressbar": shown}
+    dp.find_levels("city", epsilon=1.0, delta=1e-6, max_levels=3, ledger=dp.Ledger(1.0, 1e-5), **given)
+    assert bars == [("rows read", N_ROWS, N_ROWS, shown)]
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_no_bar_says_how_many_labels_there_are_where_that_is_private(bars, tmp_path, kind, capfd):
+    hidden = dp.Domain(neighbours="add_remove", n_max=1000)
+    account = dp.Ledger(1.0, 1e-5, neighbours="add_remove")
+    rows = LABELS[kind](tmp_path)
+    dp.find_levels("city", rows=rows, epsilon=1.0, delta=1e-6, max_levels=3, domain=hidden, ledger=account)
+    assert not any(shown for *_, shown in bars)
+    assert str(N_ROWS) not in "".join(capfd.readouterr())
+
+
+@pytest.mark.parametrize(("neighbours", "shown"), [("replace", True), ("replace", False), ("add_remove", True)])
+def test_a_table_copied_before_gradients_has_a_bar_and_then_the_passes(bars, coin, monkeypatch, neighbours, shown):
+    monkeypatch.setattr("pymc_dp.rows.spool.BLOCK_BYTES", 999)
+    account = dp.Ledger(1.0, 1e-5, neighbours=neighbours)
+    domain = dp.Domain(neighbours=neighbours, n_max=None if neighbours == "replace" else 1000)
+    given = {"domain": domain, "ledger": account, "rows": BESIDE["engine"](), "progressbar": shown}
+    dp.privatize(coin, epsilon=1.0, delta=1e-5, statistics=dp.Gradients(steps=10), **given)
+    (copied, passes), public = bars, neighbours == "replace"
+    assert copied == ("rows copied", N_ROWS, N_ROWS, shown and public)
+    assert passes[1] == passes[2] < N_ROWS and passes[3] is shown
+    assert passes[0].startswith("passes over the rows, ε = ")
+
+
+def test_a_table_that_passes_read_again_and_again_is_not_copied_and_has_one_bar(bars, coin):
+    given = {"ledger": dp.Ledger(1.0, 1e-5), "rows": BESIDE["arrays"]()}
+    dp.privatize(coin, epsilon=1.0, delta=1e-5, statistics=dp.Gradients(steps=10), **given)
+    ((words, *_),) = bars
+    assert words.startswith("passes over the rows")
 
 
 @pytest.mark.parametrize(("options", "shown"), [({}, True), ({"progressbar": False}, False), ({"quiet": True}, False)])

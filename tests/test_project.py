@@ -9,6 +9,7 @@ from tests.pages import targets
 from tests.project import PROJECT, ROOT
 
 VERSION = pymc_dp.__version__
+NOTES = ["CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md"]
 FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*_*.yml"))
 
 
@@ -40,11 +41,16 @@ def test_the_workflow_calls_targets_that_exist():
     assert called and called <= set(re.findall(r"^([a-z-]+):", text("Makefile"), re.M))
 
 
+@pytest.mark.parametrize("name", ["pyproject.toml", "CITATION.cff", "docs/conf.py", "README.md", *NOTES])
+def test_no_address_holds_a_word_in_place_of_a_name(name):
+    assert re.findall(r"https?://\S*/(?:OWNER|USER|ORG|TODO|<[^>]*>)\b\S*", text(name)) == []
+
+
 def test_every_extra_is_on_the_page():
     assert set(re.findall(r"^\| `(\w+)` \|", text("docs/start.md"), re.M)) == set(PROJECT["optional-dependencies"])
 
 
-@pytest.mark.parametrize("name", ["CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md"])
+@pytest.mark.parametrize("name", NOTES)
 def test_links_lead_somewhere(name):
     assert [target for target in targets(text(name)) if not (ROOT / target).exists()] == []
 

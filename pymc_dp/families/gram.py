@@ -215,10 +215,21 @@ CHEBYSHEV_NODES = 64
 GRID = 2001
 
 
+def _means(response: Response, eta: Array) -> Array:
+    argument = pt.vector("eta")
+    found: Array = plain_function([argument], response.mean(argument))(eta)
+    return found
+
+
+def has_means(response: Response, reach: float) -> bool:
+    """Whether a likelihood has a rate, or a probability, for all ``|η| <= reach``: its link may be none, or a line."""
+    means = _means(response, np.linspace(-reach, reach, GRID))
+    return bool(np.all(means >= 0) and np.all(means <= (1 if response.likelihood == "bernoulli" else np.inf)))
+
+
 def row_terms(response: Response, eta: Array) -> tuple[Array, Array]:
     """A and B of the log-likelihood ``A(η) + y B(η)`` of a row, without what is free of η."""
-    argument = pt.vector("eta")
-    mean = plain_function([argument], response.mean(argument))(eta)
+    mean = _means(response, eta)
     if response.likelihood == "bernoulli":
         p = np.clip(mean, 1e-15, 1 - 1e-15)
         return np.log1p(-p), np.log(p) - np.log1p(-p)
@@ -255,4 +266,13 @@ def quadratic_error(response: Response, source: Source, reach: float) -> float:
     return max(float(np.abs(errors[0] + y * errors[1]).max()) for y in (centre - half, centre + half))
 
 
-__all__ = ["MOST_PREDICTORS", "GramSums", "Response", "Source", "grid_bits", "quadratic", "quadratic_error"]
+__all__ = [
+    "MOST_PREDICTORS",
+    "GramSums",
+    "Response",
+    "Source",
+    "grid_bits",
+    "has_means",
+    "quadratic",
+    "quadratic_error",
+]

@@ -12,7 +12,7 @@ import numpy as np
 from pymc import Model
 
 from pymc_dp._display import scalar_names
-from pymc_dp._progress import progress
+from pymc_dp._progress import progress, reading
 from pymc_dp._random import insecure
 from pymc_dp.accounting import Budget, DiscreteGaussianEvent, Ledger, total_epsilon
 from pymc_dp.accounting.gdp import epsilon_of_mu, mu_for
@@ -91,10 +91,7 @@ def fitted(
     inspection, event = planned.interface.inspection, planned.schedule.event
     try:
         with paid(inspection, budget, event=event, label=what, called=label, ledger=ledger) as payment:
-            spent = planned.spent
-            with progress(progressbar, PASSES, len(spent)) as advance:
-                shown = (f"{PASSES}, ε = {loss:.3g}" for loss in spent)
-                found = payment.read(lambda: planned.walk_over(passes, lambda: advance(description=next(shown))))
+            found = payment.read(lambda: planned.walk_over(passes, progressbar))
             made = planned.private(found, "exact" if insecure() is None else "none")
             mark_paid(made, payment)
         if doubts := [*[agreement(found)] * found.too_curved, *planned.doubts(found)]:
@@ -200,20 +197,31 @@ class Planned:
             return columns
         return grouped(private_values(owner_of(inspection)), columns)
 
-    def walk_over(self, stored: Passes | None, passed: Callable[[], None]) -> Found:
-        """Release everything, of a table beside the model or of its own; what is read once only goes into a copy."""
+    def walk_over(self, stored: Passes | None, shown: bool = False) -> Found:
+        """Release everything, of a table beside the model or of its own; what is read once only goes into a copy.
+
+        Bars are `shown` of the passes, and of the rows that are copied, unless their number is private: that of persons
+        always is.
+        """
         if stored is None:
-            return self.walk(self.read(), passed)
+            return self._shown_walk(self.read(), shown)
         if stored.owner is not None:
             with PersonFiles.of(stored) as files:
-                return self.walk(files, passed)
+                return self._shown_walk(files, shown)
         if not stored.stored.once:
-            return self.walk(stored, passed)
-        copy = spooled(stored)
+            return self._shown_walk(stored, shown)
+        with reading(shown, stored.n_rows, self.interface.inspection.domain.neighbours, "rows copied") as advance:
+            copy = spooled(stored, passed=advance)
         try:
-            return self.walk(copy, passed)
+            return self._shown_walk(copy, shown)
         finally:
             copy.spool.remove()
+
+    def _shown_walk(self, columns: Rows, shown: bool) -> Found:
+        """Release everything, with a bar over the passes that says what is spent; their number is public."""
+        with progress(shown, PASSES, len(self.spent)) as advance:
+            words = (f"{PASSES}, ε = {loss:.3g}" for loss in self.spent)
+            return self.walk(columns, lambda: advance(description=next(words)))
 
     def walk(self, columns: Rows, passed: Callable[[], None] = lambda: None) -> Found:
         """Release everything. Reads private data: the budget must have been charged."""

@@ -19,6 +19,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp._display import shorten
+from pymc_dp.inspection.declared_levels import FEW
 from pymc_dp.inspection.findings import Findings, Observed, by_hand
 from pymc_dp.inspection.likelihoods import likelihood_of
 from pymc_dp.inspection.made_by_pymc import boxes, form_of
@@ -27,8 +28,6 @@ from pymc_dp.inspection.rows import Array, array_leaves, opaque, plain_numbers
 from pymc_dp.inspection.schema import dim_length
 from pymc_dp.inspection.taint import depends_on
 
-FEW = 8
-"""Entries of an array that is written in full."""
 QUESTION = "looks computed: was it computed from the rows?"
 WRITTEN_DIGITS, KNOWN_DIGITS = 5, 3
 """Significant digits of a number that people choose, and of one that they take a root, a logarithm or a power of."""

@@ -9,7 +9,7 @@ from pymc_dp.errors import DomainError
 from pymc_dp.inspection.findings import Findings
 
 FEW = 8
-"""Labels that a text shows."""
+"""Labels that a text shows, and entries of an array that is written in full."""
 
 
 def check_levels(findings: Findings) -> None:

@@ -17,6 +17,7 @@ from pymc_dp.accounting import Budget
 from pymc_dp.advice.releases import EPSILONS
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
+from pymc_dp.families.histogram import Bins
 from pymc_dp.gradients.choice import Gradients
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
@@ -183,13 +184,16 @@ def plan(
     names = _names(inspection, var_names)
     wanted = _wanted(width, names)
     seeds = public_generator(random_seed)
-    truths = draw_truths(inspection, next(iter(plans.values())).tables, names, repeats, seeds)
+    of_sums = _of_sums(plans, inspection) if steps else None
+    released = [*plans.values(), *([] if of_sums is None else [of_sums])]
+    truths = draw_truths(inspection, [table for one in released for table in one.tables], names, repeats, seeds)
     sums_seed, noise_seed = (int(seed) for seed in seeds.integers(2**31, size=2))
     with progress(progressbar, "plan", (len(plans) + len(steps) + 1) * repeats) as advance:
         simulation = _Simulation(inspection, truths, names, probability, total, (sums_seed, noise_seed), advance)
-        outcomes = [simulation.run(NOT_PRIVATE, next(iter(plans.values())), exact=True)]
+        outcomes = [simulation.run(NOT_PRIVATE, _finest(plans), exact=True)]
         outcomes += [simulation.run(name, released) for (name, _), released in plans.items()]
-        outcomes += [simulation.run_step(bound, next(iter(plans.values())), loss) for loss, bound in steps.items()]
+        if of_sums is not None:
+            outcomes += [simulation.run_step(bound, of_sums, loss) for loss, bound in steps.items()]
     return Plan(
         outcomes=tuple(outcomes),
         repeats=repeats,
@@ -198,6 +202,19 @@ def plan(
         how=" and ".join(sorted(simulation.how)),
         wanted=wanted,
     )
+
+
+def _finest(plans: Mapping[tuple[str, float], ReleasePlan]) -> ReleasePlan:
+    """Return the plan of the first method that says most of the rows: default bins are more where noise is less."""
+    first, _ = next(iter(plans))
+    own = [plan for (name, _), plan in plans.items() if name == first]
+    return max(own, key=lambda plan: sum(len(table.labels) for table in plan.tables))
+
+
+def _of_sums(plans: Mapping[tuple[str, float], ReleasePlan], inspection: Inspection) -> ReleasePlan:
+    """Return a plan with the sums that a likelihood has by itself, for what draws from these."""
+    own = (plan for plan in plans.values() if not any(isinstance(table.statistic, Bins) for table in plan.tables))
+    return next(own, None) or plan_release(inspection, Statistics(), 1.0)
 
 
 def _plan_gradients(

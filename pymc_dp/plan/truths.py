@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,19 +10,23 @@ import numpy as np
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.families.histogram import Bins, labels_of
 from pymc_dp.families.statistic import ExposedCounts, LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
+from pymc_dp.release.default_bins import with_bins
 from pymc_dp.release.tables import TablePlan
 from pymc_dp.simulation.prior import draw_prior, not_drawn
+from pymc_dp.transforms.bins import table_parameters
 from pymc_dp.transforms.density import ReleaseDensity
-from pymc_dp.transforms.likelihood import per_cell_parameters
 from pymc_dp.transforms.prior_model import prior_model_with
 from pymc_dp.transforms.simulated_release import tables_in_order, with_noise
 
 PRIOR_DRAWS = 1000
 NO_NOISE = 1e-9
 """Scale of the noise of sizes that are known: draws of such noise are 0."""
+Key = tuple[str, bool]
+"""Name of a table, and whether it is a histogram: some methods may release counts in bins, and others sums."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,14 +41,18 @@ class Truths:
         Of the value variables.
     values : mapping of str to (repeats, *shape) array
         Of the variables asked for.
-    parameters : mapping of str to list of (repeats, n_cells or 1, ...) arrays
-        Parameters of each likelihood in each cell.
+    tables : mapping of Key to TablePlan
+        As which exact sums are drawn. How many bins a histogram has may depend on the budget: its counts are drawn in
+        bins between the edges of all budgets, so that the rows are the same ones for each.
+    parameters : mapping of Key to list of (repeats, n_cells or 1, ...) arrays
+        Parameters of each likelihood in each cell, or probabilities of bins.
     """
 
     points: Array
     shapes: list[tuple[int, ...]]
     values: Mapping[str, Array]
-    parameters: Mapping[str, list[Array]]
+    tables: Mapping[Key, TablePlan]
+    parameters: Mapping[Key, list[Array]]
     repeats: int
 
 
@@ -59,19 +67,46 @@ def row_count(inspection: Inspection, n_rows: int | None) -> tuple[int, str]:
     return count, f"{count} rows" if bound is None else f"{count} rows of at most {bound}"
 
 
+def key_of(table: TablePlan) -> Key:
+    """Return what the sums of a table are drawn by."""
+    return table.name, isinstance(table.statistic, Bins)
+
+
+def _finest(tables: Iterable[TablePlan]) -> dict[Key, TablePlan]:
+    """Return one table of each key, with the edges of all."""
+    found: dict[Key, TablePlan] = {}
+    for table in tables:
+        known = found.setdefault(key_of(table), table)
+        if isinstance(table.statistic, Bins) and isinstance(known.statistic, Bins):
+            edges = tuple(sorted({*known.statistic.edges, *table.statistic.edges}))
+            found[key_of(table)] = with_bins(known, Bins(labels=labels_of(edges, whole=False), edges=edges))
+    return found
+
+
 def draw_truths(
-    inspection: Inspection, tables: Sequence[TablePlan], names: Sequence[str], repeats: int, rng: np.random.Generator
+    inspection: Inspection, tables: Iterable[TablePlan], names: Sequence[str], repeats: int, rng: np.random.Generator
 ) -> Truths:
     """Draw from the prior of a model without its rows.
+
+    Parameters
+    ----------
+    inspection : Inspection
+    tables : iterable of TablePlan
+        Those of every budget and method that is simulated.
+    names : sequence of str
+        Variables to look at.
+    repeats : int
+    rng : numpy.random.Generator
 
     Raises
     ------
     UnsupportedModelError
         Where the prior cannot be drawn from.
     """
-    per_cell = [per_cell_parameters(table.observed, table.cells) for table in tables]
+    finest = _finest(tables)
+    per_cell = {key: table_parameters(table) for key, table in finest.items()}
     prior_model, given = prior_model_with(
-        inspection, [parameter for parameters in per_cell for parameter in parameters]
+        inspection, [parameter for parameters in per_cell.values() for parameter in parameters]
     )
     if problems := not_drawn(prior_model):
         raise UnsupportedModelError(problems)
@@ -82,7 +117,8 @@ def draw_truths(
         points=drawn.positions,
         shapes=drawn.shapes,
         values={name: next(found) for name in names},
-        parameters={table.name: [next(found) for _ in part] for table, part in zip(tables, per_cell, strict=True)},
+        tables=finest,
+        parameters={key: [next(found) for _ in part] for key, part in per_cell.items()},
         repeats=repeats,
     )
 
@@ -114,7 +150,7 @@ def exact_sums(
         if sizes is None:
             key = table.observed.totals, *((id(column.leaf), len(column.levels)) for column in table.cells.columns)
             sizes = split.setdefault(key, _split(table, truths.repeats, total, rng))
-        result[table.name] = _sums(table, truths.parameters[table.name], sizes, rng), sizes
+        result[table.name] = _sums(table, truths, sizes, rng), sizes
     return result
 
 
@@ -183,11 +219,21 @@ def _shared(table: TablePlan, total: int | None) -> list[tuple[Array, float]]:
     return [(np.flatnonzero(keys == key), float(cells.groups[keys == key][0])) for key in np.unique(keys)]
 
 
-def _sums(table: TablePlan, parameters: Sequence[Array], sizes: Array, rng: np.random.Generator) -> Array:
-    density = ReleaseDensity.of(table, noise_aware=True)
+def _sums(table: TablePlan, truths: Truths, sizes: Array, rng: np.random.Generator) -> Array:
+    drawn = truths.tables[key_of(table)]
+    density = ReleaseDensity.of(drawn, noise_aware=True)
     known = replace(density.sizes, seen=sizes, noise=NO_NOISE, bound=np.maximum(density.sizes.bound, sizes.max(axis=0)))
-    exact = replace(density, scales=np.zeros(len(table.labels)), sizes=known)
-    return exact.random(*parameters, rng=rng)
+    exact = replace(density, scales=np.zeros(len(drawn.labels)), sizes=known)
+    sums = exact.random(*truths.parameters[key_of(table)], rng=rng)
+    if isinstance(table.statistic, Bins) and isinstance(drawn.statistic, Bins):
+        return coarser(sums, drawn.statistic, table.statistic)
+    return sums
 
 
-__all__ = ["Truths", "all_counts", "draw_truths", "exact_sums", "noised", "row_count"]
+def coarser(counts: Array, finer: Bins, bins: Bins) -> Array:
+    """Return counts in bins of counts in finer ones, which have all of their edges; the last axis counts bins."""
+    first = np.searchsorted(finer.edges, bins.edges, side="left") + 1  # of the bins above each edge
+    return np.add.reduceat(counts, np.concatenate([[0], first]), axis=-1)
+
+
+__all__ = ["Truths", "all_counts", "coarser", "draw_truths", "exact_sums", "noised", "row_count"]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pymc_dp._display import shorten
 from pymc_dp.families.characters import NetworkSums
-from pymc_dp.families.gram import GramSums, Response, quadratic_error
+from pymc_dp.families.gram import GramSums, has_means, quadratic_error
 from pymc_dp.families.statistic import ExposedCounts, LevelCounts
 from pymc_dp.inspection.weights import PSEUDO, UNCLAIMED
+from pymc_dp.release.regression_layout import mean_of, response_of
 from pymc_dp.release.tables import NETWORK, ReleasePlan, TablePlan
 
 
@@ -23,15 +22,24 @@ def approximations_of(table: TablePlan) -> tuple[str, ...]:
     if not isinstance(statistic, GramSums) or design is None:
         return ()
     if table.observed.by_polynomial:
-        likelihood: Any = table.observed.distribution
-        error = quadratic_error(Response(likelihood=likelihood, mean=design.link), statistic.response, table.reach)
+        response = response_of(table.observed)
+        where = f"|η| <= {table.reach:.3g}, where the priors put 99% of rows that are spread over the public bounds"
+        if has_means(response, table.reach):
+            error = quadratic_error(response, statistic.response, table.reach)
+            says = (
+                f"A quadratic in the linear predictor η is off by {error:.2g} nats of a row's log-likelihood at worst "
+                "for"
+            )
+        else:
+            says = (
+                "No quadratic in the linear predictor η follows a row's log-likelihood, as some η are no "
+                f"{mean_of(table.observed)}, for"
+            )
         found.append(
-            f"{table.name}: polynomial statistics of degree 2 (PASS-GLM) stand in for the rows. A quadratic in the "
-            f"linear predictor η is off by {error:.2g} nats of a row's log-likelihood at worst for |η| <= "
-            f"{table.reach:.3g}, where the priors put 99% of rows that are spread over the public bounds. Noise-aware "
-            "inference takes its tangent and its variance where η lies: exact in the mean for predictors that are "
-            "normal within cells, biased for columns of 0 and 1 or with long tails. Coefficients that are indexed by "
-            "such a column, b[column], avoid this: it then makes cells."
+            f"{table.name}: polynomial statistics of degree 2 (PASS-GLM) stand in for the rows. {says} {where}. "
+            "Noise-aware inference takes its tangent and its variance where η lies: exact in the mean for predictors "
+            "that are normal within cells, biased for columns of 0 and 1 or with long tails. Coefficients that are "
+            "indexed by such a column, b[column], avoid this: it then makes cells."
         )
     return tuple(found)
 

@@ -27,9 +27,15 @@ def with_default_bins(table: TablePlan, statistics: Statistics) -> TablePlan:
     )
     if not isinstance(bins, Bins) or bins.n_levels == table.statistic.n_levels:
         return table
+    return with_bins(table, bins)
+
+
+def with_bins(table: TablePlan, bins: Bins) -> TablePlan:
+    """Return a table of counts in bins with other bins; noise and sensitivity do not depend on how many there are."""
+    (block,) = table.blocks
     labels = tuple(f"{table.labels[0].partition(' of ')[0]} of {label}" for label in bins.labels)
     columns, steps = tuple(range(bins.n_levels)), block.steps[:1] * bins.n_levels
     return replace(table, statistic=bins, labels=labels, blocks=(replace(block, columns=columns, steps=steps),))
 
 
-__all__ = ["with_default_bins"]
+__all__ = ["with_bins", "with_default_bins"]

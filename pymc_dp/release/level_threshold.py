@@ -14,7 +14,7 @@ from pymc_dp.accounting import ApproximateEvent, Budget, Event
 from pymc_dp.accounting.budget import decimal
 from pymc_dp.domain import Neighbours
 from pymc_dp.release.noise import LAPLACE, sizes_sensitivity
-from pymc_dp.rows.levels import Label, Tally
+from pymc_dp.rows.levels import Label
 
 
 def tail(scale: float, least: int) -> Fraction:
@@ -91,7 +91,7 @@ class LevelThreshold:
         """What it costs."""
         return ApproximateEvent(epsilon=self.budget.epsilon, delta=self.budget.delta)
 
-    def released(self, counts: Tally, most: int) -> dict[Label, int]:
+    def released(self, counts: Mapping[Label, int], most: int) -> dict[Label, int]:
         """Return the noised counts of the levels that reach the threshold, the `most` largest. A private release.
 
         Parameters

@@ -16,11 +16,9 @@ from pytensor.graph.basic import Variable
 from pymc_dp import _validate
 from pymc_dp._random import insecure
 from pymc_dp.accounting import total_epsilon
-from pymc_dp.domain import MOST_ROWS, Domain
+from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
-from pymc_dp.families.cells import Cells
 from pymc_dp.families.characters import NetworkSums
-from pymc_dp.families.regression import gram_statistic
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.exposures import EXPOSED
 from pymc_dp.inspection.findings import MAX_CELLS, Inspection, Observed
@@ -34,15 +32,15 @@ from pymc_dp.release.default_bins import with_default_bins
 from pymc_dp.release.lipschitz_sums import MOST_STEPS, extents_of, grid_of, names_of, per_unit, too_many_steps
 from pymc_dp.release.network_layout import lay_out_network, papers_problems
 from pymc_dp.release.noise import NOISES, Noise
-from pymc_dp.release.regression_sensitivity import gram_sensitivity, reach_of
+from pymc_dp.release.regression_layout import lay_out_regression, without_means
 from pymc_dp.release.statistics import Statistics, choose, too_many
-from pymc_dp.release.tables import Block, Drawn, ReleaseLayout, ReleasePlan, TablePlan
+from pymc_dp.release.tables import Drawn, ReleaseLayout, ReleasePlan, TablePlan
 from pymc_dp.rows.exposures import exposed_cells
 from pymc_dp.rows.gate import private_values, values_of
 from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.person_files import stored_sums
 from pymc_dp.rows.persons import summed
-from pymc_dp.rows.sums import known_gram, make_cells
+from pymc_dp.rows.sums import make_cells
 
 
 def lay_out(inspection: Inspection, statistics: Statistics) -> ReleaseLayout:
@@ -116,9 +114,14 @@ def _check_names(inspection: Inspection, statistics: Statistics) -> None:
 
 def lay_out_table(observed: Observed, inspection: Inspection, statistics: Statistics) -> TablePlan | Problem:
     """Lay out one table, or say why there is none."""
-    if statistics.mechanism is None:
-        return _usual_table(observed, inspection, noise=statistics.noise)
-    return _table(observed, inspection, statistics)
+    usual = statistics.mechanism is None
+    found = (
+        _usual_table(observed, inspection, noise=statistics.noise)
+        if usual
+        else _table(observed, inspection, statistics)
+    )
+    refused = None if statistics.noise_aware or isinstance(found, Problem) else without_means(found)
+    return refused or found
 
 
 @kept_while_shared
@@ -152,7 +155,7 @@ def _table(observed: Observed, inspection: Inspection, statistics: Statistics) -
             remedy="Leave it out of mechanism.",
         )
     if observed.design is not None:
-        return _regression_layout(observed, inspection, cells, statistics.noise)
+        return lay_out_regression(observed, inspection, cells, statistics.noise)
     family, statistic = choose(observed, statistics.histogram(observed.name), named=named, sizes_known=known)
     if isinstance(statistic, Problem):
         return statistic
@@ -173,31 +176,6 @@ def _table(observed: Observed, inspection: Inspection, statistics: Statistics) -
         boxed=isinstance(statistics.mechanism, LaplaceUpdates),
         weight=weight,
         largest=largest,
-    )
-
-
-def _regression_layout(observed: Observed, inspection: Inspection, cells: Cells, noise: str) -> TablePlan | Problem:
-    """Lay out the sums of products of a regression: one vector, with noise of one scale."""
-    domain = inspection.domain
-    assert observed.design is not None
-    # Where the number of rows is private, nothing may depend on whether they fit.
-    statistic = gram_statistic(observed, cells, inspection.n_rows if domain.n_max is None else MOST_ROWS, noise)
-    if isinstance(statistic, Problem):
-        return statistic
-    steps = (statistic.step,) * statistic.count
-    sensitivity = gram_sensitivity(statistic, domain.neighbours).of_person(domain.rows_of_one)
-    # Priors that are refused may hold rows: these are not drawn from.
-    drawn = not observed.design.identity and not inspection.problems
-    block = Block(columns=tuple(range(statistic.count)), steps=steps, sensitivity=sensitivity, noise=NOISES[noise])
-    return TablePlan(
-        variables=(observed,),
-        family=None,
-        statistic=statistic,
-        cells=cells,
-        labels=statistic.labels,
-        blocks=(block,),
-        gram=known_gram(statistic, observed.design, cells) if statistic.known else None,
-        reach=reach_of(observed.design, statistic, cells) if drawn else 0.0,
     )
 
 

@@ -17,7 +17,7 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.rows.arrow_labels import listed
 from pymc_dp.rows.gate import require_open
 
-Tally = Mapping[Label, int]
+Tally = Mapping[Label | None, int]
 BLOCK = 65_536
 """Labels that are held as Python objects at a time."""
 KINDS = "an array of texts (dtype str or object) or of whole numbers, or a pandas or Polars series of them"
@@ -83,7 +83,7 @@ class Levels:
         self._counts: tuple[int, ...] = ()
 
     @classmethod
-    def found(cls, column: str, counts: Tally, *, other: str) -> Self:
+    def found(cls, column: str, counts: Mapping[Label, int], *, other: str) -> Self:
         """Return levels with their noised counts, in the order of their labels."""
         named = sorted(counts)
         made = cls(column, named, other=other)
@@ -180,7 +180,7 @@ class LabelColumn:
     n_rows : int
         Public under ``neighbours="replace"`` alone.
     tallies : callable
-        Yields how many rows of some part of the table have each label, missing ones left out. **Private**.
+        Yields how many rows of some part of the table have each label, missing ones, None, included. **Private**.
     """
 
     column: str
@@ -188,13 +188,20 @@ class LabelColumn:
     n_rows: int
     tallies: Callable[[], Iterator[Tally]]
 
-    def counts(self) -> dict[Label, int]:
-        """Return the number of rows of each label that occurs. **Private**: the budget must have been charged."""
+    def counts(self, passed: Callable[[int], None] = lambda rows: None) -> dict[Label, int]:
+        """Return the number of rows of each label that occurs. **Private**: the budget must have been charged.
+
+        Parameters
+        ----------
+        passed : callable
+            Called with the number of rows that were counted since the last call, whatever they hold.
+        """
         require_open()
-        found: Counter[Label] = Counter()
+        found: Counter[Label | None] = Counter()
         for tally in self.tallies():
             found.update(tally)
-        return dict(found)
+            passed(sum(tally.values()))
+        return {label: count for label, count in found.items() if label is not None}
 
 
 Read = Callable[[], Iterator[list[Label | None]]]
@@ -252,11 +259,8 @@ class Labels:
         return self.read()
 
     def tallies(self) -> Iterator[Tally]:
-        """Yield how often each label occurs in some rows, missing ones left out. **Private**."""
-        for block in self.batches():
-            found = Counter(block)
-            found.pop(None, None)
-            yield found  # type: ignore[misc]  # None is out of it
+        """Yield how often each label occurs in some rows, None for missing ones. **Private**."""
+        return map(Counter, self.batches())
 
 
 def kind_of(dtype: np.dtype[Any]) -> str:

@@ -119,7 +119,8 @@ class Parquet(StoredRows):
     def _tallies(self, name: str) -> Iterator[Tally]:
         for batch in self._batches(ROWS, [name]):
             labels, places = encoded(batch.column(name))
-            yield dict(zip(labels, np.bincount(places).tolist(), strict=False))  # but of nulls, the last
+            counts = np.bincount(places, minlength=len(labels) + 1)
+            yield dict(zip([*labels, None], counts.tolist(), strict=True))
 
     def _batches(self, size: int, names: list[str]) -> Iterator[Any]:
         for path in self._paths():

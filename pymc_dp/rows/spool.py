@@ -75,6 +75,7 @@ def spooled(
     *,
     scratch: str | None = None,
     held_as: HeldAs = lambda values: values,
+    passed: Callable[[int], None] = lambda rows: None,
 ) -> SpooledRows:
     """Clamp stored rows into a new spool. Reads private data: the budget must have been charged.
 
@@ -85,6 +86,8 @@ def spooled(
     scratch : str, optional
     held_as : callable
         What clamped values become last: floats of another width.
+    passed : callable
+        Called with the number of rows that were copied since the last call.
 
     Raises
     ------
@@ -95,7 +98,7 @@ def spooled(
     shapes = ((rows.n_rows, *shape_of(column.leaf)[1:]) for column in rows.columns)
     spool = Spool(list(zip(map(str, dtypes), shapes, strict=True)), scratch)
     with copying(spool):
-        _fill(spool, rows, held_as)
+        _fill(spool, rows, held_as, passed)
     return opened(spool)
 
 
@@ -115,7 +118,7 @@ def copying(spool: Spool) -> Iterator[None]:
         ) from None
 
 
-def _fill(spool: Spool, rows: Passes, held_as: HeldAs) -> None:
+def _fill(spool: Spool, rows: Passes, held_as: HeldAs, passed: Callable[[int], None]) -> None:
     """Write all rows."""
     layouts = rows.stored.layouts()
     widest = sum(layouts[name].row_bytes for name in rows.names) + sum(
@@ -124,8 +127,10 @@ def _fill(spool: Spool, rows: Passes, held_as: HeldAs) -> None:
     with ExitStack() as stack:
         files = [stack.enter_context(private_file(spool.path(place))) for place in range(len(rows.columns))]
         for chunk in rows.chunks(max(1, BLOCK_BYTES // max(1, widest))):
-            for file, values in zip(files, chunk(), strict=True):
+            columns = chunk()
+            for file, values in zip(files, columns, strict=True):
                 file.write(held_as(values).data)
+            passed(len(columns[0]))
 
 
 def private_file(path: Path) -> BinaryIO:

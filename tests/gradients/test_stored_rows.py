@@ -124,7 +124,7 @@ def test_a_table_in_an_engine_is_read_once_and_gives_the_same_release(planned, i
     blocks = dp.Table.blocks
     monkeypatch.setattr(dp.Table, "blocks", lambda self, size: reads.append(size) or blocks(self, size))
     with dp.testing.insecure_randomness(4), opened_gate():
-        released = planned.walk_over(passes(planned, beside), lambda: None)
+        released = planned.walk_over(passes(planned, beside))
     assert same(released, inside) and len(reads) == 1
 
 

@@ -24,6 +24,13 @@ def grouped(rows=200, groups=3):
     return model
 
 
+def heavy_tailed(rows=3000):
+    """A model without sums of its own, and its domain: its values are counted in bins."""
+    with pm.Model() as model:
+        pm.StudentT("y", nu=4, mu=pm.Normal("mu", 0, 1), sigma=1.0, observed=np.zeros(rows))
+    return model, dp.Domain(bounds={"y": (-5, 5)})
+
+
 @pytest.fixture(scope="session")
 def planned():
     statistics = {"aware": dp.Statistics(), "plug-in": dp.Statistics(noise_aware=False)}

@@ -10,7 +10,7 @@ from scipy import stats
 import pymc_dp as dp
 from pymc_dp.audit import contains_canary, plant
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
-from tests.plan.conftest import REPEATS, coin, grouped
+from tests.plan.conftest import REPEATS, coin, grouped, heavy_tailed
 
 
 def held(outcome, name="p"):
@@ -182,3 +182,34 @@ def test_models_that_cannot_be_released_are_refused():
 def test_a_private_model_is_no_model_to_plan_for():
     with pytest.raises(ArgumentError, match="private already"):
         quick(dp.privatize(coin(), epsilon=1.0))
+
+
+def test_a_histogram_has_as_many_bins_as_each_budget_allows():
+    model, domain = heavy_tailed()
+    found = quick(model, [0.02, 0.3, 5.0], domain=domain)
+    plain, *private = [outcome.summary("mu").width for outcome in found.outcomes]
+    assert plain < private[2] < private[1] < private[0]
+    # The standard error of 3000 rows, of which a location of a t distribution with 4 degrees of freedom has 5/7 each.
+    assert abs(plain / (2 * 1.645 / np.sqrt(3000 * 5 / 7)) - 1) < 0.03
+
+
+@pytest.mark.slow
+def test_intervals_by_default_bins_cover():
+    model, domain = heavy_tailed()
+    found = dp.plan(model, [0.03, 3.0], domain=domain, repeats=100, random_seed=5, progressbar=False)
+    for outcome in found.outcomes:
+        assert stats.binomtest(held(outcome, "mu"), 100, 0.9).pvalue > 1e-4
+
+
+def test_histograms_sums_and_draws_from_sums_are_compared():
+    with pm.Model() as visits:
+        pm.Poisson("y", pm.Gamma("rate", 3, 1), observed=np.zeros(500, dtype=int))
+    given = {"in bins": dp.Statistics(mechanism=dp.Histogram(4)), "sums": dp.Statistics()}
+    bounded = dp.truncate(visits, {"rate": (0.5, 9.0)})
+    domain = dp.Domain(bounds={"y": (0, 20)})
+    one = quick(bounded, 20.0, domain=domain, statistics=given, step=dp.OPS())
+    other = quick(bounded, 20.0, domain=domain, statistics=given["in bins"], step=dp.OPS())
+    assert [outcome.method for outcome in one.outcomes] == ["not private", "in bins", "sums", "OPS"]
+    # Draws are from sums, whatever the methods beside them; the error is of the rate's standard error, about 0.08.
+    for found in (one, other):
+        assert found.outcomes[-1].summary("rate").rmse < 0.5

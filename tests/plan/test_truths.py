@@ -7,11 +7,12 @@ from scipy import stats
 
 import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.families.histogram import Bins
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.plan.truths import draw_truths, exact_sums, noised
+from pymc_dp.plan.truths import coarser, draw_truths, exact_sums, noised
 from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
-from tests.plan.conftest import coin, grouped
+from tests.plan.conftest import coin, grouped, heavy_tailed
 
 REPEATS = 600
 
@@ -76,6 +77,53 @@ def test_noise_has_its_scale_and_the_same_shape_at_every_budget():
             (scale,) = (block.scale for block in tables[0].blocks)
             assert abs(found[noise, epsilon].std() / tables[0].blocks[0].noise.deviation(scale) - 1) < 0.2
         assert np.corrcoef(found[noise, 0.05], found[noise, 0.1])[0, 1] > 0.99
+
+
+def binned(epsilons, statistics=None):
+    inspection = inspect(*heavy_tailed()).sums
+    plans = [plan_release(inspection, statistics or Statistics(), epsilon) for epsilon in epsilons]
+    tables = [table for plan in plans for table in plan.tables]
+    truths = draw_truths(inspection, tables, ["mu"], REPEATS, np.random.default_rng(3))
+    return truths, [(plan.tables[0].statistic.edges, exact_sums(plan.tables, truths, None, 5)["y"]) for plan in plans]
+
+
+def test_every_budget_has_its_own_bins_of_the_same_rows():
+    """Between two edges that both have lie the same rows, however many bins are between them."""
+    _, found = binned([0.01, 0.4, 10.0])
+    assert [len(edges) for edges, _ in found] == sorted({len(edges) for edges, _ in found}) and len(found[0][0]) == 19
+    for edges, (counts, sizes) in found:
+        assert counts.shape == (REPEATS, 1, len(edges) + 1) and (sizes == 3000).all()
+        np.testing.assert_array_equal(counts.sum(axis=-1), sizes)
+    (few, (low, _)), *_, (many, (high, _)) = found
+    below = {edge: high[:, 0, : place + 1].sum(axis=-1) for place, edge in enumerate(many)}
+    shared = [edge for edge in few if edge in below]
+    assert len(shared) > 5
+    for edge in shared:
+        np.testing.assert_array_equal(low[:, 0, : few.index(edge) + 1].sum(axis=-1), below[edge])
+
+
+@pytest.mark.parametrize("statistics", [Statistics(), Statistics(mechanism=dp.Histogram((-1.0, 0.5)))])
+def test_counts_in_bins_are_binomial_given_parameters_from_the_prior(statistics):
+    truths, found = binned([0.05, 2.0], statistics)
+    for edges, (counts, _) in found:
+        place = int(np.argmin(np.abs(np.array(edges) - 0.5)))
+        chance = stats.t.cdf(edges[place] - truths.values["mu"], 4)
+        seen = counts[:, 0, : place + 1].sum(axis=-1)
+        below, at = stats.binom.cdf(seen - 1, 3000, chance), stats.binom.pmf(seen, 3000, chance)
+        randomised = below + at * np.random.default_rng(0).random(REPEATS)
+        assert stats.kstest(randomised, "uniform").pvalue > 1e-4
+
+
+def test_counts_in_finer_bins_add_up_to_those_between_the_edges():
+    finer = Bins(labels=tuple("abcdef"), edges=(0.0, 1.0, 2.0, 3.0, 4.0))
+    for edges, sums in [
+        ((0.0, 1.0, 2.0, 3.0, 4.0), [1, 2, 4, 8, 16, 32]),
+        ((1.0, 4.0), [3, 28, 32]),
+        ((0.0,), [1, 62]),
+        ((4.0,), [31, 32]),
+    ]:
+        bins = Bins(labels=tuple("abcdef"[: len(edges) + 1]), edges=edges)
+        assert coarser(np.array([[1, 2, 4, 8, 16, 32]]), finer, bins).tolist() == [sums]
 
 
 def test_what_cannot_be_drawn_is_refused():

@@ -155,6 +155,9 @@ def _labels(name: str, dtype: pd.CategoricalDtype, bounds: Any) -> PublicColumn 
     if not dtype.ordered:
         what = "its labels may be those that occur in rows: bambi makes such columns of strings"
         return Problem(where=name, what=what, remedy=declare(name))
+    if isinstance(dtype.categories.dtype, pd.IntervalDtype):
+        what = "its labels are intervals, whose ends may be those of its rows (pd.cut, pd.qcut)"
+        return Problem(where=name, what=what, remedy="Cut at public edges, and name them: pd.cut(..., labels=[...]).")
     if len(dtype.categories) < 2:
         return Problem(where=name, what="it has fewer than two labels", remedy="Leave it out.")
     return PublicColumn(name=name, levels=dtype)

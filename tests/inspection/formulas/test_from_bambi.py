@@ -240,6 +240,7 @@ def test_public_columns_stay_public():
 REFUSED = {
     "strings": ("y ~ s", {}, "astype(pd.CategoricalDtype"),
     "labels without an order": ("y ~ u", {}, "ordered=True"),
+    "intervals": ("y ~ sliced", {}, "its labels are intervals, whose ends may be those of its rows"),
     "groups of numbers": ("y ~ (1|b)", {}, "groups are the values of b"),
     "levels of numbers": ("y ~ C(b)", {}, "levels of C(b)"),
     "a family that reads rows": ("c ~ x", {"family": Nosy("nosy", POISSON, "log")}, "computes something"),
@@ -260,7 +261,8 @@ REFUSED = {
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_what_may_come_from_rows_is_refused_with_a_remedy(name):
     formula, options, remedy = REFUSED[name]
-    data = table(0).assign(free=np.linspace(0, 5, 40), u=pd.Categorical(np.resize(list("pq"), 40)))
+    kinds = {"u": pd.Categorical(np.resize(list("pq"), 40)), "sliced": pd.qcut(np.arange(40.0), 3)}
+    data = table(0).assign(free=np.linspace(0, 5, 40), **kinds)
     if name == "strings":
         data["s"] = np.resize(list("pq"), 40)
     real = bambi.Model("y ~ x", table(0))
