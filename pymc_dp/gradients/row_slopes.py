@@ -16,6 +16,7 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.tensor.basic import Split, get_underlying_scalar_constant_value
 from pytensor.tensor.exceptions import NotScalarConstantError
+from pytensor.tensor.symbolic import FusibleSymbolicOpDerivative
 
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.cumulative import FiniteGradient, beside_infinities, finite_branches
@@ -38,9 +39,14 @@ def scores_of(logps: Sequence[Variable], parts: Sequence[Variable]) -> list[Vari
 
 
 def _shorter(node: Apply, inputs: Sequence[Any]) -> Variable | list[Variable] | None:
-    """Return what stands for a node of a gradient; parts of known sizes are slices, of many rows too."""
+    """Return what stands for a node of a gradient, of many rows too, where it would be a loop over them.
+
+    The derivative of a logsumexp is a graph within the graph; parts of known sizes are slices.
+    """
     if isinstance(node.op, FiniteGradient):
         return inputs[0]
+    if isinstance(node.op, FusibleSymbolicOpDerivative):
+        return list(node.op.fgraph.bind(dict(zip(node.op.fgraph.inputs, inputs, strict=True))))
     if not isinstance(node.op, Split):
         return None
     whole, sizes = inputs
