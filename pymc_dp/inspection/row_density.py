@@ -308,7 +308,7 @@ def _at_once(node: Apply, inputs: Sequence[Variable]) -> Variable | None:
 
 def _joined(parts: Sequence[Any], axis: int) -> Variable:
     """Join arrays that broadcast against each other along all other axes."""
-    wide = reduce(pt.second, (one[(slice(None),) * axis + (slice(0, 1),)] for one in parts))
+    wide = reduce(pt.second, (pt.expand_dims(one[(slice(None),) * axis + (0,)], axis) for one in parts))
     found: Variable = pt.concatenate([pt.second(wide, one) for one in parts], axis=axis)
     return found
 
