@@ -134,7 +134,8 @@ def _clip(  # type: ignore[no-untyped-def]
 ):
     """Clip rows, `TILE` side by side: no row can reach the values of another.
 
-    Of rows that are alike, only the first has weights and scores, which then stand in all places.
+    Of rows that are alike, only the first has weights and scores, which then stand in all places. Numbers are copied
+    one by one: a slice would be compiled with texts of what could be wrong, which takes seconds.
     """
     alike = len(observed) != len(weights)
     n_rows, (n_nodes, count) = len(observed), scores.shape[1:]
@@ -143,14 +144,11 @@ def _clip(  # type: ignore[no-untyped-def]
     spread, most = np.zeros((count, count, TILE)), np.zeros(TILE)
     centre, shifted, ones = np.zeros((count, TILE)), np.zeros((count, TILE)), np.zeros((count, TILE))
     kept, norms = np.zeros(TILE), np.zeros(TILE)
-    one, other = np.zeros((count, count)), np.zeros((count, count))
+    one = np.zeros((count, count))
     for start in range(0, n_rows, TILE):
         used = min(TILE, n_rows - start)
         if not alike or start == 0:
-            _lay_out(weights, scores, gram, start, 1 if alike else used, shares, values, matrix)
-            if alike:
-                for k in range(1, TILE):
-                    shares[:, k], values[:, :, k], matrix[:, :, k] = shares[:, 0], values[:, :, 0], matrix[:, :, 0]
+            _lay_out(weights, scores, gram, start, TILE if alike else used, not alike, shares, values, matrix)
             _centre(shares, values, matrix, clip_norm, rounds, centre, curvature, spread, most)
         for row in range(used):
             for i in range(count):
@@ -158,9 +156,10 @@ def _clip(  # type: ignore[no-untyped-def]
         _keep(ones, centre, matrix, clip_norm, shifted, norms, kept)
         for row in range(used):
             at = 0 if alike else start + row
-            one[:] = curvature[:, :, row]
-            other[:] = gram[at]
-            size = _frobenius(one, other)
+            for i in range(count):
+                for j in range(count):
+                    one[i, j] = curvature[i, j, row]
+            size = _frobenius(one, gram[at])
             weight = clip_curvature / _at_least(size, clip_curvature)
             reach[at], sizes[at] = weight * most[row], weight * size
             for i in range(count):
@@ -168,7 +167,10 @@ def _clip(  # type: ignore[no-untyped-def]
                 for j in range(count):
                     variances[at, i, j] = weight**2 * spread[i, j, row]
             _factor(one, factors[at])
-            factors[at] *= np.sqrt(weight)
+            root = np.sqrt(weight)
+            for i in range(count):
+                for j in range(count):
+                    factors[at, i, j] *= root
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -197,17 +199,18 @@ def _centre(shares, values, matrix, clip_norm, rounds, centre, curvature, spread
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _lay_out(weights, scores, gram, start, used, shares, values, matrix):  # type: ignore[no-untyped-def]
-    """Copy some rows such that those of one entry lie side by side."""
+def _lay_out(weights, scores, gram, start, used, step, shares, values, matrix):  # type: ignore[no-untyped-def]
+    """Copy some rows such that those of one entry lie side by side; with a step of 0, one row that often."""
     _, n_nodes, count = scores.shape
     for row in range(used):
+        at = start + row * step
         for node in range(n_nodes):
-            shares[node, row] = weights[start + row, node]
+            shares[node, row] = weights[at, node]
             for i in range(count):
-                values[node, i, row] = scores[start + row, node, i]
+                values[node, i, row] = scores[at, node, i]
         for i in range(count):
             for j in range(count):
-                matrix[i, j, row] = gram[start + row, i, j]
+                matrix[i, j, row] = gram[at, i, j]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -264,7 +267,7 @@ def _clip_single(  # type: ignore[no-untyped-def]
             seen[k] = weight * kept * part
             total[k] *= weight**2
             mass[k] = np.sqrt(weight * _at_least(mass[k], 0.0))
-        for row in range(used):  # a slice would be compiled with texts of what could be wrong
+        for row in range(used):
             own[start + row], factors[start + row], variances[start + row] = seen[row], mass[row], total[row]
             reach[start + row], sizes[start + row] = most[row], centre[row]
 

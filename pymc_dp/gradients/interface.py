@@ -28,7 +28,7 @@ from pymc_dp.gradients.cut import NEVER, Cut, least_cut, sizes_of
 from pymc_dp.gradients.responses import Response, responses_of
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.interpreted import kept_while_shared, start_of
+from pymc_dp.inspection.interpreted import kept_while_shared, shapes_of, start_of
 from pymc_dp.inspection.rows import reached, rebuild
 from pymc_dp.inspection.taint import label
 from pymc_dp.simulation.prior import in_value_space
@@ -158,8 +158,8 @@ class _Sources:
         self.free = dict(zip(inspection.stand_ins, model.free_RVs, strict=True))
         start = start_of(model)
         self.value_shapes = {one: np.shape(start[model.rvs_to_values[rv].name]) for one, rv in self.free.items()}
-        shapes = model.eval_rv_shapes()
-        self.shapes = {one: tuple(map(int, shapes[str(rv.name)])) for one, rv in self.free.items()}
+        shapes = shapes_of(model)
+        self.shapes = {one: shapes[str(rv.name)] for one, rv in self.free.items()}
 
     def costs(self, variables: Sequence[Variable]) -> dict[Variable, int]:
         """Return the cost of a cut at each variable: how many numbers it has, and `NEVER` where it cannot be cut."""

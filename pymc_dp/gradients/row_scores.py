@@ -12,7 +12,6 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.graph.basic import Variable
@@ -24,10 +23,9 @@ from pymc_dp.gradients.cut import NEVER, least_cut, sizes_of
 from pymc_dp.gradients.interface import Interface
 from pymc_dp.gradients.joint import TAKEN, count_of
 from pymc_dp.gradients.responses import MOST_NODES, any_together, in_turn
-from pymc_dp.inspection.cumulative import FiniteGradient, beside_infinities, finite_branches
+from pymc_dp.gradients.row_slopes import joined, long_axes, scores_of, slopes_of_entries
 from pymc_dp.inspection.findings import RowTerm
 from pymc_dp.inspection.one_row import frozen_shared, with_rows
-from pymc_dp.inspection.row_density import replaced
 from pymc_dp.inspection.rows import Array, reached, rebuild
 from pymc_dp.step_methods.langevin.gradients import without_python
 from pymc_dp.step_methods.row_functions.builder import RowFunction, compiled_rows, vectorised
@@ -279,15 +277,17 @@ def _compiled(
     rows, width = graphs.rows, sum(size for _, size in predictors)
     one = pt.tensor("predictors", shape=(width,), dtype="float64")
     many = pt.tensor("predictors", shape=(None, width), dtype="float64")
-    stands, start = dict[Variable, Variable](), 0
+    stands, parts, start = dict[Variable, Variable](), dict[Variable, Variable](), 0
     for group, size in predictors:
-        part = _part(one, start, size, group[0])
+        part = pt.tensor(dtype="float64", shape=group[0].type.shape)
+        parts[part] = _part(one, start, size, group[0])
         stands |= {var: part.astype(var.type.dtype) for var in group}
         start += size
     over = dict(zip(rows.one.values(), rows.many, strict=True)) | {one: many}
 
     def compiled(*outputs: Variable) -> Function:
-        return Function([many, *rows.many], [vectorised(graph.astype("float64"), over) for graph in outputs], mode)
+        found = clone_replace([graph.astype("float64") for graph in outputs], parts, rebuild_strict=False)
+        return Function([many, *rows.many], [vectorised(graph, over) for graph in found], mode)
 
     def each(found: Sequence[Variable | None]) -> tuple[Function | None, ...]:
         return tuple(None if graph is None else compiled(rebuild([graph], stands)[0][0]) for graph in found)
@@ -298,8 +298,8 @@ def _compiled(
     return RowScores(
         interface=interface,
         count=width,
-        predicted=_predicted(interface, rows, [group[0] for group, _ in predictors], mode),
-        scored=compiled(_scores([total], one)[0], *logps),
+        predicted=_predicted(interface, rows, [(group[0], size) for group, size in predictors], mode),
+        scored=compiled(scores_of([total], list(parts))[0], *logps),
         quantiles=each(graphs.quantiles),
         breaks=each(graphs.breaks),
         densities=each(
@@ -307,27 +307,18 @@ def _compiled(
         ),
         separate=()
         if any_together(responses) or in_turn(responses)
-        else tuple(_separate(own, stands, one, compiled) for own in graphs.entries),
+        else tuple(_separate(own, stands, list(parts), compiled) for own in graphs.entries),
         given=tuple(None if pair is None else compiled(*rebuild(pair, stands)[0]) for pair in graphs.given),
         shares=each(graphs.shares),
     )
 
 
 def _separate(
-    entries: Variable, stands: Mapping[Variable, Variable], one: Variable, compiled: Callable[..., Function]
+    entries: Variable, stands: Mapping[Variable, Variable], parts: Sequence[Variable], compiled: Callable[..., Function]
 ) -> Function:
     """Compile the derivatives of each entry."""
     logps = rebuild([entries], stands)[0][0]
-    return compiled(pt.stack(_scores([logps[place] for place in range(entries.type.shape[0])], one)), logps)
-
-
-def _scores(graphs: Sequence[Variable], one: Variable) -> list[Variable]:
-    """Return derivatives in which a branch that is not taken adds nothing, as that beyond an infinite bound."""
-    found = [scores for (scores,) in _gradients([finite_branches(beside_infinities(graph)) for graph in graphs], [one])]
-    return [
-        replaced(graph, lambda node, inputs: inputs[0] if isinstance(node.op, FiniteGradient) else None)
-        for graph in found
-    ]
+    return compiled(pt.stack(scores_of([logps[place] for place in range(entries.type.shape[0])], parts)), logps)
 
 
 def _part(flat: Variable, start: int, size: int, like: Variable) -> Any:
@@ -335,7 +326,7 @@ def _part(flat: Variable, start: int, size: int, like: Variable) -> Any:
 
     Axes of length 1 are added, and not reached by a reshape: over rows that would ask for checks of lengths.
     """
-    axes = _long(like)
+    axes = long_axes(like)
     if not axes:
         part = flat.dimshuffle() if flat.type.shape == (1,) else flat[start]
     elif len(axes) == 1:
@@ -345,49 +336,19 @@ def _part(flat: Variable, start: int, size: int, like: Variable) -> Any:
     return part.dimshuffle([axes.index(axis) if axis in axes else "x" for axis in range(like.type.ndim)])
 
 
-def _long(var: Variable) -> list[int]:
-    """Return the axes that are not known to be of length 1."""
-    return [axis for axis, one in enumerate(var.type.broadcastable) if not one]
-
-
-def _predicted(interface: Interface, rows: RowFunction, cut: Sequence[Variable], mode: str) -> Function:
+def _predicted(interface: Interface, rows: RowFunction, cut: Sequence[tuple[Variable, int]], mode: str) -> Function:
     """Compile the predictors of rows and their Jacobian."""
-    flat = _joined(cut)
-    width = flat.type.shape[0] or sum(int(np.prod(var.type.shape)) for var in cut)
+    flat = joined([var for var, _ in cut])
     values = [part.value for part in interface.parts]
-    entries = [flat[k] for k in range(width)] if any(map(_long, cut)) else [var.dimshuffle() for var in cut]
-    slopes = [_joined(found) for found in _gradients(entries, values)]
-    jacobian = pt.stack(slopes) if len(slopes) > 1 else slopes[0][None]
+    slopes = [of_entry for var, size in cut for of_entry in slopes_of_entries(var, size, values)]
+    jacobian = joined([slope for of_entry in slopes for slope in of_entry])
+    jacobian = jacobian.reshape((len(slopes), interface.size)) if len(slopes) > 1 else jacobian[None]
     position = pt.tensor("position", shape=(interface.size,), dtype="float64")
     at: Mapping[Variable, Variable] = {
         part.value: position[part.start : part.start + part.size].reshape(part.shape) for part in interface.parts
     }
     outputs = clone_replace([rows.over_rows(flat), rows.over_rows(jacobian)], at, rebuild_strict=False)
     return Function([position, *rows.many], outputs, mode)
-
-
-def _joined(graphs: Sequence[Variable]) -> Any:
-    """Return all entries as one vector of floats."""
-    parts = [_raveled(graph.dimshuffle(_long(graph))).astype("float64") for graph in graphs]
-    return pt.concatenate(parts) if len(parts) > 1 else parts[0]
-
-
-def _raveled(graph: Any) -> Any:
-    if graph.type.ndim == 1:
-        return graph
-    return graph.ravel() if graph.type.ndim else graph[None]
-
-
-def _gradients(graphs: Sequence[Variable], variables: Sequence[Variable]) -> list[list[Variable]]:
-    try:
-        return [
-            pytensor.grad(graph, list(variables), disconnected_inputs="ignore", return_disconnected="zero")
-            for graph in graphs
-        ]
-    except Exception as error:
-        what = f"its log-likelihood has no gradient ({type(error).__name__})"
-        remedy = "Use operations that PyTensor can differentiate."
-        raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)]) from None
 
 
 __all__ = ["MOST_PREDICTORS", "Function", "RowScores"]

@@ -195,6 +195,15 @@ def start_of(model: Model) -> dict[str, Array]:
     return point
 
 
+def shapes_of(model: Model) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the free variables of a model. PyMC would compile a function for what nearly all say."""
+    found = {str(rv.name): rv.type.shape for rv in model.free_RVs}
+    if any(None in shape for shape in found.values()):
+        evaluated = model.eval_rv_shapes()
+        found = {name: tuple(int(length) for length in evaluated[name]) for name in found}
+    return found
+
+
 def stable(graph: Variable | list[Variable]) -> Any:
     """Return a graph, or several, whose values stay finite where their formula in floats does not.
 
@@ -216,6 +225,7 @@ __all__ = [
     "kept_while_shared",
     "plain_draw",
     "plain_function",
+    "shapes_of",
     "shared",
     "stable",
     "stable_form",

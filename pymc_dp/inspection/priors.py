@@ -23,7 +23,7 @@ from pytensor.tensor.reshape import JoinDims, SplitDims
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
-from pymc_dp.inspection.interpreted import kept_while_shared, plain_function
+from pymc_dp.inspection.interpreted import kept_while_shared, plain_function, shapes_of
 from pymc_dp.inspection.rows import Array, array_leaves, reached, rebuild
 
 SHAPED = (Alloc, Reshape, SpecifyShape, JoinDims, SplitDims)
@@ -92,8 +92,8 @@ class Prior:
 @kept_while_shared
 def priors_of(prior_model: Model) -> tuple[Prior, ...]:
     """Describe the prior of every free variable of a prior model. Everything read here is public."""
-    shapes = prior_model.eval_rv_shapes()
-    return tuple(_prior(prior_model, rv, tuple(int(n) for n in shapes[rv.name])) for rv in prior_model.free_RVs)
+    shapes = shapes_of(prior_model)
+    return tuple(_prior(prior_model, rv, shapes[rv.name]) for rv in prior_model.free_RVs)
 
 
 def _prior(prior_model: Model, rv: Variable, shape: tuple[int, ...]) -> Prior:

@@ -151,14 +151,16 @@ def kept_apart(
     return flow, list(dict.fromkeys(problems))
 
 
-def replaced(density: Variable, rule: Callable[[Apply, Sequence[Variable]], Variable | None]) -> Variable:
+def replaced(
+    density: Variable, rule: Callable[[Apply, Sequence[Variable]], Variable | list[Variable] | None]
+) -> Variable:
     """Return a density in which operations are replaced by what a rule makes of them and of their new inputs."""
     memo: dict[Variable, Variable] = {}
     for node in toposort([density]):
         inputs = [memo.get(var, var) for var in node.inputs]
         new = rule(node, inputs)
         if new is not None:
-            memo[node.outputs[0]] = new
+            memo.update(zip(node.outputs, new if isinstance(new, list) else [new], strict=True))
         elif any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
             changed = {old: new for old, new in zip(node.inputs, inputs, strict=True) if old is not new}
             memo.update(zip(node.outputs, rebuild(node.outputs, changed)[0], strict=True))
@@ -306,7 +308,7 @@ def _at_once(node: Apply, inputs: Sequence[Variable]) -> Variable | None:
 
 def _joined(parts: Sequence[Any], axis: int) -> Variable:
     """Join arrays that broadcast against each other along all other axes."""
-    wide = reduce(pt.second, (one[(slice(None),) * axis + (slice(0, 1),)] for one in parts))
+    wide = reduce(pt.second, (pt.expand_dims(one[(slice(None),) * axis + (0,)], axis) for one in parts))
     found: Variable = pt.concatenate([pt.second(wide, one) for one in parts], axis=axis)
     return found
 

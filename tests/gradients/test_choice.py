@@ -120,6 +120,7 @@ def test_the_bar_ends_at_the_budget(rng):
     assert 0 < spent[0] < 1 and (np.diff(spent) > 0).all() and spent[-1] == pytest.approx(3.0, rel=1e-6)
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_nothing_of_a_row_leaves():
     rng = np.random.default_rng(6)
     design, answers = table(rng, 60)

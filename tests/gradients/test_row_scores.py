@@ -80,8 +80,10 @@ def test_jacobian_and_scores_are_those_of_finite_differences(build, rng):
         np.testing.assert_allclose((logps[0] - logps[1]) / (2 * step), scores[:, k], rtol=1e-5, atol=1e-6)
 
 
-def test_compiled_code_gives_the_same(rng):
-    interface = interface_of(*models.groups())
+@pytest.mark.few(1)
+@pytest.mark.parametrize("build", [models.groups, models.ordered])
+def test_compiled_code_gives_the_same(build, rng):
+    interface = interface_of(*build())
     plain, fast = (RowScores.of(interface, mode=mode) for mode in ("FAST_COMPILE", "NUMBA"))
     columns = [read(column)[:32] for column in interface.inspection.columns]
     at = rng.normal(size=interface.size)

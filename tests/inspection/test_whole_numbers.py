@@ -68,11 +68,16 @@ REMAINDERS = """
 import numpy as np, pytensor.tensor as pt
 from pymc_dp.step_methods.numpy_functions import compiled
 from pymc_dp.step_methods.row_functions.builder import compiled_rows
+inputs, outputs, values = [], [], []
 for dtype in ("int8", "int32", "int64"):
     least = np.iinfo(dtype).min
     x, k = pt.vector("x", dtype=dtype), pt.vector("k", dtype=dtype)
-    values = [np.array(list(column), dtype=dtype) for column in zip((least, -1), (5, -1), (5, 0), (-7, 3), (7, -3))]
-    by_column, by_constant = compiled_rows([x, k], [x % k, x % pt.constant(-1, dtype=dtype)], "NUMBA")(*values)
+    inputs += [x, k]
+    outputs += [x % k, x % pt.constant(-1, dtype=dtype)]
+    rows = zip((least, -1), (5, -1), (5, 0), (-7, 3), (7, -3))
+    values += [np.array(list(column), dtype=dtype) for column in rows]
+found = compiled_rows(inputs, outputs, "NUMBA")(*values)
+for by_column, by_constant in zip(found[::2], found[1::2]):
     print(*by_column, *by_constant)
 """
 

@@ -208,6 +208,7 @@ def test_missing_values_in_a_histogram_count_in_the_middle_bin():
     assert counts.sum() == counts[0].max() == 7 and counts[0].argmax() == counts.shape[1] // 2
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_a_posterior_from_files(tmp_path):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     rows = table(500)

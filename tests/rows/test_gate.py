@@ -420,7 +420,9 @@ def test_a_step_that_reads_before_the_charge_fails(monkeypatch):
     assert not seal.read and not ledger.history
 
 
-def test_latents_beside_rows_are_drawn_in_other_processes():
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("start", [None, pytest.param("spawn", marks=pytest.mark.slow)])
+def test_latents_beside_rows_are_drawn_in_other_processes(start):
     """The gate is opened by the step itself, wherever it runs."""
     model = mixture()
     idata = dp.sample(
@@ -433,6 +435,6 @@ def test_latents_beside_rows_are_drawn_in_other_processes():
         step=dp.TemperedGibbs(),
         domain=dp.Domain(bounds=WIDE),
         progressbar=False,
-        mp_ctx="spawn",
+        mp_ctx=start,
     )
     assert idata["posterior"]["z"].shape == (2, 2, 6)

@@ -38,6 +38,7 @@ def dummies(name="one_cell"):
     return model_of(name, table(4))
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("engine", HERE)
 def test_a_posterior_from_an_engine(engine):
     rows = table(500)

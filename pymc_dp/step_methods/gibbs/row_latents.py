@@ -23,6 +23,7 @@ from pymc_dp.errors import DomainError
 from pymc_dp.families.cells import Cells
 from pymc_dp.inspection.findings import Inspected, Inspection
 from pymc_dp.inspection.inspect import inspect
+from pymc_dp.inspection.interpreted import shapes_of
 from pymc_dp.inspection.rows import Array, reached, rebuild
 from pymc_dp.proofs.closed_form_ranges import RowRange, total_range
 from pymc_dp.proofs.parameter_boxes import Box
@@ -108,7 +109,7 @@ def _latent(model: Model, rv: Variable, n_rows: int) -> RowLatent | None:
     op: Any = rv.owner.op
     if not isinstance(op, RandomVariable) or op.name not in ("bernoulli", "categorical") or rv.type.ndim != 1:
         return None
-    shapes = model.eval_rv_shapes()
+    shapes = shapes_of(model)
     (prior,) = op.dist_params(rv.owner)
     event = 1 if op.name == "categorical" else 0
     if prior.type.ndim == event + 1 and prior.type.broadcastable[0]:

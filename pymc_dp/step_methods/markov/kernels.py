@@ -108,7 +108,10 @@ def update_states(  # type: ignore[no-untyped-def]
     """
     n_states = alpha.shape[0]
     weights, scores, spare = np.empty(n_states), np.empty(n_states), np.empty(n_states)
-    proposed = np.empty((max(1, np.diff(first).max()), counts.shape[1]))
+    most = 1
+    for p in range(states.size):
+        most = max(most, first[p + 1] - first[p])
+    proposed = np.empty((most, counts.shape[1]))
     for p in range(states.size):
         _count_in(p, -1.0, states, n_steps, moves, firsts, totals)
         _given_others(p, states, n_steps, moves, firsts, totals, alpha, alpha_start, summed, weights)

@@ -24,6 +24,7 @@ from pytensor.graph.replace import clone_replace
 from pymc_dp import _validate
 from pymc_dp._random import insecure
 from pymc_dp.errors import ArgumentError
+from pymc_dp.inspection.interpreted import shapes_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.step_methods.metropolis.coefficients import Coefficients
 
@@ -230,8 +231,7 @@ def _forward(prior_model: Model) -> tuple[Any, list[tuple[int, ...]]]:
     function = pytensor.function(
         list(stand_ins.values()), outputs[0], on_unused_input="ignore", allow_input_downcast=True, mode="FAST_COMPILE"
     )
-    shapes = prior_model.eval_rv_shapes()
-    return function, [tuple(shapes[str(rv.name)]) for rv in prior_model.free_RVs]
+    return function, list(shapes_of(prior_model).values())
 
 
 def _transformed(prior_model: Model, rv: Variable, stand_ins: Mapping[Variable, Variable]) -> Variable:

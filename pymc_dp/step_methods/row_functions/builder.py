@@ -28,6 +28,7 @@ from pytensor.graph.rewriting.basic import SequentialGraphRewriter, dfs_rewriter
 from pytensor.graph.traversal import ancestors
 from pytensor.link.numba.linker import NumbaLinker
 from pytensor.scalar.basic import Mul
+from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Sum
 from pytensor.tensor.rewriting.elemwise import local_dimshuffle_lift
@@ -236,6 +237,20 @@ row_products = SequentialGraphRewriter(dfs_rewriter(sum_of_products), dfs_rewrit
 """A rewrite of whole graphs: products, then axes of length 1 that are added and taken away."""
 
 
+@node_rewriter([Alloc])
+def alloc_of_entry(fgraph: Any, node: Any) -> list[Variable] | None:
+    """Fill an array with the only entry of a vector: by an array without axes, Numba would compile texts of errors."""
+    value, *lengths = node.inputs
+    if value.type.ndim or not lengths:
+        return None
+    vector = pt.constant(value.data[None]) if isinstance(value, Constant) else value.dimshuffle("x")
+    return [pt.alloc(vector, *lengths)]
+
+
+fill_by_entry = dfs_rewriter(alloc_of_entry)
+"""A rewrite of whole graphs; it saves seconds of compiling."""
+
+
 def _long(var: Any) -> list[int]:
     """Return the axes that are not known to be of length 1."""
     return [axis for axis, one in enumerate(var.type.broadcastable) if not one]
@@ -291,7 +306,7 @@ def compiled_rows(inputs: Sequence[Any], outputs: Any, mode: Mode | str | None =
     """
     chosen = get_mode(mode).excluding(*ROWS_AT_ONCE).register((total_arithmetic, BEFORE_FUSION))
     if isinstance(chosen.linker, NumbaLinker):
-        chosen = chosen.register((row_products, BEFORE_FUSION))
+        chosen = chosen.register((row_products, BEFORE_FUSION), (fill_by_entry, BEFORE_FUSION))
     with pytensor.config.change_flags(numba__fastmath=False):
         return pytensor.function(inputs, outputs, mode=chosen, on_unused_input="ignore", **options)
 

@@ -179,7 +179,8 @@ def test_the_papers_form_has_half_of_the_variance_and_pays_for_it(begin):
 
 def test_mutant_half_the_noise_dies(begin):
     step = begin(batch_size=N_ROWS, steps=4001)
-    step._loop = step._loop._replace(sigma=step._loop.sigma / 2, constants=(0.0,))  # nothing made up for it
+    plain = (0.0, *step._loop.constants[1:])  # nothing made up for it
+    step._loop = step._loop._replace(sigma=step._loop.sigma / 2, constants=plain)
     noise = noise_of(step)
     assert abs(noise.var() - 1) > 5 * math.sqrt(2 / noise.size)
 

@@ -5,6 +5,7 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.tensor.basic import Alloc
 
 from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
@@ -12,6 +13,7 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.rows import reached
 from pymc_dp.rows.gate import read
 from pymc_dp.step_methods.row_functions import RowFunction, vectorised
+from pymc_dp.step_methods.row_functions.builder import compiled_rows
 from pymc_dp.transforms.prior_model import prior_model as prior_model_of
 
 pytestmark = pytest.mark.usefixtures("paid")
@@ -77,3 +79,14 @@ def test_what_no_row_enters_is_the_same_for_every_row():
     one, many = pt.scalar("one"), pt.vector("many")
     fixed = vectorised(pt.constant(2.0) * 3, {one: many})
     assert fixed.eval({many: np.zeros(4)}).tolist() == [6.0] * 4
+
+
+def test_arrays_are_filled_from_vectors_of_one_entry():
+    """From an array without axes, Numba would compile what it says of shapes that do not fit."""
+    x, number = pt.vector("x"), pt.scalar("number")
+    outputs = [pt.alloc(number, x.shape[0]), pt.alloc(pt.constant(2.0), x.shape[0], 3)]
+    function = compiled_rows([x, number], outputs, "NUMBA")
+    filled = [node.inputs[0].type.ndim for node in function.maker.fgraph.toposort() if isinstance(node.op, Alloc)]
+    assert filled == [1, 1]
+    ones, twos = function(np.zeros(2), 1.5)
+    assert ones.tolist() == [1.5, 1.5] and (twos == np.full((2, 3), 2.0)).all()
