@@ -91,9 +91,9 @@ class Leg:
         self.steps.append((share, at, gradient, curvature))
         away = self._held_back(self.known(at, self.prior), at)
         squares = (
-            away @ self.curvature @ away / self.n_rows,
-            away @ curvature @ away / self.n_rows,
-            away @ self.prior.precision @ away / len(at),
+            float(away @ self.curvature @ away) / self.n_rows,
+            float(away @ curvature @ away) / self.n_rows,
+            float(away @ self.prior.precision @ away) / len(at),
         )
         length = math.sqrt(max(*squares, 0.0))
         self.length = min(length, self.reach)

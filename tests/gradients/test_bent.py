@@ -209,3 +209,12 @@ def test_a_release_that_was_paid_for_is_not_lost_where_scores_cannot_be_followed
         _follows=True,
     )
     np.testing.assert_array_equal(fit.Planned.quadratic(planned, found).covariance, straight.covariance)
+
+
+def test_made_up_rows_that_had_to_be_turned_far_say_nothing(made, monkeypatch):
+    """A column near one of its bounds: rows around the middle have another curvature altogether."""
+    end = np.array([0.3, 0.5, -0.2, 0.5])
+    curvature = curvature_of(made, end, 1000)
+    assert not Bent.of(found_of(curvature, end, []), made, 1000).strained
+    skewed = np.diag([1.0, 400, 1, 1]) @ curvature @ np.diag([1.0, 400, 1, 1])
+    assert Bent.of(found_of(skewed, end, []), made, 1000).strained

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pymc_dp.gradients.curvature import shrunk
+from pymc_dp.gradients.curvature import blocks_of, estimated, shrunk
 
 
 def noised(true, deviation, rng):
@@ -45,3 +45,23 @@ def test_the_trace_is_about_kept(deviation):
     rng, values = np.random.default_rng(4), np.linspace(1, 300, 12)
     traces = [np.trace(shrunk(noised(rotated(values, rng), deviation, rng), deviation).matrix) for _ in range(100)]
     assert np.mean(traces) == pytest.approx(values.sum(), rel=0.1 if deviation < 50 else 0.5)
+
+
+def test_noise_between_blocks_is_left_out(rng):
+    """What no row relates stays 0, and a lone scale is resolved at its own noise."""
+    blocks = (np.arange(4), np.array([4]))
+    curvature = np.diag([50.0, 50, 50, 50, 8])
+    noise = rng.normal(size=(5, 5))
+    noised = curvature + (noise + noise.T) / np.sqrt(2)
+    found = estimated(noised, 1.0, None, blocks)
+    np.testing.assert_array_equal(found.matrix[:4, 4], 0)
+    assert found.unresolved == 0 and found.matrix[4, 4] == pytest.approx(8, abs=4)
+    for inside in blocks:
+        alone = estimated(noised[np.ix_(inside, inside)], 1.0, None).matrix
+        np.testing.assert_allclose(found.matrix[np.ix_(inside, inside)], alone)
+
+
+def test_what_is_related_by_others_is_one_block():
+    related = np.eye(4, dtype=bool)
+    related[0, 2] = related[2, 0] = related[2, 3] = related[3, 2] = True
+    assert [list(one) for one in blocks_of(related)] == [[0, 2, 3], [1]]

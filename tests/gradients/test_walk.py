@@ -11,7 +11,7 @@ from scipy.special import expit
 from pymc_dp.accounting import Budget
 from pymc_dp.gradients import schedule as limits
 from pymc_dp.gradients.clipping import Responses, clipped
-from pymc_dp.gradients.legs import Prior
+from pymc_dp.gradients.legs import Leg, Prior
 from pymc_dp.gradients.schedule import Schedule, Units, stages_of
 from pymc_dp.gradients.walk import walk
 
@@ -229,3 +229,17 @@ def test_limits_grow_as_far_as_noise_is_negligible(rng):
         if epsilon == 100:
             noise = np.trace(np.linalg.solve(found.curvature, found.noise)) / 5
             assert noise < 0.05, "which widens intervals by a fortieth at most"
+
+
+def test_first_steps_which_are_noise_are_held_back(rng):
+    """With a vague prior nothing else damps them: they went as far as a step may be long."""
+    noise, size = 400.0, 3
+    vague = Prior(mean=np.zeros(size), precision=1e-6 * np.eye(size))
+    leg = Leg(
+        prior=vague, noise=noise * 1000**2 * np.eye(size), curvature=1000 * np.eye(size), before=None, n_rows=1000
+    )
+    at = leg.step(np.zeros(size), 1.0, np.sqrt(noise) * 1000 * np.ones(size), 1000 * np.eye(size))
+    assert 0 < np.linalg.norm(at) < 0.1
+    sure = Leg(prior=vague, noise=np.eye(size), curvature=1000 * np.eye(size), before=None, n_rows=1000)
+    near = sure.step(np.zeros(size), 1.0, 100.0 * np.ones(size), 1000 * np.eye(size))
+    np.testing.assert_allclose(near, 0.1, rtol=0.01)
