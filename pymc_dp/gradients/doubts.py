@@ -42,11 +42,6 @@ def doubts(found: Found, prior: Prior, *, local: bool) -> list[str]:
     except np.linalg.LinAlgError:
         return ["what was released is too large or too small for floats"]
     says = list[str]()
-    if 2 * found.unresolved >= len(found.end):
-        says.append(
-            f"the noise hides the curvature in {found.unresolved} of {len(found.end)} directions, so that neither the "
-            "walk nor the posterior knows how far to go there"
-        )
     if not far <= FARTHEST:
         says.append(
             f"the walk has not arrived: the log-likelihood is known where it ended, and the posterior is {far:.3g} "

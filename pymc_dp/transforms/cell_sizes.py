@@ -59,10 +59,11 @@ class Sizes:
         return held(self.seen)
 
     def log_prior(self, size: TensorVariable, bound: TensorVariable) -> TensorVariable:
-        """Log density of a private size, before (up to a number) or after it was seen."""
+        """Log density of a private size, before or after it was seen."""
         if self.seen is not None:
             return SUM_NOISES[self.kind].log_density(size - self.shown[:, None], held(self.noise))
-        return -pt.log(bound) - 2 * pt.log1p(held(self.rate) * size)
+        rate = held(self.rate)
+        return pt.log1p(rate * bound) - pt.log(bound) - 2 * pt.log1p(rate * size)
 
     def shown_by(self, counts: Array, scale: float, *, at_most: bool) -> Sizes:
         """Return these sizes with the rate that a release gives them.

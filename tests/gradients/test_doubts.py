@@ -47,8 +47,3 @@ def test_a_release_that_returns_the_prior_says_so():
 def test_within_a_trust_region_only_a_lost_curvature_is_doubted(unresolved):
     one = replace(found([9.0, 9.0], 100.0), unresolved=unresolved)
     assert bool(doubts(one, PRIOR, local=True)) == (unresolved == 2)
-
-
-def test_a_curvature_hidden_in_half_of_its_directions_is_doubted():
-    hidden = [doubts(replace(found([1.1, 1.9], 100.0), unresolved=count), PRIOR, local=False) for count in (0, 1)]
-    assert hidden[0] == [] and "hides the curvature in 1 of 2 directions" in hidden[1][0]

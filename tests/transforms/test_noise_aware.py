@@ -159,8 +159,13 @@ def counts_of_private_size(value, p, kind, scale, bound, log_prior):
 
 
 def log_prior(n, rate, bound):
-    """Log density of a size, up to a number."""
-    return -2 * np.log1p(rate * n) - np.log(bound)
+    """Log density of a size."""
+    return np.log1p(rate * bound) - 2 * np.log1p(rate * n) - np.log(bound)
+
+
+def test_the_prior_of_a_size_is_a_density():
+    n = np.linspace(0, 100, 100_001)
+    assert np.trapezoid(np.exp(log_prior(n, 0.4, 100)), n) == pytest.approx(1, rel=1e-4)
 
 
 @pytest.mark.few(12)
