@@ -27,6 +27,8 @@ HOLDING = 1.0
 """Rows that are taken to say that the truth is where the walk is."""
 FARTHEST, BEYOND = 0.5, 2.0
 """Longest step, in root mean squares of what a row says or of the prior; standard deviations that noise explains."""
+SHORTEST = 0.01
+"""Least that the longest step is: from less it would take the rest of a stage to grow again."""
 SPREADING = 50
 """Rounds of the search for the spread of levels."""
 
@@ -125,7 +127,8 @@ class Leg:
             for slope, place in ((gradient, at), (earlier, before))
         )
         if now < -BEYOND * math.sqrt(float(away @ self.noise @ away) / share):
-            self.reach = self.length * (min(max(then / (then - now), 0.1), 0.5) if then > 0 else 0.1)
+            part = min(max(then / (then - now), 0.1), 0.5) if then > 0 else 0.5
+            self.reach = max(self.length * part, SHORTEST)
         else:
             self.reach = min(FARTHEST, 2 * self.reach)
 
