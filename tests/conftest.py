@@ -1,7 +1,6 @@
 """Shared by all tests; nothing here compiles."""
 
 import datetime
-import gc
 import os
 import signal
 import tempfile
@@ -60,13 +59,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     }
     config.hook.pytest_deselected(items=[item for item in items if item in left])
     items[:] = [item for item in items if item not in left]
-
-
-def pytest_collection_finish() -> None:
-    """Look for cycles less often, and never in what is imported and collected: that took a tenth of the time."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000)
 
 
 def _cases_marked(items: list[pytest.Item], name: str) -> list[tuple[list[pytest.Item], pytest.Mark]]:
