@@ -119,7 +119,7 @@ class Simulated:
 
     @cached_property
     def blocks(self) -> Blocks:
-        """Places of parameters that no row relates to others: a location and a scale of a symmetric law.
+        """Places of parameters that no row relates to others: a location and a scale of a symmetric distribution.
 
         Of made-up rows alone: what noise says of the curvature between two blocks is left out. Where bounds of the
         responses are met often, a location and a scale are related after all.

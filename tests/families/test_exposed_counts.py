@@ -301,7 +301,7 @@ def _by_sums(seen, count, rate, scales, bound, of_prior):
     poisson = np.where(k == 0, 0.0, k * np.where(np.isinf(mean), -1e4, mean)) - rate * e[:, None] - gammaln(k + 1)
     noise = -np.abs(count - k) / scales[1] + np.log(np.tanh(1 / (2 * scales[1])))
     given = logsumexp(poisson + noise, axis=1)
-    prior = -2 * np.log1p(of_prior * e) - np.log(bound)
+    prior = np.log1p(of_prior * bound) - 2 * np.log1p(of_prior * e) - np.log(bound)
     inner = given + prior - np.abs(seen - e) / scales[0] - np.log(2 * scales[0])
     inner[[0, -1]] -= np.log(2)
     return logsumexp(inner) + np.log(e[1])
