@@ -23,9 +23,9 @@ CHANGED = 2.0
 """Change of a curvature along a parameter from which on coordinates and limits no longer fit."""
 APPROACH = 0.3
 """Share of the steps of the last leg that lead to where the likelihood is treated as quadratic, and do not count."""
-HOLDING = 1.0
+HOLDING = 2.0
 """Rows that are taken to say that the truth is where the walk is."""
-FARTHEST, BEYOND = 0.5, 2.0
+FARTHEST, BEYOND = 0.75, 2.0
 """Longest step, in root mean squares of what a row says or of the prior; standard deviations that noise explains."""
 SHORTEST = 0.01
 """Least that the longest step is: from less it would take the rest of a stage to grow again."""

@@ -1,17 +1,12 @@
 """Why the private posterior of a model is off by more than half a standard deviation, where that was found out."""
 
 REASONS = {
-    "howell_cubic": "weight, its square and its cube are nearly one column; the private posterior is wider, too",
-    "dugongs": "the curve is flat for old animals, so that its parameters are nearly one; the private posterior is "
-    "wider, too",
-    "howell_cylinder": "the rows know the product k p² alone, along which the log-likelihood is a ridge and no "
-    "quadratic; a warning says that the released gradients are about none",
+    "dugongs": "the curve is flat for old animals, so that its parameters are nearly one",
     "kline_mechanistic": "the rows know exp(a) / g alone, along which the log-likelihood is a curved ridge and no "
     "quadratic: intervals are far too narrow, and the same warning says so",
     "kidscore_mom_work": "the noise of sums of products is in units of wide bounds, and the private posterior is "
     "wider, too; gradients do not fit flat priors",
     "roaches": "one count in 250 is beyond the bounds and clamped; the private posterior is wider, too",
-    "bambi_spline": "the intercept and the columns of the spline are nearly one; the private posterior is wider, too",
     "mortality_offset": "released gradients do not agree with one quadratic, and a warning says so; an age has "
     "thousands of deaths, another a few dozen",
     "mortality_walk": "the table is not of this model: rates differ between states, and deaths vary far more than "
