@@ -36,7 +36,7 @@ A shift of .55 standard deviations leaves .85 of 90%. Where intervals cover with
 EARLY = 0.5
 """Share of `FOLLOWED` below which the first round decides: of later ones it was off by a quarter at most."""
 STRAINED = 12.0
-"""Ratio of the largest to the smallest factor of `Bent.turn` from which on made-up rows are not those of the table."""
+"""Ratio of the largest to the smallest eigenvalue of `Bent.turn` above which made-up rows are unlike the table's."""
 LEAST_CURVATURE = 0.01
 """Of made-up rows, over the mean of all directions: below that they do not say how a direction bends."""
 
@@ -96,9 +96,9 @@ class Bent:
 
     @property
     def strained(self) -> bool:
-        """Whether made-up rows had to be turned so far to have the released curvature that they say nothing of change.
+        """Whether made-up rows had to be turned too far, to have the released curvature, to say how it changes.
 
-        Of columns that lie near one of their bounds, say: those made up lie around the middle.
+        So it is where columns lie near one of their bounds: made-up ones lie around the middle.
         """
         values = np.abs(np.linalg.eigvalsh(self.turn))
         return bool(values.max() > STRAINED * values.min())

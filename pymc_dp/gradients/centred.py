@@ -12,9 +12,9 @@ from pymc_dp.gradients.private_model import Quadratic
 from pymc_dp.inspection.rows import Array
 
 FARTHEST = 0.4
-"""Standard deviations, root mean square over parameters, from which on a mean is not moved at all.
+"""Standard deviations, root mean square over parameters, above which a mean is not moved at all.
 
-An expansion says nothing of so much, and no table that was looked at moved one by more than a quarter.
+An expansion says nothing of so much. Where it was right, it moved means by a quarter at most.
 """
 
 

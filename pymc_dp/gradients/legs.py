@@ -28,7 +28,7 @@ HOLDING = 2.0
 FARTHEST, BEYOND = 0.75, 2.0
 """Longest step, in root mean squares of what a row says or of the prior; standard deviations that noise explains."""
 SHORTEST = 0.01
-"""Least that the longest step is: from less it would take the rest of a stage to grow again."""
+"""Least value of the longest step: from a smaller one it would take the rest of a stage to grow again."""
 SPREADING = 50
 """Rounds of the search for the spread of levels."""
 
@@ -102,10 +102,10 @@ class Leg:
         return np.asarray(at + away * (self.length / length if length else 1.0))
 
     def _held_back(self, known: Prior, at: Array) -> Array:
-        """Return the way to the mean of what is known, as if one row had said that it is where the walk is now.
+        """Return the way to the mean of what is known, as if `HOLDING` rows had said that it is where the walk is now.
 
-        What the first gradients say is less than one row says, and all but noise. A vague prior does not damp them:
-        the walk would go as far as steps may be long, to where scores are anything but straight.
+        The first gradients say less than one row does: they are nearly all noise. A vague prior does not damp them, so
+        that the walk would go as far as steps may be long, to where scores are far from straight.
         """
         held = known.precision + HOLDING * self.curvature / self.n_rows
         return np.asarray(np.linalg.solve(held, known.precision @ (known.mean - at)))

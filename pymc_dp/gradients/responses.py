@@ -84,7 +84,7 @@ class Response:
         Of counts of several levels, whose entries add up to a total: one positive number per level, to which its
         probability is proportional, and the total, (n_rows, entries + 1).
     moves : bool
-        Whether the bounds of a continuous one move with its median, row by row, so that this is in their middle.
+        Whether the bounds of a continuous one are moved, row by row, so that its median is in their middle.
     varied : bool
         Whether the probabilities of such a row are drawn themselves, from a Dirichlet distribution of these numbers.
     """

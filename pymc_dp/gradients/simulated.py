@@ -101,15 +101,15 @@ class Simulated:
 
     def scaled(self, at: Array) -> Simulated:
         """Return the same rows, with the scale of parameters as it is at a position η."""
-        found = replace(self)
         own = _mean_squares(self._expected(at, np.ones(len(at)), 0, ON_THE_WAY))
         squares = own if self.levels is None else self.levels.pooled(own)
-        return found.as_those_of(self._scale(squares[None]), self)
+        return self._with(self._scale(squares[None]))
 
-    def as_those_of(self, scale: Array, other: Simulated) -> Simulated:
-        """Take what is of rows as they are declared from others, and a scale."""
-        vars(self).update({"scale": scale, "levels": other.levels, "blocks": other.blocks})
-        return self
+    def _with(self, scale: Array, **changes: Any) -> Simulated:
+        """Return it with changes, and a scale; what else follows from rows as they are declared stays."""
+        found = replace(self, **changes)
+        vars(found).update({"scale": scale, "levels": self.levels, "blocks": self.blocks})
+        return found
 
     @cached_property
     def levels(self) -> Levels | None:
@@ -183,9 +183,9 @@ class Simulated:
 
         Notes
         -----
-        Of continuous responses whose bounds are around what the model expects of the row. Far from the truth that may
-        lie beyond the bounds, where a clamped response is certain and has no curvature at all: walks lost their way
-        there, of five parameters at ε = 100 by 80 standard deviations. Without any bounds heavy tails say too much.
+        The bounds of continuous responses are moved, so that the median of each row is in their middle. Far from the
+        truth it may lie beyond them; a clamped response is certain there and has no curvature at all, and walks of
+        five parameters at ε = 100 ended up to 80 standard deviations off. Without bounds, heavy tails say too much.
         """
         own, _ = self._moved._curved(at, self._unlimited)
         own = _evened(_finite(own))
@@ -220,11 +220,7 @@ class Simulated:
             narrowed(column, self.loose[place], factor) if place in self.loose else column
             for place, column in enumerate(self.columns)
         )
-        found = replace(self, columns=tuple(columns))
-        vars(found).update(
-            {"scale": self.scale, "levels": self.levels, "blocks": self.blocks}
-        )  # of the rows as declared
-        return found
+        return self._with(self.scale, columns=tuple(columns))
 
     def spread(self, at: Array) -> Array:
         """Return factors of the curvatures of made-up rows at a position, (n_rows, q, d), in coordinates η / D."""
@@ -238,9 +234,8 @@ class Simulated:
     def _moved(self) -> Simulated:
         """The same rows, with the bounds of continuous responses around what the model expects."""
         interface = self.rows.interface
-        free = tuple(replace(one, moves=True) for one in interface.responses)
-        found = replace(self, rows=replace(self.rows, interface=replace(interface, responses=free)))
-        return found.as_those_of(self.scale, self)
+        moving = tuple(replace(one, moves=True) for one in interface.responses)
+        return self._with(self.scale, rows=replace(self.rows, interface=replace(interface, responses=moving)))
 
     @cached_property
     def _unlimited(self) -> Limits:

@@ -149,7 +149,9 @@ def walk(
     slope turns by more than noise explains, the last step was too long, and the next one ends between both: with a
     curvature that is too small, walks went to and fro until their end.
 
-    So is a curvature: of rows that are cut to a fraction it is cut too.
+    So is a curvature: of rows that are cut to a fraction it is cut too. What is noise of it is carried along with it,
+    for it says below what size a direction is not blown up: where σ rose ninefold on the way and that size stayed, the
+    coefficients had next to no share of the budget.
 
     With much budget limits are raised in the last stage as far as noise allows: clipped scores stay centred, but are
     not those of the posterior without privacy, which at ε = 100 showed.
