@@ -185,7 +185,7 @@ class Simulated:
         -----
         The bounds of continuous responses are moved, so that the median of each row is in their middle. Far from the
         truth it may lie beyond them; a clamped response is certain there and has no curvature at all, and walks of
-        five parameters at ε = 100 ended up to 80 standard deviations off. Without bounds, heavy tails say too much.
+        five parameters at ε = 100 ended up to 104 standard deviations off. Without bounds, heavy tails say too much.
         """
         own, _ = self._moved._curved(at, self._unlimited)
         own = _evened(_finite(own))
