@@ -40,7 +40,7 @@ from pymc_dp.advice.repricing import Asked, sampler_advice
 from pymc_dp.advice.samplers import listed, loss_of, network_parts, noise_of, previews, short
 from pymc_dp.advice.short import short_page
 from pymc_dp.domain import Domain
-from pymc_dp.errors import Problem
+from pymc_dp.errors import Problem, first_of
 from pymc_dp.families import names
 from pymc_dp.gradients.choice import Outlook
 from pymc_dp.inspection.findings import Inspection
@@ -167,7 +167,7 @@ class Explanation(Shown):
             self._verdict(),
             good=self._good,
             private=self.private,
-            problems=self.problems,
+            problems=self._to_do,
             layout=self.layout,
             gradients=self._released() if self._by_gradients and self.default.by_gradients else (),
             budget=self.budget,
@@ -176,6 +176,13 @@ class Explanation(Shown):
             beware=(*self.weak, *self.metric, *self.person, *pseudo_lines(self.gradients)),
             advice=self.advice,
         )
+
+    @property
+    def _to_do(self) -> list[Problem]:
+        """Of the problems of the two releases, those of the one that needs less."""
+        if self.ok or self.gradients is None or not self.gradients.problems:
+            return list(self.problems)
+        return first_of(self.problems, self.gradients.problems)
 
     @property
     def _good(self) -> bool:
@@ -242,7 +249,7 @@ class Explanation(Shown):
             others = self._fitting("exact", "stepwise")
             also = f"; or by step={listed(others)}" if others else ""
             return f"Yes, with a delta > 0: {WITH_DELTA} releases noised gradients once, and every draw is free{also}."
-        count = len(self.problems)
+        count = len(self._to_do)
         mended = f"{count} problem{'s' * (count != 1)}"
         proved, assumed = self._fitting("exact", "stepwise"), self._fitting("asymptotic")
         if proved:
@@ -363,12 +370,14 @@ def _explained(model: Model, domain: Domain, budget: Budget, stored: StoredRows 
     looked = previews(found, budget) if stored is None else ()
     rows, bounded = inspection.most_rows, bool(clamped(model))
     priced = not metric and stored is None and domain.unit is None  # drawings and advice are priced for rows
+    # Where statistics do not fit, columns were looked for no further than the first thing in the way.
+    listed_by = found.rows if problems and outlook.fits and stored is None else inspection
     return Explanation(
         problems=problems,
-        private=inspection.private,
-        public=inspection.public,
-        assumptions=inspection.assumptions,
-        left_out=inspection.dropped,
+        private=listed_by.private,
+        public=listed_by.public,
+        assumptions=listed_by.assumptions,
+        left_out=listed_by.dropped,
         neighbours=domain.neighbours,
         layout=layout,
         budget=budget,

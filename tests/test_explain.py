@@ -242,3 +242,32 @@ def test_twelve_lines_say_what_to_do() -> None:
     one = dp.explain(_two_likelihoods())
     (problem,) = one.problems
     assert str(problem)[:60] in " ".join(str(one).replace("│", " ").split())
+
+
+def test_the_release_that_needs_less_says_what_to_do() -> None:
+    """Statistics would need another model here, gradients no more than bounds."""
+    with pm.Model() as model:
+        x, b = pm.Data("x", np.linspace(-1, 1, 60)), pm.Normal("b", 0, 1, shape=2)
+        pm.ZeroInflatedPoisson("count", psi=0.5, mu=pm.math.exp(b[0] + b[1] * x), observed=np.ones(60, dtype=int))
+    found = dp.explain(model, dp.Domain(bounds={"x": (-1, 1)}), delta=1e-5)
+    text = " ".join(str(found).replace("│", " ").split())
+    assert "dp.Domain(bounds={'count': (0, 60)})" in text and "1 problem" in text and "Cut it" not in text
+    assert "Cut it" in str(found.full()), "what statistics need stands below"
+
+
+def test_columns_of_a_density_of_its_own_are_listed_as_private() -> None:
+    with pm.Model() as model:
+        x, b = pm.Data("x", np.linspace(-1, 1, 60)), pm.Normal("b", 0, 1)
+        logp = lambda value, mu: value * mu - pm.math.exp(mu)  # noqa: E731
+        pm.CustomDist("count", b * x, logp=logp, observed=np.ones(60, dtype=int), dtype="int64")
+    found = dp.explain(model, dp.Domain(bounds={"x": (-1, 1), "count": (0, 9)}), delta=1e-5)
+    assert found.private == ("count", "x")
+
+
+def test_a_prior_that_sums_over_the_last_axis_of_a_number_is_explained() -> None:
+    """``pm.CAR`` does of its precision; a graph that is not rewritten cannot."""
+    with pm.Model() as model:
+        places, road = pm.Data("place", np.arange(60) % 3), np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+        phi = pm.CAR("phi", mu=np.zeros(3), tau=pm.Gamma("tau", 2, 2), alpha=pm.Beta("alpha", 1, 1), W=road)
+        pm.Poisson("cases", pm.math.exp(phi[places]), observed=np.ones(60, dtype=int))
+    assert dp.explain(model, dp.Domain(bounds={"cases": (0, 50)})).ok

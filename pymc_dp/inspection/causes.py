@@ -107,6 +107,12 @@ def latent_of_rows(findings: Findings, free: Variable) -> None:
     if getattr(free.owner.op, "name", None) == "beta" and kinds == {("binomial", 1)}:
         name = observed[0].name
         way_out = f"Write it into the likelihood: pm.BetaBinomial({name!r}, n=n, alpha=alpha, beta=beta, observed=...)."
+    if getattr(free.owner.op, "name", None) == "gamma" and kinds == {("poisson", 1)}:
+        name = observed[0].name
+        way_out = (
+            f"Write it into the likelihood, if {name!r} has the mean m * {free.name} and {free.name} is Gamma(alpha, "
+            f"beta): pm.NegativeBinomial({name!r}, mu=m * alpha / beta, alpha=alpha, observed=...)."
+        )
     findings.cause(free.name, f"it has one entry per row ({PER_ROW})", way_out)
 
 

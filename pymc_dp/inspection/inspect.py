@@ -198,6 +198,10 @@ REMEDY = (
 )
 
 
+LABELLED = "pytensor.xtensor."
+"""Package of variables whose axes have names, which few models have; it is not imported to tell."""
+
+
 def context_model(model: object) -> Model:
     """Return `model`, or the model of the context where it is None."""
     if model is None:
@@ -213,6 +217,11 @@ def context_model(model: object) -> Model:
     if not isinstance(model, Model):
         raise ArgumentError(
             f"model must be a pymc.Model, got {_validate.shown(model)}. Build it with `with pm.Model():`."
+        )
+    if named := [name for name, var in model.named_vars.items() if type(var).__module__.startswith(LABELLED)]:
+        raise ArgumentError(
+            f"model must not use pymc.dims, as {named[0]!r} does, which is not supported. Write it with pm.Data(..., "
+            "dims=...), pm.Normal(..., dims=...) and the like."
         )
     return model
 

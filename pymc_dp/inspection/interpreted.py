@@ -24,10 +24,11 @@ from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.graph.rewriting.utils import rewrite_graph
+from pytensor.graph.traversal import applys_between
 from pytensor.link.vm import VMLinker
 from pytensor.scalar.basic import Log, Log1p, Mul, Neg
 from pytensor.scalar.math import Erf, Erfc, Sigmoid
-from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 
 from pymc_dp.inspection.row_density import replaced
 from pymc_dp.inspection.rows import Array
@@ -177,9 +178,15 @@ def plain_function(inputs: Sequence[Variable], outputs: Any, *, few: bool = Fals
 
     With `few`, and without inputs, the graph is not rewritten first: for a few values far from where floats overflow.
     """
-    mode = AS_WRITTEN if few or not inputs else None
+    mode = AS_WRITTEN if (few or not inputs) and _evaluable(outputs) else None
     with pytensor.config.change_flags(**NUMPY):
         return pytensor.function(list(inputs), outputs, on_unused_input="ignore", mode=mode)
+
+
+def _evaluable(outputs: Any) -> bool:
+    """Whether NumPy can evaluate a graph as it is written: it knows no last axis of a number, which ``pm.CAR`` sums."""
+    nodes = applys_between([], outputs if isinstance(outputs, list | tuple) else [outputs])
+    return not any(isinstance(node.op, CAReduce) and node.op.axis and not node.inputs[0].type.ndim for node in nodes)
 
 
 def plain_draw(variables: Any, seed: Any, draws: int = 1) -> Any:

@@ -35,8 +35,8 @@ def _square(values: Array) -> bool:
 
 
 def _counted(values: Array) -> bool:
-    """Whether an array is 0, 1, 2, ... or 1, 2, 3, ..., as a vector or on a diagonal."""
-    line = np.diagonal(values) if _square(values) else values
+    """Whether an array is 0, 1, 2, ... or 1, 2, 3, ..., along one of its axes or on a diagonal."""
+    line = np.diagonal(values) if _square(values) else values.ravel() if values.size in values.shape else values
     if line.ndim != 1 or (_square(values) and np.count_nonzero(values) != np.count_nonzero(line)):
         return False
     return any(np.array_equal(line, np.arange(first, first + len(line))) for first in (0, 1))

@@ -18,6 +18,7 @@ from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.basic import Join, TensorFromScalar
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.extra_ops import CumOp
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import Shape, Shape_i, SpecifyShape
@@ -183,7 +184,7 @@ def _reads_another_length(node: Apply, flow: RowFlow) -> bool:
 
 def _along_axes(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
     reduced = node.op.axis
-    if reduced is None or axes[0] in tuple(reduced):
+    if reduced is None or axes[0] in (reduced if isinstance(reduced, tuple) else (reduced,)):
         raise NotSeparable(f"operation {node.op} runs over the rows, so that one row changes the terms of others")
     return axes[0]
 
@@ -196,8 +197,13 @@ def _reduce(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
 
 def _join(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
     axis = _same_axis(axes, node.op)
-    if axis == node.op.axis or None in axes:
-        raise NotSeparable(f"operation {node.op} appends rows to rows or to arrays that are not row-level")
+    if axis == node.op.axis:
+        raise NotSeparable(f"operation {node.op} appends rows to rows")
+    if None in axes:
+        raise NotSeparable(
+            f"operation {node.op} joins columns of the rows with an array of a fixed number of rows: for pt.zeros((n, "
+            "1)) take pt.zeros_like(x[:, :1])"
+        )
     return axis
 
 
@@ -306,6 +312,7 @@ RULES: dict[type[Op], Rule] = {
     Softmax: _along_axes,
     LogSoftmax: _along_axes,
     LogSumExp: _reduce,
+    CumOp: _along_axes,
     Join: _join,
     Dot: _dot,
     Blockwise: _blockwise,

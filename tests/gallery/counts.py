@@ -392,3 +392,35 @@ def text_messages(d: Table) -> pm.Model:
         lambda_ = pm.math.switch(tau > d.day, lambda_1, lambda_2)
         pm.Poisson("count", lambda_, observed=d["messages"])
     return model
+
+
+PLACES = np.diag(np.ones(7), 1) + np.diag(np.ones(7), -1)
+"""Which of eight districts along a road touch each other."""
+
+
+def districts(rng: np.random.Generator) -> Columns:
+    district, expected = rng.integers(0, 8, 600), rng.uniform(3, 20, 600)
+    rate = np.exp(0.1 + 0.25 * np.sin(district))
+    return {"district": district, "expected": expected, "cases": rng.poisson(rate * expected)}
+
+
+DISTRICTS = {"cases": (0, 100), "expected": (3, 20)}
+
+
+@entry(PYMC, districts, bounds=DISTRICTS, locations="b0 phi")
+def areas_that_touch(d: Table) -> pm.Model:
+    with pm.Model() as model:
+        b0, tau = pm.Normal("b0", 0, 1), pm.Gamma("tau", 2, 0.2)
+        alpha = pm.Beta("alpha", 1, 1)
+        phi = pm.CAR("phi", mu=np.zeros(8), tau=tau, alpha=alpha, W=PLACES)
+        pm.Poisson("cases", pm.math.exp(b0 + phi[d.district]) * d.expected, observed=d["cases"])
+    return model
+
+
+@entry("Bayesian Data Analysis", districts, bounds=DISTRICTS, locations="", scales="alpha beta")
+def rates_of_places(d: Table) -> pm.Model:
+    with pm.Model() as model:
+        alpha, beta = pm.Exponential("alpha", 0.1), pm.Exponential("beta", 0.1)
+        theta = pm.Gamma("theta", alpha=alpha, beta=beta, shape=600)
+        pm.Poisson("cases", mu=d.expected * theta, observed=d["cases"])
+    return model

@@ -241,3 +241,22 @@ def waiting_gamma(d: Table) -> pm.Model:
         beta = pm.HalfNormal("beta", 2, shape=3)
         pm.Gamma("wait", alpha=alpha, beta=beta[d.kind], observed=d["wait"])
     return model
+
+
+def answers_in_steps(rng: np.random.Generator) -> Columns:
+    item, person = np.tile(np.arange(5), 60), np.repeat(np.arange(60), 5)
+    at = rng.normal(0, 1, 60)[person][:, None] - np.linspace(-1, 1, 5)[item][:, None] + [0.0, -0.8]
+    steps = np.column_stack([np.zeros(300), np.cumsum(at, axis=1)])
+    answer = (steps + rng.gumbel(size=steps.shape)).argmax(axis=1)
+    return {"item": item, "person": person, "answer": answer}
+
+
+@entry("posteriordb", answers_in_steps, locations="b", scales="a")
+def partial_credit(d: Table) -> pm.Model:
+    with pm.Model() as model:
+        theta = pm.Normal("theta", 0, 1, shape=60)
+        a, b = pm.LogNormal("a", 0, 0.5, shape=5), pm.Normal("b", 0, 2, shape=(5, 2))
+        steps = pt.cumsum(a[d.item][:, None] * (theta[d.person][:, None] - b[d.item]), axis=1)
+        logits = pt.concatenate([pt.zeros_like(steps[:, :1]), steps], axis=1)
+        pm.Categorical("answer", logit_p=logits, observed=d["answer"])
+    return model

@@ -16,7 +16,7 @@ NAMELESS = (
     "howell_line waffle_divorce milk_masked fungus_post_treatment ruggedness_interaction tulips_interaction lasso",
     "gamma_costs nes_logit beetles_cloglog kline_tools monks_exposure sneezes_poisson hurricanes iris_softmax",
     "cherry_blossoms island_gp radon_varying_slopes coal_mining_change_point text_messages reedfrogs_tanks",
-    "eight_schools_pupils cafes rats trolley_education graduate_school discrete_hazard",
+    "eight_schools_pupils cafes rats trolley_education graduate_school discrete_hazard areas_that_touch",
 )
 for name in " ".join(NAMELESS).split():
     remedied(name, says=NAME_IT)
@@ -144,6 +144,20 @@ def players_without_latents(d: Table) -> pm.Model:
 
 
 remedied("baseball", says="pm.BetaBinomial('hits', n=n, alpha=alpha, beta=beta", build=players_without_latents)
+
+
+def rates_without_latents(d: Table) -> pm.Model:
+    with pm.Model() as model:
+        alpha, beta = pm.Exponential("alpha", 0.1), pm.Exponential("beta", 0.1)
+        pm.NegativeBinomial("cases", mu=d.expected * alpha / beta, alpha=alpha, observed=d["cases"])
+    return model
+
+
+remedied(
+    "rates_of_places",
+    says="pm.NegativeBinomial('cases', mu=m * alpha / beta, alpha=alpha",
+    build=rates_without_latents,
+)
 
 
 def scores_in_the_covariance(d: Table) -> pm.Model:

@@ -1,6 +1,8 @@
 """Bambi's models are taken where PyMC's are."""
 
 import bambi
+import numpy as np
+import pymc as pm
 import pytest
 
 import pymc_dp as dp
@@ -37,3 +39,12 @@ def test_other_models_are_not_bambis():
         dp.models.from_bambi(object())
     with pytest.raises(ArgumentError, match="pymc.Model"):
         dp.privatize(object(), epsilon=1.0)
+
+
+def test_a_model_of_named_axes_is_refused_with_what_to_write():
+    pmd = pytest.importorskip("pymc.dims")
+    with pm.Model(coords={"row": range(3)}) as model:
+        pmd.Normal("y", pmd.Normal("mu", 0, 1), 1, observed=pmd.as_xtensor(np.zeros(3), dims=("row",)), dims="row")
+    for call in (dp.explain, dp.privatize):
+        with pytest.raises(ArgumentError, match="must not use pymc.dims, as 'mu' does"):
+            call(model, epsilon=1.0)

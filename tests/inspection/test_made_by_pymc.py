@@ -44,6 +44,12 @@ def test_what_code_makes_of_lengths_alone_is_known(name):
     assert form_of(MADE[name]) == name
 
 
+def test_whole_numbers_in_order_may_lie_along_any_axis():
+    for values in (np.arange(4)[None, :], np.arange(1, 5)[:, None]):
+        assert form_of(values) == "whole numbers in order"
+    assert form_of(np.arange(4).reshape(2, 2)) is None
+
+
 @pytest.mark.parametrize("name", OF_ROWS)
 def test_what_is_made_of_rows_is_not_known(name):
     assert form_of(OF_ROWS[name]) is None

@@ -34,12 +34,19 @@ SEPARABLE = {
     "no rows": (P.sum() + S, None),
     "switch": (pt.switch(X > 0, S, P[I]), 0),
     "width of a row": (S * WIDE.shape[-1] + WIDE.shape[1], None),
+    "cumulated along levels": (pt.cumsum(TABLE[I], axis=-1), 0),
+    "cumulated columns after one of zeros": (
+        pt.concatenate([pt.zeros_like(WIDE[:, :1]), WIDE.cumsum(axis=1)], axis=1),
+        0,
+    ),
     "rows solved one by one": (pt.linalg.solve_triangular(FACTOR, WIDE - P, b_ndim=1), 0),
 }
 COUPLED = {
     "centred": (X - X.mean(), "shape"),
     "sum": (X.sum(), "runs over the rows"),
-    "cumulated": (pt.cumsum(X), "not known to treat each row"),
+    "cumulated": (pt.cumsum(X), "runs over the rows"),
+    "multiplied on": (pt.cumprod(WIDE, axis=0), "runs over the rows"),
+    "columns after as many zeros as rows": (pt.concatenate([pt.zeros((5, 1)), WIDE], axis=1), "zeros_like"),
     "softmax over rows": (pt.special.softmax(X, axis=0), "runs over the rows"),
     "every pair": (X[:, None] - X[None, :], "different axes"),
     "shifted": (X[1:], "picks some rows"),
