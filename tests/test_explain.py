@@ -271,3 +271,21 @@ def test_a_prior_that_sums_over_the_last_axis_of_a_number_is_explained() -> None
         phi = pm.CAR("phi", mu=np.zeros(3), tau=pm.Gamma("tau", 2, 2), alpha=pm.Beta("alpha", 1, 1), W=road)
         pm.Poisson("cases", pm.math.exp(phi[places]), observed=np.ones(60, dtype=int))
     assert dp.explain(model, dp.Domain(bounds={"cases": (0, 50)})).ok
+
+
+def test_numbers_of_all_rows_are_told_to_be_public_ones_and_only_once() -> None:
+    with pm.Model() as model:
+        x, b = pm.Data("x", np.linspace(0, 9, 60)), pm.Normal("b", 0, 1)
+        pm.Normal("y", b * (x - x.mean()) / x.std(), 1, observed=np.zeros(60))
+    found = dp.explain(model, dp.Domain(bounds={"x": (0, 9), "y": (-1, 1)}), delta=1e-5)
+    assert len(found.problems) > 1 and len({problem.remedy for problem in found.problems}) == 1
+    assert str(found).count("to do") == 1 and "(x - 50) / 10 for" in str(found) and "more problem" not in str(found)
+
+
+def test_a_potential_of_rows_is_told_to_be_a_likelihood() -> None:
+    with pm.Model() as model:
+        y, b = pm.Data("y", np.zeros(60)), pm.Normal("b", 0, 1)
+        pm.Potential("density", pm.logp(pm.Normal.dist(b, 1), y).sum())
+        pm.Normal("z", b, 1, observed=np.zeros(60))
+    (problem, *_) = dp.explain(model, dp.Domain(bounds={"z": (-1, 1)})).problems
+    assert "pm.CustomDist('y', ..., logp=logp, observed=y)" in problem.remedy and "public=['y']" in problem.remedy

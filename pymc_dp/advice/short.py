@@ -55,19 +55,20 @@ def short_page(
     assumed, beware, advice : sequence of str
         What is taken as public; what the budget is worth; what would help.
     """
+    remedies = list(dict.fromkeys(f"{one.where}: {one.remedy}" for one in problems))
     rows: list[Row] = [("private", ", ".join(private) or "nothing", 1)]
     if gradients:
         rows += [("released", gradients[0], 2)]
-    elif len(problems) == 1:
+    elif len(remedies) == 1:
         rows.append(("to do", str(problems[0]), 5))
     elif problems:
-        rows += [("to do", f"{one.where}: {one.remedy}", 2) for one in problems[:2]]
+        rows += [("to do", text, 2) for text in remedies[:2]]
     elif layout is not None:
         rows += [("released", text, 1) for text in _released(layout, budget)]
     rows.append(("fits", "; ".join(methods) or "nothing", 1))
     if gradients or not problems:
         rows.append(("assumed", "; ".join(assumed) or "nothing", 1))
-    others = len(problems) - 2
+    others = len(remedies) - 2
     more = f"{others} more problem{'s' * (others > 1)}, " if others > 0 and not gradients else ""
     rows.append(("the rest", f"{more}{REST}", 1))
     headline = _cut(verdict, 2, beside=4)

@@ -81,7 +81,9 @@ def levels_of(prior: Prior) -> Array | None:
 
 Implied = tuple[float, Outside]
 """Greatest value that a model gives a column a meaning for, the least being 0, and where values outside go."""
-LIMITS = {"binomial": (0,), "beta_binomial": (0,), "hypergeometric": (0, 2)}
+LIMITS = dict.fromkeys(("binomial", "beta_binomial", "multinomial", "dirichlet_multinomial"), (0,)) | {
+    "hypergeometric": (0, 2)
+}
 """Distributions of counts, and which of their parameters no count exceeds."""
 
 

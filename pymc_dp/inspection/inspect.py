@@ -61,7 +61,7 @@ from pymc_dp.inspection.schema import (
     find_row_dims,
     names_of_columns,
 )
-from pymc_dp.inspection.taint import INTEGRATE, PER_ROW
+from pymc_dp.inspection.taint import way_out
 from pymc_dp.inspection.weights import check_weighed, check_weights, find_weight, refuse_weights, weight_columns
 
 SEPARATE = (
@@ -132,7 +132,7 @@ def _term(
     if refuse_latents(findings, rv, [logp], levels, stands, problems):
         return None
     for text in problems:
-        findings.problem(rv.name, text, INTEGRATE if PER_ROW in text else SEPARATE)
+        findings.problem(rv.name, text, way_out(text, SEPARATE))
     if not flow.problems and logp.type.ndim == 0:
         findings.problem(rv.name, "it is one term for all rows together, so it does not factorise over rows", SEPARATE)
     elif not flow.problems and flow.axes[logp] not in (None, 0):

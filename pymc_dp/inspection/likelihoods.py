@@ -31,7 +31,7 @@ from pymc_dp.inspection.row_level import row_level_arrays
 from pymc_dp.inspection.rows import reached, rebuild, shape_of, unwrap
 from pymc_dp.inspection.schema import check_likelihood, dim_length, entries_of
 from pymc_dp.inspection.stated import statement_of
-from pymc_dp.inspection.taint import PER_ROW, RowFlow, depends_on, label, trace_rows
+from pymc_dp.inspection.taint import PER_ROW, RowFlow, depends_on, label, trace_rows, way_out
 from pymc_dp.inspection.totals import WITH_TOTALS, totals_of
 
 SEPARATE = "Index a parameter by a discrete column of the table, p[column], and keep every other step elementwise."
@@ -158,7 +158,7 @@ def observe(findings: Findings, rv: Variable, frozen: Mapping[Variable, Variable
     if refuse_latents(findings, rv, now, row_level, stands, texts):
         return None
     for text in flow.problems:
-        findings.problem(rv.name, text, SEPARATE)
+        findings.problem(rv.name, text, way_out(text, SEPARATE))
     for var in now:
         if flow.axes[var] not in (None, 0):
             findings.problem(
@@ -289,7 +289,7 @@ def _observe_cumulative(findings: Findings, rv: Variable, frozen: Mapping[Variab
     if refuse_latents(findings, rv, plainly, row_level, {stand: var for var, stand in stand_ins.items()}, problems):
         return None
     for text in problems[:1]:  # others follow from it
-        findings.problem(rv.name, text, SEPARATE)
+        findings.problem(rv.name, text, way_out(text, SEPARATE))
     columns = find_columns(findings, rv, row_level, flow)
     check_likelihood(findings, rv.name, "density holds", single, [*free, *others])
     if problems:

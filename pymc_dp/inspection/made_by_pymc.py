@@ -18,7 +18,7 @@ from pymc.distributions.multivariate import _LKJCholeskyCovRV
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.scalar.basic import Add, Mul, Sub, TrueDiv
-from pytensor.tensor.basic import Alloc
+from pytensor.tensor.basic import Alloc, Join
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Reshape
@@ -197,7 +197,8 @@ class Box:
     def problem(self, bounds: tuple[Array, Array] | None) -> tuple[str, str] | None:
         """Return what is wrong with a box, given bounds of x that anyone may know, and what to write; else None."""
         shown = repr(self.x.name) if self.x.name else "a column"
-        ends = "[[low], [high]]"
+        size = np.asarray(self.centre.data).size
+        ends = f"[[{', '.join(['low'] * size)}], [{', '.join(['high'] * size)}]]"
         if bounds is not None:
             low, high = (np.ravel(end) for end in bounds)
             centre, half_width = np.asarray(self.centre.data), np.asarray(self.half_width.data)
@@ -214,6 +215,13 @@ class Box:
             f"pm.gp.HSGP places the basis of {shown} by the X that it sees first, which are rows",
             f"Let it see public bounds first, after gp = pm.gp.HSGP(...): gp.prior_linearized(np.array({ends}))",
         )
+
+    @property
+    def columns(self) -> list[Variable]:
+        """What its x is: one array, or columns side by side."""
+        node = self.x.owner
+        side_by_side = node is not None and isinstance(node.op, Join) and node.op.axis == 1
+        return [unwrap(var) for var in node.inputs] if side_by_side else [self.x]
 
     @property
     def ends(self) -> Array:

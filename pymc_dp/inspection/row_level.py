@@ -110,11 +110,21 @@ def _public(findings: Findings, leaf: Variable) -> str:
 
 
 def _known_bounds(findings: Findings, box: Box) -> tuple[Array, Array] | None:
-    """Bounds of what a basis is of, that anyone may know: those declared, or the range of a public array."""
-    name = box.x.name or ""
-    if name in findings.domain.public and box.x in findings.model.data_vars:
-        values = public_values(box.x, findings.private_variables)
-        return values.min(axis=0), values.max(axis=0)
+    """Bounds of what a basis is of, that anyone may know, of each of its columns or the same ones of all."""
+    found = [_ends_of(findings, column) for column in box.columns]
+    known = [ends for ends in found if ends is not None]
+    if len(known) < len(found):
+        return None
+    low, high = (np.concatenate(ends) for ends in zip(*known, strict=True))
+    return low, high
+
+
+def _ends_of(findings: Findings, column: Variable) -> tuple[Array, Array] | None:
+    """Bounds that are declared, or the range of a public array."""
+    name = column.name or ""
+    if name in findings.domain.public and column in findings.model.data_vars:
+        values = public_values(column, findings.private_variables)
+        return np.atleast_1d(values.min(axis=0)), np.atleast_1d(values.max(axis=0))
     low, high = findings.domain.bounds.get(name, (None, None))
     return None if low is None or high is None else (np.array([low]), np.array([high]))
 

@@ -337,15 +337,16 @@ def _check_reach(
             shown = repr(leaf.name) if leaf.name else "an unnamed array"
             why = "with the length of the table " if on_rows and findings.domain.neighbours == "replace" else ""
             name = leaf.name or "x"
+            wrapped = f"write {name} = pm.Data({name!r}, {name}), and " * (leaf not in findings.model.data_vars)
             public = (
-                f"write {name} = pm.Data({name!r}, {name}), and Domain(public=[{name!r}])"
+                f"{wrapped}Domain(public=[{name!r}])"
                 if strict
                 else "give the variable dims=, or wrap the array in pm.Data with dims of its own"
             )
+            density = where in {potential.name for potential in findings.model.potentials}
+            otherwise = f"else {OF_ROWS[:1].lower()}{OF_ROWS[1:]}" if density else "else take it out."
             findings.problem(
-                where,
-                f"{shown} {why}reaches {what} and may hold rows",
-                f"If it is public, {public}; else take it out.",
+                where, f"{shown} {why}reaches {what} and may hold rows", f"If it is public, {public}; {otherwise}"
             )
 
 

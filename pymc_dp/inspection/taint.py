@@ -28,6 +28,10 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, indices_from
 NUMBER_OF_ROWS = "the shape of a row-level array (the number of rows) is used as a value"
 PER_ROW = "one latent per row"
 INTEGRATE = "Integrate a normal latent of rows out, model = dp.integrate(model, 'theta'), or let rows share parameters."
+RUNS = "runs over the rows"
+PUBLIC_NUMBERS = (
+    "Take numbers that anyone may know for what is computed of all rows: (x - 50) / 10 for (x - x.mean()) / x.std()."
+)
 SCALARS = ("pytensor.scalar.", "pymc.")
 """Packages whose scalar operations have a result for every value, as functions over rows are compiled."""
 Axis = int | None
@@ -103,6 +107,13 @@ def depends_on(variable: Variable, sources: Sequence[Variable]) -> bool:
     """Whether any of `sources` is an ancestor of `variable` or the variable itself."""
     wanted = set(sources)
     return any(var in wanted for var in ancestors([variable]))
+
+
+def way_out(problem: str, otherwise: str) -> str:
+    """Return what to write where rows are not kept apart, by the text that says why."""
+    if PER_ROW in problem:
+        return INTEGRATE
+    return PUBLIC_NUMBERS if RUNS in problem or problem == NUMBER_OF_ROWS else otherwise
 
 
 def _rule(op: Op) -> Rule:
@@ -185,7 +196,7 @@ def _reads_another_length(node: Apply, flow: RowFlow) -> bool:
 def _along_axes(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
     reduced = node.op.axis
     if reduced is None or axes[0] in (reduced if isinstance(reduced, tuple) else (reduced,)):
-        raise NotSeparable(f"operation {node.op} runs over the rows, so that one row changes the terms of others")
+        raise NotSeparable(f"operation {node.op} {RUNS}, so that one row changes the terms of others")
     return axes[0]
 
 

@@ -135,3 +135,23 @@ def test_a_basis_of_some_columns_has_no_known_box():
         pm.Normal("y", gp.prior("f", X=pm.Data("X", X)), 1.0, observed=Y)
     (problem,) = inspect(model, REPLACE).rows.problems
     assert "active_dims" in problem.remedy
+
+
+def test_a_basis_of_columns_side_by_side_has_the_bounds_of_each():
+    """What the text tells to write, with numbers in it, works."""
+
+    def places(first=None):
+        with pm.Model() as model:
+            gp = pm.gp.HSGP(m=[4, 3], L=[2, 3], cov_func=pm.gp.cov.Matern52(2, ls=pm.Exponential("ell", 1)))
+            if first is not None:
+                gp.prior_linearized(np.array(first))
+            f = gp.prior("f", X=pt.stack([pm.Data("east", X[:, 0]), pm.Data("north", X[:, 1])], axis=1))
+            pm.Normal("y", f, pm.HalfNormal("sd", 1), observed=Y)
+        return model
+
+    domain = Domain(bounds={"east": (0, 1), "north": (-1, 2), "y": (-4, 4)})
+    (problem,) = inspect(places(), domain).rows.problems
+    assert "gp.prior_linearized(np.array([[0.0, -1.0], [1.0, 2.0]]))" in problem.remedy
+    assert not inspect(places([[0.0, -1.0], [1.0, 2.0]]), domain).rows.problems
+    (unbounded,) = inspect(places([[0.0, -1.0], [1.0, 2.0]]), Domain(bounds={"east": (0, 1)})).rows.problems
+    assert "np.array([[low, low], [high, high]])" in unbounded.remedy
