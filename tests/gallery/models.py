@@ -130,4 +130,4 @@ def _compared(found: dict[str, Any]) -> tuple[str, str]:
         return found.get("apart", ""), ""
     widths = found["wider"].values()
     kind = "" if found["by"] == found.get("remedied", found["status"]) else f" ({found['by']})"
-    return f"{distance:.2f}{kind}", f"{min(widths):.2f} to {max(widths):.2f}"
+    return f"{distance:.2f}{kind}", f"{min(widths):.2f}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{max(widths):.2f}"
