@@ -155,6 +155,18 @@ def test_a_table_that_passes_read_again_and_again_is_not_copied_and_has_one_bar(
     assert words.startswith("passes over the rows")
 
 
+@pytest.mark.parametrize(("neighbours", "shown"), [("replace", True), ("replace", False), ("add_remove", True)])
+def test_a_table_copied_before_a_chain_has_a_bar(bars, coin, monkeypatch, neighbours, shown):
+    monkeypatch.setattr("pymc_dp.rows.spool.BLOCK_BYTES", 999)
+    account = dp.Ledger(1.0, 1e-5, neighbours=neighbours)
+    domain = dp.Domain(neighbours=neighbours, n_max=None if neighbours == "replace" else 1000)
+    step = dp.SGLD(rows=BESIDE["engine"](), batch_size=50)
+    given = {"delta": 1e-5, "step": step, "ledger": account, "tune": 0, "progressbar": shown}
+    dp.sample(3, epsilon=1.0, model=coin, domain=domain, **given)
+    copied = [bar for bar in bars if bar[0] == "rows copied"]
+    assert copied == [("rows copied", N_ROWS, N_ROWS, shown and neighbours == "replace")]
+
+
 @pytest.mark.parametrize(("options", "shown"), [({}, True), ({"progressbar": False}, False), ({"quiet": True}, False)])
 def test_draws_that_pymc_shows_no_bar_of_have_one(bars, coin, options, shown):
     bounded = dp.truncate(coin, {"p": (0.05, 0.95)})

@@ -99,6 +99,8 @@ class PrivateStep(ShownStep, WithCost, SpecifiedStep, ABC):
     companions: Companions | None = None
     previewing = False
     """Whether nothing will be sampled, so that a subclass may leave out what only sampling needs."""
+    shown = False
+    """Whether a bar may show that rows are copied: their number only, where that is public."""
     default_tune_steps = 0
     stats_dtypes_shapes: ClassVar[dict[str, Any]] = {
         SPENT: (np.float64, []),

@@ -167,6 +167,7 @@ class ComposedSteps(PrivateStep):
     @override
     def load(self) -> None:
         for step in self.parts:
+            step.shown = self.shown
             step.load()
 
     @override

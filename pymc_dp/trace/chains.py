@@ -103,6 +103,7 @@ def _sampled(
         "callback": _between_draws(interrupt, drawn),
         "discard_tuned_samples": False,
     }  # PyMC fails where nothing else is there
+    step.shown = bool(settings.get("progressbar", False))
     try:
         step.load()
         found = pm.sample(**given, model=step.prior_model, step=samplers)

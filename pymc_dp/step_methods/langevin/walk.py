@@ -13,6 +13,7 @@ import numpy as np
 from pymc import Model
 from pymc.step_methods.state import dataclass_state
 
+from pymc_dp._progress import reading
 from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
 from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Array
@@ -160,11 +161,9 @@ class GradientWalk(PrivateStep):
         if self._passes is None:
             self._rows = tuple(self._held(read(column)) for column in self._columns)
         else:
-            self._rows = spooled(
-                self._passes,
-                scratch=self.settings["scratch"],
-                held_as=self._held,
-            )
+            with reading(self.shown, self._passes.n_rows, self.neighbours, "rows copied") as advance:
+                scratch = self.settings["scratch"]
+                self._rows = spooled(self._passes, scratch=scratch, held_as=self._held, passed=advance)
         self._columns, self._stored, self._passes = (), None, None
 
     @override
