@@ -143,7 +143,41 @@ def _tile(var: Variable) -> Variable | None:
     return None if column is None else column * pt.ones((1, var.type.shape[1]), dtype=var.type.dtype)
 
 
-REWRITTEN: tuple[Callable[[Variable], Variable | None], ...] = (_triangle, _tile)
+def _beside(var: Variable) -> Variable | None:
+    """Return columns side by side, of which some are one number, ``pt.zeros((n, 1))``, as long as the others are.
+
+    So a category is written that others are compared with. None for other graphs.
+    """
+    node: Any = var.owner
+    if not isinstance(node.op, Join) or node.op.axis not in (0, 1) or var.type.ndim != 2:
+        return None
+    axis = node.op.axis
+    filled = [_one_number(item, axis) for item in node.inputs]
+    others = [item for item, one in zip(node.inputs, filled, strict=True) if one is None and item.type.shape[axis] != 0]
+    if not others or len(others) == len(filled):
+        return None
+    first = others[0][:, :1] if axis else others[0][:1]
+    like = pt.zeros_like(first, dtype=var.type.dtype)
+    pairs = zip(node.inputs, filled, strict=True)
+    return pt.join(axis, *(item if one is None else like + one for item, one in pairs))
+
+
+def _one_number(var: Variable, axis: int) -> Variable | None:
+    """Return one row, or one column, of an array of several that are filled with one number; None for other graphs."""
+    node, count = var.owner, var.type.shape[axis]
+    if (
+        node is not None
+        and isinstance(node.op, DimShuffle)
+        and tuple(node.op.new_order) == ((0, "x") if axis else ("x", 0))
+    ):
+        node = node.inputs[0].owner
+    made = node is not None and isinstance(node.op, Alloc) and not node.inputs[0].type.ndim
+    if not made or count is None or var.type.shape[1 - axis] == 1:
+        return None
+    return pt.full((1, count) if axis else (count, 1), node.inputs[0])
+
+
+REWRITTEN: tuple[Callable[[Variable], Variable | None], ...] = (_triangle, _tile, _beside)
 """Graphs of PyMC in another form of the same values: one without arrays, or one in which rows are kept apart."""
 _FOUND: WeakKeyDictionary[Variable, tuple[Variable, ...]] = WeakKeyDictionary()
 """By random variable: whoever asks twice is given the same graphs."""

@@ -208,13 +208,8 @@ def _reduce(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
 
 def _join(node: Apply, axes: Sequence[Axis], flow: RowFlow) -> Axis:
     axis = _same_axis(axes, node.op)
-    if axis == node.op.axis:
-        raise NotSeparable(f"operation {node.op} appends rows to rows")
-    if None in axes:
-        raise NotSeparable(
-            f"operation {node.op} joins columns of the rows with an array of a fixed number of rows: for pt.zeros((n, "
-            "1)) take pt.zeros_like(x[:, :1])"
-        )
+    if axis == node.op.axis or None in axes:
+        raise NotSeparable(f"operation {node.op} appends rows to rows or to arrays that are not row-level")
     return axis
 
 

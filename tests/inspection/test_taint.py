@@ -46,7 +46,6 @@ COUPLED = {
     "sum": (X.sum(), "runs over the rows"),
     "cumulated": (pt.cumsum(X), "runs over the rows"),
     "multiplied on": (pt.cumprod(WIDE, axis=0), "runs over the rows"),
-    "columns after as many zeros as rows": (pt.concatenate([pt.zeros((5, 1)), WIDE], axis=1), "zeros_like"),
     "softmax over rows": (pt.special.softmax(X, axis=0), "runs over the rows"),
     "every pair": (X[:, None] - X[None, :], "different axes"),
     "shifted": (X[1:], "picks some rows"),
