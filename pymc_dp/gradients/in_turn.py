@@ -13,7 +13,7 @@ import numpy as np
 from pymc_dp.gradients.clipping import Responses
 from pymc_dp.gradients.counted_levels import taken_counts
 from pymc_dp.gradients.expectations import below_of, needed, repeated, responses_at, values_of
-from pymc_dp.gradients.joint import TAKEN, levels_at
+from pymc_dp.gradients.joint import MANY, levels_at, levels_of_all
 from pymc_dp.gradients.responses import in_turn
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.inspection.rows import Array
@@ -25,9 +25,10 @@ def expected_responses(rows: RowScores, predictors: Array, columns: Sequence[Arr
     Notes
     -----
     All values of one response with latents are gone through where there are few (`RowScores.all_patterns`), for one row
-    where rows are alike. Elsewhere each coordinate
-    of a lattice is a level at which a value is taken, given those before: first of the points of the quadrature, then
-    of each entry given this point. Nothing is drawn, and no step depends on a value of a row. The mean of the scores is
+    where rows are alike. Elsewhere each coordinate of a lattice, or of a net where continuous rows are alike, is a
+    level at which a value is taken, given those before: first of the points of the quadrature, then of each entry given
+    this point. Entries of continuous values are functions of independent levels. Nothing is drawn, and no step depends
+    on a value of a row. The mean of the scores is
     made 0, as that of a density is: what the lattice is off by would bias all rows alike.
     """
     if not in_turn(rows.interface.responses):
@@ -51,32 +52,60 @@ def _all(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Respon
 
 
 def _taken(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Responses:
-    at, held = repeated(predictors, columns, TAKEN)
-    coordinate = 0
-    for place, one in enumerate(rows.interface.responses):
-        levels = np.stack([levels_at(predictors, coordinate + k) for k in range(1 + one.entries)], axis=-1)
-        coordinate += 1 + one.entries
+    count = rows.nodes
+    at, held = repeated(predictors, columns, count)
+    responses = rows.interface.responses
+    ends = np.cumsum([0, *(1 + one.entries for one in responses)])
+    if count == MANY:
+        points = np.broadcast_to(levels_of_all(ends[-1]), (len(predictors), count, ends[-1]))
+    else:
+        points = np.stack([levels_at(predictors, k) for k in range(ends[-1])], axis=-1)
+    weights = np.ones(points.shape[:2])
+    for place, one in enumerate(responses):
+        levels = points[:, :, ends[place] : ends[place + 1]]
         counted = rows.shares[place]
         if counted is not None:
             assert one.column.bounds is not None
             (found,) = counted(at, *held)
             chosen = taken_counts(found, levels.reshape(len(at), -1), int(one.column.bounds[1]), one.varied)
+        elif one.together:
+            chosen, counts = _together(rows, place, at, held, levels.reshape(len(at), -1))
+            weights *= counts.reshape(weights.shape)
         elif one.given is None:
-            values, weights = values_of(rows, place, at, held)
-            if weights is None:
+            values, known = values_of(rows, place, at, held)
+            if known is None:
                 many, more = repeated(at, held, one.count)
                 more[one.place] = one.column.clamped(values.reshape(-1))
                 logps = rows.scored(many, *more)[1 + place].reshape(len(at), 1, one.count)
-                weights = one.weighted(logps, below_of(rows, place, at, held)).transpose(0, 2, 1)
-            chosen = values[np.arange(len(at)), picked(weights[:, :, 0], levels[..., :1].reshape(-1, 1))[:, 0]]
+                known = one.weighted(logps, below_of(rows, place, at, held)).transpose(0, 2, 1)
+            chosen = values[np.arange(len(at)), picked(known[:, :, 0], levels[..., :1].reshape(-1, 1))[:, 0]]
         else:
             alone = not one.before
             shares, masses = _at_points(rows, place, *((predictors, columns) if alone else (at, held)))
             assert one.values is not None
             chosen = one.values[picked_entries(shares, masses, levels if alone else levels.reshape(len(at), 1, -1))]
         held[one.place] = one.column.clamped(chosen.reshape(len(at), *held[one.place].shape[1:]))
-    scores = rows.scored(at, *held)[0].reshape(len(predictors), TAKEN, rows.count)
-    return Responses(weights=np.full(scores.shape[:2], 1 / TAKEN), scores=scores - scores.mean(axis=1, keepdims=True))
+    scores = rows.scored(at, *held)[0].reshape(len(predictors), count, rows.count)
+    weights /= weights.sum(axis=1, keepdims=True)
+    return Responses(weights=weights, scores=scores - np.einsum("nk,nkq->nq", weights, scores)[:, None])
+
+
+def _together(rows: RowScores, place: int, at: Array, columns: Sequence[Array], levels: Array) -> tuple[Array, Array]:
+    """Return entries of a response, (n_rows, entries), at levels (n_rows, 1 + entries) of the point and of each entry.
+
+    And what each of these rows counts: points far out have little mass, and are taken more often than by it.
+    """
+    one, call, held = rows.interface.responses[place], rows.quantiles[place], list(columns)
+    assert call is not None
+    least = 0.5 / rows.nodes  # with a level any nearer to 0, the square of one value would count too much
+    held[one.place] = np.clip(levels[:, 1:], least, 1 - least).astype(one.column.leaf.type.dtype)
+    (found,) = call(at, *held)
+    if one.log_weights is None:
+        return found, np.ones(len(at))
+    values, logs = np.split(found, [found.shape[1] // (1 + one.entries) * one.entries], axis=1)
+    often = np.exp((logs - logs.max(axis=1, keepdims=True)) / 2)  # roots of the masses
+    rest, chosen = np.arange(len(at)), picked(often / often.sum(axis=1, keepdims=True), levels[:, :1])[:, 0]
+    return values.reshape(len(at), -1, one.entries)[rest, chosen], often[rest, chosen]
 
 
 def _at_points(rows: RowScores, place: int, at: Array, columns: Sequence[Array]) -> tuple[Array, Array]:

@@ -12,6 +12,8 @@ from pymc_dp.inspection.rows import Array
 
 TAKEN = 256
 """Values of all responses together that are taken where there are more."""
+MANY = 4096
+"""Such values where they are the same ones for all rows, whose errors would not cancel."""
 SPREAD = 1e3
 """How far two rows' values are shifted against each other, per unit that their predictors differ by."""
 
@@ -66,6 +68,17 @@ def _all(weights: Sequence[Array], scores: Sequence[Array]) -> tuple[Array, Arra
     return weight, score
 
 
+def levels_of_all(coordinates: int) -> Array:
+    """Return `MANY` points, the same ones for all rows, (1, n_nodes, coordinates): levels between 0 and 1.
+
+    Those of Sobol', moved to the middles of the intervals of which each coordinate has a point in every one.
+    """
+    from scipy.stats.qmc import Sobol
+
+    points = Sobol(coordinates, scramble=False).random_base2(MANY.bit_length() - 1)
+    return np.asarray(points[None] + 0.5 / MANY)
+
+
 def levels_at(predictors: Array, place: int) -> Array:
     """Return one coordinate of the points that are taken, (n_rows, n_nodes): levels between 0 and 1."""
     shifted = _lattice(place) + _shift(predictors, place)[:, None]
@@ -107,4 +120,4 @@ def _take(weights, scores, lattice, shift, total):  # type: ignore[no-untyped-de
                 total[row, node, i] += scores[row, chosen, i]
 
 
-__all__ = ["TAKEN", "count_of", "joined", "levels_at"]
+__all__ = ["MANY", "TAKEN", "count_of", "joined", "levels_at", "levels_of_all"]

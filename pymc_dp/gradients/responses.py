@@ -22,6 +22,8 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp.errors import Problem
+from pymc_dp.gradients.vectors import vectors_at
+from pymc_dp.gradients.whole_values import MOST_SPREAD, MOST_VALUES, some_within, values_within, widths_of
 from pymc_dp.inspection.findings import Findings, Observed, RowInspection, RowTerm
 from pymc_dp.inspection.integrated import given_latents, given_points, is_integrated, log_weights_of
 from pymc_dp.inspection.likelihoods import freeze_dims, static_lengths
@@ -31,10 +33,6 @@ from pymc_dp.inspection.rows import Array, Column, rebuild, shape_of
 from pymc_dp.inspection.taint import trace_rows
 from pymc_dp.simulation.rows import in_order
 
-MOST_VALUES, MOST_SPREAD = 256, 2**14
-"""Values of one discrete response that are gone through, up to `CLOSE`; values that bounds may hold."""
-CLOSE = 4096
-"""Values that bounds may hold up to which no more are gone through; beyond, more by the root of their number."""
 MOST_NODES = 4096
 """Values of all responses of a row together that are gone through; of more, some are taken."""
 NODES, MANY_NODES = 33, 129
@@ -87,6 +85,9 @@ class Response:
         Whether the bounds of a continuous one are moved, row by row, so that its median is in their middle.
     varied : bool
         Whether the probabilities of such a row are drawn themselves, from a Dirichlet distribution of these numbers.
+    together : bool
+        Whether the quantile function is of all entries of a continuous one at independent probabilities; where
+        `log_weights` are those of points, at each of these.
     """
 
     term: RowTerm
@@ -108,6 +109,7 @@ class Response:
     shares: RowTerm | None = None
     moves: bool = False
     varied: bool = False
+    together: bool = False
 
     def clamped(self, values: Array, weights: Array | None) -> Array:
         """Return values as they would be in the table, within bounds, (n_rows, n_values, entries).
@@ -130,7 +132,7 @@ class Response:
     @property
     def joint(self) -> bool:
         """Whether its entries depend on each other."""
-        return self.given is not None or self.shares is not None
+        return self.given is not None or self.shares is not None or self.together
 
     @property
     def terms(self) -> tuple[RowTerm, ...]:
@@ -239,27 +241,24 @@ def _response(inspection: RowInspection, term: RowTerm, item: Observed) -> Respo
     mixed = is_integrated(rv) and rv.type.ndim == 2 and given_latents(rv).owner.op.ndim_supp == 0
     if rv.type.ndim == 2 and getattr(rv.owner.op, "name", "") in COUNTED:
         return _counts(inspection, term, rv, shared)
-    if (term.logp.type.ndim != rv.type.ndim and not mixed) or rv.type.ndim > 2:
-        what = "the values of a row depend on each other, or have several dimensions"
-        return Problem(where=name, what=what, remedy="Write the density of each value given those before it.")
     if rv.type.ndim == 2:
         shared["entries"] = shape_of(item.leaf)[1]
+    apart = term.logp.type.ndim == rv.type.ndim < 3
+    if not apart and not (mixed and np.dtype(rv.type.dtype).kind in "iub"):
+        return _vectors(inspection, term, rv, shared)
     if np.dtype(rv.type.dtype).kind in "iub":
-        values = _values(column)
+        values = values_within(column)
         if values is None:
-            many = None if mixed else _some_values(column)
+            many = None if mixed else some_within(column)
             if many is not None:
-                return Response(values=many, widths=_widths(many), **shared)
+                return Response(values=many, widths=widths_of(many), **shared)
             return _too_many(name, column, MOST_VALUES if mixed else MOST_SPREAD)
         assert column.bounds is not None
         kept = values >= column.bounds[0]
         if mixed:
             shared["given"] = _of_rows(inspection, term, rv, _by_points)
-            shared["log_weights"] = _of_rows(inspection, term, rv, lambda rv, value: log_weights_of(rv).T)
+            shared["log_weights"] = _of_rows(inspection, term, rv, _weights_of_points)
         return Response(values=values[kept], below=values[~kept], **shared)
-    if mixed:
-        what = "its entries are continuous, and depend on each other by the latents of their row"
-        return Problem(where=name, what=what, remedy="Observe each column by itself, or the mean of all.")
     quantile = None if _is_truncated(rv) else _of_rows(inspection, term, rv, _icdf)
     if quantile is None or quantile.flow.problems:
         return _by_density(inspection, term, rv, shared)
@@ -278,7 +277,7 @@ def _too_many(name: str, column: Column, most: int) -> Problem:
 def _counts(inspection: RowInspection, term: RowTerm, rv: Variable, shared: Mapping[str, Any]) -> Response | Problem:
     """Return the response of a likelihood of counts of several levels."""
     column = shared["column"]
-    values = _values(column)
+    values = values_within(column)
     if values is None or column.bounds is None or column.bounds[0] != 0:
         return _too_many(term.name, column, MOST_VALUES)
     shares = _of_rows(inspection, term, rv, _shares)
@@ -287,6 +286,20 @@ def _counts(inspection: RowInspection, term: RowTerm, rv: Variable, shared: Mapp
         return Problem(where=term.name, what=what, remedy="Give n and the probabilities as columns and parameters.")
     varied = rv.owner.op.name == "dirichlet_multinomial"
     return Response(values=values, entries=shape_of(column.leaf)[1], shares=shares, varied=varied, **shared)
+
+
+def _vectors(inspection: RowInspection, term: RowTerm, rv: Variable, shared: Mapping[str, Any]) -> Response | Problem:
+    """Return a continuous response whose entries depend on each other."""
+    made = _of_rows(inspection, term, rv, vectors_at) if rv.type.ndim == 2 else None
+    if made is None or made.flow.problems:
+        what = "the values of a row depend on each other, or have several dimensions"
+        return Problem(where=term.name, what=what, remedy="Write the density of each value given those before it.")
+    weights = _of_rows(inspection, term, rv, _weights_of_points) if is_integrated(rv) else None
+    return Response(quantile=made, log_weights=weights, together=True, **shared)
+
+
+def _weights_of_points(rv: Variable, value: Variable) -> Variable:
+    return log_weights_of(rv).T
 
 
 def _shares(rv: Variable, value: Variable) -> Variable:
@@ -334,42 +347,6 @@ def _end(place: int, rv: Variable, value: Variable) -> Variable:
     return rv.owner.inputs[place].astype(value.type.dtype)
 
 
-def _values(column: Column) -> Array | None:
-    if column.bounds is None or not column.integer:
-        return None
-    low, high = min(int(column.bounds[0]), 0), int(column.bounds[1])
-    return np.arange(low, high + 1) if 0 <= high - low < MOST_VALUES else None
-
-
-def _some_values(column: Column) -> Array | None:
-    """Return values from bound to bound, closer together towards these, as counts vary less there; None for too many.
-
-    Steps are less than a standard deviation of a Poisson count, and of a Binomial one whose n is the upper bound.
-    """
-    if column.bounds is None or not column.integer:
-        return None
-    low, high = int(column.bounds[0]), int(column.bounds[1])
-    size = high - low
-    if size >= MOST_SPREAD:
-        return None
-    at, most = np.arange(size + 1), MOST_VALUES * max(1.0, math.sqrt(size / CLOSE))
-    found, step = at, 0.0
-    while len(found) > most:
-        step += 0.01
-        steps = np.maximum(1, step * np.sqrt(at * (1 - at / size))).astype(int)
-        places = [0]
-        while places[-1] < size:
-            places.append(min(size, places[-1] + int(steps[places[-1]])))
-        found = np.array(places)
-    return low + found
-
-
-def _widths(values: Array) -> Array:
-    """Return the weights of a trapezoidal rule over whole numbers: 1 each where no value is left out."""
-    around = np.concatenate([[values[0] - 1], values, [values[-1] + 1]])
-    return np.asarray((around[2:] - around[:-2]) / 2)
-
-
 def _of_rows(
     inspection: RowInspection, term: RowTerm, rv: Variable, made: Callable[[Variable, Variable], Variable]
 ) -> RowTerm | None:
@@ -391,4 +368,4 @@ def _of_rows(
     return RowTerm(name=term.name, logp=graph, checked=graph, flow=flow)
 
 
-__all__ = ["MOST_NODES", "MOST_VALUES", "Response", "any_together", "in_turn", "responses_of"]
+__all__ = ["MOST_NODES", "Response", "any_together", "in_turn", "responses_of"]

@@ -21,7 +21,7 @@ from pytensor.graph.traversal import ancestors, toposort
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.gradients.cut import NEVER, least_cut, sizes_of
 from pymc_dp.gradients.interface import Interface
-from pymc_dp.gradients.joint import TAKEN, count_of
+from pymc_dp.gradients.joint import MANY, TAKEN, count_of
 from pymc_dp.gradients.responses import MOST_NODES, any_together, in_turn
 from pymc_dp.gradients.row_slopes import joined, long_axes, scores_of, slopes_of_entries
 from pymc_dp.inspection.findings import RowTerm
@@ -110,7 +110,8 @@ class RowScores:
     scored : Function
         (predictors, *columns) to derivatives (n, q) and the log-likelihood of each response, (n,) each.
     quantiles : tuple of Function or None
-        Of each response, (predictors, *columns) to values (n, *entries); its column holds probabilities.
+        Of each response, (predictors, *columns) to values (n, *entries); its column holds probabilities. Where latents
+        were integrated out, to (n, n_points * (entries + 1)): values at every point, and logarithms of their weights.
     breaks : tuple of Function or None
         Of each response with a density, (predictors, *columns) to where that may jump, (n, entries, n_breaks).
     densities : tuple of Function or None
@@ -141,9 +142,9 @@ class RowScores:
     def nodes(self) -> int:
         """How many values of its responses an expectation of a row is over."""
         responses = self.interface.responses
+        if in_turn(responses) and not self.all_patterns:
+            return MANY if self.alike and any(one.together for one in responses) else TAKEN
         counts = [one.count for one in responses for _ in range(one.entries)]
-        if in_turn(responses):
-            return math.prod(counts) if self.all_patterns else TAKEN
         return count_of(counts) if self.separate else math.prod(counts)
 
     @property
@@ -222,7 +223,14 @@ def _graphs(interface: Interface) -> _Graphs:
         rows=rows,
         logps=tuple(rows.terms[one.term.name] for one in responses),
         entries=tuple(of_row(one.term, 1 if one.joint else one.entries) for one in responses),
-        quantiles=tuple(None if one.quantile is None else of_row(one.quantile, one.entries) for one in responses),
+        quantiles=tuple(
+            None
+            if one.quantile is None
+            else of_row(one.quantile, one.entries)
+            if one.log_weights is None
+            else pt.concatenate([raw(term).ravel() for term in (one.quantile, one.log_weights)])
+            for one in responses
+        ),
         breaks=tuple(
             pt.stack([of_row(term, one.entries) for term in one.breaks], axis=-1) if one.breaks else None
             for one in responses
@@ -306,7 +314,7 @@ def _compiled(
             [None if one.breaks is None else own for one, own in zip(responses, graphs.entries, strict=True)]
         ),
         separate=()
-        if any_together(responses) or in_turn(responses)
+        if in_turn(responses) or any_together(responses)
         else tuple(_separate(own, stands, list(parts), compiled) for own in graphs.entries),
         given=tuple(None if pair is None else compiled(*rebuild(pair, stands)[0]) for pair in graphs.given),
         shares=each(graphs.shares),

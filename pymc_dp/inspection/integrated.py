@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, override
 
 import numpy as np
@@ -101,8 +101,13 @@ def log_weights_of(rv: Variable) -> Variable:
     return found
 
 
-def at_points(given: Variable, value: Variable, latents: Sequence[Variable]) -> Variable:
-    """Return the log-density of a variable with its latents at every point of the quadrature.
+def at_points(
+    given: Variable,
+    value: Variable,
+    latents: Sequence[Variable],
+    of: Callable[[Variable, Variable], Variable] = density,
+) -> Variable:
+    """Return the log-density of a variable, or what else is made `of` it, with its latents at every point.
 
     Checks of parameters that data or latents enter are left out, as one row would decide for all others.
     """
@@ -110,7 +115,7 @@ def at_points(given: Variable, value: Variable, latents: Sequence[Variable]) -> 
     (plain,), _ = rebuild([given], stand_ins)
     points = {stand_in: one.owner.inputs[0] for one, stand_in in stand_ins.items()}
     axis = RowAxis(known=dict.fromkeys([value, *stand_ins.values()], True), n_rows=None)
-    terms = replaced(per_row(guarded(density(plain, value), points), axis), _without_copies)
+    terms = replaced(per_row(guarded(of(plain, value), points), axis), _without_copies)
     found: Variable = vectorized(terms, points)
     return found
 

@@ -172,7 +172,7 @@ def _one_number(var: Variable, axis: int) -> Variable | None:
     ):
         node = node.inputs[0].owner
     made = node is not None and isinstance(node.op, Alloc) and not node.inputs[0].type.ndim
-    if not made or count is None or var.type.shape[1 - axis] == 1:
+    if not made or count is None:
         return None
     return pt.full((1, count) if axis else (count, 1), node.inputs[0])
 

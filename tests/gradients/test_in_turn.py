@@ -7,11 +7,11 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.gradients import in_turn as file
 from pymc_dp.gradients import row_scores
 from pymc_dp.gradients.in_turn import picked, picked_entries
 from pymc_dp.gradients.interface import interface_of
+from pymc_dp.gradients.joint import TAKEN
 from pymc_dp.gradients.row_parts import RowParts, expected
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Limits
@@ -70,7 +70,7 @@ def test_a_lattice_gives_about_the_same(alike, apart, monkeypatch):
     monkeypatch.setattr(RowScores, "all_patterns", property(lambda self: False))
     for rows, one in zip((alike, apart), exact, strict=True):
         taken = found(rows).responses
-        assert taken.weights.shape == (N, file.TAKEN)
+        assert taken.weights.shape == (N, TAKEN)
         np.testing.assert_allclose(np.einsum("nb,nbq->nq", taken.weights, taken.scores), 0, atol=1e-12)
         scale = np.sqrt(np.einsum("nii->ni", one.moments))
         off = (taken.moments - one.moments) / (scale[:, :, None] * scale[:, None])
@@ -140,12 +140,3 @@ def test_places_are_those_that_hold_a_level():
     shares = np.array([[[[1.0, 0.0]], [[0.0, 1.0]]]])  # one row, two points, one entry, two values
     levels = np.array([[[0.1, 0.5], [0.9, 0.5]]])
     assert picked_entries(shares, np.array([[0.3, 0.7]]), levels).tolist() == [[[0], [1]]]
-
-
-def test_entries_of_continuous_values_are_refused():
-    with pm.Model() as model:
-        theta = pm.Normal("theta", shape=N)
-        pm.Normal("y", theta[:, None] + np.zeros(2), pm.HalfNormal("s"), observed=np.zeros((N, 2)))
-    found = dp.integrate(model, "theta", nodes=5)
-    with pytest.raises(UnsupportedModelError, match="Observe each column by itself"):
-        interface_of(found, dp.Domain(bounds={"y": (-3, 3)}))

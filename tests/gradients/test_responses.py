@@ -10,7 +10,7 @@ from scipy import stats
 
 import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.gradients import responses
+from pymc_dp.gradients import whole_values
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.row_parts import expected
 from pymc_dp.gradients.row_scores import RowScores
@@ -103,13 +103,10 @@ def test_a_column_that_two_likelihoods_observe_is_refused():
 def test_some_values_stand_for_all_of_a_wide_range(most):
     """Means and variances of counts are those of all values, to a percent: of Poisson, Binomial and wide ones."""
     column = SimpleNamespace(bounds=(0, most), integer=True)
-    values = responses._some_values(column)
-    widths, every = responses._widths(values), np.arange(most + 1)
-    assert (
-        len(values) <= responses.MOST_VALUES * max(1, np.sqrt(most / responses.CLOSE))
-        and values[0] == 0
-        and values[-1] == most
-    )
+    values = whole_values.some_within(column)
+    widths, every = whole_values.widths_of(values), np.arange(most + 1)
+    few = whole_values.MOST_VALUES * max(1, np.sqrt(most / whole_values.CLOSE))
+    assert len(values) <= few and values[0] == 0 and values[-1] == most
     assert widths.sum() == pytest.approx(most + 1)
     for mean in (3, 30, most / 10, most / 3, 0.8 * most):
         for known in (stats.poisson(mean), stats.binom(most, mean / most), stats.nbinom(5, 5 / (5 + mean))):
