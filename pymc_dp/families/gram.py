@@ -28,6 +28,8 @@ FINEST_BITS = 20
 """Of the grid of one number: products of two of them have twice as many."""
 SUM_BITS = 62
 """Sums of products stay below two to that power."""
+LONGEST = 1e150
+"""How far a number of a row in a ball is looked at, in units of the norm: its square is finite."""
 MOST_PREDICTORS = 20
 """Private predictors whose products are unknown numbers of the model; of more, noised gradients are released."""
 
@@ -267,6 +269,7 @@ def quadratic_error(response: Response, source: Source, reach: float) -> float:
 
 
 __all__ = [
+    "LONGEST",
     "MOST_PREDICTORS",
     "GramSums",
     "Response",

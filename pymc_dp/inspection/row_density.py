@@ -31,6 +31,7 @@ from pytensor.tensor.basic import Alloc, Join
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.math import Dot
 from pytensor.tensor.random.basic import CategoricalRV
+from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.special import LogAddExp, LogSumExp, XLog1PY, XLogY
 from pytensor.tensor.type import TensorType
 
@@ -55,11 +56,13 @@ def of_any_values(function: Callable[[Variable, Variable], Variable], rv: Variab
     """Return what a function makes of a random variable and its value, whatever the arrays hold that these are from.
 
     PyMC simplifies a graph before it derives a density: ``rate[g]`` becomes ``rate[:3]`` if g is 0, 1, 2. Whether a
-    model is understood would depend on the rows.
+    model is understood would depend on the rows. An array of one element may be the row of a table of one.
     """
     drawn = [node for node in toposort([rv]) if isinstance(node.op, SymbolicRandomVariable)]
     sizes = [node.op.size_param(node) for node in drawn if node.op.extended_signature is not None]
-    leaves = {leaf for leaf in array_leaves([rv, value], sizes) if isinstance(leaf, Constant)}
+    every = [*sizes, *(node.op.size_param(node) for node in toposort([rv]) if isinstance(node.op, RandomVariable))]
+    arrays = [*array_leaves([rv, value], sizes), *array_leaves([rv, value], every, single=True)]
+    leaves = {leaf for leaf in arrays if isinstance(leaf, Constant)}
     stand_ins = {leaf: TensorType(leaf.type.dtype, leaf.type.shape)(leaf.name) for leaf in leaves}
     (plain, held), _ = rebuild([rv, value], stand_ins)
     return rebuild([function(plain, held)], {stand_in: leaf for leaf, stand_in in stand_ins.items()})[0][0]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.made_by_pymc import Box, boxes, plainly_made
 from pymc_dp.inspection.row_axis import RowAxis
-from pymc_dp.inspection.rows import Array, array_leaves, public_values, shape_of
+from pymc_dp.inspection.rows import Array, array_leaves, public_values, reached, shape_of
 
 
 def row_level_arrays(
@@ -47,7 +47,10 @@ def row_level_arrays(
         if (wrong := box.problem(_known_bounds(findings, box))) is not None:
             findings.cause(rv.name, *wrong)
     by_pymc = {leaf for box in placed for leaf in box.arrays}
+    written = set(reached([rv, findings.model.rvs_to_values[rv]])) if findings.single_row else set[Variable]()
     for leaf in array_leaves(ends, stop, single=findings.single_row):
+        if _of_a_density(leaf, written, findings):
+            continue
         name = leaf.name
         shown = repr(name) if name else f"an unnamed array of {leaf.type.dtype}"
         public = name in findings.domain.public and leaf in findings.model.data_vars
@@ -97,6 +100,15 @@ def row_level_arrays(
         if on_rows:
             findings.row_leaves.add(leaf)
     return found
+
+
+def _of_a_density(leaf: Variable, written: Collection[Variable], findings: Findings) -> bool:
+    """Whether it is a number that PyMC writes a density with: a table of one row has none that the model has not.
+
+    Where such a number counted as a column, one row would be refused which two are not.
+    """
+    single = findings.single_row and isinstance(leaf, Constant) and int(np.prod(shape_of(leaf))) == 1
+    return single and leaf not in written
 
 
 def _public(findings: Findings, leaf: Variable) -> str:

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from pymc_dp.families.gram import LONGEST
 from pymc_dp.families.row_sum_kernels import _jit
-
-HUGE = 1e150
-"""Longer than any ball, and its square is finite."""
 
 
 @_jit(fastmath=False)
@@ -42,7 +40,7 @@ def hold_ball(values, halves, top, held, lengths):  # type: ignore[no-untyped-de
         per_unit = 1.0 / halves[j]
         for i in range(size):
             t = values[i, j] * per_unit
-            t = min(max(t if t == t else 0.0, -HUGE), HUGE)
+            t = min(max(t if t == t else 0.0, -LONGEST), LONGEST)
             held[j, i] = t
             lengths[i] += t * t
     if width >= 4000:

@@ -9,6 +9,7 @@ from pytensor.graph.traversal import ancestors
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.inspect import inspect
+from pymc_dp.transforms.integrate import integrate
 
 N = 30
 RNG = np.random.default_rng(5)
@@ -279,3 +280,43 @@ def test_parameter_checks_are_kept_beside_the_density(write, valid, invalid):
     with pytest.raises(ParameterValueError):
         evaluated(term.checked, found, invalid)
     evaluated(term.logp, found, invalid)
+
+
+def counts(m):
+    with pm.Model() as model:
+        excess = pm.Normal("excess", 0, pm.HalfNormal("spread"), shape=m)
+        pm.Poisson("y", pt.exp(pm.Normal("rate") + excess), observed=np.zeros(m, dtype=int))
+    return integrate(model, "excess", nodes=5)
+
+
+def mixture(m):
+    with pm.Model() as model:
+        share = pm.Beta("share", 1, 1)
+        pm.NormalMixture("y", pt.stack([share, 1 - share]), pm.Normal("mu", shape=2), 1.0, observed=np.zeros(m))
+    return model
+
+
+def censored(m):
+    with pm.Model() as model:
+        pm.Censored("y", pm.Normal.dist(pm.Normal("mu"), 1.0), lower=None, upper=2.0, observed=np.zeros(m))
+    return model
+
+
+@pytest.mark.parametrize("build", [counts, mixture, censored])
+def test_a_table_of_one_row_is_read_as_one_of_two(build):
+    """Numbers of one element that PyMC writes a density with counted as columns: one row was refused, and two not."""
+    domain = Domain(bounds={"y": (0, 9)}, neighbours="add_remove", n_max=9)
+    one, two = (inspect(build(m), domain).rows for m in (1, 2))
+    assert one.problems == two.problems == ()
+    assert [column.name for column in one.columns] == [column.name for column in two.columns] == ["y"]
+    assert one.assumptions == two.assumptions
+
+
+@pytest.mark.parametrize("index", [False, True])
+def test_an_array_of_the_only_row_is_a_column_of_it_still(index):
+    with pm.Model() as model:
+        a, share = pm.Normal("a", shape=3), pm.Beta("share", 1, 1)
+        mu = (a[np.array([1])] if index else a.sum() * np.array([0.3]))[:, None] + pm.Normal("b", shape=2)
+        pm.NormalMixture("y", pt.stack([share, 1 - share]), mu, 1.0, observed=np.zeros(1))
+    found = inspect(model, Domain(bounds={"y": (0, 9)})).rows
+    assert len(found.columns) == 2 and not any(column.public for column in found.columns)
