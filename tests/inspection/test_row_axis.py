@@ -12,7 +12,7 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.row_axis import RowAxis
 
 K = 4
-LENGTHS = (2, K - 1, K, K + 1, 2 * K)
+LENGTHS = (1, 2, K - 1, K, K + 1, 2 * K)
 OFFSETS = np.array([0.3, -1.2, 0.7, 2.9])
 RNG = np.random.default_rng(3)
 TABLE = RNG.normal(size=(2 * K, K + 1))
@@ -133,7 +133,8 @@ def test_no_length_is_compared_with_the_number_of_rows(kind, data):
 @pytest.mark.few(1)
 @pytest.mark.parametrize("kind", REFUSED)
 def test_what_is_refused_is_refused_at_every_length(kind):
-    answers = [told(REFUSED[kind], n) for n in LENGTHS]
+    # One number without a name may be a number or the one row: of that table the text is another one.
+    answers = [told(REFUSED[kind], n) for n in LENGTHS[kind == "a whole array" :]]
     assert all(answer == answers[0] for answer in answers)
     assert answers[0][0][0][0] != (), "accepted"
 
