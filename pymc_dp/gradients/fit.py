@@ -19,7 +19,7 @@ from pymc_dp.accounting.gdp import epsilon_of_mu, mu_for
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PosteriorWarning
 from pymc_dp.gradients.approximations import UNCALIBRATED, approximations
-from pymc_dp.gradients.bent import Bent, followed
+from pymc_dp.gradients.bent import Bent, followed, noisy
 from pymc_dp.gradients.centred import centred
 from pymc_dp.gradients.choice import NAME, Gradients
 from pymc_dp.gradients.curvature import MOST_FULL, shrunk
@@ -295,7 +295,7 @@ class Planned:
             return quadratic
         try:
             bent = Bent.of(found, self.simulated, found.rows)
-            if bent.strained:
+            if bent.strained and not noisy(found, quadratic):
                 return quadratic
             nearest = followed(found, quadratic, bent, self.prior)
             if nearest is quadratic and found.scores is None:

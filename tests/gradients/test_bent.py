@@ -34,6 +34,11 @@ def made(rng, monkeypatch):
     return found
 
 
+def followed_above(monkeypatch, least):
+    for name in ("FOLLOWED", "FOLLOWED_IN_NOISE"):
+        monkeypatch.setattr(module, name, least)
+
+
 def found_of(curvature, end, path):
     limits = Limits(scale=np.ones(SIZE), clip_norm=UNLIMITED, clip_curvature=UNLIMITED, basis=np.diag([1.0, 2, 1, 0.5]))
     mean = sum(weight * (gradient + curvature @ at) for weight, at, gradient in path)
@@ -87,7 +92,7 @@ def test_straight_scores_stay_as_they_are(made, monkeypatch):
     bent = Bent.of(found, made, 5000)
     same = found.limits.basis @ curvature @ found.limits.basis
     monkeypatch.setattr(Bent, "curvature", lambda self, at: same)
-    monkeypatch.setattr(module, "FOLLOWED", -1.0)
+    followed_above(monkeypatch, -1.0)
     got = followed(found, straight, bent, PRIOR).posterior(PRIOR.mean, PRIOR.precision)
     wanted = straight.posterior(PRIOR.mean, PRIOR.precision)
     for one, other in zip(got, wanted, strict=True):
@@ -107,7 +112,7 @@ def saturated(made):
 
 
 def test_the_prior_draws_saturated_coefficients_less_to_its_mean(made, monkeypatch):
-    monkeypatch.setattr(module, "FOLLOWED", -1.0)
+    followed_above(monkeypatch, -1.0)
     true, found, bent, straight = saturated(made)
     means = [
         one.posterior(PRIOR.mean, PRIOR.precision)[0] for one in (straight, followed(found, straight, bent, PRIOR))
@@ -119,15 +124,42 @@ def test_the_prior_draws_saturated_coefficients_less_to_its_mean(made, monkeypat
 def test_scores_are_followed_where_that_moves_the_mean_and_else_nothing_changes(made, monkeypatch):
     _, found, bent, straight = saturated(made)
     straight, prior = replace(straight, scale=np.array([1.0, 0.5, 4, 2])), replace(PRIOR, mean=np.full(SIZE, 0.2))
-    monkeypatch.setattr(module, "FOLLOWED", -1.0)
+    followed_above(monkeypatch, -1.0)
     nearest = followed(found, straight, bent, prior)
     plain = [replace(one, scale=np.ones(SIZE)) for one in (straight, nearest)]
     (mean, covariance), (other, _) = (one.posterior(prior.mean, prior.precision) for one in plain)
     moved = (other - mean) @ np.linalg.solve(covariance, other - mean) / SIZE
-    monkeypatch.setattr(module, "FOLLOWED", moved * 0.999)
+    followed_above(monkeypatch, moved * 0.999)
     np.testing.assert_array_equal(followed(found, straight, bent, prior).curvature, nearest.curvature)
-    monkeypatch.setattr(module, "FOLLOWED", moved * 1.001)
+    followed_above(monkeypatch, moved * 1.001)
     assert followed(found, straight, bent, prior) is straight
+
+
+@pytest.mark.parametrize(("noise", "least"), [(0.3, "FOLLOWED_IN_NOISE"), (0.05, "FOLLOWED")])
+def test_with_much_noise_scores_are_followed_from_a_smaller_shift_on(made, monkeypatch, noise, least):
+    """Noise reaches far, to where scores bend; with little of it their own variance changes, too."""
+    _, found, bent, straight = saturated(made)
+    found = replace(found, noise=noise / (1 - noise) * found.curvature)
+    straight = replace(straight, covariance=found.curvature + found.noise)
+    followed_above(monkeypatch, np.inf)
+    monkeypatch.setattr(module, least, -1.0)
+    assert followed(found, straight, bent, PRIOR) is not straight
+    monkeypatch.setattr(module, least, np.inf)
+    assert followed(found, straight, bent, PRIOR) is straight
+
+
+@pytest.mark.parametrize(("noise", "used"), [(0.3, True), (0.05, False)])
+def test_noise_that_hides_a_curvature_does_not_keep_scores_from_being_followed(made, monkeypatch, noise, used):
+    """Of a saturated coefficient made-up rows have next to no curvature, and what noise leaves of it is far more."""
+    end = np.array([0.0, 60.0, 0.0, 0.0])
+    curvature = curvature_of(made, end, 1000)
+    curvature += np.diag(np.full(SIZE, np.diag(curvature).max() / 10))
+    found = found_of(curvature, end, [(1.0, end, np.ones(SIZE))])
+    found = replace(found, noise=noise / (1 - noise) * curvature)
+    assert Bent.of(found, made, found.rows).strained
+    monkeypatch.setattr(fit, "followed", lambda _, quadratic, *__: replace(quadratic, slope=quadratic.slope + 1))
+    got = fit.Planned.quadratic(planned_of(found, made), found)
+    np.testing.assert_allclose(got.slope - found.slope, 1.0 * used)
 
 
 def test_columns_are_drawn_no_wider_than_is_enough(made, monkeypatch):
@@ -158,7 +190,7 @@ def test_no_round_of_the_search_is_made_twice(made, monkeypatch, followed_from, 
     _, found, bent, straight = saturated(made)
     change, calls = Bent.change, []
     monkeypatch.setattr(Bent, "change", lambda self, at, *rule: calls.append(0) or change(self, at, *rule))
-    monkeypatch.setattr(module, "FOLLOWED", followed_from)
+    followed_above(monkeypatch, followed_from)
     monkeypatch.setattr(module, "SETTLED", -1.0)
     followed(found, straight, bent, PRIOR)
     assert len(calls) == len(found.path) + rounds * len(module._draws(SIZE))
@@ -166,7 +198,7 @@ def test_no_round_of_the_search_is_made_twice(made, monkeypatch, followed_from, 
 
 def test_the_search_ends_where_it_has_settled_near_where_it_would_end(made, monkeypatch):
     _, found, bent, straight = saturated(made)
-    monkeypatch.setattr(module, "FOLLOWED", -1.0)
+    followed_above(monkeypatch, -1.0)
     monkeypatch.setattr(module, "ROUNDS", 40)
     change, calls = Bent.change, []
     monkeypatch.setattr(Bent, "change", lambda self, at, *rule: calls.append(0) or change(self, at, *rule))
@@ -188,6 +220,17 @@ def test_positions_have_the_moments_of_a_standard_normal(size):
         np.testing.assert_allclose(draws.T @ draws / len(draws), np.eye(size), atol=1e-10)
 
 
+def planned_of(found, made):
+    return SimpleNamespace(
+        choice=Gradients(conservative=True),
+        limits=found.limits,
+        simulated=made,
+        prior=PRIOR,
+        interface=SimpleNamespace(inspection=SimpleNamespace(most_rows=3000)),
+        _follows=True,
+    )
+
+
 def fails(*_):
     raise np.linalg.LinAlgError("Singular matrix")
 
@@ -200,15 +243,7 @@ def singular(found, quadratic, *_):
 def test_a_release_that_was_paid_for_is_not_lost_where_scores_cannot_be_followed(made, monkeypatch, name, stand_in):
     _, found, _, straight = saturated(made)
     monkeypatch.setattr(fit, name, stand_in)
-    planned = SimpleNamespace(
-        choice=Gradients(conservative=True),
-        limits=found.limits,
-        simulated=made,
-        prior=PRIOR,
-        interface=SimpleNamespace(inspection=SimpleNamespace(most_rows=3000)),
-        _follows=True,
-    )
-    np.testing.assert_array_equal(fit.Planned.quadratic(planned, found).covariance, straight.covariance)
+    np.testing.assert_array_equal(fit.Planned.quadratic(planned_of(found, made), found).covariance, straight.covariance)
 
 
 def test_made_up_rows_that_had_to_be_turned_far_say_nothing(made, monkeypatch):
