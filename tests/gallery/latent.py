@@ -252,6 +252,37 @@ def instrument(d: Table) -> pm.Model:
     return m14_6
 
 
+def two_outcomes(rng: np.random.Generator) -> Columns:
+    dose = rng.normal(0, 1, 500)
+    noise = rng.multivariate_normal([0, 0], [[1.0, 0.5], [0.5, 0.6]], 500)
+    return {"dose": dose, "Y": np.array([0.3, -0.2]) + np.outer(dose, [0.8, 0.3]) + noise}
+
+
+@entry(PYMC, two_outcomes, bounds={"dose": (-4, 4), "Y": (-6, 6)}, locations="a b")
+def two_outcomes_of_a_dose(d: Table) -> pm.Model:
+    with pm.Model() as model:
+        dose = pm.Data("dose", d["dose"])
+        a, b = pm.Normal("a", 0, 1, shape=2), pm.Normal("b", 0, 1, shape=2)
+        chol, _, _ = pm.LKJCholeskyCov("chol", n=2, eta=2, sd_dist=pm.Exponential.dist(1.0, shape=2))
+        pm.MvNormal("Y", mu=a + b * dose[:, None], chol=chol, observed=d["Y"])
+    return model
+
+
+def sediments(rng: np.random.Generator) -> Columns:
+    depth = rng.uniform(0, 1, 400)
+    numbers = np.exp(np.array([1.0, 1.5, 0.5]) + np.outer(depth, [1.0, 0.0, -0.5]))
+    return {"depth": depth, "shares": np.array([rng.dirichlet(one) for one in numbers])}
+
+
+@entry("Bayesian Data Analysis", sediments, bounds={"depth": (0, 1), "shares": (0, 1)}, locations="b0 b1")
+def shares_by_depth(d: Table) -> pm.Model:
+    with pm.Model() as model:
+        depth = pm.Data("depth", d["depth"])
+        b0, b1 = pm.Normal("b0", 0, 2, shape=3), pm.Normal("b1", 0, 2, shape=3)
+        pm.Dirichlet("shares", a=pm.math.exp(b0 + b1 * depth[:, None]), observed=d["shares"])
+    return model
+
+
 @entry(PYMC, wages, bounds={"WE": (-5, 5)}, locations="mu")
 def lkj_covariance(d: Table) -> pm.Model:
     with pm.Model(coords={"axis": ["y", "z"], "obs_id": np.arange(500)}) as model:

@@ -71,26 +71,6 @@ remedied(
 )
 
 
-def instrument_by_conditionals(d: Table) -> pm.Model:
-    with pm.Model() as model:
-        aE, aW = pm.Normal("aE", 0, 0.2), pm.Normal("aW", 0, 0.2)
-        bQE, bEW = pm.Normal("bQE", 0, 0.5), pm.Normal("bEW", 0, 0.5)
-        Q, E = pm.Data("Q", d["Q"]), pm.Data("E", d["E"])
-        muE = aE + bQE * Q
-        sdE, sdW, slope = pm.Exponential("sdE", 1), pm.Exponential("sdW", 1), pm.Normal("slope", 0, 1)
-        pm.Normal("education", muE, sdE, observed=E)
-        pm.Normal("wage", aW + bEW * E + slope * (E - muE), sdW, observed=d["WE"][:, 0])
-    return model
-
-
-remedied(
-    "instrument",
-    says="Write the density of each value given those before it",
-    build=instrument_by_conditionals,
-    bounds={"Q": (-2, 2), "E": (-5, 5), "wage": (-5, 5)},
-)
-
-
 def milk_filled(d: Table) -> pm.Model:
     with pm.Model() as model:
         # pm.Data takes no NaN: a table in rows= has them.
