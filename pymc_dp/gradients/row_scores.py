@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 from typing import Any
 
@@ -19,6 +20,7 @@ from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors, toposort
 
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.gradients.covariate_cells import CovariateCells, cells_of
 from pymc_dp.gradients.cut import NEVER, least_cut, sizes_of
 from pymc_dp.gradients.interface import Interface
 from pymc_dp.gradients.joint import TAKEN, count_of
@@ -146,17 +148,26 @@ class RowScores:
             return math.prod(counts) if self.all_patterns else TAKEN
         return count_of(counts) if self.separate else math.prod(counts)
 
+    @cached_property
+    def cells(self) -> CovariateCells | None:
+        """Rows of which the model says the same; None where covariates have no end of values.
+
+        What is looked at before the responses of a row are replaced must read none of them: a total that is computed
+        from the counts would be that of one row for all. Predictors depend on no response (`_predictors`).
+        """
+        before = _columns_of((*self.breaks, *self.shares))
+        after = _columns_of(
+            (self.predicted, self.scored, *self.quantiles, *self.densities, *self.separate, *self.given)
+        )
+        own = {one.place for one in self.interface.responses}
+        if before & own:
+            return None
+        return cells_of(self.interface.inspection.columns, before | after, own)
+
     @property
     def alike(self) -> bool:
-        """Whether rows that are taken in turn differ in their responses alone: the model says the same of all.
-
-        What is looked at before the responses of a row are replaced must read no column at all: a total that is
-        computed from the counts would be that of one row for all. Predictors depend on no response (`_predictors`).
-        """
-        before = (*self.breaks, *self.shares)
-        after = (self.predicted, self.scored, *self.quantiles, *self.densities, *self.given)
-        own = {1 + one.place for one in self.interface.responses}
-        return in_turn(self.interface.responses) and _places(before) <= {0} and _places(after) <= {0, *own}
+        """Whether rows that are taken in turn differ in their responses alone: the model says the same of all."""
+        return in_turn(self.interface.responses) and self.cells is not None and not self.cells.crossed
 
     @property
     def all_patterns(self) -> bool:
@@ -258,9 +269,10 @@ def _predictors(interface: Interface, graphs: _Graphs) -> list[tuple[tuple[Varia
     return [(group, sizes[group[0]]) for group in cut.groups]
 
 
-def _places(calls: Sequence[Function | None]) -> set[int]:
-    """Return the places of the arguments that functions read."""
-    return set().union(*(call.places for call in calls if call is not None))
+def _columns_of(calls: Sequence[Function | None]) -> set[int]:
+    """Return the places of the columns that functions read."""
+    places = set[int]().union(*(call.places for call in calls if call is not None))
+    return {place - 1 for place in places if place > 0}
 
 
 def _descendants(ends: Sequence[Variable], sources: Sequence[Variable]) -> set[Variable]:
