@@ -192,15 +192,26 @@ def expected(rows: RowScores, columns: Sequence[Array], at: Array, scale: Array)
     some = slice(1 if rows.alike else None)  # an expectation is over many rows then, made of the one
     responses = expected_responses(rows, predictors[some], [column[some] for column in whole])
     places = None if cells is None else cells.of_rows(held)
-    scores = rows.scored(predictors if places is None else predictors[places], *held)[0]
     first = count if cells is None else cells.count
     return Expected(
         jacobian=jacobian[:first],
         gram=_grams(jacobian[:first]),
         responses=Responses(weights=responses.weights[:first], scores=responses.scores[:first]),
-        observed=scores[:count],
+        observed=_observed(rows, predictors, responses, held, places)[:count],
         cells=None if places is None else places[:count],
     )
+
+
+def _observed(
+    rows: RowScores, predictors: Array, responses: Responses, held: Sequence[Array], places: Places | None
+) -> Array:
+    """Return the scores of rows at their own responses: of all values that there are one is looked up."""
+    (one, *_) = rows.interface.responses
+    if rows.by_values is None or one.values is None or one.widths is not None:
+        return rows.scored(predictors if places is None else predictors[places], *held)[0]
+    own = held[one.place].astype(np.int64) - int(one.values[0])
+    at = np.arange(len(own)) if places is None else places
+    return np.asarray(responses.scores[at, np.clip(own, 0, one.count - 1)])
 
 
 def _grams(jacobian: Array) -> Array:
