@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
+from pymc_dp.gradients.covariate_cells import Places
 from pymc_dp.inspection.rows import Array
 
 UNLIMITED = 1e300
@@ -64,7 +65,15 @@ class Clipped:
     sizes: Array
 
 
-def clipped(responses: Responses, observed: Array, gram: Array, *, clip_norm: float, clip_curvature: float) -> Clipped:
+def clipped(
+    responses: Responses,
+    observed: Array,
+    gram: Array,
+    *,
+    clip_norm: float,
+    clip_curvature: float,
+    cells: Places | None = None,
+) -> Clipped:
     """Clip the scores of rows such that they stay centred under the model.
 
     Parameters
@@ -76,6 +85,8 @@ def clipped(responses: Responses, observed: Array, gram: Array, *, clip_norm: fl
         J Jᵀ of each row, in the coordinates of the sums: the norm of Jᵀ r is √(rᵀ J Jᵀ r).
     clip_norm, clip_curvature : float
         C and C_F, > 0.
+    cells : (n_rows,) array of int, optional
+        Which of `responses` and of `gram` is that of each row; by default each row has its own.
 
     Notes
     -----
@@ -92,35 +103,22 @@ def clipped(responses: Responses, observed: Array, gram: Array, *, clip_norm: fl
     ----------
     Künsch, Stefanski, Carroll (1989), doi 10.1080/01621459.1989.10478796 (conditionally unbiased bounded influence).
     """
-    n_rows, count = observed.shape
-    result = Clipped(
-        scores=np.empty((n_rows, count)),
-        factors=np.zeros((n_rows, count, count)),
-        variances=np.empty((n_rows, count, count)),
-        reach=np.empty(n_rows),
-        sizes=np.empty(n_rows),
-    )
+    (n_rows, count), n_cells = observed.shape, len(gram)
+    own = np.empty((n_rows, count))
+    factors, variances = np.zeros((n_cells, count, count)), np.empty((n_cells, count, count))
+    reach, sizes = np.empty(n_cells), np.empty(n_cells)
+    places = np.arange(n_rows) if cells is None else cells
     given = responses.weights, responses.scores, observed, gram
-    arrays = [np.ascontiguousarray(one) for one in (*given, result.scores, result.factors, result.variances)]
+    arrays = [np.ascontiguousarray(one) for one in given]
+    found: list[Array] = [own, factors, variances]
     work = _clip
     if count == 1:
         work = _clip_single
-        arrays = [arrays[0], arrays[1][:, :, 0], *(one.reshape(n_rows) for one in arrays[2:])]
-    work(*arrays[:4], *_limits(clip_norm, clip_curvature), *arrays[4:], result.reach, result.sizes)
-    return result
-
-
-def clipped_alike(
-    responses: Responses, observed: Array, gram: Array, *, clip_norm: float, clip_curvature: float
-) -> Clipped:
-    """Do what `clipped` does of rows of which the model says the same, and so has `responses` and `gram` of one row."""
-    n_rows, count = observed.shape
-    own, reach, sizes = np.empty((n_rows, count)), np.zeros(1), np.zeros(1)
-    factors, variances = np.zeros((1, count, count)), np.empty((1, count, count))
-    given = (np.ascontiguousarray(one) for one in (responses.weights, responses.scores, observed, gram))
-    _clip(*given, *_limits(clip_norm, clip_curvature), own, factors, variances, reach, sizes)
-    shared = [np.broadcast_to(one, (n_rows, *one.shape[1:])) for one in (factors, variances, reach, sizes)]
-    return Clipped(scores=own, factors=shared[0], variances=shared[1], reach=shared[2], sizes=shared[3])
+        arrays = [arrays[0], arrays[1][:, :, 0], *(one.reshape(len(one)) for one in arrays[2:])]
+        found = [one.reshape(len(one)) for one in found]
+    work(*arrays, places, *_limits(clip_norm, clip_curvature), *found, reach, sizes)
+    each = [one if cells is None else one[cells] for one in (factors, variances, reach, sizes)]
+    return Clipped(scores=own, factors=each[0], variances=each[1], reach=each[2], sizes=each[3])
 
 
 def _limits(clip_norm: float, clip_curvature: float) -> tuple[float, float, int]:
@@ -130,47 +128,53 @@ def _limits(clip_norm: float, clip_curvature: float) -> tuple[float, float, int]
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _clip(  # type: ignore[no-untyped-def]
-    weights, scores, observed, gram, clip_norm, clip_curvature, rounds, own, factors, variances, reach, sizes
+    weights, scores, observed, gram, cells, clip_norm, clip_curvature, rounds, own, factors, variances, reach, sizes
 ):
     """Clip rows, `TILE` side by side: no row can reach the values of another.
 
-    Of rows that are alike, only the first has weights and scores, which then stand in all places. Numbers are copied
-    one by one: a slice would be compiled with texts of what could be wrong, which takes seconds.
+    First what the model says of a row is gone through, once for all rows of a cell. Numbers are copied one by one: a
+    slice would be compiled with texts of what could be wrong, which takes seconds.
     """
-    alike = len(observed) != len(weights)
-    n_rows, (n_nodes, count) = len(observed), scores.shape[1:]
+    n_cells, n_nodes, count = scores.shape
+    n_rows = len(observed)
     shares, values = np.zeros((n_nodes, TILE)), np.zeros((n_nodes, count, TILE))
     matrix, curvature = np.zeros((count, count, TILE)), np.zeros((count, count, TILE))
     spread, most = np.zeros((count, count, TILE)), np.zeros(TILE)
     centre, shifted, ones = np.zeros((count, TILE)), np.zeros((count, TILE)), np.zeros((count, TILE))
     kept, norms = np.zeros(TILE), np.zeros(TILE)
     one = np.zeros((count, count))
-    for start in range(0, n_rows, TILE):
-        used = min(TILE, n_rows - start)
-        if not alike or start == 0:
-            _lay_out(weights, scores, gram, start, TILE if alike else used, not alike, shares, values, matrix)
-            _centre(shares, values, matrix, clip_norm, rounds, centre, curvature, spread, most)
+    middles, parts = np.zeros((n_cells, count)), np.zeros(n_cells)
+    for start in range(0, n_cells, TILE):
+        used = min(TILE, n_cells - start)
+        _lay_out(weights, scores, gram, start, used, shares, values, matrix)
+        _centre(shares, values, matrix, clip_norm, rounds, centre, curvature, spread, most)
         for row in range(used):
+            at = start + row
             for i in range(count):
-                ones[i, row] = observed[start + row, i]
-        _keep(ones, centre, matrix, clip_norm, shifted, norms, kept)
-        for row in range(used):
-            at = 0 if alike else start + row
-            for i in range(count):
+                middles[at, i] = centre[i, row]
                 for j in range(count):
                     one[i, j] = curvature[i, j, row]
             size = _frobenius(one, gram[at])
             weight = clip_curvature / _at_least(size, clip_curvature)
-            reach[at], sizes[at] = weight * most[row], weight * size
-            for i in range(count):
-                own[start + row, i] = weight * kept[row] * shifted[i, row]
-                for j in range(count):
-                    variances[at, i, j] = weight**2 * spread[i, j, row]
+            parts[at], reach[at], sizes[at] = weight, weight * most[row], weight * size
             _factor(one, factors[at])
             root = np.sqrt(weight)
             for i in range(count):
                 for j in range(count):
+                    variances[at, i, j] = weight**2 * spread[i, j, row]
                     factors[at, i, j] *= root
+    for start in range(0, n_rows, TILE):
+        used = min(TILE, n_rows - start)
+        for row in range(used):
+            at = cells[start + row]
+            for i in range(count):
+                ones[i, row], centre[i, row] = observed[start + row, i], middles[at, i]
+                for j in range(count):
+                    matrix[i, j, row] = gram[at, i, j]
+        _keep(ones, centre, matrix, clip_norm, shifted, norms, kept)
+        for row in range(used):
+            for i in range(count):
+                own[start + row, i] = parts[cells[start + row]] * kept[row] * shifted[i, row]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -199,11 +203,11 @@ def _centre(shares, values, matrix, clip_norm, rounds, centre, curvature, spread
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _lay_out(weights, scores, gram, start, used, step, shares, values, matrix):  # type: ignore[no-untyped-def]
-    """Copy some rows such that those of one entry lie side by side; with a step of 0, one row that often."""
+def _lay_out(weights, scores, gram, start, used, shares, values, matrix):  # type: ignore[no-untyped-def]
+    """Copy some rows such that those of one entry lie side by side."""
     _, n_nodes, count = scores.shape
     for row in range(used):
-        at = start + row * step
+        at = start + row
         for node in range(n_nodes):
             shares[node, row] = weights[at, node]
             for i in range(count):
@@ -215,20 +219,21 @@ def _lay_out(weights, scores, gram, start, used, step, shares, values, matrix): 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _clip_single(  # type: ignore[no-untyped-def]
-    weights, scores, observed, gram, clip_norm, clip_curvature, rounds, own, factors, variances, reach, sizes
+    weights, scores, observed, gram, cells, clip_norm, clip_curvature, rounds, own, factors, variances, reach, sizes
 ):
     """Do what `_clip` does of rows with a single predictor, all arrays without its axes."""
-    n_rows, n_nodes = scores.shape
+    (n_cells, n_nodes), n_rows = scores.shape, len(observed)
     shares, values = np.zeros((n_nodes, TILE)), np.zeros((n_nodes, TILE))
-    root, centre, seen = np.zeros(TILE), np.zeros(TILE), np.zeros(TILE)
+    root, centre = np.zeros(TILE), np.zeros(TILE)
     mass, total, most = np.zeros(TILE), np.zeros(TILE), np.zeros(TILE)
-    for start in range(0, n_rows, TILE):
-        used = min(TILE, n_rows - start)
+    middles, parts = np.zeros(n_cells), np.zeros(n_cells)
+    for start in range(0, n_cells, TILE):
+        used = min(TILE, n_cells - start)
         for row in range(used):
             for node in range(n_nodes):
                 shares[node, row] = weights[start + row, node]
                 values[node, row] = scores[start + row, node]
-            root[row], seen[row] = np.sqrt(_at_least(gram[start + row], 0.0)), observed[start + row]
+            root[row] = np.sqrt(_at_least(gram[start + row], 0.0))
         if n_nodes == 2:
             _centre_of_two(shares, values, root, clip_norm, centre)
             rounds = 0
@@ -257,19 +262,18 @@ def _clip_single(  # type: ignore[no-untyped-def]
                 product = shares[node, k] * kept * part * part
                 mass[k] += product
                 total[k] += kept * product
-        for k in range(TILE):
-            part = seen[k] - centre[k]
-            kept = clip_norm / _at_least(abs(part) * root[k], clip_norm)
-            size = mass[k] * root[k] * root[k]
-            weight = clip_curvature / _at_least(size, clip_curvature)
-            most[k] *= weight
-            centre[k] = weight * size  # not needed any more
-            seen[k] = weight * kept * part
-            total[k] *= weight**2
-            mass[k] = np.sqrt(weight * _at_least(mass[k], 0.0))
         for row in range(used):
-            own[start + row], factors[start + row], variances[start + row] = seen[row], mass[row], total[row]
-            reach[start + row], sizes[start + row] = most[row], centre[row]
+            at, size = start + row, mass[row] * root[row] * root[row]
+            weight = clip_curvature / _at_least(size, clip_curvature)
+            middles[at], parts[at] = centre[row], weight
+            reach[at], sizes[at] = most[row] * weight, weight * size
+            variances[at] = total[row] * weight**2
+            factors[at] = np.sqrt(weight * _at_least(mass[row], 0.0))
+    for row in range(n_rows):
+        at = cells[row]
+        part = observed[row] - middles[at]
+        kept = clip_norm / _at_least(abs(part) * np.sqrt(_at_least(gram[at], 0.0)), clip_norm)
+        own[row] = parts[at] * kept * part
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -384,4 +388,4 @@ def _factor(matrix, found):  # type: ignore[no-untyped-def]
                 found[row, column] = rest / root
 
 
-__all__ = ["ROUNDS", "UNLIMITED", "Clipped", "Responses", "clipped", "clipped_alike", "factored"]
+__all__ = ["ROUNDS", "UNLIMITED", "Clipped", "Responses", "clipped", "factored"]

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from pymc_dp.gradients.clipping import Responses
+from pymc_dp.gradients.function import Function
 from pymc_dp.gradients.joint import joined
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.inspection.rows import Array
@@ -242,7 +243,10 @@ def responses_at(rows: RowScores, predictors: Array, columns: Sequence[Array]) -
     -----
     Where some values stand for those around them, the mean of the scores is made 0, as that of a density is.
     """
-    found = _some(rows, predictors, columns) if rows.separate else _all(rows, predictors, columns)
+    if rows.by_values is not None:
+        found = _of_values(rows, rows.by_values, predictors, columns)
+    else:
+        found = _some(rows, predictors, columns) if rows.separate else _all(rows, predictors, columns)
     if all(one.widths is None for one in rows.interface.responses):
         return found
     means = np.einsum("nk,nkq->nq", found.weights, found.scores)
@@ -272,6 +276,16 @@ def _all(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Respon
             own.append(np.moveaxis(one.weighted(along, mass.reshape(lengths)), -1, axis))
     found = np.broadcast_to(reduce(np.multiply, own), shape)
     return Responses(weights=found.reshape(n_rows, -1), scores=scores.reshape(n_rows, -1, rows.count))
+
+
+def _of_values(rows: RowScores, call: Function, predictors: Array, columns: Sequence[Array]) -> Responses:
+    """Go through all values of a single discrete response."""
+    (one,), held = rows.interface.responses, needed(rows, columns)
+    assert one.values is not None
+    scores, logps = call(predictors, *held, one.values)
+    shape = (len(predictors), one.count)
+    weights = one.weighted(np.broadcast_to(logps, shape), below_of(rows, 0, predictors, held)[:, 0])
+    return Responses(weights=weights, scores=np.broadcast_to(scores, (*shape, rows.count)))
 
 
 def _some(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Responses:
@@ -359,6 +373,9 @@ def below_of(rows: RowScores, place: int, at: Array, held: Sequence[Array]) -> A
     shape = (len(at), one.entries)
     if not count:
         return np.zeros(shape)
+    if rows.by_values is not None:
+        logps = np.broadcast_to(rows.by_values(at, *held, one.below)[1], (len(at), count))
+        return np.asarray(np.exp(logps).sum(axis=1, keepdims=True))
     more, columns = repeated(at, held, count)
     columns[one.place] = _column(np.broadcast_to(one.below[:, None], (len(at), count, one.entries)), rows, place)
     logp = rows.separate[place](more, *columns)[1] if rows.separate else rows.scored(more, *columns)[1 + place]

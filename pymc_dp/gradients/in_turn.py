@@ -13,7 +13,7 @@ import numpy as np
 from pymc_dp.gradients.clipping import Responses
 from pymc_dp.gradients.counted_levels import taken_counts
 from pymc_dp.gradients.expectations import below_of, needed, repeated, responses_at, values_of
-from pymc_dp.gradients.joint import MANY, levels_at, levels_of_all
+from pymc_dp.gradients.joint import MANY, levels_at, levels_of_all, place_of, sum_up
 from pymc_dp.gradients.responses import in_turn
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.inspection.rows import Array
@@ -24,12 +24,11 @@ def expected_responses(rows: RowScores, predictors: Array, columns: Sequence[Arr
 
     Notes
     -----
-    All values of one response with latents are gone through where there are few (`RowScores.all_patterns`), for one row
-    where rows are alike. Elsewhere each coordinate of a lattice, or of a net where continuous rows are alike, is a
-    level at which a value is taken, given those before: first of the points of the quadrature, then of each entry given
-    this point. Entries of continuous values are functions of independent levels. Nothing is drawn, and no step depends
-    on a value of a row. The mean of the scores is
-    made 0, as that of a density is: what the lattice is off by would bias all rows alike.
+    All values of one response with latents are gone through where there are few (`RowScores.all_patterns`). Elsewhere
+    each coordinate of a lattice, or of a net where continuous rows are alike, is a level at which a value is taken,
+    given those before: first of the points of the quadrature, then of each entry given this point. Entries of
+    continuous values are functions of independent levels. Nothing is drawn, and no step depends on a value of a row.
+    The mean of the scores is made 0, as that of a density is: what the lattice is off by would bias all rows alike.
     """
     if not in_turn(rows.interface.responses):
         return responses_at(rows, predictors, columns)
@@ -42,11 +41,10 @@ def _all(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Respon
     (one,) = rows.interface.responses
     assert one.values is not None
     patterns = np.stack(np.meshgrid(*[one.values] * one.entries, indexing="ij"), axis=-1).reshape(-1, one.entries)
-    rest = 1 if rows.alike else len(predictors)
-    at, held = repeated(predictors[:rest], [column[:rest] for column in columns], len(patterns))
-    held[one.place] = one.column.clamped(np.tile(patterns, (rest, 1)))
+    at, held = repeated(predictors, columns, len(patterns))
+    held[one.place] = one.column.clamped(np.tile(patterns, (len(predictors), 1)))
     scores, logps = rows.scored(at, *held)
-    weights = np.exp(logps.reshape(rest, -1))
+    weights = np.exp(logps.reshape(len(predictors), -1))
     weights /= weights.sum(axis=1, keepdims=True)
     return Responses(weights=weights, scores=scores.reshape(*weights.shape, rows.count))
 
@@ -140,29 +138,31 @@ def picked_entries(shares: Array, masses: Array, levels: Array) -> Array:
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _place(weights, level):  # type: ignore[no-untyped-def]
-    """Return the first place up to which the weights are more than a level; all places are gone through."""
-    place, before = 0, 0.0
-    for value in range(len(weights) - 1):
-        before += weights[value]
-        place += 1 if level >= before else 0
-    return place
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _pick(weights, levels, found):  # type: ignore[no-untyped-def]
+    n_values = weights.shape[1]
+    sums = np.zeros(n_values)
     for row in range(levels.shape[0]):
+        sum_up(weights[row], sums)
         for k in range(levels.shape[1]):
-            found[row, k] = _place(weights[row], levels[row, k])
+            found[row, k] = place_of(sums, n_values - 1, levels[row, k])
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _pick_entries(shares, masses, levels, found):  # type: ignore[no-untyped-def]
+    n_points, n_entries, n_values = shares.shape[1:]
+    many = levels.shape[1] > n_points
+    sums, points = np.zeros((n_points, n_entries, n_values)), np.zeros(n_points)
     for row in range(levels.shape[0]):
+        sum_up(masses[row], points)
+        for point in range(n_points if many else 0):
+            for entry in range(n_entries):
+                sum_up(shares[row, point, entry], sums[point, entry])
         for k in range(levels.shape[1]):
-            point = _place(masses[row], levels[row, k, 0])
-            for entry in range(shares.shape[2]):
-                found[row, k, entry] = _place(shares[row, point, entry], levels[row, k, 1 + entry])
+            point = place_of(points, n_points - 1, levels[row, k, 0])
+            for entry in range(n_entries):
+                if not many:
+                    sum_up(shares[row, point, entry], sums[point, entry])
+                found[row, k, entry] = place_of(sums[point, entry], n_values - 1, levels[row, k, 1 + entry])
 
 
 __all__ = ["expected_responses", "picked", "picked_entries"]

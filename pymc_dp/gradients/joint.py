@@ -104,20 +104,41 @@ GENERATOR = 75
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
+def sum_up(weights, sums):  # type: ignore[no-untyped-def]
+    """Write the sums of weights up to each, without the last one."""
+    before = 0.0
+    for value in range(len(weights) - 1):
+        before += weights[value]
+        sums[value] = before
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def place_of(sums, count, level):  # type: ignore[no-untyped-def]
+    """Return how many of the first sums, which never fall, are up to a level. Steps are as many whatever they hold."""
+    place = 0
+    while count > 1:
+        half = count // 2
+        place += half if level >= sums[place + half - 1] else 0
+        count -= half
+    if count == 1:
+        place += 1 if level >= sums[place] else 0
+    return place
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _take(weights, scores, lattice, shift, total):  # type: ignore[no-untyped-def]
     """Add the scores of the values whose probabilities up to them hold the points of a shifted, folded lattice."""
     n_rows, n_values, count = scores.shape
+    sums = np.zeros(n_values)
     for row in range(n_rows):
+        sum_up(weights[row], sums)
         for node in range(len(lattice)):
             level = lattice[node] + shift[row]
             level -= np.floor(level)
             level = 1 - abs(2 * level - 1)
-            chosen, before = 0, 0.0
-            for value in range(n_values - 1):
-                before += weights[row, value]
-                chosen += 1 if level >= before else 0
+            chosen = place_of(sums, n_values - 1, level)
             for i in range(count):
                 total[row, node, i] += scores[row, chosen, i]
 
 
-__all__ = ["MANY", "TAKEN", "count_of", "joined", "levels_at", "levels_of_all"]
+__all__ = ["MANY", "TAKEN", "count_of", "joined", "levels_at", "levels_of_all", "place_of", "sum_up"]

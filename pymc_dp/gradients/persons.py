@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pymc_dp.gradients.integers import Integers
-from pymc_dp.gradients.row_parts import ROOM, RowParts, combined
+from pymc_dp.gradients.row_parts import ROOM, RowParts
 from pymc_dp.gradients.schedule import Limits
 from pymc_dp.inspection.rows import Array
 from pymc_dp.rows.persons import Grouped
@@ -70,8 +70,8 @@ class PersonParts:
     def scores(self, rows: Grouped, at: Array, limits: Limits) -> Weighed:
         """Return weighed scores in units of C."""
         unit, found = ROOM / limits.clip_norm, _Blocks(limits)
-        for part, jacobian in self.parts.clipped(rows.columns, at, limits):
-            found.add(combined(part.scores[:, None], jacobian, unit)[:, 0], part.reach, part.sizes)
+        for part, block in self.parts.clipped(rows.columns, at, limits):
+            found.add(block.combined(part.scores[:, None], unit)[:, 0], part.reach, part.sizes)
         values = self.parts.joined(found.values, at)
         weights = self._weights(rows.edges, *found.bounds, np.sqrt((values**2).sum(axis=1)))
         return Weighed(rows=values * weights[:, None], edges=rows.edges)
@@ -79,8 +79,8 @@ class PersonParts:
     def factors(self, rows: Grouped, at: Array, limits: Limits) -> Weighed:
         """Return factors in units of √C_F, times the root of the weight."""
         unit, found = ROOM / np.sqrt(limits.clip_curvature), _Blocks(limits)
-        for part, jacobian in self.parts.clipped(rows.columns, at, limits):
-            found.add(combined(part.factors.transpose(0, 2, 1), jacobian, unit), part.reach, part.sizes)
+        for part, block in self.parts.clipped(rows.columns, at, limits):
+            found.add(block.combined(part.factors.transpose(0, 2, 1), unit), part.reach, part.sizes)
         values = self.parts.joined(found.values, at, self.parts.rows.count)
         weights = self._weights(rows.edges, *found.bounds)
         return Weighed(rows=values * np.sqrt(weights)[:, None, None], edges=rows.edges)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numba
 import numpy as np
 
-from pymc_dp.gradients.clipping import Clipped, Responses, clipped, clipped_alike
+from pymc_dp.gradients.clipping import Clipped, Responses, clipped
+from pymc_dp.gradients.covariate_cells import CovariateCells, Places
 from pymc_dp.gradients.in_turn import expected_responses
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Limits
@@ -17,6 +18,8 @@ from pymc_dp.step_methods.row_functions.builder import ALIKE, filled
 
 ENTRIES = 2**18
 """Most numbers of rows at a time, in the widest array: few enough for a cache, enough for calls to cost little."""
+FEWER = 2
+"""How many rows there are to a cell at least where cells are evaluated in their place."""
 ROOM = 1 - 1e-6
 """Rounding never takes a row beyond what is charged: there it would add nothing."""
 
@@ -27,45 +30,59 @@ class Expected:
 
     Attributes
     ----------
-    jacobian : (n_rows, q, d) array
+    jacobian : (n_cells, q, d) array
         Of the predictors, in the coordinates of the sums.
-    gram : (n_rows, q, q) array
+    gram : (n_cells, q, q) array
         Jacobian times its transpose.
     responses : Responses
-        What the model says about the responses.
+        What the model says about the responses, of each cell.
     observed : (n_rows, q) array
         Scores of the responses in the table.
-    alike : bool
-        Whether rows differ in these alone: all else is that of the first row.
+    cells : (n_rows,) array of int or None
+        The cell of each row, of all of which the model says the same. None: each row is one.
     """
 
     jacobian: Array
     gram: Array
     responses: Responses
     observed: Array
-    alike: bool = False
+    cells: Places | None = None
 
     def turned(self, limits: Limits) -> Expected:
         """Return the same rows in the coordinates of some limits."""
         if limits.basis is None:
             return self
-        own = np.ascontiguousarray(self.jacobian[:1] if self.alike else self.jacobian, dtype=np.float64)
+        own = np.ascontiguousarray(self.jacobian, dtype=np.float64)
         jacobian = np.zeros(own.shape)
         if limits.levels is None:
             _turn(own, np.ascontiguousarray(limits.basis), jacobian)
         else:
             basis = limits.sparse_basis
             _turn_blocks(own, basis.indptr, basis.indices, basis.data, jacobian)
-        found = [np.broadcast_to(one, (len(self.observed), *one.shape[1:])) for one in (jacobian, _grams(jacobian))]
-        return replace(self, jacobian=found[0], gram=found[1])
+        return replace(self, jacobian=jacobian, gram=_grams(jacobian))
 
     def clipped(self, limits: Limits) -> Clipped:
         """Return the rows' clipped scores and factors in terms of the predictors."""
         ends = {"clip_norm": limits.clip_norm, "clip_curvature": limits.clip_curvature}
-        if self.alike:
-            first = Responses(weights=self.responses.weights[:1], scores=self.responses.scores[:1])
-            return clipped_alike(first, self.observed, self.gram[:1], **ends)
-        return clipped(self.responses, self.observed, self.gram, **ends)
+        return clipped(self.responses, self.observed, self.gram, cells=self.cells, **ends)
+
+    def of_rows(self, of_cells: Array) -> Array:
+        """Return for every row what was found of its cell."""
+        return of_cells if self.cells is None else of_cells[self.cells]
+
+    def combined(self, weights: Array, unit: float) -> Array:
+        """Return sums of the rows of Jacobians, (n_rows, p, d), times a number.
+
+        Parameters
+        ----------
+        weights : (n_rows, p, q) array
+        unit : float
+        """
+        found = np.zeros((len(weights), weights.shape[1], self.jacobian.shape[2]))
+        places = np.arange(len(weights)) if self.cells is None else self.cells
+        given = (np.ascontiguousarray(one, dtype=np.float64) for one in (weights, self.jacobian))
+        _combine(*given, places, float(unit), found)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -100,9 +117,7 @@ class RowParts:
         limits : Limits
         """
         unit = ROOM / limits.clip_norm
-        found = [
-            combined(part.scores[:, None], jacobian, unit)[:, 0] for part, jacobian in self.clipped(chunk, at, limits)
-        ]
+        found = [rows.combined(part.scores[:, None], unit)[:, 0] for part, rows in self.clipped(chunk, at, limits)]
         return self.joined(found, at)
 
     def factors(self, chunk: Sequence[Array], at: Array, limits: Limits) -> Array:
@@ -111,20 +126,17 @@ class RowParts:
         Parameters are those of `scores`; responses in the table do not matter.
         """
         unit = ROOM / np.sqrt(limits.clip_curvature)
-        found = [
-            combined(part.factors.transpose(0, 2, 1), jacobian, unit)
-            for part, jacobian in self.clipped(chunk, at, limits)
-        ]
+        found = [rows.combined(part.factors.transpose(0, 2, 1), unit) for part, rows in self.clipped(chunk, at, limits)]
         return self.joined(found, at, self.rows.count)
 
-    def clipped(self, chunk: Sequence[Array], at: Array, limits: Limits) -> Iterator[tuple[Clipped, Array]]:
-        """Yield blocks of rows, clipped in terms of their predictors, and the Jacobians of these."""
+    def clipped(self, chunk: Sequence[Array], at: Array, limits: Limits) -> Iterator[tuple[Clipped, Expected]]:
+        """Yield what is left of blocks of rows in terms of their predictors, and what they were."""
         size = block_size(self.rows)
         for start in range(0, len(chunk[0]), size):
             block = [column[start : start + size] for column in chunk]
             with np.errstate(all="ignore"):
                 found = expected(self.rows, block, at * limits.scale, limits.scale).turned(limits)
-            yield found.clipped(limits), found.jacobian[: 1 if found.alike else None]
+            yield found.clipped(limits), found
 
     @staticmethod
     def joined(found: Sequence[Array], at: Array, *counts: int) -> Array:
@@ -136,10 +148,25 @@ class RowParts:
 
 def block_size(rows: RowScores) -> int:
     """Return how many rows to take at a time, a multiple of what compiled code works off alike."""
-    entries = max(3 * rows.count * rows.interface.size, rows.nodes * max(rows.count**2, 8))
-    if rows.alike:  # of which one row has all of these
-        entries = 8 * rows.count
+    cells = shared_cells(rows, rows.interface.inspection.most_rows)
+    return _block(_entries(rows) if cells is None else rows.count * max(8, rows.interface.size))
+
+
+def _entries(rows: RowScores) -> int:
+    """Return the numbers that evaluating a row takes, in the widest array."""
+    return max(3 * rows.count * rows.interface.size, rows.nodes * max(rows.count**2, 8))
+
+
+def _block(entries: int) -> int:
     return max(ALIKE, ENTRIES // entries // ALIKE * ALIKE)
+
+
+def shared_cells(rows: RowScores, count: int) -> CovariateCells | None:
+    """Return the cells to evaluate in the place of so many rows; None where rows themselves are fewer, or nearly."""
+    cells = rows.cells
+    if cells is None or (cells.crossed and (cells.count * FEWER > count or cells.count > _block(_entries(rows)))):
+        return None
+    return cells
 
 
 def expected(rows: RowScores, columns: Sequence[Array], at: Array, scale: Array) -> Expected:
@@ -151,51 +178,51 @@ def expected(rows: RowScores, columns: Sequence[Array], at: Array, scale: Array)
     columns : sequence of (n_rows, ...) arrays
     at : (d,) array
     scale : (d,) array
+
+    Notes
+    -----
+    Rows whose covariates have few values are evaluated cell by cell, which gives the same to the last digit: how many
+    cells there are is public, and all of them are evaluated, whether or not a row is in them.
     """
-    count = filled(len(columns[0]))
-    held = [_padded(column, count) for column in columns]
-    predictors, jacobian = rows.predicted(np.asarray(at, dtype=np.float64), *held)
+    count = len(columns[0])
+    cells, held = shared_cells(rows, count), _padded(columns)
+    whole = held if cells is None else _padded(cells.rows())
+    predictors, jacobian = rows.predicted(np.asarray(at, dtype=np.float64), *whole)
     jacobian = jacobian * scale  # not in place: it may be a view of the columns
-    first = slice(ALIKE if rows.alike else None)
-    responses = expected_responses(rows, predictors[first], [column[first] for column in held])
-    parts = jacobian, _grams(jacobian[first]), responses.weights, responses.scores
-    own = [_of_all(one[0], len(columns[0])) if rows.alike else one[: len(columns[0])] for one in parts]
+    some = slice(1 if rows.alike else None)  # an expectation is over many rows then, made of the one
+    responses = expected_responses(rows, predictors[some], [column[some] for column in whole])
+    places = None if cells is None else cells.of_rows(held)
+    first = count if cells is None else cells.count
     return Expected(
-        jacobian=own[0],
-        gram=own[1],
-        responses=Responses(weights=own[2], scores=own[3]),
-        observed=rows.scored(predictors, *held)[0][: len(columns[0])],
-        alike=rows.alike,
+        jacobian=jacobian[:first],
+        gram=_grams(jacobian[:first]),
+        responses=Responses(weights=responses.weights[:first], scores=responses.scores[:first]),
+        observed=_observed(rows, predictors, responses, held, places)[:count],
+        cells=None if places is None else places[:count],
     )
 
 
-def _of_all(one: Array, count: int) -> Array:
-    return np.broadcast_to(one, (count, *one.shape))
+def _observed(
+    rows: RowScores, predictors: Array, responses: Responses, held: Sequence[Array], places: Places | None
+) -> Array:
+    """Return the scores of rows at their own responses: of all values that there are one is looked up."""
+    (one, *_) = rows.interface.responses
+    if rows.by_values is None or one.values is None or one.widths is not None:
+        return rows.scored(predictors if places is None else predictors[places], *held)[0]
+    own = held[one.place].astype(np.int64) - int(one.values[0])
+    at = np.arange(len(own)) if places is None else places
+    return np.asarray(responses.scores[at, np.clip(own, 0, one.count - 1)])
 
 
 def _grams(jacobian: Array) -> Array:
     return np.matmul(jacobian, jacobian.transpose(0, 2, 1))
 
 
-def combined(weights: Array, jacobian: Array, unit: float) -> Array:
-    """Return sums of the rows of Jacobians, (n_rows, p, d), times a number.
-
-    Parameters
-    ----------
-    weights : (n_rows, p, q) array
-    jacobian : (n_rows, q, d) array, or (1, q, d) of all rows
-    unit : float
-    """
-    found = np.zeros((len(weights), weights.shape[1], jacobian.shape[2]))
-    _combine(np.ascontiguousarray(weights, dtype=np.float64), np.ascontiguousarray(jacobian), float(unit), found)
-    return found
-
-
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _combine(weights, jacobian, unit, found):  # type: ignore[no-untyped-def]
-    alike, count, size = jacobian.shape
+def _combine(weights, jacobian, cells, unit, found):  # type: ignore[no-untyped-def]
+    _, count, size = jacobian.shape
     for row in range(len(found)):
-        at = 0 if alike == 1 else row
+        at = cells[row]
         for one in range(found.shape[1]):
             for i in range(count):
                 weight = weights[row, one, i] * unit
@@ -229,10 +256,12 @@ def _turn_blocks(jacobian, starts, others, basis, found):  # type: ignore[no-unt
                         found[row, one, others[at]] += weight * basis[at]
 
 
-def _padded(column: Array, count: int) -> Array:
-    if len(column) == count:
-        return column
-    return np.concatenate([column, np.zeros((count - len(column), *column.shape[1:]), dtype=column.dtype)])
+def _padded(columns: Sequence[Array]) -> list[Array]:
+    """Return rows with rows of zeros after them."""
+    more = filled(len(columns[0])) - len(columns[0])
+    if not more:
+        return list(columns)
+    return [np.concatenate([one, np.zeros((more, *one.shape[1:]), dtype=one.dtype)]) for one in columns]
 
 
-__all__ = ["Expected", "RowParts", "block_size", "combined", "expected"]
+__all__ = ["Expected", "RowParts", "block_size", "expected", "shared_cells"]

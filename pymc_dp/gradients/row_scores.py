@@ -1,93 +1,32 @@
-"""The score of one row as compiled functions: predictors of its responses, their Jacobian, and derivatives at them.
-
-Compiled functions that several threads may call at once, on rows of their own.
-"""
+"""The score of one row as compiled functions: predictors of its responses, their Jacobian, and derivatives at them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.compile.mode import Mode, get_mode
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
-from pytensor.graph.traversal import ancestors, toposort
+from pytensor.graph.traversal import toposort
 
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.gradients.covariate_cells import CovariateCells, cells_of
 from pymc_dp.gradients.cut import NEVER, least_cut, sizes_of
+from pymc_dp.gradients.function import Function
 from pymc_dp.gradients.interface import Interface
 from pymc_dp.gradients.joint import MANY, TAKEN, count_of
-from pymc_dp.gradients.responses import MOST_NODES, any_together, in_turn
+from pymc_dp.gradients.responses import MOST_NODES, Response, any_together, in_turn
 from pymc_dp.gradients.row_slopes import joined, long_axes, scores_of, slopes_of_entries
 from pymc_dp.inspection.findings import RowTerm
 from pymc_dp.inspection.one_row import frozen_shared, with_rows
-from pymc_dp.inspection.rows import Array, reached, rebuild
-from pymc_dp.step_methods.langevin.gradients import without_python
-from pymc_dp.step_methods.row_functions.builder import RowFunction, compiled_rows, vectorised
+from pymc_dp.inspection.rows import reached, rebuild
+from pymc_dp.step_methods.row_functions.builder import RowFunction, vectorised
 from pymc_dp.transforms.prior_model import prior_model
-
-
-class Function:
-    """A function of arrays of the dtypes of its inputs; what it does not need it is not given.
-
-    Parameters
-    ----------
-    inputs, outputs : sequence of Variable
-    mode : str
-        Of PyTensor. What Numba compiles runs without Python's lock, and threads side by side; all else one at a time.
-
-    Attributes
-    ----------
-    places : frozenset of int
-        Inputs that are needed, and the first one.
-    nodes : sequence of Apply
-        What is computed.
-    """
-
-    def __init__(self, inputs: Sequence[Variable], outputs: Sequence[Variable], mode: str) -> None:
-        reach = set(ancestors(outputs))
-        self._order = [place for place, var in enumerate(inputs) if var in reach or place == 0]
-        self._dtypes = [np.dtype(inputs[place].type.dtype) for place in self._order]
-        with without_python():
-            made = compiled_rows([inputs[place] for place in self._order], list(outputs), _mode(mode))
-        self.places = frozenset(self._order)
-        self.nodes = made.maker.fgraph.toposort()
-        self._call, self._lock = getattr(made.vm, "jit_fn", None), Lock()
-        self._whole = made
-
-    def __call__(self, *arrays: Array) -> list[Array]:
-        """Return new arrays."""
-        given = [
-            np.ascontiguousarray(arrays[place], dtype=dtype)
-            for place, dtype in zip(self._order, self._dtypes, strict=True)
-        ]
-        if self._call is not None:
-            return list(self._call(*given))
-        with self._lock:  # it keeps its arguments and results in one place
-            return list(self._whole(*given))
-
-
-def _mode(name: str) -> Mode:
-    found = get_mode(name)
-    if name != "NUMBA":
-        return found
-    from pytensor.link.numba.dispatch.basic import numba_njit
-    from pytensor.link.numba.linker import NumbaLinker
-
-    class Unlocked(NumbaLinker):
-        """Compiles what releases Python's lock."""
-
-        def jit_compile(self, fn_and_cache: Any) -> Any:
-            function, key = fn_and_cache
-            return numba_njit(function.py_func, final_function=True, nogil=True, cache=key is not None)
-
-    return Mode(linker=Unlocked(), optimizer=found.provided_optimizer)
-
 
 MOST_PREDICTORS = 32
 """Predictors of one row: its curvature is gone through in that many dimensions."""
@@ -109,6 +48,10 @@ class RowScores:
         (position, *columns) to predictors (n, q) and their Jacobian (n, q, d).
     scored : Function
         (predictors, *columns) to derivatives (n, q) and the log-likelihood of each response, (n,) each.
+    by_values : Function or None
+        Of a single discrete response: (predictors, *columns, values) to derivatives (n, n_values, q) and
+        log-likelihoods (n, n_values). What does not depend on the value is computed once for a row, and what does not
+        depend on the row once for a value.
     quantiles : tuple of Function or None
         Of each response, (predictors, *columns) to values (n, *entries); its column holds probabilities. Where latents
         were integrated out, to (n, n_points * (entries + 1)): values at every point, and logarithms of their weights.
@@ -131,6 +74,7 @@ class RowScores:
     count: int
     predicted: Function
     scored: Function
+    by_values: Function | None
     quantiles: tuple[Function | None, ...]
     breaks: tuple[Function | None, ...]
     densities: tuple[Function | None, ...]
@@ -147,17 +91,26 @@ class RowScores:
         counts = [one.count for one in responses for _ in range(one.entries)]
         return count_of(counts) if self.separate else math.prod(counts)
 
+    @cached_property
+    def cells(self) -> CovariateCells | None:
+        """Rows of which the model says the same; None where covariates have no end of values.
+
+        What is looked at before the responses of a row are replaced must read none of them: a total that is computed
+        from the counts would be that of one row for all. Predictors depend on no response (`_predictors`).
+        """
+        before = _columns_of((*self.breaks, *self.shares))
+        after = _columns_of(
+            (self.predicted, self.scored, *self.quantiles, *self.densities, *self.separate, *self.given)
+        )
+        own = {one.place for one in self.interface.responses}
+        if before & own:
+            return None
+        return cells_of(self.interface.inspection.columns, before | after, own)
+
     @property
     def alike(self) -> bool:
-        """Whether rows that are taken in turn differ in their responses alone: the model says the same of all.
-
-        What is looked at before the responses of a row are replaced must read no column at all: a total that is
-        computed from the counts would be that of one row for all. Predictors depend on no response (`_predictors`).
-        """
-        before = (*self.breaks, *self.shares)
-        after = (self.predicted, self.scored, *self.quantiles, *self.densities, *self.given)
-        own = {1 + one.place for one in self.interface.responses}
-        return in_turn(self.interface.responses) and _places(before) <= {0} and _places(after) <= {0, *own}
+        """Whether rows that are taken in turn differ in their responses alone: the model says the same of all."""
+        return in_turn(self.interface.responses) and self.cells is not None and not self.cells.crossed
 
     @property
     def all_patterns(self) -> bool:
@@ -266,9 +219,10 @@ def _predictors(interface: Interface, graphs: _Graphs) -> list[tuple[tuple[Varia
     return [(group, sizes[group[0]]) for group in cut.groups]
 
 
-def _places(calls: Sequence[Function | None]) -> set[int]:
-    """Return the places of the arguments that functions read."""
-    return set().union(*(call.places for call in calls if call is not None))
+def _columns_of(calls: Sequence[Function | None]) -> set[int]:
+    """Return the places of the columns that functions read."""
+    places = set[int]().union(*(call.places for call in calls if call is not None))
+    return {place - 1 for place in places if place > 0}
 
 
 def _descendants(ends: Sequence[Variable], sources: Sequence[Variable]) -> set[Variable]:
@@ -293,21 +247,28 @@ def _compiled(
         start += size
     over = dict(zip(rows.one.values(), rows.many, strict=True)) | {one: many}
 
-    def compiled(*outputs: Variable) -> Function:
-        found = clone_replace([graph.astype("float64") for graph in outputs], parts, rebuild_strict=False)
-        return Function([many, *rows.many], [vectorised(graph, over) for graph in found], mode)
+    def ends(*outputs: Variable) -> list[Variable]:
+        return list(clone_replace([graph.astype("float64") for graph in outputs], parts, rebuild_strict=False))
+
+    def compiled(*outputs: Variable, later: bool = False) -> Function:
+        return Function([many, *rows.many], [vectorised(graph, over) for graph in ends(*outputs)], mode, later=later)
 
     def each(found: Sequence[Variable | None]) -> tuple[Function | None, ...]:
         return tuple(None if graph is None else compiled(rebuild([graph], stands)[0][0]) for graph in found)
 
     logps = rebuild(list(graphs.logps), stands)[0]
     total = pt.add(*logps) if len(logps) > 1 else logps[0]
+    slopes = scores_of([total], list(parts))[0]
     responses = interface.responses
+    by_values, (first, *more) = None, responses
+    if not more and first.values is not None and not first.joint and first.entries == 1:
+        by_values = _by_values(rows, first, {one: many}, ends(slopes, *logps), mode)
     return RowScores(
         interface=interface,
         count=width,
         predicted=_predicted(interface, rows, [(group[0], size) for group, size in predictors], mode),
-        scored=compiled(scores_of([total], list(parts))[0], *logps),
+        scored=compiled(slopes, *logps, later=by_values is not None and first.widths is None),
+        by_values=by_values,
         quantiles=each(graphs.quantiles),
         breaks=each(graphs.breaks),
         densities=each(
@@ -319,6 +280,24 @@ def _compiled(
         given=tuple(None if pair is None else compiled(*rebuild(pair, stands)[0]) for pair in graphs.given),
         shares=each(graphs.shares),
     )
+
+
+def _by_values(
+    rows: RowFunction, response: Response, over: Mapping[Variable, Any], graphs: Sequence[Variable], mode: str
+) -> Function:
+    """Compile graphs of one row over all pairs of rows and values of its response: along two new axes."""
+    values = pt.tensor("values", shape=(None,), dtype=response.column.leaf.type.dtype)
+    columns = dict(zip(rows.one.values(), rows.many, strict=True))
+    along = {one: _with_axis(many, 1) for one, many in (columns | dict(over)).items()}
+    along[rows.one[response.column.leaf]] = values.dimshuffle("x", 0)
+    outputs = [vectorised(graph, along) for graph in graphs]
+    return Function([*over.values(), *rows.many, values], outputs, mode)
+
+
+def _with_axis(graph: Any, axis: int) -> Variable:
+    order: list[Any] = list(range(graph.type.ndim))
+    found: Variable = graph.dimshuffle([*order[:axis], "x", *order[axis:]])
+    return found
 
 
 def _separate(
@@ -359,4 +338,4 @@ def _predicted(interface: Interface, rows: RowFunction, cut: Sequence[tuple[Vari
     return Function([position, *rows.many], outputs, mode)
 
 
-__all__ = ["MOST_PREDICTORS", "Function", "RowScores"]
+__all__ = ["MOST_PREDICTORS", "RowScores"]

@@ -16,6 +16,7 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.tensor.basic import Split, get_underlying_scalar_constant_value
 from pytensor.tensor.exceptions import NotScalarConstantError
+from pytensor.tensor.special import LogSumExp
 from pytensor.tensor.symbolic import FusibleSymbolicOpDerivative
 
 from pymc_dp.errors import Problem, UnsupportedModelError
@@ -41,10 +42,17 @@ def scores_of(logps: Sequence[Variable], parts: Sequence[Variable]) -> list[Vari
 def _shorter(node: Apply, inputs: Sequence[Any]) -> Variable | list[Variable] | None:
     """Return what stands for a node of a gradient, of many rows too, where it would be a loop over them.
 
-    The derivative of a logsumexp is a graph within the graph; parts of known sizes are slices.
+    The derivative of a logsumexp is a graph within the graph, in which a largest term and a sum would be looked for
+    once more: its value says both. Parts of known sizes are slices.
     """
     if isinstance(node.op, FiniteGradient):
         return inputs[0]
+    if isinstance(node.op, FusibleSymbolicOpDerivative) and len(inputs) == 3:
+        value = node.inputs[1].owner
+        if value is not None and isinstance(value.op, LogSumExp):
+            terms, total, slope = inputs
+            total, slope = (pt.expand_dims(one, value.op.axis) for one in (total, slope))
+            return [slope * pt.exp(terms - total)]
     if isinstance(node.op, FusibleSymbolicOpDerivative):
         return list(node.op.fgraph.bind(dict(zip(node.op.fgraph.inputs, inputs, strict=True))))
     if not isinstance(node.op, Split):

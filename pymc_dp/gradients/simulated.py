@@ -114,7 +114,7 @@ class Simulated:
     @cached_property
     def levels(self) -> Levels | None:
         """Parameters that rows meet one at a time, where there are so many that it matters; see `levels_of`."""
-        met = np.concatenate([(one.jacobian != 0).any(axis=1) for one in self._drawn])
+        met = np.concatenate([one.of_rows((one.jacobian != 0).any(axis=1)) for one in self._drawn])
         return levels_of(self.rows.interface.parts, met)
 
     @cached_property
@@ -148,11 +148,11 @@ class Simulated:
             found = self._expected(at, self.scale, place * ROWS, ROWS)
             weights, scores = found.responses.weights, found.responses.scores
             with np.errstate(all="ignore"):
-                norms.append(np.einsum("nbi,nij,nbj->nb", scores, found.gram, scores).ravel())
-                shares.append(weights.ravel())
+                norms.append(found.of_rows(np.einsum("nbi,nij,nbj->nb", scores, found.gram, scores)).ravel())
+                shares.append(found.of_rows(weights).ravel())
                 own = factored(_finite(found.responses.moments))
-                bent = _finite(np.matmul(own.transpose(0, 2, 1), found.jacobian)).reshape(-1, len(at))
-            tops.append(float(np.linalg.norm(bent, 2)) ** 2 / len(weights))
+                bent = found.of_rows(_finite(np.matmul(own.transpose(0, 2, 1), found.jacobian))).reshape(-1, len(at))
+            tops.append(float(np.linalg.norm(bent, 2)) ** 2 / len(found.observed))
         size, top = _median(np.concatenate(norms), np.concatenate(shares)), float(np.median(tops))
         return size**0.5 if size > 0 else 1.0, top if top > 0 else 1.0
 
@@ -260,7 +260,7 @@ class Simulated:
         with np.errstate(all="ignore"):
             part = found.clipped(limits)
             return tuple(
-                np.matmul(factors.transpose(0, 2, 1), found.jacobian)
+                np.matmul(factors.transpose(0, 2, 1), found.of_rows(found.jacobian))
                 for factors in (part.factors, factored(part.variances))
             )
 
@@ -305,8 +305,11 @@ def interface_parameters(interface: Interface) -> tuple[Model, Callable[[Array, 
 
 
 def _require_numbers(found: Sequence[Expected]) -> None:
-    parts = [one.responses for one in found]
-    numbers = [np.isfinite(one.weights).all(axis=1) & np.isfinite(one.scores).all(axis=(1, 2)) for one in parts]
+    parts = [(one, one.responses.weights, one.responses.scores) for one in found]
+    numbers = [
+        one.of_rows(np.isfinite(weights).all(axis=1) & np.isfinite(scores).all(axis=(1, 2)))
+        for one, weights, scores in parts
+    ]
     share = float(np.mean(numbers))
     if share < LEAST_NUMBERS:
         what = f"{1 - share:.0%} of the rows that are simulated from its prior have scores that are not finite"
@@ -318,14 +321,14 @@ def _mean_squares(one: Expected) -> Array:
     """Mean over rows of E s_j², (d,)."""
     with np.errstate(all="ignore"):
         found = np.einsum("nqd,nqp,npd->nd", one.jacobian, one.responses.moments, one.jacobian)
-        return _finite(found).mean(axis=0)
+        return one.of_rows(_finite(found)).mean(axis=0)
 
 
 def _related(one: Expected) -> Array:
     """Return the sum over rows of the absolute curvatures of pairs of parameters, over that of both alone, (d, d)."""
     found = np.zeros((one.jacobian.shape[2],) * 2)
     with np.errstate(all="ignore"):
-        for moments, jacobian in zip(one.responses.moments, one.jacobian, strict=True):
+        for moments, jacobian in zip(one.of_rows(one.responses.moments), one.of_rows(one.jacobian), strict=True):
             found += np.abs(_finite(jacobian.T @ moments @ jacobian))
         root = np.sqrt(np.diag(found))
         return np.nan_to_num(found / np.outer(root, root))

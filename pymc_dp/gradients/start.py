@@ -66,8 +66,9 @@ def _spread(simulated: Simulated, place: int, at: Array) -> list[float]:
     columns = [column[begun : begun + ROWS] for column in simulated.columns]
     with np.errstate(all="ignore"):
         if all(one.values is not None for one in responses):
-            weights = expected(rows, columns, at, np.ones(len(at))).responses.weights
-            return [float(np.nan_to_num(weights.max(axis=1), nan=1.0).mean() < CERTAIN)]
+            made = expected(rows, columns, at, np.ones(len(at)))
+            largest = made.of_rows(made.responses.weights.max(axis=1))
+            return [float(np.nan_to_num(largest, nan=1.0).mean() < CERTAIN)]
         predictors, _ = rows.predicted(np.asarray(at, dtype=np.float64), *columns)
         held, found = needed(rows, columns), list[float]()
         for index, one in enumerate(responses):

@@ -181,8 +181,9 @@ def _summed(planned: Planned, at: Array, columns: Sequence[Array]) -> tuple[Arra
         for start in range(0, len(columns[0]), step):
             chunk = [column[start : start + step] for column in columns]
             found = expected(rows, chunk, at, np.ones(size))
-            own = np.einsum("nq,nqd->nd", found.observed, found.jacobian)
-            bent = np.matmul(found.jacobian.transpose(0, 2, 1), np.matmul(found.responses.moments, found.jacobian))
+            jacobian, moments = found.of_rows(found.jacobian), found.of_rows(found.responses.moments)
+            own = np.einsum("nq,nqd->nd", found.observed, jacobian)
+            bent = np.matmul(jacobian.transpose(0, 2, 1), np.matmul(moments, jacobian))
             kept = np.isfinite(own).all(axis=1) & np.isfinite(bent).all(axis=(1, 2))
             slope += own[kept].sum(axis=0)
             curvature += bent[kept].sum(axis=0)

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pymc_dp as dp
@@ -104,7 +105,7 @@ def page(known: dict[str, Any]) -> str:
         f"{near} of them ({near / max(len(distances), 1):.0%}) are within {CLOSE:g} standard deviations, of "
         f"which chance of the samplers may be {error:g} at most. The others:",
     ]
-    lines += _reasons(known)
+    lines += [*_reasons(known), *_seconds(known)]
     for kind, title in KINDS.items():
         lines += ["", f"## {title}", "", "| model | from | released | furthest median, in sds | widths |"]
         lines += ["|---|---|---|---|---|"]
@@ -121,6 +122,22 @@ def _reasons(known: dict[str, Any]) -> list[str]:
     """Say of models with a median that is not near why that is so."""
     far = {name: distance for name, found in known.items() if (distance := off(found) or 0.0) > CLOSE}
     return ["", *(f"- {name}, {distance:.2f}: {REASONS.get(name, UNKNOWN)}." for name, distance in far.items())]
+
+
+def seconds(known: dict[str, Any], key: str) -> list[float]:
+    """Return the CPU seconds that were taken of a call: of all models that it was made of."""
+    return [found[key] for found in known.values() if isinstance(found.get(key), float)]
+
+
+def _seconds(known: dict[str, Any]) -> list[str]:
+    """Say how long models take to be explained and released."""
+    calls = {"explain": "`dp.explain` takes", "privatize": "`dp.privatize` takes, beside compiling,"}
+    said = [
+        f"{call} {median(taken):.1f} s of CPU in the median of {len(taken)} models, and {max(taken):.1f} s at most."
+        for key, call in calls.items()
+        if (taken := seconds(known, key))
+    ]
+    return ["", " ".join(said)]
 
 
 def _compared(found: dict[str, Any]) -> tuple[str, str]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dp.gradients.row_scores import Function
+from pymc_dp.gradients.function import Function
 
 
 @pytest.mark.few(1)

@@ -69,8 +69,9 @@ def test_a_lattice_gives_about_the_same(alike, apart, monkeypatch):
     exact = [found(rows).responses for rows in (alike, apart)]
     monkeypatch.setattr(RowScores, "all_patterns", property(lambda self: False))
     for rows, one in zip((alike, apart), exact, strict=True):
-        taken = found(rows).responses
-        assert taken.weights.shape == (N, TAKEN)
+        made = found(rows)
+        taken = made.responses
+        assert made.of_rows(taken.weights).shape == (N, TAKEN)
         np.testing.assert_allclose(np.einsum("nb,nbq->nq", taken.weights, taken.scores), 0, atol=1e-12)
         scale = np.sqrt(np.einsum("nii->ni", one.moments))
         off = (taken.moments - one.moments) / (scale[:, :, None] * scale[:, None])
@@ -92,7 +93,7 @@ def test_rows_that_are_alike_are_clipped_as_if_they_were_not(alike, monkeypatch)
     limits = Limits(scale=np.ones(len(AT)), clip_norm=0.8, clip_curvature=0.3)
     parts = RowParts(rows=alike)
     once = parts.scores(columns(alike), AT, limits), parts.factors(columns(alike), AT, limits)
-    monkeypatch.setattr(RowScores, "alike", property(lambda self: False))
+    monkeypatch.setattr(RowScores, "cells", property(lambda self: None))
     each = parts.scores(columns(alike), AT, limits), parts.factors(columns(alike), AT, limits)
     np.testing.assert_allclose(once[0], each[0], atol=1e-12)
     np.testing.assert_allclose(once[1], each[1], atol=1e-12)
@@ -124,8 +125,9 @@ def test_several_variables_that_share_a_latent_are_taken_in_turn(monkeypatch):
         pm.Bernoulli("other", logit_p=theta - b[1], observed=ANSWERS[:, 1])
     interface = interface_of(dp.integrate(model, "theta", nodes=7), dp.Domain())
     held = [ANSWERS[:4, 0], ANSWERS[:4, 1]]
-    exact = expected(RowScores.of(interface, mode="FAST_COMPILE"), held, AT[:2], np.ones(2)).responses
-    assert exact.weights.shape == (4, 4)
+    made = expected(RowScores.of(interface, mode="FAST_COMPILE"), held, AT[:2], np.ones(2))
+    exact = made.responses
+    assert made.of_rows(exact.weights).shape == (4, 4)
     np.testing.assert_allclose(np.einsum("nb,nbq->nq", exact.weights, exact.scores), 0, atol=1e-12)
     for one in (file, row_scores):
         monkeypatch.setattr(one, "in_turn", lambda responses: True)

@@ -102,3 +102,23 @@ def test_rows_are_solved_one_by_one_and_not_by_one_call_of_a_library(rng):
     ops = [getattr(node.op, "core_op", node.op) for call in (scores.predicted, scores.scored) for node in call.nodes]
     solves = [op for op in ops if isinstance(op, SolveTriangular)]
     assert solves and all(op.b_ndim == 1 for op in solves)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("build", [models.bernoulli, models.poisson, models.negative_binomial, models.softmax])
+def test_all_values_of_a_response_are_scored_together_as_each_by_itself(build, rng):
+    rows = RowScores.of(interface_of(*build()), mode="FAST_COMPILE")
+    (one,), count = rows.interface.responses, models.ROWS
+    columns = [read(column) for column in rows.interface.inspection.columns]
+    predictors, _ = rows.predicted(rng.normal(0, 0.3, rows.interface.size), *columns)
+    scores, logps = rows.by_values(predictors, *columns, one.values)
+    held = [np.repeat(column, one.count, axis=0) for column in columns]
+    held[one.place] = np.tile(one.values, count)
+    each = rows.scored(np.repeat(predictors, one.count, axis=0), *held)
+    np.testing.assert_allclose(scores.reshape(-1, rows.count), each[0], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(logps.ravel(), each[1], rtol=1e-12, atol=1e-12)
+
+
+def test_values_are_scored_together_of_a_single_discrete_response_alone():
+    found = [RowScores.of(interface_of(*build()), mode="FAST_COMPILE") for build in (models.normal, models.two)]
+    assert [rows.by_values for rows in found] == [None, None]

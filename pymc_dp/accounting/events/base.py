@@ -217,9 +217,14 @@ def changed(event: object, change: Callable[[Event], Event | None], reader: str)
 @lru_cache(maxsize=4096)
 def leaf_divergence(leaf: Event, order: float) -> float:
     """Return the Renyi divergence of an elementary event, never above order times its rho."""
+    return min(leaf.renyi_divergence(order), order * _leaf_rho(leaf) * (1 + _ROUNDING))
+
+
+@lru_cache(maxsize=512)
+def _leaf_rho(leaf: Event) -> float:
+    """Return the rho of an elementary event, the same for all orders; inf where it has none."""
     rho = leaf.zcdp_rho()
-    concentrated = math.inf if rho is None else order * float_up(rho) * (1 + _ROUNDING)
-    return min(leaf.renyi_divergence(order), concentrated)
+    return math.inf if rho is None else float_up(rho)
 
 
 def rho_of_pure(epsilon: Fraction) -> Fraction:

@@ -22,10 +22,11 @@ from pymc import Model
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import RowInspection
-from pymc_dp.inspection.interpreted import plain_draw
+from pymc_dp.inspection.interpreted import kept_while_shared, plain_draw
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
 from pymc_dp.metrics import Metric
+from pymc_dp.proofs.branch_and_bound import ALLOWED
 from pymc_dp.proofs.certificates import Certificates, certify
 from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.proofs.lipschitz_in_rows import prove_per_unit
@@ -64,13 +65,18 @@ class Proved:
 
 
 def prove_rows(inspection: RowInspection, prior_model: Model, *, papers: bool = False) -> Proved:
-    """Prove what one posterior sample pays for.
+    """Prove what one posterior sample pays for; once where several steps are looked at, with as much work allowed.
 
     Raises
     ------
     UnsupportedModelError
         If neither a range nor log-concavity is proved, with bounds that would do.
     """
+    return _proved(inspection, prior_model, papers=papers, allowed=float(ALLOWED.get()))
+
+
+@kept_while_shared
+def _proved(inspection: RowInspection, prior_model: Model, *, papers: bool, allowed: float) -> Proved:
     neighbours = inspection.domain.neighbours
     rows, priors = row_likelihoods(inspection, prior_model)
     if inspection.domain.metric is not None:

@@ -1,0 +1,124 @@
+"""Rows with the same covariates are evaluated once, and give to the last digit what they give one by one."""
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.gradients import row_parts
+from pymc_dp.gradients.interface import interface_of
+from pymc_dp.gradients.joint import place_of, sum_up
+from pymc_dp.gradients.row_parts import RowParts, block_size, expected, shared_cells
+from pymc_dp.gradients.row_scores import RowScores
+from pymc_dp.gradients.schedule import Limits
+from pymc_dp.gradients.simulated import Simulated
+
+N, SHAPE = 90, (3, 2)
+RNG = np.random.default_rng(sum(map(ord, "covariate cells")))
+GROUP, SIDE, X = RNG.integers(4, 7, N), RNG.integers(0, 2, N), RNG.uniform(-1, 1, N)
+COUNTS = RNG.poisson(3, (N, 2))
+LIMITS = Limits(scale=np.ones(6), clip_norm=0.8, clip_curvature=0.3)
+
+
+def counts(continuous=False):
+    """Negative binomial counts by two columns of whole numbers, and Poisson ones by one of them."""
+    with pm.Model() as model:
+        a, b = pm.Normal("a", shape=3), pm.Normal("b", shape=2)
+        alpha = pm.LogNormal("alpha")
+        group, side = pm.Data("group", GROUP), pm.Data("side", SIDE)
+        eta = a[group - 4] + b[side] + (pm.Data("x", X) if continuous else 0.0)
+        pm.NegativeBinomial("y", mu=pm.math.exp(eta), alpha=alpha, observed=COUNTS[:, 0])
+        pm.Poisson("z", pm.math.exp(b[side]), observed=COUNTS[:, 1])
+    bounds = {"group": (4, 6), "side": (0, 1), "y": (0, 30), "z": (0, 30), "x": (-1, 1)}
+    kept = {name: pair for name, pair in bounds.items() if name != "x" or continuous}
+    return interface_of(model, dp.Domain(bounds=kept))
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return RowScores.of(counts())
+
+
+def columns(rows, order=slice(None)):
+    held = {"group": GROUP, "side": SIDE, "y": COUNTS[:, 0], "z": COUNTS[:, 1], "x": X}
+    return [held[one.name][order].astype(one.leaf.type.dtype) for one in rows.interface.inspection.columns]
+
+
+def test_cells_are_all_values_that_are_declared(rows):
+    cells = rows.cells
+    assert cells.count == np.prod(SHAPE) and [cells.columns[place].bounds for place in cells.crossed]
+    names = [one.name for one in cells.columns]
+    made = dict(zip(names, cells.rows(), strict=True))
+    assert set(zip(made["group"], made["side"], strict=True)) == {(g, s) for g in (4, 5, 6) for s in (0, 1)}
+    np.testing.assert_array_equal(cells.of_rows(cells.rows()), np.arange(cells.count))
+
+
+def test_what_is_not_within_bounds_is_in_some_cell(rows):
+    held = columns(rows)
+    for column in held:
+        column[:3] = np.iinfo(column.dtype).max, np.iinfo(column.dtype).min, -1
+    places = rows.cells.of_rows(held)
+    assert places.min() >= 0 and places.max() < rows.cells.count
+
+
+def test_covariates_without_an_end_make_no_cells():
+    assert RowScores.of(counts(continuous=True), mode="FAST_COMPILE").cells is None
+
+
+def test_cells_are_evaluated_only_where_rows_are_many(rows):
+    count = rows.cells.count
+    assert shared_cells(rows, row_parts.FEWER * count) is rows.cells
+    assert shared_cells(rows, row_parts.FEWER * count - 1) is None
+    assert len(expected(rows, columns(rows), np.zeros(6), np.ones(6)).jacobian) == count
+
+
+def test_rows_give_the_same_to_the_last_digit_evaluated_once_or_each(rows, rng, monkeypatch):
+    at, order = rng.normal(0, 0.5, 6), rng.permutation(N)
+    parts = RowParts(rows=rows)
+
+    def found():
+        made = expected(rows, columns(rows), at, LIMITS.scale)
+        responses = made.of_rows(made.responses.weights), made.of_rows(made.responses.scores)
+        own = parts.scores(columns(rows), at, LIMITS), parts.factors(columns(rows), at, LIMITS)
+        return *own, parts.scores(columns(rows, order), at, LIMITS), *responses, made.of_rows(made.jacobian)
+
+    once = found()
+    monkeypatch.setattr(RowScores, "cells", property(lambda self: None))
+    for one, other in zip(once, found(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(once[2], once[0][order])
+
+
+def test_made_up_rows_say_the_same_evaluated_once_or_each(rows, rng, monkeypatch):
+    made = Simulated.of(rows, {}, np.random.default_rng(1))
+    again = Simulated(rows=rows, parameters=made.parameters, columns=made.columns, loose=made.loose)
+
+    def found(simulated):
+        at = np.zeros(6)
+        sizes = simulated.scale, simulated.steepness, simulated.bend(at), simulated.shares(at)
+        return *sizes, simulated.first(at).clip_curvature, simulated.blocks
+
+    once = found(made)
+    monkeypatch.setattr(RowScores, "cells", property(lambda self: None))
+    for one, other in zip(once, found(again), strict=True):
+        np.testing.assert_equal(one, other)
+
+
+def test_a_block_has_more_rows_where_they_share_cells(rows, monkeypatch):
+    many = block_size(rows)
+    monkeypatch.setattr(RowScores, "cells", property(lambda self: None))
+    assert many > block_size(rows)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 121])
+def test_places_are_found_as_by_going_through_all_values(size, rng):
+    weights = rng.dirichlet(np.full(size, 0.3))
+    weights[rng.integers(0, size, size // 3)] = 0.0
+    sums = np.zeros(size)
+    sum_up(weights, sums)
+    for level in (*rng.random(50), 0.0, 1.0, *sums):
+        before, place = 0.0, 0
+        for weight in weights[:-1]:
+            before += weight
+            place += level >= before
+        assert place_of(sums, size - 1, level) == place
