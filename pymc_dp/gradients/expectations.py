@@ -14,8 +14,9 @@ from scipy.special import ndtr
 
 from pymc_dp.gradients.clipping import Responses
 from pymc_dp.gradients.function import Function
-from pymc_dp.gradients.joint import joined
+from pymc_dp.gradients.joint import joined, levels_at
 from pymc_dp.gradients.row_scores import RowScores
+from pymc_dp.gradients.vector_values import vectors_of
 from pymc_dp.inspection.rows import Array
 
 WITHIN, BEYOND, ADDED = 48, 16, 24
@@ -321,6 +322,11 @@ def values_of(rows: RowScores, place: int, at: Array, held: Sequence[Array]) -> 
     quantile, density = rows.quantiles[place], rows.densities[place]
     if density is not None:
         return _by_density(rows, place, at, held)
+    if one.together:
+        levels = np.stack([levels_at(at, k) for k in range(1 + one.entries)], axis=-1)
+        values, counts = vectors_of(rows, place, *repeated(at, held, one.count), levels.reshape(-1, 1 + one.entries))
+        weights = counts.reshape(len(at), -1, 1) / counts.reshape(len(at), -1, 1).sum(axis=1, keepdims=True)
+        return values.reshape(shape), np.broadcast_to(weights, shape)
     if quantile is None:
         assert one.values is not None
         return np.broadcast_to(one.values[:, None], shape), None

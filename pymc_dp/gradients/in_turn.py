@@ -13,9 +13,10 @@ import numpy as np
 from pymc_dp.gradients.clipping import Responses
 from pymc_dp.gradients.counted_levels import taken_counts
 from pymc_dp.gradients.expectations import below_of, needed, repeated, responses_at, values_of
-from pymc_dp.gradients.joint import MANY, levels_at, levels_of_all, place_of, sum_up
+from pymc_dp.gradients.joint import MANY, levels_at, levels_of_all, picked, place_of, sum_up
 from pymc_dp.gradients.responses import in_turn
 from pymc_dp.gradients.row_scores import RowScores
+from pymc_dp.gradients.vector_values import vectors_of
 from pymc_dp.inspection.rows import Array
 
 
@@ -67,7 +68,7 @@ def _taken(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Resp
             (found,) = counted(at, *held)
             chosen = taken_counts(found, levels.reshape(len(at), -1), int(one.column.bounds[1]), one.varied)
         elif one.together:
-            chosen, counts = _together(rows, place, at, held, levels.reshape(len(at), -1))
+            chosen, counts = vectors_of(rows, place, at, held, levels.reshape(len(at), -1))
             weights *= counts.reshape(weights.shape)
         elif one.given is None:
             values, known = values_of(rows, place, at, held)
@@ -88,24 +89,6 @@ def _taken(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Resp
     return Responses(weights=weights, scores=scores - np.einsum("nk,nkq->nq", weights, scores)[:, None])
 
 
-def _together(rows: RowScores, place: int, at: Array, columns: Sequence[Array], levels: Array) -> tuple[Array, Array]:
-    """Return entries of a response, (n_rows, entries), at levels (n_rows, 1 + entries) of the point and of each entry.
-
-    And what each of these rows counts: points far out have little mass, and are taken more often than by it.
-    """
-    one, call, held = rows.interface.responses[place], rows.quantiles[place], list(columns)
-    assert call is not None
-    least = 0.5 / rows.nodes  # with a level any nearer to 0, the square of one value would count too much
-    held[one.place] = np.clip(levels[:, 1:], least, 1 - least).astype(one.column.leaf.type.dtype)
-    (found,) = call(at, *held)
-    if one.log_weights is None:
-        return found, np.ones(len(at))
-    values, logs = np.split(found, [found.shape[1] // (1 + one.entries) * one.entries], axis=1)
-    often = np.exp((logs - logs.max(axis=1, keepdims=True)) / 2)  # roots of the masses
-    rest, chosen = np.arange(len(at)), picked(often / often.sum(axis=1, keepdims=True), levels[:, :1])[:, 0]
-    return values.reshape(len(at), -1, one.entries)[rest, chosen], often[rest, chosen]
-
-
 def _at_points(rows: RowScores, place: int, at: Array, columns: Sequence[Array]) -> tuple[Array, Array]:
     """Return shares of values, (n_rows, n_points, entries, n_values), and masses of points, (n_rows, n_points)."""
     one, call = rows.interface.responses[place], rows.given[place]
@@ -120,13 +103,6 @@ def _at_points(rows: RowScores, place: int, at: Array, columns: Sequence[Array])
     return one.weighted(logs[..., len(one.below) :], mass), masses / masses.sum(axis=1, keepdims=True)
 
 
-def picked(weights: Array, levels: Array) -> Array:
-    """Return the places of the values that hold some levels: (n_rows, n_values) and (n_rows, m) to (n_rows, m)."""
-    found = np.zeros(levels.shape, dtype=np.int64)
-    _pick(np.ascontiguousarray(weights), np.ascontiguousarray(levels), found)
-    return found
-
-
 def picked_entries(shares: Array, masses: Array, levels: Array) -> Array:
     """Return places of values, (n_rows, m, entries), at levels (n_rows, m, 1 + entries): of the point, of each entry.
 
@@ -135,16 +111,6 @@ def picked_entries(shares: Array, masses: Array, levels: Array) -> Array:
     found = np.zeros((*levels.shape[:2], shares.shape[2]), dtype=np.int64)
     _pick_entries(np.ascontiguousarray(shares), np.ascontiguousarray(masses), np.ascontiguousarray(levels), found)
     return found
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _pick(weights, levels, found):  # type: ignore[no-untyped-def]
-    n_values = weights.shape[1]
-    sums = np.zeros(n_values)
-    for row in range(levels.shape[0]):
-        sum_up(weights[row], sums)
-        for k in range(levels.shape[1]):
-            found[row, k] = place_of(sums, n_values - 1, levels[row, k])
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -165,4 +131,4 @@ def _pick_entries(shares, masses, levels, found):  # type: ignore[no-untyped-def
                 found[row, k, entry] = place_of(sums[point, entry], n_values - 1, levels[row, k, 1 + entry])
 
 
-__all__ = ["expected_responses", "picked", "picked_entries"]
+__all__ = ["expected_responses", "picked_entries"]

@@ -125,6 +125,13 @@ def place_of(sums, count, level):  # type: ignore[no-untyped-def]
     return place
 
 
+def picked(weights: Array, levels: Array) -> Array:
+    """Return the places of the values that hold some levels: (n_rows, n_values) and (n_rows, m) to (n_rows, m)."""
+    found = np.zeros(levels.shape, dtype=np.int64)
+    _pick(np.ascontiguousarray(weights), np.ascontiguousarray(levels), found)
+    return found
+
+
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _take(weights, scores, lattice, shift, total):  # type: ignore[no-untyped-def]
     """Add the scores of the values whose probabilities up to them hold the points of a shifted, folded lattice."""
@@ -141,4 +148,14 @@ def _take(weights, scores, lattice, shift, total):  # type: ignore[no-untyped-de
                 total[row, node, i] += scores[row, chosen, i]
 
 
-__all__ = ["MANY", "TAKEN", "count_of", "joined", "levels_at", "levels_of_all", "place_of", "sum_up"]
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _pick(weights, levels, found):  # type: ignore[no-untyped-def]
+    n_values = weights.shape[1]
+    sums = np.zeros(n_values)
+    for row in range(levels.shape[0]):
+        sum_up(weights[row], sums)
+        for k in range(levels.shape[1]):
+            found[row, k] = place_of(sums, n_values - 1, levels[row, k])
+
+
+__all__ = ["MANY", "TAKEN", "count_of", "joined", "levels_at", "levels_of_all", "picked", "place_of", "sum_up"]

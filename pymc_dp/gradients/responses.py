@@ -147,6 +147,10 @@ class Response:
             from pymc_dp.gradients.expectations import count_of  # Numba, which most models do not need
 
             return count_of(len(self.breaks) + len(self.limits), self.atoms, self.valleys)
+        if self.together:
+            from pymc_dp.gradients.joint import TAKEN
+
+            return TAKEN
         found = self.levels if self.values is None else self.values
         assert found is not None
         return len(found)

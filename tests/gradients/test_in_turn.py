@@ -9,9 +9,9 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.gradients import in_turn as file
 from pymc_dp.gradients import row_scores
-from pymc_dp.gradients.in_turn import picked, picked_entries
+from pymc_dp.gradients.in_turn import picked_entries
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.joint import TAKEN
+from pymc_dp.gradients.joint import TAKEN, picked
 from pymc_dp.gradients.row_parts import RowParts, expected
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Limits
