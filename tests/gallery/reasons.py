@@ -2,6 +2,8 @@
 
 REASONS = {
     "dugongs": "the curve is flat for old animals, so that its parameters are nearly one",
+    "instrument": "education is a predictor of wages, and a copy of it is observed beside them: rows that are made up "
+    "have two that differ; its conditional densities, which docs tell to write, have neither this nor narrow intervals",
     "kline_mechanistic": "the rows know exp(a) / g alone, along which the log-likelihood is a curved ridge and no "
     "quadratic: intervals are far too narrow, and the same warning says so",
     "kidscore_mom_work": "the noise of sums of products is in units of wide bounds, and the private posterior is "
