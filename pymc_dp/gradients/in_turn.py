@@ -58,7 +58,7 @@ def _taken(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Resp
     if count == MANY:
         points = np.broadcast_to(levels_of_all(ends[-1]), (len(predictors), count, ends[-1]))
     else:
-        points = np.stack([levels_at(predictors, k) for k in range(ends[-1])], axis=-1)
+        points = np.stack([levels_at(predictors, k, count) for k in range(ends[-1])], axis=-1)
     weights = np.ones(points.shape[:2])
     for place, one in enumerate(responses):
         levels = points[:, :, ends[place] : ends[place + 1]]

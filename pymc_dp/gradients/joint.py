@@ -12,8 +12,9 @@ from pymc_dp.inspection.rows import Array
 
 TAKEN = 256
 """Values of all responses together that are taken where there are more."""
-MANY = 4096
-"""Such values where they are the same ones for all rows, whose errors would not cancel."""
+VECTORS, MANY = 64, 4096
+"""Such values of continuous entries that depend on each other: for every row, and where they are the same ones for all
+rows, whose errors would not cancel."""
 SPREAD = 1e3
 """How far two rows' values are shifted against each other, per unit that their predictors differ by."""
 
@@ -79,9 +80,9 @@ def levels_of_all(coordinates: int) -> Array:
     return np.asarray(points[None] + 0.5 / MANY)
 
 
-def levels_at(predictors: Array, place: int) -> Array:
-    """Return one coordinate of the points that are taken, (n_rows, n_nodes): levels between 0 and 1."""
-    shifted = _lattice(place) + _shift(predictors, place)[:, None]
+def levels_at(predictors: Array, place: int, count: int = TAKEN) -> Array:
+    """Return one coordinate of the points that are taken, (n_rows, count): levels between 0 and 1."""
+    shifted = _lattice(place, count) + _shift(predictors, place)[:, None]
     return np.asarray(1 - np.abs(2 * (shifted - np.floor(shifted)) - 1))
 
 
@@ -94,13 +95,13 @@ def _fraction(values: Array) -> Array:
     return np.where(np.isfinite(found), found, 0.5)
 
 
-def _lattice(place: int) -> Array:
-    """Return one coordinate of a lattice (Korobov): every residue of `TAKEN` once."""
-    return np.asarray(np.arange(TAKEN) * pow(GENERATOR, place, TAKEN) % TAKEN / TAKEN)
+def _lattice(place: int, count: int = TAKEN) -> Array:
+    """Return one coordinate of a lattice (Korobov): every residue of the count, a power of two, once."""
+    return np.asarray(np.arange(count) * pow(GENERATOR, place, count) % count / count)
 
 
 GENERATOR = 75
-"""Odd, so that all of its powers are units modulo `TAKEN`."""
+"""Odd, so that all of its powers are units modulo powers of two."""
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -158,4 +159,15 @@ def _pick(weights, levels, found):  # type: ignore[no-untyped-def]
             found[row, k] = place_of(sums, n_values - 1, levels[row, k])
 
 
-__all__ = ["MANY", "TAKEN", "count_of", "joined", "levels_at", "levels_of_all", "picked", "place_of", "sum_up"]
+__all__ = [
+    "MANY",
+    "TAKEN",
+    "VECTORS",
+    "count_of",
+    "joined",
+    "levels_at",
+    "levels_of_all",
+    "picked",
+    "place_of",
+    "sum_up",
+]

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pymc_dp.gradients.joint import picked
+from pymc_dp.gradients.joint import MANY, picked
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.inspection.rows import Array
+
+LEAST = 3.4e-6
+"""Level of the values that are farthest out: 4.5 standard deviations of a normal one."""
 
 
 def vectors_of(rows: RowScores, place: int, at: Array, columns: Sequence[Array], levels: Array) -> tuple[Array, Array]:
@@ -18,7 +21,7 @@ def vectors_of(rows: RowScores, place: int, at: Array, columns: Sequence[Array],
     """
     one, call, held = rows.interface.responses[place], rows.quantiles[place], list(columns)
     assert call is not None
-    least = 0.5 / rows.nodes  # with a level any nearer to 0, the square of one value would count too much
+    least = 0.5 / MANY if rows.alike else LEAST  # of many rows, what single ones are off by cancels
     held[one.place] = np.clip(levels[:, 1:], least, 1 - least).astype(one.column.leaf.type.dtype)
     (found,) = call(at, *held)
     if one.log_weights is None:
