@@ -39,7 +39,7 @@ def test_names_are_quoted_and_queries_are_refused():
 @pytest.mark.slow
 @pytest.mark.postgres
 def test_rows_are_read_in_a_transaction_of_our_own():
-    import psycopg
+    psycopg = pytest.importorskip("psycopg")
 
     with psycopg.connect(database().info.dsn) as own:
         own.execute("create temporary table held as select 1.0::float8 as y")
@@ -65,7 +65,7 @@ def test_rows_are_read_in_a_transaction_of_our_own():
 @pytest.mark.postgres
 def test_cursors_are_of_our_own():
     """Those of a connection may write values into statements; a pipeline sends these when it likes."""
-    import psycopg
+    psycopg = pytest.importorskip("psycopg")
 
     with psycopg.connect(database().info.dsn, cursor_factory=psycopg.ClientCursor, autocommit=True) as own:
         own.execute("create temporary table held as select 1.5::float8 as y")

@@ -12,6 +12,7 @@ from pymc_dp.accounting import BoundedRangeEvent
 from pymc_dp.audit import compare_with_event, privacy_loss, product
 from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.annealing import sampler
 from pymc_dp.step_methods.annealing.particles import log_weights
 from pymc_dp.step_methods.annealing.price import Costs
@@ -34,7 +35,8 @@ def evidence(log_likelihood, log_prior, axes, beta):
 
 
 def check_evidence(run, rng, expected):
-    left_out = run.likelihood.constant(run.sums) + run.likelihood.public_constant()
+    with opened_gate():
+        left_out = run.likelihood.constant(run.sums) + run.likelihood.public_constant()
     logs = run.weigh(run.anneal(rng, run.starts(rng))) + run.beta * left_out
     weights = np.exp(logs - expected)
     error = weights.std() / math.sqrt(len(weights))
