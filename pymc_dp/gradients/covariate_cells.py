@@ -83,7 +83,8 @@ def cells_of(columns: Sequence[Column], read: set[int], responses: set[int]) -> 
 
 def _listed(column: Column) -> bool:
     kind: Any = np.dtype(column.leaf.type.dtype).kind
-    return kind in "iu" and column.bounds is not None and shape_of(column.leaf)[1:] == ()
+    fits = column.bounds is not None and column.bounds[1] < 2**63  # where `Places` count
+    return kind in "iu" and fits and shape_of(column.leaf)[1:] == ()
 
 
 __all__ = ["CovariateCells", "Places", "cells_of"]

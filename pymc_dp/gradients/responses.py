@@ -24,12 +24,12 @@ from pytensor.tensor.random.op import RandomVariable
 from pymc_dp.errors import Problem
 from pymc_dp.gradients.vectors import vectors_at
 from pymc_dp.gradients.whole_values import MOST_SPREAD, MOST_VALUES, some_within, values_within, widths_of
-from pymc_dp.inspection.findings import Findings, Observed, RowInspection, RowTerm
+from pymc_dp.inspection.findings import Findings, Observed, RowInspection, RowTerm, by_hand
 from pymc_dp.inspection.integrated import given_latents, given_points, is_integrated, log_weights_of
 from pymc_dp.inspection.likelihoods import freeze_dims, static_lengths
 from pymc_dp.inspection.made_by_pymc import without_arrays
 from pymc_dp.inspection.row_density import ClampedRV, of_any_values, per_row, unchecked
-from pymc_dp.inspection.rows import Array, Column, rebuild, shape_of
+from pymc_dp.inspection.rows import Array, Column, array_leaves, rebuild, shape_of
 from pymc_dp.inspection.taint import trace_rows
 from pymc_dp.simulation.rows import in_order
 
@@ -367,9 +367,16 @@ def _of_rows(
         return None
     graph = unchecked(per_row(whole, inspection.axis))
     leaves = {column.leaf: 0 for column in inspection.columns}
+    if inspection.n_rows == 1 and by_hand(rv, [*free, *others]) and _numbers(graph, inspection).difference(leaves):
+        return None  # a function in Python may have written the only row into it
     known = {var: axis for var, axis in term.flow.axes.items() if var.owner is None}
     flow = trace_rows([graph], {**known, **leaves, **dict.fromkeys(inspection.stand_ins)})
     return RowTerm(name=term.name, logp=graph, checked=graph, flow=flow)
+
+
+def _numbers(graph: Variable, inspection: RowInspection) -> set[Variable]:
+    """Return the constant arrays of a graph, of one element too."""
+    return {one for one in array_leaves([graph], inspection.stand_ins, single=True) if isinstance(one, Constant)}
 
 
 __all__ = ["MOST_NODES", "Response", "any_together", "in_turn", "responses_of"]

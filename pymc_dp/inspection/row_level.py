@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
 
-from pymc_dp.inspection.findings import Findings
+from pymc_dp.inspection.findings import Findings, by_hand
 from pymc_dp.inspection.made_by_pymc import Box, boxes, plainly_made
 from pymc_dp.inspection.row_axis import RowAxis
 from pymc_dp.inspection.rows import Array, array_leaves, public_values, reached, shape_of
@@ -47,9 +47,9 @@ def row_level_arrays(
         if (wrong := box.problem(_known_bounds(findings, box))) is not None:
             findings.cause(rv.name, *wrong)
     by_pymc = {leaf for box in placed for leaf in box.arrays}
-    written = set(reached([rv, findings.model.rvs_to_values[rv]])) if findings.single_row else set[Variable]()
+    plain = _numbers_of_a_density(findings, rv, ends, stop) if findings.single_row else set[Variable]()
     for leaf in array_leaves(ends, stop, single=findings.single_row):
-        if _of_a_density(leaf, written, findings):
+        if leaf in plain:
             continue
         name = leaf.name
         shown = repr(name) if name else f"an unnamed array of {leaf.type.dtype}"
@@ -102,13 +102,20 @@ def row_level_arrays(
     return found
 
 
-def _of_a_density(leaf: Variable, written: Collection[Variable], findings: Findings) -> bool:
-    """Whether it is a number that PyMC writes a density with: a table of one row has none that the model has not.
+def _numbers_of_a_density(
+    findings: Findings, rv: Variable, ends: Sequence[Variable], stop: Sequence[Variable]
+) -> set[Variable]:
+    """Return the numbers that PyMC writes a density with: a table of one row has none that the model has not.
 
-    Where such a number counted as a column, one row would be refused which two are not.
+    Where such a number counted as a column, one row would be refused which two are not. In a density by hand any may be
+    the row: a function in Python holds it where the graph of the variable does not show it.
     """
-    single = findings.single_row and isinstance(leaf, Constant) and int(np.prod(shape_of(leaf))) == 1
-    return single and leaf not in written
+    others = [var for var in (*findings.model.free_RVs, *findings.data_of) if var is not rv]
+    if by_hand(rv, others):
+        return set()
+    written = set(reached([rv, findings.model.rvs_to_values[rv]]))
+    arrays = (leaf for leaf in array_leaves(ends, stop, single=True) if isinstance(leaf, Constant))
+    return {leaf for leaf in arrays if int(np.prod(shape_of(leaf))) == 1 and leaf not in written}
 
 
 def _public(findings: Findings, leaf: Variable) -> str:

@@ -65,6 +65,19 @@ def test_covariates_without_an_end_make_no_cells():
     assert RowScores.of(counts(continuous=True), mode="FAST_COMPILE").cells is None
 
 
+@pytest.mark.parametrize(("least", "counted"), [(2**53, True), (2**63, False)])
+def test_whole_numbers_that_places_have_no_room_for_make_no_cells(least, counted):
+    """An error of lengths of numbers would come after the budget is charged."""
+    values = np.uint64(least) + np.uint64(4096) * (np.arange(N) % 2).astype(np.uint64)
+    with pm.Model() as model:
+        far = pm.Data("far", values)
+        pm.Bernoulli("y", logit_p=pm.Normal("b") * (far / 2.0**53), observed=SIDE)
+    rows = RowScores.of(interface_of(model, dp.Domain(bounds={"far": (least, least + 2048)})), mode="FAST_COMPILE")
+    assert (rows.cells is not None) is counted
+    held = [one.clamped({"far": values, "y": SIDE}[one.name]) for one in rows.interface.inspection.columns]
+    assert np.isfinite(expected(rows, held, np.ones(1), np.ones(1)).observed).all()
+
+
 def test_cells_are_evaluated_only_where_rows_are_many(rows):
     count = rows.cells.count
     assert shared_cells(rows, row_parts.FEWER * count) is rows.cells

@@ -124,3 +124,18 @@ def test_a_count_with_wide_bounds_has_scores_of_mean_zero():
     found = expected(rows, columns, np.array([5.5]), np.ones(1)).responses
     np.testing.assert_allclose(np.einsum("nb,nbq->nq", found.weights, found.scores), 0, atol=1e-9)
     np.testing.assert_allclose(np.einsum("nb,nbq->n", found.weights, found.scores**2), np.exp(5.5), rtol=0.01)
+
+
+@pytest.mark.parametrize("n_rows", [1, 2])
+def test_no_quantile_holds_a_row_that_a_function_has_written(n_rows):
+    """Nodes of made-up rows would follow from it, and with them all that is taken for public."""
+    x = np.linspace(0.3, 0.4, n_rows)
+    with pm.Model() as model:
+        pm.CustomDist(
+            "y",
+            pm.Normal("mu"),
+            dist=lambda mean, size: pm.Normal.dist(mean + pt.constant(x) * 2, 1.0, size=size),
+            observed=np.zeros(n_rows),
+        )
+    (one,) = interface_of(model, dp.Domain(bounds={"y": (-5, 5)})).responses
+    assert one.quantile is None and one.breaks is not None

@@ -122,3 +122,20 @@ def test_all_values_of_a_response_are_scored_together_as_each_by_itself(build, r
 def test_values_are_scored_together_of_a_single_discrete_response_alone():
     found = [RowScores.of(interface_of(*build()), mode="FAST_COMPILE") for build in (models.normal, models.two)]
     assert [rows.by_values for rows in found] == [None, None]
+
+
+def test_the_number_of_rows_is_in_no_compiled_function():
+    """Where it is private, other code for one row than for two could give its neighbours other last digits."""
+
+    def compiled(n_rows):
+        rng = np.random.default_rng(n_rows)
+        with pm.Model() as model:
+            eta = pm.Normal("b", shape=2) * pt.constant(rng.normal(size=(n_rows, 2)))
+            logit = pt.concatenate([pt.zeros((n_rows, 1)), pt.cumsum(eta, axis=1)], axis=1)
+            pm.Categorical("y", logit_p=logit, observed=np.zeros(n_rows, dtype=int))
+        rows = RowScores.of(interface_of(model, dp.Domain(neighbours="add_remove", n_max=9)))
+        functions = rows.predicted, rows.scored, rows.by_values
+        return [pytensor.printing.debugprint(one._whole.maker.fgraph, print_type=True, file="str") for one in functions]
+
+    first, *others = (compiled(n_rows) for n_rows in (2, 0, 1, 3))
+    assert all(other == first for other in others)

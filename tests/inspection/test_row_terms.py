@@ -320,3 +320,23 @@ def test_an_array_of_the_only_row_is_a_column_of_it_still(index):
         pm.NormalMixture("y", pt.stack([share, 1 - share]), mu, 1.0, observed=np.zeros(1))
     found = inspect(model, Domain(bounds={"y": (0, 9)})).rows
     assert len(found.columns) == 2 and not any(column.public for column in found.columns)
+
+
+@pytest.mark.parametrize("held", ["density", "distribution"])
+def test_the_only_row_within_a_function_is_a_column_still(held):
+    """A function in Python holds it, and the graph of the variable does not show it."""
+
+    def columns(x):
+        with pm.Model() as model:
+            mu = pm.Normal("mu")
+            if held == "density":
+                written = {"logp": lambda value, mean: -((value - mean - x) ** 2)}
+            else:
+                written = {"dist": lambda mean, size: pm.Normal.dist(mean + pt.constant(x) * 2, 1.0, size=size)}
+            pm.CustomDist("y", mu, **written, observed=np.zeros(len(x)))
+        found = inspect(model, Domain(bounds={"y": (-5, 5)}, neighbours="add_remove", n_max=9)).rows
+        assert not found.problems
+        return [float(np.ravel(column.leaf.data)[0]) for column in found.columns]
+
+    for x in (np.array([0.3]), np.array([0.3, 0.4])):
+        assert set(columns(x)) & {0.3, 0.6}
