@@ -111,7 +111,7 @@ def test_counts_without_bounds_are_refused():
 
 def test_values_of_a_row_that_depend_on_each_other_are_refused():
     with pm.Model() as model:
-        pm.MvNormal("y", pm.Normal("mu", shape=2), np.eye(2), observed=np.stack([X, X], axis=1))
+        pm.MvStudentT("y", nu=4, mu=pm.Normal("mu", shape=2), scale=np.eye(2), observed=np.stack([X, X], axis=1))
     ((where, what),) = problems(model, dp.Domain(bounds={"y": (-3, 3)}))
     assert where == "y" and "depend on each other" in what
 
