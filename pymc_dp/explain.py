@@ -180,9 +180,8 @@ class Explanation(Shown):
     @property
     def _to_do(self) -> list[Problem]:
         """Of the problems of the two releases, those of the one that needs less."""
-        if self.ok or self.gradients is None or not self.gradients.problems:
-            return list(self.problems)
-        return first_of(self.problems, self.gradients.problems)
+        others = () if self.ok or self.gradients is None else self.gradients.problems
+        return first_of(self.problems, others) if others else list(self.problems)
 
     @property
     def _good(self) -> bool:
@@ -191,8 +190,7 @@ class Explanation(Shown):
     def full(self) -> Shown:
         """Return all that was found, to print or to show in a notebook: twelve lines of it are shown otherwise."""
         parts: list[Part] = [] if self.layout is None else [*release_tables(self.layout)]
-        parts += self.network
-        parts += self._method_tables()
+        parts += [*self.network, *self._method_tables()]
         if self.proved:
             parts.append(Table(title="What one row can move (nats), proved", columns=PROOF_COLUMNS, rows=self.proved))
         parts += self._listings()
@@ -237,8 +235,9 @@ class Explanation(Shown):
     def _released(self) -> list[str]:
         if self.gradients is None:
             return []
-        layout = None if self.metric else self.layout
-        return release_lines(self.default, self.gradients, layout, self.budget, sums=self.ok)
+        return release_lines(
+            self.default, self.gradients, None if self.metric else self.layout, self.budget, sums=self.ok
+        )
 
     def _verdict(self) -> str:
         if self._by_gradients and self.default.by_gradients:
@@ -249,8 +248,7 @@ class Explanation(Shown):
             others = self._fitting("exact", "stepwise")
             also = f"; or by step={listed(others)}" if others else ""
             return f"Yes, with a delta > 0: {WITH_DELTA} releases noised gradients once, and every draw is free{also}."
-        count = len(self._to_do)
-        mended = f"{count} problem{'s' * (count != 1)}"
+        mended = f"{(count := len(self._to_do))} problem{'s' * (count != 1)}"
         proved, assumed = self._fitting("exact", "stepwise"), self._fitting("asymptotic")
         if proved:
             return f"Yes, by step={listed(proved)}; to release statistics instead, {mended} would have to be solved."
@@ -370,8 +368,7 @@ def _explained(model: Model, domain: Domain, budget: Budget, stored: StoredRows 
     looked = previews(found, budget) if stored is None else ()
     rows, bounded = inspection.most_rows, bool(clamped(model))
     priced = not metric and stored is None and domain.unit is None  # drawings and advice are priced for rows
-    # Where statistics do not fit, columns were looked for no further than the first thing in the way.
-    listed_by = found.rows if problems and outlook.fits and stored is None else inspection
+    listed_by = found.rows if problems and outlook.fits and stored is None else inspection  # sums end at a problem
     return Explanation(
         problems=problems,
         private=listed_by.private,

@@ -16,7 +16,8 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, DomainWarning
 from pymc_dp.families import FAMILIES, Family
 from pymc_dp.inspection.findings import RowInspection
-from pymc_dp.inspection.inspect import check_domain, context_model, inspect, is_bambi
+from pymc_dp.inspection.inspect import check_domain, inspect
+from pymc_dp.inspection.of_context import context_model, is_bambi
 from pymc_dp.inspection.owners import DECLARE, refuse_persons
 from pymc_dp.inspection.rows import Array, Bounds, Column
 from pymc_dp.release.magnitudes import Magnitudes

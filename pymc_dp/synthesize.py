@@ -16,8 +16,8 @@ from pymc_dp._random import public_generator
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.inspect import context_model
 from pymc_dp.inspection.interpreted import plain_draw, plain_function
+from pymc_dp.inspection.of_context import context_model
 from pymc_dp.inspection.rows import Array, reached, rebuild
 from pymc_dp.release.tables import TablePlan
 from pymc_dp.released import Release, planned

@@ -20,7 +20,7 @@ from pymc_dp._display import scalar_names
 from pymc_dp.errors import ArgumentError
 from pymc_dp.from_draws.given import GivenDraws, TemperedTrace
 from pymc_dp.from_draws.mechanism import DrawsDensity, Mechanism, PublicModel
-from pymc_dp.inspection.inspect import context_model
+from pymc_dp.inspection.of_context import context_model
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.record import ReleaseRecord, TableRecord, read_domain, read_record
 from pymc_dp.transforms.prior_model import prior_model

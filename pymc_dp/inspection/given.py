@@ -9,7 +9,8 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
-from pymc_dp.inspection.inspect import check_domain, context_model, is_bambi
+from pymc_dp.inspection.inspect import check_domain
+from pymc_dp.inspection.of_context import context_model, is_bambi
 
 
 def from_bambi(model: Any, domain: Domain | None = None) -> tuple[Model, Domain]:

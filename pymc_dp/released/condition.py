@@ -13,7 +13,8 @@ from pymc_dp import _validate
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection, Observed
-from pymc_dp.inspection.inspect import context_model, inspect
+from pymc_dp.inspection.inspect import inspect
+from pymc_dp.inspection.of_context import context_model
 from pymc_dp.release.published_rows import counts_rows, of_rows
 from pymc_dp.release.record import TableRecord, described_domain, read_domain
 from pymc_dp.release.several import Labelled, renamed, together, warn_of_shared_rows

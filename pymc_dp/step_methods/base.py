@@ -21,7 +21,8 @@ from pymc_dp.accounting import Budget, Event
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
 from pymc_dp.inspection.findings import Inspected, Inspection
-from pymc_dp.inspection.inspect import context_model, inspect
+from pymc_dp.inspection.inspect import inspect
+from pymc_dp.inspection.of_context import context_model
 from pymc_dp.release.paid import paid
 from pymc_dp.release.record import ReleaseRecord, SamplerRecord
 from pymc_dp.rows.gate import opened_gate

@@ -15,7 +15,7 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp._versions import versions
 from pymc_dp.errors import BudgetWarning, TraceError
-from pymc_dp.inspection.inspect import context_model
+from pymc_dp.inspection.of_context import context_model
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.weights import PSEUDO_POSTERIOR
 from pymc_dp.release.paid import PACKAGE, Paid, keep

@@ -10,7 +10,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
-from pymc_dp.inspection.inspect import context_model
+from pymc_dp.inspection.of_context import context_model
 from pymc_dp.inspection.row_density import ClampedRV, clamped, density
 from pymc_dp.transforms.prior_model import replace_variables
 

@@ -15,7 +15,7 @@ from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
-from pymc_dp.inspection.inspect import context_model
+from pymc_dp.inspection.of_context import context_model
 from pymc_dp.inspection.rows import FLAG, Array, unwrap
 from pymc_dp.transforms.prior_model import replace_variables
 

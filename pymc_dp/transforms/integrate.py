@@ -18,8 +18,8 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
-from pymc_dp.inspection.inspect import context_model
 from pymc_dp.inspection.integrated import Chosen, at_points, integrated, is_integrated, of_rows
+from pymc_dp.inspection.of_context import context_model
 from pymc_dp.inspection.row_axis import RowAxis
 from pymc_dp.inspection.row_density import ClampedRV, density, per_row, unchecked
 from pymc_dp.inspection.rows import array_leaves, rebuild, shape_of, unwrap

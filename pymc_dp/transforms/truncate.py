@@ -30,8 +30,8 @@ from pytensor.tensor.type_other import NoneTypeT
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
-from pymc_dp.inspection.inspect import context_model
 from pymc_dp.inspection.interpreted import plain_function
+from pymc_dp.inspection.of_context import context_model
 from pymc_dp.inspection.priors import BALL, of_numbers, same_transform
 from pymc_dp.inspection.schema import dim_length
 from pymc_dp.transforms.prior_model import replace_variables
