@@ -180,7 +180,7 @@ class Explanation(Shown):
     @property
     def _to_do(self) -> list[Problem]:
         """Of the problems of the two releases, those of the one that needs less."""
-        others = () if self.ok or self.gradients is None else self.gradients.problems
+        others = self.gradients.problems if self.gradients and not self.ok else ()
         return first_of(self.problems, others) if others else list(self.problems)
 
     @property
@@ -235,9 +235,8 @@ class Explanation(Shown):
     def _released(self) -> list[str]:
         if self.gradients is None:
             return []
-        return release_lines(
-            self.default, self.gradients, None if self.metric else self.layout, self.budget, sums=self.ok
-        )
+        layout = None if self.metric else self.layout
+        return release_lines(self.default, self.gradients, layout, self.budget, sums=self.ok)
 
     def _verdict(self) -> str:
         if self._by_gradients and self.default.by_gradients:
@@ -245,8 +244,7 @@ class Explanation(Shown):
         if self.ok:
             return "Yes: dp.sample(epsilon=...) releases noised statistics once; after that every draw is free."
         if self.gradients is not None and self.gradients.fits:
-            others = self._fitting("exact", "stepwise")
-            also = f"; or by step={listed(others)}" if others else ""
+            also = f"; or by step={listed(others)}" if (others := self._fitting("exact", "stepwise")) else ""
             return f"Yes, with a delta > 0: {WITH_DELTA} releases noised gradients once, and every draw is free{also}."
         mended = f"{(count := len(self._to_do))} problem{'s' * (count != 1)}"
         proved, assumed = self._fitting("exact", "stepwise"), self._fitting("asymptotic")
