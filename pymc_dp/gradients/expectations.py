@@ -323,10 +323,10 @@ def values_of(rows: RowScores, place: int, at: Array, held: Sequence[Array]) -> 
     if density is not None:
         return _by_density(rows, place, at, held)
     if one.together:
-        levels = np.stack([levels_at(at, k) for k in range(1 + one.entries)], axis=-1)
-        values, counts = vectors_of(rows, place, *repeated(at, held, one.count), levels.reshape(-1, 1 + one.entries))
-        weights = counts.reshape(len(at), -1, 1) / counts.reshape(len(at), -1, 1).sum(axis=1, keepdims=True)
-        return values.reshape(shape), np.broadcast_to(weights, shape)
+        levels = levels_at(at, 1 + one.entries).reshape(-1, 1 + one.entries)
+        values, counts = vectors_of(rows, place, *repeated(at, held, one.count), levels)
+        weights = counts.reshape(len(at), -1, 1)
+        return values.reshape(shape), np.broadcast_to(weights / weights.sum(axis=1, keepdims=True), shape)
     if quantile is None:
         assert one.values is not None
         return np.broadcast_to(one.values[:, None], shape), None

@@ -13,7 +13,7 @@ import numpy as np
 from pymc_dp.gradients.clipping import Responses
 from pymc_dp.gradients.counted_levels import taken_counts
 from pymc_dp.gradients.expectations import below_of, needed, repeated, responses_at, values_of
-from pymc_dp.gradients.joint import MANY, levels_at, levels_of_all, picked, place_of, sum_up
+from pymc_dp.gradients.joint import levels_at, picked, place_of, sum_up
 from pymc_dp.gradients.responses import in_turn
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.vector_values import vectors_of
@@ -55,10 +55,7 @@ def _taken(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Resp
     at, held = repeated(predictors, columns, count)
     responses = rows.interface.responses
     ends = np.cumsum([0, *(1 + one.entries for one in responses)])
-    if count == MANY:
-        points = np.broadcast_to(levels_of_all(ends[-1]), (len(predictors), count, ends[-1]))
-    else:
-        points = np.stack([levels_at(predictors, k, count) for k in range(ends[-1])], axis=-1)
+    points = levels_at(predictors, ends[-1], count)
     weights = np.ones(points.shape[:2])
     for place, one in enumerate(responses):
         levels = points[:, :, ends[place] : ends[place + 1]]

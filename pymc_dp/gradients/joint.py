@@ -69,21 +69,19 @@ def _all(weights: Sequence[Array], scores: Sequence[Array]) -> tuple[Array, Arra
     return weight, score
 
 
-def levels_of_all(coordinates: int) -> Array:
-    """Return `MANY` points, the same ones for all rows, (1, n_nodes, coordinates): levels between 0 and 1.
+def levels_at(predictors: Array, coordinates: int, count: int = TAKEN) -> Array:
+    """Return the points that are taken, (n_rows, count, coordinates): levels between 0 and 1.
 
-    Those of Sobol', moved to the middles of the intervals of which each coordinate has a point in every one.
+    `MANY` are those of Sobol', the same ones for all rows, moved to the middles of the intervals of which each
+    coordinate has a point in every one; fewer are those of a lattice, which is shifted for each row.
     """
-    from scipy.stats.qmc import Sobol
+    if count == MANY:
+        from scipy.stats.qmc import Sobol
 
-    points = Sobol(coordinates, scramble=False).random_base2(MANY.bit_length() - 1)
-    return np.asarray(points[None] + 0.5 / MANY)
-
-
-def levels_at(predictors: Array, place: int, count: int = TAKEN) -> Array:
-    """Return one coordinate of the points that are taken, (n_rows, count): levels between 0 and 1."""
-    shifted = _lattice(place, count) + _shift(predictors, place)[:, None]
-    return np.asarray(1 - np.abs(2 * (shifted - np.floor(shifted)) - 1))
+        points = Sobol(coordinates, scramble=False).random_base2(MANY.bit_length() - 1) + 0.5 / MANY
+        return np.broadcast_to(points, (len(predictors), *points.shape))
+    shifted = [_lattice(place, count) + _shift(predictors, place)[:, None] for place in range(coordinates)]
+    return np.stack([1 - np.abs(2 * (one - np.floor(one)) - 1) for one in shifted], axis=-1)
 
 
 def _shift(predictors: Array, place: int) -> Array:
@@ -166,7 +164,6 @@ __all__ = [
     "count_of",
     "joined",
     "levels_at",
-    "levels_of_all",
     "picked",
     "place_of",
     "sum_up",

@@ -173,18 +173,16 @@ def _graphs(interface: Interface) -> _Graphs:
         graph = with_rows(term, {leaf: row[None] for leaf, row in rows.one.items()}, interface.stands)
         return frozen_shared(graph, inspection.hidden)
 
+    def quantile(one: Response) -> Variable | None:
+        if one.quantile is None or one.log_weights is None:
+            return None if one.quantile is None else of_row(one.quantile, one.entries)
+        return pt.concatenate([raw(term).ravel() for term in (one.quantile, one.log_weights)])
+
     found = _Graphs(
         rows=rows,
         logps=tuple(rows.terms[one.term.name] for one in responses),
         entries=tuple(of_row(one.term, 1 if one.joint else one.entries) for one in responses),
-        quantiles=tuple(
-            None
-            if one.quantile is None
-            else of_row(one.quantile, one.entries)
-            if one.log_weights is None
-            else pt.concatenate([raw(term).ravel() for term in (one.quantile, one.log_weights)])
-            for one in responses
-        ),
+        quantiles=tuple(map(quantile, responses)),
         breaks=tuple(
             pt.stack([of_row(term, one.entries) for term in one.breaks], axis=-1) if one.breaks else None
             for one in responses
