@@ -21,7 +21,7 @@ from pymc_dp.inspection.priors import priors_of
 from pymc_dp.proofs.branch_and_bound import ALLOWED, TOLERANCE
 from pymc_dp.proofs.certificates import certify, precisions
 from pymc_dp.proofs.row_likelihood import row_likelihoods
-from pymc_dp.proofs.row_ranges import prove_range
+from pymc_dp.proofs.row_ranges import Proof, prove_range
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.langevin import SGLD
@@ -178,9 +178,14 @@ def _looked(known: Inspected, budget: Budget) -> tuple[float, str] | None:
     finally:
         ALLOWED.reset(before)
     step, temperature = found.bound, temperature_of(found.bound)
-    if temperature is None or (isinstance(step, OPS) and any(proof.gap > TOLERANCE for proof in step.proofs)):
+    if temperature is None or (isinstance(step, OPS) and any(_given_up(proof) for proof in step.proofs)):
         return None
     return temperature, " and assume_converged=True" if found.guarantee == "asymptotic" else ""
+
+
+def _given_up(proof: Proof) -> bool:
+    """Whether the search for a bound ended early; where there is none, a sampler goes by something else."""
+    return math.isfinite(proof.value) and proof.gap > TOLERANCE
 
 
 def _narrower(asked: Asked) -> tuple[Model, str] | None:

@@ -22,7 +22,7 @@ N_TABLES = 400
 COVERED = (0.86, 0.94)
 """Of intervals of 90%; the binomial standard error is 0.015."""
 COUNTS = (1, 5)
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("paid")]
 
 
 def coin(n_rows):

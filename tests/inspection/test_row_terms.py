@@ -282,27 +282,27 @@ def test_parameter_checks_are_kept_beside_the_density(write, valid, invalid):
     evaluated(term.logp, found, invalid)
 
 
-def counts(m):
+def overdispersed_of(m):
     with pm.Model() as model:
         excess = pm.Normal("excess", 0, pm.HalfNormal("spread"), shape=m)
         pm.Poisson("y", pt.exp(pm.Normal("rate") + excess), observed=np.zeros(m, dtype=int))
     return integrate(model, "excess", nodes=5)
 
 
-def mixture(m):
+def mixture_of(m):
     with pm.Model() as model:
         share = pm.Beta("share", 1, 1)
         pm.NormalMixture("y", pt.stack([share, 1 - share]), pm.Normal("mu", shape=2), 1.0, observed=np.zeros(m))
     return model
 
 
-def censored(m):
+def censored_of(m):
     with pm.Model() as model:
         pm.Censored("y", pm.Normal.dist(pm.Normal("mu"), 1.0), lower=None, upper=2.0, observed=np.zeros(m))
     return model
 
 
-@pytest.mark.parametrize("build", [counts, mixture, censored])
+@pytest.mark.parametrize("build", [overdispersed_of, mixture_of, censored_of])
 def test_a_table_of_one_row_is_read_as_one_of_two(build):
     """Numbers of one element that PyMC writes a density with counted as columns: one row was refused, and two not."""
     domain = Domain(bounds={"y": (0, 9)}, neighbours="add_remove", n_max=9)
