@@ -225,7 +225,7 @@ def with_gradients(
         "step=, dp.sample then releases these."
     )
     what = "noised gradients fit it as it is, but have no guarantee at delta=0"
-    return UnsupportedModelError([*error.problems, Problem(where="model", what=what, remedy=remedy)])
+    return UnsupportedModelError([Problem(where="model", what=what, remedy=remedy), *error.problems])
 
 
 LAYERED = (

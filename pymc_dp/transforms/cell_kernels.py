@@ -146,7 +146,7 @@ def _write_sizes(c, value, scales, bound, shown, sizes, level, nodes):  # type: 
     middle = min(max(seen, 0.0), most)
     ends = (min(max(seen - reach, 0.0), most), middle, min(max(seen + reach, 0.0), most))
     if not len(shown):
-        level -= log(most)
+        level += logarithm(1 + sizes[RATE] * most) - log(most)
     for side in range(2):
         width = max(ends[side + 1] - ends[side], 1e-12)
         at_side, start = level + log(width), side * HALF

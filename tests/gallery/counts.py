@@ -129,7 +129,7 @@ def roaches_rows(rng: np.random.Generator) -> Columns:
 @entry(
     ARM,
     roaches_rows,
-    bounds={"roach1": (0, 4), "exposure2": (0.2, 4), "y": (0, 500), "treatment": (0, 1), "senior": (0, 1)},
+    bounds={"roach1": (0, 4), "exposure2": (0.2, 4), "y": (0, 2000), "treatment": (0, 1), "senior": (0, 1)},
     locations="intercept b",
     scales="phi",
 )

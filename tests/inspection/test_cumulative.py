@@ -72,7 +72,7 @@ def private_closure():
 REFUSED = {
     "rows meet in the density": (
         custom(lambda value, mu: logistic(value - value.mean(), mu)),
-        ["y", "keep every other"],
+        ["y", "Take numbers that anyone may know"],
     ),
     "rows meet in the distribution function": (
         custom(logcdf=lambda value, mu: below(value, mu) - pt.max(value)),

@@ -8,6 +8,8 @@ import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from tests.plan.conftest import coin
 
+ONES = np.ones(2000)
+
 
 @pytest.mark.slow
 def test_errors_of_one_draw_are_those_of_the_posterior_at_its_temperature():
@@ -25,12 +27,16 @@ def test_errors_of_one_draw_are_those_of_the_posterior_at_its_temperature():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("likelihood", [lambda mu: pm.Normal.dist(mu, 1.0), lambda mu: pm.Weibull.dist(8.0, mu)])
+@pytest.mark.parametrize(
+    "likelihood",
+    [lambda mu: pm.Normal("y", mu, 1.0, observed=ONES), lambda mu: pm.Weibull("y", 8.0, mu, observed=ONES)],
+    ids=["normal", "weibull"],
+)
 def test_sums_of_numbers_reach_the_step(likelihood):
     with pm.Model() as model:
         mu = pm.Uniform("mu", 2, 4)
-        model.register_rv(likelihood(mu), "y", observed=np.ones(2000))
-    domain = dp.Domain(bounds={"y": (0, 10)})
+        likelihood(mu)
+    domain = dp.Domain(bounds={"y": (0.1, 10)})
     found = dp.plan(model, 1000.0, domain=domain, step=dp.OPS(), repeats=15, random_seed=2, progressbar=False)
     errors = found.outcomes[-1].errors["mu"]
     assert found.outcomes[-1].method == "OPS" and np.sqrt(np.mean(errors**2)) < 0.1

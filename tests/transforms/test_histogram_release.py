@@ -40,7 +40,7 @@ def test_explain_says_what_is_released_why_and_what_is_lost(rng):
     assert "StudentT, as a" in text and "one of 20 bins" in text
     for part in (
         "a StudentT likelihood has no finite sufficient statistics",
-        "counted in 20 public bins, cut from 5 to 95",
+        "counted in 20 public bins (up to 100 where noise is small), cut from 5 to 95",
         "The position of a value within its bin is lost",
         "Statistics(mechanism=dp.Histogram(edges))",
         "bounds of income: (0, 100)",

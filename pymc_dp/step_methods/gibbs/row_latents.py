@@ -7,7 +7,7 @@ a scan are one update (parallel composition), and the updates of parameters cost
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final, override
 
 import numpy as np
@@ -91,7 +91,7 @@ def inspect_with_latents(found: Inspected) -> Inspection | None:
     if inspection.problems:
         return None
     setattr(columns, LATENTS, tuple(known))
-    return inspection
+    return replace(inspection, inspected=found)
 
 
 def _column(rv: Variable, n_rows: int) -> Variable:
