@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -80,14 +80,17 @@ def ranks(case: Case, rng: np.random.Generator, noise: str, n_max: int | None) -
     graph = bin_probabilities(table.observed, table.cells, table.statistic)
     function = plain_function(free, rebuild([graph], dict(zip(model.free_RVs, free, strict=True)))[0][0])
     probabilities = np.array([function(*at)[0] for at in case.parameters(grid).reshape(len(grid), -1)])
-    value, given = pt.matrix(shape=(1, len(table.labels))), pt.matrix(shape=(None, table.statistic.n_levels))
-    log_density = pytensor.function([value, given], ReleaseDensity.of(table, noise_aware=True).logp(value, given))
+    value, given = (pt.matrix(shape=(len(grid), n)) for n in (len(table.labels), table.statistic.n_levels))
+    density = ReleaseDensity.of(table, noise_aware=True)
+    sizes = replace(density.sizes, bound=np.repeat(density.sizes.bound, len(grid)))  # every point is a cell
+    log_density = pytensor.function([value, given], replace(density, sizes=sizes).logp(value, given))
     found = []
     for _ in range(N_SIMULATIONS):
         truth = rng.random((1, case.n_parameters))
         rows = case.simulate(rng, case.parameters(truth).reshape(-1))
         leaf.set_value(rows.astype(leaf.type.dtype), borrow=True)
-        logp = log_density(draw_release(plan).values["y"], probabilities)
+        released = np.repeat(draw_release(plan).values["y"], len(grid), axis=0)
+        logp = log_density(released, probabilities)
         weights = np.exp(logp - logp.max()).reshape([case.points] * case.n_parameters)
         weights /= weights.sum()
         found.append([_below(weights, place, at) for place, at in enumerate(truth[0])])
