@@ -194,7 +194,7 @@ def test_texts_are_the_same_in_every_process() -> None:
         "    pm.Laplace('w', a * z, 1, observed=np.zeros(300))\n"
         "bounded = dp.truncate(model, {'a': (-1, 1), 'b': (-1, 1)})\n"
         "domain = dp.Domain(bounds={name: (-1, 1) for name in 'xzyw'})\n"
-        "print(dp.explain(model), dp.explain(bounded, domain), dp.sensitivity(bounded, domain))\n"
+        "print(dp.explain(model), dp.explain(bounded, domain).full(), dp.sensitivity(bounded, domain))\n"
     )
     texts = {
         subprocess.run(

@@ -297,7 +297,8 @@ def _parts(obj: Any) -> Iterator[tuple[str, Any]]:
         yield ".function", obj.func
         yield ".args", [obj.args, obj.keywords]
     elif not isinstance(obj, type) and type(obj).__module__ != "builtins":
-        held = dict(_attribute(obj, "__dict__") or {})
+        own = _attribute(obj, "__dict__")  # which an object may compute as it likes
+        held = dict(own) if isinstance(own, Mapping) else {}
         for slot in (name for kind in type(obj).__mro__ for name in _slots(kind)):
             held[slot] = _attribute(obj, slot)
         yield from ((f".{name}", part) for name, part in held.items())

@@ -46,8 +46,11 @@ def ranks(name: str) -> np.ndarray:
         truth = {node: rng.random(2 ** len(parents)) for node, parents in COLLIDER.items()}
         shares = np.concatenate([np.stack([1 - truth[node], truth[node]], axis=1).ravel() for node in network.names])
         set_rows(model, draw_levels(rng, network, shares, n))
-        for table, released in draw_release(plan).values.items():
-            private.rvs_to_values[private[table]].set_value(released)
+        if name == "tables":  # densities of counts of private size are tabulated for one release
+            chain = chain_of(privatize(model, epsilon=epsilon, **settings))
+        else:
+            for table, released in draw_release(plan).values.items():
+                private.rvs_to_values[private[table]].set_value(released)
         logits = chain.draws(seed)[:, :8]  # of the probabilities, in the order of the model
         found.append((1 / (1 + np.exp(-logits)) < np.concatenate(list(truth.values()))).mean(axis=0))
     return np.array(found)
@@ -60,6 +63,7 @@ def chain_of(private: pm.Model) -> Chain:
     return Chain(private, np.concatenate([part.ravel() for part in parts]), [part.shape for part in parts])
 
 
+@pytest.mark.slow(parts=5)
 @pytest.mark.parametrize("name", CASES)
 def test_posteriors_of_networks_are_calibrated(name: str) -> None:
     seed = zlib.crc32(name.encode())

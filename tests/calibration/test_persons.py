@@ -69,6 +69,7 @@ def covered(family, most, tables, seed, least=1):
     return np.array(found)
 
 
+@pytest.mark.slow(parts=3)
 @pytest.mark.parametrize(("family", "most"), [("logistic", 5), ("logistic", 2), ("normal", 5)])
 def test_intervals_of_gradients_cover(family, most):
     """Too wide rather than too narrow: fewer rows than n_max m are clipped more than made-up ones, and weights make the

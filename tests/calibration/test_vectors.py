@@ -143,6 +143,10 @@ CASES = {
 }
 
 
+COUNTS = {1: 60, 2: 16}
+"""Points of an axis of the grid, by the number of unknowns."""
+
+
 class Releaser:
     """The release path of one model, planned once, and the density of what comes out at many parameters."""
 
@@ -155,12 +159,17 @@ class Releaser:
         _, self.plan = plan_for(model, statistics=dp.Statistics(case.noise), **options)
         (table,) = self.plan.tables
         density = ReleaseDensity.of(table, noise_aware=True)
-        value = pt.matrix("value", shape=(1, len(table.labels)))
+        value = pt.matrix("value", shape=(self.points, len(table.labels)))
         shapes = [np.shape(item)[1:] for item in case.parameters(np.full((1, case.unknown), 0.5))]
-        inputs = [pt.tensor(f"p{i}", shape=(None, *shape), dtype="float64") for i, shape in enumerate(shapes)]
-        density = replace(density, sizes=replace(density.sizes, bound=density.sizes.bound[:1]))
+        inputs = [pt.tensor(f"p{i}", shape=(self.points, *shape), dtype="float64") for i, shape in enumerate(shapes)]
+        density = replace(density, sizes=replace(density.sizes, bound=np.repeat(density.sizes.bound[:1], self.points)))
         logp = density.logp(value, *inputs)
         self.function = pytensor.function([value, *inputs], logp, mode="FAST_COMPILE", on_unused_input="ignore")
+
+    @property
+    def points(self) -> int:
+        """Points of the grid, each of them a cell."""
+        return COUNTS[self.case.unknown] ** self.case.unknown
 
     def __call__(self, rows: Array) -> Array:
         self.leaf.set_value(rows.astype(self.leaf.type.dtype))
@@ -168,13 +177,13 @@ class Releaser:
 
     def below(self, release: Array, truth: Array) -> Array:
         """Posterior probability that each unknown number is below its true value, on a grid refined twice."""
-        unknown, count = self.case.unknown, {1: 60, 2: 16}[self.case.unknown]
+        unknown, count = self.case.unknown, COUNTS[self.case.unknown]
         low, high = np.zeros(unknown), np.ones(unknown)
         for _ in range(3):
             middles = (np.arange(count) + 0.5) / count
             axes = [a + (b - a) * middles for a, b in zip(low, high, strict=True)]
             points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
-            logp = self.function(release.reshape(1, -1), *self.case.parameters(points))
+            logp = self.function(np.repeat(release.reshape(1, -1), len(points), axis=0), *self.case.parameters(points))
             weights = np.exp(logp - logp.max()).reshape([count] * unknown)
             masses = [weights.sum(axis=tuple(set(range(unknown)) - {i})) / weights.sum() for i in range(unknown)]
             edges = [np.linspace(a, b, count + 1) for a, b in zip(low, high, strict=True)]
@@ -188,7 +197,7 @@ class Releaser:
         return np.array(found)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(parts=4)
 @pytest.mark.parametrize("name", CASES)
 def test_posteriors_of_vectors_are_calibrated(name: str) -> None:
     """The rank of the truth among 99 posterior draws is uniform, and 90% intervals cover."""

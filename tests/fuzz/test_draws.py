@@ -57,5 +57,6 @@ def test_a_weight_a_candidate_and_an_accepted_step_use_no_more(sampler, count, s
 def test_no_density_uses_more_than_is_booked(sampler, group, seed, short_searches):
     names = list(ALL)[group::GROUPS]
     relations = RELATIONS if sampler in ("OPS", "TemperedGibbs") else RELATIONS[:1]
+    points = 500 if sampler == "BarkerMetropolis" else 100_000  # each of its steps is proved by itself
     cases = [(name, relation) for name in names for relation in relations]
-    assert_nothing_exceeds(sampler, cases, 100_000, len(names) // 3, seed)
+    assert_nothing_exceeds(sampler, cases, points, len(names) // 3, seed)

@@ -10,6 +10,7 @@ from pytensor.tensor.linalg.solvers.core import SolveBase
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.priors import priors_of
+from pymc_dp.simulation.columns import dummy_rows
 from pymc_dp.step_methods.hamiltonian.gradient import ClippedGradient
 from pymc_dp.step_methods.langevin.gradients import compiled, row_gradients
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
@@ -40,7 +41,8 @@ def langevin(inspection, new):
 
 def hamiltonian(inspection, new):
     graphs = row_gradients(inspection, new)
-    ClippedGradient(graphs, np.ones(graphs.size), 1.0, 10).compile()
+    dummies = dummy_rows(inspection.columns, 3, np.random.default_rng(0))
+    ClippedGradient(graphs, dummies, 1.0, 10).compile()
 
 
 def metropolis(inspection, new):
