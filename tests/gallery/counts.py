@@ -181,9 +181,14 @@ def mortality_offset(d: Table) -> pm.Model:
     return model
 
 
+def whole_country(rng: np.random.Generator) -> Columns:
+    age, population = np.tile(np.arange(8), 50), rng.uniform(1000, 60_000, 400)
+    return {"age": age, "population": population, "deaths": rng.poisson(population * np.exp(-7 + 0.6 * age))}
+
+
 @entry(
     "mortality tables",
-    strokes,
+    whole_country,
     bounds={"population": (500, 100_000), "deaths": (0, 10_000)},
     public=("population",),
     locations="base walk",

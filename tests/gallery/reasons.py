@@ -8,9 +8,6 @@ REASONS = {
     "quadratic: intervals are far too narrow, and the same warning says so",
     "kidscore_mom_work": "the noise of sums of products is in units of wide bounds, and the private posterior is "
     "wider, too; gradients do not fit flat priors",
-    "roaches": "one count in 250 is beyond the bounds and clamped; the private posterior is wider, too",
     "mortality_offset": "released gradients do not agree with one quadratic, and a warning says so; an age has "
     "thousands of deaths, another a few dozen",
-    "mortality_walk": "the table is not of this model: rates differ between states, and deaths vary far more than "
-    "Poisson ones",
 }
