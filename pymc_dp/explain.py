@@ -249,7 +249,7 @@ class Explanation(Shown):
         mended = f"{(count := len(self._to_do))} problem{'s' * (count != 1)}"
         proved, assumed = self._fitting("exact", "stepwise"), self._fitting("asymptotic")
         if proved:
-            return f"Yes, by step={listed(proved)}; to release statistics instead, {mended} would have to be solved."
+            return f"Yes, by step={listed(proved)}; for a release with free draws, {mended} would have to be solved."
         if assumed:
             return f"Only by step={listed(assumed)}, if its chain has converged, which nothing proves."
         return "Not as it stands: below is what is in the way. Nothing was spent and no private row was read."

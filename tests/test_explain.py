@@ -140,11 +140,11 @@ def test_verdicts_say_how_far_a_yes_goes() -> None:
     with_delta = dp.explain(model, delta=1e-6)
     assert _headline(with_delta).startswith("Yes: dp.sample(epsilon=..., delta=...) releases noised gradients once")
     without = replace(with_delta, gradients=None, default=AT_ZERO)
-    assert _headline(without).startswith("Yes, by step=dp.SGLD(); to release statistics instead")
+    assert _headline(without).startswith("Yes, by step=dp.SGLD(); for a release with free draws")
     none = replace(without, samplers=(), temperature=(), lost=())
     assert _headline(none).startswith("Not as it stands: below is what is in the way.")
     assumed = dp.explain(dp.clamp(model, -6, 0))
-    assert _headline(assumed).startswith("Yes, by step=dp.BarkerMetropolis(); to release statistics instead")
+    assert _headline(assumed).startswith("Yes, by step=dp.BarkerMetropolis(); for a release with free draws")
     alone = replace(assumed, samplers=assumed.samplers[:2], temperature=assumed.temperature[:2], lost=assumed.lost[:2])
     assert alone.methods == ("dp.sample(step=dp.OPS(assume_converged=True))",)
     assert (
