@@ -102,7 +102,7 @@ def _below(weights: np.ndarray, place: int, at: float) -> float:
     return float(np.interp(at, np.linspace(0, 1, len(mass) + 1), np.concatenate([[0], mass.cumsum()])))
 
 
-@pytest.mark.slow(parts=3)
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "n_max"), [("laplace", None), ("gaussian", None), ("laplace", 600)])
 @pytest.mark.parametrize("name", CASES)
 def test_intervals_cover_and_ranks_are_uniform(name: str, noise: str, n_max: int | None) -> None:

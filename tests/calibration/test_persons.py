@@ -69,7 +69,6 @@ def covered(family, most, tables, seed, least=1):
     return np.array(found)
 
 
-@pytest.mark.slow(parts=3)
 @pytest.mark.parametrize(("family", "most"), [("logistic", 5), ("logistic", 2), ("normal", 5)])
 def test_intervals_of_gradients_cover(family, most):
     """Too wide rather than too narrow: fewer rows than n_max m are clipped more than made-up ones, and weights make the
@@ -83,6 +82,7 @@ def test_intervals_of_gradients_cover(family, most):
     assert (found.mean(axis=0) > 0.82).all()
 
 
+@pytest.mark.slow(parts=3)
 def test_persons_cut_as_they_were_observed_are_missed(monkeypatch):
     """By the norm of their sum, which sees responses: a bias that the weight of a person does not have."""
 
@@ -99,6 +99,7 @@ def test_persons_cut_as_they_were_observed_are_missed(monkeypatch):
     assert covered("logistic", 1, 40, 12).mean() < right.mean() - 0.05
 
 
+@pytest.mark.slow(parts=3)
 def test_intervals_of_sums_cover():
     """Of a table of counts by groups: at most three rows of each person are kept."""
     with pm.Model() as model:

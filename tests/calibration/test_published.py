@@ -106,7 +106,7 @@ def coverage(kind: str, *, total: bool, noise_aware: bool, n_tables: int = N_TAB
     return float(np.mean(rates)), float(np.mean(shared))
 
 
-@pytest.mark.slow(parts=3)
+@pytest.mark.slow
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(("kind", "total"), [("gaussian", False), ("laplace", False), ("gaussian", True)])
 def test_intervals_of_areas_cover_what_they_say(kind: str, total: bool) -> None:

@@ -197,7 +197,7 @@ class Releaser:
         return np.array(found)
 
 
-@pytest.mark.slow(parts=4)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_posteriors_of_vectors_are_calibrated(name: str) -> None:
     """The rank of the truth among 99 posterior draws is uniform, and 90% intervals cover."""

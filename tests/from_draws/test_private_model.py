@@ -105,7 +105,7 @@ def test_arguments_of_the_other_kind_are_refused(made):
         condition(rows, release, n_rows=3)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(parts=3)
 def test_nuts_draws_from_the_posterior_that_the_points_sum_up(made, private):
     raw = pm.sample(1000, tune=500, chains=2, cores=1, model=private, random_seed=4, progressbar=False)
     assert int(raw["sample_stats"]["diverging"].sum()) < 20

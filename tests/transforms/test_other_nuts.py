@@ -81,7 +81,7 @@ def summary(make, sampler):
     return az.summary(trace, var_names=names, round_to="none")
 
 
-@pytest.mark.slow(parts=5)
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of these packages, about each other
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)

@@ -106,7 +106,7 @@ def test_what_can_be_drawn_exactly_is_drawn_exactly():
     assert step.claimed == "exact" and not isinstance(step.posterior, ConvergedPosterior)
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(1, parts=3)
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_trace_says_that_the_guarantee_is_asymptotic(relation, shared, caplog, capfd, recwarn):
     """And nothing else leaves: not the row that is looked for, not a word while the chain runs."""
@@ -153,7 +153,7 @@ def neighbour(relation):
     return x, g, y
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(1, parts=3)
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_length_of_a_chain_is_known_before_rows_are_read_and_hangs_on_none(relation, shared, blind):
     tables = table(), neighbour(relation)
@@ -168,7 +168,7 @@ def test_the_length_of_a_chain_is_known_before_rows_are_read_and_hangs_on_none(r
 # --- refusals, before anything is charged -----------------------------------------------------------------------------
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(1, parts=3)
 @pytest.mark.parametrize(
     ("limit", "text"),
     [({"GOOD_RHAT": 0.5}, "do not agree \\(R-hat"), ({"FEW_DIVERGENCES": -1.0}, "of the steps of NUTS")],
@@ -284,7 +284,7 @@ def test_two_neighbouring_tables_differ_in_what_is_released_alone(shared):
     assert paths and all(path.startswith("/posterior/") for path in paths)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(parts=3)
 def test_draws_of_chains_agree_with_exact_ones(rng):
     """Normal regression under a Potential that a chain and closed forms both know: moments within 4 standard errors."""
     x = rng.normal(size=(60, 3)) / 3
@@ -303,7 +303,7 @@ def test_draws_of_chains_agree_with_exact_ones(rng):
     np.testing.assert_allclose(found.std(axis=0), spread, rtol=0.2)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(parts=3)
 def test_chains_run_in_other_processes():
     with groups(*table()) as model:
         made = OPS(epsilon=2.0, chains=2, domain=RELATIONS["replace"], assume_converged=True)

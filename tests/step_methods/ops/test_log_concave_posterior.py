@@ -137,7 +137,7 @@ def table(rng, n=60):
     return x, (rng.random(n) < special.expit(x @ [3.0, -2.0, 0.5])).astype(int)
 
 
-@pytest.mark.slow(parts=3)
+@pytest.mark.slow
 @pytest.mark.parametrize("wide", [None, *WIDE])
 def test_three_coefficients_of_a_logistic_regression_are_drawn_exactly(wide, rng):
     x, y = table(rng)
