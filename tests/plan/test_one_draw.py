@@ -36,7 +36,7 @@ def test_sums_of_numbers_reach_the_step(likelihood):
     with pm.Model() as model:
         mu = pm.Uniform("mu", 2, 4)
         likelihood(mu)
-    domain = dp.Domain(bounds={"y": (0.1, 10)})
+    domain = dp.Domain(bounds={"y": (0.1, 6)})
     found = dp.plan(model, 1000.0, domain=domain, step=dp.OPS(), repeats=15, random_seed=2, progressbar=False)
     errors = found.outcomes[-1].errors["mu"]
     assert found.outcomes[-1].method == "OPS" and np.sqrt(np.mean(errors**2)) < 0.1
