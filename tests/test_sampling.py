@@ -143,6 +143,7 @@ def test_bad_arguments_name_value_range_and_way_out(arguments: dict, text: str) 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("interpreted")
+@pytest.mark.filterwarnings("ignore::pymc_dp.errors.PosteriorWarning")  # of so few rows little is released
 def test_the_release_is_chosen_and_the_trace_says_why() -> None:
     """A δ that exact sums do not need is not spent; noised gradients are taken where there are no such sums."""
     ledger = dp.Ledger(epsilon=6.0, delta=1e-5)
