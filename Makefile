@@ -64,7 +64,7 @@ test-fast: $(VENV)/.test ## tests of what compiles no model: accounting, interva
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(FAST_TESTS)
 
 .PHONY: test-slow
-test-slow: $(VENV)/.test ## only the slow tests, of their cases the tenth of today, or one (WHOLE=--whole: all), and the notebooks
+test-slow: $(VENV)/.test ## only the slow tests, every day another tenth of their cases, at least one (WHOLE=--whole: all), and the notebooks
 	$(BIN)/python -m pytest -n 2 --dist worksteal --nbmake --nbmake-timeout 1800 $(LONG_NOTEBOOKS)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow $(WHOLE) tests
 

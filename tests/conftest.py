@@ -18,9 +18,9 @@ from pymc_dp.rows.gate import opened_gate
 from pymc_dp.transforms.trial import Trial
 
 PARTS = 10
-"""Of the cases of a slow test one part in so many runs, or one case of fewer, others every day; `--whole` runs all.
+"""A slow test runs every day another part, one in so many, of its cases, at least one; `--whole` runs all.
 
-`few(n, parts=3)` or `slow(parts=3)` asks for other parts: a test of one case runs every third day then.
+`few(n, parts=3)` or `slow(parts=3)` asks for other parts: a test with one case then runs every third day.
 """
 
 

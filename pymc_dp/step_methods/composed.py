@@ -121,9 +121,7 @@ class ComposedSteps(PrivateStep):
         for step, budget in zip(self.parts, shares, strict=True):
             step.settings = dict(step.settings)
             try:
-                found = step.of_inspected(inspection.inspected)
-                found.require()
-                step._bind(found, None, budget, self.binding.chains)
+                step._bind(step.of_inspected(inspection.inspected), None, budget, self.binding.chains)
             except UnsupportedModelError as error:
                 problems += error.problems
         if problems:

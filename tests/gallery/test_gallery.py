@@ -88,7 +88,7 @@ def test_what_a_refusal_tells_to_do_works(name):
 def test_medians_are_near_those_that_are_not_private(name, seed):
     """At ε = 100 the release leaves next to nothing open: what is off twice is wrong, not noisy.
 
-    Once it may be: of curved likelihoods a few walks in a hundred end elsewhere, most of them with a warning.
+    Once it may be: of curved likelihoods some walks end elsewhere, most of them with a warning.
     """
     far = [_far(name, seed)]
     if far[0]:

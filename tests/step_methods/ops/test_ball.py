@@ -134,8 +134,7 @@ def test_the_range_is_that_of_the_norm_not_of_the_box():
     assert slope.value <= 2 * 2 * 2 * RADIUS * math.sqrt(2) + 1e-3  # 2 |y| R |x|, and the square of x·w, halved
 
 
-@pytest.mark.slow(parts=3)
-@pytest.mark.parametrize("name", [pytest.param("logistic", marks=pytest.mark.slow), "linear"])
+@pytest.mark.parametrize("name", [pytest.param("logistic", marks=pytest.mark.slow(parts=3)), "linear"])
 def test_draws_are_those_of_quadrature_and_others_are_found(name, rng):
     """The length, and the place along each axis."""
     step = planned(name)
