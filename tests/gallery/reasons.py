@@ -5,7 +5,7 @@ REASONS = {
     "instrument": "education is a predictor of wages, and a copy of it is observed beside them: rows that are made up "
     "have two that differ; its conditional densities, which docs tell to write, have neither this nor narrow intervals",
     "kline_mechanistic": "the rows know exp(a) / g alone, along which the log-likelihood is a curved ridge and no "
-    "quadratic: intervals are far too narrow, and the same warning says so",
+    "quadratic: intervals of this release are far too narrow; later ones are about the prior, and a warning says so",
     "kidscore_mom_work": "the noise of sums of products is in units of wide bounds, and the private posterior is "
     "wider, too; gradients do not fit flat priors",
     "mortality_offset": "released gradients do not agree with one quadratic, and a warning says so; an age has "
