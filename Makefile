@@ -56,8 +56,8 @@ demo-scale: $(VENV)/.demo-scale ## 1e7 simulated rows of Parquet through a hiera
 	$(BIN)/python notebooks/demo_scale.py
 
 .PHONY: test
-test: $(VENV)/.test ## all tests but the slow ones, doctests included
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(if $(NOTEBOOKS),--nbmake $(NOTEBOOKS)) tests pymc_dp
+test: $(VENV)/.test ## all tests but the slow ones, doctests included; of dear ones every day another fifth (WHOLE=--whole: all)
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(WHOLE) $(if $(NOTEBOOKS),--nbmake $(NOTEBOOKS)) tests pymc_dp
 
 .PHONY: test-fast
 test-fast: $(VENV)/.test ## tests of what compiles no model: accounting, intervals, draws, theorems, metrics, domains
@@ -80,7 +80,7 @@ test-wheel: wheel ## the wheel in an empty environment: the first block of the R
 
 .PHONY: coverage
 coverage: $(VENV)/.coverage ## lines of the package that the quick tests run; fails below 95%
-	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term:skip-covered tests pymc_dp
+	$(BIN)/python -m pytest -n 2 --dist worksteal --whole --cov --cov-report=term:skip-covered tests pymc_dp
 
 .PHONY: reproduce
 reproduce: $(VENV)/.reproduce ## all figures and tables of the four papers, with all repeats, in outputs/reproductions

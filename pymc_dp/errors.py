@@ -7,8 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-Kind = Literal["cause", "declaration", "structure"]
-"""Of a problem: what others follow from; what a name, bounds or a public column mend; anything else in the model."""
+Kind = Literal["cause", "declaration", "outcome", "structure"]
+"""Of a problem.
+
+What others follow from; what a name, bounds or a public column mend; what a trial showed, on simulated rows or public
+constants; anything else in the model.
+"""
 MOST_LINES, COLUMNS = 5, 100
 """Of a refusal as it is printed."""
 MOST_REASONS = 2
@@ -81,7 +85,7 @@ def first_of(*ways: Iterable[Problem]) -> list[Problem]:
         return [*causes, *declarations]
     if declared := [way for way in found if all(problem.kind == "declaration" for problem in way)]:
         return max(declared, key=len)  # then nothing is left to ask for
-    least = min(found, key=lambda way: sum(problem.kind == "structure" for problem in way), default=[])
+    least = min(found, key=lambda way: sum(problem.kind in ("outcome", "structure") for problem in way), default=[])
     return list(dict.fromkeys([*least, *declarations]))
 
 

@@ -1,6 +1,7 @@
 """Shared by all tests; nothing here compiles."""
 
 import datetime
+import json
 import os
 import signal
 import tempfile
@@ -8,6 +9,7 @@ import time
 import zlib
 from collections import defaultdict
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytensor
@@ -22,11 +24,18 @@ PARTS = 10
 
 `few(n, parts=3)` or `slow(parts=3)` asks for other parts: a test with one case then runs every third day.
 """
+DEAR = Path(__file__).with_name("dear.json")
+"""CPU seconds of quick tests that take more than `MOST`, as last measured by ``--dear``: they run by turns.
+
+Every day another fifth of them; those marked `always` every day.
+"""
+MOST, TURNS = 0.5, 5
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--whole", action="store_true", help="all cases of the slow tests, not the tenth of today")
+    parser.addoption("--whole", action="store_true", help="all cases of slow and of dear tests, not those of today")
     parser.addoption("--cpu", type=int, default=0, metavar="N", help="list the N tests and files of most CPU time")
+    parser.addoption("--dear", action="store_true", help=f"note CPU seconds of the tests that run in {DEAR.name}")
 
 
 def pytest_configure() -> None:
@@ -55,6 +64,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for cases, marker in _cases_marked(items, "slow")
         for place, item in enumerate(cases, zlib.crc32(cases[0].originalname.encode()))  # not all on one day
         if (place - today) % marker.kwargs.get("parts", min(PARTS, len(cases)))
+    }
+    turns = {name: place % TURNS for place, name in enumerate(json.loads(DEAR.read_text()))}
+    left |= {
+        item
+        for item in items
+        if turns.get(item.nodeid, today % TURNS) != today % TURNS
+        and not any(item.iter_markers("always"))
+        and not any(item.iter_markers("slow"))
     }
     config.hook.pytest_deselected(items=[item for item in items if item in left])
     items[:] = [item for item in items if item not in left]
@@ -96,6 +113,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section(f"CPU seconds, {title} ({sum(found.values()):.0f} in all)")
         for name, seconds in sorted(found.items(), key=lambda one: -one[1])[:most]:
             terminalreporter.write_line(f"{seconds:7.2f} {name}")
+    if config.getoption("--dear"):
+        known = {**json.loads(DEAR.read_text()), **{name: round(seconds, 1) for name, seconds in tests.items()}}
+        dear = {name: seconds for name, seconds in known.items() if seconds >= MOST}
+        DEAR.write_text(json.dumps(dict(sorted(dear.items(), key=lambda one: (-one[1], one[0]))), indent=1) + "\n")
 
 
 @pytest.fixture

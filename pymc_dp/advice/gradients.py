@@ -220,12 +220,13 @@ def with_gradients(
     """Return an error of exact sums at δ = 0 that names noised gradients as a way out, where these fit."""
     if not Outlook.of(inspect(model, domain, per_person=True, weighted=True), 0, rows).fits:
         return error
-    remedy = (
-        f"Give a delta > 0, far below 1 / number of rows, for example delta={EXAMPLE_DELTA:g}: without statistics= and "
-        "step=, dp.sample then releases these."
+    way = Problem(
+        where="model",
+        what="noised gradients fit it as it is, but have no guarantee at delta=0",
+        remedy=f"Give delta={EXAMPLE_DELTA:g}, far below 1 / number of rows: dp.sample then releases noised gradients.",
     )
-    what = "noised gradients fit it as it is, but have no guarantee at delta=0"
-    return UnsupportedModelError([Problem(where="model", what=what, remedy=remedy), *error.problems])
+    found = any(problem.kind == "outcome" for problem in error.problems)
+    return UnsupportedModelError([*error.problems, way] if found else [way, *error.problems])
 
 
 LAYERED = (

@@ -11,6 +11,10 @@ from pymc_dp.inspection.rows import Array
 
 MOST_TOTAL = 4096
 """Totals beyond are taken for this: what is expected of such rows is then off, and not what is enforced."""
+FAR = 1e50
+"""Odds beyond are taken for these."""
+LARGE = 1e100
+LOG_LARGE = math.log(LARGE)
 
 
 def taken_counts(shares: Array, levels: Array, most: int, varied: bool) -> Array:
@@ -51,24 +55,26 @@ def _take(own, totals, levels, most, varied, found):  # type: ignore[no-untyped-
         for level in range(n_levels - 1):
             share = own[row, level]
             rest = rest - share if rest - share > 1e-150 else 1e-150
-            odds = math.log(share) - math.log(rest)
             if varied:
-                log_mass = (math.lgamma(rest + left) - math.lgamma(rest) + math.lgamma(share + rest)) - math.lgamma(
-                    share + rest + left
+                odds = 1.0
+                level_of_mass = (math.lgamma(rest + left) - math.lgamma(rest)) + (
+                    math.lgamma(share + rest) - math.lgamma(share + rest + left)
                 )
             else:
-                log_mass = -left * (math.log1p(math.exp(odds)) if odds < 30 else odds)
-            below, count = 0.0, 0
+                odds = min(max(share / rest, 1 / FAR), FAR)
+                level_of_mass = -left * math.log1p(odds)
+            # Masses are multiples of exp(level_of_mass): no exponential and no logarithm for each count.
+            mass, below, count, unit = 1.0, 0.0, 0, math.exp(level_of_mass)
             for value in range(most):
-                below += math.exp(log_mass)
-                count += 1 if levels[row, level] >= below else 0
-                ways = (left - value) / (value + 1)
+                below += mass
+                count += 1 if levels[row, level] >= below * unit else 0
+                step = odds * (left - value) / (value + 1)
                 if varied:
-                    step = ways * (share + value) / (rest + left - value - 1)
-                else:
-                    step = ways
-                log_mass += math.log(step) if step > 0 else -math.inf
-                log_mass += 0.0 if varied else odds
+                    step *= (share + value) / (rest + left - value - 1)
+                mass *= min(step, LARGE) if step > 0 else 0.0
+                if mass > LARGE:
+                    mass, below, level_of_mass = mass / LARGE, below / LARGE, level_of_mass + LOG_LARGE
+                    unit = math.exp(level_of_mass)
             count = count if count < left else int(left)
             found[row, level] = count
             left -= count

@@ -12,9 +12,11 @@ from pymc_dp.inspection.rows import Array
 
 TAKEN = 256
 """Values of all responses together that are taken where there are more."""
-VECTORS, MANY = 64, 4096
-"""Such values of continuous entries that depend on each other: for every row, and where they are the same ones for all
-rows, whose errors would not cancel."""
+OWN = 64
+"""Such values where every row has its own, as rows do whose covariates have no end of values: errors cancel over
+rows."""
+MANY = 4096
+"""Such values of continuous entries that depend on each other, where they are the same ones for all rows."""
 SPREAD = 1e3
 """How far two rows' values are shifted against each other, per unit that their predictors differ by."""
 
@@ -159,8 +161,8 @@ def _pick(weights, levels, found):  # type: ignore[no-untyped-def]
 
 __all__ = [
     "MANY",
+    "OWN",
     "TAKEN",
-    "VECTORS",
     "count_of",
     "joined",
     "levels_at",

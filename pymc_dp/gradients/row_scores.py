@@ -19,7 +19,7 @@ from pymc_dp.gradients.covariate_cells import CovariateCells, cells_of
 from pymc_dp.gradients.cut import NEVER, least_cut, sizes_of
 from pymc_dp.gradients.function import Function
 from pymc_dp.gradients.interface import Interface
-from pymc_dp.gradients.joint import MANY, TAKEN, VECTORS, count_of
+from pymc_dp.gradients.joint import MANY, OWN, TAKEN, count_of
 from pymc_dp.gradients.responses import MOST_NODES, Response, any_together, in_turn
 from pymc_dp.gradients.row_slopes import joined, long_axes, scores_of, slopes_of_entries
 from pymc_dp.inspection.findings import RowTerm
@@ -88,7 +88,9 @@ class RowScores:
         responses = self.interface.responses
         if in_turn(responses) and not self.all_patterns:
             vectors = any(one.together for one in responses)
-            return (MANY if self.alike else VECTORS) if vectors else TAKEN
+            if self.alike:
+                return MANY if vectors else TAKEN
+            return OWN if vectors or self.cells is None else TAKEN
         counts = [one.count for one in responses for _ in range(one.entries)]
         return count_of(counts) if self.separate else math.prod(counts)
 

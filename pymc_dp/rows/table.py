@@ -182,7 +182,8 @@ class Table(StoredRows):
         if problems := obstacles(asked, fields):
             return tuple(problems)
         agrees = _guarded(lambda: sings(self._frame, asked, fields))
-        return () if agrees else (Problem(where="rows", what=DISAGREES.format(self._frame.engine), remedy=OTHER),)
+        what = DISAGREES.format(self._frame.engine)
+        return () if agrees else (Problem(where="rows", what=what, remedy=OTHER, kind="outcome"),)
 
     @override
     def sums(self, asked: Sequence[Asked], names: Names, n_rows: int) -> list[Array] | None:

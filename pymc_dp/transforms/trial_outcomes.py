@@ -56,6 +56,7 @@ def problem_of(model: Model, outcomes: Sequence[Outcome]) -> Problem | None:
                 where=names,
                 what=f"on simulated releases {what} is not finite {where}, so that no sampler can follow it",
                 remedy=REMEDY,
+                kind="outcome",
             )
     return None
 

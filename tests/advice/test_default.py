@@ -235,5 +235,5 @@ def test_where_neither_fits_what_asks_for_less_is_named():
 def test_an_error_at_delta_zero_names_gradients_only_where_they_fit():
     error = UnsupportedModelError([])
     (problem,) = with_gradients(error, *student_t()).problems
-    assert "Give a delta > 0" in problem.remedy
+    assert "Give delta=1e-06" in problem.remedy
     assert with_gradients(error, student_t()[0], dp.Domain()) is error

@@ -61,6 +61,7 @@ def files():
     return [(str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))) for path in ROOT.rglob("*.py")]
 
 
+@pytest.mark.always
 def test_no_other_file_takes_values_out_of_shared_variables():
     found = {
         name
