@@ -304,7 +304,7 @@ def _some(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Respo
         own = own.reshape(len(predictors), one.count, one.entries, rows.count)
         scores += [own[:, :, entry] for entry in range(one.entries)]
         weights += [known.reshape(*own.shape[:3])[:, :, entry] for entry in range(one.entries)]
-    found, total = joined(weights, scores, predictors)
+    found, total = joined(weights, scores, apart(rows, predictors, held))
     return Responses(weights=found, scores=total)
 
 
@@ -315,6 +315,16 @@ def needed(rows: RowScores, columns: Sequence[Array]) -> list[Array]:
     return [column if place + 1 in places else column[:0] for place, column in enumerate(columns)]
 
 
+def apart(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Array:
+    """Return the numbers, (n_rows, n), in which rows differ but for their responses; columns as `needed` returns them.
+
+    What parameters meet is the same for all rows where a covariate enters elsewhere, in the mean of a latent say.
+    """
+    own = {one.place for one in rows.interface.responses}
+    more = [column for place, column in enumerate(columns) if place not in own and len(column)]
+    return np.concatenate([predictors, *(column.reshape(len(predictors), -1) for column in more)], axis=1)
+
+
 def values_of(rows: RowScores, place: int, at: Array, held: Sequence[Array]) -> tuple[Array, Array | None]:
     """Return values of a response, (n_rows, n_values, entries), and their weights unless these follow from scores."""
     one = rows.interface.responses[place]
@@ -323,7 +333,7 @@ def values_of(rows: RowScores, place: int, at: Array, held: Sequence[Array]) -> 
     if density is not None:
         return _by_density(rows, place, at, held)
     if one.together:
-        levels = levels_at(at, 1 + one.entries).reshape(-1, 1 + one.entries)
+        levels = levels_at(apart(rows, at, held), 1 + one.entries).reshape(-1, 1 + one.entries)
         values, counts = vectors_of(rows, place, *repeated(at, held, one.count), levels)
         weights = counts.reshape(len(at), -1, 1)
         return values.reshape(shape), np.broadcast_to(weights / weights.sum(axis=1, keepdims=True), shape)
@@ -388,4 +398,4 @@ def below_of(rows: RowScores, place: int, at: Array, held: Sequence[Array]) -> A
     return np.asarray(np.exp(logp).reshape(len(at), count, one.entries).sum(axis=1))
 
 
-__all__ = ["below_of", "count_of", "needed", "nodes_of", "repeated", "responses_at", "values_of"]
+__all__ = ["apart", "below_of", "count_of", "needed", "nodes_of", "repeated", "responses_at", "values_of"]

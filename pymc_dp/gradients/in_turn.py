@@ -12,7 +12,7 @@ import numpy as np
 
 from pymc_dp.gradients.clipping import Responses
 from pymc_dp.gradients.counted_levels import taken_counts
-from pymc_dp.gradients.expectations import below_of, needed, repeated, responses_at, values_of
+from pymc_dp.gradients.expectations import apart, below_of, needed, repeated, responses_at, values_of
 from pymc_dp.gradients.joint import levels_at, picked, place_of, sum_up
 from pymc_dp.gradients.responses import in_turn
 from pymc_dp.gradients.row_scores import RowScores
@@ -55,7 +55,7 @@ def _taken(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Resp
     at, held = repeated(predictors, columns, count)
     responses = rows.interface.responses
     ends = np.cumsum([0, *(1 + one.entries for one in responses)])
-    points = levels_at(predictors, ends[-1], count)
+    points = levels_at(apart(rows, predictors, columns), ends[-1], count)
     weights = np.ones(points.shape[:2])
     for place, one in enumerate(responses):
         levels = points[:, :, ends[place] : ends[place + 1]]

@@ -18,7 +18,7 @@ rows."""
 MANY = 4096
 """Such values of continuous entries that depend on each other, where they are the same ones for all rows."""
 SPREAD = 1e3
-"""How far two rows' values are shifted against each other, per unit that their predictors differ by."""
+"""How far two rows' values are shifted against each other, per unit that what they differ in does."""
 
 
 def count_of(counts: Sequence[int]) -> int:
@@ -26,7 +26,7 @@ def count_of(counts: Sequence[int]) -> int:
     return min(math.prod(counts), TAKEN)
 
 
-def joined(weights: Sequence[Array], scores: Sequence[Array], predictors: Array) -> tuple[Array, Array]:
+def joined(weights: Sequence[Array], scores: Sequence[Array], apart: Array) -> tuple[Array, Array]:
     """Return weights (n_rows, n_nodes) and scores (n_rows, n_nodes, q) of responses together.
 
     Parameters
@@ -35,8 +35,8 @@ def joined(weights: Sequence[Array], scores: Sequence[Array], predictors: Array)
         Of the values of each response, in order; they add up to 1.
     scores : sequence of (n_rows, n_values, q) arrays
         What each adds to the score of the row.
-    predictors : (n_rows, q) array
-        Those of two rows shift their values against each other, so that errors of many rows cancel.
+    apart : (n_rows, n) array
+        In which rows differ: that shifts the values of two rows against each other, so that errors of many cancel.
 
     Notes
     -----
@@ -52,10 +52,10 @@ def joined(weights: Sequence[Array], scores: Sequence[Array], predictors: Array)
     counts = [one.shape[1] for one in weights]
     if math.prod(counts) <= TAKEN:
         return _all(weights, scores)
-    total = np.zeros((len(predictors), TAKEN, predictors.shape[1]))
-    mean = np.zeros(predictors.shape)
+    total = np.zeros((len(apart), TAKEN, scores[0].shape[2]))
+    mean = np.zeros((len(apart), scores[0].shape[2]))
     for place, (weight, score) in enumerate(zip(weights, scores, strict=True)):
-        own = _shift(predictors, place)
+        own = _shift(apart, place)
         _take(np.ascontiguousarray(weight), np.ascontiguousarray(score), _lattice(place), own, total)
         mean += np.einsum("nb,nbq->nq", weight, score)
     total += (mean - total.mean(axis=1))[:, None]
@@ -71,7 +71,7 @@ def _all(weights: Sequence[Array], scores: Sequence[Array]) -> tuple[Array, Arra
     return weight, score
 
 
-def levels_at(predictors: Array, coordinates: int, count: int = TAKEN) -> Array:
+def levels_at(apart: Array, coordinates: int, count: int = TAKEN) -> Array:
     """Return the points that are taken, (n_rows, count, coordinates): levels between 0 and 1.
 
     `MANY` are those of Sobol', the same ones for all rows, moved to the middles of the intervals of which each
@@ -81,13 +81,13 @@ def levels_at(predictors: Array, coordinates: int, count: int = TAKEN) -> Array:
         from scipy.stats.qmc import Sobol
 
         points = Sobol(coordinates, scramble=False).random_base2(MANY.bit_length() - 1) + 0.5 / MANY
-        return np.broadcast_to(points, (len(predictors), *points.shape))
-    shifted = [_lattice(place, count) + _shift(predictors, place)[:, None] for place in range(coordinates)]
+        return np.broadcast_to(points, (len(apart), *points.shape))
+    shifted = [_lattice(place, count) + _shift(apart, place)[:, None] for place in range(coordinates)]
     return np.stack([1 - np.abs(2 * (one - np.floor(one)) - 1) for one in shifted], axis=-1)
 
 
-def _shift(predictors: Array, place: int) -> Array:
-    return _fraction(predictors.sum(axis=1) * SPREAD * np.sqrt(2 + place))
+def _shift(apart: Array, place: int) -> Array:
+    return _fraction(apart.sum(axis=1) * SPREAD * np.sqrt(2 + place))
 
 
 def _fraction(values: Array) -> Array:
