@@ -36,6 +36,8 @@ from pymc_dp.transforms.released_logp import held
 STEPS = 200
 DIFFERENCE = 1e-5
 TOLERANCE = 1e-6
+TOGETHER = 2**17
+"""Expected numbers that are computed at a time."""
 
 
 class Coordinates(NamedTuple):
@@ -64,7 +66,7 @@ def coordinates_of(
     ----------
     start : (p,) array
     expected : callable
-        Numbers to the (k,) means of what is measured.
+        Numbers (..., p) to the means (..., k) of what is measured.
     value, sd : (k,) arrays
         Of the measurement.
     prior : callable
@@ -98,9 +100,10 @@ def _derivatives(
     sd: Array,
     prior: Callable[[Array], tuple[Array, Array, Array]],
 ) -> tuple[Array, Array]:
-    shifts = DIFFERENCE * np.eye(len(numbers))
-    slopes = [(expected(numbers + shift) - expected(numbers - shift)) / (2 * DIFFERENCE * sd) for shift in shifts]
-    jacobian = np.array(slopes)
+    step = max(1, TOGETHER // len(sd))
+    shifts = [DIFFERENCE * np.eye(step, len(numbers), place) for place in range(0, len(numbers), step)]
+    slopes = [expected(numbers + some) - expected(numbers - some) for some in shifts]
+    jacobian = np.concatenate(slopes)[: len(numbers)] / (2 * DIFFERENCE * sd)
     _, first, second = prior(numbers)
     gradient = jacobian @ ((expected(numbers) - value) / sd) + first
     return gradient, jacobian @ jacobian.T + np.diag(second + 1e-9)
@@ -220,30 +223,35 @@ class CovariateModel:
         return CovariatePrior().log_density(z, centre, root, *map(held, self.priors))
 
     def moments(self, latents: Mapping[str, Any], ops: Any = pt) -> Moments:
-        """Return the moments that the unknown numbers stand for: tensors, or with ``ops=numpy`` arrays."""
+        """Return the moments that the unknown numbers stand for: tensors, or with ``ops=numpy`` arrays.
+
+        Arrays of numbers may have leading axes; what is returned has them too.
+        """
         d, n_cells = self.statistic.width, len(self.statistic.cells)
         sizes = np.asarray(self.sizes, dtype=float) if ops is np else held(self.sizes)
         if "shares" in latents:
             sizes = sizes[0] * latents["shares"][:n_cells]
         numbers, (kinds, _, _) = latents["covariates"], self.priors
         starts = [int(np.searchsorted(kinds, kind)) for kind in range(4)]
-        mean, deviation, partial = (numbers[a:b] for a, b in pairwise(starts))
-        means = mean.reshape((n_cells, d)) if self.statistic.constant else ops.zeros((n_cells, d))
-        tangents = ops.tanh(0.5 * partial).reshape((self.blocks, d * (d - 1) // 2))
-        root = ops.exp(deviation).reshape((self.blocks, d, 1)) * correlation_root(tangents, d, ops)
+        mean, deviation, partial = (numbers[..., a:b] for a, b in pairwise(starts))
+        lead = numbers.shape[:-1] if ops is np else ()
+        means = mean.reshape((*lead, n_cells, d)) if self.statistic.constant else ops.zeros((*lead, n_cells, d))
+        tangents = ops.tanh(0.5 * partial).reshape((*lead, self.blocks, d * (d - 1) // 2))
+        root = ops.exp(deviation).reshape((*lead, self.blocks, d, 1)) * correlation_root(tangents, d, ops)
         return Moments(sizes=sizes, means=means, within=product(root, root.mT))
 
     def expected(self, moments: Moments, ops: Any = pt) -> Any:
         """Return sums of sizes, of t by cells, and of t_i t_j by blocks: those of them that are released."""
         n, means = moments.sizes, moments.means
-        products = n[:, None, None] * (moments.within + means[:, :, None] * means[:, None, :])
+        lead = means.shape[:-2] if ops is np else ()
+        products = n[:, None, None] * (moments.within + means[..., :, None] * means[..., None, :])
         if not self.statistic.apart:
-            products = products.sum(axis=0)[None]
+            products = products.sum(axis=-3, keepdims=True)
         rows, columns = np.triu_indices(self.statistic.width)
-        parts = [] if self.statistic.sizes_known else [n]
+        parts = [] if self.statistic.sizes_known else [np.broadcast_to(n, (*lead, len(n))) if ops is np else n]
         if self.statistic.constant:
-            parts.append((n[:, None] * means).ravel())
-        return ops.concatenate([*parts, products[:, rows, columns].ravel()])
+            parts.append((n[:, None] * means).reshape((*lead, -1)))
+        return ops.concatenate([*parts, products[..., rows, columns].reshape((*lead, -1))], axis=-1)
 
     def coordinates(self, value: Array, sd: float) -> Coordinates:
         """Return coordinates for `latents`, from released sums as in `expected` and the standard deviation of noise."""
@@ -287,19 +295,22 @@ class CovariateModel:
 
 
 def product(left: Any, right: Any) -> Any:
-    """Matrix product of small matrices, written out: each call of BLAS takes a second or two to compile."""
+    """Matrix product of small matrices; of tensors written out: each call of BLAS takes a second or two to compile."""
+    if isinstance(left, np.ndarray):
+        return left @ right
     return (left[..., :, :, None] * right[..., None, :, :]).sum(axis=-2)
 
 
 def correlation_root(partial: Any, d: int, ops: Any = pt) -> Any:
-    """Cholesky factors of correlation matrices, (blocks, d, d), from partial correlations by rows.
+    """Cholesky factors of correlation matrices, (..., blocks, d, d), from partial correlations by rows.
 
     Entry j of row i is ``r_ij prod_{k<j} sqrt(1 - r_ik^2)``; the diagonal is what is left of the row's length.
     """
     row, column = np.tril_indices(d, -1)
     place = np.zeros((len(row), d * d))
     place[np.arange(len(row)), row * d + column] = 1.0
-    r = product(partial, place).reshape((partial.shape[0], d, d))
+    lead = partial.shape[:-1] if isinstance(partial, np.ndarray) else partial.shape[:1]
+    r = product(partial, place).reshape((*lead, d, d))
     before = np.triu(np.ones((d, d)), 1)
     return ops.exp(product(0.5 * ops.log(1 + TINY - r**2), before)) * (r + np.eye(d))
 

@@ -31,7 +31,9 @@ A, W, SD = np.array([0.4]), np.array([1.2, -0.8, 0.9]), 1.1
 def density(kind: str, **options) -> RegressionDensity:
     source, response = RESPONSES[kind]
     shape = {"square": response.likelihood == "normal"}
-    shape.update({key: options.pop(key) for key in ("known", "sizes_known", "apart", "cells") if key in options})
+    shape.update(
+        {key: options.pop(key) for key in ("known", "sizes_known", "apart", "cells", "constant") if key in options}
+    )
     settings = {"sizes": np.array([300]), "scale": 3.0, "noise": "gaussian", **options}
     return RegressionDensity(
         statistic=GramSums(sources=(SOURCE,), response=source, **shape), response=response, **settings
@@ -193,6 +195,17 @@ def test_moments_of_other_responses_have_finite_gradients_at_any_linear_predicto
         assert all(np.isfinite(item).all() for item in found)
 
 
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("constant", [False, True])
+def test_expected_sums_of_many_numbers_are_those_of_each_and_of_tensors(apart, constant, rng):
+    made = density("normal", cells=("a", "b"), apart=apart, constant=constant, sizes=np.array([90.0, 40.0])).covariates
+    numbers = rng.normal(size=(2, 5, *made.shapes["covariates"]))
+    x = pt.vector("x")
+    one = plain_function([x], [made.expected(made.moments({"covariates": x}))])
+    found = made.expected(made.moments({"covariates": numbers}, np), np)
+    np.testing.assert_allclose(found, [[one(item)[0] for item in items] for items in numbers], rtol=1e-9)
+
+
 def test_coordinates_centre_on_the_released_moments(rng):
     made = density("normal", sizes=np.array([5000]))
     t = rng.multivariate_normal([0.2, -0.1, 0.0], 0.02 + 0.05 * np.eye(3), 5000)
@@ -210,7 +223,7 @@ def test_the_prior_of_correlations_has_its_concentration(rng):
     centre, root = np.full(9, 0.3), np.eye(9) * 1.7
     z = made._draw(centre, root, rng=rng, size=(4000,))
     numbers = centre + z @ root.T
-    within = np.array([made.moments({"covariates": item}, np).within[0] for item in numbers])
+    within = made.moments({"covariates": numbers}, np).within[:, 0]
     sds = np.sqrt(np.diagonal(within, axis1=1, axis2=2))
     for i, j in ((1, 0), (2, 0), (2, 1)):
         shares = 0.5 + 0.5 * within[:, i, j] / (sds[:, i] * sds[:, j])
