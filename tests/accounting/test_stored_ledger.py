@@ -422,7 +422,7 @@ def test_killed_at_random_nothing_was_read_that_was_not_spent(place, tmp_path, d
     kill_at_random(place, tmp_path, 3, delta=delta, epsilon=10.0)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(parts=6)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_two_hundred_kills(place, tmp_path, delta):
     kill_at_random(place, tmp_path, 200, delta=delta, epsilon=100.0)

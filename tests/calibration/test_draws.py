@@ -76,6 +76,7 @@ def covered(found, weights, truth):
     return (below > 0.05) & (below < 0.95)
 
 
+@pytest.mark.slow(parts=6)
 @pytest.mark.parametrize(("build", "n_rows"), [(coin, 1000), (regression, 1500)])
 def test_intervals_cover_what_they_say(build, n_rows, rng):
     """Measured at ε = 1, T = 5.9 and 29 (coin), 12 and 60 (regression): see docs/papers/wang_2015.md."""

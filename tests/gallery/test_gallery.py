@@ -62,7 +62,7 @@ def test_a_refusal_is_short_and_says_first_what_to_do(name):
     assert GALLERY[name].says in "\n".join(lines[:3])
 
 
-@pytest.mark.few(20, parts=3)
+@pytest.mark.few(20, parts=10)
 @pytest.mark.parametrize("name", GALLERY)
 @pytest.mark.filterwarnings("ignore")
 def test_a_model_is_explained_as_the_table_says(name):

@@ -213,7 +213,7 @@ def _centre(point, rng):
     return np.asarray(rng.choice(grid, p=weight / weight.sum()))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(parts=9)
 @pytest.mark.parametrize(
     ("make", "epsilon", "given"),
     [
