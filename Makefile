@@ -19,6 +19,8 @@ REPRODUCTIONS := $(wildcard notebooks/reproductions/*.ipynb)
 LONG_NOTEBOOKS := $(patsubst %,notebooks/%.ipynb,private_regression hospital_readmissions hidden_markov_case_study choosing_epsilon choosing_a_sampler choosing_bounds \
 	proofs_and_log_concave quickstart reading_a_private_posterior) $(REPRODUCTIONS)
 NOTEBOOKS := $(filter-out $(LONG_NOTEBOOKS),$(wildcard notebooks/*.ipynb))
+# Of these a third runs a day; WHOLE=--whole: all.
+LONG_TODAY = $(if $(WHOLE),$(LONG_NOTEBOOKS),$(shell printf '%s\n' $(LONG_NOTEBOOKS) | awk -v day=$$(date +%s) 'NR % 3 == int(day / 86400) % 3'))
 FAST_TESTS := $(patsubst %,tests/%,accounting theorems datasets intervals metrics rows/test_parquet.py rows/test_passes.py rows/test_stored.py test_compiling.py test_domain.py test_import_cost.py \
 	test_interrupts.py test_layers.py test_lazy.py test_names.py test_progress.py test_random.py test_settings.py test_warm.py) \
 	tests/release/test_sensitivity.py
@@ -64,8 +66,8 @@ test-fast: $(VENV)/.test ## tests of what compiles no model: accounting, interva
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(FAST_TESTS)
 
 .PHONY: test-slow
-test-slow: $(VENV)/.test ## only the slow tests, every day another tenth of their cases, at least one (WHOLE=--whole: all), and the notebooks
-	$(BIN)/python -m pytest -n 2 --dist worksteal --nbmake --nbmake-timeout 1800 $(LONG_NOTEBOOKS)
+test-slow: $(VENV)/.test ## slow tests, every day another tenth of their cases, at least one, and a third of the notebooks (WHOLE=--whole: all)
+	$(BIN)/python -m pytest -n 2 --dist worksteal --nbmake --nbmake-timeout 1800 $(LONG_TODAY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow $(WHOLE) tests
 
 .PHONY: wheel
