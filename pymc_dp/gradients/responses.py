@@ -144,7 +144,7 @@ class Response:
     def count(self) -> int:
         """Number of values of an entry."""
         if self.breaks is not None:
-            from pymc_dp.gradients.expectations import count_of  # Numba, which most models do not need
+            from pymc_dp.gradients.density_nodes import count_of  # Numba, which most models do not need
 
             return count_of(len(self.breaks) + len(self.limits), self.atoms, self.valleys)
         if self.together:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pymc_dp.gradients.expectations import count_of, nodes_of
+from pymc_dp.gradients.density_nodes import count_of, nodes_of
 
 CASES = {
     "wide bounds": (stats.norm(3.3, 0.001), (-10, 10), ()),
