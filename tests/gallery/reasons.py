@@ -1,6 +1,10 @@
 """Why the private posterior of a model is off by more than half a standard deviation, where that was found out."""
 
+ONE_ROW = "a cell holds a single row, whose count the density of noised sums takes for normal"
 REASONS = {
+    "coal_mining_change_point": ONE_ROW,
+    "coal_mining_smooth": ONE_ROW,
+    "text_messages": ONE_ROW + "; and noise is added to every day, which makes the private posterior wider",
     "dugongs": "the curve is flat for old animals, so that its parameters are nearly one",
     "instrument": "education is a predictor of wages, and a copy of it is observed beside them: rows that are made up "
     "have two that differ; its conditional densities, which docs tell to write, have neither this nor narrow intervals",
