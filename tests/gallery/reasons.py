@@ -1,7 +1,14 @@
 """Why the private posterior of a model is off by more than half a standard deviation, where that was found out."""
 
+SQUARES = "the noise of sums of squares, and the private posterior is about as many times wider"
 ONE_ROW = "a cell holds a single row, whose count the density of noised sums takes for normal"
 REASONS = {
+    "cafes": SQUARES,
+    "cafes_packed": SQUARES,
+    "rats": SQUARES,
+    "sleep_study": SQUARES,
+    "pilots": "its priors are a hundred times as wide as the bounds of what is observed: at most of their draws nearly "
+    "every value is clamped, the walk learns nothing, and **what is released is about the prior, without a warning**",
     "coal_mining_change_point": ONE_ROW,
     "coal_mining_smooth": ONE_ROW,
     "text_messages": ONE_ROW + "; and noise is added to every day, which makes the private posterior wider",

@@ -32,7 +32,9 @@ def test_the_page_shows_the_table():
 
 
 def test_chance_of_the_samplers_moves_no_median_far():
-    errors = {name: found["error"] for name, found in TABLE.items() if "error" in found}
+    """In standard deviations of the posterior that is wider: noise of a release may make it several times as wide."""
+    compared = {name: found for name, found in TABLE.items() if "error" in found}
+    errors = {name: found["error"] / max(1.0, *found["wider"].values()) for name, found in compared.items()}
     assert len(errors) == len(DISTANCES)
     assert {name: error for name, error in errors.items() if error > 2 * ERROR} == {}
 
