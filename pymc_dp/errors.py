@@ -85,7 +85,7 @@ def first_of(*ways: Iterable[Problem]) -> list[Problem]:
         return [*causes, *declarations]
     if declared := [way for way in found if all(problem.kind == "declaration" for problem in way)]:
         return max(declared, key=len)  # then nothing is left to ask for
-    least = min(found, key=lambda way: sum(problem.kind in ("outcome", "structure") for problem in way), default=[])
+    least = min(found, key=lambda way: sum(problem.kind != "declaration" for problem in way), default=[])
     return list(dict.fromkeys([*least, *declarations]))
 
 

@@ -65,13 +65,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for place, item in enumerate(cases, zlib.crc32(cases[0].originalname.encode()))  # not all on one day
         if (place - today) % marker.kwargs.get("parts", min(PARTS, len(cases)))
     }
-    turns = {name: place % TURNS for place, name in enumerate(json.loads(DEAR.read_text()))}
+    others = {name for place, name in enumerate(json.loads(DEAR.read_text())) if (place - today) % TURNS}
     left |= {
         item
         for item in items
-        if turns.get(item.nodeid, today % TURNS) != today % TURNS
-        and not any(item.iter_markers("always"))
-        and not any(item.iter_markers("slow"))
+        if item.nodeid in others and not item.get_closest_marker("always") and not item.get_closest_marker("slow")
     }
     config.hook.pytest_deselected(items=[item for item in items if item in left])
     items[:] = [item for item in items if item not in left]

@@ -217,7 +217,10 @@ def _in_half_widths(table: TablePlan, noise: float) -> float:
 def with_gradients(
     error: UnsupportedModelError, model: Model, domain: Domain | None, rows: StoredRows | None = None
 ) -> UnsupportedModelError:
-    """Return an error of exact sums at δ = 0 that names noised gradients as a way out, where these fit."""
+    """Return an error of exact sums at δ = 0 that names noised gradients as a way out, where these fit.
+
+    They come first, but after what a trial showed.
+    """
     if not Outlook.of(inspect(model, domain, per_person=True, weighted=True), 0, rows).fits:
         return error
     way = Problem(
@@ -225,8 +228,8 @@ def with_gradients(
         what="noised gradients fit it as it is, but have no guarantee at delta=0",
         remedy=f"Give delta={EXAMPLE_DELTA:g}, far below 1 / number of rows: dp.sample then releases noised gradients.",
     )
-    found = any(problem.kind == "outcome" for problem in error.problems)
-    return UnsupportedModelError([*error.problems, way] if found else [way, *error.problems])
+    tried = any(problem.kind == "outcome" for problem in error.problems)
+    return UnsupportedModelError([*error.problems, way] if tried else [way, *error.problems])
 
 
 LAYERED = (

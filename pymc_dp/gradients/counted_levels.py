@@ -14,6 +14,7 @@ MOST_TOTAL = 4096
 FAR = 1e50
 """Odds beyond are taken for these."""
 LARGE = 1e100
+"""Masses beyond are counted in a larger unit, and no mass is more than so many times the one before."""
 LOG_LARGE = math.log(LARGE)
 
 
@@ -57,14 +58,14 @@ def _take(own, totals, levels, most, varied, found):  # type: ignore[no-untyped-
             rest = rest - share if rest - share > 1e-150 else 1e-150
             if varied:
                 odds = 1.0
-                level_of_mass = (math.lgamma(rest + left) - math.lgamma(rest)) + (
+                log_unit = (math.lgamma(rest + left) - math.lgamma(rest)) + (
                     math.lgamma(share + rest) - math.lgamma(share + rest + left)
                 )
             else:
                 odds = min(max(share / rest, 1 / FAR), FAR)
-                level_of_mass = -left * math.log1p(odds)
-            # Masses are multiples of exp(level_of_mass): no exponential and no logarithm for each count.
-            mass, below, count, unit = 1.0, 0.0, 0, math.exp(level_of_mass)
+                log_unit = -left * math.log1p(odds)
+            # Masses are multiples of `unit`: no exponential and no logarithm for each count.
+            mass, below, count, unit = 1.0, 0.0, 0, math.exp(log_unit)
             for value in range(most):
                 below += mass
                 count += 1 if levels[row, level] >= below * unit else 0
@@ -73,8 +74,8 @@ def _take(own, totals, levels, most, varied, found):  # type: ignore[no-untyped-
                     step *= (share + value) / (rest + left - value - 1)
                 mass *= min(step, LARGE) if step > 0 else 0.0
                 if mass > LARGE:
-                    mass, below, level_of_mass = mass / LARGE, below / LARGE, level_of_mass + LOG_LARGE
-                    unit = math.exp(level_of_mass)
+                    mass, below, log_unit = mass / LARGE, below / LARGE, log_unit + LOG_LARGE
+                    unit = math.exp(log_unit)
             count = count if count < left else int(left)
             found[row, level] = count
             left -= count

@@ -13,12 +13,11 @@ from pymc_dp.inspection.rows import Array
 TAKEN = 256
 """Values of all responses together that are taken where there are more."""
 OWN = 64
-"""Such values where every row has its own, as rows do whose covariates have no end of values: errors cancel over
-rows."""
+"""Such values where rows differ, so that each takes values of its own, and errors cancel over rows."""
 MANY = 4096
 """Such values of continuous entries that depend on each other, where they are the same ones for all rows."""
 SPREAD = 1e3
-"""How far two rows' values are shifted against each other, per unit that what they differ in does."""
+"""How far two rows' values are shifted against each other, per unit of the difference between these rows."""
 
 
 def count_of(counts: Sequence[int]) -> int:
@@ -36,7 +35,7 @@ def joined(weights: Sequence[Array], scores: Sequence[Array], apart: Array) -> t
     scores : sequence of (n_rows, n_values, q) arrays
         What each adds to the score of the row.
     apart : (n_rows, n) array
-        In which rows differ: that shifts the values of two rows against each other, so that errors of many cancel.
+        Numbers in which rows differ. They shift the values of rows against each other, so that errors cancel over rows.
 
     Notes
     -----

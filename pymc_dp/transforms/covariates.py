@@ -100,10 +100,10 @@ def _derivatives(
     sd: Array,
     prior: Callable[[Array], tuple[Array, Array, Array]],
 ) -> tuple[Array, Array]:
-    step = max(1, TOGETHER // len(sd))
-    shifts = [DIFFERENCE * np.eye(step, len(numbers), place) for place in range(0, len(numbers), step)]
-    slopes = [expected(numbers + some) - expected(numbers - some) for some in shifts]
-    jacobian = np.concatenate(slopes)[: len(numbers)] / (2 * DIFFERENCE * sd)
+    shifts, step = DIFFERENCE * np.eye(len(numbers)), max(1, TOGETHER // len(sd))
+    parts = (shifts[place : place + step] for place in range(0, len(shifts), step))
+    jacobian = np.concatenate([expected(numbers + part) - expected(numbers - part) for part in parts])
+    jacobian /= 2 * DIFFERENCE * sd
     _, first, second = prior(numbers)
     gradient = jacobian @ ((expected(numbers) - value) / sd) + first
     return gradient, jacobian @ jacobian.T + np.diag(second + 1e-9)
@@ -309,8 +309,7 @@ def correlation_root(partial: Any, d: int, ops: Any = pt) -> Any:
     row, column = np.tril_indices(d, -1)
     place = np.zeros((len(row), d * d))
     place[np.arange(len(row)), row * d + column] = 1.0
-    lead = partial.shape[:-1] if isinstance(partial, np.ndarray) else partial.shape[:1]
-    r = product(partial, place).reshape((*lead, d, d))
+    r = product(partial, place).reshape((*partial.shape[:-1], d, d))
     before = np.triu(np.ones((d, d)), 1)
     return ops.exp(product(0.5 * ops.log(1 + TINY - r**2), before)) * (r + np.eye(d))
 
