@@ -32,9 +32,10 @@ def doubts(found: Found, prior: Prior, *, local: bool) -> list[str]:
     arrived, that is no farther than noise moves both. χ² does not see it: gradients on the way agree with a quadratic
     if they are all far from its middle. **Guarantee.** Post-processing.
     """
+    if found.unresolved == len(found.end):
+        return ["all directions of the curvature are lost in its noise"]
     if local:
-        lost = found.unresolved == len(found.end)
-        return ["all directions of the curvature are lost in its noise"] * lost
+        return []
     try:
         mean, covariance = Quadratic.of(found, np.ones(len(found.end))).posterior(prior.mean, prior.precision)
         away = mean - found.end

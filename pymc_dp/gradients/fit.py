@@ -234,11 +234,10 @@ class Planned:
             parts=parts, chunks=chunks, schedule=self.schedule, passed=passed, persons=most, weighted=weighted
         )
         scale = self.limits.scale
-        stages, prior, limits, start = self.schedule.stages, self.prior, self.limits, self.start
+        stages, prior, limits = self.schedule.stages, self._path_prior, self.limits
         if self.descent is not None:
-            start = self.descent.end(stages[0].steps, prior, releases)
-            prior = trusted(prior, start)
-            stages, limits = stages[1:], self.simulated.first(start * scale)
+            prior = trusted(prior, self.descent.end(stages[0].steps, prior, releases))
+            stages, limits = stages[1:], self.simulated.first(prior.mean * scale)
         n_rows: float = self.interface.inspection.most_rows
         if weighted is not None:
             n_rows = max(releases.weights())  # what is lost in its noise is no larger than that
@@ -248,7 +247,6 @@ class Planned:
             releases,
             limits=limits,
             n_rows=n_rows,
-            start=start,
             bend=lambda at: self.simulated.bend(at * scale),
             first=len(self.schedule.stages) - len(stages),
         )
@@ -306,7 +304,15 @@ class Planned:
 
     def doubts(self, found: Found) -> list[str]:
         """Say why the posterior should not be relied on, beside χ²."""
-        return doubts(found, self.prior, local=self.choice.local)
+        return doubts(found, self._path_prior, local=self.choice.local)
+
+    @property
+    def _path_prior(self) -> Prior:
+        """The prior, around the start: what the first steps, nearly all noise, fall back to.
+
+        A vague one's mean is where bounds leave rows nothing to say, and walks that it pulled there ended there.
+        """
+        return replace(self.prior, mean=self.start)
 
     @property
     def _follows(self) -> bool:

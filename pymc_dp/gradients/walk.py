@@ -106,7 +106,6 @@ def walk(
     *,
     limits: Limits,
     n_rows: float,
-    start: Array | None = None,
     bend: Callable[[Array], Array] | None = None,
     first: int = 0,
 ) -> Found:
@@ -117,14 +116,12 @@ def walk(
     stages : tuple of Stage
         The last one has no steps: its curvature is released where the walk ended.
     prior : Prior
-        In the coordinates of the walk, η / D.
+        In the coordinates of the walk, η / D; it starts at the mean.
     releases : Releases
     limits : Limits
         Of the first curvature.
     n_rows : float
         How many rows there are, or may be; where they are weighed, the sum of the weights.
-    start : (d,) array, optional
-        Default: the mean of the prior.
     bend : callable, optional
         Curvature at a point, (d, d), or its diagonal, of public made-up rows: it carries a released matrix to other
         points than that of its release (`carried`). None: it stays as it is.
@@ -163,7 +160,7 @@ def walk(
     **Guarantee.** Post-processing of `releases`: where the next one is made, and in what coordinates, may depend on
     those before it (adaptive composition of Gaussian noise whose scales are fixed in advance).
     """
-    at = prior.mean if start is None else start
+    at = prior.mean
     here: Leg | None = None
     later = limits
     for stage, plan in enumerate(stages, first):

@@ -43,6 +43,11 @@ def test_a_release_that_returns_the_prior_says_so():
     assert "next to nothing" in said
 
 
+def test_a_curvature_that_is_all_noise_is_doubted():
+    (said,) = doubts(replace(found([1.1, 1.9], 100.0), unresolved=2), PRIOR, local=False)
+    assert "lost in its noise" in said
+
+
 @pytest.mark.parametrize("unresolved", [0, 2])
 def test_within_a_trust_region_only_a_lost_curvature_is_doubted(unresolved):
     one = replace(found([9.0, 9.0], 100.0), unresolved=unresolved)

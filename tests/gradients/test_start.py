@@ -3,13 +3,18 @@
 import numpy as np
 import pymc as pm
 import pytest
+from scipy.special import expit
 
 import pymc_dp as dp
+from pymc_dp._display import scalar_names
+from pymc_dp.accounting import Budget
+from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.private_model import path_prior
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.simulated import Simulated
 from pymc_dp.gradients.start import start_of
+from pymc_dp.rows.gate import opened_gate
 
 
 def started(width):
@@ -39,3 +44,21 @@ def test_under_a_vague_prior_it_starts_where_responses_are_within_their_bounds(f
 
 def test_a_prior_that_stays_within_the_bounds_is_where_it_starts(few):
     assert started(0.5)[1] is None
+
+
+def test_a_walk_does_not_fall_back_to_a_vague_prior(few):
+    """The first gradients are nearly all noise: what they fall back to must be a place where rows say something."""
+    rng = np.random.default_rng(5)
+    group = rng.integers(0, 5, 400)
+    y = 0.4 + rng.normal(0, 0.3, 5)[group] + rng.normal(0, 0.2, 400)
+    with pm.Model() as model:
+        of = pm.Data("of", group)
+        a, sigma = pm.Normal("a", 0, 100, shape=5), pm.Uniform("sigma", 0, 100)
+        pm.Normal("y", a[of], sigma, observed=y)
+    domain = dp.Domain(bounds={"y": (-2, 3)}, levels={"of": range(5)})
+    plan = Planned.of(dp.Gradients(), interface_of(model, domain), Budget(100, 1e-5))
+    for _ in range(3):
+        with opened_gate():
+            found = plan.walk(plan.read())
+        end = dict(zip(scalar_names(plan.interface.parts), found.end * plan.limits.scale, strict=True))
+        assert 0.15 < 100 * expit(end["sigma"]) < 0.25, "sigma is .2; before, walks ended at .03, 77 and 86"
