@@ -36,7 +36,7 @@ from pymc_dp.gradients.row_parts import RowParts, block_size
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Limits, Schedule
 from pymc_dp.gradients.simulated import Simulated
-from pymc_dp.gradients.start import start_of
+from pymc_dp.gradients.start import early, start_of
 from pymc_dp.gradients.walk import Found, agreement, walk
 from pymc_dp.gradients.weighted import WeightedParts, check_weighted
 from pymc_dp.inspection.owners import owner_of
@@ -124,6 +124,8 @@ class Planned:
     schedule : Schedule
     prior : Prior
         Of the path, in the coordinates η / D.
+    early : Prior or None
+        That of the first stage, where it is another.
     budget : Budget
     descent : Descent or None
         Ahead of the walk.
@@ -136,6 +138,7 @@ class Planned:
     limits: Limits
     schedule: Schedule
     prior: Prior
+    early: Prior | None
     budget: Budget
     descent: Descent | None
 
@@ -163,7 +166,9 @@ class Planned:
         if start is not None:
             simulated = simulated.scaled(start)
         prior = prior.divided(simulated.scale)
-        start = prior.mean if start is None else start / simulated.scale
+        start = None if start is None else start / simulated.scale
+        begun = None if start is None else early(simulated, prior, start)
+        start = prior.mean if start is None else start
         return cls(
             choice=choice,
             interface=interface,
@@ -172,6 +177,7 @@ class Planned:
             limits=simulated.first(start * simulated.scale),
             schedule=schedule,
             prior=prior,
+            early=begun,
             budget=budget,
             descent=Descent.of(simulated, prior, most) if choice.local else None,
         )
@@ -234,10 +240,11 @@ class Planned:
             parts=parts, chunks=chunks, schedule=self.schedule, passed=passed, persons=most, weighted=weighted
         )
         scale = self.limits.scale
-        stages, prior, limits = self.schedule.stages, self._path_prior, self.limits
+        stages, prior, limits, start = self.schedule.stages, self.prior, self.limits, self.start
         if self.descent is not None:
-            prior = trusted(prior, self.descent.end(stages[0].steps, prior, releases))
-            stages, limits = stages[1:], self.simulated.first(prior.mean * scale)
+            start = self.descent.end(stages[0].steps, prior, releases)
+            prior = trusted(prior, start)
+            stages, limits = stages[1:], self.simulated.first(start * scale)
         n_rows: float = self.interface.inspection.most_rows
         if weighted is not None:
             n_rows = max(releases.weights())  # what is lost in its noise is no larger than that
@@ -247,6 +254,8 @@ class Planned:
             releases,
             limits=limits,
             n_rows=n_rows,
+            start=start,
+            early=self.early,
             bend=lambda at: self.simulated.bend(at * scale),
             first=len(self.schedule.stages) - len(stages),
         )
@@ -304,15 +313,7 @@ class Planned:
 
     def doubts(self, found: Found) -> list[str]:
         """Say why the posterior should not be relied on, beside χ²."""
-        return doubts(found, self._path_prior, local=self.choice.local)
-
-    @property
-    def _path_prior(self) -> Prior:
-        """The prior, around the start: what the first steps, nearly all noise, fall back to.
-
-        A vague one's mean is where bounds leave rows nothing to say, and walks that it pulled there ended there.
-        """
-        return replace(self.prior, mean=self.start)
+        return doubts(found, self.prior, local=self.choice.local)
 
     @property
     def _follows(self) -> bool:

@@ -222,6 +222,11 @@ class Simulated:
         )
         return self._with(self.scale, columns=tuple(columns))
 
+    def mean(self, at: Array) -> Array:
+        """Return the mean curvature of made-up rows at a position, (d, d), in the coordinates η / D."""
+        own = self.spread(at)
+        return self._summed(own) / len(own)
+
     def spread(self, at: Array) -> Array:
         """Return factors of the curvatures of made-up rows at a position, (n_rows, q, d), in coordinates η / D."""
         return _finite(self._curved(at, self._unlimited)[0])

@@ -18,6 +18,8 @@ DRAWS, ROWS, MADE_UP = 20, 32, 384
 """Draws from the prior and rows for each, by which it is judged, and rows that are made up where it is vague."""
 VAGUE, CERTAIN = 0.5, 0.95
 """Mass within the bounds below which a prior is vague, or mass of one of a few values above which it is."""
+HELD = 2.0
+"""Rows that are taken to say that the truth is at a start that is not the mean of the prior."""
 SEED, ROUNDS, FAR = 20_251_126, 300, 1e300
 
 
@@ -51,6 +53,28 @@ def start_of(simulated: Simulated, prior: Prior) -> Array | None:
             return None
         columns[one.place] = one.column.clamped(values.astype(column.dtype))
     return _likeliest(rows, columns, prior)
+
+
+def early(simulated: Simulated, prior: Prior, start: Array) -> Prior:
+    """Return the prior of a walk's first stage: as if `HELD` rows had said that the truth is at the start.
+
+    Parameters
+    ----------
+    simulated : Simulated
+    prior : Prior
+        In the coordinates η / D.
+    start : (d,) array
+        In these too.
+
+    Notes
+    -----
+    The first gradients say less than one row does. A walk that falls back to the mean of a vague prior meanwhile, or
+    follows their noise, comes to scales at which rows say next to nothing, and stays there: of a σ of .2 under
+    U(0, 100) it ended at .03, 77 and 86.
+    """
+    curvature = HELD * simulated.mean(start * simulated.scale)
+    precision = prior.precision + curvature
+    return Prior(mean=np.linalg.solve(precision, prior.weighted + curvature @ start), precision=precision)
 
 
 def _vague(simulated: Simulated) -> bool:
@@ -100,4 +124,4 @@ def _likeliest(rows: RowScores, columns: Sequence[Array], prior: Prior) -> Array
     return np.asarray(prior.mean + spread @ found.x)
 
 
-__all__ = ["start_of"]
+__all__ = ["early", "start_of"]

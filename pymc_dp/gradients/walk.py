@@ -106,6 +106,8 @@ def walk(
     *,
     limits: Limits,
     n_rows: float,
+    start: Array | None = None,
+    early: Prior | None = None,
     bend: Callable[[Array], Array] | None = None,
     first: int = 0,
 ) -> Found:
@@ -116,12 +118,16 @@ def walk(
     stages : tuple of Stage
         The last one has no steps: its curvature is released where the walk ended.
     prior : Prior
-        In the coordinates of the walk, η / D; it starts at the mean.
+        In the coordinates of the walk, η / D.
     releases : Releases
     limits : Limits
         Of the first curvature.
     n_rows : float
         How many rows there are, or may be; where they are weighed, the sum of the weights.
+    start : (d,) array, optional
+        Default: the mean of the prior.
+    early : Prior, optional
+        That of the first stage. Default: `prior`.
     bend : callable, optional
         Curvature at a point, (d, d), or its diagonal, of public made-up rows: it carries a released matrix to other
         points than that of its release (`carried`). None: it stays as it is.
@@ -160,7 +166,8 @@ def walk(
     **Guarantee.** Post-processing of `releases`: where the next one is made, and in what coordinates, may depend on
     those before it (adaptive composition of Gaussian noise whose scales are fixed in advance).
     """
-    at = prior.mean
+    at = prior.mean if start is None else start
+    own = prior if early is None else early
     here: Leg | None = None
     later = limits
     for stage, plan in enumerate(stages, first):
@@ -178,13 +185,14 @@ def walk(
                 limits = limits.whitened(now, n_rows, edge(at)).relaxed(*relaxing)
                 noise = limits.curvature(np.eye(len(at)) * releases.variance(stage, limits))
                 bent = carried(now, at, bend)
-                here = Leg(prior=prior, noise=noise, curvature=now, before=here, n_rows=n_rows)
+                here = Leg(prior=own, noise=noise, curvature=now, before=here, n_rows=n_rows)
             gradient = limits.score(releases.gradient(stage, step, at, limits))
             at = here.step(at, share, gradient, now)
             now = bent(at)
         later = limits.whitened(raised(curvature, now), n_rows, raised(floored, edge(at)))
         if limits.levels is not None and here is not None:
             prior = here.learned(at, prior, limits.levels)
+        own = prior
     assert here is not None
     mean, (chi_squared, degrees) = here.counted(at), here.agreement(at)
     return Found(
