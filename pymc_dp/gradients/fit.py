@@ -257,6 +257,7 @@ class Planned:
             start=start,
             early=self.early,
             bend=lambda at: self.simulated.bend(at * scale),
+            unidentified=lambda at: self.simulated.unidentified(at * scale),
             first=len(self.schedule.stages) - len(stages),
         )
         if weighted is None:

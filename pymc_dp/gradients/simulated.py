@@ -31,6 +31,8 @@ LARGEST, EVENING = 3.0, 4
 """How large a curvature of a made-up row may be over the mean on the way, and rounds in which that is brought about."""
 RELATING, APART, OFTEN = 40, 0.01, 0.1
 """Draws from the prior that say which parameters rows relate, from what correlation on, in what part of the draws."""
+IDLE, MORE = 1e-9, 10
+"""Share of the curvature, of parameters that are alone, below which a direction has none; rows over those usually."""
 LEAST_NUMBERS = 0.5
 """Least share of made-up rows with scores that are numbers."""
 
@@ -227,6 +229,17 @@ class Simulated:
         own = self.spread(at)
         return self._summed(own) / len(own)
 
+    def unidentified(self, at: Array) -> Array:
+        """Return directions along which no made-up row changes, (d, k), orthonormal, in the coordinates η / D.
+
+        Of ``a[g] + b[h]`` one: what a raises and b lowers by the same. Rows have no curvature there, whatever they are,
+        and what is released of it is noise. Of levels none, as few made-up rows meet each.
+        """
+        none = np.zeros((len(at), 0))
+        if self.levels is not None or not _idle(self.spread(at)).shape[1]:
+            return none
+        return _idle(self.clipped(at, self._unlimited, MORE))  # fewer rows may lack what relates two parameters
+
     def spread(self, at: Array) -> Array:
         """Return factors of the curvatures of made-up rows at a position, (n_rows, q, d), in coordinates η / D."""
         return _finite(self._curved(at, self._unlimited)[0])
@@ -320,6 +333,19 @@ def _require_numbers(found: Sequence[Expected]) -> None:
         what = f"{1 - share:.0%} of the rows that are simulated from its prior have scores that are not finite"
         remedy = "Give responses bounds within which they have a density, and free variables narrower priors."
         raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
+
+
+def _idle(factors: Array) -> Array:
+    """Return directions along which curvatures of rows are 0, (d, k), of parameters that are met; rows count alike."""
+    with np.errstate(all="ignore"):
+        alike = _finite(factors / np.sqrt((factors**2).sum(axis=(1, 2), keepdims=True)))
+        flat = alike.reshape(-1, alike.shape[2])
+        size = np.sqrt((flat**2).sum(axis=0))
+        met = np.flatnonzero(size)
+        values, vectors = np.linalg.eigh(flat[:, met].T @ flat[:, met] / np.outer(size[met], size[met]))
+    found = np.zeros((len(size), int((values < IDLE).sum())))
+    found[met] = vectors[:, : found.shape[1]] / size[met, None]
+    return np.asarray(np.linalg.qr(found)[0])
 
 
 def _mean_squares(one: Expected) -> Array:

@@ -18,6 +18,8 @@ from pymc_dp.inspection.rows import Array
 
 ALARM = 0.01
 """How often χ² is above its limit by chance, where the gradients are those of one quadratic."""
+NOTHING = 1e-6
+"""Curvature along which no row changes, over the mean of all: what is inverted must not be 0."""
 LATEST = 0.6
 """Share of a stage's steps after which its coordinates and limits stay as they are."""
 NEGLIGIBLE, SMALL, LOST, LARGEST = 0.03, 0.15, 0.3, 8.0
@@ -109,6 +111,7 @@ def walk(
     start: Array | None = None,
     early: Prior | None = None,
     bend: Callable[[Array], Array] | None = None,
+    unidentified: Callable[[Array], Array] | None = None,
     first: int = 0,
 ) -> Found:
     """Release all that is paid for, where each next point is the posterior mean of what was released before.
@@ -131,6 +134,8 @@ def walk(
     bend : callable, optional
         Curvature at a point, (d, d), or its diagonal, of public made-up rows: it carries a released matrix to other
         points than that of its release (`carried`). None: it stays as it is.
+    unidentified : callable, optional
+        Directions along which no row changes, at a point, (d, k): what is released of them is noise.
     first : int
         Number of the first stage, where the releases count others before it.
 
@@ -176,6 +181,8 @@ def walk(
         noised, deviation = releases.curvature(stage, at, limits)
         found = estimated(noised, deviation, limits.levels, limits.blocks)
         curvature = limits.curvature(found.matrix)
+        if unidentified is not None:
+            curvature = _without(curvature, unidentified(at))
         if not plan.steps:
             break
         floored, relaxing = curvature + limits.floor(deviation), limits.relaxing
@@ -207,6 +214,13 @@ def walk(
         path=here.path(at),
         rows=n_rows,
     )
+
+
+def _without(curvature: Array, directions: Array) -> Array:
+    """Return a curvature that is next to nothing in some directions, (d, k), and positive definite."""
+    out = directions @ directions.T
+    kept = np.eye(len(out)) - out
+    return np.asarray(kept @ curvature @ kept + NOTHING * np.trace(curvature) / len(out) * out)
 
 
 def _relaxed(limits: Limits, stage: int, releases: Releases, n_rows: float) -> Limits:

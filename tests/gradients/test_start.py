@@ -62,3 +62,31 @@ def test_a_walk_does_not_fall_back_to_a_vague_prior(few):
             found = plan.walk(plan.read())
         end = dict(zip(scalar_names(plan.interface.parts), found.end * plan.limits.scale, strict=True))
         assert 0.15 < 100 * expit(end["sigma"]) < 0.25, "sigma is .2; before, walks ended at .03, 77 and 86"
+
+
+def two_ways():
+    rng = np.random.default_rng(6)
+    g, h = rng.integers(0, 3, 300), rng.integers(0, 4, 300)
+    with pm.Model() as model:
+        at_g, at_h = pm.Data("g", g), pm.Data("h", h)
+        a, b = pm.Normal("a", 0, 10, shape=3), pm.Normal("b", 0, 10, shape=4)
+        pm.Normal("y", a[at_g] + b[at_h], 1, observed=rng.normal(size=300))
+    return model, dp.Domain(bounds={"y": (-9, 9)}, levels={"g": range(3), "h": range(4)})
+
+
+def test_a_direction_along_which_no_row_changes_is_found(few):
+    made = Simulated.of(RowScores.of(interface_of(*two_ways()), mode="FAST_COMPILE"), {}, np.random.default_rng(1))
+    (direction,) = (made.unidentified(np.zeros(7)) * made.scale[:, None]).T
+    assert direction / direction[0] == pytest.approx([1, 1, 1, -1, -1, -1, -1])
+    assert started(0.5)[0].unidentified(np.zeros(3)).shape == (3, 0)
+
+
+def test_rows_say_nothing_along_it():
+    plan = Planned.of(dp.Gradients(), interface_of(*two_ways()), Budget(10, 1e-5))
+    prior = np.zeros(7), np.eye(7) / 100
+    with opened_gate():
+        _, covariance = plan.quadratic(plan.walk(plan.read())).posterior(*prior)
+    along = np.array([1, 1, 1, -1, -1, -1, -1]) / np.sqrt(7)
+    assert along @ covariance @ along == pytest.approx(100, rel=0.02), "that of the prior; noise made it 34 to 88"
+    total = np.eye(7)[0] + np.eye(7)[3]
+    assert total @ covariance @ total < 1, "a sum of both is known"
