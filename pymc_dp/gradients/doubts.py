@@ -32,10 +32,9 @@ def doubts(found: Found, prior: Prior, *, local: bool) -> list[str]:
     arrived, that is no farther than noise moves both. χ² does not see it: gradients on the way agree with a quadratic
     if they are all far from its middle. **Guarantee.** Post-processing.
     """
-    if found.unresolved == len(found.end):
-        return ["all directions of the curvature are lost in its noise"]
+    lost = ["all directions of the curvature are lost in its noise"] * (found.unresolved == len(found.end))
     if local:
-        return []
+        return lost
     try:
         mean, covariance = Quadratic.of(found, np.ones(len(found.end))).posterior(prior.mean, prior.precision)
         away = mean - found.end
@@ -50,7 +49,7 @@ def doubts(found: Found, prior: Prior, *, local: bool) -> list[str]:
         )
     if not 1 - float(np.trace(prior.precision @ covariance)) / len(away) >= LEARNED:
         says.append("what was released says next to nothing of the parameters, and the posterior is about the prior")
-    return says
+    return says or lost
 
 
 __all__ = ["doubts"]
