@@ -58,7 +58,7 @@ def carried(curvature: Array, begun: Array, bend: Callable[[Array], Array] | Non
 
 
 def remembered(bend: Callable[[Array], Array] | None) -> Callable[[Array], Array] | None:
-    """Return a function of a point that is asked again, mostly of the last one: it takes as long as a pass over rows."""
+    """Return a function of a point that is asked for the last one again: it takes as long as a pass over rows."""
     if bend is None:
         return None
     last = dict[bytes, Array]()

@@ -7,6 +7,7 @@ from functools import reduce
 
 import numpy as np
 
+from pymc_dp.gradients.by_points import ByPoints
 from pymc_dp.gradients.clipping import Responses
 from pymc_dp.gradients.density_nodes import nodes_of
 from pymc_dp.gradients.function import Function
@@ -67,7 +68,7 @@ def _all(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Respon
     return Responses(weights=found.reshape(n_rows, -1), scores=scores.reshape(n_rows, -1, rows.count))
 
 
-def _of_values(rows: RowScores, call: Function, predictors: Array, columns: Sequence[Array]) -> Responses:
+def _of_values(rows: RowScores, call: Function | ByPoints, predictors: Array, columns: Sequence[Array]) -> Responses:
     """Go through all values of a single discrete response."""
     (one,), held = rows.interface.responses, needed(rows, columns)
     assert one.values is not None

@@ -15,6 +15,7 @@ from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import toposort
 
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.gradients.by_points import ByPoints
 from pymc_dp.gradients.covariate_cells import CovariateCells, cells_of
 from pymc_dp.gradients.cut import NEVER, least_cut, sizes_of
 from pymc_dp.gradients.function import Function
@@ -52,6 +53,9 @@ class RowScores:
         Of a single discrete response: (predictors, *columns, values) to derivatives (n, n_values, q) and
         log-likelihoods (n, n_values). What does not depend on the value is computed once for a row, and what does not
         depend on the row once for a value.
+    by_points : ByPoints or None
+        Of a single discrete response with latents, the same; values may be (n_values, entries), and if they are not
+        it is `by_values` too.
     by_own_values : Function or None
         Of a single continuous response, whose values are other ones for each row: the same, of values (n, n_values).
     quantiles : tuple of Function or None
@@ -77,8 +81,9 @@ class RowScores:
     count: int
     predicted: Function
     scored: Function
-    by_values: Function | None
+    by_values: Function | ByPoints | None
     by_own_values: Function | None
+    by_points: ByPoints | None
     quantiles: tuple[Function | None, ...]
     breaks: tuple[Function | None, ...]
     densities: tuple[Function | None, ...]
@@ -163,6 +168,8 @@ class _Graphs:
     """Log-likelihoods of each response as a vector."""
     quantiles: tuple[Variable | None, ...]
     breaks: tuple[Variable | None, ...]
+    points: tuple[Variable | None, ...]
+    """Of each response with latents: log-likelihoods with the weights of points, as vectors."""
     given: tuple[tuple[Variable, Variable] | None, ...]
     """Of each response with latents: log-likelihoods at the points, and the logarithms of weights, as vectors."""
     shares: tuple[Variable | None, ...]
@@ -171,7 +178,7 @@ class _Graphs:
     def ends(self) -> list[Variable]:
         """All graphs of rows."""
         latents = [graph for pair in self.given if pair is not None for graph in pair]
-        found = (*self.logps, *self.entries, *self.quantiles, *self.breaks, *latents, *self.shares)
+        found = (*self.logps, *self.entries, *self.quantiles, *self.breaks, *self.points, *latents, *self.shares)
         return [one for one in found if one is not None]
 
 
@@ -201,6 +208,7 @@ def _graphs(interface: Interface) -> _Graphs:
             pt.stack([of_row(term, one.entries) for term in one.breaks], axis=-1) if one.breaks else None
             for one in responses
         ),
+        points=tuple(None if one.points is None else raw(one.points).ravel() for one in responses),
         given=tuple(
             None
             if one.given is None or one.log_weights is None
@@ -274,9 +282,19 @@ def _compiled(
     slopes = scores_of([total], list(parts))[0]
     responses = interface.responses
     along = partial(_along_values, rows, {one: many}, mode=mode)
-    by_values = by_own_values = None
-    (first, *more) = responses
-    if not more and not first.joint and first.entries == 1:
+    by_points: ByPoints | None = None
+    by_values: Function | ByPoints | None = None
+    by_own_values: Function | None = None
+    (first, *more), (points, *_) = responses, graphs.points
+    if points is not None and not more:
+        terms = rebuild([points], stands)[0][0]
+        shares = pt.tensor("shares", shape=terms.type.shape, dtype="float64")
+        weighed = scores_of([(shares * terms).sum()], list(parts))[0]
+        logs, slopes_by_shares = along(first, ends(terms)), along(first, ends(weighed), shares)
+        by_points = ByPoints(logs=logs, slopes=slopes_by_shares, points=int(terms.type.shape[0] or 1))
+    if by_points is not None and first.entries == 1:
+        by_values = by_points
+    elif not more and not first.joint and first.entries == 1:
         if first.values is not None:
             by_values = along(first, ends(slopes, *logps))
         elif rows.one[first.column.leaf].type.ndim == 0:
@@ -290,6 +308,7 @@ def _compiled(
         ),
         by_values=by_values,
         by_own_values=by_own_values,
+        by_points=by_points,
         quantiles=each(graphs.quantiles),
         breaks=each(graphs.breaks),
         densities=tuple(
@@ -305,20 +324,27 @@ def _compiled(
 
 
 def _along_values(
-    rows: RowFunction, over: Mapping[Variable, Any], response: Response, graphs: Sequence[Variable], mode: str
+    rows: RowFunction,
+    over: Mapping[Variable, Any],
+    response: Response,
+    graphs: Sequence[Variable],
+    *more: Variable,
+    mode: str,
 ) -> Function:
     """Compile graphs of one row over pairs of rows and values of a response: along two new axes.
 
-    Values of a discrete response are the same ones for all rows, those of a continuous one are of each row.
+    Values of a discrete response are the same ones for all rows, those of a continuous one are of each row. What `more`
+    there is belongs to a row and a value.
     """
-    leaf = response.column.leaf
-    shape: tuple[int | None, ...] = (None,) if response.values is not None else (None, None, *shape_of(leaf)[1:])
-    values = pt.tensor("values", shape=shape, dtype=leaf.type.dtype)
+    leaf, own = response.column.leaf, response.values is None
+    shape: tuple[int | None, ...] = (None, *shape_of(leaf)[1:])
+    values = pt.tensor("values", shape=(None, *shape) if own else shape, dtype=leaf.type.dtype)
     columns = dict(zip(rows.one.values(), rows.many, strict=True))
     along = {one: _with_axis(many, 1) for one, many in (columns | dict(over)).items()}
-    along[rows.one[leaf]] = values if response.values is None else values.dimshuffle("x", 0)
+    along[rows.one[leaf]] = values if own else values[None]
+    along |= {one: pt.tensor(shape=(None, None, *one.type.shape), dtype=one.type.dtype) for one in more}
     outputs = [vectorised(graph, along) for graph in graphs]
-    return Function([*over.values(), *rows.many, values], outputs, mode)
+    return Function([*over.values(), *rows.many, values, *(along[one] for one in more)], outputs, mode)
 
 
 def _with_axis(graph: Any, axis: int) -> Variable:
