@@ -18,6 +18,8 @@ from pymc_dp.inspection.rows import Array
 FINE = (0.15505102572168220, 0.64494897427831780, 1.0), (0.37640306270046725, 0.51248582618842165, 1 / 9)
 COARSE = (1 / 3, 1.0), (3 / 4, 1 / 4)
 """Nodes and weights of Radau's rules between 0 and 1, exact for polynomials of degree 4 and 2."""
+BETWEEN = (0.21132486540518713, 0.7886751345948129), (1 / 2, 1 / 2)
+"""Those of Gauss and Legendre, of degree 3, without the curvature at the end."""
 FEWEST, MOST = 4, 16
 """Pairs of positions that averages are over: as many as parameters, within these."""
 ROUNDS, FARTHEST, SETTLED = 6, 3.0, 0.1
@@ -182,7 +184,7 @@ def followed(found: Found, quadratic: Quadratic, bent: Bent, prior: Prior) -> Qu
     own = Prior(mean=back @ prior.mean, precision=basis @ prior.precision @ basis)
     score = np.zeros(len(scale))
     for weight, at, gradient in found.path:
-        score += weight * (basis @ gradient + bent.change(back @ at)[0])
+        score += weight * (basis @ gradient + bent.change(back @ at, BETWEEN)[0])
     straight = basis @ quadratic.curvature @ basis
     covariance = basis @ quadratic.covariance @ basis
     rounds = _averaged(score, straight, covariance, bent, own)

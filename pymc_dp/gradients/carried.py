@@ -57,6 +57,23 @@ def carried(curvature: Array, begun: Array, bend: Callable[[Array], Array] | Non
     return elsewhere
 
 
+def remembered(bend: Callable[[Array], Array] | None) -> Callable[[Array], Array] | None:
+    """Return a function of a point that is asked for the last one again: it takes as long as a pass over rows."""
+    if bend is None:
+        return None
+    last = dict[bytes, Array]()
+
+    def at(point: Array) -> Array:
+        key = point.tobytes()
+        if key not in last:
+            found = bend(point)
+            last.clear()
+            last[key] = found
+        return last[key]
+
+    return at
+
+
 def raised(curvature: Array, other: Array) -> Array:
     """Return a curvature that is in each direction as large as another, where that is larger. Both (d, d)."""
     white, back = _whitening(curvature)
@@ -84,4 +101,4 @@ def _ratio(now: Array, first: Array) -> Array:
     return np.clip(ratio, MOST_SCALED**-2, MOST_SCALED**2)
 
 
-__all__ = ["carried", "raised"]
+__all__ = ["carried", "raised", "remembered"]

@@ -22,8 +22,11 @@ STEEPEST = 30.0
 """Most that the logarithm of a density is taken to change within a cell."""
 SPARED = 0.02
 """Share of the points that is spread over all cells, wherever the density seems to be."""
-LEAST, FLAT, SMALLEST = -700.0, 1e-6, 1e-3
-"""Logarithm of a density that counts as none; change that counts as none; mass that a peak has."""
+LEAST, FLAT, STRAIGHT, SMALLEST = -700.0, 1e-6, 1e-3, 1e-3
+"""Logarithm of a density that counts as none; change that counts as none, or as small; mass that a peak has."""
+SPREADING = (np.arange(ADDED) + 0.5) / ADDED
+LEVELS = ndtr(np.linspace(-FARTHEST, FARTHEST, CELLS + 1))
+"""Levels of the points that a round adds, and of the edges of cells."""
 BESIDE = np.array([-0.03, -5e-3, -1e-4, 1e-4, 5e-3, 0.03])
 """Levels of the edges beside a place between two peaks, less its own."""
 GAUSS = 0.5 - 0.5 / np.sqrt(3), 0.5 + 0.5 / np.sqrt(3)
@@ -67,14 +70,11 @@ def nodes_of(
     points = np.broadcast_to(start, (len(breaks), len(start))).copy()
     logs = density(points)
     for power in POWERS:
-        new = _quantiles(points, power * logs, (np.arange(ADDED) + 0.5) / ADDED, wide=True)
+        new = np.empty((len(points), ADDED))
+        _spread(points, logs, power, SPREADING, new)
         points, logs = _merged(points, logs, new, density(new))
-    levels = ndtr(np.linspace(-FARTHEST, FARTHEST, CELLS + 1))
-    edges = _quantiles(points, logs, levels)
-    low = _valleys(points, logs, np.empty((len(points), valleys)))
-    beside = _quantiles(points, logs, np.clip(low[:, :, None] + BESIDE, levels[0], levels[-1]).reshape(len(low), -1))
-    for more in (*breaks.T, *beside.T, _peak(points, logs, np.empty(len(points)))):
-        edges = _with_edge(edges, more)
+    edges = np.empty((len(points), CELLS + 2 + breaks.shape[1] + valleys * len(BESIDE)))
+    _edges(points, logs, np.ascontiguousarray(breaks, dtype=np.float64), valleys, LEVELS, BESIDE, edges)
     width = np.diff(edges, axis=1)
     values = np.concatenate([*(edges[:, :-1] + place * width for place in GAUSS), breaks[:, :atoms]], axis=1)
     sizes = np.concatenate([width / 2, width / 2, np.ones((len(width), atoms))], axis=1)
@@ -84,12 +84,6 @@ def nodes_of(
     weights = np.exp(logs - top) * sizes
     total = weights.sum(axis=1, keepdims=True)
     return values, weights / total, (top + np.log(total))[:, 0]
-
-
-def _quantiles(points: Array, logs: Array, levels: Array, *, wide: bool = False) -> Array:
-    """Return quantiles of the interpolated density at levels, (n_levels,) or (n_rows, n_levels)."""
-    each = np.sort(np.broadcast_to(levels, (len(points), levels.shape[-1])), axis=1)
-    return np.asarray(_at_levels(points, logs, each, wide, np.empty(each.shape)))
 
 
 def _start(bounds: tuple[float, float] | None) -> Array:
@@ -102,105 +96,148 @@ def _start(bounds: tuple[float, float] | None) -> Array:
     return np.asarray(middle + half * np.concatenate([-beyond[::-1], inside, beyond]))
 
 
-def _with_edge(edges: Array, more: Array) -> Array:
-    """Put one more edge where it belongs; one that is no number lies on the first."""
-    one = np.where(np.isfinite(more), more, edges[:, 0])[:, None]
-    before = np.concatenate([np.full_like(one, -np.inf), edges], axis=1)
-    after = np.concatenate([edges, np.full_like(one, np.inf)], axis=1)
-    return np.asarray(np.maximum(before, np.minimum(one, after)))
-
-
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _masses(points, logs, wide, masses, slopes):  # type: ignore[no-untyped-def]
+def _masses(points, logs, masses, slopes):  # type: ignore[no-untyped-def]
     """Write the masses of cells, of which the largest density is 1, and how it changes in each; return their sum.
 
-    Between points it is log-linear; wide: as large as at the end where it is larger.
+    Between points it is log-linear: a mass is that of the ends over the slope, or of a series where it hardly changes.
     """
     count = len(points)
-    top = -np.inf
-    for k in range(count):
-        top = logs[k] if logs[k] > top else top
+    top = _largest(logs)
     total = 0.0
+    low = _at_least(logs[0] - top)
+    left = np.exp(low)
     for k in range(count - 1):
-        low, high = logs[k] - top, logs[k + 1] - top
-        low = low if low > LEAST else LEAST
-        high = high if high > LEAST else LEAST
-        slope = 0.0 if wide else high - low
-        slope = slope if slope < STEEPEST else STEEPEST
-        slope = slope if slope > -STEEPEST else -STEEPEST
+        high = _at_least(logs[k + 1] - top)
+        right = np.exp(high)
+        slope = high - low
         steep = abs(slope)
-        share = -np.expm1(-steep) / steep if steep > FLAT else 1.0
-        masses[k] = np.exp(low if low > high else high) * share * (points[k + 1] - points[k])
-        slopes[k] = slope
+        mass = abs(right - left) / steep
+        if steep < STRAIGHT:
+            mass = (left if left > right else right) * (1 - steep / 2 * (1 - steep / 3 * (1 - steep / 4)))
+        elif steep > STEEPEST:
+            mass = (left if left > right else right) / STEEPEST
+            slope = STEEPEST if slope > 0 else -STEEPEST
+        masses[k], slopes[k] = mass * (points[k + 1] - points[k]), slope
         total += masses[k]
+        low, left = high, right
     return total
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _at_levels(points, logs, levels, wide, found):  # type: ignore[no-untyped-def]
-    """Write quantiles of the interpolated density at sorted levels."""
-    n_rows, count = points.shape
-    masses, slopes = np.zeros(count), np.zeros(count)
-    for row in range(n_rows):
-        total = _masses(points[row], logs[row], wide, masses, slopes)
-        if wide:
-            for k in range(count - 1):
-                masses[k] += SPARED * total / (count - 1)
-            total *= 1 + SPARED
-        cell, place, before = 0, 0, 0.0
-        for _ in range(count + levels.shape[1]):
-            if place < levels.shape[1]:
-                goal = levels[row, place] * total - before
-                if goal > masses[cell] and cell < count - 2:
-                    before += masses[cell]
-                    cell += 1
-                else:
-                    part = goal / masses[cell]
-                    part = part if part > 0.0 else 0.0
-                    part = part if part < 1.0 else 1.0
-                    if abs(slopes[cell]) > FLAT:
-                        part = np.log1p(part * np.expm1(slopes[cell])) / slopes[cell]
-                    found[row, place] = points[row, cell] + part * (points[row, cell + 1] - points[row, cell])
-                    place += 1
-    return found
+def _largest(logs):  # type: ignore[no-untyped-def]
+    top = -np.inf
+    for k in range(len(logs)):
+        top = logs[k] if logs[k] > top else top
+    return top
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _valleys(points, logs, levels):  # type: ignore[no-untyped-def]
-    """Write the levels of the first places where the density is least between two peaks; 0 for the rest."""
+def _at_least(change):  # type: ignore[no-untyped-def]
+    return change if change > LEAST else LEAST  # NaN too
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _spread(points, logs, power, levels, found):  # type: ignore[no-untyped-def]
+    """Write quantiles of a power of the density, as large in each cell as at its end where it is larger."""
     n_rows, count = points.shape
     masses, slopes = np.zeros(count), np.zeros(count)
     for row in range(n_rows):
-        total = _masses(points[row], logs[row], False, masses, slopes)
-        place, before = 0, 0.0
-        for k in range(levels.shape[1]):
-            levels[row, k] = 0.0
-        for k in range(1, count - 1):
-            before += masses[k - 1]
-            here = before / total
-            least = logs[row, k] < logs[row, k - 1] and logs[row, k] <= logs[row, k + 1]
-            if least and here > SMALLEST and here < 1 - SMALLEST and place < levels.shape[1]:
-                levels[row, place] = here
+        top, total = _largest(logs[row]), 0.0
+        left = np.exp(_at_least(power * (logs[row, 0] - top)))
+        for k in range(count - 1):
+            right = np.exp(_at_least(power * (logs[row, k + 1] - top)))
+            masses[k] = (left if left > right else right) * (points[row, k + 1] - points[row, k])
+            total += masses[k]
+            left = right
+        for k in range(count - 1):
+            masses[k] += SPARED * total / (count - 1)
+        _at_levels(points[row], masses, slopes, total * (1 + SPARED), levels, found[row])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _at_levels(points, masses, slopes, total, levels, found):  # type: ignore[no-untyped-def]
+    """Write quantiles of a density at sorted levels."""
+    count, cell, place, before = len(points), 0, 0, 0.0
+    for _ in range(count + len(levels)):
+        if place < len(levels):
+            goal = levels[place] * total - before
+            if goal > masses[cell] and cell < count - 2:
+                before += masses[cell]
+                cell += 1
+            else:
+                part = goal / masses[cell]
+                part = part if part > 0.0 else 0.0
+                part = part if part < 1.0 else 1.0
+                if abs(slopes[cell]) > FLAT:
+                    part = np.log1p(part * np.expm1(slopes[cell])) / slopes[cell]
+                found[place] = points[cell] + part * (points[cell + 1] - points[cell])
                 place += 1
-    return levels
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _peak(points, logs, found):  # type: ignore[no-untyped-def]
-    """Write where lines on either side of the largest density meet: the kink of that of a Laplace."""
+def _edges(points, logs, breaks, valleys, levels, beside, found):  # type: ignore[no-untyped-def]
+    """Write sorted edges of cells: quantiles, breaks, beside places between two peaks, and the peak."""
     n_rows, count = points.shape
+    masses, slopes = np.zeros(count), np.zeros(count)
+    low, around, more = np.zeros(valleys), np.zeros(len(beside)), np.zeros(len(beside))
     for row in range(n_rows):
-        best = 2
-        for k in range(2, count - 2):
-            best = k if logs[row, k] > logs[row, best] else best
-        one, other = best - 1, best + 1
-        rise = (logs[row, one] - logs[row, one - 1]) / (points[row, one] - points[row, one - 1])
-        fall = (logs[row, other + 1] - logs[row, other]) / (points[row, other + 1] - points[row, other])
-        gap = logs[row, other] - logs[row, one] - fall * (points[row, other] - points[row, one])
-        where = points[row, one] + gap / (rise - fall)
-        inside = where > points[row, one] and where < points[row, other]
-        found[row] = where if inside else points[row, best]
-    return found
+        total = _masses(points[row], logs[row], masses, slopes)
+        _at_levels(points[row], masses, slopes, total, levels, found[row, : len(levels)])
+        used = len(levels)
+        for k in range(breaks.shape[1]):
+            used = _insert(found[row], used, breaks[row, k])
+        _valleys(logs[row], masses, total, low)
+        for valley in range(valleys):
+            for k in range(len(beside)):
+                level = low[valley] + beside[k]
+                level = level if level > levels[0] else levels[0]
+                around[k] = level if level < levels[-1] else levels[-1]
+            _at_levels(points[row], masses, slopes, total, around, more)
+            for k in range(len(beside)):
+                used = _insert(found[row], used, more[k])
+        _insert(found[row], used, _peak(points[row], logs[row]))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _insert(edges, used, more):  # type: ignore[no-untyped-def]
+    """Put one more edge where it belongs, by as many steps wherever; one that is no number lies on the first."""
+    carried = more if np.isfinite(more) else edges[0]
+    for k in range(used):
+        edge = edges[k]
+        edges[k], carried = (carried, edge) if carried < edge else (edge, carried)
+    edges[used] = carried
+    return used + 1
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _valleys(logs, masses, total, levels):  # type: ignore[no-untyped-def]
+    """Write the levels of the first places where the density is least between two peaks; 0 for the rest."""
+    place, before = 0, 0.0
+    for k in range(len(levels)):
+        levels[k] = 0.0
+    for k in range(1, len(logs) - 1):
+        before += masses[k - 1]
+        here = before / total
+        least = logs[k] < logs[k - 1] and logs[k] <= logs[k + 1]
+        if least and here > SMALLEST and here < 1 - SMALLEST and place < len(levels):
+            levels[place] = here
+            place += 1
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _peak(points, logs):  # type: ignore[no-untyped-def]
+    """Return where lines on either side of the largest density meet: the kink of that of a Laplace."""
+    best = 2
+    for k in range(2, len(points) - 2):
+        best = k if logs[k] > logs[best] else best
+    one, other = best - 1, best + 1
+    rise = (logs[one] - logs[one - 1]) / (points[one] - points[one - 1])
+    fall = (logs[other + 1] - logs[other]) / (points[other + 1] - points[other])
+    gap = logs[other] - logs[one] - fall * (points[other] - points[one])
+    where = points[one] + gap / (rise - fall)
+    inside = where > points[one] and where < points[other]
+    return where if inside else points[best]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

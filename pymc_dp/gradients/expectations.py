@@ -7,6 +7,7 @@ from functools import reduce
 
 import numpy as np
 
+from pymc_dp.gradients.by_points import ByPoints
 from pymc_dp.gradients.clipping import Responses
 from pymc_dp.gradients.density_nodes import nodes_of
 from pymc_dp.gradients.function import Function
@@ -32,6 +33,8 @@ def responses_at(rows: RowScores, predictors: Array, columns: Sequence[Array]) -
     """
     if rows.by_values is not None:
         found = _of_values(rows, rows.by_values, predictors, columns)
+    elif rows.by_own_values is not None:
+        found = _of_own_values(rows, rows.by_own_values, predictors, columns)
     else:
         found = _some(rows, predictors, columns) if rows.separate else _all(rows, predictors, columns)
     if all(one.widths is None for one in rows.interface.responses):
@@ -65,7 +68,7 @@ def _all(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Respon
     return Responses(weights=found.reshape(n_rows, -1), scores=scores.reshape(n_rows, -1, rows.count))
 
 
-def _of_values(rows: RowScores, call: Function, predictors: Array, columns: Sequence[Array]) -> Responses:
+def _of_values(rows: RowScores, call: Function | ByPoints, predictors: Array, columns: Sequence[Array]) -> Responses:
     """Go through all values of a single discrete response."""
     (one,), held = rows.interface.responses, needed(rows, columns)
     assert one.values is not None
@@ -73,6 +76,15 @@ def _of_values(rows: RowScores, call: Function, predictors: Array, columns: Sequ
     shape = (len(predictors), one.count)
     weights = one.weighted(np.broadcast_to(logps, shape), below_of(rows, 0, predictors, held)[:, 0])
     return Responses(weights=weights, scores=np.broadcast_to(scores, (*shape, rows.count)))
+
+
+def _of_own_values(rows: RowScores, call: Function, predictors: Array, columns: Sequence[Array]) -> Responses:
+    """Go through the values of a single continuous response."""
+    (one,), held = rows.interface.responses, needed(rows, columns)
+    values, weights = values_of(rows, 0, predictors, held)
+    assert weights is not None
+    scores, _ = call(predictors, *held, one.clamped(values, weights)[:, :, 0])
+    return Responses(weights=weights[:, :, 0], scores=scores)
 
 
 def _some(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Responses:
@@ -141,10 +153,9 @@ def _by_density(rows: RowScores, place: int, at: Array, held: Sequence[Array]) -
 
     def logs(values: Array) -> Array:
         count = values.shape[1]
-        many, columns = repeated(at, held, count)
-        columns[one.place] = _column(values.reshape(n_rows, entries, count).transpose(0, 2, 1), rows, place)
-        (found,) = density(many, *columns)
-        return np.asarray(found.reshape(n_rows, count, entries).transpose(0, 2, 1).reshape(-1, count))
+        given = values.reshape(n_rows, entries, count).transpose(0, 2, 1)
+        (found,) = density(at, *held, given if one.column.leaf.type.ndim == 2 else given[:, :, 0])
+        return np.asarray(found.transpose(0, 2, 1).reshape(-1, count))
 
     breaks = np.broadcast_to(one.limits, (n_rows * entries, len(one.limits)))
     if jumps is not None:

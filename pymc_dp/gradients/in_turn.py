@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numba
 import numpy as np
 
+from pymc_dp.gradients.by_points import weighed
 from pymc_dp.gradients.clipping import Responses
 from pymc_dp.gradients.counted_levels import taken_counts
 from pymc_dp.gradients.expectations import apart, below_of, needed, repeated, responses_at, values_of
@@ -39,15 +40,16 @@ def expected_responses(rows: RowScores, predictors: Array, columns: Sequence[Arr
 
 def _all(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Responses:
     """Go through all values of the entries of one response."""
-    (one,) = rows.interface.responses
-    assert one.values is not None
-    patterns = np.stack(np.meshgrid(*[one.values] * one.entries, indexing="ij"), axis=-1).reshape(-1, one.entries)
-    at, held = repeated(predictors, columns, len(patterns))
-    held[one.place] = one.column.clamped(np.tile(patterns, (len(predictors), 1)))
-    scores, logps = rows.scored(at, *held)
-    weights = np.exp(logps.reshape(len(predictors), -1))
-    weights /= weights.sum(axis=1, keepdims=True)
-    return Responses(weights=weights, scores=scores.reshape(*weights.shape, rows.count))
+    (one,), call = rows.interface.responses, rows.by_points
+    assert one.values is not None and call is not None
+    logs, log_weights = _logs_at_points(rows, 0, predictors, columns, one.values)
+    places = np.stack(np.meshgrid(*[range(one.count)] * one.entries, indexing="ij"), axis=-1).reshape(-1, one.entries)
+    whole = np.repeat(log_weights[:, None], len(places), axis=1)
+    _add_entries(logs, places, whole)
+    shares, logps = weighed(whole)
+    (scores,) = call.slopes(predictors, *columns, one.column.clamped(one.values[places]), shares)
+    weights = np.exp(logps)
+    return Responses(weights=weights / weights.sum(axis=1, keepdims=True), scores=scores)
 
 
 def _taken(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Responses:
@@ -88,16 +90,34 @@ def _taken(rows: RowScores, predictors: Array, columns: Sequence[Array]) -> Resp
 
 def _at_points(rows: RowScores, place: int, at: Array, columns: Sequence[Array]) -> tuple[Array, Array]:
     """Return shares of values, (n_rows, n_points, entries, n_values), and masses of points, (n_rows, n_points)."""
+    one = rows.interface.responses[place]
+    assert one.values is not None
+    logs, log_weights = _logs_at_points(rows, place, at, columns, np.concatenate([one.below, one.values]))
+    mass, masses = np.exp(logs[..., : len(one.below)]).sum(axis=-1), np.exp(log_weights)
+    return one.weighted(logs[..., len(one.below) :], mass), masses / masses.sum(axis=1, keepdims=True)
+
+
+def _logs_at_points(
+    rows: RowScores, place: int, at: Array, columns: Sequence[Array], values: Array
+) -> tuple[Array, Array]:
+    """Return log-likelihoods of values, (n_rows, n_points, entries, n_values), and log weights, (n_rows, n_points)."""
     one, call = rows.interface.responses[place], rows.given[place]
-    assert one.values is not None and call is not None
-    values = np.concatenate([one.below, one.values])
+    assert call is not None
     many, held = repeated(at, columns, len(values))
     held[one.place] = np.repeat(np.tile(values, len(at))[:, None], one.entries, axis=1)
     logs, log_weights = call(many, *held)
     logs = logs.reshape(len(at), len(values), -1, one.entries).transpose(0, 2, 3, 1)
-    mass = np.exp(logs[..., : len(one.below)]).sum(axis=-1)
-    masses = np.exp(log_weights.reshape(len(at), len(values), -1)[:, 0])
-    return one.weighted(logs[..., len(one.below) :], mass), masses / masses.sum(axis=1, keepdims=True)
+    return logs, log_weights.reshape(len(at), len(values), -1)[:, 0]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _add_entries(logs, places, whole):  # type: ignore[no-untyped-def]
+    """Add the log-likelihoods of the entries of patterns to the weights of points."""
+    for row in range(len(logs)):
+        for pattern in range(len(places)):
+            for entry in range(places.shape[1]):
+                for point in range(logs.shape[1]):
+                    whole[row, pattern, point] += logs[row, point, entry, places[pattern, entry]]
 
 
 def picked_entries(shares: Array, masses: Array, levels: Array) -> Array:

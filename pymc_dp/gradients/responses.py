@@ -25,7 +25,7 @@ from pymc_dp.errors import Problem
 from pymc_dp.gradients.vectors import vectors_at
 from pymc_dp.gradients.whole_values import MOST_SPREAD, MOST_VALUES, some_within, values_within, widths_of
 from pymc_dp.inspection.findings import Findings, Observed, RowInspection, RowTerm, by_hand
-from pymc_dp.inspection.integrated import given_latents, given_points, is_integrated, log_weights_of
+from pymc_dp.inspection.integrated import given_latents, given_points, is_integrated, log_weights_of, of_rows
 from pymc_dp.inspection.likelihoods import freeze_dims, static_lengths
 from pymc_dp.inspection.made_by_pymc import without_arrays
 from pymc_dp.inspection.row_density import ClampedRV, of_any_values, per_row, unchecked
@@ -75,6 +75,8 @@ class Response:
     entries : int
         How many there are in a row, each independent of the others given the predictors, and given the latents of the
         row that were integrated out, if `given` is not None.
+    points : RowTerm or None
+        Of a discrete one with such latents: the log-likelihood with the weight of each point, (n_rows, n_points).
     given, log_weights : RowTerm or None
         Of a discrete one with several entries and such latents: log-likelihoods of the entries at each point of the
         quadrature, (n_rows, n_points, entries), and the logarithms of the weights of these, (n_rows, n_points).
@@ -104,6 +106,7 @@ class Response:
     valleys: int = 0
     before: frozenset[int] = frozenset()
     entries: int = 1
+    points: RowTerm | None = None
     given: RowTerm | None = None
     log_weights: RowTerm | None = None
     shares: RowTerm | None = None
@@ -137,7 +140,7 @@ class Response:
     @property
     def terms(self) -> tuple[RowTerm, ...]:
         """All graphs of it."""
-        found = (self.term, self.quantile, *(self.breaks or ()), self.given, self.log_weights, self.shares)
+        found = (self.term, self.quantile, *(self.breaks or ()), self.points, self.given, self.log_weights, self.shares)
         return tuple(one for one in found if one is not None)
 
     @property
@@ -259,6 +262,8 @@ def _response(inspection: RowInspection, term: RowTerm, item: Observed) -> Respo
             return _too_many(name, column, MOST_VALUES if mixed else MOST_SPREAD)
         assert column.bounds is not None
         kept = values >= column.bounds[0]
+        if is_integrated(rv):
+            shared["points"] = _of_rows(inspection, term, rv, _with_weights)
         if mixed:
             shared["given"] = _of_rows(inspection, term, rv, _by_points)
             shared["log_weights"] = _of_rows(inspection, term, rv, _weights_of_points)
@@ -300,6 +305,10 @@ def _vectors(inspection: RowInspection, term: RowTerm, rv: Variable, shared: Map
         return Problem(where=term.name, what=what, remedy="Write the density of each value given those before it.")
     weights = _of_rows(inspection, term, rv, _weights_of_points) if is_integrated(rv) else None
     return Response(quantile=made, log_weights=weights, together=True, **shared)
+
+
+def _with_weights(rv: Variable, value: Variable) -> Variable:
+    return (log_weights_of(rv) + of_rows(given_points(rv, value))).dimshuffle(1, 0)
 
 
 def _weights_of_points(rv: Variable, value: Variable) -> Variable:

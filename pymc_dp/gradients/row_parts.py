@@ -208,7 +208,7 @@ def _observed(
     """Return the scores of rows at their own responses: of all values that there are one is looked up."""
     (one, *_) = rows.interface.responses
     if rows.by_values is None or one.values is None or one.widths is not None:
-        return rows.scored(predictors if places is None else predictors[places], *held)[0]
+        return rows.observed(predictors if places is None else predictors[places], held)[0]
     own = held[one.place].astype(np.int64) - int(one.values[0])
     at = np.arange(len(own)) if places is None else places
     return np.asarray(responses.scores[at, np.clip(own, 0, one.count - 1)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import toposort
 
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.gradients.by_points import ByPoints
 from pymc_dp.gradients.covariate_cells import CovariateCells, cells_of
 from pymc_dp.gradients.cut import NEVER, least_cut, sizes_of
 from pymc_dp.gradients.function import Function
@@ -24,7 +25,7 @@ from pymc_dp.gradients.responses import MOST_NODES, Response, any_together, in_t
 from pymc_dp.gradients.row_slopes import joined, long_axes, scores_of, slopes_of_entries
 from pymc_dp.inspection.findings import RowTerm
 from pymc_dp.inspection.one_row import frozen_shared, with_rows
-from pymc_dp.inspection.rows import reached, rebuild
+from pymc_dp.inspection.rows import Array, reached, rebuild, shape_of
 from pymc_dp.step_methods.row_functions.builder import RowFunction, vectorised
 from pymc_dp.transforms.prior_model import prior_model
 
@@ -52,13 +53,19 @@ class RowScores:
         Of a single discrete response: (predictors, *columns, values) to derivatives (n, n_values, q) and
         log-likelihoods (n, n_values). What does not depend on the value is computed once for a row, and what does not
         depend on the row once for a value.
+    by_points : ByPoints or None
+        Of a single discrete response with latents, the same; values may be (n_values, entries), and if they are not
+        it is `by_values` too.
+    by_own_values : Function or None
+        Of a single continuous response, whose values are other ones for each row: the same, of values (n, n_values).
     quantiles : tuple of Function or None
         Of each response, (predictors, *columns) to values (n, *entries); its column holds probabilities. Where latents
         were integrated out, to (n, n_points * (entries + 1)): values at every point, and logarithms of their weights.
     breaks : tuple of Function or None
         Of each response with a density, (predictors, *columns) to where that may jump, (n, entries, n_breaks).
     densities : tuple of Function or None
-        Of each such response, (predictors, *columns) to the log-likelihood of every entry, (n, entries).
+        Of each such response, (predictors, *columns, values) to the log-likelihood of every entry, (n, n_values,
+        entries), of values (n, n_values) or (n, n_values, entries): these are not read from its column.
     separate : tuple of Function
         Of each response, where some of their values are taken: (predictors, *columns) to derivatives (n, entries, q)
         and log-likelihoods (n, entries).
@@ -74,7 +81,9 @@ class RowScores:
     count: int
     predicted: Function
     scored: Function
-    by_values: Function | None
+    by_values: Function | ByPoints | None
+    by_own_values: Function | None
+    by_points: ByPoints | None
     quantiles: tuple[Function | None, ...]
     breaks: tuple[Function | None, ...]
     densities: tuple[Function | None, ...]
@@ -101,14 +110,15 @@ class RowScores:
         What is looked at before the responses of a row are replaced must read none of them: a total that is computed
         from the counts would be that of one row for all. Predictors depend on no response (`_predictors`).
         """
-        before = _columns_of((*self.breaks, *self.shares))
-        after = _columns_of(
-            (self.predicted, self.scored, *self.quantiles, *self.densities, *self.separate, *self.given)
+        columns = self.interface.inspection.columns
+        before = _read((*self.breaks, *self.shares), len(columns))
+        after = _read(
+            (self.predicted, self.scored, *self.quantiles, *self.densities, *self.separate, *self.given), len(columns)
         )
         own = {one.place for one in self.interface.responses}
         if before & own:
             return None
-        return cells_of(self.interface.inspection.columns, before | after, own)
+        return cells_of(columns, before | after, own)
 
     @property
     def alike(self) -> bool:
@@ -120,6 +130,13 @@ class RowScores:
         """Whether all values of the entries of one response with latents are gone through."""
         (one, *more) = self.interface.responses
         return one.given is not None and not more and one.count**one.entries <= (MOST_NODES if self.alike else TAKEN)
+
+    def observed(self, predictors: Array, columns: Sequence[Array]) -> list[Array]:
+        """Return what `scored` does, by the function that is compiled anyway."""
+        if self.by_own_values is None:
+            return self.scored(predictors, *columns)
+        (one,) = self.interface.responses
+        return [found[:, 0] for found in self.by_own_values(predictors, *columns, columns[one.place][:, None])]
 
     @classmethod
     def of(cls, interface: Interface, *, mode: str = "NUMBA") -> RowScores:
@@ -151,6 +168,8 @@ class _Graphs:
     """Log-likelihoods of each response as a vector."""
     quantiles: tuple[Variable | None, ...]
     breaks: tuple[Variable | None, ...]
+    points: tuple[Variable | None, ...]
+    """Of each response with latents: log-likelihoods with the weights of points, as vectors."""
     given: tuple[tuple[Variable, Variable] | None, ...]
     """Of each response with latents: log-likelihoods at the points, and the logarithms of weights, as vectors."""
     shares: tuple[Variable | None, ...]
@@ -159,7 +178,7 @@ class _Graphs:
     def ends(self) -> list[Variable]:
         """All graphs of rows."""
         latents = [graph for pair in self.given if pair is not None for graph in pair]
-        found = (*self.logps, *self.entries, *self.quantiles, *self.breaks, *latents, *self.shares)
+        found = (*self.logps, *self.entries, *self.quantiles, *self.breaks, *self.points, *latents, *self.shares)
         return [one for one in found if one is not None]
 
 
@@ -189,6 +208,7 @@ def _graphs(interface: Interface) -> _Graphs:
             pt.stack([of_row(term, one.entries) for term in one.breaks], axis=-1) if one.breaks else None
             for one in responses
         ),
+        points=tuple(None if one.points is None else raw(one.points).ravel() for one in responses),
         given=tuple(
             None
             if one.given is None or one.log_weights is None
@@ -220,10 +240,10 @@ def _predictors(interface: Interface, graphs: _Graphs) -> list[tuple[tuple[Varia
     return [(group, sizes[group[0]]) for group in cut.groups]
 
 
-def _columns_of(calls: Sequence[Function | None]) -> set[int]:
-    """Return the places of the columns that functions read."""
+def _read(calls: Sequence[Function | None], count: int) -> set[int]:
+    """Return the places of the columns that functions read: inputs after the first, and before values."""
     places = set[int]().union(*(call.places for call in calls if call is not None))
-    return {place - 1 for place in places if place > 0}
+    return {place - 1 for place in places if 0 < place <= count}
 
 
 def _descendants(ends: Sequence[Variable], sources: Sequence[Variable]) -> set[Variable]:
@@ -261,19 +281,39 @@ def _compiled(
     total = pt.add(*logps) if len(logps) > 1 else logps[0]
     slopes = scores_of([total], list(parts))[0]
     responses = interface.responses
-    by_values, (first, *more) = None, responses
-    if not more and first.values is not None and not first.joint and first.entries == 1:
-        by_values = _by_values(rows, first, {one: many}, ends(slopes, *logps), mode)
+    along = partial(_along_values, rows, {one: many}, mode=mode)
+    by_points: ByPoints | None = None
+    by_values: Function | ByPoints | None = None
+    by_own_values: Function | None = None
+    (first, *more), (points, *_) = responses, graphs.points
+    if points is not None and not more:
+        terms = rebuild([points], stands)[0][0]
+        shares = pt.tensor("shares", shape=terms.type.shape, dtype="float64")
+        weighed = scores_of([(shares * terms).sum()], list(parts))[0]
+        logs, slopes_by_shares = along(first, ends(terms)), along(first, ends(weighed), shares)
+        by_points = ByPoints(logs=logs, slopes=slopes_by_shares, points=int(terms.type.shape[0] or 1))
+    if by_points is not None and first.entries == 1:
+        by_values = by_points
+    elif not more and not first.joint and first.entries == 1:
+        if first.values is not None:
+            by_values = along(first, ends(slopes, *logps))
+        elif rows.one[first.column.leaf].type.ndim == 0:
+            by_own_values = along(first, ends(slopes, *logps))
     return RowScores(
         interface=interface,
         count=width,
         predicted=_predicted(interface, rows, [(group[0], size) for group, size in predictors], mode),
-        scored=compiled(slopes, *logps, later=by_values is not None and first.widths is None),
+        scored=compiled(
+            slopes, *logps, later=by_own_values is not None or (by_values is not None and first.widths is None)
+        ),
         by_values=by_values,
+        by_own_values=by_own_values,
+        by_points=by_points,
         quantiles=each(graphs.quantiles),
         breaks=each(graphs.breaks),
-        densities=each(
-            [None if one.breaks is None else own for one, own in zip(responses, graphs.entries, strict=True)]
+        densities=tuple(
+            None if one.breaks is None else along(one, ends(rebuild([own], stands)[0][0]))
+            for one, own in zip(responses, graphs.entries, strict=True)
         ),
         separate=()
         if in_turn(responses) or any_together(responses)
@@ -283,16 +323,28 @@ def _compiled(
     )
 
 
-def _by_values(
-    rows: RowFunction, response: Response, over: Mapping[Variable, Any], graphs: Sequence[Variable], mode: str
+def _along_values(
+    rows: RowFunction,
+    over: Mapping[Variable, Any],
+    response: Response,
+    graphs: Sequence[Variable],
+    *more: Variable,
+    mode: str,
 ) -> Function:
-    """Compile graphs of one row over all pairs of rows and values of its response: along two new axes."""
-    values = pt.tensor("values", shape=(None,), dtype=response.column.leaf.type.dtype)
+    """Compile graphs of one row over pairs of rows and values of a response: along two new axes.
+
+    Values of a discrete response are the same ones for all rows, those of a continuous one are of each row. What `more`
+    there is belongs to a row and a value.
+    """
+    leaf, own = response.column.leaf, response.values is None
+    shape: tuple[int | None, ...] = (None, *shape_of(leaf)[1:])
+    values = pt.tensor("values", shape=(None, *shape) if own else shape, dtype=leaf.type.dtype)
     columns = dict(zip(rows.one.values(), rows.many, strict=True))
     along = {one: _with_axis(many, 1) for one, many in (columns | dict(over)).items()}
-    along[rows.one[response.column.leaf]] = values.dimshuffle("x", 0)
+    along[rows.one[leaf]] = values if own else values[None]
+    along |= {one: pt.tensor(shape=(None, None, *one.type.shape), dtype=one.type.dtype) for one in more}
     outputs = [vectorised(graph, along) for graph in graphs]
-    return Function([*over.values(), *rows.many, values], outputs, mode)
+    return Function([*over.values(), *rows.many, values, *(along[one] for one in more)], outputs, mode)
 
 
 def _with_axis(graph: Any, axis: int) -> Variable:

@@ -112,7 +112,7 @@ def _likeliest(rows: RowScores, columns: Sequence[Array], prior: Prior) -> Array
     def loss(away: Array) -> tuple[float, Array]:
         at = prior.mean + spread @ away
         predictors, jacobian = rows.predicted(at, *columns)
-        scores, *logps = rows.scored(predictors, *columns)
+        scores, *logps = rows.observed(predictors, columns)
         slope = np.einsum("nq,nqd->d", scores, jacobian)
         value = away @ away / 2 - sum(float(one.sum()) for one in logps)
         if not (np.isfinite(value) and np.isfinite(slope).all()):

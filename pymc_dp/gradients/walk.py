@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from scipy.special import chdtri
 
-from pymc_dp.gradients.carried import carried, raised
+from pymc_dp.gradients.carried import carried, raised, remembered
 from pymc_dp.gradients.curvature import Noised, estimated
 from pymc_dp.gradients.legs import Leg, Prior
 from pymc_dp.gradients.schedule import Limits, Stage
@@ -171,7 +171,7 @@ def walk(
     **Guarantee.** Post-processing of `releases`: where the next one is made, and in what coordinates, may depend on
     those before it (adaptive composition of Gaussian noise whose scales are fixed in advance).
     """
-    at = prior.mean if start is None else start
+    at, bend = prior.mean if start is None else start, remembered(bend)
     own = prior if early is None else early
     here: Leg | None = None
     later = limits

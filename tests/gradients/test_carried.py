@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import eigh
 from scipy.special import expit
 
-from pymc_dp.gradients.carried import carried, raised
+from pymc_dp.gradients.carried import carried, raised, remembered
 
 
 @pytest.fixture
@@ -54,3 +54,16 @@ def test_raised_is_as_large_as_both():
     found = raised(own, other)
     assert np.linalg.eigvalsh(found - own).min() > -1e-9 and np.linalg.eigvalsh(found - other).min() > -1e-9
     np.testing.assert_allclose(raised(own, own / 2), own)
+
+
+def test_what_is_asked_again_of_the_last_point_is_not_computed_again():
+    points = []
+
+    def bend(point):
+        points.append(float(point[0]))
+        return np.diag(point)
+
+    assert remembered(None) is None
+    at = remembered(bend)
+    found = [at(np.array([value]))[0, 0] for value in (1.0, 1.0, 2.0, 2.0, 1.0)]
+    assert found == [1, 1, 2, 2, 1] and points == [1, 2, 1]

@@ -119,9 +119,40 @@ def test_all_values_of_a_response_are_scored_together_as_each_by_itself(build, r
     np.testing.assert_allclose(logps.ravel(), each[1], rtol=1e-12, atol=1e-12)
 
 
-def test_values_are_scored_together_of_a_single_discrete_response_alone():
+def mixture():
+    rng = np.random.default_rng(1)
+    with pm.Model() as model:
+        x, b = pm.Data("x", rng.uniform(-1, 1, 20)), pm.Normal("b", shape=2)
+        w = pm.Dirichlet("w", [1, 1])
+        pm.NormalMixture("y", w=w, mu=b * x[:, None], sigma=0.5, observed=rng.normal(size=20))
+    return model, dp.Domain(bounds={"x": (-1, 1), "y": (-4, 4)})
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("build", [models.normal, mixture])
+def test_values_of_its_own_of_each_row_are_scored_as_rows_that_hold_them(build, rng):
+    rows = RowScores.of(interface_of(*build()), mode="FAST_COMPILE")
+    (one,), (density,), count = rows.interface.responses, rows.densities, 5
+    columns = [read(column)[:8] for column in rows.interface.inspection.columns]
+    predictors, _ = rows.predicted(rng.normal(0, 0.3, rows.interface.size), *columns)
+    values = rng.normal(size=(8, count))
+    found = rows.by_own_values(predictors, *columns, values)
+    held = [np.repeat(column, count, axis=0) for column in columns]
+    held[one.place] = values.ravel()
+    scores, logps = rows.scored(np.repeat(predictors, count, axis=0), *held)
+    np.testing.assert_allclose(found[0].reshape(-1, rows.count), scores, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(found[1].ravel(), logps, rtol=1e-12, atol=1e-12)
+    for one, other in zip(rows.observed(predictors, columns), rows.scored(predictors, *columns), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+    assert (density is None) == (build is models.normal)
+    if density is not None:
+        np.testing.assert_allclose(density(predictors, *columns, values)[0].ravel(), logps, rtol=1e-12, atol=1e-12)
+
+
+def test_values_are_scored_together_of_a_single_response_alone():
     found = [RowScores.of(interface_of(*build()), mode="FAST_COMPILE") for build in (models.normal, models.two)]
     assert [rows.by_values for rows in found] == [None, None]
+    assert [rows.by_own_values is None for rows in found] == [False, True]
 
 
 def test_the_number_of_rows_is_in_no_compiled_function():

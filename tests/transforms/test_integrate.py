@@ -10,6 +10,7 @@ from scipy.special import expit
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import inspect
+from pymc_dp.inspection.integrated import is_integrated
 from pymc_dp.simulation.rows import draw_rows
 
 FAST = "FAST_COMPILE"
@@ -120,11 +121,27 @@ def test_the_error_is_as_the_docstring_says():
     y = np.linspace(-0.5, 0.5, N)
     for error, nodes in ((0.3, 11), (0.3, 21), (0.5, 7)):
         with pm.Model() as model:
-            pm.Normal("y", pm.Normal("theta", shape=N), error, observed=y)
+            pm.Normal("y", -pm.Normal("theta", shape=N), error, observed=y)
         found = log_density(dp.integrate(model, "theta", nodes=nodes), {})
         off = np.abs(np.expm1(found - stats.norm.logpdf(y, 0, np.hypot(1, error))))
         bound = 2 * np.exp(-2 * nodes * error**2 / (1 + error**2))
         assert 0.7 * bound < off.max() < 1.1 * bound
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_latent_that_is_the_mean_of_a_normal_variable_needs_no_quadrature(scaled):
+    y, x, error = np.linspace(-2, 2, N), np.linspace(-1, 1, N), np.linspace(0.02, 0.5, N)
+    with pm.Model() as model:
+        slope, spread = pm.Normal("slope"), pm.HalfNormal("spread")
+        theta = pm.Normal("theta", slope * pm.Data("x", x), spread, shape=N)
+        pm.Normal("y", theta * 2 / 2 if scaled else theta, pm.Data("error", error), observed=y)
+    found = dp.integrate(model, "theta", nodes=5)
+    assert is_integrated(found["y"]) == scaled and not inspect(found, dp.Domain()).rows.problems
+    if not scaled:
+        density = log_density(found, {"slope": 0.3, "spread_log__": np.log(0.7)})
+        np.testing.assert_allclose(density, stats.norm.logpdf(y, 0.3 * x, np.hypot(0.7, error)), rtol=1e-12)
+        draws = pm.draw(found["y"], draws=4000, random_seed=1, mode=FAST)
+        assert draws.shape == (4000, N) and abs(draws.mean()) < 0.02
 
 
 @pytest.mark.parametrize("relation", RELATIONS, ids=["replace", "add_remove"])
