@@ -19,6 +19,8 @@ FORGETTING = 0.8
 """Weight, at each step, of what was released before."""
 STRAIGHT, BENDING = 0.1, 3.0
 """Relative error of a curvature, and of one at a distance of what a row says: scores are no straight lines."""
+NOISIEST = 1000.0
+"""Noise over curvature of a direction, over that of most, beyond which it does not count."""
 CHANGED = 2.0
 """Change of a curvature along a parameter from which on coordinates and limits no longer fit."""
 APPROACH = 0.3
@@ -169,8 +171,12 @@ class Leg:
 
     @cached_property
     def _relative_noise(self) -> float:
-        """V / n², see `_weights`: of the whole leg, while weights are asked for at every step."""
-        return float(np.trace(np.linalg.solve(self.curvature, self.noise))) / (self.n_rows * len(self.noise))
+        """V / n², see `_weights`: of the whole leg, while weights are asked for at every step.
+
+        Not of directions along which no row changes: they have next to no curvature.
+        """
+        values = np.linalg.eigvals(np.linalg.solve(self.curvature, self.noise)).real
+        return float(values[values <= NOISIEST * np.median(values)].mean()) / self.n_rows
 
     def _weights(self, at: Array) -> list[float]:
         """Return the precisions of gradients as those at a point, in units of one that is paid the whole stage's share.
