@@ -134,6 +134,17 @@ class MomentFamily(Family):
         """
 
 
+class WholeFamily(MomentFamily):
+    """A family of whole numbers, of which there are finitely many between public bounds."""
+
+    @abstractmethod
+    def log_masses(self, parameters: Tensors, statistic: BoundedMoments) -> TensorVariable:
+        """Log probability of every value of a *clamped* row, ``low..high``: (n_cells, n_values) tensor.
+
+        Parameters are (n_cells, 1) tensors.
+        """
+
+
 class VectorFamily(Family):
     """A family whose rows are vectors, and whose sufficient statistics are many sums of bounded numbers."""
 
@@ -228,6 +239,7 @@ __all__ = [
     "RowStatistic",
     "Tensors",
     "VectorFamily",
+    "WholeFamily",
     "drawn_counts",
     "drawn_levels",
     "names",
