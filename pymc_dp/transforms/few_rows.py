@@ -16,7 +16,8 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families.family import Family, WholeFamily
-from pymc_dp.families.feature_family import MOST_TERMS, TINY
+from pymc_dp.families.feature_family import TINY
+from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.statistic import BoundedMoments
 from pymc_dp.inspection.rows import Array
 from pymc_dp.transforms.cell_sizes import Sizes
@@ -26,17 +27,12 @@ from pymc_dp.transforms.released_logp import held
 if TYPE_CHECKING:
     from pymc_dp.transforms.density import ReleaseDensity
 
-MOST_VALUES = 256
-"""Of a sum."""
 
-
-def few_cells(family: Family, statistic: object, sizes: Sizes) -> Array:
+def few_cells(family: Family, statistic: RowStatistic, sizes: Sizes) -> Array:
     """Whether the values of a sum are few: (n_cells,) booleans, all False where sizes are private or rows no counts."""
-    if not (sizes.public and isinstance(family, WholeFamily) and isinstance(statistic, BoundedMoments)):
+    if not (sizes.public and isinstance(family, WholeFamily)):
         return np.zeros(len(sizes.bound), dtype=bool)
-    values = np.asarray(sizes.bound) * (statistic.high - statistic.low) + 1
-    found: Array = (values > 1) & (values <= MOST_VALUES) & (statistic.high <= MOST_TERMS)
-    return found
+    return family.few_values(statistic, sizes.bound)
 
 
 def few_logp(

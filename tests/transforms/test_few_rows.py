@@ -11,11 +11,11 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from pymc_dp.families import FAMILIES
+from pymc_dp.families.family import MOST_VALUES
 from pymc_dp.families.feature_family import bounded_count
 from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.cell_tables import TableLogp
 from pymc_dp.transforms.density import ReleaseDensity
-from pymc_dp.transforms.few_rows import MOST_VALUES
 from tests.transforms.test_noise_aware import LOG_NOISE, function, noise
 
 SIZES = np.array([1, 2, 5, 1, 3000])
