@@ -8,17 +8,18 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dp._special import special
 from pymc_dp.errors import Problem
 from pymc_dp.families.closed_form import OneParameter, number, unknown
 from pymc_dp.families.conjugate_form import Chance
-from pymc_dp.families.family import BoundedMoments, MomentFamily, Moments, RowStatistic, Tensors
+from pymc_dp.families.family import BoundedMoments, Moments, RowStatistic, Tensors, WholeFamily
 from pymc_dp.families.feature_family import MOST, bounded_count
 from pymc_dp.families.features import SumStatistic
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
 
 
-class Binomial(MomentFamily):
+class Binomial(WholeFamily):
     """``pm.Binomial`` with one known number of trials for all rows: Σx, which lies in 0..trials for every row."""
 
     distribution = "binomial"
@@ -63,6 +64,13 @@ class Binomial(MomentFamily):
         trials, p = pt.broadcast_arrays(*parameters)
         width = statistic.half_width
         return [(trials * p - statistic.centre) / width], [[trials * p * (1 - p) / width**2]]
+
+    @override
+    def log_masses(self, parameters: Tensors, statistic: BoundedMoments) -> TensorVariable:
+        trials, p = statistic.high, pt.clip(parameters[1], 1e-300, 1 - 1e-16)
+        k = np.arange(trials + 1)
+        ways = special.gammaln(trials + 1) - special.gammaln(k + 1) - special.gammaln(trials - k + 1)
+        return ways + k * pt.log(p) + (trials - k) * pt.log1p(-p)
 
     @override
     def plugin_logp(

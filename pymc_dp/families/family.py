@@ -134,6 +134,31 @@ class MomentFamily(Family):
         """
 
 
+MOST_VALUES = 256
+"""Of a sum of whole numbers, up to which all of them are added up."""
+MOST_COUNT = 1024
+"""Largest value of a row, up to which those below its bounds are added up one by one."""
+
+
+class WholeFamily(MomentFamily):
+    """A family of whole numbers, of which there are finitely many between public bounds."""
+
+    def few_values(self, statistic: RowStatistic, sizes: Array) -> Array:
+        """Whether a sum of so many rows, a public number, has so few values that its density is exact: booleans."""
+        if not isinstance(statistic, BoundedMoments) or statistic.high > MOST_COUNT:
+            return np.zeros(len(sizes), dtype=bool)
+        spread = np.asarray(sizes) * (statistic.high - statistic.low)
+        found: Array = (spread > 0) & (spread < MOST_VALUES)
+        return found
+
+    @abstractmethod
+    def log_masses(self, parameters: Tensors, statistic: BoundedMoments) -> TensorVariable:
+        """Log probability of every value of a *clamped* row, ``low..high``: (n_cells, n_values) tensor.
+
+        Parameters are (n_cells, 1) tensors.
+        """
+
+
 class VectorFamily(Family):
     """A family whose rows are vectors, and whose sufficient statistics are many sums of bounded numbers."""
 
@@ -228,6 +253,7 @@ __all__ = [
     "RowStatistic",
     "Tensors",
     "VectorFamily",
+    "WholeFamily",
     "drawn_counts",
     "drawn_levels",
     "names",

@@ -15,7 +15,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.family import BoundedMoments, MomentFamily, Moments, RowStatistic, Tensors
+from pymc_dp.families.family import BoundedMoments, MomentFamily, Moments, RowStatistic, Tensors, WholeFamily
 from pymc_dp.families.features import BoundedFeatures, SumStatistic
 from pymc_dp.families.quadrature import LINE, Mass, Scale, feature_moments, mass_of
 from pymc_dp.inspection.cumulative import finite_branches
@@ -147,9 +147,10 @@ def distinguishable(centre: float, half_width: float) -> bool:
 MOST_TERMS = 1024
 """Values between the bounds that are summed one by one; beyond, the sum is taken at nodes."""
 MOST = 2**29
+TINY = 1e-300
 
 
-class CountSum(MomentFamily):
+class CountSum(WholeFamily):
     """Rows of whole numbers clamped to public bounds; moments from the probabilities to exceed each value.
 
     Attributes
@@ -163,6 +164,20 @@ class CountSum(MomentFamily):
     @abstractmethod
     def exceeds(self, parameters: Tensors, k: TensorVariable) -> TensorVariable:
         """Probability that a row is above k: (n_cells, n_values) from (n_cells, 1) parameters and values."""
+
+    @abstractmethod
+    def log_mass(self, parameters: Tensors, k: TensorVariable) -> TensorVariable:
+        """Log probability that an unclamped row is k: shapes as in `exceeds`."""
+
+    @override
+    def log_masses(self, parameters: Tensors, statistic: BoundedMoments) -> TensorVariable:
+        """What is beyond the bounds is at them: below, values are few and added up."""
+        low, high = int(statistic.low), int(statistic.high)
+        inner = self.log_mass(parameters, pt.constant(np.arange(self.least, high, dtype=float))[None, :])
+        below = low - self.least + 1
+        first = pt.logsumexp(inner[:, :below], axis=1, keepdims=True)
+        last = pt.log(self.exceeds(parameters, pt.constant(float(high - 1))) + TINY)
+        return pt.concatenate([first, inner[:, below:], last], axis=1)
 
     @override
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:

@@ -40,6 +40,11 @@ class Geometric(CountSum):
         return pt.exp(k * pt.log1p(-pt.clip(parameters[0], 0, 1 - 1e-16)))
 
     @override
+    def log_mass(self, parameters: Tensors, k: TensorVariable) -> TensorVariable:
+        p = parameters[0]
+        return pt.log(p) + (k - 1) * pt.log1p(-pt.clip(p, 0, 1 - 1e-16))
+
+    @override
     def plugin_logp(
         self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable
     ) -> TensorVariable:

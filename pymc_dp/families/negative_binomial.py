@@ -48,6 +48,12 @@ class NegativeBinomial(CountSum):
         return pt.betainc(k + 1, alpha, 1 - p)
 
     @override
+    def log_mass(self, parameters: Tensors, k: TensorVariable) -> TensorVariable:
+        alpha, p = parameters
+        ways = pt.gammaln(k + alpha) - pt.gammaln(alpha) - pt.gammaln(k + 1)
+        return ways + alpha * pt.log(p) + k * pt.log1p(-pt.clip(p, 0, 1 - 1e-16))
+
+    @override
     def plugin_logp(
         self, parameters: Tensors, statistic: RowStatistic, sums: TensorVariable, sizes: TensorVariable
     ) -> TensorVariable:

@@ -14,8 +14,8 @@ from pymc_dp._special import special
 from pymc_dp.errors import Problem
 from pymc_dp.families.closed_form import Boxes, CellRanges, ClosedForm, Moving
 from pymc_dp.families.conjugate_form import Rate
-from pymc_dp.families.family import BoundedMoments, MomentFamily, Moments, RowStatistic, Tensors, drawn_counts
-from pymc_dp.families.feature_family import count_bounds, count_statistic
+from pymc_dp.families.family import BoundedMoments, Moments, RowStatistic, Tensors, drawn_counts
+from pymc_dp.families.feature_family import TINY, CountSum, count_statistic
 from pymc_dp.families.features import SumStatistic
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
@@ -45,7 +45,7 @@ class _Rows(ClosedForm):
         )
 
 
-class Poisson(MomentFamily):
+class Poisson(CountSum):
     """``pm.Poisson`` on rows clamped to public bounds (low, high).
 
     The noise-aware density uses the moments of the *clamped* count, with all the mass beyond the bounds at them.
@@ -60,14 +60,20 @@ class Poisson(MomentFamily):
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
         return count_statistic(observed, "Poisson", sizes_known=sizes_known)
 
-    @override
-    def admitted(self, low: float, high: float) -> tuple[float, float]:
-        return count_bounds(low, high)
-
     def supported(self, parameters: Tensors) -> TensorVariable:
         """``rate >= 0``."""
         return parameters[0] >= 0
 
+    @override
+    def exceeds(self, parameters: Tensors, k: TensorVariable) -> TensorVariable:
+        return pt.gammainc(k + 1, parameters[0])
+
+    @override
+    def log_mass(self, parameters: Tensors, k: TensorVariable) -> TensorVariable:
+        rate = parameters[0]
+        return k * pt.log(pt.maximum(rate, TINY)) - rate - pt.gammaln(k + 1)
+
+    @override
     def moments(self, parameters: Tensors, statistic: SumStatistic) -> Moments:
         """Mean and variance of the clamped count, from the closed form of its truncated factorial moments."""
         assert isinstance(statistic, BoundedMoments)

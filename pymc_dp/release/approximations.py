@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pymc_dp._display import shorten
 from pymc_dp.families.characters import NetworkSums
+from pymc_dp.families.family import WholeFamily
 from pymc_dp.families.gram import GramSums, has_means, quadratic_error
 from pymc_dp.families.statistic import ExposedCounts, LevelCounts
 from pymc_dp.inspection.weights import PSEUDO, UNCLAIMED
@@ -72,6 +73,10 @@ def of_counts_and_sums(table: TablePlan, plan: ReleasePlan) -> tuple[str, ...]:
             "bound, rates come out too low.",
         )
     if not isinstance(table.statistic, LevelCounts):
+        family, statistic = table.by_cells
+        sizes = table.cells.sizes
+        if sizes is not None and isinstance(family, WholeFamily) and family.few_values(statistic, sizes).all():
+            return ()
         return (
             f"{table.name}: sums are treated as normal given the size of their cell (central limit theorem over its "
             f"rows). Where cells hold some tens of rows or less, {exact}",

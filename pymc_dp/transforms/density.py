@@ -1,14 +1,11 @@
-"""The release as a random variable: its density given the parameters, and draws from it.
-
-The density of noised counts of every level as one operation, of a public or a private size.
-"""
+"""The release as a random variable: its density given the parameters, and draws from it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any, override
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -27,59 +24,13 @@ from pymc_dp.release.tables import TablePlan
 from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.cell_tables import CellTables
 from pymc_dp.transforms.exposed_counts import exposed_logp
+from pymc_dp.transforms.few_rows import few_cells, few_logp, few_sums
+from pymc_dp.transforms.level_densities import PrivateLevels, PublicLevels
 from pymc_dp.transforms.likelihood import within_support
-from pymc_dp.transforms.noise_aware import counts_logp, moments_logp, poisson_at_mean
-from pymc_dp.transforms.noised_count import noise_numbers
-from pymc_dp.transforms.released_logp import NormalCells, ReleasedLogp, held, spread_out
+from pymc_dp.transforms.noise_aware import counts_logp, moments_logp
+from pymc_dp.transforms.released_logp import NormalCells, held, spread_out
 from pymc_dp.transforms.tabulated import holds, tables_by_rate, tabulated_logp
 from pymc_dp.transforms.vector_sums import mixed, vector_sums_logp
-
-KERNELS = "pymc_dp.transforms.level_kernels"
-
-
-class PublicLevels(ReleasedLogp):
-    """Log density of noised counts of cells of public size. Inputs are probabilities, counts, and what is public."""
-
-    kernel = f"{KERNELS}:levels_of_public_size"
-    slopes = (0,)
-    by_cells = True
-
-    @cached_property
-    @override
-    def structure(self) -> str:
-        kind: str = self.density.sizes.kind
-        return kind
-
-    @override
-    def graph(self, *inputs: TensorVariable) -> TensorVariable:
-        scale = float(self.density.scales[0])
-        return counts_logp(inputs[1], inputs[0], scale, self.density.sizes, both=self.density.both)
-
-    def of(self, value: TensorVariable, p: TensorVariable) -> TensorVariable:
-        """Return the log density of released counts at some probabilities, (n_cells or 1, n_levels)."""
-        shape = (len(self.density.sizes.bound), p.type.shape[-1])
-        given = p if p.type.shape == shape else pt.broadcast_to(p, (shape[0], p.shape[-1]))
-        return self.log_density(given, value, *self._known)
-
-    @property
-    def _known(self) -> list[TensorVariable]:
-        bound = np.asarray(self.density.sizes.bound, dtype=float)
-        noise = noise_numbers(self.density.sizes.kind, float(self.density.scales[0]))
-        return [held(bound), held(poisson_at_mean(bound)), held(np.array(noise))]
-
-
-class PrivateLevels(PublicLevels):
-    """The same of private size: counts are those that the density has tables of."""
-
-    kernel = f"{KERNELS}:levels_of_private_size"
-
-    @property
-    @override
-    def _known(self) -> list[TensorVariable]:
-        release, (roots, log_weights, *panels) = self.density.release, self.density.tables_by_rate
-        cells = np.arange(len(release))
-        # Each release has other panels: no compiled model knows how many.
-        return [*map(held, (cells, release, roots, log_weights)), *(held(item, shape=(None,)) for item in panels)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -200,6 +151,11 @@ class ReleaseDensity:
         return NormalCells(self) if self.statistic.powers == (1, 2) else None
 
     @cached_property
+    def few(self) -> Array:
+        """Whether all values that a sum may have are added up, cell by cell: (n_cells,) booleans."""
+        return few_cells(self.family, self.statistic, self.sizes)
+
+    @cached_property
     def tables_by_rate(self) -> tuple[Array, ...]:
         """Tables of the counts of the release in cells of private size."""
         assert self.release is not None
@@ -245,7 +201,11 @@ class ReleaseDensity:
         if isinstance(self.family, VectorFamily):
             return self._vector_logp(value, given, variances)
         assert isinstance(self.family, MomentFamily) and not isinstance(self.statistic, LevelCounts)
-        return self.of_moments(value, *self.family.moments(given, self.statistic), variances)
+        few = self.few
+        if few.all():
+            return few_logp(self, value, given)
+        found = self.of_moments(value, *self.family.moments(given, self.statistic), variances)
+        return pt.switch(few, few_logp(self, value, given), found) if few.any() else found
 
     def of_moments(
         self, value: TensorVariable, mean: list[Any], covariance: list[list[Any]], variances: Any = None
@@ -360,6 +320,8 @@ class ReleaseDensity:
         return counts[..., 1:] if len(self.scales) < self.statistic.n_levels else counts
 
     def _draw_moments(self, rng: np.random.Generator, given: list[Array], rows: Array) -> Array:
+        if self.few.all():
+            return few_sums(self, rng, given, rows)
         means, covariances = self.moments(*(item.reshape(-1, *item.shape[rows.ndim :]) for item in given))
         count = means.shape[0]
         n = rows.reshape(-1)
@@ -369,6 +331,8 @@ class ReleaseDensity:
         )
         units = self._units if self.sizes.public else self._units[1:]
         result = (np.asarray(sums).T * units).reshape(*rows.shape, count)
+        if self.few.any():
+            return np.where(self.few[:, None], few_sums(self, rng, given, rows), result)
         return result if self.sizes.public else np.concatenate([rows[..., None].astype(float), result], axis=-1)
 
     @cached_property
@@ -377,7 +341,7 @@ class ReleaseDensity:
         return _moments(self.family, self.statistic)
 
     def __getstate__(self) -> dict[str, Any]:
-        made = ("_moment_function", "operation", "tables", "tables_by_rate")
+        made = ("_moment_function", "few", "operation", "tables", "tables_by_rate")
         return {name: value for name, value in self.__dict__.items() if name not in made}
 
 
@@ -396,4 +360,4 @@ def _moments(family: MomentFamily | VectorFamily, statistic: SumStatistic) -> An
     return plain_function(inputs, outputs)
 
 
-__all__ = ["PrivateLevels", "PublicLevels"]
+__all__ = ["ReleaseDensity"]

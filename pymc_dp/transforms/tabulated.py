@@ -27,6 +27,7 @@ from pymc_dp.transforms.cell_sizes import Sizes, size_nodes
 from pymc_dp.transforms.cell_tables import HALF, LEAST, CellTables, Chart, Evaluate, tabulate
 from pymc_dp.transforms.exposed_counts import exposed_densities
 from pymc_dp.transforms.family_tables import family_tables
+from pymc_dp.transforms.few_rows import few_logp, few_sizes
 from pymc_dp.transforms.noised_count import noise_numbers
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 LEAST_RATE = 1e-20
 """Of the largest rate."""
+FEW_AT_ONCE = 256
+"""Cells of few rows in one call: each takes the memory of the product of all sums with the values of a row."""
 
 
 def count_tables(release: Array, scale: float, sizes: Sizes, chart: Chart) -> CellTables:
@@ -199,10 +202,26 @@ class OneUnknown:
         return family_tables(self._at, release, self._supported)
 
     def _at(self, release: Array, cells: Array, parameters: Array) -> Array:
-        """Log densities of cells at parameters; cells share their points, so moments are found once for all of them."""
+        """Log densities of cells at parameters."""
         if isinstance(self.density.statistic, ExposedCounts):
             of = replace(self.density.sizes, bound=np.asarray(self.density.sizes.bound)[cells])
             return exposed_densities(release[cells], parameters, self.density.scales, of)
+        few, found = self.density.few[cells], np.empty(len(cells))
+        if few.any():
+            found[few] = self._of_few(release, cells[few], parameters[few])
+        if not few.all():
+            found[~few] = self._of_many(release, cells[~few], parameters[~few])
+        return found
+
+    def _of_few(self, release: Array, cells: Array, parameters: Array) -> Array:
+        bound, function = np.asarray(self.density.sizes.bound, dtype=np.float64), _of_few(_Key(self.density))
+        parts = [slice(i, i + FEW_AT_ONCE) for i in range(0, len(cells), FEW_AT_ONCE)]
+        return np.concatenate(
+            [function(release[cells[i]], bound[cells[i]], *self._filled(parameters[i])) for i in parts]
+        )
+
+    def _of_many(self, release: Array, cells: Array, parameters: Array) -> Array:
+        """Take sums for normal; cells share their points, so moments are found once for all of them."""
         points, which = np.unique(parameters, return_inverse=True)
         means, covariances = self.density.moments(*self._filled(points))
         sizes = self.density.sizes
@@ -238,7 +257,8 @@ class _Key:
     def __init__(self, density: ReleaseDensity) -> None:
         self.density, sizes = density, density.sizes
         self._parts = (
-            *(type(density), density.statistic, tuple(density.scales)),
+            *(type(density), type(density.family), density.statistic, tuple(density.scales)),
+            tuple(few_sizes(density)),
             *(sizes.public, sizes.seen is None, float(sizes.noise), sizes.kind),
         )
 
@@ -261,6 +281,20 @@ def _of_moments(key: _Key) -> Callable[..., Array]:
     entries = replace(density, release=None, sizes=replace(density.sizes, **symbolic))
     inputs = [value, mean, variance, bound, *([] if shown is None else [seen]), rate]
     found: Callable[..., Array] = plain_function(inputs, entries.of_moments(value, [mean], [[variance]]))
+    return found
+
+
+@lru_cache(maxsize=8)
+def _of_few(key: _Key) -> Callable[..., Array]:
+    """Return the same of cells that are `few` given parameters of the likelihood."""
+    density = key.density
+    value, bound = pt.matrix("value", shape=(None, 1)), pt.vector("bound")
+    given = [pt.vector(f"parameter_{i}") for i in range(len(density.family.event_ndims))]
+    symbolic: dict[str, Any] = {"bound": bound}
+    entries = replace(density, release=None, sizes=replace(density.sizes, **symbolic))
+    found: Callable[..., Array] = plain_function(
+        [value, bound, *given], few_logp(entries, value, given, few_sizes(density))
+    )
     return found
 
 

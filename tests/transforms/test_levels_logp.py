@@ -10,7 +10,8 @@ from pymc_dp.families import Categorical
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.transforms.cell_sizes import Sizes
-from pymc_dp.transforms.density import PrivateLevels, PublicLevels, ReleaseDensity
+from pymc_dp.transforms.density import ReleaseDensity
+from pymc_dp.transforms.level_densities import PrivateLevels, PublicLevels
 from pymc_dp.transforms.released_logp import held
 
 CELLS, LEVELS = 4, 4

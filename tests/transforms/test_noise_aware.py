@@ -203,8 +203,19 @@ def normal_sum(z, mean, covariance, n, kind, scale):
     """Log density of noised sums over n rows."""
     v = n * covariance
     if kind == "laplace":
-        return numpy_normal_laplace(z[0] - n * mean[0], np.maximum(v[0, 0], 1e-3 * covariance[0, 0]) + 1e-10, scale)
+        return numpy_normal_laplace(z[0] - n * mean[0], v[0, 0] + 1e-10, scale)
     return stats.multivariate_normal(n * mean, v + scale**2 * np.eye(len(mean))).logpdf(z)
+
+
+def all_sizes(bound, seen):
+    """Sizes and their weights, for an integral over 0..bound of what is smooth in the logarithm of 1 + size.
+
+    Not a sum over whole sizes: one of the steepest prior, a density that most of is below 1, adds up to 1.6.
+    """
+    x, w = np.polynomial.legendre.leggauss(10)
+    edges = np.unique(np.append(np.expm1(np.linspace(0, np.log1p(bound), 50)), np.clip(seen, 0, bound)))
+    middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
+    return (middle[:, None] + half[:, None] * x).ravel(), (half[:, None] * w).ravel()
 
 
 @pytest.mark.few(6)
@@ -213,9 +224,13 @@ def normal_sum(z, mean, covariance, n, kind, scale):
 )
 @pytest.mark.parametrize("scale", [3.0, 30.0])
 @pytest.mark.parametrize("rate", [0.0, 0.01, 1.0])
-def test_moments_of_private_size_are_a_sum_over_sizes(kind, seen, count, scale, rate, rng):
-    """Noise of sizes and of sums is alike in half widths. Right to 2e-2 for a scale of 3 rows or more."""
-    bound, width = 500, 20.0
+def test_moments_of_private_size_are_an_integral_over_sizes(kind, seen, count, scale, rate, rng):
+    """Noise of sizes and of sums is alike in half widths. Right to 3e-3 for a scale of 3 rows or more.
+
+    Where another table shows sizes it is to 2e-2; with Laplace noise, whose kink in the sum no panel ends at, to 2e-2
+    mostly and to .07 at worst.
+    """
+    bound, width, error = 500, 20.0, 2e-2 if seen or kind == "laplace" else 3e-3
     shown = np.array([90.0])
     sizes = private(bound, rate=rate, kind=kind, **({"seen": shown, "noise": width} if seen else {}))
     value, m = pt.matrix("value", shape=(1, count + 1)), pt.vector("m", shape=(count,))
@@ -225,18 +240,19 @@ def test_moments_of_private_size_are_a_sum_over_sizes(kind, seen, count, scale, 
         [[v[i, j][None] for j in range(count)] for i in range(count)], scales, sizes,
     )  # fmt: skip
     evaluate = function([value, m, v], logp)
-    n, of_size = np.arange(bound + 1), CONTINUOUS[kind](scale=scale)
-    prior = stats.norm.logpdf(n, shown, width) if seen else log_prior(n, rate, bound)
+    of_size = CONTINUOUS[kind](scale=scale)
     for middle, spread in ((0.0, 0.2), (0.6, 0.05), (-0.95, 0.01)):
         means = np.array([middle, middle**2 - 0.5])[:count]
         covariance = spread * np.array([[1, 0.4], [0.4, 0.5]])[:count, :count]
         for true in (40, 100):
             exact_sums = rng.multivariate_normal(true * means, true * covariance)
             released = np.concatenate([[true], exact_sums]) + of_size.rvs(count + 1, random_state=rng)
-            terms = prior + of_size.logpdf(released[0] - n)
+            n, weights = all_sizes(bound, released[0])
+            terms = stats.norm.logpdf(n, shown, width) if seen else log_prior(n, rate, bound)
+            terms += of_size.logpdf(released[0] - n)
             terms += [normal_sum(released[1:], means, covariance, k, kind, scale) for k in n]
             found = evaluate(released[None], means, covariance)[0]
-            assert found == pytest.approx(logsumexp(terms), abs=2e-2)
+            assert found == pytest.approx(logsumexp(terms, b=weights), abs=error)
 
 
 def test_a_density_of_sums_has_mass_one():
