@@ -119,8 +119,8 @@ class Bent:
         turn = inverse @ _root(half @ wanted @ half) @ inverse
         rest = wanted - turn @ own @ turn
         back = np.linalg.inv(basis)
-        slopes = [((factors @ back) ** 2).sum(axis=(0, 1)) for factors in (clipped, plain)]
-        kept = np.clip(np.divide(*slopes, out=np.ones_like(values), where=slopes[1] > 0), 0.0, 1.0)
+        left, whole = (((factors @ back) ** 2).sum(axis=(0, 1)) for factors in (clipped, plain))
+        kept = np.clip(np.divide(left, whole, out=np.ones_like(values), where=whole > 0), 0.0, 1.0)
         end = back @ found.end
         return cls(simulated=simulated, basis=basis, roots=roots, turn=turn, rest=rest, end=end, kept=kept)
 
