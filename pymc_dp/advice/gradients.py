@@ -161,7 +161,7 @@ def wider_sums(inspection: Inspection, outlook: Outlook, budget: Budget) -> str:
     except ArgumentError:  # a budget that buys next to nothing
         return ""
     squares = squares_ratio(inspection, budget) if other <= NEAR else 0.0
-    if squares > other and _surely(inspection, outlook, far=squares >= FAR_WIDER * other):
+    if squares > other and _surely(inspection, outlook, far=other <= QUIET and squares >= FAR_WIDER * other):
         return (
             f"where residuals have standard deviations of {RESIDUAL:g} of half the bounds, intervals by noised sums of "
             f"squares would be about {squares:.3g} times as wide as without privacy, and by noised gradients about "
@@ -180,7 +180,8 @@ def wider_sums(inspection: Inspection, outlook: Outlook, budget: Budget) -> str:
 def _surely(inspection: Inspection, outlook: Outlook, *, far: bool) -> bool:
     """Whether residual standard deviations by noised gradients are about where they should be: see `MOST_OFF`.
 
-    Many means have to bring much: intervals of sparse slopes by noised gradients are wider than their formula says.
+    Many means have to bring much, with little noise, which is `far`: intervals of sparse slopes by noised gradients are
+    wider than their formula says, and walks of so many parameters end farther off in noise.
     """
     priors = [prior_responses(table) for table in lay_out(inspection, Statistics()).tables]
     if max(one.deviation for one in priors) > WIDEST:
@@ -258,7 +259,9 @@ FAR_WIDER = 1.5
 """How many times wider intervals by exact sums would have to be for noised gradients to be taken in their place."""
 NEAR = 1.5
 """Width by noised gradients, over that without privacy, up to which its formula holds well."""
-MOST_OFF, LEFT_OFF = 1.0, 0.5
+QUIET = 1.2
+"""The same width, up to which noise is small beside sampling; clipping alone makes it 1.14."""
+MOST_OFF, LEFT_OFF = 1.0, 0.1
 """Posterior standard deviations by which k means may move a residual standard deviation, and that are left of it.
 
 The degrees of freedom that they take make its mode too low by k / √(2 n). `gradients.centred` moves it back to first
