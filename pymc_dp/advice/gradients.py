@@ -13,6 +13,7 @@ from pymc import Model
 
 from pymc_dp._display import shorten
 from pymc_dp.accounting import Budget
+from pymc_dp.advice.prior_responses import prior_responses
 from pymc_dp.advice.releases import EXAMPLE_DELTA, frame_rows, noise_ratio, noise_sds
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError, first_of
@@ -159,8 +160,8 @@ def wider_sums(inspection: Inspection, outlook: Outlook, budget: Budget) -> str:
         other = outlook.width_ratio(budget)
     except ArgumentError:  # a budget that buys next to nothing
         return ""
-    surely = other <= NEAR and outlook.size**2 <= MOST_OFF**2 * 2 * inspection.most_rows
-    if surely and (squares := squares_ratio(inspection, budget)) > other:
+    squares = squares_ratio(inspection, budget) if other <= NEAR else 0.0
+    if squares > other and _surely(inspection, outlook, far=other <= QUIET and squares >= FAR_WIDER * other):
         return (
             f"where residuals have standard deviations of {RESIDUAL:g} of half the bounds, intervals by noised sums of "
             f"squares would be about {squares:.3g} times as wide as without privacy, and by noised gradients about "
@@ -174,6 +175,21 @@ def wider_sums(inspection: Inspection, outlook: Outlook, budget: Budget) -> str:
         f"intervals by exact sums would be about {min(each):.3g} times as wide as without privacy, and by noised "
         f"gradients about {other:.3g} times (by formulas)"
     )
+
+
+def _surely(inspection: Inspection, outlook: Outlook, *, far: bool) -> bool:
+    """Whether residual standard deviations by noised gradients are about where they should be: see `MOST_OFF`.
+
+    Many means have to bring much, with little noise, which is `far`: intervals of sparse slopes by noised gradients are
+    wider than their formula says, and walks of so many parameters end farther off in noise.
+    """
+    priors = [prior_responses(table) for table in lay_out(inspection, Statistics()).tables]
+    if max(one.deviation for one in priors) > WIDEST:
+        return False
+    rows = 2 * inspection.most_rows
+    if outlook.size**2 <= MOST_OFF**2 * rows:
+        return True
+    return far and outlook.size**2 <= LEFT_OFF * rows**1.5 and min(one.within for one in priors) >= WITHIN
 
 
 def squares_ratio(inspection: Inspection, budget: Budget) -> float:
@@ -243,11 +259,20 @@ FAR_WIDER = 1.5
 """How many times wider intervals by exact sums would have to be for noised gradients to be taken in their place."""
 NEAR = 1.5
 """Width by noised gradients, over that without privacy, up to which its formula holds well."""
-MOST_OFF = 1.0
-"""Posterior standard deviations that noised gradients may put a residual standard deviation too low.
+QUIET = 1.2
+"""The same width, up to which noise is small beside sampling; clipping alone makes it 1.14."""
+MOST_OFF, LEFT_OFF = 1.0, 0.1
+"""Posterior standard deviations by which k means may move a residual standard deviation, and that are left of it.
 
-They are about one quadratic, the same for all residual standard deviations, which leaves out the degrees of freedom
-that k means take: k / √(2 n).
+The degrees of freedom that they take make its mode too low by k / √(2 n). `gradients.centred` moves it back to first
+order in k / n; what is left is about k² / (2 n)^1.5.
+"""
+WITHIN, WIDEST = 0.75, 2.0
+"""Share of responses that the prior has to expect within their bounds, where means move more than `MOST_OFF`; and the
+largest median of a residual standard deviation by the prior, in half widths of the bounds, for any number of means.
+
+The walk of noised gradients starts at the median of the prior. Where that is wider than the bounds, nearly all values
+are clamped there, and no row says anything; with means of many groups it does not arrive from less far.
 """
 RESIDUAL = 0.1
 """Typical standard deviation of a residual, in half widths of bounds that hold every row."""

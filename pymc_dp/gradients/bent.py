@@ -30,6 +30,8 @@ SEED = 20_251_125
 """Of these positions; public."""
 NARROWEST, WIDTHS, CHOOSING = 1 / 64, 13, 8
 """The least width of columns over that of their bounds, how many are tried, and by how many times the rows."""
+ALIKE = 0.9
+"""Share of a trace from which on it says nothing of widths, where rows that are nearly alike have it."""
 FOLLOWED = 0.3
 """From this squared shift of the mean on, in standard deviations, mean over parameters, scores are followed.
 
@@ -66,6 +68,8 @@ class Bent:
     rest : (d, d) array
         What is left of that, in directions about which they say too little.
     end : (d,) array
+    kept : (d,) array
+        What clipping leaves of the slopes of made-up scores there, parameter by parameter.
     """
 
     simulated: Simulated
@@ -74,6 +78,7 @@ class Bent:
     turn: Array
     rest: Array
     end: Array
+    kept: Array
 
     @classmethod
     def of(cls, found: Found, simulated: Simulated, n_rows: float) -> Bent:
@@ -83,25 +88,43 @@ class Bent:
         -----
         Columns of which only bounds are known are drawn just wide enough for the trace of the curvature, of `n_rows`
         rows that are clipped as those of the table. A larger width may fit as well, with far more bent scores, and
-        whether it is the right one is lost in the noise. What is left is a matter of coordinates: with S the curvature
-        of made-up rows and H that released, T = S^-1/2 (S^1/2 H S^1/2)^1/2 S^-1/2 is symmetric, and T S T = H.
+        whether it is the right one is lost in the noise. But where rows that are nearly alike have that trace already,
+        as those with an intercept and a slope of each group, it says nothing of widths: such rows relate both, and have
+        no curvature across. So the least width from there on is taken at which rows are not `strained`, if there is
+        one.
+
+        What is left is a matter of coordinates: with S the curvature of made-up rows and H that released, T = S^-1/2
+        (S^1/2 H S^1/2)^1/2 S^-1/2 is symmetric, and T S T = H.
         """
         limits, basis = found.limits, found.limits.basis
         assert basis is not None
         at = found.end * limits.scale
         wanted = basis @ found.curvature @ basis
-        best = _narrowed(simulated, at, limits, float(np.trace(wanted)) / n_rows)
-        plain = best.spread(at) @ basis
-        squares = [(factors**2).sum(axis=(1, 2)) for factors in (best.clipped(at, limits), plain)]
+        tried = _narrowed(simulated, at, limits, float(np.trace(wanted)) / n_rows)
+        first = cls._turned(found, next(tried), at, wanted)
+        if not first.strained:
+            return first
+        return next((one for rows in tried if not (one := cls._turned(found, rows, at, wanted)).strained), first)
+
+    @classmethod
+    def _turned(cls, found: Found, simulated: Simulated, at: Array, wanted: Array) -> Bent:
+        """Return made-up rows, turned to have the released curvature."""
+        limits, basis = found.limits, found.limits.basis
+        assert basis is not None
+        clipped, plain = simulated.clipped(at, limits), simulated.spread(at) @ basis
+        squares = [(factors**2).sum(axis=(1, 2)) for factors in (clipped, plain)]
         roots = np.sqrt(squares[0] / np.maximum(squares[1], 1e-300))[:, None, None]
         own = _gram(plain * roots)
         values, vectors = np.linalg.eigh(own)
         values = np.maximum(values, LEAST_CURVATURE * values.mean() if values.any() else 1.0)
-        half, back = ((vectors * values**power) @ vectors.T for power in (0.5, -0.5))
-        turn = back @ _root(half @ wanted @ half) @ back
+        half, inverse = ((vectors * values**power) @ vectors.T for power in (0.5, -0.5))
+        turn = inverse @ _root(half @ wanted @ half) @ inverse
         rest = wanted - turn @ own @ turn
-        end = np.linalg.solve(basis, found.end)
-        return cls(simulated=best, basis=basis, roots=roots, turn=turn, rest=rest, end=end)
+        back = np.linalg.inv(basis)
+        left, whole = (((factors @ back) ** 2).sum(axis=(0, 1)) for factors in (clipped, plain))
+        kept = np.clip(np.divide(left, whole, out=np.ones_like(values), where=whole > 0), 0.0, 1.0)
+        end = back @ found.end
+        return cls(simulated=simulated, basis=basis, roots=roots, turn=turn, rest=rest, end=end, kept=kept)
 
     @property
     def strained(self) -> bool:
@@ -126,23 +149,29 @@ class Bent:
         return mean @ away, found[-1]
 
 
-def _narrowed(simulated: Simulated, at: Array, limits: Limits, wanted: float) -> Simulated:
-    """Return rows just wide enough for a mean trace of their clipped curvatures, or as wide as it is largest."""
+def _narrowed(simulated: Simulated, at: Array, limits: Limits, wanted: float) -> Iterator[Simulated]:
+    """Yield rows just wide enough for a mean trace of their clipped curvatures, or as wide as it is largest.
+
+    Where the narrowest ones have about that trace already, wider ones come after them.
+    """
     if not simulated.loose:
-        return simulated
+        yield simulated
+        return
     widths = np.geomspace(NARROWEST, 1.0, WIDTHS)
 
-    def chosen(start: int, times: int) -> int:
+    def tried(start: int, times: int) -> list[float]:
         sizes = list[float]()
         for width in widths[start:]:
             factors = simulated.narrowed(width).clipped(at, limits, times)
             sizes.append(float((factors**2).sum(axis=(1, 2)).mean()))
             if sizes[-1] >= wanted:
                 break
-        return start + int(np.argmax(np.nan_to_num(sizes, nan=-np.inf)))
+        return [float(size) for size in np.nan_to_num(sizes, nan=-np.inf)]
 
-    near = chosen(0, 1)  # of few rows: where to begin with many
-    return simulated.narrowed(widths[chosen(max(near - 1, 0), CHOOSING)])
+    few = tried(0, 1)  # of few rows: where to begin with many
+    start = max(int(np.argmax(few)) - 1, 0)
+    place = start + int(np.argmax(tried(start, CHOOSING)))
+    yield from map(simulated.narrowed, widths[place:] if few[0] >= ALIKE * wanted else widths[place : place + 1])
 
 
 def followed(found: Found, quadratic: Quadratic, bent: Bent, prior: Prior) -> Quadratic:

@@ -37,9 +37,13 @@ def centred(quadratic: Quadratic, bent: Bent, prior: Prior) -> Quadratic:
     that means take, which is k / √(2n) standard deviations. Third derivatives are those of the expected curvature of
     made-up rows, exact for canonical links.
 
-    The noise of a release does the opposite: around a wrong mean residuals are larger. So K stands here for the
+    The noise of a release does the opposite: around a wrong mean residuals are larger. So in c_i K stands here for the
     covariance without noise, less what noise adds to it, where that is positive: little is left at small budgets, and
-    nothing where noise is larger than sampling. Everything is computed from released numbers and made-up rows.
+    nothing where noise is larger than sampling. It is scores that are off by c, whatever the noise on them: what c says
+    is added to the released slope. Clipped scores bend less, as they are less steep: of c only the share counts that
+    clipping leaves of slopes (`Bent.kept`). That of the logarithm of a standard deviation, whose scores are squares,
+    was down to .4, and its mean would come out by up to 3 standard deviations too high. Everything is computed from
+    released numbers and made-up rows.
 
     References
     ----------
@@ -61,12 +65,10 @@ def centred(quadratic: Quadratic, bent: Bent, prior: Prior) -> Quadratic:
         return float((bent.curvature(at) * known).sum())
 
     rises = [size(middle[:, 0] + step) - size(middle[:, 0] - step) for step in steps.T]
-    pull = -0.25 * np.linalg.solve(root.T, rises)
-    length = float(np.sqrt(pull @ covariance @ pull))
-    if not length <= FARTHEST * np.sqrt(len(scale)):
-        return quadratic
-    moved = np.linalg.solve(quadratic.curvature, pull)
-    return replace(quadratic, slope=quadratic.slope + quadratic.covariance @ moved)
+    pull = -0.25 * bent.kept * np.linalg.solve(root.T, rises)
+    moved = covariance @ quadratic.curvature.T @ np.linalg.solve(quadratic.covariance, pull)
+    length = float(np.sqrt(moved @ np.linalg.solve(covariance, moved)))
+    return replace(quadratic, slope=quadratic.slope + pull) if length <= FARTHEST * np.sqrt(len(scale)) else quadratic
 
 
 __all__ = ["centred"]

@@ -312,11 +312,11 @@ def reach_of(design: Design, statistic: GramSums, cells: Cells) -> float:
         intercepts, slopes = plain_draw(list(coefficients), 0, DRAWS)
     except NotImplementedError:
         return UNKNOWN
-    eta = intercepts[..., None] + np.einsum("kcd,rd->kcr", slopes, _rows(statistic))
+    eta = intercepts[..., None] + np.einsum("kcd,rd->kcr", slopes, spread_rows(statistic))
     return max(float(np.quantile(np.abs(eta), COVERED)), 1e-3)
 
 
-def _rows(statistic: GramSums) -> Array:
+def spread_rows(statistic: GramSums) -> Array:
     """Rows that are spread evenly over boxes, and over directions in balls."""
     rng = np.random.default_rng(0)
     parts = []
@@ -329,4 +329,4 @@ def _rows(statistic: GramSums) -> Array:
     return statistic.centres + np.concatenate(parts, axis=1) * statistic.halves
 
 
-__all__ = ["gram_sensitivity", "reach_of"]
+__all__ = ["gram_sensitivity", "reach_of", "spread_rows"]

@@ -75,16 +75,21 @@ def test_gradients_are_taken_where_many_cells_have_few_parameters():
         assert isinstance(default_release(*build, WITH_DELTA).statistics, Statistics)
 
 
-def groups(rows, *, levels):
+def groups(rows, *, levels, mean=1.0, sigma=1.0):
     with pm.Model() as model:
-        mean = pm.Normal("mean", shape=levels)[pm.Data("group", np.arange(rows) % levels)]
-        pm.Normal("y", mean, pm.HalfNormal("sigma"), observed=np.zeros(rows))
+        means = pm.Normal("mean", 0, mean, shape=levels)[pm.Data("group", np.arange(rows) % levels)]
+        pm.Normal("y", means, pm.HalfNormal("sigma", sigma), observed=np.zeros(rows))
     return model, dp.Domain(bounds={"y": (-5, 5)})
 
 
 @pytest.mark.parametrize(
     ("build", "epsilon"),
-    [(lambda: linear(2, 500), 100.0), (lambda: linear(2, 5000), 1.0), (lambda: groups(5000, levels=10), 3.0)],
+    [
+        (lambda: linear(2, 500), 100.0),
+        (lambda: linear(2, 5000), 1.0),
+        (lambda: groups(5000, levels=10), 3.0),
+        (lambda: groups(800, levels=60), 30.0),  # the degrees of freedom of so many means are put right
+    ],
 )
 def test_gradients_are_taken_where_the_noise_on_squares_would_hide_residuals(build, epsilon):
     found = default_release(*build(), Budget(epsilon, 1e-5))
@@ -106,7 +111,10 @@ def test_the_width_by_squares_is_that_of_noised_residuals(rng):
     [
         (lambda: linear(2, 100), 1.0),  # gradients would be wide too, and less sure to be right
         (lambda: linear(2, 500, sigma=1.0), 100.0),  # no squares are needed
-        (lambda: groups(800, levels=60), 100.0),  # so many means that a quadratic is off
+        (lambda: groups(200, levels=70), 100.0),  # so many means that a quadratic is off
+        (lambda: groups(800, levels=60, mean=50.0), 30.0),  # and a walk may not arrive
+        (lambda: groups(5000, levels=10, sigma=30.0), 3.0),  # nearly all is clamped where the walk starts
+        (lambda: groups(800, levels=60), 100.0),  # so many means, and little to gain
         (lambda: groups(5000, levels=1), 30.0),  # the noise is small even beside residuals
     ],
 )

@@ -4,8 +4,10 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+import pymc as pm
 import pytest
 
+import pymc_dp as dp
 from pymc_dp.gradients import bent as module
 from pymc_dp.gradients import fit
 from pymc_dp.gradients.bent import Bent, followed
@@ -253,3 +255,35 @@ def test_made_up_rows_that_had_to_be_turned_far_say_nothing(made, monkeypatch):
     assert not Bent.of(found_of(curvature, end, []), made, 1000).strained
     skewed = np.diag([1.0, 400, 1, 1]) @ curvature @ np.diag([1.0, 400, 1, 1])
     assert Bent.of(found_of(skewed, end, []), made, 1000).strained
+
+
+def test_columns_of_which_a_trace_says_nothing_are_wide_enough_to_tell_slopes_from_intercepts(monkeypatch):
+    """An intercept and a slope for each group: rows in the middle of x have all of the trace, in one direction."""
+    monkeypatch.setattr("pymc_dp.gradients.simulated.DRAWS", 20)
+    rng = np.random.default_rng(7)
+    with pm.Model() as model:
+        b, group = pm.Normal("b", 0, 1, shape=(4, 2)), pm.Data("group", np.arange(200) % 4)
+        mean = b[group, 0] + b[group, 1] * pm.Data("x", np.zeros(200))
+        pm.Normal("y", mean, pm.HalfNormal("sigma"), observed=np.zeros(200))
+    domain = dp.Domain(bounds={"x": (0, 9), "y": (-50, 50)})
+    rows = RowScores.of(interface_of(model, domain), mode="FAST_COMPILE")
+    made = Simulated.of(rows, {}, rng)
+    size = len(made.scale)
+    end = np.zeros(size)
+    curvature = curvature_of(made, end, 200)
+    limits = Limits(scale=made.scale, clip_norm=UNLIMITED, clip_curvature=UNLIMITED)
+    limits = limits.whitened(curvature, 200).relaxed(1.0, 1.0)
+    found = replace(found_of(np.eye(SIZE), np.zeros(SIZE), []), curvature=0.7 * curvature, end=end, limits=limits)
+    narrow = next(module._narrowed(made, end, limits, 0.0))
+    assert Bent._turned(found, narrow, end, limits.basis @ found.curvature @ limits.basis).strained
+    best = Bent.of(found, made, 200)
+    assert not best.strained and np.ptp(best.simulated.columns[0]) > 2 * np.ptp(narrow.columns[0])
+
+
+def test_what_clipping_leaves_of_slopes_is_known(made):
+    end = np.array([0.3, 0.5, -0.2, 0.5])
+    found = found_of(curvature_of(made, end, 1000), end, [])
+    np.testing.assert_allclose(Bent.of(found, made, 1000).kept, 1.0)
+    halved = replace(found, limits=replace(found.limits, clip_norm=0.5, clip_curvature=0.1))
+    kept = Bent.of(halved, made, 1000).kept
+    assert (kept > 0).all() and (kept < 0.9).all()
