@@ -13,7 +13,7 @@ from pymc import Model
 
 from pymc_dp._display import shorten
 from pymc_dp.accounting import Budget
-from pymc_dp.advice.prior_responses import prior_responses
+from pymc_dp.advice.prior_responses import expected_within
 from pymc_dp.advice.releases import EXAMPLE_DELTA, frame_rows, noise_ratio, noise_sds
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError, first_of
@@ -183,13 +183,12 @@ def _surely(inspection: Inspection, outlook: Outlook, *, far: bool) -> bool:
     Many means have to bring much, with little noise, which is `far`: intervals of sparse slopes by noised gradients are
     wider than their formula says, and walks of so many parameters end farther off in noise.
     """
-    priors = [prior_responses(table) for table in lay_out(inspection, Statistics()).tables]
-    if max(one.deviation for one in priors) > WIDEST:
-        return False
     rows = 2 * inspection.most_rows
     if outlook.size**2 <= MOST_OFF**2 * rows:
         return True
-    return far and outlook.size**2 <= LEFT_OFF * rows**1.5 and min(one.within for one in priors) >= WITHIN
+    if not far or outlook.size**2 > LEFT_OFF * rows**1.5:
+        return False
+    return all(expected_within(table) >= WITHIN for table in lay_out(inspection, Statistics()).tables)
 
 
 def squares_ratio(inspection: Inspection, budget: Budget) -> float:
@@ -267,12 +266,10 @@ MOST_OFF, LEFT_OFF = 1.0, 0.1
 The degrees of freedom that they take make its mode too low by k / √(2 n). `gradients.centred` moves it back to first
 order in k / n; what is left is about k² / (2 n)^1.5.
 """
-WITHIN, WIDEST = 0.75, 2.0
-"""Share of responses that the prior has to expect within their bounds, where means move more than `MOST_OFF`; and the
-largest median of a residual standard deviation by the prior, in half widths of the bounds, for any number of means.
+WITHIN = 0.75
+"""Share of responses that the prior has to expect within their bounds, where means move more than `MOST_OFF`.
 
-The walk of noised gradients starts at the median of the prior. Where that is wider than the bounds, nearly all values
-are clamped there, and no row says anything; with means of many groups it does not arrive from less far.
+Where nearly all responses are clamped under the prior, a walk of so many means does not arrive from the start.
 """
 RESIDUAL = 0.1
 """Typical standard deviation of a residual, in half widths of bounds that hold every row."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.special import ndtr
 
@@ -17,24 +15,8 @@ from pymc_dp.transforms.likelihood import per_cell_parameters
 DRAWS = 200
 
 
-@dataclass(frozen=True, kw_only=True)
-class PriorResponses:
-    """Responses of one likelihood, by draws from the prior.
-
-    Attributes
-    ----------
-    within : float
-        Share of them within their bounds.
-    deviation : float
-        Median of their standard deviation, over half the width of the bounds.
-    """
-
-    within: float
-    deviation: float
-
-
-def prior_responses(table: TablePlan) -> PriorResponses:
-    """Draw normal responses from the prior. Reads no private value.
+def expected_within(table: TablePlan) -> float:
+    """Return the share of normal responses within their bounds, by draws from the prior. Reads no private value.
 
     Every cell counts as much, and predictors are spread evenly over their bounds. A prior that cannot be drawn from
     expects nothing within any bounds.
@@ -49,12 +31,10 @@ def prior_responses(table: TablePlan) -> PriorResponses:
     try:
         mean, deviation = _drawn(table)
     except NotImplementedError:
-        return PriorResponses(within=0.0, deviation=np.inf)
+        return 0.0
     with np.errstate(all="ignore"):
         share = ndtr((high - mean) / deviation) - ndtr((low - mean) / deviation)
-    return PriorResponses(
-        within=float(np.nan_to_num(share).mean()), deviation=float(np.median(deviation)) / ((high - low) / 2)
-    )
+    return float(np.nan_to_num(share).mean())
 
 
 def _drawn(table: TablePlan) -> tuple[Array, Array]:
@@ -70,4 +50,4 @@ def _drawn(table: TablePlan) -> tuple[Array, Array]:
     return means, deviation.reshape((DRAWS, 1, 1))
 
 
-__all__ = ["PriorResponses", "prior_responses"]
+__all__ = ["expected_within"]

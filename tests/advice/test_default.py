@@ -88,6 +88,7 @@ def groups(rows, *, levels, mean=1.0, sigma=1.0):
         (lambda: linear(2, 500), 100.0),
         (lambda: linear(2, 5000), 1.0),
         (lambda: groups(5000, levels=10), 3.0),
+        (lambda: groups(5000, levels=10, sigma=30.0), 3.0),  # a walk starts within bounds
         (lambda: groups(800, levels=60), 30.0),  # the degrees of freedom of so many means are put right
     ],
 )
@@ -113,7 +114,6 @@ def test_the_width_by_squares_is_that_of_noised_residuals(rng):
         (lambda: linear(2, 500, sigma=1.0), 100.0),  # no squares are needed
         (lambda: groups(200, levels=70), 100.0),  # so many means that a quadratic is off
         (lambda: groups(800, levels=60, mean=50.0), 30.0),  # and a walk may not arrive
-        (lambda: groups(5000, levels=10, sigma=30.0), 3.0),  # nearly all is clamped where the walk starts
         (lambda: groups(800, levels=60), 100.0),  # so many means, and little to gain
         (lambda: groups(5000, levels=1), 30.0),  # the noise is small even beside residuals
     ],
