@@ -19,8 +19,6 @@ FORGETTING = 0.8
 """Weight, at each step, of what was released before."""
 STRAIGHT, BENDING = 0.1, 3.0
 """Relative error of a curvature, and of one at a distance of what a row says: scores are no straight lines."""
-NOISIEST = 1000.0
-"""Noise over curvature of a direction, over that of most, beyond which it does not count."""
 CHANGED = 2.0
 """Change of a curvature along a parameter from which on coordinates and limits no longer fit."""
 APPROACH = 0.3
@@ -81,10 +79,26 @@ class Mean:
 
 
 class Leg:
-    """What was released in the same coordinates, within the same limits, and the legs before."""
+    """What was released in the same coordinates, within the same limits, and the legs before.
 
-    def __init__(self, *, prior: Prior, noise: Array, curvature: Array, before: Leg | None, n_rows: float) -> None:
+    Attributes
+    ----------
+    idle : (d, k) array
+        Directions along which no row changes, orthonormal.
+    """
+
+    def __init__(
+        self,
+        *,
+        prior: Prior,
+        noise: Array,
+        curvature: Array,
+        before: Leg | None,
+        n_rows: float,
+        idle: Array | None = None,
+    ) -> None:
         self.prior, self.noise, self.curvature, self.before = prior, noise, curvature, before
+        self.idle = np.zeros((len(noise), 0)) if idle is None else idle
         self.n_rows, self.length = n_rows, 0.0
         self.reach: float = FARTHEST if before is None else before.reach
         self.steps: list[tuple[float, Array, Array, Array]] = []
@@ -175,8 +189,9 @@ class Leg:
 
         Not of directions along which no row changes: they have next to no curvature.
         """
-        values = np.linalg.eigvals(np.linalg.solve(self.curvature, self.noise)).real
-        return float(values[values <= NOISIEST * np.median(values)].mean()) / self.n_rows
+        ratio, idle = np.linalg.solve(self.curvature, self.noise), self.idle
+        total = float(np.trace(ratio) - np.einsum("ik,ij,jk->", idle, ratio, idle, optimize=True))
+        return total / (self.n_rows * (len(ratio) - idle.shape[1]))
 
     def _weights(self, at: Array) -> list[float]:
         """Return the precisions of gradients as those at a point, in units of one that is paid the whole stage's share.

@@ -181,8 +181,9 @@ def walk(
         noised, deviation = releases.curvature(stage, at, limits)
         found = estimated(noised, deviation, limits.levels, limits.blocks)
         curvature = limits.curvature(found.matrix)
-        if unidentified is not None:
-            curvature = _without(curvature, unidentified(at))
+        idle = np.zeros((len(at), 0)) if unidentified is None else unidentified(at)
+        if idle.shape[1]:
+            curvature = _without(curvature, idle)
         if not plan.steps:
             break
         floored, relaxing = curvature + limits.floor(deviation), limits.relaxing
@@ -192,7 +193,7 @@ def walk(
                 limits = limits.whitened(now, n_rows, edge(at)).relaxed(*relaxing)
                 noise = limits.curvature(np.eye(len(at)) * releases.variance(stage, limits))
                 bent = carried(now, at, bend)
-                here = Leg(prior=own, noise=noise, curvature=now, before=here, n_rows=n_rows)
+                here = Leg(prior=own, noise=noise, curvature=now, before=here, n_rows=n_rows, idle=idle)
             gradient = limits.score(releases.gradient(stage, step, at, limits))
             at = here.step(at, share, gradient, now)
             now = bent(at)
