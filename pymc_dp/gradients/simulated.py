@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from pymc import Model
+from pytensor.graph.basic import Variable
 
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.gradients.clipping import UNLIMITED, factored
@@ -50,12 +51,15 @@ class Simulated:
         Rows with covariates as declared.
     loose : mapping of int to float
         Columns of which nothing but bounds or a norm is known, and what they are centred at.
+    few : bool
+        Whether somebody stated fewer rows of a column than there are parameters: what they lack others may have.
     """
 
     rows: RowScores
     parameters: Array
     columns: tuple[Array, ...]
     loose: Mapping[int, float] = field(default_factory=dict)
+    few: bool = False
 
     @classmethod
     def of(cls, rows: RowScores, covariates: Mapping[str, Any], rng: np.random.Generator) -> Simulated:
@@ -85,7 +89,9 @@ class Simulated:
         loose = loose_columns(inspection, covariates)
         if inspection.weight is not None:  # made-up rows are not weighed
             loose.pop(inspection.weight, None)
-        return cls(rows=rows, parameters=drawn, columns=columns, loose=loose)
+        stated = (len(np.atleast_1d(one)) for one in covariates.values() if not isinstance(one, Variable))
+        few = min(stated, default=drawn.shape[1]) < drawn.shape[1]
+        return cls(rows=rows, parameters=drawn, columns=columns, loose=loose, few=few)
 
     @cached_property
     def scale(self) -> Array:
@@ -233,10 +239,10 @@ class Simulated:
         """Return directions along which no made-up row changes, (d, k), orthonormal, in the coordinates η / D.
 
         Of ``a[g] + b[h]`` one: what a raises and b lowers by the same. Rows have no curvature there, whatever they are,
-        and what is released of it is noise. Of levels none, as few made-up rows meet each.
+        and what is released of it is noise. None of levels, as few made-up rows meet each, and of `few` rows.
         """
         none = np.zeros((len(at), 0))
-        if self.levels is not None or not _idle(self.spread(at)).shape[1]:
+        if self.few or self.levels is not None or not _idle(self.spread(at)).shape[1]:
             return none
         return _idle(self.clipped(at, self._unlimited, MORE))  # fewer rows may lack what relates two parameters
 

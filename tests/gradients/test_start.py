@@ -81,6 +81,13 @@ def test_a_direction_along_which_no_row_changes_is_found(few):
     assert started(0.5)[0].unidentified(np.zeros(3)).shape == (3, 0)
 
 
+def test_few_stated_rows_do_not_show_directions(few):
+    stated = {"g": np.zeros(2, dtype=int), "h": np.zeros(2, dtype=int)}
+    rows = RowScores.of(interface_of(*two_ways()), mode="FAST_COMPILE")
+    made = Simulated.of(rows, stated, np.random.default_rng(1))
+    assert made.few and made.unidentified(np.zeros(7)).shape == (7, 0)
+
+
 def test_rows_say_nothing_along_it():
     plan = Planned.of(dp.Gradients(), interface_of(*two_ways()), Budget(10, 1e-5))
     prior = np.zeros(7), np.eye(7) / 100
