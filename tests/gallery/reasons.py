@@ -13,10 +13,8 @@ REASONS = {
     "dugongs": "the curve is flat for old animals, so that its parameters are nearly one",
     "instrument": "education is a predictor of wages, and a copy of it is observed beside them: rows that are made up "
     "have two that differ; its conditional densities, which docs tell to write, have neither this nor narrow intervals",
-    "kline_mechanistic": "the rows know exp(a) / g alone, along which the log-likelihood is a curved ridge and no "
-    "quadratic: intervals of this release are far too narrow; later ones are about the prior, and a warning says so",
+    "kline_mechanistic": "under its prior nearly all counts are out of bounds, and the walk does not arrive: the "
+    "private posterior is about the prior, and a warning says so",
     "kidscore_mom_work": "the noise of sums of products is in units of wide bounds, and the private posterior is "
     "wider, too; gradients do not fit flat priors",
-    "mortality_offset": "released gradients do not agree with one quadratic, and a warning says so; an age has "
-    "thousands of deaths, another a few dozen",
 }
