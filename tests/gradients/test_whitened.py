@@ -20,6 +20,9 @@ from pymc_dp.release.record import TableRecord
 from pymc_dp.transforms.prior_model import prior_model_with
 from tests.gradients.models import bernoulli, ordered, softmax
 
+# few rows
+pytestmark = pytest.mark.filterwarnings("ignore:All directions of the curvature:pymc_dp.errors.PosteriorWarning")
+
 
 def logistic(b):
     rng = np.random.default_rng(3)
