@@ -180,8 +180,8 @@ def wider_sums(inspection: Inspection, outlook: Outlook, budget: Budget) -> str:
 def _surely(inspection: Inspection, outlook: Outlook, *, far: bool) -> bool:
     """Whether residual standard deviations by noised gradients are about where they should be: see `MOST_OFF`.
 
-    Many means have to bring much, with little noise, which is `far`: intervals of sparse slopes by noised gradients are
-    wider than their formula says, and walks of so many parameters end farther off in noise.
+    With many means only if intervals by gradients are far narrower, and noise is little (`far`): those of sparse slopes
+    are wider than their formula says, and with noise walks of so many parameters end farther off.
     """
     rows = 2 * inspection.most_rows
     if outlook.size**2 <= MOST_OFF**2 * rows:

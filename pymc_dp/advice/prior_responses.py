@@ -8,7 +8,7 @@ from scipy.special import ndtr
 from pymc_dp.families.gram import GramSums
 from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.regression_sensitivity import spread_rows
+from pymc_dp.release.regression_sensitivity import spread_predictors
 from pymc_dp.release.tables import TablePlan
 from pymc_dp.transforms.likelihood import per_cell_parameters
 
@@ -46,8 +46,7 @@ def _drawn(table: TablePlan) -> tuple[Array, Array]:
     assert isinstance(statistic, GramSums)
     coefficients = observed.design.coefficients(cells.constants, cells.count)
     intercepts, slopes, deviation = plain_draw([*coefficients, observed.design.dispersion], 0, DRAWS)
-    means = intercepts[..., None] + np.einsum("kcd,rd->kcr", slopes, spread_rows(statistic))
-    return means, deviation.reshape((DRAWS, 1, 1))
+    return spread_predictors(intercepts, slopes, statistic), deviation.reshape((DRAWS, 1, 1))
 
 
 __all__ = ["expected_within"]

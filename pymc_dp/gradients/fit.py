@@ -162,13 +162,11 @@ class Planned:
         if simulated.levels is not None:
             schedule = within(of(simulated.levels))
         prior = path_prior(interface)
-        start = None if choice.local else start_of(simulated, prior)
-        if start is not None:
-            simulated = simulated.scaled(start)
+        within_bounds = None if choice.local else start_of(simulated, prior)
+        if within_bounds is not None:
+            simulated = simulated.scaled(within_bounds)
         prior = prior.divided(simulated.scale)
-        start = None if start is None else start / simulated.scale
-        begun = None if start is None else early(simulated, prior, start)
-        start = prior.mean if start is None else start
+        start = prior.mean if within_bounds is None else within_bounds / simulated.scale
         return cls(
             choice=choice,
             interface=interface,
@@ -177,7 +175,7 @@ class Planned:
             limits=simulated.first(start * simulated.scale),
             schedule=schedule,
             prior=prior,
-            early=begun,
+            early=None if within_bounds is None else early(simulated, prior, start),
             budget=budget,
             descent=Descent.of(simulated, prior, most) if choice.local else None,
         )

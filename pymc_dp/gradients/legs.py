@@ -24,7 +24,7 @@ CHANGED = 2.0
 APPROACH = 0.3
 """Share of the steps of the last leg that lead to where the likelihood is treated as quadratic, and do not count."""
 HOLDING = 2.0
-"""Rows that are taken to say that the truth is where the walk is."""
+"""Rows that are taken to say that the truth is where the walk is, or starts."""
 FARTHEST, BEYOND = 0.75, 2.0
 """Longest step, in root mean squares of what a row says or of the prior; standard deviations that noise explains."""
 SHORTEST = 0.01

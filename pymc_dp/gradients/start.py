@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from pymc_dp.gradients.expectations import needed, values_of
-from pymc_dp.gradients.legs import Prior
+from pymc_dp.gradients.legs import HOLDING, Prior
 from pymc_dp.gradients.row_parts import expected
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.simulated import Simulated
@@ -18,8 +18,6 @@ DRAWS, ROWS, MADE_UP = 20, 32, 384
 """Draws from the prior and rows for each, by which it is judged, and rows that are made up where it is vague."""
 VAGUE, CERTAIN = 0.5, 0.95
 """Mass within the bounds below which a prior is vague, or mass of one of a few values above which it is."""
-HELD = 2.0
-"""Rows that are taken to say that the truth is at a start that is not the mean of the prior."""
 SEED, ROUNDS, FAR = 20_251_126, 300, 1e300
 
 
@@ -56,7 +54,7 @@ def start_of(simulated: Simulated, prior: Prior) -> Array | None:
 
 
 def early(simulated: Simulated, prior: Prior, start: Array) -> Prior:
-    """Return the prior of a walk's first stage: as if `HELD` rows had said that the truth is at the start.
+    """Return the prior of a walk's first stage: as if `HOLDING` rows had said that the truth is at the start.
 
     Parameters
     ----------
@@ -72,7 +70,7 @@ def early(simulated: Simulated, prior: Prior, start: Array) -> Prior:
     follows their noise, comes to scales at which rows say next to nothing, and stays there: of a σ of .2 under
     U(0, 100) it ended at .03, 77 and 86.
     """
-    curvature = HELD * simulated.mean(start * simulated.scale)
+    curvature = HOLDING * simulated.mean(start * simulated.scale)
     precision = prior.precision + curvature
     return Prior(mean=np.linalg.solve(precision, prior.weighted + curvature @ start), precision=precision)
 

@@ -312,11 +312,19 @@ def reach_of(design: Design, statistic: GramSums, cells: Cells) -> float:
         intercepts, slopes = plain_draw(list(coefficients), 0, DRAWS)
     except NotImplementedError:
         return UNKNOWN
-    eta = intercepts[..., None] + np.einsum("kcd,rd->kcr", slopes, spread_rows(statistic))
+    eta = spread_predictors(intercepts, slopes, statistic)
     return max(float(np.quantile(np.abs(eta), COVERED)), 1e-3)
 
 
-def spread_rows(statistic: GramSums) -> Array:
+def spread_predictors(intercepts: Array, slopes: Array, statistic: GramSums) -> Array:
+    """Return linear predictors, (n_draws, n_cells, n_rows), of rows that are spread evenly over their bounds.
+
+    Draws of intercepts are (n_draws, n_cells), and of slopes (n_draws, n_cells, n_columns).
+    """
+    return np.asarray(intercepts[..., None] + np.einsum("kcd,rd->kcr", slopes, _rows(statistic)))
+
+
+def _rows(statistic: GramSums) -> Array:
     """Rows that are spread evenly over boxes, and over directions in balls."""
     rng = np.random.default_rng(0)
     parts = []
@@ -329,4 +337,4 @@ def spread_rows(statistic: GramSums) -> Array:
     return statistic.centres + np.concatenate(parts, axis=1) * statistic.halves
 
 
-__all__ = ["gram_sensitivity", "reach_of", "spread_rows"]
+__all__ = ["gram_sensitivity", "reach_of", "spread_predictors"]

@@ -20,7 +20,7 @@ from pymc_dp.release.record import TableRecord
 from pymc_dp.transforms.prior_model import prior_model_with
 from tests.gradients.models import bernoulli, ordered, softmax
 
-# few rows
+# Releases of few rows say so now and then.
 pytestmark = pytest.mark.filterwarnings("ignore:All directions of the curvature:pymc_dp.errors.PosteriorWarning")
 
 
