@@ -21,6 +21,7 @@ from pymc_dp.inspection.declared_levels import other_levels
 from pymc_dp.inspection.findings import MAX_CELLS, Findings
 from pymc_dp.inspection.integrated import given_latents
 from pymc_dp.inspection.interpreted import plain_function
+from pymc_dp.inspection.leaves import by_leaf, declared, names_of, range_held
 from pymc_dp.inspection.priors import Prior, constant_values, only_selects
 from pymc_dp.inspection.rows import (
     Array,
@@ -85,47 +86,6 @@ LIMITS = dict.fromkeys(("binomial", "beta_binomial", "multinomial", "dirichlet_m
     "hypergeometric": (0, 2)
 }
 """Distributions of counts, and which of their parameters no count exceeds."""
-
-
-def declared(findings: Findings, leaf: Variable, otherwise: str, stand_ins: Sequence[Variable] = ()) -> Column:
-    """Return a column as the model and the domain declare it; `otherwise` is its name where it has none."""
-    names, domain = names_of(findings, leaf, stand_ins), findings.domain
-    return Column(
-        name=names[0] if names else otherwise,
-        leaf=leaf,
-        public=leaf in findings.row_leaves and leaf not in findings.private_variables,
-        bounds=next((domain.bounds[name] for name in names if name in domain.bounds), None),
-        norm=next((domain.norms[name] for name in names if name in domain.norms), None),
-        aliases=tuple(names[1:]),
-        stand_ins=tuple(stand_ins),
-    )
-
-
-def names_of(findings: Findings, leaf: Variable, stand_ins: Sequence[Variable] = ()) -> list[str]:
-    """Return what an array is called: by itself, and by the variables that observe it."""
-    observing = [rv for rv, held in findings.data_of.items() if held is leaf]
-    return list(dict.fromkeys(str(var.name) for var in (leaf, *stand_ins, *observing) if var.name))
-
-
-def by_leaf(findings: Findings, row_level: Mapping[Variable, int | None]) -> dict[Variable, list[Variable]]:
-    """Return the arrays of the table, and which row-level variables each of them stands behind."""
-    found: dict[Variable, list[Variable]] = {}
-    for var, axis in row_level.items():
-        if axis is not None:
-            found.setdefault(leaf_of(findings, var), []).append(var)
-    return found
-
-
-def leaf_of(findings: Findings, var: Variable) -> Variable:
-    """Return the array that an observed variable observes; another variable, or one that observes none, itself."""
-    held = findings.data_of.get(var)
-    return var if held is None else held
-
-
-def range_held(findings: Findings, leaf: Variable) -> Bounds | None:
-    """Range of the values of a public column; None where there are none, or some are not finite."""
-    values = public_values(leaf, findings.private_variables)
-    return (float(values.min()), float(values.max())) if values.size and np.isfinite(values).all() else None
 
 
 def find_columns(

@@ -17,13 +17,13 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import PrivacyError, Problem
 from pymc_dp.inspection.affine import slopes_of, smooth
-from pymc_dp.inspection.columns import by_leaf, declared, leaf_of, names_of, range_held
 from pymc_dp.inspection.computed.columns import computed_column
 from pymc_dp.inspection.computed.expressions import ONE, Entry, Formula
 from pymc_dp.inspection.computed.linear_forms import LinearForms
 from pymc_dp.inspection.computed.terms import NotLinear, vector_of
 from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.interpreted import plain_function, stable
+from pymc_dp.inspection.leaves import by_leaf, declared, leaf_of, names_of, range_held
 from pymc_dp.inspection.rows import Column, public_values, rebuild, shape_of
 from pymc_dp.inspection.taint import RowFlow
 

@@ -15,13 +15,13 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.elemwise import Elemwise
 
 from pymc_dp.errors import Problem
-from pymc_dp.inspection.columns import declared, range_held
 from pymc_dp.inspection.computed.columns import computed_column
 from pymc_dp.inspection.computed.expressions import Entry
 from pymc_dp.inspection.computed.linear_forms import LinearForms
 from pymc_dp.inspection.computed.terms import NotLinear
 from pymc_dp.inspection.design import is_design
 from pymc_dp.inspection.findings import Findings
+from pymc_dp.inspection.leaves import declared, range_held
 from pymc_dp.inspection.rows import Column, fitted
 from pymc_dp.inspection.taint import RowFlow, depends_on, trace_rows
 

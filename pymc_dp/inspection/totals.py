@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 from pytensor.graph.basic import Variable
 
-from pymc_dp.inspection.columns import declared, range_held
 from pymc_dp.inspection.findings import Findings
+from pymc_dp.inspection.leaves import declared, range_held
 from pymc_dp.inspection.rows import Column, fitted, reached, unwrap
 
 SUCCESSES, COUNTS = "binomial with totals", "multinomial with totals"

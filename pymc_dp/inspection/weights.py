@@ -14,8 +14,8 @@ from pytensor.graph.basic import Variable
 from pymc_dp import _validate
 from pymc_dp.domain import Domain
 from pymc_dp.errors import DomainError, Problem, UnsupportedModelError
-from pymc_dp.inspection.columns import declared
 from pymc_dp.inspection.findings import Findings, Inspection
+from pymc_dp.inspection.leaves import declared
 from pymc_dp.inspection.rows import Column, fitted, shape_of
 
 BY_GRADIENTS = "Use statistics=dp.Gradients(), with a delta > 0."

@@ -291,3 +291,13 @@ def test_under_add_remove_the_length_of_the_rows_bounds_nothing():
     found = inspect(model, Domain(**ADD_REMOVE)).rows
     assert {column.name: column.bounds for column in found.columns} == {"g": None, "y": None}
     assert str(N) not in " ".join([*found.assumptions, *map(str, found.problems)])
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_an_array_without_a_name_that_is_met_twice_is_one_column_and_one_of_the_same_values_another(copied):
+    other = G.copy() if copied else G
+    with pm.Model() as model:
+        a = pm.Normal("a", shape=(4, 2))
+        pm.Normal("y", a[G, 0] + a[other, 1] * pm.Data("flag", Y.astype(bool)), 1.0, observed=V)
+    (found,) = inspect(model, Domain(bounds={"y": (-1, 2)})).sums.observed
+    assert len(found.private_columns) == 1 + copied

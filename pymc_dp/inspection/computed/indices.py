@@ -12,13 +12,14 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.errors import Problem
-from pymc_dp.inspection.columns import declared, leaf_of, level_labels, shown_length
+from pymc_dp.inspection.columns import level_labels, shown_length
 from pymc_dp.inspection.computed.columns import ComputedColumn, computed_column
 from pymc_dp.inspection.computed.expressions import Formula, entries_of, range_of
 from pymc_dp.inspection.computed.linear_forms import LinearForms
 from pymc_dp.inspection.computed.terms import NotLinear
 from pymc_dp.inspection.design import bounded_columns
 from pymc_dp.inspection.findings import MAX_CELLS, Findings
+from pymc_dp.inspection.leaves import declared, leaf_of
 from pymc_dp.inspection.rows import Column, rebuild, unwrap
 from pymc_dp.inspection.taint import IndexUse, RowFlow, trace_rows
 
