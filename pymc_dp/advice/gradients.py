@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import sqrt
+from math import hypot, sqrt
 
 from pymc import Model
 
 from pymc_dp._display import shorten
 from pymc_dp.accounting import Budget
-from pymc_dp.advice.prior_responses import expected_within
-from pymc_dp.advice.releases import EXAMPLE_DELTA, frame_rows, noise_ratio, noise_sds
+from pymc_dp.advice.prior_responses import expected_counts, expected_within
+from pymc_dp.advice.releases import EXAMPLE_DELTA, noise_ratio, noise_sds
+from pymc_dp.advice.typical_noise import noise_sd, sampling_sd
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError, first_of
 from pymc_dp.families.gram import GramSums
@@ -169,7 +170,7 @@ def wider_sums(inspection: Inspection, outlook: Outlook, budget: Budget) -> str:
         )
     layout = lay_out(inspection, Statistics())
     each = [ratio for _, ratio in _ratios(layout, budget.epsilon)]
-    if len(each) < len(layout.tables) or min(each) < FAR_WIDER * other:
+    if len(each) < len(layout.tables) or min(each) < (WIDER if other <= QUIET else FAR_WIDER) * other:
         return ""
     return (
         f"intervals by exact sums would be about {min(each):.3g} times as wide as without privacy, and by noised "
@@ -254,8 +255,11 @@ LAYERED = (
 )
 NEEDS_DELTA = f"It needs a δ > 0, for example delta={EXAMPLE_DELTA:g}: Gaussian noise has no guarantee without one."
 WITH_DELTA = "dp.sample(epsilon=..., delta=...)"
-FAR_WIDER = 1.5
-"""How many times wider intervals by exact sums would have to be for noised gradients to be taken in their place."""
+FAR_WIDER, WIDER = 1.5, 1.1
+"""How many times wider intervals by exact sums would have to be for noised gradients to be taken in their place.
+
+The second where noise is little (`QUIET`): formulas hold well there.
+"""
 NEAR = 1.5
 """Width by noised gradients, over that without privacy, up to which its formula holds well."""
 QUIET = 1.2
@@ -266,7 +270,7 @@ MOST_OFF, LEFT_OFF = 1.0, 0.1
 The degrees of freedom that they take make its mode too low by k / √(2 n). `gradients.centred` moves it back to first
 order in k / n; what is left is about k² / (2 n)^1.5.
 """
-WITHIN = 0.75
+WITHIN = 0.5
 """Share of responses that the prior has to expect within their bounds, where means move more than `MOST_OFF`.
 
 Where nearly all responses are clamped under the prior, a walk of so many means does not arrive from the start.
@@ -318,12 +322,21 @@ def _ratios(layout: ReleaseLayout, epsilon: float) -> list[tuple[str, float]]:
 
     By their noise beside the noise of sampling.
     """
-    rows = zip(layout.tables, frame_rows(layout, (epsilon,)), strict=True)
-    return [
-        (table.name, sqrt(1 + float(str(row[-1])) ** 2))
-        for table, row in rows
-        if not isinstance(table.statistic, GramSums)
-    ]
+    tables = [table for table in layout.tables if not isinstance(table.statistic, GramSums)]
+    return [(table.name, hypot(1.0, _noise_over_sampling(layout, table, epsilon))) for table in tables]
+
+
+def _noise_over_sampling(layout: ReleaseLayout, table: TablePlan, epsilon: float) -> float:
+    """Return noise of a cell over the noise of sampling: of counts by the prior, of others spread over their bounds.
+
+    Where the noise leaves open how many rows a cell has, it leaves open as many times how far rows are from the centre.
+    """
+    noise, sampling, expected = noise_sd(layout, table, epsilon), sampling_sd(table), expected_counts(table)
+    if expected is not None and isinstance(table.statistic, BoundedMoments):
+        mean, deviation = expected
+        away = 0.0 if table.sizes_known else abs(mean - table.statistic.centre) / table.statistic.scales[0]
+        noise, sampling = noise * hypot(1.0, away), min(sampling, sqrt(table.rows_per_cell) * max(deviation, 1e-9))
+    return noise / sampling
 
 
 def _of_gradients(outlook: Outlook, budget: Budget) -> list[str]:

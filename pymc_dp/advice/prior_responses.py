@@ -1,11 +1,16 @@
-"""What the prior expects of normal responses beside their bounds: priors far wider mislead noised gradients."""
+"""What the prior expects of responses beside their bounds: no row is looked at.
+
+Priors of normal responses far wider than the bounds mislead noised gradients. Counts spread far less than their bounds.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.special import ndtr
 
+from pymc_dp.families.family import WholeFamily
 from pymc_dp.families.gram import GramSums
+from pymc_dp.families.statistic import BoundedMoments
 from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.regression_sensitivity import spread_predictors
@@ -13,6 +18,10 @@ from pymc_dp.release.tables import TablePlan
 from pymc_dp.transforms.likelihood import per_cell_parameters
 
 DRAWS = 200
+ROWS = 20
+"""Of a cell, drawn of every draw from the prior."""
+LEAST_WITHIN = 0.5
+"""Share of cells and of draws from the prior with counts not all at a bound, from which it says what to expect."""
 
 
 def expected_within(table: TablePlan) -> float:
@@ -37,6 +46,29 @@ def expected_within(table: TablePlan) -> float:
     return float(np.nan_to_num(share).mean())
 
 
+def expected_counts(table: TablePlan) -> tuple[float, float] | None:
+    """Return a typical mean and standard deviation of counts in a cell, medians over the prior between the bounds.
+
+    None of other responses, where the prior cannot be drawn from, and where it expects most cells to have counts at a
+    bound only: it says too little of them. Reads no private value.
+    """
+    statistic, family = table.statistic, table.family
+    if not (isinstance(family, WholeFamily) and isinstance(statistic, BoundedMoments)):
+        return None
+    rng = np.random.default_rng(0)
+    try:
+        given = [np.asarray(item) for item in plain_draw(per_cell_parameters(table.observed, table.cells), 0, DRAWS)]
+        with np.errstate(all="ignore"):
+            rows = np.array([np.clip(family.draw(rng, *given), statistic.low, statistic.high) for _ in range(ROWS)])
+    except (NotImplementedError, ValueError):  # counts of a prior so wide cannot be drawn
+        return None
+    means, variances = rows.mean(axis=0), rows.var(axis=0, ddof=1)
+    within = (variances > 0) & (rows.max(axis=0) < statistic.high)
+    if within.mean() < LEAST_WITHIN:
+        return None
+    return float(np.median(means[within])), float(np.sqrt(np.median(variances[within])))
+
+
 def _drawn(table: TablePlan) -> tuple[Array, Array]:
     """Return draws of means and of standard deviations, in shapes that broadcast."""
     observed, statistic, cells = table.observed, table.statistic, table.cells
@@ -49,4 +81,4 @@ def _drawn(table: TablePlan) -> tuple[Array, Array]:
     return spread_predictors(intercepts, slopes, statistic), deviation.reshape((DRAWS, 1, 1))
 
 
-__all__ = ["expected_within"]
+__all__ = ["expected_counts", "expected_within"]

@@ -59,20 +59,29 @@ def test_gradients_are_taken_elsewhere_given_a_delta(build, why):
     assert found.statistics == Gradients() and found.delta == WITH_DELTA.delta and why in found.why
 
 
-def cells(count, *, rate_each):
+def cells(count, *, rate_each, most=10):
     """Poisson counts of few parameters, or of one in each cell."""
     with pm.Model() as model:
         group, kinds = pm.Data("group", np.arange(2000) % count), np.arange(count)
         level = pm.Normal("level", 0, 1, shape=count) if rate_each else pm.Normal("slope", 0, 0.01) * kinds
         pm.Poisson("y", pm.math.exp(level[group]), observed=np.ones(2000, dtype=int))
-    return model, dp.Domain(bounds={"y": (0, 10)})
+    return model, dp.Domain(bounds={"y": (0, most)})
 
 
 def test_gradients_are_taken_where_many_cells_have_few_parameters():
     found = default_release(*cells(500, rate_each=False), WITH_DELTA)
     assert found.statistics == Gradients() and "intervals by exact sums would be about" in found.why
-    for build in (cells(4, rate_each=False), cells(500, rate_each=True)):
+    for build in (cells(4, rate_each=False, most=4), cells(500, rate_each=True)):
         assert isinstance(default_release(*build, WITH_DELTA).statistics, Statistics)
+
+
+def test_gradients_are_taken_where_the_noise_on_private_sizes_would_hide_counts_far_from_the_centre():
+    with pm.Model() as model:
+        rate = pm.math.exp(pm.Normal("mean", 3, 0.3) + pm.Normal("slope", 0, 0.01) * np.arange(36))
+        pm.Poisson("y", rate[pm.Data("team", np.arange(300) % 36)], observed=np.ones(300, dtype=int))
+    private, public = dp.Domain(bounds={"y": (0, 120)}), dp.Domain(bounds={"y": (0, 120)}, public=["team"])
+    assert default_release(model, private, Budget(30.0, 1e-5)).by_gradients
+    assert not default_release(model, public, Budget(30.0, 1e-5)).by_gradients
 
 
 def groups(rows, *, levels, mean=1.0, sigma=1.0):
