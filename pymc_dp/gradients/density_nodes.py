@@ -40,7 +40,13 @@ def count_of(breaks: int, atoms: int, valleys: int) -> int:
 
 
 def nodes_of(
-    density: Density, bounds: tuple[float, float] | None, breaks: Array, atoms: int, valleys: int
+    density: Density,
+    bounds: tuple[float, float] | None,
+    breaks: Array,
+    atoms: int,
+    valleys: int,
+    *,
+    by_hand: bool = False,
 ) -> tuple[Array, Array, Array]:
     """Return values and weights that add up to 1, (n_rows, n_nodes), and the logarithm of the whole mass, (n_rows,).
 
@@ -56,6 +62,9 @@ def nodes_of(
         How many of the breaks, the first ones, are single values of positive probability, which the density gives.
     valleys : int
         Places between two peaks that are looked for.
+    by_hand : bool
+        Whether the density may grow without end beyond the bounds, as ``-rate * x`` does where nobody wrote that x > 0.
+        Rows for which it does have none beyond that bound.
 
     Notes
     -----
@@ -69,6 +78,9 @@ def nodes_of(
     start = _start(bounds)
     points = np.broadcast_to(start, (len(breaks), len(start))).copy()
     logs = density(points)
+    if by_hand and bounds is not None:
+        density = _ending(density, bounds, np.nan_to_num(logs, nan=-np.inf).argmax(axis=1))
+        logs = density(points)
     for power in POWERS:
         new = np.empty((len(points), ADDED))
         _spread(points, logs, power, SPREADING, new)
@@ -84,6 +96,13 @@ def nodes_of(
     weights = np.exp(logs - top) * sizes
     total = weights.sum(axis=1, keepdims=True)
     return values, weights / total, (top + np.log(total))[:, 0]
+
+
+def _ending(density: Density, bounds: tuple[float, float], peaks: Array) -> Density:
+    """Return a density that ends at the bound beyond which it is largest at the outermost point, (n_rows,) places."""
+    low = np.where(peaks == 0, bounds[0], -np.inf)[:, None]
+    high = np.where(peaks == WITHIN + 2 * BEYOND - 1, bounds[1], np.inf)[:, None]
+    return lambda values: np.where((values < low) | (values > high), -np.inf, density(values))
 
 
 def _start(bounds: tuple[float, float] | None) -> Array:

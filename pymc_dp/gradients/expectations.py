@@ -162,7 +162,7 @@ def _by_density(rows: RowScores, place: int, at: Array, held: Sequence[Array]) -
         (own,) = jumps(at, *held)
         breaks = np.concatenate([own.reshape(n_rows * entries, -1), breaks], axis=1)
     with np.errstate(all="ignore"):
-        values, weights, _ = nodes_of(logs, one.column.bounds, breaks, one.atoms, one.valleys)
+        values, weights, _ = nodes_of(logs, one.column.bounds, breaks, one.atoms, one.valleys, by_hand=one.by_hand)
     shape = (n_rows, entries, one.count)
     return values.reshape(shape).transpose(0, 2, 1), weights.reshape(shape).transpose(0, 2, 1)
 

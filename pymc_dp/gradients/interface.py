@@ -25,6 +25,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pymc_dp.domain import Domain
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.gradients.cut import NEVER, Cut, least_cut, sizes_of
+from pymc_dp.gradients.normalised import not_densities
 from pymc_dp.gradients.responses import Response, responses_of
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.inspect import inspect
@@ -122,7 +123,7 @@ def interface_in(inspection: RowInspection) -> Interface:
     if problems:
         raise UnsupportedModelError(problems)
     responses, problems = responses_of(inspection)
-    if problems:
+    if problems := [*problems, *not_densities(inspection)]:
         raise UnsupportedModelError(problems)
     terms = [one for response in responses for one in response.terms]
     graphs = [one.logp for one in terms]

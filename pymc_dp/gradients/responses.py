@@ -83,6 +83,8 @@ class Response:
     shares : RowTerm or None
         Of counts of several levels, whose entries add up to a total: one positive number per level, to which its
         probability is proportional, and the total, (n_rows, entries + 1).
+    by_hand : bool
+        Whether a density was written by hand, and need not end where values do.
     moves : bool
         Whether the bounds of a continuous one are moved, row by row, so that its median is in their middle.
     varied : bool
@@ -110,6 +112,7 @@ class Response:
     given: RowTerm | None = None
     log_weights: RowTerm | None = None
     shares: RowTerm | None = None
+    by_hand: bool = False
     moves: bool = False
     varied: bool = False
     together: bool = False
@@ -333,6 +336,7 @@ def _by_density(inspection: RowInspection, term: RowTerm, rv: Variable, shared: 
         breaks=breaks,
         atoms=1 if isinstance(op, _HurdleRV) else len(breaks),
         valleys=0 if isinstance(op, RandomVariable) and not isinstance(op, CustomDistRV) else VALLEYS,
+        by_hand=isinstance(op, CustomDistRV),
         **shared,
     )
 

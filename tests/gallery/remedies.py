@@ -66,8 +66,22 @@ remedied(
 remedied("radon_group_predictor", says="dp.Domain(public=['x'])", public=("u",))
 remedied("election_mrp", says="dp.Domain(public=['v_prev'])", public=("v_prev",))
 remedied("movie_ratings", says="dp.Domain(public=['thresholds'])", public=("thresholds",), bounds={"rating": (0, 4)})
+
+
+def cats_that_leave(d: Table) -> pm.Model:
+    with pm.Model() as m11_15:
+        a = pm.Normal("a", 0, 1, shape=2)
+        end = pm.Data("end", np.where(d["adopted"] == 1, 25.0, d["days"]))
+        waits = pm.Exponential.dist(1 / pm.math.exp(a[d.black]))
+        pm.Censored("days", waits, lower=None, upper=end, observed=d["days"])
+    return m11_15
+
+
 remedied(
-    "adopted_cats", says="dp.Domain(bounds={'adopted': (low, high)})", bounds={"days": (0.1, 25), "adopted": (0, 1)}
+    "adopted_cats",
+    says="pm.Censored('days', dist, lower=None, upper=end)",
+    build=cats_that_leave,
+    bounds={"days": (0.1, 25), "end": (0.1, 25)},
 )
 
 

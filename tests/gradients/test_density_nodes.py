@@ -69,3 +69,15 @@ def test_a_density_that_is_no_number_changes_no_other_row(bad):
     plain, hostile = nodes(lambda x: -(x**2) / 2, (-8, 8)), nodes(logpdf, (-8, 8))
     for one, other in zip(plain, hostile, strict=True):
         np.testing.assert_array_equal(one[[0, 2]], other[[0, 2]])
+
+
+def test_a_density_by_hand_that_grows_beyond_a_bound_ends_there():
+    """-rate * x without x > 0: exponential from the lower bound on; one that has its peak within is as it was."""
+    rate = np.array([[0.5], [3.0]])
+    values, weights, mass = nodes_of(
+        lambda x: np.log(rate) - rate * x, (0.0, 4.0), np.tile((0.0, 4.0), (2, 1)), 0, 0, by_hand=True
+    )
+    assert values[weights > 0].min() >= 0 and mass == pytest.approx(0, abs=0.02)
+    assert (weights * values).sum(axis=1) == pytest.approx(1 / rate[:, 0], rel=0.02)
+    peaks = [nodes_of(lambda x: -(x**2), (0.0, 4.0), np.zeros((1, 1)), 0, 0, by_hand=one) for one in (True, False)]
+    assert all(np.array_equal(first, second) for first, second in zip(*peaks, strict=True))
