@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from pymc_dp import _validate
+from pymc_dp._column_bounds import DeclaredBounds, GivenBounds, checked_bounds, hull_of, pairs_of
 from pymc_dp._frames import Label, levels_of
 from pymc_dp.errors import DomainError
 from pymc_dp.metrics import Geographic, Metric
@@ -30,7 +31,10 @@ class Domain:
     rows : str, optional
         Name of the model dimension that counts rows. Without it, axis 0 of every observed variable.
     bounds : mapping of str to (low, high), optional
-        Public range of each observed variable or ``pm.Data`` named. Values outside are clamped.
+        Public range of each observed variable or ``pm.Data`` named. Values outside are clamped. Of a ``pm.Data`` with
+        several values per row, a design matrix, one pair for all of its k columns, or a pair for each: a list of k
+        pairs, or a (k, 2) array. There alone low may equal high: of a column that is a public constant, as an intercept
+        of ones, which is then set to that number in every row.
     norms : mapping of str to float, optional
         Public bound, in (1e-100, 1e100), on the Euclidean norm of a row of the named array of floats, which holds
         several values per row. Longer rows are scaled down, after values were clamped to bounds. For the predictors of
@@ -63,6 +67,8 @@ class Domain:
     ------
     DomainError
         If the declaration contradicts itself.
+    ArgumentError
+        If an argument has another form than it should.
 
     Notes
     -----
@@ -93,6 +99,8 @@ class Domain:
     --------
     >>> Domain(bounds={"age": (0, 100)})
     Domain(bounds={'age': (0.0, 100.0)}, neighbours='replace')
+    >>> Domain(bounds={"X": [(1, 1), (0, 1), (-4, 4)]}).bounds["X"]
+    ((1.0, 1.0), (0.0, 1.0), (-4.0, 4.0))
     >>> from pymc_dp import metrics
     >>> Domain(bounds={"age": (0, 100)}, metric=metrics.L1({"age": 0.2})).relation
     'metric: 0.2 |Δage|'
@@ -101,7 +109,7 @@ class Domain:
     """
 
     rows: str | None
-    bounds: Mapping[str, tuple[float, float]]
+    bounds: Mapping[str, DeclaredBounds]
     norms: Mapping[str, float]
     public: frozenset[str]
     neighbours: Neighbours
@@ -114,7 +122,7 @@ class Domain:
     def __init__(
         self,
         rows: str | None = None,
-        bounds: Mapping[str, tuple[float, float]] | None = None,
+        bounds: Mapping[str, GivenBounds] | None = None,
         norms: Mapping[str, float] | None = None,
         public: Iterable[str] = (),
         neighbours: Neighbours = "replace",
@@ -149,9 +157,14 @@ class Domain:
             )
         object.__setattr__(self, "rows", rows)
         object.__setattr__(
-            self, "bounds", MappingProxyType({k: _interval(k, v) for k, v in dict(bounds or {}).items()})
+            self, "bounds", MappingProxyType({k: checked_bounds(k, v) for k, v in dict(bounds or {}).items()})
         )
         object.__setattr__(self, "norms", MappingProxyType({k: _norm(k, v) for k, v in dict(norms or {}).items()}))
+        if both := sorted(name for name in self.norms if pairs_of(self.bounds.get(name, (0.0, 0.0)))):
+            raise DomainError(
+                f"bounds and norms both name {both[0]!r}, and a row that is scaled down to a norm may leave the bounds "
+                "of its columns. Give only one of them."
+            )
         object.__setattr__(self, "public", columns)
         object.__setattr__(self, "neighbours", relation)
         object.__setattr__(self, "metric", _metric(metric, relation, columns, self.bounds))
@@ -167,7 +180,7 @@ class Domain:
         cls,
         frame: object,
         *,
-        bounds: Mapping[str, tuple[float, float]] | None = None,
+        bounds: Mapping[str, GivenBounds] | None = None,
         levels: Mapping[str, Sequence[Label]] | None = None,
         public_levels: Iterable[str] = (),
         columns: Iterable[str] | None = None,
@@ -230,7 +243,9 @@ class Domain:
 
     def of_columns(self, names: Container[str]) -> Self:
         """Return it with the range of their codes as bounds of those columns, among some, that have levels."""
-        ends = {name: (0.0, len(labels) - 1.0) for name, labels in self.levels.items() if len(labels) > 1}
+        ends: dict[str, DeclaredBounds] = {
+            name: (0.0, len(labels) - 1.0) for name, labels in self.levels.items() if len(labels) > 1
+        }
         bounds = {name: pair for name, pair in ends.items() if name in names and name not in self.bounds}
         return replace(self, bounds={**self.bounds, **bounds}) if bounds else self
 
@@ -274,15 +289,6 @@ class Domain:
         return Domain, (*known, self.neighbours, self.n_max, self.metric, self.unit, *named)
 
 
-def _interval(name: str, value: Any) -> tuple[float, float]:
-    pair = _validate.pair(f"bounds[{name!r}]", value)
-    low = _validate.number(f"bounds[{name!r}] low", pair[0])
-    high = _validate.number(f"bounds[{name!r}] high", pair[1])
-    if low >= high:
-        raise DomainError(f"bounds[{name!r}] must have low < high, got ({low}, {high}).")
-    return low, high
-
-
 def _labels(name: str, value: Any) -> tuple[Label, ...]:
     argument = f"levels[{name!r}]"
     several = _validate.several(argument, getattr(value, "labels", value))
@@ -302,7 +308,7 @@ def _norm(name: str, value: object) -> float:
 
 
 def _metric(
-    metric: object, relation: str, public: frozenset[str], bounds: Mapping[str, tuple[float, float]]
+    metric: object, relation: str, public: frozenset[str], bounds: Mapping[str, DeclaredBounds]
 ) -> Metric | None:
     if metric is None:
         return None
@@ -318,7 +324,9 @@ def _metric(
     if both := sorted(public & set(metric.columns)):
         raise DomainError(f"public={both} are in the metric too. A public column needs no protection: leave it out.")
     for part in metric.parts:
-        if isinstance(part, Geographic) and (ends := bounds.get(part.latitude)) and not -90 <= ends[0] < ends[1] <= 90:
+        if not isinstance(part, Geographic) or (ends := bounds.get(part.latitude)) is None:
+            continue
+        if not -90 <= hull_of(ends)[0] <= hull_of(ends)[1] <= 90:
             raise DomainError(f"bounds[{part.latitude!r}] must be latitudes within (-90, 90), got {ends}.")
     return metric
 
@@ -351,7 +359,8 @@ def _check_weight(domain: Domain, response: str, column: object) -> None:
             f"weights[{response!r}] must be the name of a column, got {_validate.shown(column)}. Write "
             f"weights={{{response!r}: 'w'}}."
         )
-    low, high = domain.bounds.get(column, (-1.0, -1.0))
+    given = domain.bounds.get(column, (-1.0, -1.0))
+    low, high = (-1.0, -1.0) if pairs_of(given) else hull_of(given)
     if low < 0 or not 1e-12 < high < 1e12:
         raise DomainError(
             f"weights names {column!r}, which needs bounds of at least 0, the upper one in (1e-12, 1e12), got "

@@ -10,6 +10,7 @@ import numpy as np
 from pymc import Model
 
 from pymc_dp import _validate
+from pymc_dp._column_bounds import written
 from pymc_dp._progress import reading
 from pymc_dp.accounting import Budget, ComposedEvent, Event, Ledger, check_ledger
 from pymc_dp.domain import Domain
@@ -307,8 +308,8 @@ def _column(found: RowInspection, name: str) -> Column:
     elif column.norm is not None:
         says = f"{name!r} has a norm, which bounds its rows already. Leave out one of the two"
     elif column.bounds is not None:
-        low, high = column.bounds
-        says = f"{name!r} has bounds already, ({low:g}, {high:g}), by the domain or by what the model makes of it"
+        ends = written(column.ranges or column.bounds)
+        says = f"{name!r} has bounds already, {ends}, by the domain or by what the model makes of it"
     elif not column.width:
         says = f"{name!r} has no values"
     if says:

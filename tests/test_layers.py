@@ -28,6 +28,7 @@ BESIDE = {
     "_optional": set(),
     "_version": set(),
     "sampler_arguments": {"errors", "_validate"},
+    "_column_bounds": {"errors", "_validate"},
     "_compiling": set(),
     "_display": set(),
     "_frames": {"errors", "_validate"},

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from pymc import Model
 
+from pymc_dp._column_bounds import written as written_bounds
 from pymc_dp.accounting import BoundedRangeEvent, Budget, GDPEvent, SelfComposedEvent, total_epsilon
 from pymc_dp.advice.releases import EXAMPLE_DELTA
 from pymc_dp.advice.samplers import call_of, short, temperature_of
@@ -209,7 +210,7 @@ def _of_narrower_values(asked: Asked, now: float) -> Iterator[str]:
     rows = asked.found.rows
     bounds = {} if rows.problems else halved_bounds(asked.found.domain, rows)
     if bounds:
-        written = ", ".join(f"{name!r}: ({low:g}, {high:g})" for name, (low, high) in bounds.items())
+        written = ", ".join(f"{name!r}: {written_bounds(ends)}" for name, ends in bounds.items())
         then = _temperature(
             asked, asked.found.model, replace(asked.found.domain, bounds={**asked.found.domain.bounds, **bounds})
         )

@@ -7,16 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
 from pymc.distributions.truncated import TruncatedRV
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
+from pymc_dp._column_bounds import DeclaredBounds, hull_of, pairs_of
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.priors import SUPPORTS, Prior
-from pymc_dp.inspection.rows import Column, UnreadColumn, shape_of
+from pymc_dp.inspection.rows import Column, UnreadColumn
 from pymc_dp.transforms.prior_model import replace_variables
 from pymc_dp.transforms.truncate import truncate
 
@@ -91,11 +93,15 @@ def half(ends: Ends, least: float, most: float) -> Ends:
     return _ordered(ends, _quarters(*ends))
 
 
-def halved_bounds(domain: Domain, inspection: RowInspection) -> dict[str, Ends]:
+def halved_bounds(domain: Domain, inspection: RowInspection) -> dict[str, DeclaredBounds]:
     """Halve the bounds that the domain gives of private columns: about their middles, or from 0 or a number above."""
     private = {column.name: column for column in inspection.columns if not column.public}
-    halved = {name: _half_as_wide(ends) for name, ends in domain.bounds.items() if name in private}
-    return {name: _whole(ends) if private[name].integer else ends for name, ends in halved.items()}
+    found: dict[str, DeclaredBounds] = {}
+    for name, ends in domain.bounds.items():
+        if name in private:
+            whole, pairs = private[name].integer, pairs_of(ends)
+            found[name] = tuple(_within_half(pair, whole) for pair in pairs) or _within_half(hull_of(ends), whole)
+    return found
 
 
 def with_public(inspection: RowInspection) -> tuple[RowInspection, tuple[str, ...]]:
@@ -126,8 +132,8 @@ def _reach(column: Column) -> float | None:
     """Largest norm that a row of a column of floats can have by what is declared; None where there is none."""
     if column.norm is not None or column.bounds is None or column.integer:
         return column.norm
-    entries = math.prod(shape_of(column.leaf)[1:])
-    return max(map(abs, column.bounds)) * math.sqrt(entries) * (1 + 1e-12)
+    low, high = column.ends
+    return float(np.linalg.norm(np.maximum(np.abs(low), np.abs(high)))) * (1 + 1e-12)
 
 
 def _common(prior: Prior) -> Ends | None:
@@ -180,13 +186,12 @@ def _ordered(old: Ends, new: Sequence[float]) -> Ends:
     return (low, high) if old[0] <= low < high <= old[1] else (float(new[0]), float(new[1]))
 
 
-def _half_as_wide(ends: Ends) -> Ends:
+def _within_half(ends: Ends, whole: bool) -> Ends:
     low, high = ends
-    return (low, low + (high - low) / 2) if low >= 0 else half(ends, -math.inf, math.inf)
-
-
-def _whole(ends: Ends) -> Ends:
-    return float(math.ceil(ends[0])), float(math.floor(ends[1]))
+    if low < high:
+        low, high = (low, low + (high - low) / 2) if low >= 0 else half(ends, -math.inf, math.inf)
+    found = (float(math.ceil(low)), float(math.floor(high))) if whole else (low, high)
+    return found if found[0] < found[1] else ends  # of a constant, or of two whole numbers
 
 
 def _digits(value: float, to_whole: Callable[[float], float] = round) -> float:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from pymc import Model
 
+from pymc_dp._column_bounds import hull_of
 from pymc_dp._display import scalar_names
 from pymc_dp._progress import progress, reading
 from pymc_dp._random import insecure
@@ -271,7 +272,7 @@ class Planned:
     def largest(self) -> float:
         """Public bound on a weight; 1 where rows are not weighed."""
         domain = self.interface.inspection.domain
-        return max((domain.bounds[name][1] for name in domain.weights.values()), default=1.0)
+        return max((hull_of(domain.bounds[name])[1] for name in domain.weights.values()), default=1.0)
 
     def dummy(self) -> Found:
         """Return what a walk might find, for a private model that is looked at before anything is charged."""

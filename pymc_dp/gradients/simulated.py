@@ -49,7 +49,7 @@ class Simulated:
         Interface parameters, drawn from the prior.
     columns : tuple of (n_rows, ...) arrays
         Rows with covariates as declared.
-    loose : mapping of int to float
+    loose : mapping of int to float or (...) array
         Columns of which nothing but bounds or a norm is known, and what they are centred at.
     few : bool
         Whether somebody stated fewer rows of a column than there are parameters: what they lack others may have.
@@ -58,7 +58,7 @@ class Simulated:
     rows: RowScores
     parameters: Array
     columns: tuple[Array, ...]
-    loose: Mapping[int, float] = field(default_factory=dict)
+    loose: Mapping[int, float | Array] = field(default_factory=dict)
     few: bool = False
 
     @classmethod

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
+from pymc_dp._column_bounds import pairs_of, written
 from pymc_dp._display import shorten
 from pymc_dp.inspection.declared_levels import FEW
 from pymc_dp.inspection.findings import Findings, Observed, by_hand
@@ -226,8 +227,8 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
         lines.append(f"pm.Data {name}")
     for name in findings.public:
         lines.append(f"public column {name}")
-    for name, (low, high) in domain.bounds.items():
-        lines.append(f"bounds of {name}: ({low:g}, {high:g}){ask([low, high])}")
+    for name, ends in domain.bounds.items():
+        lines.append(f"bounds of {name}{', column by column' * bool(pairs_of(ends))}: {written(ends)}{ask([*ends])}")
     for name, levels in domain.levels.items():
         if name in model.named_vars or name in model.dim_lengths:
             lines.append(f"levels of {name}, in this order: {', '.join(shorten([*map(str, levels)], FEW))}")

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
-from pytensor.tensor.basic import get_underlying_scalar_constant_value
-from pytensor.tensor.exceptions import NotScalarConstantError
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
+from pymc_dp._column_bounds import written
 from pymc_dp.inspection.declared_levels import other_levels
 from pymc_dp.inspection.findings import MAX_CELLS, Findings
-from pymc_dp.inspection.integrated import given_latents
+from pymc_dp.inspection.implied_ranges import Implied
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.leaves import by_leaf, declared, names_of, range_held
 from pymc_dp.inspection.priors import Prior, constant_values, only_selects
@@ -28,8 +27,7 @@ from pymc_dp.inspection.rows import (
     Bounds,
     Column,
     Outside,
-    array_leaves,
-    fitted,
+    fitted_column,
     limits_of,
     public_values,
     reached,
@@ -37,7 +35,6 @@ from pymc_dp.inspection.rows import (
     shape_of,
     unwrap,
 )
-from pymc_dp.inspection.stated import statement_of
 from pymc_dp.inspection.taint import IndexUse, RowFlow, depends_on
 
 MOST_LEVELS = 1024
@@ -78,14 +75,6 @@ def levels_of(prior: Prior) -> Array | None:
         if np.unique(low).size == 1 and np.unique(high).size == 1 and high.max() - low.min() < MOST_LEVELS:
             return np.arange(int(low.min()), int(high.max()) + 1)
     return None
-
-
-Implied = tuple[float, Outside]
-"""Greatest value that a model gives a column a meaning for, the least being 0, and where values outside go."""
-LIMITS = dict.fromkeys(("binomial", "beta_binomial", "multinomial", "dirichlet_multinomial"), (0,)) | {
-    "hypergeometric": (0, 2)
-}
-"""Distributions of counts, and which of their parameters no count exceeds."""
 
 
 def find_columns(
@@ -288,10 +277,13 @@ def row_column(
             ends = min(ends[0], 0.0), max(ends[1], 0.0)
         if bounds is None or bounds[0] <= ends[0] <= ends[1] <= bounds[1]:  # else what the model implies stands
             bounds, outside = ends, "nearest"
-    kept = None if bounds is None else fitted(bounds, np.dtype(leaf.type.dtype))
-    column = replace(column, bounds=kept, outside=outside)
-    _check(findings, column, bounds)
-    return column
+    found = fitted_column(replace(column, bounds=bounds, outside=outside))
+    if not isinstance(found, Column):
+        what = f"its bounds {written(found)} hold no value of its dtype, {leaf.type.dtype}"
+        findings.problem(column.name, what, "Widen them.")
+        return replace(column, bounds=None, ranges=(), outside=outside)
+    _check(findings, found, bounds)
+    return found
 
 
 def _by_the_model(
@@ -307,52 +299,14 @@ def _by_the_model(
 
 
 def _check(findings: Findings, column: Column, bounds: Bounds | None) -> None:
-    """Refuse bounds that cannot be kept."""
-    if bounds is not None and column.bounds is None:
+    """Refuse bounds that rows may leave where they are scaled down to a norm."""
+    if column.norm is not None and bounds is not None and not bounds[0] <= 0 <= bounds[1]:
         findings.problem(
             column.name,
-            f"its bounds ({bounds[0]:g}, {bounds[1]:g}) hold no value of its dtype, {column.leaf.type.dtype}",
-            "Widen them.",
-        )
-    elif column.norm is not None and bounds is not None and not bounds[0] <= 0 <= bounds[1]:
-        findings.problem(
-            column.name,
-            f"its bounds ({bounds[0]:g}, {bounds[1]:g}) exclude 0, and a row that is scaled down to the norm "
+            f"its bounds {written(bounds)} exclude 0, and a row that is scaled down to the norm "
             f"{column.norm:g} may leave them",
             "Give bounds that include 0, or only one of bounds and norms.",
         )
-
-
-def implied_by(rv: Variable, declared_bounds: Mapping[str, Bounds]) -> list[Implied]:
-    """Return the range of what a random variable may be, where it is 0..n with n, or bounds of it, known beforehand."""
-    statement = statement_of(rv := given_latents(rv))
-    if statement is not None:
-        least, most = statement.values or (None, None)
-        return [(float(most), "nearest")] if most is not None and least == 0 else []
-    name, op = getattr(rv.owner.op, "name", None), rv.owner.op
-    if name == "bernoulli":
-        return [(1.0, "first")]
-    if name == "categorical":
-        levels = op.dist_params(rv.owner)[0].type.shape[-1]
-        return [(float(levels - 1), "first")] if levels else []
-    ends = (_most(op.dist_params(rv.owner)[place], declared_bounds) for place in LIMITS.get(str(name), ()))
-    return [(min(known), "nearest")] if (known := [end for end in ends if end is not None and end >= 0]) else []
-
-
-def _most(parameter: Variable, declared_bounds: Mapping[str, Bounds]) -> float | None:
-    """Return what a parameter is at most: a constant, or a column with bounds."""
-    known = declared_bounds.get(unwrap(parameter).name or "")
-    return float(known[1]) if known else _constant(parameter)
-
-
-def _constant(parameter: Variable) -> float | None:
-    """Value of a constant of one element. An array of equal numbers may be a column, whose values must not be read."""
-    if list(array_leaves([parameter], single=True)):
-        return None
-    try:
-        return float(get_underlying_scalar_constant_value(parameter))
-    except NotScalarConstantError:
-        return None
 
 
 __all__ = ["MOST_LEVELS", "WITHOUT", "levels_of", "static_levels"]

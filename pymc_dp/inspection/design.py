@@ -21,9 +21,10 @@ from pymc_dp.inspection.computed.columns import computed_column
 from pymc_dp.inspection.computed.expressions import ONE, Entry, Formula
 from pymc_dp.inspection.computed.linear_forms import LinearForms
 from pymc_dp.inspection.computed.terms import NotLinear, vector_of
+from pymc_dp.inspection.declared_bounds import bounded_columns
 from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.interpreted import plain_function, stable
-from pymc_dp.inspection.leaves import by_leaf, declared, leaf_of, names_of, range_held
+from pymc_dp.inspection.leaves import leaf_of
 from pymc_dp.inspection.rows import Column, public_values, rebuild, shape_of
 from pymc_dp.inspection.taint import RowFlow
 
@@ -200,12 +201,14 @@ def find_design(
     links = list(_links(findings, mean, sources, discrete, free, flow))
     ends = [link for link in links if link.identity or distribution != "normal"]
     found = next((link for link in ends if _affine(link.at, sources, discrete, free)), None)
-    if found is None:
+    apart = [item.name for item in predictors if item.ranges]
+    if found is None or apart:
         columns = {var: item for item in predictors for var in item.stand_ins}
         known, hidden = {*free, *discrete}, {*findings.private_variables}
         forms = LinearForms(columns=columns, axes=flow.axes, given=known, hidden=hidden)
         linked = len(ends) < len(links) and any(_affine(link.at, sources, discrete, free) for link in links)
-        found, predictors = _by_computed_columns(findings, name, ends, forms, WITH_LINK if linked else NOT_LINEAR)
+        otherwise = WITH_LINK if linked else NOT_LINEAR if found is None else _not_apart(apart[0])
+        found, predictors = _by_computed_columns(findings, name, ends, forms, otherwise)
         if found is None:
             return None
         if not _affine(found.at, [var for item in predictors for var in item.stand_ins], discrete, free):
@@ -229,45 +232,6 @@ def _check_latents(findings: Findings, name: str) -> None:
     for taken in (f"{name}_{part}" for part in LATENTS):
         if taken in findings.model.named_vars:
             findings.problem(name, f"the name {taken!r} is taken, which its release needs", f"Rename {taken!r}.")
-
-
-def bounded_columns(findings: Findings, name: str, numeric: Mapping[Variable, int | None]) -> list[Column] | None:
-    """Return arrays that are numbers with their public sets; None, with problems noted, where one has none."""
-    found: list[Column] = []
-    complete, nameless = True, list[Variable]()
-    for place, (leaf, stand_ins) in enumerate(by_leaf(findings, numeric).items()):
-        column = declared(findings, leaf, f"unnamed array {place} of {name}", stand_ins)
-        shown, bounds = column.name, column.bounds
-        if bounds is None and leaf.type.dtype == "bool":
-            bounds = 0.0, 1.0
-        elif bounds is None and column.public and (bounds := range_held(findings, leaf)) is not None:
-            low, high = bounds
-            bounds = bounds if low < high else (low - 1.0, high + 1.0)
-        if column.norm is None and bounds is None:
-            if names_of(findings, leaf, stand_ins):
-                findings.problem(
-                    name,
-                    f"the private column {shown!r} has no bounds, so one row could move its sums by any amount",
-                    f"Give it a public range, Domain(bounds={{{shown!r}: (low, high)}}), or, for an array, a norm of "
-                    f"its rows, norms=; if anyone may know it, Domain(public=[{shown!r}]).",
-                    "declaration",
-                )
-            else:
-                nameless.append(leaf)
-            complete = False
-        # Bounds by another name are for the sums of a likelihood that observes the column.
-        if {shown, *column.aliases} & findings.domain.norms.keys() & findings.domain.bounds.keys():
-            findings.problem(
-                name, f"{shown!r} has bounds and a norm", "Give only one of bounds and norms, to release statistics."
-            )
-            complete = False
-        if len(shape_of(leaf)) > 2:
-            findings.problem(name, f"{shown!r} has more than two axes", "Give one row of numbers per row.")
-            complete = False
-        found.append(replace(column, bounds=None if column.norm is not None else bounds))
-    if nameless:
-        findings.without_name(name, nameless)
-    return found if complete else None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -307,7 +271,19 @@ NOT_LINEAR = (
     "Write a + X @ b, a[group] + b * x, b2 * x**2, b3 * x * z, b4 * pt.log(x) and the like: a parameter within a "
     "curved function of a column has no sums.",
 )
+CONSTANT = (
+    "all that its mean reads of its columns are constants, by their bounds",
+    "Write the numbers themselves in the model, and leave the columns out.",
+)
 WITH_LINK = "the mean of its Normal likelihood is not affine in the columns", "Leave out the link."
+
+
+def _not_apart(name: str) -> tuple[str, str]:
+    return (
+        f"bounds[{name!r}] has a pair for each column, and what its mean does with each of them is not known",
+        f"Write {name} @ b, ({name} * b[group]).sum(axis=1) or {name}[:, 0] * b0 + {name}[:, 1] * b1; or give one pair "
+        f"for all columns, Domain(bounds={{{name!r}: (low, high)}}).",
+    )
 
 
 def _by_computed_columns(
@@ -322,7 +298,7 @@ def _by_computed_columns(
         columns, leaves = dict[Column, None](), dict[Formula, Variable]()
         taken = {column.name for column in forms.columns.values()}
         for formula in terms.held:
-            if isinstance(formula, Entry):
+            if isinstance(formula, Entry) and not formula.column.ranges:
                 columns[formula.column] = None
                 leaves[formula] = formula.leaf
             elif formula != ONE:
@@ -331,6 +307,9 @@ def _by_computed_columns(
                     findings.problem(made.where, made.what, made.remedy)
                     return None, []
                 columns[made], leaves[formula] = None, made.leaf
+        if not columns:
+            findings.problem(name, *CONSTANT)
+            return None, []
         return replace(one, at=vector_of(terms, leaves)), list(columns)
     findings.problem(name, *otherwise)
     return None, []
@@ -383,4 +362,4 @@ def _by_stand_in(rows: Mapping[Column, TensorVariable]) -> dict[Variable, Variab
     return {var: row for item, row in rows.items() for var in item.stand_ins}
 
 
-__all__ = ["Design", "Link", "bounded_columns", "find_design", "is_design", "numeric_columns"]
+__all__ = ["Design", "Link", "find_design", "is_design", "numeric_columns"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -10,6 +10,7 @@ from pymc import Model
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pytensor.graph.basic import Variable
 
+from pymc_dp._column_bounds import each_of
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Kind, Problem, UnsupportedModelError
 from pymc_dp.inspection.cumulative import Cumulative
@@ -251,10 +252,10 @@ class Findings:
         """Note private arrays of numbers that the model has no name for: one problem for all of a likelihood."""
         known = self.nameless.setdefault(where, set())
         openly = self.domain.neighbours == "replace"
-        before = nameless_problem(where, len(known), openly)
+        before = nameless_problem(where, known, openly)
         known.update(leaves)
         self.problems = [one for one in self.problems if one != before]
-        found = nameless_problem(where, len(known), openly)
+        found = nameless_problem(where, known, openly)
         self.problem(where, found.what, found.remedy, found.kind)
 
     @property
@@ -279,14 +280,16 @@ class Findings:
         return self.n_rows == 1
 
 
-def nameless_problem(where: str, count: int, openly: bool) -> Problem:
+def nameless_problem(where: str, leaves: Collection[Variable], openly: bool) -> Problem:
     """Say of private arrays of numbers that the model has no name for what to write; `openly` if some may be public."""
-    arrays = "a private array of numbers has" if count == 1 else "private arrays of numbers have"
-    which, them = ("it", "it") if count == 1 else ("each", "them")
+    arrays = "a private array of numbers has" if len(leaves) == 1 else "private arrays of numbers have"
+    which, them = ("it", "it") if len(leaves) == 1 else ("each", "them")
+    several = each_of(max((leaf.type.ndim for leaf in leaves), default=1))
     return Problem(
         where=where,
         what=f"{arrays} no name" + f"; if anyone may know {them}, take public=['x']" * openly,
-        remedy=f"Name {which} in the model, x = pm.Data('x', x), and bound it: dp.Domain(bounds={{'x': (low, high)}}).",
+        remedy=f"Name {which} in the model, x = pm.Data('x', x), and bound it: dp.Domain(bounds={{'x': (low, high)}})"
+        f"{several}.",
         kind="declaration",
     )
 

@@ -24,7 +24,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection.assumptions import kept_data, list_assumptions, may_keep
 from pymc_dp.inspection.causes import check_series, refuse_latents
-from pymc_dp.inspection.columns import Implied, implied_by, row_column
+from pymc_dp.inspection.columns import row_column
 from pymc_dp.inspection.findings import (
     Findings,
     Inspected,
@@ -33,6 +33,7 @@ from pymc_dp.inspection.findings import (
     RowInspection,
     RowTerm,
 )
+from pymc_dp.inspection.implied_ranges import Implied, implied_by
 from pymc_dp.inspection.interpreted import kept_while_shared
 from pymc_dp.inspection.likelihoods import (
     COUNTED,

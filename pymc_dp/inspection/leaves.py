@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from pytensor.graph.basic import Constant, Variable
 
+from pymc_dp._column_bounds import hull_of, pairs_of
 from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.rows import Bounds, Column, public_values
 
@@ -15,11 +16,13 @@ from pymc_dp.inspection.rows import Bounds, Column, public_values
 def declared(findings: Findings, leaf: Variable, otherwise: str, stand_ins: Sequence[Variable] = ()) -> Column:
     """Return a column as the model and the domain declare it; `otherwise` is its name where it has none."""
     names, domain = names_of(findings, leaf, stand_ins), findings.domain
+    bounds = next((domain.bounds[name] for name in names if name in domain.bounds), None)
     return Column(
         name=names[0] if names else otherwise,
         leaf=leaf,
         public=leaf in findings.row_leaves and leaf not in findings.private_variables,
-        bounds=next((domain.bounds[name] for name in names if name in domain.bounds), None),
+        bounds=None if bounds is None else hull_of(bounds),
+        ranges=() if bounds is None else pairs_of(bounds),
         norm=next((domain.norms[name] for name in names if name in domain.norms), None),
         aliases=tuple(names[1:]),
         stand_ins=tuple(stand_ins),

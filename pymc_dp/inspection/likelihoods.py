@@ -17,6 +17,7 @@ from pytensor.tensor.basic import MakeVector, get_underlying_scalar_constant_val
 from pytensor.tensor.exceptions import NotScalarConstantError
 from pytensor.tensor.random.op import RandomVariable
 
+from pymc_dp._column_bounds import hull_of
 from pymc_dp.errors import Problem
 from pymc_dp.inspection.causes import refuse_latents
 from pymc_dp.inspection.columns import find_columns
@@ -342,7 +343,8 @@ def counts_rows(
 
 def _bounds(findings: Findings, rv: Variable) -> tuple[float, float] | None:
     leaf, bounds = findings.data_of[rv], findings.domain.bounds
-    return bounds.get(rv.name) or bounds.get((None if leaf is None else leaf.name) or "")
+    found = bounds.get(rv.name) or bounds.get((None if leaf is None else leaf.name) or "")
+    return None if found is None else hull_of(found)
 
 
 def _check_vectors(findings: Findings, rv: Variable, leaf: Variable, parameters: Sequence[Variable]) -> None:

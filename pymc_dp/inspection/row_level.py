@@ -8,6 +8,7 @@ import numpy as np
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
 
+from pymc_dp._column_bounds import hull_of, pairs_of
 from pymc_dp.inspection.findings import Findings, by_hand
 from pymc_dp.inspection.made_by_pymc import Box, boxes, plainly_made
 from pymc_dp.inspection.row_axis import RowAxis
@@ -144,8 +145,11 @@ def _ends_of(findings: Findings, column: Variable) -> tuple[Array, Array] | None
     if name in findings.domain.public and column in findings.model.data_vars:
         values = public_values(column, findings.private_variables)
         return np.atleast_1d(values.min(axis=0)), np.atleast_1d(values.max(axis=0))
-    low, high = findings.domain.bounds.get(name, (None, None))
-    return None if low is None or high is None else (np.array([low]), np.array([high]))
+    ends = findings.domain.bounds.get(name)
+    if ends is None:
+        return None
+    low, high = np.array(pairs_of(ends) or [hull_of(ends)]).T
+    return low, high
 
 
 __all__ = ["row_level_arrays"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -26,12 +26,11 @@ from pytensor.tensor.special import LogSoftmax, LogSumExp, Softmax, log_softmax,
 from pytensor.tensor.type import TensorType
 
 from pymc_dp.errors import PrivacyError
+from pymc_dp.inspection.long_rows import shorten
 
 Array = npt.NDArray[Any]
 Bounds = tuple[float, float]
 Outside = Literal["first", "nearest"]
-BLOCK = 65_536
-"""Rows that are scaled at once."""
 FLAG = "_missing"
 """What the column that says which values of another are missing is called, after the name of that."""
 
@@ -51,6 +50,9 @@ class Column:
     bounds : (low, high) or None
         Where every value is clamped to, NaN going to the middle; numbers that the dtype of the column can hold. None:
         any number is held, NaN going to 0 and infinities to the largest floats, for proofs know of numbers only.
+    ranges : tuple of (low, high)
+        One pair for each entry of a row, where these differ. `bounds` then holds all of them, so that what knows of
+        these alone takes a row to be anywhere in a wider range than it is. Else empty.
     outside : {"first", "nearest"}
         Where values outside go: to the low bound or first level (an index, a category), or to the nearest one.
     norm : float or None
@@ -71,6 +73,7 @@ class Column:
     leaf: Variable
     public: bool = False
     bounds: Bounds | None = None
+    ranges: tuple[Bounds, ...] = ()
     outside: Outside = "nearest"
     norm: float | None = None
     aliases: tuple[str, ...] = ()
@@ -106,6 +109,17 @@ class Column:
         """Return its values, from those of its sources."""
         return values(self)
 
+    def range_of(self, entry: int) -> Bounds | None:
+        """Return the bounds of one entry of a row; None where there are none."""
+        return self.ranges[entry] if self.ranges else self.bounds
+
+    @property
+    def ends(self) -> tuple[Array, Array]:
+        """Least and greatest values of the entries of a row, each of its shape; infinite without bounds."""
+        pairs = np.array([self.range_of(entry) or (-np.inf, np.inf) for entry in range(self.width)], dtype=np.float64)
+        low, high = pairs.reshape(self.width, 2).T
+        return low.reshape(self.row_shape), high.reshape(self.row_shape)
+
     @property
     def integer(self) -> bool:
         """Whether values are whole numbers."""
@@ -124,7 +138,7 @@ class Column:
         with np.errstate(all="ignore"):
             held = np.array(self._within(values), dtype=self.leaf.type.dtype, order="C")
             if self.bounds is not None and held.dtype.kind == "f":
-                low, high = self.bounds
+                low, high = self._limits()
                 np.clip(held, low, high, out=held)  # NaN stays
                 np.copyto(held, low / 2 + high / 2, where=np.isnan(held))
             if self.norm is not None:
@@ -135,46 +149,26 @@ class Column:
         kind = np.dtype(self.leaf.type.dtype).kind
         if self.bounds is None and kind == "f":
             return np.nan_to_num(values)
-        if self.bounds is None or kind in "bf":
+        if self.bounds is None or kind == "f":
             return values
-        low, high = self.bounds
+        low, high = self._limits()
         if self.outside == "first":
-            return np.where((values >= int(low)) & (values <= int(high)), values, int(low))
-        return np.clip(values, int(low), int(high))
+            return np.where((values >= low) & (values <= high), values, low)
+        return np.clip(values, low, high)
+
+    def _limits(self) -> tuple[Any, Any]:
+        """Return the bounds as numbers of the dtype: two, or two arrays of the shape of a row."""
+        assert self.bounds is not None
+        dtype: Any = np.dtype(self.leaf.type.dtype)
+        number = float if dtype.kind == "f" else int
+        if not self.ranges:
+            return number(self.bounds[0]), number(self.bounds[1])
+        low, high = zip(*self.ranges, strict=True)
+        return np.array([*map(number, low)], dtype=dtype), np.array([*map(number, high)], dtype=dtype)
 
 
 class UnreadColumn(Column):
     """A private column that is taken for public, for once, by what is declared of it: its values cannot be read."""
-
-
-def shorten(rows: Array, norm: float) -> None:
-    """Scale rows of floats over a Euclidean norm down to it, in place; NaN becomes 0, infinities the largest floats.
-
-    Notes
-    -----
-    The exact norm of what is left is at most `norm`, and no entry grows: with d entries a row, the computed norm is off
-    by less than (d + 8) units in the last place, which are taken off the target (summation errors: Higham, 2002,
-    equation 4.4), and squares cannot overflow, because entries are divided by the largest first.
-    """
-    flat = rows.reshape(len(rows), int(np.prod(rows.shape[1:])))
-    target = norm * (1 - (flat.shape[1] + 8) * np.finfo(np.float64).eps)
-    for start in range(0, len(flat), BLOCK):
-        block = flat[start : start + BLOCK]
-        block[:] = _toward_zero(_shortened(np.nan_to_num(block.astype(np.float64), nan=0.0), target), block.dtype)
-
-
-def _shortened(rows: Array, target: float) -> Array:
-    largest = np.abs(rows).max(axis=1, initial=0.0, keepdims=True)
-    unit = rows / np.where(largest > 0, largest, 1.0)
-    length = np.sqrt((unit * unit).sum(axis=1, keepdims=True))
-    scaled = np.minimum(np.abs(unit) * (target / np.maximum(length, 1.0)), np.abs(rows))
-    return np.where(largest * length > target, np.copysign(scaled, rows), rows)
-
-
-def _toward_zero(values: Array, dtype: Any) -> Array:
-    """Cast without growing: rounding to the nearest narrower float may."""
-    cast = values.astype(dtype)
-    return np.where(np.abs(cast) > np.abs(values), np.nextafter(cast, dtype.type(0)), cast)
 
 
 def limits_of(dtype: Any) -> tuple[int, int]:
@@ -191,11 +185,28 @@ def fitted(bounds: Bounds, dtype: Any) -> Bounds | None:
         return ends if ends[0] <= ends[1] else None
     with np.errstate(over="ignore"):
         first, last = dtype.type(low), dtype.type(high)
+    if low == high and np.isfinite(first):  # a constant
+        return float(first), float(first)
     if float(first) < low:
         first = np.nextafter(first, dtype.type(np.inf))
     if float(last) > high:
         last = np.nextafter(last, dtype.type(-np.inf))
     return (float(first), float(last)) if first <= last else None
+
+
+def fitted_column(column: Column) -> Column | Bounds:
+    """Return a column with bounds moved inwards to values of its dtype; those that hold none where some do."""
+    dtype = np.dtype(column.leaf.type.dtype)
+    if column.bounds is None:
+        return column
+    found = list[Bounds]()
+    for pair in column.ranges or (column.bounds,):
+        ends = fitted(pair, dtype)
+        if ends is None:
+            return pair
+        found.append(ends)
+    hull = min(low for low, _ in found), max(high for _, high in found)
+    return replace(column, bounds=hull, ranges=tuple(found) if column.ranges else ())
 
 
 def public_values(leaf: Variable, hidden: Container[Variable]) -> Array:

@@ -25,6 +25,7 @@ from pytensor.tensor.type import TensorType
 from pymc_dp import _validate
 from pymc_dp.errors import DomainError
 from pymc_dp.inspection.causes import latent_of_rows
+from pymc_dp.inspection.declared_bounds import check_pairs
 from pymc_dp.inspection.declared_levels import check_levels
 from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.interpreted import plain_function
@@ -72,6 +73,7 @@ def check_names(findings: Findings) -> None:
                     f"{argument} names {name!r}, which is neither an observed variable nor a pm.Data of the model "
                     f"(known: {', '.join(map(repr, nameable)) or 'none'}).{_validate.nearest(name, nameable)}"
                 )
+    check_pairs(findings)
     _check_twice(findings)
     _check_arrays(findings)
     check_levels(findings)

@@ -135,15 +135,14 @@ def _parameter(prior: Prior) -> Symbol:
 
 def symbol_of(column: Column) -> Symbol:
     """Return the values of a column in one row, within its bounds or its norm."""
-    shape = shape_of(column.leaf)[1:]
-    low, high = (-np.inf, np.inf) if column.bounds is None else column.bounds
+    low, high = column.ends
     norm = _longest(column) if column.public and column.norm is None else column.norm
     if norm is not None:
-        low, high = max(low, -norm), min(high, norm)
+        low, high = np.maximum(low, -norm), np.minimum(high, norm)
     return Symbol(
         name=column.name,
-        low=np.full(shape, float(low)),
-        high=np.full(shape, float(high)),
+        low=low,
+        high=high,
         integer=column.integer,
         role="public" if column.public else "row",
         norm=norm,

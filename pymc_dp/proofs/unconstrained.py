@@ -21,6 +21,7 @@ from pymc import Model
 from pymc.distributions.transforms import SimplexTransform
 from pytensor.graph.basic import Variable
 
+from pymc_dp._column_bounds import each_of
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import Problem
 from pymc_dp.inspection.findings import RowInspection, RowTerm
@@ -81,13 +82,12 @@ def _every(columns: Sequence[Column]) -> list[tuple[Array, ...]] | None:
         return None
     each, count = [], 1.0
     for column in columns:
-        assert column.bounds is not None
-        shape, (low, high) = shape_of(column.leaf)[1:], column.bounds
-        values, size = range(math.ceil(low), math.floor(high) + 1), int(np.prod(shape))
-        count *= float(len(values)) ** size
+        low, high = (end.ravel().tolist() for end in column.ends)
+        values = [range(math.ceil(one), math.floor(other) + 1) for one, other in zip(low, high, strict=True)]
+        count *= math.prod(float(len(one)) for one in values)
         if count > MOST:
             return None
-        chosen = itertools.product(values, repeat=size)
+        shape, chosen = shape_of(column.leaf)[1:], itertools.product(*values)
         each.append([np.array(one, dtype=column.leaf.type.dtype).reshape(shape) for one in chosen])
     return list(itertools.product(*each))
 
@@ -143,8 +143,9 @@ def _bounds(loose: Sequence[Symbol]) -> list[str]:
         return []
     given = ", ".join(f"{one.name!r}: (low, high)" for one in loose)
     norms = ", ".join(f"{one.name!r}: norm" for one in loose if one.shape)
-    several = f" or dp.Domain(norms={{{norms}}})" if norms else ""
-    return [f"give public bounds of its values, dp.Domain(bounds={{{given}}}){several}"]
+    several = f", or dp.Domain(norms={{{norms}}})" if norms else ""
+    each = each_of(1 + max(len(one.shape) for one in loose))
+    return [f"give public bounds of its values, dp.Domain(bounds={{{given}}}){each}{several}"]
 
 
 def _truncation(loose: Sequence[Symbol], known: Sequence[Symbol]) -> list[str]:

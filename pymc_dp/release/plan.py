@@ -14,6 +14,7 @@ import numpy as np
 from pytensor.graph.basic import Variable
 
 from pymc_dp import _validate
+from pymc_dp._column_bounds import hull_of
 from pymc_dp._random import insecure
 from pymc_dp.accounting import total_epsilon
 from pymc_dp.domain import Domain
@@ -139,7 +140,7 @@ def _table(observed: Observed, inspection: Inspection, statistics: Statistics) -
     weight, domain = inspection.weights.get(observed.name), inspection.domain
     if weight is not None and (problem := not_weighed(observed, statistics)):
         return problem
-    largest = 1.0 if weight is None else domain.bounds[weight.name][1]
+    largest = 1.0 if weight is None else hull_of(domain.bounds[weight.name])[1]
     most = domain.most_rows if weight is None else ceil(largest * inspection.most_rows)
     cells = make_cells(observed.columns, inspection.n_rows, most)
     stays = cells.sizes is not None

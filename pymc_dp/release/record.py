@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pymc_dp._column_bounds import pairs_of
 from pymc_dp._display import shorten
 from pymc_dp.accounting import loss_at, total_epsilon
 from pymc_dp.domain import Domain
@@ -289,7 +290,7 @@ def written_release(record: ReleaseRecord, tables: Mapping[str, Array]) -> dict[
 def described_domain(domain: Domain) -> dict[str, Any]:
     """Return what a domain says about released tables, in JSON types."""
     return {
-        "bounds": {name: list(ends) for name, ends in domain.bounds.items()},
+        "bounds": {name: [*map(list, pairs_of(ends))] or list(ends) for name, ends in domain.bounds.items()},
         "norms": dict(domain.norms),
         "public": sorted(domain.public),
         "neighbours": domain.neighbours,
@@ -307,7 +308,7 @@ def read_domain(described: Mapping[str, Any] | None, known: Collection[str] | No
     found = described or {}
     kept = (lambda name: True) if known is None else known.__contains__
     return Domain(
-        bounds={name: tuple(ends) for name, ends in found.get("bounds", {}).items() if kept(name)},
+        bounds={name: ends for name, ends in found.get("bounds", {}).items() if kept(name)},
         norms={name: norm for name, norm in found.get("norms", {}).items() if kept(name)},
         public=[name for name in found.get("public", ()) if kept(name)],
         neighbours=found.get("neighbours", "replace"),

@@ -13,7 +13,8 @@ from pymc_dp.errors import PrivacyError
 from pymc_dp.families.cells import Cells
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.gram import GramSums
-from pymc_dp.inspection.rows import BLOCK, Array, Column
+from pymc_dp.inspection.long_rows import BLOCK
+from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.rows.gram_sums import require_room
 from pymc_dp.rows.sums import LENGTHS, sum_products, sum_rows
 from pymc_dp.rows.weighted import shares_of, weighted_sums

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from pytensor.graph.basic import Variable
 
+from pymc_dp._column_bounds import each_of
 from pymc_dp.errors import ArgumentError, Problem
 from pymc_dp.inspection.findings import RowInspection, nameless_problem
 from pymc_dp.inspection.interpreted import plain_draw
@@ -58,9 +59,9 @@ def _row(column: Column, turn: int, rng: np.random.Generator) -> Array:
         return column.clamped(values.astype(dtype))
     limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
     least, most = (float(limits.min), float(limits.max)) if dtype.kind == "f" else _whole(limits)
-    low, high = (least, most) if column.bounds is None else column.bounds
+    low, high = (least, most) if column.bounds is None else column.ends
     if column.norm is not None:
-        low, high = max(low, -column.norm), min(high, column.norm)
+        low, high = np.maximum(low, -column.norm), np.minimum(high, column.norm)
     values = mixed(np.full(shape, low), np.full(shape, high), low / 2 + high / 2, turn, rng)
     return column.clamped(np.clip(values, least, most).astype(dtype))
 
@@ -132,8 +133,11 @@ def draw_evenly(column: Column, n_rows: int, rng: np.random.Generator) -> Array:
     """Draw rows of a column evenly over what is public about it."""
     shape = (n_rows, *shape_of(column.leaf)[1:])
     if column.bounds is not None or column.norm is None:
-        low, high = column.bounds or ASSUMED
-        return rng.integers(int(low), int(high) + 1, size=shape) if column.integer else rng.uniform(low, high, shape)
+        low, high = column.ends if column.ranges else column.bounds or ASSUMED
+        if not column.integer:
+            return rng.uniform(low, high, shape)
+        whole = (np.int64(low), np.int64(high)) if column.ranges else (int(low), int(high))
+        return rng.integers(whole[0], whole[1] + 1, size=shape)
     rows = rng.normal(size=(n_rows, int(np.prod(shape[1:]))))
     lengths = column.norm * rng.random((n_rows, 1)) ** (1 / rows.shape[1])
     return np.reshape(rows / np.linalg.norm(rows, axis=1, keepdims=True) * lengths, shape)
@@ -152,7 +156,7 @@ def _stated(column: Column, stated: Any, shape: tuple[int, ...], rng: np.random.
     return values
 
 
-def loose_columns(inspection: RowInspection, covariates: Mapping[str, Any]) -> dict[int, float]:
+def loose_columns(inspection: RowInspection, covariates: Mapping[str, Any]) -> dict[int, float | Array]:
     """Return the columns of which nothing but bounds or a norm is known, by place, and what they are centred at.
 
     In fact they may fill a small part of these.
@@ -163,11 +167,11 @@ def loose_columns(inspection: RowInspection, covariates: Mapping[str, Any]) -> d
         if column.public or column.integer or column.name in covariates or column.leaf in observed:
             continue
         if column.bounds is not None or column.norm is not None:
-            found[place] = 0.0 if column.bounds is None else sum(column.bounds) / 2
+            found[place] = 0.0 if column.bounds is None else sum(column.ends if column.ranges else column.bounds) / 2
     return found
 
 
-def narrowed(values: Array, middle: float, width: float) -> Array:
+def narrowed(values: Array, middle: float | Array, width: float) -> Array:
     """Return values drawn towards their middle."""
     return np.asarray((middle + width * (values - middle)).astype(values.dtype))
 
@@ -198,13 +202,16 @@ def undeclared(inspection: RowInspection, covariates: Mapping[str, Any], caller:
     problems = []
     if nameless:
         where = ", ".join(item.name for item in inspection.observed)
-        problems.append(nameless_problem(where, len(nameless), inspection.domain.neighbours == "replace"))
+        problems.append(
+            nameless_problem(where, [column.leaf for column in nameless], inspection.domain.neighbours == "replace")
+        )
     return problems + [
         Problem(
             where=name,
             what=f"{caller} simulates rows, and nothing says how this private column is distributed",
-            remedy=f"Bound it: dp.Domain(bounds={{{name!r}: (low, high)}}); or state how it is distributed, "
-            f"{caller}(..., {keyword}={{{name!r}: pm.Normal.dist(0, 1)}}), or give made-up rows in its place.",
+            remedy=f"Bound it: dp.Domain(bounds={{{name!r}: (low, high)}}){each_of(column.leaf.type.ndim)}; or state "
+            f"how it is distributed, {caller}(..., {keyword}={{{name!r}: pm.Normal.dist(0, 1)}}), or give made-up rows "
+            "in its place.",
             kind="declaration",
         )
         for name, column in loose.items()

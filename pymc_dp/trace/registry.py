@@ -10,6 +10,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pymc_dp._column_bounds import checked_bounds, written
+
 if TYPE_CHECKING:
     from pymc_dp.trace.statement import Statement
 
@@ -100,7 +102,7 @@ def _parameters(statement: Statement) -> dict[str, float] | None:
 def _data_domain(record: Mapping[str, Any]) -> str | None:
     """Say what a row may be: its columns within their bounds."""
     found = record.get("domain") or {}
-    bounds = [f"{name} in ({low:g}, {high:g})" for name, (low, high) in found.get("bounds", {}).items()]
+    bounds = [f"{name} in {written(checked_bounds(name, ends))}" for name, ends in found.get("bounds", {}).items()]
     norms = [f"{name} of norm at most {norm:g}" for name, norm in found.get("norms", {}).items()]
     columns = {name for table in record["tables"] for name in (table["name"], *table["plan"].get("columns", ()))}
     if not columns and not bounds and not norms:

@@ -81,6 +81,16 @@ def test_bounds_of_counts_are_halved_from_zero_and_public_ones_stay():
     assert halved_bounds(domain, inspect(model, domain).rows) == {"y": (0, 4), "x": (-0.5, 0.5)}
 
 
+def test_bounds_of_constants_and_of_two_whole_numbers_stay():
+    with pm.Model() as model:
+        X, flag = pm.Data("X", np.zeros((6, 2))), pm.Data("flag", ROWS.astype(int))
+        pm.Bernoulli("y", logit_p=X @ pm.Normal("a", shape=2) + flag * pm.Normal("b"), observed=ROWS.astype(int))
+    domain = dp.Domain(bounds={"X": [(1, 1), (-4, 4)], "flag": (0, 1)})
+    assert halved_bounds(domain, inspect(model, domain).rows) == {"X": ((1, 1), (-2, 2)), "flag": (0, 1)}
+    opened, _ = with_public(inspect(model, domain).rows)
+    assert next(column for column in opened.columns if column.name == "X").norm == pytest.approx(np.sqrt(17))
+
+
 def test_a_column_taken_as_public_is_never_read():
     opened, names = with_public(inspect(*logistic()).rows)
     assert names == ("X",)

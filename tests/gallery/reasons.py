@@ -18,6 +18,4 @@ REASONS = {
     "have two that differ; its conditional densities, which docs tell to write, have neither this nor narrow intervals",
     "kline_mechanistic": "under its prior nearly all counts are out of bounds, and the walk does not arrive: the "
     "private posterior is about the prior, and a warning says so",
-    "kidscore_mom_work": "the noise of sums of products is in units of wide bounds, and the private posterior is "
-    "wider, too; gradients do not fit flat priors",
 }

@@ -31,7 +31,12 @@ def kidscore_with_a_name(d: Table) -> pm.Model:
     return model
 
 
-remedied("kidscore_mom_work", says=NAME_IT, build=kidscore_with_a_name, bounds={"X": (-4, 4), "kid_score": (0, 200)})
+remedied(
+    "kidscore_mom_work",
+    says=NAME_IT,
+    build=kidscore_with_a_name,
+    bounds={"X": [(1, 1), (0, 1), (-4, 4)], "kid_score": (0, 200)},
+)
 
 
 def lag_with_a_name(d: Table) -> pm.Model:

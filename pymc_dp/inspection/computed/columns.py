@@ -12,7 +12,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.errors import PrivacyError, Problem
 from pymc_dp.inspection.computed.expressions import Formula, Program, entries_of, name_of, range_of
-from pymc_dp.inspection.rows import Array, Bounds, Column
+from pymc_dp.inspection.rows import Array, Column
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -47,20 +47,20 @@ class ComputedColumn(Column):
 
     @override
     def of(self, values: Callable[[Column], Array]) -> Array:
-        held = [_within(column.of(values), column.bounds) for column in self.given]
+        held = [_within(column.of(values), column) for column in self.given]
         if len({len(rows) for rows in held}) != 1:
             raise PrivacyError("Columns of one table have different lengths. Give them one length, by one pm.set_data.")
         found = self.program.values(held, len(held[0]))
         if self.integer:
             np.rint(found, out=found)
-        return _within(found, self.bounds).astype(self.leaf.type.dtype)
+        return _within(found, self).astype(self.leaf.type.dtype)
 
 
-def _within(values: Array, bounds: Bounds | None) -> Array:
-    """Return a copy of numbers clamped to bounds, NaN to their middle, one by one and with no warning."""
-    if bounds is None:
+def _within(values: Array, column: Column) -> Array:
+    """Return a copy of numbers clamped to the bounds of a column, NaN to their middle, one by one, with no warning."""
+    if column.bounds is None:
         raise PrivacyError("Values without bounds would be computed with; this is an error of pymc_dp.")
-    low, high = bounds
+    low, high = column.ends if column.ranges else column.bounds
     with np.errstate(all="ignore"):
         held = np.array(values, dtype=np.float64, order="C")
         np.clip(held, low, high, out=held)  # NaN stays

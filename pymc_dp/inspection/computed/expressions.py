@@ -134,6 +134,12 @@ class Applied:
         return self._hash
 
 
+def entry_of(column: Column, place: int) -> Formula:
+    """Return one entry of a row of a column: a number where every row has the same one."""
+    low, high = column.range_of(place) or (-np.inf, np.inf)
+    return Number(low) if low == high and column.ranges else Entry(column, place)
+
+
 Formula = Number | Entry | Applied
 ONE = Number(1.0)
 
@@ -230,9 +236,11 @@ def range_of(formula: Formula) -> Bounds | None:
     Interval arithmetic in each of the boxes that the bounds are cut into; whole numbers are tried one by one where
     they are few.
     """
+    if isinstance(formula, Entry):
+        return formula.column.range_of(formula.place)
     entries = entries_of(formula)
     pieces = max(1, int(PIECES ** (1 / max(1, len(entries)))))
-    cut = [_pieces(entry.column, pieces) for entry in entries]
+    cut = [_pieces(entry, pieces) for entry in entries]
     boxes = list(product(*cut))
     held: dict[Formula, Interval] = {
         entry: Interval.of(*np.array([box[place] for box in boxes]).T) for place, entry in enumerate(entries)
@@ -250,9 +258,9 @@ def range_of(formula: Formula) -> Bounds | None:
     return float(f"{low:.{DIGITS}g}"), float(f"{high:.{DIGITS}g}")
 
 
-def _pieces(column: Column, count: int) -> list[tuple[float, float]]:
-    low, high = column.bounds or (-np.inf, np.inf)
-    if column.integer and high - low < count:
+def _pieces(entry: Entry, count: int) -> list[tuple[float, float]]:
+    low, high = entry.column.range_of(entry.place) or (-np.inf, np.inf)
+    if entry.column.integer and high - low < count:
         return [(float(value), float(value)) for value in range(int(low), int(high) + 1)]
     if not np.isfinite([low, high]).all() or not np.isfinite(high - low):
         return [(low, high)]
@@ -315,4 +323,16 @@ class Program:
         return found
 
 
-__all__ = ["ONE", "Applied", "Entry", "Formula", "Number", "Program", "applied", "entries_of", "name_of", "range_of"]
+__all__ = [
+    "ONE",
+    "Applied",
+    "Entry",
+    "Formula",
+    "Number",
+    "Program",
+    "applied",
+    "entries_of",
+    "entry_of",
+    "name_of",
+    "range_of",
+]

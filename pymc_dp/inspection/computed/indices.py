@@ -17,7 +17,7 @@ from pymc_dp.inspection.computed.columns import ComputedColumn, computed_column
 from pymc_dp.inspection.computed.expressions import Formula, entries_of, range_of
 from pymc_dp.inspection.computed.linear_forms import LinearForms
 from pymc_dp.inspection.computed.terms import NotLinear
-from pymc_dp.inspection.design import bounded_columns
+from pymc_dp.inspection.declared_bounds import bounded_columns
 from pymc_dp.inspection.findings import MAX_CELLS, Findings
 from pymc_dp.inspection.leaves import declared, leaf_of
 from pymc_dp.inspection.rows import Column, rebuild, unwrap

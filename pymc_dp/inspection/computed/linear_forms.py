@@ -24,7 +24,7 @@ from pytensor.tensor.math import Dot, Sum
 from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
 
-from pymc_dp.inspection.computed.expressions import ONE, WRITTEN, Entry, Formula, Number, applied, range_of
+from pymc_dp.inspection.computed.expressions import ONE, WRITTEN, Formula, Number, applied, entry_of, range_of
 from pymc_dp.inspection.computed.terms import PRODUCTS, SUMS, NotLinear, Terms, multiplied, quotient, summed
 from pymc_dp.inspection.priors import constant_values
 from pymc_dp.inspection.rows import Array, Column
@@ -84,7 +84,7 @@ class LinearForms:
         if var in self.columns:
             column = self.columns[var]
             shape = column.row_shape
-            return Terms.of(Entry(column, int(np.ravel_multi_index(place[1:], shape)) if shape else 0))
+            return Terms.of(entry_of(column, int(np.ravel_multi_index(place[1:], shape)) if shape else 0))
         node = var.owner
         if not self._moves(var) and not (node is not None and isinstance(node.op, DimShuffle)):
             return self._coefficient(var, place)

@@ -17,6 +17,7 @@ from pandas.api.types import is_bool_dtype, is_complex_dtype, is_integer_dtype, 
 from pymc import Model
 
 from pymc_dp import _validate
+from pymc_dp._column_bounds import hull_of, pairs_of
 from pymc_dp.domain import Domain
 from pymc_dp.errors import DomainError, Problem, UnsupportedModelError
 from pymc_dp.inspection.assumptions import ASSUMED, question
@@ -76,6 +77,13 @@ def _check_names(data: pd.DataFrame, domain: Domain) -> None:
                     f"{argument} names {name!r}, which is no column of the data frame of the bambi model (known: "
                     f"{', '.join(map(repr, known))}).{_validate.nearest(name, known)}"
                 )
+    for name, ends in domain.bounds.items():
+        if pairs_of(ends):
+            low, high = hull_of(ends)
+            raise DomainError(
+                f"bounds[{name!r}] has a pair per column, but a column of a data frame holds one number a "
+                f"row. Give one pair, bounds={{{name!r}: ({low:g}, {high:g})}}."
+            )
     if domain.norms:
         raise DomainError(
             f"norms name {sorted(domain.norms)}, but the columns of a data frame hold numbers. Give bounds."
@@ -124,7 +132,8 @@ def _observed(response: Any, side: LeftSide | None) -> tuple[str, ...]:
 
 def _column(model: Any, domain: Domain, name: str, side: LeftSide | None) -> PublicColumn | Problem:
     """Describe a column by its dtype and the domain; only a public one is looked at."""
-    dtype, bounds = model.data[name].dtype, domain.bounds.get(name)
+    dtype, given = model.data[name].dtype, domain.bounds.get(name)
+    bounds = None if given is None else hull_of(given)
     first = side is not None and side.columns[:1] == (name,)
     binary = first and isinstance(model.family, univariate.Bernoulli)
     if first and side is not None and "trials" in side.numbers:

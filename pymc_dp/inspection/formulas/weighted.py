@@ -14,6 +14,7 @@ from formulae.terms.call_resolver import LazyCall, LazyVariable
 from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 from pymc import Model
 
+from pymc_dp._column_bounds import hull_of
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.formulas.observing import ROWS
@@ -39,7 +40,7 @@ def without_weights(model: Any, domain: Domain) -> tuple[Any, str | None]:
     dtype = model.data[column].dtype if column in model.data.columns else np.dtype(object)
     if not is_numeric_dtype(dtype) or is_complex_dtype(dtype) or is_bool_dtype(dtype):
         raise _refused(column, "it is a weight, and no column of numbers", WRITTEN)
-    if column not in domain.bounds or domain.bounds[column][0] < 0:
+    if column not in domain.bounds or hull_of(domain.bounds[column])[0] < 0:
         raise _refused(column, "it is a weight without bounds of at least 0", f'Give bounds={{"{column}": (0, 10)}}.')
     if found is None:
         return model, column
@@ -69,7 +70,7 @@ def with_weights(model: Model, found: Domain, data: pd.DataFrame, column: str, d
 
     No error or warning depends on a value: those outside of the bounds are clamped, missing ones are in the middle.
     """
-    (low, high), name = domain.bounds[column], f"{column}_data"
+    (low, high), name = hull_of(domain.bounds[column]), f"{column}_data"
     if name not in model.named_vars:
         values = data[column].to_numpy(dtype=np.float64, na_value=np.nan)
         with np.errstate(all="ignore"), model:
