@@ -45,7 +45,7 @@ def not_densities(inspection: RowInspection) -> Iterator[Problem]:
                 what="exp(logp) adds up to more than 1 over its values, but gradients need a density of this column",
                 remedy=f"Where rows are censored, write pm.Censored({item.name!r}, dist, lower=None, upper=end), with "
                 "end = pm.Data('end', ...): its own value for a row that is censored, the latest one for any other. "
-                "Where values are whole numbers, give pm.CustomDist dtype='int64'.",
+                "Leave out no term of logp, as -log(k!) of a count, which needs dtype='int64' in pm.CustomDist.",
                 kind="cause",
             )
 

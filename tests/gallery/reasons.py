@@ -10,8 +10,8 @@ REASONS = {
     "taken to be normal; with `public=['years']`, medians are within 0.1 to 0.2",
     "text_messages": "days are private, so that the noise on the sum of every day is twice as wide, and the private "
     "posterior wider, too",
-    "rounded_values": "its rows were cut at their bounds, of which its likelihood knows nothing, and clipped scores say "
-    "something else of a table that is not of the model; of rows that are, medians are within .1",
+    "rounded_values": "its rows were cut at their bounds, of which its likelihood knows nothing, and clipped scores "
+    "say something else of a table that is not of the model; of rows that are, medians are within .1",
     "bangladesh": "its 122 parameters are too many for scores to be followed where they bend",
     "dugongs": "the curve is flat for old animals, so that its parameters are nearly one",
     "instrument": "education is a predictor of wages, and a copy of it is observed beside them: rows that are made up "
