@@ -144,9 +144,16 @@ class WholeFamily(MomentFamily):
     """A family of whole numbers, of which there are finitely many between public bounds."""
 
     def few_values(self, statistic: RowStatistic, sizes: Array) -> Array:
-        """Whether a sum of so many rows, a public number, has so few values that its density is exact: booleans."""
+        """Whether a sum of so many rows has so few values that its density is exact: booleans.
+
+        Parameters
+        ----------
+        statistic : RowStatistic
+        sizes : array
+            Public numbers of rows, or such as are drawn or read off a release.
+        """
         if not isinstance(statistic, BoundedMoments) or statistic.high > MOST_COUNT:
-            return np.zeros(len(sizes), dtype=bool)
+            return np.zeros(np.shape(sizes), dtype=bool)
         spread = np.asarray(sizes) * (statistic.high - statistic.low)
         found: Array = (spread > 0) & (spread < MOST_VALUES)
         return found

@@ -12,6 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.noise import NOISES
+from pymc_dp.transforms.noised_count import log_noise
 from pymc_dp.transforms.released_logp import held
 from pymc_dp.transforms.sum_noises import SUM_NOISES, dense_nodes
 
@@ -64,6 +65,39 @@ class Sizes:
             return SUM_NOISES[self.kind].log_density(size - self.shown[:, None], held(self.noise))
         rate = held(self.rate)
         return pt.log1p(rate * bound) - pt.log(bound) - 2 * pt.log1p(rate * size)
+
+    def reach(self, scale: float) -> float:
+        """How far noise of this scale takes a released number of rows from the size, as far as all tables show it."""
+        scales = [scale] if self.seen is None else [scale, self.noise]
+        return float(SUM_NOISES[self.kind].reach(min(scales)))
+
+    def whole(self, counts: Array, scale: float) -> tuple[Array, Array]:
+        """Smallest and largest number of rows of a cell, at least 1, as far as noise reaches: (n_cells,) integers.
+
+        Parameters
+        ----------
+        counts : (n_cells,) array
+            Released numbers of rows.
+        scale : float
+            Of their noise.
+        """
+        shown = [(counts, scale)] if self.seen is None else [(counts, scale), (self.seen, self.noise)]
+        least, most = np.zeros(len(counts)), np.asarray(self.bound, dtype=float)
+        for released, width in shown:
+            centre, reach = np.clip(released, 0, self.bound), SUM_NOISES[self.kind].reach(width)
+            least, most = np.maximum(least, np.ceil(centre - reach)), np.minimum(most, np.floor(centre + reach))
+        return least.astype(int), np.clip(most, 1, self.bound).astype(int)
+
+    def log_masses(self, sizes: Array, counts: Array, scale: float) -> Array:
+        """Log probabilities of whole sizes with their released numbers of rows: (n_cells, n_sizes) from (n_sizes,)."""
+        bound = np.asarray(self.bound, dtype=float)[:, None]
+        released = log_noise(counts[:, None] - sizes, self.kind, scale)
+        if self.seen is not None:
+            return released + log_noise(self.seen[:, None] - sizes, self.kind, self.noise)
+        low, high = (np.clip(sizes + half, 0, bound) for half in (-0.5, 0.5))  # what is rounded to a size
+        with np.errstate(divide="ignore"):
+            within = np.log((high - low) * (1 + self.rate * bound) / bound)
+        return released + within - np.log1p(self.rate * low) - np.log1p(self.rate * high)
 
     def shown_by(self, counts: Array, scale: float, *, at_most: bool) -> Sizes:
         """Return these sizes with the rate that a release gives them.

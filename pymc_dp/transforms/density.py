@@ -12,7 +12,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families import CountFamily, Family, MomentFamily, VectorFamily
-from pymc_dp.families.family import MOST_RATE
+from pymc_dp.families.family import MOST_RATE, WholeFamily
 from pymc_dp.families.features import BoundedFeatures, RowStatistic, SumStatistic
 from pymc_dp.families.normal import Normal
 from pymc_dp.families.stated_sums import StatedSums
@@ -24,7 +24,7 @@ from pymc_dp.release.tables import TablePlan
 from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.cell_tables import CellTables
 from pymc_dp.transforms.exposed_counts import exposed_logp
-from pymc_dp.transforms.few_rows import few_cells, few_logp, few_sums
+from pymc_dp.transforms.few_rows import FewCells, few_sums
 from pymc_dp.transforms.level_densities import PrivateLevels, PublicLevels
 from pymc_dp.transforms.likelihood import within_support
 from pymc_dp.transforms.noise_aware import counts_logp, moments_logp
@@ -151,9 +151,9 @@ class ReleaseDensity:
         return NormalCells(self) if self.statistic.powers == (1, 2) else None
 
     @cached_property
-    def few(self) -> Array:
-        """Whether all values that a sum may have are added up, cell by cell: (n_cells,) booleans."""
-        return few_cells(self.family, self.statistic, self.sizes)
+    def few(self) -> FewCells:
+        """Cells of which all values that a sum may have are added up."""
+        return FewCells.of(self)
 
     @cached_property
     def tables_by_rate(self) -> tuple[Array, ...]:
@@ -201,11 +201,15 @@ class ReleaseDensity:
         if isinstance(self.family, VectorFamily):
             return self._vector_logp(value, given, variances)
         assert isinstance(self.family, MomentFamily) and not isinstance(self.statistic, LevelCounts)
-        few = self.few
-        if few.all():
-            return few_logp(self, value, given)
-        found = self.of_moments(value, *self.family.moments(given, self.statistic), variances)
-        return pt.switch(few, few_logp(self, value, given), found) if few.any() else found
+        few: Any = self.few.cells
+        if not few.any():
+            return self.of_moments(value, *self.family.moments(given, self.statistic), variances)
+        exact, release = self.few.logp(value, given), self.release
+        if not self.sizes.public and release is not None and not holds(value, release):
+            few = pt.eq(value[:, 0], held(release[:, 0])) & few  # other sizes may be far from those looked at
+        elif few.all():
+            return exact
+        return pt.switch(few, exact, self.of_moments(value, *self.family.moments(given, self.statistic), variances))
 
     def of_moments(
         self, value: TensorVariable, mean: list[Any], covariance: list[list[Any]], variances: Any = None
@@ -320,8 +324,6 @@ class ReleaseDensity:
         return counts[..., 1:] if len(self.scales) < self.statistic.n_levels else counts
 
     def _draw_moments(self, rng: np.random.Generator, given: list[Array], rows: Array) -> Array:
-        if self.few.all():
-            return few_sums(self, rng, given, rows)
         means, covariances = self.moments(*(item.reshape(-1, *item.shape[rows.ndim :]) for item in given))
         count = means.shape[0]
         n = rows.reshape(-1)
@@ -331,8 +333,9 @@ class ReleaseDensity:
         )
         units = self._units if self.sizes.public else self._units[1:]
         result = (np.asarray(sums).T * units).reshape(*rows.shape, count)
-        if self.few.any():
-            return np.where(self.few[:, None], few_sums(self, rng, given, rows), result)
+        if isinstance(self.family, WholeFamily) and self.family.draws_rows:
+            few = self.family.few_values(self.statistic, rows)
+            result = np.where(few[..., None], few_sums(self, rng, given, np.where(few, rows, 0)), result)
         return result if self.sizes.public else np.concatenate([rows[..., None].astype(float), result], axis=-1)
 
     @cached_property

@@ -2,87 +2,208 @@
 
 A sum of few rows of a likelihood of counts is far from normal. Between public bounds it has finitely many values, and a
 cell whose sum has `MOST_VALUES` of them or fewer needs no central limit theorem. With P the probabilities of a clamped
-row and g(s) that of the noise that makes the release of s, the density given n rows is ``Σ P(k) h(k)``, where h is g
-after n - 1 steps of ``h(s) <- Σ P(k) h(s + k)``. Wider bounds have wider noise, which hides what is not normal.
+row and g(s) that of the noise that makes the release of s, the density given n rows is f_n(0), where ``f_0 = g`` and
+``f_n(s) = Σ P(k) f_{n-1}(s + k)``. Wider bounds have wider noise, which hides what is not normal.
+
+A private size is a whole number, and one of those that the noise on the released size reaches: the densities given each
+are added up, times the probabilities of size and noise. One pass over the rows of the largest finds them all. Which
+cells have few rows is then read off their released sizes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import floor
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dp.families.family import Family, WholeFamily
+from pymc_dp.families.family import WholeFamily
 from pymc_dp.families.feature_family import TINY
-from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.statistic import BoundedMoments
 from pymc_dp.inspection.rows import Array
-from pymc_dp.transforms.cell_sizes import Sizes
-from pymc_dp.transforms.noised_count import noise_numbers
+from pymc_dp.transforms.noised_count import log_noise
 from pymc_dp.transforms.released_logp import held
 
 if TYPE_CHECKING:
     from pymc_dp.transforms.density import ReleaseDensity
 
-
-def few_cells(family: Family, statistic: RowStatistic, sizes: Sizes) -> Array:
-    """Whether the values of a sum are few: (n_cells,) booleans, all False where sizes are private or rows no counts."""
-    if not (sizes.public and isinstance(family, WholeFamily)):
-        return np.zeros(len(sizes.bound), dtype=bool)
-    return family.few_values(statistic, sizes.bound)
+MOST_ROWS = 32
+"""Of a private size, up to which rows are added up: each takes operations of its own in a compiled model."""
+FARTHEST = 4.0
+"""That noise on a private size may reach, for it to be whole: beyond, its prior says more of it than the release."""
 
 
-def few_logp(
-    density: ReleaseDensity, value: TensorVariable, given: Sequence[TensorVariable], sizes: Array | None = None
-) -> TensorVariable:
-    """Log density of every cell that is `few`, in the unit of that of normal sums; of other cells any finite number.
+@dataclass(frozen=True, kw_only=True)
+class FewRows:
+    """Density of sums of any of some numbers of rows; equal ones share what is compiled.
 
-    Parameters
+    Attributes
     ----------
-    density : ReleaseDensity
-    value : (n_cells, 1) tensor
-    given : tensors
-        Parameters of the likelihood.
-    sizes : array of int, optional
-        Which sizes there are; by default those of the density, which are then no tensor.
+    family : WholeFamily
+    statistic : BoundedMoments
+    kind : {"laplace", "gaussian"}
+        Noise of the release.
+    scale : float
+        Of the noise, in units of the data.
+    sizes : tuple of int
+        Numbers of rows, ascending, the last at least 1.
     """
-    family, statistic, kind = density.family, density.statistic, density.sizes.kind
-    assert isinstance(family, WholeFamily) and isinstance(statistic, BoundedMoments)
-    sizes = few_sizes(density) if sizes is None else sizes
-    log_masses = family.log_masses([item[:, None] for item in given], statistic)
-    masses, n = pt.exp(log_masses), held(density.sizes.bound)
-    width, most = int(statistic.high - statistic.low), int(sizes.max())
-    _, scale, log_zero = noise_numbers(kind, float(density.scales[0]))
-    distance = (value - n[:, None] * (statistic.low - statistic.centre) - np.arange(most * width + 1.0)) / scale
-    log_noise = -pt.abs(distance) if kind == "laplace" else -0.5 * distance**2
-    top = log_noise.max(axis=1, keepdims=True)
-    found, rest, of_first = pt.zeros_like(value[:, 0]), pt.exp(log_noise - top), log_noise[:, : width + 1]
-    for rows in range(1, most + 1):
-        if rows in sizes:
-            found = pt.switch(pt.eq(n, rows), pt.logsumexp(log_masses + of_first, axis=1), found)
-        if rows < most:
-            places = np.arange((most - rows) * width + 1)[:, None] + np.arange(width + 1)
-            rest = (rest[:, places] * masses[:, None, :]).sum(axis=-1)
-            of_first = pt.log(rest[:, : width + 1] + TINY) + top
-    return found + (log_zero + np.log(statistic.half_width))
+
+    family: WholeFamily
+    statistic: BoundedMoments
+    kind: str
+    scale: float
+    sizes: tuple[int, ...]
+
+    @property
+    def below(self) -> int:
+        """Grid steps from the least value of a row to the origin, half way up to the largest."""
+        return floor((self.statistic.high - self.statistic.low) / (2 * self.statistic.unit))
+
+    def about_origin(self, sums: Any, n: Any) -> Any:
+        """Return released sums, in grid steps, of rows less the origin: for private sizes this is their centre."""
+        statistic, unit = self.statistic, self.statistic.unit
+        return (sums - n * (statistic.low + unit * self.below - statistic.centre)) / unit
+
+    def logp(
+        self, sums: TensorVariable, log_weights: TensorVariable, given: Sequence[TensorVariable]
+    ) -> TensorVariable:
+        """Log density of every cell, (n_cells,), in the unit of that of normal sums.
+
+        Parameters
+        ----------
+        sums : (n_cells,) tensor
+            What `about_origin` returns.
+        log_weights : (n_cells, n_sizes) tensor
+            Log probabilities of the sizes.
+        given : tensors
+            Parameters of the likelihood.
+        """
+        statistic, most = self.statistic, self.sizes[-1]
+        log_masses = self.family.log_masses([item[:, None] for item in given], statistic)
+        masses, each = pt.exp(log_masses)[:, None, :], round(1 / statistic.unit)
+        values = each * np.arange(int(statistic.high - statistic.low) + 1)
+        steps = np.arange(most * values[-1] + 1) - most * self.below
+        of_noise = log_noise(sums[:, None] - steps, self.kind, self.scale / statistic.unit)
+        top = of_noise.max(axis=1, keepdims=True)
+        found = [of_noise[:, most * self.below]] if 0 in self.sizes else []
+        rest, first = pt.exp(of_noise - top), (most - 1) * self.below + values
+        of_first = of_noise[:, first]
+        for rows in range(1, most + 1):
+            if rows in self.sizes:
+                found.append(pt.logsumexp(log_masses + of_first, axis=1))
+            if rows < most:
+                places = np.arange((most - rows) * values[-1] + 1)[:, None] + values
+                rest, first = (rest[:, places] * masses).sum(axis=-1), first - self.below
+                of_first = pt.log(rest[:, first] + TINY) + top
+        total = pt.logsumexp(pt.stack(found, axis=1) + log_weights, axis=1)
+        return total + np.log(statistic.half_width / statistic.unit)
 
 
-def few_sizes(density: ReleaseDensity) -> Array:
-    """Return the sizes of cells that are `few`, ascending."""
-    return np.unique(np.asarray(density.sizes.bound)[density.few]).astype(int)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FewCells:
+    """Cells of a release that have few rows.
+
+    Attributes
+    ----------
+    cells : (n_cells,) array of bool
+        Which they are.
+    least, most : (n_cells,) arrays of int
+        Smallest and largest number of rows that each of them may have.
+    density : ReleaseDensity
+    """
+
+    cells: Array
+    least: Array
+    most: Array
+    density: ReleaseDensity
+
+    @classmethod
+    def of(cls, density: ReleaseDensity) -> FewCells:
+        """Find them: by public sizes, or by released ones, of which there are none before the release."""
+        sizes, statistic = density.sizes, density.statistic
+        bound = np.asarray(sizes.bound)
+        least = most = bound.astype(int)
+        cells = np.zeros(len(bound), dtype=bool)
+        if isinstance(density.family, WholeFamily) and isinstance(statistic, BoundedMoments):
+            if sizes.public:
+                cells = density.family.few_values(statistic, bound)
+            elif density.release is not None and _counted(density):
+                least, most = sizes.whole(density.release[:, 0], float(density.scales[0]))
+                cells = (least <= most) & (most <= MOST_ROWS) & density.family.few_values(statistic, most)
+        return cls(cells=cells, least=least, most=most, density=density)
+
+    @cached_property
+    def parts(self) -> tuple[FewCells, ...]:
+        """The same cells in parts of about as many rows: a row more makes all cells of a part take longer."""
+        doubled = np.ceil(np.log2(np.maximum(self.most, 1)))
+        return tuple(replace(self, cells=self.cells & (doubled == size)) for size in np.unique(doubled[self.cells]))
+
+    @cached_property
+    def rows(self) -> FewRows:
+        """Density given each size that one of these cells may have."""
+        density, pairs = self.density, zip(self.least[self.cells], self.most[self.cells], strict=True)
+        assert isinstance(density.family, WholeFamily) and isinstance(density.statistic, BoundedMoments)
+        sizes = {size for least, most in pairs for size in range(least, most + 1)}
+        return FewRows(
+            family=density.family,
+            statistic=density.statistic,
+            kind=density.sizes.kind,
+            scale=float(density.scales[-1]),
+            sizes=tuple(sorted(sizes)),
+        )
+
+    @cached_property
+    def log_weights(self) -> Array:
+        """Log probabilities of these sizes: of other cells than these, any with a finite sum."""
+        sizes = np.array(self.rows.sizes)
+        possible = (self.least[:, None] <= sizes) & (sizes <= self.most[:, None])
+        weights = np.zeros(possible.shape)
+        if not self.density.sizes.public:
+            assert self.density.release is not None
+            shown = self.density.release[:, 0], float(self.density.scales[0])
+            weights = self.density.sizes.log_masses(sizes, *shown)
+        return np.where(self.cells[:, None], np.where(possible, weights, -np.inf), 0.0)
+
+    def logp(self, value: TensorVariable, given: Sequence[TensorVariable]) -> TensorVariable:
+        """Log density of every cell that has few rows; of other cells any finite number.
+
+        Of private sizes, `value` has those of the release that the cells were found by.
+
+        Parameters
+        ----------
+        value : (n_cells, 1 or 2) tensor
+        given : tensors
+            Parameters of the likelihood.
+        """
+        sums = self.rows.about_origin(value[:, -1], held(self.density.sizes.bound))
+        return self.rows.logp(sums, held(self.log_weights), given)
+
+
+def _counted(density: ReleaseDensity) -> bool:
+    """Whether private sizes are whole numbers, as those of weighted rows are not, and shown well by public noise."""
+    assert isinstance(density.statistic, BoundedMoments)
+    if not (density.noise_aware and density.scales.all()):
+        return False
+    steps = (1.0, density.statistic.unit)
+    centred = 2 * density.statistic.centre == density.statistic.low + density.statistic.high
+    near = density.sizes.reach(float(density.scales[0])) < FARTHEST
+    return near and centred and tuple(density.steps) == steps
 
 
 def few_sums(density: ReleaseDensity, rng: np.random.Generator, given: Sequence[Array], rows: Array) -> Array:
     """Draw sums, (..., n_cells, 1), row by row; parameters and numbers of rows are (..., n_cells) arrays."""
     statistic, total = density.statistic, np.zeros(rows.shape)
     assert isinstance(statistic, BoundedMoments)
-    for row in range(int(few_sizes(density).max())):
+    for row in range(int(rows.max(initial=0))):
         drawn = density.family.draw(rng, *given)
         total += (rows > row) * (np.clip(drawn, statistic.low, statistic.high) - statistic.centre)
     return total[..., None]
 
 
-__all__ = ["few_cells", "few_logp", "few_sizes", "few_sums"]
+__all__ = ["FARTHEST", "MOST_ROWS", "FewCells", "FewRows", "few_sums"]

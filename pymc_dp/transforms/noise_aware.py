@@ -10,7 +10,8 @@ Let S be the exact sum, Ŝ = S + noise the release.
   integrated over λ, whose flat prior makes the size uniform; a public size enters as the density of the total
   given the released counts, which is normal to good accuracy for K ≥ 3 (central limit over cells).
 * Bounded numbers: S is normal by the central limit theorem over rows, with the moments of the clamped row. A private
-  size is integrated by quadrature. Few counts of public size need no theorem: see `few_rows`.
+  size is integrated by quadrature. Few counts need no theorem, of a public size or one that is shown well: see
+  `few_rows`.
 """
 
 from __future__ import annotations

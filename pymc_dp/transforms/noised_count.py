@@ -124,6 +124,12 @@ def noise_numbers(kind: str, scale: Scale) -> tuple[float, Any, Any]:
     return (float(number), float(wide), float(log_zero)) if np.ndim(wide) == 0 else (float(number), wide, log_zero)
 
 
+def log_noise(distance: Any, kind: str, scale: float) -> Any:
+    """Log probability of noise of this size, on whole numbers: an array or a tensor, as `distance` is one."""
+    _, wide, log_zero = noise_numbers(kind, scale)
+    return log_zero - (abs(distance) / wide if kind == "laplace" else 0.5 * (distance / wide) ** 2)
+
+
 @cache
 def _log_zero(number: int, scale: float) -> float:
     from pymc_dp.transforms.count_kernels import log_mass_at_zero
@@ -131,4 +137,4 @@ def _log_zero(number: int, scale: float) -> float:
     return log_mass_at_zero(number, scale)
 
 
-__all__ = ["KINDS", "NARROW", "NoisedCount", "noise_numbers", "noised_binomial", "noised_poisson"]
+__all__ = ["KINDS", "NARROW", "NoisedCount", "log_noise", "noise_numbers", "noised_binomial", "noised_poisson"]

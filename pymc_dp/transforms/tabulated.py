@@ -27,7 +27,7 @@ from pymc_dp.transforms.cell_sizes import Sizes, size_nodes
 from pymc_dp.transforms.cell_tables import HALF, LEAST, CellTables, Chart, Evaluate, tabulate
 from pymc_dp.transforms.exposed_counts import exposed_densities
 from pymc_dp.transforms.family_tables import family_tables
-from pymc_dp.transforms.few_rows import few_logp, few_sizes
+from pymc_dp.transforms.few_rows import FewCells, FewRows
 from pymc_dp.transforms.noised_count import noise_numbers
 
 if TYPE_CHECKING:
@@ -206,18 +206,21 @@ class OneUnknown:
         if isinstance(self.density.statistic, ExposedCounts):
             of = replace(self.density.sizes, bound=np.asarray(self.density.sizes.bound)[cells])
             return exposed_densities(release[cells], parameters, self.density.scales, of)
-        few, found = self.density.few[cells], np.empty(len(cells))
-        if few.any():
-            found[few] = self._of_few(release, cells[few], parameters[few])
-        if not few.all():
-            found[~few] = self._of_many(release, cells[~few], parameters[~few])
+        few, found = self.density.few, np.empty(len(cells))
+        for part in few.parts:
+            which = part.cells[cells]
+            found[which] = self._of_few(part, release, cells[which], parameters[which])
+        many = ~few.cells[cells]
+        if many.any():
+            found[many] = self._of_many(release, cells[many], parameters[many])
         return found
 
-    def _of_few(self, release: Array, cells: Array, parameters: Array) -> Array:
-        bound, function = np.asarray(self.density.sizes.bound, dtype=np.float64), _of_few(_Key(self.density))
-        parts = [slice(i, i + FEW_AT_ONCE) for i in range(0, len(cells), FEW_AT_ONCE)]
+    def _of_few(self, few: FewCells, release: Array, cells: Array, parameters: Array) -> Array:
+        bound = np.asarray(self.density.sizes.bound, dtype=np.float64)
+        sums, function = few.rows.about_origin(release[:, -1], bound), _of_few(few.rows)
+        parts = [slice(i, i + FEW_AT_ONCE) for i in range(0, max(len(cells), 1), FEW_AT_ONCE)]
         return np.concatenate(
-            [function(release[cells[i]], bound[cells[i]], *self._filled(parameters[i])) for i in parts]
+            [function(sums[cells[i]], few.log_weights[cells[i]], *self._filled(parameters[i])) for i in parts]
         )
 
     def _of_many(self, release: Array, cells: Array, parameters: Array) -> Array:
@@ -258,7 +261,6 @@ class _Key:
         self.density, sizes = density, density.sizes
         self._parts = (
             *(type(density), type(density.family), density.statistic, tuple(density.scales)),
-            tuple(few_sizes(density)),
             *(sizes.public, sizes.seen is None, float(sizes.noise), sizes.kind),
         )
 
@@ -285,16 +287,11 @@ def _of_moments(key: _Key) -> Callable[..., Array]:
 
 
 @lru_cache(maxsize=8)
-def _of_few(key: _Key) -> Callable[..., Array]:
-    """Return the same of cells that are `few` given parameters of the likelihood."""
-    density = key.density
-    value, bound = pt.matrix("value", shape=(None, 1)), pt.vector("bound")
-    given = [pt.vector(f"parameter_{i}") for i in range(len(density.family.event_ndims))]
-    symbolic: dict[str, Any] = {"bound": bound}
-    entries = replace(density, release=None, sizes=replace(density.sizes, **symbolic))
-    found: Callable[..., Array] = plain_function(
-        [value, bound, *given], few_logp(entries, value, given, few_sizes(density))
-    )
+def _of_few(rows: FewRows) -> Callable[..., Array]:
+    """Return the same of cells of few rows, given parameters of the likelihood."""
+    sums, log_weights = pt.vector("sums"), pt.matrix("log_weights", shape=(None, len(rows.sizes)))
+    given = [pt.vector(f"parameter_{i}") for i in range(len(rows.family.event_ndims))]
+    found: Callable[..., Array] = plain_function([sums, log_weights, *given], rows.logp(sums, log_weights, given))
     return found
 
 

@@ -8,6 +8,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from scipy import stats
+from scipy.integrate import quad
 from scipy.special import logsumexp
 
 from pymc_dp.families import FAMILIES
@@ -16,6 +17,7 @@ from pymc_dp.families.feature_family import bounded_count
 from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.cell_tables import TableLogp
 from pymc_dp.transforms.density import ReleaseDensity
+from pymc_dp.transforms.few_rows import MOST_ROWS
 from tests.transforms.test_noise_aware import LOG_NOISE, function, noise
 
 SIZES = np.array([1, 2, 5, 1, 3000])
@@ -66,7 +68,7 @@ def released(name, kind, scale, rng):
 @pytest.mark.parametrize(("kind", "scale"), [("laplace", 0.2), ("laplace", 4.0), ("gaussian", 0.5), ("gaussian", 3.0)])
 def test_the_density_adds_up_all_sums_and_so_do_its_tables(name, kind, scale, rng):
     density, value = density_of(name, kind, scale), released(name, kind, scale, rng)
-    assert density.few.tolist() == [True, True, True, True, False]
+    assert density.few.cells.tolist() == [True, True, True, True, False]
     at = pt.vector("at", shape=(1,))
     held = pt.constant(value)
     graph = density.graph(held, *parameters(name, at))
@@ -111,28 +113,167 @@ def test_draws_follow_the_density(name, sizes, seed):
                            [*expected[inside], len(draws) - expected[inside].sum()]).pvalue > 1e-4  # fmt: skip
 
 
-def test_cells_whose_sums_have_many_values_or_private_sizes_are_taken_for_normal():
-    assert density_of("poisson", "laplace", 1.0, np.array([0, 12, 13])).few.tolist() == [False, True, False]
+def test_cells_whose_sums_have_many_values_are_taken_for_normal():
+    assert density_of("poisson", "laplace", 1.0, np.array([0, 12, 13])).few.cells.tolist() == [False, True, False]
     assert 12 * 20 < MOST_VALUES <= 13 * 20
-    private = Sizes(public=False, bound=SIZES, n_private=1)
-    assert not replace(density_of("poisson", "laplace", 1.0), sizes=private).few.any()
+
+
+# --- private sizes ---------------------------------------------------------------------------------------------------
+
+
+OF_SIZE = {"laplace": 0.1, "gaussian": 0.3}
+"""Scale of the noise on sizes."""
+
+
+def private_density(name, kind, scale, release, bound=40, of_size=None, **given):
+    statistic = bounded_count(*CASES[name][0], sizes_known=False)
+    sizes = Sizes(public=False, bound=np.full(len(release), bound), n_private=1, kind=kind, **given)
+    return ReleaseDensity(
+        family=FAMILIES[name.split()[0]], statistic=statistic, sizes=sizes,
+        scales=np.array([of_size or OF_SIZE[kind], scale * statistic.unit]), steps=np.array([1.0, statistic.unit]),
+        noise_aware=True, release=release,
+    )  # fmt: skip
+
+
+def prior_of_size(n, rate, bound):
+    """Of what is rounded to n."""
+    return quad(lambda x: (1 + rate * x) ** -2, max(n - 0.5, 0), min(n + 0.5, bound))[0] * (1 + rate * bound) / bound
+
+
+def exact_of_private_size(name, parameter, released, kind, scale, prior, of_size=None):
+    """Log density of one cell, in half widths: of all sizes and all sums of each."""
+    (low, high), (count, value) = CASES[name][0], released
+    unit, terms = bounded_count(low, high, sizes_known=False).unit, []
+    for n, p in enumerate(prior):
+        masses = reduce(np.convolve, [row(name, parameter)] * n, np.ones(1))
+        steps = (value - np.arange(len(masses)) + n * (high - low) / 2) / unit
+        shown = LOG_NOISE[kind](count - n, of_size or OF_SIZE[kind])
+        terms.append(np.log(p) + shown + logsumexp(LOG_NOISE[kind](steps, scale), b=masses))
+    return logsumexp(terms) + np.log((high - low) / 2 / unit)
+
+
+def released_of_private_size(name, kind, scale, rng, sizes):
+    low, high = CASES[name][0]
+    masses, unit = row(name, CASES[name][3][1]), bounded_count(low, high, sizes_known=False).unit
+    sums = [rng.choice(high - low + 1, n, p=masses).sum() - n * (high - low) / 2 for n in sizes]
+    counts = sizes + noise(rng, kind, OF_SIZE[kind], len(sizes))
+    return np.column_stack([counts, sums + unit * noise(rng, kind, scale, len(sizes))]).astype(float)
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("kind", "scale"), [("laplace", 0.4), ("laplace", 4.0), ("gaussian", 0.8), ("gaussian", 3.0)])
+def test_all_private_sizes_are_added_up(name, kind, scale, rng):
+    value, at = released_of_private_size(name, kind, scale, rng, np.array([0, 1, 1, 3])), pt.vector("at", shape=(1,))
+    density, held = private_density(name, kind, scale, value, rate=0.3), pt.constant(value)
+    assert density.few.cells.all()
+    graph, table = (of(held, *parameters(name, at)) for of in (density.graph, density.logp))
+    evaluate = function([at], [item for logp in (graph, table) for item in (logp, pt.grad(logp.sum(), at))])
+    prior = [prior_of_size(n, 0.3, 40) for n in range(12)]
+    for parameter in CASES[name][3]:
+        found, slope, tabulated, of_table = evaluate([parameter])
+        expected = [exact_of_private_size(name, parameter, item, kind, scale, prior) for item in value]
+        np.testing.assert_allclose(np.exp(found), np.exp(expected), rtol=1e-6, atol=1e-9)  # noise reaches further
+        np.testing.assert_allclose(tabulated, found, rtol=1e-5, atol=1e-5)
+        step = 1e-5 * min(parameter, abs(1 - parameter))
+        ends = [evaluate([parameter + sign * step])[0].sum() for sign in (1, -1)]
+        np.testing.assert_allclose(slope, (ends[0] - ends[1]) / (2 * step), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(of_table, slope, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["binomial", "poisson from 2"])
+@pytest.mark.parametrize("kind", LOG_NOISE)
+def test_the_density_of_size_and_sum_adds_up_to_one(name, kind):
+    """Over all releases, each with the cells that it shows to have few rows."""
+    (low, high), unit = CASES[name][0], bounded_count(*CASES[name][0], sizes_known=False).unit
+    counts, sums = np.arange(-3.0, 6), np.arange(-3 * (high - low) / 2 - 15, 3 * (high - low) / 2 + 15.1, unit)
+    value = np.array([[count, one] for count in counts for one in sums])
+    density = private_density(name, kind, 0.8, value, bound=3, rate=0.7)
+    assert density.few.cells.all()
+    logp = density.graph(pt.constant(value), *parameters(name, pt.constant(np.array([CASES[name][3][1]]))))
+    found = np.exp(function([], logp)()) * unit / ((high - low) / 2)
+    assert found.sum() == pytest.approx(1, abs=1e-6)
+
+
+def test_sizes_that_another_table_shows_as_well(rng):
+    value, at = np.array([[1.0, -6.0], [2.0, -13.0], [30.0, -4.0]]), pt.constant(np.array([3.0]))
+    seen = np.array([1.0, 3.0, 1.0])
+    density = private_density("poisson", "laplace", 1.0, value, seen=seen, noise=0.2, of_size=0.5)
+    assert density.few.cells.tolist() == [True, True, False]
+    found = function([], density.graph(pt.constant(value), at))()
+    for i in range(2):
+        prior = np.exp(LOG_NOISE["laplace"](seen[i] - np.arange(12), 0.2))
+        expected = exact_of_private_size("poisson", 3.0, value[i], "laplace", 1.0, prior, 0.5)
+        assert found[i] == pytest.approx(expected, abs=1e-6)
+
+
+def test_of_other_sizes_than_the_released_ones_sums_are_taken_for_normal():
+    release, at = np.array([[1.0, -7.0], [2.0, -15.0]]), pt.constant(np.array([3.0]))
+    density, value = private_density("poisson", "laplace", 1.0, release), pt.matrix("value", shape=(2, 2))
+    evaluate = function([value], density.graph(value, at))
+    before = function([value], replace(density, release=None).graph(value, at))
+    other = np.array([[1.0, -6.0], [25.0, -15.0]])
+    exact = [exact_of_private_size("poisson", 3.0, item, "laplace", 1.0, np.full(12, 1 / 40)) for item in other[:1]]
+    assert evaluate(other)[0] == pytest.approx(exact[0], abs=0.02)
+    assert evaluate(other)[1] == before(other)[1]
+
+
+def test_private_sizes_are_whole_where_their_noise_and_their_number_are_small():
+    value = np.array([[12.0, 0.0], [13.0, 0.0], [0.0, 0.0], [-2.0, 0.0], [1e3, 0.0]])
+    few = private_density("poisson", "laplace", 1.0, value, of_size=0.01).few
+    assert few.cells.tolist() == [True, False, True, True, False]
+    assert few.rows.sizes == (0, 1, 12)
+    assert [part.rows.sizes for part in few.parts] == [(0, 1), (12,)]
+    assert private_density("poisson", "laplace", 1.0, value, of_size=0.22).few.cells.any()
+    assert not private_density("poisson", "laplace", 1.0, value, of_size=0.23).few.cells.any()
+    narrow = private_density("binomial", "laplace", 1.0, np.array([[MOST_ROWS, 0.0], [MOST_ROWS + 1, 0.0]]), bound=99)
+    assert not narrow.few.cells.any()
+    assert (MOST_ROWS + 1) * 6 < MOST_VALUES
+    weighted = replace(private_density("poisson", "laplace", 1.0, value), steps=np.array([0.01, 1.0]))
+    assert not weighted.few.cells.any()
+    assert not replace(private_density("poisson", "laplace", 1.0, value), release=None).few.cells.any()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_draws_of_private_sizes_follow_the_density(name, seed):
+    """Sizes are those of another table less their noise, of which so little is left that they are next to public."""
+    parameter, (low, high), seen = CASES[name][3][1], CASES[name][0], np.array([2.0])
+    density = private_density(name, "laplace", 2.0, np.zeros((1, 2)), seen=seen, noise=0.05)
+    batch = [np.full((20_000, 1), parameter if item is None else item) for item in CASES[name][2]]
+    draws = density.random(*batch, rng=np.random.default_rng(seed))[:, 0]
+    unit = density.statistic.unit
+    assert abs(np.mean(draws[:, 0] == 2) - np.tanh(1 / (2 * OF_SIZE["laplace"]))) < 0.01
+    values = np.arange(-(high - low) - 20 * unit, high - low + 20.1 * unit, unit)
+    masses = reduce(np.convolve, [row(name, parameter)] * 2)
+    steps = (values[:, None] - np.arange(len(masses)) + high - low) / unit
+    expected = np.exp(logsumexp(LOG_NOISE["laplace"](steps, 2.0), b=masses, axis=1)) * len(draws)
+    inside = expected > 10
+    counts = np.array([(draws[:, 1] == x).sum() for x in values])
+    assert stats.chisquare([*counts[inside], len(draws) - counts[inside].sum()],
+                           [*expected[inside], len(draws) - expected[inside].sum()]).pvalue > 1e-4  # fmt: skip
 
 
 @pytest.mark.slow(parts=6)
 @pytest.mark.parametrize("kind", LOG_NOISE)
 @pytest.mark.parametrize("mean", [0.9, 3.1, 10.0])
-def test_intervals_of_cells_of_one_row_hold_what_they_say(mean, kind, rng):
-    """Of the common rate of 40 cells, counts between 0 and 20, the noise of ε = 100: by normal sums .83 to .88."""
-    scale, cells = {"laplace": 0.2, "gaussian": 1.6}[kind], 40
+@pytest.mark.parametrize("sizes", ["public", "private"])
+def test_intervals_of_cells_of_one_row_hold_what_they_say(sizes, mean, kind, rng):
+    """Of the common rate of 40 cells, counts between 0 and 20, the noise of ε = 100: by normal sums .75 to .88."""
+    scale, cells = {"laplace": 0.2, "gaussian": 1.6}[kind] * (1 + (sizes == "private")), 40
     rates = mean * np.exp(np.linspace(-0.6, 0.6, 201))
-    density = density_of("poisson", kind, scale, np.ones(cells * len(rates), dtype=int))
-    value = pt.matrix("value", shape=(cells * len(rates), 1))
+    one = np.ones(cells * len(rates), dtype=int)
+    density, centre = density_of("poisson", kind, scale, one), 0
+    if sizes == "private":
+        release = np.column_stack([one, 0.0 * one])
+        density, centre = private_density("poisson", kind, scale, release, of_size=0.04), 10
+    value = pt.matrix("value", shape=(len(one), len(density.scales)))
     logp = density.graph(value, pt.constant(np.repeat(rates, cells))).reshape((len(rates), cells)).sum(axis=1)
     evaluate = pytensor.function([value], logp, mode="FAST_COMPILE")
     below = []
     for truth in rng.choice(rates, 200):
-        counts = np.clip(rng.poisson(truth, cells), 0, 20) + noise(rng, kind, scale, cells)
-        found = evaluate(np.tile(counts, len(rates))[:, None].astype(float))
+        counts = np.clip(rng.poisson(truth, cells), 0, 20) - centre + noise(rng, kind, scale, cells)
+        sums = np.tile(counts, len(rates)).astype(float)
+        found = evaluate(np.column_stack([one, sums] if centre else [sums]))
         weights = np.exp(found - logsumexp(found))
         below.append(weights[rates < truth].sum() + weights[rates == truth].sum() / 2)
     held = np.mean((np.array(below) > 0.05) & (np.array(below) < 0.95))
