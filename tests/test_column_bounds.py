@@ -310,3 +310,17 @@ def test_a_basis_lies_within_the_bounds_of_each_column():
     assert problems(EACH[1:]) == ()
     (problem,) = problems([(0, 2), (-4, 4)])
     assert "np.array([[0.0, -4.0], [2.0, 4.0]])" in problem.remedy
+
+
+@pytest.mark.parametrize("function", [pt.exp, pt.sqrt])
+def test_a_function_of_constants_alone_is_refused_before_anything_is_charged(function):
+    model = of_a_matrix(mean=lambda X, b: b[0] * function(X[:, 0]) + b[1] * X[:, 1])
+    with pytest.raises(dp.errors.UnsupportedModelError, match="Write the number itself in the model"):
+        planned(model, WIDE)
+
+
+def test_a_missing_value_of_the_smallest_constant_is_that_constant():
+    least = 5e-324
+    held = Column(name="X", leaf=pt.constant(np.zeros((2, 2))), bounds=(0, 1), ranges=((least, least), (0.0, 1.0)))
+    found = fitted_column(held).clamped(np.array([[np.nan, 0.0], [3.0, np.nan]]))
+    np.testing.assert_array_equal(found, [[least, 0.0], [least, 0.5]])

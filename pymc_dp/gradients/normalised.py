@@ -22,7 +22,7 @@ from pymc_dp.inspection.interpreted import plain_draw, plain_function
 from pymc_dp.inspection.rows import Array, Column, rebuild
 from pymc_dp.simulation.columns import draw_columns
 
-ROWS, DRAWS, SEED = 16, 32, 20_251_127
+ROWS, DRAWS, SEED = 16, 16, 20_251_127
 LARGEST, SHARE = np.log(1.1), 0.03
 """Logarithm of the mass that a density may have, and part of the made-up rows that may have more: it is by quadrature.
 
@@ -42,10 +42,10 @@ def not_densities(inspection: RowInspection) -> Iterator[Problem]:
         if masses.size and float(np.mean(masses > LARGEST)) > SHARE:
             yield Problem(
                 where=item.name,
-                what="exp(logp) adds up to more than 1 over its values, but gradients need a density of this column",
-                remedy=f"Where rows are censored, write pm.Censored({item.name!r}, dist, lower=None, upper=end), with "
-                "end = pm.Data('end', ...): its own value for a row that is censored, the latest one for any other. "
-                "Leave out no term of logp, as -log(k!) of a count, which needs dtype='int64' in pm.CustomDist.",
+                what="exp(logp) adds up to more than 1, but gradients need a density of this column",
+                remedy=f"If rows are censored, pm.Censored({item.name!r}, dist, lower=None, upper=end), where end = "
+                "pm.Data('end', ...) is their own value, and the latest one of others. Else complete logp, as by "
+                "-log(k!) and dtype='int64'.",
                 kind="cause",
             )
 

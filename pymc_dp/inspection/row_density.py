@@ -33,6 +33,7 @@ from pytensor.tensor.math import Dot
 from pytensor.tensor.random.basic import CategoricalRV
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.special import LogAddExp, LogSumExp, XLog1PY, XLogY
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pytensor.tensor.type import TensorType
 
 from pymc_dp.inspection.row_axis import RowAxis
@@ -306,7 +307,16 @@ def _at_once(node: Apply, inputs: Sequence[Variable]) -> Variable | None:
         return operation(*aligned)
     if isinstance(operation, Join):
         return _joined(inputs, operation.axis + axes)
+    if isinstance(operation, Subtensor | AdvancedSubtensor) and len(inputs) == 2 and operation.idx_list == (0,):
+        return _picked(inputs[0], inputs[1], axes)
     return None
+
+
+def _picked(array: Any, index: Any, axes: int) -> Variable:
+    """Return the elements, or rows, that each of many indices picks of one of as many arrays."""
+    each = [pt.shape_padright(pt.arange(array.shape[axis]), index.type.ndim - axis - 1) for axis in range(axes)]
+    found: Variable = array[(*each, index)]
+    return found
 
 
 def _joined(parts: Sequence[Any], axis: int) -> Variable:

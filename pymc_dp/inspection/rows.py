@@ -139,8 +139,8 @@ class Column:
             held = np.array(self._within(values), dtype=self.leaf.type.dtype, order="C")
             if self.bounds is not None and held.dtype.kind == "f":
                 low, high = self._limits()
-                np.clip(held, low, high, out=held)  # NaN stays
                 np.copyto(held, low / 2 + high / 2, where=np.isnan(held))
+                np.clip(held, low, high, out=held)  # last: half of the smallest float is 0
             if self.norm is not None:
                 shorten(held, self.norm)
         return held

@@ -33,7 +33,7 @@ def with_events_and_a_support(t, rate, event):
 @pytest.mark.parametrize("logp", [with_events, with_events_and_a_support])
 @pytest.mark.parametrize("domain", [{"t": (0.1, 25)}, {"t": (0.1, 25), "event": (0, 1)}])
 def test_an_event_indicator_is_refused_with_what_to_write_instead(logp, domain):
-    with pytest.raises(UnsupportedModelError, match=r"write pm\.Censored\('t', dist, lower=None, upper=end\)"):
+    with pytest.raises(UnsupportedModelError, match=r"pm\.Censored\('t', dist, lower=None, upper=end\)"):
         interface_of(*model_of(logp, T, flagged=True, domain=domain))
 
 
@@ -64,7 +64,7 @@ def poisson(k, rate):
 
 
 def test_probabilities_of_counts_that_are_called_real_are_refused():
-    with pytest.raises(UnsupportedModelError, match="dtype='int64' in pm.CustomDist"):
+    with pytest.raises(UnsupportedModelError, match="complete logp, .* dtype='int64'"):
         interface_of(*model_of(poisson, np.arange(N) % 5, flagged=False, domain={"t": (0, 30)}))
 
 

@@ -63,8 +63,8 @@ def _within(values: Array, column: Column) -> Array:
     low, high = column.ends if column.ranges else column.bounds
     with np.errstate(all="ignore"):
         held = np.array(values, dtype=np.float64, order="C")
-        np.clip(held, low, high, out=held)  # NaN stays
-    np.copyto(held, low / 2 + high / 2, where=np.isnan(held))
+        np.copyto(held, low / 2 + high / 2, where=np.isnan(held))
+        np.clip(held, low, high, out=held)  # last: half of the smallest float is 0
     return held
 
 
@@ -85,6 +85,12 @@ def computed_column(where: str, formula: Formula, dtype: str, taken: Container[s
     name, given = name_of(formula), tuple(dict.fromkeys(entry.column for entry in entries_of(formula)))
     while name in taken:
         name = f"({name})"
+    if not given:
+        return Problem(
+            where=where,
+            what=f"{name} is a function of columns that are constants, by their bounds",
+            remedy="Write the number itself in the model.",
+        )
     unbounded = [column.name for column in given if column.bounds is None]
     if unbounded:
         return Problem(
