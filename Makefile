@@ -58,7 +58,7 @@ demo-scale: $(VENV)/.demo-scale ## 1e7 simulated rows of Parquet through a hiera
 	$(BIN)/python notebooks/demo_scale.py
 
 .PHONY: test
-test: $(VENV)/.test ## all tests but the slow ones, doctests included; of dear ones every day another fifth (WHOLE=--whole: all)
+test: $(VENV)/.test ## all tests but the slow ones, doctests included; of dear ones every day another eighth (WHOLE=--whole: all)
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(WHOLE) $(if $(NOTEBOOKS),--nbmake $(NOTEBOOKS)) tests pymc_dp
 
 .PHONY: test-fast

@@ -27,9 +27,9 @@ PARTS = 10
 DEAR = Path(__file__).with_name("dear.json")
 """CPU seconds of quick tests that take more than `MOST`, as last measured by ``--dear``: they run by turns.
 
-Every day another fifth of them; those marked `always` every day.
+Every day another eighth of them; those marked `always` every day.
 """
-MOST, TURNS = 0.5, 5
+MOST, TURNS = 0.3, 8
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
