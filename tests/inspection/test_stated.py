@@ -55,7 +55,7 @@ SHARED = pytensor.shared(np.ones(2), name="held")
         (lambda row: [row[0] * SHARED[0]], "depend on 'held'"),
         (lambda row: [pt.scalar("other")], "depend on 'other'"),
         (lambda row: [pt.constant(1.0)], "none at all"),
-        (lambda row: [pt.arange(5.0)[row[0].astype("int64")]], "Subtensor.* is applied to a row-level array"),
+        (lambda row: [pt.arange(5.0)[row[0].astype("int64")]], "is indexed by a row-level column"),
         (lambda row: [pt.linalg.cholesky(pt.outer(row, row))[0, 0]], "not known to be defined for every row by itself"),
         (lambda row: "text", "must return numbers or tensors"),
         (3, "statistics must be"),
