@@ -8,8 +8,8 @@ REASONS = {
     "sleep_study": WIDER,
     "rounded_values": "its rows were cut at their bounds, of which its likelihood knows nothing, and clipped scores "
     "say something else of a table that is not of the model; of rows that are, medians are within .1",
-    "bambi_wald": "its costs were drawn from a gamma distribution, and clipped scores say something else of a table that "
-    "is not of the model",
+    "bambi_wald": "its costs were drawn from a gamma distribution, and clipped scores say something else of a table "
+    "that is not of the model",
     "cherry_blossoms": "splines add up to 1 in every row, which rows that are made up do not know: noise counts as "
     "curvature where `a` rises and all of `w` fall, of which no row tells",
     "radon_varying_slopes": "each county has noise of its own on its sum of squares",
