@@ -34,6 +34,9 @@ TIMED = ("privatize",)
 
 
 def main(arguments: list[str]) -> None:
+    if "--help" in arguments:
+        print(__doc__)
+        return
     fit, timed = "--fit" in arguments, "--time" in arguments
     names = [name for name in arguments if not name.startswith("--")]
     warnings.simplefilter("ignore")
