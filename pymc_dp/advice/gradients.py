@@ -335,7 +335,7 @@ def _noise_over_sampling(layout: ReleaseLayout, table: TablePlan, epsilon: float
     if expected is not None and isinstance(table.statistic, BoundedMoments):
         mean, deviation = expected
         away = 0.0 if table.sizes_known else abs(mean - table.statistic.centre) / table.statistic.scales[0]
-        noise, sampling = noise * hypot(1.0, away), min(sampling, sqrt(table.rows_per_cell) * max(deviation, 1e-9))
+        noise, sampling = noise * hypot(1.0, away), min(sampling, sqrt(table.rows_per_cell) * deviation)
     return noise / sampling
 
 

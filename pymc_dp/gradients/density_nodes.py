@@ -79,8 +79,8 @@ def nodes_of(
     points = np.broadcast_to(start, (len(breaks), len(start))).copy()
     logs = density(points)
     if by_hand and bounds is not None:
-        density = _ending(density, bounds, np.nan_to_num(logs, nan=-np.inf).argmax(axis=1))
-        logs = density(points)
+        ends = _ends(bounds, logs)
+        density, logs = _ending(density, ends), _cut(points, logs, ends)
     for power in POWERS:
         new = np.empty((len(points), ADDED))
         _spread(points, logs, power, SPREADING, new)
@@ -98,11 +98,19 @@ def nodes_of(
     return values, weights / total, (top + np.log(total))[:, 0]
 
 
-def _ending(density: Density, bounds: tuple[float, float], peaks: Array) -> Density:
-    """Return a density that ends at the bound beyond which it is largest at the outermost point, (n_rows,) places."""
-    low = np.where(peaks == 0, bounds[0], -np.inf)[:, None]
-    high = np.where(peaks == WITHIN + 2 * BEYOND - 1, bounds[1], np.inf)[:, None]
-    return lambda values: np.where((values < low) | (values > high), -np.inf, density(values))
+def _ends(bounds: tuple[float, float], logs: Array) -> tuple[Array, Array]:
+    """Return the bound beyond which a density is largest at the outermost point, (n_rows, 1) each; infinite else."""
+    peaks = np.nan_to_num(logs, nan=-np.inf).argmax(axis=1)[:, None]
+    return np.where(peaks == 0, bounds[0], -np.inf), np.where(peaks == logs.shape[1] - 1, bounds[1], np.inf)
+
+
+def _ending(density: Density, ends: tuple[Array, Array]) -> Density:
+    return lambda values: _cut(values, density(values), ends)
+
+
+def _cut(values: Array, logs: Array, ends: tuple[Array, Array]) -> Array:
+    """Return log-densities that are those of 0 beyond the ends."""
+    return np.where((values < ends[0]) | (values > ends[1]), -np.inf, logs)
 
 
 def _start(bounds: tuple[float, float] | None) -> Array:

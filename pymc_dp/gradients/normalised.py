@@ -31,7 +31,7 @@ It may have less, where bounds cut some off.
 
 
 def not_densities(inspection: RowInspection) -> Iterator[Problem]:
-    """Yield likelihoods by hand whose values have far more mass than 1 in many made-up rows. Reads no private value.
+    """Yield likelihoods by hand whose values have more mass than 1 in some made-up rows. Reads no private value.
 
     Not looked at are vectors, and what no prior can be drawn for or NumPy cannot evaluate.
     """
@@ -44,8 +44,8 @@ def not_densities(inspection: RowInspection) -> Iterator[Problem]:
                 where=item.name,
                 what="exp(logp) adds up to more than 1, but gradients need a density of this column",
                 remedy=f"If rows are censored, pm.Censored({item.name!r}, dist, lower=None, upper=end), where end = "
-                "pm.Data('end', ...) is their own value, and the latest one of others. Else complete logp, as by "
-                "-log(k!) and dtype='int64'.",
+                "pm.Data('end', ...) is their own value, and the latest one for others. Else complete logp, as with "
+                "-log(k!) of a count, and dtype='int64'.",
                 kind="cause",
             )
 

@@ -139,8 +139,7 @@ class Column:
             held = np.array(self._within(values), dtype=self.leaf.type.dtype, order="C")
             if self.bounds is not None and held.dtype.kind == "f":
                 low, high = self._limits()
-                np.copyto(held, low / 2 + high / 2, where=np.isnan(held))
-                np.clip(held, low, high, out=held)  # last: half of the smallest float is 0
+                clamp_floats(held, low, high)
             if self.norm is not None:
                 shorten(held, self.norm)
         return held
@@ -192,6 +191,12 @@ def fitted(bounds: Bounds, dtype: Any) -> Bounds | None:
     if float(last) > high:
         last = np.nextafter(last, dtype.type(-np.inf))
     return (float(first), float(last)) if first <= last else None
+
+
+def clamp_floats(held: Array, low: Any, high: Any) -> None:
+    """Clamp floats in place, NaN to the middle; clipping comes last, for half of the smallest float is 0."""
+    np.copyto(held, low / 2 + high / 2, where=np.isnan(held))
+    np.clip(held, low, high, out=held)
 
 
 def fitted_column(column: Column) -> Column | Bounds:

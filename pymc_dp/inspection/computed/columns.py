@@ -12,7 +12,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.errors import PrivacyError, Problem
 from pymc_dp.inspection.computed.expressions import Formula, Program, entries_of, name_of, range_of
-from pymc_dp.inspection.rows import Array, Column
+from pymc_dp.inspection.rows import Array, Column, clamp_floats
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,8 +63,7 @@ def _within(values: Array, column: Column) -> Array:
     low, high = column.ends if column.ranges else column.bounds
     with np.errstate(all="ignore"):
         held = np.array(values, dtype=np.float64, order="C")
-        np.copyto(held, low / 2 + high / 2, where=np.isnan(held))
-        np.clip(held, low, high, out=held)  # last: half of the smallest float is 0
+        clamp_floats(held, low, high)
     return held
 
 
