@@ -83,6 +83,18 @@ def copy_notebooks() -> None:
     shutil.copytree(ROOT / "notebooks", target, ignore=shutil.ignore_patterns("outputs", ".ipynb_checkpoints", "*.py"))
     for path in target.rglob("*.ipynb"):
         _save_thumbnail(path)
+        _keep_errors_beside_numbers(path)
+
+
+def _keep_errors_beside_numbers(path: Path) -> None:
+    """Let no line of a table end between a number and its error."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if "text/html" in data:
+                data["text/html"] = "".join(data["text/html"]).replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
+    path.write_text(json.dumps(notebook, ensure_ascii=False), encoding="utf-8")
 
 
 def _save_thumbnail(path: Path) -> None:
