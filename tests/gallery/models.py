@@ -102,8 +102,8 @@ def page(known: dict[str, Any]) -> str:
         "",
         f"Of the {usable_ones} that are released, {len(distances)} were compared with the posterior that is not "
         f"private; {failed} more took over five minutes, failed, or have no medians to compare. All medians of "
-        f"{near} of them ({near / max(len(distances), 1):.0%}) are within {CLOSE:g} standard deviations, of "
-        f"which chance of the samplers may be {error:g} at most. The others:",
+        f"{near} of them ({near / max(len(distances), 1):.0%}) are within {CLOSE:g} standard deviations. The Monte "
+        f"Carlo error of a distance is {error:g} at most. The others:",
     ]
     lines += [*_reasons(known), *_seconds(known)]
     for kind, title in KINDS.items():
@@ -144,7 +144,8 @@ def _compared(found: dict[str, Any]) -> tuple[str, str]:
     """Return what the page shows of a comparison: the furthest median, and the range of widths."""
     distance = off(found)
     if distance is None:
-        return found.get("apart", ""), ""
+        said, _, why = found.get("apart", "").partition(" Why: ")
+        return f"failed: {why}" if why else said, ""
     widths = found["wider"].values()
     kind = "" if found["by"] == found.get("remedied", found["status"]) else f" ({found['by']})"
     return f"{distance:.2f}{kind}", f"{min(widths):.2f}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{max(widths):.2f}"
