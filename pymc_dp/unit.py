@@ -25,9 +25,9 @@ class Unit:
         numbers in 32 bits, and larger ones become others without a word: give codes below 2**31, such as
         ``pandas.factorize(ids)[0]``.
     max_rows : int
-        How many rows of one person count in full, m. Exact sums keep at most m rows of each person, chosen at
-        random, anew for each release; noised gradients use all rows, and weigh those of a person with more down to
-        about m. The noise grows with m.
+        How many rows of one person count, m. Exact sums keep at most m rows of each person, chosen at random, anew for
+        each release, and their noise grows with m. Noised gradients use all rows, clip the sum of a person's scores,
+        and take m for how many rows a person may have where they choose the first limit, and predict intervals.
 
     Raises
     ------

@@ -333,7 +333,7 @@ def test_nobody_is_named(name, statistics, delta):
 def test_explain_and_report_say_whom_a_release_protects():
     model = counts()
     said = str(dp.explain(model, domain_of(model)).full())
-    assert "one person (patient_id), at most 3 rows" in said and "3 times that for one row" in said
+    assert "one person (patient_id), at most 3 rows" in said and "3 times the noise" in said
     assert "this method accounts ε per row" in said and "Private (protected)" in said
     idata = dp.sample(
         epsilon=1.0, model=model, domain=domain_of(model), draws=20, tune=50, chains=1, progressbar=False, random_seed=1

@@ -62,7 +62,7 @@ class Bent:
     basis : (d, d) array
         B, of these coordinates.
     roots : (n_rows, 1, 1) array
-        Square roots of the weights of made-up rows: what clipping leaves of them.
+        Square roots of the weights of made-up rows: what clipping leaves of them, or of a person's.
     turn : (d, d) array
         That makes their curvature at the end the released one.
     rest : (d, d) array
@@ -113,7 +113,9 @@ class Bent:
         assert basis is not None
         clipped, plain = simulated.clipped(at, limits), simulated.spread(at) @ basis
         squares = [(factors**2).sum(axis=(1, 2)) for factors in (clipped, plain)]
-        roots = np.sqrt(squares[0] / np.maximum(squares[1], 1e-300))[:, None, None]
+        edges = simulated.units(len(plain))
+        whole = np.add.reduceat(squares[1], edges[:-1])
+        roots = np.repeat(np.sqrt(squares[0] / np.maximum(whole, 1e-300)), np.diff(edges))[:, None, None]
         own = _gram(plain * roots)
         values, vectors = np.linalg.eigh(own)
         values = np.maximum(values, LEAST_CURVATURE * values.mean() if values.any() else 1.0)

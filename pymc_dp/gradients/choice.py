@@ -163,10 +163,8 @@ class Outlook:
     parts : tuple of (str, int)
         Names of the parameters of the likelihood, and how many numbers each of them has.
     n_rows : int
-        Number of rows, or the public bound on it.
+        Number of rows, or the public bound on it; of persons, where ε protects these.
     neighbours : {"replace", "add_remove"}
-    rows_of_one : int
-        That count at most of what ε protects.
     weights : mapping of str to str
         By which columns rows are weighed.
     layered : bool
@@ -178,7 +176,6 @@ class Outlook:
     parts: tuple[tuple[str, int], ...]
     n_rows: int
     neighbours: str
-    rows_of_one: int = 1
     weights: Mapping[str, str] = field(default_factory=dict)
     layered: bool = False
 
@@ -187,13 +184,11 @@ class Outlook:
         """Look at a model, whose rows are dummies where there are `stored` ones. Reads no private value."""
         domain = found.domain
         parts, problems, layered = _looked_at(found, stored)
-        most = domain.most_rows or n_rows
         return cls(
             problems=problems,
             parts=parts,
-            n_rows=most,
+            n_rows=domain.n_max or n_rows,
             neighbours=domain.neighbours,
-            rows_of_one=domain.rows_of_one,
             weights=dict(domain.weights),
             layered=layered,
         )
@@ -210,7 +205,7 @@ class Outlook:
 
     def width_ratio(self, budget: Budget) -> float:
         """Return the predicted width of intervals over that without privacy; see `width_ratio`."""
-        return width_ratio(self.size, self.n_rows, budget, self.neighbours, self.rows_of_one)
+        return width_ratio(self.size, self.n_rows, budget, self.neighbours)
 
 
 PER_UNIT = Problem(
@@ -238,7 +233,7 @@ def _looked_at(
     return tuple((part.name, part.size) for part in interface.parts), problems, layered(interface)
 
 
-def width_ratio(dimension: int, n_rows: int, budget: Budget, neighbours: str, rows_of_one: int = 1) -> float:
+def width_ratio(dimension: int, n_rows: int, budget: Budget, neighbours: str) -> float:
     """Return about how much wider intervals are than without privacy, by formula.
 
     Parameters
@@ -249,25 +244,22 @@ def width_ratio(dimension: int, n_rows: int, budget: Budget, neighbours: str, ro
     budget : Budget
         With δ > 0.
     neighbours : {"replace", "add_remove"}
-    rows_of_one : int
-        That count at most of what comes and goes.
 
     Notes
     -----
     In coordinates in which the curvature of n rows is n times the unit matrix, scores have a root mean square norm of
     √d and are clipped to C = `CLIP_NORM` √d. The gradients of the last stage, with a share s = `LAST_SHARE` of what the
     whole budget buys (μ, as in Gaussian differential privacy), have the noise of one gradient with variance
-    V = (2 C)² / (s μ²), where a row is replaced; C² / (s μ²) where one comes or goes, m² times that where a person with
-    up to m rows does. The variance of the scores
-    themselves is n. Clipping makes the variance 1.3 times as large, and noised curvatures the part of V twice: so it
-    came out within a tenth for logistic, linear and Poisson regressions that are not saturated. The prior is left out.
+    V = (2 C)² / (s μ²), where a row is replaced; C² / (s μ²) where one, or a person, comes or goes. The variance of the
+    scores themselves is n. Clipping makes the variance 1.3 times as large, noised curvatures the part of V twice: so
+    it came out within a tenth for logistic, linear and Poisson regressions that are not saturated. No prior is counted.
 
     Examples
     --------
     >>> round(width_ratio(5, 5000, Budget(1.0, 1e-5), "replace"), 2)
     1.22
     """
-    clip = CLIP_NORM * (2 if neighbours == "replace" else rows_of_one)
+    clip = CLIP_NORM * (2 if neighbours == "replace" else 1)
     variance = clip**2 * dimension / (LAST_SHARE * mu_for(budget.epsilon, budget.delta) ** 2)
     return sqrt(CLIPPING + COORDINATES * variance / max(n_rows, 1))
 

@@ -35,7 +35,7 @@ class Descent:
     limits : Limits
         C of the scores.
     n_rows : int
-        How many rows there are, or may be.
+        How many rows, or persons, there are, or may be.
     """
 
     start: Array
@@ -51,9 +51,12 @@ class Descent:
         -----
         C is the median norm of the scores of rows that are made up from the prior, and the rate is 1 over the largest
         curvature of a row's mean log-likelihood, its median over the prior, and of the prior's part of it: with
-        momentum β a descent is stable up to 2 (1 + β) over that. So nothing is tuned on the table.
+        momentum β a descent is stable up to 2 (1 + β) over that. So nothing is tuned on the table. Of persons, both are
+        as of `rows_of_one` rows.
         """
         size, steepest = simulated.steepness
+        rows = simulated.rows.interface.inspection.domain.rows_of_one
+        size, steepest = size * rows**0.5, steepest * rows
         held = float(np.linalg.eigvalsh(prior.precision)[-1]) / max(n_rows, 1)
         limits = Limits(scale=simulated.scale, clip_norm=size, clip_curvature=UNLIMITED)
         start = simulated.parameters[0] / simulated.scale

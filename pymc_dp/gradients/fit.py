@@ -157,7 +157,7 @@ class Planned:
             check_weighted(choice, interface)
         steps, momentum = choice.steps, choice.momentum_steps
         within = partial(Schedule.within, budget, steps=steps, momentum_steps=momentum, weighted=weighted)
-        of = partial(units, interface.size, domain.neighbours, rows=domain.rows_of_one)
+        of = partial(units, interface.size, domain.neighbours)
         schedule = within(of())  # says first what a budget cannot be
         simulated = Simulated.of(RowScores.of(interface), choice.columns or {}, rng)
         if simulated.levels is not None:
@@ -178,7 +178,7 @@ class Planned:
             prior=prior,
             early=None if within_bounds is None else early(simulated, prior, start),
             budget=budget,
-            descent=Descent.of(simulated, prior, most) if choice.local else None,
+            descent=Descent.of(simulated, prior, interface.inspection.most_units) if choice.local else None,
         )
 
     @property
@@ -230,21 +230,18 @@ class Planned:
 
     def walk(self, columns: Rows, passed: Callable[[], None] = lambda: None) -> Found:
         """Release everything. Reads private data: the budget must have been charged."""
-        chunks = partial(_chunks, columns, block_size(self.simulated.rows))
-        rows, unit = RowParts(rows=self.simulated.rows), self.interface.inspection.domain.unit
-        most = None if unit is None else unit.max_rows
-        weighted = self._weighted(rows)
-        parts = weighted or (rows if most is None else PersonParts(parts=rows, most=most))
-        releases = NoisedSums(
-            parts=parts, chunks=chunks, schedule=self.schedule, passed=passed, persons=most, weighted=weighted
-        )
+        rows, size = RowParts(rows=self.simulated.rows), block_size(self.simulated.rows)
+        weighted, persons = self._weighted(rows), self._persons(rows)
+        chunks = partial(_chunks, columns, size if persons is None else persons.few(size))
+        parts = weighted or persons or rows
+        releases = NoisedSums(parts=parts, chunks=chunks, schedule=self.schedule, passed=passed, weighted=weighted)
         scale = self.limits.scale
         stages, prior, limits, start = self.schedule.stages, self.prior, self.limits, self.start
         if self.descent is not None:
             start = self.descent.end(stages[0].steps, prior, releases)
             prior = trusted(prior, start)
             stages, limits = stages[1:], self.simulated.first(start * scale)
-        n_rows: float = self.interface.inspection.most_rows
+        n_rows: float = self.interface.inspection.most_units
         if weighted is not None:
             n_rows = max(releases.weights())  # what is lost in its noise is no larger than that
         found = walk(
@@ -264,6 +261,9 @@ class Planned:
         squares = shrunk(*releases.squares(found.end, found.limits)).matrix
         return replace(found, scores=found.limits.curvature(squares))
 
+    def _persons(self, rows: RowParts) -> PersonParts | None:
+        return None if self.interface.inspection.domain.unit is None else PersonParts(parts=rows)
+
     def _weighted(self, rows: RowParts) -> WeightedParts | None:
         place = self.interface.inspection.weight
         return None if place is None else WeightedParts(parts=rows, place=place, largest=self.largest)
@@ -282,7 +282,7 @@ class Planned:
             curvature=np.eye(size),
             noise=np.eye(size),
             end=self.prior.mean,
-            limits=self.limits.whitened(np.eye(size), self.interface.inspection.most_rows),
+            limits=self.limits.whitened(np.eye(size), self.interface.inspection.most_units),
             unresolved=0,
             chi_squared=1.0,
             degrees=1,

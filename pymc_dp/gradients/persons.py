@@ -1,163 +1,363 @@
-"""What a person with several rows adds to a gradient and to a curvature: within what is charged, whatever they hold."""
+"""What a person with several rows adds to a gradient and to a curvature: one score, of all of that person's rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
+import numba
 import numpy as np
 
-from pymc_dp.gradients.integers import Integers
-from pymc_dp.gradients.row_parts import ROOM, RowParts
+from pymc_dp.gradients.clipping import TINY, UNLIMITED
+from pymc_dp.gradients.row_parts import ROOM, Expected, RowParts
 from pymc_dp.gradients.schedule import Limits
 from pymc_dp.inspection.rows import Array
 from pymc_dp.rows.persons import Grouped
 
-SLACK = 1 - 1e-4
-"""Rounding of factors never takes a person beyond what is charged: there it would add nothing."""
-ROUNDING = 1 - 1e-8
-"""Room for the rounding of a sum of up to 10^8 squares of whole numbers in floats, all of the same sign."""
-Add = Callable[[Array, Integers], None]
+OUTCOMES = 512
+"""Of all responses of a person together: all where there are at most so many, else as many that stand for them."""
+ORDERS = 256
+"""Rows of a person whose levels are of different coordinates of a net."""
+FEW_ENTRIES = 2**21
+"""Of the factors of some persons at a time."""
+ROUNDS, NEAR = 60, 1e-5
+"""Rounds of the search for the centre at most, and how far it moves in the last one at most, over C."""
+SINGULAR = 1e-12
+"""Share of a variance that is rounding where the others explain it."""
+SPREAD = 1e3 * np.sqrt(2)
+"""Rows with other covariates are taken at other levels."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Weighed:
-    """Rows of whole persons, weighed: scores (n_rows, d) or factors (n_rows, q, d).
+class Sums(NamedTuple):
+    """What persons add, in the coordinates of some limits.
 
     Attributes
     ----------
-    rows : array
-    edges : (n_persons + 1,) array
-        Rows from one of them to the next are of one person.
+    scores : (n_persons, d) array
+        Of norm C at most.
+    factors : (n_persons, k, d) array
+        Curvatures are Σ v vᵀ over the k vectors of a person, of Frobenius norm C_F at most.
+    roots : (n_persons, k, d) array
+        The same of the variances of scores under the model.
     """
 
-    rows: Array
-    edges: Array
-
-    def __len__(self) -> int:
-        return len(self.rows)
+    scores: Array
+    factors: Array
+    roots: Array
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PersonParts:
-    """Scores and factors of rows that come person by person, as `RowParts` has them, times a weight of the person.
+    """Scores and factors of rows that come person by person, as `RowParts` has them of rows: one of each person.
 
     Attributes
     ----------
     parts : RowParts
-    most : int
-        m, the number of rows of a person that count in full.
 
     Notes
     -----
-    Each row is clipped to C as ever, and stays centred given its covariates. Of a person whose rows could add up to
-    more than m C all are multiplied by w = min(1, m C / Σ sup ‖ψ‖, m C_F / Σ ‖f‖), with sup over the values that
-    responses may have. That sees covariates only: the sum of w ψ has mean 0 at the truth whatever w is, where clipping
-    a person's sum as it was observed would have a bias. Its slope is the sum of w f, for w multiplies both. No row is
-    thrown away, and of a person with at most m rows w is 1. Where some values stand for all of a response, and an
-    observed score is larger than at any of them, w is less, by the observed norms.
+    A person's score S is the sum of the scores of that person's rows, which are independent given the parameters, as
+    the model says. It is clipped as a whole, to ψ = w c (S - a), c = min(1, C / ‖S - a‖), with a such that E ψ = 0
+    given the covariates of all of the rows: responses do not always agree, so that C need not be as large as the norms
+    of all rows together. Its slope is -w E c (S - a)(S - a)ᵀ, and w sees covariates only: it is min(1, C_F / size),
+    with the size of the curvature without clipping times what clipping leaves of E ‖S‖².
 
-    The variance of w ψ is w times less than w f says, which is on the safe side. Rows of one person are taken for
-    independent given the parameters, as the model says.
+    The expectation is over all outcomes of the responses where these are few. Elsewhere it is over a net of `OUTCOMES`
+    points (Sobol', shifted by the covariates of each row), by which only what clipping takes away is estimated. The
+    mean of clipped scores is then off by less than a hundredth of their deviation, either way.
 
-    **Guarantee.** What a person gives is a function of that person's rows, the position and public constants. That it
-    is within m C and m C_F is enforced by `add_persons` on whole numbers.
+    **Guarantee.** What a person gives is a function of that person's rows, the position and public constants; how long
+    that takes depends on the rows. That it is within C and C_F is enforced by `integers` on whole numbers, as of
+    a row.
     """
 
     parts: RowParts
-    most: int
 
-    def scores(self, rows: Grouped, at: Array, limits: Limits) -> Weighed:
-        """Return weighed scores in units of C."""
-        unit, found = ROOM / limits.clip_norm, _Blocks(limits)
-        for part, block in self.parts.clipped(rows.columns, at, limits):
-            found.add(block.combined(part.scores[:, None], unit)[:, 0], part.reach, part.sizes)
-        values = self.parts.joined(found.values, at)
-        weights = self._weights(rows.edges, *found.bounds, np.sqrt((values**2).sum(axis=1)))
-        return Weighed(rows=values * weights[:, None], edges=rows.edges)
+    def scores(self, rows: Grouped, at: Array, limits: Limits) -> Array:
+        """Return clipped scores of persons, (n_persons, d), in units of C: of a norm of at most 1."""
+        found = added(list(self.parts.turned(rows.columns, at, limits)), rows.edges, limits)
+        return found.scores * (ROOM / limits.clip_norm)
 
-    def factors(self, rows: Grouped, at: Array, limits: Limits) -> Weighed:
-        """Return factors in units of √C_F, times the root of the weight."""
-        unit, found = ROOM / np.sqrt(limits.clip_curvature), _Blocks(limits)
-        for part, block in self.parts.clipped(rows.columns, at, limits):
-            found.add(block.combined(part.factors.transpose(0, 2, 1), unit), part.reach, part.sizes)
-        values = self.parts.joined(found.values, at, self.parts.rows.count)
-        weights = self._weights(rows.edges, *found.bounds)
-        return Weighed(rows=values * np.sqrt(weights)[:, None, None], edges=rows.edges)
+    def factors(self, rows: Grouped, at: Array, limits: Limits) -> Array:
+        """Return factors of persons, (n_persons, k, d), in units of √C_F."""
+        found = added(list(self.parts.turned(rows.columns, at, limits)), rows.edges, limits, curved=True)
+        return found.factors * (ROOM / np.sqrt(limits.clip_curvature))
 
-    def _weights(self, edges: Array, *bounds: Array) -> Array:
-        """Return the weight of the person of each row, given bounds on what each row adds, in units of the limits."""
-        lengths = np.diff(edges)
-        weights = np.ones(len(lengths))
-        if not (lengths > self.most).any():  # no row is longer than its limit
-            return np.ones(int(lengths.sum()))
-        for bound in bounds:
-            known = np.where(bound <= 1, bound, 1.0)  # NaN too: such a row adds nothing
-            total = np.add.reduceat(known, edges[:-1])
-            weights = np.minimum(weights, self.most * SLACK / np.maximum(total, np.finfo(float).tiny))
-        weights[lengths <= self.most] = 1.0
-        return np.repeat(weights, lengths)
+    def few(self, rows: int) -> int:
+        """Return how many rows to take at a time, of so many: factors of a person may have d² entries."""
+        size = self.parts.rows.interface.size
+        return max(1, min(rows, FEW_ENTRIES // (size * min(size, OUTCOMES))))
 
 
-class _Blocks:
-    """Values of some blocks of rows, and bounds on them."""
-
-    def __init__(self, limits: Limits) -> None:
-        self.values, self._reach, self._sizes = list[Array](), list[Array](), list[Array]()
-        self._limits = limits
-
-    def add(self, values: Array, reach: Array, sizes: Array) -> None:
-        self.values.append(values)
-        self._reach.append(reach / self._limits.clip_norm)
-        self._sizes.append(sizes / self._limits.clip_curvature)
-
-    @property
-    def bounds(self) -> tuple[Array, Array]:
-        none = [np.zeros(0)]
-        return np.concatenate(self._reach or none), np.concatenate(self._sizes or none)
-
-
-def add_persons(persons: Weighed, total: Integers, *, add: Add, most: int, limit: int, side: int) -> None:
-    """Add what persons add to a sum: each of them within what `most` rows at their limit would.
+def added(blocks: Sequence[Expected], edges: Array, limits: Limits, *, curved: bool = False) -> Sums:
+    """Return what persons add, of blocks of their rows in the coordinates of some limits.
 
     Parameters
     ----------
-    persons : Weighed
-        Anything may stand there.
-    total : array of int64
-        Changed in place.
-    add : callable
-        Adds rows of whole numbers to a sum, of each of which the norm is at most `limit`.
-    most, limit : int
-    side : int
-        The sum begins with the upper triangle of a matrix of that side, whose entries off the diagonal count twice;
-        0 where it is a vector.
-
-    Notes
-    -----
-    **Guarantee.** Every person adds whole numbers whose norm is at most ``most * limit``. Of one with at most `most`
-    rows that is the triangle inequality, for each row is held by `add`; the rows of any other are summed apart,
-    exactly, and add nothing where that sum is longer. It holds for any contents.
+    blocks : sequence of Expected
+        Of rows one after the other.
+    edges : (n_persons + 1,) array
+        Rows from one of them to the next are of one person.
+    limits : Limits
+    curved : bool
+        Whether curvatures and variances are asked for; else there are none.
     """
-    lengths = np.diff(persons.edges)
-    few = lengths <= most
-    if few.all():
-        add(persons.rows, total)
+    parts = map(np.concatenate, zip(*map(_of_rows, blocks), strict=True))
+    weights, scores, jacobian, observed, levels = _complete(*parts)
+    order = np.lexsort((levels, np.repeat(np.arange(len(edges) - 1), np.diff(edges))))
+    count, size = len(edges) - 1, jacobian.shape[2]
+    width = min(size, OUTCOMES)
+    own = np.zeros((count, size))
+    factors, roots = (np.zeros((count if curved else 0, width, size)) for _ in range(2))
+    given = (np.ascontiguousarray(one, dtype=np.float64) for one in (weights, scores, jacobian, observed))
+    ends = float(limits.clip_norm), float(limits.clip_curvature), ROUNDS if limits.clip_norm < UNLIMITED else 1
+    _add_up(*given, levels, order, np.ascontiguousarray(edges, dtype=np.int64), _net(), *ends, own, factors, roots)
+    return Sums(scores=own, factors=factors, roots=roots)
+
+
+def _of_rows(block: Expected) -> tuple[Array, Array, Array, Array]:
+    weights, scores = block.responses.weights, block.responses.scores
+    return block.of_rows(weights), block.of_rows(scores), block.of_rows(block.jacobian), block.observed
+
+
+def _complete(weights: Array, *others: Array) -> tuple[Array, ...]:
+    """Return all of it, and levels of rows; zeros for a row that holds something that is no number: it adds nothing."""
+    missing = np.zeros(len(weights), dtype=bool)
+    for one in (weights, *others):
+        missing |= ~np.isfinite(one).reshape(len(one), -1).all(axis=1)
+    kept = [np.where(missing.reshape(-1, *[1] * (one.ndim - 1)), 0.0, one) for one in others]
+    levels = np.where(missing, LAST, _levels(kept[1]))
+    return np.where(missing[:, None], 1.0, weights), *kept, levels
+
+
+LAST = 2.0
+"""Level of rows that add nothing: after all others of a person."""
+
+
+def _levels(jacobian: Array) -> Array:
+    """Return a level between 0 and 1 of each row, which depends on its covariates alone."""
+    count = len(jacobian)
+    found = (
+        jacobian.reshape(count, -1) @ np.sqrt(np.arange(2, 2 + jacobian[:1].size)) * SPREAD if count else np.zeros(0)
+    )
+    return np.asarray(found - np.floor(found))
+
+
+@cache
+def _net() -> Array:
+    """Return whole numbers below `OUTCOMES`, (ORDERS, OUTCOMES): in each row every one of them once. Public."""
+    from scipy.stats.qmc import Sobol
+
+    points = Sobol(ORDERS, rng=np.random.default_rng(7)).random_base2(OUTCOMES.bit_length() - 1)
+    return np.ascontiguousarray((points.T * OUTCOMES).astype(np.int64))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _add_up(  # type: ignore[no-untyped-def]
+    weights,
+    scores,
+    jacobian,
+    observed,
+    levels,
+    order,
+    edges,
+    orders,
+    clip_norm,
+    clip_curvature,
+    rounds,
+    own,
+    factors,
+    roots,
+):
+    """Write what persons add, one after the other: none of it is a function of two of them."""
+    n_nodes, count, size = scores.shape[1], scores.shape[2], jacobian.shape[2]
+    most = max(orders.shape[1], n_nodes)
+    sums, chances, kept = np.zeros((most, size)), np.zeros(most), np.zeros(most)
+    values, mean, seen = np.zeros((n_nodes, size)), np.zeros(size), np.zeros(size)
+    centre, total, used = np.zeros(size), np.zeros(size), np.zeros(size, dtype=np.int64)
+    for person in range(len(edges) - 1):
+        rows = order[edges[person] : edges[person + 1]]
+        wide, outcomes, whole = 0, 1, True
+        for place in range(size):
+            met = False
+            for row in rows:
+                for i in range(count):
+                    met |= jacobian[row, i, place] != 0.0
+            if met:
+                used[wide] = place
+                wide += 1
+        for _ in rows:
+            whole = whole and outcomes * n_nodes <= most
+            outcomes = outcomes * n_nodes if whole else orders.shape[1]
+        for k in range(outcomes):
+            chances[k] = 1.0 if whole else 1.0 / outcomes
+            for j in range(wide):
+                sums[k, j] = 0.0
+        for j in range(wide):
+            mean[j] = seen[j] = 0.0
+        repeats = 1
+        for turn in range(len(rows)):
+            row, mass = rows[turn], 0.0
+            shift = np.int64(levels[row] * OUTCOMES) % OUTCOMES
+            for node in range(n_nodes):
+                mass += weights[row, node]
+                for j in range(wide):
+                    value = 0.0
+                    for i in range(count):
+                        value += scores[row, node, i] * jacobian[row, i, used[j]]
+                    values[node, j] = value
+            for j in range(wide):
+                value = 0.0
+                for node in range(n_nodes):
+                    value += weights[row, node] * values[node, j]
+                mean[j] += value / mass
+                for i in range(count):
+                    seen[j] += observed[row, i] * jacobian[row, i, used[j]]
+            for k in range(outcomes):
+                if whole:
+                    node = k // repeats % n_nodes
+                    chances[k] *= weights[row, node] / mass
+                else:
+                    level = ((orders[turn % orders.shape[0], k] ^ shift) + 0.5) / outcomes * mass
+                    node = 0
+                    below = weights[row, 0]
+                    while node < n_nodes - 1 and below < level:
+                        node += 1
+                        below += weights[row, node]
+                for j in range(wide):
+                    sums[k, j] += values[node, j]
+            repeats = repeats * n_nodes if whole else 1
+        left = _find_centre(sums, chances, mean, outcomes, wide, clip_norm, rounds, centre, total, kept)
+        curved = left * _size(weights, scores, jacobian, rows, used, wide)
+        weight = clip_curvature / _at_least(curved, clip_curvature)
+        norm = 0.0
+        for j in range(wide):
+            seen[j] -= centre[j]
+            norm += seen[j] * seen[j]
+        part = weight * clip_norm / _at_least(np.sqrt(norm), clip_norm)
+        for j in range(wide):
+            own[person, used[j]] = part * seen[j]
+        if len(factors):
+            for k in range(outcomes):
+                for j in range(wide):
+                    sums[k, j] -= centre[j]
+            _write(sums, chances, kept, outcomes, used, wide, 1, weight, clip_curvature, factors[person])
+            _write(sums, chances, kept, outcomes, used, wide, 2, weight * weight, UNLIMITED, roots[person])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _find_centre(  # type: ignore[no-untyped-def]
+    sums, chances, mean, outcomes, wide, clip_norm, rounds, centre, total, kept
+):
+    """Write about what sums are centred once they are clipped, and what is left of each; return that of squares."""
+    whole = 1.0
+    for j in range(wide):
+        centre[j] = mean[j]
+    for turn in range(rounds + 1):
+        mass, squares, left, all_kept = 0.0, 0.0, 0.0, True
+        for j in range(wide):
+            total[j] = mean[j]
+        for k in range(outcomes):
+            norm = 0.0
+            for j in range(wide):
+                norm += (sums[k, j] - centre[j]) ** 2
+            kept[k] = clip_norm / _at_least(np.sqrt(norm), clip_norm)
+            all_kept = all_kept and kept[k] == 1.0
+            mass += chances[k] * kept[k]
+            squares += chances[k] * norm
+            left += chances[k] * kept[k] * norm
+            lost = chances[k] * (kept[k] - 1.0)
+            for j in range(wide):
+                total[j] += lost * sums[k, j]
+        if turn == 0:
+            whole = squares
+        if all_kept or turn == rounds:
+            return left / _at_least(whole, TINY)
+        moved = 0.0
+        for j in range(wide):
+            found = total[j] / _at_least(mass, TINY)
+            moved += (found - centre[j]) ** 2
+            centre[j] = found
+        if moved < (NEAR * clip_norm) ** 2:  # one more turn, for what clipping leaves there
+            rounds = min(rounds, turn + 1)
+    return 1.0
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _size(weights, scores, jacobian, rows, used, wide):  # type: ignore[no-untyped-def]
+    """Return the Frobenius norm of a person's curvature without clipping."""
+    count = scores.shape[2]
+    found, second, first = np.zeros((wide, wide)), np.zeros((count, count)), np.zeros(count)
+    for row in rows:
+        mass = 0.0
+        first[:] = 0.0
+        second[:] = 0.0
+        for node in range(scores.shape[1]):
+            share = weights[row, node]
+            mass += share
+            for i in range(count):
+                first[i] += share * scores[row, node, i]
+                for j in range(count):
+                    second[i, j] += share * scores[row, node, i] * scores[row, node, j]
+        for i in range(count):
+            for j in range(count):
+                value = second[i, j] / mass - first[i] / mass * first[j] / mass
+                if value == 0.0:
+                    continue
+                for a in range(wide):
+                    one = value * jacobian[row, i, used[a]]
+                    if one == 0.0:
+                        continue
+                    for b in range(wide):
+                        found[a, b] += one * jacobian[row, j, used[b]]
+    square = 0.0
+    for a in range(wide):
+        for b in range(wide):
+            square += found[a, b] * found[a, b]
+    return np.sqrt(square)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _write(sums, chances, kept, outcomes, used, wide, power, weight, most, factors):  # type: ignore[no-untyped-def]
+    """Write vectors whose outer products add up to a mean of those of sums: a triangle, or one for each outcome."""
+    if wide <= len(factors):
+        matrix = np.zeros((wide, wide))
+        for k in range(outcomes):
+            share = weight * chances[k] * kept[k] ** power
+            for a in range(wide):
+                for b in range(a + 1):
+                    matrix[a, b] += share * sums[k, a] * sums[k, b]
+        square = 0.0
+        for a in range(wide):
+            for b in range(a + 1):
+                square += matrix[a, b] ** 2 * (1.0 if a == b else 2.0)
+        part = np.sqrt(most / _at_least(np.sqrt(square), most))
+        for column in range(wide):
+            for row in range(column, wide):
+                rest = matrix[row, column]
+                for k in range(column):
+                    rest -= factors[k, used[row]] * factors[k, used[column]]
+                if row == column:
+                    root = np.sqrt(rest) if rest > SINGULAR * matrix[row, row] else 0.0
+                    factors[column, used[row]] = root
+                elif root > 0.0:
+                    factors[column, used[row]] = rest / root
+        for column in range(wide):
+            for row in range(column, wide):
+                factors[column, used[row]] *= part
         return
-    add(persons.rows[np.repeat(few, lengths)], total)
-    for place in np.flatnonzero(~few):
-        own = np.zeros_like(total)
-        add(persons.rows[persons.edges[place] : persons.edges[place + 1]], own)
-        if _square(own, side) <= float(most * limit) ** 2 * ROUNDING:
-            total += own
+    for k in range(outcomes):
+        root = np.sqrt(weight * chances[k] * kept[k] ** power)
+        for j in range(wide):
+            factors[k, used[j]] = root * sums[k, j]
 
 
-def _square(own: Integers, side: int) -> float:
-    """Return the sum of squares, twice of those off the diagonal of the matrix that it begins with."""
-    flat = own.ravel().astype(np.float64)
-    inside, rest = flat[: side**2], flat[side**2 :]
-    diagonal = inside[:: side + 1]
-    return float(2 * (inside @ inside) - diagonal @ diagonal + rest @ rest)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _at_least(value, least):  # type: ignore[no-untyped-def]
+    """Larger of two numbers; NaN stays NaN."""
+    return least if value < least else value
 
 
-__all__ = ["Add", "PersonParts", "Weighed", "add_persons"]
+__all__ = ["PersonParts", "Sums", "added"]

@@ -28,13 +28,13 @@ from pymc_dp.gradients.integers import (
     joined,
     symmetric,
 )
-from pymc_dp.gradients.persons import Add, add_persons
 from pymc_dp.gradients.schedule import Limits, Schedule, Units
 from pymc_dp.gradients.weighted import WeightedParts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.noise import GAUSSIAN
 
 Rows = Any
+Add = Callable[[Array, Integers], None]
 MOST_ENTRIES = 2**26
 """Of the curvatures of all threads together."""
 
@@ -43,18 +43,17 @@ class Parts(Protocol):
     """What rows add, as floats; any function of a row, its place in a chunk aside, will do."""
 
     def scores(self, rows: Rows, at: Array, limits: Limits) -> Any:
-        """Return clipped scores over C, (n_rows, d), in the coordinates of the limits; `Weighed` ones of persons."""
+        """Return clipped scores over C of rows or persons, (n, d), in the coordinates of the limits."""
 
     def factors(self, rows: Rows, at: Array, limits: Limits) -> Any:
-        """Return factors of clipped curvatures over √C_F, (n_rows, q, d); `Weighed` ones of persons."""
+        """Return factors of clipped curvatures over √C_F, (n, q, d)."""
 
 
-def units(dimension: int, neighbours: str, levels: Levels | None = None, *, rows: int = 1) -> Units:
-    """Return what one row, or a person of whom `rows` count in full, can add to the sums of `NoisedSums`."""
+def units(dimension: int, neighbours: str, levels: Levels | None = None) -> Units:
+    """Return what one row, or a person, can add to the sums of `NoisedSums`."""
     return Units(
-        gradient=SCORE_UNITS * rows,
-        curvature=CURVATURE_UNITS * rows,
-        rows=rows,
+        gradient=SCORE_UNITS,
+        curvature=CURVATURE_UNITS,
         dimension=dimension,
         neighbours=neighbours,
         collapsed=None if levels is None else levels.entries,
@@ -76,8 +75,6 @@ class NoisedSums:
         Called after every release, for a progress bar.
     threads : int
         That go through chunks side by side.
-    persons : int, optional
-        How many rows of a person count in full, where `parts` return the rows of whole persons (`Weighed`).
     weighted : WeightedParts, optional
         The `parts`, where rows are weighed.
 
@@ -85,9 +82,9 @@ class NoisedSums:
     -----
     **Guarantee.** Each release is the sum over the rows of vectors of whole numbers of bounded norm, with discrete
     Gaussian noise: `Schedule.event` is what all of them cost, whatever `parts` returns, for `integers` enforces the
-    norm on the whole numbers that are summed, and `persons` on those of each person together. Arithmetic hardened. One
-    row, or person, enters its own vector alone if `parts` is made row by row, or person by person. Sums of whole
-    numbers depend neither on chunks nor on which thread was first.
+    norm on the whole numbers that are summed. Arithmetic hardened. One row, or person, enters its own vector alone if
+    `parts` is made row by row, or person by person. Sums of whole numbers depend neither on chunks nor on which thread
+    was first.
     """
 
     parts: Parts
@@ -95,7 +92,6 @@ class NoisedSums:
     schedule: Schedule
     passed: Callable[[], None] = lambda: None
     threads: int = field(default_factory=lambda: cpu_count() or 1)
-    persons: int | None = None
     weighted: WeightedParts | None = None
 
     @property
@@ -120,7 +116,7 @@ class NoisedSums:
 
     @property
     def _weighted(self) -> WeightedParts:
-        if self.weighted is None or not self.schedule.weighted or self.persons is not None:
+        if self.weighted is None or not self.schedule.weighted:
             raise PrivacyError("Sums of weights are asked for that were not paid; this is an error of pymc_dp.")
         return self.weighted
 
@@ -130,8 +126,7 @@ class NoisedSums:
         if self.schedule.units.collapsed != (None if levels is None else levels.entries):
             raise PrivacyError("Other sums of a curvature are asked for than were paid; this is an error of pymc_dp.")
         shape = (size, size) if levels is None else (levels.count**2 + size,)
-        rows: Add = add_curvatures if levels is None else partial(add_collapsed, levels=levels)
-        add = self._by_persons(rows, CURVATURE_UNITS, size if levels is None else levels.count)
+        add: Add = add_curvatures if levels is None else partial(add_collapsed, levels=levels)
         room = MOST_ENTRIES // math.prod(shape)
         total = self._summed(lambda rows: self.parts.factors(rows, at, limits), add, shape, room)
         self.passed()
@@ -163,20 +158,14 @@ class NoisedSums:
 
     def _noised_sum(self, part: Callable[[Rows], Any], shape: tuple[int, ...], scale: float) -> Array:
         """Return a noised sum of scores, in whole numbers."""
-        total = self._summed(part, self._by_persons(add_scores, SCORE_UNITS, 0), shape, self.threads)
+        total = self._summed(part, add_scores, shape, self.threads)
         self.passed()
         return GAUSSIAN.add(total, scale)
-
-    def _by_persons(self, add: Add, limit: int, side: int) -> Callable[[Any, Integers], None]:
-        """Return what adds rows to a sum, or the rows of whole persons; see `add_persons`."""
-        if self.persons is None:
-            return add
-        return partial(add_persons, add=add, most=self.persons, limit=limit, side=side)
 
     def _summed(
         self,
         part: Callable[[Rows], Any],
-        add: Callable[[Any, Integers], None],
+        add: Add,
         shape: tuple[int, ...],
         room: int,
     ) -> Integers:
@@ -208,7 +197,7 @@ def _noised(total: Integers, scale: float, diagonal: npt.NDArray[np.bool_] | Non
 
 def _added(
     part: Callable[[Rows], Any],
-    add: Callable[[Any, Integers], None],
+    add: Add,
     shape: tuple[int, ...],
     first: Sequence[Rows],
     rest: _Shared,

@@ -131,12 +131,17 @@ class RowParts:
 
     def clipped(self, chunk: Sequence[Array], at: Array, limits: Limits) -> Iterator[tuple[Clipped, Expected]]:
         """Yield what is left of blocks of rows in terms of their predictors, and what they were."""
+        for found in self.turned(chunk, at, limits):
+            yield found.clipped(limits), found
+
+    def turned(self, chunk: Sequence[Array], at: Array, limits: Limits) -> Iterator[Expected]:
+        """Yield blocks of rows in the coordinates of some limits."""
         size = block_size(self.rows)
         for start in range(0, len(chunk[0]), size):
             block = [column[start : start + size] for column in chunk]
             with np.errstate(all="ignore"):
                 found = expected(self.rows, block, at * limits.scale, limits.scale).turned(limits)
-            yield found.clipped(limits), found
+            yield found
 
     @staticmethod
     def joined(found: Sequence[Array], at: Array, *counts: int) -> Array:

@@ -105,7 +105,7 @@ def _rising(count: int, power: float) -> tuple[float, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Units:
-    """What one row can add to the integers that are summed.
+    """What one row, or a person, can add to the integers that are summed.
 
     Attributes
     ----------
@@ -116,8 +116,6 @@ class Units:
     neighbours : {"replace", "add_remove"}
     collapsed : int or None
         How many sums of a curvature are released, where not all of it is.
-    rows : int
-        That count in full of what comes and goes, which `gradient` and `curvature` are of.
 
     Notes
     -----
@@ -132,7 +130,6 @@ class Units:
     dimension: int
     neighbours: str
     collapsed: int | None = None
-    rows: int = 1
 
     @property
     def gradient_squared(self) -> int:
@@ -150,8 +147,7 @@ class Units:
     def names(self) -> tuple[str, str]:
         """Sensitivities of a sum of scores and of one of curvatures, in words."""
         if self.neighbours != "replace":
-            times = f"{self.rows} " * (self.rows > 1)
-            return f"{times}C", f"{times}C_F"
+            return "C", "C_F"
         return "2 C", "√2 C_F" if self.collapsed is None else "2 C_F"
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.gradients.clipping import UNLIMITED, factored
 from pymc_dp.gradients.curvature import Blocks, Levels, blocks_of, levels_of
 from pymc_dp.gradients.interface import Interface
+from pymc_dp.gradients.made_up import evened, finite, idle, median
+from pymc_dp.gradients.persons import added
 from pymc_dp.gradients.row_parts import Expected, expected
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Limits
@@ -28,12 +31,10 @@ DRAWS, ROWS = 100, 60
 """Draws from the prior, and rows for each."""
 FEW, PER_PARAMETER, ON_THE_WAY, LEAST_PER_PARAMETER = 200, 40, 400, 4
 """Rows by which curvatures are carried from point to point: per parameter, within these, and at least per parameter."""
-LARGEST, EVENING = 3.0, 4
-"""How large a curvature of a made-up row may be over the mean on the way, and rounds in which that is brought about."""
 RELATING, APART, OFTEN = 40, 0.01, 0.1
 """Draws from the prior that say which parameters rows relate, from what correlation on, in what part of the draws."""
-IDLE, MORE = 1e-9, 10
-"""Share of the curvature, of parameters that are alone, below which a direction has none; rows over those usually."""
+MORE = 10
+"""Made-up rows that say along which directions none changes, over those usually."""
 LEAST_NUMBERS = 0.5
 """Least share of made-up rows with scores that are numbers."""
 
@@ -158,10 +159,10 @@ class Simulated:
             with np.errstate(all="ignore"):
                 norms.append(found.of_rows(np.einsum("nbi,nij,nbj->nb", scores, found.gram, scores)).ravel())
                 shares.append(found.of_rows(weights).ravel())
-                own = factored(_finite(found.responses.moments))
-                bent = found.of_rows(_finite(np.matmul(own.transpose(0, 2, 1), found.jacobian))).reshape(-1, len(at))
+                own = factored(finite(found.responses.moments))
+                bent = found.of_rows(finite(np.matmul(own.transpose(0, 2, 1), found.jacobian))).reshape(-1, len(at))
             tops.append(float(np.linalg.norm(bent, 2)) ** 2 / len(found.observed))
-        size, top = _median(np.concatenate(norms), np.concatenate(shares)), float(np.median(tops))
+        size, top = median(np.concatenate(norms), np.concatenate(shares)), float(np.median(tops))
         return size**0.5 if size > 0 else 1.0, top if top > 0 else 1.0
 
     def first(self, at: Array) -> Limits:
@@ -181,9 +182,11 @@ class Simulated:
         if self.levels is not None:
             limits = replace(limits, basis=np.diag(self.levels.raised(np.ones(len(at)))))
         own, _ = self._curved(at, limits)
+        edges = self.units(len(own))
         with np.errstate(all="ignore"):
-            sizes = np.sqrt((np.matmul(own, own.transpose(0, 2, 1)) ** 2).sum(axis=(1, 2)))
-        size = float(_finite(sizes).mean())
+            units = (own[start:end].reshape(-1, own.shape[2]) for start, end in pairwise(edges))
+            sizes = np.array([np.sqrt(((one @ one.T) ** 2).sum()) for one in units])
+        size = float(finite(sizes).mean())
         return replace(limits, clip_curvature=size if size > 0 else 1.0)
 
     def bend(self, at: Array) -> Array:
@@ -196,28 +199,25 @@ class Simulated:
         five parameters at ε = 100 ended up to 104 standard deviations off. Without bounds, heavy tails say too much.
         """
         own, _ = self._moved._curved(at, self._unlimited)
-        own = _evened(_finite(own))
+        own = evened(finite(own))
         return (own**2).sum(axis=(0, 1)) if self.levels is not None else self._summed(own)
 
     def shares(self, at: Array, relaxing: tuple[float, float] = (1.0, 1.0)) -> Array:
         """Return the variance of a whitened score over its slope at a position, (d,): 1 where nothing is clipped.
 
-        Where persons have up to m rows, limits are those of rows of which there are m of everybody. With fewer rows the
-        same curvature makes each of them larger, so that more is clipped: here 1, ..., m rows are equally frequent.
-
         Notes
         -----
-        Of made-up rows in *their* whitened coordinates, clipped as the rows of the table are in theirs: what share of
-        the scores is clipped depends on how their norms vary from row to row, not on how large they are.
+        Of made-up rows, or persons with one, ..., m of them each, in *their* whitened coordinates, clipped as the rows
+        of the table are in theirs: what share of the scores is clipped depends on how their norms vary, not on how
+        large they are.
         """
         plain = self._unlimited
-        own = _finite(self._curved(at, plain)[0])
+        own = finite(self._curved(at, plain)[0])
         curvature = self._summed(own)
         if not np.diag(curvature).all():
             return np.ones(len(at))
-        most = self.rows.interface.inspection.domain.rows_of_one
-        limits = plain.whitened(curvature, len(own) * 2 * most / (most + 1)).relaxed(*relaxing)
-        own, roots = map(_finite, self._curved(at, limits))
+        limits = plain.whitened(curvature, len(self.units(len(own))) - 1).relaxed(*relaxing)
+        own, roots = map(finite, self._curved(at, limits))
         slope, variance = (limits.curvature(self._summed(one)) for one in (own, roots))
         with np.errstate(all="ignore"):
             return np.nan_to_num(np.diag(variance) / np.diag(slope), nan=1.0)
@@ -242,17 +242,27 @@ class Simulated:
         and what is released of it is noise. None of levels, as few made-up rows meet each, and of `few` rows.
         """
         none = np.zeros((len(at), 0))
-        if self.few or self.levels is not None or not _idle(self.spread(at)).shape[1]:
+        if self.few or self.levels is not None or not idle(self.spread(at)).shape[1]:
             return none
-        return _idle(self.clipped(at, self._unlimited, MORE))  # fewer rows may lack what relates two parameters
+        return idle(self.clipped(at, self._unlimited, MORE))  # fewer rows may lack what relates two parameters
 
     def spread(self, at: Array) -> Array:
         """Return factors of the curvatures of made-up rows at a position, (n_rows, q, d), in coordinates η / D."""
-        return _finite(self._curved(at, self._unlimited)[0])
+        return finite(self._curved(at, self._unlimited)[0])
 
     def clipped(self, at: Array, limits: Limits, times: int = 1) -> Array:
-        """Return factors of clipped curvatures, of several times as many rows, in the coordinates of some limits."""
-        return _finite(self._curved(at, limits, times)[0])
+        """Return factors of clipped curvatures, of several times as many rows, in the coordinates of some limits.
+
+        Of persons there is one array each, where limits are finite.
+        """
+        return finite(self._curved(at, limits, times)[0])
+
+    def units(self, count: int) -> Array:
+        """Return from which made-up row to the next those of one unit are: rows, or persons with 1, ..., m of them."""
+        most = self.rows.interface.inspection.domain.rows_of_one
+        turns = -(-2 * count // (most * (most + 1)))
+        edges = np.cumsum([0, *np.tile(np.arange(1, most + 1), turns)])
+        return np.append(edges[edges < count], count)
 
     @cached_property
     def _moved(self) -> Simulated:
@@ -278,10 +288,12 @@ class Simulated:
         return found
 
     def _curved(self, at: Array, limits: Limits, times: int = 1) -> tuple[Array, Array]:
-        """Return factors of curvatures and of variances of scores of made-up rows, (n_rows, q, d) each."""
+        """Return factors of curvatures and of variances of scores, (n_rows, q, d) each; of persons if clipped."""
         count = max(min(max(FEW, PER_PARAMETER * len(at)), ON_THE_WAY), LEAST_PER_PARAMETER * len(at))
         found = self._expected(at, limits.scale, 0, times * count).turned(limits)
         with np.errstate(all="ignore"):
+            if self.rows.interface.inspection.domain.unit is not None and limits.clip_norm < UNLIMITED:
+                return added([found], self.units(len(found.observed)), limits, curved=True)[1:]
             part = found.clipped(limits)
             return tuple(
                 np.matmul(factors.transpose(0, 2, 1), found.of_rows(found.jacobian))
@@ -290,7 +302,8 @@ class Simulated:
 
     def _expected(self, at: Array, scale: Array, start: int, count: int) -> Expected:
         """Evaluate some made-up rows; one of rows that are alike."""
-        rows = [column[start : start + (1 if self.rows.alike else count)] for column in self.columns]
+        alone = self.rows.alike and self.rows.interface.inspection.domain.unit is None
+        rows = [column[start : start + (1 if alone else count)] for column in self.columns]
         with np.errstate(all="ignore"):
             return expected(self.rows, rows, at, scale)
 
@@ -341,24 +354,11 @@ def _require_numbers(found: Sequence[Expected]) -> None:
         raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
 
 
-def _idle(factors: Array) -> Array:
-    """Return directions along which curvatures of rows are 0, (d, k), of parameters that are met; rows count alike."""
-    with np.errstate(all="ignore"):
-        alike = _finite(factors / np.sqrt((factors**2).sum(axis=(1, 2), keepdims=True)))
-        flat = alike.reshape(-1, alike.shape[2])
-        size = np.sqrt((flat**2).sum(axis=0))
-        met = np.flatnonzero(size)
-        values, vectors = np.linalg.eigh(flat[:, met].T @ flat[:, met] / np.outer(size[met], size[met]))
-    found = np.zeros((len(size), int((values < IDLE).sum())))
-    found[met] = vectors[:, : found.shape[1]] / size[met, None]
-    return np.asarray(np.linalg.qr(found)[0])
-
-
 def _mean_squares(one: Expected) -> Array:
     """Mean over rows of E s_j², (d,)."""
     with np.errstate(all="ignore"):
         found = np.einsum("nqd,nqp,npd->nd", one.jacobian, one.responses.moments, one.jacobian)
-        return one.of_rows(_finite(found)).mean(axis=0)
+        return one.of_rows(finite(found)).mean(axis=0)
 
 
 def _related(one: Expected) -> Array:
@@ -366,32 +366,9 @@ def _related(one: Expected) -> Array:
     found = np.zeros((one.jacobian.shape[2],) * 2)
     with np.errstate(all="ignore"):
         for moments, jacobian in zip(one.of_rows(one.responses.moments), one.of_rows(one.jacobian), strict=True):
-            found += np.abs(_finite(jacobian.T @ moments @ jacobian))
+            found += np.abs(finite(jacobian.T @ moments @ jacobian))
         root = np.sqrt(np.diag(found))
         return np.nan_to_num(found / np.outer(root, root))
-
-
-def _median(values: Array, weights: Array) -> float:
-    """Return the median of what is > 0, by weight; 0 where nothing is."""
-    kept = np.isfinite(values) & (values > 0) & (weights > 0)
-    order = np.argsort(values[kept])
-    below = np.cumsum(weights[kept][order])
-    return float(values[kept][order][np.searchsorted(below, below[-1] / 2)]) if len(below) else 0.0
-
-
-def _evened(factors: Array) -> Array:
-    """Return factors of curvatures none of which is much larger than the mean: rows of a table are clipped as well."""
-    squares = (factors**2).sum(axis=1)
-    for _ in range(EVENING):
-        mean = squares.mean(axis=0)
-        sizes = np.divide(squares, mean, out=np.zeros_like(squares), where=mean > 0).sum(axis=1)
-        kept = np.minimum(1.0, LARGEST * sizes.mean() / np.maximum(sizes, np.finfo(float).tiny))
-        squares, factors = squares * kept[:, None], factors * np.sqrt(kept)[:, None, None]
-    return factors
-
-
-def _finite(values: Array) -> Array:
-    return np.where(np.isfinite(values), values, 0.0)
 
 
 __all__ = ["Simulated", "interface_parameters", "parameter_draws"]

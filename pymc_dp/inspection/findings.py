@@ -157,6 +157,11 @@ class Inspection:
         """How many rows there are, or may be, where their number is private."""
         return self.domain.most_rows or self.n_rows
 
+    @property
+    def most_units(self) -> int:
+        """How many there are, or may be, of what ε protects: rows, or persons."""
+        return self.domain.n_max or self.n_rows
+
     def require(self) -> None:
         """Raise with every problem at once, if there is one."""
         if self.problems:

@@ -6,7 +6,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.accounting import Budget
-from pymc_dp.gradients import persons as weighed
+from pymc_dp.gradients import persons
 from pymc_dp.gradients.choice import Gradients
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.interface import interface_of
@@ -18,7 +18,7 @@ from pymc_dp.transforms.privatize import plan_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 PERSONS = {"logistic": 1500, "normal": 600, "counts": 1500}
-TABLES, LEVEL = 200, 1.6448536269514722
+TABLES, LEVEL = 120, 1.6448536269514722
 
 
 def people(family, rng, least=1):
@@ -71,32 +71,32 @@ def covered(family, most, tables, seed, least=1):
 
 @pytest.mark.parametrize(("family", "most"), [("logistic", 5), ("logistic", 2), ("normal", 5)])
 def test_intervals_of_gradients_cover(family, most):
-    """Too wide rather than too narrow: fewer rows than n_max m are clipped more than made-up ones, and weights make the
-    variance of scores less than their curvature says.
+    """Made-up persons have 1, ..., `most` rows, those of the table 1 to 5.
 
-    Measured: logistic with 5 .925, with 2 .951; .895 with 5 where all persons have five rows. Normal with 5 was .916
-    before made-up rows were clipped as those of persons with fewer.
+    Measured, 100 tables each: logistic with 5 .902, with 2 .890; .893 with 5 where all persons have five rows, of 200.
+    Normal with 5 .914.
     """
     found = covered(family, most, TABLES, 11)
-    assert 0.86 <= found.mean() <= 0.97
+    assert 0.86 <= found.mean() <= 0.94
     assert (found.mean(axis=0) > 0.82).all()
 
 
 @pytest.mark.slow(parts=3)
 def test_persons_cut_as_they_were_observed_are_missed(monkeypatch):
-    """By the norm of their sum, which sees responses: a bias that the weight of a person does not have."""
+    """By the norm of their sum, about the mean of what the model expects: a bias that clipping about a centre lacks."""
 
-    def cut(persons, rows, at, limits):
-        unit = weighed.Grouped(rows.columns, np.arange(len(rows.columns[0]) + 1))
-        plain = original(persons, unit, at, limits).rows
-        sums = np.add.reduceat(plain, rows.edges[:-1], axis=0)
-        weight = np.minimum(1, 0.999 / np.maximum(np.linalg.norm(sums, axis=1), 1e-300))
-        return weighed.Weighed(rows=plain * np.repeat(weight, np.diff(rows.edges))[:, None], edges=rows.edges)
+    def cut(blocks, edges, limits, curved=False):
+        found = original(blocks, edges, limits, curved=curved)
+        if curved:
+            return found
+        plain = original(blocks, edges, limits.relaxed(1e9, 1.0)).scores
+        size = np.linalg.norm(plain, axis=1, keepdims=True)
+        return found._replace(scores=plain * np.minimum(1, limits.clip_norm / np.maximum(size, 1e-300)))
 
-    right = covered("logistic", 1, 40, 12)
-    original = weighed.PersonParts.scores
-    monkeypatch.setattr(weighed.PersonParts, "scores", cut)
-    assert covered("logistic", 1, 40, 12).mean() < right.mean() - 0.05
+    right = covered("logistic", 5, 40, 12)
+    original = persons.added
+    monkeypatch.setattr(persons, "added", cut)
+    assert covered("logistic", 5, 40, 12).mean() < right.mean() - 0.05
 
 
 @pytest.mark.slow(parts=3)

@@ -1,14 +1,12 @@
-"""What persons add to gradients and curvatures: all of their rows, within what is charged for one of them."""
+"""What persons add to gradients and curvatures: one score of all of their rows, within what is charged for one."""
 
-from functools import partial
-from itertools import pairwise
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from pymc_dp.gradients.integers import CURVATURE_UNITS, SCORE_UNITS, add_collapsed, add_curvatures, add_scores
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.persons import PersonParts, Weighed, add_persons
+from pymc_dp.gradients.persons import OUTCOMES, PersonParts, added
 from pymc_dp.gradients.release import NoisedSums, units
 from pymc_dp.gradients.row_parts import RowParts
 from pymc_dp.gradients.row_scores import RowScores
@@ -17,80 +15,9 @@ from pymc_dp.rows.gate import read
 from pymc_dp.rows.persons import Grouped
 from pymc_dp.testing import without_noise
 from tests.gradients import models
-from tests.gradients.test_levels import CROSSED
 
 pytestmark = pytest.mark.usefixtures("paid")
-MOST = 3
-HOSTILE = (np.nan, np.inf, 1e308, 1.0, -1.0, 1 + 1e-15, 2.0, 0.7071067811865476)
-
-
-def squared(whole, side):
-    """Exactly, in Python's integers: twice of what is off the diagonal of the matrix that it begins with."""
-    flat = [int(one) for one in np.ravel(whole)]
-    return sum(
-        one**2 * (2 if place < side**2 and place // side != place % side else 1) for place, one in enumerate(flat)
-    )
-
-
-def added(rows, lengths, add, limit, shape, side):
-    total = np.zeros(shape, dtype=np.int64)
-    edges = np.append(0, np.cumsum(lengths))
-    add_persons(Weighed(rows=rows, edges=edges), total, add=add, most=MOST, limit=limit, side=side)
-    return total
-
-
-SUMS = {
-    "scores": (add_scores, SCORE_UNITS, (4,), 0, (4,)),
-    "curvatures": (add_curvatures, CURVATURE_UNITS, (4, 4), 4, (2, 4)),
-    "collapsed": (
-        partial(add_collapsed, levels=CROSSED),
-        CURVATURE_UNITS,
-        (CROSSED.count**2 + len(CROSSED.slots),),
-        CROSSED.count,
-        (1, len(CROSSED.slots)),
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", SUMS)
-def test_no_person_adds_more_than_is_charged_whatever_the_rows_hold(kind, rng):
-    add, limit, shape, side, entry = SUMS[kind]
-    largest = 0
-    for turn in range(3000):
-        count = int(rng.choice([1, MOST, MOST + 1, 40]))
-        rows = rng.normal(size=(count, *entry)) * rng.choice([0.05, 0.3, 1])
-        if turn % 2:
-            rows[:] = rows[:1]  # all alike: the worst there is
-        if turn % 3 == 0:
-            rows = np.where(rng.random(rows.shape) < 0.2, rng.choice(HOSTILE, rows.shape), rows)
-        moved = squared(added(rows, [count], add, limit, shape, side), side)
-        assert moved <= (MOST * limit) ** 2
-        largest = max(largest, moved)
-    assert largest > 0.5 * (MOST * limit) ** 2
-
-
-@pytest.mark.parametrize("kind", SUMS)
-def test_rows_that_are_held_one_by_one_are_not_enough(kind):
-    add, limit, shape, side, entry = SUMS[kind]
-    row = np.zeros((1, *entry))
-    row.flat[0] = 1 - 1e-6
-    rows = np.repeat(row, 10, axis=0)
-    total = np.zeros(shape, dtype=np.int64)
-    add(rows, total)
-    assert squared(total, side) > (9.9 * limit) ** 2
-    assert not added(rows, [10], add, limit, shape, side).any(), "a person who is not weighed adds nothing"
-    assert squared(added(rows[:MOST], [MOST], add, limit, shape, side), side) > (0.999 * MOST * limit) ** 2
-
-
-@pytest.mark.parametrize("kind", SUMS)
-def test_persons_are_summed_apart(kind, rng):
-    add, limit, shape, side, entry = SUMS[kind]
-    lengths = [1, 5, 3, 4, 1]
-    rows = rng.normal(size=(sum(lengths), *entry)) * 0.1
-    rows[7] = np.nan
-    ends = np.append(0, np.cumsum(lengths))
-    own = [added(rows[a:b], [b - a], add, limit, shape, side) for a, b in pairwise(ends)]
-    np.testing.assert_array_equal(added(rows, lengths, add, limit, shape, side), np.sum(own, axis=0))
+EDGES = np.array([0, 1, 4, 6, 9, *range(12, models.ROWS, 4), models.ROWS])
 
 
 def parts_of(build, limits=(0.4, 0.6)):
@@ -98,11 +25,15 @@ def parts_of(build, limits=(0.4, 0.6)):
     rows = RowParts(rows=RowScores.of(interface, mode="FAST_COMPILE"))
     held = Limits(scale=np.linspace(0.5, 2, interface.size), clip_norm=limits[0], clip_curvature=limits[1])
     columns = [read(column) for column in interface.inspection.columns]
-    return rows, PersonParts(parts=rows, most=MOST), columns, held
+    return rows, PersonParts(parts=rows), columns, held
 
 
-def repeated(columns, rows):
+def taken(columns, rows):
     return [column[rows] for column in columns]
+
+
+def curvatures(factors):
+    return np.einsum("nkd,nke->nde", factors, factors)
 
 
 BUILDS = [models.bernoulli, models.normal, models.poisson, models.groups, models.two, models.integrated]
@@ -110,13 +41,25 @@ BUILDS = [models.bernoulli, models.normal, models.poisson, models.groups, models
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("build", BUILDS)
-def test_rows_of_persons_with_few_count_as_ever(build, rng):
-    plain, persons, columns, limits = parts_of(build)
+def test_persons_with_one_row_add_what_the_row_does(build, rng):
+    plain, persons, columns, limits = parts_of(build, limits=(0.8, 1e6))
     at = rng.normal(0, 0.5, plain.rows.interface.size)
-    edges = np.array([0, 1, 4, 6, 9, *range(12, models.ROWS, 3), models.ROWS])
-    found = Grouped(columns, edges)
-    np.testing.assert_array_equal(persons.scores(found, at, limits).rows, plain.scores(columns, at, limits))
-    np.testing.assert_array_equal(persons.factors(found, at, limits).rows, plain.factors(columns, at, limits))
+    found = Grouped(columns, np.arange(models.ROWS + 1))
+    assert plain.rows.nodes <= OUTCOMES
+    np.testing.assert_allclose(persons.scores(found, at, limits), plain.scores(columns, at, limits), atol=5e-4)
+    own, rows = (curvatures(one.factors(held, at, limits)) for one, held in ((persons, found), (plain, columns)))
+    np.testing.assert_allclose(own, rows, atol=5e-4 * rows.max())
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("build", BUILDS)
+def test_without_limits_a_person_adds_the_sum_of_the_rows(build, rng):
+    plain, persons, columns, limits = parts_of(build, limits=(1e6, 1e6))
+    at = rng.normal(0, 0.5, plain.rows.interface.size)
+    rows = plain.scores(columns, at, limits)
+    found = persons.scores(Grouped(columns, EDGES), at, limits)
+    # Scores of rows are centred by their quadratures, to which those of persons are not.
+    np.testing.assert_allclose(found, np.add.reduceat(rows, EDGES[:-1], axis=0), atol=1e-6 * np.abs(rows).max() + 1e-12)
 
 
 @pytest.mark.few(1)
@@ -126,49 +69,98 @@ def test_the_worst_person_adds_what_is_charged_and_no_more(build, rng):
     plain, persons, columns, limits = parts_of(build)
     at = rng.normal(0, 0.5, plain.rows.interface.size)
     scores, factors = plain.scores(columns, at, limits), plain.factors(columns, at, limits)
-    sizes = np.linalg.norm(np.einsum("nqd,nqe->nde", factors, factors), axis=(1, 2))
-    longest, steepest = np.linalg.norm(scores, axis=1).argmax(), sizes.argmax()
-    tries = [np.full(1000, longest), np.full(1000, steepest)]
-    rows = [longest]
+    longest = np.linalg.norm(scores, axis=1).argmax()
+    steepest = np.linalg.norm(curvatures(factors), axis=(1, 2)).argmax()
+    tries, rows = [np.full(1000, longest), np.full(1000, steepest)], [longest]
     for _ in range(8):  # one row after another, each such that the sum is longest
         rows.append(int(np.linalg.norm(scores[rows].sum(axis=0) + scores, axis=1).argmax()))
         tries.append(np.array(rows))
     tries += [rng.integers(0, models.ROWS, count) for count in (4, 10, 100)]
     found = []
     for rows in tries:
-        chunk = Grouped(repeated(columns, rows), np.array([0, len(rows)]))
-        score, bent = persons.scores(chunk, at, limits), persons.factors(chunk, at, limits)
-        total, matrix = np.zeros(len(at), dtype=np.int64), np.zeros((len(at),) * 2, dtype=np.int64)
-        add_persons(score, total, add=add_scores, most=MOST, limit=SCORE_UNITS, side=0)
-        add_persons(bent, matrix, add=add_curvatures, most=MOST, limit=CURVATURE_UNITS, side=len(at))
-        np.testing.assert_allclose(total / SCORE_UNITS, score.rows.sum(axis=0), atol=2e-3)  # nobody is left out
-        assert matrix.any()
-        found.append((np.sqrt(squared(total, 0)) / SCORE_UNITS, np.sqrt(squared(matrix, len(at))) / CURVATURE_UNITS))
+        chunk = Grouped(taken(columns, rows), np.array([0, len(rows)]))
+        (score,), (bent,) = persons.scores(chunk, at, limits), curvatures(persons.factors(chunk, at, limits))
+        assert score.any() and bent.any()
+        found.append((np.linalg.norm(score), np.linalg.norm(bent)))
     worst = np.max(found, axis=0)
-    assert (worst <= MOST).all()
-    assert worst.max() > 0.99 * MOST
+    assert (worst <= 1).all()
+    assert worst.max() > 0.9
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("build", [models.bernoulli, models.poisson, models.groups])
+@pytest.mark.parametrize("lengths", [(2, 3, 5), (9, 31)])
+def test_clipped_scores_of_persons_have_mean_zero_under_the_model(build, lengths, rng):
+    """Over responses drawn from the model, given covariates; what clipping by the observed norm alone has is a bias."""
+    plain, _, columns, limits = parts_of(build, limits=(0.25, 1e6))
+    at = rng.normal(0, 0.5, plain.rows.interface.size)
+    rows = rng.integers(0, models.ROWS, sum(lengths))
+    (block,) = plain.turned(taken(columns, rows), at, limits)
+    weights, scores = block.of_rows(block.responses.weights), block.of_rows(block.responses.scores)
+    edges, total, cut, times = np.append(0, np.cumsum(lengths)), [], [], 4000
+    sums = np.cumsum(weights, axis=1) / weights.sum(axis=1, keepdims=True)
+    for _ in range(times):
+        drawn = (rng.random((len(rows), 1)) > sums[:, :-1]).sum(axis=1)
+        seen = replace(block, observed=scores[np.arange(len(rows)), drawn])
+        total.append(added([seen], edges, limits).scores)
+        whole = np.add.reduceat(np.einsum("nq,nqd->nd", seen.observed, seen.of_rows(seen.jacobian)), edges[:-1], axis=0)
+        size = np.linalg.norm(whole, axis=1, keepdims=True)
+        cut.append(whole * np.minimum(1, limits.clip_norm / size))
+    off, biased = (np.abs(np.mean(one, axis=0)) / (np.std(one, axis=0) / times**0.5 + 1e-3) for one in (total, cut))
+    assert np.mean(np.linalg.norm(total, axis=2) > 0.99 * limits.clip_norm) > 0.05, "some are clipped"
+    assert off.max() < 6
+    assert biased.max() > off.max() or lengths[0] > 5, "sums of many are about symmetric"
+
+
+def test_a_slope_of_clipped_scores_is_the_curvature_that_is_released(rng):
+    """By differences: how the mean of clipped scores, given where responses are drawn, changes with the parameters."""
+    plain, _, columns, limits = parts_of(models.bernoulli, limits=(0.3, 1e6))
+    size = plain.rows.interface.size
+    at, rows, edges = rng.normal(0, 0.5, size), rng.integers(0, models.ROWS, 5), np.array([0, 5])
+    (block,) = plain.turned(taken(columns, rows), at, limits)
+    (bent,) = curvatures(added([block], edges, limits, curved=True).factors)
+    chances, values = block.of_rows(block.responses.weights), block.of_rows(block.responses.scores)
+    outcomes = np.stack(np.meshgrid(*[range(2)] * 5, indexing="ij"), axis=-1).reshape(-1, 5)
+    each = np.arange(5)
+
+    def mean(weights):
+        total = np.zeros(size)
+        for one in outcomes:
+            (own,) = added([replace(block, observed=values[each, one])], edges, limits).scores
+            total += np.prod(weights[each, one]) * own
+        return total
+
+    np.testing.assert_allclose(mean(chances), 0, atol=1e-5)
+    step, slope = 1e-4, np.zeros((size, size))
+    for place in range(size):
+        moved = np.eye(size)[place] * step
+        up, down = (next(iter(plain.turned(taken(columns, rows), at + s * moved, limits))) for s in (1, -1))
+        ends = [mean(one.of_rows(one.responses.weights)) for one in (up, down)]
+        slope[:, place] = (ends[0] - ends[1]) / (2 * step)
+    np.testing.assert_allclose(slope, bent, rtol=1e-3, atol=1e-4 * bent.max())
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("build", [models.bernoulli, models.poisson, models.integrated])
-def test_the_weight_of_a_person_does_not_see_responses(build, rng):
-    """So that weighed scores have mean 0 where scores have; what is added of each row is that row times one number."""
-    plain, persons, columns, limits = parts_of(build)
+def test_what_is_taken_off_a_person_does_not_see_responses(build, rng):
+    """Centre and weight see covariates only: scores before they are cut differ by those of the responses."""
+    plain, persons, columns, limits = parts_of(build, limits=(1e3, 0.6))
     at = rng.normal(0, 0.5, plain.rows.interface.size)
     response = plain.rows.interface.responses[0].place
-    weights = []
+    whole = plain.turned(columns, at, replace(limits, clip_curvature=1e6))
+    assert sum(len(block.observed) for block in whole) == models.ROWS
+    weights, bent = [], []
     for turn in range(4):
         held = list(columns)
         held[response] = np.roll(columns[response], turn)
-        found = persons.scores(Grouped(held, np.array([0, models.ROWS])), at, limits)
-        whole = plain.scores(held, at, limits)
-        weight = (found.rows * whole).sum(axis=1) / (whole**2).sum(axis=1)
-        np.testing.assert_allclose(found.rows, weight[:, None] * whole, atol=1e-9)
-        assert np.ptp(weight) < 1e-9
-        weights.append(weight[0])
-        bent = persons.factors(Grouped(held, np.array([0, models.ROWS])), at, limits)
-        np.testing.assert_allclose(bent.rows, np.sqrt(weight[0]) * plain.factors(held, at, limits), atol=1e-9)
+        chunk = Grouped(held, np.array([0, models.ROWS]))
+        (free,) = persons.scores(chunk, at, replace(limits, clip_curvature=1e6))
+        (found,) = persons.scores(chunk, at, limits)
+        weights.append(found @ free / (free @ free))
+        np.testing.assert_allclose(found, weights[-1] * free, atol=1e-9)
+        bent.append(curvatures(persons.factors(chunk, at, limits)))
     assert 0 < weights[0] < 0.9 and np.ptp(weights) < 1e-9
+    assert max(np.abs(one - bent[0]).max() for one in bent) < 1e-9
 
 
 @pytest.mark.parametrize("build", [models.normal, models.integrated])
@@ -176,42 +168,56 @@ def test_what_a_person_adds_depends_on_nobody_else(build, rng):
     plain, persons, columns, limits = parts_of(build)
     at = rng.normal(0, 0.5, plain.rows.interface.size)
     edges = np.array([0, 9, 10, 30, models.ROWS])
-    whole = persons.scores(Grouped(columns, edges), at, limits).rows
-    hostile = [column.copy() for column in columns]
-    for column in hostile:
-        column[30:] = np.nan if column.dtype.kind == "f" else -(2**30)
-    np.testing.assert_array_equal(persons.scores(Grouped(hostile, edges), at, limits).rows[:30], whole[:30])
-    alone = Grouped([column[10:30] for column in columns], np.array([0, 20]))
-    np.testing.assert_array_equal(persons.scores(alone, at, limits).rows, whole[10:30])
+    for of in (persons.scores, persons.factors):
+        whole = of(Grouped(columns, edges), at, limits)
+        hostile = [column.copy() for column in columns]
+        for column in hostile:
+            column[30:] = np.nan if column.dtype.kind == "f" else -(2**30)
+        np.testing.assert_array_equal(of(Grouped(hostile, edges), at, limits)[:3], whole[:3])
+        alone = Grouped([column[10:30] for column in columns], np.array([0, 20]))
+        np.testing.assert_array_equal(of(alone, at, limits), whole[2:3])
+
+
+@pytest.mark.parametrize("build", [models.bernoulli, models.groups])
+def test_the_order_of_a_persons_rows_makes_no_difference(build, rng):
+    plain, persons, columns, limits = parts_of(build)
+    at, edges = rng.normal(0, 0.5, plain.rows.interface.size), np.array([0, 15, models.ROWS])
+    mixed = np.concatenate([rng.permutation(15), 15 + rng.permutation(models.ROWS - 15)])
+    for of in (persons.scores, persons.factors):
+        whole = of(Grouped(columns, edges), at, limits)
+        np.testing.assert_allclose(of(Grouped(taken(columns, mixed), edges), at, limits), whole, atol=1e-9)
+
+
+def test_a_row_that_holds_no_number_leaves_the_others_of_the_person(rng):
+    plain, persons, columns, limits = parts_of(models.normal)
+    at = rng.normal(0, 0.5, plain.rows.interface.size)
+    broken = [column.copy() for column in columns]
+    for column in broken:
+        column[7] = np.nan
+    kept = np.delete(np.arange(models.ROWS), 7)
+    for of in (persons.scores, persons.factors):
+        found = of(Grouped(broken, np.array([0, 20, models.ROWS])), at, limits)
+        others = of(Grouped(taken(columns, kept), np.array([0, 19, models.ROWS - 1])), at, limits)
+        np.testing.assert_allclose(found, others, atol=1e-9)
 
 
 def test_rows_of_which_the_model_says_the_same_are_held_as_any_others(rng, monkeypatch):
-    """Evaluated once for all rows, or each by itself: weights, and noised sums before their noise, are the same."""
+    """Evaluated once for all rows, or each by itself: noised sums before their noise are the same."""
     plain, persons, columns, limits = parts_of(models.integrated)
     size = plain.rows.interface.size
-    at, edges = rng.normal(0, 0.5, size), np.array([0, 1, 4, 20, models.ROWS])
-    held = Grouped(columns, edges)
-    schedule = Schedule(stages=stages_of(60), units=units(size, "add_remove", rows=MOST), multiplier=1e-6)
+    at, held = rng.normal(0, 0.5, size), Grouped(columns, np.array([0, 1, 4, 20, models.ROWS]))
+    schedule = Schedule(stages=stages_of(60), units=units(size, "add_remove"), multiplier=1e-6)
 
     def sums():
         found = []
-        for parts, chunk, most in ((persons, held, MOST), (plain, columns, None)):
-            releases = NoisedSums(parts=parts, chunks=lambda chunk=chunk: [chunk], schedule=schedule, persons=most)
+        for parts, chunk in ((persons, held), (plain, columns)):
+            releases = NoisedSums(parts=parts, chunks=lambda chunk=chunk: [chunk], schedule=schedule)
             with without_noise():
                 found += [releases.gradient(0, 0, at, limits), releases.curvature(0, at, limits)[0]]
         return found
 
     assert plain.rows.alike
-    once, weighed = sums(), persons.scores(held, at, limits).rows
+    once = sums()
     monkeypatch.setattr(RowScores, "cells", property(lambda self: None))
     for one, other in zip(once, sums(), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-3 * np.abs(other).max())
-    np.testing.assert_allclose(weighed, persons.scores(held, at, limits).rows, atol=1e-12)
-    few = Grouped(columns, np.array([0, 3, *range(4, models.ROWS + 1, 3)]))
-    assert np.diff(few.edges).max() == MOST
-    for part, add, shape in (("scores", add_scores, (size,)), ("factors", add_curvatures, (size, size))):
-        whole, own = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-        limit, side = (SCORE_UNITS, 0) if part == "scores" else (CURVATURE_UNITS, size)
-        add(getattr(plain, part)(columns, at, limits), whole)
-        add_persons(getattr(persons, part)(few, at, limits), own, add=add, most=MOST, limit=limit, side=side)
-        np.testing.assert_array_equal(own, whole)
