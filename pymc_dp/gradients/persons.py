@@ -177,6 +177,7 @@ def _add_up(  # type: ignore[no-untyped-def]
     sums, chances, kept = np.zeros((most, size)), np.zeros(most), np.zeros(most)
     values, mean, seen = np.zeros((n_nodes, size)), np.zeros(size), np.zeros(size)
     centre, total, used = np.zeros(size), np.zeros(size), np.zeros(size, dtype=np.int64)
+    picked = np.zeros(orders.shape[1], dtype=np.int64)
     for person in range(len(edges) - 1):
         rows = order[edges[person] : edges[person + 1]]
         wide, outcomes, whole = 0, 1, True
@@ -215,17 +216,19 @@ def _add_up(  # type: ignore[no-untyped-def]
                 mean[j] += value / mass
                 for i in range(count):
                     seen[j] += observed[row, i] * jacobian[row, i, used[j]]
+            if not whole:
+                node, below = 0, weights[row, 0]
+                for level in range(outcomes):
+                    while node < n_nodes - 1 and below < (level + 0.5) / outcomes * mass:
+                        node += 1
+                        below += weights[row, node]
+                    picked[level] = node
             for k in range(outcomes):
                 if whole:
                     node = k // repeats % n_nodes
                     chances[k] *= weights[row, node] / mass
                 else:
-                    level = ((orders[turn % orders.shape[0], k] ^ shift) + 0.5) / outcomes * mass
-                    node = 0
-                    below = weights[row, 0]
-                    while node < n_nodes - 1 and below < level:
-                        node += 1
-                        below += weights[row, node]
+                    node = picked[orders[turn % orders.shape[0], k] ^ shift]
                 for j in range(wide):
                     sums[k, j] += values[node, j]
             repeats = repeats * n_nodes if whole else 1
@@ -263,10 +266,14 @@ def _find_centre(  # type: ignore[no-untyped-def]
             norm = 0.0
             for j in range(wide):
                 norm += (sums[k, j] - centre[j]) ** 2
-            kept[k] = clip_norm / _at_least(np.sqrt(norm), clip_norm)
-            all_kept = all_kept and kept[k] == 1.0
-            mass += chances[k] * kept[k]
             squares += chances[k] * norm
+            if norm <= clip_norm**2:
+                kept[k] = 1.0
+                mass += chances[k]
+                left += chances[k] * norm
+                continue
+            kept[k], all_kept = clip_norm / np.sqrt(norm), False
+            mass += chances[k] * kept[k]
             left += chances[k] * kept[k] * norm
             lost = chances[k] * (kept[k] - 1.0)
             for j in range(wide):
