@@ -39,6 +39,7 @@ from pymc_dp.accounting.events import (
 )
 from pymc_dp.accounting.filters import Filter, GaussianFilter, PureFilter, ZCDPFilter
 from pymc_dp.accounting.ledger import Ledger
+from pymc_dp.accounting.ledger_texts import require_ledger_delta
 from pymc_dp.accounting.per_unit import (
     at_distance,
     charge,
@@ -92,6 +93,7 @@ __all__ = [
     "range_per_use",
     "replace_event",
     "replace_from_add_remove",
+    "require_ledger_delta",
     "rho_budget",
     "total_delta",
     "total_epsilon",

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+from decimal import ROUND_DOWN, Context
 from typing import TYPE_CHECKING
 
 from pymc_dp import _validate
 from pymc_dp._display import Page, Table
+from pymc_dp.accounting import pure
 from pymc_dp.accounting.adaptive_account import Account
+from pymc_dp.accounting.calibrate import mu_budget
 from pymc_dp.accounting.entry import Entry, State
+from pymc_dp.accounting.events import Event, GDPEvent
 from pymc_dp.accounting.totals import Total
 from pymc_dp.errors import ArgumentError
 from pymc_dp.metrics import PER_UNIT, Metric
@@ -55,6 +59,29 @@ def check_relation(ledger: Ledger, neighbours: str) -> None:
         )
     raise ArgumentError(
         f"This ledger counts under {ledger.neighbours!r}, but the event counts under {neighbours!r}. {way_out}"
+    )
+
+
+def require_ledger_delta(ledger: Ledger | None, delta: float, event: Event | None = None) -> None:
+    """Raise ArgumentError where a ledger that has no delta is to pay for what has no loss without one.
+
+    Parameters
+    ----------
+    ledger : Ledger or None
+    delta : float
+        Of the release.
+    event : Event, optional
+        What is to be paid for. None: Gaussian noise, which is not planned yet. That may take seconds.
+    """
+    delta = _validate.delta(delta)
+    if ledger is None or delta == 0 or ledger.budget.delta > 0 or (event is not None and pure.total(event) is not None):
+        return
+    written = f"dp.Ledger({ledger.budget.epsilon:g}, delta={delta:g})"
+    if ledger.dataset:
+        written = f"dp.Ledger.create(..., delta={delta:g}), by whoever answers for the data; it cannot be changed"
+    raise ArgumentError(
+        f"The ledger has delta=0, and this release needs delta={delta:g}: its noise has no finite epsilon without. "
+        f"Nothing was spent. Open it with one: {written}."
     )
 
 
@@ -138,10 +165,9 @@ def _spent(entry: Entry) -> tuple[str, ...]:
     )
 
 
-def _down(number: float) -> str:
-    """Write a number with six digits, unless they would be more than it is: so much is not left."""
-    short = f"{number:.6g}"
-    return short if float(short) <= number else repr(number)
+def _down(number: float, digits: int = 6) -> str:
+    """Write a number with a few digits, never more than it is: so much is not left."""
+    return f"{float(Context(prec=digits, rounding=ROUND_DOWN).create_decimal(repr(number))):g}"
 
 
 def frame(ledger: Ledger) -> pd.DataFrame:
@@ -197,16 +223,15 @@ def audit(ledger: Ledger) -> str:
 
 def refusal(ledger: Ledger, label: str, alone: Total, total: Total, before: State) -> str:
     """Say why a spend does not fit, and what would."""
-    left = before.account.remaining
-    then = f"with it the total would be {total.epsilon!r} of a budget of {ledger.budget}"
+    budget, account = ledger.budget, before.account
+    left = account.remaining
+    then = f"with it the total would be {total.epsilon!r} of a budget of {budget}"
     if math.isinf(total.epsilon):
-        then = f"all of delta in {ledger.budget} is used, so that only pure losses may follow"
-    pure = " at delta=0" if ledger.budget.delta > 0 else ""
-    way_out = f"Ask for an epsilon of at most {left!r}{pure}, or work" if left > 0 else "Work"
+        then = f"all of delta in {budget} is used, so that only pure losses may follow"
     return (
         f"{label!r} asks for epsilon={alone.epsilon!r}. Spent so far: epsilon={before.epsilon!r}; {then}. "
-        f"Left: {left!r}. Nothing was spent and no data were read. {way_out} with what was already released, "
-        "which is free."
+        f"Left: {_down(left)}{AT_NONE if left and budget.delta else ''}. Nothing was spent and no data were read. "
+        f"{_way_out(account, alone)}"
     )
 
 
@@ -214,9 +239,57 @@ def share_refusal(label: str, alone: Total, used: Total, who: str, share: Accoun
     """Say that a spend does not fit somebody's share."""
     return (
         f"{label!r} asks for epsilon={alone.epsilon!r}. With it {who!r} would have spent {used.epsilon!r} of a share "
-        f"of epsilon={share.epsilon!r}. Left of it: {share.remaining!r}. Nothing was spent and no data were read. Ask "
-        "for less, or work with what was already released, which is free."
+        f"of epsilon={share.epsilon!r}. Left of it: {_down(share.remaining)}. Nothing was spent and no data were read. "
+        f"{_way_out(share, alone)}"
     )
 
 
-__all__ = ["audit", "check_relation", "frame", "page", "refusal", "relation_of", "share_refusal", "text"]
+AT_NONE = " at delta=0"
+USELESS = 1000
+"""Of a budget, what is less than one part in so many is nothing to work with."""
+
+
+def _way_out(account: Account, alone: Total) -> str:
+    """Say what of the same kind would fit, as far as that is known and worth asking for."""
+    free = "work with what was already released, which is free."
+    free_of_delta, like = account.remaining, _fitting(account, alone.delta) if alone.delta else 0.0
+    if max(free_of_delta, like) * USELESS < account.epsilon:
+        return f"The budget is used up: {free}"
+    if like * USELESS >= account.epsilon:
+        at = min(alone.delta, account.delta_left)
+        return f"Ask for an epsilon of at most {_down(like, 2)} at delta={at:g}, or {free}"
+    most = f"an epsilon of at most {_down(free_of_delta, 3)}{AT_NONE if account.delta else ''}"
+    if alone.delta:
+        return f"What is left is for releases that need no delta, such as sums with Laplace noise: {most}. Or {free}"
+    return f"Ask for {most}, or {free}"
+
+
+def _fitting(account: Account, delta: float) -> float:
+    """Return an epsilon at `delta` that would fit; once spends are counted together, that of Gaussian noise, about."""
+    delta = min(delta, account.delta_left)
+    if delta == 0 or not account.rules:
+        return account.left if delta else 0.0
+    low, high = 0.0, account.left
+    for _ in range(20):
+        middle = (low + high) / 2
+        event = GDPEvent(mu=mu_budget(middle, delta))
+        fits = account.after(event, Total(epsilon=middle, delta=delta, accountant="gdp"))[1].epsilon <= account.epsilon
+        low, high = (middle, high) if fits else (low, middle)
+    return low * ABOUT
+
+
+ABOUT = 0.99
+"""Noise on a grid, and of several scales, costs a little more than Gaussian noise of the same epsilon."""
+
+
+__all__ = [
+    "audit",
+    "check_relation",
+    "frame",
+    "page",
+    "refusal",
+    "relation_of",
+    "require_ledger_delta",
+    "share_refusal",
+    "text",
+]

@@ -13,7 +13,7 @@ from typing import Any, override
 from pymc import Model
 
 from pymc_dp import _validate
-from pymc_dp.accounting import Budget, Ledger
+from pymc_dp.accounting import Budget, Ledger, require_ledger_delta
 from pymc_dp.accounting.gdp import mu_for
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
@@ -140,6 +140,7 @@ class Gradients(OtherRelease):
         """
         from pymc_dp.gradients.fit import fitted
 
+        require_ledger_delta(ledger, budget.delta)
         asked: dict[str, Any] = {"ledger": ledger, "label": label, "progressbar": progressbar}
         return fitted(self, model, domain, budget, check=check, rows=rows, **asked)
 

@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from pymc_dp._interrupts import HeldBack
-from pymc_dp.accounting import Budget, Entry, Event, Ledger, charge, loss_at, total_epsilon
+from pymc_dp.accounting import Budget, Entry, Event, Ledger, charge, loss_at, require_ledger_delta, total_epsilon
 from pymc_dp.accounting.book import Book
 from pymc_dp.errors import BudgetWarning, PrivacyError, ReleaseError, RepeatedReleaseWarning, WeakGuaranteeWarning
 from pymc_dp.inspection.rows import Array
@@ -316,6 +316,8 @@ def paid(
             for text in weaknesses(source, budget):
                 warnings.warn(text, WeakGuaranteeWarning, skip_file_prefixes=OURS)
             loss, entry = budget.epsilon if event is None else total_epsilon(event, budget.delta).epsilon, None
+            if event is not None:
+                require_ledger_delta(ledger, budget.delta, event)
             with noted_release(source, loss_at(loss, diameter), ledger):
                 if ledger is not None:
                     assert event is not None

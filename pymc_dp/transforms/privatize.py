@@ -18,7 +18,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp import _validate
 from pymc_dp._progress import reading
-from pymc_dp.accounting import Budget, Ledger, check_ledger
+from pymc_dp.accounting import Budget, Ledger, check_ledger, require_ledger_delta
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, DomainWarning, UnsupportedModelError
 from pymc_dp.families.characters import NetworkSums
@@ -173,6 +173,8 @@ def make_private(
             "nothing."
         )
     check_ledger(ledger)
+    if statistics is not None and statistics.noise == "gaussian":
+        require_ledger_delta(ledger, delta)
     inspection, plan = plan_for(source, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics, rows=rows)
     beside = None if rows is None else Passes.of(inspection, rows)
     owner = owner_of(inspection) if plan.unit is not None and beside is None else None

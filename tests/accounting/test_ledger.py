@@ -2,6 +2,7 @@ import copy
 import itertools
 import math
 import pickle
+import re
 import threading
 
 import pytest
@@ -14,6 +15,7 @@ from pymc_dp.accounting import (
     Ledger,
     ZCDPEvent,
     mu_budget,
+    require_ledger_delta,
     rho_budget,
     total_epsilon,
 )
@@ -50,7 +52,7 @@ def test_a_refused_spend_changes_nothing_and_says_all():
     for part in ("'ages'", "asks for epsilon=0.5", "Spent so far: epsilon=0.8", "1.3", "epsilon=1.0", "at most 0.2"):
         assert part in str(caught.value)
     spend(ledger, pure(0.2))
-    with pytest.raises(BudgetExceeded, match="Work with what was already released"):
+    with pytest.raises(BudgetExceeded, match="The budget is used up: work with what was already released"):
         spend(ledger, pure(1e-9))
 
 
@@ -194,8 +196,8 @@ def test_labels_are_escaped_in_html_and_shown_in_text():
 def test_a_notebook_shows_what_is_left_and_never_more_than_that():
     ledger = Ledger(1.0)
     spend(ledger, pure(1 / 3))
-    assert ledger.remaining < 0.666667
-    assert f"0.333333 is spent and {ledger.remaining!r} is left." in ledger._repr_html_()
+    assert 0.666666 < ledger.remaining < 0.666667
+    assert "0.333333 is spent and 0.666666 is left." in ledger._repr_html_()
 
 
 @pytest.mark.parametrize("neighbours, other", [("replace", "add_remove"), ("add_remove", "replace")])
@@ -256,8 +258,47 @@ def test_the_larger_part_may_come_first(costly):
 def test_a_spend_after_all_of_delta_is_used_is_told_so():
     ledger = Ledger(3.0, 1e-6)
     spend(ledger, zcdp_of(2.0))
-    with pytest.raises(BudgetExceeded, match="all of delta.*only pure losses may follow.*at most 1.0.* at delta=0"):
+    with pytest.raises(
+        BudgetExceeded, match="all of delta.*only pure losses may follow.*need no delta.*at most 1 at delta=0"
+    ):
         spend(ledger, zcdp_of(0.1))
+
+
+def advice(ledger, event, delta=None):
+    """Return the epsilon and the delta that a refusal says may be asked for."""
+    with pytest.raises(BudgetExceeded) as caught:
+        ledger.spend(event, label="more", neighbours="replace", delta=delta)
+    found = re.search(r"at most ([0-9.e-]+) at delta=([0-9.e-]+)", str(caught.value))
+    return float(found[1]), float(found[2])
+
+
+@pytest.mark.parametrize("before", [[], [0.3], [0.3, 0.3, 0.3]])
+@pytest.mark.parametrize("delta", [1e-8, 1e-6, 1e-5])
+def test_a_refusal_of_noise_that_needs_a_delta_names_what_fits_of_it(before, delta):
+    ledger = Ledger(2.0, 1e-6)
+    for epsilon in before:
+        spend(ledger, gdp_of(epsilon))
+    most, at = advice(ledger, GDPEvent(mu=mu_budget(2.5, delta)), delta)
+    assert most <= 2.0 and at <= min(delta, 1e-6) and len(f"{most:g}") <= 4
+    ledger.spend(GDPEvent(mu=mu_budget(most, at)), label="as advised", neighbours="replace", delta=at)
+
+
+def test_what_is_left_and_of_no_use_is_no_advice():
+    ledger = Ledger(0.5, 1e-6)
+    spend(ledger, gdp_of(0.49999))
+    assert 0 < ledger.remaining < 1e-4
+    for event in (gdp_of(0.1), pure(0.1)):
+        with pytest.raises(BudgetExceeded, match="The budget is used up: work with"):
+            spend(ledger, event)
+
+
+def test_a_ledger_without_delta_is_refused_before_anything_is_planned():
+    require_ledger_delta(Ledger(1.0), 1e-6, pure(0.5))
+    require_ledger_delta(Ledger(1.0, 1e-9), 1e-6)
+    for event in (None, gdp_of(0.5)):
+        require_ledger_delta(None, 1e-6, event)
+        with pytest.raises(ArgumentError, match=r"needs delta=1e-06: .*Open it with one: dp\.Ledger\(1, delta=1e-06\)"):
+            require_ledger_delta(Ledger(1.0), 1e-6, event)
 
 
 @pytest.mark.parametrize("costly", [zcdp_of, gdp_of])

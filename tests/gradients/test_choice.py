@@ -107,6 +107,8 @@ def test_the_charge_comes_before_the_rows(rng, monkeypatch):
     with pytest.raises(BudgetExceeded):
         dp.privatize(model, **BUDGET, domain=domain(), statistics=dp.Gradients(), ledger=ledger)
     assert ledger.history == []
+    with pytest.raises(ArgumentError, match="The ledger has delta=0, and this release needs delta=1e-05"):
+        dp.privatize(model, **BUDGET, domain=domain(), statistics=dp.Gradients(), ledger=dp.Ledger(1.0))
     with pytest.raises(ReleaseError) as caught:
         dp.privatize(model, epsilon=0.5, delta=1e-6, domain=domain(), statistics=dp.Gradients(), ledger=ledger)
     assert ledger.spent.epsilon > 0.4 and "rows were read" not in str(caught.value)

@@ -10,8 +10,15 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.accounting import Budget, PureEvent
-from pymc_dp.errors import BudgetExceeded, PrivacyError, ReleaseError, RepeatedReleaseWarning, WeakGuaranteeWarning
+from pymc_dp.accounting import Budget, GDPEvent, PureEvent
+from pymc_dp.errors import (
+    ArgumentError,
+    BudgetExceeded,
+    PrivacyError,
+    ReleaseError,
+    RepeatedReleaseWarning,
+    WeakGuaranteeWarning,
+)
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.paid import forget_releases, keep, paid, weaknesses
 
@@ -221,3 +228,13 @@ def test_a_refused_charge_is_no_release():
     charged(None, epsilon=1.0, delta=0.0)
     with pytest.warns(RepeatedReleaseWarning, match="second release from these rows, ε=2 in total"):
         charged(None, epsilon=1.0, delta=0.0)
+
+
+def test_a_ledger_without_delta_is_refused_without_a_word_about_other_ledgers(inspection):
+    """Nothing was charged, so that nothing is beside the open ledger of these rows."""
+    open_one = dp.Ledger(1.0)
+    with payment(inspection, open_one):
+        pass
+    with pytest.raises(ArgumentError, match="The ledger has delta=0, and this release needs delta=1e-06"):
+        paid(inspection, Budget(0.5, 1e-6), event=GDPEvent(mu=0.1), label="y", ledger=dp.Ledger(2.0)).__enter__()
+    assert len(open_one.history) == 1
