@@ -186,7 +186,8 @@ def _html_table(table: Table) -> str:
         "<tr>" + "".join(cell(text, first if place == 0 else "td") for place, text in enumerate(row)) + "</tr>"
         for row in table.rows
     )
-    held = f"<table style='border-collapse:collapse'><tr>{head}</tr>{rows}</table>"
+    titles = f"<tr>{head}</tr>" if head else ""
+    held = f"<table style='border-collapse:collapse'>{titles}{rows}</table>"
     return f"<div style='overflow-x:auto'>{held}</div>"
 
 

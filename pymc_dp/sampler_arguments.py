@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
 import inspect
 import multiprocessing
 from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from multiprocessing.context import BaseContext
 from typing import Any, get_args
 
@@ -44,7 +46,25 @@ BACKENDS = {"numba": "numba", "c": "pytensor", "jax": "jax", "pytorch": "torch",
 Check = Callable[[str, Any], Any]
 
 
-def checked(options: Mapping[str, Any], *, own_step: bool, holds_rows: bool) -> dict[str, Any]:
+def needs_epsilon[**P, Found](function: Callable[P, Found]) -> Callable[P, Found]:
+    """Let a function whose other arguments may have any name say which of them was to be ``epsilon``."""
+
+    @wraps(function)
+    def asking(*args: P.args, **kwargs: P.kwargs) -> Found:
+        if "epsilon" not in kwargs:
+            near = difflib.get_close_matches("epsilon", kwargs, n=1, cutoff=0.7)
+            meant = f" {near[0]}= is no argument: did you mean epsilon=?" if near else ""
+            raise ArgumentError(f"epsilon is missing, the privacy loss of the trace.{meant} Write epsilon=1.0, say.")
+        return function(*args, **kwargs)
+
+    return asking
+
+
+Homes = Callable[[], Mapping[str, str]]
+"""Returns how to write what is an argument of something else, by its name there."""
+
+
+def checked(options: Mapping[str, Any], *, own_step: bool, holds_rows: bool, homes: Homes = dict) -> dict[str, Any]:
     """Return arguments for ``pm.sample``, each checked as far as that is possible without a model.
 
     Parameters
@@ -55,6 +75,7 @@ def checked(options: Mapping[str, Any], *, own_step: bool, holds_rows: bool) -> 
         Whether a step of this package samples, so that settings of PyMC's samplers mean nothing.
     holds_rows : bool
         Whether it holds the rows, so that nobody may look at its states before they are released.
+    homes : Homes
 
     Raises
     ------
@@ -64,7 +85,7 @@ def checked(options: Mapping[str, Any], *, own_step: bool, holds_rows: bool) -> 
     found: dict[str, Any] = {}
     nuts: dict[str, Any] = {}
     for name, value in options.items():
-        _require_known(name, own_step, holds_rows)
+        _require_known(name, own_step, holds_rows, homes)
         if name in NUTS:
             nuts[name] = NUTS[name](name, value)
         elif name in STEPS:
@@ -141,7 +162,7 @@ def require_fitting(options: Mapping[str, Any], model: Model, added: Iterable[st
                 )
 
 
-def _require_known(name: str, own_step: bool, holds_rows: bool) -> None:
+def _require_known(name: str, own_step: bool, holds_rows: bool, homes: Homes) -> None:
     if name in FIXED_ARGUMENTS:
         raise ArgumentError(f"{name}= is not accepted: {FIXED_ARGUMENTS[name]}. Leave it out.")
     if name == "callback" and holds_rows:
@@ -156,10 +177,10 @@ def _require_known(name: str, own_step: bool, holds_rows: bool) -> None:
         raise ArgumentError(
             f"{name}= is a setting of PyMC's own samplers, which do not run where step= is given. Leave it out."
         )
-    raise ArgumentError(
-        f"{name}= is no argument of dp.sample or pm.sample (known: {', '.join([*OWN_ARGUMENTS, *known])})."
-        f"{_validate.nearest(name, [*OWN_ARGUMENTS, *known])}"
-    )
+    way_out = _validate.nearest(name, [*OWN_ARGUMENTS, *known]) or " help(dp.sample) has all that are."
+    if home := homes().get(name):
+        way_out = f" {name} goes into {home}."
+    raise ArgumentError(f"{name}= is no argument of dp.sample or pm.sample.{way_out}")
 
 
 def _require_consistent(found: Mapping[str, Any]) -> None:
@@ -370,4 +391,4 @@ STEPS: dict[str, tuple[str, ...]] = {step.name: _keywords(step) for step in STEP
 """Settings of each of PyMC's samplers, as the mapping ``pm.sample(<name>={...})`` takes."""
 
 __all__ = ["ALWAYS", "FIXED_ARGUMENTS", "FREE", "NUTS", "OWN_ARGUMENTS", "STEPS"]
-__all__ += ["checked", "progressbar", "require_fitting", "seed"]
+__all__ += ["checked", "needs_epsilon", "progressbar", "require_fitting", "seed"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from inspect import signature
 from typing import Any
 
 import pymc as pm
@@ -19,6 +20,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
+from pymc_dp.inspection.of_context import is_bambi
 from pymc_dp.privatize import checked_label, release_once
 from pymc_dp.release.paid import keep, paid
 from pymc_dp.release.record import describe
@@ -40,6 +42,7 @@ ADDED = ("noise_variance", "covariates", "shares")
 """Ends of the names of variables that a release may bring."""
 
 
+@arguments.needs_epsilon
 @says_when_it_compiles
 def sample(
     draws: int | None = None,
@@ -171,10 +174,13 @@ def sample(
     ...     idata = sample(epsilon=1.0, tune=200, draws=200, chains=1, progressbar=False)  # doctest: +SKIP
     """
     exact = step if isinstance(step, DataAugmentation) else None
+    if isinstance(draws, Model) or is_bambi(draws):
+        raise ArgumentError(f"draws must be a whole number, got {_validate.shown(draws)}. Write dp.sample(model=...).")
+    holds_rows = step is not None and exact is None
     options = {
         "random_seed": arguments.seed(random_seed),
         "progressbar": arguments.progressbar(progressbar),
-        **arguments.checked(kwargs, own_step=step is not None, holds_rows=step is not None and exact is None),
+        **arguments.checked(kwargs, own_step=step is not None, holds_rows=holds_rows, homes=_homes),
     }
     for name, value, low in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1), ("cores", cores, 1)):
         if value is not None:
@@ -240,6 +246,27 @@ def sample(
             keep(none, private_model=private)
             raise none from None
         raise
+
+
+def _homes() -> dict[str, str]:
+    """How to write arguments of what `sample` takes, by their names there."""
+    from pymc_dp.gradients.choice import Gradients
+    from pymc_dp.step_methods.gibbs import TemperedGibbs
+    from pymc_dp.step_methods.hamiltonian import PrivateHMC
+    from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT
+    from pymc_dp.step_methods.metropolis import BarkerMetropolis, PenaltyMetropolis, TemperedMetropolis
+    from pymc_dp.step_methods.ops import OPS
+
+    steps: list[Any] = [OPS, TemperedGibbs, BarkerMetropolis, PenaltyMetropolis, TemperedMetropolis]
+    steps += [PrivateHMC, SGLD, SGHMC, SGNHT, SGFS]
+    given: dict[str, list[Any]] = {"domain": [Domain], "statistics": [Statistics, Gradients], "step": steps}
+    found: dict[str, str] = {}
+    for argument, kinds in given.items():
+        for kind in kinds:
+            for name in signature(kind).parameters:
+                first = f"{argument}=dp.{kind.__name__}({name}=...)"
+                found[name] = f"{found[name]}, dp.{kind.__name__}" if name in found else first
+    return found
 
 
 def _private(step: object, model: Model, domain: Domain | None) -> PrivateStep:

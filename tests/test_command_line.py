@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import sys
 
 import numpy as np
 import pytest
 import xarray as xr
 
+import pymc_dp
 from pymc_dp.__main__ import main
 from pymc_dp.accounting import Ledger, PureEvent
 from tests.golden.topics import FOLDER
@@ -42,6 +44,13 @@ def run(capsys, *arguments):
     return status, said.out.splitlines(), said.err.splitlines()
 
 
+def break_a_line(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TRIGGER dp_entry_update")
+        connection.execute("UPDATE dp_entry SET body = '{}' WHERE seq = 1")
+    connection.close()
+
+
 def test_a_report_is_printed_or_saved(capsys, tmp_path):
     status, lines, _ = run(capsys, "report", TRACE)
     assert status == 0 and "covered by ε = 1 for one row" in lines[1]
@@ -56,6 +65,22 @@ def test_a_check_that_fails_is_the_status(capsys, changed):
     status, lines, _ = run(capsys, "verify", changed)
     assert (status, lines[-1]) == (1, "1 check FAILED.")
     assert "FAILED manifest: group /observed_data was added (variables y)" in lines
+
+
+def test_a_report_that_says_not_to_publish_is_the_status(capsys, tmp_path, changed):
+    status, lines, _ = run(capsys, "report", changed)
+    assert status == 1 and "Do not publish it as it is." in " ".join(lines)
+    path = tmp_path / "statement.md"
+    assert run(capsys, "report", changed, "--save", path) == (1, [f"Written: {path}"], [])
+
+
+def test_a_ledger_that_the_trace_does_not_name_is_checked_too(capsys, ledger):
+    status, lines, _ = run(capsys, "verify", TRACE, "--ledger", ledger)
+    assert status == 0 and any(line.startswith("note   ledger: the trace names none") for line in lines)
+    assert any(line.startswith("ok     ledger of 'survey': every line has its hash; the last is 2") for line in lines)
+    break_a_line(ledger)
+    status, lines, _ = run(capsys, "verify", TRACE, "--ledger", ledger)
+    assert status == 1 and any(line.startswith("FAILED ledger of 'survey': Line 1") for line in lines)
 
 
 def test_a_ledger_is_shown(capsys, ledger):
@@ -73,18 +98,26 @@ def test_a_ledger_is_shown(capsys, ledger):
         (["report", "nowhere.nc"], "There is no file nowhere.nc"),
         (["report", "{here}/text.nc"], "cannot be read as a trace"),
         (["report", "{here}/plain.nc"], "no /privacy group"),
-        (["report", TRACE, "--save", "statement.pdf"], "path must end in"),
-        (["report", TRACE, "--save", "{here}"], "path must end in"),
+        (["report", TRACE, "--save", "statement.pdf"], "--save must end in"),
+        (["report", TRACE, "--save", "{here}"], "--save must end in"),
+        (["report", TRACE, "--save", "{here}/no/a.md"], "--save lies in a folder that does not exist"),
+        (["report", TRACE, "--save", "{here}/a.md", "--dataset", ""], "--dataset must be a name"),
         (["report", TRACE, "--dataset", "survey"], "Give --save as well"),
         (["verify", TRACE, "--ledger", "nowhere.sqlite"], "There is no ledger at"),
-        (["verify", TRACE, "--ledger", "{here}/text.nc"], "could not be read"),
+        (["verify", TRACE, "--ledger", "{here}/text.nc"], "text.nc is not a ledger: it is no file of SQLite"),
+        (["ledger", "show", "{here}/empty.sqlite"], "is not a ledger: it is an empty file, or a database of something"),
+        (["ledger", "show", "{here}/other.sqlite"], "makes it once: dp.Ledger.create(place, dataset=..., epsilon=...)"),
         (["ledger", "show", "nowhere.sqlite"], "There is no ledger at"),
-        (["ledger", "show", "{ledger}", "--dataset", "x"], "none of them is of 'x'"),
+        (["ledger", "show", "{ledger}", "--dataset", "x"], "--dataset must be one of 'survey', got 'x'"),
     ],
 )
 def test_what_cannot_be_run_is_one_line_on_stderr(capsys, tmp_path, ledger, arguments, said):
     (tmp_path / "text.nc").write_text("no trace, and no ledger", encoding="utf-8")
     xr.Dataset({"y": 1}).to_netcdf(tmp_path / "plain.nc")
+    (tmp_path / "empty.sqlite").touch()
+    with sqlite3.connect(tmp_path / "other.sqlite") as connection:
+        connection.execute("CREATE TABLE survey (y INTEGER)")
+    connection.close()
     given = [str(argument).format(here=tmp_path, ledger=ledger) for argument in arguments]
     status, lines, errors = run(capsys, *given)
     assert (status, lines, len(errors)) == (2, [], 1)
@@ -94,10 +127,7 @@ def test_what_cannot_be_run_is_one_line_on_stderr(capsys, tmp_path, ledger, argu
 def test_an_error_of_another_package_is_one_line_too(capsys, tmp_path, ledger):
     broken = tmp_path / "broken.sqlite"
     shutil.copy(ledger, broken)
-    with sqlite3.connect(broken) as connection:
-        connection.execute("DROP TRIGGER dp_entry_update")
-        connection.execute("UPDATE dp_entry SET body = '{}' WHERE seq = 1")
-    connection.close()
+    break_a_line(broken)
     status, _, errors = run(capsys, "ledger", "show", broken)
     assert status == 2 and "was changed after it was written" in errors[0] and len(errors) == 1
 
@@ -109,3 +139,32 @@ def test_every_command_says_what_it_does(command, capsys):
     assert ended.value.code == 0
     said = capsys.readouterr().out
     assert said.startswith("usage: python -m pymc_dp") and len(said.splitlines()) > 3
+
+
+def test_the_help_is_as_wide_as_the_terminal_and_there_is_a_version(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for command in ([], ["verify"], ["report"]):
+        with pytest.raises(SystemExit):
+            main([*command, "--help"])
+        said = capsys.readouterr().out
+        assert max(map(len, said.splitlines())) <= 80
+        assert "\n\n" in said and ("  python -m pymc_dp ledger show budget.sqlite" in said) == (not command)
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0 and capsys.readouterr().out == f"pymc_dp {pymc_dp.__version__}\n"
+
+
+def test_a_missing_permission_or_package_is_called_one(capsys, monkeypatch, tmp_path, ledger, changed):
+    def closed(*_, **__):
+        error = sqlite3.OperationalError("unable to open database file")
+        error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+        raise error
+
+    monkeypatch.setattr("os.access", lambda *_, **__: False)
+    assert "no permission to read" in run(capsys, "report", TRACE)[2][0]
+    monkeypatch.setattr("sqlite3.connect", closed)
+    said = run(capsys, "ledger", "show", ledger)[2][0]
+    assert "no permission to read and write" in said and "OperationalError" not in said
+    monkeypatch.undo()
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    assert run(capsys, "report", changed)[2][0].endswith("Install it: pip install zarr.")

@@ -23,3 +23,4 @@ def test_a_page_is_as_wide_as_the_terminal_within_limits(columns, taken, monkeyp
 def test_a_page_is_shown_the_same_everywhere():
     whole = Whole(PAGE)
     assert str(whole) == repr(whole) == PAGE.text() and whole._repr_html_() == PAGE.html()
+    assert "<tr></tr>" not in Page(title="", headline="", good=True, parts=[Table(title="", rows=[("a", "b")])]).html()

@@ -52,6 +52,11 @@ EITHER = [
     ({"draws": 0}, "draws must be >= 1, got 0"),
     ({"tune": -1}, "tune must be >= 0, got -1"),
     ({"nonsense": 1}, "nonsense= is no argument of dp.sample or pm.sample"),
+    ({"nonsense": 1}, "help.dp.sample. has all that are"),
+    ({"bounds": {"y": (0, 1)}}, r"bounds goes into domain=dp.Domain\(bounds=...\)\.$"),
+    ({"noise": "laplace"}, r"noise goes into statistics=dp.Statistics\(noise=...\)"),
+    ({"momentum_steps": 20}, r"momentum_steps goes into statistics=dp.Gradients\(momentum_steps=...\)"),
+    ({"clip_norm": 1.0}, r"clip_norm goes into step=dp.PrivateHMC\(clip_norm=...\), dp.SGLD, "),
     ({"var_name": None}, "Did you mean 'var_names'"),
     ({"ledgers": None}, "Did you mean 'ledger'"),
     ({"initvals": {"p": 0.5}}, "initvals"),
@@ -210,3 +215,14 @@ def test_the_whole_of_pymcs_signature_is_known():
     of_nuts = {"Emax", "target_accept", "gamma", "k", "t0", "adapt_step_size", "step_scale"}
     taken = {name for one in (pm.NUTS, pm.NUTS.__mro__[1]) for name in inspect.signature(one.__init__).parameters}
     assert of_nuts | {"max_treedepth", "early_max_treedepth"} == set(arguments.NUTS) <= taken
+
+
+def test_a_misspelt_epsilon_and_a_model_in_the_place_of_draws_are_named():
+    with pytest.raises(ArgumentError, match="epsilon is missing.*epsilonn= is no argument: did you mean epsilon="):
+        dp.sample(epsilonn=1.0)
+    with pytest.raises(ArgumentError, match="^epsilon is missing, the privacy loss of the trace. Write"):
+        dp.sample(draws=3)
+    with pytest.raises(ArgumentError, match=r"got a Model\. Write dp\.sample\(model=\.\.\.\)"):
+        dp.sample(pm.Model(), epsilon=1.0)
+    with pytest.raises(ArgumentError, match=r"got 0\.5\. Did you mean epsilon=0\.5\?"):
+        dp.explain(pm.Model(), 0.5)

@@ -130,7 +130,7 @@ def page(ledger: Ledger, copied: str = "") -> Page:
     state, budget, head = ledger.book.state, ledger.budget, ledger.head
     at, spent, left = f", δ = {budget.delta:g}" if budget.delta else "", ledger.spent.epsilon, state.account.remaining
     facts = [("data set", ledger.dataset)] if ledger.dataset else []
-    facts.append(("counts for", ledger.neighbours))
+    facts.append(("counts for", COUNTS_FOR.get(ledger.neighbours, ledger.neighbours)))
     facts += [("last line", f"{head['line']}, {head['hash'][:16]}… (ledger {head['ledger'][:8]})")] if head else []
     parts = [Table(title="", rows=facts)]
     if state.shares:
@@ -148,6 +148,7 @@ def page(ledger: Ledger, copied: str = "") -> Page:
     )
 
 
+COUNTS_FOR = {"replace": "one row replaced", "add_remove": "one row more or fewer"}
 SPENT_COLUMNS = ("line", "date", "what", "who", "why", "ε by itself", "added", "total ε")
 
 

@@ -13,8 +13,19 @@ from pathlib import Path
 from typing import Any, final, override
 from weakref import WeakSet
 
-from pymc_dp.accounting.stores import COLUMNS, PATIENCE, Line, Locked, Store, exists, failed, no_ledger
-from pymc_dp.errors import ArgumentError
+from pymc_dp.accounting.stores import (
+    COLUMNS,
+    PATIENCE,
+    Line,
+    Locked,
+    Store,
+    exists,
+    failed,
+    no_ledger,
+    no_permission,
+    not_a_ledger,
+)
+from pymc_dp.errors import ArgumentError, PrivacyError
 
 NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "afs", "9p", "ceph", "glusterfs")
 """File systems whose locks are not to be relied on."""
@@ -135,7 +146,24 @@ class SQLite(Store):
                 connection.execute("PRAGMA fullfsync = ON")  # macOS syncs to the drive alone without it
                 yield connection
         except sqlite3.DatabaseError as error:
-            raise failed(self.place, error) from None
+            raise self._failed(error) from None
+
+    def _failed(self, error: sqlite3.DatabaseError) -> PrivacyError:
+        """Say what SQLite said; and what is wrong with a file that is no ledger, or not for this account."""
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_NOTADB:
+            return not_a_ledger(self.place, "no file of SQLite")
+        if "no such table: dp_ledger" in str(error):
+            return not_a_ledger(self.place, "an empty file, or a database of something else")
+        if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM) and not self._permitted():
+            return no_permission(self.place)
+        return failed(self.place, error)
+
+    def _permitted(self) -> bool:
+        """Whether this account may read and write the file, and write beside it."""
+        needed = os.R_OK | os.W_OK
+        folder = os.access(self.path.parent, needed | os.X_OK)
+        return folder and (not self.path.exists() or os.access(self.path, needed))
 
     def _require_there(self) -> None:
         if not self.path.is_file():

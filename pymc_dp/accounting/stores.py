@@ -116,7 +116,23 @@ def no_ledger(place: str) -> ArgumentError:
     """Say that there is none to be opened."""
     return ArgumentError(
         f"There is no ledger at {place}. Check the spelling: opening never makes one, or a typo would open a fresh "
-        "budget. The owner of the data makes it once: dp.Ledger.create(place, dataset=..., epsilon=...)."
+        f"budget. {_MADE_BY}"
+    )
+
+
+_MADE_BY = "The owner of the data makes it once: dp.Ledger.create(place, dataset=..., epsilon=...)."
+
+
+def not_a_ledger(place: str, why: str) -> ArgumentError:
+    """Say what stands there instead."""
+    return ArgumentError(f"{place} is not a ledger: it is {why}. Give the place of one. {_MADE_BY}")
+
+
+def no_permission(place: str) -> PrivacyError:
+    """Say that this account may not use it."""
+    return PrivacyError(
+        f"This account has no permission to read and write {place}, or its folder. Nothing was spent. Ask whoever "
+        "owns the ledger: even who only looks into it finishes what a writer that was killed has left."
     )
 
 
@@ -136,4 +152,5 @@ def failed(place: str, error: Exception) -> PrivacyError:
     )
 
 
-__all__ = ["COLUMNS", "PATIENCE", "Line", "Locked", "Store", "exists", "failed", "no_ledger"]
+__all__ = ["COLUMNS", "PATIENCE", "Line", "Locked", "Store", "exists", "failed", "no_ledger", "no_permission"]
+__all__ += ["not_a_ledger"]

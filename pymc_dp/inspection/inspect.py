@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 from pymc import Model
@@ -351,7 +352,11 @@ def _check_norms(findings: Findings, used: Collection[Variable], why: str, way_o
 def check_domain(domain: object) -> None:
     """Refuse what is no domain."""
     if domain is not None and not isinstance(domain, Domain):
-        raise ArgumentError(f"domain must be a dp.Domain, got {_validate.shown(domain)}. Write dp.Domain(bounds=...).")
+        number = isinstance(domain, Real) and not isinstance(domain, bool)
+        meant = f" Did you mean epsilon={domain}?" if number and len(f"{domain}") < 20 else ""
+        raise ArgumentError(
+            f"domain must be a dp.Domain, got {_validate.shown(domain)}.{meant} Write dp.Domain(bounds=...)."
+        )
 
 
 def _read_table(findings: Findings) -> None:

@@ -159,11 +159,12 @@ class PrivacyAccessor(Shown):
     def report(self) -> Report:
         """Return the full report; it prints, renders in a notebook, and is saved as a document by ``.save(path)``."""
         record = self._record
-        additions = tuple(unlisted(self._tree))
-        held = self._tree[RELEASED].to_dataset() if record["tables"] and not additions else {}
+        found = unlisted(self._tree)
+        held = self._tree[RELEASED].to_dataset() if record["tables"] and not found.lines else {}
         return Report(
             record=record,
-            additions=additions,
+            additions=found.lines,
+            changed=found.changed,
             made_with=json.loads(self._tree[PRIVACY].attrs.get(MADE_WITH, "{}")),
             released={table["name"]: held[table["name"]].values for table in record["tables"] if held},
         )
@@ -198,11 +199,7 @@ class PrivacyAccessor(Shown):
                 "again without."
             )
         if report.additions:
-            places = "\n".join(f"  - {place}" for place in report.additions)
-            raise TraceError(
-                f"The trace holds what was not paid for:\n{places}\nDrop it, or publish the trace as dp.sample "
-                "returned it."
-            )
+            raise TraceError(_refusal(report))
         if target.suffix not in (".nc", ".zarr"):
             raise TraceError(f"path must end in .nc or .zarr, got {str(target)!r}.")
         _validate.folder("path", target)
@@ -223,6 +220,25 @@ class PrivacyAccessor(Shown):
                 warnings.filterwarnings("ignore", message="Consolidated metadata")
                 clean.to_zarr(target, mode="w")
         return target
+
+
+FREE = (
+    "is free, but cannot be checked: write it into the model as a pm.Deterministic, or save it yourself with to_netcdf."
+)
+
+
+def _refusal(report: Report) -> str:
+    """Say what a trace holds that was not paid for, and where it may go instead."""
+    as_it_was = "publish the trace as dp.sample returned it."
+    if set(report.additions) == set(report.changed):
+        what = f"{report.changed[0]} since the trace was made"
+        return f"{what}. A selection or a computation from a trace {FREE} Or {as_it_was}"
+    places = "\n".join(f"  - {place}" for place in report.additions)
+    return (
+        f"The trace holds what was not paid for:\n{places}\nDrop it, or {as_it_was} What is computed from the trace "
+        "alone, or drawn from the model of its release, dp.condition(model, dp.Release.of(idata)), is free as well, "
+        "but cannot be checked: save it yourself, in a file of its own, with to_netcdf."
+    )
 
 
 __all__ = ["MANIFEST", "PrivacyAccessor"]

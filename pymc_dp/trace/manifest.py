@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -48,17 +48,38 @@ def make_manifest(tree: xr.DataTree) -> str:
     return json.dumps(dict(entries(tree)))
 
 
-def unlisted(tree: xr.DataTree) -> list[str]:
-    """Return what is in a tree and not on its manifest, or differs from it; one line each, naming no value."""
+class Unlisted(NamedTuple):
+    """What is in a tree and not on its manifest, and what differs from it, in lines that name no value.
+
+    Attributes
+    ----------
+    added : tuple of str
+        One line each.
+    changed : tuple of str
+        One line for all: a selection changes every variable.
+    """
+
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """All of it."""
+        return (*self.added, *self.changed)
+
+
+def unlisted(tree: xr.DataTree) -> Unlisted:
+    """Hold a tree against its manifest."""
     listed: dict[str, str] = json.loads(tree[PRIVACY].attrs[MANIFEST])
     found: list[str] = []
+    changed: list[str] = []
     new_groups: list[str] = []
     for path, content in entries(tree):
         if any(path.startswith((group, f"{group[:-1]}@")) for group in new_groups):
             continue
         if path in listed:
             if listed[path] != content:
-                found.append(f"{path} was changed")
+                changed.append(path)
         elif path.endswith("/"):
             new_groups.append(path)
             names = ", ".join(str(name) for name in tree[path].data_vars)
@@ -70,7 +91,15 @@ def unlisted(tree: xr.DataTree) -> list[str]:
                 if attribute
                 else f"variable {path} was added"
             )
-    return found
+    return Unlisted(added=tuple(found), changed=_changed(changed))
+
+
+def _changed(paths: Sequence[str]) -> tuple[str, ...]:
+    if not paths:
+        return ()
+    named = paths if len(paths) <= 3 else [*paths[:2], f"{len(paths) - 2} more"]
+    both = " and ".join([", ".join(named[:-1]), named[-1]]) if len(named) > 1 else named[0]
+    return (f"{both} {'was' if len(paths) == 1 else 'were'} changed",)
 
 
 def digest(variable: xr.Variable) -> str:

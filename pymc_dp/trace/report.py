@@ -70,6 +70,8 @@ class Report(Shown):
         The record of the release, as written in the trace.
     additions : tuple of str
         Everything in the trace that was not paid for; empty for a trace that may be published.
+    changed : tuple of str
+        Those of them that are not new, but differ from what was paid for.
     made_with : mapping of str to str
         Versions of the packages that made the trace; empty where an earlier version of pymc_dp did.
     released : mapping of str to array
@@ -88,6 +90,7 @@ class Report(Shown):
     additions: tuple[str, ...]
     made_with: Mapping[str, str] = field(default_factory=dict)
     released: Mapping[str, Array] = field(default_factory=dict)
+    changed: tuple[str, ...] = ()
 
     @property
     def publishable(self) -> bool:
@@ -161,9 +164,12 @@ class Report(Shown):
             parts.append(Listing(title="Approximate (in the posterior, not in the privacy)", lines=approximate))
         if sampler := record.get("sampler"):
             parts.append(Table(title="Sampled", rows=_sampler_rows(sampler)))
-        if self.additions:
-            title = "Not paid for (dropping these makes the trace publishable)"
-            parts.append(Listing(title=title, lines=self.additions))
+        if added := [line for line in self.additions if line not in self.changed]:
+            makes = "" if self.changed else " (dropping these makes the trace publishable)"
+            parts.append(Listing(title=f"Not paid for{makes}", lines=added))
+        if self.changed:
+            title = "Changed since it was paid for (publish the trace as dp.sample returned it)"
+            parts.append(Listing(title=title, lines=self.changed))
         parts.append(Listing(title="Assumed public", lines=record["assumptions"]))
         if record["left_out"]:
             parts.append(Listing(title="Left out, because computed from rows", lines=record["left_out"]))
@@ -191,10 +197,13 @@ class Report(Shown):
         if self.record["guarantee"] == "none":
             return "Not private: the noise was seeded or left out. Never publish this trace."
         maker = self.record.get("maker")
+        altered = len(self.changed) == len(self.additions)
         if self.additions and maker:
-            return "This trace holds more than was computed from published tables. Do not publish it as it is."
+            what = "was changed since it was" if altered else "holds more than was"
+            return f"This trace {what} computed from published tables. Do not publish it as it is."
         if self.additions:
-            return f"The release cost {loss}, but this trace holds more than was paid for. Do not publish it as it is."
+            what = "was changed since" if altered else "holds more than was paid for"
+            return f"The release cost {loss}, but this trace {what}. Do not publish it as it is."
         if maker:
             return (
                 f"Computed from tables that {maker['made_by']} published. Nothing here is from rows, and the guarantee "

@@ -191,8 +191,9 @@ def _plain(statement: Statement) -> Iterator[str]:
         )
         return
     if report.additions:
+        what = "was changed since it was paid for" if report.changed else "holds more than was paid for"
         yield (
-            f"This trace holds more than was paid for ({len(report.additions)} such places are listed below), which "
+            f"This trace {what} ({len(report.additions)} such places are listed below), which "
             "may show the data themselves. It must not be published as it is. What follows is said of all the rest."
         )
     of = f"the data set {statement.dataset}" if statement.dataset else "a confidential data set"

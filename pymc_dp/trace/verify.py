@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -35,7 +35,9 @@ class Check:
         return f"{self.outcome:<6} {self.what}: {' '.join(self.says.split())}"
 
 
-def verify(tree: xr.DataTree, ledger: Callable[[str], Ledger] | None = None) -> Iterator[Check]:
+def verify(
+    tree: xr.DataTree, ledger: Callable[[str], Ledger] | None = None, datasets: Sequence[str] = ()
+) -> Iterator[Check]:
     """Yield every check of a trace.
 
     Parameters
@@ -43,6 +45,8 @@ def verify(tree: xr.DataTree, ledger: Callable[[str], Ledger] | None = None) -> 
     tree : xarray.DataTree
     ledger : callable, optional
         Opens the ledger of a data set, by its name.
+    datasets : sequence of str
+        Whose ledgers are looked at where the trace names none.
 
     Notes
     -----
@@ -65,6 +69,9 @@ def verify(tree: xr.DataTree, ledger: Callable[[str], Ledger] | None = None) -> 
     yield from _contents(tree)
     for label, one in _charged(record):
         yield from _in_ledger(label, one, ledger)
+        if ledger is not None and one.get("ledger") is None:
+            for dataset in datasets:
+                yield from _hashes(f"ledger of {dataset!r}", ledger, dataset)
 
 
 def _events(record: Mapping[str, Any]) -> Check:
@@ -87,7 +94,7 @@ def _guarantee(record: Mapping[str, Any]) -> Check:
 
 def _contents(tree: xr.DataTree) -> Iterator[Check]:
     """Look at every group, variable and attribute."""
-    additions = unlisted(tree)
+    additions = unlisted(tree).lines
     for text in additions:
         yield Check(what="manifest", outcome="FAILED", says=text)
     listed, found = json.loads(tree[PRIVACY].attrs[MANIFEST]), dict(entries(tree))
@@ -116,22 +123,31 @@ def _in_ledger(what: str, record: Mapping[str, Any], opened: Callable[[str], Led
     if opened is None:
         yield Check(what=what, outcome="note", says=f"the trace names {line}, hash {head['hash'][:16]}…; not looked at")
         return
-    try:
-        ledger = opened(head["dataset"])
-        drift = ledger.verify()
-    except PrivacyError as error:
-        yield Check(what=what, outcome="FAILED", says=str(error))
+    ledger = yield from _hashes(what, opened, head["dataset"])
+    if ledger is None:
         return
     last = ledger.head or {}
-    says = f"every line has its hash; the last is {last.get('line')}, {str(last.get('hash'))[:16]}…"
-    yield Check(what=what, outcome="ok", says=says)
-    for text in drift:
-        yield Check(what=what, outcome="note", says=text)
     entry = next((one for one in ledger.history if one.seq == head["line"]), None)
     if last.get("ledger") != head["ledger"] or entry is None or entry.hash != head["hash"]:
         yield Check(what=what, outcome="FAILED", says=f"it has no such line: the trace names {line}")
     else:
         yield _same_charge(what, line, record, entry)
+
+
+def _hashes(what: str, opened: Callable[[str], Ledger], dataset: str) -> Generator[Check, None, Ledger | None]:
+    """Open a ledger and look at every line; None where that fails."""
+    try:
+        ledger = opened(dataset)
+        drift = ledger.verify()
+    except PrivacyError as error:
+        yield Check(what=what, outcome="FAILED", says=str(error))
+        return None
+    last = ledger.head or {}
+    says = f"every line has its hash; the last is {last.get('line')}, {str(last.get('hash'))[:16]}…"
+    yield Check(what=what, outcome="ok", says=says)
+    for text in drift:
+        yield Check(what=what, outcome="note", says=text)
+    return ledger
 
 
 def _same_charge(what: str, line: str, record: Mapping[str, Any], entry: Entry) -> Check:

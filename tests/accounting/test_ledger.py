@@ -198,6 +198,8 @@ def test_a_notebook_shows_what_is_left_and_never_more_than_that():
     spend(ledger, pure(1 / 3))
     assert 0.666666 < ledger.remaining < 0.666667
     assert "0.333333 is spent and 0.666666 is left." in ledger._repr_html_()
+    assert "one row replaced" in ledger._repr_html_() and "<tr></tr>" not in ledger._repr_html_()
+    assert "one row more or fewer" in Ledger(1.0, neighbours="add_remove")._repr_html_()
 
 
 @pytest.mark.parametrize("neighbours, other", [("replace", "add_remove"), ("add_remove", "replace")])

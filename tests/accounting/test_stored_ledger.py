@@ -296,7 +296,7 @@ def test_a_later_format_is_refused(tmp_path):
 def test_a_file_that_is_no_ledger_is_refused(tmp_path, content):
     place = tmp_path / "junk.sqlite"
     place.write_bytes(content)
-    with pytest.raises(PrivacyError, match="could not be read"):
+    with pytest.raises(ArgumentError, match="is not a ledger: it is .*dp.Ledger.create"):
         Ledger.open(place)
     assert place.read_bytes() == content
 

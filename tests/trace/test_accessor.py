@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import arviz as az
+import numpy as np
 import pymc as pm
 import pytest
 import xarray as xr
@@ -79,3 +80,25 @@ def test_file_names_in_encodings_stay_behind(trace: xr.DataTree, tmp_path) -> No
     trace["posterior"]["p"].encoding["source"] = f"/home/{LABELS[0]}"
     path = trace.dp.publish(tmp_path / "a.nc")
     assert LABELS[0].encode() not in path.read_bytes()
+
+
+def test_a_selection_is_one_change_that_is_free_and_cannot_be_checked(trace: xr.DataTree, tmp_path) -> None:
+    part = trace.sel(draw=slice(10, None))
+    report = part.dp.report()
+    assert len(report.additions) == 1 and report.additions == report.changed and not report.publishable
+    with pytest.raises(TraceError) as caught:
+        part.dp.publish(tmp_path / "part.nc")
+    said = str(caught.value)
+    assert "\n" not in said and " more were changed since the trace was made" in said and "Drop it" not in said
+    assert "pm.Deterministic" in said and "to_netcdf" in said
+    text = " ".join(str(report).replace("│", "").split())
+    assert "was changed since" in report.headline and "makes the trace publishable" not in text
+    assert "Changed since it was paid for" in text
+
+
+def test_dropping_is_no_advice_where_something_was_changed_too(trace: xr.DataTree) -> None:
+    trace["more"] = xr.Dataset({"y": ("row", np.arange(3))})
+    assert "dropping these makes the trace publishable" in str(trace.dp.report())
+    trace["posterior"]["p"].values[0, 0, 0] += 1e-9
+    report = str(trace.dp.report())
+    assert "Not paid for" in report and "dropping these" not in report and "/posterior/p was changed" in report
