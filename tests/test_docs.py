@@ -108,10 +108,18 @@ def of_questions(names, text):
 
 def of_how_it_works(names, text):
     assert names["idata"].dp.epsilon == 0.5
-    assert "affair" in names["raw"].posterior_predictive
+    assert "affair" in names["checks"].posterior_predictive and names["idata"].dp.report().publishable
+
+
+def of_publishing(names, text):
+    """What is drawn from the model of a release holds no row."""
+    checks = names["checks"]
+    assert "yes" in checks["posterior_predictive"] and "Predictive draws of the *release* are free" in text
+    assert not any(100 in node.sizes.values() for node in checks.children.values())
 
 
 CLAIMS = {"samplers": of_samplers, "questions": of_questions, "how_it_works": of_how_it_works}
+CLAIMS["howto/publish"] = of_publishing
 """What the numbers in the comments of these pages say."""
 RUN = [
     pytest.param(page, id=named(page), marks=[pytest.mark.slow] * (named(page) in SLOW))

@@ -51,7 +51,8 @@ def scrub(idata: xr.DataTree, model: Model) -> xr.DataTree:
     -------
     xarray.DataTree
         ``posterior`` and ``sample_stats`` (and their warm-up groups) without timings, ``released`` and ``privacy``.
-        Everything else (predictive samples, log likelihoods) is left out; it can be computed again at no cost.
+        Everything else is left out: predictive samples, log likelihoods. From `model` they can be computed again at no
+        cost, and are kept in a file of their own (``to_netcdf``): nothing can check what they were computed from.
 
     Raises
     ------
@@ -96,7 +97,7 @@ def scrub(idata: xr.DataTree, model: Model) -> xr.DataTree:
                 dataset, [str(name) for name in dataset.data_vars if not str(name).startswith(TIMINGS)], dims
             )
     if "posterior" not in groups:
-        raise TraceError("The trace has no posterior group. Pass what pm.sample returned.")
+        raise TraceError(_no_posterior(idata))
     return annotate(groups, record, tables)
 
 
@@ -194,7 +195,7 @@ def _step_of(idata: xr.DataTree, model: Model) -> PrivateStep | Funded:
             "dp.privatize(model, epsilon=...), or use dp.sample."
         )
     if "posterior" not in idata.children:
-        raise TraceError("The trace has no posterior group. Pass what pm.sample returned.")
+        raise TraceError(_no_posterior(idata))
     statistics = idata["sample_stats"].data_vars if "sample_stats" in idata.children else {}
     seen = set(np.unique(statistics[IDENTITY].values).tolist()) if IDENTITY in statistics else set()
     found = tuple(step for step in steps if step.binding.claims.identity in seen)
@@ -209,6 +210,17 @@ def _step_of(idata: xr.DataTree, model: Model) -> PrivateStep | Funded:
         "No funded step of this model made this trace. Pass what pm.sample(step=dp...(epsilon=...)) returned inside of "
         "this model."
     )
+
+
+def _no_posterior(idata: xr.DataTree) -> str:
+    """Say what is missing, and what becomes of predictive draws."""
+    said = "The trace has no posterior group. Pass what pm.sample returned."
+    if any(str(name).endswith("_predictive") for name in idata.children):
+        said += (
+            " It holds predictive draws: those of a private model are free and need no dp.scrub. Save them in a file "
+            "of their own, to_netcdf: nothing can check what they were drawn from."
+        )
+    return said
 
 
 def _require_all_moved(steps: Sequence[PrivateStep], model: Model) -> None:

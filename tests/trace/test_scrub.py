@@ -109,3 +109,9 @@ def test_noise_of_tests_gives_no_guarantee(tmp_path) -> None:
     assert "Not private" in str(safe.dp.report())
     with pytest.raises(TraceError, match="seeded"):
         safe.dp.publish(tmp_path / "a.nc")
+
+
+def test_predictive_draws_alone_are_told_where_they_go(private: pm.Model, bare: xr.DataTree) -> None:
+    drawn = xr.DataTree.from_dict({"observed_data": bare["observed_data"], "posterior_predictive": xr.DataTree()})
+    with pytest.raises(TraceError, match="no posterior group.*those of a private model are free.*to_netcdf"):
+        dp.scrub(drawn, private)
