@@ -173,7 +173,7 @@ def make_private(
             "nothing."
         )
     check_ledger(ledger)
-    if statistics is not None and statistics.noise == "gaussian":
+    if isinstance(statistics, Statistics) and statistics.noise == "gaussian":
         require_ledger_delta(ledger, delta)
     inspection, plan = plan_for(source, epsilon=epsilon, delta=delta, domain=domain, statistics=statistics, rows=rows)
     beside = None if rows is None else Passes.of(inspection, rows)
