@@ -28,6 +28,7 @@ def test_the_trace_has_no_log_likelihood(fitted):
         az.loo(idata)
 
 
+@pytest.mark.filterwarnings("ignore:Numba will use object mode")
 def test_the_release_is_predicted_and_no_row(fitted):
     idata, private = fitted
     checks = pm.sample_posterior_predictive(idata, model=private, progressbar=False, random_seed=1)

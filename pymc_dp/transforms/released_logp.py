@@ -213,7 +213,6 @@ def spread_out(parameters: Sequence[Array], ndims: Sequence[int], size: Any) -> 
 
 def add_release(table: TableRecord, parameters: Sequence[Any], density: Density, value: Array) -> None:
     """Add the table of this value; `parameters` are those of the density."""
-    import_module("pymc_dp.transforms.released_draw_numba")  # numba takes long to import
     pm.CustomDist(
         table.name,
         *parameters,

@@ -170,23 +170,6 @@ def test_a_model_in_coordinates_travels_is_changed_and_drawn_from(rng):
     assert "b ~ Normal(0, tau)" in new.str_repr().replace("  ", " ")
 
 
-@pytest.mark.parametrize("mode", ["NUMBA", "FAST_COMPILE"])
-def test_tables_are_drawn_without_a_warning_about_speed(mode, rng):
-    """Compiled models draw what NumPy does; a test that warns fails."""
-    interface = interface_of(*bernoulli())
-    new = plain(interface, released(interface.size, rng))
-    fixed = pm.do(new, {part.name: np.zeros(part.shape) for part in interface.parts})
-    drawn = pm.draw(fixed[NAME], 3, random_seed=1, mode=mode)
-    np.testing.assert_allclose(drawn[..., 0], pm.draw(fixed[NAME], 3, random_seed=1, mode="FAST_COMPILE")[..., 0])
-    assert len({table[0, 0] for table in drawn}) == 3
-
-
-def test_of_the_distributions_of_others_pytensor_warns_as_it_does():
-    other = pm.CustomDist.dist(0.0, random=lambda mean, rng=None, size=None: rng.normal(mean, 1.0, size=size))
-    with pytest.warns(UserWarning, match="Numba will use object mode"):
-        pm.draw(other, mode="NUMBA")
-
-
 def _volume(model):
     return float(model["b"].owner.inputs[-1].get_value())
 
