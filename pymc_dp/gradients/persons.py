@@ -138,11 +138,18 @@ LAST = 2.0
 
 def _levels(jacobian: Array) -> Array:
     """Return a level between 0 and 1 of each row, which depends on its covariates alone."""
-    count = len(jacobian)
-    found = (
-        jacobian.reshape(count, -1) @ np.sqrt(np.arange(2, 2 + jacobian[:1].size)) * SPREAD if count else np.zeros(0)
-    )
+    found = np.zeros(len(jacobian))
+    flat = np.ascontiguousarray(jacobian.reshape(len(jacobian), int(np.prod(jacobian.shape[1:]))))
+    _add_multiples(flat, np.sqrt(np.arange(2.0, 2.0 + flat.shape[1])) * SPREAD, found)
     return np.asarray(found - np.floor(found))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _add_multiples(values, factors, found):  # type: ignore[no-untyped-def]
+    """Add multiples of a row's values, one after the other: a product of matrices may round by how many rows it has."""
+    for row in range(len(values)):
+        for place in range(len(factors)):
+            found[row] += values[row, place] * factors[place]
 
 
 @cache

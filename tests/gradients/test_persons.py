@@ -178,6 +178,23 @@ def test_what_a_person_adds_depends_on_nobody_else(build, rng):
         np.testing.assert_array_equal(of(alone, at, limits), whole[2:3])
 
 
+@pytest.mark.few(1)
+@pytest.mark.parametrize("build", BUILDS)
+def test_persons_add_the_same_in_whatever_chunk_they_are(build, rng):
+    """To the last bit: what is rounded otherwise for others would count beside what is charged."""
+    plain, persons, columns, limits = parts_of(build)
+    at = rng.normal(0, 0.5, plain.rows.interface.size)
+    rows = rng.integers(0, models.ROWS, 500)
+    held = taken(columns, rows)
+    edges = np.append(0, np.cumsum(rng.integers(1, 12, 60)))
+    for of in (persons.scores, persons.factors):
+        whole = of(Grouped([column[: edges[-1]] for column in held], edges), at, limits)
+        for first, last in ((0, 1), (1, 3), (7, 28), (13, 60), (59, 60)):
+            part = [column[edges[first] : edges[last]] for column in held]
+            found = of(Grouped(part, edges[first : last + 1] - edges[first]), at, limits)
+            np.testing.assert_array_equal(found, whole[first:last])
+
+
 @pytest.mark.parametrize("build", [models.bernoulli, models.groups])
 def test_the_order_of_a_persons_rows_makes_no_difference(build, rng):
     plain, persons, columns, limits = parts_of(build)
