@@ -23,7 +23,7 @@ SHORT = {
     "logistic, heavy, eps 0.3, replace, 60 steps": 0.79,
     "logistic, heavy, wide, eps 0.3, replace, 60 steps": 0.77,
 }
-"""Heavy-tailed columns at ε = 0.3: too narrow, and docs/howto/gradients.md says so. As measured, less the error."""
+"""Heavy-tailed columns at ε = 0.3: too narrow, and docs/calibration.md says so. As measured, less the error."""
 LINEAR = Cell("normal", "four", 1.0)
 """A linear regression, σ unknown."""
 UNCALIBRATED = "groups 500"
