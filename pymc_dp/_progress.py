@@ -1,10 +1,15 @@
-"""A progress bar for long work that PyMC does not draw."""
+"""A progress bar for long work that PyMC does not draw, and one line where there is nothing to count."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from threading import Timer
 from typing import Protocol
+
+LONG = 5.0
+"""Seconds after which work without a bar says what takes so long."""
 
 
 class Advance(Protocol):
@@ -32,4 +37,16 @@ def reading(
     return progress(shown and neighbours == "replace", description, n_rows)
 
 
-__all__ = ["Advance", "progress", "reading"]
+@contextmanager
+def announced(words: str, after: float | None = None) -> Iterator[None]:
+    """Write one line to stderr where the work within takes longer than `after` seconds, by default `LONG`."""
+    timer = Timer(LONG if after is None else after, lambda: print(words, file=sys.stderr, flush=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+__all__ = ["LONG", "Advance", "announced", "progress", "reading"]

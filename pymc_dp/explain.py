@@ -8,7 +8,9 @@ from dataclasses import replace
 from pymc import Model
 
 from pymc_dp import _validate
+from pymc_dp._progress import announced
 from pymc_dp.accounting import Budget
+from pymc_dp.advice.cautions import cautions
 from pymc_dp.advice.explanation import Explanation
 from pymc_dp.advice.gradients import chosen, problems_or_layout
 from pymc_dp.advice.releases import metric_lines, noise_advice, person_lines, proved_rows, release_advice
@@ -27,6 +29,8 @@ from pymc_dp.release.tables import ReleaseLayout
 from pymc_dp.rows.passes import with_stored
 from pymc_dp.rows.stored import Rows, StoredRows, stored_rows
 from pymc_dp.step_methods.preview import Preview
+
+WORDS = "Pricing every method for this model, and what would help: up to half a minute. dp.sample does not need it."
 
 
 def explain(
@@ -83,7 +87,7 @@ def explain(
     """
     budget, stored = Budget(_validate.epsilon(epsilon), delta), stored_rows(rows)
     source, domain = given_model(model, domain)
-    with shared():
+    with shared(), announced(WORDS):
         return _explained(source, domain or Domain(), budget, stored)
 
 
@@ -103,6 +107,11 @@ def _explained(model: Model, domain: Domain, budget: Budget, stored: StoredRows 
     rows, bounded = inspection.most_rows, bool(clamped(model))
     priced = not metric and stored is None and domain.unit is None  # drawings and advice are priced for rows
     listed_by = found.rows if problems and outlook.fits and stored is None else inspection  # sums end at a problem
+    default = chosen(inspection, outlook, budget)
+    released = {
+        "released": outlook.fits or not problems,
+        "by_gradients": outlook.fits and (default.by_gradients or bool(problems)),
+    }
     return Explanation(
         problems=problems,
         private=listed_by.private,
@@ -120,8 +129,9 @@ def _explained(model: Model, domain: Domain, budget: Budget, stored: StoredRows 
         advice=tuple(_advice(Asked(found=found, budget=budget), layout, looked)) if priced else (),
         metric=metric_lines(domain, looked, layout) if metric else (),
         person=person_lines(domain),
+        cautions=tuple(cautions(found, rows, beside=stored is not None, **released)),
         weak=tuple(weaknesses(inspection, budget)),
-        default=chosen(inspection, outlook, budget),
+        default=default,
         gradients=outlook,
     )
 

@@ -1,5 +1,7 @@
 """A bar says what is done of how much, and nothing unless it is shown."""
 
+from threading import Event
+
 import numpy as np
 import polars as pl
 import pymc as pm
@@ -7,8 +9,9 @@ import pytest
 from rich.progress import Progress
 
 import pymc_dp as dp
-from pymc_dp._progress import progress
+from pymc_dp._progress import announced, progress
 from pymc_dp.errors import ArgumentError
+from pymc_dp.explain import WORDS
 from pymc_dp.release.paid import forget_releases
 
 N_ROWS = 500
@@ -178,3 +181,21 @@ def test_draws_that_pymc_shows_no_bar_of_have_one(bars, coin, options, shown):
 def test_what_is_no_flag_is_refused(coin, call):
     with pytest.raises(ArgumentError, match="progressbar must be True or False"):
         call(model=coin, epsilon=1.0, ledger=dp.Ledger(1.0), progressbar="split")
+
+
+def test_work_that_takes_long_is_announced_on_stderr_and_other_work_is_not(capsys):
+    with announced("Pricing.", after=0.0):
+        Event().wait(0.2)
+    assert capsys.readouterr().err == "Pricing.\n"
+    with announced("Pricing.", after=60.0):
+        pass
+    assert capsys.readouterr() == ("", "")
+
+
+def test_explaining_says_what_takes_long(monkeypatch, capsys):
+    monkeypatch.setattr("pymc_dp._progress.LONG", 0.0)
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.zeros(5, dtype=int))
+    dp.explain(model)
+    said = capsys.readouterr()
+    assert said.err == f"{WORDS}\n" and said.out == ""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, override
 
 from pymc_dp._display import Drawing, Listing, Page, Part, Shown, Table, Whole
 from pymc_dp.accounting import Budget
-from pymc_dp.advice.gradients import AT_ZERO, NEEDS_DELTA, WITH_DELTA, Default, pseudo_lines, release_lines
+from pymc_dp.advice.gradients import AT_ZERO, DELTA_LACKS, NEEDS_DELTA, WITH_DELTA, Default, pseudo_lines, release_lines
 from pymc_dp.advice.releases import (
     FRAME_COLUMNS,
     GRADIENTS,
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 TITLE = "Can this model be private?"
 BOUNDS = "Domain(bounds="
+AT_NO_DELTA = "Or at delta=0: "
+"""Before what exact sums need, where noised gradients need a δ alone."""
 BOUGHT = (
     "Where nothing public says what values can be, dp.find_bounds(model, name, epsilon=0.1, ledger=...) finds bounds. "
     "It is a release, and costs its ε."
@@ -66,6 +68,9 @@ class Explanation(Shown):
         What ε means under ``Domain(metric=...)``; empty without one.
     person : tuple of str
         What ε means under ``Domain(unit=...)``; empty without one.
+    cautions : tuple of str
+        What to look at before the model is released: ids that PyMC may have changed, levels that may be persons,
+        parameters in which the likelihood is not smooth.
     weak : tuple of str
         Where the budget bounds next to nothing.
     network : tuple of Drawing and Table
@@ -103,6 +108,7 @@ class Explanation(Shown):
     advice: tuple[str, ...] = ()
     metric: tuple[str, ...] = ()
     person: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()
     weak: tuple[str, ...] = ()
     network: tuple[Drawing | Table, ...] = ()
     default: Default = AT_ZERO
@@ -143,15 +149,18 @@ class Explanation(Shown):
             layout=self.layout,
             gradients=self._released() if self._by_gradients and self.default.by_gradients else (),
             budget=self.budget,
-            methods=self.methods,
+            methods=self.methods or [WITH_DELTA] * (DELTA_LACKS in self._to_do),
             assumed=self.assumptions,
-            beware=(*self.weak, *self.metric, *self.person, *pseudo_lines(self.gradients)),
+            beware=(*self.weak, *self.cautions, *self.metric, *self.person, *pseudo_lines(self.gradients)),
             advice=self.advice,
         )
 
     @property
     def _to_do(self) -> list[Problem]:
-        """Of the problems of the two releases, those of the one that needs less."""
+        """Of the problems of the two releases, those of the one that needs less: a δ, where that is all."""
+        if not self.ok and self.gradients is not None and self.gradients.fits and self.budget.delta == 0:
+            bounds = self.problems if all(one.kind == "declaration" for one in self.problems) else ()
+            return [DELTA_LACKS, *(replace(one, remedy=f"{AT_NO_DELTA}{one.remedy}") for one in bounds)]
         others = self.gradients.problems if self.gradients and not self.ok else ()
         return first_of(self.problems, others) if others else list(self.problems)
 
@@ -179,6 +188,7 @@ class Explanation(Shown):
         found: Iterable[tuple[str, Iterable[str]]] = (
             ("What ε means here", (*self.metric, *self.person)),
             ("What this budget is worth", self.weak),
+            ("Beware", self.cautions),
             ("What dp.sample would release, and how wide intervals would be", self._released()),
             ("Why exact sums cannot be released, and what to do", [*problems, *bought, *known]),
             (
@@ -221,6 +231,9 @@ class Explanation(Shown):
         mended = f"{(count := len(self._to_do))} problem{'s' * (count != 1)}"
         proved, assumed = self._fitting("exact", "stepwise"), self._fitting("asymptotic")
         if proved:
+            if all(problem.kind == "declaration" for problem in self._to_do):
+                first = self._to_do[0].remedy.partition(":")[0].partition(",")[0]
+                return f"{first}: then a release has free draws, see below. As it stands, step={listed(proved)} fits."
             return f"Yes, by step={listed(proved)}; for a release with free draws, {mended} would have to be solved."
         if assumed:
             return f"Only by step={listed(assumed)}, if its chain has converged, which nothing proves."

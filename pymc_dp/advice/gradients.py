@@ -56,8 +56,7 @@ class Default:
         return isinstance(self.statistics, Gradients)
 
 
-AT_ZERO = Default(statistics=Statistics(), delta=0.0, why="exact sums, because nothing else can be released at δ = 0")
-
+AT_ZERO = Default(statistics=Statistics(), delta=0.0, why="exact sums, the only kind of release at δ = 0")
 PER_UNIT = Default(statistics=Statistics(), delta=0.0, why="exact sums with Laplace noise, which a metric asks for")
 
 
@@ -239,13 +238,15 @@ def with_gradients(
     """
     if not Outlook.of(inspect(model, domain, per_person=True, weighted=True), 0, rows).fits:
         return error
-    way = Problem(
-        where="model",
-        what="noised gradients fit it as it is, but have no guarantee at delta=0",
-        remedy=f"Give delta={EXAMPLE_DELTA:g}, far below 1 / number of rows: dp.sample then releases noised gradients.",
-    )
     tried = any(problem.kind == "outcome" for problem in error.problems)
-    return UnsupportedModelError([*error.problems, way] if tried else [way, *error.problems])
+    return UnsupportedModelError([*error.problems, DELTA_LACKS] if tried else [DELTA_LACKS, *error.problems])
+
+
+DELTA_LACKS = Problem(
+    where="model",
+    what="noised gradients fit it as it is, but have no guarantee at delta=0",
+    remedy=f"Pass delta={EXAMPLE_DELTA:g}, far below 1 / number of rows: dp.sample then releases noised gradients.",
+)
 
 
 LAYERED = (
@@ -309,7 +310,8 @@ def release_lines(
         lines += _of_sums(layout, budget.epsilon)
     if sums and outlook.weights:
         lines.append(f"Exact sums of weighted rows: {UNCLAIMED}.")
-    return [*lines, *(_of_gradients(outlook, budget) if outlook.fits else [_in_the_way(outlook)])]
+    in_the_way = [f"Noised gradients do not fit: {' '.join(map(str, outlook.problems))}"]
+    return [*lines, *(_of_gradients(outlook, budget) if outlook.fits else in_the_way)]
 
 
 def _of_sums(layout: ReleaseLayout, epsilon: float) -> list[str]:
@@ -373,10 +375,6 @@ def pseudo_lines(outlook: Outlook | None) -> list[str]:
     return [f"the result is a {PSEUDO.format(response=one, column=by)}" for one, by in weights.items()]
 
 
-def _in_the_way(outlook: Outlook) -> str:
-    return f"Noised gradients do not fit: {' '.join(map(str, outlook.problems))}"
-
-
 def _wide(ratio: float) -> str:
     times = f"{ratio:.3g} times " if ratio >= NOTICED else ""
     return f"intervals would be about {times}as wide as without privacy"
@@ -384,6 +382,7 @@ def _wide(ratio: float) -> str:
 
 __all__ = [
     "AT_ZERO",
+    "DELTA_LACKS",
     "NEEDS_DELTA",
     "WITH_DELTA",
     "Default",

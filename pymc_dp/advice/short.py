@@ -17,6 +17,9 @@ LINES = 12
 BESIDE = 20
 """Columns beside the text of a row: edges, indents and the names of rows."""
 
+NEEDS_BOUNDS = " needs bounds"
+"""After the name of a column, at the beginning of a remedy."""
+
 Row = tuple[str, str, int]
 """Name, text, and the most lines of it."""
 
@@ -55,12 +58,12 @@ def short_page(
     assumed, beware, advice : sequence of str
         What is taken as public; what the budget is worth; what would help.
     """
-    remedies = list(dict.fromkeys(f"{one.where}: {one.remedy}" for one in problems))
+    remedies = list(dict.fromkeys(_remedy(one) for one in problems))
     rows: list[Row] = [("private", ", ".join(private) or "nothing", 1)]
     if gradients:
         rows += [("released", gradients[0], 2)]
     elif len(remedies) == 1:
-        rows.append(("to do", str(problems[0]), 5))
+        rows.append(("to do", f"{problems[0].remedy} Why: {problems[0].where}: {problems[0].what}.", 5))
     elif problems:
         rows += [("to do", text, 2) for text in remedies[:2]]
     elif layout is not None:
@@ -72,12 +75,22 @@ def short_page(
     more = f"{others} more problem{'s' * (others > 1)}, " if others > 0 and not gradients else ""
     rows.append(("the rest", f"{more}{REST}", 1))
     headline = _cut(verdict, 2, beside=4)
-    left = LINES - 3 - len(headline.splitlines()) - sum(most for *_, most in rows)
-    said = [("beware", text) for text in beware] or [("would help", text) for text in advice if not gradients]
-    if left > 0 and said:
-        rows.insert(-1, (*said[0], min(left, 2)))
+    left = LINES - 3 - len(headline.splitlines()) - sum(len(_cut(text, most).splitlines()) for _, text, most in rows)
+    said = [("beware", text) for text in beware] or [("would help", text) for text in advice if not gradients][:1]
+    if said and gradients and left < 2:  # why gradients are released is in .full() too
+        rows, left = [(name, text, 1 if name == "released" else most) for name, text, most in rows], 2
+    for name, text in said[:2]:
+        if (most := min(left, 2)) > 0:
+            rows.insert(-1, (name, text, most))
+            left -= len(_cut(text, most).splitlines())
     table = Table(title="", rows=[(name, _cut(text, most)) for name, text, most in rows])
     return Page(title=title, headline=headline, good=good, parts=[table])
+
+
+def _remedy(problem: Problem) -> str:
+    """Return what to do, after the name of what it is about where it does not begin with that of the column itself."""
+    named = NEEDS_BOUNDS in problem.remedy or problem.remedy.startswith(problem.where) or problem.where == "model"
+    return problem.remedy if named else f"{problem.where}: {problem.remedy}"
 
 
 def _released(layout: ReleaseLayout, budget: Budget) -> list[str]:

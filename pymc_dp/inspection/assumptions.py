@@ -24,6 +24,7 @@ from pymc_dp.inspection.declared_levels import FEW
 from pymc_dp.inspection.findings import Findings, Observed, by_hand
 from pymc_dp.inspection.likelihoods import likelihood_of
 from pymc_dp.inspection.made_by_pymc import boxes, form_of
+from pymc_dp.inspection.owners import ids_line
 from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Array, array_leaves, opaque, plain_numbers
 from pymc_dp.inspection.schema import dim_length
@@ -197,7 +198,7 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
         of = "rows" if domain.unit is None else "persons"
         lines.append(f"bound on the number of {of}: n_max = {domain.n_max}")
     if domain.unit is not None:
-        lines += [WHOSE.format(domain.unit.column), TOGETHER]
+        lines += [WHOSE.format(domain.unit.column), *ids_line(model, domain.unit), TOGETHER]
     lines += [SAMPLED.format(response, column) for response, column in domain.weights.items()]
     for rv in free:
         numbers = shown(plain_numbers(rv.owner.inputs, [var for var in free if var is not rv]))
@@ -250,10 +251,7 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
     return lines
 
 
-WHOSE = (
-    "whose row it is: all rows of a person, and of nobody else, have the same value of {}, of nobody one below 0 (in a "
-    "pm.Data, codes below 2**31)"
-)
+WHOSE = "whose row it is: all rows of a person, and of nobody else, have the same value of {}, of nobody one below 0"
 TOGETHER = "rows of a person are independent given the parameters, as the model says (of widths, not of privacy)"
 SAMPLED = (
     "rows of {} were sampled independently, with probabilities that are in proportion to 1 / {} (of what the posterior "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from pymc import Model
 from pytensor.compile import SharedVariable
 
 from pymc_dp import _validate
@@ -13,6 +14,7 @@ from pymc_dp.errors import DomainError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Findings, Inspection
 from pymc_dp.inspection.rows import shape_of
 from pymc_dp.inspection.taint import depends_on
+from pymc_dp.unit import Unit
 
 OWNERS = (
     "Give every row the number of its person, as pm.Data(name, codes) of whole numbers; floats are not the same where "
@@ -32,7 +34,12 @@ NARROW = (
 )
 OF_ONE = (
     "Leave parameters of single persons out, or integrate over them in the likelihood (an overdispersed one, such as "
-    "pm.BetaBinomial or pm.NegativeBinomial); the column says whose row it is, and nothing else."
+    "pm.BetaBinomial or pm.NegativeBinomial); the column {column} says whose row it is, and nothing else: "
+    "dp.Domain(unit=dp.Unit({column!r}, max_rows={max_rows}), neighbours='add_remove', n_max={n_max})."
+)
+WRAPPED = (
+    "{}: ids beyond ±2^31, if any, were changed by PyMC: use pandas.factorize(ids)[0], or pass ids by rows=. Changed "
+    "ones that are negative count as nobody's rows, equal ones as one person's"
 )
 DECLARE = "Declare what is known beforehand, {}, which costs nothing. Nothing was spent."
 
@@ -64,7 +71,19 @@ def check_owner(findings: Findings) -> None:
     reached = any(depends_on(var, [leaf]) for var in [*findings.model.basic_RVs, *findings.model.potentials])
     if reached or leaf in findings.data_of.values():
         what = "it reaches a likelihood, or parameters: one for each person shows who is there"
-        findings.problem(unit.column, what, OF_ONE)
+        known = {"column": unit.column, "max_rows": unit.max_rows, "n_max": findings.domain.n_max}
+        findings.problem(unit.column, what, OF_ONE.format(**known))
+
+
+def ids_line(model: Model, unit: Unit | None) -> list[str]:
+    """Say what PyMC does to large ids, where they are a ``pm.Data`` of the model: which ids there are is not looked at.
+
+    PyMC keeps whole numbers in 32 bits with a sign before anybody else sees them; unsigned ones it leaves alone.
+    """
+    leaf: Any = None if unit is None else model.named_vars.get(unit.column)
+    if unit is None or leaf is None or np.dtype(leaf.type.dtype).kind != "i":
+        return []
+    return [WRAPPED.format(unit.column)]
 
 
 def owner_of(inspection: Inspection) -> Any:
@@ -86,4 +105,4 @@ def owner_of(inspection: Inspection) -> Any:
     return model[unit.column]
 
 
-__all__ = ["DECLARE", "OF_PERSONS", "OF_ROWS", "check_owner", "owner_of", "refuse_persons"]
+__all__ = ["DECLARE", "OF_PERSONS", "OF_ROWS", "check_owner", "ids_line", "owner_of", "refuse_persons"]

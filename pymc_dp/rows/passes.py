@@ -18,6 +18,7 @@ from pymc_dp.domain import MOST_ROWS
 from pymc_dp.errors import PrivacyError, Problem
 from pymc_dp.inspection.assumptions import number_of_rows
 from pymc_dp.inspection.findings import Inspection, RowInspection
+from pymc_dp.inspection.owners import ids_line
 from pymc_dp.inspection.rows import Array, Column, limits_of, shape_of
 from pymc_dp.rows.asked import Asked
 from pymc_dp.rows.flags import flagged
@@ -40,7 +41,9 @@ def with_stored[Found: Inspection](found: Found, stored: StoredRows) -> Found:
     n_rows = next(iter(layouts.values())).n_rows
     problems = found.problems or tuple(_problems(found, layouts))
     before, now = number_of_rows(found.n_rows), number_of_rows(n_rows)
-    assumptions = (*(now if line == before else line for line in found.assumptions), *stored.assumptions)
+    dummies = ids_line(found.model, found.domain.unit)
+    kept = (now if line == before else line for line in found.assumptions if line not in dummies)
+    assumptions = (*kept, *stored.assumptions)
     return replace(found, n_rows=n_rows, assumptions=assumptions, problems=problems)
 
 
