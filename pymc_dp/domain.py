@@ -342,7 +342,8 @@ def _unit(unit: object, n_max: int | None) -> Unit | None:
         raise DomainError(
             "unit= needs neighbours='add_remove', and n_max, a public bound on the number of persons: how many rows of "
             "each are kept is private, so that the number of rows is too. For a person in another's place the loss is "
-            "then at most 2 ε."
+            f"then at most 2 ε. Write dp.Domain(unit=dp.Unit({unit.column!r}, max_rows={unit.max_rows}), neighbours="
+            "'add_remove', n_max=1000), with your own n_max."
         )
     if n_max * unit.max_rows > MOST_ROWS:
         raise DomainError(

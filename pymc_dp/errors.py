@@ -61,9 +61,9 @@ class UnsupportedModelError(PrivacyError):
 
     Examples
     --------
-    >>> problem = Problem(where="y", what="it has no bounds", remedy="Give them: dp.Domain(bounds={'y': (0, 9)}).")
+    >>> problem = Problem(where="y", what="it has no bounds", remedy="y needs bounds: dp.Domain(bounds={'y': (0, 9)}).")
     >>> print(UnsupportedModelError([problem]))
-    Give them: dp.Domain(bounds={'y': (0, 9)}).
+    y needs bounds: dp.Domain(bounds={'y': (0, 9)}).
     Why: y: it has no bounds.
     """
 

@@ -154,7 +154,7 @@ def test_the_release_is_chosen_and_the_trace_says_why() -> None:
         mu = pm.Normal("mu")
         pm.StudentT("y", nu=4, mu=mu * pm.Data("x", np.linspace(-1, 1, 30)), sigma=1.0, observed=np.zeros(30))
     domain = dp.Domain(bounds={"x": (-1, 1), "y": (-9, 9)})
-    with pytest.raises(UnsupportedModelError, match="(?s)^1. Give delta=1e-06.*noised gradients fit it as it is"):
+    with pytest.raises(UnsupportedModelError, match="(?s)^1. Pass delta=1e-06.*noised gradients fit it as it is"):
         dp.sample(epsilon=1.0, model=model, domain=domain, ledger=ledger, **SHORT)
     assert len(ledger.history) == 1
     gradients = dp.sample(epsilon=1.0, delta=1e-6, model=model, domain=domain, ledger=ledger, **SHORT)

@@ -199,7 +199,7 @@ def unknown(observed: Observed, what: str) -> Problem:
     return Problem(
         where=observed.name,
         what=f"{what} is not a constant, so the likelihood has no finite sufficient statistics",
-        remedy="Give it as a number, or release a histogram: Statistics(mechanism=dp.Histogram(edges)).",
+        remedy=f"Give {what} as a number, or release a histogram: Statistics(mechanism=dp.Histogram(edges)).",
     )
 
 

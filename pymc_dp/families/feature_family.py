@@ -206,15 +206,21 @@ def count_statistic(observed: Observed, title: str, *, least: int = 0, sizes_kno
         return Problem(
             where=observed.name,
             what=f"a {title} count has no upper bound, so one row could move the sum by any amount",
-            remedy=f"Give a public range: Domain(bounds={{{observed.name!r}: ({least}, high)}}).",
+            remedy=f"{observed.name} needs bounds, a public range: "
+            f"dp.Domain(bounds={{{observed.name!r}: ({least}, high)}}).",
             kind="declaration",
         )
     low, high = observed.bounds
     if low < least or low != int(low) or high != int(high) or high > MOST:
         return Problem(
             where=observed.name,
-            what=f"bounds ({low:g}, {high:g}) of a count must be whole numbers in {least}..2**29",
-            remedy=f"Give whole numbers, low >= {least}.",
+            what=f"bounds ({low:.12g}, {high:.12g}) of a count must be whole numbers, at least {least}, at most {MOST}",
+            remedy=(
+                f"Give whole numbers as bounds of {observed.name}, low >= {least}."
+                if high <= MOST
+                else f"Give bounds of {observed.name} of at most 2**29 = {MOST}: count in thousands, or so."
+            ),
+            kind="declaration",
         )
     return bounded_count(low, high, sizes_known=sizes_known)
 

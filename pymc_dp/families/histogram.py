@@ -125,7 +125,8 @@ class Histogram:
                 where=observed.name,
                 what=f"a {title} likelihood is released as a histogram, whose bins must be public, and its range is "
                 "not known",
-                remedy=f"Give a public range, Domain(bounds={{{observed.name!r}: (low, high)}}), or the edges, "
+                remedy=f"{observed.name} needs bounds, a public range: "
+                f"dp.Domain(bounds={{{observed.name!r}: (low, high)}}); or edges, "
                 f"Statistics(mechanism=dp.Histogram([...])).",
             )
         else:

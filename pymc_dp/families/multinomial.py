@@ -33,7 +33,7 @@ class Multinomial(CountFamily):
             return Problem(
                 where=observed.name,
                 what="the number of trials n of a multinomial likelihood is not one constant in 1..2**29",
-                remedy="Give it as a number that holds for every row.",
+                remedy="Give n as a number that holds for every row, at most 2**29.",
             )
         if observed.bounds is not None and observed.bounds != (0, trials):
             return Problem(

@@ -47,7 +47,8 @@ class MvNormal(VectorFamily):
             return Problem(
                 where=observed.name,
                 what="entries of an MvNormal row have no bounds, so one row could move the sums by any amount",
-                remedy=f"Give a public range for all entries: Domain(bounds={{{observed.name!r}: (low, high)}}).",
+                remedy=f"{observed.name} needs bounds, a public range of all entries: "
+                f"dp.Domain(bounds={{{observed.name!r}: (low, high)}}).",
             )
         if size is None:
             return Problem(

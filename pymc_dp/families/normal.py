@@ -81,7 +81,8 @@ class Normal(MomentFamily):
             return Problem(
                 where=observed.name,
                 what="a Normal value has no bounds, so one row could move the sum by any amount",
-                remedy=f"Give a public range: Domain(bounds={{{observed.name!r}: (low, high)}}).",
+                remedy=f"{observed.name} needs bounds, a public range: "
+                f"dp.Domain(bounds={{{observed.name!r}: (low, high)}}).",
                 kind="declaration",
             )
         low, high = observed.bounds

@@ -129,7 +129,8 @@ def _response(observed: Observed) -> Source | Problem:
         return Problem(
             where=observed.name,
             what="its value has no bounds, so one row could move the sums by any amount",
-            remedy=f"Give a public range: Domain(bounds={{{observed.name!r}: (low, high)}}).",
+            remedy=f"{observed.name} needs bounds, a public range: "
+            f"dp.Domain(bounds={{{observed.name!r}: (low, high)}}).",
         )
     low, high = observed.bounds
     if observed.distribution == "poisson":

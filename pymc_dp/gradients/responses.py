@@ -281,8 +281,14 @@ def _response(inspection: RowInspection, term: RowTerm, item: Observed) -> Respo
 
 
 def _too_many(name: str, column: Column, most: int) -> Problem:
-    what = f"its values cannot be enumerated: it needs bounds that hold at most {most} values"
-    remedy = f"Give them: dp.Domain(bounds={{{column.name!r}: (0, 60)}})."
+    if column.bounds is not None:
+        low, high = column.bounds
+        wrong = "do not begin at 0" if high - low < most else f"hold more than the {most} values that are enumerated"
+        what = f"its bounds ({low:.12g}, {high:.12g}) {wrong}"
+        remedy = f"Give bounds of {column.name} that hold fewer values, from 0 on: count in larger units, as thousands."
+    else:
+        what = f"its values cannot be enumerated: it needs bounds that hold at most {most} values"
+        remedy = f"{column.name} needs bounds: dp.Domain(bounds={{{column.name!r}: (0, 60)}})."
     return Problem(where=name, what=what, remedy=remedy, kind="declaration")
 
 

@@ -137,7 +137,7 @@ def _levels(
     if kind == "f":
         what, remedy = (
             f"the private column {name!r} is continuous",
-            "Cut it into a few public levels (an integer column)",
+            f"Cut {name!r} into a few public levels (an integer column)",
         )
         if names_of(findings, leaf, column.stand_ins):
             public = f"if anyone may know it, dp.Domain(public=[{name!r}])"
@@ -162,8 +162,9 @@ def _levels(
     if column.bounds is None:
         if not known:
             if names_of(findings, leaf, column.stand_ins):
-                what, remedy = f"the range of the private column {name!r} is not public", "Give it: "
-                findings.problem(rv.name, what, f"{remedy}Domain(bounds={{{name!r}: (low, high)}}).", "declaration")
+                what = f"the range of the private column {name!r} is not public"
+                remedy = f"{name} needs bounds: dp.Domain(bounds={{{name!r}: (low, high)}})."
+                findings.problem(rv.name, what, remedy, "declaration")
             else:
                 findings.without_name(rv.name, [leaf])
             return None

@@ -58,8 +58,8 @@ def bounded_columns(findings: Findings, name: str, numeric: Mapping[Variable, in
                 findings.problem(
                     name,
                     f"the private column {shown!r} has no bounds, so one row could move its sums by any amount",
-                    f"Give it a public range, Domain(bounds={{{shown!r}: (low, high)}}){each_of(leaf.type.ndim)}, or, "
-                    f"for an array, a norm of its rows, norms=; if anyone may know it, Domain(public=[{shown!r}]).",
+                    f"{shown} needs bounds: dp.Domain(bounds={{{shown!r}: (low, high)}}){each_of(leaf.type.ndim)}, or, "
+                    f"for an array, a norm of its rows, norms=; if anyone may know it, dp.Domain(public=[{shown!r}]).",
                     "declaration",
                 )
             else:

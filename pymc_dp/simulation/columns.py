@@ -209,9 +209,9 @@ def undeclared(inspection: RowInspection, covariates: Mapping[str, Any], caller:
         Problem(
             where=name,
             what=f"{caller} simulates rows, and nothing says how this private column is distributed",
-            remedy=f"Bound it: dp.Domain(bounds={{{name!r}: (low, high)}}){each_of(column.leaf.type.ndim)}; or state "
-            f"how it is distributed, {caller}(..., {keyword}={{{name!r}: pm.Normal.dist(0, 1)}}), or give made-up rows "
-            "in its place.",
+            remedy=f"{name} needs bounds: dp.Domain(bounds={{{name!r}: (low, high)}}){each_of(column.leaf.type.ndim)}; "
+            f"or state how it is distributed, {caller}(..., {keyword}={{{name!r}: pm.Normal.dist(0, 1)}}), or give "
+            "made-up rows in its place.",
             kind="declaration",
         )
         for name, column in loose.items()

@@ -310,10 +310,9 @@ def _budget(record: dict[str, Any]) -> list[tuple[str, str]]:
     cost, unit = (metric["epsilon_per_unit"], " per unit of ρ") if metric else (record["epsilon"], "")
     if cost > asked:  # what was paid for before counts too
         return [("budget", f"ε = {asked:g} was asked for, beside what was paid for before")]
-    costs = "that" if f"{cost:g}" == f"{asked:g}" else f"{cost:g}"
     left = f", {asked - cost:.3g} is left" if cost < ALL_OF_IT * asked else ""
     rest = f": {record['rest']}" if record.get("rest") else ""
-    return [("budget", f"ε = {asked:g}{unit} was asked for, the run costs {costs}{left}{rest}")]
+    return [("budget", f"ε = {asked:g}{unit} was asked for, ε = {cost:g} was spent{left}{rest}")]
 
 
 def _losses(record: dict[str, Any], metric: dict[str, Any]) -> list[tuple[str, str]]:

@@ -246,11 +246,11 @@ def test_where_neither_fits_what_asks_for_less_is_named():
     with pytest.raises(UnsupportedModelError) as caught:
         default_release(model, dp.Domain(), WITH_DELTA)
     (problem,) = caught.value.problems
-    assert "dp.Gradients simulates rows" in problem.what and "Bound it" in problem.remedy
+    assert "dp.Gradients simulates rows" in problem.what and " needs bounds" in problem.remedy
 
 
 def test_an_error_at_delta_zero_names_gradients_only_where_they_fit():
     error = UnsupportedModelError([])
     (problem,) = with_gradients(error, *student_t()).problems
-    assert "Give delta=1e-06" in problem.remedy
+    assert "Pass delta=1e-06" in problem.remedy
     assert with_gradients(error, student_t()[0], dp.Domain()) is error

@@ -40,7 +40,7 @@ def test_without_a_delta_the_remedy_is_named():
     assert "Yes, with a delta > 0: dp.sample(epsilon=..., delta=...) releases noised gradients" in text
     assert "It needs a δ > 0, for example delta=1e-06" in text
     first = lines(*bernoulli())[0]
-    assert "nothing else can be released at δ = 0; with a δ > 0 it would be noised gradients, because" in first
+    assert "the only kind of release at δ = 0; with a δ > 0 it would be noised gradients, because" in first
 
 
 def test_why_they_do_not_fit_is_said_with_the_remedy():

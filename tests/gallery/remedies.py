@@ -101,7 +101,7 @@ def milk_filled(d: Table) -> pm.Model:
 
 remedied(
     "milk_missing",
-    says="dp.fill(model, {'Bi': 0.0}), with 'Bi' as pm.Data",
+    says="A missing covariate is dp.fill(model, {'Bi': 0.0}), with 'Bi' as pm.Data",
     build=milk_filled,
     bounds={"M": (-4, 4), "K": (-5, 5), "Bi": (-4, 4)},
 )

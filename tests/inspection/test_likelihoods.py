@@ -259,7 +259,16 @@ def test_missing_values_are_refused_before_anything_is_spent(filled):
         pm.Normal("y", pm.Normal("mu"), 1, observed=values)
     text = problems_of(model)
     assert "y: it has masked or NaN values" in text
-    assert "dp.fill(model" in text
+    assert "leave rows without it out, if it is public which these are" in text and "dp.fill" not in text
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_missing_covariates_with_a_prior_are_to_be_filled():
+    with pm.Model() as model:
+        x = pm.Normal("x", 0, 1, observed=np.where(Y, np.nan, VALUE))
+        pm.Normal("y", pm.Normal("mu") + x, 1, observed=VALUE)
+    text = problems_of(model)
+    assert "A missing covariate is dp.fill(model, {'x': 0.0})" in text and "outcome" not in text
 
 
 @pytest.mark.parametrize(
@@ -298,7 +307,9 @@ def test_extreme_bounds_never_crash(bounds):
 def test_bounds_of_counts_are_whole_and_not_negative(bounds):
     with pm.Model() as model:
         pm.Poisson("y", pm.Gamma("rate", 1, 1), observed=Y)
-    assert "whole numbers in 0..2**29" in problems_of(model, Domain(bounds={"y": bounds}))
+    text = problems_of(model, Domain(bounds={"y": bounds}))
+    assert "must be whole numbers, at least 0, at most 536870912" in text
+    assert ("of at most 2**29 = 536870912: count in thousands" in text) == (bounds[1] > 2**29)
 
 
 @pytest.mark.parametrize(
