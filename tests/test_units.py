@@ -15,6 +15,7 @@ from pymc_dp import Domain, Ledger, Unit
 from pymc_dp.errors import ArgumentError, PrivacyError, UnsupportedModelError
 from pymc_dp.networks import FourierUpdates, LaplaceUpdates
 from pymc_dp.release import plan
+from pymc_dp.release.record import rows_counted
 from pymc_dp.release.several import SEVERAL, Labelled, together
 from pymc_dp.rows import person_files, persons
 from pymc_dp.testing import without_noise
@@ -341,6 +342,12 @@ def test_explain_and_report_say_whom_a_release_protects():
     report = str(idata.dp.report())
     assert "one person (patient_id), at most 3 rows" in report and "with any number of rows" in report
     assert "independent given the parameters" in report and "A person with m rows" not in report
+    assert "of which at most 3 rows count" in report
+
+
+def test_all_rows_of_a_person_count_in_gradients():
+    record, _ = released(logistic(), dp.Gradients(steps=10), 1e-6)
+    assert rows_counted(record.to_dict()) == ""
 
 
 def test_a_release_of_persons_is_fitted_by_others_who_have_no_such_column(tmp_path):

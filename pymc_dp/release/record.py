@@ -333,3 +333,11 @@ def _natural(steps: float, sizes: tuple[float, ...]) -> str:
     """Sensitivity in units of the data where the block has one unit, else in its share of each."""
     each = sizes[:1] if len(set(sizes)) == 1 else sizes
     return " / ".join(f"{steps * size:.6g}" for size in each)
+
+
+def rows_counted(record: Mapping[str, Any]) -> str:
+    """Say how many rows of a person count: of exact sums; noised gradients clip what all of them add up to."""
+    if any(table["plan"].get("kind") == "gradients" for table in record["tables"]):
+        return ""
+    most = record["domain"]["unit"]["max_rows"]
+    return f", of which at most {most} row{'s' * (most != 1)} count"

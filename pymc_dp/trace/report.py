@@ -12,7 +12,7 @@ from pymc_dp import _validate
 from pymc_dp._display import Listing, Page, Part, Shown, Table, shorten
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.weights import PSEUDO_POSTERIOR
-from pymc_dp.release.record import ALL_OF_IT, STATED
+from pymc_dp.release.record import ALL_OF_IT, STATED, rows_counted
 from pymc_dp.release.several import SEVERAL, data_sets
 from pymc_dp.trace.statement import ENDINGS, Statement
 from pymc_dp.unit import Unit
@@ -291,10 +291,9 @@ def _unit(record: dict[str, Any]) -> Unit | None:
 def _neighbours(record: dict[str, Any]) -> str:
     if (unit := _unit(record)) is None:
         return NEIGHBOURS[record["neighbours"]]
-    counted = f"{unit.max_rows} row{'s' * (unit.max_rows != 1)}"
     return (
-        f"one person ({unit.column}) more or fewer, with any number of rows, of which at most {counted} count; the "
-        "numbers of persons and of rows are private"
+        f"one person ({unit.column}) more or fewer, with any number of rows{rows_counted(record)}; the numbers of persons "
+        "and of rows are private"
     )
 
 

@@ -19,7 +19,7 @@ from pymc_dp._versions import version_of
 from pymc_dp.accounting import event_from_dict, total_epsilon
 from pymc_dp.inspection.assumptions import public_number_of_rows
 from pymc_dp.release.noise import NOISES
-from pymc_dp.release.record import STATED
+from pymc_dp.release.record import STATED, rows_counted
 from pymc_dp.release.several import data_sets
 from pymc_dp.trace import registry
 
@@ -157,7 +157,7 @@ class Statement:
         if found is None:
             of = "one row of one data set" if record.get("sources") else "one row of the table"
             return {"protects": "row", "column": None, "max_rows": None, "text": of}
-        text = f"one person: all rows with the same {found['column']}, of which at most {found['max_rows']} count"
+        text = f"one person: all rows with the same {found['column']}{rows_counted(record)}"
         return {"protects": "person", "column": found["column"], "max_rows": found["max_rows"], "text": text}
 
     @cached_property
