@@ -292,8 +292,8 @@ def _neighbours(record: dict[str, Any]) -> str:
     if (unit := _unit(record)) is None:
         return NEIGHBOURS[record["neighbours"]]
     return (
-        f"one person ({unit.column}) more or fewer, with any number of rows{rows_counted(record)}; the numbers of persons "
-        "and of rows are private"
+        f"one person ({unit.column}) more or fewer, with any number of rows{rows_counted(record)}; the numbers of "
+        "persons and of rows are private"
     )
 
 
