@@ -29,7 +29,7 @@ from pymc_dp.gradients.doubts import doubts
 from pymc_dp.gradients.integers import MOST_ROWS
 from pymc_dp.gradients.interface import Interface, interface_of
 from pymc_dp.gradients.legs import Prior
-from pymc_dp.gradients.persons import PersonParts
+from pymc_dp.gradients.persons import PersonParts, require_few
 from pymc_dp.gradients.private_model import SEED, Quadratic, columns_of, path_prior
 from pymc_dp.gradients.refit import Refit, observed_alone
 from pymc_dp.gradients.release import NoisedSums, units
@@ -152,6 +152,7 @@ class Planned:
             raise ArgumentError(
                 f"dp.Gradients sums up to {MOST_ROWS} rows, and there may be {most}. Use a sample of them."
             )
+        require_few(interface.size, domain)
         weighted = interface.inspection.weight is not None
         if weighted:
             check_weighted(choice, interface)

@@ -24,10 +24,8 @@ MOST_ROWS = 2**32
 """Rows whose sums fit into 64 bits, and a bit to spare."""
 FARTHEST = 2**62
 """Where a sum of more of them ends."""
-_ROUNDING = 1 - 1e-12
-"""Room for the rounding of a sum of squares of whole numbers in floats, all of the same sign."""
-_ROUNDING_OF_MANY = 1 - 1e-8
-"""The same of up to 10^8 squares."""
+_ROUNDING = 1 - 1e-8
+"""Room for the rounding of a sum of up to 10^8 squares of whole numbers in floats, all of the same sign."""
 _MOST_PRODUCTS = 2**33
 """Entries of factors times parameters, of one row: sums of so many products of whole numbers fit into 64 bits."""
 
@@ -92,7 +90,7 @@ def add_collapsed(factors: Array, total: Integers, levels: Levels) -> None:
     """
     if factors.shape[1] * factors.shape[2] ** 2 > _MOST_PRODUCTS:
         raise PrivacyError("More parameters than sums of a curvature have room for; this is an error of pymc_dp.")
-    limit = float(CURVATURE_UNITS) ** 2 * _ROUNDING_OF_MANY
+    limit = float(CURVATURE_UNITS) ** 2 * _ROUNDING
     given = np.ascontiguousarray(factors, dtype=np.float64), levels.slots, levels.shared
     count = levels.count
     _add_collapsed(*given, float(FACTOR_UNITS), limit, total[: count**2].reshape(count, count), total[count**2 :])

@@ -1,14 +1,20 @@
 """What persons add to gradients and curvatures: one score of all of their rows, within what is charged for one."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
+import pymc_dp as dp
+from pymc_dp.domain import Domain
+from pymc_dp.errors import ArgumentError
+from pymc_dp.gradients.clipping import Responses
+from pymc_dp.gradients.integers import CURVATURE_UNITS, add_curvatures
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.persons import OUTCOMES, PersonParts, added
+from pymc_dp.gradients.persons import LONGEST, OUTCOMES, PersonParts, _levels, added, held, require_few
 from pymc_dp.gradients.release import NoisedSums, units
-from pymc_dp.gradients.row_parts import RowParts
+from pymc_dp.gradients.row_parts import Expected, RowParts
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Limits, Schedule, stages_of
 from pymc_dp.rows.gate import read
@@ -238,3 +244,73 @@ def test_rows_of_which_the_model_says_the_same_are_held_as_any_others(rng, monke
     monkeypatch.setattr(RowScores, "cells", property(lambda self: None))
     for one, other in zip(once, sums(), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-3 * np.abs(other).max())
+
+
+def made_up(rng, count, nodes, q, size):
+    weights = rng.random((count, nodes))
+    responses = Responses(
+        weights=weights / weights.sum(axis=1, keepdims=True), scores=rng.normal(size=(count, nodes, q))
+    )
+    jacobian = rng.normal(size=(count, q, size)) / size**0.5
+    return Expected(jacobian=jacobian, gram=np.zeros(0), responses=responses, observed=rng.normal(size=(count, q)))
+
+
+def part_of(block, rows):
+    responses = replace(block.responses, weights=block.responses.weights[rows], scores=block.responses.scores[rows])
+    return replace(block, jacobian=block.jacobian[rows], responses=responses, observed=block.observed[rows])
+
+
+@pytest.mark.parametrize(("nodes", "q", "size"), [(700, 1, 600), (2, 1, 600), (700, 2, 5), (40, 2, 130), (513, 1, 513)])
+def test_persons_have_room_for_what_they_add(nodes, q, size, rng):
+    """More values of a response than outcomes, more parameters than factors: the next person is not written into."""
+    edges, limits = np.array([0, 1, 4, 5]), Limits(scale=np.ones(size), clip_norm=0.8, clip_curvature=1.0)
+    block = made_up(rng, edges[-1], nodes, q, size)
+    whole = added([block], edges, limits, curved=True)
+    assert all(np.isfinite(one).all() and one.any() for one in whole)
+    assert np.linalg.norm(whole.scores, axis=1).max() <= 0.8 * (1 + 1e-9)
+    for person, (first, last) in enumerate(pairwise(edges)):
+        own = added([part_of(block, slice(first, last))], np.array([0, last - first]), limits, curved=True)
+        for one, other in zip(own, whole, strict=True):
+            np.testing.assert_array_equal(one[0], other[person])
+
+
+def test_levels_of_rows_do_not_depend_on_how_many_there_are(rng):
+    """To the last bit, at any place: a product of matrices rounds the last rows otherwise than the others."""
+    for q, size in ((1, 3), (1, 200), (2, 37)):
+        jacobian, weights = rng.normal(size=(64, q, size)), rng.random((64, 5))
+        whole = _levels(jacobian, weights)
+        assert np.ptp(whole) > 0.5
+        for first, last in ((0, 1), (1, 8), (3, 18), (5, 64), (62, 64)):
+            np.testing.assert_array_equal(_levels(jacobian[first:last], weights[first:last]), whole[first:last])
+
+
+def test_of_a_person_with_very_many_rows_the_first_ones_count():
+    """Memory does not grow with one person's rows."""
+    edges = np.array([0, 2, 2 + 2 * LONGEST, 5 + 2 * LONGEST])
+    values = np.arange(edges[-1])
+    found = held(Grouped([values, values.astype(float)], edges))
+    np.testing.assert_array_equal(found.edges, [0, 2, 2 + LONGEST, 5 + LONGEST])
+    kept = np.concatenate([values[: 2 + LONGEST], values[-3:]])
+    assert all((column == kept).all() for column in found.columns)
+    few = Grouped([values[:7]], np.array([0, 3, 7]))
+    assert held(few) is few
+
+
+def test_curvatures_of_many_small_factors_are_held_exactly():
+    """A sum of very many squares in floats loses the small ones: there is room for that."""
+    small = np.zeros((1, OUTCOMES, 4))
+    small[0, 0, 0] = 1 - 6e-9
+    small[0, 1:, 1] = 2e-4
+    total = np.zeros((4, 4), dtype=np.int64)
+    add_curvatures(small, total)
+    whole = [[int(one) for one in row] for row in total]
+    assert (
+        sum(one**2 * (1 if i == j else 2) for i, row in enumerate(whole) for j, one in enumerate(row))
+        <= CURVATURE_UNITS**2
+    )
+
+
+def test_more_parameters_than_sums_have_room_for_are_refused_before_anything_is_spent():
+    require_few(5000, Domain(neighbours="add_remove", n_max=9))
+    with pytest.raises(ArgumentError, match="4096 parameters"):
+        require_few(5000, Domain(neighbours="add_remove", n_max=9, unit=dp.Unit("who", max_rows=2)))
