@@ -21,8 +21,9 @@ from pymc.util import get_random_generator
 from pytensor.compile.mode import Mode, get_mode
 from rich.theme import Theme
 
-from pymc_dp import _validate
+from pymc_dp import _validate, nuts_samplers
 from pymc_dp.errors import ArgumentError
+from pymc_dp.nuts_samplers import NEEDS, Check, installed, whole
 
 OWN_ARGUMENTS = (
     *("draws", "epsilon", "delta", "step", "statistics", "domain", "ledger", "model", "tune", "chains", "cores"),
@@ -40,10 +41,7 @@ INITS = (
     *("auto", "adapt_diag", "jitter+adapt_diag", "jitter+adapt_diag_grad", "advi+adapt_diag", "advi", "advi_map"),
     *("map", "jitter+map", "adapt_full", "jitter+adapt_full"),
 )
-NEEDS = {"nutpie": "nutpie", "blackjax": "blackjax", "numpyro": "numpyro"}
 BACKENDS = {"numba": "numba", "c": "pytensor", "jax": "jax", "pytorch": "torch", "mlx": "mlx"}
-
-Check = Callable[[str, Any], Any]
 
 
 def needs_epsilon[**P, Found](function: Callable[P, Found]) -> Callable[P, Found]:
@@ -97,6 +95,10 @@ def checked(options: Mapping[str, Any], *, own_step: bool, holds_rows: bool, hom
     if nuts:  # where every sampler of PyMC finds them
         found["nuts"] = {**found.get("nuts", {}), **nuts}
     _require_consistent(found)
+    if (sampler := found.get("nuts_sampler")) in NEEDS:
+        nuts_samplers.require_taken(found, sampler)
+        if "nuts" in found:
+            found["nuts"] = nuts_samplers.settings(sampler, found["nuts"])
     return found
 
 
@@ -114,13 +116,14 @@ def seed(value: Any) -> Any:
     return value
 
 
-def progressbar(value: object) -> Any:
-    """Return `progressbar` as ``pm.sample`` takes it; no bar without matplotlib, where PyMC fails to draw one."""
+def progressbar(value: object, sampler: object = None) -> Any:
+    """Return `progressbar` as ``pm.sample`` takes it; no bar without the package by which it is drawn."""
     if isinstance(value, bool | np.bool_):
         found: Any = bool(value)
     else:
         found = _validate.choice("progressbar", value, get_args(ProgressBarOptions))
-    return False if importlib.util.find_spec("matplotlib") is None else found
+    drawn = importlib.util.find_spec("matplotlib") is not None and nuts_samplers.has_bar(sampler)
+    return found if drawn else False
 
 
 def require_fitting(options: Mapping[str, Any], model: Model, added: Iterable[str] = ()) -> None:
@@ -147,11 +150,12 @@ def require_fitting(options: Mapping[str, Any], model: Model, added: Iterable[st
                 f"have been computed from rows.{_validate.nearest(name, names)} Leave it out."
             )
     continuous = all(var.dtype.startswith("float") for var in model.value_vars)
-    external = options.get("nuts_sampler") not in (None, "pymc")
+    external = options.get("nuts_sampler") in NEEDS
     if external and not continuous:
         raise ArgumentError(
             f"nuts_sampler={options['nuts_sampler']!r} needs a model without discrete variables. Leave it out."
         )
+    nuts_samplers.require_taken(options, nuts_samplers.chosen(options, continuous=continuous))
     if settings := sorted(set(options) & set(STEPS)):
         chosen = ["nuts"] if continuous else [step.name for step in assign_step_methods(model)[1]]
         for name in settings:
@@ -198,26 +202,6 @@ def _require_consistent(found: Mapping[str, Any]) -> None:
 
 
 # --- one check for each argument --------------------------------------------------------------------------------------
-
-
-def _flag(name: str, value: object) -> bool:
-    if not isinstance(value, bool | np.bool_):
-        raise ArgumentError(f"{name} must be True or False, got {value!r}.")
-    return bool(value)
-
-
-def _whole(low: int) -> Check:
-    return lambda name, value: _validate.integer(name, value, low)
-
-
-def _between(low: float, high: float) -> Check:
-    def check(name: str, value: object) -> float:
-        number = _validate.number(name, value)
-        if not low < number < high:
-            raise ArgumentError(f"{name} must lie between {low:g} and {high:g}, both excluded, got {number}.")
-        return number
-
-    return check
 
 
 def _or_none(check: Check) -> Check:
@@ -268,21 +252,8 @@ def _init(name: str, value: object) -> str:
     return _validate.choice(name, value.lower() if isinstance(value, str) else value, INITS)
 
 
-def _sampler(name: str, value: object) -> str:
-    return _installed(name, _validate.choice(name, value, ("pymc", *NEEDS)), NEEDS)
-
-
 def _backend(name: str, value: object) -> str:
-    return _installed(name, _validate.choice(name, value, BACKENDS), BACKENDS)
-
-
-def _installed(name: str, value: str, needs: Mapping[str, str]) -> str:
-    needed = [needs[value]] if value in needs else []
-    needed += ["jax"] * (value in ("blackjax", "numpyro"))
-    for package in needed:
-        if importlib.util.find_spec(package) is None:
-            raise ArgumentError(f"{name}={value!r} needs the package {package}, which is not installed. Leave it out.")
-    return value
+    return installed(name, _validate.choice(name, value, BACKENDS), BACKENDS)
 
 
 def _compiled(name: str, value: object) -> dict[str, Any]:
@@ -295,7 +266,7 @@ def _compiled(name: str, value: object) -> dict[str, Any]:
             f"{name}['mode'] must be a mode of PyTensor, such as 'NUMBA' or 'FAST_COMPILE', got {mode!r}."
         )
     if isinstance(mode, str):
-        _installed(f"{name}['mode']", mode.lower(), BACKENDS)
+        installed(f"{name}['mode']", mode.lower(), BACKENDS)
     return found
 
 
@@ -314,7 +285,7 @@ def _converted(name: str, value: object) -> dict[str, Any]:
             "dp.Release.of(idata)))."
         )
     found = _settings(name, value, ("include_transformed",))
-    return {key: _flag(f"{name}[{key!r}]", item) for key, item in found.items()}
+    return {key: _validate.flag(f"{name}[{key!r}]", item) for key, item in found.items()}
 
 
 def _settings(name: str, value: object, known: Iterable[str]) -> dict[str, Any]:
@@ -347,19 +318,18 @@ def _keywords(step: type) -> tuple[str, ...]:
 COMPILED: dict[str, Check] = {
     "mode": lambda _, value: value,
     "on_unused_input": lambda name, value: _validate.choice(name, value, ("raise", "warn", "ignore")),
-    "accept_inplace": _flag,
-    "allow_input_downcast": _or_none(_flag),
-    "profile": _flag,
+    "accept_inplace": _validate.flag,
+    "allow_input_downcast": _or_none(_validate.flag),
+    "profile": _validate.flag,
     "gradient_backend": lambda name, value: _validate.choice(name, value, ("pytensor", "jax")),
 }
-POSITIVE = _between(0, np.inf)
 ALWAYS: dict[str, Check] = {
     "progressbar_theme": _or_none(_theme),
-    "quiet": _flag,
+    "quiet": _validate.flag,
     "var_names": _or_none(_names),
-    "discard_tuned_samples": _flag,
-    "compute_convergence_checks": _flag,
-    "keep_warning_stat": _flag,
+    "discard_tuned_samples": _validate.flag,
+    "compute_convergence_checks": _validate.flag,
+    "keep_warning_stat": _validate.flag,
     "idata_kwargs": _or_none(_converted),
     "callback": _or_none(_callback),
     "mp_ctx": _or_none(_context),
@@ -367,26 +337,16 @@ ALWAYS: dict[str, Check] = {
 }
 """Arguments that mean something whatever step samples."""
 FREE: dict[str, Check] = {
-    "nuts_sampler": _or_none(_sampler),
+    "nuts_sampler": _or_none(nuts_samplers.sampler),
     "init": _init,
-    "jitter_max_retries": _whole(0),
-    "n_init": _whole(1),
+    "jitter_max_retries": whole(0),
+    "n_init": whole(1),
     "compile_kwargs": _or_none(_compiled),
     "backend": _or_none(_backend),
 }
 """Arguments that choose among PyMC's own samplers."""
-NUTS: dict[str, Check] = {
-    "target_accept": _between(0, 1),
-    "max_treedepth": _whole(1),
-    "early_max_treedepth": _whole(1),
-    "step_scale": POSITIVE,
-    "Emax": POSITIVE,
-    "gamma": POSITIVE,
-    "k": _between(0.5, 1),
-    "t0": _whole(0),
-    "adapt_step_size": _flag,
-}
-"""Settings of NUTS; its mass matrix is set by `init`."""
+NUTS = nuts_samplers.SETTINGS["pymc"]
+"""Settings of PyMC's own NUTS; its mass matrix is set by `init`."""
 STEPS: dict[str, tuple[str, ...]] = {step.name: _keywords(step) for step in STEP_METHODS} | {pm.NUTS.name: ()}
 """Settings of each of PyMC's samplers, as the mapping ``pm.sample(<name>={...})`` takes."""
 

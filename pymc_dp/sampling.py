@@ -137,7 +137,8 @@ def sample(
 
     **Ctrl+C.** Between the charge and the draw of the noise it waits; a second one ends the call, and what was charged
     is lost. Afterwards it ends the sampling and, as in ``pm.sample``, the draws made so far are returned; if there are
-    none, the error has the release in its attribute ``private_model``. With a private `step` the first one lets the
+    none, and always under NumPyro and BlackJAX, which return none, the error has the release in its attribute
+    ``private_model``. With a private `step` the first one lets the
     draw at hand be finished, then ends the chain: what is returned, or is in the attribute ``idata`` of the error, are
     the states released so far, and all steps stay charged.
 
@@ -179,12 +180,14 @@ def sample(
     holds_rows = step is not None and exact is None
     options = {
         "random_seed": arguments.seed(random_seed),
-        "progressbar": arguments.progressbar(progressbar),
+        "progressbar": arguments.progressbar(progressbar, kwargs.get("nuts_sampler")),
         **arguments.checked(kwargs, own_step=step is not None, holds_rows=holds_rows, homes=_homes),
     }
     for name, value, low in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1), ("cores", cores, 1)):
         if value is not None:
             _validate.many(name, value, low)
+    if tune == 0 and options.get("nuts_sampler") == "blackjax":
+        raise ArgumentError("tune must be >= 1 with nuts_sampler='blackjax', got 0. Leave one of them out.")
     check_ledger(ledger)
     called = checked_label(label)
     stored = stored_rows(rows)
@@ -220,7 +223,7 @@ def sample(
         if isinstance(statistics, OtherRelease):
             raise ArgumentError("dp.DataAugmentation() needs exact sums: leave statistics= out, or step=.")
     # Exact inference on augmented rows never evaluates the density of the release.
-    trial = Trial.before_sampling(options) if exact is None else None
+    trial = Trial.before_sampling(options, chains=chains, cores=cores) if exact is None else None
     private = release_once(
         source,
         domain,

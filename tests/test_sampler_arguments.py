@@ -5,11 +5,14 @@ import re
 
 import numpy as np
 import pymc as pm
+import pytensor
 import pytest
 
 import pymc_dp as dp
+from pymc_dp import nuts_samplers
 from pymc_dp import sampler_arguments as arguments
 from pymc_dp.errors import ArgumentError
+from pymc_dp.transforms.trial import Trial
 
 ROWS = np.arange(40) % 3 == 0
 
@@ -171,8 +174,161 @@ def test_a_sampler_that_is_not_installed_costs_nothing(name, monkeypatch):
     refused(f"nuts_sampler='{name}' needs the package {name}", nuts_sampler=name)
 
 
-def test_a_sampler_for_other_models_costs_nothing(monkeypatch):
+@pytest.fixture
+def all_installed(monkeypatch):
+    """Other samplers are as if they were installed, in versions that PyMC can call."""
+    versions = {"nutpie": "0.16.10", "fastprogress": "1.0.5"}
     monkeypatch.setattr("importlib.util.find_spec", lambda package: package)
+    monkeypatch.setattr("pymc.sampling.mcmc.NUTPIE_INSTALLED", True)
+    monkeypatch.setattr(nuts_samplers, "version_of", versions.get)
+    return versions
+
+
+OF_PYMC = {
+    "step_scale": 0.2, "Emax": 500, "gamma": 0.1, "k": 0.8, "t0": 5, "adapt_step_size": False, "early_max_treedepth": 5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("setting", OF_PYMC)
+@pytest.mark.parametrize("name", ["nutpie", "blackjax", "numpyro"])
+@pytest.mark.parametrize("within", [False, True], ids=["", "nuts"])
+def test_settings_of_pymcs_own_nuts_cost_nothing_under_another(setting, name, within, all_installed):
+    given = {"nuts": {setting: OF_PYMC[setting]}} if within else {setting: OF_PYMC[setting]}
+    if (setting, name) == ("adapt_step_size", "numpyro"):
+        found = arguments.checked({**given, "nuts_sampler": name}, own_step=False, holds_rows=False)
+        assert found["nuts"] == {"adapt_step_size": False}
+        return
+    words = f"{setting}= is a setting of PyMC's own NUTS; nuts_sampler='{name}' does not take it. Write nuts_sampler="
+    refused(words, nuts_sampler=name, **given)
+
+
+def by_numba(**given):
+    return arguments.checked({"backend": "numba", **given}, own_step=False, holds_rows=False)
+
+
+@pytest.mark.parametrize("setting", OF_PYMC)
+def test_settings_of_pymcs_own_nuts_cost_nothing_where_pymc_takes_nutpie(setting, all_installed):
+    refused(f"{setting}= .* nutpie, which PyMC takes by itself", backend="numba", **{setting: OF_PYMC[setting]})
+    for given in ({"nuts_sampler": "pymc"}, {"init": "adapt_diag"}, {"callback": lambda trace, draw: None}):
+        arguments.require_fitting(by_numba(**{setting: OF_PYMC[setting]}, **given), model())
+
+
+def test_pymcs_rule_for_nutpie_is_followed(all_installed, monkeypatch):
+    given = {"backend": "numba"}
+    assert nuts_samplers.chosen(given) == nuts_samplers.chosen({"compile_kwargs": {"mode": "JAX"}}) == "nutpie"
+    assert nuts_samplers.chosen(given | {"init": "auto", "callback": None, "nuts_sampler": None}) == "nutpie"
+    own = ({"init": "advi"}, {"callback": print}, {"backend": "c"}, {"nuts_sampler": "pymc"})
+    assert {nuts_samplers.chosen(given | one) for one in own} == {"pymc"}
+    assert nuts_samplers.chosen({"compile_kwargs": {"mode": "FAST_COMPILE"}}) == "pymc"
+    assert nuts_samplers.chosen(given, continuous=False) == "pymc"
+    assert nuts_samplers.chosen(given | {"nuts_sampler": "numpyro"}) == "numpyro"
+    for version in ("0.16.9", "0.16", ""):
+        all_installed["nutpie"] = version
+        assert nuts_samplers.chosen(given) == "pymc"
+    all_installed["nutpie"] = "0.17.0rc1"
+    assert nuts_samplers.chosen(given) == "nutpie"
+    monkeypatch.setattr("pymc.sampling.mcmc.NUTPIE_INSTALLED", False)
+    assert nuts_samplers.chosen(given) == "pymc"
+
+
+def test_a_trial_compiles_what_pymcs_own_nuts_will_call(all_installed):
+    assert not Trial.before_sampling({"compile_kwargs": {"mode": "NUMBA"}})._compiled
+    assert Trial.before_sampling({"nuts_sampler": "pymc"})._compiled
+    with pytensor.config.change_flags(mode="NUMBA"):
+        assert not Trial.before_sampling({})._compiled
+        assert Trial.before_sampling({"init": "adapt_diag"})._compiled
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        assert Trial.before_sampling({})._compiled
+
+
+def test_a_nutpie_that_pymc_cannot_call_costs_nothing(all_installed, monkeypatch):
+    all_installed["nutpie"] = "0.16.9"
+    refused(r"needs nutpie 0.16.10 or later, .* not 0.16.9\. Install it: pip install", nuts_sampler="nutpie")
+    all_installed["nutpie"] = "0.16.10"
+    monkeypatch.setattr("pymc.sampling.mcmc.NUTPIE_INSTALLED", False)
+    refused("nutpie was installed after PyMC was imported. Start Python anew", nuts_sampler="nutpie")
+
+
+@pytest.mark.parametrize("name", ["numpyro", "blackjax", "nutpie"])
+def test_what_no_sampler_takes_costs_nothing(name, all_installed):
+    refused(f"nuts holds 'nonsense', which is no setting for nuts_sampler='{name}' .known: target_accept, ",
+            nuts_sampler=name, nuts={"nonsense": 1})  # fmt: skip
+    refused(r"nuts\['target_accept'\] must lie between 0 and 1", nuts_sampler=name, nuts={"target_accept": 2})
+
+
+@pytest.mark.parametrize(
+    ("name", "own"), [("numpyro", "max_tree_depth"), ("blackjax", "max_num_doublings"), ("nutpie", "maxdepth")]
+)
+def test_every_sampler_has_its_own_word_for_the_depth_of_a_tree(name, own, all_installed):
+    for given in ({"max_treedepth": 6}, {"nuts": {"max_treedepth": 6}}, {"nuts": {own: 6}}):
+        found = arguments.checked({"nuts_sampler": name, **given}, own_step=False, holds_rows=False)
+        assert found["nuts"] == {own: 6}
+    refused(f"max_treedepth is given twice: {name} calls it {own}", nuts_sampler=name, max_treedepth=6, nuts={own: 6})
+
+
+def test_numpyro_takes_a_depth_for_the_tuning_and_one_for_the_draws(all_installed):
+    given = {"nuts_sampler": "numpyro", "nuts": {"max_tree_depth": (4, 6)}}
+    assert arguments.checked(given, own_step=False, holds_rows=False) == given
+    refused("must be a whole number, or two", nuts_sampler="numpyro", nuts={"max_tree_depth": (4, 5, 6)})
+
+
+@pytest.mark.parametrize("name", ["numpyro", "blackjax"])
+def test_transformed_variables_cost_nothing_where_they_are_not_kept(name, all_installed):
+    refused(r"idata_kwargs\['include_transformed'\] is not taken by nuts_sampler", nuts_sampler=name,
+            idata_kwargs={"include_transformed": True})  # fmt: skip
+
+
+@pytest.mark.parametrize("chosen", [{"nuts_sampler": "nutpie"}, {}], ids=["chosen", "by itself"])
+@pytest.mark.parametrize(
+    "given",
+    [{"backend": "jax"}, {"compile_kwargs": {"mode": "JAX"}}, {"compile_kwargs": {"gradient_backend": "jax"}}],
+    ids=str,
+)
+def test_nutpie_by_jax_costs_nothing(given, chosen, all_installed):
+    with pytensor.config.change_flags(mode="NUMBA"):
+        refused("not possible with .*nutpie.* Write nuts_sampler='numpyro'.* or backend='numba'", **given, **chosen)
+
+
+@pytest.mark.parametrize("chosen", [{"nuts_sampler": "nutpie"}, {}], ids=["chosen", "by itself"])
+@pytest.mark.parametrize(
+    "given", [{"on_unused_input": "warn"}, {"profile": True}, {"accept_inplace": True}, {"allow_input_downcast": None}]
+)
+def test_what_nutpie_does_not_compile_with_costs_nothing(given, chosen, all_installed):
+    (name,) = given
+    refused(rf"compile_kwargs\['{name}'\] is not taken by", backend="numba", compile_kwargs=given, **chosen)
+
+
+def test_what_only_nutpie_compiles_with_costs_nothing_under_pymc():
+    given = {"nuts_sampler": "pymc", "compile_kwargs": {"gradient_backend": "pytensor"}}
+    refused("is for nutpie, and PyMC's own NUTS runs", **given)
+
+
+def test_a_bar_that_blackjax_cannot_draw_is_left_out(all_installed, monkeypatch):
+    assert arguments.progressbar(True, "blackjax") is True
+    all_installed["fastprogress"] = "1.1.0"  # which BlackJAX does not take
+    assert arguments.progressbar(True, "blackjax") is False
+    monkeypatch.setattr("importlib.util.find_spec", lambda package: None if package == "fastprogress" else package)
+    assert arguments.progressbar(True, "blackjax") is False
+    assert arguments.progressbar(True, "numpyro") is arguments.progressbar(True) is True
+
+
+def test_blackjax_has_to_be_tuned(all_installed):
+    refused("tune must be >= 1 with nuts_sampler='blackjax'", nuts_sampler="blackjax", tune=0)
+
+
+@pytest.mark.parametrize(
+    ("given", "chains", "cores", "devices"),
+    [
+        ({}, 3, 1, 3), ({}, 1, 4, 1), ({}, None, 3, 3), ({}, None, 1, 2),
+        ({"nuts": {"chain_method": "vectorized"}}, 4, 1, 1), ({"nuts_sampler": "numpyro"}, 4, 1, 1),
+    ],
+)  # fmt: skip
+def test_blackjax_needs_a_device_for_each_chain(given, chains, cores, devices):
+    found = Trial.before_sampling({"nuts_sampler": "blackjax", **given}, chains=chains, cores=cores)
+    assert found._devices == devices
+
+
+def test_a_sampler_for_other_models_costs_nothing(all_installed):
     refused("needs a model without discrete variables", model=model(discrete=True), nuts_sampler="nutpie")
     refused("callback=.* has no effect on", nuts_sampler="nutpie", callback=lambda **_: None)
 

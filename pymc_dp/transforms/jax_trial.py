@@ -8,6 +8,7 @@ from typing import Any
 
 import pymc
 from pymc import Model
+from pymc.sampling.parallel import _cpu_count
 
 from pymc_dp.errors import ArgumentError
 
@@ -22,8 +23,15 @@ def asked_for(options: Mapping[str, Any]) -> str:
     return next((f"{name}={it!r}" for name, it in given.items() if it in (*BY_JAX, "jax", "JAX")), "")
 
 
-def require_jax(model: Model, argument: str) -> None:
-    """Raise where JAX cannot evaluate the density of a model of a simulated release.
+def devices_for(options: Mapping[str, Any], chains: int | None, cores: int | None) -> int:
+    """Return how many devices of JAX the chains take: BlackJAX one for each, unless they are vectorized."""
+    if options.get("nuts_sampler") != "blackjax" or (options.get("nuts") or {}).get("chain_method") == "vectorized":
+        return 1
+    return chains or max(2, cores or min(4, _cpu_count()))  # as in pm.sample
+
+
+def require_jax(model: Model, argument: str, devices: int = 1) -> None:
+    """Raise where JAX cannot evaluate the density of a model of a simulated release, on so many devices.
 
     Raises
     ------
@@ -41,10 +49,11 @@ def require_jax(model: Model, argument: str) -> None:
                 f"{argument} needs blackjax below 1.6, which PyMC {pymc.__version__} was written for, not "
                 f"{version('blackjax')}. Install it: pip install 'blackjax<1.6'"
             )
-        if jax.local_device_count() < 2:  # PyMC asks for a hundred, if JAX has not looked at its devices before
+        if (there := jax.local_device_count()) < devices:  # PyMC asks for many, if JAX has not looked at its own before
             raise ArgumentError(
-                f"{argument} needs a device of JAX for each chain, and there is 1. Write `import pymc.sampling.jax` "
-                'before anything is computed by JAX, or nuts_sampler="numpyro".'
+                f"{argument} needs a device of JAX for each of {devices} chains, and there is {there}. Write "
+                "nuts={'chain_method': 'vectorized'}, nuts_sampler='numpyro', or `import pymc.sampling.jax` before "
+                "anything is computed by JAX."
             )
     start = model.initial_point(0)
     try:
@@ -57,4 +66,4 @@ def require_jax(model: Model, argument: str) -> None:
         ) from None
 
 
-__all__ = ["BY_JAX", "asked_for", "require_jax"]
+__all__ = ["BY_JAX", "asked_for", "devices_for", "require_jax"]

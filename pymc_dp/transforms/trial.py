@@ -17,7 +17,6 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from time import process_time
 from typing import Any
 
@@ -38,10 +37,11 @@ from pytensor.tensor.elemwise import Elemwise
 from pymc_dp.errors import PosteriorWarning, UnsupportedModelError
 from pymc_dp.inspection.interpreted import NUMPY
 from pymc_dp.inspection.rows import Array
+from pymc_dp.nuts_samplers import chosen
 from pymc_dp.release.paid import PACKAGE
 from pymc_dp.release.tables import ReleasePlan
 from pymc_dp.simulation.prior import Point, prior_points
-from pymc_dp.transforms.jax_trial import asked_for, require_jax
+from pymc_dp.transforms.jax_trial import asked_for, devices_for, require_jax
 from pymc_dp.transforms.simulated_release import simulated_release
 from pymc_dp.transforms.trial_outcomes import FAILURES, Outcome, problem_of, summary_of
 
@@ -140,21 +140,24 @@ class Trial:
         differ in their release alone.
     by_jax : str
         The argument by which JAX will evaluate the density, where one was given.
+    devices : int
+        How many devices of JAX that takes.
     """
 
-    def __init__(self, *, compiled: bool = False, by_jax: str = "") -> None:
-        self._compiled, self._by_jax = compiled, by_jax
+    def __init__(self, *, compiled: bool = False, by_jax: str = "", devices: int = 1) -> None:
+        self._compiled, self._by_jax, self._devices = compiled, by_jax, devices
         self._model: Model | None = None
         self._graph: Any = None
         self._start: Point = {}
         self._function: Any = None
 
     @classmethod
-    def before_sampling(cls, options: Mapping[str, Any]) -> Trial:
+    def before_sampling(
+        cls, options: Mapping[str, Any], *, chains: int | None = None, cores: int | None = None
+    ) -> Trial:
         """Return the trial for ``pm.sample`` with these arguments: of its own function, where it compiles one."""
-        sampler = options.get("nuts_sampler") or ("pymc" if find_spec("nutpie") is None else "nutpie")
-        own = sampler == "pymc" and not any(options.get(name) for name in OTHER_FUNCTIONS)
-        return cls(compiled=own, by_jax=asked_for(options))
+        own = chosen(options) == "pymc" and not any(options.get(name) for name in OTHER_FUNCTIONS)
+        return cls(compiled=own, by_jax=asked_for(options), devices=devices_for(options, chains, cores))
 
     def run(self, plan: ReleasePlan, build: Build) -> None:
         """Try a planned release on simulated ones.
@@ -179,7 +182,7 @@ class Trial:
         rng = np.random.default_rng(SEED)
         first = build(simulated_release(plan, rng))
         if self._by_jax:
-            require_jax(first, self._by_jax)
+            require_jax(first, self._by_jax, self._devices)
         if not self._take(first):
             return
         points = self._points(rng)

@@ -13,6 +13,7 @@ from pymc.blocking import DictToArrayBijection
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.cumulative import finite_branches
+from pymc_dp.nuts_samplers import SETTINGS
 from pymc_dp.transforms.noised_count import noised_binomial, noised_poisson
 from pymc_dp.transforms.released_logp import ReleasedLogp
 
@@ -187,14 +188,37 @@ def test_what_jax_cannot_evaluate_costs_nothing(given):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("text", ["needs blackjax below 1.6", "needs a device of JAX for each chain, and there is 1"])
+@pytest.mark.parametrize("text", ["needs blackjax below 1.6", "a device of JAX for each of 3 chains, and there is 2"])
 def test_a_blackjax_that_pymc_cannot_call_costs_nothing(text, monkeypatch):
     jax = pytest.importorskip("jax")
     blackjax = pytest.importorskip("blackjax")
     if "below" in text:
         monkeypatch.setattr(blackjax, "progress_bar", None)
-    monkeypatch.setattr(jax, "local_device_count", lambda: 1)
-    ledger = dp.Ledger(1.0)
+    monkeypatch.setattr(jax, "local_device_count", lambda: 2)
+    ledger, model = dp.Ledger(1.0), shares(np.random.default_rng(1))[0]
     with pytest.raises(ArgumentError, match=text):
-        dp.sample(5, epsilon=1.0, model=shares(np.random.default_rng(1))[0], ledger=ledger, nuts_sampler="blackjax")
+        dp.sample(5, epsilon=1.0, model=model, ledger=ledger, nuts_sampler="blackjax", chains=3)
     assert ledger.history == []
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_every_setting_that_is_taken_is_one_of_the_sampler(name):
+    """With the default bar; one chain by BlackJAX needs one device."""
+    pytest.importorskip(name)
+    given = {
+        "nutpie": {"maxdepth": 4, "mindepth": 1, "max_energy_error": 100.0, "initial_step": 0.2,
+                   "adaptation": "low_rank", "mass_matrix_switch_freq": 20, "store_divergences": True},
+        "numpyro": {"max_tree_depth": (4, 6), "step_size": 0.4, "adapt_step_size": False, "adapt_mass_matrix": True,
+                    "dense_mass": True, "find_heuristic_step_size": True, "regularize_mass_matrix": False,
+                    "jitter": False, "chain_method": "vectorized"},
+        "blackjax": {"max_num_doublings": 4, "initial_step_size": 0.5, "is_mass_matrix_diagonal": False,
+                     "jitter": False, "chain_method": "parallel"},
+    }[name]  # fmt: skip
+    assert {*given, "target_accept"} == set(SETTINGS[name])
+    trace = dp.sample(
+        20, epsilon=1.0, tune=20, chains=1, cores=1, model=shares(np.random.default_rng(1))[0], ledger=dp.Ledger(1.0),
+        nuts_sampler=name, nuts={**given, "target_accept": 0.9}, compute_convergence_checks=False, random_seed=1,
+    )  # fmt: skip
+    assert trace.posterior["p"].shape == (1, 20, 4)
