@@ -217,11 +217,13 @@ def require_taken(options: Mapping[str, Any], name: str) -> None:
         )
 
 
-def has_bar(name: object) -> bool:
-    """Whether a sampler can draw its own bar: that of BlackJAX is a package which it does not bring, nor any newer."""
-    return name != "blackjax" or (
-        importlib.util.find_spec("fastprogress") is not None and version_of("fastprogress").startswith("1.0.")
-    )
+def has_bar(options: Mapping[str, Any]) -> bool:
+    """Whether the sampler can draw its bar: BlackJAX needs a package for it, and has none for vectorized chains."""
+    if options.get("nuts_sampler") != "blackjax":
+        return True
+    if importlib.util.find_spec("fastprogress") is None or not version_of("fastprogress").startswith("1.0."):
+        return False
+    return (options.get("nuts") or {}).get("chain_method") != "vectorized"
 
 
 def _require_by_numba(options: Mapping[str, Any], compiled: Mapping[str, Any], written: str) -> None:

@@ -116,13 +116,13 @@ def seed(value: Any) -> Any:
     return value
 
 
-def progressbar(value: object, sampler: object = None) -> Any:
-    """Return `progressbar` as ``pm.sample`` takes it; no bar without the package by which it is drawn."""
+def progressbar(value: object, options: Mapping[str, Any] | None = None) -> Any:
+    """Return `progressbar` as ``pm.sample`` takes it beside checked arguments; no bar where it cannot be drawn."""
     if isinstance(value, bool | np.bool_):
         found: Any = bool(value)
     else:
         found = _validate.choice("progressbar", value, get_args(ProgressBarOptions))
-    drawn = importlib.util.find_spec("matplotlib") is not None and nuts_samplers.has_bar(sampler)
+    drawn = importlib.util.find_spec("matplotlib") is not None and nuts_samplers.has_bar(options or {})
     return found if drawn else False
 
 

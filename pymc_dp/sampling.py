@@ -178,10 +178,11 @@ def sample(
     if isinstance(draws, Model) or is_bambi(draws):
         raise ArgumentError(f"draws must be a whole number, got {_validate.shown(draws)}. Write dp.sample(model=...).")
     holds_rows = step is not None and exact is None
+    found = arguments.checked(kwargs, own_step=step is not None, holds_rows=holds_rows, homes=_homes)
     options = {
         "random_seed": arguments.seed(random_seed),
-        "progressbar": arguments.progressbar(progressbar, kwargs.get("nuts_sampler")),
-        **arguments.checked(kwargs, own_step=step is not None, holds_rows=holds_rows, homes=_homes),
+        "progressbar": arguments.progressbar(progressbar, found),
+        **found,
     }
     for name, value, low in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1), ("cores", cores, 1)):
         if value is not None:

@@ -304,12 +304,14 @@ def test_what_only_nutpie_compiles_with_costs_nothing_under_pymc():
 
 
 def test_a_bar_that_blackjax_cannot_draw_is_left_out(all_installed, monkeypatch):
-    assert arguments.progressbar(True, "blackjax") is True
+    blackjax = {"nuts_sampler": "blackjax"}
+    assert arguments.progressbar(True, blackjax) is True
+    assert arguments.progressbar(True, blackjax | {"nuts": {"chain_method": "vectorized"}}) is False
     all_installed["fastprogress"] = "1.1.0"  # which BlackJAX does not take
-    assert arguments.progressbar(True, "blackjax") is False
+    assert arguments.progressbar(True, blackjax) is False
     monkeypatch.setattr("importlib.util.find_spec", lambda package: None if package == "fastprogress" else package)
-    assert arguments.progressbar(True, "blackjax") is False
-    assert arguments.progressbar(True, "numpyro") is arguments.progressbar(True) is True
+    assert arguments.progressbar(True, blackjax) is False
+    assert arguments.progressbar(True, {"nuts_sampler": "numpyro"}) is arguments.progressbar(True) is True
 
 
 def test_blackjax_has_to_be_tuned(all_installed):

@@ -164,7 +164,13 @@ def test_a_derivative_that_is_no_number_is_nought_in_jax_as_well():
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    "given", [{"nuts_sampler": "numpyro"}, {"backend": "jax"}, {"compile_kwargs": {"mode": "JAX"}}], ids=str
+    "given",
+    [
+        {"nuts_sampler": "numpyro"},
+        {"nuts_sampler": "pymc", "backend": "jax"},
+        {"nuts_sampler": "pymc", "compile_kwargs": {"mode": "JAX"}},
+    ],
+    ids=str,
 )
 def test_what_jax_cannot_evaluate_costs_nothing(given):
     pytest.importorskip("numpyro")
