@@ -23,7 +23,7 @@ from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp.errors import Problem
 from pymc_dp.gradients.vectors import vectors_at
-from pymc_dp.gradients.whole_values import MOST_SPREAD, MOST_VALUES, some_within, values_within, widths_of
+from pymc_dp.gradients.whole_values import MOST_SPREAD, MOST_VALUES, some_within, too_many, values_within, widths_of
 from pymc_dp.inspection.findings import Findings, Observed, RowInspection, RowTerm, by_hand
 from pymc_dp.inspection.integrated import given_latents, given_points, is_integrated, log_weights_of, of_rows
 from pymc_dp.inspection.likelihoods import freeze_dims, static_lengths
@@ -262,7 +262,7 @@ def _response(inspection: RowInspection, term: RowTerm, item: Observed) -> Respo
             many = None if mixed else some_within(column)
             if many is not None:
                 return Response(values=many, widths=widths_of(many), **shared)
-            return _too_many(name, column, MOST_VALUES if mixed else MOST_SPREAD)
+            return too_many(name, column, MOST_VALUES if mixed else MOST_SPREAD)
         assert column.bounds is not None
         kept = values >= column.bounds[0]
         if is_integrated(rv):
@@ -280,24 +280,12 @@ def _response(inspection: RowInspection, term: RowTerm, item: Observed) -> Respo
     return Response(levels=scipy.special.ndtr(z), weights=weights / weights.sum(), quantile=quantile, **shared)
 
 
-def _too_many(name: str, column: Column, most: int) -> Problem:
-    if column.bounds is not None:
-        low, high = column.bounds
-        wrong = "do not begin at 0" if high - low < most else f"hold more than the {most} values that are enumerated"
-        what = f"its bounds ({low:.12g}, {high:.12g}) {wrong}"
-        remedy = f"Give bounds of {column.name} that hold fewer values, from 0 on: count in larger units, as thousands."
-    else:
-        what = f"its values cannot be enumerated: it needs bounds that hold at most {most} values"
-        remedy = f"{column.name} needs bounds: dp.Domain(bounds={{{column.name!r}: (0, 60)}})."
-    return Problem(where=name, what=what, remedy=remedy, kind="declaration")
-
-
 def _counts(inspection: RowInspection, term: RowTerm, rv: Variable, shared: Mapping[str, Any]) -> Response | Problem:
     """Return the response of a likelihood of counts of several levels."""
     column = shared["column"]
     values = values_within(column)
     if values is None or column.bounds is None or column.bounds[0] != 0:
-        return _too_many(term.name, column, MOST_VALUES)
+        return too_many(term.name, column, MOST_VALUES)
     shares = _of_rows(inspection, term, rv, _shares)
     if shares is None or shares.flow.problems:
         what = "how its rows are distributed is not known to follow from each row alone"

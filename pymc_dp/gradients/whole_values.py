@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from pymc_dp.errors import Problem
 from pymc_dp.inspection.rows import Array, Column
 
 MOST_VALUES, MOST_SPREAD = 256, 2**14
@@ -51,4 +52,17 @@ def widths_of(values: Array) -> Array:
     return np.asarray((around[2:] - around[:-2]) / 2)
 
 
-__all__ = ["CLOSE", "MOST_SPREAD", "MOST_VALUES", "some_within", "values_within", "widths_of"]
+def too_many(name: str, column: Column, most: int) -> Problem:
+    """Say that values of a response cannot be enumerated, for want of bounds or by those it has."""
+    if column.bounds is None:
+        what = f"its values cannot be enumerated: it needs bounds that hold at most {most} values"
+        remedy = f"{column.name} needs bounds: dp.Domain(bounds={{{column.name!r}: (0, 60)}})."
+    else:
+        low, high = column.bounds
+        wrong = "do not begin at 0" if high - low < most else f"hold more than the {most} values that are enumerated"
+        what = f"its bounds ({low:.12g}, {high:.12g}) {wrong}"
+        remedy = f"Give bounds of {column.name} that hold fewer values, from 0 on: count in larger units, as thousands."
+    return Problem(where=name, what=what, remedy=remedy, kind="declaration")
+
+
+__all__ = ["CLOSE", "MOST_SPREAD", "MOST_VALUES", "some_within", "too_many", "values_within", "widths_of"]
