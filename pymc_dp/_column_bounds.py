@@ -51,7 +51,7 @@ def checked_bounds(name: str, value: Any) -> DeclaredBounds:
 
 def _lists_pairs(value: Any) -> bool:
     """Whether bounds are a list of pairs rather than one: some member of them is a collection itself."""
-    if not isinstance(value, list | tuple | np.ndarray):
+    if not isinstance(value, list | tuple | np.ndarray) or (isinstance(value, np.ndarray) and not value.ndim):
         return False
     return any(isinstance(item, list | tuple) or (isinstance(item, np.ndarray) and item.ndim > 0) for item in value)
 

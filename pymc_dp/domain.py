@@ -236,8 +236,8 @@ class Domain:
         for name in {} if bounds is None else _validate.mapping("bounds", bounds):
             if name not in known:
                 raise DomainError(
-                    f"bounds names {name!r}, which is no column of the data frame (known: "
-                    f"{', '.join(map(repr, known))}).{_validate.nearest(name, known)}"
+                    f"bounds names {name!r}, which is no column of the data frame that columns= asks for (known: "
+                    f"{', '.join(map(repr, known)) or 'none'}).{_validate.nearest(name, known)}"
                 )
         return cls(bounds=bounds, levels=found, **declared)
 
