@@ -10,7 +10,7 @@ from pytensor.graph.basic import Constant, Variable
 
 from pymc_dp._column_bounds import hull_of, pairs_of
 from pymc_dp.inspection.findings import Findings
-from pymc_dp.inspection.rows import Bounds, Column, public_values
+from pymc_dp.inspection.rows import Bounds, Column, public_values, same_array
 
 
 def declared(findings: Findings, leaf: Variable, otherwise: str, stand_ins: Sequence[Variable] = ()) -> Column:
@@ -47,7 +47,7 @@ def by_leaf(findings: Findings, row_level: Mapping[Variable, int | None]) -> dic
         if axis is not None:
             leaf = leaf_of(findings, var)
             if isinstance(leaf, Constant):
-                leaf = first.setdefault((id(leaf.data), leaf.type), leaf)
+                leaf = first.setdefault((same_array(leaf), leaf.type), leaf)
             found.setdefault(leaf, []).append(var)
     return found
 

@@ -203,7 +203,7 @@ REFUSED = {
     total_size: ["y", "not a plain distribution"],
     time_series: ["y", "Time series of rows are not supported"],
     multivariate: ["y", "2 dimensions", "one observed variable per column"],
-    centred_index: ["y", "row", "elementwise"],
+    centred_index: ["y", "runs over the rows", "numbers that anyone may know"],
     private_prior: ["mu", "'x'", "prior of 'mu'", "take it out"],
     private_prior_by_observed: ["mu", "private data ('x')", "prior of 'mu'", "known beforehand"],
     private_prior_by_array: ["mu", "length of the table", "prior of 'mu'"],
