@@ -83,7 +83,7 @@ def explain(
     ...     rate = pm.Gamma("rate", 2, 1)
     ...     visits = pm.Poisson("visits", rate, observed=np.array([0, 2, 1]))
     >>> print(explain(model).problems[0])
-    visits: a Poisson count has no upper bound, so one row could move the sum by any amount. Give a public range: ...
+    visits: a Poisson count has no upper bound, so one row could move the sum by any amount. visits needs bounds, ...
     """
     budget, stored = Budget(_validate.epsilon(epsilon), delta), stored_rows(rows)
     source, domain = given_model(model, domain)

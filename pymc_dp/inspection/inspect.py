@@ -47,6 +47,7 @@ from pymc_dp.inspection.likelihoods import (
     static_lengths,
 )
 from pymc_dp.inspection.made_by_pymc import without_arrays
+from pymc_dp.inspection.masked import check_masked
 from pymc_dp.inspection.owners import OF_PERSONS, OF_ROWS, check_owner, refuse_persons
 from pymc_dp.inspection.row_density import density, kept_apart, per_row, unchecked, unclamped
 from pymc_dp.inspection.row_level import row_level_arrays
@@ -54,7 +55,6 @@ from pymc_dp.inspection.rows import Column, rebuild
 from pymc_dp.inspection.schema import (
     check_dimensions,
     check_likelihood,
-    check_masked,
     check_names,
     check_priors,
     check_reserved_names,

@@ -31,7 +31,7 @@ from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import array_leaves, opaque, reached, shape_of, unwrap
 from pymc_dp.inspection.stated import can_state, statement_of
-from pymc_dp.inspection.taint import depends_on, label
+from pymc_dp.inspection.taint import label
 
 BEFOREHAND = "Priors and other terms must not use the rows; use numbers known beforehand."
 OF_ROWS = (
@@ -139,32 +139,6 @@ def data_leaf(findings: Findings, rv: Variable) -> Variable | None:
         "Pass the whole column as observed= or through pm.Data.",
     )
     return None
-
-
-def check_masked(findings: Findings) -> None:
-    """Refuse missing values: the number of parameters PyMC makes of them is itself a private count."""
-    names = {var.name for var in findings.model.free_RVs}
-    for rv in findings.model.observed_RVs:
-        stem = (rv.name or "").removesuffix("_observed")
-        if stem != rv.name and f"{stem}_unobserved" in names:
-            findings.cause(
-                stem,
-                "it has masked or NaN values, and PyMC made a parameter of each, which shows how many are missing",
-                _instead_of_masked(findings, stem),
-            )
-            findings.settled = True
-
-
-def _instead_of_masked(findings: Findings, stem: str) -> str:
-    """Say what to write for missing values: of a covariate, where another likelihood reads it, or of an outcome."""
-    held = [var for var in findings.model.free_RVs if var.name == f"{stem}_unobserved"]
-    others = [rv for rv in findings.model.observed_RVs if not str(rv.name).startswith(stem)]
-    if any(depends_on(rv, held) for rv in others):
-        return f"A missing covariate is dp.fill(model, {{{stem!r}: 0.0}}), with {stem!r} as pm.Data."
-    return (
-        f"{stem} is an outcome: leave rows without it out, if it is public which these are; or observe a level of its "
-        "own for 'missing'."
-    )
 
 
 def count_rows(findings: Findings) -> int:

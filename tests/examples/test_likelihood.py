@@ -101,8 +101,9 @@ def test_its_rows_are_made_up_to_fit_the_release():
 def test_a_density_that_needs_more_than_its_sum_is_refused():
     with pm.Model() as two:
         pm.Pareto("y", pm.Uniform("alpha", 0.5, 10), pm.Uniform("m", 0.1, 1), observed=ROWS)
-    with pytest.raises(UnsupportedModelError, match="the scale m of a Pareto likelihood"):
+    with pytest.raises(UnsupportedModelError) as refused:
         dp.privatize(two, epsilon=1, domain=DOMAIN)
+    assert "the scale m of a Pareto likelihood" in str(refused.value.problems)
     with pytest.raises(UnsupportedModelError, match="reach below the scale m = 2"):
         dp.privatize(model(scale=2.0), epsilon=1, domain=DOMAIN)
 

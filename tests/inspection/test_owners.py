@@ -49,7 +49,7 @@ def test_codes_of_16_bits_are_refused():
 def test_a_parameter_of_each_person_is_refused():
     """Names and number of the persons would be those of the parameters, private or not."""
     codes = np.unique(OWNERS, return_inverse=True)[1]
-    ledger = Ledger(5.0, unit="patient_id")
+    ledger = Ledger(5.0, 1e-5, unit="patient_id")
     for stored in (False, True):
         with pm.Model(coords={"patient": [f"Zoë {one}" for one in set(OWNERS)]}) as model:
             index = pm.Data("patient_id", codes)

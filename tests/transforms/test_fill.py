@@ -117,6 +117,11 @@ def test_a_name_that_is_taken_is_refused():
 
 
 def test_values_that_pymc_would_impute_lead_here_or_to_a_level():
+    missing = np.where(MISSING, np.nan, Y)
     with pytest.warns(Warning), pm.Model() as model:
-        pm.Normal("y", pm.Normal("a"), 1.0, observed=np.where(MISSING, np.nan, Y))
+        pm.Normal("y", pm.Normal("a"), 1.0, observed=missing)
+    assert "or observe a level of its own" in str(inspect(model).sums.problems)
+    with pytest.warns(Warning), pm.Model() as model:
+        x = pm.Normal("x", pm.Normal("a"), 1.0, observed=missing)
+        pm.Normal("y", x * pm.Normal("b"), 1.0, observed=Y)
     assert "dp.fill(model" in str(inspect(model).sums.problems)
