@@ -52,17 +52,11 @@ class Clipped:
         Lower triangular L: the curvature is Jᵀ L Lᵀ J, of a Frobenius norm of at most C_F.
     variances : (n_rows, q, q) array
         Covariance of `scores` under the model: at most L Lᵀ.
-    reach : (n_rows,) array
-        Largest norm of Jᵀ scores over the values that a response may have, or those that stand for them: at most C.
-    sizes : (n_rows,) array
-        Frobenius norm of the curvature: at most C_F.
     """
 
     scores: Array
     factors: Array
     variances: Array
-    reach: Array
-    sizes: Array
 
 
 def clipped(
@@ -106,7 +100,6 @@ def clipped(
     (n_rows, count), n_cells = observed.shape, len(gram)
     own = np.empty((n_rows, count))
     factors, variances = np.zeros((n_cells, count, count)), np.empty((n_cells, count, count))
-    reach, sizes = np.empty(n_cells), np.empty(n_cells)
     places = np.arange(n_rows) if cells is None else cells
     given = responses.weights, responses.scores, observed, gram
     arrays = [np.ascontiguousarray(one) for one in given]
@@ -116,9 +109,9 @@ def clipped(
         work = _clip_single
         arrays = [arrays[0], arrays[1][:, :, 0], *(one.reshape(len(one)) for one in arrays[2:])]
         found = [one.reshape(len(one)) for one in found]
-    work(*arrays, places, *_limits(clip_norm, clip_curvature), *found, reach, sizes)
-    each = [one if cells is None else one[cells] for one in (factors, variances, reach, sizes)]
-    return Clipped(scores=own, factors=each[0], variances=each[1], reach=each[2], sizes=each[3])
+    work(*arrays, places, *_limits(clip_norm, clip_curvature), *found)
+    factors, variances = (one if cells is None else one[cells] for one in (factors, variances))
+    return Clipped(scores=own, factors=factors, variances=variances)
 
 
 def _limits(clip_norm: float, clip_curvature: float) -> tuple[float, float, int]:
@@ -128,7 +121,7 @@ def _limits(clip_norm: float, clip_curvature: float) -> tuple[float, float, int]
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _clip(  # type: ignore[no-untyped-def]
-    weights, scores, observed, gram, cells, clip_norm, clip_curvature, rounds, own, factors, variances, reach, sizes
+    weights, scores, observed, gram, cells, clip_norm, clip_curvature, rounds, own, factors, variances
 ):
     """Clip rows, `TILE` side by side: no row can reach the values of another.
 
@@ -139,7 +132,7 @@ def _clip(  # type: ignore[no-untyped-def]
     n_rows = len(observed)
     shares, values = np.zeros((n_nodes, TILE)), np.zeros((n_nodes, count, TILE))
     matrix, curvature = np.zeros((count, count, TILE)), np.zeros((count, count, TILE))
-    spread, most = np.zeros((count, count, TILE)), np.zeros(TILE)
+    spread = np.zeros((count, count, TILE))
     centre, shifted, ones = np.zeros((count, TILE)), np.zeros((count, TILE)), np.zeros((count, TILE))
     kept, norms = np.zeros(TILE), np.zeros(TILE)
     one = np.zeros((count, count))
@@ -147,17 +140,15 @@ def _clip(  # type: ignore[no-untyped-def]
     for start in range(0, n_cells, TILE):
         used = min(TILE, n_cells - start)
         _lay_out(weights, scores, gram, start, used, shares, values, matrix)
-        _centre(shares, values, matrix, clip_norm, rounds, centre, curvature, spread, most)
+        _centre(shares, values, matrix, clip_norm, rounds, centre, curvature, spread)
         for row in range(used):
             at = start + row
             for i in range(count):
                 middles[at, i] = centre[i, row]
                 for j in range(count):
                     one[i, j] = curvature[i, j, row]
-            size = _frobenius(one, gram[at])
-            weight = clip_curvature / _at_least(size, clip_curvature)
-            parts[at], reach[at], sizes[at] = weight, weight * most[row], weight * size
-            _factor(one, factors[at])
+            weight = parts[at] = clip_curvature / at_least(_frobenius(one, gram[at]), clip_curvature)
+            factor(one, factors[at], 0.0)
             root = np.sqrt(weight)
             for i in range(count):
                 for j in range(count):
@@ -178,8 +169,8 @@ def _clip(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _centre(shares, values, matrix, clip_norm, rounds, centre, curvature, spread, most):  # type: ignore[no-untyped-def]
-    """Write the centres of rows, their curvatures, the variances of their scores and the largest norms of these."""
+def _centre(shares, values, matrix, clip_norm, rounds, centre, curvature, spread):  # type: ignore[no-untyped-def]
+    """Write the centres of rows, their curvatures and the variances of their scores."""
     n_nodes, count, _ = values.shape
     shifted, total, mass = np.zeros((count, TILE)), np.zeros((count, TILE)), np.zeros(TILE)
     kept, norms = np.zeros(TILE), np.zeros(TILE)
@@ -192,14 +183,12 @@ def _centre(shares, values, matrix, clip_norm, rounds, centre, curvature, spread
             _add(shares[node], values[node], kept, mass, total)
         for i in range(count):
             for k in range(TILE):
-                centre[i, k] = total[i, k] / _at_least(mass[k], TINY)
+                centre[i, k] = total[i, k] / at_least(mass[k], TINY)
     curvature[:] = 0.0
     spread[:] = 0.0
-    most[:] = 0.0
     for node in range(n_nodes):
         _keep(values[node], centre, matrix, clip_norm, shifted, norms, kept)
         _add_products(shares[node], shifted, kept, curvature, spread)
-        _raise(norms, kept, most)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -219,13 +208,13 @@ def _lay_out(weights, scores, gram, start, used, shares, values, matrix):  # typ
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _clip_single(  # type: ignore[no-untyped-def]
-    weights, scores, observed, gram, cells, clip_norm, clip_curvature, rounds, own, factors, variances, reach, sizes
+    weights, scores, observed, gram, cells, clip_norm, clip_curvature, rounds, own, factors, variances
 ):
     """Do what `_clip` does of rows with a single predictor, all arrays without its axes."""
     (n_cells, n_nodes), n_rows = scores.shape, len(observed)
     shares, values = np.zeros((n_nodes, TILE)), np.zeros((n_nodes, TILE))
     root, centre = np.zeros(TILE), np.zeros(TILE)
-    mass, total, most = np.zeros(TILE), np.zeros(TILE), np.zeros(TILE)
+    mass, total = np.zeros(TILE), np.zeros(TILE)
     middles, parts = np.zeros(n_cells), np.zeros(n_cells)
     for start in range(0, n_cells, TILE):
         used = min(TILE, n_cells - start)
@@ -233,7 +222,7 @@ def _clip_single(  # type: ignore[no-untyped-def]
             for node in range(n_nodes):
                 shares[node, row] = weights[start + row, node]
                 values[node, row] = scores[start + row, node]
-            root[row] = np.sqrt(_at_least(gram[start + row], 0.0))
+            root[row] = np.sqrt(at_least(gram[start + row], 0.0))
         if n_nodes == 2:
             _centre_of_two(shares, values, root, clip_norm, centre)
             rounds = 0
@@ -245,34 +234,31 @@ def _clip_single(  # type: ignore[no-untyped-def]
             for node in range(n_nodes):
                 for k in range(TILE):
                     norm = abs(values[node, k] - centre[k]) * root[k]
-                    share = shares[node, k] * (clip_norm / _at_least(norm, clip_norm))
+                    share = shares[node, k] * (clip_norm / at_least(norm, clip_norm))
                     mass[k] += share
                     total[k] += share * values[node, k]
             for k in range(TILE):
-                centre[k] = total[k] / _at_least(mass[k], TINY)
+                centre[k] = total[k] / at_least(mass[k], TINY)
         mass[:] = 0.0  # of curvatures
         total[:] = 0.0  # of variances
-        most[:] = 0.0
         for node in range(n_nodes):
             for k in range(TILE):
                 part = values[node, k] - centre[k]
                 norm = abs(part) * root[k]
-                kept = clip_norm / _at_least(norm, clip_norm)
-                most[k] = _at_least(most[k], norm * kept)
+                kept = clip_norm / at_least(norm, clip_norm)
                 product = shares[node, k] * kept * part * part
                 mass[k] += product
                 total[k] += kept * product
         for row in range(used):
             at, size = start + row, mass[row] * root[row] * root[row]
-            weight = clip_curvature / _at_least(size, clip_curvature)
+            weight = clip_curvature / at_least(size, clip_curvature)
             middles[at], parts[at] = centre[row], weight
-            reach[at], sizes[at] = most[row] * weight, weight * size
             variances[at] = total[row] * weight**2
-            factors[at] = np.sqrt(weight * _at_least(mass[row], 0.0))
+            factors[at] = np.sqrt(weight * at_least(mass[row], 0.0))
     for row in range(n_rows):
         at = cells[row]
         part = observed[row] - middles[at]
-        kept = clip_norm / _at_least(abs(part) * np.sqrt(_at_least(gram[at], 0.0)), clip_norm)
+        kept = clip_norm / at_least(abs(part) * np.sqrt(at_least(gram[at], 0.0)), clip_norm)
         own[row] = parts[at] * kept * part
 
 
@@ -283,7 +269,7 @@ def _centre_of_two(shares, values, root, clip_norm, centre):  # type: ignore[no-
         first = shares[0, k] > shares[1, k]
         common, rare = (shares[0, k], shares[1, k]) if first else (shares[1, k], shares[0, k])
         begin, end = (values[0, k], values[1, k]) if first else (values[1, k], values[0, k])
-        step, limit = (end - begin) / _at_least(common + rare, TINY), clip_norm / (root[k] * common)
+        step, limit = (end - begin) / at_least(common + rare, TINY), clip_norm / (root[k] * common)
         if step > limit:
             step = limit
         elif step < -limit:
@@ -306,15 +292,8 @@ def _keep(values, centre, matrix, clip_norm, shifted, norms, kept):  # type: ign
             for k in range(TILE):
                 norms[k] += 2 * shifted[i, k] * matrix[i, j, k] * shifted[j, k]
     for k in range(TILE):
-        norms[k] = np.sqrt(_at_least(norms[k], 0.0))
-        kept[k] = clip_norm / _at_least(norms[k], clip_norm)
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _raise(norms, kept, most):  # type: ignore[no-untyped-def]
-    """Raise the largest norms so far to those of clipped scores of a node."""
-    for k in range(TILE):
-        most[k] = _at_least(most[k], norms[k] * kept[k])
+        norms[k] = np.sqrt(at_least(norms[k], 0.0))
+        kept[k] = clip_norm / at_least(norms[k], clip_norm)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -339,7 +318,7 @@ def _add_products(shares, shifted, kept, curvature, spread):  # type: ignore[no-
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _at_least(value, least):  # type: ignore[no-untyped-def]
+def at_least(value, least):  # type: ignore[no-untyped-def]
     """Larger of two numbers; NaN stays NaN."""
     return least if value < least else value
 
@@ -356,7 +335,7 @@ def _frobenius(matrix, gram):  # type: ignore[no-untyped-def]
                 one += matrix[i, k] * gram[k, j]
                 other += matrix[j, k] * gram[k, i]
             square += one * other
-    return np.sqrt(_at_least(square, 0.0))
+    return np.sqrt(at_least(square, 0.0))
 
 
 def factored(matrices: Array) -> Array:
@@ -369,12 +348,15 @@ def factored(matrices: Array) -> Array:
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _factor_all(matrices, found):  # type: ignore[no-untyped-def]
     for place in range(len(matrices)):
-        _factor(matrices[place], found[place])
+        factor(matrices[place], found[place], 0.0)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _factor(matrix, found):  # type: ignore[no-untyped-def]
-    """Write lower triangular L with L Lᵀ a positive semidefinite matrix, which may be singular."""
+def factor(matrix, found, rounding):  # type: ignore[no-untyped-def]
+    """Write lower triangular L with L Lᵀ a positive semidefinite matrix, which may be singular.
+
+    A share `rounding` of an entry of its diagonal counts as 0.
+    """
     count = len(matrix)
     for column in range(count):
         for row in range(column, count):
@@ -382,10 +364,10 @@ def _factor(matrix, found):  # type: ignore[no-untyped-def]
             for k in range(column):
                 rest -= found[row, k] * found[column, k]
             if row == column:
-                root = np.sqrt(_at_least(rest, 0.0))
+                root = 0.0 if rest <= rounding * matrix[row, row] else np.sqrt(rest)
                 found[row, column] = root
             elif not root <= 0.0:
                 found[row, column] = rest / root
 
 
-__all__ = ["ROUNDS", "UNLIMITED", "Clipped", "Responses", "clipped", "factored"]
+__all__ = ["ROUNDS", "TINY", "UNLIMITED", "Clipped", "Responses", "at_least", "clipped", "factor", "factored"]

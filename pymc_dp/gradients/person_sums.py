@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from pymc_dp.gradients.clipping import TINY, UNLIMITED
+from pymc_dp.gradients.clipping import TINY, UNLIMITED, at_least, factor
 
 NEAR = 1e-5
 """How far the search for a centre moves in its last round at most, over C."""
@@ -101,12 +101,12 @@ def add_up(  # type: ignore[no-untyped-def]
             repeats = repeats * n_nodes if whole else 1
         left = _find_centre(sums, chances, mean, outcomes, wide, clip_norm, rounds, centre, total, kept)
         curved = left * _size(weights, scores, jacobian, rows, used, wide)
-        weight = clip_curvature / _at_least(curved, clip_curvature)
+        weight = clip_curvature / at_least(curved, clip_curvature)
         norm = 0.0
         for j in range(wide):
             seen[j] -= centre[j]
             norm += seen[j] * seen[j]
-        part = weight * clip_norm / _at_least(np.sqrt(norm), clip_norm)
+        part = weight * clip_norm / at_least(np.sqrt(norm), clip_norm)
         for j in range(wide):
             own[person, used[j]] = part * seen[j]
         if len(factors):
@@ -148,10 +148,10 @@ def _find_centre(  # type: ignore[no-untyped-def]
         if turn == 0:
             whole = squares
         if all_kept or turn == rounds:
-            return left / _at_least(whole, TINY)
+            return left / at_least(whole, TINY)
         moved = 0.0
         for j in range(wide):
-            found = total[j] / _at_least(mass, TINY)
+            found = total[j] / at_least(mass, TINY)
             moved += (found - centre[j]) ** 2
             centre[j] = found
         if moved < (NEAR * clip_norm) ** 2:  # one more turn, for what clipping leaves there
@@ -207,31 +207,17 @@ def _write(sums, chances, kept, outcomes, used, wide, power, weight, most, facto
         for a in range(wide):
             for b in range(a + 1):
                 square += matrix[a, b] ** 2 * (1.0 if a == b else 2.0)
-        part = np.sqrt(most / _at_least(np.sqrt(square), most))
+        part = np.sqrt(most / at_least(np.sqrt(square), most))
+        lower = np.zeros((wide, wide))
+        factor(matrix, lower, SINGULAR)
         for column in range(wide):
             for row in range(column, wide):
-                rest = matrix[row, column]
-                for k in range(column):
-                    rest -= factors[k, used[row]] * factors[k, used[column]]
-                if row == column:
-                    root = np.sqrt(rest) if rest > SINGULAR * matrix[row, row] else 0.0
-                    factors[column, used[row]] = root
-                elif root > 0.0:
-                    factors[column, used[row]] = rest / root
-        for column in range(wide):
-            for row in range(column, wide):
-                factors[column, used[row]] *= part
+                factors[column, used[row]] = part * lower[row, column]
         return
     for k in range(outcomes):
         root = np.sqrt(weight * chances[k] * kept[k] ** power)
         for j in range(wide):
             factors[k, used[j]] = root * sums[k, j]
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _at_least(value, least):  # type: ignore[no-untyped-def]
-    """Larger of two numbers; NaN stays NaN."""
-    return least if value < least else value
 
 
 __all__ = ["add_multiples", "add_up"]
