@@ -54,6 +54,21 @@ class Problem:
         return f"{self.where}: {self.what}. {self.remedy}"
 
 
+NEEDS_BOUNDS = " needs bounds"
+"""After the name of a column, at the beginning of a remedy."""
+
+
+def needs_bounds(name: str, low: str = "low", high: str = "high", *, of: str = "") -> str:
+    """Return the remedy that a column is given bounds, without its full stop.
+
+    Examples
+    --------
+    >>> needs_bounds("y", of="a public range")
+    "y needs bounds, a public range: dp.Domain(bounds={'y': (low, high)})"
+    """
+    return f"{name}{NEEDS_BOUNDS}{f', {of}' if of else ''}: dp.Domain(bounds={{{name!r}: ({low}, {high})}})"
+
+
 class UnsupportedModelError(PrivacyError):
     """The model cannot be made private as it stands; ``problems`` holds every reason found.
 

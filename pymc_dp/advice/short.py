@@ -8,7 +8,7 @@ from textwrap import wrap
 from pymc_dp._display import Page, Table, width
 from pymc_dp.accounting import Budget
 from pymc_dp.advice.releases import frame_rows
-from pymc_dp.errors import Problem
+from pymc_dp.errors import NEEDS_BOUNDS, Problem
 from pymc_dp.release.tables import ReleaseLayout
 
 REST = ".full() has every method and its price, and all that is assumed"
@@ -17,8 +17,6 @@ LINES = 12
 BESIDE = 20
 """Columns beside the text of a row: edges, indents and the names of rows."""
 
-NEEDS_BOUNDS = " needs bounds"
-"""After the name of a column, at the beginning of a remedy."""
 
 Row = tuple[str, str, int]
 """Name, text, and the most lines of it."""

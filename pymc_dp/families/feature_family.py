@@ -14,7 +14,7 @@ import pymc as pm
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dp.errors import Problem
+from pymc_dp.errors import Problem, needs_bounds
 from pymc_dp.families.family import BoundedMoments, MomentFamily, Moments, RowStatistic, Tensors, WholeFamily
 from pymc_dp.families.features import BoundedFeatures, SumStatistic
 from pymc_dp.families.quadrature import LINE, Mass, Scale, feature_moments, mass_of
@@ -206,8 +206,7 @@ def count_statistic(observed: Observed, title: str, *, least: int = 0, sizes_kno
         return Problem(
             where=observed.name,
             what=f"a {title} count has no upper bound, so one row could move the sum by any amount",
-            remedy=f"{observed.name} needs bounds, a public range: "
-            f"dp.Domain(bounds={{{observed.name!r}: ({least}, high)}}).",
+            remedy=needs_bounds(observed.name, f"{least}", of="a public range") + ".",
             kind="declaration",
         )
     low, high = observed.bounds

@@ -16,7 +16,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp import _validate
-from pymc_dp.errors import ArgumentError, Problem
+from pymc_dp.errors import ArgumentError, Problem, needs_bounds
 from pymc_dp.families._counts import multinomial_logp
 from pymc_dp.families.family import CountFamily, RowStatistic, Tensors
 from pymc_dp.families.statistic import LevelCounts
@@ -125,9 +125,8 @@ class Histogram:
                 where=observed.name,
                 what=f"a {title} likelihood is released as a histogram, whose bins must be public, and its range is "
                 "not known",
-                remedy=f"{observed.name} needs bounds, a public range: "
-                f"dp.Domain(bounds={{{observed.name!r}: (low, high)}}); or edges, "
-                f"Statistics(mechanism=dp.Histogram([...])).",
+                remedy=needs_bounds(observed.name, of="a public range") + "; or edges, "
+                "Statistics(mechanism=dp.Histogram([...])).",
             )
         else:
             count = self.edges or default

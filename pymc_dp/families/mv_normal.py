@@ -11,7 +11,7 @@ import pytensor.tensor as pt
 import scipy  # its parts are imported when first used
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dp.errors import Problem
+from pymc_dp.errors import Problem, needs_bounds
 from pymc_dp.families.family import BoundedFeatures, RowStatistic, Tensors, VectorFamily
 from pymc_dp.families.feature_family import representable
 from pymc_dp.families.features import SumStatistic, feature, product
@@ -47,8 +47,7 @@ class MvNormal(VectorFamily):
             return Problem(
                 where=observed.name,
                 what="entries of an MvNormal row have no bounds, so one row could move the sums by any amount",
-                remedy=f"{observed.name} needs bounds, a public range of all entries: "
-                f"dp.Domain(bounds={{{observed.name!r}: (low, high)}}).",
+                remedy=needs_bounds(observed.name, of="a public range of all entries") + ".",
             )
         if size is None:
             return Problem(

@@ -12,7 +12,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dp.errors import Problem
+from pymc_dp.errors import Problem, needs_bounds
 from pymc_dp.families.closed_form import Boxes, CellRanges, ClosedForm, Moving, number
 from pymc_dp.families.conjugate_form import Mean, Rate
 from pymc_dp.families.family import BoundedMoments, MomentFamily, Moments, RowStatistic, Tensors
@@ -81,8 +81,7 @@ class Normal(MomentFamily):
             return Problem(
                 where=observed.name,
                 what="a Normal value has no bounds, so one row could move the sum by any amount",
-                remedy=f"{observed.name} needs bounds, a public range: "
-                f"dp.Domain(bounds={{{observed.name!r}: (low, high)}}).",
+                remedy=needs_bounds(observed.name, of="a public range") + ".",
                 kind="declaration",
             )
         low, high = observed.bounds

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pymc_dp.errors import Problem
+from pymc_dp.errors import Problem, needs_bounds
 from pymc_dp.families.cells import Cells
 from pymc_dp.families.closed_form import number
 from pymc_dp.families.feature_family import distinguishable
@@ -129,8 +129,7 @@ def _response(observed: Observed) -> Source | Problem:
         return Problem(
             where=observed.name,
             what="its value has no bounds, so one row could move the sums by any amount",
-            remedy=f"{observed.name} needs bounds, a public range: "
-            f"dp.Domain(bounds={{{observed.name!r}: (low, high)}}).",
+            remedy=needs_bounds(observed.name, of="a public range") + ".",
         )
     low, high = observed.bounds
     if observed.distribution == "poisson":

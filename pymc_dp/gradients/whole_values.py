@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from pymc_dp.errors import Problem
+from pymc_dp.errors import Problem, needs_bounds
 from pymc_dp.inspection.rows import Array, Column
 
 MOST_VALUES, MOST_SPREAD = 256, 2**14
@@ -56,7 +56,7 @@ def too_many(name: str, column: Column, most: int) -> Problem:
     """Say that values of a response cannot be enumerated, for want of bounds or by those it has."""
     if column.bounds is None:
         what = f"its values cannot be enumerated: it needs bounds that hold at most {most} values"
-        remedy = f"{column.name} needs bounds: dp.Domain(bounds={{{column.name!r}: (0, 60)}})."
+        remedy = f"{needs_bounds(column.name, '0', '60')}."
     else:
         low, high = column.bounds
         wrong = "do not begin at 0" if high - low < most else f"hold more than the {most} values that are enumerated"

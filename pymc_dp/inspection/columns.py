@@ -16,6 +16,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp._column_bounds import written
+from pymc_dp.errors import needs_bounds
 from pymc_dp.inspection.declared_levels import other_levels
 from pymc_dp.inspection.findings import MAX_CELLS, Findings
 from pymc_dp.inspection.implied_ranges import Implied
@@ -163,7 +164,7 @@ def _levels(
         if not known:
             if names_of(findings, leaf, column.stand_ins):
                 what = f"the range of the private column {name!r} is not public"
-                remedy = f"{name} needs bounds: dp.Domain(bounds={{{name!r}: (low, high)}})."
+                remedy = f"{needs_bounds(name)}."
                 findings.problem(rv.name, what, remedy, "declaration")
             else:
                 findings.without_name(rv.name, [leaf])

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pytensor.graph.basic import Variable
 
 from pymc_dp._column_bounds import each_of, hull_of, pairs_of, written
-from pymc_dp.errors import DomainError
+from pymc_dp.errors import DomainError, needs_bounds
 from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.leaves import by_leaf, declared, names_of, range_held
 from pymc_dp.inspection.rows import Column, shape_of, unwrap
@@ -58,7 +58,7 @@ def bounded_columns(findings: Findings, name: str, numeric: Mapping[Variable, in
                 findings.problem(
                     name,
                     f"the private column {shown!r} has no bounds, so one row could move its sums by any amount",
-                    f"{shown} needs bounds: dp.Domain(bounds={{{shown!r}: (low, high)}}){each_of(leaf.type.ndim)}, or, "
+                    f"{needs_bounds(shown)}{each_of(leaf.type.ndim)}, or, "
                     f"for an array, a norm of its rows, norms=; if anyone may know it, dp.Domain(public=[{shown!r}]).",
                     "declaration",
                 )

@@ -9,7 +9,7 @@ import numpy as np
 from pytensor.graph.basic import Variable
 
 from pymc_dp._column_bounds import each_of
-from pymc_dp.errors import ArgumentError, Problem
+from pymc_dp.errors import ArgumentError, Problem, needs_bounds
 from pymc_dp.inspection.findings import RowInspection, nameless_problem
 from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.rows import Array, Column, known_rows, shape_of
@@ -209,7 +209,7 @@ def undeclared(inspection: RowInspection, covariates: Mapping[str, Any], caller:
         Problem(
             where=name,
             what=f"{caller} simulates rows, and nothing says how this private column is distributed",
-            remedy=f"{name} needs bounds: dp.Domain(bounds={{{name!r}: (low, high)}}){each_of(column.leaf.type.ndim)}; "
+            remedy=f"{needs_bounds(name)}{each_of(column.leaf.type.ndim)}; "
             f"or state how it is distributed, {caller}(..., {keyword}={{{name!r}: pm.Normal.dist(0, 1)}}), or give "
             "made-up rows in its place.",
             kind="declaration",

@@ -17,7 +17,7 @@ from typing import Self
 
 import numpy as np
 
-from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.errors import Problem, UnsupportedModelError, needs_bounds
 from pymc_dp.inspection.rows import Array, Column, shape_of
 from pymc_dp.metrics import Extent, Metric
 from pymc_dp.proofs.lipschitz_in_rows import columns_of, extent_of, largest_per_unit
@@ -356,7 +356,7 @@ def _problem(column: Column) -> Problem | None:
     low, high = _ends(column)
     if not math.isfinite(high - low):
         what = "under a metric its values need public bounds: ε per unit is enforced at nodes between them"
-        remedy = f"{column.name} needs bounds: dp.Domain(bounds={{{column.name!r}: (-10, 10)}})."
+        remedy = f"{needs_bounds(column.name, '-10', '10')}."
         return Problem(where=column.name, what=what, remedy=remedy)
     if column.public and not column.integer:
         what = "under a metric a public column of real numbers has more values than there are nodes for"
