@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 CHATTER = re.compile(
     r"Initializing|Sequential sampling|Multiprocess sampling|\w+: \[|Sampling|We recommend running|>"
+    r"|Pricing every method"
     r"|.*WeakGuaranteeWarning: ε = 1e\+06 "  # which stands for no privacy where methods are compared
 )
 
