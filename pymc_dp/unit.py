@@ -63,7 +63,7 @@ class Unit:
         return f"{PER_PERSON}{self.column}"
 
     def __str__(self) -> str:
-        return f"one person ({self.column}), at most {self.max_rows} row{'s' * (self.max_rows != 1)}"
+        return f"one person ({self.column}, max_rows={self.max_rows})"
 
 
 __all__ = ["MOST_OF_ONE", "PER_PERSON", "Unit"]

@@ -108,7 +108,7 @@ def test_a_domain_of_persons_is_a_value_and_has_a_relation_of_its_own():
     domain = Domain(neighbours="add_remove", n_max=100, unit=Unit("who", max_rows=5))
     assert domain.relation == "unit: who" and domain.most_rows == 500 and domain.rows_of_one == 5
     assert pickle.loads(pickle.dumps(domain)) == domain and eval(repr(domain)) == domain
-    assert domain.protected == "one person (who), at most 5 rows"
+    assert domain.protected == "one person (who, max_rows=5)"
     rows = Domain(neighbours="add_remove", n_max=100)
     assert rows.most_rows == 100 and rows.relation == "add_remove" and rows.protected == "one row"
     assert Domain().most_rows is None

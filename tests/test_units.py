@@ -334,13 +334,13 @@ def test_nobody_is_named(name, statistics, delta):
 def test_explain_and_report_say_whom_a_release_protects():
     model = counts()
     said = str(dp.explain(model, domain_of(model)).full())
-    assert "one person (patient_id), at most 3 rows" in said and "3 times the noise" in said
+    assert "one person (patient_id, max_rows=3)" in said and "3 times the noise" in said
     assert "this method accounts ε per row" in said and "Private (protected)" in said
     idata = dp.sample(
         epsilon=1.0, model=model, domain=domain_of(model), draws=20, tune=50, chains=1, progressbar=False, random_seed=1
     )
     report = str(idata.dp.report())
-    assert "one person (patient_id), at most 3 rows" in report and "with any number of rows" in report
+    assert "one person (patient_id, max_rows=3)" in report and "with any number of rows" in report
     assert "independent given the parameters" in report and "A person with m rows" not in report
     assert "of which at most 3 rows count" in " ".join(report.replace("│", " ").split())
 
