@@ -188,14 +188,14 @@ def hashes_of(who: Array) -> Array:
 
 
 def _bits(column: Array) -> Iterator[Array]:
-    """Yield one number of 64 bits per entry of a row: the same for 0.0 and -0.0, and for all that are no numbers."""
+    """Yield one number of 64 bits per entry of a row: the same for all that are no numbers."""
     flat = column.reshape(len(column), int(np.prod(column.shape[1:])))
     for place in range(flat.shape[1]):
         values = flat[:, place]
         if values.dtype.kind != "f":
             yield _whole(values)
             continue
-        values = values.astype(np.float64) + 0.0
+        values = values.astype(np.float64)
         bits = values.view(np.uint64)
         bits[np.isnan(values)] = NAN_BITS
         yield bits

@@ -88,7 +88,9 @@ class Table(StoredRows):
     Before anything is charged, public constants go through the same expressions (a canary): an engine that computes
     otherwise is refused. Noise is drawn in this process, once, after all sums have arrived. Null counts as NaN does.
     ``dp.Gradients`` and samplers on gradients read the frame once, in blocks, into a private copy in files. Of a model
-    that computes columns (``x**2``), all rows are read, in blocks, and added up here.
+    that computes columns (``x**2``), and from Dask, all rows are read, in blocks, and added up here. Whole numbers and
+    booleans from Dask have to be in types that have nulls (``dtype_backend="pyarrow"``): in those of NumPy, one row
+    without a value makes other numbers of all rows of its partition.
 
     **Guarantee.** Sums of integers that were clamped as integers in the engine: neither its rounding nor an order of
     rows or retries of its tasks can move a sum by more than the sensitivity. Assumed public, and listed so: that each
@@ -176,8 +178,8 @@ class Table(StoredRows):
 
     @override
     def check(self, asked: Sequence[Asked], names: Names) -> tuple[Problem, ...]:
-        if any(one.computed for one in asked):
-            return ()  # rows are read in blocks
+        if self._in_blocks(asked):
+            return ()
         fields = self._fields(asked, names)
         if problems := obstacles(asked, fields):
             return tuple(problems)
@@ -188,7 +190,7 @@ class Table(StoredRows):
     @override
     def sums(self, asked: Sequence[Asked], names: Names, n_rows: int) -> list[Array] | None:
         require_open()
-        if any(one.computed for one in asked):
+        if self._in_blocks(asked):
             return None
         if n_rows > MOST_ROWS:
             raise PrivacyError(LENGTHS)
@@ -197,6 +199,10 @@ class Table(StoredRows):
         if any(int(item["rows"].sum()) != n_rows for item in found):
             raise PrivacyError(CHANGED)
         return [sums_of(item, totals) for item, totals in zip(asked, found, strict=True)]
+
+    def _in_blocks(self, asked: Sequence[Asked]) -> bool:
+        """Whether rows are read in blocks and added up here."""
+        return not self._frame.adds or any(one.computed for one in asked)
 
     def _fields(self, asked: Sequence[Asked], names: Names) -> Fields:
         dtypes = self._schema().dtypes

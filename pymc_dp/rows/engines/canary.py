@@ -52,11 +52,11 @@ def sings(frame: Frame, asked: Sequence[Asked], fields: Fields) -> bool:
         Whether all integers are the same.
     """
     parts = constants(asked, fields)
-    table, kept = frame.constants(parts)
-    n_rows = len(kept[ROW].values)
+    table = frame.constants(parts)
+    n_rows = len(parts[ROW].values)
     single = answered(table, asked, fields, keys=[ROW])
     whole = answered(table, asked, fields)
-    held = {column.leaf: _held(column, fields, kept) for column in read_columns(asked)}
+    held = {column.leaf: _held(column, fields, parts) for column in read_columns(asked)}
     for item, by_row, total in zip(asked, single, whole, strict=True):
         for row in range(n_rows):
             chosen = by_row["keys"][:, 0] == row

@@ -48,6 +48,8 @@ class Frame(ABC):
 
     engine: str
     """Its name in texts."""
+    adds: bool = True
+    """Whether it adds up rows itself; where not, they are read in blocks and added up here."""
 
     # --- the language of its expressions ------------------------------------------------------------------------------
 
@@ -126,8 +128,8 @@ class Frame(ABC):
         """Run it: yield at most `size` rows at a time, all in one pass over one state of the source. **Private**."""
 
     @abstractmethod
-    def constants(self, parts: Mapping[str, Part]) -> tuple[Self, Mapping[str, Part]]:
-        """Return a table of public values in the same engine, and what it holds: not all engines have nulls."""
+    def constants(self, parts: Mapping[str, Part]) -> Self:
+        """Return a table of public values in the same engine."""
 
     def mixed(self) -> str | None:
         """Return what the plan has beside operations that make a row of one row; None where there is nothing."""

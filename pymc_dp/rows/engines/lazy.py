@@ -17,7 +17,7 @@ from pymc_dp.rows.arrow import part_of
 from pymc_dp.rows.arrow_labels import arrow
 from pymc_dp.rows.columns import Item, name_of, names_of
 from pymc_dp.rows.engines.frames import ROWS, Expr, Frame, Schema
-from pymc_dp.rows.engines.mixed import SEEN, UNREADABLE
+from pymc_dp.rows.engines.mixed import SEEN, UNREADABLE, has_no_null
 from pymc_dp.rows.engines.quiet import quiet
 from pymc_dp.rows.stored import Part
 
@@ -42,7 +42,7 @@ class LazyFrame(Frame):
     def __init__(self, frame: nw.LazyFrame[Any]) -> None:
         self._frame = frame
         self._way = WAYS[frame.implementation]
-        self.engine = self._way.name
+        self.engine, self.adds = self._way.name, self._way.adds
 
     @classmethod
     def of(cls, native: object) -> LazyFrame:
@@ -111,6 +111,7 @@ class LazyFrame(Frame):
     def schema(self, names: Sequence[str]) -> Schema:
         found = self._frame.collect_schema()
         wanted = {name: found[name] for name in names if name in found}
+        self._way.require_types(self._frame.to_native(), wanted)
         untyped = self._way.untyped(self._frame.to_native())
         others = {name: str(kind) for name, kind in wanted.items() if type(kind) not in PLAIN and kind != nw.String}
         others |= {name: "object, which may hold anything" for name in wanted if name in untyped}
@@ -159,15 +160,9 @@ class LazyFrame(Frame):
                 yield {item: part_of(batch.column(name_of(item)), item) for item in items}
 
     @override
-    def constants(self, parts: Mapping[str, Part]) -> tuple[Self, Mapping[str, Part]]:
-        native = self._frame.to_native()
-        known = set(self._frame.collect_schema())
-        kept = {
-            name: part if name not in known or self._way.nulls(native, name) else Part(part.values, None)
-            for name, part in parts.items()
-        }
-        table = arrow().table({name: arrow().array(part.values, mask=part.missing) for name, part in kept.items()})
-        return type(self)(nw.from_native(self._way.constants(native, table))), kept
+    def constants(self, parts: Mapping[str, Part]) -> Self:
+        table = arrow().table({name: arrow().array(part.values, mask=part.missing) for name, part in parts.items()})
+        return type(self)(nw.from_native(self._way.constants(self._frame.to_native(), table)))
 
     @override
     def mixed(self) -> str | None:
@@ -184,6 +179,7 @@ class Way:
     """What is an engine's own."""
 
     name: ClassVar[str]
+    adds: ClassVar[bool] = True
     collecting: ClassVar[Mapping[str, Any]] = {}
 
     @staticmethod
@@ -197,11 +193,6 @@ class Way:
         raise NotImplementedError
 
     @staticmethod
-    def nulls(native: Any, name: str) -> bool:
-        """Whether a column can have nulls."""
-        return True
-
-    @staticmethod
     def plain(native: Any) -> Any:
         """Return the frame with texts that are compared byte by byte."""
         return native
@@ -210,6 +201,10 @@ class Way:
     def untyped(native: Any) -> Collection[str]:
         """Return columns whose type says nothing about their values."""
         return ()
+
+    @staticmethod
+    def require_types(native: Any, names: Collection[str]) -> None:
+        """Raise ArgumentError where values of a column are of another type if one of them is missing."""
 
 
 @final
@@ -275,32 +270,35 @@ def _quoted(name: str) -> str:
 
 @final
 class Dask(Way):
-    """Partitions of pandas: those of a float column have NaN for null."""
+    """Partitions of pandas: those of a float column have NaN for null.
+
+    Whole numbers and booleans in types of NumPy, which have no null, are refused: where one row of a partition has no
+    value, all of them are floats or objects there, whose labels, clipping and identity are others. Those of Arrow do
+    not go through expressions of narwhals (a cast of a null raises), so that rows are added up here.
+    """
 
     name = "Dask"
+    adds = False
 
     @staticmethod
     @override
     def tables(native: Any, size: int) -> Iterator[Any]:
+        kinds = arrow().Schema.from_pandas(native._meta, preserve_index=False)
         for partition in native.partitions:
-            yield arrow().Table.from_pandas(partition.compute(), preserve_index=False)
+            yield arrow().Table.from_pandas(partition.compute(), schema=kinds, preserve_index=False)
 
     @staticmethod
     @override
-    def constants(native: Any, table: Any) -> Any:
-        """Return the constants in the very types of the frame."""
-        pandas, kinds = importlib.import_module("pandas"), dict(native.dtypes)
-        columns = {
-            name: pandas.Series(table.column(name).to_pylist(), dtype=kinds.get(name, np.dtype(np.int64)))
-            for name in table.column_names
-        }
-        return importlib.import_module("dask.dataframe").from_pandas(pandas.DataFrame(columns), npartitions=2)
-
-    @staticmethod
-    @override
-    def nulls(native: Any, name: str) -> bool:
-        kind = native.dtypes[name]
-        return not isinstance(kind, np.dtype) or kind.kind == "f"
+    def require_types(native: Any, names: Collection[str]) -> None:
+        kinds = {name: str(kind) for name, kind in native.dtypes.items() if name in names and has_no_null(kind)}
+        if kinds:
+            types = ", ".join(f"{name!r}: '{kind}[pyarrow]'" for name, kind in kinds.items())
+            raise ArgumentError(
+                f"The table in Dask has {', '.join(map(repr, kinds))} in types of NumPy, which have no missing values: "
+                "one row without a value makes other numbers of all rows of its partition. Read Parquet by "
+                f'read_parquet(..., dtype_backend="pyarrow"), write frame.astype({{{types}}}) of a frame of pandas '
+                "before from_pandas, and .astype('bool[pyarrow]') after a comparison."
+            )
 
     @staticmethod
     @override

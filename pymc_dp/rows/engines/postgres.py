@@ -205,14 +205,14 @@ class PostgresFrame(Frame):
                 yield {item: _part(columns[name_of(item)], item, kinds) for item in items}
 
     @override
-    def constants(self, parts: Mapping[str, Part]) -> tuple[Self, Mapping[str, Part]]:
+    def constants(self, parts: Mapping[str, Part]) -> Self:
         kinds = {dtype: kind for kind, dtype in DTYPES.items()}
         columns = [
             [_literal(value, kinds.get(str(part.values.dtype), "text"), none) for value, none in _pairs(part)]
             for part in parts.values()
         ]
         lines = ", ".join(f"({', '.join(line)})" for line in zip(*columns, strict=True))
-        return self._of(f"SELECT * FROM (VALUES {lines}) AS v({', '.join(map(_quoted, parts))})"), parts
+        return self._of(f"SELECT * FROM (VALUES {lines}) AS v({', '.join(map(_quoted, parts))})")
 
     @contextmanager
     def _reading(self, name: str = "") -> Iterator[Any]:

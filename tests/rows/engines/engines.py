@@ -68,9 +68,7 @@ def part(values: Any, missing: Any = None) -> Part:
 
 
 def in_engine(engine: str, parts: Mapping[str, Part], columns: Mapping[str, Columns]) -> tuple[dp.Table, Held]:
-    """Return a table in an engine, and the same in memory: Dask keeps no nulls among plain integers."""
-    if engine == "dask":
-        parts = {name: held if held.values.dtype.kind in "fO" else part(held.values) for name, held in parts.items()}
+    """Return a table in an engine, and the same in memory."""
     return MAKERS[engine](parts, columns), Held(parts, columns)
 
 
@@ -99,14 +97,13 @@ def duckdb(parts: Mapping[str, Part], columns: Mapping[str, Columns]) -> dp.Tabl
 
 
 def dask(parts: Mapping[str, Part], columns: Mapping[str, Columns]) -> dp.Table:
+    """Return rows in types of Arrow, but floats, NaN for null, in those of NumPy."""
     frames, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
-    held = {
-        name: np.where(one.missing, None if one.values.dtype == object else np.nan, one.values).astype(one.values.dtype)
-        if one.missing.any()
-        else one.values
-        for name, one in parts.items()
-    }
-    return dp.Table(frames.from_pandas(pandas.DataFrame(held), npartitions=2), columns)
+
+    def mapped(kind: Any) -> Any:
+        return None if pa.types.is_floating(kind) else pandas.ArrowDtype(kind)
+
+    return dp.Table(frames.from_pandas(arrow(parts).to_pandas(types_mapper=mapped), npartitions=2), columns)
 
 
 @cache

@@ -204,15 +204,17 @@ def test_refusals_of_duckdb_do_not_depend_on_rows():
 
 def test_plans_of_dask():
     frames, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
-    held = frames.from_pandas(pandas.DataFrame({"y": [1.0, 2.0], "g": [0, 1]}), npartitions=2)
+    typed = pandas.DataFrame({"y": [1.0, 2.0], "g": [0, 1]}).astype({"g": "int64[pyarrow]"})
+    held = frames.from_pandas(typed, npartitions=2)
     kept = held[held.y > 1]
     for plain in (
         held,
         held[["g", "y"]].rename(columns={"y": "z"}),
         kept.assign(z=kept.y * 2 + 1 - kept.g / 3),
-        held.assign(z=(held.y > 1) & ~(held.g < 1) | (held.g == 2), w=held.y.where(held.y > 1, 0)),
+        held.assign(z=(held.g > 1) & ~(held.g < 1) | (held.g == 2), w=held.y.where(held.y > 1, 0)),
+        held[(held.y > 1) & held.y.notnull()],
         held.astype({"y": "float32"}).fillna(0).dropna(),
-        held.assign(z=np.exp(held.y), w=held.g.isin([1, 2])),
+        held.assign(z=np.exp(held.y), w=held.g.isin([1, 2]).astype("bool[pyarrow]")),
     ):
         assert seen_by_dask(plain) is None, plain.expr
     for mixed, seen in (
@@ -228,6 +230,22 @@ def test_plans_of_dask():
         assert seen in seen_by_dask(mixed)
     with pytest.raises(ArgumentError, match="may make one row of several ones"):
         dp.Table(held.assign(y=held.y.cumsum()), {"y": "y"}).layouts()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda held: held.astype({"n": "Int64"}),
+        lambda held: held.assign(n=held.n.where(held.y > 1).fillna(-1).astype("int64[pyarrow]")),
+        lambda held: held[["y"]].assign(n=(held.n // 2).astype("int64[pyarrow]")),
+        lambda held: held[["y"]].assign(n=(~(held.y > 1).where(held.y < 2).fillna(False)).astype("float64")),
+        lambda held: held[["y"]].assign(n=held.y > 1),
+    ],
+)
+def test_plans_of_dask_with_values_that_turn_into_others_where_one_is_missing(changed):
+    frames, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    held = frames.from_pandas(pandas.DataFrame({"y": [1.0, 2.0], "n": [0, 1]}), npartitions=2)
+    assert 'dtype_backend="pyarrow"' in seen_by_dask(changed(held))
 
 
 def test_a_plan_that_cannot_be_read_is_refused(monkeypatch):
