@@ -71,9 +71,10 @@ class Table(StoredRows):
     assume_rows : bool
         Take a frame whatever its plan is. Without it, a plan may hold tables, Parquet files, selected and renamed
         columns, filters, sorts, casts, arithmetic, comparisons, choices (CASE) and common functions of one value; all
-        else is refused, what is only unknown as well. With it, each row must be made of one row (one person) of the
-        source all the same, and of no row of the source more than one, and the schema of CSV or JSON be given, not
-        inferred from rows: only you can know.
+        else is refused, what is only unknown as well. Of Dask: columns, filters by comparisons, ``+ - * /`` and casts
+        of numbers, since pandas chooses types of other results by all values of a partition. With it, each row must be
+        made of one row (one person) of the source all the same, and of no row of the source more than one, and the
+        schema of CSV or JSON be given, not inferred from rows: only you can know.
 
     Raises
     ------

@@ -17,7 +17,8 @@ from pymc_dp.rows.arrow import part_of
 from pymc_dp.rows.arrow_labels import arrow
 from pymc_dp.rows.columns import Item, name_of, names_of
 from pymc_dp.rows.engines.frames import ROWS, Expr, Frame, Schema
-from pymc_dp.rows.engines.mixed import SEEN, UNREADABLE, has_no_null
+from pymc_dp.rows.engines.mixed import SEEN, UNREADABLE
+from pymc_dp.rows.engines.mixed_dask import has_no_null
 from pymc_dp.rows.engines.quiet import quiet
 from pymc_dp.rows.stored import Part
 

@@ -12,8 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
+from pymc_dp.rows.engines.mixed_dask import seen_by_dask
 from pymc_dp.rows.engines.mixed_duckdb import seen_by_duckdb
 
 UNREADABLE = "a plan that cannot be read"
@@ -65,26 +64,6 @@ OF_SPARK = frozenset(
 """Classes of nodes and expressions."""
 FILES_OF_SPARK = ("Parquet", "ORC")
 """Formats of files that hold their schema: that of CSV and JSON may be made of rows."""
-OF_DASK = frozenset(
-    (
-        *("FromPandas", "ReadParquetPyarrowFS", "ReadParquetFSSpec", "ReadParquet", "ArrowStringConversion"),
-        *("Projection", "Filter", "DropnaFrame", "Assign", "RenameFrame", "ColumnsSetter", "Drop", "AsType", "ToFrame"),
-        *("Repartition", "Add", "Sub", "Mul", "Div", "FloorDiv", "Mod", "Pow", "Neg", "Abs", "Round", "And", "Or"),
-        *("XOr", "Invert", "LT", "LE", "GT", "GE", "EQ", "NE", "Between", "Isin", "_DelayedExpr", "IsNa", "NotNull"),
-        *("Fillna", "Where", "Mask", "Clip", "UFuncElemwise"),
-    )
-)
-"""Classes of expressions."""
-ROWS_OF_DASK = ("Filter", "DropnaFrame")
-"""Those that leave rows out."""
-COMPARED_BY_DASK = frozenset(
-    (
-        *("LT", "LE", "GT", "GE", "EQ", "NE", "Between", "Isin", "IsNa", "NotNull", "And", "Or", "XOr", "Invert"),
-        "UFuncElemwise",
-    )
-)
-"""Those whose booleans are never missing."""
-NO_NULL = 'whole numbers or booleans of NumPy, others where one is missing (read them by dtype_backend="pyarrow")'
 
 
 def seen_by_polars(native: Any) -> str | None:
@@ -145,40 +124,6 @@ def _classes(node: Any) -> Iterator[str]:
             yield from _classes(child)
 
 
-def seen_by_dask(native: Any) -> str | None:
-    """Read the classes of the expression; columns that meet have to be of the same filters, or they meet by index."""
-    expression = native.expr
-    nodes = [one for one in expression.walk() if type(one).__name__ != "_DelayedExpr"]
-    found = {name for one in nodes if (name := type(one).__name__) not in OF_DASK}
-    if not found and any(map(_turns, nodes)):
-        return NO_NULL
-    return _named(found or ({"columns of several filters"} if len(_filtered(expression)) > 1 else set()))
-
-
-def has_no_null(kind: Any) -> bool:
-    """Whether a type of pandas is one of whole numbers or booleans that turn into others where one is missing."""
-    return isinstance(kind, np.dtype) and kind.kind in "iub"
-
-
-def _turns(node: Any) -> bool:
-    """Whether values of a node of Dask may be of other types in a partition where one of them is missing."""
-    meta = node._meta
-    if hasattr(meta, "columns"):
-        return any(map(has_no_null, meta.dtypes))
-    return has_no_null(meta.dtype) and not (meta.dtype.kind == "b" and type(node).__name__ in COMPARED_BY_DASK)
-
-
-def _filtered(expression: Any) -> set[str]:
-    """Return what says which rows an expression has: the last filters, or tables, that it is made of."""
-    below = set[str]()
-    for one in expression.dependencies():
-        if type(one).__name__ != "_DelayedExpr":
-            below |= _filtered(one)
-    if len(below) > 1 or not (below and type(expression).__name__ not in ROWS_OF_DASK):
-        return below if len(below) > 1 else {expression._name}
-    return below
-
-
 def _named(found: set[str]) -> str | None:
     return ", ".join(sorted(found)) or None
 
@@ -191,4 +136,4 @@ SEEN: Mapping[str, Callable[[Any], str | None]] = {
 }
 
 
-__all__ = ["SEEN", "UNREADABLE", "has_no_null", "seen_by_dask", "seen_by_duckdb", "seen_by_polars", "seen_by_spark"]
+__all__ = ["SEEN", "UNREADABLE", "seen_by_dask", "seen_by_duckdb", "seen_by_polars", "seen_by_spark"]

@@ -211,10 +211,10 @@ def test_plans_of_dask():
         held,
         held[["g", "y"]].rename(columns={"y": "z"}),
         kept.assign(z=kept.y * 2 + 1 - kept.g / 3),
-        held.assign(z=(held.g > 1) & ~(held.g < 1) | (held.g == 2), w=held.y.where(held.y > 1, 0)),
+        held.assign(z=(held.g > 1) & ~(held.g < 1) | (held.g == 2), w=abs(-held.y)),
         held[(held.y > 1) & held.y.notnull()],
-        held.astype({"y": "float32"}).fillna(0).dropna(),
-        held.assign(z=np.exp(held.y), w=held.g.isin([1, 2]).astype("bool[pyarrow]")),
+        held.astype({"y": "float32"}).dropna(),
+        held.assign(z=held.y.between(0, 1).astype("bool[pyarrow]"), w=held.g.isin([1, 2]).astype("bool[pyarrow]")),
     ):
         assert seen_by_dask(plain) is None, plain.expr
     for mixed, seen in (
@@ -236,9 +236,7 @@ def test_plans_of_dask():
     "changed",
     [
         lambda held: held.astype({"n": "Int64"}),
-        lambda held: held.assign(n=held.n.where(held.y > 1).fillna(-1).astype("int64[pyarrow]")),
-        lambda held: held[["y"]].assign(n=(held.n // 2).astype("int64[pyarrow]")),
-        lambda held: held[["y"]].assign(n=(~(held.y > 1).where(held.y < 2).fillna(False)).astype("float64")),
+        lambda held: held[["y"]].assign(n=(held.n + 2).astype("int64[pyarrow]")),
         lambda held: held[["y"]].assign(n=held.y > 1),
     ],
 )
@@ -246,6 +244,41 @@ def test_plans_of_dask_with_values_that_turn_into_others_where_one_is_missing(ch
     frames, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
     held = frames.from_pandas(pandas.DataFrame({"y": [1.0, 2.0], "n": [0, 1]}), npartitions=2)
     assert 'dtype_backend="pyarrow"' in seen_by_dask(changed(held))
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed", "seen"),
+    [
+        ("int8[pyarrow]", lambda x: np.square(x).astype("float64"), "UFuncElemwise"),
+        ("Int64", lambda x: (2**53 + 1) // x, "FloorDiv"),
+        ("Int64", lambda x: x % x, "Mod"),
+        ("float32", lambda x: (x.fillna(np.float64(0.1)) + 1e8) - 1e8, "Fillna"),
+        ("float32", lambda x: x.where(x > 0, np.float64(0.1)), "Where"),
+        ("int64[pyarrow]", lambda x: x.mask(x > 1), "Mask"),
+        ("int8[pyarrow]", lambda x: x.clip(0.5, 2), "Clip"),
+        ("int64[pyarrow]", lambda x: x.astype("category").astype("string"), "a cast from or to category"),
+        ("int64[pyarrow]", lambda x: x.astype("string"), "a cast from or to string"),
+        ("datetime64[ns]", lambda x: x.astype("string"), "a cast from or to datetime64"),
+        ("datetime64[ns]", lambda x: x[x > x], "GT of datetime64"),
+        ("object", lambda x: x.isin([1]), "Isin of object"),
+        ("string", lambda x: x + "a", "Add of string"),
+    ],
+)
+def test_operations_of_dask_whose_types_depend_on_other_rows(kind, changed, seen):
+    dask, frames, pandas = map(pytest.importorskip, ("dask", "dask.dataframe", "pandas"))
+    with dask.config.set({"dataframe.convert-string": False}):
+        held = frames.from_pandas(pandas.DataFrame({"x": pandas.Series([1, 2, 3], dtype=kind)}), npartitions=1)
+        assert seen in seen_by_dask(changed(held.x).to_frame("out"))
+
+
+@pytest.mark.parametrize("reading", [{"filters": [("x", "!=", 3)]}, {"filesystem": "arrow"}])
+def test_filters_of_files_of_dask(tmp_path, reading):
+    """A row without a number is left out, or not, by the largest and smallest of others."""
+    frames, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    pandas.DataFrame({"x": [3.0, np.nan]}).to_parquet(tmp_path / "held.parquet")
+    assert seen_by_dask(frames.read_parquet(tmp_path)) is None
+    seen = seen_by_dask(frames.read_parquet(tmp_path, **reading))
+    assert ("filters= of read_parquet" if "filters" in reading else "ReadParquetPyarrowFS") in seen
 
 
 def test_a_plan_that_cannot_be_read_is_refused(monkeypatch):
