@@ -90,8 +90,8 @@ class Table(StoredRows):
     otherwise is refused. Noise is drawn in this process, once, after all sums have arrived. Null counts as NaN does.
     ``dp.Gradients`` and samplers on gradients read the frame once, in blocks, into a private copy in files. Of a model
     that computes columns (``x**2``), and from Dask, all rows are read, in blocks, and added up here. Whole numbers and
-    booleans from Dask have to be in types that have nulls (``dtype_backend="pyarrow"``): in those of NumPy, one row
-    without a value makes other numbers of all rows of its partition.
+    booleans from Dask must be in types that hold nulls (``dtype_backend="pyarrow"``): with those of NumPy, pandas reads
+    all rows of a partition as another type where one of them has no value.
 
     **Guarantee.** Sums of integers that were clamped as integers in the engine: neither its rounding nor an order of
     rows or retries of its tasks can move a sum by more than the sensitivity. Assumed public, and listed so: that each

@@ -273,9 +273,9 @@ def _quoted(name: str) -> str:
 class Dask(Way):
     """Partitions of pandas: those of a float column have NaN for null.
 
-    Whole numbers and booleans in types of NumPy, which have no null, are refused: where one row of a partition has no
-    value, all of them are floats or objects there, whose labels, clipping and identity are others. Those of Arrow do
-    not go through expressions of narwhals (a cast of a null raises), so that rows are added up here.
+    Whole numbers and booleans in types of NumPy, which have no null, are refused: where one row has no value, all rows
+    of its partition are floats or objects, which have other labels, are clipped otherwise and may name other persons.
+    Types of Arrow do not go through expressions of narwhals (a cast of a null raises), so that rows are added up here.
     """
 
     name = "Dask"
@@ -295,10 +295,10 @@ class Dask(Way):
         if kinds:
             types = ", ".join(f"{name!r}: '{kind}[pyarrow]'" for name, kind in kinds.items())
             raise ArgumentError(
-                f"The table in Dask has {', '.join(map(repr, kinds))} in types of NumPy, which have no missing values: "
-                "one row without a value makes other numbers of all rows of its partition. Read Parquet by "
-                f'read_parquet(..., dtype_backend="pyarrow"), write frame.astype({{{types}}}) of a frame of pandas '
-                "before from_pandas, and .astype('bool[pyarrow]') after a comparison."
+                f"The table in Dask has {', '.join(map(repr, kinds))} in types of NumPy, which hold no missing values: "
+                "where one row has no value, pandas reads all rows of its partition as another type. Read Parquet with "
+                f'read_parquet(..., dtype_backend="pyarrow"); call .astype({{{types}}}) on a frame of pandas before '
+                "from_pandas; end a comparison with .astype('bool[pyarrow]')."
             )
 
     @staticmethod

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 TABLES = frozenset(("FromPandas", "ReadParquetFSSpec"))
-"""Sources. That of Arrow's file systems is none: filters become those of its files, by statistics without NaN."""
+"""Sources, without ReadParquetPyarrowFS: there, filters drop parts of files by statistics that leave out NaN."""
 MOVED = frozenset(
     (
         *("ArrowStringConversion", "Projection", "Filter", "DropnaFrame", "Assign", "RenameFrame", "ColumnsSetter"),
@@ -31,16 +31,13 @@ LISTED = "_DelayedExpr"
 """What `isin` holds its values in."""
 ROWS = ("Filter", "DropnaFrame")
 """Those that leave rows out."""
-NO_NULL = 'whole numbers or booleans of NumPy, others where one is missing (read them by dtype_backend="pyarrow")'
+NO_NULL = 'whole numbers or booleans in types of NumPy, which hold no missing values (use dtype_backend="pyarrow")'
 FILTERS = "filters= of read_parquet, which see statistics of many rows (write frame[frame.x > 0])"
 SEVERAL = "columns of several filters"
 
 
 def seen_by_dask(native: Any) -> str | None:
-    """Read the classes of the expression and their types; columns that meet have to be of the same filters.
-
-    Otherwise they meet by index.
-    """
+    """Read the classes and types of the expression; columns that meet must be of the same filters, or go by index."""
     expression = native.expr
     nodes = [one for one in expression.walk() if type(one).__name__ != LISTED]
     found = {type(one).__name__ for one in nodes} - TABLES - MOVED - COMPARED - NUMBERS
