@@ -40,7 +40,8 @@ class Domain:
         several values per row. Longer rows are scaled down, after values were clamped to bounds. For the predictors of
         a regression (bounds or a norm, not both), and for samplers that see rows one by one.
     public : iterable of str
-        Names of ``pm.Data`` columns that need no protection (``neighbours="replace"`` only).
+        Names of ``pm.Data`` that need no protection. Every other ``pm.Data`` is private. Columns of the table can be
+        public under ``"replace"`` only, other arrays (knots, a grid, an adjacency matrix) always.
     neighbours : {"replace", "add_remove"}
         ``"replace"``: data sets differ in the private values of one row, the number of rows is public.
         ``"add_remove"``: one row more or fewer, the number of rows is private.
@@ -144,11 +145,6 @@ class Domain:
                 raise DomainError(
                     "neighbours='add_remove' hides the number of rows, so a public bound on it is needed: "
                     "give n_max, for example the size of the population."
-                )
-            if columns:
-                raise DomainError(
-                    f"public={sorted(columns)} cannot hold under neighbours='add_remove': the row that is added "
-                    "brings its own values. Use neighbours='replace', or leave the columns private."
                 )
         elif n_max is not None:
             raise DomainError(

@@ -17,18 +17,19 @@ import numpy as np
 import numpy.typing as npt
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
+from pytensor.tensor.basic import MakeVector, ScalarFromTensor
 
 from pymc_dp._column_bounds import pairs_of, written
 from pymc_dp._display import shorten
 from pymc_dp.inspection.declared_levels import FEW
 from pymc_dp.inspection.findings import Findings, Observed, by_hand
 from pymc_dp.inspection.likelihoods import likelihood_of
-from pymc_dp.inspection.made_by_pymc import boxes, form_of
 from pymc_dp.inspection.owners import ids_line
+from pymc_dp.inspection.privacy_rule import MOST_NUMBERS, arrays_of, is_named
 from pymc_dp.inspection.row_density import clamped
-from pymc_dp.inspection.rows import Array, array_leaves, opaque, plain_numbers
+from pymc_dp.inspection.rows import Array, opaque, plain_numbers
 from pymc_dp.inspection.schema import dim_length
-from pymc_dp.inspection.taint import depends_on
+from pymc_dp.inspection.taint import RULES, depends_on
 
 QUESTION = "looks computed: was it computed from the rows?"
 WRITTEN_DIGITS, KNOWN_DIGITS = 5, 3
@@ -137,32 +138,45 @@ def _evenly_spaced(values: Array) -> bool:
 
 
 def kept_data(findings: Findings) -> tuple[str, ...]:
-    """Names of the pm.Data that the private model may keep: not observed, not row-level, not private."""
-    out = set(findings.private_variables) | findings.row_leaves
+    """Names of the pm.Data that the private model may keep: named public, without the row axis."""
+    out = set(findings.private_variables) | findings.row_leaves | findings.on_rows
     dims = findings.model.named_vars_to_dims
     return tuple(
         var.name
         for var in findings.model.data_vars
-        if var not in out
+        if is_named(findings, var)
+        and var not in out
         and not any(dim in findings.row_dims for dim in dims.get(var.name) or ())
         and _reaches_kept(findings, var)
     )
 
 
 def may_keep(findings: Findings, deterministic: Variable, kept: Sequence[str]) -> bool:
-    """Whether a Deterministic is a function of free variables and known public arrays alone.
-
-    An array that reaches no likelihood and no prior (another version of the covariates, say) is not known to be
-    public, so what is computed from it stays behind.
-    """
+    """Whether a Deterministic is a function of free variables and named public arrays alone, without the row axis."""
+    free = findings.model.free_RVs
     dims = findings.model.named_vars_to_dims.get(deterministic.name) or ()
-    if any(dim in findings.row_dims for dim in dims):
+    if deterministic in findings.on_rows or any(dim in findings.row_dims for dim in dims):
         return False
     if depends_on(deterministic, [*findings.private_variables, *findings.row_leaves]):
         return False
-    leaves = array_leaves([deterministic], findings.model.free_RVs, single=findings.single_row)
+    if findings.domain.neighbours == "add_remove" and not _as_long_as_parameters(findings, deterministic):
+        return False
+    leaves = arrays_of(findings, [deterministic], free, single=findings.single_row)
     known = {findings.model[name] for name in [*kept, *findings.domain.public]}
-    return known.issuperset(leaves) and not opaque([deterministic], findings.model.free_RVs)
+    return known.issuperset(leaves) and not opaque([deterministic], free)
+
+
+def _as_long_as_parameters(findings: Findings, deterministic: Variable) -> bool:
+    """Whether its lengths are those of free variables and public arrays: a number, ``pt.ones(n)``, may count rows."""
+    model, free = findings.model, findings.model.free_RVs
+    dims = model.named_vars_to_dims.get(deterministic.name) or ()
+    named = {dim for var in (*free, *model.data_vars) for dim in model.named_vars_to_dims.get(var.name) or ()}
+    nodes = [var.owner for var in ancestors([deterministic], blockers=free) if var.owner and var not in free]
+    return bool(dims and named.issuperset(dims)) or all(isinstance(node.op, WITHOUT_LENGTHS) for node in nodes)
+
+
+WITHOUT_LENGTHS = (*RULES, MakeVector, ScalarFromTensor)
+"""Operations that make no array of a length of their own."""
 
 
 def _reaches_kept(findings: Findings, var: Variable) -> bool:
@@ -191,27 +205,29 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
     model, domain = findings.model, findings.domain
     free, lines = list(model.free_RVs), list(getattr(model, ASSUMED, ()))
     ask = question if not hasattr(model, ASSUMED) else _silent  # numbers on the way were asked about there
-    shown = partial(_shown, ask=ask, n_rows=findings.n_rows if domain.neighbours == "replace" else None)
+    hidden, openly = findings.private_variables, domain.neighbours == "replace"
+    shown = partial(_shown, ask=ask, n_rows=findings.n_rows if openly else None)
+    numbers_of = partial(plain_numbers, lengths=openly)
     if domain.neighbours == "replace":
         lines.append(number_of_rows(findings.n_rows))
     else:
         of = "rows" if domain.unit is None else "persons"
         lines.append(f"bound on the number of {of}: n_max = {domain.n_max}")
+    lines.append(COMPLETE)
     if domain.unit is not None:
         lines += [WHOSE.format(domain.unit.column), *ids_line(model, domain.unit), TOGETHER]
     lines += [SAMPLED.format(response, column) for response, column in domain.weights.items()]
     for rv in free:
-        numbers = shown(plain_numbers(rv.owner.inputs, [var for var in free if var is not rv]))
+        numbers = shown(numbers_of([rv], [*(var for var in free if var is not rv), *hidden]))
         if numbers:
             lines.append(f"numbers in the prior of {rv.name}: {numbers}")
     for item in observed:
         rv = model[item.name]
         ends = _ends(item, rv)
         rows = findings.axis.among([rv], stop=free)
-        numbers = shown(plain_numbers(ends, [*free, *findings.private_variables], rows))
+        numbers = shown(numbers_of(ends, [*free, *hidden], rows))
         if numbers:
             lines.append(f"numbers in the likelihood of {item.name}: {numbers}")
-        lines += [f"{box.line}{ask(box.ends)}" for box in boxes(ends, free)]
     for rv in model.basic_RVs:
         if by_hand(rv, [var for var in model.basic_RVs if var is not rv]):
             lines.append(f"the functions that {rv.name} is written with, and numbers in them")
@@ -221,13 +237,14 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
         if initval is not None:
             lines.append(f"initial value of {rv.name}")
     for det in model.deterministics:
-        numbers = shown(plain_numbers([det], free)) if may_keep(findings, det, kept) else ""
+        numbers = shown(numbers_of([det], free)) if may_keep(findings, det, kept) else ""
         if numbers:
             lines.append(f"numbers in {det.name}: {numbers}")
     for name in kept:
         lines.append(f"pm.Data {name}")
     for name in findings.public:
-        lines.append(f"public column {name}")
+        if name not in kept:
+            lines.append(f"public column {name}")
     for name, ends in domain.bounds.items():
         lines.append(f"bounds of {name}{', column by column' * bool(pairs_of(ends))}: {written(ends)}{ask([*ends])}")
     for name, levels in domain.levels.items():
@@ -259,6 +276,7 @@ SAMPLED = (
 )
 
 
+COMPLETE = "which columns have missing values: none"
 NUMBER_OF_ROWS = "number of rows: "
 
 
@@ -286,11 +304,12 @@ def _ends(observed: Observed, rv: Variable) -> Sequence[Variable]:
     return observed.parameters if observed.cumulative is None else observed.cumulative.numbers
 
 
-def _written(array: Array, *, plainly: bool) -> str:
-    """Write an array, all of a short one: counts of rows are known by their sight alone."""
-    if plainly and array.size <= FEW and array.dtype.kind in "biuf":
-        return str(np.round(array, 6).tolist() if array.dtype.kind == "f" else array.tolist())
-    return f"an array of {array.ndim} dimension(s)"
+def _written(array: Array) -> str:
+    """Write an array that is assumed public, the start of a long one."""
+    values = [f"{number:.6g}" for number in array.ravel()]
+    if array.ndim == 1:
+        return f"[{', '.join(shorten(values, FEW))}]"
+    return f"{' x '.join(map(str, array.shape))} numbers [{', '.join(shorten(values, FEW))}]"
 
 
 def _silent(numbers: object) -> str:
@@ -300,18 +319,17 @@ def _silent(numbers: object) -> str:
 def _shown(arrays: Any, ask: Callable[[Array], str], n_rows: int | None, most: int = 8) -> str:
     """Write numbers, those first that look computed.
 
-    An array as long as the table is refused, and no text reads it. Where the number of rows is private, none is read:
-    which of them is as long would tell it.
+    An array that is refused is not read: one that is as long as the table, or too long to be assumed public. Where the
+    number of rows is private, none is read: which of them is as long would tell it.
     """
     texts: dict[str, bool] = {}
     for array in arrays:
-        read = array.size == 1 or (n_rows is not None and n_rows not in array.shape)
+        read = array.size == 1 or (n_rows is not None and n_rows not in array.shape and array.size <= MOST_NUMBERS)
         asked = ask(array) if read else ""
         if array.size == 1:
             texts[f"{array.item():.6g}{asked}"] = not asked
         elif array.size:
-            known = form_of(array) if read else None
-            texts[known or f"{_written(array, plainly=read and not asked)}{asked}"] = known is not None or not asked
+            texts[f"{_written(array) if read else f'an array of {array.ndim} dimension(s)'}{asked}"] = not asked
     shown = sorted(texts, key=lambda text: texts[text])
     return ", ".join(shown if len(shown) <= most else [*shown[:most], f"and {len(shown) - most} more"])
 

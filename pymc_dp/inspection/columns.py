@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
@@ -91,7 +92,7 @@ def find_columns(
             for use in uses
             if findings.model.named_vars_to_dims.get(use.indexed.name or "")
         ]
-        lengths = [shown_length(findings, use) for use in uses]
+        lengths = [shown_length(findings, use, column.bounds) for use in uses]
         found = _levels(findings, rv, column, lengths)
         if found is not None:
             levels, outside = found
@@ -108,11 +109,34 @@ def find_columns(
     return columns
 
 
-def shown_length(findings: Findings, use: IndexUse) -> int | None:
-    """Length of an indexed axis; None where it is the private number of rows, which no text may show."""
-    dims = findings.model.named_vars_to_dims.get(use.indexed.name or "") or ()
-    counts_rows = use.axis < len(dims) and dims[use.axis] in findings.row_dims
-    return None if counts_rows and findings.domain.neighbours == "add_remove" else use.length
+def shown_length(findings: Findings, use: IndexUse, bounds: Bounds | None = None) -> int | None:
+    """Length of an axis that a column with declared `bounds` indexes; None where it may be the private number of rows.
+
+    Under ``add_remove`` a length has to be declared, for ``shape=len(y)`` has the number of rows and nothing shows it.
+    Either the bounds end with the axis, or it is a dimension with coords: of the variable, or of a free variable that
+    it is computed from.
+    """
+    if findings.domain.neighbours == "replace" or use.length is None:
+        return use.length
+    if bounds is not None and use.length == bounds[1] + 1:
+        return use.length
+    model, above = findings.model, set(ancestors([use.indexed]))
+    held = {str(var.name) for var in above if var.name}
+    dims = [dim for name in held for dim in model.named_vars_to_dims.get(name) or ()]
+    named = [dim for dim in dims if dim not in findings.row_dims and model.coords.get(dim) is not None]
+    return use.length if use.length in [len(model.coords[dim]) for dim in named] else None
+
+
+def unknown_length(findings: Findings, name: str) -> tuple[str, str]:
+    """Say that `shown_length` is None of what a column indexes, and what to write."""
+    if findings.domain.neighbours == "replace":
+        what = f"the length of the axis that {name!r} indexes is not known before sampling"
+        return what, "Give the variable dims= or a constant shape."
+    return (
+        f"{name!r} indexes an axis whose length is not declared, and may be the number of rows",
+        f"Declare its levels: dp.Domain(bounds={{{name!r}: (0, last)}}) up to the end of the axis; or give the axis dims "
+        "with coords.",
+    )
 
 
 def level_labels(findings: Findings, dim: str | None, levels: Array) -> tuple[str, ...]:
@@ -154,11 +178,7 @@ def _levels(
         )
         return None
     if lengths and not known:
-        findings.problem(
-            rv.name,
-            f"the length of the axis that {name!r} indexes is not known before sampling",
-            "Give the variable dims= or a constant shape.",
-        )
+        findings.problem(rv.name, *unknown_length(findings, name))
         return None
     if column.bounds is None:
         if not known:
@@ -220,7 +240,7 @@ def _check_derived_indices(findings: Findings, rv: Variable, columns: Sequence[C
         if random and fits is None and _picks_a_parameter(use.index, list(stand_ins)):
             continue
         many = int(np.prod([len(column.levels) for column in inner])) > MAX_CELLS
-        if shown_length(findings, use) is None or random or many:
+        if use.length is None or random or many:
             findings.problem(rv.name, "the range of a computed index cannot be checked", "Index by the column itself.")
             continue
         grid = np.meshgrid(*[column.levels for column in inner], indexing="ij")
@@ -231,7 +251,10 @@ def _check_derived_indices(findings: Findings, rv: Variable, columns: Sequence[C
         }
         (index,), _ = rebuild([use.index], replace)
         values = plain_function([], index)()
-        if values.min() < 0 or values.max() >= use.length:
+        shown = " and ".join(column.name for column in inner)
+        if shown_length(findings, use, (float(values.min()), float(values.max()))) is None:
+            findings.problem(rv.name, *unknown_length(findings, shown))
+        elif values.min() < 0 or values.max() >= use.length:
             findings.problem(
                 rv.name,
                 f"an index computed from {', '.join(repr(c.name) for c in inner)} runs over "
@@ -279,6 +302,11 @@ def row_column(
             ends = min(ends[0], 0.0), max(ends[1], 0.0)
         if bounds is None or bounds[0] <= ends[0] <= ends[1] <= bounds[1]:  # else what the model implies stands
             bounds, outside = ends, "nearest"
+    uses = [use for flow in flows for use in flow.index_uses if unwrap(use.index) is leaf]
+    if findings.domain.neighbours == "add_remove" and any(
+        shown_length(findings, use, column.bounds) is None for use in uses
+    ):
+        findings.problem(column.name, *unknown_length(findings, column.name))
     found = fitted_column(replace(column, bounds=bounds, outside=outside))
     if not isinstance(found, Column):
         what = f"its bounds {written(found)} hold no value of its dtype, {leaf.type.dtype}"

@@ -208,6 +208,8 @@ class Findings:
         What no term but the likelihoods may reach.
     row_leaves : set of Variable
         Arrays with one entry per row that reach a likelihood, public ones included.
+    on_rows : set of Variable
+        Everything in the graphs of likelihoods and of Deterministics whose first axis counts rows.
     cumulatives : dict
         Distribution functions of the likelihoods that are no plain distributions.
     nameless : dict
@@ -226,6 +228,7 @@ class Findings:
     public: dict[str, None] = field(default_factory=dict)
     private_variables: list[Variable] = field(default_factory=list)
     row_leaves: set[Variable] = field(default_factory=set)
+    on_rows: set[Variable] = field(default_factory=set)
     cumulatives: dict[Variable, Cumulative] = field(default_factory=dict)
     nameless: dict[str, set[Variable]] = field(default_factory=dict)
     settled: bool = False

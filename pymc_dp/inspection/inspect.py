@@ -50,7 +50,7 @@ from pymc_dp.inspection.made_by_pymc import without_arrays
 from pymc_dp.inspection.masked import check_masked
 from pymc_dp.inspection.owners import OF_PERSONS, OF_ROWS, check_owner, refuse_persons
 from pymc_dp.inspection.row_density import density, kept_apart, per_row, unchecked, unclamped
-from pymc_dp.inspection.row_level import row_level_arrays
+from pymc_dp.inspection.row_level import check_bases, row_level_arrays
 from pymc_dp.inspection.rows import Column, rebuild
 from pymc_dp.inspection.schema import (
     check_dimensions,
@@ -374,6 +374,7 @@ def _read_table(findings: Findings) -> None:
     findings.row_dims = find_row_dims(findings)
     check_owner(findings)
     check_weights(findings)
+    check_bases(findings)
 
 
 __all__ = ["REMEDY", "UNKNOWN", "Named", "check_known", "check_metric", "follow_rows", "refuse_metric"]

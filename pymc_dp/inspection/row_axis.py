@@ -39,9 +39,10 @@ class RowAxis:
     Attributes
     ----------
     known : mapping of Variable to bool
-        Whether the first axis counts rows: true of what is observed; the dims of other arrays show it.
+        Whether the first axis counts rows: true of what is observed, and of a ``pm.Data`` with its dims. False of one
+        with other dims, which counts rows only if it meets them, however long it is.
     n_rows : int or None
-        Number of rows where it is public: whatever is as long counts them. None under ``add_remove``.
+        Number of rows where it is public: other arrays that are as long count them. None under ``add_remove``.
     """
 
     known: Mapping[Variable, bool]
@@ -90,8 +91,8 @@ class _Lengths:
     def _leaf(self, leaf: Variable) -> Variable:
         """Return what stands for an array: of its own shape, but for the axis that may count rows."""
         shape = _shape(leaf)
-        if leaf in self.known:
-            return _of_shape(leaf, (ROWS if self.known[leaf] else shape[0], *shape[1:]))
+        if self.known.get(leaf):
+            return _of_shape(leaf, (ROWS, *shape[1:]))
         if not shape or not _is_array(leaf) or leaf.type.shape[0] == 1:  # what broadcasts may be of any length
             return leaf
         return _of_shape(leaf, (self._unknown(leaf), *shape[1:]))

@@ -8,11 +8,12 @@ import numpy as np
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
 
-from pymc_dp._column_bounds import hull_of, pairs_of
+from pymc_dp._column_bounds import pairs_of, written
 from pymc_dp.inspection.findings import Findings, by_hand
-from pymc_dp.inspection.made_by_pymc import Box, boxes, plainly_made
+from pymc_dp.inspection.made_by_pymc import placed_by_data
+from pymc_dp.inspection.privacy_rule import arrays_of, in_likelihood, is_data, way_to_name
 from pymc_dp.inspection.row_axis import RowAxis
-from pymc_dp.inspection.rows import Array, array_leaves, public_values, reached, shape_of
+from pymc_dp.inspection.rows import array_leaves, reached, shape_of
 
 
 def row_level_arrays(
@@ -43,36 +44,20 @@ def row_level_arrays(
     found: dict[Variable, int | None] = {}
     rows, openly = axis.among(ends, stop, along), set(ancestors(list(ends), blockers=list(stop)))
     observed = {leaf for leaf in findings.data_of.values() if leaf is not None}
-    placed = [*boxes(ends, stop)]
-    for box in placed:
-        if (wrong := box.problem(_known_bounds(findings, box))) is not None:
-            findings.cause(rv.name, *wrong)
-    by_pymc = {leaf for box in placed for leaf in box.arrays}
     plain = _numbers_of_a_density(findings, rv, ends, stop) if findings.single_row else set[Variable]()
-    for leaf in array_leaves(ends, stop, single=findings.single_row):
+    for leaf in arrays_of(findings, ends, stop, single=findings.single_row):
         if leaf in plain:
             continue
         name = leaf.name
         shown = repr(name) if name else f"an unnamed array of {leaf.type.dtype}"
-        public = name in findings.domain.public and leaf in findings.model.data_vars
-        alone = leaf.type.shape[0] == 1  # a column of a table of one row, or what broadcasts against any
+        alone = leaf.type.shape[:1] == (1,)  # a column of a table of one row, or what broadcasts against any
         on_rows = leaf in rows or (alone and findings.single_row and axis.known.get(leaf, True))
-        # An array as long as the table is not read. What others hold decides, and they are listed as assumed public.
-        made = leaf in by_pymc or (axis.n_rows not in (None, *shape_of(leaf)) and plainly_made(leaf))
-        if public and leaf in observed:
-            findings.problem(
-                rv.name,
-                f"{name!r} is declared public, but it is also what a likelihood observes",
-                "Leave it out of Domain(public=...): what is observed is protected.",
-            )
-        elif public:
-            findings.public[str(name)] = None
-        elif on_rows or not made:
+        standing = in_likelihood(findings, leaf, on_rows=on_rows)
+        if standing == "named":
+            _check_named(findings, rv, leaf, on_rows=on_rows, observed=leaf in observed)
+        elif standing != "assumed":
             findings.private[name or f"unnamed array in {rv.name}"] = None
             findings.private_variables.append(leaf)
-            dims = findings.model.named_vars_to_dims.get(name or "")
-            if on_rows and dims:
-                findings.row_dims |= {str(dims[0])}
         if leaf not in openly:
             findings.problem(
                 rv.name,
@@ -85,22 +70,56 @@ def row_level_arrays(
                 f"{shown} and the observed values have different numbers of rows",
                 "Give every column of the table the same length, for example by one pm.set_data for all.",
             )
-        elif not on_rows and not public and not made:
-            findings.problem(
-                rv.name,
-                f"{shown} does not have the row axis, and may be made of rows",
-                _public(findings, leaf),
-            )
+        elif not on_rows and standing in ("private", "refused"):
+            what = "is not named in Domain(public=)" if is_data(findings, leaf) else "may be made of rows"
+            findings.problem(rv.name, f"{shown} does not have the row axis, and {what}", way_to_name(findings, leaf))
         elif on_rows and leaf.type.ndim > 1 and not wide:
             findings.problem(
                 rv.name,
-                f"{'the public column ' if public else ''}{shown} has {leaf.type.ndim} dimensions",
+                f"{'the public column ' if standing == 'named' else ''}{shown} has {leaf.type.ndim} dimensions",
                 "Wrap each of its columns in its own pm.Data.",
             )
         found[leaf] = 0 if on_rows else None
         if on_rows:
             findings.row_leaves.add(leaf)
     return found
+
+
+def _check_named(findings: Findings, rv: Variable, leaf: Variable, *, on_rows: bool, observed: bool) -> None:
+    """Refuse a name in ``Domain(public=)`` that protects too little; else note that the array is public."""
+    if observed:
+        findings.problem(
+            rv.name,
+            f"{leaf.name!r} is declared public, but it is also what a likelihood observes",
+            "Leave it out of Domain(public=...): what is observed is protected.",
+        )
+    elif on_rows and findings.domain.neighbours == "add_remove":
+        findings.private_variables.append(leaf)
+        findings.problem(
+            rv.name,
+            f"{leaf.name!r} is declared public, but it is a column, and under neighbours='add_remove' the row that is "
+            "added brings its own values",
+            f"Leave {leaf.name!r} out of Domain(public=...), or use neighbours='replace'.",
+        )
+    else:
+        findings.public[str(leaf.name)] = None
+
+
+def check_bases(findings: Findings) -> None:
+    """Refuse a basis that PyMC placed by an X: its numbers are as private as that, and nothing of them is read."""
+    model = findings.model
+    placed = placed_by_data([*model.basic_RVs, *model.deterministics, *model.potentials])
+    findings.private_variables += placed
+    for x in dict.fromkeys(placed.values()):
+        pairs = findings.domain.bounds.get(x.name or "")
+        known = "[(low, high)]" if pairs is None else written(pairs) if pairs_of(pairs) else f"[{written(pairs)}]"
+        shown = repr(x.name) if x.name else "a column"
+        findings.cause(
+            x.name or "model",
+            f"pm.gp.HSGP places the basis of {shown} by the X that it sees first, which may be rows",
+            f"Place it by public bounds: gp = dp.models.HSGP(m=..., c=..., bounds={known}, cov_func=...). A "
+            "periodic one is dp.models.HSGPPeriodic.",
+        )
 
 
 def _numbers_of_a_density(
@@ -119,37 +138,4 @@ def _numbers_of_a_density(
     return {leaf for leaf in arrays if int(np.prod(shape_of(leaf))) == 1 and leaf not in written}
 
 
-def _public(findings: Findings, leaf: Variable) -> str:
-    """Return what to write if an array is public."""
-    name = leaf.name or "x"
-    if findings.domain.neighbours == "add_remove":
-        return "If public: write it as pt.stack of numbers, pt.eye, pt.zeros or pt.ones. Else leave it out."
-    held = leaf in findings.model.data_vars
-    data = "" if held else f"{name} = pm.Data({name!r}, {name}) in the model, "
-    return f"If public: {data}dp.Domain(public=[{name!r}]). Else leave it out."
-
-
-def _known_bounds(findings: Findings, box: Box) -> tuple[Array, Array] | None:
-    """Bounds of what a basis is of, that anyone may know, of each of its columns or the same ones of all."""
-    found = [_ends_of(findings, column) for column in box.columns]
-    known = [ends for ends in found if ends is not None]
-    if len(known) < len(found):
-        return None
-    low, high = (np.concatenate(ends) for ends in zip(*known, strict=True))
-    return low, high
-
-
-def _ends_of(findings: Findings, column: Variable) -> tuple[Array, Array] | None:
-    """Bounds that are declared, or the range of a public array."""
-    name = column.name or ""
-    if name in findings.domain.public and column in findings.model.data_vars:
-        values = public_values(column, findings.private_variables)
-        return np.atleast_1d(values.min(axis=0)), np.atleast_1d(values.max(axis=0))
-    ends = findings.domain.bounds.get(name)
-    if ends is None:
-        return None
-    low, high = np.array(pairs_of(ends) or [hull_of(ends)]).T
-    return low, high
-
-
-__all__ = ["row_level_arrays"]
+__all__ = ["check_bases", "row_level_arrays"]

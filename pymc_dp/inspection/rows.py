@@ -12,18 +12,22 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from pymc.distributions.distribution import SymbolicRandomVariable
 from pytensor.compile import SharedVariable
 from pytensor.compile.ops import FromFunctionOp, ViewOp
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.graph.traversal import toposort
-from pytensor.scalar.basic import Cast
-from pytensor.tensor.basic import Alloc, TensorFromScalar
+from pytensor.scalar.basic import Cast, ScalarType
+from pytensor.tensor.basic import Alloc, ARange, TensorFromScalar
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.special import LogSoftmax, LogSumExp, Softmax, log_softmax, logsumexp, softmax
+from pytensor.tensor.subtensor import Subtensor
 from pytensor.tensor.type import TensorType
+from pytensor.tensor.type_other import NoneTypeT, SliceType
 
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.long_rows import shorten
@@ -283,10 +287,16 @@ def _inner_outputs(op: Op) -> list[Variable]:
     return inner + (_inner_outputs(core) if isinstance(core, Op) else [])
 
 
+KINDS = (TensorType, ScalarType, NoneTypeT, SliceType, RandomType)
+"""Of variables that can be followed: tensors, numbers, and what says where to look or how to draw."""
+
+
 def opaque(ends: Iterable[Variable], stop: Iterable[Variable] = ()) -> list[str]:
-    """Name the operations on the way to `ends` that may hold anything: Python functions, classes of third parties."""
+    """Name what may hold anything on the way to `ends`: Python functions, classes of third parties, sparse arrays."""
     found: dict[str, None] = {}
     for var in reached(ends, stop):
+        if not isinstance(var.type, KINDS):
+            found[f"on {type(var.type).__name__}"] = None
         if var.owner is None:
             continue
         op = var.owner.op
@@ -315,11 +325,16 @@ def array_leaves(
 
 
 def plain_numbers(
-    outputs: Iterable[Variable], stop: Sequence[Variable], rows: Collection[Variable] = ()
+    outputs: Iterable[Variable],
+    stop: Sequence[Variable],
+    rows: Collection[Variable] = (),
+    *,
+    lengths: bool = True,
 ) -> Iterator[Array]:
     """Yield the constants that reach `outputs` other than through `stop`, for the list of what is assumed public.
 
-    How often a value is repeated that is one of `rows` is the number of rows, and is left out.
+    How often a value is repeated that is one of `rows` is the number of rows, and is left out. So is every number that
+    says how long something is, unless `lengths`.
     """
     blocked = set(stop)
     seen: set[Variable] = set()
@@ -331,9 +346,25 @@ def plain_numbers(
         seen.add(var)
         if var.owner is not None:
             repeated = isinstance(var.owner.op, Alloc) and var in rows
-            stack.extend(reversed([*var.owner.inputs[:1], *var.owner.inputs[2:]] if repeated else var.owner.inputs))
+            said = set() if lengths else set(_lengths_said(var.owner))
+            inputs = [*var.owner.inputs[:1], *var.owner.inputs[2:]] if repeated else var.owner.inputs
+            stack.extend(item for item in reversed(inputs) if item not in said)
         elif isinstance(var, Constant) and isinstance(var.type, TensorType):
             yield np.asarray(var.data)
+
+
+def _lengths_said(node: Apply) -> list[Variable]:
+    """Return the inputs of an operation that say how long its result is."""
+    op = node.op
+    if isinstance(op, ARange):
+        return list(node.inputs)
+    if isinstance(op, Alloc | Reshape | Subtensor):
+        return list(node.inputs[1:])
+    if isinstance(op, RandomVariable):
+        return [op.size_param(node)]
+    if isinstance(op, SymbolicRandomVariable) and op.extended_signature is not None:
+        return [op.size_param(node)]
+    return []
 
 
 def unwrap(variable: Variable) -> Variable:

@@ -29,6 +29,7 @@ from pymc_dp.inspection.declared_bounds import check_pairs
 from pymc_dp.inspection.declared_levels import check_levels
 from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.interpreted import plain_function
+from pymc_dp.inspection.privacy_rule import arrays_of, in_prior, is_named, way_to_name
 from pymc_dp.inspection.rows import array_leaves, opaque, reached, shape_of, unwrap
 from pymc_dp.inspection.stated import can_state, statement_of
 from pymc_dp.inspection.taint import label
@@ -208,6 +209,12 @@ def find_row_dims(findings: Findings) -> frozenset[str]:
                     "Give every observed variable the dimension named in Domain(rows=...).",
                 )
         found |= {findings.domain.rows}
+    findings.row_dims = frozenset(str(dim) for dim in found if dim is not None)
+    free, axis = findings.model.free_RVs, findings.axis
+    meeting = axis.among(findings.model.observed_RVs, stop=free)
+    named = [*findings.model.data_vars, *findings.model.deterministics]
+    found |= {dims[var.name][0] for var in named if var in meeting and dims.get(var.name)}
+    findings.on_rows = meeting | axis.among(findings.model.deterministics, stop=free)
     return frozenset(str(dim) for dim in found if dim is not None)
 
 
@@ -311,30 +318,29 @@ def _check_reach(
     for var in private:
         if var in found:
             findings.problem(where, f"private data ({label(var)}) reach {what}", OF_ROWS if strict else BEFOREHAND)
-    for leaf in array_leaves(ends, stop, single=strict and findings.single_row):
-        if leaf in private or (leaf.name or "") in findings.domain.public:
+    for leaf in arrays_of(findings, ends, stop, single=strict and findings.single_row):
+        if leaf in private or is_named(findings, leaf):
             continue
-        dims = findings.model.named_vars_to_dims.get(leaf.name or "") or ()
-        # Under add_remove, comparing lengths with the number of rows would tell it: dims must say it is no column.
-        long = findings.domain.neighbours == "add_remove" or findings.n_rows in shape_of(leaf)
-        fits = own_shape is not None and _broadcasts(shape_of(leaf), own_shape)
-        settled = dims and findings.row_dims
-        on_rows = any(dim in findings.row_dims for dim in dims) or (not settled and long and not fits)
-        if strict or on_rows:
-            shown = repr(leaf.name) if leaf.name else "an unnamed array"
-            why = "with the length of the table " if on_rows and findings.domain.neighbours == "replace" else ""
-            name = leaf.name or "x"
-            wrapped = f"write {name} = pm.Data({name!r}, {name}), and " * (leaf not in findings.model.data_vars)
-            public = (
-                f"{wrapped}Domain(public=[{name!r}])"
-                if strict
-                else "give the variable dims=, or wrap the array in pm.Data with dims of its own"
-            )
+        shown = repr(leaf.name) if leaf.name else "an unnamed array"
+        if strict:
             density = where in {potential.name for potential in findings.model.potentials}
-            otherwise = f"else {OF_ROWS[:1].lower()}{OF_ROWS[1:]}" if density else "else take it out."
             findings.problem(
-                where, f"{shown} {why}reaches {what} and may hold rows", f"If it is public, {public}; {otherwise}"
+                where,
+                f"{shown} reaches {what} and may hold rows",
+                f"{way_to_name(findings, leaf)}{' ' + OF_ROWS if density else ''}",
             )
+            continue
+        standing = in_prior(findings, leaf, own_shape)
+        if standing == "private":
+            findings.private_variables.append(leaf)
+            findings.problem(
+                where,
+                f"{shown} reaches {what} and is not named in Domain(public=)",
+                f"If anyone may know it: dp.Domain(public=[{leaf.name!r}]). {BEFOREHAND}",
+            )
+        elif standing == "refused":
+            findings.private_variables.append(leaf)
+            findings.problem(where, f"{shown} reaches {what} and may hold rows", way_to_name(findings, leaf))
 
 
 def _declared_shape(findings: Findings, rv: Variable) -> tuple[int, ...] | None:
@@ -371,11 +377,6 @@ def _hidden_parts(findings: Findings, rv: Variable) -> list[Variable]:
 def _inputs(rv: Variable) -> list[Variable]:
     """Inputs of a random variable that can carry data: all but a constant size."""
     return [var for place, var in enumerate(rv.owner.inputs) if not (place == 1 and isinstance(var, Constant))]
-
-
-def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    """Whether an array has one entry per entry of a variable, or per entry of its last axes."""
-    return len(shape) <= len(to) and all(a in (1, b) for a, b in zip(reversed(shape), reversed(to), strict=False))
 
 
 __all__ = ["VECTORS", "entries_of"]

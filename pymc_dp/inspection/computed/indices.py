@@ -12,7 +12,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.errors import Problem
-from pymc_dp.inspection.columns import level_labels, shown_length
+from pymc_dp.inspection.columns import level_labels, shown_length, unknown_length
 from pymc_dp.inspection.computed.columns import ComputedColumn, computed_column
 from pymc_dp.inspection.computed.expressions import Formula, entries_of, range_of
 from pymc_dp.inspection.computed.linear_forms import LinearForms
@@ -149,10 +149,9 @@ def _with_levels(findings: Findings, name: str, column: ComputedColumn, uses: Se
     assert column.bounds is not None
     low, high = int(np.ceil(column.bounds[0])), int(np.floor(column.bounds[1]))
     for use in uses:
-        length = shown_length(findings, use)
+        length = shown_length(findings, use, (float(low), float(high)))
         if length is None:
-            what = f"the length of the axis that {column.name!r} indexes is not known before sampling"
-            findings.problem(name, what, "Give the variable dims= or a constant shape.")
+            findings.problem(name, *unknown_length(findings, column.name))
         elif low < 0 or high >= length:
             what = f"the computed index {column.name!r} runs over {low}..{high} within the bounds of its columns"
             remedy = "Give bounds of the columns so that the index stays on the axis, or cut it off by pt.clip."

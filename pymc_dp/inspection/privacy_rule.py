@@ -1,0 +1,114 @@
+"""What counts as private: the rule, in one place. No value is looked at to decide.
+
+1. What is observed, and every ``pm.Data``, is private, unless ``Domain(public=)`` names the ``pm.Data``. So is every
+   array with the row axis that a likelihood reads.
+2. What an operation of PyTensor makes of numbers, ``pt.zeros(4)``, ``pt.eye(3)``, ``pt.arange(12)``, is public: the
+   graph holds the operation and its numbers, and no array.
+3. An array without a name, of at most `MOST_NUMBERS` numbers, is assumed public whatever its values, and is listed as
+   such. In a likelihood it must not have the row axis.
+4. A longer one is refused, with the line to paste.
+
+Under ``add_remove`` the length of an array may be the number of rows, and must not be compared with it. A likelihood
+then has no array without a name, and a prior has one only if the dims of its variable are as long.
+
+Potentials and initial values may hold rows in ways that no analysis sees. They have arrays only by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+import numpy as np
+from pytensor.graph.basic import Constant, Variable
+
+from pymc_dp.inspection.findings import Findings
+from pymc_dp.inspection.rows import array_leaves, reached, shape_of
+
+MOST_NUMBERS = 32
+"""That an array without a name may have to be assumed public."""
+Standing = Literal["named", "assumed", "private", "refused"]
+"""Of an array: named in ``Domain(public=)``, assumed public, private, or neither and refused."""
+RULE = (
+    "what is observed and every pm.Data is private unless Domain(public=) names it; so is every array of a likelihood "
+    f"with an entry per row; other arrays without a name, of at most {MOST_NUMBERS} numbers, are assumed public and "
+    "listed here, and longer ones are refused"
+)
+
+
+def is_data(findings: Findings, leaf: Variable) -> bool:
+    """Whether an array is a ``pm.Data`` of the model."""
+    return leaf in findings.model.data_vars
+
+
+def is_named(findings: Findings, leaf: Variable) -> bool:
+    """Whether ``Domain(public=)`` names an array. It can name a ``pm.Data`` only."""
+    return is_data(findings, leaf) and leaf.name in findings.domain.public
+
+
+def is_short(leaf: Variable) -> bool:
+    """Whether an array without a name has few enough numbers to be assumed public. Its values play no part."""
+    return isinstance(leaf, Constant) and int(np.prod(shape_of(leaf))) <= MOST_NUMBERS
+
+
+def arrays_of(
+    findings: Findings, ends: Iterable[Variable], stop: Iterable[Variable] = (), *, single: bool = False
+) -> Iterator[Variable]:
+    """Yield the arrays on the way to `ends` that the rule is about, and every ``pm.Data`` that is a single number."""
+    stop = list(stop)
+    yield from array_leaves(ends, stop, single=single)
+    yield from (var for var in reached(ends, stop) if is_data(findings, var) and not var.type.ndim)
+
+
+def in_likelihood(findings: Findings, leaf: Variable, *, on_rows: bool) -> Standing:
+    """Return the standing of an array that a likelihood reads."""
+    if is_named(findings, leaf):
+        return "named"
+    if on_rows or not isinstance(leaf, Constant):
+        return "private"
+    settled = findings.domain.neighbours == "replace" and findings.n_rows not in shape_of(leaf)
+    return "assumed" if settled and is_short(leaf) else "refused"
+
+
+def in_prior(findings: Findings, leaf: Variable, own_shape: tuple[int, ...] | None) -> Standing:
+    """Return the standing of an array that a prior reads; `own_shape` are the lengths of the dims of its variable."""
+    if is_named(findings, leaf):
+        return "named"
+    if not isinstance(leaf, Constant):
+        return "private"
+    shape = shape_of(leaf)
+    if findings.domain.neighbours == "replace":
+        settled = findings.n_rows not in shape
+    else:
+        settled = own_shape is not None and _broadcasts(shape, own_shape)
+    return "assumed" if settled and is_short(leaf) else "refused"
+
+
+def way_to_name(findings: Findings, leaf: Variable) -> str:
+    """Return what to write for an array that anyone may know."""
+    name = leaf.name or "x"
+    named = f"dp.Domain(public=[{name!r}])"
+    if is_data(findings, leaf):
+        return f"If anyone may know it: {named}. Else leave it out."
+    return (
+        f"If anyone may know it: {name} = pm.Data({name!r}, {name}) in the model, {named}. Zeros, ones and the like "
+        "need no name as pt.zeros, pt.ones, pt.eye or pt.arange."
+    )
+
+
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    """Whether an array has one entry per entry of a variable, or per entry of its last axes."""
+    return len(shape) <= len(to) and all(a in (1, b) for a, b in zip(reversed(shape), reversed(to), strict=False))
+
+
+__all__ = [
+    "MOST_NUMBERS",
+    "RULE",
+    "arrays_of",
+    "in_likelihood",
+    "in_prior",
+    "is_data",
+    "is_named",
+    "is_short",
+    "way_to_name",
+]
