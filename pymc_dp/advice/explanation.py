@@ -24,6 +24,7 @@ from pymc_dp.advice.short import short_page
 from pymc_dp.errors import Problem, first_of
 from pymc_dp.families import names
 from pymc_dp.gradients.choice import Outlook
+from pymc_dp.inspection.privacy_rule import RULE
 from pymc_dp.release.tables import ReleaseLayout
 from pymc_dp.step_methods.preview import Preview
 
@@ -196,10 +197,11 @@ class Explanation(Shown):
                 self.layout.computed if self.layout else (),
             ),
             ("What would help", self.advice),
+            ("What counts as private", RULE),
             ("Private (protected)", [", ".join(self.private) or "nothing"]),
             ("Public (declared)", [", ".join(self.public)] * bool(self.public)),
             (
-                "Left out of a private trace, because computed from rows",
+                "Left out of a private trace: an entry per row, or computed from an array that is not named public",
                 [", ".join(self.left_out)] * bool(self.left_out),
             ),
             ("Assumed public: true only if none of it was computed from the rows", self.assumptions),

@@ -23,6 +23,7 @@ from pymc_dp.inspection.findings import MAX_CELLS, Findings
 from pymc_dp.inspection.implied_ranges import Implied
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.leaves import by_leaf, declared, names_of, range_held
+from pymc_dp.inspection.owners import check_levels_of_persons
 from pymc_dp.inspection.priors import Prior, constant_values, only_selects
 from pymc_dp.inspection.rows import (
     Array,
@@ -93,6 +94,7 @@ def find_columns(
             if findings.model.named_vars_to_dims.get(use.indexed.name or "")
         ]
         lengths = [shown_length(findings, use, column.bounds) for use in uses]
+        check_levels_of_persons(findings, column.name, lengths)
         found = _levels(findings, rv, column, lengths)
         if found is not None:
             levels, outside = found
@@ -134,8 +136,8 @@ def unknown_length(findings: Findings, name: str) -> tuple[str, str]:
         return what, "Give the variable dims= or a constant shape."
     return (
         f"{name!r} indexes an axis whose length is not declared, and may be the number of rows",
-        f"Declare its levels: dp.Domain(bounds={{{name!r}: (0, last)}}) up to the end of the axis; or give the axis dims "
-        "with coords.",
+        f"Declare its levels up to the end of the axis, dp.Domain(bounds={{{name!r}: (0, last)}}); or give the axis "
+        "dims with coords.",
     )
 
 
@@ -252,7 +254,9 @@ def _check_derived_indices(findings: Findings, rv: Variable, columns: Sequence[C
         (index,), _ = rebuild([use.index], replace)
         values = plain_function([], index)()
         shown = " and ".join(column.name for column in inner)
-        if shown_length(findings, use, (float(values.min()), float(values.max()))) is None:
+        length = shown_length(findings, use, (float(values.min()), float(values.max())))
+        check_levels_of_persons(findings, shown, [length])
+        if length is None:
             findings.problem(rv.name, *unknown_length(findings, shown))
         elif values.min() < 0 or values.max() >= use.length:
             findings.problem(

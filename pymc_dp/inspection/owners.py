@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from pymc import Model
 from pytensor.compile import SharedVariable
 
 from pymc_dp import _validate
+from pymc_dp._column_bounds import hull_of
 from pymc_dp.domain import Domain
 from pymc_dp.errors import DomainError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Findings, Inspection
@@ -73,6 +75,24 @@ def check_owner(findings: Findings) -> None:
         what = "it reaches a likelihood, or parameters: one for each person shows who is there"
         known = {"column": unit.column, "max_rows": unit.max_rows, "n_max": findings.domain.n_max}
         findings.problem(unit.column, what, OF_ONE.format(**known))
+
+
+def check_levels_of_persons(findings: Findings, name: str, lengths: Iterable[int | None]) -> None:
+    """Refuse a column that indexes as many parameters as there may be persons: it may hold their ids once more.
+
+    Levels are compared with what is declared: `n_max`, and bounds or levels of the unit's column. Which ids there are
+    is private, so that another column with the ids of fewer persons cannot be told from one of groups.
+    """
+    unit, most = findings.domain.unit, findings.domain.n_max
+    if unit is None or most is None:
+        return
+    bounds = findings.domain.bounds.get(unit.column)
+    declared = len(findings.domain.levels.get(unit.column, ())) or (int(hull_of(bounds)[1]) + 1 if bounds else most)
+    persons = min(most, max(declared, 2))
+    if any(length is not None and length >= persons for length in lengths):
+        known = {"column": unit.column, "max_rows": unit.max_rows, "n_max": most}
+        what = f"it indexes as many parameters as there may be persons, {persons}: one for each shows who is there"
+        findings.problem(name, what, OF_ONE.format(**known))
 
 
 def ids_line(model: Model, unit: Unit | None) -> list[str]:

@@ -30,10 +30,11 @@ MOST_NUMBERS = 32
 Standing = Literal["named", "assumed", "private", "refused"]
 """Of an array: named in ``Domain(public=)``, assumed public, private, or neither and refused."""
 RULE = (
-    "what is observed and every pm.Data is private unless Domain(public=) names it; so is every array of a likelihood "
-    f"with an entry per row; other arrays without a name, of at most {MOST_NUMBERS} numbers, are assumed public and "
-    "listed here, and longer ones are refused"
+    "What is observed is private. Every pm.Data is private unless Domain(public=) names it.",
+    "An array of a likelihood with an entry per row is private.",
+    f"Another array without a name is assumed public if it has at most {MOST_NUMBERS} numbers. A longer one is refused.",
 )
+"""As `dp.explain` states it."""
 
 
 def is_data(findings: Findings, leaf: Variable) -> bool:

@@ -38,7 +38,7 @@ def vectors(n, data, identity=pt.eye):
 
 
 def levels(n, data):
-    p = pm.Dirichlet("p", pt.ones(K), shape=(K, K))
+    p = pm.Dirichlet("p", pt.ones(K), dims=("level", "level"))
     pm.Categorical("y", p[data("g", GROUPS[:n])], observed=GROUPS[::-1][:n])
 
 
@@ -53,7 +53,7 @@ def mixed(n, data):
 
 
 def censored(n, data):
-    rate = pm.Gamma("rate", 2, 1, shape=K)[data("g", GROUPS[:n])]
+    rate = pm.Gamma("rate", 2, 1, dims="level")[data("g", GROUPS[:n])]
     pm.Censored("y", pm.Exponential.dist(rate), lower=None, upper=9.0, observed=np.abs(TABLE[:n, 0]))
 
 
@@ -64,12 +64,12 @@ def hidden_size(n, data):
 ACCEPTED = {
     "a column": mean_of(lambda g, x, n: pm.Normal("b") * x),
     "columns that meet each other first": mean_of(lambda g, x, n: (pm.Normal("b") * pt.sqrt(x * x + 1)) ** 2),
-    "an index": mean_of(lambda g, x, n: pm.Normal("b", shape=K)[g] + x),
-    "an index of two": mean_of(lambda g, x, n: pm.Normal("b", shape=(K, K))[g, g]),
+    "an index": mean_of(lambda g, x, n: pm.Normal("b", dims="level")[g] + x),
+    "an index of two": mean_of(lambda g, x, n: pm.Normal("b", dims=("level", "level"))[g, g]),
     "stacked": mean_of(lambda g, x, n: pt.stack([x, pm.Normal("b") * x], axis=1).sum(axis=1)),
-    "zero for the first": mean_of(lambda g, x, n: pt.concatenate([pt.zeros(1), pm.Normal("b", shape=K - 1)])[g]),
-    "zeros, filled": mean_of(lambda g, x, n: pt.set_subtensor(pt.zeros(K)[1:], pm.Normal("b", shape=K - 1))[g]),
-    "as many zeros": mean_of(lambda g, x, n: pt.concatenate([pt.zeros(K), pm.Normal("b", shape=K)])[g]),
+    "zero for the first": mean_of(lambda g, x, n: pt.concatenate([pt.zeros(1), pm.Normal("b", shape=K - 1) + pm.Normal("a", dims="level")[1:]])[g]),
+    "zeros, filled": mean_of(lambda g, x, n: (pt.set_subtensor(pt.zeros(K)[1:], pm.Normal("b", shape=K - 1)) + pm.Normal("a", dims="level"))[g]),
+    "as many zeros": mean_of(lambda g, x, n: (pt.concatenate([pt.zeros(K), pm.Normal("b", shape=K)]) + pm.Normal("a", dims="twice"))[g]),
     "repeated and added": mean_of(lambda g, x, n: pt.full((K,), pm.Normal("b")).sum() + x),
     "of the length of rows": hidden_size,
     "marks of levels": mean_of(
@@ -108,7 +108,7 @@ REFUSED = {
 def told(build, n, *, data=pm.Data):
     """Everything that two inspections say of a table of `n` rows."""
     domain = Domain(bounds={"y": (0, 9)}, neighbours="add_remove", n_max=100)
-    with pm.Model() as model:
+    with pm.Model(coords={"level": range(K), "other": range(K - 1), "twice": range(2 * K)}) as model:
         build(n, data)
     found = inspect(model, domain).rows
     columns = [(column.name, column.public) for column in found.columns]

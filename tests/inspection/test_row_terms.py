@@ -85,7 +85,7 @@ def chained():
 
 
 def shaped():
-    pm.Exponential("y", pm.Gamma("r", 2.0, pm.Data("beta", np.float64(1.0))), observed=np.abs(X[:, 0]))
+    pm.Exponential("y", pm.Gamma("r", 2.0, 1.0), observed=np.abs(X[:, 0]))
 
 
 def custom():

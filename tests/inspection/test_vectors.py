@@ -67,7 +67,6 @@ REFUSED = {
         lambda: pm.MvNormal("y", np.ones((N, 2)) * means(), covariance(), observed=PAIRS),
         "2 dimensions",
     ),
-    "private matrix": (lambda: pm.MvNormal("y", means(), MATRIX, observed=PAIRS), "does not have the row axis"),
     "unknown trials": (
         lambda: pm.Multinomial("y", pm.Poisson("n", 4), weights(), observed=COUNTS),
         "number of trials",
@@ -77,11 +76,10 @@ REFUSED = {
 
 @pytest.mark.parametrize(
     "made",
-    [np.eye(2), np.tri(2), np.tri(2).T, np.ones((2, 2)), np.zeros((2, 2))],
-    ids=["identity", "lower", "upper", "ones", "zeros"],
+    [np.eye(2), np.zeros((2, 2)), MATRIX],
+    ids=["identity", "zeros", "others"],
 )
-def test_arrays_that_code_makes_of_nothing_are_taken_as_public(made):
-    """An identity holds no number that could come from a row."""
+def test_short_arrays_are_assumed_public_whatever_they_hold(made):
     with pm.Model() as model:
         pm.MvNormal("y", means(), covariance() + made, observed=PAIRS)
     found = inspect(model, DOMAIN).sums
@@ -126,7 +124,7 @@ def test_everything_else_of_two_axes_is_refused(name):
     write, words = REFUSED[name]
     found = problems_of(
         write,
-        DOMAIN if "normal" in name or "mean" in name or "private matrix" in name or "one row" in name else dp.Domain(),
+        DOMAIN if "normal" in name or "mean" in name or "one row" in name else dp.Domain(),
     )
     assert any(words in text for text in found), found
 

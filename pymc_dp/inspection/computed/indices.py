@@ -20,6 +20,7 @@ from pymc_dp.inspection.computed.terms import NotLinear
 from pymc_dp.inspection.declared_bounds import bounded_columns
 from pymc_dp.inspection.findings import MAX_CELLS, Findings
 from pymc_dp.inspection.leaves import declared, leaf_of
+from pymc_dp.inspection.owners import check_levels_of_persons
 from pymc_dp.inspection.rows import Column, rebuild, unwrap
 from pymc_dp.inspection.taint import IndexUse, RowFlow, trace_rows
 
@@ -150,6 +151,7 @@ def _with_levels(findings: Findings, name: str, column: ComputedColumn, uses: Se
     low, high = int(np.ceil(column.bounds[0])), int(np.floor(column.bounds[1]))
     for use in uses:
         length = shown_length(findings, use, (float(low), float(high)))
+        check_levels_of_persons(findings, column.name, [length])
         if length is None:
             findings.problem(name, *unknown_length(findings, column.name))
         elif low < 0 or high >= length:
