@@ -213,7 +213,7 @@ def folder(name: str, target: Path) -> None:
 def path(name: str, value: object, suffixes: Iterable[str] = ()) -> Path:
     """Return a path, with one of `suffixes` if there are any."""
     if not isinstance(value, str | Path):
-        raise ArgumentError(f"{name} must be a file name, {_got(value)}. Give a str or a pathlib.Path.")
+        raise ArgumentError(f"{name} must be a path, {_got(value)}. Give a str or a pathlib.Path.")
     found, known = Path(value), list(suffixes)
     if known and not any(found.name.endswith(suffix) for suffix in known):
         raise ArgumentError(f"{name} must end in {' or '.join(known)}, got {shown(found.name)}. Rename the file.")

@@ -3,13 +3,15 @@
 import datetime
 import json
 import os
+import shutil
 import signal
 import tempfile
 import time
 import zlib
 from collections import defaultdict
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytensor
@@ -197,3 +199,9 @@ def paid() -> Iterator[None]:
     """Let a test read private values itself, as if it had charged a budget."""
     with opened_gate():
         yield
+
+
+@pytest.fixture
+def room(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Let every folder have so many bytes left."""
+    return lambda free: monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=free))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import sqrt
+from os import PathLike
 from typing import Any, override
 
 from pymc import Model
@@ -48,16 +49,23 @@ class Gradients(OtherRelease):
         distribution costs accuracy, and may make intervals too narrow or too wide; never privacy.
     conservative : bool
         Take the variance of the scores for as large as their curvature, which it never exceeds: wider intervals.
+    scratch : path, optional
+        Folder for the clamped copy of the rows of a ``dp.Table``, or of persons (``Domain(unit=...)``), which no other
+        user can read. The copy goes when the release is made; a process that is killed leaves it behind. By default the
+        folder of ``tempfile``. Neither shown nor compared: it is about a machine, not about the release.
 
     Raises
     ------
     ArgumentError
+        Where rows are read, before the charge: if `scratch` has too little room. Room is asked for all rows. Where
+        their number is private, it is asked for ``n_max`` rows, or ``n_max`` persons with ``max_rows`` rows each.
 
     Notes
     -----
     The rows may be outside of the model: ``rows=`` of ``dp.sample`` and ``dp.privatize`` takes memory-mapped arrays or
     ``dp.Parquet(...)``, read once for every gradient, in chunks, on all cores, or ``dp.Table(...)``, read once, into a
-    private copy in files. The release is that of the same rows in the model, to the last digit, whatever the chunks.
+    private copy in files (`scratch`). The release is that of the same rows in the model, to the last digit, whatever
+    the chunks.
 
     **With weights** (``Domain(weights=...)``) a score is clipped first, by limits that do not see the weight, and then
     weighed. The sum of the weights is released too, by which limits are chosen, and, where the walk has ended, the sum
@@ -81,6 +89,7 @@ class Gradients(OtherRelease):
     columns: Mapping[str, Any] | None = None
     conservative: bool = False
     momentum_steps: int = 0
+    scratch: str | PathLike[str] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _validate.many("steps", self.steps, 10)
@@ -88,6 +97,8 @@ class Gradients(OtherRelease):
         require_momentum(self.momentum_steps)
         if self.columns is not None:
             _validate.mapping("columns", self.columns)
+        if self.scratch is not None:
+            _validate.path("scratch", self.scratch)
 
     @property
     def local(self) -> bool:

@@ -47,9 +47,9 @@ from pymc_dp.release.paid import PACKAGE, keep, paid
 from pymc_dp.release.record import ReleaseRecord, TableRecord, described_domain
 from pymc_dp.rows.gate import private_values, read
 from pymc_dp.rows.passes import Passes, with_stored
-from pymc_dp.rows.person_files import PersonFiles
+from pymc_dp.rows.person_files import PersonFiles, row_of
 from pymc_dp.rows.persons import Grouped, grouped
-from pymc_dp.rows.spool import spooled
+from pymc_dp.rows.spool import Scratch, row_bytes, spooled
 from pymc_dp.rows.stored import StoredRows
 from pymc_dp.transforms.privatize import mark_paid
 
@@ -77,6 +77,8 @@ def fitted(
         owner_of(interface.inspection)  # or says now that there is none
     else:
         require_weights(interface.inspection)
+    scratch, copied = _scratch(choice), 0 if passes is None else _copied_bytes(passes)
+    scratch.require(interface.inspection, copied)
     planned = Planned.of(choice, interface, budget)
     trial = planned.private(planned.dummy(), "none")
     if interface.size > MOST_FULL:
@@ -90,6 +92,7 @@ def fitted(
         check(trial)
     made, what = None, f"noised gradients of {', '.join(planned.responses)}"
     inspection, event = planned.interface.inspection, planned.schedule.event
+    scratch.require(inspection, copied)  # planning took a while, and others may write there
     try:
         with paid(inspection, budget, event=event, label=what, called=label, ledger=ledger) as payment:
             found = payment.read(lambda: planned.walk_over(passes, progressbar))
@@ -211,13 +214,14 @@ class Planned:
         """
         if stored is None:
             return self._shown_walk(self.read(), shown)
+        scratch = _scratch(self.choice)
         if stored.owner is not None:
-            with PersonFiles.of(stored) as files:
+            with PersonFiles.of(stored, scratch) as files:
                 return self._shown_walk(files, shown)
         if not stored.stored.once:
             return self._shown_walk(stored, shown)
         with reading(shown, stored.n_rows, self.interface.inspection.domain.neighbours, "rows copied") as advance:
-            copy = spooled(stored, passed=advance)
+            copy = spooled(stored, scratch=scratch, passed=advance)
         try:
             return self._shown_walk(copy, shown)
         finally:
@@ -388,6 +392,18 @@ def _over(interface: Interface, stored: StoredRows) -> tuple[Interface, Passes]:
     inspection = with_stored(interface.inspection, stored)
     inspection.require()
     return replace(interface, inspection=inspection), Passes.of(inspection, stored)
+
+
+def _scratch(choice: Gradients) -> Scratch:
+    """Return where a table is copied."""
+    return Scratch(folder=None if choice.scratch is None else str(choice.scratch), call="dp.Gradients")
+
+
+def _copied_bytes(passes: Passes) -> int:
+    """Return how many bytes of a row are copied; 0 where the table is read again and again. Reads no row."""
+    if passes.owner is not None:
+        return row_of(passes).itemsize
+    return row_bytes(passes) if passes.stored.once else 0
 
 
 def _chunks(columns: Rows, size: int) -> Iterator[Any]:

@@ -16,7 +16,7 @@ from pymc_dp.inspection.rows import Array, Column, shape_of
 from pymc_dp.rows.asked import Asked
 from pymc_dp.rows.passes import Passes, cast, held
 from pymc_dp.rows.persons import DIGEST, Grouped, grouped, hashes_of, identified, somebody, spans, summed
-from pymc_dp.rows.spool import BLOCK_BYTES, Spool, copying, private_file
+from pymc_dp.rows.spool import BLOCK_BYTES, Scratch, Spool, copying, private_file
 from pymc_dp.rows.stored import Part
 from pymc_dp.rows.sums import LENGTHS
 
@@ -25,6 +25,17 @@ PART_BYTES = 2**26
 MOST_FILES = 1024
 OWNER = "owner"
 Hold = Callable[[Column, Sequence[Part]], Array]
+BY_TMPDIR = Scratch()
+"""Where copies go that are made for sums: nothing takes another folder."""
+
+
+def row_of(passes: Passes) -> np.dtype[Any]:
+    """Return the dtype of a row in these files: whose it is, and its columns. Reads no row."""
+    kinds = {dtype.kind for dtype in passes.stored.layouts()[str(passes.owner)].dtypes}
+    fields: list[Any] = [(OWNER, np.dtype(np.uint64 if kinds <= {"i", "u"} else DIGEST))]
+    for place, column in enumerate(passes.columns):
+        fields.append((str(place), np.dtype(column.leaf.type.dtype), shape_of(column.leaf)[1:]))
+    return np.dtype(fields)
 
 
 @final
@@ -39,17 +50,14 @@ class PersonFiles:
         Over the table, with its `owner`. It is read once. Rows that are nobody's are left out.
     hold : callable
         What is kept of a block of a column.
+    scratch : Scratch
     """
 
-    def __init__(self, passes: Passes, hold: Hold) -> None:
+    def __init__(self, passes: Passes, hold: Hold, scratch: Scratch = BY_TMPDIR) -> None:
         self.columns = passes.columns
-        kinds = {dtype.kind for dtype in passes.stored.layouts()[str(passes.owner)].dtypes}
-        fields: list[Any] = [(OWNER, np.dtype(np.uint64 if kinds <= {"i", "u"} else DIGEST))]
-        for place, column in enumerate(passes.columns):
-            fields.append((str(place), np.dtype(column.leaf.type.dtype), shape_of(column.leaf)[1:]))
-        self.dtype = np.dtype(fields)
+        self.dtype = row_of(passes)
         self.count = min(MOST_FILES, 1 + passes.n_rows * self.dtype.itemsize // PART_BYTES)
-        self._spool, self._edges = Spool((), None), list[Array]()
+        self._spool, self._edges = Spool((), scratch), list[Array]()
         with copying(self._spool):
             for place in range(self.count):
                 private_file(self._spool.path(place)).close()
@@ -57,9 +65,9 @@ class PersonFiles:
                 self._write(owner, [hold(column, one) for column, one in zip(self.columns, parts, strict=True)])
 
     @classmethod
-    def of(cls, passes: Passes) -> Self:
+    def of(cls, passes: Passes, scratch: Scratch = BY_TMPDIR) -> Self:
         """Copy a table, clamped, and put each person's rows side by side, once for all passes over them."""
-        found = cls(passes, held)
+        found = cls(passes, held, scratch)
         with copying(found._spool):
             for place in range(found.count):
                 found._edges.append(found._sort(place))
@@ -145,4 +153,4 @@ def _column(columns: Sequence[Array], places: dict[Any, int], column: Column) ->
     return columns[places[column.leaf]]
 
 
-__all__ = ["PersonFiles", "stored_sums"]
+__all__ = ["BY_TMPDIR", "PersonFiles", "row_of", "stored_sums"]

@@ -13,12 +13,15 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PrivacyError
+from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array, shape_of
 from pymc_dp.rows.passes import Passes
 
@@ -27,6 +30,82 @@ BLOCK_BYTES = 2**22
 HeldAs = Callable[[Array], Array]
 PREFIX = "pymc_dp_rows_"
 BINARY = getattr(os, "O_BINARY", 0)  # Windows would write line ends otherwise
+
+
+def as_clamped(values: Array) -> Array:
+    """Hold clamped values as they are."""
+    return values
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scratch:
+    """Where copies of rows are made, and how another folder is named.
+
+    Attributes
+    ----------
+    folder : str, optional
+        By default that of `tempfile`.
+    call : str
+        What takes ``scratch=``; empty where nothing does.
+    """
+
+    folder: str | None = None
+    call: str = ""
+
+    @property
+    def path(self) -> str:
+        """The folder."""
+        return tempfile.gettempdir() if self.folder is None else self.folder
+
+    @property
+    def remedy(self) -> str:
+        """What to do where it has too little room."""
+        if self.call:
+            return f'Name a folder with more room: {self.call}(scratch="/folder/with/room").'
+        return "Name a folder with more room in the environment variable TMPDIR, before Python starts."
+
+    def require(self, found: Inspection, row_bytes: int) -> None:
+        """Refuse a folder without room for a copy of the rows, before anything is charged.
+
+        Parameters
+        ----------
+        found : Inspection
+            Its public number of rows is asked for, or the public bound where the number is private.
+        row_bytes : int
+            That a row takes in the copy; 0 where nothing is copied. Then only a folder that was named is looked at.
+
+        Raises
+        ------
+        ArgumentError
+        """
+        if self.folder is None and not row_bytes:
+            return
+        folder = self.path
+        if not os.path.isdir(folder) or not os.access(folder, os.W_OK | os.X_OK):
+            subject = f"The folder for temporary files, {folder}," if self.folder is None else f"scratch={folder!r}"
+            raise ArgumentError(f"{subject} is no folder that can be written to. Nothing was spent. {self.remedy}")
+        needed, free = row_bytes * found.most_rows, shutil.disk_usage(folder).free
+        if needed > free:
+            raise ArgumentError(
+                f"The copy of the rows needs {needed:,} bytes in {folder}, which has {free:,} bytes left. It takes "
+                f"{row_bytes} bytes a row, for {_counted(found.domain, found.n_rows)}. Nothing was spent. {self.remedy}"
+            )
+
+    def failed(self, error: Exception) -> PrivacyError:
+        """Return what is said where rows could not be copied, after the charge: no value, which a text may show."""
+        known = error.strerror if isinstance(error, OSError) else None
+        what = f"The rows could not be copied to {self.path} ({known or type(error).__name__})."
+        spent = "The budget is spent, and nothing was released. Another call is charged again."
+        return PrivacyError(" ".join([what, spent, *([self.remedy] if isinstance(error, OSError) else [])]))
+
+
+def _counted(domain: Domain, n_rows: int) -> str:
+    """Say how many rows room is asked for: a public number."""
+    if domain.n_max is None:
+        return f"{n_rows:,} rows"
+    if domain.unit is None:
+        return f"at most n_max={domain.n_max:,} rows"
+    return f"at most n_max={domain.n_max:,} persons with max_rows={domain.unit.max_rows:,} rows each"
 
 
 class Spool:
@@ -39,13 +118,21 @@ class Spool:
     ----------
     layout : sequence of (dtype, shape)
         Of every column.
-    scratch : str, optional
-        Where to make the folder; by default where `tempfile` does.
+    scratch : Scratch
+        Where to make the folder.
+
+    Raises
+    ------
+    PrivacyError
+        If it cannot be made.
     """
 
-    def __init__(self, layout: Sequence[tuple[str, tuple[int, ...]]], scratch: str | None) -> None:
-        self.layout = tuple(layout)
-        self.folder = tempfile.mkdtemp(prefix=PREFIX, dir=scratch)
+    def __init__(self, layout: Sequence[tuple[str, tuple[int, ...]]], scratch: Scratch) -> None:
+        self.layout, self.scratch = tuple(layout), scratch
+        try:
+            self.folder = tempfile.mkdtemp(prefix=PREFIX, dir=scratch.folder)
+        except OSError as error:
+            raise scratch.failed(error) from None
         self._end = weakref.finalize(self, _remove, self.folder, os.getpid())
 
     def __getstate__(self) -> dict[str, object]:
@@ -73,8 +160,8 @@ class SpooledRows(tuple[Array, ...]):
 def spooled(
     rows: Passes,
     *,
-    scratch: str | None = None,
-    held_as: HeldAs = lambda values: values,
+    scratch: Scratch,
+    held_as: HeldAs = as_clamped,
     passed: Callable[[int], None] = lambda rows: None,
 ) -> SpooledRows:
     """Clamp stored rows into a new spool. Reads private data: the budget must have been charged.
@@ -83,7 +170,7 @@ def spooled(
     ----------
     rows : Passes
         Read once.
-    scratch : str, optional
+    scratch : Scratch
     held_as : callable
         What clamped values become last: floats of another width.
     passed : callable
@@ -94,12 +181,22 @@ def spooled(
     PrivacyError
         If rows cannot be read or written, or are not as many as before.
     """
-    dtypes = (held_as(np.empty(0, dtype=column.leaf.type.dtype)).dtype for column in rows.columns)
-    shapes = ((rows.n_rows, *shape_of(column.leaf)[1:]) for column in rows.columns)
-    spool = Spool(list(zip(map(str, dtypes), shapes, strict=True)), scratch)
+    layout = [(str(dtype), (rows.n_rows, *shape)) for dtype, shape in _row_layout(rows, held_as)]
+    spool = Spool(layout, scratch)
     with copying(spool):
         _fill(spool, rows, held_as, passed)
     return opened(spool)
+
+
+def row_bytes(rows: Passes, held_as: HeldAs = as_clamped) -> int:
+    """Return how many bytes a row takes in a spool. Reads no row."""
+    return sum(int(np.prod(shape)) * dtype.itemsize for dtype, shape in _row_layout(rows, held_as))
+
+
+def _row_layout(rows: Passes, held_as: HeldAs) -> list[tuple[np.dtype[Any], tuple[int, ...]]]:
+    """Return dtype and shape of a row in every column of a spool."""
+    empty = (np.empty(0, dtype=column.leaf.type.dtype) for column in rows.columns)
+    return [(held_as(one).dtype, shape_of(column.leaf)[1:]) for one, column in zip(empty, rows.columns, strict=True)]
 
 
 @contextmanager
@@ -111,19 +208,13 @@ def copying(spool: Spool) -> Iterator[None]:
         spool.remove()
         if isinstance(error, PrivacyError) or not isinstance(error, Exception):
             raise
-        what = error.strerror if isinstance(error, OSError) else type(error).__name__  # other texts may show a value
-        raise PrivacyError(
-            f"The rows could not be copied ({what}). Where there is no room left, give another folder by scratch=, or "
-            "by the environment variable TMPDIR."
-        ) from None
+        raise spool.scratch.failed(error) from None
 
 
 def _fill(spool: Spool, rows: Passes, held_as: HeldAs, passed: Callable[[int], None]) -> None:
     """Write all rows."""
     layouts = rows.stored.layouts()
-    widest = sum(layouts[name].row_bytes for name in rows.names) + sum(
-        int(np.prod(shape[1:])) * np.dtype(dtype).itemsize for dtype, shape in spool.layout
-    )
+    widest = sum(layouts[name].row_bytes for name in rows.names) + row_bytes(rows, held_as)
     with ExitStack() as stack:
         files = [stack.enter_context(private_file(spool.path(place))) for place in range(len(rows.columns))]
         for chunk in rows.chunks(max(1, BLOCK_BYTES // max(1, widest))):
@@ -160,27 +251,9 @@ def _mapped(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
     return np.frombuffer(pages, dtype=dtype).reshape(shape)
 
 
-def check_scratch(scratch: str | None, n_bytes: int | None) -> None:
-    """Refuse a folder in which there is no room; `n_bytes` is None where the size of the table is private.
-
-    Raises
-    ------
-    ArgumentError
-    """
-    folder = tempfile.gettempdir() if scratch is None else scratch
-    if not os.path.isdir(folder) or not os.access(folder, os.W_OK | os.X_OK):
-        raise ArgumentError(f"scratch={folder!r} is no folder that can be written to. Give another one.")
-    free = shutil.disk_usage(folder).free
-    if n_bytes is not None and n_bytes > free:
-        raise ArgumentError(
-            f"The clamped copy of the rows takes {n_bytes / 1e9:.3g} GB, and {folder} has {free / 1e9:.3g} GB left. "
-            "Give a folder with more room by scratch=."
-        )
-
-
 def _remove(folder: str, owner: int) -> None:
     if os.getpid() == owner:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-__all__ = ["Spool", "SpooledRows", "check_scratch", "copying", "opened", "private_file", "spooled"]
+__all__ = ["Scratch", "Spool", "SpooledRows", "copying", "opened", "private_file", "row_bytes", "spooled"]

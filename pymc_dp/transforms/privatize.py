@@ -35,6 +35,7 @@ from pymc_dp.release.record import ReleaseRecord, TableRecord, describe, make_ta
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import Drawn, ReleasePlan, TablePlan
 from pymc_dp.rows.passes import Passes, with_stored
+from pymc_dp.rows.person_files import BY_TMPDIR, row_of
 from pymc_dp.rows.stored import StoredRows
 from pymc_dp.transforms.bins import table_parameters
 from pymc_dp.transforms.density import ReleaseDensity
@@ -182,6 +183,8 @@ def make_private(
         require_weights(inspection)
     if beside is not None and (problems := beside.check(plan.asked)):
         raise UnsupportedModelError(problems)
+    if beside is not None and beside.owner is not None:
+        BY_TMPDIR.require(inspection, row_of(beside).itemsize)
     new, parameters = prepare(inspection, plan)
     if check is not None:
         check(inspection, plan, new)

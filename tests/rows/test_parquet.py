@@ -11,7 +11,7 @@ from pymc_dp.rows.arrow import part_of
 from pymc_dp.rows.arrow_labels import encoded
 from pymc_dp.rows.parquet import Parquet
 from pymc_dp.rows.passes import Passes, by_column, with_stored
-from pymc_dp.rows.spool import spooled
+from pymc_dp.rows.spool import Scratch, spooled
 from tests.step_methods.langevin.conftest import logistic, table
 
 pytestmark = pytest.mark.usefixtures("paid")
@@ -35,7 +35,7 @@ def read(model, source, scratch, domain=None):
     found = with_stored(inspect(model, domain).rows, source)
     found.require()
     layouts = source.layouts()
-    held = spooled(Passes.of(found, source), scratch=str(scratch))
+    held = spooled(Passes.of(found, source), scratch=Scratch(folder=str(scratch)))
     return dict(zip(by_column(found, layouts), held, strict=True))
 
 
@@ -143,7 +143,7 @@ def test_a_broken_file_shows_no_value(small, tmp_path):
     path.write_bytes(whole[:4] + bytes(500) + whole[504:])
     (tmp_path / "s").mkdir()
     with pytest.raises(PrivacyError, match="cannot be read"):
-        spooled(Passes.of(found, source), scratch=str(tmp_path / "s"))
+        spooled(Passes.of(found, source), scratch=Scratch(folder=str(tmp_path / "s")))
     assert list((tmp_path / "s").iterdir()) == []
 
 

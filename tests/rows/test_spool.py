@@ -22,7 +22,7 @@ from pymc_dp.rows import spool as spool_module
 from pymc_dp.rows import stored
 from pymc_dp.rows.gate import read
 from pymc_dp.rows.passes import Passes, with_stored
-from pymc_dp.rows.spool import Spool, SpooledRows, check_scratch, spooled
+from pymc_dp.rows.spool import Scratch, Spool, SpooledRows, spooled
 from pymc_dp.rows.stored import Arrays
 from pymc_dp.step_methods.langevin import SGLD
 from pymc_dp.step_methods.langevin.kernels import Plan, make_table
@@ -59,7 +59,7 @@ def poured(model, rows, scratch, domain=None, **how):
     source = Arrays(rows)
     found = with_stored(inspect(model, domain).rows, source)
     found.require()
-    return spooled(Passes.of(found, source), scratch=str(scratch), **how), found
+    return spooled(Passes.of(found, source), scratch=Scratch(folder=str(scratch)), **how), found
 
 
 def begun(step):
@@ -121,7 +121,7 @@ def test_the_copy_goes_with_its_owner_and_not_before(small, rows, scratch):
 
 
 def test_a_forked_process_and_the_end_of_the_owner(scratch, monkeypatch):
-    spool = Spool([], str(scratch))
+    spool = Spool([], Scratch(folder=str(scratch)))
     assert spool._end.atexit
     with monkeypatch.context() as patch:
         patch.setattr("os.getpid", lambda: -1)
@@ -135,8 +135,8 @@ def test_a_forked_process_and_the_end_of_the_owner(scratch, monkeypatch):
 @pytest.mark.slow
 def test_the_copy_goes_with_the_process(scratch):
     code = (
-        "import os, sys; from pymc_dp.rows.spool import Spool;"
-        "kept = Spool([('int64', (1,))], sys.argv[1]); kept.path(0).write_bytes(b'12345678');"
+        "import os, sys; from pymc_dp.rows.spool import Scratch, Spool;"
+        "kept = Spool([('int64', (1,))], Scratch(folder=sys.argv[1])); kept.path(0).write_bytes(b'12345678');"
         "child = os.fork();\n"
         "if child == 0: del kept; os._exit(0)\n"
         "os.waitpid(child, 0); assert kept.path(0).exists()"
@@ -162,7 +162,11 @@ def test_failures_leave_no_file_and_show_no_value(small, rows, scratch, monkeypa
             poured(small, rows, scratch)
         assert "secret" not in str(refused.value) and list(scratch.iterdir()) == []
         if isinstance(error, OSError):
-            assert "No space left on device" in str(refused.value) and "scratch=" in str(refused.value)
+            assert str(refused.value) == (
+                f"The rows could not be copied to {scratch} (No space left on device). The budget is spent, and "
+                "nothing was released. Another call is charged again. Name a folder with more room in the environment "
+                "variable TMPDIR, before Python starts."
+            )
 
 
 def test_a_table_that_has_changed_is_refused(small, rows, scratch, monkeypatch):
@@ -173,13 +177,27 @@ def test_a_table_that_has_changed_is_refused(small, rows, scratch, monkeypatch):
     assert list(scratch.iterdir()) == []
 
 
-def test_a_folder_without_room_is_refused(scratch):
-    check_scratch(str(scratch), 1000)
-    check_scratch(None, None)
-    with pytest.raises(ArgumentError, match=r"takes 1e\+09 GB"):
-        check_scratch(str(scratch), 10**18)
+def test_a_folder_that_is_gone_after_the_charge_is_named(scratch):
+    with pytest.raises(PrivacyError, match=r"to .*none \(No such file.*The budget is spent.*dp\.SGLD\(scratch="):
+        Spool([], Scratch(folder=str(scratch / "none"), call="dp.SGLD"))
+
+
+@pytest.mark.parametrize(
+    ("hidden", "n_rows", "dtype", "row"),
+    [({}, N_ROWS, "float64", 36), ({"neighbours": "add_remove", "n_max": 7000}, 7000, "float32", 24)],
+)
+def test_a_sampler_asks_for_room_by_a_public_number(small, rows, scratch, shared, room, hidden, n_rows, dtype, row):
+    ledger = dp.Ledger(**BUDGET, neighbours=hidden.get("neighbours", "replace"))
+    given = {"model": small, "domain": dp.Domain(**hidden), "ledger": ledger, **QUIET}
+    room(row * n_rows - 1)
+    step = SGLD(rows=rows, scratch=scratch, batch_size=5, dtype=dtype)
+    with pytest.raises(ArgumentError) as refused:
+        dp.sample(3, **BUDGET, step=step, **given)
+    assert f"needs {row * n_rows:,} bytes in {scratch}, which has {row * n_rows - 1:,}" in str(refused.value)
+    assert 'dp.SGLD(scratch="/folder/with/room")' in str(refused.value) and ledger.history == []
     with pytest.raises(ArgumentError, match="is no folder that can be written to"):
-        check_scratch(str(scratch / "none"), None)
+        dp.sample(3, **BUDGET, step=SGLD(rows=rows, scratch=scratch / "none", batch_size=5), **given)
+    assert ledger.history == [] and list(scratch.iterdir()) == []
 
 
 def test_memory_does_not_grow_with_the_table(small, scratch, monkeypatch):
@@ -284,5 +302,5 @@ def test_nothing_is_copied_before_the_charge(small, rows, scratch, shared):
 
 
 def test_folders_are_named_by_chance(scratch):
-    names = {Path(Spool([], str(scratch)).folder).name for _ in range(3)}
+    names = {Path(Spool([], Scratch(folder=str(scratch))).folder).name for _ in range(3)}
     assert len(names) == 3

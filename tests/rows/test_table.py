@@ -16,7 +16,7 @@ from pymc_dp.release.paid import forget_releases
 from pymc_dp.rows.engines.lazy import LazyFrame
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.rows.passes import Passes, with_stored
-from pymc_dp.rows.spool import spooled
+from pymc_dp.rows.spool import Scratch, spooled
 from tests.release.test_beside import QUIET, domain_of, model_of, table
 from tests.rows.engines.engines import ENGINES, HERE, database, in_engine, part
 from tests.rows.engines.test_identity import stored
@@ -184,7 +184,7 @@ def test_blocks_are_the_rows(engine, monkeypatch, tmp_path):
         inspected = with_stored(inspect(dummies("regression"), domain_of("regression", "replace")).rows, rows)
         inspected.require()
         with opened_gate():
-            copied = spooled(Passes.of(inspected, rows), scratch=str(tmp_path))
+            copied = spooled(Passes.of(inspected, rows), scratch=Scratch(folder=str(tmp_path)))
         flat = np.concatenate([column.reshape(len(column), -1).astype(float) for column in copied], axis=1)
         found.append(flat[np.lexsort(flat.T)])
         copied.spool.remove()

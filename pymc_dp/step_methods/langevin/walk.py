@@ -19,7 +19,7 @@ from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Array
 from pymc_dp.rows.gate import read
 from pymc_dp.rows.passes import Passes, with_stored
-from pymc_dp.rows.spool import SpooledRows, check_scratch, spooled
+from pymc_dp.rows.spool import Scratch, SpooledRows, row_bytes, spooled
 from pymc_dp.rows.stored import StoredRows
 from pymc_dp.simulation.columns import dummy_rows
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
@@ -137,8 +137,7 @@ class GradientWalk(PrivateStep):
         if self._stored is None:
             return
         self._passes = Passes.of(found, self._stored)
-        public = self.neighbours == "replace"
-        check_scratch(self.settings["scratch"], self._row_bytes * found.n_rows if public else None)
+        self._scratch.require(found, row_bytes(self._passes, self._held))
 
     def _compile(self) -> None:
         """Compile everything on dummy rows: nothing is spent if this fails."""
@@ -162,8 +161,7 @@ class GradientWalk(PrivateStep):
             self._rows = tuple(self._held(read(column)) for column in self._columns)
         else:
             with reading(self.shown, self._passes.n_rows, self.neighbours, "rows copied") as advance:
-                scratch = self.settings["scratch"]
-                self._rows = spooled(self._passes, scratch=scratch, held_as=self._held, passed=advance)
+                self._rows = spooled(self._passes, scratch=self._scratch, held_as=self._held, passed=advance)
         self._columns, self._stored, self._passes = (), None, None
 
     @override
@@ -187,9 +185,9 @@ class GradientWalk(PrivateStep):
         return size + self.multiplied * size * size
 
     @property
-    def _row_bytes(self) -> int:
-        """Bytes of a row in these."""
-        return sum(column[0].nbytes for column in self._dummies)
+    def _scratch(self) -> Scratch:
+        """Where stored rows are copied."""
+        return Scratch(folder=self.settings["scratch"], call=f"dp.{type(self).__name__}")
 
     @property
     def _dtypes(self) -> list[Any]:
