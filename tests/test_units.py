@@ -34,10 +34,10 @@ DOMAIN = Domain(
 
 
 def counts(rows=slice(None), owners=OWNERS):
-    with pm.Model() as model:
+    with pm.Model(coords={"group": range(2)}) as model:
         pm.Data("patient_id", owners[rows])
         group = pm.Data("g", G[rows])
-        p = pm.Beta("p", 1, 1, shape=2)
+        p = pm.Beta("p", 1, 1, dims="group")
         pm.Bernoulli("y", p[group], observed=Y[rows])
     return model
 

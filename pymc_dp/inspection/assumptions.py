@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +24,7 @@ from pymc_dp.inspection.declared_levels import FEW
 from pymc_dp.inspection.findings import Findings, Observed, by_hand
 from pymc_dp.inspection.likelihoods import likelihood_of
 from pymc_dp.inspection.owners import ids_line
-from pymc_dp.inspection.privacy_rule import MOST_NUMBERS, arrays_of, is_named
+from pymc_dp.inspection.privacy_rule import arrays_of, is_named
 from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Array, opaque, plain_numbers
 from pymc_dp.inspection.schema import dim_length
@@ -159,20 +158,31 @@ def may_keep(findings: Findings, deterministic: Variable, kept: Sequence[str]) -
         return False
     if depends_on(deterministic, [*findings.private_variables, *findings.row_leaves]):
         return False
-    if findings.domain.neighbours == "add_remove" and not _as_long_as_parameters(findings, deterministic):
+    if not _as_long_as_parameters(findings, deterministic, kept) and _may_count_rows(findings, deterministic):
         return False
     leaves = arrays_of(findings, [deterministic], free, single=findings.single_row)
     known = {findings.model[name] for name in [*kept, *findings.domain.public]}
     return known.issuperset(leaves) and not opaque([deterministic], free)
 
 
-def _as_long_as_parameters(findings: Findings, deterministic: Variable) -> bool:
+def _as_long_as_parameters(findings: Findings, deterministic: Variable, kept: Sequence[str]) -> bool:
     """Whether its lengths are those of free variables and public arrays: a number, ``pt.ones(n)``, may count rows."""
     model, free = findings.model, findings.model.free_RVs
     dims = model.named_vars_to_dims.get(deterministic.name) or ()
-    named = {dim for var in (*free, *model.data_vars) for dim in model.named_vars_to_dims.get(var.name) or ()}
+    named = {
+        dim for var in (*free, *(model[name] for name in kept)) for dim in model.named_vars_to_dims.get(var.name) or ()
+    }
     nodes = [var.owner for var in ancestors([deterministic], blockers=free) if var.owner and var not in free]
     return bool(dims and named.issuperset(dims)) or all(isinstance(node.op, WITHOUT_LENGTHS) for node in nodes)
+
+
+def _may_count_rows(findings: Findings, deterministic: Variable) -> bool:
+    """Whether one of its lengths is the number of rows where that is public, or may be it."""
+    if findings.domain.neighbours == "add_remove":
+        return True
+    dims = findings.model.named_vars_to_dims.get(deterministic.name) or ()
+    lengths = {dim_length(findings.model.dim_lengths[dim]) for dim in dims if dim is not None}
+    return findings.n_rows in lengths or bool({None, findings.n_rows} & set(deterministic.type.shape))
 
 
 WITHOUT_LENGTHS = (*RULES, MakeVector, ScalarFromTensor)
@@ -206,7 +216,7 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
     free, lines = list(model.free_RVs), list(getattr(model, ASSUMED, ()))
     ask = question if not hasattr(model, ASSUMED) else _silent  # numbers on the way were asked about there
     hidden, openly = findings.private_variables, domain.neighbours == "replace"
-    shown = partial(_shown, ask=ask, n_rows=findings.n_rows if openly else None)
+    shown = partial(_shown, ask=ask)
     numbers_of = partial(plain_numbers, lengths=openly)
     if domain.neighbours == "replace":
         lines.append(number_of_rows(findings.n_rows))
@@ -304,32 +314,19 @@ def _ends(observed: Observed, rv: Variable) -> Sequence[Variable]:
     return observed.parameters if observed.cumulative is None else observed.cumulative.numbers
 
 
-def _written(array: Array) -> str:
-    """Write an array that is assumed public, the start of a long one."""
-    values = [f"{number:.6g}" for number in array.ravel()]
-    if array.ndim == 1:
-        return f"[{', '.join(shorten(values, FEW))}]"
-    return f"{' x '.join(map(str, array.shape))} numbers [{', '.join(shorten(values, FEW))}]"
-
-
 def _silent(numbers: object) -> str:
     return ""
 
 
-def _shown(arrays: Any, ask: Callable[[Array], str], n_rows: int | None, most: int = 8) -> str:
-    """Write numbers, those first that look computed.
-
-    An array that is refused is not read: one that is as long as the table, or too long to be assumed public. Where the
-    number of rows is private, none is read: which of them is as long would tell it.
-    """
+def _shown(arrays: Iterable[Array], ask: Callable[[Array], str], most: int = 8) -> str:
+    """Write numbers, those first that look computed. Of an array only its size: it may turn out to be made of rows."""
     texts: dict[str, bool] = {}
     for array in arrays:
-        read = array.size == 1 or (n_rows is not None and n_rows not in array.shape and array.size <= MOST_NUMBERS)
-        asked = ask(array) if read else ""
         if array.size == 1:
+            asked = ask(array)
             texts[f"{array.item():.6g}{asked}"] = not asked
         elif array.size:
-            texts[f"{_written(array) if read else f'an array of {array.ndim} dimension(s)'}{asked}"] = not asked
+            texts[f"an array of {array.size} numbers without a name"] = False
     shown = sorted(texts, key=lambda text: texts[text])
     return ", ".join(shown if len(shown) <= most else [*shown[:most], f"and {len(shown) - most} more"])
 

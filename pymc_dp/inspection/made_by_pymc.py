@@ -6,8 +6,9 @@ Others PyMC computes from the rows, where nothing shows it: what `placed_by_data
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -137,24 +138,41 @@ def _rewritten(outputs: Sequence[Variable], stop: Collection[Variable]) -> dict[
     return {var: new for var in inner for rule in REWRITTEN if (new := rule(var)) is not None}
 
 
-def placed_by_data(ends: Sequence[Variable]) -> dict[Constant, Variable]:
-    """Return the numbers by which ``pm.gp.HSGP`` and ``pm.gp.HSGPPeriodic`` place a basis, and what it is a basis of.
+class Placed(NamedTuple):
+    """Numbers by which PyMC places a basis: its centre, and in ``pm.gp.HSGP`` its half-width too."""
+
+    x: Variable
+    numbers: list[Constant]
+    periodic: bool
+
+
+def placed_by_data(ends: Sequence[Variable]) -> list[Placed]:
+    """Return by which numbers ``pm.gp.HSGP`` and ``pm.gp.HSGPPeriodic`` place their bases.
 
     PyMC computes them from the first X that it is given. They are known by the graph, and no value is looked at: a
     column is repeated, ``pt.tile``, after a constant vector was subtracted, or before one is added.
     """
-    found = dict[Constant, Variable]()
+    centres, half_widths = defaultdict[Variable, list[Constant]](list), defaultdict[Variable, list[Constant]](list)
     tiles = {var: column for var in ancestors(list(ends)) if var.owner and (column := _column_of_tile(var)) is not None}
     for column in tiles.values():
         for node in (var.owner for var in ancestors([column]) if _is(var.owner, Sub)):
             if _plain(centre := unwrap(node.inputs[1])):
-                found[centre] = _source(node.inputs[0])
+                centres[_source(node.inputs[0])].append(centre)
     for node in (var.owner for var in ancestors(list(ends)) if _is(var.owner, Add)):
         repeated = [tiles[var] for var in node.inputs if var in tiles]
         for half_width in map(_source, node.inputs if repeated else []):
             if _plain(half_width):
-                found.setdefault(half_width, _source(repeated[0]))
-    return found
+                half_widths[_source(_uncentred(repeated[0]))].append(half_width)
+    return [
+        Placed(x=x, numbers=[*centres[x], *half_widths[x]], periodic=not half_widths[x])
+        for x in dict.fromkeys([*centres, *half_widths])
+    ]
+
+
+def _uncentred(column: Variable) -> Variable:
+    """Return the column before a centre was subtracted."""
+    inner = _source(column)
+    return inner.owner.inputs[0] if _is(inner.owner, Sub) else inner
 
 
 def _plain(var: Variable) -> bool:
@@ -173,4 +191,4 @@ def _is(node: Any, scalar: type) -> bool:
     return node is not None and isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, scalar)
 
 
-__all__ = ["parameters_without_arrays", "placed_by_data", "without_arrays"]
+__all__ = ["Placed", "parameters_without_arrays", "placed_by_data", "without_arrays"]

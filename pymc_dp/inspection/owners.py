@@ -81,7 +81,7 @@ def check_levels_of_persons(findings: Findings, name: str, lengths: Iterable[int
     """Refuse a column that indexes as many parameters as there may be persons: it may hold their ids once more.
 
     Levels are compared with what is declared: `n_max`, and bounds or levels of the unit's column. Which ids there are
-    is private, so that another column with the ids of fewer persons cannot be told from one of groups.
+    is private, so that another column with the ids of fewer persons looks like one of groups.
     """
     unit, most = findings.domain.unit, findings.domain.n_max
     if unit is None or most is None:

@@ -32,7 +32,7 @@ Standing = Literal["named", "assumed", "private", "refused"]
 RULE = (
     "What is observed is private. Every pm.Data is private unless Domain(public=) names it.",
     "An array of a likelihood with an entry per row is private.",
-    f"Another array without a name is assumed public if it has at most {MOST_NUMBERS} numbers. A longer one is refused.",
+    f"Another array without a name is assumed public up to {MOST_NUMBERS} numbers. A longer one is refused.",
 )
 """As `dp.explain` states it."""
 

@@ -108,17 +108,17 @@ def _check_named(findings: Findings, rv: Variable, leaf: Variable, *, on_rows: b
 def check_bases(findings: Findings) -> None:
     """Refuse a basis that PyMC placed by an X: its numbers are as private as that, and nothing of them is read."""
     model = findings.model
-    placed = placed_by_data([*model.basic_RVs, *model.deterministics, *model.potentials])
-    findings.private_variables += placed
-    for x in dict.fromkeys(placed.values()):
-        pairs = findings.domain.bounds.get(x.name or "")
-        known = "[(low, high)]" if pairs is None else written(pairs) if pairs_of(pairs) else f"[{written(pairs)}]"
+    for x, numbers, periodic in placed_by_data([*model.basic_RVs, *model.deterministics, *model.potentials]):
+        findings.private_variables += numbers
         shown = repr(x.name) if x.name else "a column"
+        pairs = findings.domain.bounds.get(x.name or "")
+        bounds = "(low, high)" if pairs is None else written(pairs)
+        bounds = bounds if periodic or (pairs and pairs_of(pairs)) else f"[{bounds}]"
+        kind, others = ("HSGPPeriodic", "m=...") if periodic else ("HSGP", "m=..., c=...")
         findings.cause(
             x.name or "model",
-            f"pm.gp.HSGP places the basis of {shown} by the X that it sees first, which may be rows",
-            f"Place it by public bounds: gp = dp.models.HSGP(m=..., c=..., bounds={known}, cov_func=...). A "
-            "periodic one is dp.models.HSGPPeriodic.",
+            f"pm.gp.{kind} places the basis of {shown} by the X that it sees first, which may be rows",
+            f"Place it by public bounds: gp = dp.models.{kind}({others}, bounds={bounds}, cov_func=...).",
         )
 
 

@@ -29,7 +29,7 @@ from pymc_dp.inspection.declared_bounds import check_pairs
 from pymc_dp.inspection.declared_levels import check_levels
 from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.interpreted import plain_function
-from pymc_dp.inspection.privacy_rule import arrays_of, in_prior, is_named, way_to_name
+from pymc_dp.inspection.privacy_rule import arrays_of, in_prior, is_data, is_named, way_to_name
 from pymc_dp.inspection.rows import array_leaves, opaque, reached, shape_of, unwrap
 from pymc_dp.inspection.stated import can_state, statement_of
 from pymc_dp.inspection.taint import label
@@ -317,7 +317,10 @@ def _check_reach(
     found = set(reached(ends, stop))
     for var in private:
         if var in found:
-            findings.problem(where, f"private data ({label(var)}) reach {what}", OF_ROWS if strict else BEFOREHAND)
+            otherwise = (
+                BEFOREHAND if var in findings.on_rows or not is_data(findings, var) else way_to_name(findings, var)
+            )
+            findings.problem(where, f"private data ({label(var)}) reach {what}", OF_ROWS if strict else otherwise)
     for leaf in arrays_of(findings, ends, stop, single=strict and findings.single_row):
         if leaf in private or is_named(findings, leaf):
             continue
@@ -331,16 +334,17 @@ def _check_reach(
             )
             continue
         standing = in_prior(findings, leaf, own_shape)
-        if standing == "private":
+        if standing in ("private", "refused"):
             findings.private_variables.append(leaf)
-            findings.problem(
-                where,
-                f"{shown} reaches {what} and is not named in Domain(public=)",
-                f"If anyone may know it: dp.Domain(public=[{leaf.name!r}]). {BEFOREHAND}",
-            )
-        elif standing == "refused":
-            findings.private_variables.append(leaf)
-            findings.problem(where, f"{shown} reaches {what} and may hold rows", way_to_name(findings, leaf))
+            why = "is not named in Domain(public=)" if standing == "private" else "may hold rows"
+            findings.problem(where, f"{shown} reaches {what} and {why}", _named_or_beforehand(findings, leaf))
+
+
+def _named_or_beforehand(findings: Findings, leaf: Variable) -> str:
+    """Return what to write for an array that a prior reads: of a column of the table, that it must not."""
+    dims = findings.model.named_vars_to_dims.get(leaf.name or "") or ()
+    column = leaf in findings.on_rows or any(dim in findings.row_dims for dim in dims)
+    return BEFOREHAND if column or leaf in findings.data_of.values() else way_to_name(findings, leaf)
 
 
 def _declared_shape(findings: Findings, rv: Variable) -> tuple[int, ...] | None:

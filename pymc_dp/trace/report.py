@@ -172,7 +172,9 @@ class Report(Shown):
             parts.append(Listing(title=title, lines=self.changed))
         parts.append(Listing(title="Assumed public", lines=record["assumptions"]))
         if record["left_out"]:
-            parts.append(Listing(title="Left out: an entry per row, or computed from what is private", lines=record["left_out"]))
+            parts.append(
+                Listing(title="Left out: an entry per row, or computed from what is private", lines=record["left_out"])
+            )
         parts.append(Listing(title="Limits", lines=self.limits))
         return parts
 

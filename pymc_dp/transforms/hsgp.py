@@ -93,7 +93,7 @@ class HSGP(pm.gp.HSGP):
         found = super().prior_linearized(X)
         shape = (int(np.prod(self._m)), len(self._m))
         held = [var for var in ancestors(list(found), blockers=[X]) if isinstance(var, Constant)]
-        numbers = {var: self._numbers() for var in held if var.type.ndim == 2 and shape_of(var) == shape}
+        numbers = {var: self._numbers() for var in held if getattr(var.type, "ndim", 0) == 2 and shape_of(var) == shape}
         basis, sqrt_psd = rebuild(list(found), numbers)[0]
         return basis, sqrt_psd
 

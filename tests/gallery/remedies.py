@@ -9,14 +9,15 @@ import pymc as pm
 import pytensor.tensor as pt
 
 import pymc_dp as dp
+from tests.gallery.counts import PLACES
 from tests.gallery.entry import GALLERY, Table, remedied
 
 NAME_IT = "x = pm.Data('x', x)"
 NAMELESS = (
     "howell_line waffle_divorce milk_masked fungus_post_treatment ruggedness_interaction tulips_interaction lasso",
     "gamma_costs nes_logit beetles_cloglog kline_tools monks_exposure sneezes_poisson hurricanes iris_softmax",
-    "cherry_blossoms island_gp radon_varying_slopes coal_mining_change_point text_messages reedfrogs_tanks",
-    "eight_schools_pupils cafes rats trolley_education graduate_school discrete_hazard areas_that_touch",
+    "cherry_blossoms radon_varying_slopes coal_mining_change_point text_messages reedfrogs_tanks",
+    "eight_schools_pupils cafes rats trolley_education graduate_school discrete_hazard",
 )
 for name in " ".join(NAMELESS).split():
     remedied(name, says=NAME_IT)
@@ -50,25 +51,59 @@ def lag_with_a_name(d: Table) -> pm.Model:
 remedied("autoregression_by_lag", says=NAME_IT, build=lag_with_a_name)
 
 
-def trend_with_public_knots(d: Table) -> pm.Model:
+def islands_with_named_distances(d: Table) -> pm.Model:
+    with pm.Model() as m14_8:
+        Dmat2 = pm.Data("Dmat2", d["Dmat"] ** 2)
+        a, b = pm.Normal("a", 3, 0.5), pm.Normal("b", 0, 0.5)
+        etasq, rhosq = pm.Exponential("etasq", 2), pm.Exponential("rhosq", 0.5)
+        K = etasq * pt.exp(-rhosq * Dmat2) + 0.01 * pt.eye(10)
+        k = pm.MvNormal("k", mu=np.zeros(10), cov=K)
+        pm.Poisson("total_tools", pm.math.exp(a + k[d.society] + b * d.P), observed=d["total"])
+    return m14_8
+
+
+def areas_with_named_borders(d: Table) -> pm.Model:
     with pm.Model() as model:
-        t, s = pm.Data("t", d["t"]), pm.Data("s", np.linspace(0, 1, 8)[1:-1])
-        k, m = pm.Normal("k", 0, 2), pm.Normal("m", 0, 2)
-        delta = pm.Laplace("delta", 0, 0.3, shape=6)
-        A = (t[:, None] > s) * 1.0
-        growth = k + pm.math.dot(A, delta)
-        offset = m + pm.math.dot(A, -s * delta)
-        pm.Normal("y", growth * t + offset, pm.HalfNormal("sigma", 0.5), observed=d["y"])
+        b0, tau = pm.Normal("b0", 0, 1), pm.Gamma("tau", 2, 0.2)
+        alpha = pm.Beta("alpha", 1, 1)
+        phi = pm.CAR("phi", mu=np.zeros(8), tau=tau, alpha=alpha, W=pm.Data("W", PLACES))
+        pm.Poisson("cases", pm.math.exp(b0 + phi[d.district]) * d.expected, observed=d["cases"])
     return model
 
 
-remedied(
-    "prophet_trend",
-    says="x = pm.Data('x', x) in the model, dp.Domain(public=['x'])",
-    build=trend_with_public_knots,
-    public=("s",),
-)
-remedied("radon_group_predictor", says="dp.Domain(public=['x'])", public=("u",))
+def hsgp_by_bounds(d: Table) -> pm.Model:
+    with pm.Model() as model:
+        X = pm.Data("X", d["t"][:, None])
+        ell = pm.InverseGamma("ell", mu=0.3, sigma=0.2)
+        eta = pm.Exponential("eta", 1)
+        cov_func = eta**2 * pm.gp.cov.Matern52(input_dim=1, ls=ell)
+        gp = dp.models.HSGP(m=[15], c=1.5, bounds=[(0, 1)], cov_func=cov_func)
+        f = gp.prior("f", X=X)
+        pm.Normal("y", mu=f, sigma=pm.HalfNormal("sigma", 1), observed=d["y"])
+    return model
+
+
+def linearized_by_bounds(d: Table) -> pm.Model:
+    with pm.Model(coords={"weekday": range(7)}) as model:
+        X = pm.Data("X", d["t"][:, None])
+        weekday = pm.Data("weekday_idx", d["weekday"])
+        ell = pm.LogNormal("ell", np.log(0.3), 0.5)
+        eta = pm.HalfNormal("eta", 1)
+        cov_func = eta**2 * pm.gp.cov.ExpQuad(1, ls=ell)
+        gp = dp.models.HSGP(m=[12], L=[1.0], bounds=[(0, 1)], cov_func=cov_func)
+        phi, sqrt_psd = gp.prior_linearized(X)
+        beta = pm.Normal("beta", size=gp.n_basis_vectors)
+        f = phi @ (beta * sqrt_psd)
+        week = pm.ZeroSumNormal("week", sigma=1, dims="weekday")
+        pm.Normal("y", f + week[weekday], pm.HalfNormal("sigma", 1), observed=d["y"])
+    return model
+
+
+remedied("island_gp", says=NAME_IT, build=islands_with_named_distances, public=("Dmat2",))
+remedied("areas_that_touch", says=NAME_IT, build=areas_with_named_borders, public=("W",))
+remedied("hsgp_curve", says="dp.models.HSGP", build=hsgp_by_bounds)
+remedied("hsgp_linearized", says="dp.models.HSGP", build=linearized_by_bounds)
+remedied("radon_group_predictor", says="public=['x']", public=("u",))
 remedied("election_mrp", says="dp.Domain(public=['v_prev'])", public=("v_prev",))
 remedied("movie_ratings", says="dp.Domain(public=['thresholds'])", public=("thresholds",), bounds={"rating": (0, 4)})
 

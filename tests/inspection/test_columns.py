@@ -23,7 +23,7 @@ ADD_REMOVE = {"neighbours": "add_remove", "n_max": 500}
 
 
 def columns(write, **domain):
-    with pm.Model(coords={"level": range(4), "cut": range(3)}) as model:
+    with pm.Model(coords={"level": range(4), "cut": range(3), "two": range(2)}) as model:
         write()
     found = inspect(model, Domain(**domain)).rows
     assert found.problems == ()
@@ -31,7 +31,7 @@ def columns(write, **domain):
 
 
 def problems(write, **domain):
-    with pm.Model(coords={"level": range(4), "cut": range(3)}) as model:
+    with pm.Model(coords={"level": range(4), "cut": range(3), "two": range(2)}) as model:
         write()
     return " ".join(map(str, inspect(model, Domain(**domain)).rows.problems))
 
@@ -100,7 +100,7 @@ def test_what_the_model_gives_a_meaning_bounds_a_column(write, relation):
     name, bounds, outside = IMPLIED[write]
     column = columns(write, **relation)[name]
     assert (column.bounds, column.outside, column.integer, column.public) == (bounds, outside, True, False)
-    with pm.Model(coords={"level": range(4), "cut": range(3)}) as model:
+    with pm.Model(coords={"level": range(4), "cut": range(3), "two": range(2)}) as model:
         write()
     assert not any(line.startswith("bounds of") for line in inspect(model, Domain(**relation)).rows.assumptions)
 

@@ -204,7 +204,7 @@ REFUSED = {
     time_series: ["y", "Time series of rows are not supported"],
     multivariate: ["y", "2 dimensions", "one observed variable per column"],
     centred_index: ["y", "runs over the rows", "numbers that anyone may know"],
-    private_prior: ["mu", "private data ('x')", "prior of 'mu'", "known beforehand"],
+    private_prior: ["mu", "'x'", "prior of 'mu'", "known beforehand"],
     private_prior_by_observed: ["mu", "private data ('x')", "prior of 'mu'", "known beforehand"],
     private_prior_by_array: ["mu", "may hold rows", "prior of 'mu'", "Domain(public=['x'])"],
     private_potential: ["extra", "Potential 'extra'", "Domain(public=['x'])"],

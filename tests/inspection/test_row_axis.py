@@ -67,9 +67,17 @@ ACCEPTED = {
     "an index": mean_of(lambda g, x, n: pm.Normal("b", dims="level")[g] + x),
     "an index of two": mean_of(lambda g, x, n: pm.Normal("b", dims=("level", "level"))[g, g]),
     "stacked": mean_of(lambda g, x, n: pt.stack([x, pm.Normal("b") * x], axis=1).sum(axis=1)),
-    "zero for the first": mean_of(lambda g, x, n: pt.concatenate([pt.zeros(1), pm.Normal("b", shape=K - 1) + pm.Normal("a", dims="level")[1:]])[g]),
-    "zeros, filled": mean_of(lambda g, x, n: (pt.set_subtensor(pt.zeros(K)[1:], pm.Normal("b", shape=K - 1)) + pm.Normal("a", dims="level"))[g]),
-    "as many zeros": mean_of(lambda g, x, n: (pt.concatenate([pt.zeros(K), pm.Normal("b", shape=K)]) + pm.Normal("a", dims="twice"))[g]),
+    "zero for the first": mean_of(
+        lambda g, x, n: pt.concatenate([pt.zeros(1), pm.Normal("b", shape=K - 1) + pm.Normal("a", dims="level")[1:]])[g]
+    ),
+    "zeros, filled": mean_of(
+        lambda g, x, n: (pt.set_subtensor(pt.zeros(K)[1:], pm.Normal("b", shape=K - 1)) + pm.Normal("a", dims="level"))[
+            g
+        ]
+    ),
+    "as many zeros": mean_of(
+        lambda g, x, n: (pt.concatenate([pt.zeros(K), pm.Normal("b", shape=K)]) + pm.Normal("a", dims="twice"))[g]
+    ),
     "repeated and added": mean_of(lambda g, x, n: pt.full((K,), pm.Normal("b")).sum() + x),
     "of the length of rows": hidden_size,
     "marks of levels": mean_of(
