@@ -21,7 +21,7 @@ EPSILON = 1.0
 
 def observed_cheaply(model: Any, domain: dp.Domain, delta: float) -> Plain:
     """Return what a release of sums shows, and what a release of gradients shows that the ledger refuses."""
-    kinds = {"sums": outcome(lambda: released(model, domain, delta, statistics=dp.Statistics()))}
+    kinds = {"sums": outcome(lambda: released(model, domain, 0.0, statistics=dp.Statistics()))}
     if delta > 0:
         kinds["gradients"] = outcome(lambda: refused_by_ledger(model, domain, delta))
     return kinds
@@ -46,7 +46,12 @@ def outcome(call: Callable[[], Plain]) -> Plain:
         except Exception as error:
             problems = [str(problem) for problem in getattr(error, "problems", ())]
             found = {"raised": type(error).__name__, "says": str(error), "problems": problems}
-    return {**found, "warnings": sorted(f"{warning.category.__name__}: {warning.message}" for warning in caught)}
+    texts = [
+        f"{warning.category.__name__}: {warning.message}"
+        for warning in caught
+        if not issubclass(warning.category, dp.errors.RepeatedReleaseWarning)  # each release here has its own ledger
+    ]
+    return {**found, "warnings": sorted(texts)}
 
 
 def explained(model: Any, domain: dp.Domain, delta: float) -> Plain:
@@ -64,14 +69,20 @@ def explained(model: Any, domain: dp.Domain, delta: float) -> Plain:
 
 def refused_by_ledger(model: Any, domain: dp.Domain, delta: float) -> Plain:
     """Ask for noised gradients that no budget is left for: all checks come before."""
-    ledger = dp.Ledger(EPSILON / 1000, delta)
+    ledger = ledger_of(domain, EPSILON / 1000, delta)
     dp.privatize(model, epsilon=EPSILON, delta=delta, domain=domain, statistics=dp.Gradients(), ledger=ledger)
+
+
+def ledger_of(domain: dp.Domain, epsilon: float, delta: float) -> dp.Ledger:
+    """Return a new ledger for the rows, or the persons, of a domain."""
+    unit = None if domain.unit is None else domain.unit.column
+    return dp.Ledger(epsilon, delta, neighbours=domain.neighbours, unit=unit)
 
 
 def released(model: Any, domain: dp.Domain, delta: float, **how: Any) -> Plain:
     """Return all of a private model but the released numbers."""
     with dp.testing.insecure_randomness(1):
-        ledger = dp.Ledger(EPSILON, delta)
+        ledger = ledger_of(domain, EPSILON, delta)
         private = dp.privatize(
             model, epsilon=EPSILON, delta=delta, domain=domain, ledger=ledger, progressbar=False, **how
         )

@@ -40,7 +40,7 @@ def normal_mean(table: Table) -> None:
     pm.Normal("y", pm.Uniform("mu", -1, 1), 1, observed=table["y"])
 
 
-@entry()
+@entry("choice")
 def choices(table: Table) -> None:
     """One choice of three, with a Dirichlet prior."""
     p = pm.Dirichlet("p", np.ones(3))
