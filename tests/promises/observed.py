@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import cloudpickle
@@ -16,24 +16,26 @@ import pymc_dp as dp
 
 Plain = Any
 """Texts, numbers, and lists and dicts of these."""
+Declared = Callable[[], dp.Domain]
+Canaries = Collection[bytes]
 EPSILON = 1.0
 
 
-def observed_cheaply(model: Any, domain: dp.Domain, delta: float) -> Plain:
+def observed_cheaply(model: Any, domain: Declared, delta: float, canaries: Canaries) -> Plain:
     """Return what a release of sums shows, and what a release of gradients shows that the ledger refuses."""
-    kinds = {"sums": outcome(lambda: released(model, domain, 0.0, statistics=dp.Statistics()))}
+    kinds = {"sums": outcome(lambda: released(model, domain(), 0.0, canaries, statistics=dp.Statistics()))}
     if delta > 0:
-        kinds["gradients"] = outcome(lambda: refused_by_ledger(model, domain, delta))
+        kinds["gradients"] = outcome(lambda: refused_by_ledger(model, domain(), delta))
     return kinds
 
 
-def observed_by_anyone(model: Any, domain: dp.Domain, delta: float) -> Plain:
+def observed_by_anyone(model: Any, domain: Declared, delta: float, canaries: Canaries) -> Plain:
     """Return all that is shown of a model and of its release."""
     return {
-        **observed_cheaply(model, domain, delta),
-        "explain": outcome(lambda: explained(model, domain, delta)),
-        "sensitivity": outcome(lambda: str(dp.sensitivity(model, domain))),
-        "release": outcome(lambda: released(model, domain, delta)),
+        **observed_cheaply(model, domain, delta, canaries),
+        "explain": outcome(lambda: explained(model, domain(), delta)),
+        "sensitivity": outcome(lambda: str(dp.sensitivity(model, domain()))),
+        "release": outcome(lambda: released(model, domain(), delta, canaries)),
     }
 
 
@@ -79,14 +81,14 @@ def ledger_of(domain: dp.Domain, epsilon: float, delta: float) -> dp.Ledger:
     return dp.Ledger(epsilon, delta, neighbours=domain.neighbours, unit=unit)
 
 
-def released(model: Any, domain: dp.Domain, delta: float, **how: Any) -> Plain:
+def released(model: Any, domain: dp.Domain, delta: float, canaries: Canaries, **how: Any) -> Plain:
     """Return all of a private model but the released numbers."""
     with dp.testing.insecure_randomness(1):
         ledger = ledger_of(domain, EPSILON, delta)
         private = dp.privatize(
             model, epsilon=EPSILON, delta=delta, domain=domain, ledger=ledger, progressbar=False, **how
         )
-    return {**described(private), "ledger": str(ledger), "held": held(private)}
+    return {**described(private), "ledger": str(ledger), "held": held(private, canaries)}
 
 
 def described(private: pm.Model) -> Plain:
@@ -102,15 +104,10 @@ def described(private: pm.Model) -> Plain:
         "start": {name: [list(np.shape(value)), str(np.asarray(value).dtype)] for name, value in start.items()},
         "deterministics": [var.name for var in private.deterministics],
         "potentials": [var.name for var in private.potentials],
-        "record": without_released(release.record.to_dict()),
+        "record": release.record.to_dict(),
         "tables": {name: [list(table.shape), str(table.dtype)] for name, table in release.tables.items()},
         "release": repr(release),
     }  # fmt: skip
-
-
-def without_released(record: Plain) -> Plain:
-    """Leave numbers out of what a record says of passes over the rows that were released."""
-    return record
 
 
 class _Seen(cloudpickle.Pickler):
@@ -133,14 +130,10 @@ def pickled(private: pm.Model) -> tuple[bytes, list[tuple[str, str]]]:
     return file.getvalue(), sorted(pickler.shapes)
 
 
-def held(private: pm.Model) -> Plain:
+def held(private: pm.Model, canaries: Canaries) -> Plain:
     """Return the shapes of all arrays that a private model holds, and what else of the rows is in it."""
     data, shapes = pickled(private)
-    return {"shapes": shapes, "canaries": sum(canary in data for canary in CANARIES)}
-
-
-CANARIES: list[bytes] = []
-"""Bytes of values of rows that nothing else has."""
+    return {"shapes": shapes, "canaries": sum(canary in data for canary in canaries)}
 
 
 def canaries(table: dict[str, np.ndarray], public: Any) -> list[bytes]:

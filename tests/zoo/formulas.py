@@ -21,49 +21,49 @@ def _built(formula: str, table: Table, **given: Any) -> Any:
     return model
 
 
-@kind("y x", missing=False)
+@kind("y x")
 def formula(table: Table) -> Any:
     """A linear regression as a formula."""
     return _built("y ~ x", table)
 
 
-@kind("y x", missing=False)
+@kind("y x")
 def formula_with_scale(table: Table) -> Any:
     """A linear regression on a predictor that the formula standardises."""
     return _built("y ~ scale(x)", table)
 
 
-@kind("y x", missing=False)
+@kind("y x")
 def formula_with_splines(table: Table) -> Any:
     """A B-spline with five degrees of freedom in a formula."""
     return _built("y ~ bs(x, df=5)", table)
 
 
-@kind("y x", missing=False)
+@kind("y x")
 def formula_with_polynomial(table: Table) -> Any:
     """An orthogonal polynomial in a formula."""
     return _built("y ~ poly(x, 2)", table)
 
 
-@kind("y x", missing=False, delta=1e-6)
+@kind("y x", delta=1e-6)
 def formula_with_gaussian_process(table: Table) -> Any:
     """An approximate Gaussian process in a formula."""
     return _built("y ~ 0 + hsgp(x, m=5, c=1.5)", table)
 
 
-@kind("y", missing=False)
+@kind("y")
 def formula_with_categories(table: Table) -> Any:
     """Effects of categories in a formula."""
     return _built("y ~ C(g)", table)
 
 
-@kind("x", missing=False, delta=1e-6)
+@kind("x", delta=1e-6)
 def formula_with_groups(table: Table) -> Any:
     """A logistic multilevel model as a formula."""
     return _built("yes ~ x + (1|h)", table, family="bernoulli")
 
 
-@kind("count x", missing=False, delta=1e-6)
+@kind("count x", delta=1e-6)
 def formula_with_offset(table: Table) -> Any:
     """A Poisson regression with an offset in a formula."""
     table = {**table, "z": np.abs(table["z"])}

@@ -112,8 +112,9 @@ class Kind:
         Public arrays that have no row axis, under both relations.
     delta : float
     relations : tuple of str
-    missing : bool
-        Whether columns other than outcomes may have missing values.
+    careless : bool
+        Whether its user computes from the rows what the library has to take for public: labels, numbers of a prior. Its
+        texts then differ with the rows, and nothing could notice.
     """
 
     name: str
@@ -126,7 +127,7 @@ class Kind:
     arrays: tuple[str, ...] = ()
     delta: float = 0.0
     relations: tuple[Relation, ...] = RELATIONS
-    missing: bool = True
+    careless: bool = False
 
     def domain(self, relation: Relation) -> dp.Domain:
         """Return what a user of this model declares under a relation between neighbours."""
@@ -148,7 +149,7 @@ def kind(
     relations: Sequence[Relation] = RELATIONS,
     delta: float = 0.0,
     table: Callable[[], Table] = people,
-    missing: bool = True,
+    careless: bool = False,
     **declared: Any,
 ) -> Callable[[Callable[[Table], Any]], Callable[[Table], Any]]:
     """Enter the function below as a kind of model; names are separated by spaces, as in `Kind`."""
@@ -168,7 +169,7 @@ def kind(
             arrays=tuple(arrays.split()),
             delta=delta,
             relations=tuple(relations),
-            missing=missing,
+            careless=careless,
         )
         return build
 

@@ -109,7 +109,7 @@ def groups_without_a_name(table: Table) -> None:
     pm.Bernoulli("yes", pm.Beta("p", 1, 1, shape=3)[table["g"]], observed=table["yes"])
 
 
-@kind()
+@kind(careless=True)
 def as_many_groups_as_occur(table: Table) -> pm.Model:
     """A probability per group; the user counts the groups that occur, and labels them."""
     labels, index = np.unique(table["g"], return_inverse=True)
