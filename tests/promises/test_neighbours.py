@@ -1,0 +1,101 @@
+"""Whatever anyone sees of two neighbours is the same, but for the released numbers: of every kind of model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.promises.neighbours import QUICK, neighbours
+from tests.promises.observed import Plain, canaries, differences, observed_by_anyone, observed_cheaply
+from tests.zoo.every import kinds
+from tests.zoo.kind import Kind, Relation, Table
+
+CASES = [pytest.param(kind, relation, id=f"{kind.name}-{relation}") for kind in kinds() for relation in kind.relations]
+MOST_SKIPPED = 0.6
+"""Share of the tables of one kind that PyMC itself may refuse: ``pm.Data`` refuses missing and infinite values."""
+MOST_SKIPPED_OF_ALL = 0.15
+
+
+@pytest.fixture(autouse=True)
+def _interpreted(interpreted) -> Iterator[None]:
+    yield
+
+
+def built(kind: Kind, table: Table) -> Any:
+    """Return the model of a table; None where PyMC, or code of the user, refuses the table."""
+    try:
+        return kind.build(table)
+    except Exception:
+        return None
+
+
+def look_alike(
+    kind: Kind, relation: Relation, look: Callable[..., Plain], chosen: tuple[str, ...] | None
+) -> dict[str, list[str]]:
+    """Return how neighbours differ from the table of a kind, by what is special in each."""
+    if kind.name.startswith("formula"):
+        pytest.importorskip("bambi")
+    table, domain = kind.table(), lambda: kind.domain(relation)
+    secret = canaries(table, kind.public if relation == "replace" else ())
+    own = look(kind.build(table), domain, kind.delta, secret)
+    found, skipped, count = {}, 0, 0
+    for name, other in neighbours(kind, relation, table).items():
+        if chosen is not None and name not in chosen:
+            continue
+        count += 1
+        if (model := built(kind, other)) is None:
+            skipped += 1
+            continue
+        seen = look(model, domain, kind.delta, secret)
+        if texts := differences(accepted(own), accepted(seen)) if kind.careless else differences(own, seen):
+            found[name] = texts
+    assert skipped <= MOST_SKIPPED * count + 2, f"{skipped} of {count} tables were refused by PyMC"
+    return found
+
+
+def accepted(seen: Plain) -> Plain:
+    """Return of all that is shown whether each way accepts the model, or what it raises."""
+    return {way: shown.get("raised", "accepted") for way, shown in seen.items()}
+
+
+@pytest.mark.parametrize(("kind", "relation"), CASES)
+def test_releases_of_neighbours_look_alike(kind: Kind, relation: Relation) -> None:
+    assert look_alike(kind, relation, observed_cheaply, QUICK[relation]) == {}
+
+
+@pytest.mark.few(8)
+@pytest.mark.parametrize(("kind", "relation"), CASES)
+def test_all_that_is_shown_of_neighbours_looks_alike(kind: Kind, relation: Relation) -> None:
+    assert look_alike(kind, relation, observed_by_anyone, QUICK[relation]) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "relation"), CASES)
+def test_releases_of_all_neighbours_look_alike(kind: Kind, relation: Relation) -> None:
+    assert look_alike(kind, relation, observed_cheaply, None) == {}
+
+
+def test_pymc_refuses_few_of_the_tables() -> None:
+    """Else the tests above would compare little."""
+    refused = total = 0
+    for kind in kinds():
+        if kind.name.startswith("formula"):
+            continue
+        for relation in kind.relations:
+            table = kind.table()
+            for name, other in neighbours(kind, relation, table).items():
+                if name in QUICK[relation]:
+                    total += 1
+                    refused += built(kind, other) is None
+    assert refused <= MOST_SKIPPED_OF_ALL * total
+
+
+def test_a_difference_is_found() -> None:
+    """The comparison itself: in texts, numbers, lists and where one side has nothing."""
+    one = {"a": "x is 3\ny", "b": [1, 2], "c": {"d": float("nan")}}
+    assert differences(one, one) == []
+    assert differences(one, {**one, "a": "x is 4\ny"}) == ["/a: x is 3 | x is 4"]
+    assert differences(one, {**one, "b": [1, 3]}) == ["/b/1: 2 | 3"]
+    assert differences(one, {"a": one["a"], "b": [1, 2]}) == ["/c: {'d': nan} | None"]

@@ -1,0 +1,308 @@
+"""An array with a value per row is private unless ``Domain(public=...)`` names it; a constant is public as it is.
+
+And how many rows there are is private where neighbours have a row more: no shape, label or number shows it.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+import pymc_dp as dp
+from tests.promises.observed import Plain, differences, held, ledger_of, observed_by_anyone
+
+DELTA = 1e-6
+HIDDEN = dp.Domain(neighbours="add_remove", n_max=500)
+RNG = np.random.default_rng(20_260_728)
+YES = RNG.integers(0, 2, 61)
+VALUES = RNG.uniform(-1, 1, 61)
+NAMES = np.array([f"Zwentibold the {place}th" for place in range(61)])
+
+
+@pytest.fixture(autouse=True)
+def _interpreted(interpreted) -> Iterator[None]:
+    yield
+
+
+def seen(model: pm.Model, domain: dp.Domain, delta: float = 0.0) -> Plain:
+    return observed_by_anyone(model, lambda: domain, delta, ())
+
+
+def texts_of(shown: Plain) -> str:
+    """Return everything that is shown as one text."""
+    if isinstance(shown, dict):
+        return "\n".join(f"{key}: {texts_of(item)}" for key, item in shown.items())
+    return "\n".join(map(texts_of, shown)) if isinstance(shown, list | tuple) else str(shown)
+
+
+def accepts(model: pm.Model, domain: dp.Domain, delta: float = 0.0) -> bool:
+    """Whether a release is made."""
+    try:
+        private(model, domain, delta)
+    except dp.errors.UnsupportedModelError:
+        return False
+    return True
+
+
+def private(model: pm.Model, domain: dp.Domain, delta: float = 0.0) -> pm.Model:
+    ledger = ledger_of(domain, 1.0, delta)
+    return dp.privatize(model, epsilon=1.0, delta=delta, domain=domain, ledger=ledger, progressbar=False)
+
+
+# --- the box of a basis -----------------------------------------------------------------------------------------------
+
+
+def basis(times: np.ndarray) -> pm.Model:
+    with pm.Model() as model:
+        cov = pm.gp.cov.Matern52(1, ls=pm.InverseGamma("ell", 3, 1))
+        f = pm.gp.HSGP(m=[5], c=1.5, cov_func=cov).prior("f", X=pm.Data("t", times)[:, None])
+        pm.Normal("y", f, 1, observed=np.zeros(len(times)))
+    return model
+
+
+BOUNDED = dp.Domain(bounds={"t": (0, 100), "y": (-2, 2)})
+TO_100 = np.arange(101.0)
+TO_99 = np.minimum(TO_100, 99)
+BEYOND = np.concatenate([[-10.0], np.arange(1.0, 100.0), [110.0]])
+
+
+def test_whether_a_basis_is_accepted_does_not_depend_on_the_extremes_of_rows() -> None:
+    assert accepts(basis(TO_100), BOUNDED, DELTA) == accepts(basis(TO_99), BOUNDED, DELTA)
+
+
+@pytest.mark.parametrize("times", [TO_99, BEYOND], ids=["inside the bounds", "beyond the bounds"])
+def test_a_basis_shows_no_extreme_of_rows(times: np.ndarray) -> None:
+    shown = texts_of(seen(basis(times), BOUNDED, DELTA))
+    assert re.findall(r"(?<![\w.])(?:99(?:\.0)?|-24\.75|123\.75|-40(?:\.0)?|140(?:\.0)?)(?![\w.])", shown) == []
+
+
+def test_bases_of_all_rows_look_alike() -> None:
+    assert differences(seen(basis(TO_100), BOUNDED, DELTA), seen(basis(TO_99), BOUNDED, DELTA)) == []
+    assert differences(seen(basis(TO_100), BOUNDED, DELTA), seen(basis(BEYOND), BOUNDED, DELTA)) == []
+
+
+def test_a_periodic_basis_shows_nothing_of_an_infinite_row() -> None:
+    def periodic(last: float) -> pm.Model:
+        with pm.Model() as model:
+            cov = pm.gp.cov.Periodic(1, period=10, ls=pm.InverseGamma("ell", 3, 1))
+            times = pm.Data("t", np.append(np.arange(40.0), last))
+            f = pm.gp.HSGPPeriodic(m=3, scale=1.0, cov_func=cov).prior("f", X=times[:, None])
+            pm.Normal("y", f, 1, observed=np.zeros(41))
+        return model
+
+    assert accepts(periodic(40.0), BOUNDED, DELTA) == accepts(periodic(np.inf), BOUNDED, DELTA)
+
+
+# --- how many rows there are ------------------------------------------------------------------------------------------
+
+
+def in_the_likelihood(n: int) -> None:
+    mu = pm.Deterministic("mu", pm.Beta("p", 1, 1) * pt.ones(n), dims="person")
+    pm.Bernoulli("yes", mu, observed=YES[:n], dims="person")
+
+
+def beside_the_likelihood(n: int) -> None:
+    p = pm.Beta("p", 1, 1)
+    pm.Deterministic("mu", p * pt.ones(n), dims="person")
+    pm.Bernoulli("yes", p, observed=YES[:n], dims="person")
+
+
+def beside_without_dims(n: int) -> None:
+    p = pm.Beta("p", 1, 1)
+    pm.Deterministic("mu", p * pt.ones(n))
+    pm.Bernoulli("yes", p, observed=YES[:n])
+
+
+def a_latent_per_row(n: int) -> None:
+    pm.Bernoulli("yes", pm.Beta("p", 1, 1, shape=n), observed=YES[:n])
+
+
+def a_latent_per_row_beside(n: int) -> None:
+    pm.Normal("a", shape=n)
+    pm.Bernoulli("yes", pm.Beta("p", 1, 1), observed=YES[:n])
+
+
+def tiled(n: int) -> None:
+    pm.Bernoulli("yes", pt.tile(pm.Beta("p", 1, 1, shape=1), n), observed=YES[:n])
+
+
+def repeated(n: int) -> None:
+    pm.Bernoulli("yes", pt.repeat(pm.Beta("p", 1, 1, shape=1), n), observed=YES[:n])
+
+
+def indexed_by_who(n: int) -> None:
+    a = pm.Beta("a", 1, 1, shape=n)
+    pm.Bernoulli("yes", a[pm.Data("who", np.arange(n))], observed=YES[:n])
+
+
+LENGTHS = [
+    in_the_likelihood,
+    beside_the_likelihood,
+    beside_without_dims,
+    a_latent_per_row,
+    a_latent_per_row_beside,
+    tiled,
+    repeated,
+    indexed_by_who,
+]
+
+
+def of_length(build: Callable[[int], None], n: int, labels: Any = None) -> pm.Model:
+    with pm.Model(coords={"person": np.arange(n) if labels is None else labels[:n]}) as model:
+        build(n)
+    return model
+
+
+@pytest.mark.parametrize("delta", [0.0, DELTA])
+@pytest.mark.parametrize("build", LENGTHS)
+def test_nothing_shows_how_many_rows_there_are(build: Callable[[int], None], delta: float) -> None:
+    one, other = (seen(of_length(build, n), HIDDEN, delta) for n in (60, 61))
+    assert differences(one, other) == []
+
+
+@pytest.mark.parametrize("delta", [0.0, DELTA])
+@pytest.mark.parametrize("build", LENGTHS)
+def test_no_array_of_a_private_model_has_the_length_of_the_rows(build: Callable[[int], None], delta: float) -> None:
+    """A refusal holds none."""
+    model = of_length(build, 61)
+    if accepts(model, HIDDEN, delta):
+        shapes = held(private(model, HIDDEN, delta), ())["shapes"]
+        assert [shape for shape in shapes if re.search(r"\b61\b", shape[0])] == []
+
+
+def a_labelled_latent_per_row(n: int) -> None:
+    pm.Bernoulli("yes", pm.Beta("p", 1, 1, dims="person"), observed=YES[:n], dims="person")
+
+
+def a_labelled_latent_beside(n: int) -> None:
+    pm.Normal("a", dims="person")
+    pm.Bernoulli("yes", pm.Beta("p", 1, 1), observed=YES[:n], dims="person")
+
+
+def a_labelled_latent_with_a_prior(n: int) -> None:
+    a = pm.Normal("a", 0, pm.HalfNormal("spread"), dims="person")
+    pm.Bernoulli("yes", logit_p=a, observed=YES[:n], dims="person")
+
+
+def a_labelled_column(n: int) -> None:
+    x = pm.Data("x", VALUES[:n], dims="person")
+    pm.Bernoulli("yes", logit_p=pm.Normal("a") + pm.Normal("b") * x, observed=YES[:n], dims="person")
+
+
+LABELLED = [
+    in_the_likelihood,
+    beside_the_likelihood,
+    a_labelled_latent_per_row,
+    a_labelled_latent_beside,
+    a_labelled_latent_with_a_prior,
+    a_labelled_column,
+]
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+@pytest.mark.parametrize("delta", [0.0, DELTA])
+@pytest.mark.parametrize("build", LABELLED)
+def test_labels_of_rows_occur_nowhere(build: Callable[[int], None], delta: float, relation: Any) -> None:
+    model = of_length(build, 61, NAMES)
+    bounds = {"x": (-1, 1)} if build is a_labelled_column else {}
+    domain = dp.Domain(bounds=bounds, neighbours=relation, n_max=500 if relation == "add_remove" else None)
+    assert "Zwentibold" not in texts_of(seen(model, domain, delta))
+    if accepts(model, domain, delta):
+        assert held(private(model, domain, delta), [b"Zwentibold"])["canaries"] == 0
+
+
+# --- rows in a prior --------------------------------------------------------------------------------------------------
+
+
+def first_of_a_column(x: Any) -> Any:
+    return pm.Normal("a", x[0], 1)
+
+
+def mean_of_a_column(x: Any) -> Any:
+    return pm.Normal("a", x.mean(), 1)
+
+
+def around_a_column(x: Any) -> Any:
+    return pm.Normal("a", x, 1, shape=(61,)).sum()
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+@pytest.mark.parametrize("prior", [first_of_a_column, mean_of_a_column, around_a_column])
+@pytest.mark.parametrize("dims", [(None, None), ("person", "person"), ("person", "obs"), ("person", None)])
+def test_a_column_in_a_prior_is_refused_whatever_dims_are_called(
+    prior: Callable[[Any], Any], dims: tuple[str | None, str | None], relation: Any
+) -> None:
+    of_x, of_y = dims
+    with pm.Model(coords={name: range(61) for name in {of_x, of_y} if name}) as model:
+        x = pm.Data("x", VALUES, dims=of_x)
+        pm.Normal("y", prior(x), 1, observed=VALUES, dims=of_y)
+    hidden = relation == "add_remove"
+    domain = dp.Domain(bounds={"y": (-1, 1)}, neighbours=relation, n_max=500 if hidden else None)
+    for delta in (0.0, DELTA):
+        assert not accepts(model, domain, delta)
+        assert not dp.explain(model, domain, delta=delta).ok
+
+
+# --- constants without a name -----------------------------------------------------------------------------------------
+
+
+def masked(mask: list[int], *, in_prior: bool) -> pm.Model:
+    groups = np.arange(30) % 3
+    with pm.Model() as model:
+        g = pm.Data("g", groups)
+        mu = pm.Normal("mu", np.array(mask), 1) if in_prior else pm.Normal("mu", shape=3) * np.array(mask)
+        pm.Normal("y", mu[g], 1, observed=np.zeros(30))
+    return model
+
+
+IN_GROUPS = dp.Domain(bounds={"g": (0, 2), "y": (-1, 1)})
+
+
+@pytest.mark.parametrize("delta", [0.0, DELTA])
+@pytest.mark.parametrize("in_prior", [False, True], ids=["likelihood", "prior"])
+@pytest.mark.parametrize("mask", [[0, 1, 0], [0, 1, 2], [1, 1, 1], [0, 3, 1]], ids=str)
+def test_numbers_of_a_constant_do_not_decide(mask: list[int], in_prior: bool, delta: float) -> None:
+    zeros, other = (masked(numbers, in_prior=in_prior) for numbers in ([0, 0, 0], mask))
+    assert accepts(zeros, IN_GROUPS, delta) == accepts(other, IN_GROUPS, delta)
+
+
+def test_texts_of_a_constant_do_not_depend_on_its_numbers() -> None:
+    one, other = (seen(masked(numbers, in_prior=False), IN_GROUPS) for numbers in ([0, 0, 0], [0, 1, 0]))
+    assert differences(one, other) == []
+
+
+# --- persons, and several releases ------------------------------------------------------------------------------------
+
+IDS = np.repeat(np.arange(12), 2)
+
+
+@pytest.mark.parametrize("levels", [True, False], ids=["levels", "n_max"])
+def test_a_parameter_per_person_is_refused(levels: bool) -> None:
+    """A second column with the ids of the unit makes a parameter, and a sum, of each person."""
+    with pm.Model(coords={"row": range(24)}) as model:
+        pm.Data("who", IDS, dims="row")
+        person = pm.Data("person", IDS, dims="row")
+        pm.Normal("y", pm.Normal("a", shape=12)[person], 1, observed=np.zeros(24), dims="row")
+    declared: dict[str, Any] = {"levels": {"who": tuple(range(12))}} if levels else {}
+    unit = dp.Unit("who", max_rows=2)
+    bounds = {"y": (-1, 1), "person": (0, 11)}
+    domain = dp.Domain(unit=unit, neighbours="add_remove", n_max=50 if levels else 12, bounds=bounds, **declared)
+    assert not accepts(model, domain)
+
+
+def test_two_releases_of_the_same_rows_cost_what_both_cost() -> None:
+    with pm.Model() as model:
+        pm.Bernoulli("yes", pm.Beta("p", 1, 1), observed=YES)
+    ledger = dp.Ledger(2.0)
+    releases = [dp.Release.of(dp.privatize(model, epsilon=1.0, ledger=ledger)) for _ in range(2)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dp.errors.RepeatedReleaseWarning)
+        both = dp.condition(model, releases)
+    assert dp.Release.of(both).epsilon == 2.0
