@@ -317,10 +317,8 @@ def _check_reach(
     found = set(reached(ends, stop))
     for var in private:
         if var in found:
-            otherwise = (
-                BEFOREHAND if var in findings.on_rows or not is_data(findings, var) else way_to_name(findings, var)
-            )
-            findings.problem(where, f"private data ({label(var)}) reach {what}", OF_ROWS if strict else otherwise)
+            otherwise = OF_ROWS if strict else _named_or_beforehand(findings, var)
+            findings.problem(where, f"private data ({label(var)}) reach {what}", otherwise)
     for leaf in arrays_of(findings, ends, stop, single=strict and findings.single_row):
         if leaf in private or is_named(findings, leaf):
             continue
@@ -344,7 +342,8 @@ def _named_or_beforehand(findings: Findings, leaf: Variable) -> str:
     """Return what to write for an array that a prior reads: of a column of the table, that it must not."""
     dims = findings.model.named_vars_to_dims.get(leaf.name or "") or ()
     column = leaf in findings.on_rows or any(dim in findings.row_dims for dim in dims)
-    return BEFOREHAND if column or leaf in findings.data_of.values() else way_to_name(findings, leaf)
+    named = isinstance(leaf, Constant) or is_data(findings, leaf)
+    return way_to_name(findings, leaf) if named and not (column or leaf in findings.data_of.values()) else BEFOREHAND
 
 
 def _declared_shape(findings: Findings, rv: Variable) -> tuple[int, ...] | None:
