@@ -13,7 +13,7 @@ from pymc_dp._display import Listing, Page, Part, Shown, Table, shorten
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.weights import PSEUDO_POSTERIOR
 from pymc_dp.release.record import ALL_OF_IT, STATED, rows_counted
-from pymc_dp.release.several import SEVERAL, data_sets
+from pymc_dp.release.several import MAY_SHARE, SEVERAL, data_sets
 from pymc_dp.trace.statement import ENDINGS, Statement
 from pymc_dp.unit import Unit
 
@@ -52,6 +52,7 @@ OF_SEVERAL = (
     "ε and δ are of a row in one data set. Whoever has rows in several loses the sum; which rows these are, nothing "
     "here can tell."
 )
+OF_ANY = "No ledger is known of release {labels}. It may be of any of the data sets, so its loss is added to each."
 OF_OTHERS = "Nothing was charged for tables that others made. What they state was taken from them as it is."
 SOURCE_COLUMNS = ("release", "tables", "ε, δ", "guarantee", "noise")
 PER_UNIT = (
@@ -255,6 +256,8 @@ def _limits(record: dict[str, Any]) -> Iterator[str]:
         yield PER_UNIT
     if record.get("sources"):
         yield OF_SEVERAL
+        if labels := [source["label"] for source in record["sources"] if source.get(MAY_SHARE)]:
+            yield OF_ANY.format(labels=", ".join(labels))
     if record["guarantee"] == STATED:
         yield OF_OTHERS
     if not record.get("maker"):

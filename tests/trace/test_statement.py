@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -246,10 +247,15 @@ def test_several_releases_are_stated_one_by_one(persons: Report) -> None:
     joined = Report(record=json.loads(json.dumps(together(parts).to_dict())), additions=())
     found = stated(joined)
     assert found["rows"]["text"] == "ours: private; the number of persons is at most 50; theirs: not known here"
-    assert "2 data sets, and what is said here is of one of them" in found["plain"][0]
+    assert "from 2 releases, which may all be of one data set. " in found["plain"][0]
     assert "not stated as a number" in found["plain"][1] and found["epsilon"] is None
     assert [(one["label"], one["epsilon"]) for one in found["sources"]] == [("ours", 1.0), ("theirs", None)]
     assert problems(body(latex(Statement.of(joined, None).page))) == []
+    paid = [
+        replace(part, record=replace(part.record, account=32 * digit)) for part, digit in zip(parts, "12", strict=True)
+    ]
+    apart = Report(record=json.loads(json.dumps(together(paid).to_dict())), additions=())
+    assert "2 data sets, and what is said here is of one of them" in stated(apart)["plain"][0]
 
 
 @pytest.mark.parametrize("other", ["several", "stated"])
