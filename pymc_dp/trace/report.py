@@ -73,6 +73,8 @@ class Report(Shown):
         Everything in the trace that was not paid for; empty for a trace that may be published.
     changed : tuple of str
         Those of them that are not new, but differ from what was paid for.
+    rows, by_row : tuple of str
+        Names of groups that were added and hold private rows, or predictive draws for rows.
     made_with : mapping of str to str
         Versions of the packages that made the trace; empty where an earlier version of pymc_dp did.
     released : mapping of str to array
@@ -92,6 +94,8 @@ class Report(Shown):
     made_with: Mapping[str, str] = field(default_factory=dict)
     released: Mapping[str, Array] = field(default_factory=dict)
     changed: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+    by_row: tuple[str, ...] = ()
 
     @property
     def publishable(self) -> bool:
@@ -203,7 +207,8 @@ class Report(Shown):
             what = "was changed since it was" if altered else "holds more than was"
             return f"This trace {what} computed from published tables. Do not publish it as it is."
         if self.additions:
-            what = "was changed since" if altered else "holds more than was paid for"
+            more = "holds the private rows" if self.rows else "holds more than was paid for"
+            what = "was changed since" if altered else more
             return f"The release cost {loss}, but this trace {what}. Do not publish it as it is."
         if maker:
             return (

@@ -192,10 +192,10 @@ def _plain(statement: Statement) -> Iterator[str]:
         return
     if report.additions:
         what = "was changed since it was paid for" if report.changed else "holds more than was paid for"
-        yield (
-            f"This trace {what} ({len(report.additions)} such places are listed below), which "
-            "may show the data themselves. It must not be published as it is. What follows is said of all the rest."
-        )
+        what = f"{what} ({len(report.additions)} such places are listed below), which may show the data themselves"
+        if report.rows:
+            what = "holds the confidential data themselves, in what is listed below as not paid for"
+        yield f"This trace {what}. It must not be published as it is. What follows is said of all the rest."
     of = f"the data set {statement.dataset}" if statement.dataset else "a confidential data set"
     if maker := record.get("maker"):
         yield (

@@ -224,7 +224,10 @@ def test_a_trace_that_is_not_private_says_so_first(tmp_path) -> None:
 def test_additions_are_named_and_nothing_says_that_they_are_covered(trace: xr.DataTree) -> None:
     trace["observed_data"] = xr.Dataset({"y": ("row", np.arange(3))})
     found = stated(trace.dp.report())
-    assert found["not_paid_for"] == ["group /observed_data was added (variables y)"]
+    assert found["not_paid_for"] == [
+        "group /observed_data was added (variables y): these are the private rows themselves"
+    ]
+    assert "holds the confidential data themselves" in found["plain"][0]
     assert "must not be published as it is" in found["plain"][0] and not found["publishable"]
 
 
