@@ -189,8 +189,8 @@ class ReleaseRecord:
         still holds it.
     account : str
         Random identity of the ledger that paid, where that is in memory; `account_of` finds it for both kinds. Releases
-        that one ledger paid for are of one data set. Empty where no ledger paid, or where an earlier version did not
-        write which one.
+        that one ledger paid for are of one data set. Empty where no ledger paid, where noise was seeded, and where an
+        earlier version did not write it.
     """
 
     epsilon: float
