@@ -108,7 +108,7 @@ def find_bounds(
     as from the 0.5% to the 99.5% quantile in at least 95% of the runs.
 
     **Guarantee.** What is returned, and warned of, is ε-differentially private for one row of the table, under
-    ``domain.neighbours``; class exact, arithmetic hardened (counts are integers, OpenDP's exact discrete noise). One
+    ``domain.neighbours``; class exact, arithmetic hardened (counts are integers, discrete noise by OpenDP). One
     row moves one count by 1 (``"add_remove"``) or two (``"replace"``), and as many times more as a row of the column
     has values. Running times are not covered.
 

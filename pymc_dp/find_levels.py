@@ -90,7 +90,7 @@ def find_levels(
     of δ is for later releases.
 
     **Guarantee.** The levels and their counts, and whether there is a warning, are (ε, δ)-differentially private for
-    one row of the table, under ``domain.neighbours``; class exact, arithmetic hardened (OpenDP's exact discrete noise,
+    one row of the table, under ``domain.neighbours``; class exact, arithmetic hardened (discrete noise by OpenDP,
     and a threshold that is computed exactly). That running times and memory grow with the number of labels that occur
     is not covered.
 

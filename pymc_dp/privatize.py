@@ -92,7 +92,7 @@ def privatize(
     -----
     **Guarantee.** The returned model is a function of one release that is (ε, δ)-differentially private for one row
     of the table, under ``domain.neighbours``; class exact, arithmetic hardened (integer sums on a public grid,
-    OpenDP's exact discrete noise). It holds given what ``explain`` lists as assumed public. Running times and the
+    discrete noise by OpenDP). It holds given what ``explain`` lists as assumed public. Running times and the
     memory of this process are not covered. Ctrl+C waits until the release is made, which is then in the attribute
     ``private_model`` of the error; a second one ends the call, and what was charged is lost.
 

@@ -11,6 +11,8 @@ import pymc as pm
 import pytensor
 import pytest
 
+from pymc_dp.release.paid import forget_releases
+
 ROOT = Path(__file__).parents[1]
 SHORT = {
     **{"draws": 5, "tune": 5, "chains": 1, "cores": 1, "progressbar": False, "compute_convergence_checks": False},
@@ -37,6 +39,7 @@ def running(page: Path, folder: Path) -> Iterator[dict[str, Any]]:
     """
     import matplotlib.pyplot as plt
 
+    forget_releases()  # of other pages, whose ledgers may still be open
     sample, namespace = pm.sample, {}
     with (
         pytest.MonkeyPatch.context() as patch,

@@ -64,7 +64,8 @@ def test_a_check_that_fails_is_the_status(capsys, changed):
     assert status == 0 and lines[-1] == "No check failed." and lines[0].startswith("ok     record: ")
     status, lines, _ = run(capsys, "verify", changed)
     assert (status, lines[-1]) == (1, "1 check FAILED.")
-    assert "FAILED manifest: group /observed_data was added (variables y)" in lines
+    what = "group /observed_data was added (variables y): these are the private rows themselves"
+    assert f"FAILED manifest: {what}" in lines
 
 
 def test_a_report_that_says_not_to_publish_is_the_status(capsys, tmp_path, changed):

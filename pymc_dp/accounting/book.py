@@ -8,7 +8,7 @@ import os
 import platform
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -37,8 +37,8 @@ class Book(ABC):
 
     @property
     @abstractmethod
-    def key(self) -> Hashable:
-        """What two objects share that write into the same ledger."""
+    def key(self) -> str:
+        """Identity of the ledger, drawn at random when it was made: that of all objects which write into it."""
 
     @property
     @abstractmethod
@@ -79,6 +79,7 @@ class Memory(Book):
     def __init__(self, terms: Terms, state: State) -> None:
         self.terms = terms
         self._state, self._entries = state, ()
+        self._name = os.urandom(16).hex()
         self._lock = threading.RLock()
         self._spending = False
         self.birthplace = Birthplace()
@@ -87,8 +88,8 @@ class Memory(Book):
 
     @property
     @override
-    def key(self) -> Hashable:
-        return id(self)
+    def key(self) -> str:
+        return self._name
 
     @property
     @override
@@ -220,7 +221,7 @@ class Stored(Book):
 
     @property
     @override
-    def key(self) -> Hashable:
+    def key(self) -> str:
         return self.name
 
     @property

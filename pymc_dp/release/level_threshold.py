@@ -45,8 +45,8 @@ class LevelThreshold:
 
     Notes
     -----
-    **Guarantee.** (ε, δ)-DP for one row, ε and δ those of `budget`; class exact, arithmetic hardened (OpenDP's exact
-    discrete noise, a threshold by `tail`). What is seen is a list of levels and their noised counts. Levels are
+    **Guarantee.** (ε, δ)-DP for one row, ε and δ those of `budget`; class exact, arithmetic hardened (discrete
+    noise by OpenDP, a threshold by `tail`). What is seen is a list of levels and their noised counts. Levels are
     independent, so that only those matter whose numbers of rows differ between two tables: one under ``"add_remove"``,
     where the scale is at least 1 / ε, and at most two under ``"replace"``, where it is at least 2 / ε. Write e for
     1 / scale, and d for the probability that a level of one row is released, at most δ.

@@ -194,8 +194,10 @@ class Noise(ABC):
         Notes
         -----
         **Guarantee.** That of the kind of noise, under any neighbour relation by which `sums` moves by no more than its
-        sensitivity; class exact, arithmetic hardened (exact integer sampling, saturating at the ends of int64, which is
-        post-processing). Inside ``testing.insecure_randomness`` there is no guarantee.
+        sensitivity; class exact, arithmetic hardened (whole numbers, saturating at the ends of int64, which is
+        post-processing). It rests on OpenDP to draw this distribution. OpenDP has vetted its proof for the sampler of
+        discrete Gaussian noise; those of its Laplace sampler, `make_laplace` and `make_gaussian` are contributed, and
+        not vetted. Inside ``testing.insecure_randomness`` there is no guarantee.
         """
         if not 0 < scale < math.inf:
             raise PrivacyError(

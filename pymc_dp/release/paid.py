@@ -235,9 +235,12 @@ class Paid:
         raise failure  # out here, where it has no context
 
     def noted(self, record: ReleaseRecord) -> ReleaseRecord:
-        """Return a record that states the label of the user, and the line of the charge where the ledger is stored."""
-        head = None if self._ledger is None or self._entry is None else self._ledger.head_at(self._entry)
-        return replace(record, label=self._called, ledger=record.ledger if head is None else head)
+        """Return a record that states the label of the user, and which ledger paid: by the line where it is stored."""
+        if self._ledger is None or self._entry is None:
+            return replace(record, label=self._called)
+        head = self._ledger.head_at(self._entry)
+        named = head is not None or record.guarantee == "none"  # with seeded noise runs are to be compared
+        return replace(record, label=self._called, ledger=head, account="" if named else self._ledger.book.key)
 
     def keep(self, record: ReleaseRecord, tables: Mapping[str, Array]) -> None:
         """Write what was released into a ledger that is stored: it was paid for, and this process may end.

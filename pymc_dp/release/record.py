@@ -26,7 +26,7 @@ STATED = "stated"
 """What a record says that others state, and nothing here proves."""
 GUARANTEES = ("none", STATED, "asymptotic", "stepwise", "exact")
 """Classes of guarantees, the weakest first."""
-NOT_ALWAYS = ("chosen", "label", "ledger", "maker", "sources")
+NOT_ALWAYS = ("chosen", "label", "ledger", "account", "maker", "sources")
 """Parts of a record that are left out where there is nothing to say."""
 ALL_OF_IT = 0.98
 """Share of what was asked for from which nothing is said to be left: searches for the least noise, and rounding."""
@@ -187,6 +187,10 @@ class ReleaseRecord:
     ledger : mapping, optional
         ``Ledger.head`` after the charge, of one that is stored: whoever has the record can see later that the ledger
         still holds it.
+    account : str
+        Random identity of the ledger that paid, where that is in memory; `account_of` finds it for both kinds. Releases
+        that one ledger paid for are of one data set. Empty where no ledger paid, where noise was seeded, and where an
+        earlier version did not write it.
     """
 
     epsilon: float
@@ -208,6 +212,7 @@ class ReleaseRecord:
     chosen: str = ""
     label: str = ""
     ledger: Mapping[str, Any] | None = None
+    account: str = ""
     maker: Mapping[str, Any] | None = None
     sources: tuple[Mapping[str, Any], ...] = ()
 

@@ -46,9 +46,9 @@ def condition(
         dims. None: the model of the context.
     release : Release, list of Release, mapping of str to Release, or xarray.DataTree
         Released statistics, noised gradients, or tables of others (`Release.of_counts`). Several, of hospitals or years
-        that share no rows, enter one posterior: a likelihood stands for all releases that have its name; with labels,
-        ``{"2025": one, "2026": other}``, one called ``y_2025`` stands for the table ``y`` of that release alone. Or a
-        trace of ``dp.sample(step=dp.OPS())``, whose draws are then the data: outputs of a
+        that share no rows and have a ledger each, enter one posterior: a likelihood stands for all releases that have
+        its name; with labels, ``{"2025": one, "2026": other}``, one called ``y_2025`` stands for the table ``y`` of
+        that release alone. Or a trace of ``dp.sample(step=dp.OPS())``, whose draws are then the data: outputs of a
         known mechanism at a known temperature. `model` is then the one that was sampled, priors included.
     noise_aware : bool
         As in `Statistics`. Draws are always accounted for as they are.
@@ -77,12 +77,16 @@ def condition(
     Warns
     -----
     RepeatedReleaseWarning
-        Where stored ledgers of several releases name one data set: rows that are in both count twice.
+        Where one ledger paid for several releases, or where no ledger is known of one of several: rows that are in both
+        count twice.
 
     Notes
     -----
     **Guarantee.** That of the release: the model is computed from it alone, so that nothing more is spent. Of several,
-    each row has the sum of what the releases of its data sets cost; the record lists them by data set.
+    ε and δ are of a row in one data set; the record lists the releases by data set. Releases that one ledger paid for
+    are of one data set, and add up; a random identity of the ledger is in their records, so that files keep it. Two
+    ledgers are of two data sets. A release of which no ledger is known adds to each: it had none, was made by others,
+    or was saved by a version that did not write which one.
 
     **Several releases.** Given the parameters their rows are independent, so that the densities of what was released
     multiply; this is exact, whatever each of them is. Their tables are called ``y_1``, ``y_2`` and so on, or by their

@@ -165,6 +165,8 @@ class PrivacyAccessor(Shown):
             record=record,
             additions=found.lines,
             changed=found.changed,
+            rows=found.rows,
+            by_row=found.by_row,
             made_with=json.loads(self._tree[PRIVACY].attrs.get(MADE_WITH, "{}")),
             released={table["name"]: held[table["name"]].values for table in record["tables"] if held},
         )
@@ -234,6 +236,13 @@ def _refusal(report: Report) -> str:
         what = f"{report.changed[0]} since the trace was made"
         return f"{what}. A selection or a computation from a trace {FREE} Or {as_it_was}"
     places = "\n".join(f"  - {place}" for place in report.additions)
+    if named := [*report.rows, *report.by_row]:
+        first = "This trace holds the private rows" if report.rows else "This trace holds draws made row by row"
+        return (
+            f"{first}, so that nothing was written:\n{places}\nNo file that others may read should hold this tree. "
+            f"Drop these groups, idata.drop_nodes({named}), or {as_it_was} Predictive draws of the release are free: "
+            "draw them from dp.condition(model, dp.Release.of(idata)), which holds no row."
+        )
     return (
         f"The trace holds what was not paid for:\n{places}\nDrop it, or {as_it_was} What is computed from the trace "
         "alone, or drawn from the model of its release, dp.condition(model, dp.Release.of(idata)), is free as well, "

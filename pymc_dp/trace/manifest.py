@@ -25,6 +25,15 @@ MANIFEST = "dp_manifest"
 RECORD = "dp_record"
 MADE_WITH = "made_with"
 """Attribute with the versions of the packages that made a trace."""
+ROWS = {
+    "observed_data": "these are the private rows themselves",
+    "constant_data": "these are columns of the private rows, which the model holds as pm.Data",
+    "log_likelihood": "these are numbers computed from each private row",
+}
+"""Groups that PyMC fills with rows, and what they hold."""
+PREDICTIVE = ("posterior_predictive", "prior_predictive", "predictions")
+BY_ROW = "these are draws made row by row, from a model with rows and not from the release"
+OF_CHAINS = ("chain", "draw", "sample")
 
 
 def entries(tree: xr.DataTree) -> Iterator[tuple[str, str]]:
@@ -57,10 +66,16 @@ class Unlisted(NamedTuple):
         One line each.
     changed : tuple of str
         One line for all: a selection changes every variable.
+    rows : tuple of str
+        Names of groups that were added and hold private rows, or numbers computed from each.
+    by_row : tuple of str
+        Names of groups that were added and hold predictive draws for rows.
     """
 
     added: tuple[str, ...]
     changed: tuple[str, ...]
+    rows: tuple[str, ...] = ()
+    by_row: tuple[str, ...] = ()
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -74,6 +89,8 @@ def unlisted(tree: xr.DataTree) -> Unlisted:
     found: list[str] = []
     changed: list[str] = []
     new_groups: list[str] = []
+    rows: list[str] = []
+    by_row: list[str] = []
     for path, content in entries(tree):
         if any(path.startswith((group, f"{group[:-1]}@")) for group in new_groups):
             continue
@@ -83,7 +100,12 @@ def unlisted(tree: xr.DataTree) -> Unlisted:
         elif path.endswith("/"):
             new_groups.append(path)
             names = ", ".join(str(name) for name in tree[path].data_vars)
-            found.append(f"group {path.rstrip('/')} was added" + (f" (variables {names})" if names else ""))
+            what = _holds(tree, path, listed)
+            if what:
+                (by_row if what == BY_ROW else rows).append(path.strip("/"))
+            said = (f" (variables {names})" if names else "") + (f": {what}" if what else "")
+            first = len(rows) - 1 if what and what != BY_ROW else len(found)  # those with rows before all others
+            found.insert(first, f"group {path.rstrip('/')} was added{said}")
         else:
             kind, _, attribute = path.partition("@")
             found.append(
@@ -91,7 +113,28 @@ def unlisted(tree: xr.DataTree) -> Unlisted:
                 if attribute
                 else f"variable {path} was added"
             )
-    return Unlisted(added=tuple(found), changed=_changed(changed))
+    return Unlisted(added=tuple(found), changed=_changed(changed), rows=tuple(rows), by_row=tuple(by_row))
+
+
+def _holds(tree: xr.DataTree, path: str, listed: Mapping[str, str]) -> str:
+    """Say what of the rows a new group holds, by its name and by names and dims of variables, never by values.
+
+    A model of a release has groups of the same names, which are about released tables and have dims of these.
+    """
+    record = json.loads(tree[PRIVACY].attrs[RECORD])
+    group = path.rstrip("/").rpartition("/")[2]
+    what = BY_ROW if group in PREDICTIVE else ROWS.get(group, "")
+    held = dict(tree[path].data_vars)
+    if not what or not held or record.get("maker"):
+        return ""
+    if group == "constant_data":
+        public = set((record.get("domain") or {}).get("public", ()))
+        return "" if set(map(str, held)) <= public else what
+    released = tree.children[RELEASED].variables if RELEASED in tree.children else {}
+    known = {dim for name, var in released.items() if f"/{RELEASED}/{name}" in listed for dim in var.dims}
+    dims = [set(var.dims) - set(OF_CHAINS) for var in held.values()]
+    of_release = bool(known) and all(one <= known for one in dims)
+    return "" if of_release and (group != "observed_data" or all(dims)) else what
 
 
 def _changed(paths: Sequence[str]) -> tuple[str, ...]:

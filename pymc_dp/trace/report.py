@@ -13,7 +13,7 @@ from pymc_dp._display import Listing, Page, Part, Shown, Table, shorten
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.weights import PSEUDO_POSTERIOR
 from pymc_dp.release.record import ALL_OF_IT, STATED, rows_counted
-from pymc_dp.release.several import SEVERAL, data_sets
+from pymc_dp.release.several import MAY_SHARE, SEVERAL, data_sets
 from pymc_dp.trace.statement import ENDINGS, Statement
 from pymc_dp.unit import Unit
 
@@ -52,6 +52,7 @@ OF_SEVERAL = (
     "ε and δ are of a row in one data set. Whoever has rows in several loses the sum; which rows these are, nothing "
     "here can tell."
 )
+OF_ANY = "No ledger is known of release {labels}. It may be of any of the data sets, so its loss is added to each."
 OF_OTHERS = "Nothing was charged for tables that others made. What they state was taken from them as it is."
 SOURCE_COLUMNS = ("release", "tables", "ε, δ", "guarantee", "noise")
 PER_UNIT = (
@@ -72,6 +73,8 @@ class Report(Shown):
         Everything in the trace that was not paid for; empty for a trace that may be published.
     changed : tuple of str
         Those of them that are not new, but differ from what was paid for.
+    rows, by_row : tuple of str
+        Names of groups that were added and hold private rows, or predictive draws for rows.
     made_with : mapping of str to str
         Versions of the packages that made the trace; empty where an earlier version of pymc_dp did.
     released : mapping of str to array
@@ -91,6 +94,8 @@ class Report(Shown):
     made_with: Mapping[str, str] = field(default_factory=dict)
     released: Mapping[str, Array] = field(default_factory=dict)
     changed: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+    by_row: tuple[str, ...] = ()
 
     @property
     def publishable(self) -> bool:
@@ -204,7 +209,8 @@ class Report(Shown):
             what = "was changed since it was" if altered else "holds more than was"
             return f"This trace {what} computed from published tables. Do not publish it as it is."
         if self.additions:
-            what = "was changed since" if altered else "holds more than was paid for"
+            more = "holds the private rows" if self.rows else "holds more than was paid for"
+            what = "was changed since" if altered else more
             return f"The release cost {loss}, but this trace {what}. Do not publish it as it is."
         if maker:
             return (
@@ -257,6 +263,8 @@ def _limits(record: dict[str, Any]) -> Iterator[str]:
         yield PER_UNIT
     if record.get("sources"):
         yield OF_SEVERAL
+        if labels := [source["label"] for source in record["sources"] if source.get(MAY_SHARE)]:
+            yield OF_ANY.format(labels=", ".join(labels))
     if record["guarantee"] == STATED:
         yield OF_OTHERS
     if not record.get("maker"):

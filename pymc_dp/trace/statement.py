@@ -192,10 +192,10 @@ def _plain(statement: Statement) -> Iterator[str]:
         return
     if report.additions:
         what = "was changed since it was paid for" if report.changed else "holds more than was paid for"
-        yield (
-            f"This trace {what} ({len(report.additions)} such places are listed below), which "
-            "may show the data themselves. It must not be published as it is. What follows is said of all the rest."
-        )
+        what = f"{what} ({len(report.additions)} such places are listed below), which may show the data themselves"
+        if report.rows:
+            what = "holds the confidential data themselves, in what is listed below as not paid for"
+        yield f"This trace {what}. It must not be published as it is. What follows is said of all the rest."
     of = f"the data set {statement.dataset}" if statement.dataset else "a confidential data set"
     if maker := record.get("maker"):
         yield (
@@ -213,8 +213,12 @@ def _plain(statement: Statement) -> Iterator[str]:
             "Random noise was added to what was computed from the rows, before anybody saw it; a statistical model was "
             "then fitted to the noised numbers alone."
         )
-    several = list(data_sets(record["sources"])) if record.get("sources") else []
-    many = f"{len(several)} data sets, and what is said here is of one of them. " if len(several) > 1 else ""
+    sources = record.get("sources") or ()
+    several, many = len(list(data_sets(sources))) if sources else 0, ""
+    if several > 1:
+        many = f"{several} data sets, and what is said here is of one of them. "
+    elif several:
+        many = f"{len(sources)} releases, which may all be of one data set. "
     yield f"These results come from {many or f'{of}. '}{how} No row is published."
     yield _bound(statement)
     yield (

@@ -1,8 +1,13 @@
+import inspect
 import math
+import re
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
+from opendp.domains import atom_domain, vector_domain
+from opendp.mod import OpenDPException, disable_features, enable_features
 from scipy import stats
 
 from pymc_dp.accounting import DiscreteGaussianEvent, calibrated
@@ -12,6 +17,7 @@ from pymc_dp.testing import insecure_randomness, without_noise
 
 # OpenDP's noise cannot be seeded: a test of its distribution must fail by chance less than once in a million runs.
 CHANCE = 1e-6
+DRAWS, SCALES, WIDEST = 20_000, (0.5, 1.0, 3.7), 1e12
 
 each_noise = pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
 
@@ -33,10 +39,10 @@ def chi_square_p(draws, scale, noise=LAPLACE):
 
 @pytest.mark.few(16)
 @each_noise
-@pytest.mark.parametrize("scale", [0.5, 1.0, 3.7])
+@pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("source", ["secure", "seeded", "simulated"])
 def test_noise_has_its_distribution(noise, scale, source, seed):
-    zeros = np.zeros(20_000, dtype=np.int64)
+    zeros = np.zeros(DRAWS, dtype=np.int64)
     if source == "secure":
         draws = noise.add(zeros, scale)
     elif source == "seeded":
@@ -51,7 +57,7 @@ def test_noise_has_its_distribution(noise, scale, source, seed):
 
 
 @each_noise
-@pytest.mark.parametrize("scale", [1023.0, 1025.0, 2.25 * 2.0**30, 1e12])
+@pytest.mark.parametrize("scale", [1023.0, 1025.0, 2.25 * 2.0**30, WIDEST])
 @pytest.mark.parametrize("secure", [True, False])
 def test_noise_of_a_fine_grid_has_the_scale_asked_for(noise, scale, secure, seed):
     """On many steps the noise is a continuous variable: Kolmogorov-Smirnov."""
@@ -165,3 +171,23 @@ def test_noise_that_cannot_be_drawn_is_refused_with_a_way_out(noise, scale):
         noise.add(zeros, scale)
     with pytest.raises(PrivacyError, match=f"OpenDP refuses {noise.name}"):
         mechanism(noise, -1.0)
+
+
+def test_the_page_says_what_of_opendp_the_noise_rests_on_and_what_is_tested_here():
+    """OpenDP refuses to make either kind of noise without the feature under which it keeps what is not vetted."""
+    page = " ".join((Path(__file__).parents[2] / "docs" / "guarantees.md").read_text().split())
+    section = page.partition("**What OpenDP proves.**")[2].partition(" ## ")[0]
+    not_vetted = section.partition("**Not vetted**")[2].partition("**Tested here**")[0]
+    for noise in NOISES.values():
+        made = inspect.getsource(noise.made)
+        (maker,) = set(re.findall(r"make_\w+", made))
+        assert f"`{maker}`" in not_vetted
+        disable_features("contrib")
+        try:
+            with pytest.raises(OpenDPException, match="contrib"):
+                noise.made(vector_domain(atom_domain(T="i64")), 1.0)
+        finally:
+            enable_features("contrib")
+    scales = [f"{scale:g}" for scale in SCALES]
+    assert f"{DRAWS:,} draws of each kind of noise, at scales {', '.join(scales[:-1])} and {scales[-1]}" in section
+    assert WIDEST == 10**12 and "scales up to 10¹²" in section

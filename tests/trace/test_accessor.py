@@ -3,9 +3,11 @@ from __future__ import annotations
 import arviz as az
 import numpy as np
 import pymc as pm
+import pytensor
 import pytest
 import xarray as xr
 
+import pymc_dp as dp
 from pymc_dp.errors import TraceError
 from tests.trace.conftest import CANARY, LABELS
 
@@ -64,15 +66,60 @@ def test_predictive_of_the_raw_model_is_named_and_not_published(
     report = str(trace.dp.report())
     assert "Not paid for" in report and "/constant_data" in report and "Do not publish" in report
     assert not any(label in report for label in LABELS) and str(CANARY) not in report
-    with pytest.raises(TraceError, match="/observed_data"):
+    with pytest.raises(TraceError) as caught:
         trace.dp.publish(tmp_path / "leak.nc")
     assert not (tmp_path / "leak.nc").exists()
+    said = str(caught.value)
+    assert said.startswith("This trace holds the private rows, so that nothing was written:")
+    assert "/observed_data was added (variables answer): these are the private rows themselves" in said
+    assert said.index("/observed_data") < said.index("/posterior_predictive")
+    assert "these are columns of the private rows" in said and "draws made row by row" in said
+    assert "to_netcdf" not in said and "to_zarr" not in said
+    assert "this trace holds the private rows" in trace.dp.report().headline
+    dropped = trace.drop_nodes(["observed_data", "constant_data", "posterior_predictive"])
+    assert "drop_nodes(" in said and dropped.dp.publish(tmp_path / "clean.nc").exists()
+
+
+def test_predictive_draws_for_rows_are_named_without_their_rows_too(trace: xr.DataTree, raw_model: pm.Model, tmp_path):
+    with raw_model:
+        drawn = pm.sample_posterior_predictive(trace, progressbar=False, random_seed=1)
+    trace["posterior_predictive"] = drawn["posterior_predictive"].to_dataset()
+    with pytest.raises(TraceError) as caught:
+        trace.dp.publish(tmp_path / "leak.nc")
+    said = str(caught.value)
+    assert said.startswith("This trace holds draws made row by row") and "to_netcdf" not in said
+    assert "holds the private rows" not in said + trace.dp.report().headline
+
+
+def test_what_is_of_the_release_is_not_called_rows(trace: xr.DataTree, raw_model: pm.Model, tmp_path) -> None:
+    private = dp.condition(raw_model, dp.Release.of(trace))
+    with private, pytensor.config.change_flags(mode="FAST_COMPILE"):
+        pm.sample_posterior_predictive(trace, extend_inferencedata=True, progressbar=False, random_seed=1)
+        pm.compute_log_likelihood(trace, progressbar=False)
+    report = trace.dp.report()
+    assert {line.split()[1] for line in report.additions} >= {"/posterior_predictive", "/observed_data"}
+    assert not report.rows and not report.by_row and "rows" not in " ".join(report.additions)
+    with pytest.raises(TraceError, match=r"(?s)The trace holds what was not paid for.*with to_netcdf") as caught:
+        trace.dp.publish(tmp_path / "more.nc")
+    assert "private rows" not in str(caught.value)
+
+
+def test_public_columns_are_not_called_private(trace: xr.DataTree) -> None:
+    trace["constant_data"] = xr.Dataset({"times": ("row", np.arange(3))})
+    assert trace.dp.report().rows == ("constant_data",)
+    with pm.Model() as model:
+        times = pm.Data("times", np.linspace(0, 1, 40))
+        pm.Bernoulli("y", logit_p=pm.TruncatedNormal("a", lower=-1, upper=1) * times, observed=np.arange(40) % 2)
+    domain = dp.Domain(public=["times"])
+    found = dp.sample(epsilon=1.0, model=model, domain=domain, step=dp.OPS(), ledger=dp.Ledger(1.0), progressbar=False)
+    found["constant_data"] = xr.Dataset({"times": ("row", np.arange(3))})
+    assert found.dp.report().additions and not found.dp.report().rows
 
 
 def test_log_likelihoods_of_rows_are_named_and_not_published(trace: xr.DataTree, raw_model: pm.Model, tmp_path) -> None:
     pm.compute_log_likelihood(trace, model=raw_model, progressbar=False)
     assert any(line.startswith("group /log_likelihood was added") for line in trace.dp.report().additions)
-    with pytest.raises(TraceError, match="/log_likelihood"):
+    with pytest.raises(TraceError, match=r"private rows.*\n.*/log_likelihood.*numbers computed from each private row"):
         trace.dp.publish(tmp_path / "leak.nc")
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from pymc_dp.trace.manifest import digest, unlisted
+from pymc_dp.trace.manifest import BY_ROW, digest, unlisted
 
 
 def test_fresh_trace_has_nothing_unlisted(trace: xr.DataTree) -> None:
@@ -29,7 +29,7 @@ def test_manifest_survives_files(trace: xr.DataTree, tmp_path, suffix: str) -> N
 
 def _group(tree: xr.DataTree) -> str:
     tree["posterior_predictive"] = xr.DataTree(xr.Dataset({"answer": ("row", np.zeros(3))}))
-    return "group /posterior_predictive was added (variables answer)"
+    return f"group /posterior_predictive was added (variables answer): {BY_ROW}"
 
 
 def _variable(tree: xr.DataTree) -> str:

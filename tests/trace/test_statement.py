@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -223,7 +224,10 @@ def test_a_trace_that_is_not_private_says_so_first(tmp_path) -> None:
 def test_additions_are_named_and_nothing_says_that_they_are_covered(trace: xr.DataTree) -> None:
     trace["observed_data"] = xr.Dataset({"y": ("row", np.arange(3))})
     found = stated(trace.dp.report())
-    assert found["not_paid_for"] == ["group /observed_data was added (variables y)"]
+    assert found["not_paid_for"] == [
+        "group /observed_data was added (variables y): these are the private rows themselves"
+    ]
+    assert "holds the confidential data themselves" in found["plain"][0]
     assert "must not be published as it is" in found["plain"][0] and not found["publishable"]
 
 
@@ -246,10 +250,15 @@ def test_several_releases_are_stated_one_by_one(persons: Report) -> None:
     joined = Report(record=json.loads(json.dumps(together(parts).to_dict())), additions=())
     found = stated(joined)
     assert found["rows"]["text"] == "ours: private; the number of persons is at most 50; theirs: not known here"
-    assert "2 data sets, and what is said here is of one of them" in found["plain"][0]
+    assert "from 2 releases, which may all be of one data set. " in found["plain"][0]
     assert "not stated as a number" in found["plain"][1] and found["epsilon"] is None
     assert [(one["label"], one["epsilon"]) for one in found["sources"]] == [("ours", 1.0), ("theirs", None)]
     assert problems(body(latex(Statement.of(joined, None).page))) == []
+    paid = [
+        replace(part, record=replace(part.record, account=32 * digit)) for part, digit in zip(parts, "12", strict=True)
+    ]
+    apart = Report(record=json.loads(json.dumps(together(paid).to_dict())), additions=())
+    assert "2 data sets, and what is said here is of one of them" in stated(apart)["plain"][0]
 
 
 @pytest.mark.parametrize("other", ["several", "stated"])

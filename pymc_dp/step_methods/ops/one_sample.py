@@ -53,7 +53,8 @@ class OPS(PrivateStep):
     ----------
     papers : bool
         False (default): T from the bounded range R of the likelihood, T = max(1, R / η), the prior untouched. True: the
-        papers' rule T = max(1, 2 Δl / ε) for each draw, with the prior tempered as well; for comparison.
+        papers' rule T = max(1, 2 Δl / ε) for each draw, with the prior tempered as well; for comparison. By rejection
+        neither is charged as proved, see **Guarantee**: T is up to four times as high.
     grid : int, optional
         Cells per axis where a model of one or two bounded parameters has no conjugate form; 16384 or 512 by default,
         4096 or 256 where rows are held one by one.
@@ -97,9 +98,11 @@ class OPS(PrivateStep):
     not keep a density log-concave); the rule with the least temperature is used. Class exact: draws are independent and
     exact, no convergence is needed; arithmetic float64: sums over rows are of whole numbers, the last bits of the draw
     itself are not covered, nor are those of a draw that is paid for by its shape (μ). With ``papers=True`` each draw is
-    2 Δl / T-DP and losses add. On a grid, a cell is drawn with its density at the middle and θ uniformly within it.
-    With ``assume_converged=True`` the class may be asymptotic; the trace says which. Run times depend on the rows and
-    are not covered.
+    2 Δl / T-DP and losses add. **By rejection** the R or Δl that is enforced, and charged, is four times what is proved
+    under ``replace``, and twice under ``add_remove``. From sums what is charged is what is proved. On a grid it may be
+    more, where rows need it. The report says how often. On a grid, a cell is drawn with its density at the middle and θ
+    uniformly within it. With ``assume_converged=True`` the class may be asymptotic; the trace says which. Run times
+    depend on the rows and are not covered.
 
     Under ``Domain(metric=ρ)``, ε is per unit of ρ and R too: the proved largest range of ``l(x, θ) - l(y, θ)`` over
     ``ρ(x, y)``, between tables that differ by ``Σ ρ(x_i, y_i)`` in all; with ``papers=True`` Δl is L_ρ, so that a draw

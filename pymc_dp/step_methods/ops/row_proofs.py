@@ -290,6 +290,8 @@ def enforced(proved: RowRange, bound: Bound | None) -> RowRange:
     """Return the range that is charged: the one that is enforced on rows, which is no less than the one proved.
 
     Where the papers' Δl is proved in place of a range, twice that is the range, and half of what is enforced the Δl.
+    What is enforced on points that come one by one (`Fit.about`) is four times what is proved, under ``add_remove``
+    twice; the reason says how often.
     """
     if bound is None:
         return proved
@@ -297,9 +299,9 @@ def enforced(proved: RowRange, bound: Bound | None) -> RowRange:
         return replace(proved, reason=f"{proved.reason}; enforced at {bound.nodes}")
     by_size = math.isinf(proved.value)
     charge, known = (bound.charge / 2, proved.sensitivity) if by_size else (bound.charge, proved.value)
-    room = ", with room for what rows need" if charge > known * (1 + 1e-5) else ""
+    more = f"{charge / known:.4g} times the bound {known:.6g}, " if charge > known * (1 + 1e-5) else ""
     unit = f"2^{math.log2(bound.limit.unit):.0f}"
-    reason = f"{proved.reason}; enforced on the number of every row, in whole multiples of {unit}{room}"
+    reason = f"{more}{proved.reason}; enforced on the number of every row, in whole multiples of {unit}"
     return replace(proved, **{"sensitivity" if by_size else "value": charge}, reason=reason)
 
 
