@@ -32,7 +32,7 @@ from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.privacy_rule import arrays_of, in_prior, is_data, is_named, way_to_name
 from pymc_dp.inspection.rows import array_leaves, opaque, reached, shape_of, unwrap
 from pymc_dp.inspection.stated import can_state, statement_of
-from pymc_dp.inspection.taint import label
+from pymc_dp.inspection.taint import depends_on, label
 
 BEFOREHAND = "Priors and other terms must not use the rows; use numbers known beforehand."
 OF_ROWS = (
@@ -246,6 +246,7 @@ def check_priors(findings: Findings) -> None:
         dims = model.named_vars_to_dims.get(rv.name) or ()
         if any(dim in findings.row_dims for dim in dims) and rv.name not in findings.causes:
             latent_of_rows(findings, rv)
+        _check_unread(findings, rv)
         if rv.name in findings.causes:
             continue  # what its prior depends on, likelihoods may
         others = [var for var in free if var is not rv]
@@ -336,6 +337,18 @@ def _check_reach(
             findings.private_variables.append(leaf)
             why = "is not named in Domain(public=)" if standing == "private" else "may hold rows"
             findings.problem(where, f"{shown} reaches {what} and {why}", _named_or_beforehand(findings, leaf))
+
+
+def _check_unread(findings: Findings, rv: Variable) -> None:
+    """Refuse a variable of an undeclared length that no likelihood reads, where the number of rows is private."""
+    model = findings.model
+    if findings.domain.neighbours == "replace" or not rv.type.ndim:
+        return
+    dims = model.named_vars_to_dims.get(rv.name) or ()
+    named = bool(dims) and all(model.coords.get(dim) is not None for dim in dims)
+    if not named and not any(depends_on(end, [rv]) for end in [*model.observed_RVs, *model.potentials]):
+        what = "no likelihood reads it, and its length may be the number of rows"
+        findings.problem(rv.name, what, "Give it dims with coords, or leave it out.")
 
 
 def _named_or_beforehand(findings: Findings, leaf: Variable) -> str:
