@@ -66,7 +66,7 @@ def test_rows_that_are_alike_are_released_as_if_each_were_evaluated_by_itself(mo
     np.testing.assert_allclose(release(wide())[1], plain, rtol=1e-3, atol=1e-3 * np.abs(plain).max())
 
 
-@pytest.mark.slow(cases=2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("texts", [False, True])
 def test_filled_columns_of_persons_come_from_any_table(texts, tmp_path):
     """Whether a value is missing is read off the table, and whose row it is, too."""

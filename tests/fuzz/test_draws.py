@@ -38,7 +38,7 @@ def assert_nothing_exceeds(sampler: str, cases: Iterable[tuple[str, str]], point
     assert run >= least, refused
 
 
-@pytest.mark.slow(cases=2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("sampler", "least"), [("OPS", 9), ("TemperedGibbs", 10)])
 def test_a_draw_uses_no_more_than_is_booked(sampler, least, seed, short_searches):
     relations = [RELATIONS[(place + len(sampler)) % 2] for place in range(len(QUICK))]

@@ -62,7 +62,7 @@ def neighbours(relation):
             yield one, other
 
 
-@pytest.mark.slow(cases=2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 def test_a_scan_tells_no_more_than_its_claim(relation):
     """Quadrature over the sd and the bit that follows it, on neighbours in both directions."""

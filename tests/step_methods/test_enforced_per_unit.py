@@ -152,7 +152,7 @@ def test_no_two_tables_lose_more_than_is_charged_per_unit_of_their_distance(kind
     assert worst(audited(kind, name), CASES[name][1], columns_of(name), rng) <= 1 + 1e-6
 
 
-@pytest.mark.slow(cases=2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["a mean", "a rate", "whole rows"])
 @every_kind
 def test_a_constant_that_is_halved_is_found(kind, name, rng):

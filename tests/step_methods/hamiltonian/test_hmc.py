@@ -107,7 +107,7 @@ def test_a_chain_that_begins_far_away_arrives_while_it_tunes():
 # The budget.
 
 
-@pytest.mark.slow(cases=2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 def test_the_trace_holds_what_was_paid_for(relation):
     chains = {"chains": 2, "cores": 1}

@@ -154,7 +154,7 @@ def neighbour(relation):
     return x, g, y
 
 
-@pytest.mark.slow
+@pytest.mark.few(1)
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_length_of_a_chain_is_known_before_rows_are_read_and_hangs_on_none(relation, shared, blind):
     tables = table(), neighbour(relation)
