@@ -15,12 +15,11 @@ CANDIDATES := $(PYTHON) python3.13 python3.14 python3.12 python3 \
 	$(wildcard $(PYENV_ROOT)/versions/3.13*/bin/python) $(wildcard $(PYENV_ROOT)/versions/*/bin/python)
 # The figures and tables of the four papers, one notebook or two for each paper.
 REPRODUCTIONS := $(wildcard notebooks/reproductions/*.ipynb)
-# Those that take a minute or more run with the slow tests, the longest first.
-LONG_NOTEBOOKS := $(patsubst %,notebooks/%.ipynb,private_regression hospital_readmissions hidden_markov_case_study choosing_epsilon choosing_a_sampler choosing_bounds \
-	proofs_and_log_concave quickstart reading_a_private_posterior) $(REPRODUCTIONS)
-NOTEBOOKS := $(filter-out $(LONG_NOTEBOOKS),$(wildcard notebooks/*.ipynb))
-# Of these a third runs a day; WHOLE=--whole: all.
-LONG_TODAY = $(if $(WHOLE),$(LONG_NOTEBOOKS),$(shell printf '%s\n' $(LONG_NOTEBOOKS) | awk -v day=$$(date +%s) 'NR % 3 == int(day / 86400) % 3'))
+# Those that take some minutes run with the slow tests, longer ones with the exhaustive tests; the longest come first.
+SLOW_NOTEBOOKS := $(patsubst %,notebooks/%.ipynb,choosing_bounds proofs_and_log_concave quickstart reading_a_private_posterior)
+EXHAUSTIVE_NOTEBOOKS := $(patsubst %,notebooks/%.ipynb,private_regression hospital_readmissions hidden_markov_case_study choosing_epsilon choosing_a_sampler) \
+	$(REPRODUCTIONS)
+NOTEBOOKS := $(filter-out $(SLOW_NOTEBOOKS) $(EXHAUSTIVE_NOTEBOOKS),$(wildcard notebooks/*.ipynb))
 FAST_TESTS := $(patsubst %,tests/%,accounting theorems datasets intervals metrics rows/test_parquet.py rows/test_passes.py rows/test_stored.py test_compiling.py test_domain.py test_import_cost.py \
 	test_interrupts.py test_layers.py test_lazy.py test_names.py test_progress.py test_random.py test_settings.py test_warm.py) \
 	tests/release/test_sensitivity.py
@@ -38,12 +37,12 @@ export PYMC_DP_DATA
 endif
 
 # Two workers on two cores: more threads in each only get in each other's way.
-test test-fast test-slow coverage: export NUMBA_NUM_THREADS := 1
-test test-fast test-slow coverage: export OMP_NUM_THREADS := 1
-test test-fast test-slow coverage: export OPENBLAS_NUM_THREADS := 1
-test test-fast test-slow coverage: export MKL_NUM_THREADS := 1
+test test-fast test-slow test-exhaustive coverage: export NUMBA_NUM_THREADS := 1
+test test-fast test-slow test-exhaustive coverage: export OMP_NUM_THREADS := 1
+test test-fast test-slow test-exhaustive coverage: export OPENBLAS_NUM_THREADS := 1
+test test-fast test-slow test-exhaustive coverage: export MKL_NUM_THREADS := 1
 # Experiments of notebooks that are repeated for error bars: once will do to see that they run.
-test-slow: export PYMC_DP_REPEATS := 1
+test-slow test-exhaustive: export PYMC_DP_REPEATS := 1
 
 .PHONY: help
 help: ## list the targets
@@ -58,17 +57,22 @@ demo-scale: $(VENV)/.demo-scale ## 1e7 simulated rows of Parquet through a hiera
 	$(BIN)/python notebooks/demo_scale.py
 
 .PHONY: test
-test: $(VENV)/.test ## all tests but the slow ones, doctests included; of dear ones every day another eighth (WHOLE=--whole: all)
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(WHOLE) $(if $(NOTEBOOKS),--nbmake $(NOTEBOOKS)) tests pymc_dp
+test: $(VENV)/.test ## all quick tests, doctests included: a quarter of an hour on two cores
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(if $(NOTEBOOKS),--nbmake $(NOTEBOOKS)) tests pymc_dp
 
 .PHONY: test-fast
 test-fast: $(VENV)/.test ## tests of what compiles no model: accounting, intervals, draws, theorems, metrics, domains
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(FAST_TESTS)
 
 .PHONY: test-slow
-test-slow: $(VENV)/.test ## slow tests, every day another tenth of their cases, at least one, and a third of the notebooks (WHOLE=--whole: all)
-	$(BIN)/python -m pytest -n 2 --dist worksteal --nbmake --nbmake-timeout 1800 $(LONG_TODAY)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow $(WHOLE) tests
+test-slow: $(VENV)/.test ## slow tests and the notebooks of some minutes: an hour on two cores
+	$(BIN)/python -m pytest -n 2 --dist worksteal --nbmake --nbmake-timeout 1800 $(SLOW_NOTEBOOKS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not exhaustive" tests
+
+.PHONY: test-exhaustive
+test-exhaustive: $(VENV)/.test ## all other cases of slow tests, and the longest notebooks: many hours
+	$(BIN)/python -m pytest -n 2 --dist worksteal --nbmake --nbmake-timeout 1800 $(EXHAUSTIVE_NOTEBOOKS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m exhaustive tests
 
 .PHONY: wheel
 wheel: $(BIN)/.pip ## wheel and sdist, in dist
@@ -82,7 +86,7 @@ test-wheel: wheel ## the wheel in an empty environment: the first block of the R
 
 .PHONY: coverage
 coverage: $(VENV)/.coverage ## lines of the package that the quick tests run; fails below 95%
-	$(BIN)/python -m pytest -n 2 --dist worksteal --whole --cov --cov-report=term:skip-covered tests pymc_dp
+	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term:skip-covered tests pymc_dp
 
 .PHONY: reproduce
 reproduce: $(VENV)/.reproduce ## all figures and tables of the four papers, with all repeats, in outputs/reproductions

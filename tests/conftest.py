@@ -1,7 +1,5 @@
 """Shared by all tests; nothing here compiles."""
 
-import datetime
-import json
 import os
 import shutil
 import signal
@@ -10,7 +8,6 @@ import time
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,60 +18,41 @@ from pytensor.link.c.op import COp
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.transforms.trial import Trial
 
-PARTS = 10
-"""A slow test runs every day another part, one in so many, of its cases, at least one; `--whole` runs all.
-
-`few(n, parts=3)` or `slow(parts=3)` asks for other parts: a test with one case then runs every third day.
-"""
-DEAR = Path(__file__).with_name("dear.json")
-"""CPU seconds of quick tests that take more than `MOST`, as last measured by ``--dear``: they run by turns.
-
-Every day another eighth of them; those marked `always` every day.
-"""
-MOST, TURNS = 0.3, 8
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--whole", action="store_true", help="all cases of slow and of dear tests, not those of today")
     parser.addoption("--cpu", type=int, default=0, metavar="N", help="list the N tests and files of most CPU time")
-    parser.addoption("--dear", action="store_true", help=f"note CPU seconds of the tests that run in {DEAR.name}")
 
 
 def pytest_configure() -> None:
-    """The day is that of the first process: its workers choose the same tests, also at midnight.
-
-    What is kept of stored ledgers is kept apart from that of the user.
-    """
+    """What is kept of stored ledgers is kept apart from that of the user."""
     os.environ["XDG_STATE_HOME"] = os.environ["LOCALAPPDATA"] = tempfile.mkdtemp()
     os.environ["COLUMNS"] = "100"  # pages are as wide as the terminal
-    os.environ.setdefault("PYMC_DP_DAY", str(datetime.datetime.now(tz=datetime.UTC).date().toordinal()))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Choose the cases that run: before pytest looks at marks, for it sets some."""
-    if config.getoption("--whole") or any("::" in argument for argument in config.args):
+    """Mark the cases that are slow or exhaustive, before pytest looks at marks; a test named by ``::`` is left whole.
+
+    Of a test marked `few(n)`, n cases are quick and the others slow. Of the slow cases of a test a tenth, at least one,
+    runs in ``make test-slow``; `slow(cases=n)` or `few(n, cases=m)` asks for another number, or for "all". The others
+    are exhaustive.
+    """
+    if any("::" in argument for argument in config.args):
         return
     for cases, marker in _cases_marked(items, "few"):
         (count,) = marker.args
-        for place, item in enumerate(cases):
-            if (place + 1) * count // len(cases) == place * count // len(cases):
-                item.add_marker(pytest.mark.slow(**marker.kwargs))
-    today = int(os.environ["PYMC_DP_DAY"])
-    left = {
-        item
-        for cases, marker in _cases_marked(items, "slow")
-        for place, item in enumerate(cases, zlib.crc32(cases[0].originalname.encode()))  # not all on one day
-        if (place - today) % marker.kwargs.get("parts", min(PARTS, len(cases)))
-    }
-    others = {name for place, name in enumerate(json.loads(DEAR.read_text())) if (place - today) % TURNS}
-    left |= {
-        item
-        for item in items
-        if item.nodeid in others and not item.get_closest_marker("always") and not item.get_closest_marker("slow")
-    }
-    config.hook.pytest_deselected(items=[item for item in items if item in left])
-    items[:] = [item for item in items if item not in left]
+        for item in _all_but(count, cases):
+            item.add_marker(pytest.mark.slow(**marker.kwargs))
+    for cases, marker in _cases_marked(items, "slow"):
+        count = marker.kwargs.get("cases", max(1, len(cases) // 10))
+        for item in _all_but(len(cases) if count == "all" else count, cases):
+            item.add_marker("exhaustive")
+
+
+def _all_but(count: int, cases: list[pytest.Item]) -> list[pytest.Item]:
+    """Return what is left of the cases without so many of them, spread evenly: the same on every run."""
+    n = len(cases)
+    return [item for place, item in enumerate(cases) if (place + 1) * count // n == place * count // n]
 
 
 def _cases_marked(items: list[pytest.Item], name: str) -> list[tuple[list[pytest.Item], pytest.Mark]]:
@@ -113,10 +91,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section(f"CPU seconds, {title} ({sum(found.values()):.0f} in all)")
         for name, seconds in sorted(found.items(), key=lambda one: -one[1])[:most]:
             terminalreporter.write_line(f"{seconds:7.2f} {name}")
-    if config.getoption("--dear"):
-        known = {**json.loads(DEAR.read_text()), **{name: round(seconds, 1) for name, seconds in tests.items()}}
-        dear = {name: seconds for name, seconds in known.items() if seconds >= MOST}
-        DEAR.write_text(json.dumps(dict(sorted(dear.items(), key=lambda one: (-one[1], one[0]))), indent=1) + "\n")
 
 
 @pytest.fixture

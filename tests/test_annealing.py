@@ -209,6 +209,7 @@ def test_names_of_the_trace_are_refused_before_anything_is_spent(name):
     assert ledger.spent.epsilon == 0
 
 
+@pytest.mark.slow
 def test_a_prior_that_cannot_be_drawn_after_all_costs_nothing():
     """Some draws of a gamma with a tiny shape are so close to 0 that PyMC draws no normal of that precision."""
     ledger = dp.Ledger(1.0)

@@ -21,6 +21,7 @@ def fitted():
     return idata, dp.condition(model, dp.Release.of(idata))
 
 
+@pytest.mark.slow
 def test_the_trace_has_no_log_likelihood(fitted):
     idata, _ = fitted
     assert "log_likelihood" not in idata
@@ -39,6 +40,7 @@ def test_the_release_is_predicted_and_no_row(fitted):
     assert not any(800 in node.sizes.values() for node in checks.children.values())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Estimated shape parameter of Pareto")
 def test_loo_leaves_out_cells_of_the_release(fitted):
     idata, private = fitted

@@ -22,14 +22,15 @@ RESULTS = {
 SKIPPED = {"from_bambi", "load_adult", "load_collisions", "load_syria_events", "load_tax_units", "sample"}
 """Their examples are shown, but need a package or tables that are not everywhere, or compile."""
 CONSTANTS = {"EARTH", "PER_UNIT"}
-SLOW = {
+SLOW = {"how_it_works", "public_and_private", "samplers", "seven_names"} | {
     f"howto/{name}"
     for name in (
         *("bambi", "curves", "fields", "gradients", "hierarchical", "larger_than_memory", "latents_per_row"),
-        *("missing_values", "networks", "poststratify", "regression", "table_in_duckdb", "which_method"),
+        *("missing_values", "networks", "poststratify", "regression", "table_in_duckdb", "which_bounds"),
+        "which_method",
     )
 }
-"""Pages whose code takes about three seconds or more."""
+"""Pages whose code takes about two seconds or more."""
 
 
 def named(page):
@@ -122,7 +123,7 @@ CLAIMS = {"samplers": of_samplers, "questions": of_questions, "how_it_works": of
 CLAIMS["howto/publish"] = of_publishing
 """What the numbers in the comments of these pages say."""
 RUN = [
-    pytest.param(page, id=named(page), marks=[pytest.mark.slow] * (named(page) in SLOW))
+    pytest.param(page, id=named(page), marks=[pytest.mark.slow(cases="all")] * (named(page) in SLOW))
     for page in PAGES
     if blocks(page.read_text(encoding="utf-8"))
 ]

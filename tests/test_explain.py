@@ -79,6 +79,7 @@ def test_texts_do_not_depend_on_values(explained: Explanation) -> None:
     assert str(CANARY) not in str(one.full()) and not any(label in str(one.full()) for label in LABELS)
 
 
+@pytest.mark.slow
 def test_number_of_rows_does_not_show_under_add_remove() -> None:
     explanation = dp.explain(
         _two_likelihoods(), dp.Domain(bounds={"income": (0, 100)}, neighbours="add_remove", n_max=5000)
@@ -86,6 +87,7 @@ def test_number_of_rows_does_not_show_under_add_remove() -> None:
     assert explanation.ok and "60" not in str(explanation.full()) and "5000" in str(explanation.full())
 
 
+@pytest.mark.slow
 def test_frame_gives_noise_by_epsilon(explained: Explanation) -> None:
     frame = explained.to_frame()
     assert len(frame) == 2 * 4
@@ -253,6 +255,7 @@ def test_twelve_lines_say_what_to_do() -> None:
     assert problem.remedy.startswith("x needs bounds")
 
 
+@pytest.mark.slow
 def test_the_release_that_needs_less_says_what_to_do() -> None:
     """Statistics would need another model here, gradients no more than bounds."""
     with pm.Model() as model:

@@ -177,6 +177,7 @@ def test_lists_of_levels_are_those_of_a_domain_too():
     assert dp.Domain(levels={"code": np.array([30, 10])}).levels == {"code": (30, 10)}
 
 
+@pytest.mark.slow
 def test_codes_of_levels_need_no_bounds_and_are_listed_as_assumed_public():
     frame = polars_frame()
     domain = dp.Domain.of(frame, bounds={"age": (18, 95)})

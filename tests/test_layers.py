@@ -107,7 +107,6 @@ def files_without_layer(root: Path) -> list[str]:
     ]
 
 
-@pytest.mark.always
 def test_imports_point_from_right_to_left():
     assert wrong_imports(ROOT) == []
 

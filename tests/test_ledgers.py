@@ -57,6 +57,7 @@ def test_what_was_released_is_kept_and_fits_the_same(place):
     assert len(ledger.history) == 1
 
 
+@pytest.mark.slow
 def test_gradients_are_kept_too(place):
     ledger, domain = dp.Ledger.open(place), dp.Domain(bounds={"x": (-1, 1)})
     chosen = {"epsilon": 1.0, "delta": 1e-6, "domain": domain, "statistics": dp.Gradients()}
@@ -125,12 +126,14 @@ def test_a_release_that_cannot_be_kept_is_in_the_error(place_that_goes):
     assert dp.Release.of(caught.value.private_model).epsilon == 1.0
 
 
+@pytest.mark.slow
 def test_draws_are_not_lost_with_the_ledger(place_that_goes):
     ledger, model = dp.Ledger.open(place_that_goes), dp.truncate(build(), {"p": (0.05, 0.95)})
     idata = dp.sample(1, epsilon=0.5, model=model, step=dp.OPS(), ledger=ledger, progressbar=False)
     assert "survey, line 1, " in str(idata.dp.report())
 
 
+@pytest.mark.slow
 def test_releases_through_as_count_as_of_their_ledger(place):
     ledger = dp.Ledger.open(place)
     dp.privatize(build(), epsilon=0.1, ledger=ledger.as_("ann"))

@@ -138,6 +138,7 @@ def test_no_bar_says_how_many_labels_there_are_where_that_is_private(bars, tmp_p
     assert str(N_ROWS) not in "".join(capfd.readouterr())
 
 
+@pytest.mark.few(1, cases="all")
 @pytest.mark.parametrize(("neighbours", "shown"), [("replace", True), ("replace", False), ("add_remove", True)])
 def test_a_table_copied_before_gradients_has_a_bar_and_then_the_passes(bars, coin, monkeypatch, neighbours, shown):
     monkeypatch.setattr("pymc_dp.rows.spool.BLOCK_BYTES", 999)
@@ -158,6 +159,7 @@ def test_a_table_that_passes_read_again_and_again_is_not_copied_and_has_one_bar(
     assert words.startswith("passes over the rows")
 
 
+@pytest.mark.few(1, cases="all")
 @pytest.mark.parametrize(("neighbours", "shown"), [("replace", True), ("replace", False), ("add_remove", True)])
 def test_a_table_copied_before_a_chain_has_a_bar(bars, coin, monkeypatch, neighbours, shown):
     monkeypatch.setattr("pymc_dp.rows.spool.BLOCK_BYTES", 999)

@@ -116,6 +116,7 @@ def test_budget_is_charged_before_rows_are_read(monkeypatch: pytest.MonkeyPatch)
     assert ledger.spent.epsilon == 0.75, "a failure after the charge loses budget, never privacy"
 
 
+@pytest.mark.slow
 def test_ledger_of_another_relation_is_refused() -> None:
     with pytest.raises(dp.errors.PrivacyError, match="add_remove"):
         dp.sample(

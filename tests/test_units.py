@@ -331,6 +331,7 @@ def test_nobody_is_named(name, statistics, delta):
     assert str(canary) not in str(record.to_dict()) and str(canary) not in str(tables)
 
 
+@pytest.mark.slow
 def test_explain_and_report_say_whom_a_release_protects():
     model = counts()
     said = str(dp.explain(model, domain_of(model)).full())

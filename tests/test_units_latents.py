@@ -49,6 +49,7 @@ def release(model, rows=None, most=MOST):
     return released(model, STATISTICS, 1e-6, rows, domain(most, **bounds))
 
 
+@pytest.mark.slow
 def test_latents_integrated_out_are_released_for_persons():
     """In whatever order rows come, out of a table or the model."""
     record, plain = release(wide())
@@ -65,6 +66,7 @@ def test_rows_that_are_alike_are_released_as_if_each_were_evaluated_by_itself(mo
     np.testing.assert_allclose(release(wide())[1], plain, rtol=1e-3, atol=1e-3 * np.abs(plain).max())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("texts", [False, True])
 def test_filled_columns_of_persons_come_from_any_table(texts, tmp_path):
     """Whether a value is missing is read off the table, and whose row it is, too."""

@@ -61,6 +61,7 @@ def worst(spent, p, q, depth):
     return best
 
 
+@pytest.mark.slow
 def test_no_analyst_who_looks_at_results_gains_more_than_delta():
     assert worst(Account(epsilon=BUDGET, delta=0.003), 1.0, 1.0, 4) <= 0.003
 

@@ -233,6 +233,7 @@ def test_no_target_is_overspent(event, epsilon, delta, uses):
     assert total_epsilon(times(found, uses), delta).epsilon <= epsilon
 
 
+@pytest.mark.slow
 def test_agrees_with_what_each_kind_has_of_its_own():
     budget, uses = (1.0, 1e-6), 50
     poisson_noise = noise_multiplier(*budget, uses, sampling="poisson", sample_rate=0.1, neighbours="replace")

@@ -145,6 +145,7 @@ def test_many_steps_stay_better_than_zcdp(count, other):
     assert pld.epsilon_at(event, 1e-5) < zcdp.epsilon_at(event, 1e-5)
 
 
+@pytest.mark.slow
 def test_transform_errors_are_far_below_the_margin():
     scale, count = 50.0, 2000
     event = times(laplace(scale, 2), count)

@@ -56,6 +56,7 @@ GRID = 1 + 2e-3  # of losses, which may differ between events; below it, a total
 few = settings(max_examples=20, deadline=None, derandomize=True)
 
 
+@pytest.mark.slow
 @few
 @given(EVENTS, st.sampled_from([1e-300, 1e-9, 1e-5, 0.3]))
 def test_a_total_is_a_number_and_falls_with_delta(event, delta):

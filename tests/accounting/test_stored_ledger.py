@@ -31,7 +31,7 @@ from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
 from pymc_dp.metrics import L1
 from tests.accounting.ledgers import server
 
-PLACES = ["sqlite", pytest.param("postgresql", marks=[pytest.mark.postgres, pytest.mark.slow])]
+PLACES = ["sqlite", pytest.param("postgresql", marks=[pytest.mark.postgres, pytest.mark.slow(cases="all")])]
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +169,7 @@ EVENTS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(events=st.lists(EVENTS, min_size=1, max_size=12), delta=st.sampled_from([0.0, 1e-6]))
 def test_stored_and_in_memory_refuse_alike_bit_for_bit(tmp_path_factory, events, delta):
@@ -422,7 +423,7 @@ def test_killed_at_random_nothing_was_read_that_was_not_spent(place, tmp_path, d
     kill_at_random(place, tmp_path, 3, delta=delta, epsilon=10.0)
 
 
-@pytest.mark.slow(parts=6)
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_two_hundred_kills(place, tmp_path, delta):
     kill_at_random(place, tmp_path, 200, delta=delta, epsilon=100.0)

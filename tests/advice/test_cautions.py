@@ -54,6 +54,7 @@ def by_patient(n_levels: int, *, labels: bool = True) -> pm.Model:
     return model
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("budget", [{}, BOTH])
 def test_levels_that_are_nearly_as_many_as_rows_may_be_persons(budget):
     found = dp.explain(by_patient(200), dp.Domain(bounds={"y": (-5, 5)}), **budget)
@@ -67,6 +68,7 @@ def test_levels_without_labels_go_by_the_name_of_the_parameter():
     assert line.startswith("200 levels of z for 400 rows: their number is public")
 
 
+@pytest.mark.slow
 def test_a_private_number_of_rows_is_not_said():
     domain = dp.Domain(bounds={"y": (-5, 5)}, neighbours="add_remove", n_max=700)
     (line,) = dp.explain(by_patient(200), domain).cautions
@@ -87,6 +89,7 @@ def curve(mean, **domain) -> Explanation:
     return dp.explain(model, dp.Domain(bounds={"x": (0, 10), "y": (-5, 5)}, **domain), **BOTH)
 
 
+@pytest.mark.few(1, cases="all")
 @pytest.mark.parametrize(
     "mean",
     [
@@ -105,6 +108,7 @@ def test_a_change_point_is_to_be_rehearsed(mean):
     assert "not smooth in tau: rehearse with dp.plan(...) first" in str(found)
 
 
+@pytest.mark.few(1, cases="all")
 @pytest.mark.parametrize(
     "mean",
     [
@@ -125,15 +129,16 @@ def densities():
     yield "censored", lambda m: pm.Censored("y", pm.Normal.dist(m, 1), -2, 2, observed=np.zeros(N_ROWS))
     yield "zero-inflated", lambda m: pm.ZeroInflatedPoisson("y", 0.5, pt.exp(m), observed=np.zeros(N_ROWS, dtype=int))
     yield "hurdle", lambda m: pm.HurdlePoisson("y", 0.5, pt.exp(m), observed=np.zeros(N_ROWS, dtype=int))
-    yield "ordered", lambda m: pm.OrderedLogistic("y", m, [-1.0, 1.0], observed=np.zeros(N_ROWS, dtype=int))
     yield "gamma", lambda m: pm.Gamma("y", mu=pt.exp(m), sigma=pt.exp(m / 2), observed=np.ones(N_ROWS))
     yield "laplace", lambda m: pm.Laplace("y", m, 1, observed=np.zeros(N_ROWS))
     yield (
         "own",
         lambda m: pm.CustomDist("y", m, logp=lambda y, m: pm.logp(pm.Normal.dist(m, 1), y), observed=np.zeros(N_ROWS)),
     )
+    yield "ordered", lambda m: pm.OrderedLogistic("y", m, [-1.0, 1.0], observed=np.zeros(N_ROWS, dtype=int))
 
 
+@pytest.mark.few(1, cases="all")
 @pytest.mark.parametrize(("name", "likelihood"), [*densities()])
 def test_guards_of_pymc_are_no_kinks(name, likelihood):
     with pm.Model() as model:
@@ -143,6 +148,7 @@ def test_guards_of_pymc_are_no_kinks(name, likelihood):
     assert found.gradients.fits and found.cautions == ()
 
 
+@pytest.mark.slow
 def test_a_change_point_in_a_density_of_ones_own_is_found():
     def logp(y, x, tau):
         return pm.logp(pm.Normal.dist(pt.switch(x > tau, 1.0, 0.0), 1), y)

@@ -43,6 +43,7 @@ def test_without_a_delta_the_remedy_is_named():
     assert "the only kind of release at δ = 0; with a δ > 0 it would be noised gradients, because" in first
 
 
+@pytest.mark.slow
 def test_why_they_do_not_fit_is_said_with_the_remedy():
     (line,) = [one for one in lines(normal()[0], dp.Domain(), delta=1e-6) if "do not fit" in one]
     assert "columns={'x': pm.Normal.dist(0, 1)}" in line

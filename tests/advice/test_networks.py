@@ -21,6 +21,7 @@ def explained():
     return dp.explain(network_model(COLLIDER, 500, {"b": 3}), epsilon=0.5)
 
 
+@pytest.mark.slow
 def test_the_network_is_drawn_in_a_terminal_and_in_a_notebook(explained):
     lines = ["a", "└── c [also b]", "    └── d", "b (3)", "└── c ↑"]
     text, page = str(explained.full()), html.unescape(explained.full()._repr_html_())
@@ -30,6 +31,7 @@ def test_the_network_is_drawn_in_a_terminal_and_in_a_notebook(explained):
     assert "A Bayesian network of 4 nodes and 3 edges" in text
 
 
+@pytest.mark.slow
 def test_every_mechanism_is_priced_at_the_budget_asked_for(explained):
     _, table = explained.network
     assert [row[0] for row in table.rows] == ["no mechanism", "LaplaceUpdates()", "FourierUpdates()"]
@@ -61,6 +63,7 @@ def test_the_noise_of_a_count_is_what_is_told(call, mechanism):
     assert [min(found), max(found)] == pytest.approx([ends[0], ends[-1]], rel=0.01)
 
 
+@pytest.mark.slow
 def test_nothing_is_told_of_public_groups_where_these_are_nodes(explained):
     """What a likelihood observes cannot be declared public."""
     assert "may be known to anyone" not in str(explained.full())

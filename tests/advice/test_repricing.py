@@ -30,6 +30,7 @@ def _falls(line):
     return [float(number) for number in re.search(r"T falls from ([\d.]+) to ([\d.]+) with", line).groups()]
 
 
+@pytest.mark.slow
 def test_truncation_is_priced_as_the_truncated_model_is(explained):
     model, domain = logistic()
     truncated = dp.truncate(model, {"b": (-2, 2)})
@@ -38,6 +39,7 @@ def test_truncation_is_priced_as_the_truncated_model_is(explained):
     assert _falls(line) == pytest.approx(expected, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_tighter_prior_is_priced_as_that_model_is(explained):
     assert _falls(_line(explained("logistic"), "half the prior sd of b"))[1] == pytest.approx(
         _temperature(logistic(0.5)), rel=1e-3
@@ -51,6 +53,7 @@ def test_public_covariates_are_priced_by_what_is_declared_of_them(explained):
     assert _falls(line)[1] == pytest.approx(_temperature((model, public)), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_narrower_bounds_are_priced_as_those_models_are(explained):
     found = explained("location")
     narrower = _line(found, "bounds (-2.5, 2.5) of mu instead of (-5, 5)")
@@ -87,6 +90,7 @@ def test_what_would_let_one_sample_fit_does(explained):
     assert f"T = {_temperature((truncated, domain)):.4g}, with dp.truncate(model, {{'mu': (-20, 20)}})." in line
 
 
+@pytest.mark.slow
 def test_a_change_whose_proof_was_given_up_is_not_reported(explained, monkeypatch):
     assert _line(explained("clamped"), "it would fit")
     monkeypatch.setattr("pymc_dp.advice.repricing.TOLERANCE", -1.0)
@@ -94,6 +98,7 @@ def test_a_change_whose_proof_was_given_up_is_not_reported(explained, monkeypatc
     assert not [line for line in advice if "would fit" in line]
 
 
+@pytest.mark.slow
 def test_nothing_is_advised_where_the_posterior_is_drawn_from(explained):
     assert not [line for line in explained("counts", epsilon=7.0).advice if "dp.OPS()" in line]
 

@@ -14,7 +14,7 @@ N_RELEASES = 2
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 
-@pytest.mark.slow(parts=9)
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0])
 def test_naive_bayes_predicts_from_a_private_release(epsilon: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Thresholds: what a plain plug-in prototype reached on the average of its releases."""

@@ -54,7 +54,7 @@ CASES = [
 ]
 
 
-@pytest.mark.slow(parts=30)
+@pytest.mark.slow(cases=1)
 @pytest.mark.parametrize(("name", "kind", "n_rows", "epsilon"), CASES)
 def test_noise_aware_intervals_cover(name: str, kind: str, n_rows: int, epsilon: float) -> None:
     below = below_truth(name, kind, n_rows, epsilon)

@@ -76,7 +76,6 @@ def covered(found, weights, truth):
     return (below > 0.05) & (below < 0.95)
 
 
-@pytest.mark.slow(parts=6)
 @pytest.mark.parametrize(("build", "n_rows"), [(coin, 1000), (regression, 1500)])
 def test_intervals_cover_what_they_say(build, n_rows, rng):
     """Measured at ε = 1, T = 5.9 and 29 (coin), 12 and 60 (regression): see docs/papers/wang_2015.md."""
@@ -88,7 +87,7 @@ def test_intervals_cover_what_they_say(build, n_rows, rng):
         assert np.all((coverage >= COVERED[0]) & (coverage <= COVERED[1])), coverage
 
 
-@pytest.mark.slow(parts=3)
+@pytest.mark.exhaustive
 def test_without_the_spread_of_the_table_they_would_not(rng):
     """At T = 1 the draws alone spread √T where √(1 + T / k) is due: 76% for one draw, 54% for the mean of five."""
     hits = {count: [] for count in COUNTS}

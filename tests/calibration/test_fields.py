@@ -112,7 +112,7 @@ def covered(
     return couplings
 
 
-@pytest.mark.slow(parts=3)
+@pytest.mark.slow
 def test_intervals_of_a_small_field_cover_with_laplace_noise() -> None:
     """A cycle of four nodes, all of its parameters unknown; the variances of the noise are drawn, too."""
     field = Field(4, CYCLE, 500, spread=1.0, noise="laplace")
@@ -135,14 +135,14 @@ def normal(field: Field) -> Callable[[np.random.Generator], tuple[Array, Array]]
     return intervals
 
 
-@pytest.mark.slow(parts=3)
+@pytest.mark.exhaustive
 def test_intervals_of_a_grid_cover_with_gaussian_noise() -> None:
     """A grid of 9 nodes and 12 edges; 21 unknown numbers, normal about their mode."""
     field = Field(9, GRID, 2000, spread=0.5, noise="gaussian")
     assert 0.86 < covered("grid of 9, Gaussian", field, normal(field), 100).mean() < 0.94
 
 
-@pytest.mark.slow(parts=3)
+@pytest.mark.exhaustive
 def test_intervals_of_a_field_of_the_most_nodes_cover() -> None:
     """A grid of 16 nodes, 2**16 states, and 24 edges; 40 unknown numbers, normal about their mode."""
     field = Field(16, SQUARE, 2000, spread=0.5, noise="gaussian")

@@ -55,7 +55,7 @@ def test_a_cell_is_as_it_was(cell):
     assert found["over not private"]["all"] < 1.2 * stored["over not private"]["all"]
 
 
-@pytest.mark.slow(parts=3)
+@pytest.mark.exhaustive
 def test_what_is_left_out_shows(monkeypatch):
     """Ordinary clipping never covers a logarithm of σ; gradients from afar, taken for straight, miss all over."""
     assert _covered(10).mean() > 0.85

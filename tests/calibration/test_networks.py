@@ -63,7 +63,6 @@ def chain_of(private: pm.Model) -> Chain:
     return Chain(private, np.concatenate([part.ravel() for part in parts]), [part.shape for part in parts])
 
 
-@pytest.mark.slow(parts=9)
 @pytest.mark.parametrize("name", CASES)
 def test_posteriors_of_networks_are_calibrated(name: str) -> None:
     seed = zlib.crc32(name.encode())

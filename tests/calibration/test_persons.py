@@ -81,7 +81,7 @@ def test_intervals_of_gradients_cover(family, most):
     assert (found.mean(axis=0) > 0.82).all()
 
 
-@pytest.mark.slow(parts=3)
+@pytest.mark.exhaustive
 def test_persons_cut_as_they_were_observed_are_missed(monkeypatch):
     """By the norm of their sum, about the mean of what the model expects: a bias that clipping about a centre lacks."""
 
@@ -99,7 +99,6 @@ def test_persons_cut_as_they_were_observed_are_missed(monkeypatch):
     assert covered("logistic", 5, 40, 12).mean() < right.mean() - 0.05
 
 
-@pytest.mark.slow(parts=3)
 def test_intervals_of_sums_cover():
     """Of a table of counts by groups: at most three rows of each person are kept."""
     with pm.Model() as model:

@@ -130,7 +130,7 @@ def covariates(rng: np.random.Generator, n: int) -> Array:
     return np.clip(rng.multivariate_normal(mean, covariance * np.outer(scale, scale), n), -1, 1)
 
 
-@pytest.mark.slow(parts=30)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", CASES)
 def test_posteriors_of_private_regressions_are_calibrated(name: str) -> None:
     """The rank of the truth among posterior draws is uniform, and 90% intervals cover."""

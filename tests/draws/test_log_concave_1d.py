@@ -102,6 +102,7 @@ def test_the_start_does_not_matter(rng, start):
     assert stats.kstest(draws, cumulative(log_density, -30, 30)).pvalue > ALPHA
 
 
+@pytest.mark.slow
 def test_single_draws_follow_their_law(rng):
     log_density, slope = line(*POSTERIORS["poisson, all zero"])
     draws = [draw_log_concave(rng, log_density, slope, -INF, INF, -1.0) for _ in range(N)]

@@ -216,7 +216,7 @@ def first_marginal(alpha, lower):
     return log_density
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize(
     ("alpha", "lower"),
     [
@@ -252,6 +252,7 @@ def test_truncated_dirichlet_follows_its_law(rng, alpha, lower):
         assert abs(draws[:, turn].var() / sd**2 - 1) < 4.5 * np.sqrt((kurtosis - 1) / N)
 
 
+@pytest.mark.slow
 def test_drawing_in_sequence_would_be_seen(rng):
     """The mutant of the literature: components in turn from truncated betas."""
     first = truncated_beta(rng, 1, 2, 0.2, 0.6, size=N)
@@ -288,7 +289,7 @@ def ranks_of_pairs(first, second, a, b, least):
     return np.array([np.interp(at, line, item / item[-1]) for at, line, item in zip(places, y, mass, strict=True)])
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(1, cases="all")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_every_pair_of_components_has_its_law_given_the_others(name, rng):
     """These laws determine that of all: a pair given its sum is a truncated beta, for any categories and counts."""

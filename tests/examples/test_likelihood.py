@@ -54,6 +54,7 @@ def test_explain_knows_what_is_released_and_which_methods_fit():
     assert found.layout.tables[0].by_cells[0] is FAMILIES["pareto"]
 
 
+@pytest.mark.slow
 def test_noise_hides_next_to_nothing_at_a_large_budget(capsys):
     ledger = dp.Ledger(epsilon=100)
     with model():
@@ -65,6 +66,7 @@ def test_noise_hides_next_to_nothing_at_a_large_budget(capsys):
     assert ledger.spent.epsilon == 100
 
 
+@pytest.mark.slow
 def test_the_private_model_accounts_for_noise_at_a_small_budget():
     with model():
         idata = dp.sample(epsilon=0.1, domain=DOMAIN, **NUTS)
@@ -89,6 +91,7 @@ def test_a_scan_draws_exactly_from_sums():
     assert "truncated gamma" in str(facts) and "Pareto rows, one parameter" in str(facts)
 
 
+@pytest.mark.slow
 def test_its_rows_are_made_up_to_fit_the_release():
     """A chain over rows that agree with the noised sum, which is exact for few rows."""
     with model():

@@ -52,6 +52,7 @@ def test_explain_says_why_it_does_not_fit():
         dp.sample(model=other, domain=dp.Domain(bounds={"y": (0, 3)}), epsilon=1, step=BernoulliWalk())
 
 
+@pytest.mark.slow
 def test_it_samples_the_posterior_and_is_in_report_and_ledger():
     ledger = dp.Ledger(epsilon=100, delta=DELTA)
     with model():

@@ -74,6 +74,7 @@ def test_a_trace_is_made_and_may_be_published(rng):
     np.testing.assert_allclose(rows.sum(axis=1), 1)
 
 
+@pytest.mark.slow
 def test_two_entries_need_no_free_variables(rng):
     private = dp.privatize(dirichlet_model(rng.dirichlet((3, 2), 30)), epsilon=1.0, domain=DOMAIN)
     assert [var.name for var in private.free_RVs] == ["a"]

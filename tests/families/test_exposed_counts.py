@@ -320,6 +320,7 @@ def test_both_noises_are_integrated_out(seen, count):
     np.testing.assert_allclose(graph.eval(), found, atol=1e-8)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_posteriors_are_calibrated(noise, rng):
     """Ranks of rates among posteriors on a grid are uniform, where rates and exposures are from their priors."""
@@ -341,6 +342,7 @@ def test_posteriors_are_calibrated(noise, rng):
     assert stats.kstest(ranks, "uniform").pvalue > 1e-3
 
 
+@pytest.mark.slow
 def test_one_large_group_among_many_is_believed(rng):
     """A prior by which no cell has much of all exposures took the noise's part: log rates came out 1.7 for 0."""
     exposure, group = rng.uniform(0.5, 4, 1000), rng.choice(100, 1000, p=[0.9, *[0.1 / 99] * 99])
@@ -380,6 +382,7 @@ def test_gradients_are_taken_where_sums_are_far_wider(rng):
     assert found == {0.3: True, 30.0: False}
 
 
+@pytest.mark.slow
 def test_plans_are_made_of_them(rng):
     found = dp.plan(
         counts(*table(rng)), epsilon=[1.0, 100.0], domain=DOMAIN, repeats=4, random_seed=1, progressbar=False

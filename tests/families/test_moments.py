@@ -68,6 +68,7 @@ def test_clamped_normal_has_the_moments_of_its_distribution():
     assert np.isfinite([slope_mean, slope_sd]).all()
 
 
+@pytest.mark.slow
 def test_covariances_of_the_clamped_normal_can_be_those_of_a_variable():
     evaluate = compiled(FAMILIES["normal"], statistic(LOW, HIGH, (1, 2)), 2)
     grid = np.array(list(itertools.product(np.linspace(-50, 150, 21), np.geomspace(0.05, 1e4, 15))))

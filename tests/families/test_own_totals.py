@@ -140,11 +140,13 @@ def test_totals_that_say_more_than_how_many_there_are_make_cells(rng):
     assert {column.name for column in found.observed[0].columns} == {"n", "g"}
 
 
+@pytest.mark.slow
 def test_totals_without_bounds_are_asked_for(rng):
     model = successes(*table(rng))
     assert "Domain(bounds={'n': (low, high)})" in str(dp.explain(model).problems)
 
 
+@pytest.mark.slow
 def test_who_does_not_know_them_says_so(rng):
     model = successes(*table(rng, 40))
     apart = dp.metrics.Hamming({"y": 1.0, "g": 1.0, "n": 1.0})

@@ -192,6 +192,7 @@ def test_a_trace_is_made_and_may_be_published(rng):
     assert idata.dp.report().publishable
 
 
+@pytest.mark.slow
 def test_private_models_travel_to_other_processes(rng):
     private = dp.privatize(pairs_model(rng.normal(size=(30, 2))), epsilon=1.0)
     again = cloudpickle.loads(cloudpickle.dumps(private))

@@ -36,6 +36,7 @@ def test_the_graph_is_the_density_of_the_mechanism(made, private, rng):
     assert np.allclose(np.diff(found), np.diff(expected), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interpreted")
 def test_its_gradient_is_that_of_differences(private):
     function = private.logp_dlogp_function(ravel_inputs=True)
@@ -47,6 +48,7 @@ def test_its_gradient_is_that_of_differences(private):
     assert np.allclose(slope, (np.array(ends[0]) - ends[1]) / (2 * step), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interpreted")
 def test_it_says_what_it_is(made, private):
     _, tree, _ = made
@@ -105,7 +107,7 @@ def test_arguments_of_the_other_kind_are_refused(made):
         condition(rows, release, n_rows=3)
 
 
-@pytest.mark.slow(parts=3)
+@pytest.mark.slow
 def test_nuts_draws_from_the_posterior_that_the_points_sum_up(made, private):
     raw = pm.sample(1000, tune=500, chains=2, cores=1, model=private, random_seed=4, progressbar=False)
     assert int(raw["sample_stats"]["diverging"].sum()) < 20

@@ -51,7 +51,7 @@ def test_a_weight_a_candidate_and_an_accepted_step_use_no_more(sampler, count, s
     assert_nothing_exceeds(sampler, [(name, RELATIONS[0]) for name in QUICK[1::4][:count]], 1_000, count, seed)
 
 
-@pytest.mark.slow(parts=30)
+@pytest.mark.slow(cases=1)
 @pytest.mark.parametrize("group", range(GROUPS))
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_no_density_uses_more_than_is_booked(sampler, group, seed, short_searches):

@@ -64,7 +64,7 @@ def test_a_refusal_is_short_and_says_first_what_to_do(name):
     assert GALLERY[name].says in "\n".join(lines[:3])
 
 
-@pytest.mark.few(20, parts=10)
+@pytest.mark.few(8, cases=27)
 @pytest.mark.parametrize("name", GALLERY)
 @pytest.mark.filterwarnings("ignore")
 def test_a_model_is_explained_as_the_table_says(name):
@@ -73,7 +73,7 @@ def test_a_model_is_explained_as_the_table_says(name):
     assert (status in USABLE) == (problems == [])
 
 
-@pytest.mark.few(10, parts=3)
+@pytest.mark.few(10, cases=12)
 @pytest.mark.parametrize("name", [name for name, entry in GALLERY.items() if entry.remedied is not None])
 @pytest.mark.filterwarnings("ignore")
 def test_what_a_refusal_tells_to_do_works(name):
@@ -84,7 +84,7 @@ def test_what_a_refusal_tells_to_do_works(name):
     assert TABLE[name]["remedied"] in USABLE
 
 
-@pytest.mark.slow(parts=3)
+@pytest.mark.slow(cases=48)
 @pytest.mark.parametrize("name", FITTED)
 @pytest.mark.filterwarnings("ignore")
 def test_medians_are_near_those_that_are_not_private(name, seed):

@@ -63,6 +63,7 @@ def curvature_of(made, at, count):
     return np.einsum("nqd,nqe->de", factors, factors) * count / len(factors)
 
 
+@pytest.mark.slow
 def test_at_the_end_the_curvature_is_the_released_one_and_columns_are_as_wide_as_it_says(made):
     end = np.array([0.3, 2.0, -1.0, 0.5])
     curvature = curvature_of(made.narrowed(0.25), end, 5000)
@@ -257,6 +258,7 @@ def test_made_up_rows_that_had_to_be_turned_far_say_nothing(made, monkeypatch):
     assert Bent.of(found_of(skewed, end, []), made, 1000).strained
 
 
+@pytest.mark.slow
 def test_columns_of_which_a_trace_says_nothing_are_wide_enough_to_tell_slopes_from_intercepts(monkeypatch):
     """An intercept and a slope for each group: rows in the middle of x have all of the trace, in one direction."""
     monkeypatch.setattr("pymc_dp.gradients.simulated.DRAWS", 20)

@@ -43,6 +43,7 @@ def released():
     return private, ledger
 
 
+@pytest.mark.slow
 def test_a_private_model_has_the_priors_and_what_was_released(released):
     private, ledger = released
     assert [var.name for var in private.free_RVs] == ["tau", "b"]
@@ -70,6 +71,7 @@ def test_the_trace_finds_the_truth_and_says_what_was_spent(released):
     assert found.dp.release["gradients"].shape == (2, 6)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interpreted")
 def test_dp_sample_does_it_in_one_call(rng):
     with logistic(*table(rng, 500)):
@@ -81,6 +83,7 @@ def test_dp_sample_does_it_in_one_call(rng):
     assert "Δ2 = C of scores" in found.dp.history["sensitivity"][0]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interpreted")
 def test_a_release_is_saved_and_refitted_with_another_prior(released, tmp_path):
     private, _ = released
@@ -173,6 +176,7 @@ def test_gradients_of_no_one_quadratic_warn_and_are_said_to_be(rng, monkeypatch)
     assert "not above" in texts[1] and "too narrow" not in texts[1]
 
 
+@pytest.mark.slow
 def test_conservative_intervals_are_wider(rng):
     design, answers = table(rng, 400)
     widths = []

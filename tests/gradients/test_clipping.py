@@ -44,6 +44,7 @@ def test_clipped_scores_are_centred_and_no_longer_than_allowed():
     assert np.abs(np.einsum("nb,nbd->nd", responses.weights, ordinary)).max() > 0.2
 
 
+@pytest.mark.slow
 def test_curvature_is_the_slope_of_the_mean_and_bounds_the_variance():
     jacobian, responses, _ = poisson()
     scores, part = of_all(jacobian, responses, LIMITS)
@@ -58,6 +59,7 @@ def test_curvature_is_the_slope_of_the_mean_and_bounds_the_variance():
     assert (norms <= 1.5 * (1 + 1e-9)).all() and (norms > 1.49).any()
 
 
+@pytest.mark.slow
 def test_nothing_is_clipped_by_wide_limits():
     jacobian, responses, observed = poisson(q=1)
     gram = np.einsum("nqd,npd->nqp", jacobian, jacobian)
@@ -67,6 +69,7 @@ def test_nothing_is_clipped_by_wide_limits():
     np.testing.assert_allclose((part.factors**2)[:, 0, 0], rates, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_two_predictors_that_say_the_same_have_a_singular_curvature():
     jacobian, responses, observed = poisson()
     gram = np.einsum("nqd,npd->nqp", jacobian, jacobian)

@@ -44,6 +44,7 @@ def columns(rows, order=slice(None)):
     return [held[one.name][order].astype(one.leaf.type.dtype) for one in rows.interface.inspection.columns]
 
 
+@pytest.mark.slow
 def test_cells_are_all_values_that_are_declared(rows):
     cells = rows.cells
     assert cells.count == np.prod(SHAPE) and [cells.columns[place].bounds for place in cells.crossed]
@@ -53,6 +54,7 @@ def test_cells_are_all_values_that_are_declared(rows):
     np.testing.assert_array_equal(cells.of_rows(cells.rows()), np.arange(cells.count))
 
 
+@pytest.mark.slow
 def test_what_is_not_within_bounds_is_in_some_cell(rows):
     held = columns(rows)
     for column in held:
@@ -78,6 +80,7 @@ def test_whole_numbers_that_places_have_no_room_for_make_no_cells(least, counted
     assert np.isfinite(expected(rows, held, np.ones(1), np.ones(1)).observed).all()
 
 
+@pytest.mark.slow
 def test_cells_are_evaluated_only_where_rows_are_many(rows):
     count = rows.cells.count
     assert shared_cells(rows, row_parts.FEWER * count) is rows.cells
@@ -85,6 +88,7 @@ def test_cells_are_evaluated_only_where_rows_are_many(rows):
     assert len(expected(rows, columns(rows), np.zeros(6), np.ones(6)).jacobian) == count
 
 
+@pytest.mark.slow
 def test_rows_give_the_same_to_the_last_digit_evaluated_once_or_each(rows, rng, monkeypatch):
     at, order = rng.normal(0, 0.5, 6), rng.permutation(N)
     parts = RowParts(rows=rows)
@@ -102,6 +106,7 @@ def test_rows_give_the_same_to_the_last_digit_evaluated_once_or_each(rows, rng, 
     np.testing.assert_array_equal(once[2], once[0][order])
 
 
+@pytest.mark.slow
 def test_made_up_rows_say_the_same_evaluated_once_or_each(rows, rng, monkeypatch):
     made = Simulated.of(rows, {}, np.random.default_rng(1))
     again = Simulated(rows=rows, parameters=made.parameters, columns=made.columns, loose=made.loose)

@@ -26,7 +26,7 @@ def nodes(logpdf, bounds, breaks=(), *, atoms=0, valleys=0, n_rows=3):
     return found
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(1, cases=4)
 @pytest.mark.parametrize("name", CASES)
 def test_mean_spread_and_mass_are_those_of_the_distribution(name):
     dist, bounds, breaks = CASES[name]

@@ -76,6 +76,7 @@ def test_every_step_is_booked_and_all_of_the_budget_is_spent(planned):
     assert len(planned.spent) == 34 and planned.spent[-1] == pytest.approx(2.0, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_each_event_is_that_of_a_sum_that_was_released(planned, monkeypatch):
     """Scales of the noise that is drawn, in the order of the events; off its diagonal a curvature has less by √2."""
     drawn = []
@@ -127,6 +128,7 @@ def test_it_goes_where_released_gradients_lead_and_nothing_else_steers_it(planne
     assert first.limits.clip_norm == second.limits.clip_norm and (first.start != 0).all()
 
 
+@pytest.mark.slow
 def test_a_narrow_prior_does_not_throw_it_off(rng):
     """With few rows the prior is the steepest there is."""
     interface = interface_of(net(*table(rng, 20), spread=0.01), DOMAIN)
@@ -169,6 +171,7 @@ def test_what_is_released_is_labelled_local_and_stays_so(released, tmp_path):
     assert dp.condition(dummies, release).compile_logp()(point) == pytest.approx(private.compile_logp()(point))
 
 
+@pytest.mark.slow
 def test_the_private_model_keeps_to_the_trust_region(planned):
     """Where rows say nothing, it is as wide as the prior times a normal a fifth as wide."""
     found = planned.dummy()

@@ -131,7 +131,7 @@ def test_what_one_row_holds_changes_no_other(build, rng):
         np.testing.assert_array_equal(scored(hostile, at)[others], plain[others])
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("name", ["mixture of two peaks", "censored", "hurdle", "truncated normal"])
 def test_scores_add_up_to_the_gradient_of_the_model(name, rng):
     model, domain = likelihoods.CONTINUOUS[name]()

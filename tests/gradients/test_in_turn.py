@@ -51,6 +51,7 @@ def found(rows, y=ANSWERS, x=X):
     return expected(rows, columns(rows, y, x), AT, np.ones(len(AT)))
 
 
+@pytest.mark.slow
 def test_rows_of_which_the_model_says_the_same_are_known_by_their_columns(alike, apart):
     assert alike.alike and not apart.alike
     assert alike.nodes == apart.nodes == len(PATTERNS)
@@ -64,6 +65,7 @@ def test_expectations_are_over_all_patterns(alike):
     np.testing.assert_allclose(one.observed, one.responses.scores[0][places], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_lattice_gives_about_the_same(alike, apart, monkeypatch):
     """Of products of scores: for all rows where these are alike; else on average, for what rows are off by cancels."""
     exact = [found(rows).responses for rows in (alike, apart)]
@@ -79,6 +81,7 @@ def test_a_lattice_gives_about_the_same(alike, apart, monkeypatch):
         assert np.abs(mean).max() < (0.35 if rows.alike else 0.1) and np.sqrt((mean**2).mean()) < 0.1
 
 
+@pytest.mark.slow
 def test_entries_are_dependent_as_they_are(apart, monkeypatch):
     """A lattice that took every answer by itself would lose what they share."""
     held = {}

@@ -68,6 +68,7 @@ def test_no_row_moves_the_sums_further_than_is_charged_whatever_it_meets(neighbo
     assert most > 0.2 * CURVATURE_UNITS**2, "and it comes to something"
 
 
+@pytest.mark.slow
 def test_products_of_two_rows_sums_may_be_negative():
     """So that twice the norm is charged, where √2 of it is enough for whole curvatures."""
     rows = np.zeros((2, 1, 9))

@@ -47,6 +47,7 @@ def described(labels):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_its_density_is_that_of_the_slope():
     held = quadratic()
     model = observed(held)

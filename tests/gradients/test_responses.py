@@ -117,6 +117,7 @@ def test_some_values_stand_for_all_of_a_wide_range(most):
             assert np.average((values - exact) ** 2, weights=part) == pytest.approx(variance, rel=0.015)
 
 
+@pytest.mark.slow
 def test_a_count_with_wide_bounds_has_scores_of_mean_zero():
     interface = interface_of(*clamped_model((0, 1000)))
     rows = RowScores.of(interface, mode="FAST_COMPILE")

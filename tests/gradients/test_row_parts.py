@@ -56,6 +56,7 @@ def test_no_row_is_left_out_and_none_is_too_long(build, rng):
         assert matrix.any()
 
 
+@pytest.mark.slow
 def test_wide_limits_leave_scores_and_information_as_they_are(rng):
     parts, chunk = parts_of(models.negative_binomial, limits=(1e6, 1e9))
     at = rng.normal(0, 0.3, parts.rows.interface.size)
@@ -94,7 +95,7 @@ def test_clipped_scores_have_mean_zero_over_responses_that_the_model_draws(build
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("mode", ["FAST_COMPILE", "NUMBA"])
+@pytest.mark.parametrize("mode", ["NUMBA", "FAST_COMPILE"])
 def test_what_one_row_holds_changes_no_other(mode, rng):
     parts, chunk = parts_of(models.normal, mode=mode)
     at = rng.normal(0, 0.5, parts.rows.interface.size)
@@ -112,7 +113,7 @@ def test_what_one_row_holds_changes_no_other(mode, rng):
         assert np.linalg.norm(total / SCORE_UNITS) < models.ROWS
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("build", [models.normal, models.groups, models.ordered])
 def test_a_row_gives_the_same_wherever_it_stands_and_whatever_comes_after(build, rng):
     """With fast arithmetic every fourth row of an ordered regression differed in the last digit."""

@@ -155,6 +155,7 @@ def test_values_are_scored_together_of_a_single_response_alone():
     assert [rows.by_own_values is None for rows in found] == [False, True]
 
 
+@pytest.mark.slow
 def test_the_number_of_rows_is_in_no_compiled_function():
     """Where it is private, other code for one row than for two could give its neighbours other last digits."""
 

@@ -83,7 +83,6 @@ def released(kind, ledger, statistics=None, *, engine=True, **budget):
     return dp.privatize(logistic(), rows=beside(kind, engine), **given)
 
 
-@pytest.mark.always
 @pytest.mark.parametrize("kind", DOMAINS)
 def test_too_little_room_is_refused_before_the_charge_by_a_public_number(kind, room, usual):
     ledger, (needed, counted) = ledger_of(kind), NEEDED[kind]
@@ -100,7 +99,6 @@ def test_too_little_room_is_refused_before_the_charge_by_a_public_number(kind, r
     assert len(ledger.history) == 1
 
 
-@pytest.mark.always
 def test_persons_in_arrays_are_copied_too_and_other_arrays_are_not(room, scratch):
     room(0)
     ledger = ledger_of("persons")
@@ -125,7 +123,6 @@ def test_room_that_went_while_the_release_was_planned_is_missed_before_the_charg
     assert ledger.history == []
 
 
-@pytest.mark.always
 @pytest.mark.parametrize("kind", ["rows", "persons"])
 def test_a_folder_that_is_named_has_the_copy_until_the_release_is_made(kind, scratch, usual, monkeypatch):
     walk, seen = Planned.walk, []
@@ -175,7 +172,6 @@ def test_a_folder_is_about_a_machine_and_neither_shown_nor_compared():
     assert pickle.loads(pickle.dumps(dp.Gradients(scratch="/secret"))).scratch == "/secret"
 
 
-@pytest.mark.always
 def test_exact_sums_of_persons_ask_for_room_too(room, usual, monkeypatch):
     ledger = ledger_of("persons")
     room(19_199)

@@ -46,6 +46,7 @@ def test_a_prior_that_stays_within_the_bounds_is_where_it_starts(few):
     assert started(0.5)[1] is None
 
 
+@pytest.mark.slow
 def test_a_walk_does_not_fall_back_to_a_vague_prior(few):
     """The first gradients are nearly all noise: what they fall back to must be a place where rows say something."""
     rng = np.random.default_rng(5)
@@ -88,6 +89,7 @@ def test_few_stated_rows_do_not_show_directions(few):
     assert made.few and made.unidentified(np.zeros(7)).shape == (7, 0)
 
 
+@pytest.mark.slow
 def test_rows_say_nothing_along_it():
     plan = Planned.of(dp.Gradients(), interface_of(*two_ways()), Budget(10, 1e-5))
     prior = np.zeros(7), np.eye(7) / 100

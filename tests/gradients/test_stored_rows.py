@@ -108,7 +108,7 @@ def same(one, other):
     )
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("block", [32, 700, 10**6])
 def test_the_release_is_that_of_the_same_rows_in_the_model(planned, inside, monkeypatch, tmp_path, block):
     monkeypatch.setattr(fit, "block_size", lambda rows: block)
@@ -117,6 +117,7 @@ def test_the_release_is_that_of_the_same_rows_in_the_model(planned, inside, monk
     assert same(walked(planned, passes(planned, in_files(tmp_path, 3, 101))), inside)
 
 
+@pytest.mark.slow
 def test_a_table_in_an_engine_is_read_once_and_gives_the_same_release(planned, inside, monkeypatch):
     pl, found = pytest.importorskip("polars"), table()
     held = {"a": found["x"][:, 0], "b": found["x"][:, 1], "group": found["g"], "answer": found["y"]}
@@ -218,6 +219,7 @@ def test_privatize_takes_them(relation):
     assert records[1].guarantee == "none" and str(N_ROWS) not in repr(found[1].coords)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.filterwarnings("ignore::pymc_dp.errors.PosteriorWarning")  # so few rows give what may be doubted
 def test_sample_takes_them_and_nothing_of_a_row_leaves():

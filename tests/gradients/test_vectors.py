@@ -78,6 +78,7 @@ def test_means_of_a_normal_vector_have_the_inverse_of_its_covariance():
     np.testing.assert_allclose(found, np.linalg.inv(FACTOR @ FACTOR.T), rtol=0.05, atol=0.01)
 
 
+@pytest.mark.slow
 def test_logarithms_of_standard_deviations_of_a_normal_vector():
     np.testing.assert_allclose(information(spreads(), np.log([0.7, 2.0])), 2 * np.eye(2), rtol=0.06, atol=0.08)
 

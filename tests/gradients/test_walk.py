@@ -171,6 +171,7 @@ def alarms(bend, rng, walks):
     return np.array([one.chi_squared for one in found]), np.mean([one.too_curved for one in found]), found[0]
 
 
+@pytest.mark.slow
 def test_chi_squared_of_a_quadratic_is_above_its_limit_as_often_as_is_said(rng):
     """About one in a hundred: the curvature is noised, and walks come to their ends from afar."""
     values, share, one = alarms(0.0, rng, 100)
@@ -179,6 +180,7 @@ def test_chi_squared_of_a_quadratic_is_above_its_limit_as_often_as_is_said(rng):
     assert 0.38 < np.mean(values > stats.chi2(80).median() / 80) < 0.62
 
 
+@pytest.mark.slow
 def test_what_is_no_quadratic_is_above_the_limit(rng):
     values, share, _ = alarms(25.0, rng, 40)
     assert share > 0.8 and np.median(values) > 2

@@ -93,6 +93,7 @@ def limits_of(planned):
     return planned.limits.whitened(900.0 * np.eye(3), N_ROWS)
 
 
+@pytest.mark.few(1, cases="all")
 @pytest.mark.parametrize("kind", ["scores", "factors", "squares", "weights"])
 def test_no_row_adds_more_than_is_charged_and_the_largest_weight_reaches_it(planned, rng, kind):
     """Weights that no bound has held, as an error of the package might let through, beside those that were clamped."""

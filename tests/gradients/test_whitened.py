@@ -123,6 +123,7 @@ def test_names_dims_and_initial_points_stay(make, rng):
         np.testing.assert_allclose(one, other, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_posterior_is_round_with_a_normal_prior_of_any_width(rng):
     """With the prior that the coordinates are for it is standard normal, with a narrower one uncorrelated too."""
     model, domain = spread()
@@ -155,6 +156,7 @@ def test_numbers_are_inputs_and_no_constants(rng):
     assert not any(np.size(data) > 2 for data in constants if isinstance(data, np.ndarray))
 
 
+@pytest.mark.slow
 def test_a_model_in_coordinates_travels_is_changed_and_drawn_from(rng):
     interface = interface_of(*spread())
     new = private(interface, released(3, rng))
@@ -174,6 +176,7 @@ def _volume(model):
     return float(model["b"].owner.inputs[-1].get_value())
 
 
+@pytest.mark.slow
 def test_a_release_is_refitted_in_the_same_coordinates_and_with_priors_that_nothing_is_drawn_from(tmp_path):
     model, domain = spread()
     first = dp.privatize(model, epsilon=3.0, delta=1e-5, domain=domain, statistics=dp.Gradients(steps=10))

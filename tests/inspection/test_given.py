@@ -22,6 +22,7 @@ def test_a_bambi_model_is_privatized_as_it_is(grouped):
     assert not private.data_vars
 
 
+@pytest.mark.slow
 def test_a_bambi_model_is_explained_as_it_is(grouped):
     found = dp.explain(grouped)
     assert found.ok

@@ -153,6 +153,7 @@ def test_number_of_rows_leaves_no_deterministic_and_no_assumption() -> None:
     assert not any("60" in line for line in dp.explain(unused, HIDDEN).assumptions)
 
 
+@pytest.mark.slow
 def test_verdict_does_not_depend_on_the_number_of_rows_under_add_remove() -> None:
     verdicts = set()
     for rows in (4, 5, 6):

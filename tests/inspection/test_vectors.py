@@ -93,6 +93,7 @@ def test_an_identity_that_is_as_long_as_the_table_is_a_column():
     assert "unnamed array in y" in inspect(model, DOMAIN).sums.private
 
 
+@pytest.mark.slow
 def test_the_identity_is_released_by_its_statistics():
     with pm.Model() as model:
         pm.MvNormal("y", pm.Normal("mu", shape=2), np.eye(2), observed=PAIRS)

@@ -28,6 +28,7 @@ def opened(model, release, epsilon=0.5, names=("p",), **options):
     return open_model(inspection, plan, release), truths
 
 
+@pytest.mark.slow
 def test_private_sizes_have_the_prior_of_the_private_model(rng):
     with pm.Model() as model:
         group = pm.Data("g", np.repeat(np.arange(12), 5))

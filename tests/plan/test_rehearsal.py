@@ -61,6 +61,7 @@ def test_budgets_and_narrow_columns_each_have_a_row(planned):
     assert planned.methods == ("gradients",) and planned.suggest(width=10.0, var_name="b").method == "gradients"
 
 
+@pytest.mark.slow
 def test_what_covers_too_little_gets_no_calibrated_label(planned):
     text = " ".join(str(planned).replace("│", " ").split())
     assert text.count("calibrated label") + text.count(": calibrated, as") == 4 and "no row was read" in text
@@ -76,10 +77,12 @@ def test_what_covers_too_little_gets_no_calibrated_label(planned):
     assert "no calibrated label. 90% intervals cover 0% in this rehearsal, less than 85%" in bad
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_plan_and_leaves_noise_secure(planned):
     assert plan().to_frame().equals(planned.to_frame()) and insecure() is None
 
 
+@pytest.mark.slow
 def test_no_row_is_read_and_values_do_not_matter(planned, monkeypatch):
     def touched(self):
         raise AssertionError("rows were read")

@@ -23,6 +23,7 @@ def made(widths, *, delta=0.0, names=("a",)):
     return Plan(outcomes=tuple(outcomes), repeats=2, interval=0.9, rows="5 rows", how="on a grid", wanted={})
 
 
+@pytest.mark.slow
 def test_frame_has_a_row_for_every_method_and_budget(planned):
     frame = planned.to_frame()
     assert list(frame.columns) == list(FRAME_COLUMNS)
@@ -32,6 +33,7 @@ def test_frame_has_a_row_for_every_method_and_budget(planned):
     assert (frame["width_ratio"] == frame["width"] / frame["width"].iloc[0]).all()
 
 
+@pytest.mark.slow
 def test_suggestion_is_the_inverse_of_the_curve(planned):
     frame = planned.to_frame()
     aware = frame[frame["method"] == "aware"].set_index("epsilon")["width"]
@@ -71,6 +73,7 @@ def test_arguments_of_suggest():
         plan.suggest(0.0, var_name="a")
 
 
+@pytest.mark.slow
 def test_page_leads_with_the_answer_and_tells_how_to_read_it(planned):
     text, page = str(planned), planned._repr_html_()
     assert repr(planned) == text
@@ -86,6 +89,7 @@ def test_page_without_a_wanted_width_says_what_was_simulated():
     assert "5 rows, 2 simulations from the prior" in page and "gaussian at δ = 1e-06" in page
 
 
+@pytest.mark.slow
 def test_methods_that_cover_less_than_they_claim_are_not_suggested(planned):
     found = planned.suggest(0.25)
     assert found.method == "aware"

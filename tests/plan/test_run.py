@@ -80,6 +80,7 @@ def test_a_seed_gives_the_same_numbers_whatever_a_budget_is_compared_with(capsys
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_rows_are_not_read(caplog):
     """Tables of the same schema give the same plan, and what is in them is nowhere in it."""
     pages = set()
@@ -98,6 +99,7 @@ def test_rows_are_not_read(caplog):
     assert len(pages) == 1
 
 
+@pytest.mark.slow
 def test_the_one_reader_of_rows_is_never_called(monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("rows were read")
@@ -140,6 +142,7 @@ def test_only_gaussian_noise_gets_the_delta():
         quick(coin(), 1.0, noise="gaussian")
 
 
+@pytest.mark.slow
 def test_variables_and_widths_are_chosen_by_name():
     found = quick(grouped(), 1.0, var_names=["gap", "p"], width={"gap": 0.9})
     assert found.var_names == ("gap", "p") and found.outcomes[1].widths["p"].shape == (3, 3)
@@ -184,6 +187,7 @@ def test_a_private_model_is_no_model_to_plan_for():
         quick(dp.privatize(coin(), epsilon=1.0))
 
 
+@pytest.mark.slow
 def test_a_histogram_has_as_many_bins_as_each_budget_allows():
     model, domain = heavy_tailed()
     found = quick(model, [0.02, 0.3, 5.0], domain=domain)
@@ -201,6 +205,7 @@ def test_intervals_by_default_bins_cover():
         assert stats.binomtest(held(outcome, "mu"), 100, 0.9).pvalue > 1e-4
 
 
+@pytest.mark.slow
 def test_histograms_sums_and_draws_from_sums_are_compared():
     with pm.Model() as visits:
         pm.Poisson("y", pm.Gamma("rate", 3, 1), observed=np.zeros(500, dtype=int))

@@ -91,6 +91,7 @@ class _Said:
         return options
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_uncompiled")
 def test_a_private_number_of_rows_is_no_more_than_its_bound():
     hidden = dp.Domain(neighbours="add_remove", n_max=300)

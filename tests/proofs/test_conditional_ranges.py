@@ -111,6 +111,7 @@ def test_rows_that_have_no_density_are_paid_for_as_if_they_came_and_went():
     assert ranges[-1.0] >= max(abs(values[0] - values[1]), abs(values[2] - values[3]))
 
 
+@pytest.mark.slow
 def test_what_is_in_the_way_is_named():
     with pm.Model() as model:
         p = pm.Uniform("p", 0.0, 0.9)

@@ -145,6 +145,7 @@ def as_observed(rows):
     return rows | held | {name: np.clip(rows[name], -(2**31), 2**31 - 1) for name in "gk"}
 
 
+@pytest.mark.few(5, cases="all")
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_sums_are_those_of_the_same_rows_in_the_model(name, relation, monkeypatch):
@@ -168,6 +169,7 @@ def test_sums_are_those_of_the_same_rows_in_the_model(name, relation, monkeypatc
         assert all(np.array_equal(found[key], small[key]) for key in found)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), name=st.sampled_from(["normal", "binomial", "regression"]))
 def test_any_rows_give_the_same_integers(data, name, monkeypatch):
@@ -208,6 +210,7 @@ def test_missing_values_in_a_histogram_count_in_the_middle_bin():
     assert counts.sum() == counts[0].max() == 7 and counts[0].argmax() == counts.shape[1] // 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interpreted")
 def test_a_posterior_from_files(tmp_path):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")

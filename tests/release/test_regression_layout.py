@@ -76,6 +76,7 @@ def test_the_form_that_relies_on_a_polynomial_is_refused_before_anything_is_char
 NEAR = [("truth", 0, 0), ("lower", -0.5, 0), ("higher", 0.5, 0), ("flatter", 0, -0.7), ("steeper", 0, 0.7)]
 
 
+@pytest.mark.slow
 def test_noise_aware_inference_does_without_the_polynomial(rng):
     """Its density is finite, and largest near the rates that the counts have."""
     x = np.linspace(-1, 1, 4000)

@@ -40,6 +40,7 @@ def plan_of(model, epsilon=1.0, statistics=None, delta=0.0, **domain):
     return plan_release(inspect(model, Domain(**domain)).sums, statistics or Statistics(), epsilon, delta)
 
 
+@pytest.mark.slow
 def test_bernoulli_count_at_epsilon_one_has_noise_variance_1_84():
     """The papers' pair of counts would have 7.8: twice the sensitivity for nothing."""
     plan = plan_of(model_of())

@@ -51,7 +51,7 @@ def points(model, rng):
     return [{name: value + rng.normal(size=np.shape(value)) for name, value in start.items()} for _ in range(4)]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1, cases=2)
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(
     ("name", "noise", "ending"),

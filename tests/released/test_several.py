@@ -69,6 +69,7 @@ def test_densities_of_sums_multiply(hospitals):
         assert density(together, {"p": np.array(at)}) == pytest.approx(sum(apart), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_densities_of_gradients_and_of_sums_multiply(gradients):
     """Coordinates differ: at one point of the parameters, found by each model's own transform."""
     together = dp.condition(regression(), gradients)
@@ -78,6 +79,7 @@ def test_densities_of_gradients_and_of_sums_multiply(gradients):
     assert density(together, point) == pytest.approx(sum(apart), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_sums_gradients_and_tables_of_others_join(hospitals, gradients):
     """Each is about other likelihoods of one model, which share a parameter."""
     counts = dp.Release.of_counts({"count": [3, -4, 9]}, 5.0, dims="area", **STATED)
@@ -139,6 +141,7 @@ def test_a_release_of_several_travels_and_comes_apart(hospitals, ending, tmp_pat
         assert one.record == given.record and np.array_equal(one.tables["y"], given.tables["y"]), label
 
 
+@pytest.mark.slow
 def test_a_trace_of_several_is_reported_published_and_read(hospitals, gradients, tmp_path):
     private = dp.condition(answers(), hospitals)
     with private:
@@ -228,6 +231,7 @@ def counted(**dims):
     return model
 
 
+@pytest.mark.slow
 def test_counts_by_level_of_others_stand_for_rows():
     """Against sums over the exact counts, and an integral over the size of a cell."""
     values = np.array([[210, 92], [105, 47], [26, 14]])

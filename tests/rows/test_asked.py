@@ -93,12 +93,14 @@ def by_pairs(one, sums):
     return list(sums[parts["sizes"]]), singles, pairs, crossed, second[-1]
 
 
+@pytest.mark.slow
 def test_sums_are_those_of_columns_computed_by_hand(rng):
     rows = table(rng)
     ours, theirs = asked_of(*computed(rows)), asked_of(*by_hand(rows))
     assert by_pairs(ours, ours.of(values_of)[0]) == by_pairs(theirs, theirs.of(values_of)[0])
 
 
+@pytest.mark.slow
 def test_blocks_make_no_difference(rng, monkeypatch):
     one = asked_of(*computed(table(rng)))
     whole = one.of(values_of)

@@ -61,7 +61,6 @@ def files():
     return [(str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))) for path in ROOT.rglob("*.py")]
 
 
-@pytest.mark.always
 def test_no_other_file_takes_values_out_of_shared_variables():
     found = {
         name
@@ -359,6 +358,7 @@ def test_a_look_breaks_the_seal():
             look(model)
 
 
+@pytest.mark.few(7, cases="all")
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("way", WAYS)
 def test_rows_are_read_by_the_gate_after_the_charge(way):
@@ -369,6 +369,7 @@ def test_rows_are_read_by_the_gate_after_the_charge(way):
     assert seal.read
 
 
+@pytest.mark.few(7, cases="all")
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "a funded step"])
 def test_nothing_is_read_where_the_ledger_refuses(way):
     build, bounds, use = WAYS[way]

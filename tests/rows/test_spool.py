@@ -101,6 +101,7 @@ def test_floats_may_be_held_narrower(small, rows, scratch):
     assert np.array_equal(x, rows["x"].astype(np.float32))
 
 
+@pytest.mark.slow
 def test_the_copy_goes_with_its_owner_and_not_before(small, rows, scratch):
     found, _ = poured(small, rows, scratch)
     other = pickle.loads(cloudpickle.dumps(found))
@@ -120,6 +121,7 @@ def test_the_copy_goes_with_its_owner_and_not_before(small, rows, scratch):
         pickle.loads(way)
 
 
+@pytest.mark.slow
 def test_a_forked_process_and_the_end_of_the_owner(scratch, monkeypatch):
     spool = Spool([], Scratch(folder=str(scratch)))
     assert spool._end.atexit
@@ -220,7 +222,7 @@ def test_memory_does_not_grow_with_the_table(small, scratch, monkeypatch):
 # --- chains -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("sampling", ["poisson", "without_replacement"])
 def test_draws_are_those_of_the_same_rows_in_memory(model, small, rows, scratch, shared, sampling):
     trees = []
@@ -235,6 +237,7 @@ def test_draws_are_those_of_the_same_rows_in_memory(model, small, rows, scratch,
     assert str(trees[0].dp.report()) == str(trees[1].dp.report())
 
 
+@pytest.mark.slow
 def test_hostile_rows_are_clamped_before_anything_compiled(small, rows, scratch, shared):
     x = rows["x"].copy()
     x[:3] = np.nan, np.inf, -1e300
@@ -269,6 +272,7 @@ def test_workers_that_share_nothing_find_the_rows(small, rows, scratch, shared):
     assert len(np.unique(tree["posterior"]["scale"])) == 8
 
 
+@pytest.mark.slow
 def test_rows_do_not_travel_with_a_step(small, rows, scratch, shared):
     x = np.array(rows["x"])
     planted = plant(x[:, 1], low=-9, high=9)

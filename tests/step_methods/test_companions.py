@@ -22,6 +22,7 @@ def two():
         return model, [funded(model, "w"), funded(model, "low")]
 
 
+@pytest.mark.slow
 def test_funded_steps_that_move_all_variables_work_together():
     model, both = two()
     with model:
@@ -51,6 +52,7 @@ def test_a_funded_step_stops_where_something_else_moves_the_others():
         pm.sample(2, tune=0, step=both[0], chains=1, **PLAIN)
 
 
+@pytest.mark.slow
 def test_a_funded_step_is_not_taken_in_by_an_earlier_chain_of_another():
     model, both = two()
     with model:
@@ -61,6 +63,7 @@ def test_a_funded_step_is_not_taken_in_by_an_earlier_chain_of_another():
             pm.sample(4, tune=0, step=another, chains=1, **PLAIN)
 
 
+@pytest.mark.slow
 def test_a_trace_in_which_something_else_moved_a_variable_is_refused(monkeypatch):
     monkeypatch.setattr("pymc_dp.step_methods.companions.Companions.require_pace", lambda *_: None)
     model, both = two()

@@ -96,6 +96,7 @@ def test_chains_mean_the_same_on_one_core_and_two(cores):
     assert found["posterior"].sizes["chain"] == 2 and not np.isin(one, other).any()
 
 
+@pytest.mark.slow
 def test_neighbours_share_everything_but_the_states():
     trees = []
     for last in (1.1, -2.5):
@@ -119,6 +120,7 @@ def test_neighbours_share_everything_but_the_states():
     assert str(trees[0].dp.report()) == str(trees[1].dp.report())
 
 
+@pytest.mark.slow
 def test_no_canary_leaves(caplog, recwarn):
     model = normal(np.linspace(-2, 2, 12))
     column = plant(model["rows"].get_value(), low=-3, high=3)
@@ -145,6 +147,7 @@ def test_shares_are_raised_together_as_far_as_the_whole_allows(delta, share):
     assert together > 2.2 if delta else together == pytest.approx(2.0, rel=2e-3)
 
 
+@pytest.mark.slow
 def test_steps_of_another_kind_are_priced_together():
     given = [dp.TemperedGibbs(["sd"], steps_per_draw=2), dp.PenaltyMetropolis(["mean"])]
     step, event = bound(normal(), given, count=20)
@@ -162,6 +165,7 @@ def test_all_steps_take_the_least_power_of_the_likelihood():
     assert f"power {step.power:g}" in str(step.describe())
 
 
+@pytest.mark.slow
 def test_a_ledger_is_charged_for_all_at_once():
     ledger = dp.Ledger(epsilon=1.0, delta=1e-6)
     with normal(), pytest.raises(BudgetExceeded):
@@ -213,7 +217,7 @@ def _centre(point, rng):
     return np.asarray(rng.choice(grid, p=weight / weight.sum()))
 
 
-@pytest.mark.slow(parts=9)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "epsilon", "given"),
     [
@@ -251,6 +255,7 @@ def test_a_variable_that_another_step_moves_stays_where_it_is(rng):
     assert after["sd_interval__"] == moved["sd_interval__"] and after["centre"] == 7.0
 
 
+@pytest.mark.slow
 def test_states_can_be_saved_and_restored(rng):
     step, _ = bound(normal(), steps(), count=6, epsilon=50.0, delta=1e-2)
     with dp.testing.insecure_randomness(3):
@@ -314,6 +319,7 @@ def test_a_step_says_its_variables():
         dp.OPS(share=2)
 
 
+@pytest.mark.slow
 def test_a_filter_that_ends_one_step_ends_all():
     given = [dp.BarkerMetropolis(["sd"]), dp.BarkerMetropolis(["mean"], scale=0.3)]
     loss, public = {"epsilon": 30.0, "delta": 1e-2}, dp.Domain(bounds=BOUNDS)
@@ -336,7 +342,7 @@ def regions():
     return model
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("of_classes", [["z", "p"], ["z"]])
 def test_discrete_variables_of_one_step_are_given_to_another(of_classes):
     others = [name for name in ("p", "theta") if name not in of_classes]

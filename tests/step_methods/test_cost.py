@@ -58,15 +58,8 @@ def shown(epsilon):
     return f"{epsilon:.6g}"
 
 
-@pytest.mark.parametrize(
-    ("relation", "chains"),
-    [
-        ("replace", 1),
-        ("add_remove", 3),
-        pytest.param("replace", 3, marks=pytest.mark.slow),
-        pytest.param("add_remove", 1, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.few(7, cases=24)
+@pytest.mark.parametrize(("relation", "chains"), [("replace", 1), ("add_remove", 3), ("replace", 3), ("add_remove", 1)])
 @pytest.mark.parametrize("name", STEPS)
 def test_trace_report_bar_and_ledger_state_one_epsilon(name, relation, chains):
     found, entry = sampled(name, relation, chains)

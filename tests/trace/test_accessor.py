@@ -12,6 +12,7 @@ from pymc_dp.errors import TraceError
 from tests.trace.conftest import CANARY, LABELS
 
 
+@pytest.mark.slow
 def test_reads_what_was_spent(trace: xr.DataTree) -> None:
     assert (trace.dp.epsilon, trace.dp.delta) == (1.0, 0.0)
     assert (trace.dp.guarantee, trace.dp.arithmetic, trace.dp.neighbours) == ("exact", "hardened", "replace")
@@ -116,6 +117,7 @@ def test_public_columns_are_not_called_private(trace: xr.DataTree) -> None:
     assert found.dp.report().additions and not found.dp.report().rows
 
 
+@pytest.mark.slow
 def test_log_likelihoods_of_rows_are_named_and_not_published(trace: xr.DataTree, raw_model: pm.Model, tmp_path) -> None:
     pm.compute_log_likelihood(trace, model=raw_model, progressbar=False)
     assert any(line.startswith("group /log_likelihood was added") for line in trace.dp.report().additions)

@@ -46,6 +46,7 @@ def test_scrubbed_trace_has_allowed_groups_only(private: pm.Model, bare: xr.Data
     assert safe.dp.report().additions == ()
 
 
+@pytest.mark.slow
 def test_timings_stay_behind(private: pm.Model, bare: xr.DataTree) -> None:
     safe = dp.scrub(bare, private)
     assert any(str(name).startswith("perf_counter") for name in bare["sample_stats"].data_vars)
@@ -54,6 +55,7 @@ def test_timings_stay_behind(private: pm.Model, bare: xr.DataTree) -> None:
         assert "sampling_time" not in group.attrs and "created_at" not in group.attrs
 
 
+@pytest.mark.slow
 def test_anything_beside_the_private_models_variables_stays_behind(private: pm.Model, bare: xr.DataTree) -> None:
     tree = bare.copy(deep=True)
     posterior = tree["posterior"].to_dataset()
@@ -81,6 +83,7 @@ def test_trace_of_the_raw_model_is_refused(private: pm.Model) -> None:
         dp.scrub(tree, private)
 
 
+@pytest.mark.slow
 def test_trace_of_another_release_is_refused(bare: xr.DataTree) -> None:
     other = dp.privatize(build_model(*table()), epsilon=0.01, ledger=dp.Ledger(epsilon=1.0))
     with pytest.raises(TraceError, match="do not hold the release of 'answer'"):

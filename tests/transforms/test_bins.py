@@ -202,6 +202,7 @@ def test_probabilities_are_those_of_scipy_far_into_the_tails(quick):
     check_probabilities(QUICK, quick[0](A)[0])
 
 
+@pytest.mark.slow
 def test_derivatives_are_finite_outside_of_the_support_too(quick):
     check_slopes(QUICK, quick[0])
 
@@ -215,11 +216,13 @@ def test_all_other_likelihoods_with_a_distribution_function():
     check_slopes(names, evaluate)
 
 
+@pytest.mark.slow
 def test_the_upper_tail_is_exact_where_pymc_has_it(quick):
     p = quick[0](-4.0)[0][QUICK.index("Normal")]
     assert p[-3] == pytest.approx(stats.norm(-4, 1).sf(7.0), rel=1e-5) and 0 < p[-3] < 1e-25
 
 
+@pytest.mark.slow
 def test_likelihoods_are_called_as_in_pymc(quick):
     titles = dict(zip(QUICK, quick[1], strict=True))
     assert [titles[name] for name in ("StudentT", "HurdleGamma", "Truncated", "CustomDist of a transform")] == [

@@ -44,6 +44,7 @@ def test_a_cell_of_most_rows_is_where_it_was_shown(kind, rng):
     assert np.std(away) < 2 * scale
 
 
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_equal_cells_are_not_made_smaller(kind, rng):
     away = []

@@ -46,7 +46,7 @@ def made(kind, rng, *, public=False, seen=False):
     return density, value[:, int(public) :], mean, sd
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("how", [{}, {"public": True}, {"seen": True}])
 @pytest.mark.parametrize("kind", ["laplace", "gaussian", "laplace, of free variances"])
 def test_value_and_gradient_are_those_of_the_graph(kind, how, rng):
@@ -73,6 +73,7 @@ def test_value_and_gradient_are_those_of_the_graph(kind, how, rng):
         assert not any(np.any(slope) for slope in slopes)
 
 
+@pytest.mark.slow
 def test_the_average_over_variances_is_the_density_with_laplace_noise(rng):
     """By as many quantiles of both as take turns in a Latin hypercube."""
     density, value, mean, sd = made("laplace", rng)
@@ -84,6 +85,7 @@ def test_the_average_over_variances_is_the_density_with_laplace_noise(rng):
     np.testing.assert_allclose(average, plain_function([], density.logp(*given))(), atol=0.05)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("public", [True, False])
 def test_free_variances_are_finite_at_extreme_parameters_and_releases(public, rng):
     density, value, *_ = made("laplace", rng, public=public)

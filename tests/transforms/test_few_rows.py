@@ -253,7 +253,7 @@ def test_draws_of_private_sizes_follow_the_density(name, seed):
                            [*expected[inside], len(draws) - expected[inside].sum()]).pvalue > 1e-4  # fmt: skip
 
 
-@pytest.mark.slow(parts=6)
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("kind", LOG_NOISE)
 @pytest.mark.parametrize("mean", [0.9, 3.1, 10.0])
 @pytest.mark.parametrize("sizes", ["public", "private"])

@@ -38,6 +38,7 @@ def test_rows_without_a_value_have_that_of_the_parameter():
     assert (other == MISSING).all()
 
 
+@pytest.mark.slow
 def test_the_schema_is_the_same_whether_values_are_missing_or_not():
     models = [dp.fill(build(x), {"x": 0.0}) for x in (X, np.where(MISSING, np.nan, X), np.full(N, np.nan))]
     for read in (

@@ -67,6 +67,7 @@ def trace():
     return tree, ledger
 
 
+@pytest.mark.slow
 def test_the_trace_says_what_was_spent_and_how(trace):
     tree, ledger = trace
     assert (tree.dp.delta, tree.dp.guarantee, tree.dp.arithmetic) == (DELTA, "exact", "hardened")
@@ -88,6 +89,7 @@ def test_the_trace_says_what_was_spent_and_how(trace):
     assert tree.dp.history["epsilon"].sum() > 2.0, "ρ adds, ε does not"
 
 
+@pytest.mark.slow
 def test_the_trace_is_published_read_and_drawn(trace, tmp_path):
     tree, ledger = trace
     assert tree.dp.report().publishable
@@ -102,6 +104,7 @@ def test_the_trace_is_published_read_and_drawn(trace, tmp_path):
     found.close()
 
 
+@pytest.mark.slow
 def test_a_released_trace_changed_by_hand_is_not_published(trace):
     tree, _ = trace
     changed = tree.copy()

@@ -64,7 +64,7 @@ LINKS = ("logistic regression", "Poisson regression")
 """Of their sums gradients are released where there is a δ."""
 
 
-@pytest.mark.slow(parts=30)
+@pytest.mark.slow(cases=5)
 @pytest.mark.parametrize(
     ("name", "noise"),
     [(name, noise) for name in MODELS for noise in SETTINGS if noise == "laplace" or name not in LINKS],

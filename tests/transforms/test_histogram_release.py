@@ -63,7 +63,8 @@ def test_edges_alone_are_enough(rng):
     assert table.sensitivities == ("Δ1 = 2: one row leaves one count and joins another",)
 
 
-@pytest.mark.parametrize("name", ["StudentT", pytest.param("mixture", marks=pytest.mark.slow)])
+@pytest.mark.slow(cases=2)
+@pytest.mark.parametrize("name", ["StudentT", "mixture"])
 def test_samples_of_a_histogram_find_the_parameters(name, rng):
     model = incomes(rng) if name == "StudentT" else mixed(np.r_[rng.normal(40, 5, 2000), rng.normal(70, 20, 1000)])
     with model:

@@ -38,6 +38,7 @@ def hidden(extra=lambda states, profile: None):
     return privatize(model, epsilon=2.0, domain=PUBLIC, ledger=Ledger(epsilon=99.0))
 
 
+@pytest.mark.slow
 def test_the_density_is_the_sum_over_all_paths(rng):
     private = hidden()
     summed = marginalize_states(private)
@@ -51,6 +52,7 @@ def test_the_density_is_the_sum_over_all_paths(rng):
             assert whole(point) == pytest.approx(truth, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_states_are_drawn_given_each_draw(rng):
     private, n_draws = hidden(), 3000
     given = {
@@ -96,6 +98,7 @@ def test_what_is_not_simply_selected_by_states_is_refused():
         marginalize_states(privatize(model, epsilon=1.0))
 
 
+@pytest.mark.slow
 def test_gradients_are_those_of_the_density(rng):
     summed = marginalize_states(hidden())
     with pytensor.config.change_flags(mode=FAST):

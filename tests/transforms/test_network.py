@@ -273,6 +273,7 @@ def test_a_private_model_holds_the_coefficients_and_nothing_else_of_the_rows(pri
     assert set(private.coords["network_cell"]) == {"a", "b", "c", "a·c", "b·c", "a·b", "a·b·c", "d", "c·d"}
 
 
+@pytest.mark.slow
 def test_tables_of_a_release_agree_and_add_up(private):
     release = dp.Release.of(private)
     found = release.marginals()

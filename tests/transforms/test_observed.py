@@ -128,7 +128,7 @@ DOMAINS = {
 }
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize("make", [shares, counts, rates, groups, linear])
 def test_another_epsilon_compiles_nothing(make, noise, rng):

@@ -102,7 +102,7 @@ def test_free_variables_are_the_same_in_all_that_is_public(pair):
         np.testing.assert_array_equal(other[name], value)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1, cases="all")
 def test_priors_and_potentials_have_the_same_density(pair):
     model, _ = pair
     point = model.initial_point(random_seed=1)

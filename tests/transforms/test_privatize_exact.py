@@ -39,7 +39,7 @@ def assert_constant(original, released, at_least=1.0):
         assert np.ptp(values - released[name]) < (GRID_TOLERANCE if continuous else COUNT_TOLERANCE), name
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("relation", DOMAINS)
 def test_plug_in_differs_by_a_constant(zoo, relation):
     model, at, original = zoo

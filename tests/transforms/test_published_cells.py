@@ -165,6 +165,7 @@ def test_the_plug_in_form_takes_cells_for_exact():
     assert "leaves sums of them out" in dp.Release.of(private).record.tables[0].approximations[0]
 
 
+@pytest.mark.slow
 def test_new_tables_can_be_drawn():
     """Their mean and variance are those of the exact cells and of the noise."""
     release = dp.Release.of_counts(
@@ -255,7 +256,7 @@ def test_exact_sums_that_follow_from_others_are_refused():
         dp.condition(model_of(lambda r: likelihood(r), a=range(2), b=range(3)), release)
 
 
-@pytest.mark.few(2)
+@pytest.mark.slow(cases="all")
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
 @pytest.mark.parametrize("likelihood", [pm.Poisson, partial(pm.Normal, sigma=3.0)], ids=["poisson", "normal"])

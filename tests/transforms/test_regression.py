@@ -144,7 +144,7 @@ def private():
     return made, compiled(made, gradient=True)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_the_density_is_that_of_noise_about_known_and_normal_sums(rng, private, noise):
     made, function = private
@@ -171,6 +171,7 @@ def test_the_density_is_that_of_noise_about_known_and_normal_sums(rng, private, 
     assert found[0] == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_gradients_are_finite_wherever_a_sampler_may_go(rng, private):
     made, function = private
     value = rng.normal(size=(1, made.statistic.count)) * 100

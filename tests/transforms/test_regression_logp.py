@@ -28,7 +28,6 @@ CASES = {
     "bernoulli, public, apart": ("bernoulli", {**PUBLIC, "apart": True}),
     "poisson": ("poisson", {}),
 }
-QUICK = ("clamped, fewer rows", "clamped, apart", "bernoulli, private sizes", "poisson")
 COORDINATES = ("centre", "root")
 
 
@@ -55,7 +54,8 @@ def point(made, size, rng):
     return [value, a, w, np.array(size * rng.exponential() + 0.1), *beside]
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in CASES])
+@pytest.mark.slow(cases="all")
+@pytest.mark.parametrize("name", CASES)
 def test_value_and_gradient_are_those_of_the_graph(name, rng):
     kind, options = CASES[name]
     made = density(kind, **options)

@@ -136,7 +136,7 @@ def counts(rng):
     return model, {"bounds": {"y": (-4, 4)}}
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("build", [naive_bayes, regression, counts])
 def test_what_is_lent_is_the_function_of_the_real_release(build, rng, monkeypatch):
     compile = pm.Model.logp_dlogp_function
@@ -165,6 +165,7 @@ def test_what_is_lent_is_the_function_of_the_real_release(build, rng, monkeypatc
             np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_function_is_of_known_shapes_where_dims_leave_them_open():
     # Else numba compiles the error message of a shape that was asserted, which takes longer than all the rest.
     with pm.Model(coords={"cell": range(3)}) as model:

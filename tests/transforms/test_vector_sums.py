@@ -123,6 +123,7 @@ def test_variances_are_free_only_where_they_have_to_be(rng):
         assert ("y_noise_variance" in names) == free
 
 
+@pytest.mark.slow
 def test_variances_of_two_sums_are_free_in_many_cells(rng):
     domain, group = dp.Domain(bounds={"y": (-2, 2)}), np.arange(30) % 3
     for cells, free in ((1, False), (2, False), (3, True)):
@@ -135,6 +136,7 @@ def test_variances_of_two_sums_are_free_in_many_cells(rng):
             assert private["y_noise_variance"].eval().shape == (cells, 2)
 
 
+@pytest.mark.slow
 def test_draws_of_a_release_have_laplace_noise(rng):
     """Of one row, which adds next to nothing."""
     domain = dp.Domain(bounds={"y": (-2, 2)})

@@ -22,9 +22,9 @@ from tests.accounting.ledgers import server
 pa = pytest.importorskip("pyarrow")
 HERE = ["polars", "duckdb"]
 SLOWER = [
-    pytest.param("dask", marks=pytest.mark.slow),
-    pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.slow]),
-    pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.slow]),
+    pytest.param("dask", marks=pytest.mark.slow(cases="all")),
+    pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.slow(cases="all")]),
+    pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.slow(cases="all")]),
 ]
 ENGINES = [*HERE, *SLOWER]
 SQL = {"bool": "bool", "int16": "int2", "int32": "int4", "int64": "int8", "float32": "float4", "float64": "float8"}

@@ -98,6 +98,7 @@ def test_the_mean_weight_is_the_evidence_where_rows_are_held(rng):
     check_evidence(run, rng, expected)
 
 
+@pytest.mark.slow
 def test_weights_make_up_for_a_path_that_is_too_short(rng):
     """One scan leaves b where its prior put it; drawn by their weights, particles follow the posterior."""
     run = annealing(ridge([1.0, 1.4]), Domain(bounds={"y": (-4, 4)}), particles=600, temperatures=1, grid=512)
@@ -142,6 +143,7 @@ def test_states_are_within_their_bounds_whatever_their_kind(rng):
     np.testing.assert_allclose(states["share"].sum(axis=-1), 1)
 
 
+@pytest.mark.slow
 def test_a_start_at_the_end_of_its_support_goes_on_from_next_to_it(rng):
     """Half of the draws of Beta(0.01, 0.01) are 1 in floats, which has no place on the unconstrained scale."""
     with pm.Model() as model:

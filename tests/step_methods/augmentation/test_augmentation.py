@@ -53,6 +53,7 @@ NOISES = {
 }
 
 
+@pytest.mark.slow
 def test_posteriors_of_a_proportion_are_exact():
     private, release = released(coins(), epsilon=0.5)
     ones, scale = release.tables["y"][0, 0], release.record.tables[0].scales[0]
@@ -62,6 +63,7 @@ def test_posteriors_of_a_proportion_are_exact():
     agrees(chain, UNIT, special.logsumexp(terms, axis=1))
 
 
+@pytest.mark.slow
 def test_given_rows_what_is_conjugate_is_drawn_exactly(rng):
     """A mean given the spread, which is sliced; a rate of another table, and what no row touches."""
     with pm.Model() as model:
@@ -164,6 +166,7 @@ def multinomial_posteriors(seen_of, n, weigh):
     return found
 
 
+@pytest.mark.slow
 def test_posteriors_by_private_group_are_exact():
     """Every split of the rows between the levels has the same prior probability."""
     with pm.Model(coords={"group": ["a", "b"]}) as model:
@@ -198,6 +201,7 @@ def test_posteriors_of_naive_bayes_are_exact():
         agrees(chain[:, place], UNIT, density)
 
 
+@pytest.mark.slow
 def test_chains_depend_on_the_release_alone():
     """Another model with other rows, conditioned on the same release, makes the same chain; no row is in the step."""
     rows = plant(np.linspace(-1, 1, 30), rows=[3, 20], low=-1, high=1)

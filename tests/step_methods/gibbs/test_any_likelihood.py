@@ -62,6 +62,7 @@ def test_a_clamped_likelihood_is_taken_and_told(rng):
     assert "target of y" in report and "clipped to (-3, -1)" in report
 
 
+@pytest.mark.slow
 def test_nothing_but_the_states_leaves(rng, caplog, recwarn):
     model, public, step = taken("regression", rng, grid=32)
     column = plant(model["d"].get_value(), low=-3, high=4)
@@ -73,6 +74,7 @@ def test_nothing_but_the_states_leaves(rng, caplog, recwarn):
     assert set(idata.children) <= {"posterior", "sample_stats", "privacy"}
 
 
+@pytest.mark.slow
 def test_neighbours_share_everything_but_the_states(rng):
     """Same randomness, another row, or one more of a private number of rows: nothing but the states tells."""
     for relation, places in (("replace", [0, 1]), ("add_remove", [0])):
@@ -136,6 +138,7 @@ def test_operations_without_a_rule_are_refused_by_name():
     assert "its density contains CumOp" in text and "dp.clamp" in text
 
 
+@pytest.mark.slow
 def test_joint_and_countless_parameters_of_such_likelihoods_are_refused():
     def counted(zeros):
         k = pm.Poisson("k", 3.0)

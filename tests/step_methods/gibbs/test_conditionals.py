@@ -256,6 +256,7 @@ def test_rows_and_a_latent_tell_of_one_probability(rng):
     assert stats.kstest(draw(step, "share", held, rng), stats.beta(2, 3).cdf).pvalue > 0.001
 
 
+@pytest.mark.slow
 def test_hyperparameters_reach_the_conditional_and_are_free(rng):
     """x ~ N(0, 1), mean ~ N(x, 1): with mean given, x ~ N(mean / 2, 1 / 2), and costs nothing."""
     with pm.Model() as model:
@@ -276,6 +277,7 @@ def test_hyperparameters_reach_the_conditional_and_are_free(rng):
     assert stats.kstest(sample, stats.norm((2.0 + total) / (n + 1), 1 / math.sqrt(n + 1)).cdf).pvalue > 0.001
 
 
+@pytest.mark.slow
 def test_a_potential_takes_conjugacy_away(rng):
     with pm.Model() as model:
         p = pm.Uniform("p", 0.1, 0.9)

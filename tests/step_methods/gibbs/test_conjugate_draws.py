@@ -40,7 +40,7 @@ def sums_of(step, model, name, rows):
     return {table.name: table.read()}
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1, cases=3)
 @pytest.mark.parametrize("name", PAIRS)
 def test_draws_follow_prior_times_tempered_likelihood(name, steps, rng):
     step, model = steps["replace"]

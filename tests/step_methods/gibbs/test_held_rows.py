@@ -80,6 +80,7 @@ def test_elements_that_rows_choose_are_drawn_together_from_their_own_rows(rng):
         assert above_first(table[:, group]) == pytest.approx(above_first(expected), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_factor_of_all_groups_leaves_them_apart(rng):
     """mu = top + tau z[g]: one mechanism for all z, one for tau, one for top."""
     group = np.array([0, 1, 1, 2, 0])
@@ -126,6 +127,7 @@ def test_public_groups_are_each_told_by_their_own_rows():
     assert table - table.max(axis=0) == pytest.approx(exact - exact.max(axis=0), abs=1e-2 * scores.bounds[0].charge)
 
 
+@pytest.mark.slow
 def test_rows_are_added_up_in_parts(rng, monkeypatch):
     _, _, step = rows_and_step("regression", rng, grid=8)
     found = update(step, "sd")
@@ -226,6 +228,7 @@ def test_two_coefficients_follow_the_tempered_posterior(rng):
         check(found["b"][:, place], *marginal(lambda *_: height, axes, place))
 
 
+@pytest.mark.slow
 def test_exact_sums_and_rows_of_one_table(rng):
     """A probability that is the mean of a robust variable too: exact sums for one likelihood, rows for the other."""
     answers, values = np.array([0, 1, 1, 1, 0, 1]), rng.normal(0.5, 1.0, 6)
@@ -250,6 +253,7 @@ def test_exact_sums_and_rows_of_one_table(rng):
     assert follows(sample, log_density, 0.1, 0.9)
 
 
+@pytest.mark.slow
 def test_levels_are_weighed_by_their_rows(rng):
     """A parameter of whole numbers has no cells between its levels: each counts what the rows add there."""
     rows = np.array([2.0, 1.5, 2.5])

@@ -74,6 +74,7 @@ def exact_draws(rng, count):
     return {name: np.array(values) for name, values in found.items()}
 
 
+@pytest.mark.slow
 def test_a_scan_of_naive_bayes_leaves_its_posterior_invariant(rng):
     step, _ = bound(*naive_bayes(), epsilon=1e9)
     kinds = {update.name: type(update) for update in step.scan.updates}

@@ -26,6 +26,7 @@ def private(n=50, noise_aware=False, model=None):
     return privatize(model or plain, epsilon=1.0, statistics=Statistics(noise_aware=noise_aware))
 
 
+@pytest.mark.slow
 def test_plug_in_releases_are_sampled_from_their_beta():
     model = private()
     with model:

@@ -127,7 +127,8 @@ def test_the_sampler_finds_the_posterior_of_a_mixture(rng):
         assert abs(chain.mean() - truth[place]) < 5 * float(az.mcse(chain))
 
 
-@pytest.mark.parametrize("first", ["z", pytest.param("p", marks=pytest.mark.slow)])
+@pytest.mark.slow(cases=2)
+@pytest.mark.parametrize("first", ["z", "p"])
 def test_the_order_of_variables_does_not_matter(first, rng):
     """Rows move to other cells as soon as their latents are drawn; all assignments are enumerated."""
     answers = np.array([0, 1, 1, 1])

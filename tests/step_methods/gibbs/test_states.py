@@ -106,6 +106,7 @@ def test_no_row_moves_the_law_of_paths_by_more_than_its_range(domain):
     assert worst == pytest.approx(beta * update.ranges[0], rel=1e-4)  # attained at these profiles
 
 
+@pytest.mark.slow
 def test_a_state_that_looks_impossible_may_be_the_only_one_that_later_steps_allow(rng):
     start, transition = np.array([0.5, 0.5]), np.array([[0.9, 0.1], [0.0, 1.0]])
     for lead in (740.0, 760.0):  # on either side of where exp underflows: neighbours differ by far less than 20
@@ -162,6 +163,7 @@ def test_states_of_unbounded_profiles_and_several_states_of_a_cell_are_refused()
         bound(model, Domain(public=("month_index",)))
 
 
+@pytest.mark.slow
 def test_a_chain_is_sampled_and_its_states_are_released():
     found = sample(4, model=hidden(), step=TemperedGibbs(), epsilon=5.0, domain=PUBLIC, progressbar=False)
     assert found.posterior["states"].shape == (1, 4, 2, 3)

@@ -64,6 +64,7 @@ def test_four_hundred_updates_of_range_one_hundredth_are_told_at_their_price():
     assert idata.posterior.sizes["draw"] == 400 and idata.sample_stats.epsilon_spent.values.max() <= 0.376
 
 
+@pytest.mark.slow
 def test_delta_buys_more_for_many_scans():
     """Theory: 400 updates of range .01 at δ = 1e-5 cost ε = .375, where pure losses add up to 4."""
     beta = largest_beta([1.0], Budget(0.375, 1e-5), 400)
@@ -134,6 +135,7 @@ def marginal(log_density, axes, place):
     return (lambda x: np.interp(x, axis, np.cumsum(mass))), float((axis * mass).sum())
 
 
+@pytest.mark.slow
 def test_a_gaussian_target(rng):
     """Mean and sd of a normal, each drawn given the other."""
     rows = rng.normal(0.5, 1.0, 30)

@@ -53,6 +53,7 @@ def test_rows_and_prior_have_the_gradients_of_the_density(step, rng):
     assert (norms > 0.6).any() and (norms < 0.6).any(), "both kinds of rows are looked at"
 
 
+@pytest.mark.slow
 def test_chunks_add_up(step, rng, monkeypatch):
     take(step, *table())
     values = rng.normal(size=3)
@@ -89,6 +90,7 @@ def largest_move(step, relation, rng, tries=150):
     return found
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("relation", "norms"), [("replace", 2), ("add_remove", 1)])
 def test_hostile_rows_move_the_sum_by_what_is_claimed_and_attain_it(step, relation, norms, rng):
     found = largest_move(step, relation, rng)
@@ -101,6 +103,7 @@ def test_mutant_without_clipping_is_found(step, rng, monkeypatch):
     assert largest_move(step, "replace", rng) > 2.1
 
 
+@pytest.mark.slow
 def test_mutant_clipped_before_units_is_found(step, rng, monkeypatch):
     """Clipping in other units than those in which noise is added."""
     unscaled = compiled(replace(step.gradient._graphs, units=None))

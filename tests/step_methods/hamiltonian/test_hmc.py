@@ -47,6 +47,7 @@ def mcmc_agrees(draws, truth, least):
     assert st.kstest(thinned, truth.cdf).pvalue > 0.001
 
 
+@pytest.mark.slow
 def test_a_normal_target_is_sampled_right_under_heavy_noise():
     """Noise of gradients above the gradients met, that of ratios of sd about 1.5; nearly all gradients are clipped."""
     values = np.linspace(-1, 2, 7)
@@ -62,6 +63,7 @@ def test_a_normal_target_is_sampled_right_under_heavy_noise():
     mcmc_agrees(draws, st.norm(values.sum() / 8, 1 / np.sqrt(8)), 40)
 
 
+@pytest.mark.slow
 def test_a_skewed_target_is_sampled_right():
     step = held(poisson([0, 1, 0]), clip_norm=50.0, n_leapfrog=3, step_size=0.4)
     draws, share = walked(begun(step, draws=600, noise=(0.002, 0.002)), 600, "rate_log__")
@@ -82,6 +84,7 @@ def test_a_skewed_target_is_sampled_right_over_a_long_chain(noise, size, least):
     mcmc_agrees(np.exp(draws), st.gamma(3, scale=1 / 4), least)
 
 
+@pytest.mark.slow
 def test_a_clamp_changes_the_target_and_says_so():
     """Rows at 3 pull by at most the clamp."""
     step = held(normal([3.0] * 5), clip_norm=0.2, step_size=0.5)
@@ -89,6 +92,7 @@ def test_a_clamp_changes_the_target_and_says_so():
     assert draws[100:].mean() < 1.5 < 15 / 6 and "the target changes" in str(step.describe())
 
 
+@pytest.mark.slow
 def test_a_chain_that_begins_far_away_arrives_while_it_tunes():
     """A hundred standard deviations; each row pulls by at most the clip norm."""
     step = ready("normal", clip_norm=0.05, clamp=20.0)
@@ -182,6 +186,7 @@ def test_state_is_saved_and_restored():
         step.sampling_state = saved
 
 
+@pytest.mark.slow
 def test_points_keep_their_keys_shapes_and_dtypes():
     step = ready("logistic", clip_norm=1.0)
     step.settings["step_size"] = 1e-3

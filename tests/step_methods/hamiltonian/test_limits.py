@@ -54,6 +54,7 @@ def test_units_scale_the_proved_norm():
     assert limits.clip_norm == pytest.approx(np.hypot(3.0, 0.5), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_given_norm_is_also_the_clamp_unless_one_is_given():
     step = held(normal([0.0, 2.0]), clip_norm=0.3, scale=2.0)
     ratio = step.limits.ratio

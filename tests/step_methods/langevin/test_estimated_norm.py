@@ -142,6 +142,7 @@ def test_a_step_size_that_is_a_number_is_refused():
         SGLD(clip_norm=EstimatedNorm(), step_size=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_no_curve")
 def test_a_share_too_small_for_the_rows_is_refused_with_one_that_would_do(begin):
     with pytest.raises(ArgumentError, match=r"needs 615 rows at epsilon=3; 200 are publicly known. Give it share=0.31"):
@@ -170,6 +171,7 @@ def test_the_whole_is_paid_for_before_the_norm_is_known(begin, neighbours):
     assert step.spent() > total_epsilon(bought, BUDGET["delta"]).epsilon
 
 
+@pytest.mark.few(1, cases="all")
 @pytest.mark.usefixtures("_no_curve")
 @pytest.mark.parametrize("settings", [{}, {"papers": True}, {"step_size": PolynomialDecay()}])
 def test_what_was_priced_does_not_hang_on_the_norm(begin, settings):
@@ -182,6 +184,7 @@ def test_what_was_priced_does_not_hang_on_the_norm(begin, settings):
         np.testing.assert_allclose(step.course.temperature, temperature)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_no_curve")
 def test_norms_are_those_of_the_gradients(begin):
     step = begin(clip_norm=100.0)

@@ -91,6 +91,7 @@ def test_smaller_steps_have_more_noise_and_cost_less(begin):
     assert (np.diff(falling.course.sizes) < 0).all() and " steps inject" in falling._sizes()
 
 
+@pytest.mark.slow
 def test_where_next_to_no_noise_is_asked_for_steps_stay_as_short_as_rows_can_bend(begin):
     step = begin(epsilon=1e6)
     assert step.course.sigma**2 == pytest.approx(N_ROWS * CLIP**2)
@@ -173,7 +174,7 @@ def test_under_add_remove_nothing_shows_the_number_of_rows(begin):
 # --- noise ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_noise_through_the_step_has_the_variance_that_was_priced(begin, neighbours):
     """Rows without covariates have no gradient: what moves the chain, and what it learns, is noise."""
@@ -198,6 +199,7 @@ def test_noise_through_the_step_has_the_variance_that_was_priced(begin, neighbou
     assert np.abs(np.corrcoef(np.hstack([gradients, products]).T)[:WIDTH, WIDTH:]).max() < 0.12
 
 
+@pytest.mark.slow
 def test_fused_steps_are_the_same_steps(begin):
     fixed = {"sampling": "without_replacement"}
     one, many = begin(**fixed), begin(steps=2, steps_per_draw=25, **fixed)
@@ -213,6 +215,7 @@ def test_fused_steps_are_the_same_steps(begin):
     assert np.array_equal(one.memory, many.memory) and one.memory[-2:].tolist() == [448, 2]
 
 
+@pytest.mark.slow
 def test_state_can_be_saved_and_restored(begin):
     step = begin()
     point = start(step)

@@ -47,6 +47,7 @@ def test_one_row_adds_at_most_the_clip_norm(begin, rng):
             assert np.linalg.norm(total) <= CLIP
 
 
+@pytest.mark.slow
 def test_neighbours_move_the_sum_by_one_or_two_norms(begin, rng):
     step = begin()
     for position in positions(step, rng, 40):
@@ -86,6 +87,7 @@ def test_mutant_without_clipping_dies(begin, rng):
     assert np.linalg.norm(step.clipped_sum(np.full(flat(step, start(step)).size, -0.1), [0])) > 1e3 * CLIP
 
 
+@pytest.mark.slow
 def test_sums_are_those_of_a_plain_loop(begin, rng):
     """Closed form of the logistic gradient, clipped row by row in NumPy; chunks and their rests included."""
     step = begin()
@@ -200,6 +202,7 @@ def test_drawn_batches_have_the_size_of_the_plan(begin):
     assert abs(np.mean(sizes) - N_ROWS * rate) < 5 * np.sqrt(N_ROWS * rate * (1 - rate) / 3000)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("sampling", ["poisson", "without_replacement"])
 def test_chains_are_the_same_for_every_number_of_threads(sampling, shared, monkeypatch):
     """To the last bit: chunks of 32 rows, which each thread takes as it comes to them."""
@@ -216,6 +219,7 @@ def test_chains_are_the_same_for_every_number_of_threads(sampling, shared, monke
     assert all((one == found[0]).all() for one in found)
 
 
+@pytest.mark.slow
 def test_a_late_helper_reads_no_rows_of_a_smaller_batch(begin):
     """Its chunk was taken away, and places behind those of the batch that is laid out by now hold anything."""
     step, places = begin(), np.arange(128)

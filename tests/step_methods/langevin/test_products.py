@@ -75,6 +75,7 @@ def corners(rng, count=400):
     return np.array([added(row, 1.0)[0] for row in [*(1e3 * signs), *wild]])
 
 
+@pytest.mark.slow
 def test_a_row_adds_its_clipped_gradient_and_the_square_of_it(rng):
     x, y = rng.normal(size=(11, SIZE)), rng.normal(size=11)
     rows = x * y[:, None]
@@ -84,6 +85,7 @@ def test_a_row_adds_its_clipped_gradient_and_the_square_of_it(rng):
     np.testing.assert_allclose(squares, rows.T @ rows, rtol=1e-7, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_hostile_row_adds_at_most_the_clip_norm_and_its_square(rng):
     for _ in range(400):
         total, squares = added(rng.choice(HOSTILE, size=SIZE), rng.choice(HOSTILE))
@@ -118,6 +120,7 @@ MUTANTS = {
 }
 
 
+@pytest.mark.few(1, cases="all")
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutants_of_the_noise_die(rng, name):
     source = inspect.getsource(release_products.py_func).split("\n", 1)[1]

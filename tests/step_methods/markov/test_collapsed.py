@@ -160,6 +160,7 @@ def test_counts_stay_within_what_is_public(rng):
         assert (sizes == items.bounds).all() == (domain is PUBLIC)
 
 
+@pytest.mark.slow
 def test_the_step_takes_the_compiled_scan_where_it_fits():
     private, _ = scan_of(PUBLIC, fields=("two", "three"))
     step = TemperedGibbs(model=private)

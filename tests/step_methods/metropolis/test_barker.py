@@ -56,6 +56,7 @@ def start():
 # The target.
 
 
+@pytest.mark.slow
 def test_coefficients_give_the_likelihood_ratio_of_every_family_and_grouping(rng):
     n = 40
     value = rng.uniform(-3, 3, n)
@@ -89,7 +90,7 @@ def test_coefficients_give_the_likelihood_ratio_of_every_family_and_grouping(rng
         np.testing.assert_allclose(np.diff(found), np.diff(true[table.name]), rtol=1e-6, err_msg=table.name)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(1, cases="all")
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_detailed_balance(name, rng):
     """Flows between any two of a few places are equal, under the model's own density."""
@@ -105,6 +106,7 @@ def test_detailed_balance(name, rng):
     np.testing.assert_allclose(flow, flow.T, rtol=1e-12, atol=0)
 
 
+@pytest.mark.slow
 def test_proposals_are_symmetric_once_tuning_is_over(start):
     """The shape and scale that a chain has at the end of its tuning are those of every draw."""
     _, step = held("grouped", [0, 1, 1, 0, 1, 1], epsilon=1e5)
@@ -131,6 +133,7 @@ def mcmc_agrees(draws, truth, least):
     assert st.kstest(thinned, truth.cdf).pvalue > 0.001
 
 
+@pytest.mark.slow
 def test_a_normal_target_is_sampled_right(seed):
     values = np.linspace(-1, 2, 7)
     with pm.Model() as model:
@@ -142,6 +145,7 @@ def test_a_normal_target_is_sampled_right(seed):
     mcmc_agrees(tree["posterior"]["mu"].values[0], truth, 150)
 
 
+@pytest.mark.slow
 def test_a_skewed_target_is_sampled_right(seed):
     with insecure_randomness(seed):
         tree = sample(poisson([0, 1, 0]), 3000, tune=0, epsilon=1e7, delta=1e-6, step=BarkerMetropolis(scale=1.4))
@@ -150,6 +154,7 @@ def test_a_skewed_target_is_sampled_right(seed):
     mcmc_agrees(tree["posterior"]["rate"].values[0], truth, 200)
 
 
+@pytest.mark.slow
 def test_the_target_is_exact_where_most_proposals_are_refused_for_their_price(seed, monkeypatch):
     """The cap changes the speed of a chain, not its target: the range is the same both ways."""
     monkeypatch.setattr(proposals, "CAPS", {1: 0.5, 2: 0.5})
@@ -226,6 +231,7 @@ def test_the_report_says_what_was_done():
     assert all(word in str(tree.dp.report()) for word in ("BarkerMetropolis", "1 x 7", "sup g - inf g", "not tempered"))
 
 
+@pytest.mark.slow
 def test_the_ledger_is_charged_the_whole_budget():
     ledger = dp.Ledger(epsilon=1.0, delta=1e-6)
     sample(bernoulli(ANSWERS), 10, tune=0, epsilon=0.75, delta=1e-6, step=BarkerMetropolis(scale=1e-4), ledger=ledger)
@@ -244,6 +250,7 @@ def test_the_spent_epsilon_is_what_the_accountant_says(start):
     assert not step.spending.affords(5.0) and not step.spending.affords(np.inf)
 
 
+@pytest.mark.slow
 def test_a_place_outside_of_the_support_is_refused_at_no_cost(start):
     """The sd of a normal without a transform: half of its proposals are negative."""
     with pm.Model():
@@ -360,6 +367,7 @@ def test_seeded_runs_on_neighbours_differ_in_states_alone():
 # What it refuses.
 
 
+@pytest.mark.slow
 def test_wrong_arguments_are_named():
     for wrong in ({"scale": 0.0}, {"scale": {"p": -1.0}}, {"clamp": 0}, {"steps_per_draw": 0}):
         with pytest.raises(ArgumentError):
@@ -370,6 +378,7 @@ def test_wrong_arguments_are_named():
         sample(categorical([0, 1]), 5, epsilon=1.0, step=BarkerMetropolis(scale={"q": np.ones(4)}))
 
 
+@pytest.mark.slow
 def test_models_without_a_way_are_refused_before_rows_are_read():
     with pm.Model() as model:
         k = pm.Poisson("k", 2)

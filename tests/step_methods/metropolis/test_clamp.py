@@ -37,6 +37,7 @@ def take(step, x, y):
     rows.hold([column.clamped(columns[column.name]) for column in rows._columns])
 
 
+@pytest.mark.slow
 def test_the_sum_is_that_of_clamped_rows(rng):
     x, y = rng.normal(size=(30, 2)), rng.integers(0, 2, 30)
     step = held(logistic(x, y), 0.4)
@@ -99,6 +100,7 @@ def test_mutant_without_the_clamp(monkeypatch, rng):
     assert worst_share("add_remove", rng) > 1.1
 
 
+@pytest.mark.slow
 def test_the_trace_says_that_the_target_has_changed(rng):
     planted = plant(rng.normal(size=12), rows=(2, 7), low=-4, high=4)
     model = logistic(planted.values.reshape(6, 2), [0, 1, 1, 0, 1, 1])

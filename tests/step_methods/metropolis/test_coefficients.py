@@ -66,6 +66,7 @@ def shares(step):
     return max(exact), max(used)
 
 
+@pytest.mark.slow
 def test_neighbours_differ_by_no_more_than_is_charged_where_coefficients_cancel():
     step = far_normal()
     assert isinstance(step.ratio, SumsRatio)

@@ -99,6 +99,7 @@ def test_wrong_covariances_are_named():
     assert repr(BarkerMetropolis(covariance=MATRIX)) == "BarkerMetropolis(covariance=a (2, 2) array)"
 
 
+@pytest.mark.slow
 def test_traces_that_nothing_paid_for_are_refused():
     draws = xr.Dataset({"p": (("chain", "draw"), np.linspace(0.1, 0.9, 8)[None])})
     with pytest.raises(ArgumentError, match="nothing paid for"):

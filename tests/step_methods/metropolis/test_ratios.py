@@ -123,12 +123,14 @@ def test_no_row_moves_the_odds_by_more_than_is_claimed(relation, rng):
     assert 0.9 < worst_share(relation, rng) <= 1 + 1e-9
 
 
+@pytest.mark.slow
 def test_mutant_half_the_range(monkeypatch, rng):
     right = ProvedRatio.reach
     monkeypatch.setattr(ProvedRatio, "reach", lambda *a: 0.5 * right(*a))
     assert worst_share("replace", rng) > 1.5
 
 
+@pytest.mark.slow
 def test_a_density_that_goes_wrong_moves_the_odds_by_no_more_than_is_claimed(monkeypatch, rng):
     """The clamp at what is proved holds without trust in compiled code."""
     right = RowRatios._at

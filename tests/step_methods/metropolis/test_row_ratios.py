@@ -87,6 +87,7 @@ def normal():
     return model
 
 
+@pytest.mark.slow
 def test_sums_of_many_rows_do_not_depend_on_their_order(rng):
     step = barker(normal(), clamp=3.0)
     pair = at(step, 0.1, 0.2), at(step, -0.3, 0.5)

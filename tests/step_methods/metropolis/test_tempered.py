@@ -193,6 +193,7 @@ def test_the_radius_falls_with_rows_and_steps():
     assert radii[0] / radii[1] == pytest.approx(10, rel=0.35) and radii[0] / radii[2] == pytest.approx(10, rel=0.35)
 
 
+@pytest.mark.slow
 def test_places_outside_of_the_support_are_refused_at_no_cost():
     with pm.Model():
         sigma = pm.HalfNormal("sigma", default_transform=None, initval=1e-5)

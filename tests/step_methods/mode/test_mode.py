@@ -81,6 +81,7 @@ def test_weights_are_those_written_out_once_more(name, rng):
     np.testing.assert_allclose(weights - weights[0], expected - expected[0], rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_choices_follow_their_probabilities():
     rows = [0] * 6 + [1] * 14
     step, _ = bound(coin(rows), Points(values={"p": SHARES}), domain(), 6.0)

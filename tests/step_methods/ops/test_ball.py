@@ -119,6 +119,7 @@ def test_a_range_of_a_smaller_ball_is_found(name, rng):
     assert worst(name, "replace", rng, times=16.0) > EPSILON
 
 
+@pytest.mark.slow
 def test_the_range_is_that_of_the_norm_not_of_the_box():
     """|x·w| <= R |x|: of logistic rows 2 R √2, where a box of the same half width allows 4 R."""
     rows = columns(N, np.random.default_rng(1))
@@ -134,7 +135,8 @@ def test_the_range_is_that_of_the_norm_not_of_the_box():
     assert slope.value <= 2 * 2 * 2 * RADIUS * math.sqrt(2) + 1e-3  # 2 |y| R |x|, and the square of x·w, halved
 
 
-@pytest.mark.parametrize("name", [pytest.param("logistic", marks=pytest.mark.slow(parts=3)), "linear"])
+@pytest.mark.slow(cases=2)
+@pytest.mark.parametrize("name", ["logistic", "linear"])
 def test_draws_are_those_of_quadrature_and_others_are_found(name, rng):
     """The length, and the place along each axis."""
     step = planned(name)
@@ -164,6 +166,7 @@ def test_explain_and_the_report_state_it():
     assert np.linalg.norm(idata["posterior"]["w"]) <= RADIUS
 
 
+@pytest.mark.slow
 def test_a_ball_beside_other_parameters_is_refused():
     with pm.Model() as model:
         w = pm.Normal("w", 0.0, 1.0, shape=2)

@@ -106,7 +106,7 @@ def test_what_can_be_drawn_exactly_is_drawn_exactly():
     assert step.claimed == "exact" and not isinstance(step.posterior, ConvergedPosterior)
 
 
-@pytest.mark.few(1, parts=3)
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_trace_says_that_the_guarantee_is_asymptotic(relation, shared, caplog, capfd, recwarn):
     """And nothing else leaves: not the row that is looked for, not a word while the chain runs."""
@@ -124,6 +124,7 @@ def test_the_trace_says_that_the_guarantee_is_asymptotic(relation, shared, caplo
     assert capfd.readouterr() == ("", "") and not list(recwarn)
 
 
+@pytest.mark.slow
 def test_a_preview_runs_no_chain(monkeypatch):
     monkeypatch.setattr(ConvergedPosterior, "_judged", lambda self, inverse: pytest.fail("a chain was run"))
     seen = OPS(assume_converged=True).preview(groups(*table()), RELATIONS["replace"], dp.Budget(2.0))
@@ -153,7 +154,7 @@ def neighbour(relation):
     return x, g, y
 
 
-@pytest.mark.few(1, parts=3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_length_of_a_chain_is_known_before_rows_are_read_and_hangs_on_none(relation, shared, blind):
     tables = table(), neighbour(relation)
@@ -168,7 +169,7 @@ def test_the_length_of_a_chain_is_known_before_rows_are_read_and_hangs_on_none(r
 # --- refusals, before anything is charged -----------------------------------------------------------------------------
 
 
-@pytest.mark.few(1, parts=3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("limit", "text"),
     [({"GOOD_RHAT": 0.5}, "do not agree \\(R-hat"), ({"FEW_DIVERGENCES": -1.0}, "of the steps of NUTS")],
@@ -241,6 +242,7 @@ class Spill(Exception):
     pass
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_with_a_private_chain_tells_nothing(step, monkeypatch, caplog, capfd, recwarn):
     def astep(*args):
         sys.stdout.write(f"{CANARY}")
@@ -273,6 +275,7 @@ def test_a_chain_that_is_interrupted_releases_nothing(step, monkeypatch):
         draw(step)
 
 
+@pytest.mark.slow
 def test_two_neighbouring_tables_differ_in_what_is_released_alone(shared):
     trees = []
     for rows in (table(), neighbour("replace")):
@@ -284,7 +287,7 @@ def test_two_neighbouring_tables_differ_in_what_is_released_alone(shared):
     assert paths and all(path.startswith("/posterior/") for path in paths)
 
 
-@pytest.mark.slow(parts=3)
+@pytest.mark.slow
 def test_draws_of_chains_agree_with_exact_ones(rng):
     """Normal regression under a Potential that a chain and closed forms both know: moments within 4 standard errors."""
     x = rng.normal(size=(60, 3)) / 3
@@ -303,7 +306,7 @@ def test_draws_of_chains_agree_with_exact_ones(rng):
     np.testing.assert_allclose(found.std(axis=0), spread, rtol=0.2)
 
 
-@pytest.mark.slow(parts=3)
+@pytest.mark.slow
 def test_chains_run_in_other_processes():
     with groups(*table()) as model:
         made = OPS(epsilon=2.0, chains=2, domain=RELATIONS["replace"], assume_converged=True)

@@ -50,6 +50,7 @@ def test_each_draw_pays_for_profiles_and_states_at_once():
     assert "50 scans" in dict(step.describe().facts)["draws"]
 
 
+@pytest.mark.slow
 def test_a_draw_is_a_state_of_the_whole_model(rng):
     step, _ = priced(scans=20)
     with opened_gate():
@@ -60,6 +61,7 @@ def test_a_draw_is_a_state_of_the_whole_model(rng):
     assert list(new) == list(point) and set(np.unique(new["states"])) <= {0, 1}
 
 
+@pytest.mark.slow
 def test_the_length_is_judged_on_public_simulations(monkeypatch):
     monkeypatch.setattr(hidden_states, "TRIAL", 200)
     monkeypatch.setattr(hidden_states, "GOOD_RHAT", 1.5)

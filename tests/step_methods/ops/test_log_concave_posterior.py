@@ -223,6 +223,7 @@ def test_what_could_take_too_long_for_some_data_is_refused_for_all(wide, blind):
     assert step.posterior.obstacle(step.temperature.inverse, False) == ""
 
 
+@pytest.mark.slow
 def test_a_prior_that_is_tempered_too_is_wider_and_needs_more_tries():
     step, _ = exact(many(5.0, 3), Domain(norms={"x": 1.0}), 3.0, read=False)
     posterior, strong = step.posterior, step.posterior._strong()

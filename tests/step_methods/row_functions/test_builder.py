@@ -75,6 +75,7 @@ def test_rows_that_do_not_separate_are_refused():
         RowFunction.of(inspection, prior_model_of(inspection))
 
 
+@pytest.mark.slow
 def test_what_no_row_enters_is_the_same_for_every_row():
     one, many = pt.scalar("one"), pt.vector("many")
     fixed = vectorised(pt.constant(2.0) * 3, {one: many})

@@ -68,7 +68,7 @@ def solves(functions):
     return [(core, node.inputs[1].type.ndim - core.b_ndim) for core, node in cores if isinstance(core, SolveBase)]
 
 
-@pytest.mark.few(1, parts=9)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("compile_rows", [langevin, hamiltonian, metropolis, posterior_samples])
 def test_no_sampler_solves_all_rows_by_one_call_of_a_library(compile_rows, made, rng):
     with pm.Model() as model:

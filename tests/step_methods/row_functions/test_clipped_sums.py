@@ -186,6 +186,7 @@ def test_float_sums_of_the_same_rows_move_by_more(hovering):
     assert high - low > 2 * 1.9 * (1 + 1e-6)
 
 
+@pytest.mark.slow
 def test_hostile_rows_among_a_million_move_nothing_else(rng):
     """In two dimensions, with rows of all sizes; neighbours differ by whole numbers within the norm."""
     norm, n_rows = 0.7, N_ROWS

@@ -32,6 +32,7 @@ def test_two_rows_never_differ_by_more_than_is_charged(rows, range_, n_rows):
     assert int(np.ptp(first - second)) * limit.unit <= limit.charge
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # the first call compiles
 @given(arrays(np.float64, (5, 1), elements=NUMBERS), WIDTHS, st.integers(1, 2**31))
 def test_a_row_that_comes_or_goes_moves_the_sum_by_no_more_than_is_charged(rows, range_, n_rows):

@@ -41,6 +41,7 @@ def test_numbers_that_are_none_stay_in_their_row(rng):
     assert np.isnan(found[1]) and found[3] == 1.0 and np.isfinite(found[[0, 2, 4]]).all()
 
 
+@pytest.mark.slow
 def test_rows_of_another_layout(rng):
     rows, vector = pt.matrix("rows", shape=(12, None)), pt.vector("vector", shape=(12,))
     made = compiled_rows([rows, vector], (rows * vector[:, None]).sum(axis=0))
@@ -49,6 +50,7 @@ def test_rows_of_another_layout(rng):
     np.testing.assert_allclose(made(table, numbers), table.T @ numbers, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_whole_numbers_and_numpy_are_left_as_they_are(rng):
     rows, vector = rng.integers(0, 5, size=(6, 4)), rng.normal(size=4)
     for made in (function(4, dtype="int64"), function(4, mode="FAST_COMPILE")):
