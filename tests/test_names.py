@@ -37,7 +37,7 @@ NAMESPACES = {
     "from_draws": {"draw_intervals"},
     "markov": {"IsingField", "MarkovStates", "draw_states", "marginalize_states"},
     "metrics": {"L1", "Hamming"},
-    "models": {"from_bambi", "with_statistics"},
+    "models": {"HSGP", "HSGPPeriodic", "from_bambi", "with_statistics"},
     "networks": {"FourierUpdates", "LaplaceUpdates"},
     "plots": {"budget", "release", "tradeoff"},
     "schedules": {"AlphaPhase", "EstimatedNorm", "PolynomialDecay"},
