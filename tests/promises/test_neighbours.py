@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.promises.neighbours import QUICK, neighbours
-from tests.promises.observed import Plain, canaries, differences, observed_by_anyone, observed_cheaply
+from tests.promises.observed import Plain, canaries, differences, shown_by_all, shown_by_gradients, shown_by_sums
 from tests.zoo.every import kinds
 from tests.zoo.kind import Kind, Relation, Table
 
@@ -60,21 +60,31 @@ def accepted(seen: Plain) -> Plain:
     return {way: shown.get("raised", "accepted") for way, shown in seen.items()}
 
 
+@pytest.mark.always
 @pytest.mark.parametrize(("kind", "relation"), CASES)
-def test_releases_of_neighbours_look_alike(kind: Kind, relation: Relation) -> None:
-    assert look_alike(kind, relation, observed_cheaply, QUICK[relation]) == {}
+def test_sums_of_neighbours_look_alike(kind: Kind, relation: Relation) -> None:
+    assert look_alike(kind, relation, shown_by_sums, QUICK[relation]) == {}
 
 
-@pytest.mark.few(8)
+@pytest.mark.always
+@pytest.mark.few(40)
+@pytest.mark.parametrize(("kind", "relation"), CASES)
+def test_gradients_of_neighbours_look_alike(kind: Kind, relation: Relation) -> None:
+    assert look_alike(kind, relation, shown_by_gradients, QUICK[relation][:2]) == {}
+
+
+@pytest.mark.always
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("kind", "relation"), CASES)
 def test_all_that_is_shown_of_neighbours_looks_alike(kind: Kind, relation: Relation) -> None:
-    assert look_alike(kind, relation, observed_by_anyone, QUICK[relation]) == {}
+    assert look_alike(kind, relation, shown_by_all, QUICK[relation]) == {}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(parts=40)
+@pytest.mark.parametrize("look", [shown_by_sums, shown_by_gradients])
 @pytest.mark.parametrize(("kind", "relation"), CASES)
-def test_releases_of_all_neighbours_look_alike(kind: Kind, relation: Relation) -> None:
-    assert look_alike(kind, relation, observed_cheaply, None) == {}
+def test_all_neighbours_look_alike(kind: Kind, relation: Relation, look: Callable[..., Plain]) -> None:
+    assert look_alike(kind, relation, look, None) == {}
 
 
 def test_pymc_refuses_few_of_the_tables() -> None:

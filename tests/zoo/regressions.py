@@ -239,7 +239,7 @@ def multilevel_with_named_group_predictor(table: Table) -> None:
     pm.Normal("y", means[pm.Data("g", table["g"])], 1, observed=table["y"])
 
 
-@entry("y g x")
+@entry("y g x", careless=True)
 def multilevel_with_means_of_rows(table: Table) -> None:
     """Means of groups that depend on averages of the rows of each group, without a name."""
     sums = np.bincount(table["g"], table["x"], minlength=3)[:3]
