@@ -170,7 +170,7 @@ def sparse_design(table: Table) -> None:
     pm.Normal("y", mean, 1, observed=table["y"])
 
 
-@entry("x y", delta=1e-6)
+@entry("y", delta=1e-6)
 def minibatches(table: Table) -> None:
     """A straight line through minibatches of the rows."""
     x, y = pm.Minibatch(table["x"], table["y"], batch_size=8)

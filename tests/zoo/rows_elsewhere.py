@@ -266,7 +266,7 @@ def index_that_is_nearly_constant(table: Table) -> None:
     pm.Bernoulli("yes", pm.Beta("p", 1, 1, shape=2)[table["flat"]], observed=table["yes"])
 
 
-@entry("y g")
+@entry("y")
 def boolean_mask(table: Table) -> None:
     """Outcomes of one group alone, which their user has selected."""
     pm.Normal("y", pm.Normal("mu"), 1, observed=table["y"][table["g"] < 2])
@@ -295,7 +295,7 @@ def start_value_from_rows(table: Table) -> pm.Model:
     return model
 
 
-@entry("y x", careless=True)
+@entry("y", careless=True)
 def bounds_from_rows(table: Table) -> None:
     """A uniform prior between the least and the largest outcome."""
     y = table["y"]
