@@ -266,7 +266,7 @@ def index_that_is_nearly_constant(table: Table) -> None:
     pm.Bernoulli("yes", pm.Beta("p", 1, 1, shape=2)[table["flat"]], observed=table["yes"])
 
 
-@entry("y")
+@entry("y", relations=("add_remove",))
 def boolean_mask(table: Table) -> None:
     """Outcomes of one group alone, which their user has selected."""
     pm.Normal("y", pm.Normal("mu"), 1, observed=table["y"][table["g"] < 2])
