@@ -242,8 +242,8 @@ def multilevel_with_named_group_predictor(table: Table) -> None:
 @entry("y g x", careless=True)
 def multilevel_with_means_of_rows(table: Table) -> None:
     """Means of groups that depend on averages of the rows of each group, without a name."""
-    sums = np.bincount(table["g"], table["x"], minlength=3)[:3]
-    averages = sums / np.maximum(np.bincount(table["g"], minlength=3)[:3], 1)
+    groups = [table["x"][table["g"] == group] for group in range(3)]
+    averages = np.array([x.sum() / max(len(x), 1) for x in groups])
     means = pm.Normal("means", pm.Normal("b") * averages, 1, shape=3)
     mean = means[pm.Data("g", table["g"])] + pm.Normal("c") * pm.Data("x", table["x"])
     pm.Normal("y", mean, 1, observed=table["y"])
