@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import cloudpickle
@@ -18,21 +18,24 @@ Plain = Any
 """Texts, numbers, and lists and dicts of these."""
 Declared = Callable[[], dp.Domain]
 Canaries = Collection[bytes]
-EPSILON = 1.0
+EPSILON, DELTA = 1.0, 1e-6
 
 
-def observed_cheaply(model: Any, domain: Declared, delta: float, canaries: Canaries) -> Plain:
-    """Return what a release of sums shows, and what a release of gradients shows that the ledger refuses."""
-    kinds = {"sums": outcome(lambda: released(model, domain(), 0.0, canaries, statistics=dp.Statistics()))}
-    if delta > 0:
-        kinds["gradients"] = outcome(lambda: refused_by_ledger(model, domain(), delta))
-    return kinds
+def shown_by_sums(model: Any, domain: Declared, delta: float, canaries: Canaries) -> Plain:
+    """Return what a release of sums shows at δ = 0."""
+    return {"sums": outcome(lambda: released(model, domain(), 0.0, canaries, statistics=dp.Statistics()))}
 
 
-def observed_by_anyone(model: Any, domain: Declared, delta: float, canaries: Canaries) -> Plain:
-    """Return all that is shown of a model and of its release."""
+def shown_by_gradients(model: Any, domain: Declared, delta: float, canaries: Canaries) -> Plain:
+    """Return what is shown of noised gradients that no budget is left for: all checks come before."""
+    return {"gradients": outcome(lambda: refused_by_ledger(model, domain(), DELTA))}
+
+
+def shown_by_all(model: Any, domain: Declared, delta: float, canaries: Canaries) -> Plain:
+    """Return all that is shown of a model, and of its release at a given δ."""
     return {
-        **observed_cheaply(model, domain, delta, canaries),
+        **shown_by_sums(model, domain, delta, canaries),
+        **shown_by_gradients(model, domain, delta, canaries),
         "explain": outcome(lambda: explained(model, domain(), delta)),
         "sensitivity": outcome(lambda: str(dp.sensitivity(model, domain()))),
         "release": outcome(lambda: released(model, domain(), delta, canaries)),
@@ -52,6 +55,7 @@ def outcome(call: Callable[[], Plain]) -> Plain:
         f"{warning.category.__name__}: {warning.message}"
         for warning in caught
         if not issubclass(warning.category, dp.errors.RepeatedReleaseWarning)  # each release here has its own ledger
+        and "was released" not in str(warning.message)  # warns of what was released
     ]
     return {**found, "warnings": sorted(texts)}
 
@@ -104,10 +108,30 @@ def described(private: pm.Model) -> Plain:
         "start": {name: [list(np.shape(value)), str(np.asarray(value).dtype)] for name, value in start.items()},
         "deterministics": [var.name for var in private.deterministics],
         "potentials": [var.name for var in private.potentials],
-        "record": release.record.to_dict(),
+        "record": without_released(plain(release.record.to_dict()), release),
         "tables": {name: [list(table.shape), str(table.dtype)] for name, table in release.tables.items()},
         "release": repr(release),
     }  # fmt: skip
+
+
+def plain(item: Any) -> Plain:
+    """Return lists for tuples, and dicts for other mappings."""
+    if isinstance(item, Mapping):
+        return {str(key): plain(one) for key, one in item.items()}
+    return [plain(one) for one in item] if isinstance(item, list | tuple) else item
+
+
+RELEASED = ("chi_squared", "clip_curvature", "clip_norm", "unresolved")
+"""What the plan of a table of gradients says that was chosen by earlier gradients, which were released."""
+
+
+def without_released(record: Plain, release: dp.Release) -> Plain:
+    """Leave out of the record of released gradients what depends on these."""
+    for table in record["tables"] if release.of_gradients else ():
+        table["plan"] = {name: item for name, item in table["plan"].items() if name not in RELEASED}
+        table["sensitivities"] = [re.sub(r"= \d[\d.e+-]*", "= ...", text) for text in table["sensitivities"]]
+        del table["scales"], table["approximations"]
+    return record
 
 
 class _Seen(cloudpickle.Pickler):

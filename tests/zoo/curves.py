@@ -12,9 +12,6 @@ MATERN = pm.gp.cov.Matern52
 LINE = np.array([[0.0], [1.0]])
 
 
-
-
-
 @entry("x y")
 def spline(table: Table) -> None:
     """A broken line with four knots, in an array without a name."""

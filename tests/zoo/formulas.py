@@ -51,19 +51,19 @@ def formula_with_gaussian_process(table: Table) -> Any:
     return _built("y ~ 0 + hsgp(x, m=5, c=1.5)", table)
 
 
-@kind("y")
+@kind("y g")
 def formula_with_categories(table: Table) -> Any:
     """Effects of categories in a formula."""
     return _built("y ~ C(g)", table)
 
 
-@kind("x", delta=1e-6)
+@kind("x h", delta=1e-6)
 def formula_with_groups(table: Table) -> Any:
     """A logistic multilevel model as a formula."""
     return _built("yes ~ x + (1|h)", table, family="bernoulli")
 
 
-@kind("count x", delta=1e-6)
+@kind(delta=1e-6, bounds={"count": (0, 9), "x": (0, 1), "z": (0, 1)})
 def formula_with_offset(table: Table) -> Any:
     """A Poisson regression with an offset in a formula."""
     table = {**table, "z": np.abs(table["z"])}

@@ -86,7 +86,7 @@ def a_rate_per_group(table: Table) -> None:
     pm.Poisson("count", pm.Gamma("rate", 2, 1, shape=3)[g], observed=table["count"])
 
 
-@entry("h", levels={"g": (0, 1, 2)})
+@entry("h", levels={"g": ("a", "b", "c")})
 def a_probability_per_cell(table: Table) -> None:
     """A probability per cell of two columns, with named groups."""
     model = pm.modelcontext(None)

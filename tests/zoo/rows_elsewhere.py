@@ -58,7 +58,7 @@ def deterministic_of_rows(table: Table) -> None:
     pm.Normal("y", mu, 1, observed=table["y"])
 
 
-@entry("y")
+@entry("y", careless=True)
 def number_of_rows_as_a_variable(table: Table) -> None:
     """The number of rows as a deterministic variable."""
     mu = pm.Normal("mu")
@@ -186,7 +186,7 @@ def prior_from_public_numbers(table: Table) -> None:
     pm.Normal("y", pm.Normal("mu", known[0], known[1]), 1, observed=table["y"])
 
 
-@entry("y")
+@entry("y", careless=True)
 def prior_fitted_to_rows(table: Table) -> None:
     """A prior whose mean its user computed from the rows."""
     pm.Normal("y", pm.Normal("mu", float(np.mean(table["y"])), 1), 1, observed=table["y"])
@@ -223,7 +223,7 @@ def prior_of_zeros_made_by_pytensor(table: Table) -> None:
 @entry("g y")
 def sizes_of_groups(table: Table) -> None:
     """Means of groups whose spread depends on the numbers of their rows, in an array without a name."""
-    sizes = np.bincount(table["g"], minlength=3)[:3]
+    sizes = np.array([(table["g"] == group).sum() for group in range(3)])
     g = pm.Data("g", table["g"])
     pm.Normal("y", pm.Normal("mu", shape=3)[g], 1 / pt.sqrt(1 + pt.as_tensor(sizes)[g]), observed=table["y"])
 
@@ -266,7 +266,7 @@ def index_that_is_nearly_constant(table: Table) -> None:
     pm.Bernoulli("yes", pm.Beta("p", 1, 1, shape=2)[table["flat"]], observed=table["yes"])
 
 
-@entry("y g")
+@entry("y", relations=("add_remove",))
 def boolean_mask(table: Table) -> None:
     """Outcomes of one group alone, which their user has selected."""
     pm.Normal("y", pm.Normal("mu"), 1, observed=table["y"][table["g"] < 2])
@@ -287,7 +287,7 @@ def total_of_the_rows(table: Table) -> None:
     pm.Normal("y", len(table["y"]) * pm.Normal("mu"), 1, observed=table["y"].sum())
 
 
-@kind("y")
+@kind("y", careless=True)
 def start_value_from_rows(table: Table) -> pm.Model:
     """A start value that its user computed from the rows."""
     with pm.Model() as model:
@@ -295,7 +295,7 @@ def start_value_from_rows(table: Table) -> pm.Model:
     return model
 
 
-@entry("y x")
+@entry("y", careless=True)
 def bounds_from_rows(table: Table) -> None:
     """A uniform prior between the least and the largest outcome."""
     y = table["y"]
