@@ -32,7 +32,6 @@ from pymc_dp.metrics import L1, Geographic
         ({"neighbours": "add_remove"}, ["n_max", "give n_max"]),
         ({"neighbours": "add_remove", "n_max": 0}, ["n_max", "in 1..", "0"]),
         ({"neighbours": "add_remove", "n_max": 2.5}, ["n_max", "whole number", "2.5"]),
-        ({"neighbours": "add_remove", "n_max": 10, "public": ["region"]}, ["region", "brings its own", "replace"]),
         ({"unit": Unit("who", 5)}, ["unit=", "add_remove", "n_max", "2 ε"]),
         ({"unit": "who", "neighbours": "add_remove", "n_max": 5}, ["dp.Unit", "'who'", "max_rows=5"]),
         ({"unit": Unit("who", 2**16), "neighbours": "add_remove", "n_max": 2**17}, ["n_max=131072", "4294967296"]),

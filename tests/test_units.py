@@ -152,9 +152,9 @@ def test_a_newcomer_moves_counts_by_own_rows_alone_though_all_codes_are_new(name
         rows = {name: np.append(np.zeros(more, dtype=int), column) for name, column in held.items()}
         rows["patient_id"] = owners
         size = len(ids) + more if name == "memory" else 2
-        with pm.Model() as model:
+        with pm.Model(coords={"group": range(2)}) as model:
             pm.Data("patient_id", owners[:size])
-            p = pm.Beta("p", 1, 1, shape=2)
+            p = pm.Beta("p", 1, 1, dims="group")
             pm.Bernoulli("y", p[pm.Data("g", rows["g"][:size])], observed=rows["y"][:size])
         found.append(released(model, dp.Statistics(), 0.0, None if name == "memory" else rows, domain)[1])
     assert np.abs(found[0] - found[1]).sum() == 1 and found[0].sum() == count
@@ -354,9 +354,9 @@ def test_all_rows_of_a_person_count_in_gradients():
 def test_a_release_of_persons_is_fitted_by_others_who_have_no_such_column(tmp_path):
     private = dp.privatize(counts(), epsilon=1.0, domain=domain_of(counts()))
     dp.Release.of(private).save(tmp_path / "release.nc")
-    with pm.Model() as other:
+    with pm.Model(coords={"group": range(2)}) as other:
         group = pm.Data("g", np.array([0, 1]))
-        p = pm.Beta("p", 2, 2, shape=2)
+        p = pm.Beta("p", 2, 2, dims="group")
         pm.Bernoulli("y", p[group], observed=np.array([0, 1]))
     again = dp.condition(other, dp.Release.load(tmp_path / "release.nc"))
     assert record_of(again)[0].domain["unit"] == {"column": "patient_id", "max_rows": MOST}

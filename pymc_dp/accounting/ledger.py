@@ -1,7 +1,4 @@
-"""One account for one data set: check, then record, then release.
-
-Longer than 400 lines because most of them are what ``help(dp.Ledger)`` shows.
-"""
+"""One account for one data set: check, then record, then release."""
 
 from __future__ import annotations
 

@@ -223,7 +223,6 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
     else:
         of = "rows" if domain.unit is None else "persons"
         lines.append(f"bound on the number of {of}: n_max = {domain.n_max}")
-    lines.append(COMPLETE)
     if domain.unit is not None:
         lines += [WHOSE.format(domain.unit.column), *ids_line(model, domain.unit), TOGETHER]
     lines += [SAMPLED.format(response, column) for response, column in domain.weights.items()]
@@ -255,6 +254,7 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
     for name in findings.public:
         if name not in kept:
             lines.append(f"public column {name}")
+    lines.append(COMPLETE)
     for name, ends in domain.bounds.items():
         lines.append(f"bounds of {name}{', column by column' * bool(pairs_of(ends))}: {written(ends)}{ask([*ends])}")
     for name, levels in domain.levels.items():

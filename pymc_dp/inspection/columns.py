@@ -93,7 +93,7 @@ def find_columns(
             for use in uses
             if findings.model.named_vars_to_dims.get(use.indexed.name or "")
         ]
-        lengths = [shown_length(findings, use, column.bounds) for use in uses]
+        lengths = [shown_length(findings, use, declared_lengths(findings, column)) for use in uses]
         check_levels_of_persons(findings, column.name, lengths)
         found = _levels(findings, rv, column, lengths)
         if found is not None:
@@ -111,16 +111,22 @@ def find_columns(
     return columns
 
 
-def shown_length(findings: Findings, use: IndexUse, bounds: Bounds | None = None) -> int | None:
-    """Length of an axis that a column with declared `bounds` indexes; None where it may be the private number of rows.
+def declared_lengths(findings: Findings, column: Column) -> set[int]:
+    """Return the numbers of levels that a column is declared to have: by its bounds, its dtype, or its likelihood."""
+    leaf, ends = column.leaf, [] if column.bounds is None else [int(column.bounds[1]) + 1]
+    return {*ends, *([2] if leaf.type.dtype == "bool" else []), *_observed_levels(findings, leaf)}
+
+
+def shown_length(findings: Findings, use: IndexUse, declared: Collection[int]) -> int | None:
+    """Length of an indexed axis; None where it may be the private number of rows.
 
     Under ``add_remove`` a length has to be declared, for ``shape=len(y)`` has the number of rows and nothing shows it.
-    Either the bounds end with the axis, or it is a dimension with coords: of the variable, or of a free variable that
-    it is computed from.
+    Either it is among those that the column is declared to have, or it is that of a dimension with coords: of the
+    variable, or of a free variable that it is computed from.
     """
     if findings.domain.neighbours == "replace" or use.length is None:
         return use.length
-    if bounds is not None and use.length == bounds[1] + 1:
+    if use.length in declared:
         return use.length
     model, above = findings.model, set(ancestors([use.indexed]))
     held = {str(var.name) for var in above if var.name}
@@ -129,15 +135,17 @@ def shown_length(findings: Findings, use: IndexUse, bounds: Bounds | None = None
     return use.length if use.length in [len(model.coords[dim]) for dim in named] else None
 
 
-def unknown_length(findings: Findings, name: str) -> tuple[str, str]:
+def unknown_length(findings: Findings, name: str, *, computed: bool = False) -> tuple[str, str]:
     """Say that `shown_length` is None of what a column indexes, and what to write."""
     if findings.domain.neighbours == "replace":
         what = f"the length of the axis that {name!r} indexes is not known before sampling"
         return what, "Give the variable dims= or a constant shape."
     return (
         f"{name!r} indexes an axis whose length is not declared, and may be the number of rows",
-        f"Declare its levels up to the end of the axis, dp.Domain(bounds={{{name!r}: (0, last)}}); or give the axis "
-        "dims with coords.",
+        "Give the axis dims with coords."
+        if computed
+        else f"Declare its levels up to the end of the axis, dp.Domain(bounds={{{name!r}: (0, last)}}), or give the "
+        "axis dims with coords.",
     )
 
 
@@ -254,7 +262,7 @@ def _check_derived_indices(findings: Findings, rv: Variable, columns: Sequence[C
         (index,), _ = rebuild([use.index], replace)
         values = plain_function([], index)()
         shown = " and ".join(column.name for column in inner)
-        length = shown_length(findings, use, (float(values.min()), float(values.max())))
+        length = shown_length(findings, use, [int(values.max()) + 1])
         check_levels_of_persons(findings, shown, [length])
         if length is None:
             findings.problem(rv.name, *unknown_length(findings, shown))
@@ -298,7 +306,12 @@ def row_column(
     observe it, the axes that it indexes, a boolean dtype); for a public column, the range of the values held.
     """
     column = declared(findings, leaf, f"unnamed array {place}")
-    bounds, outside = _by_the_model(findings, leaf, flows, implied)
+    uses = [use for flow in flows for use in flow.index_uses if unwrap(use.index) is leaf]
+    lengths = [shown_length(findings, use, declared_lengths(findings, column)) for use in uses]
+    if findings.domain.neighbours == "add_remove" and None in lengths:
+        findings.problem(column.name, *unknown_length(findings, column.name))
+    check_levels_of_persons(findings, column.name, lengths)
+    bounds, outside = _by_the_model(leaf, lengths, implied)
     if column.bounds is not None:
         bounds, outside = column.bounds, "nearest"
     elif column.public and (ends := range_held(findings, leaf)) is not None:
@@ -306,11 +319,6 @@ def row_column(
             ends = min(ends[0], 0.0), max(ends[1], 0.0)
         if bounds is None or bounds[0] <= ends[0] <= ends[1] <= bounds[1]:  # else what the model implies stands
             bounds, outside = ends, "nearest"
-    uses = [use for flow in flows for use in flow.index_uses if unwrap(use.index) is leaf]
-    if findings.domain.neighbours == "add_remove" and any(
-        shown_length(findings, use, column.bounds) is None for use in uses
-    ):
-        findings.problem(column.name, *unknown_length(findings, column.name))
     found = fitted_column(replace(column, bounds=bounds, outside=outside))
     if not isinstance(found, Column):
         what = f"its bounds {written(found)} hold no value of its dtype, {leaf.type.dtype}"
@@ -321,10 +329,9 @@ def row_column(
 
 
 def _by_the_model(
-    findings: Findings, leaf: Variable, flows: Sequence[RowFlow], implied: Sequence[Implied]
+    leaf: Variable, lengths: Sequence[int | None], implied: Sequence[Implied]
 ) -> tuple[Bounds | None, Outside]:
-    uses = [use for flow in flows for use in flow.index_uses if unwrap(use.index) is leaf]
-    found = [*implied, *((length - 1.0, "first") for use in uses if (length := shown_length(findings, use)))]
+    found: list[Implied] = [*implied, *((length - 1.0, "first") for length in lengths if length)]
     if leaf.type.dtype == "bool":
         found.append((1.0, "first"))
     if not found:

@@ -25,7 +25,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection.assumptions import kept_data, list_assumptions, may_keep
 from pymc_dp.inspection.causes import check_series, refuse_latents
-from pymc_dp.inspection.columns import row_column
+from pymc_dp.inspection.columns import row_column, shown_length, unknown_length
 from pymc_dp.inspection.findings import (
     Findings,
     Inspected,
@@ -48,10 +48,10 @@ from pymc_dp.inspection.likelihoods import (
 )
 from pymc_dp.inspection.made_by_pymc import without_arrays
 from pymc_dp.inspection.masked import check_masked
-from pymc_dp.inspection.owners import OF_PERSONS, OF_ROWS, check_owner, refuse_persons
+from pymc_dp.inspection.owners import OF_PERSONS, OF_ROWS, check_levels_of_persons, check_owner, refuse_persons
 from pymc_dp.inspection.row_density import density, kept_apart, per_row, unchecked, unclamped
 from pymc_dp.inspection.row_level import check_bases, row_level_arrays
-from pymc_dp.inspection.rows import Column, rebuild
+from pymc_dp.inspection.rows import Column, rebuild, unwrap
 from pymc_dp.inspection.schema import (
     check_dimensions,
     check_likelihood,
@@ -63,7 +63,7 @@ from pymc_dp.inspection.schema import (
     find_row_dims,
     names_of_columns,
 )
-from pymc_dp.inspection.taint import way_out
+from pymc_dp.inspection.taint import label, way_out
 from pymc_dp.inspection.weights import check_weighed, check_weights, find_weight, refuse_weights, weight_columns
 
 SEPARATE = (
@@ -130,6 +130,13 @@ def _term(
     check_likelihood(findings, rv.name, "density holds", [checked], stand_ins)
     levels = {**dict.fromkeys(stand_ins), **row_level_arrays(findings, rv, [checked], stand_ins, axis, wide=True)}
     flow, problems = kept_apart([logp], [whole], levels, axis)
+    for use in flow.index_uses:
+        if unwrap(use.index) in levels or use.length is None:
+            continue
+        length, name = shown_length(findings, use, ()), label(use.index).strip("'")
+        check_levels_of_persons(findings, rv.name, [length])
+        if length is None:
+            findings.problem(rv.name, *unknown_length(findings, name, computed=True))
     stands = dict(zip(stand_ins, findings.model.free_RVs, strict=True))
     if refuse_latents(findings, rv, [logp], levels, stands, problems):
         return None

@@ -26,6 +26,7 @@ from pymc_dp.inspection.cumulative import Cumulative, cumulative_graphs, own_num
 from pymc_dp.inspection.design import REGRESSIONS, find_design, is_design, numeric_columns
 from pymc_dp.inspection.exposures import EXPOSED, exposure_of
 from pymc_dp.inspection.findings import Findings, Observed, title_of
+from pymc_dp.inspection.leaves import by_leaf
 from pymc_dp.inspection.made_by_pymc import parameters_without_arrays, without_arrays
 from pymc_dp.inspection.row_density import ClampedRV, kept_apart, per_row, unchecked, unclamped
 from pymc_dp.inspection.row_level import row_level_arrays
@@ -235,7 +236,10 @@ def _observe_design(
         findings.problem(rv.name, what, "Wrap each of its columns in its own pm.Data.")
     if wide:
         return None
-    columns = [*find_columns(findings, rv, discrete, flow), *indexed.columns]
+    found = find_columns(findings, rv, discrete, flow)
+    if len(found) < len(by_leaf(findings, discrete)):  # a problem by itself
+        return None
+    columns = [*found, *indexed.columns]
     indices = [var for column in columns for var in column.stand_ins]
     distribution, _ = likelihood_of(rv)
     design = find_design(findings, rv.name, distribution, indexed.ends, numeric, indices, free, flow)

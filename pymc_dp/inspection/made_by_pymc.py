@@ -176,7 +176,7 @@ def _uncentred(column: Variable) -> Variable:
 
 
 def _plain(var: Variable) -> bool:
-    return isinstance(var, Constant) and not var.name and var.type.ndim == 1 and var.type.dtype.startswith("float")
+    return isinstance(var, Constant) and not var.name and var.type.ndim == 1
 
 
 def _source(var: Variable) -> Variable:

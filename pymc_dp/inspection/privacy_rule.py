@@ -8,8 +8,9 @@
    such. In a likelihood it must not have the row axis.
 4. A longer one is refused, with the line to paste.
 
-Under ``add_remove`` the length of an array may be the number of rows, and must not be compared with it. A likelihood
-then has no array without a name, and a prior has one only if the dims of its variable are as long.
+In a prior an array without a name must not be as long as the table, unless the dims of its variable are. Under
+``add_remove`` a length must not be compared with the number of rows: there a prior has such an array only if it fits
+dims, and a likelihood has none.
 
 Potentials and initial values may hold rows in ways that no analysis sees. They have arrays only by name.
 """
@@ -78,10 +79,8 @@ def in_prior(findings: Findings, leaf: Variable, own_shape: tuple[int, ...] | No
     if not isinstance(leaf, Constant):
         return "private"
     shape = shape_of(leaf)
-    if findings.domain.neighbours == "replace":
-        settled = findings.n_rows not in shape
-    else:
-        settled = own_shape is not None and _broadcasts(shape, own_shape)
+    fits = own_shape is not None and _broadcasts(shape, own_shape)
+    settled = fits or (findings.domain.neighbours == "replace" and findings.n_rows not in shape)
     return "assumed" if settled and is_short(leaf) else "refused"
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
@@ -62,7 +63,7 @@ def test_gradients_are_taken_elsewhere_given_a_delta(build, why):
 def cells(count, *, rate_each, most=10):
     """Poisson counts of few parameters, or of one in each cell."""
     with pm.Model() as model:
-        group, kinds = pm.Data("group", np.arange(2000) % count), np.arange(count)
+        group, kinds = pm.Data("group", np.arange(2000) % count), pt.arange(count)
         level = pm.Normal("level", 0, 1, shape=count) if rate_each else pm.Normal("slope", 0, 0.01) * kinds
         pm.Poisson("y", pm.math.exp(level[group]), observed=np.ones(2000, dtype=int))
     return model, dp.Domain(bounds={"y": (0, most)})
@@ -77,7 +78,7 @@ def test_gradients_are_taken_where_many_cells_have_few_parameters():
 
 def test_gradients_are_taken_where_the_noise_on_private_sizes_would_hide_counts_far_from_the_centre():
     with pm.Model() as model:
-        rate = pm.math.exp(pm.Normal("mean", 3, 0.3) + pm.Normal("slope", 0, 0.01) * np.arange(36))
+        rate = pm.math.exp(pm.Normal("mean", 3, 0.3) + pm.Normal("slope", 0, 0.01) * pt.arange(36))
         pm.Poisson("y", rate[pm.Data("team", np.arange(300) % 36)], observed=np.ones(300, dtype=int))
     private, public = dp.Domain(bounds={"y": (0, 120)}), dp.Domain(bounds={"y": (0, 120)}, public=["team"])
     assert default_release(model, private, Budget(30.0, 1e-5)).by_gradients

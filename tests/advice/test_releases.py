@@ -22,9 +22,9 @@ from pymc_dp.release.statistics import Statistics
 
 
 def _plan(n_rows: int, neighbours: str = "replace"):
-    with pm.Model() as model:
+    with pm.Model(coords={"level": range(4)}) as model:
         group = pm.Data("group", np.zeros(n_rows, dtype=int))
-        p = pm.Beta("p", 1, 1, shape=4)
+        p = pm.Beta("p", 1, 1, dims="level")
         pm.Bernoulli("y", p[group], observed=np.zeros(n_rows, dtype=int))
     n_max = {"n_max": n_rows} if neighbours == "add_remove" else {}
     return lay_out(inspect(model, dp.Domain(neighbours=neighbours, **n_max)).sums, Statistics())

@@ -72,27 +72,24 @@ def accepted(seen: Plain) -> Plain:
     return {way: shown.get("raised", "accepted") for way, shown in seen.items()}
 
 
-@pytest.mark.always
 @pytest.mark.parametrize(("kind", "relation"), CASES)
 def test_sums_of_neighbours_look_alike(kind: Kind, relation: Relation) -> None:
     assert look_alike(kind, relation, shown_by_sums, QUICK[relation][:2]) == {}
 
 
-@pytest.mark.always
 @pytest.mark.few(20)
 @pytest.mark.parametrize(("kind", "relation"), CASES)
 def test_gradients_of_neighbours_look_alike(kind: Kind, relation: Relation) -> None:
     assert look_alike(kind, relation, shown_by_gradients, QUICK[relation][:2]) == {}
 
 
-@pytest.mark.always
 @pytest.mark.few(4)
 @pytest.mark.parametrize(("kind", "relation"), CASES)
 def test_all_that_is_shown_of_neighbours_looks_alike(kind: Kind, relation: Relation) -> None:
     assert look_alike(kind, relation, shown_by_all, QUICK[relation]) == {}
 
 
-@pytest.mark.slow(parts=40)
+@pytest.mark.slow
 @pytest.mark.parametrize("look", [shown_by_sums, shown_by_gradients])
 @pytest.mark.parametrize(("kind", "relation"), CASES)
 def test_all_neighbours_look_alike(kind: Kind, relation: Relation, look: Callable[..., Plain]) -> None:

@@ -51,7 +51,7 @@ def table(n_rows=4000, seed=3):
 
 
 def group(rows):
-    return pm.Normal("level", 0, 1, shape=4)[pm.Data("g", rows["g"])]
+    return pm.Normal("level", 0, 1, dims="group")[pm.Data("g", rows["g"])]
 
 
 def bernoulli(rows):
@@ -59,7 +59,8 @@ def bernoulli(rows):
 
 
 def categorical(rows):
-    pm.Categorical("k", pm.Dirichlet("p", pt.ones(6), shape=(4, 6))[pm.Data("g", rows["g"])], observed=rows["k"])
+    p = pm.Dirichlet("p", pt.ones(6), dims=("group", "level"))
+    pm.Categorical("k", p[pm.Data("g", rows["g"])], observed=rows["k"])
 
 
 def binomial(rows):
@@ -116,7 +117,7 @@ def uses(name):
 
 
 def model_of(name, rows):
-    with pm.Model() as model:
+    with pm.Model(coords={"group": range(4), "level": range(6)}) as model:
         LIKELIHOODS[name](rows)
     return model
 

@@ -25,16 +25,16 @@ def domain(**bounds):
 
 
 def counts():
-    with pm.Model() as model:
+    with pm.Model(coords={"level": range(2)}) as model:
         group = pm.Data("group", np.array([0, 1]))
-        p = pm.Beta("p", 1, 1, shape=2)
+        p = pm.Beta("p", 1, 1, dims="level")
         pm.Bernoulli("y", p[group], observed=pm.Data("d", np.array([0, 1])))
     return model, domain(), ("group", "d"), ((0, 0), (0, 1), (1, 0), (-7, 2**31 - 1))
 
 
 def two_tables():
-    with pm.Model() as model:
-        p, rate = pm.Beta("p", 1, 1), pm.Gamma("rate", 2, 1, shape=2)
+    with pm.Model(coords={"level": range(2)}) as model:
+        p, rate = pm.Beta("p", 1, 1), pm.Gamma("rate", 2, 1, dims="level")
         level = pm.Data("d", np.array([0, 1]))
         pm.Bernoulli("y", p, observed=level)
         pm.Poisson("visits", rate[level], observed=pm.Data("v", np.array([0, 1])))

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from scipy import stats
 
@@ -27,12 +28,12 @@ GROUP = np.resize([0, 1, 2], 30)
 
 
 def model_of(*, grouped=False, others=False):
-    with pm.Model() as model:
+    with pm.Model(coords={"group": range(3)}) as model:
         g = pm.Data("g", GROUP)
-        pm.Bernoulli("y", pm.Beta("p", 1, 1, shape=3)[g] if grouped else pm.Beta("p", 1, 1), observed=Y)
+        pm.Bernoulli("y", pm.Beta("p", 1, 1, dims="group")[g] if grouped else pm.Beta("p", 1, 1), observed=Y)
         if others:
-            pm.Categorical("k", pm.Dirichlet("q", np.ones(3)), observed=GROUP)
-            pm.Normal("x", pm.Normal("m", shape=3)[g], pm.HalfNormal("s"), observed=GROUP * 30.0)
+            pm.Categorical("k", pm.Dirichlet("q", pt.ones(3)), observed=GROUP)
+            pm.Normal("x", pm.Normal("m", dims="group")[g], pm.HalfNormal("s"), observed=GROUP * 30.0)
     return model
 
 

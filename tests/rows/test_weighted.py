@@ -18,18 +18,18 @@ pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseW
 LARGEST, ROWS = 3.0, 12
 HOSTILE = (0.0, LARGEST, 1.0, 7.0, -2.0, 1e308, np.inf, -np.inf, np.nan)
 KINDS = {
-    "normal": (lambda g: (pm.Normal, {"mu": pm.Normal("m", shape=2)[g], "sigma": pm.HalfNormal("s")}), (-2, 2)),
-    "bernoulli": (lambda g: (pm.Bernoulli, {"p": pm.Beta("p", 1, 1, shape=2)[g]}), None),
-    "binomial": (lambda g: (pm.Binomial, {"n": 7, "p": pm.Beta("p", 1, 1, shape=2)[g]}), None),
-    "poisson": (lambda g: (pm.Poisson, {"mu": pm.Gamma("r", 2, 1, shape=2)[g]}), (0, 9)),
-    "gamma": (lambda g: (pm.Gamma, {"alpha": pm.Exponential("a", 1, shape=2)[g], "beta": 1.0}), (0.1, 5)),
-    "categorical": (lambda g: (pm.Categorical, {"p": pm.Dirichlet("p", pt.ones(3), shape=(2, 3))[g]}), None),
+    "normal": (lambda g: (pm.Normal, {"mu": pm.Normal("m", dims="group")[g], "sigma": pm.HalfNormal("s")}), (-2, 2)),
+    "bernoulli": (lambda g: (pm.Bernoulli, {"p": pm.Beta("p", 1, 1, dims="group")[g]}), None),
+    "binomial": (lambda g: (pm.Binomial, {"n": 7, "p": pm.Beta("p", 1, 1, dims="group")[g]}), None),
+    "poisson": (lambda g: (pm.Poisson, {"mu": pm.Gamma("r", 2, 1, dims="group")[g]}), (0, 9)),
+    "gamma": (lambda g: (pm.Gamma, {"alpha": pm.Exponential("a", 1, dims="group")[g], "beta": 1.0}), (0.1, 5)),
+    "categorical": (lambda g: (pm.Categorical, {"p": pm.Dirichlet("p", pt.ones(3), dims=("group", "level"))[g]}), None),
 }
 
 
 def model_of(kind, y, w=None):
     build, bounds = KINDS[kind]
-    with pm.Model() as model:
+    with pm.Model(coords={"group": range(2), "level": range(3)}) as model:
         g = pm.Data("g", np.arange(len(y)) % 2)
         if w is not None:
             pm.Data("w", w)

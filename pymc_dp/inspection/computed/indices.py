@@ -150,7 +150,7 @@ def _with_levels(findings: Findings, name: str, column: ComputedColumn, uses: Se
     assert column.bounds is not None
     low, high = int(np.ceil(column.bounds[0])), int(np.floor(column.bounds[1]))
     for use in uses:
-        length = shown_length(findings, use, (float(low), float(high)))
+        length = shown_length(findings, use, [high + 1])
         check_levels_of_persons(findings, column.name, [length])
         if length is None:
             findings.problem(name, *unknown_length(findings, column.name))
