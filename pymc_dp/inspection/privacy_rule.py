@@ -84,15 +84,15 @@ def in_prior(findings: Findings, leaf: Variable, own_shape: tuple[int, ...] | No
     return "assumed" if settled and is_short(leaf) else "refused"
 
 
-def way_to_name(findings: Findings, leaf: Variable) -> str:
-    """Return what to write for an array that anyone may know."""
+def way_to_name(findings: Findings, leaf: Variable, otherwise: str = "leave it out.") -> str:
+    """Return what to write for an array that anyone may know, or else."""
     name = leaf.name or "x"
     named = f"dp.Domain(public=[{name!r}])"
     if is_data(findings, leaf):
-        return f"If anyone may know it: {named}. Else leave it out."
+        return f"If anyone may know it: {named}. Else {otherwise}"
     return (
-        f"If anyone may know it: {name} = pm.Data({name!r}, {name}) in the model, {named}. Zeros, ones and the like "
-        "need no name as pt.zeros, pt.ones, pt.eye or pt.arange."
+        f"If anyone may know it: {name} = pm.Data({name!r}, {name}) in the model, {named}. Else {otherwise} Zeros, ones "
+        "and the like need no name as pt.zeros, pt.ones, pt.eye or pt.arange."
     )
 
 

@@ -326,11 +326,8 @@ def _check_reach(
         shown = repr(leaf.name) if leaf.name else "an unnamed array"
         if strict:
             density = where in {potential.name for potential in findings.model.potentials}
-            findings.problem(
-                where,
-                f"{shown} reaches {what} and may hold rows",
-                f"{way_to_name(findings, leaf)}{' ' + OF_ROWS if density else ''}",
-            )
+            otherwise = f"{OF_ROWS[:1].lower()}{OF_ROWS[1:]}" if density else "leave it out."
+            findings.problem(where, f"{shown} reaches {what} and may hold rows", way_to_name(findings, leaf, otherwise))
             continue
         standing = in_prior(findings, leaf, own_shape)
         if standing in ("private", "refused"):

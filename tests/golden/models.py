@@ -104,8 +104,9 @@ def naive_bayes() -> None:
 
 
 def linear() -> None:
+    pm.modelcontext(None).add_coord("level", range(2))
     x, group = pm.Data("x", np.column_stack([reals(-1, 1), reals(-1, 1, 3)])), pm.Data("group", codes(2, 2))
-    a, b = pm.Normal("a", 0, 1, shape=2), pm.Normal("b", 0, 1, shape=2)
+    a, b = pm.Normal("a", 0, 1, dims="level"), pm.Normal("b", 0, 1, shape=2)
     pm.Normal("y", a[group] + x @ b, pm.HalfNormal("sigma", 1), observed=reals(-3, 3, 1))
 
 
