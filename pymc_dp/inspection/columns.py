@@ -13,6 +13,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
+from pytensor.tensor.basic import MakeVector
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
@@ -121,8 +122,8 @@ def shown_length(findings: Findings, use: IndexUse, declared: Collection[int]) -
     """Length of an indexed axis; None where it may be the private number of rows.
 
     Under ``add_remove`` a length has to be declared, for ``shape=len(y)`` has the number of rows and nothing shows it.
-    Either it is among those that the column is declared to have, or it is that of a dimension with coords: of the
-    variable, or of a free variable that it is computed from.
+    Either it is among those that the column is declared to have, or it is that of a dimension with coords, of the
+    variable or of a free variable that it is computed from, or of numbers that are written one by one, ``pt.stack``.
     """
     if findings.domain.neighbours == "replace" or use.length is None:
         return use.length
@@ -132,7 +133,9 @@ def shown_length(findings: Findings, use: IndexUse, declared: Collection[int]) -
     held = {str(var.name) for var in above if var.name}
     dims = [dim for name in held for dim in model.named_vars_to_dims.get(name) or ()]
     named = [dim for dim in dims if dim not in findings.row_dims and model.coords.get(dim) is not None]
-    return use.length if use.length in [len(model.coords[dim]) for dim in named] else None
+    written = [var for var in above if var.owner and isinstance(var.owner.op, MakeVector) and "float" in var.type.dtype]
+    lengths = [*(len(model.coords[dim]) for dim in named), *(len(var.owner.inputs) for var in written)]
+    return use.length if use.length in lengths else None
 
 
 def unknown_length(findings: Findings, name: str, *, computed: bool = False) -> tuple[str, str]:

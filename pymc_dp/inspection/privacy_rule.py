@@ -91,8 +91,8 @@ def way_to_name(findings: Findings, leaf: Variable, otherwise: str = "leave it o
     if is_data(findings, leaf):
         return f"If anyone may know it: {named}. Else {otherwise}"
     return (
-        f"If anyone may know it: {name} = pm.Data({name!r}, {name}) in the model, {named}. Else {otherwise} Zeros, ones "
-        "and the like need no name as pt.zeros, pt.ones, pt.eye or pt.arange."
+        f"If anyone may know it: {name} = pm.Data({name!r}, {name}) in the model, {named}. Else {otherwise} What is "
+        "written as pt.zeros, pt.ones, pt.eye or pt.arange needs no name."
     )
 
 

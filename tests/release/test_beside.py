@@ -59,7 +59,7 @@ def bernoulli(rows):
 
 
 def categorical(rows):
-    p = pm.Dirichlet("p", pt.ones(6), dims=("group", "level"))
+    p = pm.Dirichlet("p", pt.ones(6), dims=("group", "of"))
     pm.Categorical("k", p[pm.Data("g", rows["g"])], observed=rows["k"])
 
 
@@ -117,7 +117,7 @@ def uses(name):
 
 
 def model_of(name, rows):
-    with pm.Model(coords={"group": range(4), "level": range(6)}) as model:
+    with pm.Model(coords={"group": range(4), "of": range(6)}) as model:
         LIKELIHOODS[name](rows)
     return model
 

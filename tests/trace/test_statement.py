@@ -53,10 +53,10 @@ REGISTRY = {
 
 def released(domain: dp.Domain, **options: object) -> Report:
     """A report of a release of 40 rows in four cells, without chains."""
-    with pm.Model(coords={"group": range(2)}) as model:
+    with pm.Model(coords={"half": range(2)}) as model:
         pm.Data("person", np.repeat(np.arange(20), 2))
         group = pm.Data("group", np.arange(40) % 2)
-        pm.Bernoulli("y", pm.Beta("p", 1, 1, dims="group")[group], observed=np.arange(40) // 2 % 2)
+        pm.Bernoulli("y", pm.Beta("p", 1, 1, dims="half")[group], observed=np.arange(40) // 2 % 2)
     record, tables = record_of(dp.privatize(model, epsilon=1.0, domain=domain, **options))
     return Report(record=json.loads(json.dumps(record.to_dict())), additions=(), released=tables)
 
