@@ -299,4 +299,5 @@ def start_value_from_rows(table: Table) -> pm.Model:
 def bounds_from_rows(table: Table) -> None:
     """A uniform prior between the least and the largest outcome."""
     y = table["y"]
-    pm.Normal("y", pm.Uniform("mu", float(np.min(y)), float(np.max(y)) + 1e-9), 1, observed=y)
+    low, high = np.clip([np.min(y), np.max(y)], -100, 100)  # a uniform prior without an end cannot be drawn from
+    pm.Normal("y", pm.Uniform("mu", float(low), float(high) + 1e-9), 1, observed=y)
