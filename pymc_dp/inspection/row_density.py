@@ -132,7 +132,8 @@ def marked(density: Variable, axis: RowAxis) -> tuple[Variable, dict[Variable, i
     def with_marker(node: Apply, inputs: Sequence[Variable]) -> Variable | None:
         if not isinstance(node.op, Alloc) or node.outputs[0] not in rows:
             return None
-        marker = pt.tensor("repeated", shape=(None, *(1,) * (node.outputs[0].type.ndim - 1)), dtype="float64")
+        made = node.outputs[0].type
+        marker = pt.tensor("repeated", shape=(None, *(1,) * (made.ndim - 1)), dtype=made.dtype)
         markers[marker] = 0
         return _not_repeated(inputs[0], inputs[1:]) + marker
 

@@ -26,7 +26,7 @@ from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.special import LogSoftmax, LogSumExp, Softmax, log_softmax, logsumexp, softmax
 from pytensor.tensor.subtensor import Subtensor
-from pytensor.tensor.type import TensorType
+from pytensor.tensor.type import DenseTensorType, TensorType
 from pytensor.tensor.type_other import NoneTypeT, SliceType
 
 from pymc_dp.errors import PrivacyError
@@ -287,7 +287,7 @@ def _inner_outputs(op: Op) -> list[Variable]:
     return inner + (_inner_outputs(core) if isinstance(core, Op) else [])
 
 
-KINDS = (TensorType, ScalarType, NoneTypeT, SliceType, RandomType)
+KINDS = (DenseTensorType, ScalarType, NoneTypeT, SliceType, RandomType)
 """Of variables that can be followed: tensors, numbers, and what says where to look or how to draw."""
 
 
@@ -349,7 +349,7 @@ def plain_numbers(
             said = set() if lengths else set(_lengths_said(var.owner))
             inputs = [*var.owner.inputs[:1], *var.owner.inputs[2:]] if repeated else var.owner.inputs
             stack.extend(item for item in reversed(inputs) if item not in said)
-        elif isinstance(var, Constant) and isinstance(var.type, TensorType):
+        elif isinstance(var, Constant) and isinstance(var.type, DenseTensorType):
             yield np.asarray(var.data)
 
 
