@@ -41,7 +41,8 @@ class Domain:
         a regression (bounds or a norm, not both), and for samplers that see rows one by one.
     public : iterable of str
         Names of ``pm.Data`` that need no protection. Every other ``pm.Data`` is private. Columns of the table can be
-        public under ``"replace"`` only, other arrays (knots, a grid, an adjacency matrix) always.
+        public under ``"replace"`` only, other arrays (knots, a grid, an adjacency matrix) always. The name of a free
+        variable stands for the unnamed arrays of its prior.
     neighbours : {"replace", "add_remove"}
         ``"replace"``: data sets differ in the private values of one row, the number of rows is public.
         ``"add_remove"``: one row more or fewer, the number of rows is private.

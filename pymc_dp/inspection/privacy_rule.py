@@ -1,7 +1,8 @@
 """What counts as private: the rule, in one place. No value is looked at to decide.
 
 1. What is observed, and every ``pm.Data``, is private, unless ``Domain(public=)`` names the ``pm.Data``. So is every
-   array with the row axis that a likelihood reads.
+   array with the row axis that a likelihood reads. ``Domain(public=)`` may also name a variable: its prior has then
+   whatever arrays it has, for ``pm.ICAR`` and others take no ``pm.Data``.
 2. What an operation of PyTensor makes of numbers, ``pt.zeros(4)``, ``pt.eye(3)``, ``pt.arange(12)``, is public: the
    graph holds the operation and its numbers, and no array.
 3. An array without a name, of at most `MOST_NUMBERS` numbers, is assumed public whatever its values, and is listed as
@@ -72,16 +73,28 @@ def in_likelihood(findings: Findings, leaf: Variable, *, on_rows: bool) -> Stand
     return "assumed" if settled and is_short(leaf) else "refused"
 
 
-def in_prior(findings: Findings, leaf: Variable, own_shape: tuple[int, ...] | None) -> Standing:
-    """Return the standing of an array that a prior reads; `own_shape` are the lengths of the dims of its variable."""
+def in_prior(findings: Findings, name: str, leaf: Variable, own_shape: tuple[int, ...] | None) -> Standing:
+    """Return the standing of an array that the prior of a variable reads, whose dims have the lengths `own_shape`."""
     if is_named(findings, leaf):
         return "named"
     if not isinstance(leaf, Constant):
         return "private"
+    if name in findings.domain.public:
+        return "named"
     shape = shape_of(leaf)
     fits = own_shape is not None and _broadcasts(shape, own_shape)
     settled = fits or (findings.domain.neighbours == "replace" and findings.n_rows not in shape)
     return "assumed" if settled and is_short(leaf) else "refused"
+
+
+def way_to_name_in_prior(findings: Findings, name: str, leaf: Variable) -> str:
+    """Return what to write for an array that anyone may know, and that the prior of a variable reads."""
+    if is_data(findings, leaf):
+        return way_to_name(findings, leaf)
+    return (
+        f"If anyone may know it: dp.Domain(public=[{name!r}]), for all arrays of this prior. Else leave it out. What "
+        "is written as pt.zeros, pt.ones, pt.eye or pt.arange needs no name."
+    )
 
 
 def way_to_name(findings: Findings, leaf: Variable, otherwise: str = "leave it out.") -> str:
@@ -111,4 +124,5 @@ __all__ = [
     "is_named",
     "is_short",
     "way_to_name",
+    "way_to_name_in_prior",
 ]

@@ -29,7 +29,7 @@ from pymc_dp.inspection.declared_bounds import check_pairs
 from pymc_dp.inspection.declared_levels import check_levels
 from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.interpreted import plain_function
-from pymc_dp.inspection.privacy_rule import arrays_of, in_prior, is_data, is_named, way_to_name
+from pymc_dp.inspection.privacy_rule import arrays_of, in_prior, is_data, is_named, way_to_name, way_to_name_in_prior
 from pymc_dp.inspection.rows import array_leaves, opaque, reached, shape_of, unwrap
 from pymc_dp.inspection.stated import can_state, statement_of
 from pymc_dp.inspection.taint import depends_on, label
@@ -60,7 +60,7 @@ def names_of_columns(model: Model) -> list[str]:
 
 def check_names(findings: Findings) -> None:
     """Raise on names that the model does not have: a bound that is silently unused would protect nothing."""
-    nameable = names_of_columns(findings.model)
+    nameable, free = names_of_columns(findings.model), [str(rv.name) for rv in findings.model.free_RVs]
     nameable += findings.domain.weights.values()  # which may be columns of stored rows
     for argument, names in (
         ("bounds", findings.domain.bounds),
@@ -69,7 +69,7 @@ def check_names(findings: Findings) -> None:
         ("metric", findings.domain.metric.columns if findings.domain.metric else ()),
     ):
         for name in names:
-            if name not in nameable:
+            if name not in [*nameable, *(free if argument == "public" else [])]:
                 raise DomainError(
                     f"{argument} names {name!r}, which is neither an observed variable nor a pm.Data of the model "
                     f"(known: {', '.join(map(repr, nameable)) or 'none'}).{_validate.nearest(name, nameable)}"
@@ -318,7 +318,7 @@ def _check_reach(
     found = set(reached(ends, stop))
     for var in private:
         if var in found:
-            otherwise = OF_ROWS if strict else _named_or_beforehand(findings, var)
+            otherwise = OF_ROWS if strict else _named_or_beforehand(findings, where, var)
             findings.problem(where, f"private data ({label(var)}) reach {what}", otherwise)
     for leaf in arrays_of(findings, ends, stop, single=strict and findings.single_row):
         if leaf in private or is_named(findings, leaf):
@@ -329,11 +329,11 @@ def _check_reach(
             otherwise = f"{OF_ROWS[:1].lower()}{OF_ROWS[1:]}" if density else "leave it out."
             findings.problem(where, f"{shown} reaches {what} and may hold rows", way_to_name(findings, leaf, otherwise))
             continue
-        standing = in_prior(findings, leaf, own_shape)
+        standing = in_prior(findings, where, leaf, own_shape)
         if standing in ("private", "refused"):
             findings.private_variables.append(leaf)
             why = "is not named in Domain(public=)" if standing == "private" else "may hold rows"
-            findings.problem(where, f"{shown} reaches {what} and {why}", _named_or_beforehand(findings, leaf))
+            findings.problem(where, f"{shown} reaches {what} and {why}", _named_or_beforehand(findings, where, leaf))
 
 
 def _check_unread(findings: Findings, rv: Variable) -> None:
@@ -348,12 +348,13 @@ def _check_unread(findings: Findings, rv: Variable) -> None:
         findings.problem(rv.name, what, "Give it dims with coords, or leave it out.")
 
 
-def _named_or_beforehand(findings: Findings, leaf: Variable) -> str:
+def _named_or_beforehand(findings: Findings, where: str, leaf: Variable) -> str:
     """Return what to write for an array that a prior reads: of a column of the table, that it must not."""
     dims = findings.model.named_vars_to_dims.get(leaf.name or "") or ()
     column = leaf in findings.on_rows or any(dim in findings.row_dims for dim in dims)
     named = isinstance(leaf, Constant) or is_data(findings, leaf)
-    return way_to_name(findings, leaf) if named and not (column or leaf in findings.data_of.values()) else BEFOREHAND
+    named = named and not (column or leaf in findings.data_of.values())
+    return way_to_name_in_prior(findings, where, leaf) if named else BEFOREHAND
 
 
 def _declared_shape(findings: Findings, rv: Variable) -> tuple[int, ...] | None:

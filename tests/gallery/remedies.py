@@ -9,7 +9,6 @@ import pymc as pm
 import pytensor.tensor as pt
 
 import pymc_dp as dp
-from tests.gallery.counts import PLACES
 from tests.gallery.entry import GALLERY, Table, remedied
 
 NAME_IT = "x = pm.Data('x', x)"
@@ -51,26 +50,6 @@ def lag_with_a_name(d: Table) -> pm.Model:
 remedied("autoregression_by_lag", says=NAME_IT, build=lag_with_a_name)
 
 
-def islands_with_named_distances(d: Table) -> pm.Model:
-    with pm.Model() as m14_8:
-        Dmat2 = pm.Data("Dmat2", d["Dmat"] ** 2)
-        a, b = pm.Normal("a", 3, 0.5), pm.Normal("b", 0, 0.5)
-        etasq, rhosq = pm.Exponential("etasq", 2), pm.Exponential("rhosq", 0.5)
-        K = etasq * pt.exp(-rhosq * Dmat2) + 0.01 * pt.eye(10)
-        k = pm.MvNormal("k", mu=np.zeros(10), cov=K)
-        pm.Poisson("total_tools", pm.math.exp(a + k[d.society] + b * d.P), observed=d["total"])
-    return m14_8
-
-
-def areas_with_named_borders(d: Table) -> pm.Model:
-    with pm.Model() as model:
-        b0, tau = pm.Normal("b0", 0, 1), pm.Gamma("tau", 2, 0.2)
-        alpha = pm.Beta("alpha", 1, 1)
-        phi = pm.CAR("phi", mu=np.zeros(8), tau=tau, alpha=alpha, W=pm.Data("W", PLACES))
-        pm.Poisson("cases", pm.math.exp(b0 + phi[d.district]) * d.expected, observed=d["cases"])
-    return model
-
-
 def hsgp_by_bounds(d: Table) -> pm.Model:
     with pm.Model() as model:
         X = pm.Data("X", d["t"][:, None])
@@ -99,8 +78,8 @@ def linearized_by_bounds(d: Table) -> pm.Model:
     return model
 
 
-remedied("island_gp", says=NAME_IT, build=islands_with_named_distances, public=("Dmat2",))
-remedied("areas_that_touch", says=NAME_IT, build=areas_with_named_borders, public=("W",))
+remedied("island_gp", says=NAME_IT, public=("k",))
+remedied("areas_that_touch", says=NAME_IT, public=("phi",))
 remedied("hsgp_curve", says="dp.models.HSGP", build=hsgp_by_bounds)
 remedied("hsgp_linearized", says="dp.models.HSGP", build=linearized_by_bounds)
 remedied("radon_group_predictor", says="public=['x']", public=("u",))

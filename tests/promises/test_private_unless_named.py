@@ -318,3 +318,58 @@ def test_two_releases_of_the_same_rows_cost_what_both_cost() -> None:
         warnings.simplefilter("ignore", dp.errors.RepeatedReleaseWarning)
         both = dp.condition(model, releases)
     assert dp.Release.of(both).epsilon == 2.0
+
+
+# --- what a name does -------------------------------------------------------------------------------------------------
+
+RELATIONS: list[dict[str, Any]] = [{}, {"neighbours": "add_remove", "n_max": 500}]
+BORDERS = np.diag(np.ones(7), 1) + np.diag(np.ones(7), -1)
+
+
+def with_borders() -> pm.Model:
+    with pm.Model(coords={"area": range(8)}) as model:
+        level = pm.ICAR("level", W=BORDERS, dims="area")
+        pm.Normal("y", level[pm.Data("g", np.arange(40) % 8)], 1, observed=np.zeros(40))
+    return model
+
+
+def with_a_grid() -> pm.Model:
+    with pm.Model(coords={"cell": range(40)}) as model:
+        grid = pm.Data("grid", np.linspace(0, 1, 40))
+        mean = pm.Normal("a", 0, 1, dims="cell") * grid
+        pm.Normal("y", mean[pm.Data("g", np.arange(60) % 40)], 1, observed=np.zeros(60))
+    return model
+
+
+def with_a_number() -> pm.Model:
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("mu", 0, pm.Data("spread", 2.5)), 1, observed=np.zeros(40))
+    return model
+
+
+@pytest.mark.parametrize("relation", RELATIONS, ids=["replace", "add_remove"])
+@pytest.mark.parametrize(
+    ("build", "name"), [(with_borders, "level"), (with_a_grid, "grid"), (with_a_number, "spread")], ids=lambda x: str(x)
+)
+def test_the_line_to_paste_is_all_that_is_needed(
+    build: Callable[[], pm.Model], name: str, relation: dict[str, Any]
+) -> None:
+    bounds = {"y": (-1, 1)}
+    with pytest.raises(dp.errors.UnsupportedModelError) as refused:
+        private(build(), dp.Domain(bounds=bounds, **relation))
+    assert f"dp.Domain(public=[{name!r}])" in str(refused.value)
+    assert accepts(build(), dp.Domain(bounds=bounds, public=[name], **relation))
+
+
+def test_a_column_cannot_be_public_where_rows_come_and_go() -> None:
+    with pm.Model() as model:
+        x = pm.Data("x", VALUES)
+        pm.Normal("y", pm.Normal("a") + pm.Normal("b") * x, 1, observed=VALUES)
+    domain = dp.Domain(bounds={"y": (-1, 1)}, public=["x"], neighbours="add_remove", n_max=500)
+    with pytest.raises(dp.errors.UnsupportedModelError, match="Leave 'x' out of Domain"):
+        private(model, domain)
+
+
+def test_the_rule_is_stated() -> None:
+    shown = str(dp.explain(with_a_number(), dp.Domain(bounds={"y": (-1, 1)}, public=["spread"])).full())
+    assert "Every pm.Data is private unless Domain(public=) names it." in " ".join(shown.replace("│", " ").split())
