@@ -27,7 +27,7 @@ from pymc_dp.inspection.owners import ids_line
 from pymc_dp.inspection.privacy_rule import arrays_of, is_named
 from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Array, opaque, plain_numbers
-from pymc_dp.inspection.schema import dim_length
+from pymc_dp.inspection.schema import dim_length, reads_lengths
 from pymc_dp.inspection.taint import RULES, depends_on
 
 QUESTION = "looks computed: was it computed from the rows?"
@@ -158,6 +158,8 @@ def may_keep(findings: Findings, deterministic: Variable, kept: Sequence[str]) -
         return False
     if depends_on(deterministic, [*findings.private_variables, *findings.row_leaves]):
         return False
+    if reads_lengths(findings, [deterministic], free):
+        return False
     if not _as_long_as_parameters(findings, deterministic, kept) and _may_count_rows(findings, deterministic):
         return False
     leaves = arrays_of(findings, [deterministic], free, single=findings.single_row)
@@ -217,9 +219,9 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
     ask = question if not hasattr(model, ASSUMED) else _silent  # numbers on the way were asked about there
     hidden, openly = findings.private_variables, domain.neighbours == "replace"
     shown = partial(_shown, ask=ask)
-    numbers_of = partial(plain_numbers, lengths=openly)
+    numbers_of = partial(plain_numbers if not findings.problems else _of_refused, lengths=openly)
     if domain.neighbours == "replace":
-        lines.append(number_of_rows(findings.n_rows))
+        lines += [number_of_rows(findings.n_rows)] * (not findings.settled)
     else:
         of = "rows" if domain.unit is None else "persons"
         lines.append(f"bound on the number of {of}: n_max = {domain.n_max}")
@@ -255,6 +257,8 @@ def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Seq
         if name not in kept:
             lines.append(f"public column {name}")
     lines.append(COMPLETE)
+    if findings.apart:
+        lines.append(SAME_ROWS.format(", ".join(str(rv.name) for rv in findings.data_of)))
     for name, ends in domain.bounds.items():
         lines.append(f"bounds of {name}{', column by column' * bool(pairs_of(ends))}: {written(ends)}{ask([*ends])}")
     for name, levels in domain.levels.items():
@@ -286,6 +290,7 @@ SAMPLED = (
 )
 
 
+SAME_ROWS = "rows of {} are those of the same persons, in the same order"
 COMPLETE = "which columns have missing values: none"
 NUMBER_OF_ROWS = "number of rows: "
 
@@ -312,6 +317,11 @@ def _ends(observed: Observed, rv: Variable) -> Sequence[Variable]:
     if observed.design is not None or any(column.sources != (column,) for column in observed.columns):
         return likelihood_of(rv)[1] or ()
     return observed.parameters if observed.cumulative is None else observed.cumulative.numbers
+
+
+def _of_refused(*ends: object, lengths: bool) -> Iterator[Array]:
+    """List no numbers of a model that is refused: why it is may be that some of them are made of rows."""
+    yield from ()
 
 
 def _silent(numbers: object) -> str:

@@ -138,18 +138,19 @@ def shown_length(findings: Findings, use: IndexUse, declared: Collection[int]) -
     return use.length if use.length in lengths else None
 
 
-def unknown_length(findings: Findings, name: str, *, computed: bool = False) -> tuple[str, str]:
+def unknown_length(findings: Findings, name: str) -> tuple[str, str]:
     """Say that `shown_length` is None of what a column indexes, and what to write."""
     if findings.domain.neighbours == "replace":
         what = f"the length of the axis that {name!r} indexes is not known before sampling"
         return what, "Give the variable dims= or a constant shape."
     return (
-        f"{name!r} indexes an axis whose length is not declared, and may be the number of rows",
-        "Give the axis dims with coords."
-        if computed
-        else f"Declare its levels up to the end of the axis, dp.Domain(bounds={{{name!r}: (0, last)}}), or give the "
-        "axis dims with coords.",
+        f"{name!r} indexes an axis whose length is {UNDECLARED}",
+        f"Declare its levels up to the end of the axis, dp.Domain(bounds={{{name!r}: (0, last)}}), or give the axis "
+        "dims with coords.",
     )
+
+
+UNDECLARED = "not declared, and may be the number of rows"
 
 
 def level_labels(findings: Findings, dim: str | None, levels: Array) -> tuple[str, ...]:

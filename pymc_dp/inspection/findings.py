@@ -210,6 +210,8 @@ class Findings:
         Arrays with one entry per row that reach a likelihood, public ones included.
     on_rows : set of Variable
         Everything in the graphs of likelihoods and of Deterministics whose first axis counts rows.
+    apart : bool
+        Whether nothing in the model says that its observed variables have the same rows.
     cumulatives : dict
         Distribution functions of the likelihoods that are no plain distributions.
     nameless : dict
@@ -229,6 +231,7 @@ class Findings:
     private_variables: list[Variable] = field(default_factory=list)
     row_leaves: set[Variable] = field(default_factory=set)
     on_rows: set[Variable] = field(default_factory=set)
+    apart: bool = False
     cumulatives: dict[Variable, Cumulative] = field(default_factory=dict)
     nameless: dict[str, set[Variable]] = field(default_factory=dict)
     settled: bool = False

@@ -25,7 +25,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection.assumptions import kept_data, list_assumptions, may_keep
 from pymc_dp.inspection.causes import check_series, refuse_latents
-from pymc_dp.inspection.columns import row_column, shown_length, unknown_length
+from pymc_dp.inspection.columns import UNDECLARED, row_column, shown_length
 from pymc_dp.inspection.findings import (
     Findings,
     Inspected,
@@ -113,7 +113,7 @@ def _term(
     except NotImplementedError:
         findings.problem(rv.name, "PyMC has no log-density for it", "Use a distribution with one, or pm.CustomDist.")
         return None
-    except (ValueError, TypeError, IndexError):  # of PyTensor, about lengths
+    except (ValueError, TypeError, IndexError, AttributeError):  # of PyTensor and PyMC, about lengths and constants
         findings.problem(
             rv.name,
             "its density cannot be written for one row: lengths do not fit, or a value that is repeated for every row "
@@ -133,10 +133,11 @@ def _term(
     for use in flow.index_uses:
         if unwrap(use.index) in levels or use.length is None:
             continue
-        length, name = shown_length(findings, use, ()), label(use.index).strip("'")
+        length = shown_length(findings, use, ())
         check_levels_of_persons(findings, rv.name, [length])
         if length is None:
-            findings.problem(rv.name, *unknown_length(findings, name, computed=True))
+            what = f"{label(use.index)} indexes an axis whose length is {UNDECLARED}"
+            findings.problem(rv.name, what, "Give the axis dims with coords.")
     stands = dict(zip(stand_ins, findings.model.free_RVs, strict=True))
     if refuse_latents(findings, rv, [logp], levels, stands, problems):
         return None

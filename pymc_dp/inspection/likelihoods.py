@@ -272,7 +272,7 @@ def _observe_cumulative(findings: Findings, rv: Variable, frozen: Mapping[Variab
     at = pt.tensor("at", shape=(None,), dtype=rv.type.dtype)
     axis = findings.axis.beside(at)
     try:
-        plain = rebuild([rv], {**known, **lengths})[0][0]
+        plain = rebuild(list(without_arrays([rv], known)), {**known, **lengths})[0][0]
         below, graphs = cumulative_graphs(plain, at, axis)
     except Exception:  # of PyMC, or of a density written by hand
         findings.problem(

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytensor.tensor as pt
+from pymc.distributions.censored import CensoredRV
 from pymc.distributions.distribution import SymbolicRandomVariable
 from pymc.distributions.multivariate import _LKJCholeskyCovRV
 from pytensor.graph.basic import Constant, Variable
@@ -106,8 +107,28 @@ def _one_number(var: Variable, axis: int) -> Variable | None:
     return pt.full((1, count) if axis else (count, 1), node.inputs[0])
 
 
-REWRITTEN: tuple[Callable[[Variable], Variable | None], ...] = (_triangle, _tile, _beside)
-"""Graphs of PyMC in another form of the same values: one without arrays, or one in which rows are kept apart."""
+def _censored(var: Variable) -> Variable | None:
+    """Return a censored variable with the limits that PyMC has left out, for all of an array were infinite.
+
+    Whether nobody is censored is private. None for other graphs.
+    """
+    node: Any = var.owner
+    if not isinstance(node.op, CensoredRV):
+        return None
+    dist, *limits = node.inputs
+    drawn, *held = node.op.fgraph.outputs[0].owner.inputs
+    pairs = zip(limits, held, strict=True)
+    stand_ins = {
+        one: one.type() for one, inner in pairs if inner is drawn and isinstance(one, Constant) and one.type.ndim
+    }
+    if not stand_ins:
+        return None
+    found = CensoredRV.rv_op(dist, *(stand_ins.get(one, one) for one in limits))
+    return rebuild([found], {stand_in: one for one, stand_in in stand_ins.items()})[0][0]
+
+
+REWRITTEN: tuple[Callable[[Variable], Variable | None], ...] = (_triangle, _tile, _beside, _censored)
+"""Graphs of PyMC in another form of the same values: without arrays, with rows kept apart, or whatever values are."""
 _FOUND: WeakKeyDictionary[Variable, tuple[Variable, ...]] = WeakKeyDictionary()
 """By random variable: whoever asks twice is given the same graphs."""
 

@@ -19,7 +19,7 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.graph.traversal import toposort
 from pytensor.scalar.basic import Cast, ScalarType
-from pytensor.tensor.basic import Alloc, ARange, TensorFromScalar
+from pytensor.tensor.basic import Alloc, ARange, Eye, TensorFromScalar
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
@@ -331,10 +331,23 @@ def plain_numbers(
     *,
     lengths: bool = True,
 ) -> Iterator[Array]:
-    """Yield the constants that reach `outputs` other than through `stop`, for the list of what is assumed public.
+    """Yield the constants that reach `outputs`, for the list of what is assumed public; see `values_read`."""
+    for var in values_read(outputs, stop, rows, lengths=lengths):
+        if isinstance(var, Constant) and isinstance(var.type, DenseTensorType):
+            yield np.asarray(var.data)
 
-    How often a value is repeated that is one of `rows` is the number of rows, and is left out. So is every number that
-    says how long something is, unless `lengths`.
+
+def values_read(
+    outputs: Iterable[Variable],
+    stop: Sequence[Variable],
+    rows: Collection[Variable] = (),
+    *,
+    lengths: bool = True,
+) -> Iterator[Variable]:
+    """Yield the leaves that reach `outputs` other than through `stop`.
+
+    How often a value is repeated that is one of `rows` is the number of rows, and is left out. So is whatever says how
+    long something is, unless `lengths`.
     """
     blocked = set(stop)
     seen: set[Variable] = set()
@@ -344,21 +357,21 @@ def plain_numbers(
         if var in seen or var in blocked:
             continue
         seen.add(var)
-        if var.owner is not None:
-            repeated = isinstance(var.owner.op, Alloc) and var in rows
-            said = set() if lengths else set(_lengths_said(var.owner))
-            inputs = [*var.owner.inputs[:1], *var.owner.inputs[2:]] if repeated else var.owner.inputs
-            stack.extend(item for item in reversed(inputs) if item not in said)
-        elif isinstance(var, Constant) and isinstance(var.type, DenseTensorType):
-            yield np.asarray(var.data)
+        if var.owner is None:
+            yield var
+            continue
+        repeated = isinstance(var.owner.op, Alloc) and var in rows
+        said = set() if lengths else set(_lengths_said(var.owner))
+        inputs = [*var.owner.inputs[:1], *var.owner.inputs[2:]] if repeated else var.owner.inputs
+        stack.extend(item for item in reversed(inputs) if item not in said)
 
 
 def _lengths_said(node: Apply) -> list[Variable]:
     """Return the inputs of an operation that say how long its result is."""
     op = node.op
-    if isinstance(op, ARange):
+    if isinstance(op, ARange | Eye):
         return list(node.inputs)
-    if isinstance(op, Alloc | Reshape | Subtensor):
+    if isinstance(op, Alloc | Reshape | Subtensor | SpecifyShape):
         return list(node.inputs[1:])
     if isinstance(op, RandomVariable):
         return [op.size_param(node)]

@@ -30,7 +30,8 @@ from pymc_dp.inspection.declared_levels import check_levels
 from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.privacy_rule import arrays_of, in_prior, is_data, is_named, way_to_name, way_to_name_in_prior
-from pymc_dp.inspection.rows import array_leaves, opaque, reached, shape_of, unwrap
+from pymc_dp.inspection.row_axis import RowAxis
+from pymc_dp.inspection.rows import array_leaves, opaque, reached, same_array, shape_of, unwrap, values_read
 from pymc_dp.inspection.stated import can_state, statement_of
 from pymc_dp.inspection.taint import depends_on, label
 
@@ -158,7 +159,10 @@ def count_rows(findings: Findings) -> int:
             lengths[rv.name] = shape[0]
         else:
             _refuse_dimensions(findings, rv)
-    if len(set(lengths.values())) > 1:
+    findings.apart = len(lengths) > 1 and not _tied(findings, list(lengths))
+    if findings.apart and findings.domain.neighbours == "add_remove":
+        findings.problem("model", NOT_TIED.format(" and ".join(lengths)), TIE)
+    elif len(set(lengths.values())) > 1:
         shown = "of different lengths" if findings.domain.neighbours == "add_remove" else f"of lengths {lengths}"
         findings.problem(
             "model",
@@ -171,6 +175,30 @@ def count_rows(findings: Findings) -> int:
         remedy = "There is nothing to release; sample the prior instead. Where rows= holds the table, keep a dummy row."
         findings.problem("model", "the table has 0 rows", remedy)
     return n_rows
+
+
+NOT_TIED = "nothing says that {} have the same rows, and their lengths, which are private, must not say it"
+TIE = "Give each of them the same dims, dims='row', if they have; else write a model of each."
+
+
+def _tied(findings: Findings, names: Sequence[str]) -> bool:
+    """Whether the model says that observed variables have the same rows: by dims, or by arrays that they share.
+
+    Lengths are not compared.
+    """
+    model, dims = findings.model, findings.model.named_vars_to_dims
+    if len({(dims.get(name) or (None,))[0] for name in names} - {None}) == 1 and all(dims.get(name) for name in names):
+        return True
+    groups = list[set[object]]()
+    for name in names:
+        rv, value, leaf = model[name], model.rvs_to_values[model[name]], findings.data_of[model[name]]
+        known = {var: True for var in (rv, value, leaf) if var is not None}
+        meeting = RowAxis(known=known, n_rows=None).among([rv], stop=model.free_RVs)
+        own = {*known, *meeting} - set(model.free_RVs)
+        arrays = {same_array(var) if isinstance(var, Constant) else var for var in own}
+        others = [group for group in groups if not group.isdisjoint(arrays)]
+        groups = [group for group in groups if group not in others] + [arrays.union(*others)]
+    return len(groups) == 1
 
 
 def _joined(names: Sequence[str]) -> str:
@@ -252,9 +280,11 @@ def check_priors(findings: Findings) -> None:
         others = [var for var in free if var is not rv]
         ends = [*_inputs(rv), *_hidden_parts(findings, rv)]
         own = _declared_shape(findings, rv)
+        _check_lengths(findings, rv, others)
         _check_reach(findings, rv.name, f"the prior of {rv.name!r}", ends, others, strict=False, own_shape=own)
     for potential in model.potentials:
         before = len(findings.problems)
+        _check_lengths(findings, potential, free)
         _check_reach(findings, potential.name, f"the Potential {potential.name!r}", [potential], free, strict=True)
         first = findings.problems[before : before + 1]  # others follow from it
         findings.problems[before:] = [replace(one, kind="cause") for one in first]
@@ -346,6 +376,19 @@ def _check_unread(findings: Findings, rv: Variable) -> None:
     if not named and not any(depends_on(end, [rv]) for end in [*model.observed_RVs, *model.potentials]):
         what = "no likelihood reads it, and its length may be the number of rows"
         findings.problem(rv.name, what, "Give it dims with coords, or leave it out.")
+
+
+def _check_lengths(findings: Findings, end: Variable, stop: Sequence[Variable]) -> None:
+    """Refuse the length of a dimension as a value of a prior or a Potential."""
+    if reads_lengths(findings, [end], stop):
+        findings.problem(str(end.name), "it uses the length of a dimension as a value", BEFOREHAND)
+
+
+def reads_lengths(findings: Findings, ends: Sequence[Variable], stop: Sequence[Variable]) -> bool:
+    """Whether the length of a dimension is read as a value, where it may be the private number of rows."""
+    lengths = set(findings.model.dim_lengths.values())
+    hidden = findings.domain.neighbours == "add_remove"
+    return hidden and not lengths.isdisjoint(values_read(ends, stop, lengths=False))
 
 
 def _named_or_beforehand(findings: Findings, where: str, leaf: Variable) -> str:

@@ -93,7 +93,9 @@ class HSGP(pm.gp.HSGP):
         found = super().prior_linearized(X)
         shape = (int(np.prod(self._m)), len(self._m))
         held = [var for var in ancestors(list(found), blockers=[X]) if isinstance(var, Constant)]
-        numbers = {var: self._numbers() for var in held if getattr(var.type, "ndim", 0) == 2 and shape_of(var) == shape}
+        arrays = [var for var in held if getattr(var.type, "ndim", 0)]
+        numbers = {var: self._numbers() for var in arrays if shape_of(var) == shape}
+        numbers |= {var: _vector(var.data) for var in arrays if var.type.ndim == 1 and var.type.dtype.startswith("int")}
         basis, sqrt_psd = rebuild(list(found), numbers)[0]
         return basis, sqrt_psd
 
@@ -160,7 +162,7 @@ def _ends(bounds: Any, n_columns: int) -> tuple[np.ndarray[Any, Any], np.ndarray
 
 def _vector(numbers: np.ndarray[Any, Any]) -> Variable:
     """Return numbers as a vector that an operation makes of scalars: an array without a name may be made of rows."""
-    found: Variable = pt.stack([pt.constant(number, dtype="float64") for number in numbers])
+    found: Variable = pt.stack([pt.constant(number, dtype=str(numbers.dtype)) for number in numbers])
     return found
 
 
