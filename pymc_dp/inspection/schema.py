@@ -194,7 +194,8 @@ def _tied(findings: Findings, names: Sequence[str]) -> bool:
         rv, value, leaf = model[name], model.rvs_to_values[model[name]], findings.data_of[model[name]]
         known = {var: True for var in (rv, value, leaf) if var is not None}
         meeting = RowAxis(known=known, n_rows=None).among([rv], stop=model.free_RVs)
-        own = {*known, *meeting} - set(model.free_RVs)
+        read = set(model.observed_RVs).intersection(ancestors([rv], blockers=model.free_RVs))
+        own = {*known, *meeting, *read} - set(model.free_RVs)
         arrays = {same_array(var) if isinstance(var, Constant) else var for var in own}
         others = [group for group in groups if not group.isdisjoint(arrays)]
         groups = [group for group in groups if group not in others] + [arrays.union(*others)]

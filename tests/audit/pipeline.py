@@ -75,8 +75,8 @@ def bernoulli(relation):
 
 
 def grouped_bernoulli(relation):
-    with pm.Model() as model:
-        p = pm.Beta("p", 1, 1, shape=3)
+    with pm.Model(coords={"of": range(3)}) as model:
+        p = pm.Beta("p", 1, 1, dims="of")
         group = pm.Data("group", np.array([0, 1]))
         pm.Bernoulli("y", p[group], observed=pm.Data("d", np.array([0, 1])))
     corners = tuple((g, y) for g in (0, 2, 3, -1, -(2**31)) for y in (0, 1, 5, -3))
@@ -100,8 +100,8 @@ def poisson(relation):
 
 
 def grouped_poisson(relation):
-    with pm.Model() as model:
-        rate = pm.Gamma("rate", 1, 1, shape=2)
+    with pm.Model(coords={"of": range(2)}) as model:
+        rate = pm.Gamma("rate", 1, 1, dims="of")
         group = pm.Data("group", np.array([0, 1]))
         pm.Poisson("y", rate[group], observed=pm.Data("d", np.array([5, 6])))
     bounds = {"y": (5, 100)}
@@ -129,9 +129,8 @@ def grouped_normal(relation):
 
 
 def _normal(relation, free, grouped=False):
-    with pm.Model() as model:
-        shape = 2 if grouped else None
-        mean = pm.Normal("mean", shape=shape) if "mean" in free else 20.0
+    with pm.Model(coords={"of": range(2)}) as model:
+        mean = pm.Normal("mean", dims="of" if grouped else None) if "mean" in free else 20.0
         sd = pm.HalfNormal("sd") if "sd" in free else 2.0
         if grouped:
             mean = mean[pm.Data("group", np.array([0, 1]))]
@@ -145,7 +144,7 @@ def two_variables(relation):
     """Naive Bayes: both observed variables of a row change together."""
     with pm.Model() as model:
         p, q = pm.Beta("p", 1, 1), pm.Beta("q", 1, 1)
-        pm.Bernoulli("y", p, observed=pm.Data("d", np.array([0, 1])))
-        pm.Bernoulli("z", q, observed=pm.Data("e", np.array([0, 1])))
+        pm.Bernoulli("y", p, observed=pm.Data("d", np.array([0, 1])), dims="row")
+        pm.Bernoulli("z", q, observed=pm.Data("e", np.array([0, 1])), dims="row")
     corners = tuple((y, z) for y in (0, 1, 4) for z in (0, 1, -2))
     return Pipeline(model=model, domain=domain(relation), columns=("d", "e"), corners=corners)

@@ -47,8 +47,8 @@ def test_every_dtype_is_counted_by_its_value(dtype):
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 def test_no_row_moves_counts_by_more_than_was_proved(relation, rng):
     domain = dp.Domain() if relation == "replace" else dp.Domain(neighbours="add_remove", n_max=50)
-    with pm.Model() as model:
-        mu = pm.Normal("mu", shape=2)
+    with pm.Model(coords={"of": range(2)}) as model:
+        mu = pm.Normal("mu", dims="of")
         pm.StudentT("y", 3, mu=mu[pm.Data("g", np.array([0, 1, 0]))], sigma=1.0, observed=np.zeros(3))
     statistics = Statistics(mechanism=dp.Histogram(EDGES))
     (table,) = plan_release(inspect(model, domain).sums, statistics, 1.0).tables

@@ -46,8 +46,8 @@ def in_memory():
 
 
 def logistic(x, g, y):
-    with pm.Model() as model:
-        level = pm.Normal("level", 0, pm.HalfNormal("spread"), shape=4)
+    with pm.Model(coords={"of": range(4)}) as model:
+        level = pm.Normal("level", 0, pm.HalfNormal("spread"), dims="of")
         slopes = pm.Normal("slopes", shape=2)
         eta = pm.Data("x", x) @ slopes + level[pm.Data("g", g)]
         pm.Bernoulli("y", logit_p=eta, observed=y)

@@ -73,7 +73,10 @@ def ordered_logistic():
 
 
 MODELS = [hierarchical, transformed, softmax, ordered_logistic]
-DOMAIN = {"hierarchical": dp.Domain(bounds={"x": (0, 10)}), "transformed": dp.Domain(bounds={"x": (0, 20)})}
+DOMAIN = {
+    "hierarchical": dp.Domain(bounds={"x": (0, 10)}, public=["offset"]),
+    "transformed": dp.Domain(bounds={"x": (0, 20)}),
+}
 
 
 @pytest.fixture(scope="module", params=MODELS, ids=lambda build: build.__name__)

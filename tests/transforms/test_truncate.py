@@ -225,7 +225,7 @@ def test_truncated_model_can_be_inspected(model, bounded):
     before, after = inspect(model).sums, inspect(bounded).sums
     assert after.problems == before.problems == ()
     assert after.private == before.private
-    assert any("prior of p: 0.99, 0.01" in line for line in after.assumptions)
+    assert any("prior of p" in line and "0.01" in line and "0.99" in line for line in after.assumptions)
 
 
 @pytest.mark.parametrize("prior", [lambda: pm.Gamma("v", 5, 1), lambda: pm.Beta("v", 1, 20)])

@@ -227,7 +227,8 @@ def test_private_numbers_of_rows_never_show():
         ledger = Ledger(epsilon=1.0, delta=1e-6, neighbours="add_remove")
         with insecure_randomness(2), bernoulli(rows, 0.1, 0.6, groups=[0, 1, 0, 1, 1][: len(rows)]):
             idata = sample(3, epsilon=1.0, delta=1e-6, step=TemperedGibbs(), ledger=ledger,
-                           domain=Domain(neighbours="add_remove", n_max=50), **QUIET)  # fmt: skip
+                           domain=Domain(neighbours="add_remove", n_max=50, bounds={"group": (0, 1)}),
+                           **QUIET)  # fmt: skip
         spent = idata.sample_stats.epsilon_spent.values.tolist()
         seen.append((str(idata.dp.report()), dict(idata.posterior.sizes), spent))
     assert seen[0] == seen[1]

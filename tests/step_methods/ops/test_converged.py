@@ -47,9 +47,9 @@ def table(n_rows=20, seed=3):
 
 def groups(x, g, y):
     """A product of parameters: not concave, and no grid has six axes. A Potential belongs to the prior."""
-    with pm.Model() as model:
+    with pm.Model(coords={"of": range(4)}) as model:
         scale = pm.TruncatedNormal("scale", 0, 1, lower=0.5, upper=2)
-        b = pm.Uniform("b", -1, 1, shape=4)
+        b = pm.Uniform("b", -1, 1, dims="of")
         pm.Potential("pull", -2 * ((b - 0.5) ** 2).sum())
         slope = pm.Uniform("slope", -1, 1)
         pm.Bernoulli("y", logit_p=scale * b[pm.Data("g", g)] + slope * pm.Data("x", x), observed=y)

@@ -51,8 +51,8 @@ def one_share_of_two_nodes():
 
 def one_share_of_two_roots():
     p = share("p")
-    pm.Bernoulli("a", p, observed=HELD[0])
-    pm.Bernoulli("b", p, observed=HELD[1])
+    pm.Bernoulli("a", p, observed=HELD[0], dims="row")
+    pm.Bernoulli("b", p, observed=HELD[1], dims="row")
 
 
 def by_expression():
@@ -63,7 +63,7 @@ def by_expression():
 
 
 def never_selected():
-    p = share("p", shape=4)
+    p = share("p", dims="of")
     a = pm.Bernoulli("a", share("p_a"), observed=HELD[0])
     pm.Bernoulli("b", p[a + 1], observed=HELD[1])
 
@@ -190,7 +190,7 @@ def price(net, relation):
 )
 def test_the_price_is_what_the_worst_pair_of_rows_moves(name, relation):
     net = NETS[name]
-    with pm.Model() as model:
+    with pm.Model(coords={"of": range(4)}) as model:
         net.write()
     model = dp.truncate(model, net.floors) if net.floors else model
     public = Domain(neighbours=relation, n_max=50 if relation == "add_remove" else None, public=list(net.public))

@@ -115,8 +115,8 @@ def test_discrete_parameters_are_refused_by_name():
 
 def test_a_table_without_rows_is_one_of_a_row_that_counts_for_nothing():
     """An element chosen by a row is no operation on no rows: an error would tell an empty table from one of a row."""
-    with pm.Model() as model:
-        a = pm.Normal("a", 0, 1, shape=3)
+    with pm.Model(coords={"of": range(3)}) as model:
+        a = pm.Normal("a", 0, 1, dims="of")
         pm.Bernoulli("y", logit_p=a[pm.Data("g", np.zeros(0, dtype=int))], observed=np.zeros(0, dtype=int))
     density = density_of(model, Domain(neighbours="add_remove", n_max=9))
     held, place = density.read(), np.array([0.5, -1.0, 2.0])
