@@ -216,8 +216,9 @@ class Domain:
 
         **Guarantee.** None by itself, as of `Domain`. Assumed public, and listed so: levels and their order, that a
         column is boolean, and bounds. A type that was itself made of the rows is none: an Enum of ``unique()``,
-        ``astype("category").cat.as_ordered()``, a type that a reader of CSV has guessed. Declare types where the file
-        is read.
+        ``astype("category").cat.as_ordered()``, a type that was guessed from values, by a reader of CSV or by
+        ``pandas.DataFrame(...)``, which makes floats of whole numbers where one is missing. Declare types where the
+        file is read.
 
         Examples
         --------

@@ -375,9 +375,16 @@ def _lengths_said(node: Apply) -> list[Variable]:
         return list(node.inputs[1:])
     if isinstance(op, RandomVariable):
         return [op.size_param(node)]
-    if isinstance(op, SymbolicRandomVariable) and op.extended_signature is not None:
-        return [op.size_param(node)]
+    if isinstance(op, SymbolicRandomVariable):
+        if op.extended_signature is not None:
+            return [op.size_param(node)]
+        return [var for var in node.inputs if isinstance(var.type, TensorType) and _may_be_a_size(var.type)]
     return []
+
+
+def _may_be_a_size(kind: TensorType) -> bool:
+    """Whether a vector of whole numbers is the size of what ``pm.Truncated`` and others wrap."""
+    return kind.ndim == 1 and kind.dtype == "int64"
 
 
 def unwrap(variable: Variable) -> Variable:

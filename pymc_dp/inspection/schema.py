@@ -161,7 +161,8 @@ def count_rows(findings: Findings) -> int:
             _refuse_dimensions(findings, rv)
     findings.apart = len(lengths) > 1 and not _tied(findings, list(lengths))
     if findings.apart and findings.domain.neighbours == "add_remove":
-        findings.problem("model", NOT_TIED.format(" and ".join(lengths)), TIE)
+        findings.cause("model", NOT_TIED.format(" and ".join(lengths)), TIE)
+        findings.settled = True  # what else would be said depends on these lengths
     elif len(set(lengths.values())) > 1:
         shown = "of different lengths" if findings.domain.neighbours == "add_remove" else f"of lengths {lengths}"
         findings.problem(
@@ -178,7 +179,10 @@ def count_rows(findings: Findings) -> int:
 
 
 NOT_TIED = "nothing says that {} have the same rows, and their lengths, which are private, must not say it"
-TIE = "Give each of them the same dims, dims='row', if they have; else write a model of each."
+TIE = (
+    "If they have, say so: pm.Model(coords={'row': range(len(y))}), and dims='row' for each of them. Else write a "
+    "model of each."
+)
 
 
 def _tied(findings: Findings, names: Sequence[str]) -> bool:

@@ -142,7 +142,7 @@ def _normal(relation, free, grouped=False):
 
 def two_variables(relation):
     """Naive Bayes: both observed variables of a row change together."""
-    with pm.Model() as model:
+    with pm.Model(coords={"row": range(2)}) as model:
         p, q = pm.Beta("p", 1, 1), pm.Beta("q", 1, 1)
         pm.Bernoulli("y", p, observed=pm.Data("d", np.array([0, 1])), dims="row")
         pm.Bernoulli("z", q, observed=pm.Data("e", np.array([0, 1])), dims="row")

@@ -348,9 +348,7 @@ def with_a_number() -> pm.Model:
 
 
 @pytest.mark.parametrize("relation", RELATIONS, ids=["replace", "add_remove"])
-@pytest.mark.parametrize(
-    ("build", "name"), [(with_borders, "level"), (with_a_grid, "grid"), (with_a_number, "spread")], ids=lambda x: str(x)
-)
+@pytest.mark.parametrize(("build", "name"), [(with_borders, "level"), (with_a_grid, "grid"), (with_a_number, "spread")])
 def test_the_line_to_paste_is_all_that_is_needed(
     build: Callable[[], pm.Model], name: str, relation: dict[str, Any]
 ) -> None:
@@ -373,3 +371,115 @@ def test_a_column_cannot_be_public_where_rows_come_and_go() -> None:
 def test_the_rule_is_stated() -> None:
     shown = str(dp.explain(with_a_number(), dp.Domain(bounds={"y": (-1, 1)}, public=["spread"])).full())
     assert "Every pm.Data is private unless Domain(public=) names it." in " ".join(shown.replace("│", " ").split())
+
+
+# --- found by hostile readers -----------------------------------------------------------------------------------------
+
+WAITS = np.random.default_rng(0).weibull(2, 40)
+NUMBERS = np.random.default_rng(0).normal(size=61)
+
+
+@pytest.mark.parametrize("inner", [pm.Exponential, pm.Poisson])
+def test_whether_anybody_is_censored_decides_nothing(inner: Any) -> None:
+    """PyMC leaves an array of limits out where all of them are infinite."""
+
+    def waits(censored: np.ndarray) -> pm.Model:
+        values = np.rint(WAITS) if inner is pm.Poisson else WAITS
+        with pm.Model() as model:
+            upper = np.where(censored, values, np.inf)
+            pm.Censored("w", inner.dist(pm.Gamma("rate", 2, 2)), lower=None, upper=upper, observed=values)
+        return model
+
+    domain = dp.Domain(bounds={"w": (0, 5)})
+    nobody, somebody = (seen(waits(censored), domain, DELTA) for censored in (np.zeros(40, bool), np.arange(40) == 0))
+    assert differences(nobody, somebody) == []
+
+
+@pytest.mark.parametrize("dims", [None, "row"])
+def test_lengths_of_two_samples_are_not_compared(dims: str | None) -> None:
+    drug = np.arange(41) >= 20
+
+    def samples(n: int) -> pm.Model:
+        rows = np.arange(41) < n
+        with pm.Model(coords={"row": range((rows & ~drug).sum())}) as model:
+            pm.Normal("treated", pm.Normal("a"), 1, observed=NUMBERS[:41][rows & drug])
+            pm.Normal("placebo", pm.Normal("b"), 1, observed=NUMBERS[:41][rows & ~drug], dims=dims)
+        return model
+
+    domain = dp.Domain(bounds={"treated": (-3, 3), "placebo": (-3, 3)}, neighbours="add_remove", n_max=500)
+    assert differences(seen(samples(40), domain), seen(samples(41), domain)) == []
+
+
+@pytest.mark.parametrize("tie", ["dims", "column", "parent"])
+def test_observed_variables_are_tied_by_what_the_model_says(tie: str) -> None:
+    with pm.Model(coords={"half": range(2), "row": range(61)}) as model:
+        g, dims = pm.Data("g", YES), "row" if tie == "dims" else None
+        a, b = (pm.Normal(name, dims="half") for name in "ab")
+        parent = pm.Bernoulli("yes", 0.5 if tie != "column" else pm.math.invlogit(a[g]), observed=YES, dims=dims)
+        pm.Normal(
+            "y", b[parent] if tie == "parent" else b[g] if tie == "column" else 0.0, 1, observed=NUMBERS, dims=dims
+        )
+    domain = dp.Domain(bounds={"y": (-3, 3), "g": (0, 1)}, neighbours="add_remove", n_max=500)
+    problems = dp.explain(model, domain, delta=DELTA).problems
+    assert not any("have the same rows" in problem.what for problem in problems)
+
+
+@pytest.mark.parametrize("where", ["Deterministic", "prior", "Potential"])
+def test_the_length_of_a_dimension_is_no_value(where: str) -> None:
+    def scaled(n: int) -> pm.Model:
+        with pm.Model(coords={"obs": NAMES[:n]}) as model:
+            root = pt.sqrt(model.dim_lengths["obs"])
+            mu = pm.Normal("mu", 0, 1 / root if where == "prior" else 1.0)
+            if where == "Deterministic":
+                pm.Deterministic("se", mu / root)
+            if where == "Potential":
+                pm.Potential("pull", -(mu**2) * root)
+            pm.Normal("y", mu, 1, observed=NUMBERS[:n])
+        return model
+
+    domain = dp.Domain(bounds={"y": (-3, 3)}, neighbours="add_remove", n_max=500)
+    assert differences(seen(scaled(60), domain), seen(scaled(61), domain)) == []
+
+
+def one_missing(n: int) -> None:
+    x = NUMBERS[:n].copy()
+    x[0] = np.nan
+    pm.Normal("y", pm.Normal("b") * pm.Normal("x", 0, 1, observed=x), 1, observed=NUMBERS[:n])
+
+
+def marginal_process(n: int) -> None:
+    gp = pm.gp.Marginal(cov_func=pm.gp.cov.ExpQuad(1, ls=0.5))
+    gp.marginal_likelihood("y", X=NUMBERS[:n, None], y=NUMBERS[:n], sigma=0.1)
+
+
+def zero_sum_per_row(n: int) -> None:
+    pm.Normal("y", pm.ZeroSumNormal("u", shape=n), 1, observed=NUMBERS[:n])
+
+
+def one_long_row(n: int) -> None:
+    pm.MvNormal("y", pt.zeros(n) + pm.Normal("m"), pt.eye(n), observed=NUMBERS[:n])
+
+
+def evenly_spaced(n: int) -> None:
+    pm.Normal("y", pm.Normal("b") * pt.linspace(0, 1, n), 1, observed=NUMBERS[:n])
+
+
+@pytest.mark.filterwarnings("ignore::pymc.exceptions.ImputationWarning")
+@pytest.mark.parametrize("build", [one_missing, marginal_process, zero_sum_per_row, one_long_row, evenly_spaced])
+def test_a_refusal_shows_no_length(build: Callable[[int], None]) -> None:
+    domain = dp.Domain(bounds={"y": (-3, 3)}, neighbours="add_remove", n_max=500)
+    one, other = (seen(of_length(build, n), domain, DELTA) for n in (60, 61))
+    assert differences(one, other) == []
+
+
+@pytest.mark.filterwarnings("ignore::pymc.exceptions.ImputationWarning")
+def test_how_many_values_are_missing_is_not_shown() -> None:
+    def missing(count: int) -> pm.Model:
+        y = NUMBERS[:40].copy()
+        y[:count] = np.nan
+        with pm.Model() as model:
+            pm.Normal("y", pm.Normal("m"), 1, observed=y)
+        return model
+
+    domain = dp.Domain(bounds={"y": (-3, 3)})
+    assert differences(seen(missing(1), domain), seen(missing(2), domain)) == []

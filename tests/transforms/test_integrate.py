@@ -50,11 +50,11 @@ def overdispersed():
 
 def measured():
     """Two observed variables of other distributions."""
-    with pm.Model() as model:
+    with pm.Model(coords={"row": range(N)}) as model:
         slope, error = pm.Normal("slope"), pm.HalfNormal("error")
-        theta = pm.Normal("theta", 0, 1, shape=N)
-        pm.Normal("x", theta, error, observed=X)
-        pm.Bernoulli("ill", logit_p=0.3 + slope * theta, observed=ANSWERS[:, 0])
+        theta = pm.Normal("theta", 0, 1, dims="row")
+        pm.Normal("x", theta, error, observed=X, dims="row")
+        pm.Bernoulli("ill", logit_p=0.3 + slope * theta, observed=ANSWERS[:, 0], dims="row")
     return model
 
 

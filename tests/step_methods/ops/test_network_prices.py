@@ -190,7 +190,7 @@ def price(net, relation):
 )
 def test_the_price_is_what_the_worst_pair_of_rows_moves(name, relation):
     net = NETS[name]
-    with pm.Model(coords={"of": range(4)}) as model:
+    with pm.Model(coords={"of": range(4), "row": range(len(HELD[0]))}) as model:
         net.write()
     model = dp.truncate(model, net.floors) if net.floors else model
     public = Domain(neighbours=relation, n_max=50 if relation == "add_remove" else None, public=list(net.public))
