@@ -161,7 +161,7 @@ def count_rows(findings: Findings) -> int:
             _refuse_dimensions(findings, rv)
     findings.apart = len(lengths) > 1 and not _tied(findings, list(lengths))
     if findings.apart and findings.domain.neighbours == "add_remove":
-        findings.cause("model", NOT_TIED.format(" and ".join(lengths)), TIE)
+        findings.cause("model", NOT_TIED.format(_few(list(lengths))), TIE)
         findings.settled = True  # what else would be said depends on these lengths
     elif len(set(lengths.values())) > 1:
         shown = "of different lengths" if findings.domain.neighbours == "add_remove" else f"of lengths {lengths}"
@@ -183,6 +183,10 @@ TIE = (
     "If they have, say so: pm.Model(coords={'row': range(len(y))}), and dims='row' for each of them. Else write a "
     "model of each."
 )
+
+
+def _few(names: Sequence[str]) -> str:
+    return " and ".join(names) if len(names) < 4 else f"{names[0]}, {names[1]} and others"
 
 
 def _tied(findings: Findings, names: Sequence[str]) -> bool:

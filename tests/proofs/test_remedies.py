@@ -29,8 +29,8 @@ def groups():
 
 def two_variables():
     p, rate = pm.Beta("p", 1, 1), pm.Gamma("rate", 2, 1)
-    pm.Bernoulli("y", p, observed=COUNT)
-    pm.Poisson("z", rate, observed=COUNT)
+    pm.Bernoulli("y", p, observed=COUNT, dims="row")
+    pm.Poisson("z", rate, observed=COUNT, dims="row")
 
 
 # Likelihood, bounds given, names that the text must hold.
@@ -110,7 +110,7 @@ REFUSED = {
 
 
 def built(build):
-    with pm.Model(coords={"level": range(3)}) as model:
+    with pm.Model(coords={"level": range(3), "row": range(len(COUNT))}) as model:
         build()
     return model
 

@@ -16,6 +16,7 @@ from pymc_dp.release.plan import draw_release, plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows.sums import make_cells, sum_rows
 from pymc_dp.testing import without_noise
+from tests.tied import tied
 
 pytestmark = pytest.mark.usefixtures("paid")
 
@@ -58,7 +59,7 @@ def build(grouping: str) -> pm.Model:
         for name, (unknown, _) in NORMALS.items():
             parameters = {"mean": (at(mu), 2.0), "scale": (0.7, at(sigma)), "both": (at(mu), at(sigma))}[unknown]
             pm.Normal(name, *parameters, observed=column(name, float))
-    return model
+    return tied(model)
 
 
 def corners(name: str) -> list[float]:

@@ -86,11 +86,11 @@ def test_rows_of_any_number_look_like_the_model_and_like_no_row(relation, monkey
             rate = pm.Uniform("rate", 0.5, 0.6)
             at = pt.stack([pm.Uniform("left", -3, -2.9), pm.Uniform("right", 3, 3.1)])
             group = pm.Data("group", rng.integers(0, 2, n), dims="row")
-            pm.Bernoulli("group_seen", rate, observed=group)
-            pm.Normal("value", at[group], 0.01, observed=rng.normal(50, 1, n))
-            pm.Normal("alike", at[0], 0.01, observed=np.full(n, 9.0), shape=n)
+            pm.Bernoulli("group_seen", rate, observed=group, dims="row")
+            pm.Normal("value", at[group], 0.01, observed=rng.normal(50, 1, n), dims="row")
+            pm.Normal("alike", at[0], 0.01, observed=np.full(n, 9.0), dims="row")
             pm.Normal("pair", at, 0.01, observed=rng.normal(50, 1, (n, 2)), dims=("row", "part"))
-            pm.Normal("full", pt.full((n,), at[1]), 0.01, observed=np.full(n, 9.0))
+            pm.Normal("full", pt.full((n,), at[1]), 0.01, observed=np.full(n, 9.0), dims="row")
         return made
 
     limits = {} if relation == "replace" else {"neighbours": relation, "n_max": 40}

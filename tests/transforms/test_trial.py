@@ -19,6 +19,7 @@ from pymc_dp.transforms import trial as trials
 from pymc_dp.transforms.privatize import make_private, plan_for
 from pymc_dp.transforms.simulated_release import simulated_release
 from pymc_dp.transforms.trial import INTERPRETED, Trial
+from tests.tied import tied
 from tests.transforms.zoo import BOUNDS, indexed_model, no_reading, table
 
 ROWS = np.array([0, 1, 1, 0, 1, 1, 0, 1])
@@ -226,7 +227,7 @@ def test_ordered_numbers_are_tried_where_they_are_ordered(cuts, rng):
 
 @pytest.mark.parametrize("neighbours", [{}, {"neighbours": "add_remove", "n_max": 100}])
 def test_simulated_releases_are_laid_out_as_real_ones_and_read_nothing(rng, monkeypatch, neighbours):
-    model = indexed_model(table(rng))
+    model = tied(indexed_model(table(rng)))
     public = {} if neighbours else {"public": ["region"]}
     _, plan = plan_for(
         model, epsilon=30.0, delta=0.0, domain=dp.Domain(bounds=BOUNDS, **public, **neighbours), statistics=None

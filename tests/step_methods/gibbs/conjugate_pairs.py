@@ -12,6 +12,8 @@ import numpy.typing as npt
 import pymc as pm
 from scipy import stats
 
+from tests.tied import tied
+
 Array = npt.NDArray[np.float64]
 
 
@@ -258,4 +260,4 @@ def model_of(n_rows: int = 5) -> tuple[pm.Model, dict[str, tuple[float, float]]]
             kind = int if all(isinstance(row, int) for row in pair.rows) else float
             column = pm.Data(f"{name}_rows", np.resize(np.array(pair.rows, dtype=kind), n_rows))
             pair.likelihood(f"{name}_y", pair.prior(name), column)
-    return model, {f"{name}_y": pair.bounds for name, pair in PAIRS.items() if pair.bounds is not None}
+    return tied(model), {f"{name}_y": pair.bounds for name, pair in PAIRS.items() if pair.bounds is not None}
