@@ -129,6 +129,7 @@ RUN = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered in dot:RuntimeWarning")  # of NUTS, far from the posterior
 @pytest.mark.parametrize("page", RUN)
 def test_code_of_pages_runs(page, tmp_path):
     with running(page, tmp_path) as namespace:
