@@ -25,15 +25,15 @@ VALUE, SLOPE = 1e-6, 1e-5
 
 
 def positive(name):
-    return pm.Gamma(name, 2, 1, shape=CELLS)
+    return pm.Gamma(name, 2, 1, dims="at_cell")
 
 
 def real(name):
-    return pm.Normal(name, shape=CELLS)
+    return pm.Normal(name, dims="at_cell")
 
 
 def unit(name):
-    return pm.Beta(name, 1, 1, shape=CELLS)
+    return pm.Beta(name, 1, 1, dims="at_cell")
 
 
 LIKELIHOODS = {
@@ -53,7 +53,7 @@ LIKELIHOODS = {
 def observed(likelihood, prior, bounds, noise, neighbours, rng):
     """The density of a release of one likelihood, the released value, and a vector of the unknown parameter."""
     cell, y = np.resize(np.arange(CELLS), ROWS), rng.integers(1, 4, ROWS)
-    with pm.Model() as model:
+    with pm.Model(coords={"at_cell": range(CELLS)}) as model:
         at = prior("at")
         likelihood(at[pm.Data("cell", cell)], y)
     limits = {} if bounds is None else {"bounds": {"y": bounds}}

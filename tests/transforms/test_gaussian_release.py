@@ -10,6 +10,7 @@ import pymc_dp as dp
 from pymc_dp.accounting import Ledger, event_from_dict, total_epsilon
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.transforms.privatize import record_of
+from tests.tied import tied
 from tests.transforms.zoo import log_likelihoods, points, privatize
 
 DELTA = 1e-6
@@ -44,7 +45,7 @@ def survey(rng, n=400, others=False):
 )
 def test_every_likelihood_has_a_density_of_its_gaussian_release(domain, rng):
     private = privatize(
-        survey(rng, others=True), 5.0, delta=DELTA, domain=dp.Domain(bounds=BOUNDS, **domain), statistics=GAUSSIAN
+        tied(survey(rng, others=True)), 5.0, delta=DELTA, domain=dp.Domain(bounds=BOUNDS, **domain), statistics=GAUSSIAN
     )
     record, tables = record_of(private)
     assert (record.asked, record.delta, record.noise) == (5.0, DELTA, "discrete Gaussian")

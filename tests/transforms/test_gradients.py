@@ -30,7 +30,8 @@ SETTINGS = {
 def check(name, noise, rng, count):
     arguments, neighbours = SETTINGS[noise]
     model, bounds = model_of(name, rng)
-    domain = dp.Domain(bounds=bounds, **neighbours)
+    levels = {"g": (0, 2)} if "by group" in name else {}
+    domain = dp.Domain(bounds=bounds | levels, **neighbours)
     ledger = dp.Ledger(1.0, 1e-6, neighbours=domain.neighbours)
     with dp.testing.insecure_randomness(int(rng.integers(2**31))):  # points far out depend on what was released
         private = make_private(model, domain, epsilon=1.0, ledger=ledger, **arguments)
