@@ -13,7 +13,7 @@ In a prior an array without a name must not be as long as the table, unless the 
 ``add_remove`` a length must not be compared with the number of rows: there a prior has such an array only if it fits
 dims, and a likelihood has none.
 
-Potentials and initial values may hold rows in ways that no analysis sees. They have arrays only by name.
+Potentials and initial values may hold rows in ways that no analysis sees. Every array in them must be named.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pymc_dp.inspection.findings import Findings
 from pymc_dp.inspection.rows import array_leaves, reached, shape_of
 
 MOST_NUMBERS = 32
-"""That an array without a name may have to be assumed public."""
+"""How many numbers an array without a name may hold and still be assumed public."""
 Standing = Literal["named", "assumed", "private", "refused"]
 """Of an array: named in ``Domain(public=)``, assumed public, private, or neither and refused."""
 RULE = (
@@ -49,11 +49,6 @@ def is_named(findings: Findings, leaf: Variable) -> bool:
     return is_data(findings, leaf) and leaf.name in findings.domain.public
 
 
-def is_short(leaf: Variable) -> bool:
-    """Whether an array without a name has few enough numbers to be assumed public. Its values play no part."""
-    return isinstance(leaf, Constant) and int(np.prod(shape_of(leaf))) <= MOST_NUMBERS
-
-
 def arrays_of(
     findings: Findings, ends: Iterable[Variable], stop: Iterable[Variable] = (), *, single: bool = False
 ) -> Iterator[Variable]:
@@ -70,7 +65,7 @@ def in_likelihood(findings: Findings, leaf: Variable, *, on_rows: bool) -> Stand
     if on_rows or not isinstance(leaf, Constant):
         return "private"
     settled = findings.domain.neighbours == "replace" and findings.n_rows not in shape_of(leaf)
-    return "assumed" if settled and is_short(leaf) else "refused"
+    return _unnamed(leaf, settled=settled)
 
 
 def in_prior(findings: Findings, name: str, leaf: Variable, own_shape: tuple[int, ...] | None) -> Standing:
@@ -84,7 +79,12 @@ def in_prior(findings: Findings, name: str, leaf: Variable, own_shape: tuple[int
     shape = shape_of(leaf)
     fits = own_shape is not None and _broadcasts(shape, own_shape)
     settled = fits or (findings.domain.neighbours == "replace" and findings.n_rows not in shape)
-    return "assumed" if settled and is_short(leaf) else "refused"
+    return _unnamed(leaf, settled=settled)
+
+
+def _unnamed(leaf: Constant, *, settled: bool) -> Standing:
+    """Return the standing of an array without a name, if it is settled that it is no column. Its size decides."""
+    return "assumed" if settled and int(np.prod(shape_of(leaf))) <= MOST_NUMBERS else "refused"
 
 
 def way_to_name_in_prior(findings: Findings, name: str, leaf: Variable) -> str:
@@ -115,14 +115,12 @@ def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
 
 
 __all__ = [
-    "MOST_NUMBERS",
     "RULE",
     "arrays_of",
     "in_likelihood",
     "in_prior",
     "is_data",
     "is_named",
-    "is_short",
     "way_to_name",
     "way_to_name_in_prior",
 ]
