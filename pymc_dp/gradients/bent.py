@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
+from scipy.linalg import eigh
 
 from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.private_model import Quadratic
@@ -176,6 +177,36 @@ def _narrowed(simulated: Simulated, at: Array, limits: Limits, wanted: float) ->
     yield from map(simulated.narrowed, widths[place:] if few[0] >= ALIKE * wanted else widths[place : place + 1])
 
 
+SHARPER, APART = 10.0, 3.0
+"""By how many times the variance of any direction may be less with bent scores, and how far means may be apart."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Straight:
+    """How posteriors with bent and with straight scores differ.
+
+    Attributes
+    ----------
+    sharper : float
+        The largest variance of a direction with straight scores over that with bent ones.
+    apart : float
+        Distance of the means, in standard deviations of the wider in each direction, at most.
+    """
+
+    sharper: float
+    apart: float
+
+    @classmethod
+    def of(cls, straight: Quadratic, bent: Quadratic, prior: Prior) -> Straight:
+        """Compare two likelihoods under the prior of the path."""
+        scale = straight.scale
+        moments = (prior.mean * scale, prior.precision / np.outer(scale, scale))
+        (mean, wide), (other, narrow) = (one.posterior(*moments) for one in (straight, bent))
+        values, vectors = eigh(wide, narrow)  # vectorsᵀ narrow vectors = 1, vectorsᵀ wide vectors = values
+        away = (vectors.T @ (mean - other)) / np.sqrt(np.maximum(values, 1.0))
+        return cls(sharper=float(values.max()), apart=float(np.abs(away).max()))
+
+
 def followed(found: Found, quadratic: Quadratic, bent: Bent, prior: Prior) -> Quadratic:
     """Return the quadratic log-likelihood that is nearest to one with bent scores.
 
@@ -220,12 +251,21 @@ def followed(found: Found, quadratic: Quadratic, bent: Bent, prior: Prior) -> Qu
     covariance = basis @ quadratic.covariance @ basis
     rounds = _averaged(score, straight, covariance, bent, own)
     for place, (known, shift) in enumerate(islice(rounds, ROUNDS)):
-        known = back @ known @ back
-        known = (known + known.T) / 2
-        nearest = Quadratic(slope=back @ shift, curvature=known, covariance=known, scale=scale)
+        known, shift = back @ known @ back, back @ shift
+        mean = np.linalg.solve(prior.precision + known, prior.weighted + shift)
+        known = capped(known, quadratic.curvature)
+        shift = (prior.precision + known) @ mean - prior.weighted  # the same mean
+        nearest = Quadratic(slope=shift, curvature=known, covariance=known, scale=scale)
         if not place and _moved(quadratic, nearest, prior) <= EARLY * least:
             break
     return nearest if _moved(quadratic, nearest, prior) > least else quadratic
+
+
+def capped(known: Array, most: Array) -> Array:
+    """Return a precision that is in no direction larger than another, (d, d) both."""
+    values, vectors = eigh((known + known.T) / 2, most)
+    turned = most @ vectors
+    return np.asarray((turned * np.minimum(values, 1.0)) @ turned.T)
 
 
 def noisy(found: Found, quadratic: Quadratic) -> bool:
@@ -294,4 +334,4 @@ def _root(matrix: Array) -> Array:
     return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
 
-__all__ = ["Bent", "followed", "noisy"]
+__all__ = ["SHARPER", "Bent", "Straight", "followed", "noisy"]

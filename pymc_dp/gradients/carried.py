@@ -10,6 +10,8 @@ from pymc_dp.inspection.rows import Array
 
 MOST_SCALED = 100.0
 """How far rows of made-up tables may raise or lower the square root of a curvature on the way."""
+HELD = 0.1
+"""Share of a released curvature that stays: from one that is next to nothing steps would be huge."""
 LEAST_CURVATURE = 0.01
 """Of made-up rows, over the mean of all directions: below that they do not say how a direction bends."""
 
@@ -44,14 +46,15 @@ def carried(curvature: Array, begun: Array, bend: Callable[[Array], Array] | Non
     if not values.mean() > 0:
         return lambda _: curvature
     turn = white @ (vectors / np.sqrt(np.maximum(values, LEAST_CURVATURE * values.mean()))) @ vectors.T
-    kept = np.eye(len(values)) - turn.T @ first @ turn
+    rest = np.eye(len(values)) - turn.T @ first @ turn
 
     def elsewhere(at: Array) -> Array:
         now = bend(at)
         ratio = _ratio(np.diag(now), np.diag(first))
-        values, vectors = np.linalg.eigh(turn.T @ now @ turn + kept)
+        values, vectors = np.linalg.eigh(turn.T @ now @ turn + rest)
         turned = back @ vectors
-        found = (turned * np.clip(values, ratio.min(), ratio.max())) @ turned.T
+        kept = (1 - HELD) * np.clip(values, ratio.min(), ratio.max()) + HELD
+        found = (turned * kept) @ turned.T
         return np.asarray((found + found.T) / 2)
 
     return elsewhere

@@ -89,11 +89,14 @@ class Gradients(OtherRelease):
     columns: Mapping[str, Any] | None = None
     conservative: bool = False
     momentum_steps: int = 0
+    trust_model: bool = False
+    robust: bool = False
     scratch: str | PathLike[str] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _validate.many("steps", self.steps, 10)
-        _validate.flag("conservative", self.conservative)
+        for name in ("conservative", "trust_model", "robust"):
+            _validate.flag(name, getattr(self, name))
         require_momentum(self.momentum_steps)
         if self.columns is not None:
             _validate.mapping("columns", self.columns)
@@ -104,6 +107,11 @@ class Gradients(OtherRelease):
     def local(self) -> bool:
         """Whether what is released is about one mode of several, so that no interval is called calibrated."""
         return self.momentum_steps > 0
+
+    @property
+    def trusts(self) -> bool:
+        """Whether limits are those of rows that are of the model."""
+        return self.trust_model or self.local
 
     @override
     def make_private(

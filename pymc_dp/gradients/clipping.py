@@ -66,6 +66,7 @@ def clipped(
     *,
     clip_norm: float,
     clip_curvature: float,
+    weighing: bool = True,
     cells: Places | None = None,
 ) -> Clipped:
     """Clip the scores of rows such that they stay centred under the model.
@@ -79,6 +80,8 @@ def clipped(
         J Jᵀ of each row, in the coordinates of the sums: the norm of Jᵀ r is √(rᵀ J Jᵀ r).
     clip_norm, clip_curvature : float
         C and C_F, > 0.
+    weighing : bool
+        Whether scores are multiplied by what C_F leaves of their curvatures.
     cells : (n_rows,) array of int, optional
         Which of `responses` and of `gram` is that of each row; by default each row has its own.
 
@@ -87,8 +90,9 @@ def clipped(
     ψ(y) = c(y) (s(y) - a), c = min(1, C / ‖s - a‖), with a such that E ψ = 0 given the row's covariates. Then the sum
     of ψ has mean 0 at the truth whatever is clipped, where ordinary clipping has a bias that no amount of rows mends.
     Its slope is -E[c (s - a)(s - a)ᵀ], symmetric and positive semidefinite, and so is its variance, E[c² (s - a)(s -
-    a)ᵀ], which is at most that. Where the curvature is larger than C_F, both are multiplied by the same weight, which
-    does not see the response.
+    a)ᵀ], which is at most that. Where the curvature is larger than C_F, it is multiplied by a weight, which does not see the
+    response; so are scores, if they are weighed. Then the curvature is still their slope if the model is right. If it
+    is wrong, such weights lead to another estimate: they throw away the rows that know most.
 
     What is summed is within C and C_F whether or not the search for a has converged; `integers` enforces it. For two
     responses and one predictor, a logistic regression, the end of the search is known.
@@ -109,7 +113,7 @@ def clipped(
         work = _clip_single
         arrays = [arrays[0], arrays[1][:, :, 0], *(one.reshape(len(one)) for one in arrays[2:])]
         found = [one.reshape(len(one)) for one in found]
-    work(*arrays, places, *_limits(clip_norm, clip_curvature), *found)
+    work(*arrays, places, *_limits(clip_norm, clip_curvature), bool(weighing), *found)
     factors, variances = (one if cells is None else one[cells] for one in (factors, variances))
     return Clipped(scores=own, factors=factors, variances=variances)
 
@@ -121,7 +125,7 @@ def _limits(clip_norm: float, clip_curvature: float) -> tuple[float, float, int]
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _clip(  # type: ignore[no-untyped-def]
-    weights, scores, observed, gram, cells, clip_norm, clip_curvature, rounds, own, factors, variances
+    weights, scores, observed, gram, cells, clip_norm, clip_curvature, rounds, weighing, own, factors, variances
 ):
     """Clip rows, `TILE` side by side: no row can reach the values of another.
 
@@ -147,7 +151,8 @@ def _clip(  # type: ignore[no-untyped-def]
                 middles[at, i] = centre[i, row]
                 for j in range(count):
                     one[i, j] = curvature[i, j, row]
-            weight = parts[at] = clip_curvature / at_least(_frobenius(one, gram[at]), clip_curvature)
+            weight = clip_curvature / at_least(_frobenius(one, gram[at]), clip_curvature)
+            parts[at] = weight if weighing else 1.0
             factor(one, factors[at], 0.0)
             root = np.sqrt(weight)
             for i in range(count):
@@ -208,7 +213,7 @@ def _lay_out(weights, scores, gram, start, used, shares, values, matrix):  # typ
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _clip_single(  # type: ignore[no-untyped-def]
-    weights, scores, observed, gram, cells, clip_norm, clip_curvature, rounds, own, factors, variances
+    weights, scores, observed, gram, cells, clip_norm, clip_curvature, rounds, weighing, own, factors, variances
 ):
     """Do what `_clip` does of rows with a single predictor, all arrays without its axes."""
     (n_cells, n_nodes), n_rows = scores.shape, len(observed)
@@ -252,7 +257,7 @@ def _clip_single(  # type: ignore[no-untyped-def]
         for row in range(used):
             at, size = start + row, mass[row] * root[row] * root[row]
             weight = clip_curvature / at_least(size, clip_curvature)
-            middles[at], parts[at] = centre[row], weight
+            middles[at], parts[at] = centre[row], weight if weighing else 1.0
             variances[at] = total[row] * weight**2
             factors[at] = np.sqrt(weight * at_least(mass[row], 0.0))
     for row in range(n_rows):

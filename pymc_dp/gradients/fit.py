@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ from pymc_dp.accounting.gdp import epsilon_of_mu, mu_for
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PosteriorWarning
 from pymc_dp.gradients.approximations import UNCALIBRATED, approximations
-from pymc_dp.gradients.bent import Bent, followed, noisy
+from pymc_dp.gradients.bent import SHARPER, Bent, Straight, followed, noisy
 from pymc_dp.gradients.centred import centred
 from pymc_dp.gradients.choice import NAME, Gradients
 from pymc_dp.gradients.curvature import MOST_FULL, shrunk
@@ -29,15 +30,17 @@ from pymc_dp.gradients.doubts import doubts
 from pymc_dp.gradients.integers import MOST_ROWS
 from pymc_dp.gradients.interface import Interface, interface_of
 from pymc_dp.gradients.legs import Prior
+from pymc_dp.gradients.moments import Moments
 from pymc_dp.gradients.persons import PersonParts, require_few
-from pymc_dp.gradients.private_model import SEED, Quadratic, columns_of, path_prior
+from pymc_dp.gradients.private_model import SEED, Quadratic, columns_of, path_prior, unsure
 from pymc_dp.gradients.refit import Refit, observed_alone
 from pymc_dp.gradients.release import NoisedSums, units
 from pymc_dp.gradients.row_parts import RowParts, block_size
 from pymc_dp.gradients.row_scores import RowScores
-from pymc_dp.gradients.schedule import Limits, Schedule
+from pymc_dp.gradients.schedule import COLUMNS, NORMS, SQUARES, WEIGHTED_SQUARES, WEIGHTS, Extras, Limits, Schedule
 from pymc_dp.gradients.simulated import Simulated
 from pymc_dp.gradients.start import early, start_of
+from pymc_dp.gradients.tails import ALL, FEW, FEW_VALUES, MANY, Chosen, Tail, chosen, edges_of
 from pymc_dp.gradients.walk import Found, agreement, walk
 from pymc_dp.gradients.weighted import WeightedParts, check_weighted
 from pymc_dp.inspection.owners import owner_of
@@ -121,6 +124,7 @@ class Planned:
     choice : Gradients
     interface : Interface
     simulated : Simulated
+    moments : Moments
     start : (d,) array
         Where the walk starts, in these coordinates.
     limits : Limits
@@ -138,6 +142,7 @@ class Planned:
     choice: Gradients
     interface: Interface
     simulated: Simulated
+    moments: Moments
     start: Array
     limits: Limits
     schedule: Schedule
@@ -160,7 +165,17 @@ class Planned:
         if weighted:
             check_weighted(choice, interface)
         steps, momentum = choice.steps, choice.momentum_steps
-        within = partial(Schedule.within, budget, steps=steps, momentum_steps=momentum, weighted=weighted)
+        moments = Moments.of(interface.inspection, choice.columns or {})
+        if choice.local:
+            moments = Moments(entries=())
+        extras = Extras(
+            weights=WEIGHTS * weighted,
+            norms=NORMS * (not choice.trusts),
+            squares=WEIGHTED_SQUARES if weighted else SQUARES * choice.robust,
+            columns=COLUMNS * bool(moments.entries),
+            moments=moments.count,
+        )
+        within = partial(Schedule.within, budget, steps=steps, momentum_steps=momentum, extras=extras)
         of = partial(units, interface.size, domain.neighbours)
         schedule = within(of())  # says first what a budget cannot be
         simulated = Simulated.of(RowScores.of(interface), choice.columns or {}, rng)
@@ -176,6 +191,7 @@ class Planned:
             choice=choice,
             interface=interface,
             simulated=simulated,
+            moments=moments,
             start=start,
             limits=simulated.first(start * simulated.scale),
             schedule=schedule,
@@ -240,8 +256,11 @@ class Planned:
         chunks = partial(_chunks, columns, size if persons is None else persons.few(size))
         parts = weighted or persons or rows
         releases = NoisedSums(parts=parts, chunks=chunks, schedule=self.schedule, passed=passed, weighted=weighted)
-        scale = self.limits.scale
+        scale, simulated = self.limits.scale, self.simulated
         stages, prior, limits, start = self.schedule.stages, self.prior, self.limits, self.start
+        if self.moments.entries:
+            simulated = simulated.informed(self.moments, *releases.moments(self.moments))
+            limits = simulated.first(start * scale)
         if self.descent is not None:
             start = self.descent.end(stages[0].steps, prior, releases)
             prior = trusted(prior, start)
@@ -257,14 +276,38 @@ class Planned:
             n_rows=n_rows,
             start=start,
             early=self.early,
-            bend=lambda at: self.simulated.bend(at * scale),
-            unidentified=lambda at: self.simulated.unidentified(at * scale),
+            bend=lambda at: simulated.bend(at * scale),
+            unidentified=lambda at: simulated.unidentified(at * scale),
+            limit=None if self.choice.trusts else partial(self._limit, simulated, releases, n_rows),
             first=len(self.schedule.stages) - len(stages),
         )
-        if weighted is None:
+        found = replace(found, simulated=simulated)
+        if not self.schedule.extras.squares:
             return found
-        squares = shrunk(*releases.squares(found.end, found.limits)).matrix
-        return replace(found, scores=found.limits.curvature(squares))
+        limits = _of_squares(found, releases)
+        squares = shrunk(*releases.squares(found.end, limits)).matrix
+        return replace(found, scores=limits.curvature(squares))
+
+    def _limit(self, simulated: Simulated, releases: NoisedSums, n_rows: float, stage: int, at: Array, limits: Limits) -> Chosen:
+        """Choose the limit of the last stage by a released histogram of norms."""
+        largest = simulated.largest(at, limits)
+        edges = edges_of(limits.clip_norm, largest)
+        released, deviation = releases.norms(at, limits, edges[:-1])
+        return chosen(
+            Tail.of(released, edges, deviation, n_rows),
+            least=limits.clip_norm,
+            largest=largest,
+            noise=math.sqrt(releases.variance(stage, limits)) / limits.clip_norm,
+            kappa=self._kappa,
+        )
+
+    @property
+    def _kappa(self) -> float:
+        inspection, responses = self.interface.inspection, self.interface.responses
+        if inspection.domain.unit is not None:
+            return ALL
+        few = all(one.values is not None and one.count <= FEW_VALUES for one in responses)
+        return FEW if few else MANY
 
     def _persons(self, rows: RowParts) -> PersonParts | None:
         return None if self.interface.inspection.domain.unit is None else PersonParts(parts=rows)
@@ -297,24 +340,33 @@ class Planned:
 
     def quadratic(self, found: Found) -> Quadratic:
         """Return what was found as a likelihood of the parameters."""
-        shares = None
-        if not self.choice.conservative and found.scores is None:
-            shares = self.simulated.shares(found.end * self.limits.scale, found.limits.relaxing)
+        return self._answer(found)[0]
+
+    def _answer(self, found: Found) -> tuple[Quadratic, Straight | None]:
+        """Return the likelihood of the parameters, and how it compares to that with straight scores, where bent."""
+        shares, simulated = None, found.simulated or self.simulated
+        if self.choice.trusts and not self.choice.conservative and found.scores is None:
+            shares = simulated.shares(found.end * self.limits.scale, found.limits.relaxing)
         quadratic = Quadratic.of(found, self.limits.scale, shares)
         if self.choice.local:
-            return quadratic.around(found.end, trusted(self.prior, found.end).precision)
-        if not self._follows or not found.path:
-            return quadratic
+            return quadratic.around(found.end, trusted(self.prior, found.end).precision), None
         try:
-            bent = Bent.of(found, self.simulated, found.rows)
+            quadratic = unsure(found, quadratic, self.prior)
+            if not self._follows or not found.path:
+                return quadratic, None
+            bent = Bent.of(found, simulated, found.rows)
             if bent.strained and not noisy(found, quadratic):
-                return quadratic
+                return quadratic, None
             nearest = followed(found, quadratic, bent, self.prior)
+            against = None if nearest is quadratic else Straight.of(quadratic, nearest, self.prior)
+            if against is not None and against.sharper > SHARPER:
+                return quadratic, against
             if nearest is quadratic and found.scores is None:
                 nearest = centred(quadratic, bent, self.prior)
-            return nearest if np.isfinite(nearest.root).all() and np.isfinite(nearest.slope).all() else quadratic
+            finite = np.isfinite(nearest.root).all() and np.isfinite(nearest.slope).all()
+            return (nearest if finite else quadratic), against
         except np.linalg.LinAlgError:  # a release that was paid for is never lost
-            return quadratic
+            return quadratic, None
 
     def doubts(self, found: Found) -> list[str]:
         """Say why the posterior should not be relied on, beside χ²."""
@@ -385,6 +437,14 @@ class Planned:
             left_out=inspection.dropped,
             domain=described_domain(inspection.domain),
         )
+
+
+def _of_squares(found: Found, releases: NoisedSums) -> Limits:
+    """Return limits of outer products of scores: as large as noise allows, up to those of the last gradients."""
+    limits = found.limits
+    size = limits.clip_norm / limits.relaxing[0]
+    edge = 2 * math.sqrt(len(limits.scale)) * releases.squares_deviation(replace(limits, clip_norm=size)) / found.rows
+    return replace(limits, clip_norm=float(np.clip(size * math.sqrt(1 / edge), size, limits.clip_norm)))
 
 
 def _over(interface: Interface, stored: StoredRows) -> tuple[Interface, Passes]:

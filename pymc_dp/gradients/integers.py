@@ -50,6 +50,31 @@ def add_scores(scores: Array, total: Integers) -> None:
     _add_scores(np.ascontiguousarray(scores, dtype=np.float64), float(SCORE_UNITS), SCORE_UNITS**2, total)
 
 
+def add_counts(places: Integers, shares: Array, total: Integers) -> None:
+    """Count rows in bins, each by its share, in units of 2^-24.
+
+    Parameters
+    ----------
+    places : (n_rows,) array of int64
+        The bin of each row; a row of no bin that there is adds nothing.
+    shares : (n_rows,) array
+        From 0 to 1; anything else may stand there.
+    total : (n_bins,) array of int64
+        Changed in place.
+
+    Notes
+    -----
+    **Guarantee.** Every row adds a whole number from 0 to 2^24 to one entry, and nothing to any other, whatever
+    `places` and `shares` hold.
+    """
+    _add_counts(
+        np.ascontiguousarray(places, dtype=np.int64),
+        np.ascontiguousarray(shares, dtype=np.float64),
+        float(SCORE_UNITS),
+        total,
+    )
+
+
 def add_curvatures(factors: Array, total: Integers) -> None:
     """Add rows' curvatures, sums of v vᵀ over the columns v of their factors, to a sum.
 
@@ -116,6 +141,14 @@ def _add_scores(scores, units, most, total):  # type: ignore[no-untyped-def]
         if kept:
             for place in range(size):
                 total[place] += whole[place]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _add_counts(places, shares, units, total):  # type: ignore[no-untyped-def]
+    for row in range(len(places)):
+        place, value = places[row], shares[row] * units
+        if 0 <= place < len(total) and 0.0 <= value <= units:  # not NaN
+            total[place] += np.int64(value)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -260,6 +293,7 @@ __all__ = [
     "MOST_ROWS",
     "SCORE_UNITS",
     "add_collapsed",
+    "add_counts",
     "add_curvatures",
     "add_scores",
     "joined",

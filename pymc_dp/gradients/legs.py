@@ -85,6 +85,10 @@ class Leg:
     ----------
     idle : (d, k) array
         Directions along which no row changes, orthonormal.
+    carried : float
+        Share of what the leg before knows that steers this one.
+    fading : bool
+        Whether that share becomes less until it is 0.
     """
 
     def __init__(
@@ -100,6 +104,7 @@ class Leg:
         self.prior, self.noise, self.curvature, self.before = prior, noise, curvature, before
         self.idle = np.zeros((len(noise), 0)) if idle is None else idle
         self.n_rows, self.length = n_rows, 0.0
+        self.carried, self.fading = CARRIED, False
         self.reach: float = FARTHEST if before is None else before.reach
         self.steps: list[tuple[float, Array, Array, Array]] = []
 
@@ -128,8 +133,9 @@ class Leg:
 
     def known(self, at: Array, prior: Prior, share: float = 1.0) -> Prior:
         """Return the posterior of a prior, a share of what was released here and what was before, near a point."""
-        if self.before is not None and CARRIED * share > LEAST:
-            prior = self.before.known(at, prior, CARRIED * share)
+        part = self.carried * share
+        if self.before is not None and (part > LEAST or (self.fading and part > 0)):
+            prior = self.before.known(at, prior, part)
         return self._recent(at).added(prior, share)
 
     def _reach(self, at: Array, share: float, gradient: Array) -> None:

@@ -34,6 +34,7 @@ def add_up(  # type: ignore[no-untyped-def]
     clip_norm,
     clip_curvature,
     rounds,
+    weighing,
     own,
     factors,
     roots,
@@ -106,7 +107,7 @@ def add_up(  # type: ignore[no-untyped-def]
         for j in range(wide):
             seen[j] -= centre[j]
             norm += seen[j] * seen[j]
-        part = weight * clip_norm / at_least(np.sqrt(norm), clip_norm)
+        part = (weight if weighing else 1.0) * clip_norm / at_least(np.sqrt(norm), clip_norm)
         for j in range(wide):
             own[person, used[j]] = part * seen[j]
         if len(factors):

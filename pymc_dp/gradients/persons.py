@@ -134,7 +134,8 @@ def added(blocks: Sequence[Expected], edges: Array, limits: Limits, *, curved: b
     factors, roots = (np.zeros((count if curved else 0, width, size)) for _ in range(2))
     given = (np.ascontiguousarray(one, dtype=np.float64) for one in (weights, scores, jacobian, observed))
     ends = float(limits.clip_norm), float(limits.clip_curvature), ROUNDS if limits.clip_norm < UNLIMITED else 1
-    add_up(*given, levels, order, np.ascontiguousarray(edges, dtype=np.int64), _net(), *ends, own, factors, roots)
+    whole = np.ascontiguousarray(edges, dtype=np.int64), _net()
+    add_up(*given, levels, order, *whole, *ends, limits.weighing, own, factors, roots)
     return Sums(scores=own, factors=factors, roots=roots)
 
 

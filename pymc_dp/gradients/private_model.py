@@ -8,7 +8,7 @@ Priors as they are, in coordinates in which what was released leaves their varia
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, override
 
@@ -117,6 +117,37 @@ class Quadratic:
     def root(self) -> Array:
         """Lower triangular Cholesky factor of the covariance."""
         return np.asarray(np.linalg.cholesky((self.covariance + self.covariance.T) / 2))
+
+
+def unsure(found: Found, quadratic: Quadratic, prior: Prior) -> Quadratic:
+    """Return a quadratic log-likelihood with what is not known of its curvature.
+
+    Parameters
+    ----------
+    found : Found
+    quadratic : Quadratic
+        With straight scores.
+    prior : Prior
+        Of the path.
+
+    Notes
+    -----
+    The released curvature is off by a symmetric matrix E of noise, of deviation s off its diagonal and √2 s on it. The
+    slope is that at the mean position of the gradients, and is carried from there to η as if H were exact, which adds E
+    (η̄ - η) to its error. With Δ the way to the posterior mean and K the posterior covariance, the covariance of that is
+    s² ((‖Δ‖² + tr K) I + Δ Δᵀ + K), in the coordinates of the sum.
+    """
+    if not found.deviation or not found.path:
+        return quadratic
+    back = np.eye(len(quadratic.scale)) if found.limits.basis is None else np.linalg.inv(found.limits.basis)
+    scale = quadratic.scale
+    middle = sum(weight * at for weight, at, _ in found.path)
+    mean, covariance = quadratic.posterior(prior.mean * scale, prior.precision / np.outer(scale, scale))
+    away = back @ (mean / scale - middle)
+    spread = back @ (covariance / np.outer(scale, scale)) @ back
+    size = float(away @ away + np.trace(spread))
+    extra = found.deviation**2 * (size * np.eye(len(scale)) + np.outer(away, away) + spread)
+    return replace(quadratic, covariance=quadratic.covariance + found.limits.curvature(extra))
 
 
 def columns_of(labels: Sequence[str]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from os import cpu_count
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pymc_dp.errors import PrivacyError
+from pymc_dp.gradients.clipping import UNLIMITED
 from pymc_dp.gradients.curvature import Collapsed, Levels, Noised
 from pymc_dp.gradients.integers import (
     CURVATURE_UNITS,
@@ -23,12 +24,14 @@ from pymc_dp.gradients.integers import (
     SCORE_UNITS,
     Integers,
     add_collapsed,
+    add_counts,
     add_curvatures,
     add_scores,
     joined,
     symmetric,
 )
-from pymc_dp.gradients.schedule import Limits, Schedule, Units
+from pymc_dp.gradients.moments import Moments
+from pymc_dp.gradients.schedule import BINS, Limits, Schedule, Units
 from pymc_dp.gradients.weighted import WeightedParts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.noise import GAUSSIAN
@@ -105,20 +108,70 @@ class NoisedSums:
         unit = self.largest / SCORE_UNITS
         return float(total) * unit, self.schedule.weights_scale * unit
 
+    def moments(self, moments: Moments) -> tuple[Array, float]:
+        """Return noised sums of moments of columns, and the standard deviation of their noise."""
+        self._require(self.schedule.extras.columns * (self.schedule.extras.moments == moments.count))
+        scale = self.schedule.columns_scale
+        return self._noised_sum(moments.rows, (moments.count,), scale) / SCORE_UNITS, scale / SCORE_UNITS
+
+    def norms(self, at: Array, limits: Limits, edges: Array) -> tuple[Array, float]:
+        """Return the noised histogram of the norms of scores, and the standard deviation of its noise.
+
+        Parameters
+        ----------
+        at : (d,) array
+        limits : Limits
+            Whose coordinates norms are in; nothing is clipped.
+        edges : (BINS,) array
+            Where bins begin; the last one has no end.
+
+        Notes
+        -----
+        A row counts by its weight, in units of the sums, and one whose norm is no number does not count.
+        """
+        self._require(self.schedule.extras.norms)
+        free = replace(limits, clip_norm=UNLIMITED, clip_curvature=UNLIMITED, weighing=False)
+        plain: Parts = self.parts if self.weighted is None else self.weighted.parts
+
+        def placed(rows: Rows) -> Array:
+            norms = np.linalg.norm(plain.scores(rows, at, free) * UNLIMITED, axis=1)
+            places = np.where(np.isnan(norms), 0, np.searchsorted(edges, norms, side="right")) - 1
+            shares = np.ones(len(norms)) if self.weighted is None else self.weighted.shares(rows)
+            return np.column_stack([places, shares])
+
+        def add(found: Array, total: Integers) -> None:
+            add_counts(found[:, 0].astype(np.int64), found[:, 1], total)
+
+        total = self._summed(placed, add, (BINS,), self.threads)
+        self.passed()
+        scale, unit = self.schedule.norms_scale, self.largest / SCORE_UNITS
+        return GAUSSIAN.add(total, scale) * unit, scale * unit
+
     def squares(self, at: Array, limits: Limits) -> tuple[Array, float]:
-        """Return the noised sum of the outer products of weighted scores, and the deviation off its diagonal."""
+        """Return the noised sum of the outer products of scores, and the deviation off its diagonal."""
+        self._require(self.schedule.extras.squares)
         total = self._summed(
-            lambda rows: self._weighted.squares(rows, at, limits), add_curvatures, (len(at),) * 2, self.threads
+            lambda rows: self.parts.scores(rows, at, limits)[:, None], add_curvatures, (len(at),) * 2, self.threads
         )
         self.passed()
-        scale, unit = self.schedule.squares_scale, (limits.clip_norm * self.largest) ** 2 / CURVATURE_UNITS
-        return _noised(total, scale) * unit, float(scale / np.sqrt(2) * unit)
+        unit = (limits.clip_norm * self.largest) ** 2 / CURVATURE_UNITS
+        return _noised(total, self.schedule.squares_scale) * unit, self.squares_deviation(limits)
+
+    def squares_deviation(self, limits: Limits) -> float:
+        """Return the standard deviation of the noise off the diagonal of a sum of outer products."""
+        unit = (limits.clip_norm * self.largest) ** 2 / CURVATURE_UNITS
+        return float(self.schedule.squares_scale / np.sqrt(2) * unit)
 
     @property
     def _weighted(self) -> WeightedParts:
-        if self.weighted is None or not self.schedule.weighted:
-            raise PrivacyError("Sums of weights are asked for that were not paid; this is an error of pymc_dp.")
+        self._require(self.schedule.extras.weights if self.weighted is not None else 0.0)
+        assert self.weighted is not None
         return self.weighted
+
+    @staticmethod
+    def _require(share: float) -> None:
+        if not share:
+            raise PrivacyError("A sum is asked for that was not paid; this is an error of pymc_dp.")
 
     def curvature(self, stage: int, at: Array, limits: Limits) -> tuple[Noised, float]:
         """Return the noised sum of curvatures, and the standard deviation of the noise off its diagonal."""

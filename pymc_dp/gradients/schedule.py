@@ -6,7 +6,7 @@ Public constants of a sum over rows: its coordinates, and how large one row may 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -45,21 +45,55 @@ class Stage:
     steps: tuple[float, ...]
 
 
-STAGES = ((0.05, 0.06, 5, 0.3), (0.05, 0.10, 5, 0.3), (0.06, 0.58, 3, 0.4))
+STAGES = ((0.05, 0.06, 5, 0.3), (0.05, 0.08, 4, 0.3), (0.07, 0.56, 3, 0.4))
 """Shares of curvature and gradients, power k by which later steps are paid more, share of the steps: of each stage."""
-END = 0.10
+END = 0.13
 """Share of the curvature where the walk ends."""
 DESCENT = 0.40
 """Share of a descent with momentum before the walk, if there is one; the stages share the rest."""
-WEIGHTS, SQUARES = 0.02, 0.12
-"""Shares of the sum of the weights, and of the squares of weighted scores, where rows are weighed."""
+BINS = 16
+"""Of a histogram of norms."""
 
 
-def stages_of(steps: int, momentum_steps: int = 0, *, weighted: bool = False) -> tuple[Stage, ...]:
+@dataclass(frozen=True, kw_only=True)
+class Extras:
+    """Shares of the budget of what is released beside a walk; 0 for what is not.
+
+    Attributes
+    ----------
+    weights : float
+        Of the sum of the weights, first of all.
+    norms : float
+        Of the histogram of norms of scores, before the last stage.
+    squares : float
+        Of the outer products of scores, where the walk has ended.
+    columns : float
+        Of moments of columns, before the walk.
+    moments : int
+        How many numbers these are.
+    """
+
+    weights: float = 0.0
+    norms: float = 0.0
+    squares: float = 0.0
+    columns: float = 0.0
+    moments: int = 0
+
+    @property
+    def total(self) -> float:
+        """Share of all of them."""
+        return self.weights + self.norms + self.squares + self.columns
+
+
+NORMS, WEIGHTS, WEIGHTED_SQUARES, SQUARES, COLUMNS = 0.04, 0.02, 0.12, 0.08, 0.015
+"""Shares of `Extras`, where they are released; of the outer products of weighted scores, and of others."""
+
+
+def stages_of(steps: int, momentum_steps: int = 0, extras: Extras | None = None) -> tuple[Stage, ...]:
     """Return the stages of a walk of `steps` gradients: step t of a stage is paid in proportion to t^k.
 
-    A descent with momentum before it is a stage without a curvature, whose steps are all paid alike. Where rows are
-    weighed, something is left for the sum of the weights and the squares of weighted scores.
+    A descent with momentum before it is a stage without a curvature, whose steps are all paid alike. Something is left
+    for what else is released.
 
     With H the curvature and ρ the share of it that is known, the error of a stage falls as t^(-(k + 1) ρ); later steps
     weigh what they were paid, so that nothing is lost by k > 0.
@@ -75,7 +109,7 @@ def stages_of(steps: int, momentum_steps: int = 0, *, weighted: bool = False) ->
     if steps < LEAST_STEPS:
         raise ArgumentError(f"steps must be at least {LEAST_STEPS}, got {steps}: each of three stages needs some.")
     require_momentum(momentum_steps)
-    rest = (1 - DESCENT if momentum_steps else 1.0) - (WEIGHTS + SQUARES) * weighted
+    rest = (1 - DESCENT if momentum_steps else 1.0) - (0.0 if extras is None else extras.total)
     counts = [round(share * steps) for *_, share in STAGES[:-1]]
     counts.append(steps - sum(counts))
     stages = [
@@ -144,6 +178,19 @@ class Units:
         return self.curvature**2 * (2 if self.collapsed is None else 4)
 
     @property
+    def outer_squared(self) -> int:
+        """Square of the L2 sensitivity of a sum of outer products of scores, in the units of curvatures."""
+        return self.curvature**2 * (2 if self.neighbours == "replace" else 1)
+
+    @property
+    def counts_squared(self) -> int:
+        """Square of the L2 sensitivity of a histogram, in which a row has the units of `gradient` in one bin.
+
+        One that is replaced moves two bins by as much, or none.
+        """
+        return self.gradient**2 * (2 if self.neighbours == "replace" else 1)
+
+    @property
     def names(self) -> tuple[str, str]:
         """Sensitivities of a sum of scores and of one of curvatures, in words."""
         if self.neighbours != "replace":
@@ -168,18 +215,17 @@ class Schedule:
     units : Units
     multiplier : float
         Standard deviation over sensitivity that one release of everything would have.
-    weighted : bool
-        Whether the sum of the weights is released first, and the squares of weighted scores last.
+    extras : Extras
     """
 
     stages: tuple[Stage, ...]
     units: Units
     multiplier: float
-    weighted: bool = False
+    extras: Extras = field(default_factory=Extras)
 
     @classmethod
     def within(
-        cls, budget: Budget, units: Units, steps: int, momentum_steps: int = 0, *, weighted: bool = False
+        cls, budget: Budget, units: Units, steps: int, momentum_steps: int = 0, extras: Extras | None = None
     ) -> Schedule:
         """Return the releases whose events cost a budget together, never more; δ must be > 0."""
         if budget.delta == 0:
@@ -187,8 +233,9 @@ class Schedule:
                 "dp.Gradients adds Gaussian noise, which has no guarantee at delta=0. Give delta > 0, far below 1 / "
                 "number of rows. Exact sums, statistics=dp.Statistics(), need no delta."
             )
-        stages = stages_of(steps, momentum_steps, weighted=weighted)
-        plain = cls(stages=stages, units=units, multiplier=1.0, weighted=weighted)
+        extras = extras or Extras()
+        stages = stages_of(steps, momentum_steps, extras)
+        plain = cls(stages=stages, units=units, multiplier=1.0, extras=extras)
         found = calibrated(plain.event, budget.epsilon, budget.delta)
         assert isinstance(found, ComposedEvent)
         scaled, own = found.events[-1], plain.event.events[-1]
@@ -202,13 +249,18 @@ class Schedule:
 
     @property
     def squares_scale(self) -> float:
-        """The same of the squares of weighted scores."""
-        return float(self.multiplier * np.sqrt(self.units.curvature_squared / SQUARES))
+        """The same of the outer products of scores."""
+        return float(self.multiplier * np.sqrt(self.units.outer_squared / self.extras.squares))
 
     @property
     def weights_scale(self) -> float:
         """Scale of the noise on the sum of the weights, in integers: of one row the weight is from 0 to the largest."""
-        return float(self.multiplier * self.units.gradient / np.sqrt(WEIGHTS))
+        return float(self.multiplier * self.units.gradient / np.sqrt(self.extras.weights))
+
+    @property
+    def norms_scale(self) -> float:
+        """Scale of the noise on a histogram of norms, in integers: a row counts in one bin, by its weight."""
+        return float(self.multiplier * np.sqrt(self.units.counts_squared / self.extras.norms))
 
     def gradient_scale(self, stage: int, step: int) -> float:
         """Scale of the noise on a gradient, in integers."""
@@ -220,11 +272,20 @@ class Schedule:
         return self.multiplier**2 * self.units.gradient_squared / self.stages[stage].gradients
 
     @property
+    def columns_scale(self) -> float:
+        """Scale of the noise on moments of columns, in integers."""
+        return float(self.multiplier * np.sqrt(self.units.gradient_squared / self.extras.columns))
+
+    @property
     def event(self) -> ComposedEvent:
         """What all releases cost together."""
         units, events = self.units, list[DiscreteGaussianEvent]()
-        if self.weighted:
+        if self.extras.weights:
             events.append(self._noised(self.weights_scale, units.gradient**2, 1))
+        if self.extras.columns:
+            events.append(self._noised(self.columns_scale, units.gradient_squared, self.extras.moments))
+        if self.extras.norms:
+            events.append(self._noised(self.norms_scale, units.counts_squared, BINS))
         for place, stage in enumerate(self.stages):
             if stage.curvature:
                 events.append(self._noised_curvature(self.curvature_scale(place)))
@@ -232,8 +293,10 @@ class Schedule:
                 self._noised(self.gradient_scale(place, step), units.gradient_squared, units.dimension)
                 for step in range(len(stage.steps))
             ]
-        if self.weighted:
-            events.append(self._noised_curvature(self.squares_scale))
+        if self.extras.squares:
+            least = math.nextafter(self.squares_scale / math.sqrt(2), 0.0)
+            size = units.dimension * (units.dimension + 1) // 2
+            events.append(self._noised(least, -(-units.outer_squared // 2), size))
         return ComposedEvent(events=tuple(events))
 
     def _noised_curvature(self, scale: float) -> DiscreteGaussianEvent:
@@ -271,6 +334,8 @@ class Limits:
         Places of parameters that no row relates to those of another block; none: all are one.
     relaxing : (float, float)
         By what C and C_F of whitened sums were multiplied (`relaxed`).
+    weighing : bool
+        Whether what C_F leaves of a curvature is also what is left of the score.
     """
 
     scale: Array
@@ -280,6 +345,7 @@ class Limits:
     levels: Levels | None = None
     blocks: Blocks = ()
     relaxing: tuple[float, float] = (1.0, 1.0)
+    weighing: bool = True
 
     @cached_property
     def _back(self) -> Array:
@@ -372,8 +438,10 @@ class Limits:
 
 
 __all__ = [
+    "BINS",
     "CLIP_CURVATURE",
     "CLIP_NORM",
+    "Extras",
     "Limits",
     "Schedule",
     "Stage",

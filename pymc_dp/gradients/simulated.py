@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,8 +18,9 @@ from pymc_dp.gradients.clipping import UNLIMITED, factored
 from pymc_dp.gradients.curvature import Blocks, Levels, blocks_of, levels_of
 from pymc_dp.gradients.interface import Interface
 from pymc_dp.gradients.made_up import evened, finite, idle, median
+from pymc_dp.gradients.moments import Moments
 from pymc_dp.gradients.persons import added
-from pymc_dp.gradients.row_parts import Expected, expected
+from pymc_dp.gradients.row_parts import Expected, RowParts, expected
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Limits
 from pymc_dp.inspection.interpreted import plain_function
@@ -35,6 +37,9 @@ RELATING, APART, OFTEN = 40, 0.01, 0.1
 """Draws from the prior that say which parameters rows relate, from what correlation on, in what part of the draws."""
 MORE = 10
 """Made-up rows that say along which directions none changes, over those usually."""
+CORNERS, MOVED, CORNER_SEED = 4096, 0.9, 20_261_128
+"""Rows at ends of bounds that are tried for the largest score, and the share of each column that is moved there."""
+MOMENT_SEED = 20_261_129
 LEAST_NUMBERS = 0.5
 """Least share of made-up rows with scores that are numbers."""
 
@@ -230,6 +235,13 @@ class Simulated:
         )
         return self._with(self.scale, columns=tuple(columns))
 
+    def informed(self, moments: Moments, released: Array, deviation: float) -> Simulated:
+        """Return made-up rows with the moments of the table, as far as they were released."""
+        columns, known = moments.drawn(self.columns, released, deviation, np.random.default_rng(MOMENT_SEED))
+        kept = (one.clamped(own) for one, own in zip(self.rows.interface.inspection.columns, columns, strict=True))
+        loose = {place: middle for place, middle in self.loose.items() if place not in known}
+        return self._with(self.scale, columns=tuple(kept), loose=loose)
+
     def mean(self, at: Array) -> Array:
         """Return the mean curvature of made-up rows at a position, (d, d), in the coordinates η / D."""
         own = self.spread(at)
@@ -249,6 +261,43 @@ class Simulated:
     def spread(self, at: Array) -> Array:
         """Return factors of the curvatures of made-up rows at a position, (n_rows, q, d), in coordinates η / D."""
         return finite(self._curved(at, self._unlimited)[0])
+
+    def largest(self, at: Array, limits: Limits) -> float:
+        """Return the largest norm of a score that was found at the ends of bounds, in the coordinates of some limits.
+
+        Parameters
+        ----------
+        at : (d,) array
+            In the coordinates of the walk, η / D.
+        limits : Limits
+
+        Notes
+        -----
+        Of rows, with numbers at the ends of their bounds and as they are made up: infinity where a column has none, or
+        where ε protects persons, who may have any number of rows.
+        """
+        inspection = self.rows.interface.inspection
+        if inspection.domain.unit is not None or any(
+            one.bounds is None and np.dtype(one.leaf.type.dtype).kind == "f" for one in inspection.columns
+        ):
+            return math.inf
+        free = replace(limits, clip_norm=UNLIMITED, clip_curvature=UNLIMITED, weighing=False)
+        scores = RowParts(rows=self.rows).scores(self._cornered, at, free) * UNLIMITED
+        found = float(np.max(np.linalg.norm(scores, axis=1), initial=0.0))
+        return found if np.isfinite(found) else math.inf
+
+    @cached_property
+    def _cornered(self) -> list[Array]:
+        """Made-up rows, some numbers of which are moved to ends of their bounds."""
+        rng, found = np.random.default_rng(CORNER_SEED), list[Array]()
+        for column, one in zip(self.columns, self.rows.interface.inspection.columns, strict=True):
+            some = np.resize(column, (CORNERS, *column.shape[1:])).copy()
+            if one.bounds is not None:
+                low, high = (np.broadcast_to(end, some.shape[1:]) for end in one.bounds)
+                ends = np.where(rng.random(some.shape) < 0.5, low, high).astype(some.dtype)
+                some = np.where(rng.random((CORNERS, *[1] * (some.ndim - 1))) < MOVED, ends, some)
+            found.append(one.clamped(some))
+        return found
 
     def clipped(self, at: Array, limits: Limits, times: int = 1) -> Array:
         """Return factors of clipped curvatures, of several times as many rows, in the coordinates of some limits.

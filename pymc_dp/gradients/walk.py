@@ -4,22 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from scipy.special import chdtri
 
 from pymc_dp.gradients.carried import carried, raised, remembered
 from pymc_dp.gradients.curvature import Noised, estimated
+from pymc_dp.gradients.clipping import UNLIMITED
 from pymc_dp.gradients.legs import Leg, Prior
 from pymc_dp.gradients.schedule import Limits, Stage
+from pymc_dp.gradients.tails import Chosen
 from pymc_dp.inspection.rows import Array
+
+if TYPE_CHECKING:
+    from pymc_dp.gradients.simulated import Simulated
 
 ALARM = 0.01
 """How often χ² is above its limit by chance, where the gradients are those of one quadratic."""
 NOTHING = 1e-6
 """Curvature along which no row changes, over the mean of all: what is inverted must not be 0."""
+LAST_CARRIED, FADED = 0.5, 0.25
+"""Share of what earlier stages know that steers the last one at first, and what is paid of that stage when it is gone.
+
+Their limits cut off what a wrong model calls unlikely, so that they lead to another estimate.
+"""
+EDGE, LARGEST_CURVATURE = 0.3, 40.0
+"""Edge of the noise of a curvature, over the mean curvature, up to which the limit of curvatures is raised; most of it.
+
+With lower limits slopes in skewed directions came out at .01 to .14 of what they are, with higher ones noise is most.
+"""
 LATEST = 0.6
 """Share of a stage's steps after which its coordinates and limits stay as they are."""
 NEGLIGIBLE, SMALL, LOST, LARGEST = 0.03, 0.15, 0.3, 8.0
@@ -70,8 +85,14 @@ class Found:
         Of each gradient that counts: its weight in `slope`, where it was taken, and what was released.
     rows : float
         How many rows there are, or may be; where they are weighed, the sum of the weights.
+    deviation : float
+        Of the noise on the last curvature, off its diagonal, in the coordinates of `limits`.
+    chosen : Chosen or None
+        By which histogram the last limit was chosen.
     scores : (d, d) array or None
-        Covariance of the sum of scores, as they are where the walk ended, where it was released: rows are weighed.
+        Covariance of the sum of scores, as they are where the walk ended, where it was released.
+    simulated : Simulated or None
+        Made-up rows, with what was released of columns.
     """
 
     slope: Array
@@ -84,7 +105,10 @@ class Found:
     degrees: int
     path: tuple[tuple[float, Array, Array], ...]
     rows: float
+    deviation: float = 0.0
+    chosen: Chosen | None = None
     scores: Array | None = None
+    simulated: Simulated | None = None
 
     @property
     def chi_squared_limit(self) -> float:
@@ -112,6 +136,7 @@ def walk(
     early: Prior | None = None,
     bend: Callable[[Array], Array] | None = None,
     unidentified: Callable[[Array], Array] | None = None,
+    limit: Callable[[int, Array, Limits], Chosen] | None = None,
     first: int = 0,
 ) -> Found:
     """Release all that is paid for, where each next point is the posterior mean of what was released before.
@@ -136,6 +161,9 @@ def walk(
         points than that of its release (`carried`). None: it stays as it is.
     unidentified : callable, optional
         Directions along which no row changes, at a point, (d, k): what is released of them is noise.
+    limit : callable, optional
+        Limit of the scores of a stage, at a point, in coordinates: of the last stage, by what is released there. None:
+        limits are those of rows that are of the model.
     first : int
         Number of the first stage, where the releases count others before it.
 
@@ -174,10 +202,17 @@ def walk(
     at, bend = prior.mean if start is None else start, remembered(bend)
     own = prior if early is None else early
     here: Leg | None = None
-    later = limits
+    later, picked = limits, None
     for stage, plan in enumerate(stages, first):
+        last = stage + 2 - first >= len(stages)  # with steps, or after these
         if plan.steps:
-            limits = later if stage + 2 - first < len(stages) else _relaxed(later, stage, releases, n_rows)
+            limits = later
+            if last:
+                limits = _relaxed(later, stage, releases, n_rows) if limit is None else replace(
+                    _raised(later, stage, releases, n_rows), clip_norm=UNLIMITED, weighing=False
+                )  # fmt: skip
+        elif picked is not None:
+            limits = _raised(limits, stage, releases, n_rows)
         noised, deviation = releases.curvature(stage, at, limits)
         found = estimated(noised, deviation, limits.levels, limits.blocks)
         curvature = limits.curvature(found.matrix)
@@ -188,12 +223,23 @@ def walk(
             break
         floored, relaxing = curvature + limits.floor(deviation), limits.relaxing
         edge, now = carried(floored, at, bend), curvature
+        link: Leg | None = None
         for step, share in enumerate(plan.steps):
             if here is None or not step or (step <= LATEST * len(plan.steps) and here.changed(now)):
-                limits = limits.whitened(now, n_rows, edge(at)).relaxed(*relaxing)
+                limits = limits.whitened(now, n_rows, edge(at))
+                if last and limit is not None:
+                    if picked is None:
+                        picked = limit(stage, at, limits)
+                        relaxing = picked.limit / limits.clip_norm, 1.0
+                    limits = replace(limits, weighing=False)
+                limits = limits.relaxed(*relaxing)
                 noise = limits.curvature(np.eye(len(at)) * releases.variance(stage, limits))
                 bent = carried(now, at, bend)
                 here = Leg(prior=own, noise=noise, curvature=now, before=here, n_rows=n_rows, idle=idle)
+                link = link or here
+            if last and link is not None:
+                left = 1 - sum(plan.steps[: step + 1]) / FADED
+                link.fading, link.carried = True, LAST_CARRIED * max(0.0, left)
             gradient = limits.score(releases.gradient(stage, step, at, limits))
             at = here.step(at, share, gradient, now)
             now = bent(at)
@@ -203,10 +249,13 @@ def walk(
         own = prior
     assert here is not None
     mean, (chi_squared, degrees) = here.counted(at), here.agreement(at)
+    noise = mean.noise
+    if picked is not None:
+        noise = noise + limits.curvature(np.eye(len(at)) * (picked.bias * limits.clip_norm / picked.limit) ** 2)
     return Found(
         slope=mean.slope + (curvature - mean.curvature) @ at,
         curvature=curvature,
-        noise=mean.noise,
+        noise=noise,
         end=at,
         limits=limits,
         unresolved=found.unresolved,
@@ -214,7 +263,16 @@ def walk(
         degrees=degrees,
         path=here.path(at),
         rows=n_rows,
+        deviation=deviation,
+        chosen=picked,
     )
+
+
+def _raised(limits: Limits, stage: int, releases: Releases, n_rows: float) -> Limits:
+    """Return limits of which that of curvatures is as large as noise allows, by what is public."""
+    directions = len(limits.scale) if limits.levels is None else limits.levels.count
+    edge = 2 * math.sqrt(directions) * releases.deviation(stage, limits) / n_rows
+    return limits.relaxed(1.0, float(np.clip(EDGE / edge if edge else LARGEST_CURVATURE, 1.0, LARGEST_CURVATURE)))
 
 
 def _without(curvature: Array, directions: Array) -> Array:

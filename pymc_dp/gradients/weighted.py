@@ -50,10 +50,6 @@ class WeightedParts:
         """Return factors in units of √C_F, times the root of the share."""
         return self.parts.factors(rows, at, limits) * np.sqrt(self.shares(rows))[:, None, None]
 
-    def squares(self, rows: Sequence[Array], at: Array, limits: Limits) -> Array:
-        """Return weighted scores as the one factor, (n_rows, 1, d), of their outer products."""
-        return self.scores(rows, at, limits)[:, None]
-
     def weights(self, rows: Sequence[Array]) -> Array:
         """Return shares as a score of one entry, (n_rows, 1)."""
         return self.shares(rows)[:, None]
