@@ -249,11 +249,12 @@ def followed(found: Found, quadratic: Quadratic, bent: Bent, prior: Prior) -> Qu
         score += weight * (basis @ gradient + bent.change(back @ at, BETWEEN)[0])
     straight = basis @ quadratic.curvature @ basis
     covariance = basis @ quadratic.covariance @ basis
+    straight_known = quadratic.curvature.T @ np.linalg.solve(quadratic.covariance, quadratic.curvature)
     rounds = _averaged(score, straight, covariance, bent, own)
     for place, (known, shift) in enumerate(islice(rounds, ROUNDS)):
         known, shift = back @ known @ back, back @ shift
         mean = np.linalg.solve(prior.precision + known, prior.weighted + shift)
-        known = capped(known, quadratic.curvature)
+        known = capped(known, straight_known)
         shift = (prior.precision + known) @ mean - prior.weighted  # the same mean
         nearest = Quadratic(slope=shift, curvature=known, covariance=known, scale=scale)
         if not place and _moved(quadratic, nearest, prior) <= EARLY * least:
