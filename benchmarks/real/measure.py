@@ -167,7 +167,7 @@ def summary(label: str) -> Iterator[str]:
     everything: dict[float, list[Score]] = {}
     widths: dict[float, list[float]] = {}
     for name in [one for one in TABLES if any(found["table"] == one for found in held)]:
-        plain = reference(TABLES[name])
+        plain = reference(name)
         for epsilon in sorted({found["epsilon"] for found in held if found["table"] == name}):
             here = [score(one, plain) for one in held if (one["table"], one["epsilon"]) == (name, epsilon)]
             yield line(name, f"{epsilon:g}", here, plain.names)
