@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from pymc_dp.gradients.choice import NAME, Gradients
 from pymc_dp.gradients.curvature import MOST_FULL
@@ -18,7 +18,7 @@ UNCALIBRATED = (
 
 
 def approximations(
-    found: Found, choice: Gradients, interface: Interface, *, follows: bool, doubts: Sequence[str]
+    found: Found, choice: Gradients, interface: Interface, *, follows: bool
 ) -> Iterator[str]:
     """Yield a sentence for each, of what was released alone; `follows` where made-up rows say how scores bend."""
     how = ""
@@ -44,7 +44,6 @@ def approximations(
     if interface.size > MOST_FULL:
         yield f"{NAME}: {UNCALIBRATED.format(interface.size)}."
     yield f"{NAME}: {agreement(found)}."
-    yield from (f"{NAME}: {one}." for one in doubts)
     if found.unresolved:
         yield (
             f"{NAME}: {found.unresolved} of {interface.size} directions of the curvature are lost in its noise, and "

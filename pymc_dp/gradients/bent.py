@@ -177,8 +177,8 @@ def _narrowed(simulated: Simulated, at: Array, limits: Limits, wanted: float) ->
     yield from map(simulated.narrowed, widths[place:] if few[0] >= ALIKE * wanted else widths[place : place + 1])
 
 
-SHARPER, APART = 10.0, 3.0
-"""By how many times the variance of any direction may be less with bent scores, and how far means may be apart."""
+APART = 3.0
+"""Standard deviations that means with bent and with straight scores may be apart."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,13 +187,10 @@ class Straight:
 
     Attributes
     ----------
-    sharper : float
-        The largest variance of a direction with straight scores over that with bent ones.
     apart : float
         Distance of the means, in standard deviations of the wider in each direction, at most.
     """
 
-    sharper: float
     apart: float
 
     @classmethod
@@ -204,7 +201,7 @@ class Straight:
         (mean, wide), (other, narrow) = (one.posterior(*moments) for one in (straight, bent))
         values, vectors = eigh(wide, narrow)  # vectorsᵀ narrow vectors = 1, vectorsᵀ wide vectors = values
         away = (vectors.T @ (mean - other)) / np.sqrt(np.maximum(values, 1.0))
-        return cls(sharper=float(values.max()), apart=float(np.abs(away).max()))
+        return cls(apart=float(np.abs(away).max()))
 
 
 def followed(found: Found, quadratic: Quadratic, bent: Bent, prior: Prior) -> Quadratic:
@@ -335,4 +332,4 @@ def _root(matrix: Array) -> Array:
     return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
 
-__all__ = ["SHARPER", "Bent", "Straight", "followed", "noisy"]
+__all__ = ["APART", "Bent", "Straight", "followed", "noisy"]

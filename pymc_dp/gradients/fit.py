@@ -21,15 +21,15 @@ from pymc_dp.accounting.gdp import epsilon_of_mu, mu_for
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PosteriorWarning
 from pymc_dp.gradients.approximations import UNCALIBRATED, approximations
-from pymc_dp.gradients.bent import SHARPER, Bent, Straight, followed, noisy
+from pymc_dp.gradients.bent import Bent, Straight, followed, noisy
 from pymc_dp.gradients.centred import centred
 from pymc_dp.gradients.choice import NAME, Gradients
 from pymc_dp.gradients.curvature import MOST_FULL, shrunk
 from pymc_dp.gradients.descent import Descent, trusted
-from pymc_dp.gradients.doubts import doubts
 from pymc_dp.gradients.integers import MOST_ROWS
 from pymc_dp.gradients.interface import Interface, interface_of
 from pymc_dp.gradients.legs import Prior
+from pymc_dp.gradients.misfit import Residuals, misfit_of
 from pymc_dp.gradients.moments import Moments
 from pymc_dp.gradients.persons import PersonParts, require_few
 from pymc_dp.gradients.private_model import SEED, Quadratic, columns_of, path_prior, unsure
@@ -37,17 +37,19 @@ from pymc_dp.gradients.refit import Refit, observed_alone
 from pymc_dp.gradients.release import NoisedSums, units
 from pymc_dp.gradients.row_parts import RowParts, block_size
 from pymc_dp.gradients.row_scores import RowScores
-from pymc_dp.gradients.schedule import COLUMNS, NORMS, SQUARES, WEIGHTED_SQUARES, WEIGHTS, Extras, Limits, Schedule
+from pymc_dp.gradients.schedule import COLUMNS, FIT, NORMS, SQUARES, WEIGHTED_SQUARES, WEIGHTS, Extras, Limits, Schedule
 from pymc_dp.gradients.simulated import Simulated
 from pymc_dp.gradients.start import early, start_of
 from pymc_dp.gradients.tails import ALL, FEW, FEW_VALUES, MANY, Chosen, Tail, chosen, edges_of
-from pymc_dp.gradients.walk import Found, agreement, walk
+from pymc_dp.gradients.verdict import reasons
+from pymc_dp.gradients.walk import Found, walk
 from pymc_dp.gradients.weighted import WeightedParts, check_weighted
 from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.weights import require_weights
 from pymc_dp.release.paid import PACKAGE, keep, paid
 from pymc_dp.release.record import ReleaseRecord, TableRecord, described_domain
+from pymc_dp.release.verdict import Verdict
 from pymc_dp.rows.gate import private_values, read
 from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.person_files import PersonFiles, row_of
@@ -101,14 +103,10 @@ def fitted(
             found = payment.read(lambda: planned.walk_over(passes, progressbar))
             made = planned.private(found, "exact" if insecure() is None else "none")
             mark_paid(made, payment)
-        if doubts := [*[agreement(found)] * found.too_curved, *planned.doubts(found)]:
-            text = "; ".join(doubts)
-            warnings.warn(
-                f"{text[0].upper()}{text[1:]}. It was released, and charged. Rehearse with "
-                "dp.plan(statistics=dp.Gradients()); more rows, fewer parameters or tighter priors help.",
-                PosteriorWarning,
-                skip_file_prefixes=(PACKAGE,),
-            )
+        verdict = planned.verdict(found)
+        if verdict.warns:
+            text = f"The verdict on this release is '{verdict}' It was released, and charged."
+            warnings.warn(text, PosteriorWarning, skip_file_prefixes=(PACKAGE,))
         return made
     except (Exception, KeyboardInterrupt) as error:
         keep(error, private_model=made)
@@ -174,6 +172,8 @@ class Planned:
             squares=WEIGHTED_SQUARES if weighted else SQUARES * choice.robust,
             columns=COLUMNS * bool(moments.entries),
             moments=moments.count,
+            fit=FIT,
+            checks=Residuals.count_of(),
         )
         within = partial(Schedule.within, budget, steps=steps, momentum_steps=momentum, extras=extras)
         of = partial(units, interface.size, domain.neighbours)
@@ -281,7 +281,9 @@ class Planned:
             limit=None if self.choice.trusts else partial(self._limit, simulated, releases, n_rows),
             first=len(self.schedule.stages) - len(stages),
         )
-        found = replace(found, simulated=simulated)
+        residuals = Residuals(parts=rows)
+        misfit = misfit_of(*releases.fit(residuals, found.end, found.limits), n_rows)
+        found = replace(found, simulated=simulated, misfit=misfit)
         if not self.schedule.extras.squares:
             return found
         limits = _of_squares(found, releases)
@@ -292,7 +294,7 @@ class Planned:
         """Choose the limit of the last stage by a released histogram of norms."""
         largest = simulated.largest(at, limits)
         edges = edges_of(limits.clip_norm, largest)
-        released, deviation = releases.norms(at, limits, edges[:-1])
+        released, deviation = releases.norms(at, limits, np.where(edges[:-1] < edges[1:], edges[:-1], np.inf))
         return chosen(
             Tail.of(released, edges, deviation, n_rows),
             least=limits.clip_norm,
@@ -359,8 +361,6 @@ class Planned:
                 return quadratic, None
             nearest = followed(found, quadratic, bent, self.prior)
             against = None if nearest is quadratic else Straight.of(quadratic, nearest, self.prior)
-            if against is not None and against.sharper > SHARPER:
-                return quadratic, against
             if nearest is quadratic and found.scores is None:
                 nearest = centred(quadratic, bent, self.prior)
             finite = np.isfinite(nearest.root).all() and np.isfinite(nearest.slope).all()
@@ -368,9 +368,13 @@ class Planned:
         except np.linalg.LinAlgError:  # a release that was paid for is never lost
             return quadratic, None
 
-    def doubts(self, found: Found) -> list[str]:
-        """Say why the posterior should not be relied on, beside χ²."""
-        return doubts(found, self.prior, local=self.choice.local)
+    def verdict(self, found: Found) -> Verdict:
+        """Say whether the posterior can be relied on."""
+        quadratic, against = self._answer(found)
+        labels = scalar_names(self.interface.parts)
+        robust = found.scores is not None
+        own = reasons(found, quadratic, against, self.prior, labels, local=self.choice.local, robust=robust)
+        return Verdict(reasons=tuple(own))
 
     @property
     def _follows(self) -> bool:
@@ -414,9 +418,10 @@ class Planned:
                 "chi_squared": found.chi_squared,
                 "chi_squared_limit": found.chi_squared_limit,
                 "unresolved": found.unresolved,
+                "verdict": self.verdict(found).to_list(),
             },
             approximations=tuple(
-                approximations(found, self.choice, self.interface, follows=self._follows, doubts=self.doubts(found))
+                approximations(found, self.choice, self.interface, follows=self._follows)
             ),
         )
 

@@ -34,6 +34,8 @@ from pymc_dp.transforms.released_logp import add_release, held
 
 WIDE = 64
 """Columns of a matrix above which a product with a vector is left to a library, which takes seconds to compile in."""
+ROUNDS = 30
+"""Of the search for a posterior that knows what is not known of its curvature."""
 LEAST_VARIANCE = 0.05
 """Of the scores, as a share of their curvature: what simulated rows say below that is not used."""
 
@@ -135,19 +137,25 @@ def unsure(found: Found, quadratic: Quadratic, prior: Prior) -> Quadratic:
     The released curvature is off by a symmetric matrix E of noise, of deviation s off its diagonal and √2 s on it. The
     slope is that at the mean position of the gradients, and is carried from there to η as if H were exact, which adds E
     (η̄ - η) to its error. With Δ the way to the posterior mean and K the posterior covariance, the covariance of that is
-    s² ((‖Δ‖² + tr K) I + Δ Δᵀ + K), in the coordinates of the sum.
+    s² ((‖Δ‖² + tr K) I + Δ Δᵀ + K), in the coordinates of the sum. Δ and K depend on that in turn: they are found by
+    repetition, from the covariance of the prior on, so that where noise hides a curvature the prior is left.
     """
     if not found.deviation or not found.path:
         return quadratic
     back = np.eye(len(quadratic.scale)) if found.limits.basis is None else np.linalg.inv(found.limits.basis)
     scale = quadratic.scale
     middle = sum(weight * at for weight, at, _ in found.path)
-    mean, covariance = quadratic.posterior(prior.mean * scale, prior.precision / np.outer(scale, scale))
-    away = back @ (mean / scale - middle)
-    spread = back @ (covariance / np.outer(scale, scale)) @ back
-    size = float(away @ away + np.trace(spread))
-    extra = found.deviation**2 * (size * np.eye(len(scale)) + np.outer(away, away) + spread)
-    return replace(quadratic, covariance=quadratic.covariance + found.limits.curvature(extra))
+    moments = prior.mean * scale, prior.precision / np.outer(scale, scale)
+    wider, covariance = quadratic, np.linalg.inv(moments[1])
+    mean = quadratic.posterior(*moments)[0]
+    for _ in range(ROUNDS):
+        away = back @ (mean / scale - middle)
+        spread = back @ (covariance / np.outer(scale, scale)) @ back
+        size = float(away @ away + np.trace(spread))
+        extra = found.deviation**2 * (size * np.eye(len(scale)) + np.outer(away, away) + spread)
+        wider = replace(quadratic, covariance=quadratic.covariance + found.limits.curvature(extra))
+        mean, covariance = wider.posterior(*moments)
+    return wider
 
 
 def columns_of(labels: Sequence[str]) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ from pymc_dp.gradients.integers import (
     joined,
     symmetric,
 )
+from pymc_dp.gradients.misfit import Residuals
 from pymc_dp.gradients.moments import Moments
 from pymc_dp.gradients.schedule import BINS, Limits, Schedule, Units
 from pymc_dp.gradients.weighted import WeightedParts
@@ -113,6 +114,13 @@ class NoisedSums:
         self._require(self.schedule.extras.columns * (self.schedule.extras.moments == moments.count))
         scale = self.schedule.columns_scale
         return self._noised_sum(moments.rows, (moments.count,), scale) / SCORE_UNITS, scale / SCORE_UNITS
+
+    def fit(self, residuals: Residuals, at: Array, limits: Limits) -> tuple[Array, float]:
+        """Return noised sums of the check of the fit, and the standard deviation of their noise."""
+        self._require(self.schedule.extras.fit * (self.schedule.extras.checks == residuals.count))
+        scale = self.schedule.fit_scale
+        found = self._noised_sum(lambda rows: residuals.rows(rows, at, limits), (residuals.count,), scale)
+        return found / SCORE_UNITS, scale / SCORE_UNITS
 
     def norms(self, at: Array, limits: Limits, edges: Array) -> tuple[Array, float]:
         """Return the noised histogram of the norms of scores, and the standard deviation of its noise.

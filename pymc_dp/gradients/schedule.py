@@ -71,6 +71,10 @@ class Extras:
         Of moments of columns, before the walk.
     moments : int
         How many numbers these are.
+    fit : float
+        Of the check of the fit, where the walk has ended.
+    checks : int
+        How many numbers these are.
     """
 
     weights: float = 0.0
@@ -78,14 +82,16 @@ class Extras:
     squares: float = 0.0
     columns: float = 0.0
     moments: int = 0
+    fit: float = 0.0
+    checks: int = 0
 
     @property
     def total(self) -> float:
         """Share of all of them."""
-        return self.weights + self.norms + self.squares + self.columns
+        return self.weights + self.norms + self.squares + self.columns + self.fit
 
 
-NORMS, WEIGHTS, WEIGHTED_SQUARES, SQUARES, COLUMNS = 0.04, 0.02, 0.12, 0.08, 0.015
+NORMS, WEIGHTS, WEIGHTED_SQUARES, SQUARES, COLUMNS, FIT = 0.04, 0.02, 0.12, 0.08, 0.015, 0.02
 """Shares of `Extras`, where they are released; of the outer products of weighted scores, and of others."""
 
 
@@ -277,6 +283,11 @@ class Schedule:
         return float(self.multiplier * np.sqrt(self.units.gradient_squared / self.extras.columns))
 
     @property
+    def fit_scale(self) -> float:
+        """Scale of the noise on the check of the fit, in integers."""
+        return float(self.multiplier * np.sqrt(self.units.gradient_squared / self.extras.fit))
+
+    @property
     def event(self) -> ComposedEvent:
         """What all releases cost together."""
         units, events = self.units, list[DiscreteGaussianEvent]()
@@ -293,6 +304,8 @@ class Schedule:
                 self._noised(self.gradient_scale(place, step), units.gradient_squared, units.dimension)
                 for step in range(len(stage.steps))
             ]
+        if self.extras.fit:
+            events.append(self._noised(self.fit_scale, units.gradient_squared, self.extras.checks))
         if self.extras.squares:
             least = math.nextafter(self.squares_scale / math.sqrt(2), 0.0)
             size = units.dimension * (units.dimension + 1) // 2

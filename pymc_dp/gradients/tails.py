@@ -17,7 +17,7 @@ from pymc_dp.inspection.rows import Array
 
 RATIO = math.sqrt(2)
 """Of the ends of one bin."""
-RESOLVED, ALONE = 2.5, 3.5
+RESOLVED, ALONE = 2.5, 4.0
 """Standard deviations above which a count is no noise; where the bin below is noise, as of many one is large."""
 LEAST_FALL, MOST_FALL = 0.1, 0.25
 """By what counts are taken to fall from bin to bin beyond the last that is no noise."""
@@ -75,8 +75,8 @@ class Tail:
         A count is no noise if it is above `RESOLVED` deviations, or `ALONE` where that below it is noise. Without
         thresholds a few rows that are noise, thirty root mean squares off, would raise the limit to there.
         """
-        low = np.concatenate([[True], released[:-1] > RESOLVED * deviation])
-        seen = np.flatnonzero(released > np.where(low, RESOLVED, ALONE) * deviation)
+        low, met = np.concatenate([[True], released[:-1] > RESOLVED * deviation]), edges[1:] > edges[:-1]
+        seen = np.flatnonzero((released > np.where(low, RESOLVED, ALONE) * deviation) & met)
         last = int(seen.max()) if len(seen) else 0
         counts = np.maximum(released, 0.0)
         top = max(float(counts[last]), deviation) if len(seen) else rows / 2
@@ -84,9 +84,7 @@ class Tail:
         fall = float(np.clip(top / max(before, top, 1e-300), LEAST_FALL, MOST_FALL))
         beyond = np.arange(1, len(counts) - last)
         counts[last + 1 :] = np.minimum(top * fall**beyond, RESOLVED * deviation)
-        empty = edges[1:] <= edges[:-1]  # beyond the largest norm there is
-        empty[seen] = False
-        counts[empty] = 0.0
+        counts[~met] = 0.0  # beyond the largest norm there is
         return cls(counts=counts, edges=edges, deviation=deviation, released=released)
 
     @property

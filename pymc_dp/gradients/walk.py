@@ -19,6 +19,7 @@ from pymc_dp.gradients.tails import Chosen
 from pymc_dp.inspection.rows import Array
 
 if TYPE_CHECKING:
+    from pymc_dp.gradients.misfit import Misfit
     from pymc_dp.gradients.simulated import Simulated
 
 ALARM = 0.01
@@ -93,6 +94,8 @@ class Found:
         Covariance of the sum of scores, as they are where the walk ended, where it was released.
     simulated : Simulated or None
         Made-up rows, with what was released of columns.
+    misfit : Misfit or None
+        What was released of the fit of rows to the model.
     """
 
     slope: Array
@@ -109,6 +112,7 @@ class Found:
     chosen: Chosen | None = None
     scores: Array | None = None
     simulated: Simulated | None = None
+    misfit: Misfit | None = None
 
     @property
     def chi_squared_limit(self) -> float:

@@ -1,0 +1,154 @@
+"""Whether a posterior of noised gradients can be relied on: by released numbers and public ones alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pymc_dp._display import shorten
+from pymc_dp.gradients.bent import APART, Straight
+from pymc_dp.gradients.legs import Prior
+from pymc_dp.gradients.misfit import LEVEL, Misfit
+from pymc_dp.gradients.private_model import Quadratic
+from pymc_dp.gradients.walk import Found
+from pymc_dp.inspection.rows import Array
+from pymc_dp.release.verdict import Reason
+
+FARTHEST = 4.0
+"""Standard deviations, root mean square over parameters, from a walk's end to the posterior mean where it arrived."""
+MOVED, FAR = 0.5, 3.0
+"""How far a posterior mean may move, in standard deviations, if the gradients from farthest away are left out."""
+DISPERSED = 1.5
+"""Times as much as the model says that scores may vary."""
+CUT = 0.01
+"""Share of responses that may be at a bound beyond what the model expects."""
+WIDE, PRIOR = 3.0, 0.8
+"""Times the standard deviation without privacy, and share of the prior's, above which a parameter is named."""
+NAMED = 6
+MORE_ROWS = "More rows, fewer parameters, a larger ε or tighter priors help; rehearse with dp.plan"
+
+
+def reasons(
+    found: Found,
+    quadratic: Quadratic,
+    against: Straight | None,
+    prior: Prior,
+    labels: Sequence[str],
+    *,
+    local: bool,
+    robust: bool,
+) -> list[Reason]:
+    """Say why the posterior should not simply be relied on.
+
+    Parameters
+    ----------
+    found : Found
+    quadratic : Quadratic
+        The likelihood that is published.
+    against : Straight or None
+        How it compares to that with straight scores.
+    prior : Prior
+        Of the path, in the coordinates of the walk.
+    labels : sequence of str
+        Names of the parameters.
+    local : bool
+        Whether the posterior is within a trust region around the end of the walk.
+    robust : bool
+        Whether the variance of scores was released.
+
+    Notes
+    -----
+    χ² says whether the gradients are those of one quadratic. That alone warned of fine releases: what counts is
+    whether the posterior mean moves if the gradients from farthest away are left out.
+
+    **Guarantee.** Post-processing.
+    """
+    if local:
+        return list(_fit(found.misfit, robust=robust))
+    plain = replace(quadratic, scale=np.ones(len(found.end)))
+    try:
+        mean, covariance = plain.posterior(prior.mean, prior.precision)
+        said = [*_arrived(found, mean, covariance), *_straight(found, quadratic, covariance), *_bent(against)]
+        wide = list(_wide(found, covariance, prior, labels))
+    except np.linalg.LinAlgError:
+        what = "What was released is too large or too small for floats"
+        return [Reason(word="do not use", what=what, remedy=f"{MORE_ROWS}.")]
+    return [*said, *_fit(found.misfit, robust=robust), *wide]
+
+
+def _arrived(found: Found, mean: Array, covariance: Array) -> Iterator[Reason]:
+    away = mean - found.end
+    far = float(np.sqrt(away @ np.linalg.solve(covariance, away) / len(away)))
+    if not far <= FARTHEST:
+        what = (
+            f"The walk has not arrived: the log-likelihood is known where it ended, and the posterior is {far:.3g} "
+            "standard deviations from there"
+        )
+        yield Reason(word="do not use", what=what, remedy=f"{MORE_ROWS}.")
+
+
+def _straight(found: Found, quadratic: Quadratic, covariance: Array) -> Iterator[Reason]:
+    """Leave out the gradients from farthest away, if they do not agree with one quadratic."""
+    if not found.too_curved or len(found.path) < 4:
+        return
+    weights = np.array([weight for weight, *_ in found.path])
+    slopes = np.array([gradient + found.curvature @ at for _, at, gradient in found.path])
+    away = np.array([float((at - found.end) @ found.curvature @ (at - found.end)) for _, at, _ in found.path])
+    near = away <= np.median(away)
+    moved = weights[near] @ slopes[near] / weights[near].sum() - weights @ slopes / weights.sum()
+    shift = covariance @ quadratic.curvature.T @ np.linalg.solve(quadratic.covariance, moved)
+    far = float(np.sqrt(shift @ np.linalg.solve(covariance, shift) / len(shift)))
+    if far > MOVED:
+        what = (
+            f"Released gradients do not agree with one quadratic (χ² = {found.chi_squared:.3g} per degree of freedom): "
+            f"without those from farthest away estimates move by {far:.2g} standard deviations"
+        )
+        yield Reason(word="do not use" if far > FAR else "doubtful", what=what, remedy=f"{MORE_ROWS}.")
+
+
+def _bent(against: Straight | None) -> Iterator[Reason]:
+    if against is not None and against.apart > APART:
+        what = (
+            f"With scores as straight lines estimates differ by {against.apart:.3g} standard deviations: the "
+            "log-likelihood bends too much within the posterior"
+        )
+        yield Reason(word="doubtful", what=what, remedy=f"{MORE_ROWS}.")
+
+
+def _fit(misfit: Misfit | None, *, robust: bool) -> Iterator[Reason]:
+    if misfit is None:
+        return
+    if not robust and misfit.dispersion - LEVEL * misfit.deviation > DISPERSED:
+        what = (
+            f"Rows vary {misfit.dispersion:.2g} times as much as the model says, so that its intervals, private or "
+            f"not, are too narrow by about {misfit.dispersion**0.5:.2g}"
+        )
+        remedy = "Use a likelihood with a variance of its own (NegativeBinomial, StudentT), or Gradients(robust=True)."
+        yield Reason(word="doubtful", what=what, remedy=remedy)
+    for share, end in zip(misfit.at_bounds, ("low", "high"), strict=True):
+        if share - LEVEL * misfit.share_deviation > CUT:
+            what = f"About {share:.0%} of the responses are at their {end} bound beyond what the model expects there"
+            remedy = "Estimates are those of the clamped responses. Use a wider bound, if it is public, or pm.Censored."
+            yield Reason(word="doubtful", what=what, remedy=remedy)
+
+
+def _wide(found: Found, covariance: Array, prior: Prior, labels: Sequence[str]) -> Iterator[Reason]:
+    own = np.sqrt(np.diag(covariance))
+    whole = np.sqrt(np.diag(np.linalg.inv(prior.precision + found.curvature)))
+    before = np.sqrt(np.diag(np.linalg.inv(prior.precision)))
+    hidden = (own > PRIOR * before) & (whole < PRIOR * before / 2)
+    wide = (own > WIDE * whole) & ~hidden
+    if hidden.any():
+        names = ", ".join(shorten([labels[place] for place in np.flatnonzero(hidden)], NAMED))
+        what = f"Noise hides what the rows say of {names}: mostly the prior is left"
+        yield Reason(word="wide but ok", what=what, remedy=f"{MORE_ROWS}.")
+    if wide.any():
+        names = ", ".join(shorten([labels[place] for place in np.flatnonzero(wide)], NAMED))
+        ratio = float((own / whole)[wide].max())
+        what = f"Intervals of {names} are up to {ratio:.2g} times as wide as without privacy"
+        yield Reason(word="wide but ok", what=what, remedy=f"{MORE_ROWS}.")
+
+
+__all__ = ["reasons"]
