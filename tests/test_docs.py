@@ -15,6 +15,7 @@ MODULES = ("", ".datasets", ".from_draws", ".markov", ".metrics", ".models", ".n
 MODULES += (".testing", ".theorems", ".theorems.families", ".audit", ".plan")
 RESULTS = {
     **{".answer": ["Answer"], ".explain": ["Explanation"], ".sensitivities": ["Bound", "Sensitivity"]},
+    ".rehearse": ["Rehearsed"],
     ".trace.accessor": ["PrivacyAccessor"],
     ".trace.report": ["Report"],
 }

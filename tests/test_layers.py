@@ -13,8 +13,8 @@ LAYERS = (
     *("domain", "inspection", "simulation", "families", "rows", "proofs", "accounting", "release"),
     *("transforms", "step_methods", "gradients", "trace", "plots"),
     *("from_draws", "released", "ledgers", "synthesize", "utilities", "answer", "poststratify", "sensitivities"),
-    *("advice", "explain", "privatize", "sampling", "find_bounds", "find_levels", "find_map", "annealing", "plan", "rehearse"),
-    *("audit", "warm"),
+    *("advice", "explain", "privatize", "sampling", "find_bounds", "find_levels", "find_map", "annealing", "plan"),
+    *("rehearse", "audit", "warm"),
     # Namespaces: they pass on names of other layers.
     *("schedules", "markov", "models"),
 )

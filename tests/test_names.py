@@ -39,7 +39,7 @@ NAMESPACES = {
     "metrics": {"L1", "Hamming"},
     "models": {"HSGP", "HSGPPeriodic", "from_bambi", "with_statistics"},
     "networks": {"FourierUpdates", "LaplaceUpdates"},
-    "plots": {"budget", "release", "tradeoff"},
+    "plots": {"budget", "rehearsal", "release", "tradeoff"},
     "schedules": {"AlphaPhase", "EstimatedNorm", "PolynomialDecay"},
     "testing": {"insecure_randomness", "without_noise"},
     "theorems": {"posterior_privacy", "families"},

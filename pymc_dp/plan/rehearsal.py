@@ -116,14 +116,14 @@ class Rehearsal:
             plain = Recorder(self.names, interval)
             for table in tables:
                 advance(1, NOT_PRIVATE)
-                self._note(plain, *without_privacy(first, prior, table), table.truth)
+                self.note(plain, *without_privacy(first, prior, table), table.truth)
             alone = plain.outcome(NOT_PRIVATE, inf, 0.0)
             found += [] if narrow else [alone]
             for (name, loss), one in planned.items():
                 recorder, method = Recorder(self.names, interval), f"{name}, {NARROW}" if narrow else name
                 for table in tables:
                     advance(1, f"{method}, ε = {loss:g}")
-                    self._note(recorder, *privately(one, prior, table), table.truth)
+                    self.note(recorder, *privately(one, prior, table), table.truth)
                 widths = alone.widths if narrow else None
                 found.append(recorder.outcome(method, loss, one.budget.delta, widths))
         return found
@@ -143,10 +143,11 @@ class Rehearsal:
         """Draw a table for each of some values of the free variables; their truths are interface parameters."""
         inspection, (model, at) = self.interface.inspection, interface_parameters(self.interface)
         drawn = draws_at(model, values)
-        given = {"n_rows": self.n_rows, "rng": rng, "caller": caller}
-        return _of_interface(draw_tables_at(inspection, drawn, self.covariates, **given), at)
+        tables = draw_tables_at(inspection, drawn, self.covariates, n_rows=self.n_rows, rng=rng, caller=caller)
+        return _of_interface(tables, at)
 
-    def _note(self, recorder: Recorder, mean: Array, covariance: Array, truth: Array) -> None:
+    def note(self, recorder: Recorder, mean: Array, covariance: Array, truth: Array) -> None:
+        """Note a normal posterior of the interface parameters."""
         sd = np.sqrt(np.diag(covariance))
         recorder.add_normal(*({name: one[place] for name, place in self._places()} for one in (mean, sd, truth)))
 

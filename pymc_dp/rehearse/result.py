@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, override
+from typing import TYPE_CHECKING, Any, Self, override
 
 import numpy as np
 
 from pymc_dp._display import Listing, Page, Shown, Table, shorten
 from pymc_dp.inspection.rows import Array
+from pymc_dp.plan.result import Outcome
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +33,7 @@ MOST_ROWS = 14
 """Parameters that are shown; `Rehearsed.to_dataframe` has all of them."""
 BLIND = (
     "What this cannot see: a model that does not fit. Simulated tables are of the model, and your rows need not be. "
-    "A release that was 13 standard deviations off covered 93% here."
+    "Of a release that was 13 standard deviations off, 93% were covered in this way."
 )
 
 
@@ -42,13 +44,15 @@ class Rehearsed(Shown):
     Attributes
     ----------
     parameters : tuple of str
-        Their names; of noised gradients on the scale of their transform.
+        Their names. Where gradients were released, bounded ones are on the scale of their transform.
     errors : (n_tables, n_parameters) array
         Posterior mean of each simulated release, less the parameter that made its table.
-    halves : (n_tables, n_parameters) array
-        Half the widths of its intervals.
+    covered : (n_tables, n_parameters) array
+        Whether its interval holds that parameter, 1 or 0.
+    widths : (n_tables, n_parameters) array
+        Of its intervals.
     released : (n_parameters,) array
-        Half the widths of the intervals of the release at hand.
+        Widths of the intervals of the release at hand.
     interval : float
         Probability of the intervals.
     rows : str
@@ -61,11 +65,12 @@ class Rehearsed(Shown):
     Examples
     --------
     >>> import numpy as np
-    >>> found = Rehearsed(
+    >>> found = Rehearsed(  # as dp.rehearse returns it
     ...     parameters=("slope",),
     ...     errors=np.array([[0.1], [-0.3], [0.2], [0.0]]),
-    ...     halves=np.full((4, 1), 0.25),
-    ...     released=np.array([0.25]),
+    ...     covered=np.array([[1.0], [0.0], [1.0], [1.0]]),
+    ...     widths=np.full((4, 1), 0.5),
+    ...     released=np.array([0.5]),
     ...     interval=0.9,
     ...     rows="100 rows",
     ...     how="by hand",
@@ -76,12 +81,26 @@ class Rehearsed(Shown):
 
     parameters: tuple[str, ...]
     errors: Array
-    halves: Array
+    covered: Array
+    widths: Array
     released: Array
     interval: float
     rows: str
     how: str
     loose: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, parameters: Sequence[str], simulated: Outcome, released: Outcome, **said: Any) -> Self:
+        """Return what fits of simulated releases, and one of the release at hand, came to."""
+        errors, covered, widths = map(_flat, (simulated.errors, simulated.covered, simulated.widths))
+        return cls(
+            parameters=tuple(parameters),
+            errors=errors,
+            covered=covered,
+            widths=widths,
+            released=_flat(released.widths)[0],
+            **said,
+        )
 
     @property
     def tables(self) -> int:
@@ -91,13 +110,13 @@ class Rehearsed(Shown):
     @property
     def coverage(self) -> float:
         """Share of the parameters of simulated tables that lie within their intervals; it should be `interval`."""
-        return float(self._covered.mean())
+        return float(self.covered.mean())
 
     @property
     def coverage_error(self) -> float:
         """Standard error of `coverage`. Parameters of one table are not independent, so it is that over tables."""
         least = self.interval * (1 - self.interval) / len(self.parameters)
-        return float(np.sqrt(max(self._covered.mean(axis=1).var(ddof=1), least) / self.tables))
+        return float(np.sqrt(max(self.covered.mean(axis=1).var(ddof=1), least) / self.tables))
 
     @property
     def width_ratio(self) -> float:
@@ -134,8 +153,8 @@ class Rehearsed(Shown):
     def verdict(self) -> str:
         """What was found, in words."""
         covered = (
-            f"{self.interval:.0%} intervals covered {self.coverage:.0%} ± {self.coverage_error:.0%} of the parameters of "
-            f"{self.tables} simulated tables"
+            f"{self.interval:.0%} intervals covered {self.coverage:.0%} ± {self.coverage_error:.0%} of the parameters "
+            f"of {self.tables} simulated tables"
         )
         widen = f"Make them {self.factor:.2g} (± {self.factor_error:.1g}) times as wide"
         if self._too_sure:
@@ -143,7 +162,8 @@ class Rehearsed(Shown):
             most = float(np.exp(self._ratios.mean(axis=0)).max())
             return (
                 f"Released intervals of {named} are too sure: those of simulated tables came out up to {most:.2g} "
-                f"times as wide. {covered}. {widen}, or do not use them."
+                f"times as wide. {covered}. {widen}, or do not use them. The cause may also be a number of rows, or "
+                "columns, that are not those of your table."
             )
         if self._short:
             return f"Released intervals are too narrow: {covered}. {widen}."
@@ -166,25 +186,21 @@ class Rehearsed(Shown):
         spread = ratios * self._ratios.std(axis=0, ddof=1) / np.sqrt(self.tables)
         factors = np.quantile(self._shares, self.interval, axis=0)
         own = np.quantile(self._shares[self._places], self.interval, axis=1).std(axis=0)
-        columns = (self._covered.mean(axis=0), chance, ratios, spread, factors, own)
+        columns = (self.covered.mean(axis=0), chance, ratios, spread, factors, own)
         rows = [(name, *map(float, one)) for name, *one in zip(self.parameters, *columns, strict=True)]
         pooled = (self.coverage, self.coverage_error, self.width_ratio, self.width_ratio_error)
         rows.append((ALL, *pooled, self.factor, self.factor_error))
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
     @cached_property
-    def _covered(self) -> Array:
-        return np.asarray(np.abs(self.errors) <= self.halves, dtype=np.float64)
-
-    @cached_property
     def _ratios(self) -> Array:
         """Logarithms of widths over the released ones."""
-        return np.asarray(np.log(self.halves / self.released))
+        return np.asarray(np.log(self.widths / self.released))
 
     @cached_property
     def _shares(self) -> Array:
         """Absolute errors over half the released widths."""
-        return np.asarray(np.abs(self.errors) / self.released)
+        return np.asarray(2 * np.abs(self.errors) / self.released)
 
     @cached_property
     def _places(self) -> Array:
@@ -246,6 +262,11 @@ class Rehearsed(Shown):
             *([f"Simulated rows fill the bounds of {named} evenly. If yours do not, widths differ: say how they are "
                "distributed, statistics=dp.Gradients(columns=...)."] if self.loose else []),
         )  # fmt: skip
+
+
+def _flat(by_variable: Mapping[str, Array]) -> Array:
+    """Put the elements of all variables beside each other: (n_tables, n_parameters)."""
+    return np.concatenate(list(by_variable.values()), axis=1)
 
 
 __all__ = ["ALL", "Rehearsed"]

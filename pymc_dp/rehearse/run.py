@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from statistics import NormalDist
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,20 +15,18 @@ from pymc_dp._progress import progress
 from pymc_dp._random import public_generator
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
-from pymc_dp.gradients.choice import Gradients
 from pymc_dp.inspection.given import given_model
-from pymc_dp.inspection.interpreted import shared
 from pymc_dp.inspection.of_context import is_bambi
 from pymc_dp.inspection.rows import Array
+from pymc_dp.rehearse.asked import Asked
 from pymc_dp.rehearse.result import Rehearsed
-from pymc_dp.release.record import described_domain, read_domain
+from pymc_dp.rehearse.sums import of_sums
 from pymc_dp.released import Release
 
 if TYPE_CHECKING:
-    from pymc_dp.plan.rehearsal import Rehearsal
+    from pymc_dp.gradients.choice import Gradients
 
 TABLES = 20
-CALLER = "dp.rehearse"
 
 
 @says_when_it_compiles
@@ -54,17 +50,17 @@ def rehearse(
     Parameters
     ----------
     idata : xarray.DataTree
-        A trace of ``dp.sample(statistics=dp.Gradients())``, or any other of noised gradients.
+        A trace of ``dp.sample`` or ``dp.scrub`` with one release: noised gradients, or exact sums by cells.
     model : pymc.Model or bambi.Model, optional
         The model that was sampled. Its rows may be dummies: none is read. Defaults to the model of the context.
     domain : Domain, optional
-        Only for models of bambi, whose columns have other names than in the release. Default: that of the release.
+        Default: that of the release. A model of bambi needs it, for its columns have other names there.
     statistics : Gradients, optional
-        How gradients were released. Default: ``steps`` and ``momentum_steps`` of the release. A trace does not say
-        which ``columns`` or ``conservative`` were given: repeat them here.
+        How gradients were released. Default: with the ``steps`` of the release. A trace does not say which ``columns``
+        or ``conservative`` were given: repeat them here.
     n_rows : int, optional
-        How many rows to simulate. Default: as many as the model has, or ``n_max`` where the number is private. Give it
-        if the rows of the model are dummies.
+        How many rows to simulate, where gradients were released. Default: as many as the model has, or ``n_max`` where
+        the number is private. Give it if the rows of the model are dummies.
     tables : int
         How many tables to simulate, >= 2.
     interval : float
@@ -85,8 +81,8 @@ def rehearse(
     UnsupportedModelError
         If the model is not that of the release, or its rows cannot be simulated.
     ArgumentError
-        For arguments out of range, and for releases that cannot be simulated: exact sums, weighted rows, several
-        releases, local ones (``momentum_steps``).
+        For arguments out of range, and for releases that cannot be simulated: sums of products of a regression,
+        weighted rows, several releases, local ones (``momentum_steps``).
 
     Notes
     -----
@@ -103,11 +99,12 @@ def rehearse(
     Nor does it see a column that is not distributed as simulated, see ``columns``. What it does see are steep slopes,
     rare outcomes, vague priors, noise that dominates, and a release that came out far too sure.
 
-    **Posteriors** are normal ones of the parameters of the likelihood, bounded ones on the scale of their transform, as
-    in `plan`: the released likelihood, times a normal prior with the mean and covariance of prior draws. The widths that
-    are compared with are those of the same form, computed from what was released.
+    **Posteriors** are found as in `plan`, those of simulated tables and that of the release alike. For gradients they
+    are normal: the released likelihood, times a normal prior with the mean and covariance of prior draws, of the
+    parameters of the likelihood, bounded ones on the scale of their transform. For exact sums they are the private
+    model's own, on grids or by NUTS. Cells have the released numbers of rows.
 
-    A table takes about half a second of one core, and more with many rows.
+    A table of a few thousand rows takes about half a second of one core, and longer with more rows.
 
     **Guarantee.** That of the trace: everything is computed from what was released, from the model without its rows and
     from what is declared public (post-processing). No private value is read and no ledger is charged. Noise is
@@ -121,16 +118,17 @@ def rehearse(
 
     Examples
     --------
-    >>> import numpy as np, pymc as pm, pymc_dp as dp
+    >>> import pymc as pm, pymc_dp as dp
     >>> with pm.Model() as model:
-    ...     slope = pm.Normal("slope")
-    ...     x = pm.Data("x", np.linspace(-1, 1, 500))
-    ...     y = pm.Bernoulli("y", logit_p=slope * x, observed=(np.linspace(-1, 1, 500) > 0).astype(int))
-    >>> domain = dp.Domain(bounds={"x": (-1, 1)})
-    >>> idata = dp.sample(
-    ...     epsilon=1.0, delta=1e-6, domain=domain, model=model, statistics=dp.Gradients()
-    ... )  # doctest: +SKIP
-    >>> rehearse(idata, model=model)  # doctest: +SKIP
+    ...     p = pm.Beta("p", 1, 1)
+    ...     y = pm.Bernoulli("y", p, observed=np.zeros(200, dtype=int))
+    >>> private = dp.privatize(model, epsilon=1.0, ledger=dp.Ledger(1.0))
+    >>> with private:
+    ...     raw = pm.sample_prior_predictive(50, var_names=["p"], random_seed=1)
+    >>> raw["posterior"] = raw["prior"].copy()  # in earnest, a trace of dp.sample
+    >>> found = rehearse(dp.scrub(raw, private), model=model, tables=5, random_seed=1, progressbar=False)
+    >>> found.tables, found.to_dataframe()["parameter"].tolist()
+    (5, ['p', 'all'])
     """
     _validate.instance("idata", idata, xr.DataTree, "Pass a trace of dp.sample or dp.scrub.")
     count = _validate.many("tables", tables, 2)
@@ -139,107 +137,45 @@ def rehearse(
         _validate.many("n_rows", n_rows)
     rng = public_generator(random_seed)
     release = Release.of(idata)
-    choice = _choice(release, statistics)
+    _require_one(release)
     if is_bambi(model) and domain is None:
         raise ArgumentError(
             "domain must be given with a model of bambi: columns of the release have other names than the data frame. "
             "Repeat the domain= of dp.sample."
         )
     source, given = given_model(model, domain)
-    from pymc_dp.gradients.refit import refit
-    from pymc_dp.plan.rehearsal import HOW, Rehearsal, privately  # Numba, which importing the package must not need
+    public = release.domain if given is None else given
+    values = posterior_draws(idata, source, count, rng)
+    asked = Asked(release=release, model=source, domain=public, values=values, interval=probability, n_rows=n_rows)
+    with progress(progressbar, "simulated tables", count) as advance:
+        if release.of_gradients:
+            from pymc_dp.rehearse.gradients import of_gradients  # Numba, which importing the package must not need
 
-    with shared():
-        public = read_domain(release.record.domain) if given is None else given
-        rehearsal = Rehearsal(source, public, {"gradients": choice}, n_rows)
-        _require_same(rehearsal, release)
-        matched = refit(source, public, release.record, release.tables[release.record.tables[0].name])
-    asked = release.record.asked or release.epsilon
-    (planned,) = rehearsal.budgets([asked], release.delta).values()
-    prior = planned.prior.divided(1 / planned.limits.scale)
-    simulated = rehearsal.tables_at(_posterior_draws(idata, source, count, rng), rng, CALLER)
-    errors, deviations = list[Array](), list[Array]()
-    with progress(progressbar, "simulated tables", len(simulated)) as advance:
-        for table in simulated:
-            mean, covariance = privately(planned, prior, table)
-            errors.append(mean - table.truth)
-            deviations.append(np.sqrt(np.diag(covariance)))
-            advance()
-    _, covariance = matched.quadratic.posterior(prior.mean, prior.precision)
-    reach = NormalDist().inv_cdf((1 + probability) / 2)
-    return Rehearsed(
-        parameters=matched.table.cells,
-        errors=np.array(errors),
-        halves=reach * np.array(deviations),
-        released=reach * np.sqrt(np.diag(covariance)),
-        interval=probability,
-        rows=rehearsal.rows,
-        how=HOW,
-        loose=_assumed(rehearsal),
-    )
+            return of_gradients(asked, statistics, rng, advance)
+        if statistics is not None:
+            raise ArgumentError(
+                "statistics= says how gradients were released, and idata holds exact sums. Leave it out."
+            )
+        return of_sums(asked, rng, advance)
 
 
-def _choice(release: Release, statistics: Gradients | None) -> Gradients:
-    """Return how gradients were released, as far as the record and the caller say."""
+def _require_one(release: Release) -> None:
+    """Refuse releases whose tables cannot be simulated, whatever the model."""
     if release.record.sources or release.of_published:
         raise ArgumentError(
             "idata is of several releases, or of tables that others made, and dp.rehearse simulates one release of "
             "rows. Pass a trace of one release."
         )
-    if not release.of_gradients:
+    if release.domain.weights:
         raise ArgumentError(
-            "idata holds exact sums, and dp.rehearse simulates noised gradients only. Their likelihood accounts for the "
-            "noise by itself; dp.plan(model, epsilon) simulates them from the prior."
-        )
-    if (release.record.domain or {}).get("weights"):
-        raise ArgumentError(
-            "idata is of weighted rows, and nothing says how weights are distributed, so that dp.rehearse cannot "
-            "simulate them."
-        )
-    plan = release.record.tables[0].plan
-    recorded = {field.name: plan[field.name] for field in fields(Gradients) if field.name in plan}
-    choice = Gradients(**recorded) if statistics is None else statistics
-    _validate.instance("statistics", choice, Gradients, "Repeat the dp.Gradients(...) of the release.")
-    for name, value in recorded.items():
-        if getattr(choice, name) != value:
-            raise ArgumentError(
-                f"statistics={choice!r} is not how idata was released, with {name}={value!r}. Repeat that, or leave "
-                f"{name} out."
-            )
-    if choice.local:
-        raise ArgumentError(
-            "idata is of a local release (momentum_steps), about one mode of several: that of a simulated table need "
-            "not be the one of its parameters, so that no coverage is claimed of it."
-        )
-    return choice
-
-
-def _require_same(rehearsal: Rehearsal, release: Release) -> None:
-    """Refuse a domain that is not that of the release."""
-    own = described_domain(rehearsal.interface.inspection.domain)
-    released = described_domain(read_domain(release.record.domain))
-    differ = [name for name in {**own, **released} if own.get(name) != released.get(name)]
-    if differ:
-        raise ArgumentError(
-            f"domain differs from that of the release in {', '.join(differ)}. Leave domain= out, or repeat that of the "
-            "release."
+            "idata is of weighted rows, and nothing says how their weights are distributed. dp.rehearse simulates rows "
+            "that count once each."
         )
 
 
-def _assumed(rehearsal: Rehearsal) -> tuple[str, ...]:
-    """Return the private columns of which nobody said how they are distributed."""
-    inspection = rehearsal.interface.inspection
-    known = {item.leaf for item in inspection.observed}
-    return tuple(
-        column.name
-        for column in inspection.columns
-        if not (column.public or column.leaf in known or column.name in rehearsal.covariates)
-    )
-
-
-def _posterior_draws(idata: xr.DataTree, model: Model, count: int, rng: np.random.Generator) -> Mapping[str, Array]:
+def posterior_draws(idata: xr.DataTree, model: Model, count: int, rng: np.random.Generator) -> Mapping[str, Array]:
     """Return values of the free variables at some draws of a posterior, each chosen once where there are enough."""
-    names: Sequence[str] = [str(rv.name) for rv in model.free_RVs]
+    names = [str(rv.name) for rv in model.free_RVs]
     held = idata["posterior"].to_dataset() if "posterior" in idata.children else xr.Dataset()
     if missing := [name for name in names if name not in held]:
         raise ArgumentError(

@@ -1,5 +1,4 @@
-"""Parameters of a model, in terms of its value variables: draws from its prior, points from its middle, given values.
-"""
+"""Parameters of a model, in terms of its value variables: from its prior, or as given."""
 
 from __future__ import annotations
 
@@ -54,7 +53,9 @@ class ParameterDraws:
     beside: list[Array]
 
 
-def draw_prior(prior_model: Model, rng: np.random.Generator, count: int, beside: Sequence[Variable] = ()) -> ParameterDraws:
+def draw_prior(
+    prior_model: Model, rng: np.random.Generator, count: int, beside: Sequence[Variable] = ()
+) -> ParameterDraws:
     """Draw from the prior of a model without its rows, where transforms are defined.
 
     Parameters
