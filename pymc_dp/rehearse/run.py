@@ -135,6 +135,7 @@ def rehearse(
     probability = _validate.within("interval", interval, 0, 1, ends=False)
     if n_rows is not None:
         _validate.many("n_rows", n_rows)
+    _validate.flag("progressbar", progressbar)
     rng = public_generator(random_seed)
     release = Release.of(idata)
     _require_one(release)
