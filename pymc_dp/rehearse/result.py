@@ -27,6 +27,8 @@ SURE = 1.5
 """Width of simulated intervals over a released one from which the release counts as too sure of a parameter."""
 CHANCE = 2.0
 """Standard errors that are left to chance before anything is said."""
+MORE = 5
+"""Times as many tables, where these are too few to tell: standard errors are then less than half as large."""
 RESAMPLED = 200
 """Samples of the tables with replacement, for the standard errors of factors."""
 MOST_ROWS = 14
@@ -171,6 +173,11 @@ class Rehearsed(Shown):
             return (
                 f"Simulated tables say more than yours: their intervals are {self.width_ratio:.2g} times as wide as "
                 f"the released ones. {covered}. Their number of rows or their columns are not those of your table."
+            )
+        if self.coverage < self.interval - SHORT:
+            return (
+                f"{self.tables} tables are too few to tell: {covered}, which may be chance. Simulate more, for example "
+                f"tables={MORE * self.tables}."
             )
         return f"Nothing speaks against the released intervals: {covered}, at {self.width_ratio:.2f} times their width."
 

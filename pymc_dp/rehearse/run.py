@@ -104,7 +104,8 @@ def rehearse(
     parameters of the likelihood, bounded ones on the scale of their transform. For exact sums they are the private
     model's own, on grids or by NUTS. Cells have the released numbers of rows.
 
-    A table of a few thousand rows takes about half a second of one core, and longer with more rows.
+    A table of 3,000 rows took 0.2 seconds of one core for a logistic regression, 1.3 for a normal one with groups, and
+    5 where ε protects persons.
 
     **Guarantee.** That of the trace: everything is computed from what was released, from the model without its rows and
     from what is declared public (post-processing). No private value is read and no ledger is charged. Noise is

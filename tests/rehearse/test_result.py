@@ -38,6 +38,13 @@ def test_narrow_intervals_are_named_with_the_factor():
     assert found.verdict.startswith("Released intervals are too narrow") and "Make them 1." in found.verdict
 
 
+def test_a_few_tables_may_not_tell():
+    """Of ten intervals two fail, by chance or not: nothing is found, and nothing is called well."""
+    found = made(10, 1, seed=next(seed for seed in range(100) if made(10, 1, seed=seed).coverage == 0.8))
+    assert found.good and found.verdict.startswith("10 tables are too few to tell: 90% intervals covered 80%")
+    assert "tables=50" in found.verdict
+
+
 def test_one_parameter_of_which_the_release_is_too_sure_is_named():
     found = made(ratio=np.array([1.0, 4.0, 1.0]))
     assert not found.good and found.verdict.startswith("Released intervals of b[1] are too sure")
