@@ -27,6 +27,7 @@ from pymc_dp.ledgers import Ledger
 from pymc_dp.plan import plan
 from pymc_dp.poststratify import poststratify
 from pymc_dp.privatize import privatize
+from pymc_dp.rehearse import rehearse
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.released import Release, condition
 from pymc_dp.rows.levels import Levels
@@ -89,6 +90,7 @@ __all__ = [
     "plan",
     "poststratify",
     "privatize",
+    "rehearse",
     "sample",
     "sample_ais",
     "scrub",

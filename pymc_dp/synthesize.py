@@ -102,7 +102,7 @@ def synthesize(
             "the model says nothing, so that no rows can be made up. pm.sample_posterior_predictive draws counts of "
             "given rows."
         )
-    sizes = {table.name: _sizes(table, release.tables[table.name]) for table in tables}
+    sizes = {table.name: released_sizes(table, release.tables[table.name]) for table in tables}
     count = _count(n, tables, sizes)
     parameters = _parameters(inspection, tables, _one_draw(idata, rng))
     held: dict[Variable, Array] = {}
@@ -149,8 +149,8 @@ def _dims(name: str, values: Array) -> tuple[str, ...]:
     return (ROW,) if values.ndim == 1 else (ROW, f"{name}_entry")
 
 
-def _sizes(table: TablePlan, values: Array) -> Array:
-    """Rows per cell: public, or as released and not negative."""
+def released_sizes(table: TablePlan, values: Array) -> Array:
+    """Return the rows per cell, (n_cells,): public, or as released and not negative."""
     if table.cells.sizes is not None:
         return np.asarray(table.cells.sizes, dtype=float)
     statistic = table.statistic
@@ -231,4 +231,4 @@ def _values(
     return np.asarray(plain_draw(graph, rng))
 
 
-__all__ = ["synthesize"]
+__all__ = ["released_sizes", "synthesize"]

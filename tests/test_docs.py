@@ -15,6 +15,7 @@ MODULES = ("", ".datasets", ".from_draws", ".markov", ".metrics", ".models", ".n
 MODULES += (".testing", ".theorems", ".theorems.families", ".audit", ".plan")
 RESULTS = {
     **{".answer": ["Answer"], ".explain": ["Explanation"], ".sensitivities": ["Bound", "Sensitivity"]},
+    ".rehearse": ["Rehearsed"],
     ".trace.accessor": ["PrivacyAccessor"],
     ".trace.report": ["Report"],
 }
@@ -25,7 +26,16 @@ CONSTANTS = {"EARTH", "PER_UNIT"}
 SLOW = {"how_it_works", "public_and_private", "samplers", "seven_names"} | {
     f"howto/{name}"
     for name in (
-        *("bambi", "curves", "fields", "gradients", "hierarchical", "larger_than_memory", "latents_per_row"),
+        *(
+            "bambi",
+            "check_a_release",
+            "curves",
+            "fields",
+            "gradients",
+            "hierarchical",
+            "larger_than_memory",
+            "latents_per_row",
+        ),
         *("missing_values", "networks", "poststratify", "regression", "table_in_duckdb", "which_bounds"),
         "which_method",
     )

@@ -14,7 +14,7 @@ LAYERS = (
     *("transforms", "step_methods", "gradients", "trace", "plots"),
     *("from_draws", "released", "ledgers", "synthesize", "utilities", "answer", "poststratify", "sensitivities"),
     *("advice", "explain", "privatize", "sampling", "find_bounds", "find_levels", "find_map", "annealing", "plan"),
-    *("audit", "warm"),
+    *("rehearse", "audit", "warm"),
     # Namespaces: they pass on names of other layers.
     *("schedules", "markov", "models"),
 )

@@ -8,7 +8,7 @@ import pymc_dp as dp
 from pymc_dp._lazy import sources
 from tests.test_lazy import STUB
 
-MOST_NAMES = 43
+MOST_NAMES = 44
 NAMES = {
     "what is public, what is spent": [
         "Domain",
@@ -23,7 +23,7 @@ NAMES = {
     "before anything is spent": ["explain", "sensitivity", "plan", "audit"],
     "what is public once it is paid for": ["find_bounds", "find_levels"],
     "releases": ["sample", "privatize", "Statistics", "Histogram", "Gradients", "Release", "condition"],
-    "afterwards": ["scrub", "synthesize", "answer", "poststratify"],
+    "afterwards": ["rehearse", "scrub", "synthesize", "answer", "poststratify"],
     "step methods": [
         *["OPS", "TemperedGibbs", "BarkerMetropolis", "PenaltyMetropolis", "TemperedMetropolis", "PrivateHMC"],
         *["SGLD", "SGHMC", "SGNHT", "SGFS", "DataAugmentation"],
@@ -39,7 +39,7 @@ NAMESPACES = {
     "metrics": {"L1", "Hamming"},
     "models": {"HSGP", "HSGPPeriodic", "from_bambi", "with_statistics"},
     "networks": {"FourierUpdates", "LaplaceUpdates"},
-    "plots": {"budget", "release", "tradeoff"},
+    "plots": {"budget", "rehearsal", "release", "tradeoff"},
     "schedules": {"AlphaPhase", "EstimatedNorm", "PolynomialDecay"},
     "testing": {"insecure_randomness", "without_noise"},
     "theorems": {"posterior_privacy", "families"},

@@ -28,6 +28,7 @@ def nothing_spent(monkeypatch, tmp_path):
         "pymc_dp.release.paid.weaknesses",
         "pymc_dp.plan.run.draw_truths",
         "pymc_dp.plan.sampler.draw_tables",
+        "pymc_dp.rehearse.sums.draw_truths",
     ):
         module, _, name = where.rpartition(".")
         monkeypatch.setattr(__import__("sys").modules[module], name, stop)

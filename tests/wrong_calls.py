@@ -313,6 +313,11 @@ def _trace_calls() -> Iterator[Call]:
         right=lambda: {"idata": trace(), "model": model(), "n": 5, "random_seed": 1},
     )
     yield Call(
+        name="rehearse",
+        function=dp.rehearse,
+        right=lambda: {"idata": trace(), "model": model(), "tables": 3, "random_seed": 1, "progressbar": False},
+    )
+    yield Call(
         name="answer",
         function=dp.answer,
         right=lambda: {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
@@ -25,7 +25,8 @@ from pymc_dp.plan.result import NOT_PRIVATE, Outcome, Recorder
 from pymc_dp.plan.truths import row_count
 from pymc_dp.rows.persons import Grouped
 from pymc_dp.simulation.columns import loose_columns
-from pymc_dp.simulation.rows import SimulatedTable, draw_tables
+from pymc_dp.simulation.prior import draws_at
+from pymc_dp.simulation.rows import SimulatedTable, draw_tables, draw_tables_at
 from pymc_dp.transforms.privatize import refuse_released
 
 REPEATS = 20
@@ -115,14 +116,14 @@ class Rehearsal:
             plain = Recorder(self.names, interval)
             for table in tables:
                 advance(1, NOT_PRIVATE)
-                self._note(plain, *without_privacy(first, prior, table), table.truth)
+                self.note(plain, *without_privacy(first, prior, table), table.truth)
             alone = plain.outcome(NOT_PRIVATE, inf, 0.0)
             found += [] if narrow else [alone]
             for (name, loss), one in planned.items():
                 recorder, method = Recorder(self.names, interval), f"{name}, {NARROW}" if narrow else name
                 for table in tables:
                     advance(1, f"{method}, ε = {loss:g}")
-                    self._note(recorder, *privately(one, prior, table), table.truth)
+                    self.note(recorder, *privately(one, prior, table), table.truth)
                 widths = alone.widths if narrow else None
                 found.append(recorder.outcome(method, loss, one.budget.delta, widths))
         return found
@@ -136,16 +137,31 @@ class Rehearsal:
         """Draw tables, whose truths are interface parameters."""
         inspection, (model, at) = self.interface.inspection, interface_parameters(self.interface)
         tables = draw_tables(inspection, model, self.covariates, n_rows=self.n_rows, count=count, rng=rng, width=width)
-        truths = at(np.array([table.truth for table in tables]), tables[0].shapes)
-        return [replace(table, truth=truth) for table, truth in zip(tables, truths, strict=True)]
+        return _of_interface(tables, at)
 
-    def _note(self, recorder: Recorder, mean: Array, covariance: Array, truth: Array) -> None:
+    def tables_at(self, values: Mapping[str, Array], rng: np.random.Generator, caller: str) -> list[SimulatedTable]:
+        """Draw a table for each of some values of the free variables; their truths are interface parameters."""
+        inspection, (model, at) = self.interface.inspection, interface_parameters(self.interface)
+        drawn = draws_at(model, values)
+        tables = draw_tables_at(inspection, drawn, self.covariates, n_rows=self.n_rows, rng=rng, caller=caller)
+        return _of_interface(tables, at)
+
+    def note(self, recorder: Recorder, mean: Array, covariance: Array, truth: Array) -> None:
+        """Note a normal posterior of the interface parameters."""
         sd = np.sqrt(np.diag(covariance))
         recorder.add_normal(*({name: one[place] for name, place in self._places()} for one in (mean, sd, truth)))
 
     def _places(self) -> Iterator[tuple[str, slice]]:
         for part in self.interface.parts:
             yield part.name, slice(part.start, part.start + part.size)
+
+
+def _of_interface(
+    tables: Sequence[SimulatedTable], at: Callable[[Array, Sequence[tuple[int, ...]]], Array]
+) -> list[SimulatedTable]:
+    """Return tables with interface parameters as their truths."""
+    truths = at(np.array([table.truth for table in tables]), tables[0].shapes)
+    return [replace(table, truth=truth) for table, truth in zip(tables, truths, strict=True)]
 
 
 def privately(planned: Planned, prior: Prior, table: SimulatedTable) -> tuple[Array, Array]:

@@ -16,7 +16,7 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.default_bins import with_bins
 from pymc_dp.release.tables import TablePlan
-from pymc_dp.simulation.prior import draw_prior, not_drawn
+from pymc_dp.simulation.prior import draw_prior, draws_at, not_drawn
 from pymc_dp.transforms.bins import table_parameters
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.prior_model import prior_model_with
@@ -84,9 +84,14 @@ def _finest(tables: Iterable[TablePlan]) -> dict[Key, TablePlan]:
 
 
 def draw_truths(
-    inspection: Inspection, tables: Iterable[TablePlan], names: Sequence[str], repeats: int, rng: np.random.Generator
+    inspection: Inspection,
+    tables: Iterable[TablePlan],
+    names: Sequence[str],
+    repeats: int,
+    rng: np.random.Generator,
+    given: Mapping[str, Array] | None = None,
 ) -> Truths:
-    """Draw from the prior of a model without its rows.
+    """Draw from the prior of a model without its rows, and take the first draws as truths, or the `given` values.
 
     Parameters
     ----------
@@ -97,6 +102,8 @@ def draw_truths(
         Variables to look at.
     repeats : int
     rng : numpy.random.Generator
+    given : mapping of str to (repeats, ...) array, optional
+        Values of the free variables.
 
     Raises
     ------
@@ -105,14 +112,16 @@ def draw_truths(
     """
     finest = _finest(tables)
     per_cell = {key: table_parameters(table) for key, table in finest.items()}
-    prior_model, given = prior_model_with(
+    prior_model, of_cells = prior_model_with(
         inspection, [parameter for parameters in per_cell.values() for parameter in parameters]
     )
     if problems := not_drawn(prior_model):
         raise UnsupportedModelError(problems)
-    graphs = [*(prior_model[name] for name in names), *given]
+    graphs = [*(prior_model[name] for name in names), *of_cells]
     drawn = draw_prior(prior_model, rng, max(repeats, PRIOR_DRAWS), graphs)
-    found = iter(one[:repeats] for one in drawn.beside)
+    at = drawn if given is None else draws_at(prior_model, given, graphs)
+    repeats = min(repeats, len(at.positions))
+    found = iter(one[:repeats] for one in at.beside)
     return Truths(
         points=drawn.positions,
         shapes=drawn.shapes,
@@ -124,7 +133,11 @@ def draw_truths(
 
 
 def exact_sums(
-    tables: Sequence[TablePlan], truths: Truths, total: int | None, seed: int
+    tables: Sequence[TablePlan],
+    truths: Truths,
+    total: int | None,
+    seed: int,
+    known: Mapping[str, Array] | None = None,
 ) -> dict[str, tuple[Array, Array]]:
     """Draw the exact statistics of every table given each truth, and the sizes of its cells.
 
@@ -136,6 +149,8 @@ def exact_sums(
         Number of rows where that is private (add_remove), else None.
     seed : int
         The same for tables at every budget, so that these are drawn alike.
+    known : mapping of str to (n_cells,) array, optional
+        Sizes of the cells of each table. Default: those that are public, and a uniform split into others.
 
     Returns
     -------
@@ -147,6 +162,8 @@ def exact_sums(
     for table in tables_in_order(tables):
         rng = np.random.default_rng([seed, tables.index(table)])
         sizes = _sizes_of_levels(table, tables, result)
+        if sizes is None and known is not None:
+            sizes = np.broadcast_to(known[table.name], (truths.repeats, table.cells.count))
         if sizes is None:
             key = table.observed.totals, *((id(column.leaf), len(column.levels)) for column in table.cells.columns)
             sizes = split.setdefault(key, _split(table, truths.repeats, total, rng))

@@ -1,4 +1,4 @@
-"""Parameters from the prior of a model: draws, and points from its middle, in terms of its value variables."""
+"""Parameters of a model, in terms of its value variables: from its prior, or as given."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.inspection.interpreted import plain_draw
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.interpreted import plain_draw, plain_function
+from pymc_dp.inspection.rows import Array, rebuild
 
 CENTRAL = (0.05, 0.95)
 DRAWS = 200
@@ -32,8 +32,8 @@ Point = Mapping[str, Array]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PriorDraws:
-    """Draws from the prior of a model.
+class ParameterDraws:
+    """Draws of the parameters of a model: from its prior, or from a trace.
 
     Attributes
     ----------
@@ -53,7 +53,9 @@ class PriorDraws:
     beside: list[Array]
 
 
-def draw_prior(prior_model: Model, rng: np.random.Generator, count: int, beside: Sequence[Variable] = ()) -> PriorDraws:
+def draw_prior(
+    prior_model: Model, rng: np.random.Generator, count: int, beside: Sequence[Variable] = ()
+) -> ParameterDraws:
     """Draw from the prior of a model without its rows, where transforms are defined.
 
     Parameters
@@ -85,11 +87,40 @@ def draw_prior(prior_model: Model, rng: np.random.Generator, count: int, beside:
         remedy = "Write ordered numbers as pt.cumsum of positive ones."
         raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
     found = [item[kept] for item in found]
-    return PriorDraws(
+    return ParameterDraws(
         positions=joined(found[: len(free)]).astype(np.float64),
         shapes=[item.shape[1:] for item in found[: len(free)]],
         values={str(rv.name): item for rv, item in zip(free, found[len(free) :], strict=False)},
         beside=found[2 * len(free) :],
+    )
+
+
+def draws_at(prior_model: Model, values: Mapping[str, Array], beside: Sequence[Variable] = ()) -> ParameterDraws:
+    """Return given values of the free variables as draws; those at which a transform is not defined are left out.
+
+    Parameters
+    ----------
+    prior_model : pymc.Model
+        The model without its rows.
+    values : mapping of str to (n_draws, ...) array
+        By the names of free variables.
+    beside : sequence of Variable
+        Graphs over the free variables that are computed of them.
+    """
+    free = prior_model.free_RVs
+    own = [rv.type() for rv in free]
+    graphs = rebuild([*(in_value_space(prior_model, rv) for rv in free), *beside], dict(zip(free, own, strict=True)))[0]
+    function = plain_function(own, graphs)
+    columns = [np.asarray(values[str(rv.name)]).astype(rv.type.dtype) for rv in free]
+    with np.errstate(all="ignore"):
+        found = [np.array(parts) for parts in zip(*(function(*one) for one in zip(*columns, strict=True)), strict=True)]
+    kept = np.flatnonzero(_defined(found[: len(free)]))
+    found = [item[kept] for item in found]
+    return ParameterDraws(
+        positions=joined(found[: len(free)]).astype(np.float64),
+        shapes=[item.shape[1:] for item in found[: len(free)]],
+        values={str(rv.name): item[kept] for rv, item in zip(free, columns, strict=True)},
+        beside=found[len(free) :],
     )
 
 
@@ -204,9 +235,10 @@ def _near(start: Array, rng: np.random.Generator) -> Array:
 
 __all__ = [
     "PROPER",
+    "ParameterDraws",
     "Point",
-    "PriorDraws",
     "draw_prior",
+    "draws_at",
     "in_value_space",
     "joined",
     "not_drawn",

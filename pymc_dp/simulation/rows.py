@@ -21,7 +21,7 @@ from pymc_dp.inspection.row_density import per_row, unclamped
 from pymc_dp.inspection.rows import Array, array_leaves, reached, rebuild, shape_of
 from pymc_dp.inspection.taint import label
 from pymc_dp.simulation.columns import draw_columns, draw_evenly, undeclared
-from pymc_dp.simulation.prior import draw_prior, not_drawn
+from pymc_dp.simulation.prior import ParameterDraws, draw_prior, not_drawn
 
 Rows = tuple[Array, ...]
 
@@ -78,8 +78,49 @@ def draw_tables(
     if problems := [*not_drawn(prior_model), *_problems(inspection, covariates, "dp.plan")]:
         raise UnsupportedModelError(problems)
     drawn = draw_prior(prior_model, rng, count)
+    return _tables_at(inspection, drawn, covariates, n_rows=n_rows, rng=rng, width=width)
+
+
+def draw_tables_at(
+    inspection: RowInspection,
+    drawn: ParameterDraws,
+    covariates: Mapping[str, Any],
+    *,
+    n_rows: int,
+    rng: np.random.Generator,
+    caller: str,
+) -> list[SimulatedTable]:
+    """Draw a table of `n_rows` rows for each of some draws of the parameters. Reads no private value.
+
+    Parameters
+    ----------
+    inspection, covariates, n_rows, rng
+        As for `draw_columns`.
+    drawn : ParameterDraws
+    caller : str
+        The public function that asks, for texts.
+
+    Raises
+    ------
+    UnsupportedModelError, ArgumentError
+        As `draw_tables`.
+    """
+    if problems := _problems(inspection, covariates, caller):
+        raise UnsupportedModelError(problems)
+    return _tables_at(inspection, drawn, covariates, n_rows=n_rows, rng=rng)
+
+
+def _tables_at(
+    inspection: RowInspection,
+    drawn: ParameterDraws,
+    covariates: Mapping[str, Any],
+    *,
+    rng: np.random.Generator,
+    **given: Any,
+) -> list[SimulatedTable]:
+    count = len(drawn.positions)
     truths = [{name: one[place] for name, one in drawn.values.items()} for place in range(count)]
-    tables = _tables(inspection, truths, covariates, n_rows=n_rows, rng=rng, width=width)
+    tables = _tables(inspection, truths, covariates, rng=rng, **given)
     return [
         SimulatedTable(truth=truth, shapes=drawn.shapes, rows=held, seed=int(seed))
         for truth, (_, held), seed in zip(drawn.positions, tables, rng.integers(2**31, size=count), strict=True)
@@ -284,6 +325,7 @@ __all__ = [
     "draw_rows",
     "draw_rows_at",
     "draw_tables",
+    "draw_tables_at",
     "in_order",
     "sized",
 ]

@@ -1,0 +1,273 @@
+"""Tables simulated from a posterior and released again: what is counted, what is refused, and that no row is read."""
+
+import numpy as np
+import pymc as pm
+import pytest
+import xarray as xr
+
+import pymc_dp as dp
+from pymc_dp import Ledger
+from pymc_dp._random import insecure
+from pymc_dp.errors import ArgumentError, TraceError, UnsupportedModelError
+from pymc_dp.testing import insecure_randomness
+from pymc_dp.trace.scrub import annotate
+from pymc_dp.transforms.privatize import record_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
+DELTA = 1e-6
+ROWS = 1500
+SEED = 5
+DOMAIN = dp.Domain(bounds={"x": (-1, 1)})
+
+
+def coin(rows=200, ones=0):
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=(np.arange(rows) < ones).astype(int))
+    return model
+
+
+def grouped(group=None, y=None, rows=300):
+    with pm.Model(coords={"g": range(3)}) as model:
+        p = pm.Beta("p", 1, 1, dims="g")
+        held = pm.Data("group", np.zeros(rows, dtype=int) if group is None else group)
+        pm.Bernoulli("y", p[held], observed=np.zeros(rows, dtype=int) if y is None else y)
+    return model
+
+
+def logistic(x=None, y=None, rows=ROWS):
+    with pm.Model() as model:
+        a, b = pm.Normal("a"), pm.Normal("b", shape=2)
+        held = pm.Data("x", np.zeros((rows, 2)) if x is None else x)
+        pm.Bernoulli("y", logit_p=a + held @ b, observed=np.zeros(rows, dtype=int) if y is None else y)
+    return model
+
+
+def traced(private, posterior):
+    """A trace of a private model with draws that are known."""
+    record, tables = record_of(private)
+    draws = {name: (("chain", "draw", *(f"{name}_{k}" for k in range(one.ndim - 1))), one[None])
+             for name, one in posterior.items()}  # fmt: skip
+    return annotate({"posterior": xr.Dataset(draws)}, record, tables)
+
+
+def of_coin(statistics=None, epsilon=1.0):
+    """A trace of exact sums; beta draws are those of the table without noise, near enough."""
+    with insecure_randomness(SEED):
+        private = dp.privatize(coin(ones=60), epsilon=epsilon, statistics=statistics)
+    return traced(private, {"p": np.random.default_rng(SEED).beta(61, 141, size=400)})
+
+
+def rehearsed(idata, model, **given):
+    return dp.rehearse(idata, model=model, **{"random_seed": SEED, "progressbar": False, **given})
+
+
+@pytest.fixture(scope="module")
+def gradients():
+    """A trace of noised gradients whose posterior is normal, about the parameters that made its table."""
+    rng = np.random.default_rng(SEED)
+    x = rng.uniform(-1, 1, (ROWS, 2))
+    y = (rng.random(ROWS) < 1 / (1 + np.exp(-(0.3 + x @ [1.0, -0.5])))).astype(int)
+    with insecure_randomness(SEED):
+        private = dp.privatize(
+            logistic(x, y), epsilon=1.0, delta=DELTA, domain=DOMAIN, statistics=dp.Gradients(steps=20)
+        )
+    a, b = rng.normal(0.3, 0.1, 400), rng.normal([1.0, -0.5], 0.15, (400, 2))
+    return traced(private, {"a": a, "b": b}), logistic(x, y)
+
+
+@pytest.fixture(scope="module")
+def found(gradients):
+    return rehearsed(gradients[0], logistic(), tables=12)
+
+
+@pytest.mark.slow(cases="all")
+def test_intervals_of_a_model_that_fits_hold_up(found):
+    assert found.tables == 12 and found.parameters == ("a", "b[0]", "b[1]") and found.rows == f"{ROWS} rows"
+    assert found.good and 0.75 < found.coverage <= 1
+    frame = found.to_dataframe().set_index("parameter")
+    assert frame.index.tolist() == ["a", "b[0]", "b[1]", "all"]
+    assert frame["width_ratio"].between(0.8, 1.25).all(), "tables are as many rows of the same columns"
+    assert frame.loc["all", "coverage"] == pytest.approx(frame["coverage"][:-1].mean())
+
+
+@pytest.mark.slow(cases="all")
+def test_no_row_is_read_and_nothing_is_spent(gradients, found, monkeypatch):
+    idata, model = gradients
+
+    def touched(*args, **kwargs):
+        raise AssertionError("rows were read, or a ledger was charged")
+
+    monkeypatch.setattr("pymc_dp.rows.gate._array", touched)
+    monkeypatch.setattr("pymc_dp.release.paid.noted_release", touched)
+    same = rehearsed(idata, model, tables=12)
+    assert same.to_dataframe().equals(found.to_dataframe()), "values of rows do not matter, and a seed decides"
+    assert insecure() is None and "no private row was read" in " ".join(str(same).replace("│", " ").split()).lower()
+
+
+@pytest.mark.slow(cases="all")
+def test_a_release_that_is_too_sure_is_seen(gradients):
+    """What was released is made a hundred times as precise: widths of simulated intervals say so."""
+    idata, _ = gradients
+    release = dp.Release.of(idata)
+    table = release.tables["gradients"].copy()
+    table[:, 2 + len(table) :] /= 100
+    posterior = idata["posterior"].to_dataset()
+    doctored = annotate({"posterior": posterior}, release.record, {"gradients": table})
+    found = rehearsed(doctored, logistic(), tables=4)
+    assert found.width_ratio > 5 and not found.good
+    assert "too sure" in found.verdict and "b[0]" in found.verdict
+
+
+@pytest.mark.slow(cases="all")
+def test_the_number_of_rows_and_the_columns_may_be_given(gradients):
+    idata, _ = gradients
+    narrow = dp.Gradients(steps=20, columns={"x": pm.Normal.dist(0, 0.2, shape=2)})
+    more = rehearsed(idata, logistic(rows=5), n_rows=6000, tables=4)
+    assert more.rows == "6000 rows" and 0.3 < more.width_ratio < 0.8 and more.loose == ("x",)
+    found = rehearsed(idata, logistic(), statistics=narrow, tables=4)
+    frame = found.to_dataframe().set_index("parameter")
+    assert found.loose == () and frame.loc["b[0]", "width_ratio"] > 1.5, "columns that hardly vary say less"
+
+
+@pytest.mark.slow(cases="all")
+def test_what_gradients_cannot_be_simulated_of_is_refused(gradients):
+    idata, _ = gradients
+    for given, text in (
+        ({"statistics": dp.Gradients()}, "steps=60, and idata was released with steps=20"),
+        ({"domain": dp.Domain(bounds={"x": (-2, 2)})}, "differs from that of the release in bounds"),
+        ({"domain": dp.Domain(bounds={"x": (-1, 1)}, neighbours="add_remove", n_max=2000)}, "neighbours, n_max"),
+    ):
+        with pytest.raises(ArgumentError, match=text):
+            rehearsed(idata, logistic(), **given)
+    with pm.Model() as other:
+        b = pm.Normal("b", shape=2)
+        pm.Bernoulli("y", logit_p=pm.Data("x", np.zeros((ROWS, 2))) @ b, observed=np.zeros(ROWS, dtype=int))
+    with pytest.raises(UnsupportedModelError, match="gradients were released for a, b"):
+        rehearsed(idata, other)
+
+
+@pytest.mark.slow
+def test_a_local_release_is_refused():
+    with insecure_randomness(SEED):
+        private = dp.privatize(
+            logistic(rows=200), epsilon=1.0, delta=DELTA, domain=DOMAIN,
+            statistics=dp.Gradients(steps=10, momentum_steps=20),
+        )  # fmt: skip
+    idata = traced(private, {"a": np.zeros(5), "b": np.zeros((5, 2))})
+    with pytest.raises(ArgumentError, match="local release"):
+        rehearsed(idata, logistic(rows=200))
+
+
+def test_exact_sums_that_account_for_their_noise_hold_up():
+    found = rehearsed(of_coin(), coin(), tables=25)
+    assert found.good and found.parameters == ("p",) and found.tables == 25
+    assert 0.75 < found.coverage <= 1 and found.width_ratio == pytest.approx(1, abs=0.1)
+
+
+def test_noise_that_is_left_out_of_the_likelihood_is_seen():
+    found = rehearsed(of_coin(dp.Statistics(noise_aware=False), epsilon=0.1), coin(), tables=40)
+    assert not found.good and found.coverage < 0.8 and found.factor > 1.2
+    assert found.verdict.startswith("Released intervals are too narrow")
+
+
+def test_misfit_is_not_seen():
+    """Rows vary five times as much as the model says: intervals are five times too narrow, and all looks well."""
+
+    def unit(y):
+        with pm.Model() as model:
+            pm.Normal("y", pm.Normal("mu", 0, 10), 1.0, observed=y)
+        return model
+
+    rows = 5 * np.random.default_rng(SEED).normal(size=400)
+    rows += 0.4 - rows.mean()  # as such rows have it once in nine tables, if their mean is 0
+    with insecure_randomness(SEED):
+        private = dp.privatize(unit(rows), epsilon=5.0, domain=dp.Domain(bounds={"y": (-20, 20)}))
+    posterior = np.random.default_rng(SEED).normal(0.4, 0.06, 400)
+    found = rehearsed(traced(private, {"mu": posterior}), unit(0 * rows), tables=30)
+    assert found.released[0] < 0.4, "0 is outside of the interval about 0.4"
+    assert found.good and "does not fit" in " ".join(str(found).replace("│", " ").split())
+
+
+@pytest.mark.slow
+def test_cells_have_the_released_numbers_of_rows():
+    """Of 300 rows 280 are in one group: its intervals are narrow, and those of simulated tables are too."""
+    group = np.repeat([0, 1, 2], [280, 10, 10])
+    rng = np.random.default_rng(SEED)
+    with insecure_randomness(SEED):
+        private = dp.privatize(grouped(group, rng.integers(0, 2, 300)), epsilon=5.0)
+    posterior = rng.beta([141, 6, 6], [141, 6, 6], (400, 3))
+    found = rehearsed(traced(private, {"p": posterior}), grouped(), tables=8)
+    frame = found.to_dataframe().set_index("parameter")
+    assert frame.index.tolist() == ["p[0]", "p[1]", "p[2]", "all"]
+    assert frame["width_ratio"].between(0.7, 1.4).all()
+    assert found.released[0] < 0.5 * found.released[1]
+
+
+def test_a_seed_decides_and_rows_and_ledgers_do_not_matter(monkeypatch):
+    def touched(*args, **kwargs):
+        raise AssertionError("rows were read, or a ledger was charged")
+
+    idata = of_coin()
+    monkeypatch.setattr("pymc_dp.rows.gate._array", touched)
+    monkeypatch.setattr("pymc_dp.release.paid.noted_release", touched)
+    one, two, other = (
+        rehearsed(idata, coin(ones=ones), tables=5, random_seed=seed) for ones, seed in ((0, 1), (200, 1), (0, 2))
+    )
+    assert one.to_dataframe().equals(two.to_dataframe()) and not one.to_dataframe().equals(other.to_dataframe())
+    assert insecure() is None
+
+
+def test_the_model_may_be_that_of_the_context():
+    idata = of_coin()
+    with coin():
+        assert dp.rehearse(idata, tables=2, random_seed=1, progressbar=False).tables == 2
+
+
+def test_what_sums_cannot_be_simulated_of_is_refused():
+    idata = of_coin()
+    for given, text in (
+        ({"n_rows": 10}, "n_rows= is for noised gradients"),
+        ({"statistics": dp.Gradients()}, "idata holds exact sums"),
+        ({"domain": dp.Domain(neighbours="add_remove", n_max=300)}, "neighbours, n_max"),
+        ({"tables": 1}, "tables must be"),
+        ({"interval": 1.0}, "interval must be"),
+    ):
+        with pytest.raises(ArgumentError, match=text):
+            rehearsed(idata, coin(), **given)
+    with pytest.raises(ArgumentError, match="no posterior draws of q"), pm.Model() as other:
+        pm.Bernoulli("y", pm.Beta("q", 1, 1), observed=np.zeros(3, dtype=int))
+        dp.rehearse(idata, progressbar=False)
+    with pytest.raises(TraceError, match="no /privacy group"):
+        rehearsed(xr.DataTree(), other)
+
+
+def test_a_regression_by_exact_sums_is_refused():
+    x = np.linspace(-1, 1, 100)
+
+    def line(y):
+        with pm.Model() as model:
+            pm.Normal("y", pm.Normal("b") * pm.Data("x", x), pm.HalfNormal("s"), observed=y)
+        return model
+
+    bounds = dp.Domain(bounds={"x": (-1, 1), "y": (-3, 3)})
+    with insecure_randomness(SEED):
+        private = dp.privatize(line(x), epsilon=5.0, domain=bounds, statistics=dp.Statistics())
+    idata = traced(private, {"b": np.ones(5), "s": np.ones(5)})
+    with pytest.raises(ArgumentError, match=r"sums of products of a regression \(y\)"):
+        rehearsed(idata, line(0 * x))
+
+
+def test_several_releases_and_weighted_rows_are_refused():
+    with insecure_randomness(SEED):
+        one, two = (dp.privatize(coin(), epsilon=1.0, ledger=Ledger(1.0)) for _ in range(2))
+    several = dp.condition(coin(), [dp.Release.of(one), dp.Release.of(two)])
+    with pytest.raises(ArgumentError, match="several releases"):
+        rehearsed(traced(several, {"p": np.full(5, 0.5)}), coin())
+    with pm.Model() as weighed:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.zeros(50, dtype=int))
+        pm.Data("w", np.ones(50))
+    domain = dp.Domain(bounds={"w": (0, 2)}, weights={"y": "w"})
+    with insecure_randomness(SEED):
+        private = dp.privatize(weighed, epsilon=1.0, domain=domain)
+    with pytest.raises(ArgumentError, match="weighted rows"):
+        rehearsed(traced(private, {"p": np.full(5, 0.5)}), weighed)
