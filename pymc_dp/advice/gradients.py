@@ -377,10 +377,11 @@ def _and(texts: Sequence[str]) -> str:
 
 def _of_sums(layout: ReleaseLayout, epsilon: float) -> list[str]:
     """Widths by sums, of a cell or of products of columns."""
+    normal = f", and residuals {RESIDUAL:g} of half the bounds of a response" * any(map(_has_squares, layout.tables))
     lines = [f"Exact sums of {name}: {_wide(ratio)} at ε = {epsilon:g}." for name, ratio in _ratios(layout, epsilon)]
     return lines + [
         f"Exact sums, {name}: {_wide(ratio)} at ε = {epsilon:g}, where predictors have standard deviations of "
-        f"{TYPICAL_SD:g} of half their bounds, and residuals of a normal response {RESIDUAL:g} of half its bounds."
+        f"{TYPICAL_SD:g} of half their bounds{normal}."
         for name, ratio in _of_products(layout, epsilon)
     ]
 

@@ -210,7 +210,7 @@ def test_what_is_far_off_where_rows_do_not_fit_is_said():
     """Means two standard deviations of the noise apart, of variances 1 and 2; then less apart than widths can tell."""
     near, far = ((np.full(1, mean), 2 * np.eye(1), np.zeros(1), np.eye(1)) for mean in (1.0, 4.0))
     good, bad = (Misfit.of(OVERDISPERSED, "gradients", 1.0, [one, one]) for one in (near, far))
-    assert good.rms == 1 and bad.rms == 4 and (good.beyond, bad.beyond) == (0, 1)
+    assert (good.rms, bad.rms) == pytest.approx((1, 4)) and (good.beyond, bad.beyond) == (0, 1)
     np.testing.assert_allclose(bad.ratios, np.sqrt(2))
     same = Misfit.of(HEAVIER, "gradients", 1.0, [(np.full(1, 0.44), np.eye(1), np.zeros(1), np.eye(1))])
     assert same.rms == pytest.approx(2.0), "of equal widths .22 of the private one counts"
