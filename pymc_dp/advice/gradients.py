@@ -472,7 +472,7 @@ def pseudo_lines(outlook: Outlook | None) -> list[str]:
 
 def _wide(ratio: float) -> str:
     times = f"{_times(ratio)} times " if ratio >= NOTICED else ""
-    return f"intervals would be about {times}as wide as without privacy"
+    return f"intervals would be {'' if ratio >= MOST_TIMES else 'about '}{times}as wide as without privacy"
 
 
 __all__ = [
