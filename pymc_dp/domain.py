@@ -363,7 +363,7 @@ def _check_weight(domain: Domain, response: str, column: object) -> None:
     if low < 0 or not 1e-12 < high < 1e12:
         raise DomainError(
             f"weights names {column!r}, which needs bounds of at least 0, the upper one in (1e-12, 1e12), got "
-            f"{domain.bounds.get(column, 'none')}. Declare a public range, bounds={{{column!r}: (0, 10)}}: larger "
+            f"{domain.bounds.get(column, 'none')}. Declare a public range, bounds={{{column!r}: (0, high)}}: larger "
             "weights are clamped, and the noise grows with the upper bound."
         )
     if column in domain.public or column in domain.norms:

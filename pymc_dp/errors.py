@@ -58,15 +58,17 @@ NEEDS_BOUNDS = " needs bounds"
 """After the name of a column, at the beginning of a remedy."""
 
 
-def needs_bounds(name: str, low: str = "low", high: str = "high", *, of: str = "") -> str:
+def needs_bounds(name: str, low: str = "low", *, of: str = "") -> str:
     """Return the remedy that a column is given bounds, without its full stop.
+
+    The ends are names: who pastes the line has to say what is publicly known.
 
     Examples
     --------
     >>> needs_bounds("y", of="a public range")
     "y needs bounds, a public range: dp.Domain(bounds={'y': (low, high)})"
     """
-    return f"{name}{NEEDS_BOUNDS}{f', {of}' if of else ''}: dp.Domain(bounds={{{name!r}: ({low}, {high})}})"
+    return f"{name}{NEEDS_BOUNDS}{f', {of}' if of else ''}: dp.Domain(bounds={{{name!r}: ({low}, high)}})"
 
 
 class UnsupportedModelError(PrivacyError):

@@ -230,7 +230,7 @@ def test_pairs_may_be_a_list_or_an_array(given):
         ({"bounds": {"X": [(0, 1), (0, np.inf)]}}, ["bounds['X'][1] high", "finite", "inf"]),
         ({"bounds": {"X": np.zeros((2, 3))}}, ["bounds['X'][0]", "pair (low, high)"]),
         ({"bounds": {"X": EACH}, "norms": {"X": 3}}, ["'X'", "only one of them"]),
-        ({"bounds": {"w": [(0, 1), (0, 2)]}, "weights": {"y": "w"}}, ["weights names 'w'", "bounds={'w': (0, 10)}"]),
+        ({"bounds": {"w": [(0, 1), (0, 2)]}, "weights": {"y": "w"}}, ["weights names 'w'", "bounds={'w': (0, high)}"]),
     ],
 )
 def test_pairs_that_say_nothing_are_refused(arguments, texts):

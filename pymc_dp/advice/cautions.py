@@ -1,4 +1,4 @@
-"""What ``dp.explain`` warns of in a model that can be released: ids, levels that may be persons, kinks."""
+"""What ``dp.explain`` warns of in a model that can be released: ids, levels that may be persons, priors, kinks."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.elemwise import Elemwise
 
 from pymc_dp._display import shorten
+from pymc_dp.advice.saturated import saturated
 from pymc_dp.families.closed_form import number
 from pymc_dp.inspection.findings import Inspected, RowInspection
 from pymc_dp.inspection.owners import ids_line
@@ -52,7 +53,9 @@ def cautions(found: Inspected, n_rows: int, *, beside: bool, released: bool, by_
         Whether noised gradients would be released.
     """
     lines = [] if beside else ids_line(found.model, found.domain.unit)
-    return [*lines, *(_levels(found.rows, n_rows) if released else ()), *(_kinks(found.rows) if by_gradients else ())]
+    if released:
+        lines += [*_levels(found.rows, n_rows), *saturated(found.rows)]
+    return [*lines, *(_kinks(found.rows) if by_gradients else ())]
 
 
 def _levels(inspection: RowInspection, n_rows: int) -> Iterator[str]:

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, override
 
 from pymc_dp._display import Drawing, Listing, Page, Part, Shown, Table, Whole
 from pymc_dp.accounting import Budget
-from pymc_dp.advice.gradients import AT_ZERO, DELTA_LACKS, NEEDS_DELTA, WITH_DELTA, Default, pseudo_lines, release_lines
+from pymc_dp.advice.gradients import (
+    AT_ZERO,
+    DELTA_LACKS,
+    NEEDS_DELTA,
+    WITH_DELTA,
+    Default,
+    pseudo_lines,
+    release_lines,
+    widths_line,
+)
 from pymc_dp.advice.releases import (
     FRAME_COLUMNS,
     GRADIENTS,
@@ -149,6 +158,7 @@ class Explanation(Shown):
             problems=self._to_do,
             layout=self.layout,
             gradients=self._released() if self._by_gradients and self.default.by_gradients else (),
+            widths=self._widths,
             budget=self.budget,
             methods=self.methods or [WITH_DELTA] * (DELTA_LACKS in self._to_do),
             assumed=self.assumptions,
@@ -215,6 +225,13 @@ class Explanation(Shown):
     def _by_gradients(self) -> bool:
         """Whether noised gradients can be released at this budget."""
         return self.gradients is not None and self.gradients.fits and self.budget.delta > 0
+
+    @property
+    def _widths(self) -> str:
+        """How wide intervals would be by each release, in one line."""
+        if self.gradients is None or self.metric:
+            return ""
+        return widths_line(self.gradients, self.layout, self.budget, sums=self.ok, exact=not self.gradients.weights)
 
     def _released(self) -> list[str]:
         if self.gradients is None:

@@ -5,16 +5,16 @@ What of a model would be released, exact sums or noised gradients, and how wide 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from math import hypot, sqrt
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import hypot, inf, sqrt
 
 from pymc import Model
 
 from pymc_dp._display import shorten
 from pymc_dp.accounting import Budget
 from pymc_dp.advice.prior_responses import expected_counts, expected_within
-from pymc_dp.advice.releases import EXAMPLE_DELTA, noise_ratio, noise_sds
+from pymc_dp.advice.releases import EXAMPLE_DELTA, TYPICAL_SD, noise_ratio, noise_sds
 from pymc_dp.advice.typical_noise import noise_sd, sampling_sd
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError, first_of
@@ -60,7 +60,14 @@ AT_ZERO = Default(statistics=Statistics(), delta=0.0, why="exact sums, the only 
 PER_UNIT = Default(statistics=Statistics(), delta=0.0, why="exact sums with Laplace noise, which a metric asks for")
 
 
-def default_release(model: Model, domain: Domain | None, budget: Budget, rows: StoredRows | None = None) -> Default:
+def default_release(
+    model: Model,
+    domain: Domain | None,
+    budget: Budget,
+    rows: StoredRows | None = None,
+    *,
+    n_rows: int | None = None,
+) -> Default:
     """Choose for a model: exact sums where they serve it best or δ is 0, else noised gradients.
 
     Parameters
@@ -70,6 +77,8 @@ def default_release(model: Model, domain: Domain | None, budget: Budget, rows: S
     budget : Budget
     rows : StoredRows, optional
         Beside the model, in the place of its own.
+    n_rows : int, optional
+        As if there were so many, where their number is public.
 
     Raises
     ------
@@ -86,6 +95,8 @@ def default_release(model: Model, domain: Domain | None, budget: Budget, rows: S
     inspection = found.sums if rows is None else with_stored(found.sums, rows)
     if inspection.problems != found.sums.problems:  # of the table beside the model, which no other release mends
         inspection.require()
+    if n_rows is not None and inspection.domain.n_max is None:
+        inspection = replace(inspection, n_rows=n_rows)
     outlook = Outlook.of(found, inspection.n_rows, rows)
     problems = sums_problems(inspection)
     if problems and not outlook.fits:
@@ -95,9 +106,10 @@ def default_release(model: Model, domain: Domain | None, budget: Budget, rows: S
 
 def chosen(inspection: Inspection, outlook: Outlook, budget: Budget) -> Default:
     """Choose between two kinds of release, one of which should fit. Reads no private value."""
-    reason = (poor_sums(inspection) or wider_sums(inspection, outlook, budget)) if outlook.fits else ""
+    at = budget if budget.delta else Budget(budget.epsilon, EXAMPLE_DELTA)
+    reason = (poor_sums(inspection) or wider_sums(inspection, outlook, at)) if outlook.fits else ""
     if budget.delta == 0:
-        later = f"; with a δ > 0 it would be noised gradients, because {reason}" * bool(reason)
+        later = f"; with delta={at.delta:g} it would be noised gradients, because {reason}" * bool(reason)
         return Default(statistics=Statistics(), delta=0.0, why=f"{AT_ZERO.why}{later}")
     if reason:
         return Default(statistics=Gradients(), delta=budget.delta, why=f"noised gradients, because {reason}")
@@ -154,7 +166,7 @@ def poor_sums(inspection: Inspection) -> str:
 def wider_sums(inspection: Inspection, outlook: Outlook, budget: Budget) -> str:
     """Say that intervals by exact sums would be far wider than by noised gradients, by formulas; empty where not."""
     uncertain = outlook.layered or outlook.size > MOST_FULL or inspection.domain.metric is not None
-    if uncertain or budget.delta == 0:
+    if uncertain:
         return ""
     try:
         other = outlook.width_ratio(budget)
@@ -280,6 +292,8 @@ RESIDUAL = 0.1
 """Typical standard deviation of a residual, in half widths of bounds that hold every row."""
 SLOPED = sqrt(6)
 """Noise of a sum of squared residuals, over that of one sum of products, where the slope is 1 in half widths."""
+MOST_TIMES = 20
+"""Ratio of widths from which no number is shown."""
 NOTICED = 1.005
 """Ratio of widths from which a number is shown."""
 MANY = (
@@ -314,9 +328,62 @@ def release_lines(
     return [*lines, *(_of_gradients(outlook, budget) if outlook.fits else in_the_way)]
 
 
+def widths_line(
+    outlook: Outlook, layout: ReleaseLayout | None, budget: Budget, *, sums: bool, exact: bool = True
+) -> str:
+    """Say in one line how wide intervals would be by exact sums at δ = 0, and by noised gradients, by formulas.
+
+    Parameters
+    ----------
+    outlook, layout, budget, sums
+        As for `release_lines`.
+    exact : bool
+        Whether exact sums are what they are called: of weighted rows they leave out the variance of sampling.
+    """
+    parts = list[tuple[str, str, str]]()
+    if layout is not None and exact:
+        ratios = [*_ratios(layout, budget.epsilon), *_of_products(layout, budget.epsilon)]
+        alike = len({_times(ratio) for _, ratio in ratios}) == 1
+        named = [_times(ratios[0][1])] if alike else [f"{_times(ratio)} ({name})" for name, ratio in ratios]
+        parts.append((_and(shorten(named, 3)), "exact sums", "δ = 0"))
+    if outlook.fits and not outlook.weights:
+        at = budget if budget.delta else Budget(budget.epsilon, EXAMPLE_DELTA)
+        try:
+            found = _times(outlook.width_ratio(at))
+        except ArgumentError:  # a budget that buys next to nothing
+            found = _times(inf)
+        parts.append((found, "noised gradients", f"delta={at.delta:g}"))
+    if not parts:
+        return ""
+    (first, one, δ), *rest = parts
+    about = f"{'' if first.startswith('over') else 'about '}{first} times as wide as without privacy"
+    at_ε = f"at ε = {budget.epsilon:g}"
+    if rest:
+        others = [f"{ratio} times by {other} ({delta})" for ratio, other, delta in rest]
+        return f"{at_ε}, {about} by {one} ({δ}), {', '.join(others)}"
+    lacks = f"; {'exact sums do' if not sums else 'noised gradients do'} not fit" if not (sums and outlook.fits) else ""
+    return f"{about} {at_ε}, {δ}{lacks}"
+
+
+def _times(ratio: float) -> str:
+    """A ratio as it is shown: far above 1 the prior decides, and formulas say no more than that."""
+    return f"{ratio:.3g}" if ratio < MOST_TIMES else f"over {MOST_TIMES}"
+
+
+def _and(texts: Sequence[str]) -> str:
+    *others, last = texts
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def _of_sums(layout: ReleaseLayout, epsilon: float) -> list[str]:
-    """Widths where a table has sums of its own in every cell."""
-    return [f"Exact sums of {name}: {_wide(ratio)} at ε = {epsilon:g}." for name, ratio in _ratios(layout, epsilon)]
+    """Widths by sums, of a cell or of products of columns."""
+    normal = f", and residuals {RESIDUAL:g} of half the bounds of a response" * any(map(_has_squares, layout.tables))
+    lines = [f"Exact sums of {name}: {_wide(ratio)} at ε = {epsilon:g}." for name, ratio in _ratios(layout, epsilon)]
+    return lines + [
+        f"Exact sums, {name}: {_wide(ratio)} at ε = {epsilon:g}, where predictors have standard deviations of "
+        f"{TYPICAL_SD:g} of half their bounds{normal}."
+        for name, ratio in _of_products(layout, epsilon)
+    ]
 
 
 def _ratios(layout: ReleaseLayout, epsilon: float) -> list[tuple[str, float]]:
@@ -326,6 +393,34 @@ def _ratios(layout: ReleaseLayout, epsilon: float) -> list[tuple[str, float]]:
     """
     tables = [table for table in layout.tables if not isinstance(table.statistic, GramSums)]
     return [(table.name, hypot(1.0, _noise_over_sampling(layout, table, epsilon))) for table in tables]
+
+
+def _of_products(layout: ReleaseLayout, epsilon: float) -> list[tuple[str, float]]:
+    """Return widths of slopes, and of a residual standard deviation, over those without privacy, by their names.
+
+    Of two numbers of half widths, a predictor of standard deviation s and a response whose residuals have r, n rows
+    say as much of the slope as a sum of products with noise r s √n.
+    """
+    found = []
+    for table in layout.tables:
+        if isinstance(table.statistic, GramSums):
+            rows, noise = max(table.rows_per_cell * table.cells.count, 1.0), noise_sd(layout, table, epsilon)
+            ratio = hypot(1.0, noise / (sqrt(rows) * TYPICAL_SD * _residual(table)))
+            found.append((f"slopes of {table.name}", ratio))
+            if _has_squares(table):
+                ratio = hypot(1.0, _in_half_widths(table, noise) / (sqrt(2 * rows) * RESIDUAL**2))
+                found.append((f"residual sd of {table.name}", ratio))
+    return found
+
+
+def _residual(table: TablePlan) -> float:
+    """Return a typical standard deviation of a response about its mean, in half widths of its bounds."""
+    if table.observed.distribution == "bernoulli":
+        return 1.0
+    if table.observed.distribution == "poisson" and table.observed.bounds is not None:
+        low, high = table.observed.bounds
+        return sqrt(low + (high - low) / 4) / ((high - low) / 2)  # of a mean in the lower half
+    return RESIDUAL
 
 
 def _noise_over_sampling(layout: ReleaseLayout, table: TablePlan, epsilon: float) -> float:
@@ -376,8 +471,8 @@ def pseudo_lines(outlook: Outlook | None) -> list[str]:
 
 
 def _wide(ratio: float) -> str:
-    times = f"{ratio:.3g} times " if ratio >= NOTICED else ""
-    return f"intervals would be about {times}as wide as without privacy"
+    times = f"{_times(ratio)} times " if ratio >= NOTICED else ""
+    return f"intervals would be {'' if ratio >= MOST_TIMES else 'about '}{times}as wide as without privacy"
 
 
 __all__ = [
@@ -394,5 +489,6 @@ __all__ = [
     "release_lines",
     "squares_ratio",
     "sums_problems",
+    "widths_line",
     "with_gradients",
 ]

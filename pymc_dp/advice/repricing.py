@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from pymc import Model
 
-from pymc_dp._column_bounds import written as written_bounds
 from pymc_dp.accounting import BoundedRangeEvent, Budget, GDPEvent, SelfComposedEvent, total_epsilon
 from pymc_dp.advice.releases import EXAMPLE_DELTA
 from pymc_dp.advice.samplers import call_of, short, temperature_of
@@ -210,11 +209,11 @@ def _of_narrower_values(asked: Asked, now: float) -> Iterator[str]:
     rows = asked.found.rows
     bounds = {} if rows.problems else halved_bounds(asked.found.domain, rows)
     if bounds:
-        written = ", ".join(f"{name!r}: {written_bounds(ends)}" for name, ends in bounds.items())
+        names = " and ".join(bounds)
         then = _temperature(
             asked, asked.found.model, replace(asked.found.domain, bounds={**asked.found.domain.bounds, **bounds})
         )
-        yield from _cooler(now, then, f"values clamped to Domain(bounds={{{written}}})")
+        yield from _cooler(now, then, f"bounds of {names} half as wide, where public knowledge allows these")
 
 
 def _temperature(asked: Asked, model: Model, domain: Domain) -> float | None:

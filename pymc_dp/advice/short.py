@@ -31,6 +31,7 @@ def short_page(
     problems: Sequence[Problem],
     layout: ReleaseLayout | None,
     gradients: Sequence[str],
+    widths: str,
     budget: Budget,
     methods: Sequence[str],
     assumed: Sequence[str],
@@ -50,6 +51,8 @@ def short_page(
         Of exact sums, where they can be released.
     gradients : sequence of str
         What is said of noised gradients, where ``dp.sample`` would release these.
+    widths : str
+        How wide intervals would be by each release; empty where no formula says so.
     budget : Budget
     methods : sequence of str
         Calls that fit.
@@ -65,7 +68,9 @@ def short_page(
     elif problems:
         rows += [("to do", text, 2) for text in remedies[:2]]
     elif layout is not None:
-        rows += [("released", text, 1) for text in _released(layout, budget)]
+        rows += [("released", text, 1) for text in _released(layout, budget, noise=not widths)]
+    if widths:
+        rows.append(("intervals", widths, 2))
     rows.append(("fits", "; ".join(methods) or "nothing", 1))
     if gradients or not problems:
         rows.append(("assumed", "; ".join(assumed) or "nothing", 1))
@@ -74,6 +79,10 @@ def short_page(
     rows.append(("the rest", f"{more}{REST}", 1))
     headline = _cut(verdict, 2, beside=4)
     left = LINES - 3 - len(headline.splitlines()) - sum(len(_cut(text, most).splitlines()) for _, text, most in rows)
+    if widths:  # of two lines, as they are counted, one more or less
+        tall = 2 + (left > 0) - (left < 0)
+        left -= len(_cut(widths, tall).splitlines()) - len(_cut(widths, 2).splitlines())
+        rows = [(name, text, tall if name == "intervals" else most) for name, text, most in rows]
     said = [("beware", text) for text in beware] or [("would help", text) for text in advice if not gradients][:1]
     if said and gradients and left < 2:  # why gradients are released is in .full() too
         rows, left = [(name, text, 1 if name == "released" else most) for name, text, most in rows], 2
@@ -91,13 +100,14 @@ def _remedy(problem: Problem) -> str:
     return problem.remedy if named else f"{problem.where}: {problem.remedy}"
 
 
-def _released(layout: ReleaseLayout, budget: Budget) -> list[str]:
-    """One line for each of two variables, and how many more there are."""
+def _released(layout: ReleaseLayout, budget: Budget, *, noise: bool) -> list[str]:
+    """One line for each of two variables, and how many more there are; with the `noise` where no width is known."""
     lines = []
     for row in frame_rows(layout, (budget.epsilon,)):
         name, likelihood, _, cells, _, epsilon, _, per_row, _ = row
         many = f"{cells} cells" if cells != 1 else "one cell"
-        lines.append(f"{name}: {likelihood}, {many}; noise of ±{per_row:.2g} in a share or mean at ε = {epsilon:g}")
+        ends = f"; noise of ±{per_row:.2g} in a share or mean at ε = {epsilon:g}" if noise else ""
+        lines.append(f"exact sums of {name}: {likelihood}, {many}{ends}")
     return lines if len(lines) <= 2 else [lines[0], f"and {len(lines) - 1} more variables"]
 
 

@@ -56,7 +56,7 @@ def too_many(name: str, column: Column, most: int) -> Problem:
     """Say that values of a response cannot be enumerated, for want of bounds or by those it has."""
     if column.bounds is None:
         what = f"its values cannot be enumerated: it needs bounds that hold at most {most} values"
-        remedy = f"{needs_bounds(column.name, '0', '60')}."
+        remedy = f"{needs_bounds(column.name, '0')}."
     else:
         low, high = column.bounds
         wrong = "do not begin at 0" if high - low < most else f"hold more than the {most} values that are enumerated"

@@ -64,7 +64,7 @@ class Geographic(Metric):
             raise DomainError(
                 f"Geographic({self.latitude!r}, {self.longitude!r}) needs public bounds in degrees, latitudes within "
                 f"(-90, 90): these are ({lat.low:g}, {lat.high:g}) and ({lon.low:g}, {lon.high:g}). Give "
-                f"Domain(bounds={{{self.latitude!r}: (46, 49), {self.longitude!r}: (9, 17)}}), for example."
+                f"Domain(bounds={{{self.latitude!r}: (south, north), {self.longitude!r}: (west, east)}})."
             )
         furthest = max(abs(lat.low), abs(lat.high))
         nearest = 0.0 if lat.low <= 0 <= lat.high else min(abs(lat.low), abs(lat.high))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
+from typing import Any
 
 import numpy as np
 from pymc import Model
@@ -21,17 +22,23 @@ from pymc_dp.gradients.row_parts import block_size, expected
 from pymc_dp.gradients.simulated import interface_parameters
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.weights import refuse_weights
+from pymc_dp.plan.misfit import Misfit
 from pymc_dp.plan.result import NOT_PRIVATE, Outcome, Recorder
 from pymc_dp.plan.truths import row_count
 from pymc_dp.rows.persons import Grouped
 from pymc_dp.simulation.columns import loose_columns
-from pymc_dp.simulation.prior import draws_at
-from pymc_dp.simulation.rows import SimulatedTable, draw_tables, draw_tables_at
+from pymc_dp.simulation.misfit import drawn_as, misfits
+from pymc_dp.simulation.prior import draw_prior, draws_at
+from pymc_dp.simulation.rows import DrawRows, SimulatedTable, draw_tables, draw_tables_at
 from pymc_dp.transforms.privatize import refuse_released
 
 REPEATS = 20
-ROUNDS = 4
-"""Of Fisher scoring from the truth, to the posterior that is not private."""
+ROUNDS, MOST_ROUNDS = 4, 25
+"""Of Fisher scoring from the truth, to the posterior that is not private; the most, where rows are not of the model."""
+ARRIVED = 0.05
+"""Step of it, in posterior standard deviations, below which it has arrived."""
+OTHERS = 12
+"""Draws from the prior, of which rows that do not fit have their parameters."""
 NARROWER = 10
 NARROW = "columns ten times narrower"
 CALIBRATED = 0.05
@@ -129,14 +136,51 @@ class Rehearsal:
         return found
 
     @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of misfit that rows of the model may have."""
+        return misfits(self.interface.inspection, self.covariates)
+
+    def run_misfits(
+        self, planned: Mapping[tuple[str, float], Planned], repeats: int, rng: np.random.Generator, advance: Advance
+    ) -> tuple[Misfit, ...]:
+        """Release tables that do not fit the model, `repeats` in all, and compare with the posterior of the same rows.
+
+        Parameters
+        ----------
+        planned, repeats, rng, advance
+            As for `run`; tables are shared out among the kinds of misfit.
+        """
+        first = next(iter(planned.values()))
+        prior = first.prior.divided(1 / first.limits.scale)
+        others = _others(*interface_parameters(self.interface)[:1], rng)
+        found = list[Misfit]()
+        for place, kind in enumerate(self.kinds):
+            count = len(range(place, repeats, len(self.kinds)))
+            tables = self._tables(count, rng, drawn=drawn_as(kind, others)) if count else []
+            plain = [without_privacy(first, prior, table, MOST_ROUNDS) for table in tables]
+            advance(len(tables), kind)
+            for (name, loss), one in planned.items():
+                fits = []
+                for table, alone in zip(tables, plain, strict=True):
+                    advance(1, f"{name}, ε = {loss:g}, {kind}")
+                    if np.isfinite(alone[0]).all():
+                        fits.append((*privately(one, prior, table), *alone))
+                if fits:
+                    found.append(Misfit.of(kind, name, loss, fits))
+        return tuple(found)
+
+    @property
     def passes(self) -> int:
         """How often tables are drawn anew: twice where columns may fill a small part of their bounds."""
         return 2 if loose_columns(self.interface.inspection, self.covariates) else 1
 
-    def _tables(self, count: int, rng: np.random.Generator, width: float = 1.0) -> list[SimulatedTable]:
+    def _tables(
+        self, count: int, rng: np.random.Generator, width: float = 1.0, drawn: DrawRows | None = None
+    ) -> list[SimulatedTable]:
         """Draw tables, whose truths are interface parameters."""
         inspection, (model, at) = self.interface.inspection, interface_parameters(self.interface)
-        tables = draw_tables(inspection, model, self.covariates, n_rows=self.n_rows, count=count, rng=rng, width=width)
+        asked: dict[str, Any] = {"n_rows": self.n_rows, "count": count, "rng": rng}
+        tables = draw_tables(inspection, model, self.covariates, width=width, drawn_as=drawn, **asked)
         return _of_interface(tables, at)
 
     def tables_at(self, values: Mapping[str, Array], rng: np.random.Generator, caller: str) -> list[SimulatedTable]:
@@ -179,14 +223,26 @@ def owned(rows: Sequence[Array], domain: Domain) -> Sequence[Array] | Grouped:
     return Grouped(list(rows), np.append(np.arange(0, count, domain.unit.max_rows), count))
 
 
-def without_privacy(planned: Planned, prior: Prior, table: SimulatedTable) -> tuple[Array, Array]:
-    """Return mean and covariance of the posterior given the rows themselves, near the truth: Fisher scoring."""
-    at = table.truth
-    for _ in range(ROUNDS):
+def without_privacy(planned: Planned, prior: Prior, table: SimulatedTable, most: int = ROUNDS) -> tuple[Array, Array]:
+    """Return mean and covariance of the posterior given the rows themselves: Fisher scoring from the truth.
+
+    Of up to `most` rounds, at least `ROUNDS`. Where more are allowed, and none arrives, the mean is NaN.
+    """
+    at, arrived = table.truth, most == ROUNDS
+    for turn in range(most):
         slope, curvature = _summed(planned, at, table.rows)
         covariance = np.linalg.inv(prior.precision + curvature)
-        at = covariance @ (prior.precision @ prior.mean + curvature @ at + slope)
-    return at, covariance
+        before, at = at, covariance @ (prior.precision @ prior.mean + curvature @ at + slope)
+        arrived = arrived or bool((np.abs(at - before) < ARRIVED * np.sqrt(np.diag(covariance))).all())
+        if arrived and turn + 1 >= ROUNDS:
+            break
+    return at if arrived else np.full_like(at, np.nan), covariance
+
+
+def _others(model: Model, rng: np.random.Generator) -> list[dict[str, Array]]:
+    """Draw from the prior, by the names of free variables."""
+    drawn = draw_prior(model, rng, OTHERS).values
+    return [{name: one[place] for name, one in drawn.items()} for place in range(OTHERS)]
 
 
 def _summed(planned: Planned, at: Array, columns: Sequence[Array]) -> tuple[Array, Array]:

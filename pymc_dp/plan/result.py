@@ -17,6 +17,7 @@ from pymc_dp import _validate
 from pymc_dp._display import Listing, Page, Shown, Table
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.rows import Array
+from pymc_dp.plan.misfit import COLUMNS, Misfit, misfit_notes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -212,6 +213,8 @@ class Plan(Shown):
         Widths that were asked for.
     notes : tuple of str
         What else there is to say.
+    misfit : tuple of Misfit
+        Releases of rows that do not fit the model; empty where none were rehearsed.
 
     Examples
     --------
@@ -239,6 +242,7 @@ class Plan(Shown):
     how: str
     wanted: Mapping[str, float]
     notes: tuple[str, ...] = ()
+    misfit: tuple[Misfit, ...] = ()
 
     @property
     def var_names(self) -> tuple[str, ...]:
@@ -358,12 +362,20 @@ class Plan(Shown):
             title="What would ε buy?",
             headline=headline,
             good=True,
-            parts=[*map(self._table, self.var_names), Listing(title="How to read it", lines=self._notes())],
+            parts=[
+                *map(self._table, self.var_names),
+                *self._misfits(),
+                Listing(title="How to read it", lines=self._notes()),
+            ],
         )
 
     def _table(self, name: str) -> Table:
         columns = ("method", "ε", f"{self.interval:.0%} interval", "over not private", "coverage", "bias", "RMSE")
         return Table(title=name, columns=columns, rows=[self._cells(name, outcome) for outcome in self.outcomes])
+
+    def _misfits(self) -> list[Table]:
+        title = "Rows that do not fit the model, all variables together"
+        return [Table(title=title, columns=COLUMNS, rows=[one.cells for one in self.misfit])] if self.misfit else []
 
     def _cells(self, name: str, outcome: Outcome) -> tuple[str, ...]:
         found = outcome.summary(name)
@@ -385,6 +397,7 @@ class Plan(Shown):
             f"found {self.how}.",
             *([f"Budgets with δ: {at}."] if at else []),
             *self.notes,
+            *misfit_notes(self.misfit),
         )
 
 

@@ -137,9 +137,24 @@ def _written(chosen: dict[Symbol, tuple[float, float]]) -> str:
     if truncated:
         calls.append(f"truncate the prior by public bounds, for example dp.truncate(model, {{{_pairs(truncated)}}})")
     if bounded:
-        calls.append(f"give public bounds of its values, for example Domain(bounds={{{_pairs(bounded)}}})")
+        pairs = ", ".join(f"{symbol.name!r}: (low, high)" for symbol in bounded)
+        calls.append(f"give public bounds of its values, Domain(bounds={{{pairs}}}){_conditions(bounded)}")
     text = " and ".join(calls)
     return f"{text[0].upper()}{text[1:]}."
+
+
+def _conditions(bounded: dict[Symbol, tuple[float, float]]) -> str:
+    """Say which bounds would do: numbers that were tried are no knowledge of a column, and are not proposed."""
+    found = []
+    for symbol, (low, high) in bounded.items():
+        least, most = float(symbol.low.min()), float(symbol.high.max())
+        positive = math.isinf(least) and low > 0
+        least, most = 0.0 if positive else least, 1.0 if positive and high < 1 else most
+        ends = [f"low > {least:g}"] * (math.isfinite(least) and low > least)
+        ends += [f"high < {most:g}"] * (math.isfinite(most) and high < most)
+        if ends:
+            found.append(f"{symbol.name!r} with {' and '.join(ends)}")
+    return f", {', '.join(found)}" if found else ""
 
 
 def _pairs(chosen: dict[Symbol, tuple[float, float]]) -> str:

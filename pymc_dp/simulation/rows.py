@@ -24,6 +24,7 @@ from pymc_dp.simulation.columns import draw_columns, draw_evenly, undeclared
 from pymc_dp.simulation.prior import ParameterDraws, draw_prior, not_drawn
 
 Rows = tuple[Array, ...]
+DrawRows = Callable[..., tuple[Rows, Rows]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,6 +58,7 @@ def draw_tables(
     count: int,
     rng: np.random.Generator,
     width: float = 1.0,
+    drawn_as: DrawRows | None = None,
 ) -> list[SimulatedTable]:
     """Draw tables of `n_rows` rows. Reads no private value: public columns alone.
 
@@ -67,6 +69,8 @@ def draw_tables(
     prior_model : pymc.Model
         The model without its rows.
     count : int
+    drawn_as : callable, optional
+        What draws the rows of a table, with the arguments of `draw_rows`, which it is by default.
 
     Raises
     ------
@@ -78,7 +82,7 @@ def draw_tables(
     if problems := [*not_drawn(prior_model), *_problems(inspection, covariates, "dp.plan")]:
         raise UnsupportedModelError(problems)
     drawn = draw_prior(prior_model, rng, count)
-    return _tables_at(inspection, drawn, covariates, n_rows=n_rows, rng=rng, width=width)
+    return _tables_at(inspection, drawn, covariates, drawn_as, n_rows=n_rows, rng=rng, width=width)
 
 
 def draw_tables_at(
@@ -114,13 +118,14 @@ def _tables_at(
     inspection: RowInspection,
     drawn: ParameterDraws,
     covariates: Mapping[str, Any],
+    drawn_as: DrawRows | None = None,
     *,
     rng: np.random.Generator,
     **given: Any,
 ) -> list[SimulatedTable]:
     count = len(drawn.positions)
     truths = [{name: one[place] for name, one in drawn.values.items()} for place in range(count)]
-    tables = _tables(inspection, truths, covariates, rng=rng, **given)
+    tables = _tables(inspection, truths, covariates, drawn_as, rng=rng, **given)
     return [
         SimulatedTable(truth=truth, shapes=drawn.shapes, rows=held, seed=int(seed))
         for truth, (_, held), seed in zip(drawn.positions, tables, rng.integers(2**31, size=count), strict=True)
@@ -167,10 +172,14 @@ def draw_rows_at(
 
 
 def _tables(
-    inspection: RowInspection, truths: Sequence[Mapping[str, Array]], covariates: Mapping[str, Any], **given: Any
+    inspection: RowInspection,
+    truths: Sequence[Mapping[str, Array]],
+    covariates: Mapping[str, Any],
+    draw: DrawRows | None = None,
+    **given: Any,
 ) -> list[tuple[Rows, Rows]]:
     try:
-        return [draw_rows(inspection, truth, covariates, **given) for truth in truths]
+        return [(draw or draw_rows)(inspection, truth, covariates, **given) for truth in truths]
     except NotImplementedError as error:
         what, remedy = "its rows cannot be drawn", "Use distributions that have random draws."
         raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)]) from error
@@ -184,6 +193,7 @@ def draw_rows(
     n_rows: int,
     rng: np.random.Generator,
     width: float = 1.0,
+    beside: Mapping[Variable, Array] | None = None,
 ) -> tuple[Rows, Rows]:
     """Draw rows at some values of the free variables, whatever is known about the columns.
 
@@ -193,6 +203,8 @@ def draw_rows(
         As for `draw_columns`.
     truth : mapping of str to array
         By the names of free variables.
+    beside : mapping of Variable to array, optional
+        The columns that no likelihood observes, where these are drawn already.
 
     Returns
     -------
@@ -207,7 +219,9 @@ def draw_rows(
         Where a distribution cannot be drawn from.
     """
     columns = {column.leaf: column for column in inspection.columns}
-    free = draw_columns(inspection, covariates, n_rows=n_rows, rng=rng, width=width)
+    if beside is None:
+        beside = draw_columns(inspection, covariates, n_rows=n_rows, rng=rng, width=width)
+    free = dict(beside)
     order, circular = _in_order(inspection)
     free |= {item.leaf: columns[item.leaf].clamped(draw_evenly(columns[item.leaf], n_rows, rng)) for item in circular}
     held = dict(free)
@@ -321,6 +335,8 @@ def _private(inspection: RowInspection, leaf: Variable) -> bool:
 
 
 __all__ = [
+    "DrawRows",
+    "Rows",
     "SimulatedTable",
     "draw_rows",
     "draw_rows_at",

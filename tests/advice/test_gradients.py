@@ -40,7 +40,7 @@ def test_without_a_delta_the_remedy_is_named():
     assert "Yes, with a delta > 0: dp.sample(epsilon=..., delta=...) releases noised gradients" in text
     assert "It needs a δ > 0, for example delta=1e-06" in text
     first = lines(*bernoulli())[0]
-    assert "the only kind of release at δ = 0; with a δ > 0 it would be noised gradients, because" in first
+    assert "the only kind of release at δ = 0; with delta=1e-06 it would be noised gradients, because" in first
 
 
 @pytest.mark.slow
@@ -55,3 +55,37 @@ def test_widths_under_exact_sums_are_those_of_their_noise():
         pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.zeros(400, dtype=int))
     (line,) = [one for one in lines(model, epsilon=0.1) if one.startswith("Exact sums of y")]
     assert abs(float(re.search(r"about ([\d.]+) times", line)[1]) - np.sqrt(1 + 2)) < 0.01
+
+
+def widths(found):
+    """Numbers of the line of the page, by release."""
+    text = " ".join(html.unescape(str(found)).replace("│", " ").split()).partition("intervals at ε = ")[2]
+    number = r"([\d.]+)(?: \([^)]*\))? times (?:as wide as without privacy )?by "
+    sums, gradients = (re.search(f"{number}{of}", text) for of in ("exact sums", "noised gradients"))
+    return float(sums[1]), float(gradients[1])
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_both_releases_are_shown_with_their_widths_whatever_the_delta(delta):
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.zeros(400, dtype=int))
+    sums, gradients = widths(dp.explain(model, epsilon=0.1, delta=delta))
+    assert abs(sums - np.sqrt(1 + 2)) < 0.01
+    assert gradients == pytest.approx(width_ratio(1, 400, Budget(0.1, 1e-6), "replace"), rel=0.01)
+
+
+def test_widths_of_slopes_are_those_of_noise_beside_sampling():
+    """A sum of products of x and y of noise v, beside sampling of a logistic slope: .4 √n, in half widths of y."""
+    with pm.Model() as model:
+        x = pm.Data("x", np.zeros(2000))
+        pm.Bernoulli("y", logit_p=pm.Normal("b") * x, observed=np.zeros(2000, dtype=int))
+    found = dp.explain(model, dp.Domain(bounds={"x": (-1, 1)}))
+    sums, gradients = widths(found)
+    noise = found.to_frame().query("epsilon == 1")["noise_sd"].item()
+    assert sums == pytest.approx(np.hypot(1, noise / (0.4 * np.sqrt(2000))), rel=0.01)
+    assert 1 < gradients < 2
+
+
+def test_where_sums_do_not_fit_the_other_width_is_shown():
+    text = " ".join(str(dp.explain(*student_t())).replace("│", " ").split())
+    assert "times as wide as without privacy at ε = 1, delta=1e-06; exact " in text

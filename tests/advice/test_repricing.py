@@ -58,7 +58,7 @@ def test_narrower_bounds_are_priced_as_those_models_are(explained):
     found = explained("location")
     narrower = _line(found, "bounds (-2.5, 2.5) of mu instead of (-5, 5)")
     assert _falls(narrower)[1] == pytest.approx(_temperature(location(bounds=(-2.5, 2.5))), rel=1e-3)
-    values = _line(found, "values clamped to Domain(bounds={'y': (-2.5, 2.5)})")
+    values = _line(found, "bounds of y half as wide, where public knowledge allows these")
     model, _ = location(bounds=(-5.0, 5.0))
     assert _falls(values)[1] == pytest.approx(_temperature((model, dp.Domain(bounds={"y": (-2.5, 2.5)}))), rel=1e-3)
 

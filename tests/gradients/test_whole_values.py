@@ -15,7 +15,7 @@ def column(bounds: tuple[float, float] | None) -> Column:
 @pytest.mark.parametrize(
     ("bounds", "remedy", "what"),
     [
-        (None, "los needs bounds: dp.Domain(bounds={'los': (0, 60)}).", "it needs bounds that hold at most 16384"),
+        (None, "los needs bounds: dp.Domain(bounds={'los': (0, high)}).", "it needs bounds that hold at most 16384"),
         ((0, 10**6), "Give bounds of los that hold fewer values", "its bounds (0, 1000000) hold more than the 16384"),
         ((5, 60), "Give bounds of los", "its bounds (5, 60) do not begin at 0"),
     ],

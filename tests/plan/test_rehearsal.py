@@ -11,8 +11,10 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.private_model import OWN
 from pymc_dp.plan.fits import gradient_methods
+from pymc_dp.plan.misfit import Misfit, misfit_notes
 from pymc_dp.plan.rehearsal import NARROW, Rehearsal, labels, privately, without_privacy
 from pymc_dp.plan.result import Recorder
+from pymc_dp.simulation.misfit import HEAVIER, OVERDISPERSED, SKEWED_COLUMNS
 
 DELTA = 1e-5
 ROWS = 600
@@ -31,7 +33,7 @@ def domain(high=1.0, **more):
 
 
 def plan(**given):
-    settings = {"delta": DELTA, "statistics": dp.Gradients(steps=20), "repeats": 4, "random_seed": 2}
+    settings = {"delta": DELTA, "statistics": dp.Gradients(steps=20), "repeats": 4, "random_seed": 2, "misfit": False}
     return dp.plan(given.pop("model", None) or logistic(), **{
         "epsilon": [1.0, 8.0], "domain": domain(), "progressbar": False, **settings, **given
     })  # fmt: skip
@@ -176,3 +178,42 @@ def test_methods_are_told_apart_by_name():
 def test_a_budget_is_that_of_the_release():
     found = Rehearsal(logistic(), domain(), {"g": dp.Gradients(steps=20)}, None).budgets([0.5], DELTA)
     assert found["g", 0.5].budget == Budget(0.5, DELTA)
+
+
+@pytest.mark.slow
+def test_without_a_method_gradients_are_rehearsed_where_sample_would_release_them():
+    found = dp.plan(logistic(), 8.0, delta=DELTA, domain=domain(), repeats=2, progressbar=False, misfit=False)
+    assert found.methods == ("gradients",)
+    assert "dp.sample releases noised gradients, because exact sums would need a polynomial" in found.notes[0]
+
+
+def counts(n):
+    with pm.Model() as model:
+        a, b, x = pm.Normal("a", 1, 0.5), pm.Normal("b", 0, 0.3), pm.Data("x", np.zeros(n))
+        pm.Poisson("y", pm.math.exp(a + b * x), observed=np.zeros(n, dtype=int))
+    return model, dp.Domain(bounds={"x": (-1, 1), "y": (0, 60)})
+
+
+@pytest.mark.slow
+def test_rows_that_do_not_fit_are_rehearsed_too():
+    model, bounds = counts(600)
+    found = plan(model=model, domain=bounds, epsilon=1.0, repeats=4, misfit=True)
+    text = " ".join(str(found).replace("│", " ").split())
+    assert [one.kind for one in found.misfit] == [HEAVIER, OVERDISPERSED, SKEWED_COLUMNS]
+    assert [len(one.z) for one in found.misfit] == [2, 1, 1], "four tables in all"
+    assert "Rows that do not fit the model, all variables together rows method" in text
+    assert all(np.isfinite(one.z).all() and (one.ratios > 0.5).all() for one in found.misfit)
+    assert not plan(model=model, domain=bounds, epsilon=1.0, repeats=2).misfit
+
+
+def test_what_is_far_off_where_rows_do_not_fit_is_said():
+    """Means two standard deviations of the noise apart, of variances 1 and 2; then less apart than widths can tell."""
+    near, far = ((np.full(1, mean), 2 * np.eye(1), np.zeros(1), np.eye(1)) for mean in (1.0, 4.0))
+    good, bad = (Misfit.of(OVERDISPERSED, "gradients", 1.0, [one, one]) for one in (near, far))
+    assert (good.rms, bad.rms) == pytest.approx((1, 4)) and (good.beyond, bad.beyond) == (0, 1)
+    np.testing.assert_allclose(bad.ratios, np.sqrt(2))
+    same = Misfit.of(HEAVIER, "gradients", 1.0, [(np.full(1, 0.44), np.eye(1), np.zeros(1), np.eye(1))])
+    assert same.rms == pytest.approx(2.0), "of equal widths .22 of the private one counts"
+    said, line = misfit_notes([good, bad])
+    assert "given the same rows" in said and "rows made up with overdispersed rows (z of 4)" in line
+    assert misfit_notes([]) == ()

@@ -136,10 +136,22 @@ def test_a_private_number_of_rows_is_no_more_than_its_bound():
 
 
 def test_only_gaussian_noise_gets_the_delta():
-    found = quick(coin(), 1.0, delta=1e-6)
+    found = quick(coin(), 1.0, delta=1e-6, noise=["laplace", "gaussian"])
     assert [(outcome.method, outcome.delta) for outcome in found.outcomes[1:]] == [("laplace", 0.0), ("gaussian", 1e-6)]
     with pytest.raises(ArgumentError, match="needs delta > 0"):
         quick(coin(), 1.0, noise="gaussian")
+
+
+def test_the_release_is_the_one_that_sample_would_take():
+    """Of one count Laplace noise is less; of many that one row moves together Gaussian noise."""
+    with pm.Model() as many:
+        for place in range(24):
+            pm.Bernoulli(f"y{place}", pm.Beta(f"p{place}", 1, 1), observed=np.zeros(100, dtype=int))
+    for model, kind in ((coin(), "laplace"), (many, "gaussian")):
+        found = quick(model, 1.0, delta=1e-6, repeats=2)
+        private = dp.privatize(model, epsilon=1.0, delta=1e-6)
+        assert found.methods == (kind,) and kind in dp.Release.of(private).record.noise.lower().replace(" ", "")
+        assert any(note.startswith("dp.sample releases exact sums") for note in found.notes)
 
 
 @pytest.mark.slow

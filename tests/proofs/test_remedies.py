@@ -134,6 +134,19 @@ def taken(text, call):
     return {name: ends for one in found for name, ends in ast.literal_eval(one).items()}
 
 
+def declared(text):
+    """What somebody who reads the text declares: ends of their own, where the text says what these have to obey."""
+    with pytest.raises(ValueError, match="malformed node"):
+        taken(text, "Domain(bounds=")  # names of ends, which nobody can run as they are
+    found = {}
+    for name in re.findall(r"'(\w+)': \(low, high\)", text):
+        said = re.search(rf"'{name}' with ([^,']*)", text)
+        ends = dict(re.findall(r"(low|high) [><] ([\d.]+\d|\d)", said[1] if said else ""))
+        low = float(ends["low"]) + 0.02 if "low" in ends else 0
+        found[name] = (low, float(ends["high"]) - 0.02 if "high" in ends else low + 7)
+    return found
+
+
 @pytest.mark.few(2)
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 @pytest.mark.parametrize("name", REFUSED)
@@ -142,20 +155,18 @@ def test_the_remedy_of_a_refusal_makes_a_proof(name, neighbours):
     model = built(build)
     text = refusal(model, bounds, neighbours)
     assert all(expected in text for expected in names), text
-    truncated, bounded = taken(text, "dp.truncate(model, "), taken(text, "Domain(bounds=")
+    truncated, bounded = taken(text, "dp.truncate(model, "), declared(text) if "Domain(bounds=" in text else {}
     assert (truncated or bounded) and "dp.clamp" not in text, text
     mended = dp.truncate(model, truncated) if truncated else model
     found = dp.sensitivity(mended, domain({**bounds, **bounded}, neighbours))
     assert 0 < found.range.value < np.inf and not found.problems
 
 
-@pytest.mark.slow
-def test_proposed_bounds_are_within_the_given_ones():
+def test_a_refusal_proposes_no_number_as_a_bound_of_a_column():
     for build, bounds, _ in REFUSED.values():
         text = refusal(built(build), bounds, "replace")
-        for name, (low, high) in taken(text, "Domain(bounds=").items():
-            given = bounds.get(name, (-np.inf, np.inf))
-            assert given[0] <= low < high <= given[1]
+        for pairs in re.findall(r"Domain\(bounds=(\{[^}]*\})", text):
+            assert not re.search(r"\d", pairs), text
 
 
 class Twice(Op):

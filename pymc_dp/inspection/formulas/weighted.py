@@ -41,7 +41,7 @@ def without_weights(model: Any, domain: Domain) -> tuple[Any, str | None]:
     if not is_numeric_dtype(dtype) or is_complex_dtype(dtype) or is_bool_dtype(dtype):
         raise _refused(column, "it is a weight, and no column of numbers", WRITTEN)
     if column not in domain.bounds or hull_of(domain.bounds[column])[0] < 0:
-        raise _refused(column, "it is a weight without bounds of at least 0", f'Give bounds={{"{column}": (0, 10)}}.')
+        raise _refused(column, "it is a weight without bounds of at least 0", f'Give bounds={{"{column}": (0, high)}}.')
     if found is None:
         return model, column
     plain, terms = copy(model), model.formula.main.partition("~")[2]

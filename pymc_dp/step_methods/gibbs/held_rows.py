@@ -177,7 +177,7 @@ def _refuse_unbounded(columns: Sequence[Column]) -> None:
             "its values have no bounds, so the log-likelihood of one huge row would leave floats no digits for the "
             "other rows"
         )
-        remedy = "Give public bounds of its values, for example dp.Domain(bounds={%r: (-10, 10)}), or use dp.clamp."
+        remedy = "Give public bounds of its values, dp.Domain(bounds={%r: (low, high)}), or use dp.clamp."
         raise UnsupportedModelError([Problem(where=name, what=what, remedy=remedy % name) for name in free])
 
 

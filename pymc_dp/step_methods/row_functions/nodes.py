@@ -356,7 +356,7 @@ def _problem(column: Column) -> Problem | None:
     low, high = _ends(column)
     if not math.isfinite(high - low):
         what = "under a metric its values need public bounds: ε per unit is enforced at nodes between them"
-        remedy = f"{needs_bounds(column.name, '-10', '10')}."
+        remedy = f"{needs_bounds(column.name)}."
         return Problem(where=column.name, what=what, remedy=remedy)
     if column.public and not column.integer:
         what = "under a metric a public column of real numbers has more values than there are nodes for"
