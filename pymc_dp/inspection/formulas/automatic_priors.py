@@ -93,8 +93,9 @@ def narrow_priors(built: Any, automatic: Sequence[AutomaticPrior]) -> Iterator[s
     if narrow:
         shown = ", ".join(shorten([one.text for one in narrow], MOST_NAMED))
         yield (
-            f"automatic priors narrow as bounds widen: {shown}. From rows that fill a small part of the bounds bambi would "
-            f"make a wider one; this one pulls slopes to 0. Narrow the bounds, or give priors={{{narrow[0].name!r}: ...}}"
+            f"automatic priors narrow as bounds widen: {shown}. From rows that fill a small part of the bounds bambi "
+            "would make a wider one; this one pulls slopes to 0. Narrow the bounds, or give "
+            f"priors={{{narrow[0].name!r}: ...}}"
         )
 
 

@@ -22,8 +22,8 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import DomainError, Problem, UnsupportedModelError
 from pymc_dp.inspection.assumptions import ASSUMED, CAUTIONS, question
 from pymc_dp.inspection.formulas.automatic_priors import AutomaticPrior, automatic_priors, given, narrow_priors
-from pymc_dp.inspection.formulas.polynomials import norm_polynomials
 from pymc_dp.inspection.formulas.design import PublicColumn, PublicTable
+from pymc_dp.inspection.formulas.polynomials import norm_polynomials
 from pymc_dp.inspection.formulas.responses import LeftSide, check_labels, left_side
 from pymc_dp.inspection.formulas.row_wise import check_terms, declare
 from pymc_dp.inspection.formulas.weighted import with_weights, without_weights

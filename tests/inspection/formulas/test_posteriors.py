@@ -19,7 +19,7 @@ FORMULAS = {
     "y ~ x": (BOTH, {}),
     "y ~ x*h + w": (GRADIENTS, {}),
     "y ~ 0 + h + x": (GRADIENTS, {}),
-    "y ~ center(x) + z": (BOTH, {}),
+    "y ~ center(z) + x": (BOTH, {}),
     "y ~ scale(z) + poly(z, 2)": (GRADIENTS, {}),
     "y ~ bs(z, df=4)": (GRADIENTS, {}),
     "y ~ x + (1|g)": (GRADIENTS, {}),
@@ -40,7 +40,7 @@ def spread(rng, low, high):
 
 @pytest.fixture(scope="module")
 def table():
-    """Predictors fill less than their bounds, and are not about their middle, except for z, which transforms learn of."""
+    """Predictors fill a part of their bounds, not about their middle, but for z, of which transforms learn."""
     rng = np.random.default_rng(20)
     x, w, z = spread(rng, 1, 9), spread(rng, 0, 2), spread(rng, *BOUNDS["z"])
     h, g = rng.permutation(np.arange(N) % 2), rng.permutation(np.arange(N) % 4)
