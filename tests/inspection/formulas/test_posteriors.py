@@ -63,6 +63,7 @@ def table():
     )
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # of a first step of NUTS
 @pytest.mark.few(1, cases="all")
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_every_parameter_is_that_which_bambi_fits(formula, table, seed):
