@@ -16,6 +16,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pymc_dp._display import shorten
 from pymc_dp.advice.saturated import saturated
 from pymc_dp.families.closed_form import number
+from pymc_dp.inspection.assumptions import CAUTIONS
 from pymc_dp.inspection.findings import Inspected, RowInspection
 from pymc_dp.inspection.owners import ids_line
 from pymc_dp.inspection.schema import dim_length
@@ -52,7 +53,8 @@ def cautions(found: Inspected, n_rows: int, *, beside: bool, released: bool, by_
     by_gradients : bool
         Whether noised gradients would be released.
     """
-    lines = [] if beside else ids_line(found.model, found.domain.unit)
+    lines = [*getattr(found.model, CAUTIONS, ())]
+    lines += [] if beside else ids_line(found.model, found.domain.unit)
     if released:
         lines += [*_levels(found.rows, n_rows), *saturated(found.rows)]
     return [*lines, *(_kinks(found.rows) if by_gradients else ())]

@@ -188,7 +188,8 @@ class _Sources:
             return "it has bounds but no transform, so it has no unconstrained scale" * bounded
         value = self.model.rvs_to_values[rv]
         others = {other for other in self.model.free_RVs if other is not rv}
-        if others & set(ancestors([transform.backward(value, *rv.owner.inputs), in_value_space(self.model, rv)])):
+        both = [transform.backward(value, *rv.owner.inputs), in_value_space(self.model, rv)]
+        if others & set(ancestors(both, blockers=[rv])):
             return "its bounds depend on other free variables"
         return ""
 

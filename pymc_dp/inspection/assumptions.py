@@ -210,6 +210,8 @@ def _depends_on_any(ends: Sequence[Variable], var: Variable) -> bool:
 
 ASSUMED = "dp_assumed"
 """Attribute of a model that was made from another: what was taken as public on the way."""
+CAUTIONS = "dp_cautions"
+"""Attribute of such a model: what to look at before it is released."""
 
 
 def list_assumptions(findings: Findings, observed: Sequence[Observed], kept: Sequence[str]) -> list[str]:

@@ -48,9 +48,10 @@ def from_bambi(model: Any, domain: Domain | None = None) -> tuple[Model, Domain]
     -----
     Bambi learns levels, means for centring, automatic priors and numbers of transforms (``scale``, the knots of ``bs``,
     centre and boundary of ``hsgp``) from the table it is given. Here it is given a public one: numbers spread evenly
-    between their bounds (mean their middle, standard deviation (high - low) / √12), every level as often. The intercept
-    is that of predictors centred there, and automatic priors are those of such a table: declare bounds no wider than
-    needed, or give priors.
+    between their bounds (mean their middle, standard deviation (high - low) / √12), every level as often. Predictors
+    are centred there, of which ``Intercept_centred`` is the free variable. ``Intercept`` is that of the predictors as
+    they are, as bambi reports it. Automatic priors are those of such a table: declare bounds no wider than needed, or
+    give priors.
 
     Links and parameters are written as the family says; whether the likelihood can be released is found afterwards, as
     of any PyMC model. ``censored(...)``, potentials, ``dropna=True`` and ``set_priors`` are refused.

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytensor.tensor as pt
 from pymc import Model
+from pymc.distributions.transforms import Chain, Ordered
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
@@ -58,6 +60,9 @@ def draw_prior(
 ) -> ParameterDraws:
     """Draw from the prior of a model without its rows, where transforms are defined.
 
+    Draws of ordered numbers are kept if they are in order; where too few are, each is put in order. The latter is exact
+    for numbers with one prior each, independent of each other.
+
     Parameters
     ----------
     prior_model : pymc.Model
@@ -77,14 +82,17 @@ def draw_prior(
     try:
         found = _drawn(wanted, rng, count)
         if not _defined(found[: len(free)]).all():
-            found = _drawn(wanted, again, count * TRIED)
+            tries = copy.deepcopy(again)
+            found = _drawn(wanted, tries, count * TRIED)
+            if _defined(found[: len(free)]).sum() < count:
+                found = _drawn(rebuild(wanted, _in_order(prior_model))[0], again, count)
     except NotImplementedError as error:
         what = "its prior cannot be drawn from"
         raise UnsupportedModelError([Problem(where="model", what=what, remedy=PROPER)]) from error
     kept = np.flatnonzero(_defined(found[: len(free)]))[:count]
     if len(kept) < count:
         what = "draws of its prior hardly ever lie where its transform is defined"
-        remedy = "Write ordered numbers as pt.cumsum of positive ones."
+        remedy = "Choose a prior that lies there, or the default transform."
         raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
     found = [item[kept] for item in found]
     return ParameterDraws(
@@ -127,6 +135,18 @@ def draws_at(prior_model: Model, values: Mapping[str, Array], beside: Sequence[V
 def _drawn(variables: Sequence[Any], rng: np.random.Generator, count: int) -> list[Array]:
     found = map(np.asarray, plain_draw(variables, rng, count))
     return [item if count > 1 else item[None] for item in found]
+
+
+def _in_order(model: Model) -> dict[Variable, Variable]:
+    """Return free variables whose transform keeps them in order, each with its entries put in order."""
+    found: dict[Variable, Variable] = {}
+    for rv in model.free_RVs:
+        transform = model.rvs_to_transforms[rv]
+        for one in transform.transform_list if isinstance(transform, Chain) else [transform]:
+            if isinstance(one, Ordered):
+                ascending = pt.sort(rv, axis=-1)
+                found[rv] = ascending if one.ascending else ascending[..., ::-1]
+    return found
 
 
 def _defined(positions: Sequence[Array]) -> Array:

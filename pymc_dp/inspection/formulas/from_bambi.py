@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -20,8 +20,10 @@ from pymc_dp import _validate
 from pymc_dp._column_bounds import hull_of, pairs_of
 from pymc_dp.domain import Domain
 from pymc_dp.errors import DomainError, Problem, UnsupportedModelError
-from pymc_dp.inspection.assumptions import ASSUMED, question
+from pymc_dp.inspection.assumptions import ASSUMED, CAUTIONS, question
+from pymc_dp.inspection.formulas.automatic_priors import AutomaticPrior, automatic_priors, given, narrow_priors
 from pymc_dp.inspection.formulas.design import PublicColumn, PublicTable
+from pymc_dp.inspection.formulas.polynomials import norm_polynomials
 from pymc_dp.inspection.formulas.responses import LeftSide, check_labels, left_side
 from pymc_dp.inspection.formulas.row_wise import check_terms, declare
 from pymc_dp.inspection.formulas.weighted import with_weights, without_weights
@@ -61,10 +63,15 @@ def convert(model: Any, domain: Domain) -> tuple[Model, Domain]:
     if problems := list(check_labels(side, table)):
         raise UnsupportedModelError(problems)
     table = side.fitting(table)
-    new, found = write_model(_built_in_public(model, table), side, table, table.rows(model.data), domain)
+    built = _built_in_public(model, table)
+    if domain.neighbours == "replace":
+        norm_polynomials(built, len(model.data) / len(table.frame))
+    new, found = write_model(built, side, table, table.rows(model.data), domain)
     if weight is not None:
         found = with_weights(new, found, model.data, weight, domain)
-    setattr(new, ASSUMED, tuple(_assumed(model, table, domain)))
+    automatic = automatic_priors(model, built, table)
+    setattr(new, ASSUMED, tuple(_assumed(model, table, domain, automatic)))
+    setattr(new, CAUTIONS, tuple(narrow_priors(built, automatic)))
     return new, found
 
 
@@ -204,15 +211,8 @@ def _given_priors(model: Any) -> dict[str, Any]:
             priors[name] = component.prior
     for name, component in model.conditional_parameters.items():
         terms = {key: term for key, term in component.terms.items() if getattr(term, "kind", "") != "offset"}
-        priors[name] = {key: term.prior for key, term in terms.items() if _given(term)}
+        priors[name] = {key: term.prior for key, term in terms.items() if given(term)}
     return priors
-
-
-def _given(term: Any) -> bool:
-    """Whether a user gave the prior of a term."""
-    if hasattr(term, "automatic_priors"):
-        return not term.automatic_priors
-    return not getattr(term.prior, "auto_scale", False)
 
 
 def _numbers(prior: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -233,14 +233,14 @@ def _copy_aliases(model: Any, built: Any) -> None:
         pairs.append((component, built.parameters[name]))
         own = getattr(built.parameters[name], "terms", {})
         pairs += [(term, own[key]) for key, term in getattr(component, "terms", {}).items()]
-    for given, new in pairs:
-        if given.alias:
-            new.alias = given.alias
-        if getattr(given, "hyperprior_alias", None):
-            new.hyperprior_alias = given.hyperprior_alias
+    for old, new in pairs:
+        if old.alias:
+            new.alias = old.alias
+        if getattr(old, "hyperprior_alias", None):
+            new.hyperprior_alias = old.hyperprior_alias
 
 
-def _assumed(model: Any, table: PublicTable, domain: Domain) -> Iterator[str]:
+def _assumed(model: Any, table: PublicTable, domain: Domain, automatic: Sequence[AutomaticPrior]) -> Iterator[str]:
     for text in (model.formula.main, *model.formula.additionals):
         yield f"formula: {text}, and every number in it"
     for column in table.columns.values():
@@ -251,7 +251,7 @@ def _assumed(model: Any, table: PublicTable, domain: Domain) -> Iterator[str]:
         else:
             low, high = column.bounds
             asked = question(column.bounds) if column.name in domain.bounds else ""
-            yield f"bounds of column {column.name}: ({low:g}, {high:g}){asked}"
+            yield f"bounds of column {column.name}: ({low:g}, {high:g}){asked}{_scaled_by(column.name, automatic)}"
     for name, numbers in _numbers(_given_priors(model)):
         if asked := question(numbers):
             shown = f"{np.asarray(numbers).item():.6g}" if np.size(numbers) == 1 else "an array"
@@ -260,6 +260,11 @@ def _assumed(model: Any, table: PublicTable, domain: Domain) -> Iterator[str]:
         "centring, automatic priors and numbers that transforms learn: from values spread evenly between public bounds "
         "and over levels, not from rows"
     )
+
+
+def _scaled_by(name: str, automatic: Sequence[AutomaticPrior]) -> str:
+    texts = [one.text for one in automatic if name in one.columns]
+    return f"; automatic priors scaled by them: {', '.join(texts)}" if texts else ""
 
 
 __all__ = ["convert"]

@@ -80,6 +80,20 @@ def write_model(
     return writing.model, writing.domain()
 
 
+class _CentredIntercept(InterceptTerm):
+    """Intercept of predictors less their public means; bambi reports that of the predictors as they are."""
+
+    @property
+    def reported(self) -> str:
+        """Name of the intercept that bambi reports."""
+        return str(super().name)
+
+    @property
+    def name(self) -> str:
+        """Name of the free variable."""
+        return f"{self.reported}_centred"
+
+
 class _Writing:
     def __init__(self, spec: Any, table: PublicTable, rows: pd.DataFrame, domain: Domain) -> None:
         self.spec, self.table, self.rows, self.given = spec, table, rows, domain
@@ -104,19 +118,29 @@ class _Writing:
     def predictor(self, component: Any) -> Variable:
         """Write the linear predictor, in the order of bambi: it is the order of the free variables."""
         parts: list[Any] = []
+        centred = bool(self.spec.center_predictors and component.intercept_term and component.common_terms)
         if component.intercept_term is not None:
-            parts.append(self._coefficients(InterceptTerm(component.intercept_term)))
+            intercept = (_CentredIntercept if centred else InterceptTerm)(component.intercept_term)
+            parts.append(self._coefficients(intercept))
         parts += [self._offset(term.term) for term in component.offset_terms.values()]
-        centred = self.spec.center_predictors and component.intercept_term is not None
+        shifts: list[Variable] = []
         for term in component.common_terms.values():
             backend = CommonTerm(term)
-            weights = self._coefficients(backend)
+            weights, own = self._coefficients(backend), self.model[backend.name]
             for j, column in enumerate(design_columns(term.term, self.table, self.rows)):
                 values = self.hold(
                     f"{column.label}_data", column.values, column.shown, column.bounds, term.term.var_names
                 )
-                moved = values - column.shown.mean() if centred else values
+                middle = column.shown.mean()
+                moved = values - middle if centred else values
                 parts.append((weights[j] if backend.coords else weights) * self._each(moved))
+                shifts.append((own[j] if backend.coords else own) * middle)
+        if centred:
+            pm.Deterministic(
+                intercept.reported,
+                self.model[intercept.name] - sum(shifts[1:], shifts[0]),
+                dims=self.model.named_vars_to_dims.get(intercept.name),
+            )
         parts += [self._process(term) for term in component.hsgp_terms.values()]
         noncentered = noncentered_default_for(self.spec, component.name)
         for term in component.group_specific_terms.values():

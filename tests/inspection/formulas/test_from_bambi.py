@@ -125,7 +125,7 @@ def test_centring_is_by_the_public_middle():
     theirs, point = source.backend.model, point_of(model)
     data = table(0)
     moved = sum((data[name].mean() - np.mean(BOUNDS[name])) * point[name] for name in ("x", "w"))
-    shifted = {**point, "Intercept": point["Intercept"] + moved}
+    shifted = {**point, "Intercept": point["Intercept_centred"] + moved}
     np.testing.assert_allclose(densities(model, point)["y"], densities(theirs, shifted)["y"], rtol=1e-9)
 
 
@@ -315,6 +315,29 @@ def test_no_count_is_too_large_to_be_held_without_a_warning():
     wide = dp.Domain(bounds={"k": (0, 1e300), "x": (0, 1)})
     model, _ = dp.models.from_bambi(bambi.Model("k ~ x", rows, family="poisson"), wide)
     assert model.rvs_to_values[model["k"]].data.tolist() == [1, 2**31 - 1, 2]
+
+
+def test_automatic_priors_are_shown_beside_bounds_and_cautioned_of_where_these_are_wide():
+    def explained(high, **options):
+        source = bambi.Model("b ~ x + x:w", table(0), family="bernoulli", **options)
+        return dp.explain(source, dp.Domain(bounds={"x": (0, high), "w": (0, 1)}), delta=1e-5)
+
+    wide = explained(1000)
+    (line,) = (line for line in wide.assumptions if line.startswith("bounds of column x"))
+    assert line.startswith("bounds of column x: (0, 1000); automatic priors scaled by them: x ~ Normal(0, 0.00346), ")
+    assert ", x:w ~ Normal(0, 0.0" in line
+    (caution,) = wide.cautions
+    assert "x ~ Normal(0, 0.00346)" in caution and "priors={'x': ...}" in caution
+    assert explained(1).cautions == ()
+    assert explained(1000, priors={"x": NORMAL}).cautions == ()
+
+
+def test_polynomials_have_the_norms_of_the_table_they_are_for():
+    data = table(0).assign(x=np.linspace(0, 1, 40))
+    source, model, _ = bounded("y ~ poly(x, 2)", data=data)
+    theirs = source.parameters["mu"].terms["poly(x, 2)"]
+    ours = np.column_stack([model[f"poly(x, 2)[{degree}]_data"].get_value() for degree in (0, 1)])
+    np.testing.assert_allclose(ours, theirs.data, rtol=0.1, atol=0.02)  # as far as 40 rows are spread like 1,000
 
 
 def test_given_numbers_that_look_computed_are_asked_about_and_those_of_public_tables_are_not():
