@@ -17,9 +17,7 @@ UNCALIBRATED = (
 )
 
 
-def approximations(
-    found: Found, choice: Gradients, interface: Interface, *, follows: bool
-) -> Iterator[str]:
+def approximations(found: Found, choice: Gradients, interface: Interface, *, follows: bool) -> Iterator[str]:
     """Yield a sentence for each, of what was released alone; `follows` where made-up rows say how scores bend."""
     how = ""
     if follows:

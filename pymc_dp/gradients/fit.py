@@ -290,7 +290,9 @@ class Planned:
         squares = shrunk(*releases.squares(found.end, limits)).matrix
         return replace(found, scores=limits.curvature(squares))
 
-    def _limit(self, simulated: Simulated, releases: NoisedSums, n_rows: float, stage: int, at: Array, limits: Limits) -> Chosen:
+    def _limit(
+        self, simulated: Simulated, releases: NoisedSums, n_rows: float, stage: int, at: Array, limits: Limits
+    ) -> Chosen:
         """Choose the limit of the last stage by a released histogram of norms."""
         largest = simulated.largest(at, limits)
         edges = edges_of(limits.clip_norm, largest)
@@ -420,9 +422,7 @@ class Planned:
                 "unresolved": found.unresolved,
                 "verdict": self.verdict(found).to_list(),
             },
-            approximations=tuple(
-                approximations(found, self.choice, self.interface, follows=self._follows)
-            ),
+            approximations=tuple(approximations(found, self.choice, self.interface, follows=self._follows)),
         )
 
     def _record(self, table: TableRecord, guarantee: str) -> ReleaseRecord:

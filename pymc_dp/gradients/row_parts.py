@@ -64,9 +64,7 @@ class Expected:
     def clipped(self, limits: Limits) -> Clipped:
         """Return the rows' clipped scores and factors in terms of the predictors."""
         ends = {"clip_norm": limits.clip_norm, "clip_curvature": limits.clip_curvature}
-        return clipped(
-            self.responses, self.observed, self.gram, weighing=limits.weighing, cells=self.cells, **ends
-        )
+        return clipped(self.responses, self.observed, self.gram, weighing=limits.weighing, cells=self.cells, **ends)
 
     def of_rows(self, of_cells: Array) -> Array:
         """Return for every row what was found of its cell."""

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import chdtri
 
 from pymc_dp.gradients.carried import carried, raised, remembered
-from pymc_dp.gradients.curvature import Noised, estimated
 from pymc_dp.gradients.clipping import UNLIMITED
+from pymc_dp.gradients.curvature import Noised, estimated
 from pymc_dp.gradients.legs import Leg, Prior
 from pymc_dp.gradients.schedule import Limits, Stage
 from pymc_dp.gradients.tails import Chosen
