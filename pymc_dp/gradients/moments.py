@@ -57,7 +57,7 @@ class Moments:
 
     @classmethod
     def of(cls, inspection: RowInspection, stated: Mapping[str, Any]) -> Moments:
-        """Return what is released of a model's columns: of those with bounds that nobody stated and nothing observes."""
+        """Return what is released of columns: of those with bounds that nobody stated and nothing observes."""
         observed = {item.leaf for item in inspection.observed}
         found = list[Entry]()
         for place, column in enumerate(inspection.columns):
@@ -76,7 +76,7 @@ class Moments:
     def rows(self, chunk: Sequence[Array] | Grouped) -> Array:
         """Return what rows add, or persons, (n, count)."""
         kept = held(chunk) if isinstance(chunk, Grouped) else None
-        columns = chunk if kept is None else kept.columns
+        columns: Sequence[Array] = kept.columns if kept is not None else list(chunk)
         own = [columns[one.place].reshape(len(columns[one.place]), -1)[:, one.at] for one in self.entries]
         low, high = (np.array([getattr(one, end) for one in self.entries]) for end in ("low", "high"))
         places = (np.column_stack(own).astype(np.float64) - (low + high) / 2) / ((high - low) / 2)
