@@ -179,7 +179,7 @@ def test_each_release_is_one_pass(planned):
     shown = []
     with dp.testing.insecure_randomness(4):
         planned.walk(passes(planned, Counted(table())), lambda: shown.append(1))
-    assert len(made) == len(shown) == len(planned.schedule.event.events) == 14
+    assert len(made) == len(shown) == len(planned.schedule.event.events) == 17
 
 
 @pytest.mark.slow
