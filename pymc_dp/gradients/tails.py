@@ -166,8 +166,8 @@ def chosen(tail: Tail, *, least: float, largest: float, noise: float, kappa: flo
     off = np.array([tail.clipped_off(one) for one in grid])
     place = int(np.argmin((noise * grid) ** 2 + (kappa * off) ** 2))
     limit, bias = float(grid[place]), float(kappa * off[place])
-    if limit >= largest:
-        limit, bias = largest, 0.0
+    if not bias:  # beyond the places where rows are taken to be: no row of their bins is clipped
+        limit = min(largest, float(tail.edges[1:].max(where=tail.counts > 0, initial=limit)))
     return Chosen(limit=limit, bias=bias, beyond=tail.beyond(limit), deviation=tail.deviation)
 
 
