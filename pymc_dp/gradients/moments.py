@@ -82,7 +82,7 @@ class Moments:
         return np.add.reduceat(found, kept.edges[:-1], axis=0) / lengths[:, None] if len(lengths) else found[:0]
 
     def _of(self, columns: Sequence[Array]) -> Array:
-        own = [columns[one.place].reshape(len(columns[one.place]), -1)[:, one.at] for one in self.entries]
+        own = [_flat(columns[one.place])[:, one.at] for one in self.entries]
         low, high = (np.array([getattr(one, end) for one in self.entries]) for end in ("low", "high"))
         places = (np.column_stack(own).astype(np.float64) - (low + high) / 2) / ((high - low) / 2)
         return np.column_stack([np.ones(len(places)), places, places**2]) * (ROOM / math.sqrt(self.count))
@@ -117,7 +117,7 @@ class Moments:
         found, known = list(columns), list[int]()
         for place in dict.fromkeys(one.place for one in self.entries):
             shape = columns[place].shape
-            flat = columns[place].reshape(shape[0], -1).astype(np.float64)
+            flat = _flat(columns[place]).astype(np.float64)
             for index, one in enumerate(self.entries):
                 if one.place != place:
                     continue
@@ -131,6 +131,11 @@ class Moments:
             if weight >= KNOWN:
                 known.append(place)
         return found, known
+
+
+def _flat(column: Array) -> Array:
+    """Return the numbers of rows side by side, also of no rows."""
+    return column.reshape(len(column), math.prod(column.shape[1:]))
 
 
 def _entries(place: int, column: Column) -> list[Entry]:

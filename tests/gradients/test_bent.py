@@ -10,7 +10,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.gradients import bent as module
 from pymc_dp.gradients import fit
-from pymc_dp.gradients.bent import Bent, followed
+from pymc_dp.gradients.bent import Bent, Straight, capped, followed
 from pymc_dp.gradients.choice import Gradients
 from pymc_dp.gradients.clipping import UNLIMITED
 from pymc_dp.gradients.interface import interface_of
@@ -304,3 +304,30 @@ def test_what_clipping_leaves_of_slopes_is_known(made):
     halved = replace(found, limits=replace(found.limits, clip_norm=0.5, clip_curvature=0.1))
     kept = Bent.of(halved, made, 1000).kept
     assert (kept > 0).all() and (kept < 0.9).all()
+
+
+def test_a_bent_precision_is_in_no_direction_larger_than_a_straight_one(rng):
+    parts = rng.normal(size=(2, SIZE, 9))
+    one, other = (part @ part.T for part in parts)
+    found = capped(one, other)
+    assert np.linalg.eigvalsh(other - found).min() > -1e-9 and np.linalg.eigvalsh(one - found).min() > -1e-9
+    np.testing.assert_allclose(capped(0.5 * other, other), 0.5 * other, atol=1e-9)
+    np.testing.assert_allclose(capped(1e3 * other, other), other, rtol=1e-9)
+
+
+def test_a_bent_posterior_is_no_surer_than_the_straight_one(made, monkeypatch):
+    _, found, bent, straight = saturated(made)
+    followed_above(monkeypatch, -1.0)
+    monkeypatch.setattr(module, "_averaged", lambda *_: iter([(1e6 * np.eye(SIZE), np.ones(SIZE))]))
+    nearest = followed(found, straight, bent, PRIOR)
+    assert nearest is not straight
+    wide, narrow = (one.posterior(PRIOR.mean, PRIOR.precision)[1] for one in (straight, nearest))
+    assert np.linalg.eigvalsh(narrow - wide).min() > -1e-9
+
+
+def test_how_far_bent_and_straight_posteriors_are_apart_is_in_the_wider_of_both():
+    straight = Quadratic(slope=np.zeros(1), curvature=4 * np.eye(1), covariance=4 * np.eye(1), scale=np.ones(1))
+    sharp = Quadratic(slope=np.full(1, 100.0), curvature=100 * np.eye(1), covariance=100 * np.eye(1), scale=np.ones(1))
+    prior = Prior(mean=np.zeros(1), precision=1e-9 * np.eye(1))
+    for pair in ((straight, sharp), (sharp, straight)):
+        assert Straight.of(*pair, prior).apart == pytest.approx(2.0, rel=1e-3)
