@@ -87,14 +87,19 @@ def released(table: Table, model: pm.Model, epsilon: float) -> dict[str, Any]:
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("always")
         began = time.process_time()
+        private = dp.privatize(
+            model,
+            epsilon=epsilon,
+            delta=DELTA,
+            domain=table.domain,
+            statistics=dp.Gradients(),
+            ledger=dp.Ledger(epsilon, DELTA, unit=table.persons.column if table.persons else None),
+            progressbar=False,
+        )
+        seconds = time.process_time() - began
         try:
-            private = dp.privatize(
-                model, epsilon=epsilon, delta=DELTA, domain=table.domain, statistics=dp.Gradients(),
-                ledger=dp.Ledger(epsilon, DELTA), progressbar=False,
-            )  # fmt: skip
-            seconds = time.process_time() - began
             found = of_private(private, model)
-        except (ArithmeticError, np.linalg.LinAlgError, dp.errors.PrivacyError) as error:
+        except (ArithmeticError, np.linalg.LinAlgError) as error:
             return {"error": f"{type(error).__name__}: {error}"[:500]}
     own = [f"{one.category.__name__}: {one.message}"[:300] for one in shown if "pymc_dp" in one.category.__module__]
     return {
