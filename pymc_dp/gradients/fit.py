@@ -278,6 +278,7 @@ class Planned:
             early=self.early,
             bend=lambda at: simulated.bend(at * scale),
             unidentified=lambda at: simulated.unidentified(at * scale),
+            widest=simulated.widest,
             limit=None if self.choice.trusts else partial(self._limit, simulated, releases, n_rows),
             first=len(self.schedule.stages) - len(stages),
         )
