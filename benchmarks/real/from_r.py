@@ -499,7 +499,7 @@ _MAIL = [
 ]
 
 
-@table("spam", "very heavy-tailed columns", _MAIL, Response("spam", "logistic", slopes=2))
+@table("spam", "very heavy-tailed columns", _MAIL, Response("spam", "logistic", slopes=10))
 def _spam() -> Rows:
     held = _held("DAAG", "spam7")
     return {
