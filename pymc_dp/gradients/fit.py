@@ -283,7 +283,8 @@ class Planned:
             first=len(self.schedule.stages) - len(stages),
         )
         residuals = Residuals(parts=rows)
-        misfit = misfit_of(*releases.fit(residuals, found.end, found.limits), n_rows)
+        count = self.interface.inspection.most_units  # not the sum of the weights
+        misfit = misfit_of(*releases.fit(residuals, found.end, found.limits), count)
         found = replace(found, simulated=simulated, misfit=misfit)
         if not self.schedule.extras.squares:
             return found
@@ -368,7 +369,7 @@ class Planned:
                 nearest = centred(quadratic, bent, self.prior)
             finite = np.isfinite(nearest.root).all() and np.isfinite(nearest.slope).all()
             return (nearest if finite else quadratic), against
-        except np.linalg.LinAlgError:  # a release that was paid for is never lost
+        except (np.linalg.LinAlgError, ValueError):  # a release that was paid for is never lost; SciPy's of NaN
             return quadratic, None
 
     def verdict(self, found: Found) -> Verdict:

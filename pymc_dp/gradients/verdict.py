@@ -141,11 +141,11 @@ def _wide(found: Found, covariance: Array, prior: Prior, labels: Sequence[str]) 
     hidden = (own > PRIOR * before) & (whole < PRIOR * before / 2)
     wide = (own > WIDE * whole) & ~hidden
     if hidden.any():
-        names = ", ".join(shorten([labels[place] for place in np.flatnonzero(hidden)], NAMED))
+        names = ", ".join(shorten([labels[place] for place in map(int, np.flatnonzero(hidden))], NAMED))
         what = f"Noise hides what the rows say of {names}: mostly the prior is left"
         yield Reason(word="wide but ok", what=what, remedy=f"{MORE_ROWS}.")
     if wide.any():
-        names = ", ".join(shorten([labels[place] for place in np.flatnonzero(wide)], NAMED))
+        names = ", ".join(shorten([labels[place] for place in map(int, np.flatnonzero(wide))], NAMED))
         ratio = float((own / whole)[wide].max())
         what = f"Intervals of {names} are up to {ratio:.2g} times as wide as without privacy"
         yield Reason(word="wide but ok", what=what, remedy=f"{MORE_ROWS}.")
