@@ -9,7 +9,9 @@ from itertools import product
 import numpy as np
 
 from pymc_dp._display import scalar_names, shorten
+from pymc_dp.gradients.approximations import UNCALIBRATED
 from pymc_dp.gradients.bent import APART, Straight
+from pymc_dp.gradients.curvature import MOST_FULL
 from pymc_dp.gradients.interface import Interface
 from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.misfit import LEVEL, Misfit
@@ -68,6 +70,7 @@ def reasons(
     """
     if local:
         return list(_fit(found.misfit, robust=robust))
+    many = list(_many(len(found.end)))
     plain = replace(quadratic, scale=np.ones(len(found.end)))
     try:
         mean, covariance = plain.posterior(prior.mean, prior.precision)
@@ -77,7 +80,13 @@ def reasons(
         what = "Released numbers are too large or too small to compute a posterior from"
         remedy = "Rescale the columns, so that all bounds are of a similar size, and release again"
         return [Reason(word="do not use", what=what, remedy=remedy)]
-    return [*said, *_fit(found.misfit, robust=robust), *wide]
+    return [*said, *_fit(found.misfit, robust=robust), *many, *wide]
+
+
+def _many(size: int) -> Iterator[Reason]:
+    if size > MOST_FULL:
+        remedy = "Use fewer groups, or see with dp.rehearse(idata) by how much to widen intervals, at no cost"
+        yield Reason(word="doubtful", what=UNCALIBRATED.format(size), remedy=remedy)
 
 
 def _arrived(found: Found, mean: Array, covariance: Array) -> Iterator[Reason]:

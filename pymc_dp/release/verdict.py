@@ -197,11 +197,19 @@ def _of_release(record: Mapping[str, Any]) -> Iterator[Reason]:
     tables = record["tables"]
     if not tables:
         return
+    wide = _wide(tables)
     if not record["noise_aware"]:
         yield Reason(
-            word="doubtful",
+            word="do not use" if wide else "doubtful",
             what="The posterior treats noised sums as exact, so that its intervals are too narrow",
             remedy="Fit the same release with noise_aware=True by dp.condition, at no cost",
+        )
+    elif wide:
+        yield Reason(
+            word="wide but ok",
+            what=f"The noise on {', '.join(shorten(list(wide), NAMED))} makes intervals up to about "
+            f"{max(wide.values()):.2g} times as wide as without privacy, if the prior is that wide",
+            remedy="Fewer cells, narrower public bounds or a larger ε help; dp.explain shows the noise at each ε",
         )
     if (record.get("maker") or {}).get("postprocessed"):
         yield Reason(
@@ -215,7 +223,6 @@ def _of_release(record: Mapping[str, Any]) -> Iterator[Reason]:
             yield from _of_gradients(table["plan"])
         elif kind == "released_draws":
             yield from _of_draws(len(table["cells"]), float(table["plan"]["power"]))
-    yield from _of_sums(tables)
 
 
 def _of_gradients(plan: Mapping[str, Any]) -> Iterator[Reason]:
@@ -246,17 +253,10 @@ def _of_draws(count: int, power: float) -> Iterator[Reason]:
         )
 
 
-def _of_sums(tables: Iterable[Mapping[str, Any]]) -> Iterator[Reason]:
-    """Name tables whose noise makes intervals wide, by the formulas of ``dp.explain``."""
-    ratios = {table["name"]: float(table["plan"].get(NOISE, 0.0)) for table in tables}
-    times = {name: sqrt(1 + ratio**2) for name, ratio in ratios.items()}
-    if wide := {name: one for name, one in times.items() if one > WIDE}:
-        yield Reason(
-            word="wide but ok",
-            what=f"Noise makes intervals about {max(wide.values()):.2g} times as wide as without privacy, or those of "
-            f"the prior, by what was released of {', '.join(shorten(list(wide), NAMED))}",
-            remedy="Fewer cells, narrower public bounds or a larger ε help; dp.explain shows the noise at each ε",
-        )
+def _wide(tables: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Return which sums have noise that makes intervals wide, and how wide: by the formulas of ``dp.explain``."""
+    times = {table["name"]: sqrt(1 + float(table["plan"].get(NOISE, 0.0)) ** 2) for table in tables}
+    return {name: one for name, one in times.items() if one > WIDE}
 
 
 def _of_sampler(record: Mapping[str, Any], draws: int | None) -> Iterator[Reason]:

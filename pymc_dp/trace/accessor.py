@@ -56,7 +56,7 @@ class PrivacyAccessor(Shown):
         except TraceError as error:
             return f"Privacy of a trace: {error}"
         kind = ", ".join(str(report.record[name]) for name in ("guarantee", "arithmetic", "neighbours"))
-        return f"Privacy of a trace: {report.headline} ({kind}; .report() says all of it)"
+        return f"{report.headline} ({kind}; .report() says all of it)"
 
     @property
     @override
