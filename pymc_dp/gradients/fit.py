@@ -105,7 +105,8 @@ def fitted(
             mark_paid(made, payment)
         verdict = planned.verdict(found)
         if verdict.warns:
-            text = f"The verdict on intervals is {verdict} The release was made and charged."
+            why = " ".join(verdict.lines)
+            text = f"The verdict on intervals is '{verdict.word}'. {why} The release was made and charged."
             warnings.warn(text, PosteriorWarning, skip_file_prefixes=(PACKAGE,))
         return made
     except (Exception, KeyboardInterrupt) as error:
