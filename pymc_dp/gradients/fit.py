@@ -105,8 +105,7 @@ def fitted(
             mark_paid(made, payment)
         verdict = planned.verdict(found)
         if verdict.warns:
-            why = " ".join(verdict.lines)
-            text = f"The verdict on intervals is '{verdict.word}'. {why} The release was made and charged."
+            text = f'The verdict on this release is "{verdict}" It was made and charged.'
             warnings.warn(text, PosteriorWarning, skip_file_prefixes=(PACKAGE,))
         return made
     except (Exception, KeyboardInterrupt) as error:
