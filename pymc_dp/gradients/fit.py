@@ -105,7 +105,7 @@ def fitted(
             mark_paid(made, payment)
         verdict = planned.verdict(found)
         if verdict.warns:
-            text = f'The verdict on this release is "{verdict}" It was made and charged.'
+            text = f'The verdict on this release is "{verdict}" The release was made and charged.'
             warnings.warn(text, PosteriorWarning, skip_file_prefixes=(PACKAGE,))
         return made
     except (Exception, KeyboardInterrupt) as error:
@@ -282,7 +282,8 @@ class Planned:
             first=len(self.schedule.stages) - len(stages),
         )
         residuals = Residuals(parts=rows)
-        misfit = misfit_of(*releases.fit(residuals, found.end, found.limits), n_rows)
+        count = self.interface.inspection.most_units  # not the sum of the weights
+        misfit = misfit_of(*releases.fit(residuals, found.end, found.limits), count)
         found = replace(found, simulated=simulated, misfit=misfit)
         if not self.schedule.extras.squares:
             return found
@@ -367,7 +368,7 @@ class Planned:
                 nearest = centred(quadratic, bent, self.prior)
             finite = np.isfinite(nearest.root).all() and np.isfinite(nearest.slope).all()
             return (nearest if finite else quadratic), against
-        except np.linalg.LinAlgError:  # a release that was paid for is never lost
+        except (np.linalg.LinAlgError, ValueError):  # a release that was paid for is never lost; SciPy's of NaN
             return quadratic, None
 
     def verdict(self, found: Found) -> Verdict:

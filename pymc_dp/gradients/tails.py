@@ -28,7 +28,7 @@ NODES = (0.125, 0.375, 0.625, 0.875)
 NEAREST = 0.3
 """Where the first bin is taken to begin, over its end."""
 FEW, MANY, ALL = 0.25, 0.5, 1.0
-"""κ, of few values, of others, and of persons: how much of the length that is clipped off may point in one direction, of responses with few values and others.
+"""κ, how much of the length that is clipped off may point in one direction: of few values, of others, and of persons.
 
 Scores of few values are centred, so that what is clipped of one value is made up for by the others. What a wrong model
 says of the tail of counts and of continuous responses cannot be made up for.
@@ -166,8 +166,8 @@ def chosen(tail: Tail, *, least: float, largest: float, noise: float, kappa: flo
     off = np.array([tail.clipped_off(one) for one in grid])
     place = int(np.argmin((noise * grid) ** 2 + (kappa * off) ** 2))
     limit, bias = float(grid[place]), float(kappa * off[place])
-    if limit >= largest:
-        limit, bias = largest, 0.0
+    if not bias:  # beyond the places where rows are taken to be: no row of their bins is clipped
+        limit = min(largest, float(tail.edges[1:].max(where=tail.counts > 0, initial=limit)))
     return Chosen(limit=limit, bias=bias, beyond=tail.beyond(limit), deviation=tail.deviation)
 
 
