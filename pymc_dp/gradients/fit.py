@@ -43,7 +43,7 @@ from pymc_dp.gradients.start import early, start_of
 from pymc_dp.gradients.tails import ALL, FEW, FEW_VALUES, MANY, Chosen, Tail, chosen, edges_of
 from pymc_dp.gradients.verdict import labels_of, reasons
 from pymc_dp.gradients.walk import Found, walk
-from pymc_dp.gradients.weighted import WeightedParts, check_weighted
+from pymc_dp.gradients.weighted import WeightedParts, check_robust, check_weighted
 from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.weights import require_weights
@@ -162,6 +162,8 @@ class Planned:
         weighted = interface.inspection.weight is not None
         if weighted:
             check_weighted(choice, interface)
+        if choice.robust:
+            check_robust(choice, interface)
         steps, momentum = choice.steps, choice.momentum_steps
         moments = Moments.of(interface.inspection, choice.columns or {})
         if choice.local:
