@@ -41,9 +41,9 @@ from pymc_dp.gradients.schedule import COLUMNS, FIT, NORMS, SQUARES, WEIGHTED_SQ
 from pymc_dp.gradients.simulated import Simulated
 from pymc_dp.gradients.start import early, start_of
 from pymc_dp.gradients.tails import ALL, FEW, FEW_VALUES, MANY, Chosen, Tail, chosen, edges_of
-from pymc_dp.gradients.verdict import reasons
+from pymc_dp.gradients.verdict import labels_of, reasons
 from pymc_dp.gradients.walk import Found, walk
-from pymc_dp.gradients.weighted import WeightedParts, check_weighted
+from pymc_dp.gradients.weighted import WeightedParts, check_robust, check_weighted
 from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.weights import require_weights
@@ -105,7 +105,7 @@ def fitted(
             mark_paid(made, payment)
         verdict = planned.verdict(found)
         if verdict.warns:
-            text = f"The verdict on this release is '{verdict}' It was released, and charged."
+            text = f'The verdict on this release is "{verdict}" The release was made and charged.'
             warnings.warn(text, PosteriorWarning, skip_file_prefixes=(PACKAGE,))
         return made
     except (Exception, KeyboardInterrupt) as error:
@@ -162,6 +162,8 @@ class Planned:
         weighted = interface.inspection.weight is not None
         if weighted:
             check_weighted(choice, interface)
+        if choice.robust:
+            check_robust(choice, interface)
         steps, momentum = choice.steps, choice.momentum_steps
         moments = Moments.of(interface.inspection, choice.columns or {})
         if choice.local:
@@ -278,6 +280,7 @@ class Planned:
             early=self.early,
             bend=lambda at: simulated.bend(at * scale),
             unidentified=lambda at: simulated.unidentified(at * scale),
+            widest=simulated.widest,
             limit=None if self.choice.trusts else partial(self._limit, simulated, releases, n_rows),
             first=len(self.schedule.stages) - len(stages),
         )
@@ -374,7 +377,7 @@ class Planned:
     def verdict(self, found: Found) -> Verdict:
         """Say whether the posterior can be relied on."""
         quadratic, against = self._answer(found)
-        labels = scalar_names(self.interface.parts)
+        labels = labels_of(self.interface)
         robust = found.scores is not None
         own = reasons(found, quadratic, against, self.prior, labels, local=self.choice.local, robust=robust)
         return Verdict(reasons=tuple(own))
@@ -416,6 +419,7 @@ class Planned:
                 "responses": list(self.responses),
                 "steps": self.choice.steps,
                 "momentum_steps": self.choice.momentum_steps,
+                "trust_model": self.choice.trust_model,
                 "clip_norm": limits.clip_norm,
                 "clip_curvature": limits.clip_curvature,
                 "chi_squared": found.chi_squared,
