@@ -289,7 +289,7 @@ def test_what_may_be_clipped_off_is_in_the_noise(rng):
 
         def limit(stage, at, limits, bias=bias):
             asked.append(stage)
-            return Chosen(limit=2 * limits.clip_norm, bias=bias, beyond=0.0, deviation=1.0)
+            return Chosen(limit=2 * limits.clip_norm, bias=bias, beyond=0.0, deviation=1.0, share=0.0)
 
         releases = Bent(0.0, multiplier, np.random.default_rng(3))
         found.append(walk(STAGES, prior, releases, limits=begun, n_rows=5000, limit=limit))
