@@ -299,7 +299,7 @@ def width_ratio(dimension: int, n_rows: int, budget: Budget, neighbours: str) ->
     Examples
     --------
     >>> round(width_ratio(5, 5000, Budget(1.0, 1e-5), "replace"), 2)
-    1.22
+    1.57
     """
     clip = CLIPPED * (2 if neighbours == "replace" else 1)
     variance = clip**2 * dimension / (LAST_SHARE * mu_for(budget.epsilon, budget.delta) ** 2)
