@@ -12,6 +12,7 @@ from pymc_dp.audit import contains_canary, plant
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PosteriorWarning, ReleaseError, UnsupportedModelError
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.interface import interface_of
+from pymc_dp.gradients.private_model import Quadratic
 from pymc_dp.release.paid import forget_releases
 from pymc_dp.release.verdict import Verdict
 from pymc_dp.testing import insecure_randomness
@@ -67,7 +68,8 @@ def test_the_trace_finds_the_truth_and_says_what_was_spent(released):
     assert (np.abs(mean - TRUTH) < 4 * sd).all() and (sd < 0.25).all()
     assert found.dp.epsilon == ledger.history[0].alone.epsilon
     assert (found.dp.guarantee, found.dp.arithmetic) == ("exact", "hardened")
-    assert "quadratic" in found.dp.approximations[0] and "χ²" in found.dp.approximations[1]
+    quadratic, clipped, agreement = found.dp.approximations
+    assert "quadratic" in quadratic and "beyond the limit" in clipped and "χ²" in agreement
     assert found.dp.report().publishable and "2 C of scores" in found.dp.history["sensitivity"][0]
     assert found.dp.history["epsilon"].tolist() == [found.dp.epsilon]
     assert found.dp.release["gradients"].shape == (2, 6)
@@ -208,8 +210,8 @@ def test_conservative_intervals_are_wider(rng):
         with dp.testing.insecure_randomness(9):
             private = dp.privatize(
                 logistic(3 * design, answers), **BUDGET, domain=dp.Domain(bounds={"x": (-3, 3)}),
-                statistics=dp.Gradients(steps=10, conservative=conservative),
+                statistics=dp.Gradients(steps=10, trust_model=True, conservative=conservative),
             )  # fmt: skip
-        held = dp.Release.of(private).tables["gradients"]
-        widths.append(np.diag(held[:, 4:]))
+        held = Quadratic.from_table(dp.Release.of(private).tables["gradients"])
+        widths.append(np.diag(held.posterior(np.zeros(2), np.eye(2))[1]))
     assert (widths[1] >= widths[0]).all() and (widths[1] > widths[0]).any()

@@ -154,18 +154,18 @@ def test_noise_does_not_drive_it_out_of_the_prior(rng):
 @pytest.mark.slow
 def test_what_is_released_is_labelled_local_and_stays_so(released, tmp_path):
     private, ledger = released
-    assert len(ledger.history[0].event.events) == 34
+    assert len(ledger.history[0].event.events) == 35
     with private:
         drawn = pm.sample(10, tune=10, chains=1, cores=1, random_seed=3, progressbar=False, quiet=True)
         found = dp.scrub(drawn, private)
     texts = found.dp.approximations
-    assert "local, not calibrated. This is one mode of several" in texts[1] and "20 steps" in texts[1]
-    assert "χ²" in texts[2] and "once in a hundred" in texts[2]
+    assert "local, not calibrated. This is one mode of several" in texts[2] and "20 steps" in texts[2]
+    assert "χ²" in texts[3] and "once in a hundred" in texts[3]
     assert "local, not calibrated" in " ".join(str(found.dp.report()).replace("│", " ").split())
     release = dp.Release.load(dp.Release.of(private).save(tmp_path / "release.json"))
     table = release.record.tables[0]
     assert table.plan["momentum_steps"] == 20 and table.plan["chi_squared_limit"] > 1
-    assert "local, not calibrated" in table.approximations[1]
+    assert any("local, not calibrated" in text for text in table.approximations)
     dummies = net(np.zeros((3, 2)), np.zeros(3, dtype=int))
     point = private.initial_point(0)
     assert dp.condition(dummies, release).compile_logp()(point) == pytest.approx(private.compile_logp()(point))
@@ -236,5 +236,5 @@ def test_a_small_net_predicts_almost_as_well_as_the_one_that_made_the_rows():
     import _gradient_net
 
     (accuracy, loss), found = _gradient_net.fitted(11)
-    assert accuracy >= 0.815 and loss < 0.45 and "local" in found.dp.approximations[1]
+    assert accuracy >= 0.815 and loss < 0.45 and any("local" in text for text in found.dp.approximations)
     assert accuracy <= _gradient_net.bayes()[0] + 0.01
