@@ -181,7 +181,8 @@ def test_a_warning_follows_the_verdict_and_names_parameters_by_their_labels() ->
             statistics=dp.Gradients(steps=10), ledger=dp.Ledger(3.0, 1e-5), progressbar=False,
         )  # fmt: skip
     said = str(caught[0].message)
-    assert said == f'The verdict on this release is "{dp.Release.of(private).verdict}" The release was made and charged.'
+    quoted = f'"{dp.Release.of(private).verdict}"'
+    assert said == f"The verdict on this release is {quoted} The release was made and charged."
     assert "Rows vary" in said and "NegativeBinomial" in said
 
 
