@@ -21,9 +21,9 @@ EDGES = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 9.0])
 SQUARES = np.array([0.33, 2.2, 6.2, 12.2, 24.0, 55.0, 110.0])
 """Square of such a norm in each bin, about."""
 SEEN, LEVEL = 4.0, 2.6
-"""Standard deviations of noise above which a count of a bin of large norms counts, and of a dispersion or a share."""
-NEAR = 3
-"""Bins whose counts always count."""
+"""Standard deviations of noise above which a count of a bin of large norms counts, and of what else is said."""
+NEAR = 4
+"""Bins whose counts always count; those of the others do together, each as one of the first of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,9 +138,12 @@ def misfit_of(released: Array, deviation: float, rows: float) -> Misfit:
     """
     counts, noise = released * 2 / ROOM, deviation * 2 / ROOM
     own, ends = counts[: len(EDGES)], counts[len(EDGES) :]
-    kept = (np.arange(len(EDGES)) < NEAR) | (own > SEEN * noise)
-    dispersion = 1 + float(own[kept] @ SQUARES[kept]) / max(rows, 1.0)
-    spread = noise * math.sqrt(float((SQUARES[kept] ** 2).sum())) / max(rows, 1.0)
+    squares, outer = SQUARES.copy(), np.arange(len(EDGES)) >= NEAR
+    squares[outer & ~(own > SEEN * noise)] = SQUARES[NEAR]
+    if not own[outer].sum() > LEVEL * noise * math.sqrt(outer.sum()):
+        squares[outer] = 0.0
+    dispersion = 1 + float(own @ squares) / max(rows, 1.0)
+    spread = noise * math.sqrt(float((squares**2).sum())) / max(rows, 1.0)
     low, high = (float(one) / max(rows, 1.0) for one in ends)
     return Misfit(
         dispersion=dispersion, deviation=spread, at_bounds=(low, high), share_deviation=noise / max(rows, 1.0)
