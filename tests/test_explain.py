@@ -280,7 +280,7 @@ def test_columns_of_a_density_of_its_own_are_listed_as_private() -> None:
 def test_a_prior_that_sums_over_the_last_axis_of_a_number_is_explained() -> None:
     """``pm.CAR`` does of its precision; a graph that is not rewritten cannot."""
     with pm.Model() as model:
-        places, road = pm.Data("place", np.arange(60) % 3), np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+        places, road = pm.Data("place", np.arange(60) % 3), np.array([[0.0, 1, 0], [1, 0, 1], [0, 1, 0]])
         phi = pm.CAR("phi", mu=np.zeros(3), tau=pm.Gamma("tau", 2, 2), alpha=pm.Beta("alpha", 1, 1), W=road)
         pm.Poisson("cases", pm.math.exp(phi[places]), observed=np.ones(60, dtype=int))
     assert dp.explain(model, dp.Domain(bounds={"cases": (0, 50)})).ok

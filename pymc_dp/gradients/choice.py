@@ -286,18 +286,20 @@ def width_ratio(dimension: int, n_rows: int, budget: Budget, neighbours: str) ->
         With δ > 0.
     neighbours : {"replace", "add_remove"}
 
-    Notes ----- In coordinates in which the curvature of n rows is n times the unit matrix, scores have a root mean
-    square norm of √d and are clipped to C, about `CLIPPED` √d: more where rows have heavy tails. The gradients of the
-    last stage, with a share s = `LAST_SHARE` of what the whole budget buys (μ, as in Gaussian differential privacy),
-    have the noise of one gradient with variance V = (2 C)² / (s μ²), where a row is replaced; C² / (s μ²) where one, or
-    a person, comes or goes. The variance of the scores themselves is n. Clipping makes the variance 1.3 times as large,
-    noised curvatures the part of V twice: so it came out within a tenth for logistic, linear and Poisson regressions
-    that are not saturated. No prior is counted.
+    Notes
+    -----
+    In coordinates in which the curvature of n rows is n times the unit matrix, scores have a root mean square norm of
+    √d and are clipped to C, about `CLIPPED` √d: more where rows have heavy tails. The gradients of the last stage, with
+    a share s = `LAST_SHARE` of what the whole budget buys (μ, as in Gaussian differential privacy), have the noise of
+    one gradient with variance V = (2 C)² / (s μ²), where a row is replaced; C² / (s μ²) where one, or a person, comes
+    or goes. The variance of the scores themselves is n. Clipping makes the variance `CLIPPING` times as large, noised
+    curvatures the part of V `COORDINATES` times: so it came out for logistic, linear and Poisson regressions that are
+    not saturated. No prior is counted.
 
     Examples
     --------
     >>> round(width_ratio(5, 5000, Budget(1.0, 1e-5), "replace"), 2)
-    1.22
+    1.57
     """
     clip = CLIPPED * (2 if neighbours == "replace" else 1)
     variance = clip**2 * dimension / (LAST_SHARE * mu_for(budget.epsilon, budget.delta) ** 2)

@@ -18,10 +18,11 @@ BUDGET = Budget(1.0, 1e-5)
 
 def test_the_formula_is_that_of_one_clipped_gradient():
     mu = mu_for(1.0, 1e-5)
-    variance = (2 * choice.CLIP_NORM) ** 2 * 24 / (choice.LAST_SHARE * mu**2)
-    assert width_ratio(24, 8000, BUDGET, "replace") == pytest.approx(np.sqrt(1.3 + 2 * variance / 8000))
-    assert width_ratio(24, 8000, BUDGET, "add_remove") == pytest.approx(np.sqrt(1.3 + variance / 2 / 8000))
-    assert width_ratio(24, 10**9, BUDGET, "replace") == pytest.approx(np.sqrt(1.3), abs=1e-4)
+    one, lost = choice.CLIPPING, choice.COORDINATES
+    variance = (2 * choice.CLIPPED) ** 2 * 24 / (choice.LAST_SHARE * mu**2)
+    assert width_ratio(24, 8000, BUDGET, "replace") == pytest.approx(np.sqrt(one + lost * variance / 8000))
+    assert width_ratio(24, 8000, BUDGET, "add_remove") == pytest.approx(np.sqrt(one + lost * variance / 4 / 8000))
+    assert width_ratio(24, 10**10, BUDGET, "replace") == pytest.approx(np.sqrt(one), abs=1e-4)
 
 
 @pytest.mark.few(7)

@@ -54,6 +54,7 @@ def test_a_limit_weighs_noise_against_what_it_clips_off(name, rng):
     given = {"least": unit, "largest": LARGEST}
     found = chosen(tail, noise=30.0, kappa=0.5, **given)
     assert found.bias == pytest.approx(0.5 * tail.clipped_off(found.limit))
+    assert found.share == pytest.approx(found.bias / (30.0 * found.limit))
     assert found.beyond == pytest.approx(np.sum(norms > found.limit), rel=0.5, abs=3)
 
     def loss(limit):

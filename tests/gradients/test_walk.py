@@ -13,6 +13,7 @@ from pymc_dp.gradients import schedule as limits
 from pymc_dp.gradients.clipping import Responses, clipped
 from pymc_dp.gradients.legs import Leg, Prior
 from pymc_dp.gradients.schedule import Schedule, Units, stages_of
+from pymc_dp.gradients.tails import Chosen
 from pymc_dp.gradients.walk import walk
 
 STAGES = stages_of(60)
@@ -245,3 +246,56 @@ def test_first_steps_which_are_noise_are_held_back(rng):
     sure = Leg(prior=vague, noise=np.eye(size), curvature=1000 * np.eye(size), before=None, n_rows=1000)
     near = sure.step(np.zeros(size), 1.0, 100.0 * np.ones(size), 1000 * np.eye(size))
     np.testing.assert_allclose(near, 0.1, rtol=0.01)
+
+
+def test_what_earlier_stages_say_does_not_steer_the_end_of_the_last_one(rng, monkeypatch):
+    """Their limits are those of rows that are of the model, and lead elsewhere if these are not."""
+    legs, shares = [], []
+
+    class Kept(Leg):
+        def __init__(self, **given):
+            super().__init__(**given)
+            legs.append(self)
+
+        def step(self, at, share, gradient, curvature):
+            shares.append([one.carried for one in legs if one.fading])
+            return super().step(at, share, gradient, curvature)
+
+    monkeypatch.setattr("pymc_dp.gradients.walk.Leg", Kept)
+    multiplier = Schedule.within(Budget(1.0, 1e-5), UNITS, 60).multiplier
+    begun = limits.Limits(scale=np.ones(5), clip_norm=1e300, clip_curvature=8.0)
+    prior = Prior(mean=np.zeros(5), precision=np.eye(5))
+    walk(STAGES, prior, Bent(0.0, multiplier, rng), limits=begun, n_rows=5000)
+    last = len(STAGES[2].steps)
+    assert all(not one for one in shares[:-last]) and all(len(one) == 1 for one in shares[-last:])
+    carried = [one for (one,) in shares[-last:]]
+    assert 0 < carried[0] < 1 and carried == sorted(carried, reverse=True) and carried[-1] == 0
+    (link,) = (one for one in legs if one.fading)
+    assert link.before is not None and not link.before.fading
+    at, far = np.ones(5), Prior(mean=np.full(5, 9.0), precision=1e9 * np.eye(5))
+    monkeypatch.setattr(link.before, "known", lambda *_: far)
+    assert np.abs(link.known(at, prior).mean - far.mean).max() > 1, "the leg before is not asked"
+    link.carried = 0.1
+    np.testing.assert_allclose(link.known(at, prior).mean, far.mean, atol=0.1)
+
+
+def test_what_may_be_clipped_off_is_in_the_noise(rng):
+    """κ R of whitened sums, in all directions alike."""
+    multiplier = Schedule.within(Budget(1.0, 1e-5), UNITS, 60).multiplier
+    prior = Prior(mean=np.zeros(5), precision=np.eye(5))
+    begun = limits.Limits(scale=np.ones(5), clip_norm=1e300, clip_curvature=8.0)
+    found, asked = [], []
+    for bias in (0.0, 700.0):
+
+        def limit(stage, at, limits, bias=bias):
+            asked.append(stage)
+            return Chosen(limit=2 * limits.clip_norm, bias=bias, beyond=0.0, deviation=1.0, share=0.0)
+
+        releases = Bent(0.0, multiplier, np.random.default_rng(3))
+        found.append(walk(STAGES, prior, releases, limits=begun, n_rows=5000, limit=limit))
+    without, with_bias = found
+    assert asked == [2, 2], "once, in the last stage that has steps"
+    extra = with_bias.limits.basis @ (with_bias.noise - without.noise) @ with_bias.limits.basis
+    np.testing.assert_allclose(extra, 700.0**2 * np.eye(5), atol=1e-6 * 700**2)
+    assert with_bias.chosen.bias == 700.0 and with_bias.limits.relaxing[0] == pytest.approx(2.0)
+    assert not with_bias.limits.weighing
