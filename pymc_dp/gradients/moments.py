@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dp.gradients.persons import held
 from pymc_dp.gradients.row_parts import ROOM
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.rows import Array, Column
@@ -75,7 +74,7 @@ class Moments:
 
     def rows(self, chunk: Sequence[Array] | Grouped) -> Array:
         """Return what rows add, or persons, (n, count)."""
-        kept = held(chunk) if isinstance(chunk, Grouped) else None
+        kept = chunk if isinstance(chunk, Grouped) else None
         columns = chunk if kept is None else kept.columns
         own = [columns[one.place].reshape(len(columns[one.place]), -1)[:, one.at] for one in self.entries]
         low, high = (np.array([getattr(one, end) for one in self.entries]) for end in ("low", "high"))

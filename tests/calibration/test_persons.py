@@ -63,7 +63,7 @@ def covered(family, most, tables, seed, least=1):
             x = rng.uniform(-1, 1, (len(owners), 3))
             held = {"x": x, "y": respond(family, rng, x, truth)}
             columns = [one.clamped(held[one.name]) for one in plan.interface.inspection.columns]
-            walked = plan.walk(grouped(owners, columns))
+            walked = plan.walk(grouped(owners, columns, most))
             centre, covariance = plan.quadratic(walked).posterior(mean, np.diag(deviation**-2.0))
             found.append(np.abs(centre - truth) < LEVEL * np.sqrt(np.diag(covariance)))
     return np.array(found)
