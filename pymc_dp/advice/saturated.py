@@ -16,7 +16,7 @@ from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.row_density import per_row, unclamped
 from pymc_dp.inspection.rows import Array, reached, rebuild
 from pymc_dp.simulation.columns import draw_columns, draw_evenly, undeclared
-from pymc_dp.simulation.prior import PriorDraws, draw_prior, not_drawn
+from pymc_dp.simulation.prior import ParameterDraws, draw_prior, not_drawn
 from pymc_dp.transforms.prior_model import shared_prior_model
 
 DRAWS, ROWS = 100, 100
@@ -63,7 +63,7 @@ def _rows(inspection: RowInspection, rng: np.random.Generator) -> dict[Variable,
     return rows | {column.leaf: column.clamped(draw_evenly(column, ROWS, rng)) for column in beside}
 
 
-def _share(inspection: RowInspection, item: Observed, draws: PriorDraws, rows: dict[Variable, Array]) -> float:
+def _share(inspection: RowInspection, item: Observed, draws: ParameterDraws, rows: dict[Variable, Array]) -> float:
     """Return the share of made-up rows with an outcome that is nearly certain."""
     chance, free = _chance(inspection, item), inspection.model.free_RVs
     stand_ins = [rv.type() for rv in free]
