@@ -328,7 +328,9 @@ def test_several_releases_of_persons_are_not_called_releases_of_rows():
     assert together(parts).neighbours == SEVERAL
 
 
-@pytest.mark.filterwarnings("ignore::pymc_dp.errors.PosteriorWarning")  # few rows: noise hides the curvature now and then
+@pytest.mark.filterwarnings(
+    "ignore::pymc_dp.errors.PosteriorWarning"
+)  # few rows: noise hides the curvature now and then
 @pytest.mark.parametrize(("name", "statistics", "delta"), WAYS)
 def test_nobody_is_named(name, statistics, delta):
     """A number of a person that is nowhere else stands in no text, no record and no private model."""

@@ -18,7 +18,7 @@ from pymc_dp.unit import Unit
 TIMES = 2
 """Rows of a person that are left out count up to so many times `max_rows`: noise grows with it."""
 PERSON = 0.5
-"""What a person counts, where all rows that may count are 1: the numbers of rows need less noise than those of persons."""
+"""What a person counts, where all rows that may count are 1: numbers of rows need less noise than those of persons."""
 NORM = math.sqrt(2 * PERSON**2 + 2)
 """The most that a person adds."""
 MANY = 0.05
@@ -69,10 +69,9 @@ class RowCounts:
         """Return what noised sums of `rows` say, where the standard deviation of the noise is known."""
         persons, cut, kept, left = released * self._units
         own, _, of_kept, of_left = deviation * self._units
-        whole = kept + left, math.hypot(of_kept, of_left)
         return LeftOut(
-            persons=_share(cut, own, persons - cut, own, (persons, own)),
-            rows=_share(left, of_left, kept, of_kept, whole),
+            persons=_share(cut, own, persons, own, 0.0),
+            rows=_share(left, of_left, left + kept, math.hypot(of_kept, of_left), of_left**2),
         )
 
 
@@ -136,14 +135,13 @@ class LeftOut:
             yield Reason(word="doubtful", what=what, remedy="Use a larger max_rows.")
 
 
-def _share(part: float, of_part: float, rest: float, of_rest: float, whole: tuple[float, float]) -> Share:
-    """Return a part over the whole, both noised, as far as the whole is known."""
-    total, deviation = whole
-    if not total > LEVEL * deviation:
+def _share(part: float, of_part: float, whole: float, of_whole: float, covariance: float) -> Share:
+    """Return a part over the whole, both noised, as far as the whole is known; with the covariance of their noises."""
+    if not whole > LEVEL * of_whole:
         return Share(value=math.nan, deviation=math.nan)
-    value = min(max(part / total, 0.0), 1.0)
-    spread = math.hypot((1 - value) * of_part, value * of_rest) / total
-    return Share(value=value, deviation=float(spread))
+    value = min(max(float(part / whole), 0.0), 1.0)
+    variance = of_part**2 - 2 * value * covariance + (value * of_whole) ** 2
+    return Share(value=value, deviation=math.sqrt(variance) / float(whole))
 
 
 __all__ = ["LeftOut", "RowCounts", "Share"]
