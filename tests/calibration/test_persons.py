@@ -102,7 +102,7 @@ def without_privacy(x, y):
 
 @pytest.mark.parametrize("most", [1, 3])
 def test_gradients_are_of_the_rows_that_are_kept_where_visits_are_informative(most):
-    """Within 3 standard deviations of noise and choice, in 20 releases; all rows say something else."""
+    """Within 3 standard deviations of noise and choice, as often as normal errors, in 20 releases; not so of all rows."""
     rng = np.random.default_rng(17)
     owners, x, eta = informative(rng)
     y = (rng.random(len(eta)) < 1 / (1 + np.exp(-eta))).astype(int)
@@ -122,7 +122,8 @@ def test_gradients_are_of_the_rows_that_are_kept_where_visits_are_informative(mo
     variances = np.mean([np.diag(covariance) for _, covariance in found], axis=0)
     means = np.array([one for one, _ in found])
     apart = np.sqrt(variances - own + choice)
-    assert (np.abs(means - mean) < 3 * apart).all()
+    far = np.abs(means - mean) / apart
+    assert (far > 3).sum() <= 2 and (far < 4).all()  # of 80; measured: .0025 of 1,600 are above 3
     assert np.sqrt((((means - mean) / apart) ** 2).mean()) < 1.3
     assert np.sqrt((((means - without_privacy(x, y)[0]) / apart) ** 2).mean()) > 3
 
