@@ -130,8 +130,9 @@ benchmark: $(VENV)/.benchmark .venv-diffprivlib/.tried ## print ratios of speed 
 	@for file in $(BENCHMARKS); do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
 
 .PHONY: calibrate
-calibrate: $(VENV)/.test ## coverage of the intervals of dp.Gradients, hours of it; goes on where it was stopped
+calibrate: $(VENV)/.test $(VENV)/.real ## intervals of dp.Gradients on simulated and on real tables, hours of it; goes on where it was stopped
 	$(BIN)/python benchmarks/calibrate.py
+	$(BIN)/python -m benchmarks.real
 
 .PHONY: compare
 compare: $(VENV)/.compare $(PEERS:%=.venv-%/.tried) ## the tables of docs/compared.md: beside diffprivlib, d3p, Opacus, JAX

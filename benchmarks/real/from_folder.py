@@ -60,7 +60,7 @@ def _adult() -> Rows:
         Column("shell", 0, 2, 0.25, 0.15),
         *shares("infant", "male"),
     ],
-    Response("old", "logistic"),
+    Response("old", "logistic", slopes=3.0),
 )  # fmt: skip
 def _abalone() -> Rows:
     held = _parquet("abalone/abalone.parquet")

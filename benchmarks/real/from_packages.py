@@ -42,7 +42,7 @@ _CELL = {
 }
 
 
-@table("breast_cancer", "small n, nearly separated, skewed", [*_CELL.values()], Response("benign", "logistic"))
+@table("breast_cancer", "small n, nearly separated, skewed", [*_CELL.values()], Response("benign", "logistic", slopes=3.0))
 def _breast() -> Rows:
     from sklearn.datasets import load_breast_cancer
 

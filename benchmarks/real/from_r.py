@@ -432,7 +432,6 @@ _LOAN = [
     Column("limit", 0, 100, 2, 2),
     Column("utilized", 0, 50, 0.5, 0.5),
     Column("collections", 0, 10),
-    Column("failed", 0, 100),
     Column("collected", 0, 1000),
     Column("tax_liens", 0, 100),
     Column("bankrupt", 0, 10),
@@ -451,7 +450,6 @@ def _loans() -> Rows:
         "limit": held["total_credit_limit"] / 100_000,
         "utilized": held["total_credit_utilized"] / 100_000,
         "collections": held["num_collections_last_12m"],
-        "failed": held["num_historical_failed_to_pay"],
         "collected": held["total_collection_amount_ever"] / 1000,
         "bankrupt": held["public_record_bankrupt"],
         "amount": held["loan_amount"] / 1000,
@@ -501,7 +499,7 @@ _MAIL = [
 ]
 
 
-@table("spam", "very heavy-tailed columns", _MAIL, Response("spam", "logistic", slopes=2))
+@table("spam", "very heavy-tailed columns", _MAIL, Response("spam", "logistic", slopes=10))
 def _spam() -> Rows:
     held = _held("DAAG", "spam7")
     return {

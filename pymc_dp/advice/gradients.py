@@ -15,7 +15,6 @@ from pymc_dp._display import shorten
 from pymc_dp.accounting import Budget
 from pymc_dp.advice.prior_responses import expected_counts, expected_within
 from pymc_dp.advice.releases import EXAMPLE_DELTA, TYPICAL_SD, noise_ratio, noise_sds
-from pymc_dp.advice.typical_noise import noise_sd, sampling_sd
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError, first_of
 from pymc_dp.families.gram import GramSums
@@ -28,6 +27,7 @@ from pymc_dp.inspection.weights import PSEUDO, UNCLAIMED
 from pymc_dp.release.plan import lay_out, table_problems
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleaseLayout, TablePlan
+from pymc_dp.release.typical_noise import noise_sd, sampling_sd
 from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.stored import StoredRows
 from pymc_dp.transforms.privatize import record_of

@@ -16,7 +16,6 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp._display import Table, shorten
 from pymc_dp.accounting.gdp import delta_of_mu
-from pymc_dp.advice.typical_noise import even_epsilon, noise_sd, sampling_sd
 from pymc_dp.domain import Domain
 from pymc_dp.families.features import BoundedFeatures
 from pymc_dp.families.gram import GramSums
@@ -29,6 +28,7 @@ from pymc_dp.release.approximations import approximations_of
 from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleaseLayout, ReleasePlan, TablePlan
+from pymc_dp.release.typical_noise import even_epsilon, noise_sd, sampling_sd
 from pymc_dp.sensitivities import worst_case
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.step_methods.preview import Preview

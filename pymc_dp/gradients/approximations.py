@@ -29,10 +29,12 @@ def approximations(found: Found, choice: Gradients, interface: Interface, *, fol
         counts = "" if found.left_out is None else f". By noised counts, {found.left_out.says(unit)}"
         yield f"{NAME}: {unit.estimand}{counts}."
     names = ", ".join(part.name for part in interface.parts)
+    varying = "as the model says" if found.scores is None else "as the released squares of scores say"
     yield (
         f"{NAME}: around the end of the walk the log-likelihood is treated as quadratic in {names}{how}, and its slope "
-        "as varying as the model says."
+        f"as varying {varying}."
     )
+    yield f"{NAME}: {_clipping(found, choice)}."
     for response, column in interface.inspection.domain.weights.items():
         says = PSEUDO.format(response=response, column=column)
         yield f"{NAME}: {says}. Its covariance is that of sampling (sandwich), from released squares of scores."
@@ -50,6 +52,24 @@ def approximations(found: Found, choice: Gradients, interface: Interface, *, fol
             f"{NAME}: {found.unresolved} of {interface.size} directions of the curvature are lost in its noise, and "
             "share what is left of its trace."
         )
+
+
+def _clipping(found: Found, choice: Gradients) -> str:
+    """Say what was clipped off, and what it does."""
+    picked = found.chosen
+    if picked is None:
+        says = "scores are clipped near the root mean square that the model expects of them"
+        return f"{says}: intervals hold if rows are of the model (not checked)" if choice.trust_model else says
+    if not picked.bias:
+        return (
+            "nothing is clipped: the limit is at the largest score that was found within the bounds, and the posterior "
+            "is that of the clamped rows and of noise of known variance"
+        )
+    return (
+        f"about {max(picked.beyond, 0.0):.0f} of {found.rows:.0f} rows (± {2 * picked.deviation:.0f}) have scores "
+        f"beyond the limit. What was clipped off may move estimates by up to {picked.share:.0%} of the standard "
+        "deviation of the noise, which the intervals include"
+    )
 
 
 __all__ = ["UNCALIBRATED", "approximations"]

@@ -332,4 +332,4 @@ def _root(matrix: Array) -> Array:
     return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
 
-__all__ = ["APART", "Bent", "Straight", "followed", "noisy"]
+__all__ = ["APART", "Bent", "Straight", "capped", "followed", "noisy"]

@@ -18,7 +18,7 @@ from pymc_dp.accounting import Budget, Ledger, require_ledger_delta
 from pymc_dp.accounting.gdp import mu_for
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.gradients.schedule import CLIP_NORM, STAGES, require_momentum
+from pymc_dp.gradients.schedule import STAGES, require_momentum
 from pymc_dp.inspection.findings import Inspected
 from pymc_dp.rows.passes import with_stored
 from pymc_dp.rows.stored import StoredRows
@@ -47,8 +47,16 @@ class Gradients(OtherRelease):
         How private columns that no likelihood observes are distributed, as far as that is public: made-up rows are
         drawn from it, by which the limits of what a row adds are chosen. Default: evenly between their bounds. A wrong
         distribution costs accuracy, and may make intervals too narrow or too wide; never privacy.
+    trust_model : bool
+        Take the rows to be of the model: scores are clipped near the root mean square that the model expects. Intervals
+        are narrower where tables are small. If rows are not of the model, as those of real tables hardly ever are, what
+        is estimated is something else, and nothing shows it.
+    robust : bool
+        Release how scores vary too, for a tenth of the budget: intervals are those of a model that may be wrong
+        (sandwich), in place of those that the model claims for itself. For at most 200 parameters of the likelihood.
     conservative : bool
-        Take the variance of the scores for as large as their curvature, which it never exceeds: wider intervals.
+        With `trust_model`, take the variance of the scores for as large as their curvature, which it never exceeds:
+        wider intervals.
     scratch : path, optional
         Folder for the clamped copy of the rows of a ``dp.Table``, or of persons (``Domain(unit=...)``), which no other
         user can read. The copy goes when the release is made; a process that is killed leaves it behind. By default the
@@ -67,6 +75,16 @@ class Gradients(OtherRelease):
     private copy in files (`scratch`). The release is that of the same rows in the model, to the last digit, whatever
     the chunks.
 
+    **What it aims at** is the posterior of the same clamped rows without privacy, also where the model is wrong. A
+    limit near what the model expects would lead to another estimate, for it cuts off what the model calls unlikely. So
+    before the last stage a histogram of the norms of scores is released, and the limit is chosen such that next to
+    nothing is clipped. What still is enters the posterior as a bias whose size the histogram bounds, about half of the
+    noise. That bias may point in any direction; rows beyond the last count that is above the noise are not seen.
+
+    Beside the walk these are released: means and squares of private columns with bounds, so that rows that are made up
+    are like those of the table; the histogram; and counts of large residuals, less the chances that the model gives
+    them, for the verdict (``idata.dp.verdict``).
+
     **With weights** (``Domain(weights=...)``) a score is clipped first, by limits that do not see the weight, and then
     weighed. The sum of the weights is released too, by which limits are chosen, and, where the walk has ended, the sum
     of the outer products of weighted scores: the variance of sampling, which stands where the model's would. The
@@ -82,7 +100,7 @@ class Gradients(OtherRelease):
     Examples
     --------
     >>> Gradients(steps=100)
-    Gradients(steps=100, columns=None, conservative=False, momentum_steps=0)
+    Gradients(steps=100, columns=None, conservative=False, momentum_steps=0, trust_model=False, robust=False)
     """
 
     steps: int = 60
@@ -147,10 +165,12 @@ class Gradients(OtherRelease):
         Notes
         -----
         **Guarantee.** (ε, δ)-differential privacy for one row under the domain's neighbours: `momentum_steps` + `steps`
-        + 4 releases (2 more of weighted rows) of sums of whole numbers, of which a row's are of bounded norm, enforced
-        on the whole numbers themselves, with discrete Gaussian noise of scales that are fixed in advance; where each
-        gradient is taken depends on those before it. Class exact, arithmetic hardened: no proof about a density and no
-        float is relied on. Everything else is computed from what was released and from public numbers.
+        gradients, 4 curvatures, moments of columns, a histogram of norms, a check of the fit, and, where they are asked
+        for, squares of scores and the sum of weights. All are sums of whole numbers, of which a row's are of bounded
+        norm, enforced on the whole numbers themselves, with discrete Gaussian noise of scales that are fixed in
+        advance; where each gradient is taken depends on those before it. Class exact, arithmetic hardened: no proof
+        about a density and no float is relied on. Everything else is computed from what was released and from public
+        numbers.
 
         References
         ----------
@@ -166,8 +186,9 @@ class Gradients(OtherRelease):
 
 LAST_SHARE = STAGES[-1][1]
 """Of ρ, what the gradients of the last stage get."""
-CLIPPING, COORDINATES = 1.3, 2.0
-"""What clipping loses, of the variance, and what is lost since coordinates and curvatures are noised: measured."""
+CLIPPED, CLIPPING, COORDINATES = 2.5, 1.1, 2.2
+"""C over the root mean square of scores, as rows that are of a model have it; what clipping adds to the variance, and
+what is lost since coordinates and curvatures are noised: measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,21 +286,20 @@ def width_ratio(dimension: int, n_rows: int, budget: Budget, neighbours: str) ->
         With δ > 0.
     neighbours : {"replace", "add_remove"}
 
-    Notes
-    -----
-    In coordinates in which the curvature of n rows is n times the unit matrix, scores have a root mean square norm of
-    √d and are clipped to C = `CLIP_NORM` √d. The gradients of the last stage, with a share s = `LAST_SHARE` of what the
-    whole budget buys (μ, as in Gaussian differential privacy), have the noise of one gradient with variance
-    V = (2 C)² / (s μ²), where a row is replaced; C² / (s μ²) where one, or a person, comes or goes. The variance of the
-    scores themselves is n. Clipping makes the variance 1.3 times as large, noised curvatures the part of V twice: so
-    it came out within a tenth for logistic, linear and Poisson regressions that are not saturated. No prior is counted.
+    Notes ----- In coordinates in which the curvature of n rows is n times the unit matrix, scores have a root mean
+    square norm of √d and are clipped to C, about `CLIPPED` √d: more where rows have heavy tails. The gradients of the
+    last stage, with a share s = `LAST_SHARE` of what the whole budget buys (μ, as in Gaussian differential privacy),
+    have the noise of one gradient with variance V = (2 C)² / (s μ²), where a row is replaced; C² / (s μ²) where one, or
+    a person, comes or goes. The variance of the scores themselves is n. Clipping makes the variance 1.3 times as large,
+    noised curvatures the part of V twice: so it came out within a tenth for logistic, linear and Poisson regressions
+    that are not saturated. No prior is counted.
 
     Examples
     --------
     >>> round(width_ratio(5, 5000, Budget(1.0, 1e-5), "replace"), 2)
     1.22
     """
-    clip = CLIP_NORM * (2 if neighbours == "replace" else 1)
+    clip = CLIPPED * (2 if neighbours == "replace" else 1)
     variance = clip**2 * dimension / (LAST_SHARE * mu_for(budget.epsilon, budget.delta) ** 2)
     return sqrt(CLIPPING + COORDINATES * variance / max(n_rows, 1))
 

@@ -90,9 +90,9 @@ def clipped(
     ψ(y) = c(y) (s(y) - a), c = min(1, C / ‖s - a‖), with a such that E ψ = 0 given the row's covariates. Then the sum
     of ψ has mean 0 at the truth whatever is clipped, where ordinary clipping has a bias that no amount of rows mends.
     Its slope is -E[c (s - a)(s - a)ᵀ], symmetric and positive semidefinite, and so is its variance, E[c² (s - a)(s -
-    a)ᵀ], which is at most that. Where the curvature is larger than C_F, it is multiplied by a weight, which does not see the
-    response; so are scores, if they are weighed. Then the curvature is still their slope if the model is right. If it
-    is wrong, such weights lead to another estimate: they throw away the rows that know most.
+    a)ᵀ], which is at most that. Where the curvature is larger than C_F, it is multiplied by a weight, which does not
+    see the response; so are scores, if they are weighed. Then the curvature is still their slope if the model is right.
+    If it is wrong, such weights lead to another estimate: they throw away the rows that know most.
 
     What is summed is within C and C_F whether or not the search for a has converged; `integers` enforces it. For two
     responses and one predictor, a logistic regression, the end of the search is known.

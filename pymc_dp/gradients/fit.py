@@ -53,9 +53,9 @@ from pymc_dp.gradients.schedule import (
 from pymc_dp.gradients.simulated import Simulated
 from pymc_dp.gradients.start import early, start_of
 from pymc_dp.gradients.tails import ALL, FEW, FEW_VALUES, MANY, Chosen, Tail, chosen, edges_of
-from pymc_dp.gradients.verdict import reasons
+from pymc_dp.gradients.verdict import labels_of, reasons
 from pymc_dp.gradients.walk import Found, walk
-from pymc_dp.gradients.weighted import WeightedParts, check_weighted
+from pymc_dp.gradients.weighted import WeightedParts, check_robust, check_weighted
 from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.weights import require_weights
@@ -117,7 +117,7 @@ def fitted(
             mark_paid(made, payment)
         verdict = planned.verdict(found)
         if verdict.warns:
-            text = f"The verdict on this release is '{verdict}' It was released, and charged."
+            text = f'The verdict on this release is "{verdict}" The release was made and charged.'
             warnings.warn(text, PosteriorWarning, skip_file_prefixes=(PACKAGE,))
         return made
     except (Exception, KeyboardInterrupt) as error:
@@ -174,6 +174,8 @@ class Planned:
         weighted = interface.inspection.weight is not None
         if weighted:
             check_weighted(choice, interface)
+        if choice.robust:
+            check_robust(choice, interface)
         steps, momentum = choice.steps, choice.momentum_steps
         moments = Moments.of(interface.inspection, choice.columns or {})
         if choice.local:
@@ -296,11 +298,13 @@ class Planned:
             early=self.early,
             bend=lambda at: simulated.bend(at * scale),
             unidentified=lambda at: simulated.unidentified(at * scale),
+            widest=simulated.widest,
             limit=None if self.choice.trusts else partial(self._limit, simulated, releases, n_rows),
             first=len(self.schedule.stages) - len(stages),
         )
         residuals = Residuals(parts=rows)
-        misfit = misfit_of(*releases.fit(residuals, found.end, found.limits), n_rows)
+        count = self.interface.inspection.most_units  # not the sum of the weights
+        misfit = misfit_of(*releases.fit(residuals, found.end, found.limits), count)
         found = replace(found, simulated=simulated, misfit=misfit, left_out=left_out)
         if not self.schedule.extras.squares:
             return found
@@ -385,13 +389,13 @@ class Planned:
                 nearest = centred(quadratic, bent, self.prior)
             finite = np.isfinite(nearest.root).all() and np.isfinite(nearest.slope).all()
             return (nearest if finite else quadratic), against
-        except np.linalg.LinAlgError:  # a release that was paid for is never lost
+        except (np.linalg.LinAlgError, ValueError):  # a release that was paid for is never lost; SciPy's of NaN
             return quadratic, None
 
     def verdict(self, found: Found) -> Verdict:
         """Say whether the posterior can be relied on."""
         quadratic, against = self._answer(found)
-        labels = scalar_names(self.interface.parts)
+        labels = labels_of(self.interface)
         robust = found.scores is not None
         own = reasons(found, quadratic, against, self.prior, labels, local=self.choice.local, robust=robust)
         unit = self.interface.inspection.domain.unit
@@ -436,6 +440,7 @@ class Planned:
                 "responses": list(self.responses),
                 "steps": self.choice.steps,
                 "momentum_steps": self.choice.momentum_steps,
+                "trust_model": self.choice.trust_model,
                 "clip_norm": limits.clip_norm,
                 "clip_curvature": limits.clip_curvature,
                 "chi_squared": found.chi_squared,

@@ -1,4 +1,4 @@
-"""Whether rows are as the model says: noised counts of how large residuals are, less the chances the model gives them."""
+"""Whether rows are as the model says: noised counts of how large residuals are, less what the model expects."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Moments:
 
     @classmethod
     def of(cls, inspection: RowInspection, stated: Mapping[str, Any]) -> Moments:
-        """Return what is released of a model's columns: of those with bounds that nobody stated and nothing observes."""
+        """Return what is released of columns: of those with bounds that nobody stated and nothing observes."""
         observed = {item.leaf for item in inspection.observed}
         found = list[Entry]()
         for place, column in enumerate(inspection.columns):
@@ -74,17 +74,16 @@ class Moments:
 
     def rows(self, chunk: Sequence[Array] | Grouped) -> Array:
         """Return what rows add, or persons, (n, count)."""
-        kept = chunk if isinstance(chunk, Grouped) else None
-        columns = chunk if kept is None else kept.columns
-        own = [columns[one.place].reshape(len(columns[one.place]), -1)[:, one.at] for one in self.entries]
+        if not isinstance(chunk, Grouped):
+            return self._of(chunk)
+        found, lengths = self._of(chunk.columns), np.diff(chunk.edges)
+        return np.add.reduceat(found, chunk.edges[:-1], axis=0) / lengths[:, None] if len(lengths) else found[:0]
+
+    def _of(self, columns: Sequence[Array]) -> Array:
+        own = [_flat(columns[one.place])[:, one.at] for one in self.entries]
         low, high = (np.array([getattr(one, end) for one in self.entries]) for end in ("low", "high"))
         places = (np.column_stack(own).astype(np.float64) - (low + high) / 2) / ((high - low) / 2)
-        found = np.column_stack([np.ones(len(places)), places, places**2]) * (ROOM / math.sqrt(self.count))
-        if kept is None:
-            return found
-        lengths = np.diff(kept.edges)
-        found = np.add.reduceat(found, kept.edges[:-1], axis=0) if len(lengths) else found[:0]
-        return found / lengths[:, None]
+        return np.column_stack([np.ones(len(places)), places, places**2]) * (ROOM / math.sqrt(self.count))
 
     def drawn(
         self, columns: Sequence[Array], released: Array, deviation: float, rng: np.random.Generator
@@ -116,7 +115,7 @@ class Moments:
         found, known = list(columns), list[int]()
         for place in dict.fromkeys(one.place for one in self.entries):
             shape = columns[place].shape
-            flat = columns[place].reshape(shape[0], -1).astype(np.float64)
+            flat = _flat(columns[place]).astype(np.float64)
             for index, one in enumerate(self.entries):
                 if one.place != place:
                     continue
@@ -130,6 +129,11 @@ class Moments:
             if weight >= KNOWN:
                 known.append(place)
         return found, known
+
+
+def _flat(column: Array) -> Array:
+    """Return the numbers of rows side by side, also of no rows."""
+    return column.reshape(len(column), math.prod(column.shape[1:]))
 
 
 def _entries(place: int, column: Column) -> list[Entry]:

@@ -420,5 +420,6 @@ __all__ = [
     "columns_of",
     "observe_gradients",
     "path_prior",
+    "unsure",
     "whitened",
 ]

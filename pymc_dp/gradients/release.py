@@ -106,7 +106,7 @@ class NoisedSums:
 
     def weights(self) -> tuple[float, float]:
         """Return the noised sum of the weights, and the standard deviation of its noise."""
-        (total,) = self._noised_sum(lambda rows: self._weighted.weights(rows), (1,), self.schedule.weights_scale)
+        (total,) = self._noised_sum(self._weighted.weights, (1,), self.schedule.weights_scale)
         unit = self.largest / SCORE_UNITS
         return float(total) * unit, self.schedule.weights_scale * unit
 

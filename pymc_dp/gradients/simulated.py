@@ -39,6 +39,8 @@ MORE = 10
 """Made-up rows that say along which directions none changes, over those usually."""
 CORNERS, MOVED, CORNER_SEED = 4096, 0.9, 20_261_128
 """Rows at ends of bounds that are tried for the largest score, and the share of each column that is moved there."""
+CUT, ROOMY = 0.01, 1.5
+"""Share of the curvatures of made-up rows that a limit may cut, and by what it is raised, as rows of tables differ."""
 MOMENT_SEED = 20_261_129
 LEAST_NUMBERS = 0.5
 """Least share of made-up rows with scores that are numbers."""
@@ -261,6 +263,28 @@ class Simulated:
     def spread(self, at: Array) -> Array:
         """Return factors of the curvatures of made-up rows at a position, (n_rows, q, d), in coordinates η / D."""
         return finite(self._curved(at, self._unlimited)[0])
+
+    def widest(self, at: Array, limits: Limits) -> float:
+        """Return a limit of curvatures that cuts next to nothing of those of made-up rows, over their mean trace.
+
+        Parameters
+        ----------
+        at : (d,) array
+            In the coordinates of the walk, η / D.
+        limits : Limits
+        """
+        if self.rows.interface.inspection.domain.unit is not None:
+            return math.inf
+        free = replace(limits, clip_norm=UNLIMITED, clip_curvature=UNLIMITED, weighing=False)
+        own = finite(self._curved(at, free)[0])
+        grams = np.matmul(own, own.transpose(0, 2, 1))
+        sizes = np.sort(np.sqrt((grams**2).sum(axis=(1, 2))))[::-1]
+        trace = float(np.trace(grams, axis1=1, axis2=2).mean())
+        if not trace > 0:
+            return math.inf
+        cut = np.cumsum(sizes) - np.arange(1, len(sizes) + 1) * sizes  # by a limit at each size
+        place = int(np.searchsorted(cut, CUT * sizes.sum(), side="right")) - 1
+        return ROOMY * float(sizes[max(place, 0)]) / trace
 
     def largest(self, at: Array, limits: Limits) -> float:
         """Return the largest norm of a score that was found at the ends of bounds, in the coordinates of some limits.

@@ -28,7 +28,7 @@ NODES = (0.125, 0.375, 0.625, 0.875)
 NEAREST = 0.3
 """Where the first bin is taken to begin, over its end."""
 FEW, MANY, ALL = 0.25, 0.5, 1.0
-"""κ, of few values, of others, and of persons: how much of the length that is clipped off may point in one direction, of responses with few values and others.
+"""κ, how much of the length that is clipped off may point in one direction: of few values, of others, and of persons.
 
 Scores of few values are centred, so that what is clipped of one value is made up for by the others. What a wrong model
 says of the tail of counts and of continuous responses cannot be made up for.
@@ -107,11 +107,6 @@ class Tail:
         places, counts = self._placed
         return float(counts[places > limit].sum())
 
-    def mean_square(self, limit: float) -> float:
-        """Return the sum over rows of squared norms, each up to that of a limit."""
-        places, counts = self._placed
-        return float((counts * np.minimum(places, limit) ** 2).sum())
-
 
 @dataclass(frozen=True, kw_only=True)
 class Chosen:
@@ -125,15 +120,15 @@ class Chosen:
         κ R: up to how much the sum of scores may be off by what is clipped, in any direction.
     beyond, deviation : float
         About how many rows are beyond C, and the standard deviation of the noise on that.
-    dispersion : float
-        Sum of squared norms over what the curvature says, about 1 where scores vary as the model says.
+    share : float
+        The bias over the standard deviation of the noise.
     """
 
     limit: float
     bias: float
     beyond: float
     deviation: float
-    dispersion: float = 1.0
+    share: float
 
 
 def edges_of(unit: float, largest: float) -> Array:
@@ -166,9 +161,10 @@ def chosen(tail: Tail, *, least: float, largest: float, noise: float, kappa: flo
     off = np.array([tail.clipped_off(one) for one in grid])
     place = int(np.argmin((noise * grid) ** 2 + (kappa * off) ** 2))
     limit, bias = float(grid[place]), float(kappa * off[place])
-    if limit >= largest:
-        limit, bias = largest, 0.0
-    return Chosen(limit=limit, bias=bias, beyond=tail.beyond(limit), deviation=tail.deviation)
+    if not bias:  # beyond the places where rows are taken to be: no row of their bins is clipped
+        limit = min(largest, float(tail.edges[1:].max(where=tail.counts > 0, initial=limit)))
+    share = bias / (noise * limit) if noise else math.inf * bias if bias else 0.0
+    return Chosen(limit=limit, bias=bias, beyond=tail.beyond(limit), deviation=tail.deviation, share=share)
 
 
 __all__ = ["ALL", "FEW", "FEW_VALUES", "MANY", "Chosen", "Tail", "chosen", "edges_of"]

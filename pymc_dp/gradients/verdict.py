@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
-from pymc_dp._display import shorten
+from pymc_dp._display import scalar_names, shorten
+from pymc_dp.gradients.approximations import UNCALIBRATED
 from pymc_dp.gradients.bent import APART, Straight
+from pymc_dp.gradients.curvature import MOST_FULL
+from pymc_dp.gradients.interface import Interface
 from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.misfit import LEVEL, Misfit
 from pymc_dp.gradients.private_model import Quadratic
@@ -27,7 +31,6 @@ CUT = 0.01
 WIDE, PRIOR = 3.0, 0.8
 """Times the standard deviation without privacy, and share of the prior's, above which a parameter is named."""
 NAMED = 6
-MORE_ROWS = "More rows, fewer parameters, a larger ε or tighter priors help; rehearse with dp.plan"
 
 
 def reasons(
@@ -67,15 +70,23 @@ def reasons(
     """
     if local:
         return list(_fit(found.misfit, robust=robust))
+    many = list(_many(len(found.end)))
     plain = replace(quadratic, scale=np.ones(len(found.end)))
     try:
         mean, covariance = plain.posterior(prior.mean, prior.precision)
         said = [*_arrived(found, mean, covariance), *_straight(found, quadratic, covariance), *_bent(against)]
         wide = list(_wide(found, covariance, prior, labels))
     except np.linalg.LinAlgError:
-        what = "What was released is too large or too small for floats"
-        return [Reason(word="do not use", what=what, remedy=f"{MORE_ROWS}.")]
-    return [*said, *_fit(found.misfit, robust=robust), *wide]
+        what = "Released numbers are too large or too small to compute a posterior from"
+        remedy = "Rescale the columns, so that all bounds are of a similar size, and release again"
+        return [Reason(word="do not use", what=what, remedy=remedy)]
+    return [*said, *_fit(found.misfit, robust=robust), *many, *wide]
+
+
+def _many(size: int) -> Iterator[Reason]:
+    if size > MOST_FULL:
+        remedy = "Use fewer groups, or see with dp.rehearse(idata) by how much to widen intervals, at no cost"
+        yield Reason(word="doubtful", what=UNCALIBRATED.format(size), remedy=remedy)
 
 
 def _arrived(found: Found, mean: Array, covariance: Array) -> Iterator[Reason]:
@@ -83,10 +94,11 @@ def _arrived(found: Found, mean: Array, covariance: Array) -> Iterator[Reason]:
     far = float(np.sqrt(away @ np.linalg.solve(covariance, away) / len(away)))
     if not far <= FARTHEST:
         what = (
-            f"The walk has not arrived: the log-likelihood is known where it ended, and the posterior is {far:.3g} "
-            "standard deviations from there"
+            f"The iterations ended {far:.3g} standard deviations away from the posterior mean, and the log-likelihood "
+            "is only known where they ended"
         )
-        yield Reason(word="do not use", what=what, remedy=f"{MORE_ROWS}.")
+        remedy = "Use narrower priors, fewer parameters or a larger ε; dp.plan simulates each of them at no cost"
+        yield Reason(word="do not use", what=what, remedy=remedy)
 
 
 def _straight(found: Found, quadratic: Quadratic, covariance: Array) -> Iterator[Reason]:
@@ -102,19 +114,21 @@ def _straight(found: Found, quadratic: Quadratic, covariance: Array) -> Iterator
     far = float(np.sqrt(shift @ np.linalg.solve(covariance, shift) / len(shift)))
     if far > MOVED:
         what = (
-            f"Released gradients do not agree with one quadratic (χ² = {found.chi_squared:.3g} per degree of freedom): "
-            f"without those from farthest away estimates move by {far:.2g} standard deviations"
+            f"Released gradients disagree with one quadratic (χ² = {found.chi_squared:.3g} per degree of freedom). "
+            f"Estimates move by {far:.2g} standard deviations if the gradients from farthest away are left out"
         )
-        yield Reason(word="do not use" if far > FAR else "doubtful", what=what, remedy=f"{MORE_ROWS}.")
+        remedy = "Choose priors that leave out implausible values, so that fewer gradients are taken far away"
+        yield Reason(word="do not use" if far > FAR else "doubtful", what=what, remedy=remedy)
 
 
 def _bent(against: Straight | None) -> Iterator[Reason]:
     if against is not None and against.apart > APART:
         what = (
-            f"With scores as straight lines estimates differ by {against.apart:.3g} standard deviations: the "
-            "log-likelihood bends too much within the posterior"
+            f"Two approximations of the log-likelihood give estimates that are {against.apart:.3g} standard deviations "
+            "apart"
         )
-        yield Reason(word="doubtful", what=what, remedy=f"{MORE_ROWS}.")
+        remedy = "More rows or a larger ε make the posterior narrower, so that both agree"
+        yield Reason(word="doubtful", what=what, remedy=remedy)
 
 
 def _fit(misfit: Misfit | None, *, robust: bool) -> Iterator[Reason]:
@@ -122,16 +136,20 @@ def _fit(misfit: Misfit | None, *, robust: bool) -> Iterator[Reason]:
         return
     if not robust and misfit.dispersion - LEVEL * misfit.deviation > DISPERSED:
         what = (
-            f"Rows vary {misfit.dispersion:.2g} times as much as the model says, so that its intervals, private or "
-            f"not, are too narrow by about {misfit.dispersion**0.5:.2g}"
+            f"Rows vary {misfit.dispersion:.2g} times as much as the model says. With or without privacy, its "
+            f"intervals are too narrow by a factor of about {misfit.dispersion**0.5:.2g}"
         )
-        remedy = "Use a likelihood with a variance of its own (NegativeBinomial, StudentT), or Gradients(robust=True)."
+        remedy = "Use a likelihood with a variance of its own (NegativeBinomial, StudentT), or Gradients(robust=True)"
         yield Reason(word="doubtful", what=what, remedy=remedy)
-    for share, end in zip(misfit.at_bounds, ("low", "high"), strict=True):
-        if share - LEVEL * misfit.share_deviation > CUT:
-            what = f"About {share:.0%} of the responses are at their {end} bound beyond what the model expects there"
-            remedy = "Estimates are those of the clamped responses. Use a wider bound, if it is public, or pm.Censored."
-            yield Reason(word="doubtful", what=what, remedy=remedy)
+    at = [
+        f"about {share:.0%} of the responses are at their {end} bound"
+        for share, end in zip(misfit.at_bounds, ("lower", "upper"), strict=True)
+        if share - LEVEL * misfit.share_deviation > CUT
+    ]
+    if at:
+        what = f"Beyond what the model expects, {' and '.join(at)}: estimates are those of the clamped responses"
+        remedy = "Use a wider bound, if one is public, or a likelihood that knows the bound (pm.Censored)"
+        yield Reason(word="doubtful", what=what, remedy=remedy)
 
 
 def _wide(found: Found, covariance: Array, prior: Prior, labels: Sequence[str]) -> Iterator[Reason]:
@@ -141,14 +159,30 @@ def _wide(found: Found, covariance: Array, prior: Prior, labels: Sequence[str]) 
     hidden = (own > PRIOR * before) & (whole < PRIOR * before / 2)
     wide = (own > WIDE * whole) & ~hidden
     if hidden.any():
-        names = ", ".join(shorten([labels[place] for place in np.flatnonzero(hidden)], NAMED))
-        what = f"Noise hides what the rows say of {names}: mostly the prior is left"
-        yield Reason(word="wide but ok", what=what, remedy=f"{MORE_ROWS}.")
+        names = ", ".join(shorten([labels[place] for place in np.flatnonzero(hidden).tolist()], NAMED))
+        what = f"Noise hides what the rows say about {names}: these intervals are mostly those of the prior"
+        remedy = "More rows, fewer parameters or a larger ε would show it"
+        yield Reason(word="wide but ok", what=what, remedy=remedy)
     if wide.any():
-        names = ", ".join(shorten([labels[place] for place in np.flatnonzero(wide)], NAMED))
+        names = ", ".join(shorten([labels[place] for place in np.flatnonzero(wide).tolist()], NAMED))
         ratio = float((own / whole)[wide].max())
         what = f"Intervals of {names} are up to {ratio:.2g} times as wide as without privacy"
-        yield Reason(word="wide but ok", what=what, remedy=f"{MORE_ROWS}.")
+        remedy = "dp.plan simulates how wide they would be at another ε, at no cost"
+        yield Reason(word="wide but ok", what=what, remedy=remedy)
 
 
-__all__ = ["reasons"]
+def labels_of(interface: Interface) -> tuple[str, ...]:
+    """Name every parameter as ArviZ does: by the labels of its dims, where it has these, else by its places."""
+    model, found = interface.inspection.model, list[str]()
+    for part in interface.parts:
+        dims = model.named_vars_to_dims.get(part.name) or ()
+        known = [model.coords.get(dim) for dim in dims if dim is not None]
+        texts = [[str(label) for label in labels] for labels in known if labels is not None]
+        if tuple(map(len, texts)) != part.shape:  # no dims, or fewer numbers on the unconstrained scale
+            found += scalar_names([part])
+            continue
+        found += [f"{part.name}[{', '.join(at)}]" if at else part.name for at in product(*texts)]
+    return tuple(found)
+
+
+__all__ = ["labels_of", "reasons"]

@@ -14,7 +14,7 @@ from pymc_dp.gradients.carried import carried, raised, remembered
 from pymc_dp.gradients.clipping import UNLIMITED
 from pymc_dp.gradients.curvature import Noised, estimated
 from pymc_dp.gradients.legs import Leg, Prior
-from pymc_dp.gradients.schedule import Limits, Stage
+from pymc_dp.gradients.schedule import CLIP_CURVATURE, Limits, Stage
 from pymc_dp.gradients.tails import Chosen
 from pymc_dp.inspection.rows import Array
 
@@ -145,6 +145,7 @@ def walk(
     bend: Callable[[Array], Array] | None = None,
     unidentified: Callable[[Array], Array] | None = None,
     limit: Callable[[int, Array, Limits], Chosen] | None = None,
+    widest: Callable[[Array, Limits], float] | None = None,
     first: int = 0,
 ) -> Found:
     """Release all that is paid for, where each next point is the posterior mean of what was released before.
@@ -172,6 +173,8 @@ def walk(
     limit : callable, optional
         Limit of the scores of a stage, at a point, in coordinates: of the last stage, by what is released there. None:
         limits are those of rows that are of the model.
+    widest : callable, optional
+        Up to which limit of curvatures, over their mean trace, it is worth to raise that of the last ones, at a point.
     first : int
         Number of the first stage, where the releases count others before it.
 
@@ -217,10 +220,10 @@ def walk(
             limits = later
             if last:
                 limits = _relaxed(later, stage, releases, n_rows) if limit is None else replace(
-                    _raised(later, stage, releases, n_rows), clip_norm=UNLIMITED, weighing=False
+                    _raised(later, stage, releases, n_rows, at, widest), clip_norm=UNLIMITED, weighing=False
                 )  # fmt: skip
         elif picked is not None:
-            limits = _raised(limits, stage, releases, n_rows)
+            limits = _raised(limits, stage, releases, n_rows, at, widest)
         noised, deviation = releases.curvature(stage, at, limits)
         found = estimated(noised, deviation, limits.levels, limits.blocks)
         curvature = limits.curvature(found.matrix)
@@ -276,11 +279,20 @@ def walk(
     )
 
 
-def _raised(limits: Limits, stage: int, releases: Releases, n_rows: float) -> Limits:
-    """Return limits of which that of curvatures is as large as noise allows, by what is public."""
+def _raised(
+    limits: Limits,
+    stage: int,
+    releases: Releases,
+    n_rows: float,
+    at: Array,
+    widest: Callable[[Array, Limits], float] | None,
+) -> Limits:
+    """Return limits of which that of curvatures is as large as it need be, and noise allows, by what is public."""
     directions = len(limits.scale) if limits.levels is None else limits.levels.count
     edge = 2 * math.sqrt(directions) * releases.deviation(stage, limits) / n_rows
-    return limits.relaxed(1.0, float(np.clip(EDGE / edge if edge else LARGEST_CURVATURE, 1.0, LARGEST_CURVATURE)))
+    most = LARGEST_CURVATURE if widest is None else widest(at, limits) / CLIP_CURVATURE
+    factor = min(EDGE / edge if edge else LARGEST_CURVATURE, most, LARGEST_CURVATURE)
+    return limits.relaxed(1.0, max(1.0, factor))
 
 
 def _without(curvature: Array, directions: Array) -> Array:

@@ -73,4 +73,17 @@ def check_weighted(choice: Gradients, interface: Interface) -> None:
         )
 
 
-__all__ = ["WeightedParts", "check_weighted"]
+def check_robust(choice: Gradients, interface: Interface) -> None:
+    """Refuse what the variance of scores is not released for, before anything is spent."""
+    if choice.local:
+        raise ArgumentError(
+            "dp.Gradients takes either robust=True or momentum_steps, whose intervals claim nothing. Leave one out."
+        )
+    if interface.size > MOST_FULL:
+        raise ArgumentError(
+            f"With robust=True, dp.Gradients releases the variance of all scores, of at most {MOST_FULL} parameters, "
+            f"and the likelihood has {interface.size}. Use fewer levels or covariates."
+        )
+
+
+__all__ = ["WeightedParts", "check_robust", "check_weighted"]

@@ -19,6 +19,8 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.approximations import approximations_of, of_counts_and_sums
 from pymc_dp.release.tables import Block, ReleasePlan, TablePlan
+from pymc_dp.release.typical_noise import noise_over_sampling
+from pymc_dp.release.verdict import NOISE
 from pymc_dp.release.written import written
 from pymc_dp.unit import Unit
 
@@ -101,6 +103,8 @@ class SamplerRecord:
         The mechanisms that were composed; none where there is one.
     mechanism : mapping, optional
         What a draw was made with, as numbers in JSON types, where a posterior can be computed from released draws.
+    power : float
+        To which the likelihood is taken in what is drawn from: 1 for the posterior itself.
     """
 
     name: str
@@ -111,6 +115,7 @@ class SamplerRecord:
     facts: tuple[tuple[str, str], ...] = ()
     parts: tuple[PartRecord, ...] = ()
     mechanism: Mapping[str, Any] | None = None
+    power: float = 1.0
 
     def as_part(self, epsilon: float) -> PartRecord:
         """Return it as one of several mechanisms, which by itself costs `epsilon`."""
@@ -235,7 +240,7 @@ def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:
             epsilon=loss_at(total_epsilon(table.event, plan.delta).epsilon, plan.diameter),
             sensitivities=tuple(map(_proof, table.blocks)),
             sizes_public=table.sizes_known,
-            plan=written(table),
+            plan={**written(table), NOISE: noise_over_sampling(table)},
             approximations=_of_persons(table, plan) + approximations_of(table) + of_counts_and_sums(table, plan),
         )
         for table in plan.tables

@@ -21,6 +21,7 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.release.published import PUBLISHED, published
 from pymc_dp.release.record import ReleaseRecord, read_domain, read_record, written_release
 from pymc_dp.release.several import apart, renamed
+from pymc_dp.release.verdict import Verdict
 from pymc_dp.release.written import is_network, sums_written
 from pymc_dp.trace.accessor import PrivacyAccessor
 from pymc_dp.trace.manifest import RECORD, check_cost, read_claim
@@ -178,6 +179,11 @@ class Release:
     def delta(self) -> float:
         """Failure probability of the release."""
         return self.record.delta
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether intervals can be relied on, as in ``idata.dp.verdict``."""
+        return Verdict.of(self.record.to_dict())
 
     @property
     def of_network(self) -> bool:

@@ -361,7 +361,7 @@ class PrivateStep(ShownStep, WithCost, SpecifiedStep, ABC):
             noise_aware=True,
             event=self.event.to_dict(),
             tables=(),
-            sampler=described,
+            sampler=replace(described, power=min(described.power, self.power)),
             assumptions=tuple(dict.fromkeys((*binding.assumptions, *self.assumed()))),
             left_out=binding.left_out,
             metric=self.metric_record(),

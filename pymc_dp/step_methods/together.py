@@ -35,6 +35,7 @@ def described(steps: Sequence[PrivateStep], left: Names = ()) -> SamplerRecord:
         steps=max(found.steps for found in said),
         facts=tuple(facts),
         parts=tuple(found.as_part(step.row_epsilon) for step, found in zip(steps, said, strict=True)),
+        power=min(step.power for step in steps),
     )
 
 

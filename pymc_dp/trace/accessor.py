@@ -13,6 +13,7 @@ from pymc_dp import _validate
 from pymc_dp._display import Page, Shown, Table
 from pymc_dp.errors import TraceError
 from pymc_dp.release.record import uses_of
+from pymc_dp.release.verdict import Verdict
 from pymc_dp.trace.manifest import MADE_WITH, MANIFEST, PRIVACY, RELEASED, make_manifest, read_claim, unlisted
 from pymc_dp.trace.report import Report
 
@@ -55,7 +56,7 @@ class PrivacyAccessor(Shown):
         except TraceError as error:
             return f"Privacy of a trace: {error}"
         kind = ", ".join(str(report.record[name]) for name in ("guarantee", "arithmetic", "neighbours"))
-        return f"Privacy of a trace: {report.headline} ({kind}; .report() says all of it)"
+        return f"{report.headline} ({kind}; .report() says all of it)"
 
     @property
     @override
@@ -105,6 +106,20 @@ class PrivacyAccessor(Shown):
     def approximations(self) -> tuple[str, ...]:
         """What of the likelihood of the released statistics is approximate; empty where nothing is."""
         return tuple(text for table in self._record["tables"] for text in table.get("approximations", ()))
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether intervals can be relied on: a word, and reasons with what to do about each.
+
+        It is about the posterior, and not about its privacy. Of several releases it is the worst of theirs.
+        """
+        return Verdict.of(self._record, self._draws)
+
+    @property
+    def _draws(self) -> int | None:
+        """How many draws of all chains there are."""
+        sizes = self._tree["posterior"].sizes if "posterior" in self._tree.children else {}
+        return sizes["chain"] * sizes["draw"] if {"chain", "draw"} <= set(sizes) else None
 
     @property
     def delta(self) -> float:
@@ -168,6 +183,7 @@ class PrivacyAccessor(Shown):
             rows=found.rows,
             by_row=found.by_row,
             made_with=json.loads(self._tree[PRIVACY].attrs.get(MADE_WITH, "{}")),
+            draws=self._draws,
             released={table["name"]: held[table["name"]].values for table in record["tables"] if held},
         )
 

@@ -50,7 +50,7 @@ def fields(statement: Statement) -> dict[str, Any]:
             "privacy_unit_details": report.neighbours,
             "number_of_privacy_units": statement.rows["public"] if statement.unit["protects"] == "row" else None,
             "privacy_parameters": _parameters(statement) if ours else None,
-            "privacy_parameters_details": report.headline,
+            "privacy_parameters_details": report.covered,
         },
         "deployment_model": {
             "model_name": "Central" if ours else None,

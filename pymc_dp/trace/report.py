@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, override
 
@@ -14,6 +15,7 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.weights import PSEUDO_POSTERIOR
 from pymc_dp.release.record import ALL_OF_IT, STATED, rows_counted
 from pymc_dp.release.several import MAY_SHARE, SEVERAL, data_sets
+from pymc_dp.release.verdict import Verdict
 from pymc_dp.trace.statement import ENDINGS, Statement
 from pymc_dp.unit import Unit
 
@@ -79,6 +81,8 @@ class Report(Shown):
         Versions of the packages that made the trace; empty where an earlier version of pymc_dp did.
     released : mapping of str to array
         Released tables by their names; none of a trace with additions, where they may not be what was released.
+    draws : int or None
+        Number of draws of all chains together.
 
     Examples
     --------
@@ -86,7 +90,8 @@ class Report(Shown):
     >>> counts, by = {"count": [12, -3, 45]}, {"made_by": "a statistics office", "guarantee": "1-zCDP of a person"}
     >>> release = dp.Release.of_counts(counts, 4.0, noise="discrete gaussian", dims="area", **by)
     >>> print(Report(record=release.record.to_dict(), additions=()).headline)
-    Computed from tables that a statistics office published. Nothing here is from rows, and the guarantee is theirs.
+    Verdict on intervals: ok. Computed from tables that a statistics office published. Nothing here is from rows, and
+    the guarantee is theirs.
     """
 
     record: dict[str, Any]
@@ -96,6 +101,12 @@ class Report(Shown):
     changed: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
     by_row: tuple[str, ...] = ()
+    draws: int | None = None
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Whether intervals can be relied on."""
+        return Verdict.of(self.record, self.draws)
 
     @property
     def publishable(self) -> bool:
@@ -154,6 +165,8 @@ class Report(Shown):
         """Tables and lists of the report."""
         record = self.record
         parts: list[Part] = [Table(title="", rows=self._facts())]
+        if self.verdict.reasons:
+            parts.append(Listing(title="Verdict on intervals", lines=self.verdict.labelled))
         if record["tables"]:
             events = [_event_row(table) for table in record["tables"]]
             columns = (*EVENT_COLUMNS[:-1], "ε of a whole row") if record.get("metric") else EVENT_COLUMNS
@@ -195,6 +208,12 @@ class Report(Shown):
 
     @property
     def headline(self) -> str:
+        """The verdict, and what everything in the trace is covered by; first of all why it may not be published."""
+        verdict = f"Verdict on intervals: {self.verdict.word}."
+        return f"{verdict} {self.covered}" if self.publishable else f"{self.covered} {verdict}"
+
+    @property
+    def covered(self) -> str:
         """One sentence: what everything in the trace is covered by, or why it may not be published."""
         delta = f", δ = {self.record['delta']:g}" if self.record["delta"] else ""
         metric = self.record.get("metric")
@@ -235,7 +254,7 @@ class Report(Shown):
         record = self.record
         metric = record.get("metric")
         losses = [("ε, δ", _loss(record["epsilon"], record["delta"]))] if not metric else _losses(record, metric)
-        posterior = POSTERIOR[bool(record["noise_aware"])] if record["tables"] else SAMPLED
+        posterior = "; ".join(_posteriors(record)) if record["tables"] else SAMPLED
         if weights := (record.get("domain") or {}).get("weights"):
             said = ", ".join(f"{response} by {column}" for response, column in weights.items())
             posterior = f"{PSEUDO_POSTERIOR}, of weighted rows ({said}); {posterior}"
@@ -250,8 +269,26 @@ class Report(Shown):
             *([("released", record["chosen"])] if record.get("chosen") else []),
             *([("label", record["label"])] if record.get("label") else []),
             *([("ledger", _ledger(record["ledger"]))] if record.get("ledger") else []),
-            ("posterior", posterior),
+            ("posterior", f"{posterior}; verdict: {self.verdict.word}"),
         ]
+
+
+def _posteriors(record: dict[str, Any]) -> list[str]:
+    """Say what the posterior accounts for: once for each kind of release."""
+    aware = {name: source["record"]["noise_aware"] for source in record.get("sources", ()) for name in source["names"]}
+    found = [
+        _accounts(table["plan"]) if aware.get(table["name"], record["noise_aware"]) else PLUG_IN
+        for table in record["tables"]
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _accounts(plan: dict[str, Any]) -> str:
+    if plan.get("momentum_steps"):
+        return LOCAL
+    if plan.get("trust_model") is None:  # sums, and gradients of an earlier version
+        return ACCOUNTS
+    return TRUSTED if plan["trust_model"] else CLIPPED
 
 
 def _loss(epsilon: float, delta: float) -> str:
@@ -339,10 +376,11 @@ def _losses(record: dict[str, Any], metric: dict[str, Any]) -> list[tuple[str, s
 
 
 UNBOUNDED = "none: values have no bounds, so that rows may be at any distance"
-POSTERIOR = {
-    True: "accounts for the noise",
-    False: "plug-in: treats the noised statistics as exact, and is overconfident",
-}
+ACCOUNTS = "accounts for the noise"
+PLUG_IN = "plug-in: treats the noised statistics as exact, and is overconfident"
+CLIPPED = f"{ACCOUNTS} and for what is clipped off"
+TRUSTED = f"{ACCOUNTS}, if rows are of the model (not checked)"
+LOCAL = f"{ACCOUNTS}, around one mode of several"
 SAMPLED = "drawn by a private sampler that held the rows; every state of its chains was paid for"
 EVENT_COLUMNS = ("variable", "likelihood", "cells x statistics", "noise scale", "sensitivity", "ε")
 

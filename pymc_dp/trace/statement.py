@@ -75,6 +75,7 @@ class Statement:
             "dataset": self.dataset or None,
             "publishable": self.report.publishable,
             "headline": self.report.headline,
+            "verdict": {"word": self.report.verdict.word, "reasons": self.report.verdict.to_list()},
             "plain": list(self.plain),
             "made_with": dict(self.report.made_with),
             "written_with": {"pymc_dp": version_of("pymc-dp")},

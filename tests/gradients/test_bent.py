@@ -10,14 +10,16 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.gradients import bent as module
 from pymc_dp.gradients import fit
-from pymc_dp.gradients.bent import Bent, followed
+from pymc_dp.gradients.bent import Bent, Straight, capped, followed
 from pymc_dp.gradients.choice import Gradients
 from pymc_dp.gradients.clipping import UNLIMITED
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.legs import Prior
+from pymc_dp.gradients.moments import Moments
 from pymc_dp.gradients.private_model import Quadratic
+from pymc_dp.gradients.release import units
 from pymc_dp.gradients.row_scores import RowScores
-from pymc_dp.gradients.schedule import Limits
+from pymc_dp.gradients.schedule import Limits, Schedule, stages_of
 from pymc_dp.gradients.simulated import Simulated
 from pymc_dp.gradients.walk import Found
 from tests.gradients import models
@@ -161,7 +163,7 @@ def test_noise_that_hides_a_curvature_does_not_keep_scores_from_being_followed(m
     found = replace(found, noise=noise / (1 - noise) * curvature)
     assert Bent.of(found, made, found.rows).strained
     monkeypatch.setattr(fit, "followed", lambda _, quadratic, *__: replace(quadratic, slope=quadratic.slope + 1))
-    got = fit.Planned.quadratic(planned_of(found, made), found)
+    got = planned_of(found, made).quadratic(found)
     np.testing.assert_allclose(got.slope - found.slope, 1.0 * used)
 
 
@@ -224,13 +226,18 @@ def test_positions_have_the_moments_of_a_standard_normal(size):
 
 
 def planned_of(found, made):
-    return SimpleNamespace(
+    return fit.Planned(
         choice=Gradients(conservative=True),
-        limits=found.limits,
+        interface=made.rows.interface,
         simulated=made,
+        moments=Moments(entries=()),
+        start=np.zeros(SIZE),
+        limits=found.limits,
+        schedule=Schedule(stages=stages_of(10), units=units(SIZE, "replace"), multiplier=1.0),
         prior=PRIOR,
-        interface=SimpleNamespace(inspection=SimpleNamespace(most_rows=3000)),
-        _follows=True,
+        early=None,
+        budget=dp.Budget(1.0, 1e-5),
+        descent=None,
     )
 
 
@@ -242,11 +249,19 @@ def singular(found, quadratic, *_):
     return replace(quadratic, covariance=np.zeros_like(quadratic.covariance))
 
 
-@pytest.mark.parametrize(("name", "stand_in"), [("Bent", SimpleNamespace(of=fails)), ("followed", singular)])
+def unknown(found, quadratic, *_):
+    return replace(quadratic, curvature=np.full_like(quadratic.curvature, np.nan))
+
+
+FAILURES = [("Bent", SimpleNamespace(of=fails)), ("followed", singular), ("followed", unknown)]
+
+
+@pytest.mark.parametrize(("name", "stand_in"), FAILURES)
 def test_a_release_that_was_paid_for_is_not_lost_where_scores_cannot_be_followed(made, monkeypatch, name, stand_in):
     _, found, _, straight = saturated(made)
     monkeypatch.setattr(fit, name, stand_in)
-    np.testing.assert_array_equal(fit.Planned.quadratic(planned_of(found, made), found).covariance, straight.covariance)
+    got = planned_of(found, made).quadratic(found)
+    np.testing.assert_array_equal(got.covariance, straight.covariance)
 
 
 def test_made_up_rows_that_had_to_be_turned_far_say_nothing(made, monkeypatch):
@@ -289,3 +304,30 @@ def test_what_clipping_leaves_of_slopes_is_known(made):
     halved = replace(found, limits=replace(found.limits, clip_norm=0.5, clip_curvature=0.1))
     kept = Bent.of(halved, made, 1000).kept
     assert (kept > 0).all() and (kept < 0.9).all()
+
+
+def test_a_bent_precision_is_in_no_direction_larger_than_a_straight_one(rng):
+    parts = rng.normal(size=(2, SIZE, 9))
+    one, other = (part @ part.T for part in parts)
+    found = capped(one, other)
+    assert np.linalg.eigvalsh(other - found).min() > -1e-9 and np.linalg.eigvalsh(one - found).min() > -1e-9
+    np.testing.assert_allclose(capped(0.5 * other, other), 0.5 * other, atol=1e-9)
+    np.testing.assert_allclose(capped(1e3 * other, other), other, rtol=1e-9)
+
+
+def test_a_bent_posterior_is_no_surer_than_the_straight_one(made, monkeypatch):
+    _, found, bent, straight = saturated(made)
+    followed_above(monkeypatch, -1.0)
+    monkeypatch.setattr(module, "_averaged", lambda *_: iter([(1e6 * np.eye(SIZE), np.ones(SIZE))]))
+    nearest = followed(found, straight, bent, PRIOR)
+    assert nearest is not straight
+    wide, narrow = (one.posterior(PRIOR.mean, PRIOR.precision)[1] for one in (straight, nearest))
+    assert np.linalg.eigvalsh(narrow - wide).min() > -1e-9
+
+
+def test_how_far_bent_and_straight_posteriors_are_apart_is_in_the_wider_of_both():
+    straight = Quadratic(slope=np.zeros(1), curvature=4 * np.eye(1), covariance=4 * np.eye(1), scale=np.ones(1))
+    sharp = Quadratic(slope=np.full(1, 100.0), curvature=100 * np.eye(1), covariance=100 * np.eye(1), scale=np.ones(1))
+    prior = Prior(mean=np.zeros(1), precision=1e-9 * np.eye(1))
+    for pair in ((straight, sharp), (sharp, straight)):
+        assert Straight.of(*pair, prior).apart == pytest.approx(2.0, rel=1e-3)

@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import eigh
 from scipy.special import expit
 
-from pymc_dp.gradients.carried import carried, raised, remembered
+from pymc_dp.gradients.carried import HELD, carried, raised, remembered
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_no_direction_changes_by_more_than_the_parameters_do(rows):
     own = 3 * bend(begun) + np.diag([1.0, 2.0])
     point = np.array([40.0, -39.0])
     found = carried(own, begun, bend)(point)
-    ratio = np.diag(bend(point)) / np.diag(bend(begun))
+    ratio = (1 - HELD) * np.diag(bend(point)) / np.diag(bend(begun)) + HELD
     values = eigh(found, own, eigvals_only=True)
     assert ratio.min() - 1e-9 <= values.min() and values.max() <= ratio.max() + 1e-9
     diagonal = carried(own, begun, lambda at: np.array([1.0, 1.5]) if at.any() else np.ones(2))(point)
@@ -46,7 +46,16 @@ def test_where_a_stage_begins_it_is_the_released_one(rows):
 def test_made_up_rows_of_another_size_carry_it_alike(rows):
     bend, begun, point = curvature(rows), np.zeros(2), np.array([1.0, 1.0])
     found = carried(7 * bend(begun), begun, bend)(point)
-    assert np.trace(found) == pytest.approx(7 * np.trace(bend(point)), rel=0.1)
+    wanted = (1 - HELD) * bend(point) + HELD * bend(begun)
+    assert np.trace(found) == pytest.approx(7 * np.trace(wanted), rel=0.1)
+
+
+def test_a_share_of_what_was_released_stays_where_made_up_rows_have_next_to_nothing(rows):
+    """Steps along a direction without curvature would be huge."""
+    bend, begun = curvature(rows), np.zeros(2)
+    own = 3 * bend(begun)
+    found = carried(own, begun, bend)(np.array([1e4, 1e4]))
+    assert HELD - 1e-9 <= eigh(found, own, eigvals_only=True).min() < 2 * HELD
 
 
 def test_raised_is_as_large_as_both():

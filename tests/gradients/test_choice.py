@@ -13,6 +13,8 @@ from pymc_dp.errors import ArgumentError, BudgetExceeded, PosteriorWarning, Rele
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.release.paid import forget_releases
+from pymc_dp.release.verdict import Verdict
+from pymc_dp.testing import insecure_randomness
 
 BUDGET = {"epsilon": 3.0, "delta": 1e-5}
 TRUTH = np.array([0.8, -0.5])
@@ -51,7 +53,7 @@ def test_a_private_model_has_the_priors_and_what_was_released(released):
     assert private.coords["gradients_parameter"] == ("b[0]", "b[1]"), "tau never meets a row"
     (entry,) = ledger.history
     assert 2.99 < entry.alone.epsilon <= 3.0 and entry.label == "noised gradients of y"
-    assert len(entry.event.events) == 64
+    assert len(entry.event.events) == 67
 
 
 @pytest.mark.slow
@@ -121,7 +123,7 @@ def test_the_bar_ends_at_the_budget(rng):
     """ε of the releases so far rises to what was asked for."""
     planned = Planned.of(dp.Gradients(steps=10), interface_of(logistic(*table(rng, 50)), domain()), Budget(**BUDGET))
     spent = planned.spent
-    assert len(spent) == len(planned.schedule.event.events) == 14
+    assert len(spent) == len(planned.schedule.event.events) == 17
     assert 0 < spent[0] < 1 and (np.diff(spent) > 0).all() and spent[-1] == pytest.approx(3.0, rel=1e-6)
 
 
@@ -157,23 +159,44 @@ def test_what_cannot_be_is_refused_before_anything_is_charged(rng):
     assert ledger.history == []
 
 
-def test_gradients_of_no_one_quadratic_warn_and_are_said_to_be(rng, monkeypatch):
+def test_gradients_of_no_one_quadratic_are_said_to_be(rng, monkeypatch):
     """With a limit that noise alone always exceeds, and one that it never does."""
     texts = []
-    for alarm, warned in ((1 - 1e-12, [True]), (1e-12, [])):
-        forget_releases()
+    for alarm in (1 - 1e-12, 1e-12):
         monkeypatch.setattr("pymc_dp.gradients.walk.ALARM", alarm)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            private = dp.privatize(
-                logistic(*table(rng, 400)), **BUDGET, domain=domain(), statistics=dp.Gradients(steps=10),
-                ledger=dp.Ledger(3.0, 1e-5),
-            )  # fmt: skip
-        own = [one for one in caught if issubclass(one.category, PosteriorWarning)]
-        assert [str(one.message).startswith("Released gradients about one quadratic") for one in own] == warned
-        texts.append(dp.Release.of(private).record.tables[0].approximations[1])
+        private = dp.privatize(
+            logistic(*table(rng, 400)), **BUDGET, domain=domain(), statistics=dp.Gradients(steps=10),
+            ledger=dp.Ledger(3.0, 1e-5),
+        )  # fmt: skip
+        texts.append(" ".join(dp.Release.of(private).record.tables[0].approximations))
     assert "intervals may be too narrow" in texts[0] and ", above" in texts[0]
     assert "not above" in texts[1] and "too narrow" not in texts[1]
+
+
+def counts(rng, spread):
+    """Counts of which the variance is 1 + spread times the mean, for a model that says once."""
+    mean = 6.0
+    rate = rng.gamma(mean / spread, spread, 4000) if spread else np.full(4000, mean)
+    with pm.Model() as model:
+        pm.Poisson("y", pm.math.exp(pm.Normal("a", 1.5, 1)), observed=np.minimum(rng.poisson(rate), 99))
+    return model
+
+
+def test_a_warning_says_what_the_verdict_does_and_there_is_none_where_all_is_well(rng):
+    verdicts = []
+    for spread, warned in ((0.0, False), (4.0, True)):
+        with warnings.catch_warnings(record=True) as caught, insecure_randomness(3):
+            warnings.simplefilter("always")
+            private = dp.privatize(
+                counts(rng, spread), **BUDGET, domain=dp.Domain(bounds={"y": (0, 99)}),
+                statistics=dp.Gradients(steps=20), ledger=dp.Ledger(3.0, 1e-5),
+            )  # fmt: skip
+        own = [str(one.message) for one in caught if issubclass(one.category, PosteriorWarning)]
+        verdicts.append(Verdict.from_list(dp.Release.of(private).record.tables[0].plan["verdict"]))
+        assert len(own) == warned == verdicts[-1].warns
+        assert not warned or str(verdicts[-1]) in own[0]
+    assert [one.word for one in verdicts] == ["ok", "doubtful"]
+    assert "times as much as the model says" in str(verdicts[1]) and "Gradients(robust=True)" in str(verdicts[1])
 
 
 @pytest.mark.slow

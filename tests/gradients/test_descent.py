@@ -226,7 +226,8 @@ def test_a_plan_gives_it_no_calibrated_label():
 def test_numbers_of_steps_that_cannot_be_are_refused(wrong, says):
     with pytest.raises(ArgumentError, match=says):
         dp.Gradients(momentum_steps=wrong)
-    assert repr(LOCAL) == "Gradients(steps=10, columns=None, conservative=False, momentum_steps=20)"
+    shown = "steps=10, columns=None, conservative=False, momentum_steps=20, trust_model=False, robust=False"
+    assert repr(LOCAL) == f"Gradients({shown})"
     assert LOCAL.local and not dp.Gradients().local
 
 

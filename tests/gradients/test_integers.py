@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from pymc_dp.gradients import integers
-from pymc_dp.gradients.integers import CURVATURE_UNITS, SCORE_UNITS, add_curvatures, add_scores, joined, symmetric
+from pymc_dp.gradients.integers import (
+    CURVATURE_UNITS,
+    SCORE_UNITS,
+    add_counts,
+    add_curvatures,
+    add_scores,
+    joined,
+    symmetric,
+)
 
 HOSTILE = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-320, 1.0, -1.0, 1 + 1e-15, 2.0, 0.7071067811865476, -0.0)
 
@@ -19,6 +27,12 @@ def curved(factors):
     total = np.zeros((factors.shape[2],) * 2, dtype=np.int64)
     add_curvatures(factors, total)
     return symmetric(total)
+
+
+def counted(places, shares, bins=5):
+    total = np.zeros(bins, dtype=np.int64)
+    add_counts(np.asarray(places), np.asarray(shares), total)
+    return total
 
 
 def squared(whole):
@@ -72,6 +86,31 @@ def test_a_row_that_is_too_large_adds_nothing_and_changes_no_other():
     assert (summed(scores) == summed(scores[:1])).all()
     factors = np.array([[[0.5, 0.5]], [[np.nan, 0.1]], [[0.9, 0.9]], [[0.0, np.inf]]])
     assert (curved(factors) == curved(factors[:1])).all()
+
+
+FAR = (-1, 5, 6, 2**31, 2**32, 2**32 + 3, -(2**32), 2**63 - 1, -(2**63))
+
+
+def test_no_row_counts_for_more_than_one_or_in_two_bins_whatever_it_holds(rng):
+    for _ in range(10_000):
+        place = int(rng.choice(FAR)) if rng.random() < 0.3 else int(rng.integers(5))
+        share = float(rng.choice(HOSTILE)) if rng.random() < 0.5 else float(rng.uniform(-0.5, 1.5))
+        found = counted([place], [share])
+        assert np.count_nonzero(found) <= 1 and 0 <= found.min() <= found.max() <= SCORE_UNITS
+        if 0 <= place < 5 and 0 <= share <= 1:
+            assert found[place] == int(share * SCORE_UNITS)
+        else:
+            assert not found.any()
+    assert squared(counted([2], [1.0]) - counted([4], [1.0])) == 2 * SCORE_UNITS**2, "what is charged is reached"
+
+
+def test_counts_are_exact_and_what_is_no_bin_changes_no_other(rng):
+    places, shares = rng.integers(0, 5, 4000), rng.integers(0, 9, 4000) / 8
+    hostile = np.array([share for share in HOSTILE if not 0 <= share <= 1])
+    found = counted(
+        np.concatenate([places, FAR, np.full(len(hostile), 3)]), np.concatenate([shares, np.ones(len(FAR)), hostile])
+    )
+    np.testing.assert_array_equal(found, np.bincount(places, shares, 5) * SCORE_UNITS)
 
 
 @pytest.mark.parametrize("rows", [integers.MOST_ROWS])

@@ -79,7 +79,8 @@ def test_noise_has_the_scales_of_the_schedule(rng):
         bent = np.array([found.curvature(1, truth, LIMITS)[0] - curvature for _ in range(400)])
     expected = np.sqrt(found.variance(1, LIMITS) / schedule.stages[1].steps[4])
     assert noise.std() == pytest.approx(expected, rel=0.06)
-    assert expected == pytest.approx(schedule.multiplier * 2 / np.sqrt(0.10 * schedule.stages[1].steps[4]))
+    paid = schedule.stages[1]
+    assert expected == pytest.approx(schedule.multiplier * 2 / np.sqrt(paid.gradients * paid.steps[4]))
     off = found.curvature(1, truth, LIMITS)[1]
     assert bent[:, 0, 1].std() == pytest.approx(off, rel=0.1) and (bent == bent.transpose(0, 2, 1)).all()
     assert np.diagonal(bent, axis1=1, axis2=2).std() == pytest.approx(off * np.sqrt(2), rel=0.1)

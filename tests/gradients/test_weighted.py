@@ -15,9 +15,10 @@ from pymc_dp.gradients.choice import CLIPPING
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.integers import CURVATURE_UNITS, SCORE_UNITS, add_curvatures, add_scores
 from pymc_dp.gradients.interface import interface_of
+from pymc_dp.gradients.misfit import Residuals
 from pymc_dp.gradients.release import NoisedSums, units
 from pymc_dp.gradients.row_parts import RowParts
-from pymc_dp.gradients.schedule import Schedule, stages_of
+from pymc_dp.gradients.schedule import WEIGHTED_SQUARES, WEIGHTS, Extras, Schedule, stages_of
 from pymc_dp.gradients.weighted import WeightedParts
 from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.stored import stored_rows
@@ -94,7 +95,7 @@ def limits_of(planned):
 
 
 @pytest.mark.few(1, cases="all")
-@pytest.mark.parametrize("kind", ["scores", "factors", "squares", "weights"])
+@pytest.mark.parametrize("kind", ["scores", "factors", "weights"])
 def test_no_row_adds_more_than_is_charged_and_the_largest_weight_reaches_it(planned, rng, kind):
     """Weights that no bound has held, as an error of the package might let through, beside those that were clamped."""
     made = parts(planned)
@@ -123,7 +124,7 @@ def test_no_row_adds_more_than_is_charged_and_the_largest_weight_reaches_it(plan
 def test_replacing_a_row_moves_the_sum_of_weights_by_the_largest_at_most(planned):
     """Weights have one sign: half of what a score of one number moves by."""
     schedule = planned.schedule
-    assert schedule.weights_scale == pytest.approx(schedule.multiplier * SCORE_UNITS / np.sqrt(0.02))
+    assert schedule.weights_scale == pytest.approx(schedule.multiplier * SCORE_UNITS / np.sqrt(WEIGHTS))
     event = schedule.event.events[0]
     assert (event.l2_squared, event.coordinates) == (SCORE_UNITS**2, 1) and event.scale == schedule.weights_scale
 
@@ -182,17 +183,27 @@ def test_twice_the_bound_is_twice_the_noise(planned, rows):
 
 def test_all_that_is_released_costs_the_budget():
     for neighbours in ("replace", "add_remove"):
-        schedule = Schedule.within(BUDGET, units(3, neighbours), 60, weighted=True)
+        extras = Extras(weights=WEIGHTS, squares=WEIGHTED_SQUARES)
+        schedule = Schedule.within(BUDGET, units(3, neighbours), 60, extras=extras)
         assert 0.999 * BUDGET.epsilon < total_epsilon(schedule.event, BUDGET.delta).epsilon <= BUDGET.epsilon
         assert len(schedule.event.events) == 66
         rho = sum(float(event.rho) for event in schedule.event.events)
         assert rho == pytest.approx(0.5 / schedule.multiplier**2, rel=1e-4)
-    assert sum(one.curvature + one.gradients for one in stages_of(60, weighted=True)) == pytest.approx(0.86)
+    stages = stages_of(60, extras=extras)
+    assert sum(one.curvature + one.gradients for one in stages) == pytest.approx(1 - WEIGHTS - WEIGHTED_SQUARES)
 
 
 def test_what_was_not_paid_is_not_released(planned, rows):
-    made, unpaid = parts(planned), replace(planned.schedule, weighted=False)
-    for asked in (lambda found: found.weights(), lambda found: found.squares(at_of(planned), limits_of(planned))):
+    made, unpaid = parts(planned), replace(planned.schedule, extras=Extras())
+    given = at_of(planned), limits_of(planned)
+    asked_for = (
+        lambda found: found.weights(),
+        lambda found: found.squares(*given),
+        lambda found: found.norms(*given, np.arange(16.0)),
+        lambda found: found.moments(planned.moments),
+        lambda found: found.fit(Residuals(parts=plain(planned)), *given),
+    )
+    for asked in asked_for:
         with pytest.raises(PrivacyError, match="not paid"):
             asked(releases(planned, rows, made, unpaid))
 
@@ -219,6 +230,17 @@ def test_the_covariance_is_that_of_sampling(planned, rows):
     without = exact.quadratic(replace(found, scores=None)).posterior(*flat)[1]
     assert (np.diag(without) < 0.8 * np.diag(covariance)).all(), "rows that count once would be known too well"
     assert found.rows == pytest.approx(w.sum(), rel=1e-3)
+
+
+def test_the_check_of_the_fit_counts_rows_whatever_they_weigh(planned, rows):
+    lighter = list(rows)
+    lighter[parts(planned).place] = rows[parts(planned).place] / 8
+    with insecure_randomness(3):
+        found = replace(planned, schedule=little_noise(planned)).walk(lighter)
+    assert found.rows < N_ROWS / 4
+    assert found.misfit.share_deviation == pytest.approx(
+        2e-6 * planned.schedule.fit_scale / N_ROWS / SCORE_UNITS / planned.schedule.multiplier, rel=1e-3
+    )
 
 
 def test_weights_are_clamped_and_missing_ones_are_as_other_numbers_are(planned):

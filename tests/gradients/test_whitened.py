@@ -20,11 +20,6 @@ from pymc_dp.release.record import TableRecord
 from pymc_dp.transforms.prior_model import prior_model_with
 from tests.gradients.models import bernoulli, ordered, softmax
 
-# Releases of few rows say so now and then.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:(All directions of the curvature|What was released says next to nothing):pymc_dp.errors.PosteriorWarning"
-)
-
 
 def logistic(b):
     rng = np.random.default_rng(3)

@@ -149,7 +149,7 @@ def test_the_release_is_the_one_that_sample_would_take():
             pm.Bernoulli(f"y{place}", pm.Beta(f"p{place}", 1, 1), observed=np.zeros(100, dtype=int))
     for model, kind in ((coin(), "laplace"), (many, "gaussian")):
         found = quick(model, 1.0, delta=1e-6, repeats=2)
-        private = dp.privatize(model, epsilon=1.0, delta=1e-6)
+        private = dp.privatize(model, epsilon=1.0, delta=1e-6, ledger=dp.Ledger(1.0, 1e-6))
         assert found.methods == (kind,) and kind in dp.Release.of(private).record.noise.lower().replace(" ", "")
         assert any(note.startswith("dp.sample releases exact sums") for note in found.notes)
 

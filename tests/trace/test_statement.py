@@ -33,7 +33,7 @@ from tests.trace.conftest import CANARY, LABELS
 KEYS = """
 schema version date dataset publishable headline plain made_with written_with rows unit neighbours epsilon delta metric
 mechanism released sampler sources guarantee arithmetic events accountant ledger assumptions limits left_out
-not_paid_for registry
+not_paid_for registry verdict
 """
 """Of version 1: none may go."""
 REGISTRY = {
@@ -269,6 +269,6 @@ def test_no_replaced_row_is_promised_where_neighbours_are_others(trace: xr.DataT
 
 
 def test_a_summary_is_one_sentence(trace: xr.DataTree) -> None:
-    said = "Privacy of a trace: Everything in this trace is covered by ε = 1 for one row of the table. (exact, hardened"
+    said = "Verdict on intervals: ok. Everything in this trace is covered by ε = 1 for one row of the table. (exact"
     assert repr(trace.dp).startswith(said) and "\n" not in repr(trace.dp)
     assert "no /privacy group" in repr(xr.DataTree().dp)

@@ -249,6 +249,7 @@ class Annealing:
             steps=len(path),
             facts=tuple(facts),
             parts=tuple(self._parts()),
+            power=self.beta,
         )
 
     def _parts(self) -> Iterator[PartRecord]:

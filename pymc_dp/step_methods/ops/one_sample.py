@@ -347,6 +347,7 @@ class OPS(PrivateStep):
             chains=self.funding.chains,
             steps=self.funding.steps,
             facts=tuple(facts),
+            power=self.temperature.inverse,
             mechanism={
                 "power": self.temperature.inverse,
                 "prior_power": self.temperature.inverse if self.temperature.prior else 1.0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import sqrt
 
+from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.gram import GramSums
 from pymc_dp.families.statistic import BoundedMoments, ExposedCounts, LevelCounts
 from pymc_dp.release.tables import ReleaseLayout, TablePlan
@@ -31,7 +32,25 @@ def even_epsilon(layout: ReleaseLayout, table: TablePlan) -> float:
 
 def noise_sd(layout: ReleaseLayout, table: TablePlan, epsilon: float) -> float:
     """Standard deviation of the noise on a statistic; of counts with that of exposures, at mean counts over them."""
-    own, statistic = layout.laplace_sd(table, epsilon), table.statistic
+    return _with_exposures(table, layout.laplace_sd(table, epsilon))
+
+
+def noise_over_sampling(table: TablePlan) -> float:
+    """Return the noise of a table that is planned over that of sampling; 0 where noise is left out.
+
+    It is also 0 for a network, whose coefficients have many scales, and where all rows add the same.
+    """
+    if isinstance(table.statistic, NetworkSums) or not table.scales.any():
+        return 0.0
+    block = table.blocks[-1]
+    noise = _with_exposures(table, block.noise.deviation(block.scale) * block.steps[0])
+    sampling = sampling_sd(table)
+    return noise / sampling if sampling else 0.0
+
+
+def _with_exposures(table: TablePlan, own: float) -> float:
+    """Add the noise of sums of exposures to that of counts over them."""
+    statistic = table.statistic
     if not isinstance(statistic, ExposedCounts) or table.sizes_known:
         return own
     first, last = (block.sensitivity.l1 * block.steps[0] / block.weight for block in table.blocks)
@@ -43,4 +62,4 @@ def _mean_count(statistic: ExposedCounts) -> float:
     return (statistic.counts.low + statistic.counts.high) / 2
 
 
-__all__ = ["even_epsilon", "noise_sd", "sampling_sd"]
+__all__ = ["even_epsilon", "noise_over_sampling", "noise_sd", "sampling_sd"]

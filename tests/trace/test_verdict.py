@@ -1,0 +1,206 @@
+"""What a trace, a release and a report say of the intervals of a posterior."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import arviz as az
+import numpy as np
+import pymc as pm
+import pytensor
+import pytest
+import xarray as xr
+
+import pymc_dp as dp
+from pymc_dp.errors import PosteriorWarning, TraceError
+from pymc_dp.trace.manifest import PRIVACY, RECORD
+from pymc_dp.trace.report import Report
+from tests.golden.topics import FOLDER
+from tests.trace.conftest import build_model, table, write_record
+
+OK = "Verdict on intervals: ok. Everything in this trace is covered by ε = 1 for one row of the table."
+REASONS = [
+    {"word": "wide but ok", "what": "Intervals are wide", "remedy": "Spend more"},
+    {"word": "do not use", "what": "The iterations ended far away", "remedy": "Use narrower priors"},
+    {"word": "doubtful", "what": "Rows vary more than the model says", "remedy": "Change the likelihood"},
+    {"word": "doubtful", "what": "Responses are at a bound", "remedy": "Spend more"},
+]
+
+
+def release(epsilon: float = 1.0, **options: Any) -> dp.Release:
+    return dp.Release.of(dp.privatize(build_model(*table()), epsilon=epsilon, ledger=dp.Ledger(2.0), **options))
+
+
+def regression(n: int = 200, **options: Any) -> dp.Release:
+    """Noised gradients of a regression whose parameters have labels."""
+    rng = np.random.default_rng(3)
+    x = rng.uniform(-1, 1, (n, 2))
+    with pm.Model(coords={"what": ["age", "income"]}) as model:
+        slope = pm.Normal("slope", 0, 1, dims="what")
+        pm.Bernoulli("y", logit_p=pm.Data("x", x) @ slope, observed=rng.random(n) < 0.5)
+    options = {"epsilon": 1.0, "delta": 1e-6, "domain": dp.Domain(bounds={"x": (-1, 1)}), **options}
+    return dp.Release.of(dp.privatize(model, ledger=dp.Ledger(2.0, 1e-5), progressbar=False, **options))
+
+
+def with_plan(made: dp.Release, **changes: Any) -> dp.Release:
+    """The same release with another plan of its table; None leaves an entry out."""
+    record = json.loads(json.dumps(made.record.to_dict()))
+    plan = {**record["tables"][0]["plan"], **changes}
+    record["tables"][0]["plan"] = {name: item for name, item in plan.items() if item is not None}
+    return dp.Release.from_dict({"record": record, "tables": {name: one.tolist() for name, one in made.tables.items()}})
+
+
+@pytest.fixture(scope="module")
+def gradients() -> dp.Release:
+    return regression(statistics=dp.Gradients(steps=10, trust_model=True))
+
+
+def shown(report: object) -> str:
+    return " ".join(str(report).replace("│", " ").split())
+
+
+def test_exact_sums_are_ok_and_every_first_line_says_so(trace: xr.DataTree, tmp_path) -> None:
+    verdict = trace.dp.verdict
+    assert (verdict.word, str(verdict), verdict.reasons, verdict.warns) == ("ok", "ok", (), False)
+    assert "Verdict on intervals" in repr(verdict) and "ok" in verdict._repr_html_()
+    report = trace.dp.report()
+    assert report.headline == OK and str(report).splitlines()[1].startswith(f"│ {OK[:60]}")
+    assert OK in report._repr_html_() and OK in trace.dp._repr_html_() and repr(trace.dp).startswith(OK)
+    assert "accounts for the noise; verdict: ok" in shown(report)
+    saved = json.loads(report.save(tmp_path / "a.json").read_text(encoding="utf-8"))
+    assert saved["headline"] == OK and saved["verdict"] == {"word": "ok", "reasons": []}
+    assert OK in report.save(tmp_path / "a.html").read_text(encoding="utf-8")
+
+
+def test_what_must_not_be_published_says_that_first(trace: xr.DataTree) -> None:
+    trace.attrs["note"] = "x"
+    headline = trace.dp.report().headline
+    assert headline.startswith("The release cost ε = 1") and headline.endswith("Verdict on intervals: ok.")
+
+
+def test_noise_that_hides_the_rows_makes_intervals_wide_but_ok() -> None:
+    found = release(0.01).verdict
+    assert found.word == "wide but ok" and not found.warns
+    assert "The noise on answer makes intervals up to about" in str(found) and "dp.explain" in str(found)
+
+
+def test_sums_taken_as_exact_are_doubtful_and_fitted_again_at_no_cost() -> None:
+    made = release(statistics=dp.Statistics(noise_aware=False))
+    assert made.verdict.word == "doubtful" and "treats noised sums as exact" in str(made.verdict)
+    again = dp.Release.of(dp.condition(build_model(*table()), made))
+    assert again.verdict.word == "ok" and again.record.event == made.record.event
+    assert release(0.01, statistics=dp.Statistics(noise_aware=False)).verdict.word == "do not use"
+
+
+def test_it_survives_files(trace: xr.DataTree, tmp_path) -> None:
+    record = trace.dp.report().record
+    record["noise_aware"] = False
+    write_record(trace, record)
+    said = str(trace.dp.verdict)
+    assert said.startswith("doubtful: ")
+    for name, read in (("a.nc", az.from_netcdf), ("a.zarr", az.from_zarr)):
+        back = read(trace.dp.publish(tmp_path / name))
+        assert str(back.dp.verdict) == said and back.dp.report().headline.startswith("Verdict on intervals: doubtful.")
+    made = release(0.01)
+    for name in ("a.json", "b.nc"):
+        assert str(dp.Release.load(made.save(tmp_path / name)).verdict) == str(made.verdict)
+
+
+def test_an_edited_verdict_is_found(gradients: dp.Release, trace: xr.DataTree, tmp_path) -> None:
+    record = trace.dp.report().record
+    record["tables"] = json.loads(json.dumps(gradients.record.to_dict()))["tables"]
+    record["tables"][0]["plan"]["verdict"] = REASONS
+    write_record(trace, record)
+    assert trace.dp.verdict.word == "do not use"
+    record["tables"][0]["plan"]["verdict"] = []
+    trace[PRIVACY].attrs[RECORD] = json.dumps(record)
+    with pytest.raises(TraceError, match="was changed"):
+        _ = trace.dp.verdict
+    with pytest.raises(TraceError, match="was changed"):
+        trace.dp.report()
+
+
+def test_the_worst_reason_comes_first_and_a_remedy_is_said_once(gradients: dp.Release) -> None:
+    found = with_plan(gradients, verdict=REASONS).verdict
+    assert found.word == "do not use" and found.warns
+    assert [one.word for one in found.reasons] == ["do not use", "doubtful", "doubtful", "wide but ok"]
+    assert str(found) == (
+        "do not use: The iterations ended far away. Use narrower priors. Rows vary more than the model says. Change "
+        "the likelihood. Responses are at a bound. Spend more. Intervals are wide."
+    )
+    text = " ".join(repr(found).replace("│", " ").split())
+    assert "do not use: The iterations ended far away." in text and "wide but ok: Intervals are wide." in text
+    assert with_plan(gradients, verdict=REASONS[:1]).verdict.word == "wide but ok"
+    assert with_plan(gradients, verdict=REASONS[2:]).verdict.word == "doubtful"
+
+
+@pytest.mark.parametrize("wrong", [{"word": "fine", "what": "", "remedy": ""}, {"word": "doubtful"}])
+def test_a_verdict_of_another_form_is_refused(gradients: dp.Release, wrong: dict[str, str]) -> None:
+    with pytest.raises(TraceError, match="verdict"):
+        _ = with_plan(gradients, verdict=[wrong]).verdict
+
+
+def test_several_releases_have_the_verdict_of_the_worst() -> None:
+    parts = {"north": release(), "south": release(0.01), "west": release(0.02)}
+    model = dp.condition(build_model(*table()), parts)
+    found = dp.Release.of(model).verdict
+    assert found.word == "wide but ok" and [one.release for one in found.reasons] == ["south", "west"]
+    assert "In release south: The noise on answer_south" in str(found) and "north" not in str(found)
+    assert str(found).count("dp.explain") == 1
+    plain = dp.condition(build_model(*table()), {"north": parts["north"], "west": parts["west"]}, noise_aware=False)
+    assert [one.word for one in dp.Release.of(plain).verdict.reasons] == ["do not use", "doubtful"]
+
+
+def test_gradients_say_what_was_trusted(gradients: dp.Release) -> None:
+    for changes, label in (
+        ({}, "accounts for the noise, if rows are of the model (not checked); verdict: ok"),
+        ({"trust_model": False}, "accounts for the noise and for what is clipped off; verdict: ok"),
+        ({"momentum_steps": 20}, "accounts for the noise, around one mode of several; verdict: doubtful"),
+        ({"trust_model": None}, "accounts for the noise; verdict: ok"),
+    ):
+        made = with_plan(gradients, verdict=[], **changes)
+        assert label in shown(Report(record=made.record.to_dict(), additions=()))
+    assert "local, not calibrated" in str(with_plan(gradients, momentum_steps=20).verdict)
+
+
+def test_gradients_of_an_earlier_version_were_not_checked(gradients: dp.Release) -> None:
+    old = with_plan(gradients, verdict=None, trust_model=None).verdict
+    assert old.word == "not checked" and not old.warns and "An earlier version of pymc_dp" in str(old)
+
+
+def test_a_warning_follows_the_verdict_and_names_parameters_by_their_labels() -> None:
+    wide = regression(40, epsilon=0.1, statistics=dp.Gradients(steps=10, trust_model=True)).verdict
+    assert wide.word == "wide but ok" and "slope[age], slope[income]" in str(wide)
+    rng = np.random.default_rng(5)
+    with pm.Model() as model:
+        pm.Poisson("y", pm.math.exp(pm.Normal("level", 0.7, 0.3)), observed=rng.choice([0, 20], 4000, p=[0.9, 0.1]))
+    with pytest.warns(PosteriorWarning, match='The verdict on this release is "d') as caught:
+        private = dp.privatize(
+            model, epsilon=3.0, delta=1e-6, domain=dp.Domain(bounds={"y": (0, 60)}),
+            statistics=dp.Gradients(steps=10), ledger=dp.Ledger(3.0, 1e-5), progressbar=False,
+        )  # fmt: skip
+    said = str(caught[0].message)
+    assert said == f'The verdict on this release is "{dp.Release.of(private).verdict}" The release was made and charged.'
+    assert "Rows vary" in said and "NegativeBinomial" in said
+
+
+def test_traces_of_earlier_versions_have_a_verdict() -> None:
+    for name, word in (("trace_released.nc", "ok"), ("trace_sampled.nc", "doubtful")):
+        with xr.open_datatree(FOLDER / name) as tree:
+            tree.load()
+        assert tree.dp.verdict.word == word
+        assert tree.dp.report().headline.startswith(f"Verdict on intervals: {word}. Everything in this trace")
+    assert "12 draws of a sampler, which are too few" in str(tree.dp.verdict)
+
+
+def test_draws_of_a_sampler_are_wide_and_few_of_them_doubtful() -> None:
+    with pm.Model() as model:
+        pm.Normal("y", pm.Uniform("mean", -1, 1), 1, observed=np.linspace(-2, 2, 60))
+    settings = {"domain": dp.Domain(bounds={"y": (-3, 3)}), "progressbar": False, "model": model, "epsilon": 1.0}
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        few = dp.sample(step=dp.OPS(), draws=2, ledger=dp.Ledger(1.0), **settings)
+        many = dp.sample(step=dp.OPS(), draws=40, ledger=dp.Ledger(1.0), **settings)
+    assert few.dp.verdict.word == "doubtful" and "2 draws of a sampler" in str(few.dp.verdict)
+    assert "dp.from_draws.draw_intervals" in str(few.dp.verdict)
+    assert many.dp.verdict.word == "wide but ok" and "to the power" in str(many.dp.verdict)
