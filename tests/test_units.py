@@ -357,7 +357,9 @@ def test_explain_and_report_say_whom_a_release_protects():
     report = str(idata.dp.report())
     assert "one person (patient_id, max_rows=3)" in report and "with any number of rows" in report
     assert "independent given the parameters" in report and "A person with m rows" not in report
-    assert "of which at most 3 rows count" in " ".join(report.replace("│", " ").split())
+    words = " ".join(report.replace("│", " ").split())
+    assert "of which at most 3 rows count" in words
+    assert "the posterior is that of at most 3 rows of each person (patient_id)" in words
 
 
 @pytest.mark.parametrize(("name", "statistics", "delta"), WAYS)
