@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from pymc_dp.gradients.persons import held
 from pymc_dp.gradients.row_parts import ROOM, Expected, RowParts
 from pymc_dp.gradients.schedule import Limits
 from pymc_dp.gradients.tails import FEW_VALUES
@@ -59,7 +58,7 @@ class Residuals:
     A row adds 1 to the bin of the norm of its score, over the root mean square that the model expects of this row, less
     the chance of each bin. If the model is right the mean of that is 0, whatever columns are. Then 1 where a single
     response with many values is at its low bound, and at its high one, less the chance of that. A person adds the mean
-    over all rows.
+    over the rows that are kept.
 
     **Guarantee.** The norm of what a row adds, over 2, is at most 1, which `integers` enforces.
     """
@@ -80,9 +79,8 @@ class Residuals:
         """Return what rows add, or persons, (n, count)."""
         if not isinstance(chunk, Grouped):
             return self._of(chunk, at, limits)
-        kept = held(chunk)
-        found, lengths = self._of(kept.columns, at, limits), np.diff(kept.edges)
-        return np.add.reduceat(found, kept.edges[:-1], axis=0) / lengths[:, None] if len(lengths) else found[:0]
+        found, lengths = self._of(chunk.columns, at, limits), np.diff(chunk.edges)
+        return np.add.reduceat(found, chunk.edges[:-1], axis=0) / lengths[:, None] if len(lengths) else found[:0]
 
     def _of(self, columns: Sequence[Array], at: Array, limits: Limits) -> Array:
         found, start = list[Array](), 0
