@@ -19,10 +19,10 @@ RATIO = math.sqrt(2)
 """Of the ends of one bin."""
 RESOLVED, ALONE = 2.5, 4.0
 """Standard deviations above which a count is no noise; where the bin below is noise, as of many one is large."""
-LEAST_FALL, MOST_FALL = 0.1, 0.6
+LEAST_FALL, MOST_FALL = 0.1, 0.4
 """By what counts are taken to fall from bin to bin beyond the last that is no noise: as they fell before, within these.
 
-Of counts, stays in hospital and prices they fell by .5 to .8; with .25 as the most what was clipped off was ten to fifty
+Of counts, stays in hospital and prices they fell by .5 to .8; with .25 as the most, what was clipped off was ten to fifty
 times as long as the histogram said.
 """
 LEAST_WITHIN = 0.02
