@@ -25,9 +25,8 @@ class Unit:
         numbers in 32 bits, and larger ones become others without a word: give codes below 2**31, such as
         ``pandas.factorize(ids)[0]``.
     max_rows : int
-        How many rows of one person count, m. Exact sums keep at most m rows of each person, chosen at random, anew for
-        each release, and their noise grows with m. Noised gradients use all rows, clip the sum of a person's scores,
-        and take m for how many rows a person may have where they choose the first limit, and predict intervals.
+        How many rows of one person count at most, m. At most m rows of each person are kept, chosen at random, anew for
+        each release; every row that is kept counts in full. The noise of exact sums grows with m.
 
     Raises
     ------
@@ -35,6 +34,9 @@ class Unit:
 
     Notes
     -----
+    **Estimand.** By exact sums and by noised gradients alike: the posterior that the rows which are kept would give
+    without privacy. Where persons with many rows differ from others, it is not that of all rows.
+
     **Guarantee.** None by itself: it says what ε is for, see `Domain`. A row whose person is missing, or has a number
     below 0, is left out. Two people who share a value of the column are protected as one: for one of them alone the
     loss is up to 2 ε. Someone with two values of it is protected as two people, each with the whole ε.
@@ -61,6 +63,15 @@ class Unit:
     def relation(self) -> str:
         """What a ledger calls a guarantee for one person; how many rows of each count makes no difference to it."""
         return f"{PER_PERSON}{self.column}"
+
+    @property
+    def estimand(self) -> str:
+        """What a posterior is of, in words."""
+        rows = f"{self.max_rows} row{'s' * (self.max_rows != 1)}"
+        return (
+            f"the posterior is that of at most {rows} of each person ({self.column}), chosen at random for this "
+            "release; every row that is kept counts in full"
+        )
 
     def __str__(self) -> str:
         return f"one person ({self.column}, max_rows={self.max_rows})"

@@ -16,6 +16,7 @@ MODULES += (".testing", ".theorems", ".theorems.families", ".audit", ".plan")
 RESULTS = {
     **{".answer": ["Answer"], ".explain": ["Explanation"], ".sensitivities": ["Bound", "Sensitivity"]},
     ".rehearse": ["Rehearsed"],
+    ".release.verdict": ["Reason", "Verdict"],
     ".trace.accessor": ["PrivacyAccessor"],
     ".trace.report": ["Report"],
 }

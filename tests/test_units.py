@@ -1,6 +1,7 @@
 """ε protects a person with several rows: what is refused, what is said, and that a release is of that person alone."""
 
 import warnings
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp import Domain, Ledger, Unit
 from pymc_dp.errors import ArgumentError, PrivacyError, UnsupportedModelError
+from pymc_dp.gradients import fit
 from pymc_dp.networks import FourierUpdates, LaplaceUpdates
 from pymc_dp.release import plan
 from pymc_dp.release.record import rows_counted
@@ -87,16 +89,25 @@ def released(model, statistics, delta, rows=None, domain=None):
 def keyed(monkeypatch):
     """Let the key of a row be a function of its values: rows that are alike are alike, wherever they are."""
 
-    def summed(asked, owners, values, most):
-        columns = {column.leaf: np.asarray(values(column), dtype=float) for one in asked for column in one.columns}
-        rows = zip(*columns.values(), strict=True)
+    def keyed_by(columns):
+        rows = zip(*(np.asarray(column, dtype=float) for column in columns), strict=True)
         keys = np.array([hash(tuple(map(float, row))) for row in rows], dtype=np.int64)
-        with patch.object(persons, "secure_keys", lambda count: keys):
-            return real(asked, owners, values, most)
+        return patch.object(persons, "secure_keys", lambda count: keys)
 
-    real = persons.summed
+    def summed(asked, owners, values, most):
+        columns = {column.leaf: values(column) for one in asked for column in one.columns}
+        with keyed_by(columns.values()):
+            return real.summed(asked, owners, values, most)
+
+    def grouped(owners, columns, most, *, beside=None):
+        with keyed_by(columns):
+            return real.grouped(owners, columns, most, beside=beside)
+
+    real = SimpleNamespace(summed=persons.summed, grouped=persons.grouped)
     for module in (plan, person_files):
         monkeypatch.setattr(module, "summed", summed)
+    for module in (fit, person_files):
+        monkeypatch.setattr(module, "grouped", grouped)
     monkeypatch.setattr(person_files, "PART_BYTES", 1000)
 
 
@@ -346,12 +357,18 @@ def test_explain_and_report_say_whom_a_release_protects():
     report = str(idata.dp.report())
     assert "one person (patient_id, max_rows=3)" in report and "with any number of rows" in report
     assert "independent given the parameters" in report and "A person with m rows" not in report
-    assert "of which at most 3 rows count" in " ".join(report.replace("│", " ").split())
+    words = " ".join(report.replace("│", " ").split())
+    assert "of which at most 3 rows count" in words
+    assert "the posterior is that of at most 3 rows of each person (patient_id)" in words
 
 
-def test_all_rows_of_a_person_count_in_gradients():
-    record, _ = released(logistic(), dp.Gradients(steps=10), 1e-6)
-    assert rows_counted(record.to_dict()) == ""
+@pytest.mark.parametrize(("name", "statistics", "delta"), WAYS)
+def test_records_say_how_many_rows_count_and_what_the_posterior_is_of(name, statistics, delta):
+    record, _ = released(MODELS[name](), statistics, delta)
+    assert rows_counted(record.to_dict()) == ", of which at most 3 rows count"
+    first = record.tables[0].approximations[0]
+    assert "the posterior is that of at most 3 rows of each person (patient_id)" in first
+    assert ("is not released" in first) == (name != "logistic")
 
 
 def test_a_release_of_persons_is_fitted_by_others_who_have_no_such_column(tmp_path):

@@ -26,7 +26,12 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--label", default=None, help="the version of the algorithm; by default that of the checkout")
     parser.add_argument("--summary", action="store_true", help="measure nothing")
+    parser.add_argument("--page", nargs=2, metavar="LABEL", help="print the table of the docs of two versions")
     chosen = parser.parse_args()
+    if chosen.page:
+        for line in measure.page(*chosen.page, epsilon=1.0):
+            print(line)
+        return
     label = chosen.label or described()
     warnings.simplefilter("ignore")
     if not chosen.summary:

@@ -42,7 +42,9 @@ _CELL = {
 }
 
 
-@table("breast_cancer", "small n, nearly separated, skewed", [*_CELL.values()], Response("benign", "logistic", slopes=3.0))
+@table(
+    "breast_cancer", "small n, nearly separated, skewed", [*_CELL.values()], Response("benign", "logistic", slopes=3.0)
+)
 def _breast() -> Rows:
     from sklearn.datasets import load_breast_cancer
 

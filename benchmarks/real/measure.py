@@ -209,6 +209,33 @@ def line(name: str, epsilon: str, scores: list[Score], names: list[str] | None) 
     )
 
 
+def page(before: str, after: str, epsilon: float) -> Iterator[str]:
+    """Yield the lines of the docs' table: every table that has releases of two versions, at one ε."""
+    held = load()
+    yield "| table | what is hard | earlier: rms z, worst, width | now: rms z, worst, width |"
+    yield "|---|---|---|---|"
+    everything: dict[str, list[Score]] = {before: [], after: []}
+    for name, table in TABLES.items():
+        found = {label: [one for one in held if (one["table"], one["epsilon"], one["label"]) == (name, epsilon, label)]
+                 for label in (before, after)}  # fmt: skip
+        scores = {label: [score(one, reference(name)) for one in own] for label, own in found.items()}
+        made = {label: [one for one in own if not one.failed] for label, own in scores.items()}
+        if all(made.values()):
+            cells = [_cell(own) for own in made.values()]
+            yield f"| {name.replace('_', ' ')} | {table.difficulty} | {cells[0]} | {cells[1]} |"
+            for label, own in made.items():
+                everything[label].extend(own)
+    if all(everything.values()):
+        far = [np.mean([(np.abs(one.z) > 3).mean() for one in own]) for own in everything.values()]
+        cells = [f"{_cell(own)}; {share:.0%} above 3" for own, share in zip(everything.values(), far, strict=True)]
+        yield f"| **all** | | {cells[0]} | {cells[1]} |"
+
+
+def _cell(scores: list[Score]) -> str:
+    z, width = (np.concatenate([getattr(one, key) for one in scores]) for key in ("z", "width"))
+    return f"{np.sqrt(np.mean(z**2)):.2f}, {z[int(np.argmax(np.abs(z)))]:+.1f}, {_geometric(width):.2f}"
+
+
 def _said(one: Score) -> bool:
     """Whether a release says that it is not to be relied on."""
     return one.warned if one.verdict is None else not one.verdict.startswith(("ok", "wide but ok"))

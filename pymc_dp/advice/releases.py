@@ -317,8 +317,8 @@ def person_lines(domain: Domain) -> tuple[str, ...]:
         return ()
     return (
         f"ε is for {unit}: for all rows with the same {unit.column}, however many there are.",
-        f"Exact sums keep at most {unit.max_rows} rows of each, chosen at random, with {unit.max_rows} times the noise "
-        "that there is for one row. Noised gradients use all rows, and clip what those of a person add up to.",
+        f"By exact sums and by noised gradients, {unit.estimand}. Exact sums have {unit.max_rows} times the noise that "
+        "there is for one row; noised gradients clip what the rows of a person add up to.",
         "Rows of one person count as independent given the parameters, as the likelihood says: where they are not, "
         "intervals are too narrow. Use a likelihood with more dispersion, or one row a person.",
     )

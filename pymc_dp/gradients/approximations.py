@@ -25,6 +25,9 @@ def approximations(found: Found, choice: Gradients, interface: Interface, *, fol
             ", or as the quadratic nearest to one whose slope bends like that of simulated rows where this moves the "
             "mean far"
         )
+    if (unit := interface.inspection.domain.unit) is not None:
+        counts = "" if found.left_out is None else f". By noised counts, {found.left_out.says(unit)}"
+        yield f"{NAME}: {unit.estimand}{counts}."
     names = ", ".join(part.name for part in interface.parts)
     varying = "as the model says" if found.scores is None else "as the released squares of scores say"
     yield (

@@ -28,6 +28,7 @@ from pymc_dp.gradients.curvature import MOST_FULL, shrunk
 from pymc_dp.gradients.descent import Descent, trusted
 from pymc_dp.gradients.integers import MOST_ROWS
 from pymc_dp.gradients.interface import Interface, interface_of
+from pymc_dp.gradients.left_out import RowCounts
 from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.misfit import Residuals, misfit_of
 from pymc_dp.gradients.moments import Moments
@@ -37,7 +38,18 @@ from pymc_dp.gradients.refit import Refit, observed_alone
 from pymc_dp.gradients.release import NoisedSums, units
 from pymc_dp.gradients.row_parts import RowParts, block_size
 from pymc_dp.gradients.row_scores import RowScores
-from pymc_dp.gradients.schedule import COLUMNS, FIT, NORMS, SQUARES, WEIGHTED_SQUARES, WEIGHTS, Extras, Limits, Schedule
+from pymc_dp.gradients.schedule import (
+    COLUMNS,
+    FIT,
+    LEFT_OUT,
+    NORMS,
+    SQUARES,
+    WEIGHTED_SQUARES,
+    WEIGHTS,
+    Extras,
+    Limits,
+    Schedule,
+)
 from pymc_dp.gradients.simulated import Simulated
 from pymc_dp.gradients.start import early, start_of
 from pymc_dp.gradients.tails import ALL, FEW, FEW_VALUES, MANY, Chosen, Tail, chosen, edges_of
@@ -176,6 +188,8 @@ class Planned:
             moments=moments.count,
             fit=FIT,
             checks=Residuals.count_of(),
+            left_out=LEFT_OUT * (domain.unit is not None),
+            counts=RowCounts.count_of() * (domain.unit is not None),
         )
         within = partial(Schedule.within, budget, steps=steps, momentum_steps=momentum, extras=extras)
         of = partial(units, interface.size, domain.neighbours)
@@ -220,9 +234,10 @@ class Planned:
         """Return the columns, clamped. Reads private data: the budget must have been charged."""
         inspection = self.interface.inspection
         columns = [read(column) for column in inspection.columns]
-        if inspection.domain.unit is None:
+        unit = inspection.domain.unit
+        if unit is None:
             return columns
-        return grouped(private_values(owner_of(inspection)), columns)
+        return grouped(private_values(owner_of(inspection)), columns, unit.max_rows)
 
     def walk_over(self, stored: Passes | None, shown: bool = False) -> Found:
         """Release everything, of a table beside the model or of its own; what is read once only goes into a copy.
@@ -234,7 +249,7 @@ class Planned:
             return self._shown_walk(self.read(), shown)
         scratch = _scratch(self.choice)
         if stored.owner is not None:
-            with PersonFiles.of(stored, scratch) as files:
+            with PersonFiles.of(stored, self.interface.inspection.domain.rows_of_one, scratch) as files:
                 return self._shown_walk(files, shown)
         if not stored.stored.once:
             return self._shown_walk(stored, shown)
@@ -260,6 +275,9 @@ class Planned:
         releases = NoisedSums(parts=parts, chunks=chunks, schedule=self.schedule, passed=passed, weighted=weighted)
         scale, simulated = self.limits.scale, self.simulated
         stages, prior, limits, start = self.schedule.stages, self.prior, self.limits, self.start
+        unit = self.interface.inspection.domain.unit
+        counts = None if unit is None else RowCounts(most=unit.max_rows)
+        left_out = None if counts is None else counts.read(*releases.left_out(counts))
         if self.moments.entries:
             simulated = simulated.informed(self.moments, *releases.moments(self.moments))
             limits = simulated.first(start * scale)
@@ -287,7 +305,7 @@ class Planned:
         residuals = Residuals(parts=rows)
         count = self.interface.inspection.most_units  # not the sum of the weights
         misfit = misfit_of(*releases.fit(residuals, found.end, found.limits), count)
-        found = replace(found, simulated=simulated, misfit=misfit)
+        found = replace(found, simulated=simulated, misfit=misfit, left_out=left_out)
         if not self.schedule.extras.squares:
             return found
         limits = _of_squares(found, releases)
@@ -380,6 +398,9 @@ class Planned:
         labels = labels_of(self.interface)
         robust = found.scores is not None
         own = reasons(found, quadratic, against, self.prior, labels, local=self.choice.local, robust=robust)
+        unit = self.interface.inspection.domain.unit
+        if unit is not None and found.left_out is not None:
+            own += found.left_out.reasons(unit)
         return Verdict(reasons=tuple(own))
 
     @property
@@ -426,6 +447,7 @@ class Planned:
                 "chi_squared_limit": found.chi_squared_limit,
                 "unresolved": found.unresolved,
                 "verdict": self.verdict(found).to_list(),
+                **({} if found.left_out is None else {"left_out": found.left_out.to_dict()}),
             },
             approximations=tuple(approximations(found, self.choice, self.interface, follows=self._follows)),
         )

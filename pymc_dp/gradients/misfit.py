@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from pymc_dp.gradients.persons import held
 from pymc_dp.gradients.row_parts import ROOM, Expected, RowParts
 from pymc_dp.gradients.schedule import Limits
 from pymc_dp.gradients.tails import FEW_VALUES
@@ -21,9 +20,9 @@ EDGES = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 9.0])
 SQUARES = np.array([0.33, 2.2, 6.2, 12.2, 24.0, 55.0, 110.0])
 """Square of such a norm in each bin, about."""
 SEEN, LEVEL = 4.0, 2.6
-"""Standard deviations of noise above which a count of a bin of large norms counts, and of a dispersion or a share."""
-NEAR = 3
-"""Bins whose counts always count."""
+"""Standard deviations of noise above which a count of a bin of large norms counts, and of what else is said."""
+NEAR = 4
+"""Bins whose counts always count; those of the others do together, each as one of the first of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +58,7 @@ class Residuals:
     A row adds 1 to the bin of the norm of its score, over the root mean square that the model expects of this row, less
     the chance of each bin. If the model is right the mean of that is 0, whatever columns are. Then 1 where a single
     response with many values is at its low bound, and at its high one, less the chance of that. A person adds the mean
-    over all rows.
+    over the rows that are kept.
 
     **Guarantee.** The norm of what a row adds, over 2, is at most 1, which `integers` enforces.
     """
@@ -80,9 +79,8 @@ class Residuals:
         """Return what rows add, or persons, (n, count)."""
         if not isinstance(chunk, Grouped):
             return self._of(chunk, at, limits)
-        kept = held(chunk)
-        found, lengths = self._of(kept.columns, at, limits), np.diff(kept.edges)
-        return np.add.reduceat(found, kept.edges[:-1], axis=0) / lengths[:, None] if len(lengths) else found[:0]
+        found, lengths = self._of(chunk.columns, at, limits), np.diff(chunk.edges)
+        return np.add.reduceat(found, chunk.edges[:-1], axis=0) / lengths[:, None] if len(lengths) else found[:0]
 
     def _of(self, columns: Sequence[Array], at: Array, limits: Limits) -> Array:
         found, start = list[Array](), 0
@@ -138,9 +136,12 @@ def misfit_of(released: Array, deviation: float, rows: float) -> Misfit:
     """
     counts, noise = released * 2 / ROOM, deviation * 2 / ROOM
     own, ends = counts[: len(EDGES)], counts[len(EDGES) :]
-    kept = (np.arange(len(EDGES)) < NEAR) | (own > SEEN * noise)
-    dispersion = 1 + float(own[kept] @ SQUARES[kept]) / max(rows, 1.0)
-    spread = noise * math.sqrt(float((SQUARES[kept] ** 2).sum())) / max(rows, 1.0)
+    squares, outer = SQUARES.copy(), np.arange(len(EDGES)) >= NEAR
+    squares[outer & ~(own > SEEN * noise)] = SQUARES[NEAR]
+    if not own[outer].sum() > LEVEL * noise * math.sqrt(outer.sum()):
+        squares[outer] = 0.0
+    dispersion = 1 + float(own @ squares) / max(rows, 1.0)
+    spread = noise * math.sqrt(float((squares**2).sum())) / max(rows, 1.0)
     low, high = (float(one) / max(rows, 1.0) for one in ends)
     return Misfit(
         dispersion=dispersion, deviation=spread, at_bounds=(low, high), share_deviation=noise / max(rows, 1.0)

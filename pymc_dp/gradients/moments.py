@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dp.gradients.persons import held
 from pymc_dp.gradients.row_parts import ROOM
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.rows import Array, Column
@@ -77,9 +76,8 @@ class Moments:
         """Return what rows add, or persons, (n, count)."""
         if not isinstance(chunk, Grouped):
             return self._of(chunk)
-        kept = held(chunk)
-        found, lengths = self._of(kept.columns), np.diff(kept.edges)
-        return np.add.reduceat(found, kept.edges[:-1], axis=0) / lengths[:, None] if len(lengths) else found[:0]
+        found, lengths = self._of(chunk.columns), np.diff(chunk.edges)
+        return np.add.reduceat(found, chunk.edges[:-1], axis=0) / lengths[:, None] if len(lengths) else found[:0]
 
     def _of(self, columns: Sequence[Array]) -> Array:
         own = [_flat(columns[one.place])[:, one.at] for one in self.entries]

@@ -29,7 +29,7 @@ MOST_SIZE = 4096
 ROUNDS = 60
 """Of the search for the centre, at most."""
 LONGEST = 4096
-"""Rows of a person that count."""
+"""Rows of a person that may count: memory grows with them."""
 SPREAD = 1e3 * np.sqrt(2)
 """Rows with other covariates are taken at other levels."""
 
@@ -73,21 +73,19 @@ class PersonParts:
     mean of clipped scores is then off by less than a hundredth of their deviation, either way.
 
     **Guarantee.** What a person gives is a function of that person's rows, the position and public constants, to the
-    last bit: floats are added row by row, whoever else is in a chunk. How long that takes depends on the rows, of which
-    the first `LONGEST` count. That it is within C and C_F is enforced by `integers` on whole numbers, as of a row.
+    last bit: floats are added row by row, whoever else is in a chunk. How long that takes depends on the rows that are
+    kept. That it is within C and C_F is enforced by `integers` on whole numbers, as of a row.
     """
 
     parts: RowParts
 
     def scores(self, rows: Grouped, at: Array, limits: Limits) -> Array:
         """Return clipped scores of persons, (n_persons, d), in units of C: of a norm of at most 1."""
-        rows = held(rows)
         found = added(list(self.parts.turned(rows.columns, at, limits)), rows.edges, limits)
         return found.scores * (ROOM / limits.clip_norm)
 
     def factors(self, rows: Grouped, at: Array, limits: Limits) -> Array:
         """Return factors of persons, (n_persons, k, d), in units of √C_F."""
-        rows = held(rows)
         found = added(list(self.parts.turned(rows.columns, at, limits)), rows.edges, limits, curved=True)
         return found.factors * (ROOM / np.sqrt(limits.clip_curvature))
 
@@ -96,20 +94,6 @@ class PersonParts:
         held = self.parts.rows
         size = held.interface.size
         return max(1, min(rows, FEW_ENTRIES // max(size * min(size, OUTCOMES), held.nodes * held.count)))
-
-
-def held(rows: Grouped) -> Grouped:
-    """Return the rows without those of a person beyond `LONGEST`, in the order in which they are grouped.
-
-    Memory would grow with the rows of one person, and a release that does not end tells of it.
-    """
-    lengths = np.diff(rows.edges)
-    if not (lengths > LONGEST).any():
-        return rows
-    place = np.arange(rows.edges[-1]) - np.repeat(rows.edges[:-1], lengths)
-    kept = place < LONGEST
-    edges = np.append(0, np.cumsum(np.minimum(lengths, LONGEST)))
-    return Grouped([column[: len(kept)][kept] for column in rows.columns], edges)
 
 
 def added(blocks: Sequence[Expected], edges: Array, limits: Limits, *, curved: bool = False) -> Sums:
@@ -178,12 +162,19 @@ def _net() -> Array:
 
 
 def require_few(size: int, domain: Domain) -> None:
-    """Refuse more parameters than sums of persons have room for, before anything is spent."""
-    if domain.unit is not None and size > MOST_SIZE:
+    """Refuse more parameters, or rows of a person, than sums of persons have room for, before anything is spent."""
+    if domain.unit is None:
+        return
+    if domain.unit.max_rows > LONGEST:
+        raise ArgumentError(
+            f"max_rows must be at most {LONGEST} for dp.Gradients, got {domain.unit.max_rows}. Lower max_rows of "
+            "dp.Unit, or release exact sums."
+        )
+    if size > MOST_SIZE:
         raise ArgumentError(
             f"dp.Gradients of persons takes up to {MOST_SIZE} parameters, and the likelihood has {size}. Use fewer "
             "groups, or ε for a row."
         )
 
 
-__all__ = ["LONGEST", "PersonParts", "Sums", "added", "held", "require_few"]
+__all__ = ["LONGEST", "PersonParts", "Sums", "added", "require_few"]

@@ -30,6 +30,7 @@ from pymc_dp.gradients.integers import (
     joined,
     symmetric,
 )
+from pymc_dp.gradients.left_out import RowCounts
 from pymc_dp.gradients.misfit import Residuals
 from pymc_dp.gradients.moments import Moments
 from pymc_dp.gradients.schedule import BINS, Limits, Schedule, Units
@@ -114,6 +115,12 @@ class NoisedSums:
         self._require(self.schedule.extras.columns * (self.schedule.extras.moments == moments.count))
         scale = self.schedule.columns_scale
         return self._noised_sum(moments.rows, (moments.count,), scale) / SCORE_UNITS, scale / SCORE_UNITS
+
+    def left_out(self, counts: RowCounts) -> tuple[Array, float]:
+        """Return noised counts of rows that are kept and left out, and the standard deviation of their noise."""
+        self._require(self.schedule.extras.left_out * (self.schedule.extras.counts == counts.count_of()))
+        scale = self.schedule.left_out_scale
+        return self._noised_sum(counts.rows, (counts.count_of(),), scale) / SCORE_UNITS, scale / SCORE_UNITS
 
     def fit(self, residuals: Residuals, at: Array, limits: Limits) -> tuple[Array, float]:
         """Return noised sums of the check of the fit, and the standard deviation of their noise."""

@@ -75,6 +75,10 @@ class Extras:
         Of the check of the fit, where the walk has ended.
     checks : int
         How many numbers these are.
+    left_out : float
+        Of the counts of rows of persons that are left out, before the walk.
+    counts : int
+        How many numbers these are.
     """
 
     weights: float = 0.0
@@ -84,14 +88,16 @@ class Extras:
     moments: int = 0
     fit: float = 0.0
     checks: int = 0
+    left_out: float = 0.0
+    counts: int = 0
 
     @property
     def total(self) -> float:
         """Share of all of them."""
-        return self.weights + self.norms + self.squares + self.columns + self.fit
+        return self.weights + self.norms + self.squares + self.columns + self.fit + self.left_out
 
 
-NORMS, WEIGHTS, WEIGHTED_SQUARES, SQUARES, COLUMNS, FIT = 0.04, 0.02, 0.12, 0.08, 0.015, 0.02
+NORMS, WEIGHTS, WEIGHTED_SQUARES, SQUARES, COLUMNS, FIT, LEFT_OUT = 0.04, 0.02, 0.12, 0.08, 0.015, 0.02, 0.02
 """Shares of `Extras`, where they are released; of the outer products of weighted scores, and of others."""
 
 
@@ -288,11 +294,18 @@ class Schedule:
         return float(self.multiplier * np.sqrt(self.units.gradient_squared / self.extras.fit))
 
     @property
+    def left_out_scale(self) -> float:
+        """Scale of the noise on the counts of rows that are left out, in integers."""
+        return float(self.multiplier * np.sqrt(self.units.gradient_squared / self.extras.left_out))
+
+    @property
     def event(self) -> ComposedEvent:
         """What all releases cost together."""
         units, events = self.units, list[DiscreteGaussianEvent]()
         if self.extras.weights:
             events.append(self._noised(self.weights_scale, units.gradient**2, 1))
+        if self.extras.left_out:
+            events.append(self._noised(self.left_out_scale, units.gradient_squared, self.extras.counts))
         if self.extras.columns:
             events.append(self._noised(self.columns_scale, units.gradient_squared, self.extras.moments))
         if self.extras.norms:

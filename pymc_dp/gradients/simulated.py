@@ -297,17 +297,15 @@ class Simulated:
 
         Notes
         -----
-        Of rows, with numbers at the ends of their bounds and as they are made up: infinity where a column has none, or
-        where ε protects persons, who may have any number of rows.
+        Of rows, with numbers at the ends of their bounds and as they are made up, times how many of one person count:
+        infinity where a column has no bounds.
         """
         inspection = self.rows.interface.inspection
-        if inspection.domain.unit is not None or any(
-            one.bounds is None and np.dtype(one.leaf.type.dtype).kind == "f" for one in inspection.columns
-        ):
+        if any(one.bounds is None and np.dtype(one.leaf.type.dtype).kind == "f" for one in inspection.columns):
             return math.inf
         free = replace(limits, clip_norm=UNLIMITED, clip_curvature=UNLIMITED, weighing=False)
         scores = RowParts(rows=self.rows).scores(self._cornered, at, free) * UNLIMITED
-        found = float(np.max(np.linalg.norm(scores, axis=1), initial=0.0))
+        found = inspection.domain.rows_of_one * float(np.max(np.linalg.norm(scores, axis=1), initial=0.0))
         return found if np.isfinite(found) else math.inf
 
     @cached_property

@@ -19,6 +19,7 @@ from pymc_dp.gradients.tails import Chosen
 from pymc_dp.inspection.rows import Array
 
 if TYPE_CHECKING:
+    from pymc_dp.gradients.left_out import LeftOut
     from pymc_dp.gradients.misfit import Misfit
     from pymc_dp.gradients.simulated import Simulated
 
@@ -96,6 +97,8 @@ class Found:
         Made-up rows, with what was released of columns.
     misfit : Misfit or None
         What was released of the fit of rows to the model.
+    left_out : LeftOut or None
+        What was released of rows of persons that are left out.
     """
 
     slope: Array
@@ -113,6 +116,7 @@ class Found:
     scores: Array | None = None
     simulated: Simulated | None = None
     misfit: Misfit | None = None
+    left_out: LeftOut | None = None
 
     @property
     def chi_squared_limit(self) -> float:

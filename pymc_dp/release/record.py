@@ -241,10 +241,16 @@ def make_tables(plan: ReleasePlan) -> tuple[TableRecord, ...]:
             sensitivities=tuple(map(_proof, table.blocks)),
             sizes_public=table.sizes_known,
             plan={**written(table), NOISE: noise_over_sampling(table)},
-            approximations=approximations_of(table) + of_counts_and_sums(table, plan),
+            approximations=_of_persons(table, plan) + approximations_of(table) + of_counts_and_sums(table, plan),
         )
         for table in plan.tables
     )
+
+
+def _of_persons(table: TablePlan, plan: ReleasePlan) -> tuple[str, ...]:
+    if plan.unit is None:
+        return ()
+    return (f"{table.name}: {plan.unit.estimand}. How many rows are left out is not released.",)
 
 
 def _proof(block: Block) -> str:
@@ -346,8 +352,6 @@ def _natural(steps: float, sizes: tuple[float, ...]) -> str:
 
 
 def rows_counted(record: Mapping[str, Any]) -> str:
-    """Say how many rows of a person count: of exact sums; noised gradients clip what all of them add up to."""
-    if any(table["plan"].get("kind") == "gradients" for table in record["tables"]):
-        return ""
+    """Say how many rows of a person count."""
     most = record["domain"]["unit"]["max_rows"]
     return f", of which at most {most} row{'s' * (most != 1)} count"

@@ -36,6 +36,11 @@ class Reason:
         What to do about it.
     release : str
         Label of the release that it is about, where there are several; else empty.
+
+    Examples
+    --------
+    >>> print(Reason(word="wide but ok", what="Intervals are wide", remedy="Spend more", release="2025"))
+    In release 2025: Intervals are wide. Spend more.
     """
 
     word: str

@@ -57,7 +57,8 @@ class PersonFiles:
         self.columns = passes.columns
         self.dtype = row_of(passes)
         self.count = min(MOST_FILES, 1 + passes.n_rows * self.dtype.itemsize // PART_BYTES)
-        self._spool, self._edges = Spool((), scratch), list[Array]()
+        self._spool = Spool((), scratch)
+        self._edges, self._left_out = list[Array](), list[Array]()
         with copying(self._spool):
             for place in range(self.count):
                 private_file(self._spool.path(place)).close()
@@ -65,12 +66,20 @@ class PersonFiles:
                 self._write(owner, [hold(column, one) for column, one in zip(self.columns, parts, strict=True)])
 
     @classmethod
-    def of(cls, passes: Passes, scratch: Scratch = BY_TMPDIR) -> Self:
-        """Copy a table, clamped, and put each person's rows side by side, once for all passes over them."""
+    def of(cls, passes: Passes, most: int, scratch: Scratch = BY_TMPDIR) -> Self:
+        """Copy a table, clamped, and put each person's rows that are kept side by side, once for all passes over them.
+
+        Parameters
+        ----------
+        passes : Passes
+        most : int
+            At most so many rows of each person are kept, as of `grouped`: all passes see the same ones.
+        scratch : Scratch
+        """
         found = cls(passes, held, scratch)
         with copying(found._spool):
             for place in range(found.count):
-                found._edges.append(found._sort(place))
+                found._sort(place, most)
         return found
 
     def __enter__(self) -> Self:
@@ -97,15 +106,16 @@ class PersonFiles:
                 with self._spool.path(place).open("ab") as file:
                     file.write(rows[order[start:stop]].data)
 
-    def _sort(self, place: int) -> Array:
-        """Put the rows of a file in order, and return where persons begin and end."""
+    def _sort(self, place: int, most: int) -> None:
+        """Put the rows of a file that are kept in order, drop the others, and note where persons begin and end."""
         rows = np.fromfile(self._spool.path(place), dtype=self.dtype)
         numbers = np.arange(len(rows))
         columns = [np.ascontiguousarray(rows[str(k)]) for k in range(len(self.columns))]
-        found = grouped(rows[OWNER], columns, beside=numbers)
-        with self._spool.path(place).open("r+b") as file:
+        found = grouped(rows[OWNER], columns, most, beside=numbers)
+        with self._spool.path(place).open("wb") as file:
             file.write(rows[found.columns[-1]].data)
-        return found.edges
+        self._edges.append(found.edges)
+        self._left_out.append(np.zeros(0) if found.left_out is None else found.left_out)
 
     def parts(self) -> Iterator[tuple[Array, list[Array]]]:
         """Yield persons and columns of one file after another."""
@@ -115,17 +125,17 @@ class PersonFiles:
 
     def chunks(self, size: int) -> Iterator[Callable[[], Grouped]]:
         """Yield the rows of whole persons, about `size` at a time, as functions that read them."""
-        for place, edges in enumerate(self._edges):
+        for place, (edges, left) in enumerate(zip(self._edges, self._left_out, strict=True)):
             for first, last in spans(edges, size):
-                yield partial(self._read, place, edges[first : last + 1])
+                yield partial(self._read, place, edges[first : last + 1], left[first:last])
 
-    def _read(self, place: int, edges: Array) -> Grouped:
+    def _read(self, place: int, edges: Array, left: Array) -> Grouped:
         start, stop = int(edges[0]), int(edges[-1])
         size = self.dtype.itemsize
         rows = np.fromfile(self._spool.path(place), dtype=self.dtype, count=stop - start, offset=start * size)
         if len(rows) != stop - start:
             raise PrivacyError("The copy of the rows has changed on the way.")
-        return Grouped([np.ascontiguousarray(rows[str(k)]) for k in range(len(self.columns))], edges - start)
+        return Grouped([np.ascontiguousarray(rows[str(k)]) for k in range(len(self.columns))], edges - start, left)
 
 
 def stored_sums(passes: Passes, asked: Sequence[Asked], most: int) -> list[Array]:

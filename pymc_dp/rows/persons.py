@@ -32,16 +32,20 @@ class Grouped(NamedTuple):
     columns : list of (n_rows, ...) arrays
     edges : (n_persons + 1,) int64 array
         Rows from one of them to the next are of one person.
+    left_out : (n_persons,) int64 array or None
+        How many other rows each person has. None: none.
     """
 
     columns: list[Array]
     edges: Array
+    left_out: Array | None = None
 
     def chunks(self, size: int) -> Iterator[Grouped]:
         """Yield the rows of whole persons, about `size` at a time; more where one person has more."""
         for first, last in spans(self.edges, size):
             start, stop = self.edges[first], self.edges[last]
-            yield Grouped([column[start:stop] for column in self.columns], self.edges[first : last + 1] - start)
+            left = None if self.left_out is None else self.left_out[first:last]
+            yield Grouped([column[start:stop] for column in self.columns], self.edges[first : last + 1] - start, left)
 
 
 def spans(edges: Array, size: int) -> Iterator[tuple[int, int]]:
@@ -54,8 +58,8 @@ def spans(edges: Array, size: int) -> Iterator[tuple[int, int]]:
         first = end
 
 
-def grouped(owners: Array, columns: Sequence[Array], *, beside: Array | None = None) -> Grouped:
-    """Return the rows of each person side by side, in an order that is a function of that person's rows alone.
+def grouped(owners: Array, columns: Sequence[Array], most: int, *, beside: Array | None = None) -> Grouped:
+    """Return the rows of each person that are kept side by side, in an order that is a function of these rows alone.
 
     Parameters
     ----------
@@ -63,6 +67,8 @@ def grouped(owners: Array, columns: Sequence[Array], *, beside: Array | None = N
         Whose row it is: whole numbers, or texts. Rows that are nobody's are left out, see `somebody`.
     columns : sequence of (n_rows, ...) arrays
         Of numbers or booleans.
+    most : int
+        At most so many rows of each person are kept, see `kept_rows`.
     beside : (n_rows,) array, optional
         Another column, which comes last, and by which nothing is ordered.
 
@@ -70,10 +76,13 @@ def grouped(owners: Array, columns: Sequence[Array], *, beside: Array | None = N
     -----
     Rows of a person are ordered by their values, by a hash of them first: a sum of floats over them does not depend on
     the number that the person has.
+
+    **Guarantee.** That of `kept_rows`, also for how many rows are left out: that is a number of each person.
     """
     if any(len(column) != len(owners) for column in columns):
         raise PrivacyError(LENGTHS)
-    rows = np.flatnonzero(somebody(owners))
+    rows = np.flatnonzero(kept_rows(owners, most))
+    _, counts = np.unique(identified(owners[somebody(owners)]), return_counts=True)
     who, codes = np.unique(identified(owners[rows]), return_inverse=True)
     codes = codes.ravel()
     values = [bits for column in columns for bits in _bits(column[rows])]
@@ -83,7 +92,8 @@ def grouped(owners: Array, columns: Sequence[Array], *, beside: Array | None = N
     order = _settled(np.lexsort((hashes, codes)), codes, hashes, values)
     starts = np.searchsorted(codes[order], np.arange(len(who)))
     every = columns if beside is None else [*columns, beside]
-    return Grouped([column[rows[order]] for column in every], np.append(starts, len(order)))
+    edges = np.append(starts, len(order))
+    return Grouped([column[rows[order]] for column in every], edges, counts - np.diff(edges))
 
 
 def kept_rows(owners: Array, most: int) -> Array:

@@ -97,7 +97,7 @@ def test_a_walk_draws_the_noise_of_its_events_and_no_other(build, given, monkeyp
     assert Counter((round(scale), count) for scale, count in drawn) == wanted
     extras = planned.schedule.extras
     assert len(events) == sum(len(one.steps) + bool(one.curvature) for one in planned.schedule.stages) + sum(
-        bool(one) for one in (extras.weights, extras.norms, extras.squares, extras.columns, extras.fit)
+        bool(one) for one in (extras.weights, extras.norms, extras.squares, extras.columns, extras.fit, extras.left_out)
     )
 
 

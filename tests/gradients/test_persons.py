@@ -12,7 +12,7 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.gradients.clipping import Responses
 from pymc_dp.gradients.integers import CURVATURE_UNITS, add_curvatures
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.persons import LONGEST, OUTCOMES, PersonParts, _levels, added, held, require_few
+from pymc_dp.gradients.persons import LONGEST, OUTCOMES, PersonParts, _levels, added, require_few
 from pymc_dp.gradients.release import NoisedSums, units
 from pymc_dp.gradients.row_parts import Expected, RowParts
 from pymc_dp.gradients.row_scores import RowScores
@@ -284,18 +284,6 @@ def test_levels_of_rows_do_not_depend_on_how_many_there_are(rng):
             np.testing.assert_array_equal(_levels(jacobian[first:last], weights[first:last]), whole[first:last])
 
 
-def test_of_a_person_with_very_many_rows_the_first_ones_count():
-    """Memory does not grow with one person's rows."""
-    edges = np.array([0, 2, 2 + 2 * LONGEST, 5 + 2 * LONGEST])
-    values = np.arange(edges[-1])
-    found = held(Grouped([values, values.astype(float)], edges))
-    np.testing.assert_array_equal(found.edges, [0, 2, 2 + LONGEST, 5 + LONGEST])
-    kept = np.concatenate([values[: 2 + LONGEST], values[-3:]])
-    assert all((column == kept).all() for column in found.columns)
-    few = Grouped([values[:7]], np.array([0, 3, 7]))
-    assert held(few) is few
-
-
 def test_curvatures_of_many_small_factors_are_held_exactly():
     """A sum of very many squares in floats loses the small ones: there is room for that."""
     small = np.zeros((1, OUTCOMES, 4))
@@ -314,3 +302,10 @@ def test_more_parameters_than_sums_have_room_for_are_refused_before_anything_is_
     require_few(5000, Domain(neighbours="add_remove", n_max=9))
     with pytest.raises(ArgumentError, match="4096 parameters"):
         require_few(5000, Domain(neighbours="add_remove", n_max=9, unit=dp.Unit("who", max_rows=2)))
+
+
+def test_more_rows_of_a_person_than_sums_have_room_for_are_refused():
+    held = [Domain(neighbours="add_remove", n_max=9, unit=dp.Unit("who", LONGEST + more)) for more in (0, 1)]
+    require_few(3, held[0])
+    with pytest.raises(ArgumentError, match="max_rows must be at most 4096"):
+        require_few(3, held[1])

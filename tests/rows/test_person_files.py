@@ -67,12 +67,12 @@ def test_chunks_hold_the_rows_of_persons_as_they_are_in_memory():
     rows = table()
     made = passes(rows)
     named = zip(made.columns, made.names, strict=True)
-    whole = grouped(rows["who"], [column.clamped(rows[name]) for column, name in named])
+    whole = grouped(rows["who"], [column.clamped(rows[name]) for column, name in named], N)
     people = {
         whole.columns[0][a:b].tobytes() + whole.columns[1][a:b].tobytes()
         for a, b in zip(whole.edges[:-1], whole.edges[1:], strict=True)
     }
-    with PersonFiles.of(made) as files:
+    with PersonFiles.of(made, N) as files:
         for size in (1, 50, 10_000):
             found = [chunk() for chunk in files.chunks(size)]
             seen = [
@@ -86,7 +86,7 @@ def test_chunks_hold_the_rows_of_persons_as_they_are_in_memory():
 def test_files_are_for_their_owner_alone(scratch):
     mask = os.umask(0)
     try:
-        with PersonFiles.of(passes(table())) as files:
+        with PersonFiles.of(passes(table()), N) as files:
             (folder,) = scratch.iterdir()
             assert stat.S_IMODE(folder.stat().st_mode) == 0o700
             assert len(list(folder.iterdir())) == files.count
@@ -119,7 +119,7 @@ def test_files_go_where_something_fails_and_no_value_is_shown(monkeypatch):
 
     monkeypatch.setattr(Arrays, "blocks", failing)
     with pytest.raises(PrivacyError) as caught:
-        PersonFiles.of(made)
+        PersonFiles.of(made, N)
     assert "10995" not in str(caught.value)
 
 
@@ -134,7 +134,7 @@ def test_a_table_of_persons_is_never_read_row_by_row():
 def test_an_empty_table_has_sums_too():
     rows = {name: column[:0] for name, column in table().items()}
     assert stored_sums(passes(rows), [], 2) == []
-    with PersonFiles.of(passes(rows)) as files:
+    with PersonFiles.of(passes(rows), N) as files:
         assert not list(files.chunks(10))
 
 

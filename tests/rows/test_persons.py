@@ -130,7 +130,7 @@ def test_a_number_below_0_is_nobodys():
     for dtype in (np.int32, np.int64):
         held = owners.astype(dtype)
         assert not kept_rows(held, 1)[held < 0].any() and kept_rows(held, 1).sum() == 2
-        found = grouped(held, [np.arange(7.0)], beside=np.arange(7))
+        found = grouped(held, [np.arange(7.0)], 9, beside=np.arange(7))
         assert sorted(found.columns[-1]) == [0, 2, 3, 5, 6] and list(found.edges) == [0, 3, 5]
     assert somebody(np.array([2**63 + 1], dtype=np.uint64)).all() and somebody(np.array(["-1"])).all()
 
@@ -140,7 +140,7 @@ def test_rows_of_a_person_are_in_an_order_of_their_own(seed, monkeypatch):
     """Whatever code the person has, and whoever else is there: a sum of floats is of these rows alone."""
 
     def seen(owners, columns):
-        found = grouped(owners, columns)
+        found = grouped(owners, columns, len(owners))
         held = [np.nan_to_num(column + 0.0, nan=-1.0) for column in found.columns]
         return [
             b"".join(column[a:b].tobytes() for column in held)
@@ -188,7 +188,7 @@ def test_the_type_of_numbers_makes_no_difference(dtype):
 
 def test_persons_are_whole_in_a_chunk_and_none_is_left_out():
     owners, columns = table(5)
-    found = grouped(owners, [owners.astype(float), *columns], beside=np.arange(len(owners)))
+    found = grouped(owners, [owners.astype(float), *columns], len(owners), beside=np.arange(len(owners)))
     assert sorted(found.columns[-1]) == list(range(len(owners)))
     for size in (1, 7, 64, 10_000):
         seen = []
@@ -214,4 +214,4 @@ def test_every_text_is_somebody():
 def test_an_empty_table_has_no_persons():
     none = np.zeros(0, dtype=np.int64)
     assert not len(kept_rows(none, 3))
-    assert not list(grouped(none, [none]).chunks(10))
+    assert not list(grouped(none, [none], 3).chunks(10))

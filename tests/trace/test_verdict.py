@@ -16,6 +16,7 @@ import pymc_dp as dp
 from pymc_dp.errors import PosteriorWarning, TraceError
 from pymc_dp.trace.manifest import PRIVACY, RECORD
 from pymc_dp.trace.report import Report
+from pymc_dp.trace.verify import verify
 from tests.golden.topics import FOLDER
 from tests.trace.conftest import build_model, table, write_record
 
@@ -32,15 +33,19 @@ def release(epsilon: float = 1.0, **options: Any) -> dp.Release:
     return dp.Release.of(dp.privatize(build_model(*table()), epsilon=epsilon, ledger=dp.Ledger(2.0), **options))
 
 
-def regression(n: int = 200, **options: Any) -> dp.Release:
-    """Noised gradients of a regression whose parameters have labels."""
+def regression(n: int = 200) -> pm.Model:
+    """A regression whose parameters have labels."""
     rng = np.random.default_rng(3)
     x = rng.uniform(-1, 1, (n, 2))
     with pm.Model(coords={"what": ["age", "income"]}) as model:
         slope = pm.Normal("slope", 0, 1, dims="what")
         pm.Bernoulli("y", logit_p=pm.Data("x", x) @ slope, observed=rng.random(n) < 0.5)
-    options = {"epsilon": 1.0, "delta": 1e-6, "domain": dp.Domain(bounds={"x": (-1, 1)}), **options}
-    return dp.Release.of(dp.privatize(model, ledger=dp.Ledger(2.0, 1e-5), progressbar=False, **options))
+    return model
+
+
+def by_gradients(epsilon: float = 1.0) -> dict[str, Any]:
+    few = {"statistics": dp.Gradients(steps=10, trust_model=True), "ledger": dp.Ledger(2.0, 1e-5), "progressbar": False}
+    return {"epsilon": epsilon, "delta": 1e-6, "domain": dp.Domain(bounds={"x": (-1, 1)}), **few}
 
 
 def with_plan(made: dp.Release, **changes: Any) -> dp.Release:
@@ -52,8 +57,15 @@ def with_plan(made: dp.Release, **changes: Any) -> dp.Release:
 
 
 @pytest.fixture(scope="module")
-def gradients() -> dp.Release:
-    return regression(statistics=dp.Gradients(steps=10, trust_model=True))
+def drawn() -> xr.DataTree:
+    settings = {"tune": 10, "chains": 1, "cores": 1, "quiet": True, "compute_convergence_checks": False}
+    with pytensor.config.change_flags(mode="FAST_COMPILE"):
+        return dp.sample(10, model=regression(), random_seed=1, **settings, **by_gradients())
+
+
+@pytest.fixture(scope="module")
+def gradients(drawn: xr.DataTree) -> dp.Release:
+    return dp.Release.of(drawn)
 
 
 def shown(report: object) -> str:
@@ -107,18 +119,24 @@ def test_it_survives_files(trace: xr.DataTree, tmp_path) -> None:
         assert str(dp.Release.load(made.save(tmp_path / name)).verdict) == str(made.verdict)
 
 
-def test_an_edited_verdict_is_found(gradients: dp.Release, trace: xr.DataTree, tmp_path) -> None:
-    record = trace.dp.report().record
-    record["tables"] = json.loads(json.dumps(gradients.record.to_dict()))["tables"]
+def test_an_edited_verdict_in_a_published_file_is_found(drawn: xr.DataTree, tmp_path) -> None:
+    tree = drawn.copy(deep=True)
+    record = tree.dp.report().record
     record["tables"][0]["plan"]["verdict"] = REASONS
-    write_record(trace, record)
-    assert trace.dp.verdict.word == "do not use"
+    write_record(tree, record)
+    with xr.open_datatree(tree.dp.publish(tmp_path / "a.nc")) as published:
+        published.load()
+    assert published.dp.verdict.word == "do not use" and "not checked" in shown(published.dp.report())
+    assert [check.outcome for check in verify(published) if check.what == "record"] == ["ok"]
     record["tables"][0]["plan"]["verdict"] = []
-    trace[PRIVACY].attrs[RECORD] = json.dumps(record)
-    with pytest.raises(TraceError, match="was changed"):
-        _ = trace.dp.verdict
-    with pytest.raises(TraceError, match="was changed"):
-        trace.dp.report()
+    published[PRIVACY].attrs[RECORD] = json.dumps(record)
+    published.to_netcdf(tmp_path / "b.nc")
+    with xr.open_datatree(tmp_path / "b.nc") as edited:
+        edited.load()
+    for read in (lambda: edited.dp.verdict, edited.dp.report):
+        with pytest.raises(TraceError, match="was changed"):
+            read()
+    assert [check.outcome for check in verify(edited)] == ["FAILED"]
 
 
 def test_the_worst_reason_comes_first_and_a_remedy_is_said_once(gradients: dp.Release) -> None:
@@ -170,7 +188,7 @@ def test_gradients_of_an_earlier_version_were_not_checked(gradients: dp.Release)
 
 
 def test_a_warning_follows_the_verdict_and_names_parameters_by_their_labels() -> None:
-    wide = regression(40, epsilon=0.1, statistics=dp.Gradients(steps=10, trust_model=True)).verdict
+    wide = dp.Release.of(dp.privatize(regression(40), **by_gradients(0.1))).verdict
     assert wide.word == "wide but ok" and "slope[age], slope[income]" in str(wide)
     rng = np.random.default_rng(5)
     with pm.Model() as model:
@@ -181,8 +199,8 @@ def test_a_warning_follows_the_verdict_and_names_parameters_by_their_labels() ->
             statistics=dp.Gradients(steps=10), ledger=dp.Ledger(3.0, 1e-5), progressbar=False,
         )  # fmt: skip
     said = str(caught[0].message)
-    verdict = dp.Release.of(private).verdict
-    assert said == f'The verdict on this release is "{verdict}" The release was made and charged.'
+    quoted = f'"{dp.Release.of(private).verdict}"'
+    assert said == f"The verdict on this release is {quoted} The release was made and charged."
     assert "Rows vary" in said and "NegativeBinomial" in said
 
 
@@ -205,3 +223,5 @@ def test_draws_of_a_sampler_are_wide_and_few_of_them_doubtful() -> None:
     assert few.dp.verdict.word == "doubtful" and "2 draws of a sampler" in str(few.dp.verdict)
     assert "dp.from_draws.draw_intervals" in str(few.dp.verdict)
     assert many.dp.verdict.word == "wide but ok" and "to the power" in str(many.dp.verdict)
+    found = dp.Release.of(dp.condition(model, few)).verdict
+    assert found.word == "wide but ok" and "times as wide as without privacy" in str(found)

@@ -1,0 +1,193 @@
+"""At most `max_rows` rows of a person count in noised gradients, and what is left out is released, bounded and said."""
+
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.errors import PosteriorWarning
+from pymc_dp.gradients.left_out import MANY, RowCounts
+from pymc_dp.release.noise import Noise
+from pymc_dp.rows import persons
+from pymc_dp.rows.persons import Grouped, grouped, kept_rows
+from pymc_dp.testing import insecure_randomness, without_noise
+from pymc_dp.transforms.privatize import record_of
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning"),
+    pytest.mark.filterwarnings("ignore::pymc_dp.errors.PosteriorWarning"),
+]
+RNG = np.random.default_rng(8)
+OWNERS = np.repeat(np.arange(400) * 3, RNG.integers(1, 8, 400))
+FEW = slice(100)
+X = RNG.uniform(-1, 1, len(OWNERS))
+Y = RNG.binomial(1, 0.5 + 0.3 * X)
+
+
+class Released(NamedTuple):
+    table: Any
+    numbers: np.ndarray
+    event: dict
+
+
+def released(owners, x, y, most, *, noise=without_noise, epsilon=9.0):
+    """A release of a logistic regression by noised gradients of persons: record, and released numbers."""
+    with pm.Model() as model:
+        pm.Data("who", owners)
+        pm.Bernoulli("y", logit_p=pm.Normal("a") + pm.Normal("b") * pm.Data("x", x), observed=y)
+    unit = dp.Unit("who", max_rows=most)
+    domain = dp.Domain(bounds={"x": (-1, 1)}, neighbours="add_remove", n_max=900, unit=unit)
+    with noise():
+        private = dp.privatize(
+            model, epsilon=epsilon, delta=1e-6, statistics=dp.Gradients(steps=10), domain=domain, progressbar=False
+        )
+    record, tables = record_of(private)
+    return Released(record.tables[0], next(iter(tables.values())), record.event)
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_release_is_that_of_the_rows_that_are_kept(most):
+    """All passes see the same rows, and each of them counts in full; none is left out of a table that has no others."""
+    with without_noise():
+        kept = kept_rows(OWNERS, most)
+    assert kept.sum() < 0.7 * len(OWNERS)
+    table, numbers, _ = released(OWNERS, X, Y, most)
+    alone, same, _ = released(OWNERS[kept], X[kept], Y[kept], most)
+    np.testing.assert_array_equal(numbers, same)
+    assert table.plan["left_out"]["rows"] > 0.3 and alone.plan["left_out"]["rows"] == 0
+
+
+class Sums:
+    """The integers of every sum of a release just before the noise, along the path of the first one."""
+
+    def __init__(self):
+        self.path = []
+
+    def __call__(self, owners, x, y, keys):
+        seen, first = [], not self.path
+
+        def add(noise, sums, scale):
+            seen.append(np.array(sums, dtype=object))
+            if first:
+                self.path.append(np.asarray(sums, dtype=float))
+            return self.path[len(seen) - 1]
+
+        with patch.object(Noise, "add", add), patch.object(persons, "secure_keys", lambda count: np.array(keys)):
+            self.events = released(owners, x, y, 2, noise=lambda: insecure_randomness(1)).event["events"]
+        return seen
+
+
+def squares(sums):
+    return sum(int(part) ** 2 for part in np.ravel(sums))
+
+
+def within(moved, events):
+    """Whether sums moved by no more than events say: of a curvature there are two, its diagonal and what is off it."""
+    charged = {}
+    for event in events:
+        charged.setdefault(event["coordinates"], set()).add(event["l2_squared"])
+    curvature, columns = max(charged[3]), min(charged[3])
+    assert [len(charged[one]) for one in (2, 4, 9, 16)] == [1] * 4 and curvature > columns
+    found, ahead = True, [*moved[1:], []]
+    for one, after in zip(moved, ahead, strict=True):
+        if len(after) == 1:
+            found &= squares(one) / 2 + squares(after) <= curvature
+        elif len(one) > 1:
+            found &= squares(one) <= min(charged[len(one)])
+    return found
+
+
+def test_one_person_with_any_number_of_rows_moves_every_sum_by_no_more_than_is_charged():
+    """And no more than `max_rows` of these rows count, but for how many are left out."""
+    sums, keys = Sums(), list(np.random.default_rng(1).permutation(len(OWNERS) + 2000))
+    plain = sums(OWNERS, X, Y, keys[: len(OWNERS)])
+    found = {}
+    for count in (0, 1, 2, 3, 1000):
+        rows = np.append(OWNERS, np.full(count, 1)), np.append(X, np.ones(count)), np.append(Y, np.zeros(count, int))
+        moved = sums(*rows, keys[: len(rows[0])])
+        found[count] = [one - other for one, other in zip(moved, plain, strict=True)]
+        assert within(found[count], sums.events)
+    assert not any(map(squares, found[0])) and not within([2 * one for one in found[1000]], sums.events)
+    for count in (3, 1000):
+        assert all((one == other).all() for one, other in zip(found[count][1:], found[2][1:], strict=True))
+        assert (found[count][0] != found[2][0]).any()
+    assert any((one != other).any() for one, other in zip(found[1][1:], found[2][1:], strict=True))
+
+
+def test_what_is_counted_of_a_person_is_bounded_and_reached():
+    counts = RowCounts(most=3)
+    edges = np.array([0, 1, 4, 7, 10])
+    held = counts.rows(Grouped([], edges, np.array([0, 0, 1, 10**9])))
+    norms = np.linalg.norm(held, axis=1)
+    assert norms.max() <= 1 and norms[-1] == pytest.approx(1, abs=1e-5)
+    found = counts.read(held.sum(axis=0), 0.0)
+    assert found.persons.value == pytest.approx(2 / 4)
+    assert found.rows.value == pytest.approx((1 + 6) / (10 + 1 + 6)), "of one person six rows count at most"
+    assert found.persons.deviation == found.rows.deviation == 0
+
+
+def test_the_stated_noise_of_shares_is_what_it_is(rng):
+    counts, left = RowCounts(most=2), np.repeat([0, 0, 0, 1, 5], 400)
+    total = counts.rows(Grouped([], np.arange(2001) * 2, left)).sum(axis=0)
+    found = [counts.read(total + rng.normal(0, 20, 4), 20.0) for _ in range(4000)]
+    for name, share in (("persons", 0.4), ("rows", 2000 / 6000)):
+        values = np.array([getattr(one, name).value for one in found])
+        assert abs(values.mean() - share) < 0.005
+        assert values.std() == pytest.approx(np.mean([getattr(one, name).deviation for one in found]), rel=0.06)
+    few = counts.read(np.zeros(4), 20.0)
+    assert np.isnan(few.rows.value) and few.to_dict()["rows"] is None and not few.many
+
+
+def test_what_is_left_out_stands_in_the_record_and_in_the_verdict():
+    held, beyond = np.unique(OWNERS, return_counts=True)[1], {}
+    for most in (1, 2, 8):
+        with pytest.warns(PosteriorWarning) if most < 8 else without_noise():
+            table, *_ = released(OWNERS, X, Y, most)
+        left = np.minimum(np.maximum(held - most, 0), 2 * most).sum()
+        share = left / (np.minimum(held, most).sum() + left)
+        assert table.plan["left_out"]["rows"] == pytest.approx(share, abs=1e-5)
+        assert table.plan["left_out"]["persons"] == pytest.approx((held > most).mean(), abs=1e-5)
+        said = table.approximations[0]
+        assert f"at most {most} row" in said and f"{share:.1%} (± " in said and "every row that is kept counts" in said
+        reasons = [one for one in table.plan["verdict"] if "left out" in one["what"]]
+        beyond[most] = share > MANY, [one["word"] for one in reasons]
+        assert all(one["remedy"] == "Use a larger max_rows." for one in reasons)
+    assert beyond == {1: (True, ["doubtful"]), 2: (True, ["doubtful"]), 8: (False, [])}
+
+
+def test_nothing_is_said_of_what_noise_hides():
+    table, *_ = released(OWNERS[FEW], X[FEW], Y[FEW], 1, noise=lambda: insecure_randomness(2), epsilon=0.3)
+    assert table.plan["left_out"]["rows"] is None
+    assert "an unknown share (noise hides it)" in table.approximations[0]
+    assert not [one for one in table.plan["verdict"] if "left out" in one["what"]]
+
+
+@pytest.mark.parametrize("change", ["as they are", "permuted", "relabelled"])
+def test_the_same_rows_are_kept_as_often_whatever_the_order_and_the_codes(change):
+    """Each row of a person with k rows in max_rows / k of all releases, and each pair as often as by chance."""
+    rng, most, tries = np.random.default_rng(4), 2, 2000
+    owners = np.repeat(np.arange(8), [1, 2, 3, 4, 5, 6, 7, 7])
+    order, codes = np.arange(len(owners)), owners
+    if change == "permuted":
+        order = rng.permutation(len(owners))
+    elif change == "relabelled":
+        codes = rng.permutation(10_000)[owners]
+    times, pairs = np.zeros(len(owners)), np.zeros((len(owners),) * 2)
+    with insecure_randomness(6):
+        for _ in range(tries):
+            found = grouped(codes[order], [order], most, beside=order)
+            kept = np.zeros(len(owners))
+            kept[found.columns[-1]] = 1
+            times += kept
+            pairs += np.outer(kept, kept)
+    size = np.bincount(owners)[owners]
+    chance = np.minimum(most / size, 1)
+    assert np.abs(times / tries - chance).max() < 5 * np.sqrt(0.25 / tries)
+    same = owners[:, None] == owners
+    together = np.where(size > most, 1 / np.maximum(size * (size - 1) / 2, 1), 1)[:, None]
+    together = np.where(same, np.broadcast_to(together, same.shape), np.outer(chance, chance))
+    np.fill_diagonal(together, chance)
+    assert np.abs(pairs / tries - together).max() < 6 * np.sqrt(0.25 / tries)
