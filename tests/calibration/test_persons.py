@@ -152,7 +152,9 @@ def test_intervals_of_sums_cover():
         pm.Data("who", np.arange(2))
         p = pm.Beta("p", 1, 1, shape=4)
         pm.Bernoulli("y", p[pm.Data("group", np.array([0, 1]))], observed=np.array([0, 1]))
-    inspection, plan = plan_for(model, epsilon=0.5, delta=0.0, domain=domain("counts", 3), statistics=None)
+    inspection, plan = plan_for(
+        model, epsilon=0.5, delta=0.0, domain=domain("counts", 3, group=(0, 3)), statistics=None
+    )
     (table,) = plan.tables
     rng, found = np.random.default_rng(13), []
     truths = draw_truths(inspection, plan.tables, ["p"], TABLES, rng)
