@@ -73,7 +73,7 @@ def covered(family, most, tables, seed, least=1):
 def test_intervals_of_gradients_cover(family, most):
     """Persons have 1 to 5 rows, of which `most` are kept.
 
-    Measured, 100 tables each: logistic with 5 .902, with 2 .890; .893 with 5 where all persons have five rows, of 200.
+    Measured, 100 tables each: logistic with 5 .902; .893 with 5 where all persons have five rows, of 200.
     Normal with 5 .914.
     """
     found = covered(family, most, TABLES, 11)
