@@ -22,8 +22,8 @@ RESOLVED, ALONE = 2.5, 4.0
 LEAST_FALL, MOST_FALL = 0.1, 0.4
 """By what counts are taken to fall from bin to bin beyond the last that is no noise: as they fell before, within these.
 
-Of counts, stays in hospital and prices they fell by .5 to .8; with .25 as the most, what was clipped off was ten to
-fifty times as long as the histogram said.
+Of visits and stays in hospital they fell to .5 to .8. With .25 as the most, what was clipped off was ten to fifty times
+as long as the histogram said.
 """
 LEAST_WITHIN = 0.02
 """The least of that within a bin."""
