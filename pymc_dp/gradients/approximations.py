@@ -66,7 +66,7 @@ def _clipping(found: Found, choice: Gradients) -> str:
             "is that of the clamped rows and of noise of known variance"
         )
     return (
-        f"about {max(picked.beyond, 0.0):.0f} of {found.rows:.0f} rows (± {2 * picked.deviation:.0f}) have scores "
+        f"about {max(picked.beyond, 0.0):.0f} rows (± {2 * picked.deviation:.0f}) have scores "
         f"beyond the limit. What was clipped off may move estimates by up to {picked.share:.0%} of the standard "
         "deviation of the noise, which the intervals include"
     )

@@ -72,6 +72,8 @@ from pymc_dp.transforms.privatize import mark_paid
 
 Rows = Sequence[Array] | Passes | Grouped | PersonFiles
 PASSES = "passes over the rows"
+FAILURES = (np.linalg.LinAlgError, ArithmeticError, ValueError)
+"""Of arithmetic with released numbers that are far too large or too small."""
 
 
 def fitted(
@@ -389,7 +391,7 @@ class Planned:
                 nearest = centred(quadratic, bent, self.prior)
             finite = np.isfinite(nearest.root).all() and np.isfinite(nearest.slope).all()
             return (nearest if finite else quadratic), against
-        except (np.linalg.LinAlgError, ValueError):  # a release that was paid for is never lost; SciPy's of NaN
+        except FAILURES:  # a release that was paid for is never lost
             return quadratic, None
 
     def verdict(self, found: Found) -> Verdict:
@@ -441,10 +443,12 @@ class Planned:
                 "steps": self.choice.steps,
                 "momentum_steps": self.choice.momentum_steps,
                 "trust_model": self.choice.trust_model,
+                "robust": self.choice.robust,
+                "conservative": self.choice.conservative,
                 "clip_norm": limits.clip_norm,
                 "clip_curvature": limits.clip_curvature,
-                "chi_squared": found.chi_squared,
-                "chi_squared_limit": found.chi_squared_limit,
+                "chi_squared": found.chi_squared if found.degrees else None,
+                "chi_squared_limit": found.chi_squared_limit if found.degrees else None,
                 "unresolved": found.unresolved,
                 "verdict": self.verdict(found).to_list(),
                 **({} if found.left_out is None else {"left_out": found.left_out.to_dict()}),

@@ -19,6 +19,8 @@ EDGES = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 9.0])
 """Where bins of norms of scores begin, over the root mean square that the model expects of the row."""
 SQUARES = np.array([0.33, 2.2, 6.2, 12.2, 24.0, 55.0, 110.0])
 """Square of such a norm in each bin, about."""
+ROUNDED = 1e-9
+"""By how much bins begin earlier: where all norms are alike, as those of signs, rounding would choose between two."""
 SEEN, LEVEL = 4.0, 2.6
 """Standard deviations of noise above which a count of a bin of large norms counts, and of what else is said."""
 NEAR = 4
@@ -97,10 +99,11 @@ class Residuals:
         (one, *more) = self.parts.rows.interface.responses
         between = not more and one.values is None and one.entries == 1 and not one.together
         given = block.responses.weights, block.responses.scores, block.gram, block.observed
+        ends = EDGES * (1 - ROUNDED)
         arrays = [np.ascontiguousarray(part, dtype=np.float64) for part in given]
         cells = np.arange(len(block.observed)) if block.cells is None else block.cells
         found = np.zeros((len(block.observed), len(EDGES)))
-        _bin(*arrays, cells, EDGES, between, found)
+        _bin(*arrays, cells, ends, between, found)
         return found
 
     def _at_bounds(self, columns: Sequence[Array], block: Expected) -> Array:

@@ -23,6 +23,8 @@ UNKNOWN = 0.1
 KNOWN = 0.5
 """Weight of what was released from which on a column is not loose any more."""
 LEAST_VARIANCE = 1e-6
+FARTHEST = 30.0
+"""Standard deviations below 0 beyond which a noised value is taken to lie there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +160,7 @@ def _positive(value: float, noise: float) -> float:
     """Return the mean of a positive number of which a noised value is known, and nothing else."""
     from scipy.special import log_ndtr
 
-    at = value / noise
+    at = max(value / noise, -FARTHEST)
     return max(value + noise * math.exp(-at * at / 2 - math.log(2 * math.pi) / 2 - float(log_ndtr(at))), LEAST_VARIANCE)
 
 

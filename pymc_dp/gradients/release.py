@@ -106,7 +106,14 @@ class NoisedSums:
 
     def weights(self) -> tuple[float, float]:
         """Return the noised sum of the weights, and the standard deviation of its noise."""
-        (total,) = self._noised_sum(self._weighted.weights, (1,), self.schedule.weights_scale)
+        weighted = self._weighted
+
+        def add(shares: Array, total: Integers) -> None:
+            add_counts(np.zeros(len(shares), dtype=np.int64), shares, total)
+
+        whole = self._summed(weighted.shares, add, (1,), self.threads)
+        self.passed()
+        (total,) = GAUSSIAN.add(whole, self.schedule.weights_scale)
         unit = self.largest / SCORE_UNITS
         return float(total) * unit, self.schedule.weights_scale * unit
 
@@ -150,7 +157,7 @@ class NoisedSums:
 
         def placed(rows: Rows) -> Array:
             norms = np.linalg.norm(plain.scores(rows, at, free) * UNLIMITED, axis=1)
-            places = np.where(np.isnan(norms), 0, np.searchsorted(edges, norms, side="right")) - 1
+            places = np.where(~np.isfinite(norms), 0, np.searchsorted(edges, norms, side="right")) - 1
             shares = np.ones(len(norms)) if self.weighted is None else self.weighted.shares(rows)
             return np.column_stack([places, shares])
 

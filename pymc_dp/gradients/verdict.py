@@ -76,7 +76,7 @@ def reasons(
         mean, covariance = plain.posterior(prior.mean, prior.precision)
         said = [*_arrived(found, mean, covariance), *_straight(found, quadratic, covariance), *_bent(against)]
         wide = list(_wide(found, covariance, prior, labels))
-    except np.linalg.LinAlgError:
+    except (np.linalg.LinAlgError, ArithmeticError, ValueError):
         what = "Released numbers are too large or too small to compute a posterior from"
         remedy = "Rescale the columns, so that all bounds are of a similar size, and release again"
         return [Reason(word="do not use", what=what, remedy=remedy)]
@@ -142,7 +142,7 @@ def _fit(misfit: Misfit | None, *, robust: bool) -> Iterator[Reason]:
         remedy = "Use a likelihood with a variance of its own (NegativeBinomial, StudentT), or Gradients(robust=True)"
         yield Reason(word="doubtful", what=what, remedy=remedy)
     at = [
-        f"about {share:.0%} of the responses are at their {end} bound"
+        f"about {min(share, 1.0):.0%} of the responses are at their {end} bound"
         for share, end in zip(misfit.at_bounds, ("lower", "upper"), strict=True)
         if share - LEVEL * misfit.share_deviation > CUT
     ]

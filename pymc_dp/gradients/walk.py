@@ -316,6 +316,8 @@ def _relaxed(limits: Limits, stage: int, releases: Releases, n_rows: float) -> L
 
 def agreement(found: Found) -> str:
     """Say how well released gradients agree with one quadratic. Of released numbers alone."""
+    if not found.degrees:
+        return "too few gradients count to say whether they agree with one quadratic: take more steps"
     says = f"released gradients about one quadratic have χ² = {found.chi_squared:.3g} per degree of freedom, "
     if found.too_curved:
         return (

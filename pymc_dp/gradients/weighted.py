@@ -50,10 +50,6 @@ class WeightedParts:
         """Return factors in units of √C_F, times the root of the share."""
         return self.parts.factors(rows, at, limits) * np.sqrt(self.shares(rows))[:, None, None]
 
-    def weights(self, rows: Sequence[Array]) -> Array:
-        """Return shares as a score of one entry, (n_rows, 1)."""
-        return self.shares(rows)[:, None]
-
     def shares(self, rows: Sequence[Array]) -> Array:
         """Return weights over the largest, in [0, 1], or NaN: of such a row nothing is added."""
         return np.clip(np.asarray(rows[self.place], dtype=np.float64) / self.largest, 0.0, 1.0)
