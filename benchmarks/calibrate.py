@@ -20,7 +20,7 @@ from _group_cells import GROUPS, Groups, fit_groups, planned_groups
 from _slope_cells import SLOPES, Slopes, fit_slopes, planned_slopes
 from _weight_cells import WEIGHTS, Weights, fit_weights, planned_weights
 
-from pymc_dp.gradients import bent, legs, schedule, walk
+from pymc_dp.gradients import bent, legs, schedule, tails, walk
 from pymc_dp.gradients import schedule as limits
 from pymc_dp.testing import insecure_randomness
 
@@ -36,6 +36,8 @@ def version() -> dict[str, Any]:
         "clip": [limits.CLIP_NORM, limits.CLIP_CURVATURE],
         "path": [legs.CARRIED, legs.FORGETTING, legs.STRAIGHT, legs.BENDING, legs.CHANGED, legs.APPROACH, walk.LATEST],
         "followed": bent.FOLLOWED,
+        "tails": [tails.FEW, tails.MANY, tails.RESOLVED, tails.ALONE, tails.LEAST_FALL, tails.MOST_FALL],
+        "last stage": [walk.LAST_CARRIED, walk.FADED, walk.EDGE, schedule.NORMS, schedule.COLUMNS, schedule.FIT],
     }
 
 

@@ -22,7 +22,7 @@ from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PosteriorWarning
 from pymc_dp.gradients.approximations import UNCALIBRATED, approximations
 from pymc_dp.gradients.bent import Bent, Straight, followed, noisy
-from pymc_dp.gradients.centred import centred
+from pymc_dp.gradients.centred import bends, centred
 from pymc_dp.gradients.choice import NAME, Gradients
 from pymc_dp.gradients.curvature import MOST_FULL, shrunk
 from pymc_dp.gradients.descent import Descent, trusted
@@ -383,6 +383,9 @@ class Planned:
             if not self._follows or not found.path:
                 return quadratic, None
             bent = Bent.of(found, simulated, found.rows)
+            off = bends(quadratic, bent, self.prior)
+            if np.isfinite(off).all():
+                quadratic = replace(quadratic, covariance=quadratic.covariance + np.outer(off, off))
             if bent.strained and not noisy(found, quadratic):
                 return quadratic, None
             nearest = followed(found, quadratic, bent, self.prior)

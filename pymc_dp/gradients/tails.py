@@ -19,7 +19,7 @@ RATIO = math.sqrt(2)
 """Of the ends of one bin."""
 RESOLVED, ALONE = 2.5, 4.0
 """Standard deviations above which a count is no noise; where the bin below is noise, as of many one is large."""
-LEAST_FALL, MOST_FALL = 0.1, 0.4
+LEAST_FALL, MOST_FALL = 0.1, 0.3
 """By what counts are taken to fall from bin to bin beyond the last that is no noise: as they fell before, within these.
 
 Of visits and stays in hospital they fell to .5 to .8. With .25 as the most, what was clipped off was ten to fifty times

@@ -106,7 +106,7 @@ def test_no_row_adds_more_than_is_charged_and_the_largest_weight_reaches_it(plan
     at, limits, largest = 3 * at_of(planned), replace(limits_of(planned), clip_norm=0.3, clip_curvature=0.02), 0.0
     for row in range(count):
         one = [column[row : row + 1] for column in chunk]
-        found = made.weights(one) if kind == "weights" else getattr(made, kind)(one, at, limits)
+        found = made.shares(one)[:, None] if kind == "weights" else getattr(made, kind)(one, at, limits)
         if kind in ("scores", "weights"):
             total, limit = np.zeros(found.shape[1], dtype=np.int64), SCORE_UNITS
             add_scores(found, total)
