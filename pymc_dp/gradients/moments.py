@@ -20,8 +20,8 @@ EVEN = 1 / 3
 """Mean square of what is spread evenly from -1 to 1."""
 UNKNOWN = 0.1
 """Variance of a moment before anything is released."""
-KNOWN = 0.5
-"""Weight of what was released from which on a column is not loose any more."""
+HIDDEN, FAR = 0.5, 3.0
+"""Noise over a variance above which it is hidden, and deviations of noise above which a mean is not."""
 LEAST_VARIANCE = 1e-6
 FARTHEST = 30.0
 """Standard deviations below 0 beyond which a noised value is taken to lie there."""
@@ -105,8 +105,8 @@ class Moments:
         Notes
         -----
         A number is drawn from the beta distribution between its bounds that has its mean and variance. Where that is
-        almost as large as it may be, that lies at the ends: it is a dummy, with its share. What noise hides is taken to
-        be as if it were spread evenly.
+        almost as large as it may be, that lies at the ends: it is a dummy, with its share. A number of which noise
+        hides both stays as it was made up.
         """
         size = math.sqrt(self.count) / ROOM
         rows, count = released * size, len(self.entries)
@@ -118,17 +118,21 @@ class Moments:
         for place in dict.fromkeys(one.place for one in self.entries):
             shape = columns[place].shape
             flat = _flat(columns[place]).astype(np.float64)
+            told = True
             for index, one in enumerate(self.entries):
                 if one.place != place:
                     continue
                 mean = float(np.clip(weight * means[index], -0.999, 0.999))
                 spread = _positive(float(squares[index]) - mean**2, noise)
+                if noise > HIDDEN * spread and abs(mean) < FAR * noise:
+                    told = False  # noise hides both: as it was made up, evenly
+                    continue
                 variance = weight * spread + (1 - weight) * EVEN * (1 - mean**2)
                 flat[:, one.at] = one.low + (one.high - one.low) * _beta(mean, variance, len(flat), rng)
                 if one.whole:
                     flat[:, one.at] = _rounded(flat[:, one.at], rng)
             found[place] = flat.reshape(shape).astype(columns[place].dtype)
-            if weight >= KNOWN:
+            if told:
                 known.append(place)
         return found, known
 
