@@ -19,11 +19,6 @@ from pymc_dp.gradients.private_model import OWN
 pytestmark = pytest.mark.filterwarnings("ignore")
 CHECKED, MARGIN = 30, 4.0
 HELD = calibrate.load()
-SHORT = {
-    "logistic, heavy, eps 0.3, replace, 60 steps": 0.79,
-    "logistic, heavy, wide, eps 0.3, replace, 60 steps": 0.77,
-}
-"""Heavy-tailed columns at ε = 0.3: too narrow, and docs/calibration.md says so. As measured, less the error."""
 LINEAR = Cell("normal", "four", 1.0)
 """A linear regression, σ unknown."""
 UNCALIBRATED = "groups 500"
@@ -36,14 +31,19 @@ def test_stored_numbers_are_of_this_version():
 
 @pytest.mark.parametrize("name", HELD["cells"])
 def test_intervals_cover(name):
+    """At least so much: too much costs width, which is the next test."""
     cell = HELD["cells"][name]
     if cell["design"] == UNCALIBRATED:
         return
     for part, share in cell["coverage"].items():
-        room = 2 * cell["error"][part]
-        clamped = "clamped" in name
-        least = 0.83 if part == "spread" else 0.84 if clamped else 0.86
-        assert SHORT.get(name, least - room) <= share <= (1 if clamped else 0.95 + room), part
+        least = 0.83 if part == "spread" else 0.84 if "clamped" in name else 0.86
+        assert share >= least - 2 * cell["error"][part], part
+
+
+@pytest.mark.xfail(strict=True, reason="At small ε intervals are wider than they need be: docs/calibration.md.")
+def test_intervals_do_not_cover_more_than_they_say():
+    shares = [(cell["coverage"]["all"], cell["error"]["all"]) for cell in HELD["cells"].values()]
+    assert all(share <= 0.95 + 2 * error for share, error in shares)
 
 
 @pytest.mark.slow
