@@ -240,7 +240,7 @@ def test_problems_come_all_at_once_and_cost_nothing():
     with pytest.raises(UnsupportedModelError) as refused:
         dp.sample(epsilon=1.0, step=OPS(), model=model, ledger=ledger, **QUIET)
     assert len(refused.value.problems) == 2
-    assert "Domain(bounds={'a': (0, 10)})" in str(refused.value) and ledger.spent.epsilon == 0
+    assert "Domain(bounds={'a': (low, high)})" in str(refused.value) and ledger.spent.epsilon == 0
 
 
 @pytest.mark.usefixtures("interpreted")

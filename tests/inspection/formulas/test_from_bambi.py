@@ -326,10 +326,10 @@ def test_automatic_priors_are_shown_beside_bounds_and_cautioned_of_where_these_a
     (line,) = (line for line in wide.assumptions if line.startswith("bounds of column x"))
     assert line.startswith("bounds of column x: (0, 1000); automatic priors scaled by them: x ~ Normal(0, 0.00346), ")
     assert ", x:w ~ Normal(0, 0.0" in line
-    (caution,) = wide.cautions
+    (caution,) = (line for line in wide.cautions if "made-up rows" not in line)
     assert "x ~ Normal(0, 0.00346)" in caution and "priors={'x': ...}" in caution
     assert explained(1).cautions == ()
-    assert explained(1000, priors={"x": NORMAL}).cautions == ()
+    assert not any("Normal(0, 0.0" in line for line in explained(1000, priors={"x": NORMAL}).cautions)
 
 
 def test_polynomials_have_the_norms_of_the_table_they_are_for():
