@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
@@ -24,6 +25,8 @@ FARTHEST = 4.0
 """Standard deviations, root mean square over parameters, from a walk's end to the posterior mean where it arrived."""
 MOVED, FAR = 0.5, 3.0
 """How far a posterior mean may move, in standard deviations, if the gradients from farthest away are left out."""
+BEYOND = 3.0
+"""Times as far as noise moves it if so many gradients are left out."""
 DISPERSED = 1.5
 """Times as much as the model says that scores may vary."""
 CUT = 0.01
@@ -110,9 +113,11 @@ def _straight(found: Found, quadratic: Quadratic, covariance: Array) -> Iterator
     away = np.array([float((at - found.end) @ found.curvature @ (at - found.end)) for _, at, _ in found.path])
     near = away <= np.median(away)
     moved = weights[near] @ slopes[near] / weights[near].sum() - weights @ slopes / weights.sum()
-    shift = covariance @ quadratic.curvature.T @ np.linalg.solve(quadratic.covariance, moved)
+    gain = covariance @ np.linalg.solve(quadratic.covariance, quadratic.curvature).T
+    shift, left = gain @ moved, float(weights[near].sum() / weights.sum())
     far = float(np.sqrt(shift @ np.linalg.solve(covariance, shift) / len(shift)))
-    if far > MOVED:
+    by_noise = float(np.trace(np.linalg.solve(covariance, gain @ found.noise @ gain.T))) * (1 / left - 1) / len(shift)
+    if far > max(MOVED, BEYOND * math.sqrt(by_noise)):
         what = (
             f"Released gradients disagree with one quadratic (χ² = {found.chi_squared:.3g} per degree of freedom). "
             f"Estimates move by {far:.2g} standard deviations if the gradients from farthest away are left out"
