@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import digamma
 
-from pymc_dp.gradients.centred import centred
+from pymc_dp.gradients.centred import bends, centred
 from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.private_model import Quadratic
 
@@ -82,3 +82,11 @@ def test_no_mean_is_moved_farther_than_an_expansion_holds(bent):
     quadratic = quadratic_with(0.0)
     assert centred(quadratic, bent, FLAT) is not quadratic
     assert centred(quadratic, few, FLAT) is quadratic
+
+
+@pytest.mark.parametrize("noise", [0.0, 2.0, 30.0])
+def test_noise_on_means_shows_in_the_slope_of_a_deviation(bent, noise):
+    """Residuals around means that are off add to the slope of log σ what they have of squared deviations."""
+    off = bends(quadratic_with(noise), bent, FLAT)
+    assert abs(off[-1]) / SCALE[-1] == pytest.approx(GROUPS * noise, rel=0.1, abs=1e-3)
+    np.testing.assert_allclose(off[:-1] / SCALE[:-1], 0, atol=1e-3 * (1 + GROUPS * noise))
