@@ -118,21 +118,21 @@ class Moments:
         for place in dict.fromkeys(one.place for one in self.entries):
             shape = columns[place].shape
             flat = _flat(columns[place]).astype(np.float64)
-            told = True
+            clear = True
             for index, one in enumerate(self.entries):
                 if one.place != place:
                     continue
                 mean = float(np.clip(weight * means[index], -0.999, 0.999))
                 spread = _positive(float(squares[index]) - mean**2, noise)
                 if noise > HIDDEN * spread and abs(mean) < FAR * noise:
-                    told = False  # noise hides both: as it was made up, evenly
+                    clear = False  # noise hides both: as it was made up, evenly
                     continue
                 variance = weight * spread + (1 - weight) * EVEN * (1 - mean**2)
                 flat[:, one.at] = one.low + (one.high - one.low) * _beta(mean, variance, len(flat), rng)
                 if one.whole:
                     flat[:, one.at] = _rounded(flat[:, one.at], rng)
             found[place] = flat.reshape(shape).astype(columns[place].dtype)
-            if told:
+            if clear:
                 known.append(place)
         return found, known
 
