@@ -181,29 +181,6 @@ APART = 3.0
 """Standard deviations that means with bent and with straight scores may be apart."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Straight:
-    """How posteriors with bent and with straight scores differ.
-
-    Attributes
-    ----------
-    apart : float
-        Distance of the means, in standard deviations of the wider in each direction, at most.
-    """
-
-    apart: float
-
-    @classmethod
-    def of(cls, straight: Quadratic, bent: Quadratic, prior: Prior) -> Straight:
-        """Compare two likelihoods under the prior of the path."""
-        scale = straight.scale
-        moments = (prior.mean * scale, prior.precision / np.outer(scale, scale))
-        (mean, wide), (other, narrow) = (one.posterior(*moments) for one in (straight, bent))
-        values, vectors = eigh(wide, narrow)  # vectorsᵀ narrow vectors = 1, vectorsᵀ wide vectors = values
-        away = (vectors.T @ (mean - other)) / np.sqrt(np.maximum(values, 1.0))
-        return cls(apart=float(np.abs(away).max()))
-
-
 def followed(found: Found, quadratic: Quadratic, bent: Bent, prior: Prior) -> Quadratic:
     """Return the quadratic log-likelihood that is nearest to one with bent scores.
 
@@ -277,10 +254,21 @@ def noisy(found: Found, quadratic: Quadratic) -> bool:
 
 def _moved(straight: Quadratic, nearest: Quadratic, prior: Prior) -> float:
     """Return how far posterior means differ: squared, in standard deviations of the first, mean over parameters."""
+    (mean, covariance), (other, _) = _posteriors(straight, nearest, prior)
+    return float((other - mean) @ np.linalg.solve(covariance, other - mean)) / len(mean)
+
+
+def apart(straight: Quadratic, nearest: Quadratic, prior: Prior) -> float:
+    """Return how far posterior means differ at most: in any direction, in standard deviations of the wider there."""
+    (mean, wide), (other, narrow) = _posteriors(straight, nearest, prior)
+    values, vectors = eigh(wide, narrow)  # vectorsᵀ narrow vectors = 1, vectorsᵀ wide vectors = values
+    return float(np.abs((vectors.T @ (mean - other)) / np.sqrt(np.maximum(values, 1.0))).max())
+
+
+def _posteriors(straight: Quadratic, nearest: Quadratic, prior: Prior) -> list[tuple[Array, Array]]:
+    """Return means and covariances under the prior of the path."""
     scale = straight.scale
-    moments = (prior.mean * scale, prior.precision / np.outer(scale, scale))
-    (mean, covariance), (other, _) = (one.posterior(*moments) for one in (straight, nearest))
-    return float((other - mean) @ np.linalg.solve(covariance, other - mean)) / len(scale)
+    return [one.posterior(prior.mean * scale, prior.precision / np.outer(scale, scale)) for one in (straight, nearest)]
 
 
 def _averaged(
@@ -332,4 +320,4 @@ def _root(matrix: Array) -> Array:
     return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
 
-__all__ = ["APART", "Bent", "Straight", "capped", "followed", "noisy"]
+__all__ = ["APART", "Bent", "apart", "capped", "followed", "noisy"]

@@ -49,26 +49,15 @@ def centred(quadratic: Quadratic, bent: Bent, prior: Prior) -> Quadratic:
     ----------
     Tierney, Kadane (1986), doi 10.1080/01621459.1986.10478240 (means to this order).
     """
-    scale, basis = quadratic.scale, bent.basis
-    mean, covariance = quadratic.posterior(prior.mean * scale, prior.precision / np.outer(scale, scale))
-    covariance = covariance / np.outer(scale, scale)
-    root = np.linalg.cholesky(np.linalg.inv(prior.precision + quadratic.curvature))
-    values, vectors = np.linalg.eigh(np.linalg.solve(root, np.linalg.solve(root, covariance).T))
+    mean, covariance, root, values, vectors = _noised(quadratic, prior)
     left = np.clip(2 - values, 0.0, 1.0)  # of the covariance without noise, in units of itself
     if not left.any():
         return quadratic
-    places = np.linalg.solve(basis, np.column_stack([mean / scale, root, root @ (vectors * np.sqrt(left))]))
-    middle, steps, certain = np.split(places, [1, 1 + len(scale)], axis=1)
-    known = certain @ certain.T
-
-    def size(at: Array) -> float:
-        return float((bent.curvature(at) * known).sum())
-
-    rises = [size(middle[:, 0] + step) - size(middle[:, 0] - step) for step in steps.T]
-    pull = -0.25 * bent.kept * np.linalg.solve(root.T, rises)
+    pull = -bent.kept * _half_slopes(bent, mean, root, root @ (vectors * np.sqrt(left)))
     moved = covariance @ quadratic.curvature.T @ np.linalg.solve(quadratic.covariance, pull)
     length = float(np.sqrt(moved @ np.linalg.solve(covariance, moved)))
-    return replace(quadratic, slope=quadratic.slope + pull) if length <= FARTHEST * np.sqrt(len(scale)) else quadratic
+    farthest = FARTHEST * np.sqrt(len(pull))
+    return replace(quadratic, slope=quadratic.slope + pull) if length <= farthest else quadratic
 
 
 def bends(quadratic: Quadratic, bent: Bent, prior: Prior) -> Array:
@@ -89,15 +78,25 @@ def bends(quadratic: Quadratic, bent: Bent, prior: Prior) -> Array:
     noise adds to the covariance. Of a linear regression with few rows the logarithm of σ came out up to eleven standard
     deviations too high.
     """
-    scale, basis = quadratic.scale, bent.basis
+    mean, _, root, values, vectors = _noised(quadratic, prior)
+    return _half_slopes(bent, mean, root, root @ (vectors * np.sqrt(np.maximum(values - 1, 0.0))))
+
+
+def _noised(quadratic: Quadratic, prior: Prior) -> tuple[Array, Array, Array, Array, Array]:
+    """Return mean and covariance of η / D, a root of that without noise, and eigenvalues and vectors in its units."""
+    scale = quadratic.scale
     mean, covariance = quadratic.posterior(prior.mean * scale, prior.precision / np.outer(scale, scale))
     covariance = covariance / np.outer(scale, scale)
     root = np.linalg.cholesky(np.linalg.inv(prior.precision + quadratic.curvature))
     values, vectors = np.linalg.eigh(np.linalg.solve(root, np.linalg.solve(root, covariance).T))
-    added = root @ (vectors * np.sqrt(np.maximum(values - 1, 0.0)))
-    places = np.linalg.solve(basis, np.column_stack([mean / scale, root, added]))
-    middle, steps, moved = np.split(places, [1, 1 + len(scale)], axis=1)
-    known = moved @ moved.T
+    return mean / scale, covariance, root, values, vectors
+
+
+def _half_slopes(bent: Bent, mean: Array, root: Array, spread: Array) -> Array:
+    """Return ½ tr(K ∂H/∂η_i) at a mean, (d,), with K = spread spreadᵀ; differences are along `root`."""
+    places = np.linalg.solve(bent.basis, np.column_stack([mean, root, spread]))
+    middle, steps, spread = np.split(places, [1, 1 + len(mean)], axis=1)
+    known = spread @ spread.T
 
     def size(at: Array) -> float:
         return float((bent.curvature(at) * known).sum())

@@ -21,7 +21,7 @@ from pymc_dp.accounting.gdp import epsilon_of_mu, mu_for
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PosteriorWarning
 from pymc_dp.gradients.approximations import UNCALIBRATED, approximations
-from pymc_dp.gradients.bent import Bent, Straight, followed, noisy
+from pymc_dp.gradients.bent import Bent, apart, followed, noisy
 from pymc_dp.gradients.centred import bends, centred
 from pymc_dp.gradients.choice import NAME, Gradients
 from pymc_dp.gradients.curvature import MOST_FULL, shrunk
@@ -68,7 +68,7 @@ from pymc_dp.rows.person_files import PersonFiles, row_of
 from pymc_dp.rows.persons import Grouped, grouped
 from pymc_dp.rows.spool import Scratch, row_bytes, spooled
 from pymc_dp.rows.stored import StoredRows
-from pymc_dp.transforms.privatize import mark_paid
+from pymc_dp.transforms.privatize import mark_paid, record_of
 
 Rows = Sequence[Array] | Passes | Grouped | PersonFiles
 PASSES = "passes over the rows"
@@ -117,7 +117,9 @@ def fitted(
             found = payment.read(lambda: planned.walk_over(passes, progressbar))
             made = planned.private(found, "exact" if insecure() is None else "none")
             mark_paid(made, payment)
-        verdict = planned.verdict(found)
+        held = record_of(made)
+        assert held is not None
+        verdict = Verdict.from_list(held[0].tables[0].plan["verdict"])
         if verdict.warns:
             text = f'The verdict on this release is "{verdict}" The release was made and charged.'
             warnings.warn(text, PosteriorWarning, skip_file_prefixes=(PACKAGE,))
@@ -370,39 +372,38 @@ class Planned:
         """Return what was found as a likelihood of the parameters."""
         return self._answer(found)[0]
 
-    def _answer(self, found: Found) -> tuple[Quadratic, Straight | None]:
-        """Return the likelihood of the parameters, and how it compares to that with straight scores, where bent."""
+    def _answer(self, found: Found) -> tuple[Quadratic, float]:
+        """Return the likelihood of the parameters, and how far apart means with bent and with straight scores are."""
         shares, simulated = None, found.simulated or self.simulated
         if self.choice.trusts and not self.choice.conservative and found.scores is None:
             shares = simulated.shares(found.end * self.limits.scale, found.limits.relaxing)
         quadratic = Quadratic.of(found, self.limits.scale, shares)
         if self.choice.local:
-            return quadratic.around(found.end, trusted(self.prior, found.end).precision), None
+            return quadratic.around(found.end, trusted(self.prior, found.end).precision), 0.0
         try:
             quadratic = unsure(found, quadratic, self.prior)
             if not self._follows or not found.path:
-                return quadratic, None
+                return quadratic, 0.0
             bent = Bent.of(found, simulated, found.rows)
             off = bends(quadratic, bent, self.prior)
             if np.isfinite(off).all():
                 quadratic = replace(quadratic, covariance=quadratic.covariance + np.outer(off, off))
             if bent.strained and not noisy(found, quadratic):
-                return quadratic, None
+                return quadratic, 0.0
             nearest = followed(found, quadratic, bent, self.prior)
-            against = None if nearest is quadratic else Straight.of(quadratic, nearest, self.prior)
+            far = 0.0 if nearest is quadratic else apart(quadratic, nearest, self.prior)
             if nearest is quadratic and found.scores is None:
                 nearest = centred(quadratic, bent, self.prior)
             finite = np.isfinite(nearest.root).all() and np.isfinite(nearest.slope).all()
-            return (nearest if finite else quadratic), against
+            return (nearest if finite else quadratic), far
         except FAILURES:  # a release that was paid for is never lost
-            return quadratic, None
+            return quadratic, 0.0
 
-    def verdict(self, found: Found) -> Verdict:
+    def _verdict(self, found: Found, quadratic: Quadratic, far: float) -> Verdict:
         """Say whether the posterior can be relied on."""
-        quadratic, against = self._answer(found)
         labels = labels_of(self.interface)
         robust = found.scores is not None
-        own = reasons(found, quadratic, against, self.prior, labels, local=self.choice.local, robust=robust)
+        own = reasons(found, quadratic, far, self.prior, labels, local=self.choice.local, robust=robust)
         unit = self.interface.inspection.domain.unit
         if unit is not None and found.left_out is not None:
             own += found.left_out.reasons(unit)
@@ -415,13 +416,12 @@ class Planned:
 
     def private(self, found: Found, guarantee: Literal["exact", "none"]) -> Model:
         """Return the private model of what was released."""
-        record = self._record(self._table(found), guarantee)
+        quadratic, far = self._answer(found)
+        record = self._record(self._table(found, self._verdict(found, quadratic, far)), guarantee)
         prior = self.prior.divided(1 / self.limits.scale)
-        return observed_alone(
-            Refit(interface=self.interface, quadratic=self.quadratic(found), record=record, prior=prior)
-        )
+        return observed_alone(Refit(interface=self.interface, quadratic=quadratic, record=record, prior=prior))
 
-    def _table(self, found: Found) -> TableRecord:
+    def _table(self, found: Found, verdict: Verdict) -> TableRecord:
         limits, schedule, labels = found.limits, self.schedule, scalar_names(self.interface.parts)
         times = f"{self.largest:g} · " if self.interface.inspection.domain.weights else ""
         of_scores, of_curvatures = (f"{times}{name}" for name in schedule.units.names)
@@ -453,7 +453,7 @@ class Planned:
                 "chi_squared": found.chi_squared if found.degrees else None,
                 "chi_squared_limit": found.chi_squared_limit if found.degrees else None,
                 "unresolved": found.unresolved,
-                "verdict": self.verdict(found).to_list(),
+                "verdict": verdict.to_list(),
                 **({} if found.left_out is None else {"left_out": found.left_out.to_dict()}),
             },
             approximations=tuple(approximations(found, self.choice, self.interface, follows=self._follows)),

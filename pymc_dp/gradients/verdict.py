@@ -11,7 +11,7 @@ import numpy as np
 
 from pymc_dp._display import scalar_names, shorten
 from pymc_dp.gradients.approximations import UNCALIBRATED
-from pymc_dp.gradients.bent import APART, Straight
+from pymc_dp.gradients.bent import APART
 from pymc_dp.gradients.curvature import MOST_FULL
 from pymc_dp.gradients.interface import Interface
 from pymc_dp.gradients.legs import Prior
@@ -39,7 +39,7 @@ NAMED = 6
 def reasons(
     found: Found,
     quadratic: Quadratic,
-    against: Straight | None,
+    far: float,
     prior: Prior,
     labels: Sequence[str],
     *,
@@ -53,8 +53,8 @@ def reasons(
     found : Found
     quadratic : Quadratic
         The likelihood that is published.
-    against : Straight or None
-        How it compares to that with straight scores.
+    far : float
+        How far apart means with bent and with straight scores are, in standard deviations.
     prior : Prior
         Of the path, in the coordinates of the walk.
     labels : sequence of str
@@ -77,7 +77,7 @@ def reasons(
     plain = replace(quadratic, scale=np.ones(len(found.end)))
     try:
         mean, covariance = plain.posterior(prior.mean, prior.precision)
-        said = [*_arrived(found, mean, covariance), *_straight(found, quadratic, covariance), *_bent(against)]
+        said = [*_arrived(found, mean, covariance), *_straight(found, quadratic, covariance), *_bent(far)]
         wide = list(_wide(found, covariance, prior, labels))
     except (np.linalg.LinAlgError, ArithmeticError, ValueError):
         what = "Released numbers are too large or too small to compute a posterior from"
@@ -126,12 +126,9 @@ def _straight(found: Found, quadratic: Quadratic, covariance: Array) -> Iterator
         yield Reason(word="do not use" if far > FAR else "doubtful", what=what, remedy=remedy)
 
 
-def _bent(against: Straight | None) -> Iterator[Reason]:
-    if against is not None and against.apart > APART:
-        what = (
-            f"Two approximations of the log-likelihood give estimates that are {against.apart:.3g} standard deviations "
-            "apart"
-        )
+def _bent(far: float) -> Iterator[Reason]:
+    if far > APART:
+        what = f"Two approximations of the log-likelihood give estimates that are {far:.3g} standard deviations apart"
         remedy = "More rows or a larger ε make the posterior narrower, so that both agree"
         yield Reason(word="doubtful", what=what, remedy=remedy)
 

@@ -10,7 +10,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.gradients import bent as module
 from pymc_dp.gradients import fit
-from pymc_dp.gradients.bent import Bent, Straight, capped, followed
+from pymc_dp.gradients.bent import Bent, apart, capped, followed
 from pymc_dp.gradients.choice import Gradients
 from pymc_dp.gradients.clipping import UNLIMITED
 from pymc_dp.gradients.interface import interface_of
@@ -331,4 +331,4 @@ def test_how_far_bent_and_straight_posteriors_are_apart_is_in_the_wider_of_both(
     sharp = Quadratic(slope=np.full(1, 100.0), curvature=100 * np.eye(1), covariance=100 * np.eye(1), scale=np.ones(1))
     prior = Prior(mean=np.zeros(1), precision=1e-9 * np.eye(1))
     for pair in ((straight, sharp), (sharp, straight)):
-        assert Straight.of(*pair, prior).apart == pytest.approx(2.0, rel=1e-3)
+        assert apart(*pair, prior) == pytest.approx(2.0, rel=1e-3)
