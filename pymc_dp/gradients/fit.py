@@ -191,9 +191,9 @@ class Planned:
             columns=COLUMNS * bool(moments.entries),
             moments=moments.count,
             fit=FIT,
-            checks=Residuals.count_of(),
+            checks=Residuals.count,
             left_out=LEFT_OUT * (domain.unit is not None),
-            counts=RowCounts.count_of() * (domain.unit is not None),
+            counts=RowCounts.count * (domain.unit is not None),
         )
         within = partial(Schedule.within, budget, steps=steps, momentum_steps=momentum, extras=extras)
         of = partial(units, interface.size, domain.neighbours)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -44,11 +45,8 @@ class RowCounts:
     """
 
     most: int
-
-    @staticmethod
-    def count_of() -> int:
-        """Numbers that are released."""
-        return 4
+    count: ClassVar[int] = 4
+    """Numbers that are released."""
 
     @property
     def counted(self) -> int:

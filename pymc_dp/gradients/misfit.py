@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numba
 import numpy as np
@@ -66,16 +67,8 @@ class Residuals:
     """
 
     parts: RowParts
-
-    @staticmethod
-    def count_of() -> int:
-        """Numbers that are released."""
-        return len(EDGES) + 2
-
-    @property
-    def count(self) -> int:
-        """The same."""
-        return self.count_of()
+    count: ClassVar[int] = len(EDGES) + 2
+    """Numbers that are released."""
 
     def rows(self, chunk: Sequence[Array] | Grouped, at: Array, limits: Limits) -> Array:
         """Return what rows add, or persons, (n, count)."""

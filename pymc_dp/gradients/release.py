@@ -119,22 +119,24 @@ class NoisedSums:
 
     def moments(self, moments: Moments) -> tuple[Array, float]:
         """Return noised sums of moments of columns, and the standard deviation of their noise."""
-        self._require(self.schedule.extras.columns * (self.schedule.extras.moments == moments.count))
-        scale = self.schedule.columns_scale
-        return self._noised_sum(moments.rows, (moments.count,), scale) / SCORE_UNITS, scale / SCORE_UNITS
+        extras = self.schedule.extras
+        return self._beside(moments.rows, moments.count, extras.columns, extras.moments)
 
     def left_out(self, counts: RowCounts) -> tuple[Array, float]:
         """Return noised counts of rows that are kept and left out, and the standard deviation of their noise."""
-        self._require(self.schedule.extras.left_out * (self.schedule.extras.counts == counts.count_of()))
-        scale = self.schedule.left_out_scale
-        return self._noised_sum(counts.rows, (counts.count_of(),), scale) / SCORE_UNITS, scale / SCORE_UNITS
+        extras = self.schedule.extras
+        return self._beside(counts.rows, counts.count, extras.left_out, extras.counts)
 
     def fit(self, residuals: Residuals, at: Array, limits: Limits) -> tuple[Array, float]:
         """Return noised sums of the check of the fit, and the standard deviation of their noise."""
-        self._require(self.schedule.extras.fit * (self.schedule.extras.checks == residuals.count))
-        scale = self.schedule.fit_scale
-        found = self._noised_sum(lambda rows: residuals.rows(rows, at, limits), (residuals.count,), scale)
-        return found / SCORE_UNITS, scale / SCORE_UNITS
+        extras = self.schedule.extras
+        return self._beside(lambda rows: residuals.rows(rows, at, limits), residuals.count, extras.fit, extras.checks)
+
+    def _beside(self, part: Callable[[Rows], Array], count: int, share: float, paid: int) -> tuple[Array, float]:
+        """Return a noised sum of vectors of norm 1 at most, if as many numbers are paid for, and its deviation."""
+        self._require(share * (paid == count))
+        scale = self.schedule.scale_of(share)
+        return self._noised_sum(part, (count,), scale) / SCORE_UNITS, scale / SCORE_UNITS
 
     def norms(self, at: Array, limits: Limits, edges: Array) -> tuple[Array, float]:
         """Return the noised histogram of the norms of scores, and the standard deviation of its noise.

@@ -276,27 +276,15 @@ class Schedule:
 
     def gradient_scale(self, stage: int, step: int) -> float:
         """Scale of the noise on a gradient, in integers."""
-        share = self.stages[stage].gradients * self.stages[stage].steps[step]
+        return self.scale_of(self.stages[stage].gradients * self.stages[stage].steps[step])
+
+    def scale_of(self, share: float) -> float:
+        """Scale of the noise on a sum of vectors of the norm of a score, paid a share of the budget, in integers."""
         return float(self.multiplier * np.sqrt(self.units.gradient_squared / share))
 
     def gradient_variance(self, stage: int) -> float:
         """Variance of the noise that a gradient would have that is paid all of its stage's share, in integers."""
         return self.multiplier**2 * self.units.gradient_squared / self.stages[stage].gradients
-
-    @property
-    def columns_scale(self) -> float:
-        """Scale of the noise on moments of columns, in integers."""
-        return float(self.multiplier * np.sqrt(self.units.gradient_squared / self.extras.columns))
-
-    @property
-    def fit_scale(self) -> float:
-        """Scale of the noise on the check of the fit, in integers."""
-        return float(self.multiplier * np.sqrt(self.units.gradient_squared / self.extras.fit))
-
-    @property
-    def left_out_scale(self) -> float:
-        """Scale of the noise on the counts of rows that are left out, in integers."""
-        return float(self.multiplier * np.sqrt(self.units.gradient_squared / self.extras.left_out))
 
     @property
     def event(self) -> ComposedEvent:
@@ -305,9 +293,9 @@ class Schedule:
         if self.extras.weights:
             events.append(self._noised(self.weights_scale, units.gradient**2, 1))
         if self.extras.left_out:
-            events.append(self._noised(self.left_out_scale, units.gradient_squared, self.extras.counts))
+            events.append(self._noised(self.scale_of(self.extras.left_out), units.gradient_squared, self.extras.counts))
         if self.extras.columns:
-            events.append(self._noised(self.columns_scale, units.gradient_squared, self.extras.moments))
+            events.append(self._noised(self.scale_of(self.extras.columns), units.gradient_squared, self.extras.moments))
         if self.extras.norms:
             events.append(self._noised(self.norms_scale, units.counts_squared, BINS))
         for place, stage in enumerate(self.stages):
@@ -318,7 +306,7 @@ class Schedule:
                 for step in range(len(stage.steps))
             ]
         if self.extras.fit:
-            events.append(self._noised(self.fit_scale, units.gradient_squared, self.extras.checks))
+            events.append(self._noised(self.scale_of(self.extras.fit), units.gradient_squared, self.extras.checks))
         if self.extras.squares:
             least = math.nextafter(self.squares_scale / math.sqrt(2), 0.0)
             size = units.dimension * (units.dimension + 1) // 2

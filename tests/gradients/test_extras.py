@@ -136,7 +136,7 @@ def released(build, kind, neighbours="replace", multiplier=1.0):
     interface = interface_of(*build())
     scores = RowScores.of(interface, mode="FAST_COMPILE")
     rows, moments = RowParts(rows=scores), Moments.of(interface.inspection, {})
-    extras = replace(ALL, moments=moments.count, checks=Residuals.count_of(), weights=0.02 * (kind == "weighted"))
+    extras = replace(ALL, moments=moments.count, checks=Residuals.count, weights=0.02 * (kind == "weighted"))
     schedule = Schedule(
         stages=stages_of(10, extras=extras),
         units=units(interface.size, neighbours),
@@ -238,8 +238,8 @@ def test_what_is_said_of_the_noise_is_measured(rng):
     schedule = of.schedule
     for name, scale in (
         ("norms", schedule.norms_scale),
-        ("columns", schedule.columns_scale),
-        ("fit", schedule.fit_scale),
+        ("columns", schedule.scale_of(schedule.extras.columns)),
+        ("fit", schedule.scale_of(schedule.extras.fit)),
     ):
         noise = np.array([one[name] - exact[name] for one in drawn])
         assert noise.std() == pytest.approx(scale / SCORE_UNITS, rel=0.07)

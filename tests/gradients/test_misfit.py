@@ -68,7 +68,7 @@ class Checked:
         factors = rows.factors(self.columns, at, plain) * np.sqrt(UNLIMITED)
         self.limits = plain.whitened(np.einsum("nqd,nqe->de", factors, factors), ROWS)
         self.residuals, self.rows = Residuals(parts=rows), rows
-        extras = Extras(fit=FIT, checks=Residuals.count_of())
+        extras = Extras(fit=FIT, checks=Residuals.count)
         self.schedule = Schedule.within(Budget(epsilon, 1e-6), units(len(at), domain.neighbours), 60, extras=extras)
 
     def misfit(self):

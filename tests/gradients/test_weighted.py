@@ -239,7 +239,12 @@ def test_the_check_of_the_fit_counts_rows_whatever_they_weigh(planned, rows):
         found = replace(planned, schedule=little_noise(planned)).walk(lighter)
     assert found.rows < N_ROWS / 4
     assert found.misfit.share_deviation == pytest.approx(
-        2e-6 * planned.schedule.fit_scale / N_ROWS / SCORE_UNITS / planned.schedule.multiplier, rel=1e-3
+        2e-6
+        * planned.schedule.scale_of(planned.schedule.extras.fit)
+        / N_ROWS
+        / SCORE_UNITS
+        / planned.schedule.multiplier,
+        rel=1e-3,
     )
 
 
