@@ -66,9 +66,9 @@ def _clipping(found: Found, choice: Gradients) -> str:
             "is that of the clamped rows and of noise of known variance"
         )
     return (
-        f"about {max(picked.beyond, 0.0):.0f} rows (± {2 * picked.deviation:.0f}) have scores "
-        f"beyond the limit. What was clipped off may move estimates by up to {picked.share:.0%} of the standard "
-        "deviation of the noise, which the intervals include"
+        f"about {max(picked.beyond, 0.0):.0f} rows (± {2 * picked.deviation:.0f}) have scores beyond the limit. By the "
+        f"histogram, what was clipped off moves estimates by at most about {picked.share:.0%} of the standard deviation "
+        "of the noise. The intervals include that; very heavy tails may hold more"
     )
 
 

@@ -48,12 +48,12 @@ class Gradients(OtherRelease):
         drawn from it, by which the limits of what a row adds are chosen. Default: evenly between their bounds. A wrong
         distribution costs accuracy, and may make intervals too narrow or too wide; never privacy.
     trust_model : bool
-        Take the rows to be of the model: scores are clipped near the root mean square that the model expects. Intervals
-        are narrower where tables are small. If rows are not of the model, as those of real tables hardly ever are, what
-        is estimated is something else, and nothing shows it.
+        Assume that the model is right: scores are clipped near the root mean square that the model expects. Intervals
+        of small tables are narrower. If the model is wrong, as it mostly is on real tables, estimates are biased, and
+        the verdict sees large misfits only.
     robust : bool
-        Release how scores vary too, for a tenth of the budget: intervals are those of a model that may be wrong
-        (sandwich), in place of those that the model claims for itself. For at most 200 parameters of the likelihood.
+        Release the variance of the scores too, for 8% of the budget. Intervals then allow for a wrong model (sandwich).
+        For at most 200 parameters of the likelihood.
     conservative : bool
         With `trust_model`, take the variance of the scores for as large as their curvature, which it never exceeds:
         wider intervals.
@@ -78,12 +78,13 @@ class Gradients(OtherRelease):
     **What it aims at** is the posterior of the same clamped rows without privacy, also where the model is wrong. A
     limit near what the model expects would lead to another estimate, for it cuts off what the model calls unlikely. So
     before the last stage a histogram of the norms of scores is released, and the limit is chosen such that next to
-    nothing is clipped. What still is enters the posterior as a bias whose size the histogram bounds, about half of the
-    noise. That bias may point in any direction; rows beyond the last count that is above the noise are not seen.
+    nothing is clipped. The bias that is left is estimated from the histogram, and widens the intervals. It is mostly
+    about half of the noise. That is no bound: rows too few to rise above the noise of the histogram are not seen, and
+    of very heavy tails more is clipped off than it shows.
 
-    Beside the walk these are released: means and squares of private columns with bounds, so that rows that are made up
-    are like those of the table; the histogram; and counts of large residuals, less the chances that the model gives
-    them, for the verdict (``idata.dp.verdict``).
+    Besides gradients and curvatures, three more sums are released. The means and squares of private columns with bounds
+    make simulated rows resemble the table. The histogram sets the limit. Counts of large residuals, minus those that
+    the model expects, serve the verdict (``idata.dp.verdict``).
 
     **With weights** (``Domain(weights=...)``) a score is clipped first, by limits that do not see the weight, and then
     weighed. The sum of the weights is released too, by which limits are chosen, and, where the walk has ended, the sum

@@ -2,7 +2,8 @@
 
 A limit near the root mean square of norms is right where rows are of the model. On other rows it leads to the estimate
 of something else, and throws away the rows that know most. So the last limit lies where next to nothing is clipped, and
-what still is enters the posterior as a bias whose size is bounded by the histogram.
+what still is enters the posterior as a bias whose size is estimated from the histogram. That is no bound: of very heavy
+tails more is clipped off than the histogram shows.
 """
 
 from __future__ import annotations
