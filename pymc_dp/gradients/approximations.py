@@ -67,8 +67,8 @@ def _clipping(found: Found, choice: Gradients) -> str:
         )
     return (
         f"about {max(picked.beyond, 0.0):.0f} rows (± {2 * picked.deviation:.0f}) have scores beyond the limit. By the "
-        f"histogram, what was clipped off moves estimates by at most about {picked.share:.0%} of the standard deviation "
-        "of the noise. The intervals include that; very heavy tails may hold more"
+        f"histogram, what was clipped off moves estimates by at most about {picked.share:.0%} of the standard "
+        "deviation of the noise. The intervals include that; very heavy tails may hold more"
     )
 
 
