@@ -133,7 +133,7 @@ def test_the_bar_ends_at_the_budget(rng):
 def test_nothing_of_a_row_leaves():
     rng = np.random.default_rng(6)
     design, answers = table(rng, 60)
-    planted = plant(design[:, 0], rows=range(60), low=-1, high=1)
+    planted = plant(design[:, 0], rows=range(0, 60, 10), low=-1, high=1)
     design[:, 0] = planted.values
     with logistic(design, answers):
         found = dp.sample(

@@ -216,7 +216,7 @@ def test_missing_values_in_a_histogram_count_in_the_middle_bin():
 def test_a_posterior_from_files(tmp_path):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     rows = table(500)
-    planted = plant(rows["y"], rows=range(0, 500, 10), low=-2, high=12)
+    planted = plant(rows["y"], rows=range(0, 500, 100), low=-2, high=12)
     pq.write_table(pa.table({"group": rows["g"], "value": planted.values}), tmp_path / "rows.parquet")
     with model_of("normal", {key: np.zeros_like(values[:3]) for key, values in table(3).items()}):
         beside = dp.Parquet(tmp_path / "rows.parquet", {"g": "group", "y": "value"})
