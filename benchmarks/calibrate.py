@@ -20,7 +20,7 @@ from _group_cells import GROUPS, Groups, fit_groups, planned_groups
 from _slope_cells import SLOPES, Slopes, fit_slopes, planned_slopes
 from _weight_cells import WEIGHTS, Weights, fit_weights, planned_weights
 
-from pymc_dp.gradients import bent, legs, schedule, tails, walk
+from pymc_dp.gradients import bent, clipping, legs, schedule, tails, walk
 from pymc_dp.gradients import schedule as limits
 from pymc_dp.testing import insecure_randomness
 
@@ -33,7 +33,7 @@ def version() -> dict[str, Any]:
     return {
         "stages": [list(stage) for stage in schedule.STAGES],
         "end": schedule.END,
-        "clip": [limits.CLIP_NORM, limits.CLIP_CURVATURE],
+        "clip": [limits.CLIP_NORM, limits.CLIP_CURVATURE, clipping.MOST_KEPT],
         "path": [legs.CARRIED, legs.FORGETTING, legs.STRAIGHT, legs.BENDING, legs.CHANGED, legs.APPROACH, walk.LATEST],
         "followed": bent.FOLLOWED,
         "tails": [tails.FEW, tails.MANY, tails.RESOLVED, tails.ALONE, tails.LEAST_FALL, tails.MOST_FALL],

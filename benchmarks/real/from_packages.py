@@ -55,7 +55,7 @@ def _breast() -> Rows:
 _PIXELS = [Column(f"pixel_{place}", 0, 16, 8, 8) for place in range(64) if 1 <= place % 8 <= 6]
 
 
-@table("digits", "small n, many columns, some nearly constant", _PIXELS, Response("odd", "logistic", slopes=0.5))
+@table("digits", "small n, many columns, some nearly constant", _PIXELS, Response("odd", "logistic", slopes=2))
 def _digits() -> Rows:
     from sklearn.datasets import load_digits
 

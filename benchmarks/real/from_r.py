@@ -385,7 +385,7 @@ _CRASH = [
 ]
 
 
-@table("crash_deaths", "rare outcome", _CRASH, Response("dead", "logistic", intercept=(-4, 2)))
+@table("crash_deaths", "rare outcome", _CRASH, Response("dead", "logistic", intercept=(-4, 2), slopes=2.5))
 def _crash() -> Rows:
     held = _held("DAAG", "nassCDS", ["yearVeh"])
     return {

@@ -1,4 +1,4 @@
-"""Scores that are clipped and stay centred: a row's part of a gradient and a curvature, from its predictors alone."""
+"""Scores that are clipped and keep their mean: a row's part of a gradient and of a curvature, from its predictors."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ UNLIMITED = 1e300
 ROUNDS = 12
 """Rounds of the search for the centre: a fixed number, so that none is steered by a row."""
 TINY = np.finfo(float).tiny
+MOST_KEPT = 0.5
+"""Norm of the mean that is kept, over C, at most: no clipped score has a mean above C."""
 TILE = 32
 """Rows that are gone through side by side: by the same instructions, whatever they hold."""
 
@@ -69,7 +71,7 @@ def clipped(
     weighing: bool = True,
     cells: Places | None = None,
 ) -> Clipped:
-    """Clip the scores of rows such that they stay centred under the model.
+    """Clip the scores of rows such that their mean under the model stays.
 
     Parameters
     ----------
@@ -87,12 +89,14 @@ def clipped(
 
     Notes
     -----
-    ψ(y) = c(y) (s(y) - a), c = min(1, C / ‖s - a‖), with a such that E ψ = 0 given the row's covariates. Then the sum
-    of ψ has mean 0 at the truth whatever is clipped, where ordinary clipping has a bias that no amount of rows mends.
-    Its slope is -E[c (s - a)(s - a)ᵀ], symmetric and positive semidefinite, and so is its variance, E[c² (s - a)(s -
-    a)ᵀ], which is at most that. Where the curvature is larger than C_F, it is multiplied by a weight, which does not
-    see the response; so are scores, if they are weighed. Then the curvature is still their slope if the model is right.
-    If it is wrong, such weights lead to another estimate: they throw away the rows that know most.
+    ψ(y) = c(y) (s(y) - a), c = min(1, C / ‖s - a‖), with a such that E ψ = E s given the row's covariates, which is 0
+    unless the model expects responses beyond their bounds. Then the sum of ψ has mean 0 at the truth whatever is
+    clipped, where ordinary clipping has a bias that no amount of rows mends; and where nothing is clipped it is the sum
+    of the scores of the clamped rows. Its slope is about -E[c (s - a)(s - a)ᵀ], symmetric and positive semidefinite,
+    and so is its variance, E[c² (s - a)(s - a)ᵀ], which is at most that. Where the curvature is larger than C_F, it is
+    multiplied by a weight, which does not see the response; so are scores, if they are weighed. Then the curvature is
+    still their slope if the model is right. If it is wrong, such weights lead to another estimate: they throw away the
+    rows that know most.
 
     What is summed is within C and C_F whether or not the search for a has converged; `integers` enforces it. For two
     responses and one predictor, a logistic regression, the end of the search is known.
@@ -178,8 +182,9 @@ def _centre(shares, values, matrix, clip_norm, rounds, centre, curvature, spread
     """Write the centres of rows, their curvatures and the variances of their scores."""
     n_nodes, count, _ = values.shape
     shifted, total, mass = np.zeros((count, TILE)), np.zeros((count, TILE)), np.zeros(TILE)
-    kept, norms = np.zeros(TILE), np.zeros(TILE)
+    kept, norms, means = np.zeros(TILE), np.zeros(TILE), np.zeros((count, TILE))
     centre[:] = 0.0
+    _mean(shares, values, matrix, clip_norm, means)
     for _ in range(rounds):
         total[:] = 0.0
         mass[:] = 0.0
@@ -188,12 +193,26 @@ def _centre(shares, values, matrix, clip_norm, rounds, centre, curvature, spread
             _add(shares[node], values[node], kept, mass, total)
         for i in range(count):
             for k in range(TILE):
-                centre[i, k] = total[i, k] / at_least(mass[k], TINY)
+                centre[i, k] = (total[i, k] - means[i, k]) / at_least(mass[k], TINY)
     curvature[:] = 0.0
     spread[:] = 0.0
     for node in range(n_nodes):
         _keep(values[node], centre, matrix, clip_norm, shifted, norms, kept)
         _add_products(shares[node], shifted, kept, curvature, spread)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _mean(shares, values, matrix, clip_norm, means):  # type: ignore[no-untyped-def]
+    """Write the mean scores of rows, of a norm of at most a part of C."""
+    count, ones = len(means), np.ones(TILE)
+    none, kept, norms = np.zeros((count, TILE)), np.zeros(TILE), np.zeros(TILE)
+    total, mass = np.zeros((count, TILE)), np.zeros(TILE)
+    for node in range(len(values)):
+        _add(shares[node], values[node], ones, mass, total)
+    _keep(total, none, matrix, MOST_KEPT * clip_norm, means, norms, kept)
+    for i in range(count):
+        for k in range(TILE):
+            means[i, k] *= kept[k]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -219,7 +238,7 @@ def _clip_single(  # type: ignore[no-untyped-def]
     (n_cells, n_nodes), n_rows = scores.shape, len(observed)
     shares, values = np.zeros((n_nodes, TILE)), np.zeros((n_nodes, TILE))
     root, centre = np.zeros(TILE), np.zeros(TILE)
-    mass, total = np.zeros(TILE), np.zeros(TILE)
+    mass, total, means = np.zeros(TILE), np.zeros(TILE), np.zeros(TILE)
     middles, parts = np.zeros(n_cells), np.zeros(n_cells)
     for start in range(0, n_cells, TILE):
         used = min(TILE, n_cells - start)
@@ -233,6 +252,13 @@ def _clip_single(  # type: ignore[no-untyped-def]
             rounds = 0
         else:
             centre[:] = 0.0
+            means[:] = 0.0
+            for node in range(n_nodes):
+                for k in range(TILE):
+                    means[k] += shares[node, k] * values[node, k]
+            for k in range(TILE):
+                most = MOST_KEPT * clip_norm
+                means[k] *= most / at_least(abs(means[k]) * root[k], most)
         for _ in range(rounds):
             total[:] = 0.0
             mass[:] = 0.0
@@ -243,7 +269,7 @@ def _clip_single(  # type: ignore[no-untyped-def]
                     mass[k] += share
                     total[k] += share * values[node, k]
             for k in range(TILE):
-                centre[k] = total[k] / at_least(mass[k], TINY)
+                centre[k] = (total[k] - means[k]) / at_least(mass[k], TINY)
         mass[:] = 0.0  # of curvatures
         total[:] = 0.0  # of variances
         for node in range(n_nodes):

@@ -126,6 +126,8 @@ class Response:
         weights : array of that shape, or None
             None: of a discrete response.
         """
+        if self.levels is not None:
+            return replace(self.column, bounds=None).clamped(values)
         if not self.moves or weights is None or self.column.bounds is None:
             return self.column.clamped(values)
         order = np.argsort(values, axis=1)

@@ -218,10 +218,14 @@ def walk(
         last = stage + 2 - first >= len(stages)  # with steps, or after these
         if plan.steps:
             limits = later
+            if limit is not None:
+                limits = _raised(later, stage, releases, n_rows, at, widest)
             if last:
-                limits = _relaxed(later, stage, releases, n_rows) if limit is None else replace(
-                    _raised(later, stage, releases, n_rows, at, widest), clip_norm=UNLIMITED, weighing=False
-                )  # fmt: skip
+                limits = (
+                    _relaxed(later, stage, releases, n_rows)
+                    if limit is None
+                    else replace(limits, clip_norm=UNLIMITED, weighing=False)
+                )
         elif picked is not None:
             limits = _raised(limits, stage, releases, n_rows, at, widest)
         noised, deviation = releases.curvature(stage, at, limits)

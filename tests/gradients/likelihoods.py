@@ -132,6 +132,8 @@ DISCRETE = {
     "discrete uniform": _built(_uniform, (0, 8), n=(4, 8)),
 }
 """Responses of whole numbers."""
+CUT = _built(lambda eta: pm.Poisson("y", pt.exp(eta), observed=np.minimum(COUNTS, 2)), (0, 2))
+"""Counts of which many are clamped."""
 
 
 def several(kind, count):

@@ -33,14 +33,15 @@ def a_row(build, rng):
 
 
 def size_of_mean(found, scores, weights, limit):
-    """Norm of the mean of clipped scores, over the limit, and of the longest."""
+    """Norm of the mean that clipped scores lack of that of all scores, over the limit, and of the longest."""
     model = Responses(weights=found.responses.weights[:1], scores=found.responses.scores[:1])
     nothing = np.zeros((1, scores.shape[1]))
     centre = -clipped(model, nothing, found.gram[:1], clip_norm=limit, clip_curvature=1e12).scores[0]
     assert np.linalg.norm(centre @ found.jacobian[0]) < 0.999 * limit, "it is not clipped itself"
     own = (scores - centre) @ found.jacobian[0]
     own *= np.minimum(1, limit / np.linalg.norm(own, axis=1))[:, None]
-    return np.linalg.norm(weights @ own) / limit, np.linalg.norm(own, axis=1).max() / limit
+    lacking = weights @ (own - scores @ found.jacobian[0])
+    return np.linalg.norm(lacking) / limit, np.linalg.norm(own, axis=1).max() / limit
 
 
 def evenly(column):
@@ -64,7 +65,8 @@ def test_clipped_scores_have_mean_zero_over_a_density_on_a_fine_grid(name, rng):
     chunk[one.place] = values
     weights = sizes * np.exp(rows.scored(predictors, *chunk)[1])
     assert weights.sum() == pytest.approx(1, abs=0.01)
-    chunk[one.place] = one.column.clamped(values)
+    if rows.quantiles[0] is None:
+        chunk[one.place] = one.column.clamped(values)
     mean, longest = size_of_mean(found, rows.scored(predictors, *chunk)[0], weights / weights.sum(), limit)
     assert mean < 0.01 and longest == pytest.approx(1), "some are clipped"
 
@@ -93,7 +95,7 @@ def test_clipped_scores_of_several_values_have_mean_zero_over_draws(name, rng):
         shape = chunk[one.place].shape
         if quantile is not None:
             chunk[one.place] = rng.uniform(size=shape)
-            chunk[one.place] = one.column.clamped(quantile(predictors, *chunk)[0].reshape(shape))
+            chunk[one.place] = quantile(predictors, *chunk)[0].reshape(shape)
         else:
             chunk[one.place] = np.zeros(shape, dtype=int)
             zero = np.exp(rows.separate[0](predictors, *chunk)[1])
@@ -103,12 +105,16 @@ def test_clipped_scores_of_several_values_have_mean_zero_over_draws(name, rng):
     assert size < 0.02 and longest == pytest.approx(1), "some are clipped"
 
 
-def test_values_beyond_the_bounds_are_counted_there(rng):
-    rows, *_, found, _ = a_row(likelihoods.CONTINUOUS["normal, a third clamped"], rng)
-    scores = found.responses.scores[0]
-    at_bounds = [np.all(np.isclose(scores, scores[place]), axis=1) for place in (0, -1)]
-    shares = [found.responses.weights[0, place].sum() for place in at_bounds]
-    assert rows.nodes == len(scores) and min(shares) > 0.05 and sum(shares) < 0.6
+@pytest.mark.parametrize("build", [likelihoods.CONTINUOUS["normal, a third clamped"], likelihoods.CUT])
+def test_of_rows_that_are_not_clipped_the_scores_of_clamped_rows_are_added(build, rng):
+    """So that the estimate is that of the same clamped rows without privacy, and not of what they were before."""
+    interface = interface_of(*build())
+    rows = RowScores.of(interface, mode="FAST_COMPILE")
+    chunk, at = [read(column) for column in interface.inspection.columns], rng.normal(0, 0.3, interface.size)
+    limits = Limits(scale=np.ones(interface.size), clip_norm=1e9, clip_curvature=1e9)
+    predictors, jacobian = rows.predicted(at, *chunk)
+    plain = np.einsum("nq,nqd->nd", rows.scored(predictors, *chunk)[0], jacobian)
+    np.testing.assert_allclose(RowParts(rows=rows).scores(chunk, at, limits) * 1e9, plain, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.few(1)

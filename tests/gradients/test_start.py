@@ -39,7 +39,7 @@ def test_under_a_vague_prior_it_starts_where_responses_are_within_their_bounds(f
     assert 70 < intercept + 105 * slope < 130, "the middle of the bounds"
     assert 40 < np.exp(log_sigma) < 80, "as spread evenly over them"
     assert np.isfinite(made.scaled(start).scale).all()
-    assert made.scaled(start).scale[0] > 100 * made.scale[0], "scores of draws far outside are not those on the way"
+    assert made.scaled(start).scale[0] > 5 * made.scale[0], "scores of draws far outside are not those on the way"
 
 
 def test_a_prior_that_stays_within_the_bounds_is_where_it_starts(few):
