@@ -34,7 +34,7 @@ def approximations(found: Found, choice: Gradients, interface: Interface, *, fol
         f"{NAME}: around the end of the walk the log-likelihood is treated as quadratic in {names}{how}, and its slope "
         f"as varying {varying}."
     )
-    yield f"{NAME}: {_clipping(found, choice)}."
+    yield f"{NAME}: {_clipping(found, choice, 'rows' if unit is None else 'persons')}."
     for response, column in interface.inspection.domain.weights.items():
         says = PSEUDO.format(response=response, column=column)
         yield f"{NAME}: {says}. Its covariance is that of sampling (sandwich), from released squares of scores."
@@ -54,7 +54,7 @@ def approximations(found: Found, choice: Gradients, interface: Interface, *, fol
         )
 
 
-def _clipping(found: Found, choice: Gradients) -> str:
+def _clipping(found: Found, choice: Gradients, units: str) -> str:
     """Say what was clipped off, and what it does."""
     picked = found.chosen
     if picked is None:
@@ -66,7 +66,7 @@ def _clipping(found: Found, choice: Gradients) -> str:
             "is that of the clamped rows and of noise of known variance"
         )
     return (
-        f"about {max(picked.beyond, 0.0):.0f} rows (± {2 * picked.deviation:.0f}) have scores beyond the limit. By the "
+        f"about {max(picked.beyond, 0.0):.0f} {units} (± {2 * picked.deviation:.0f}) have scores beyond the limit. By the "
         f"histogram, what was clipped off moves estimates by at most about {picked.share:.0%} of the standard "
         "deviation of the noise. The intervals include that; very heavy tails may hold more"
     )
