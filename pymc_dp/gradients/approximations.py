@@ -66,8 +66,8 @@ def _clipping(found: Found, choice: Gradients, units: str) -> str:
             "is that of the clamped rows and of noise of known variance"
         )
     return (
-        f"about {max(picked.beyond, 0.0):.0f} {units} (± {2 * picked.deviation:.0f}) have scores beyond the limit. By the "
-        f"histogram, what was clipped off moves estimates by at most about {picked.share:.0%} of the standard "
+        f"about {max(picked.beyond, 0.0):.0f} {units} (± {2 * picked.deviation:.0f}) have scores beyond the limit. By "
+        f"the histogram, what was clipped off moves estimates by at most about {picked.share:.0%} of the standard "
         "deviation of the noise. The intervals include that; very heavy tails may hold more"
     )
 
