@@ -249,9 +249,6 @@ FAMILIES = {
         _two, _two_answers, _priors((0, 1, 1), (0, 1, None), (0, 2, 1), (0, 2, None), (0, 0.8, 1)), {"z": (-100, 100)}
     ),
 }  # fmt: skip
-CLAMPED = {"normal": (-6, 6), "student t": (-7, 7), "negative binomial": (0, 5)}
-"""Bounds that clamp a fifth of the responses that the prior expects: .20, .19 and .21."""
-FAMILIES |= {f"{name}, clamped": replace(FAMILIES[name], bounds={"y": bounds}) for name, bounds in CLAMPED.items()}
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def test_intervals_cover(name):
     if cell["design"] == UNCALIBRATED:
         return
     for part, share in cell["coverage"].items():
-        least = 0.83 if part == "spread" else 0.84 if "clamped" in name else 0.86
+        least = 0.83 if part == "spread" else 0.86
         assert share >= least - 2 * cell["error"][part], part
 
 
