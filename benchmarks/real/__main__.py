@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--page", nargs=2, metavar="LABEL", help="print the table of the docs of two versions")
     chosen = parser.parse_args()
     if chosen.page:
-        for line in measure.page(*chosen.page, epsilon=1.0):
+        for line in measure.page(*chosen.page):
             print(line)
         return
     label = chosen.label or described()

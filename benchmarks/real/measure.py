@@ -209,29 +209,38 @@ def line(name: str, epsilon: str, scores: list[Score], names: list[str] | None) 
     )
 
 
-def page(before: str, after: str, epsilon: float) -> Iterator[str]:
-    """Yield the lines of the docs' table: every table that has releases of two versions, at one ε."""
+def page(before: str, after: str) -> Iterator[str]:
+    """Yield the lines of the docs' table: an earlier version at ε = 1, and this one at every ε."""
+    columns = [("earlier, ε = 1", before, 1.0), *((f"ε = {epsilon:g}", after, epsilon) for epsilon in EPSILONS)]
+    yield f"| table | what is hard | {' | '.join(name for name, *_ in columns)} |"
+    yield "|---" * (2 + len(columns)) + "|"
     held = load()
-    yield "| table | what is hard | earlier: rms z, worst, width | now: rms z, worst, width |"
-    yield "|---|---|---|---|"
-    everything: dict[str, list[Score]] = {before: [], after: []}
+    everything: list[list[Score]] = [[] for _ in columns]
     for name, table in TABLES.items():
-        found = {label: [one for one in held if (one["table"], one["epsilon"], one["label"]) == (name, epsilon, label)]
-                 for label in (before, after)}  # fmt: skip
-        scores = {label: [score(one, reference(name)) for one in own] for label, own in found.items()}
-        made = {label: [one for one in own if not one.failed] for label, own in scores.items()}
-        if all(made.values()):
-            cells = [_cell(own) for own in made.values()]
-            yield f"| {name.replace('_', ' ')} | {table.difficulty} | {cells[0]} | {cells[1]} |"
-            for label, own in made.items():
-                everything[label].extend(own)
-    if all(everything.values()):
-        far = [np.mean([(np.abs(one.z) > 3).mean() for one in own]) for own in everything.values()]
-        cells = [f"{_cell(own)}; {share:.0%} above 3" for own, share in zip(everything.values(), far, strict=True)]
-        yield f"| **all** | | {cells[0]} | {cells[1]} |"
+        scores = [
+            [
+                score(one, reference(name))
+                for one in held
+                if (one["table"], one["label"], one["epsilon"]) == (name, label, epsilon)
+            ]
+            for _, label, epsilon in columns
+        ]
+        if any(scores[1:]):
+            cells = [_cell([one for one in own if not one.failed]) for own in scores]
+            yield f"| {name.replace('_', ' ')} | {table.difficulty} | {' | '.join(cells)} |"
+            for own, found in zip(everything, scores, strict=True):
+                own.extend(one for one in found if not one.failed)
+    cells = [_cell(own) + (f"; {_far(own):.1%} above 3" if own else "") for own in everything]
+    yield f"| **all** | | {' | '.join(cells)} |"
+
+
+def _far(scores: list[Score]) -> float:
+    return float((np.abs(np.concatenate([one.z for one in scores])) > 3).mean())
 
 
 def _cell(scores: list[Score]) -> str:
+    if not scores:
+        return "not run"
     z, width = (np.concatenate([getattr(one, key) for one in scores]) for key in ("z", "width"))
     return f"{np.sqrt(np.mean(z**2)):.2f}, {z[int(np.argmax(np.abs(z)))]:+.1f}, {_geometric(width):.2f}"
 
