@@ -61,11 +61,11 @@ LINES = (
         neighbours="add or remove",
         audited=False,
     ),
-    Line("pymc_dp, noised gradients, trust_model", "of_pymc_dp", ("synthetic", "tax"), audited=False),
+    Line("pymc_dp, noised gradients, trust_model", "of_pymc_dp", ("synthetic",), audited=False),
     Line(
         "pymc_dp, noised gradients, trust_model, add or remove",
         "of_pymc_dp",
-        ("synthetic", "tax"),
+        ("synthetic",),
         neighbours="add or remove",
         audited=False,
     ),

@@ -69,7 +69,8 @@ def _about(found: Everything) -> Iterator[str]:
     )
     for day in sorted(set(days) - {main}):
         named = [f"{line.name} ({', '.join(_of_day(found[line.name].scores, day))})" for line in LINES]
-        yield f"Measured {day}: {'; '.join(one for one in named if not one.endswith('()'))}. All else is as it was."
+        again = "; ".join(one for one in named if not one.endswith("()"))
+        yield f"Measured {day}: {again}. No other number was measured again."
 
 
 def _of_day(scores: dict[str, Score], day: str) -> list[str]:
