@@ -1,8 +1,8 @@
-"""The methods that `compare.py` asks, what is known of each without importing it, and what was found of it."""
+"""The methods that `compare.py` asks, and what is known of each without importing it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 RUNS_AT_LEAST = 100
 
@@ -26,28 +26,28 @@ class Line:
     persons: str = ""
     of_persons: str = "add or remove"
 
+    @property
+    def method(self) -> str:
+        """The name in tables that have a column for what is protected."""
+        return self.name.removesuffix(f", {self.neighbours}")
+
     def runs(self, usual: int) -> int:
         """Runs on each side of the audit: more where one takes milliseconds, fewer where it takes part of a second."""
         return max(RUNS_AT_LEAST, round(usual * self.times))
 
 
-@dataclass
-class Found:
-    """What was found of one peer: scores by measure, and CPU seconds of fits by question.
-
-    `first` are from the start of its process to the end of the first fit, with nothing compiled before; `again`, those
-    of a later fit, the median.
-    """
-
-    scores: dict[str, list[float]] = field(default_factory=dict)
-    first: dict[str, float] = field(default_factory=dict)
-    again: dict[str, float] = field(default_factory=dict)
-    versions: str = ""
-    audited: str = ""
-    days: set[str] = field(default_factory=set)
-    why: dict[str, str] = field(default_factory=dict)
-
-
+BEGINNINGS = {
+    "adult": "Adult",
+    "abalone": "Abalone",
+    "bayes": "naive Bayes",
+    "tax": "Tax units",
+    "synthetic": "Logistic",
+    "straight": "Linear",
+    "one row": "One row",
+    "each row": "Each row",
+    "persons": "Persons",
+}
+"""Names of measures begin so, by question."""
 LOGISTIC = ("adult", "abalone", "synthetic")
 REGRESSIONS = (*LOGISTIC, "tax", "straight")
 GROUPS = ("one row", "each row", "persons")
@@ -55,9 +55,25 @@ SAMPLE = "a person is one sample"
 LINES = (
     Line("pymc_dp, noised gradients", "of_pymc_dp", (*REGRESSIONS, *GROUPS), persons="`dp.Unit`, `max_rows=5`"),
     Line(
+        "pymc_dp, noised gradients, add or remove",
+        "of_pymc_dp",
+        ("synthetic", "tax"),
+        neighbours="add or remove",
+        audited=False,
+    ),
+    Line("pymc_dp, noised gradients, trust_model", "of_pymc_dp", ("synthetic",), audited=False),
+    Line(
+        "pymc_dp, noised gradients, trust_model, add or remove",
+        "of_pymc_dp",
+        ("synthetic",),
+        neighbours="add or remove",
+        audited=False,
+    ),
+    Line(
         "pymc_dp, noised gradients, max_rows=2",
         "of_pymc_dp",
         ("persons",),
+        neighbours="add or remove",
         audited=False,
         persons="`dp.Unit`, `max_rows=2`",
     ),

@@ -1,11 +1,14 @@
-"""What `compare.py` found, as a page in Markdown: accuracy, intervals, promises, persons, time."""
+"""What `compare.py` found, as tables in Markdown: accuracy, intervals, promises, persons, time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+import textwrap
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 
-import numpy as np
-from _compare_lines import LINES, REFERENCE, Found, Line
+from _compare_lines import BEGINNINGS, LINES, REFERENCE, Line
+from _compare_stored import Everything, Score, Time
 from _compare_tables import DELTA, MOST, N_AUDIT, N_PERSONS
 
 ACCURACY = {
@@ -13,28 +16,19 @@ ACCURACY = {
     "naive Bayes: accuracy": 3, "naive Bayes: log loss": 3, "Tax units: R²": 3,
 }  # fmt: skip
 SIMULATED = {"Logistic: error": 2, "Logistic: coverage": 2, "Linear: error": 3, "Linear: coverage": 2}
-TIMED = {"adult": "Adult", "abalone": "Abalone", "tax": "Tax units"}
-GROUPS = {"one row": "One row", "each row": "Each row", "persons": "Persons"}
-"""Questions about persons with several rows, and what their measures begin with."""
+TIMED = ("adult", "abalone", "tax")
+GROUPS = ("persons", "each row", "one row")
+"""Questions about persons with several rows: by ε for a person, then, at the price of that, by ε for a row."""
+WIDTH, BEGIN, END = 140, "\nMeasured ", "\n## How to read it\n"
 NOTHING = "—"
 Row = list[str]
-Everything = dict[str, Found]
 
 
-def page(found: Everything, missing: Sequence[str], *, epsilon: float, repeats: int, tables: int) -> str:
-    """The whole page, but for its title."""
-    days = sorted({day for one in found.values() for day in one.days})
-    about = (
-        f"Measured {' to '.join(dict.fromkeys([days[0], days[-1]])) if days else 'never'}: {repeats} fits behind each "
-        f"number, or one of each of {tables} simulated tables ({tables // 3} of linear regressions and of persons); "
-        "means ± standard errors. ε audited is a lower bound at 95% confidence, in brackets the runs on each of two "
-        f"neighbouring tables of {N_AUDIT} rows. Several rows a person: {N_PERSONS:,} persons with one to {MOST} rows. "
-        f"Times are CPU seconds over those that '{REFERENCE}' takes for its second fit: first, from the start of a "
-        "process until its first fit, with nothing compiled before; again, for a later fit of that process."
-    )
+def page(found: Everything, missing: Sequence[str], *, epsilon: float) -> str:
+    """All tables, what is to be known of them, and what is missing."""
     parts = {
-        "Accuracy": _measured(found, ACCURACY),
-        "Intervals": _measured(found, SIMULATED),
+        "Accuracy": _scored(found, ACCURACY),
+        "Intervals": _scored(found, SIMULATED),
         "What is promised": _promised(found, epsilon),
         "Several rows a person": _persons(found),
         "Time": _times(found),
@@ -43,15 +37,57 @@ def page(found: Everything, missing: Sequence[str], *, epsilon: float, repeats: 
     versions = [one for place, one in enumerate(versions) if not any(one in other for other in versions[:place])]
     absent = [f"- {name}, {what}: {why}" for name, one in found.items() for what, why in one.why.items()]
     absent += [f"- no copy of {path} in the folder that PYMC_DP_DATA names" for path in missing]
-    end = [f"Versions: {'; '.join(versions)}.", *(["Not there:\n\n" + "\n".join(absent)] if absent else [])]
-    return "\n\n".join([about, *(f"## {title}\n\n{_table(rows)}" for title, rows in parts.items()), *end])
+    tables = [f"## {title}\n\n{_table(rows)}" for title, rows in parts.items()]
+    end = [_wrapped(f"Versions: {'; '.join(versions)}."), *(["Not there:\n\n" + "\n".join(absent)] if absent else [])]
+    return "\n\n".join([*map(_wrapped, _about(found)), *tables, *end])
 
 
-def _measured(found: Everything, measures: dict[str, int]) -> Iterator[Row]:
-    yield ["method", *measures]
+def replaced(whole: str, tables: str) -> str:
+    """Return a page of the documentation with these tables in the place of those that it has."""
+    before, rest = whole.split(BEGIN, 1)
+    return f"{before}\n{tables}\n{END}{rest.split(END, 1)[1]}"
+
+
+def _about(found: Everything) -> Iterator[str]:
+    scores = {(line.name, name): one for line in LINES for name, one in found[line.name].scores.items()}
+    real = [one.fits for (_, name), one in scores.items() if name in ACCURACY]
+    simulated = {
+        begin: _from_to([one.fits for (_, name), one in scores.items() if name.startswith(f"{begin}:")])
+        for begin in ("Logistic", "Linear", "Persons")
+    }
+    days = Counter(one.day for one in scores.values())
+    main = max(days, key=lambda day: (days[day], day), default="never")
+    except_for = ", but for what is named below" if len(days) > 1 else ""
+    yield (
+        f"Measured {main}{except_for}: {_from_to(real)} fits behind each number of a real table, else "
+        f"one of each of {simulated['Logistic']} simulated tables ({simulated['Linear']} of linear regressions, "
+        f"{simulated['Persons']} of persons); means ± standard errors. "
+        "ε audited is a lower bound at 95% confidence, in brackets the runs on each of two "
+        f"neighbouring tables of {N_AUDIT} rows. Several rows a person: {N_PERSONS:,} persons with one to {MOST} rows. "
+        f"Times are CPU seconds over those that '{REFERENCE}' takes for its second fit: first, from the start of a "
+        "process until its first fit, with nothing compiled before; again, for a later fit of that process."
+    )
+    for day in sorted(set(days) - {main}):
+        named = [f"{line.name} ({', '.join(_of_day(found[line.name].scores, day))})" for line in LINES]
+        again = "; ".join(one for one in named if not one.endswith("()"))
+        yield f"Measured {day}: {again}. No other number was measured again."
+
+
+def _of_day(scores: dict[str, Score], day: str) -> list[str]:
+    return list(dict.fromkeys(name.split(":")[0] for name, one in scores.items() if one.day == day))
+
+
+def _from_to(numbers: Collection[int]) -> str:
+    ends = dict.fromkeys((min(numbers, default=0), max(numbers, default=0)))
+    return " to ".join(map(str, ends))
+
+
+def _scored(found: Everything, measures: dict[str, int]) -> Iterator[Row]:
+    yield ["method", "one row is", *measures]
     for line in LINES:
-        scores = found[line.name].scores
-        yield [line.name, *(_shown(scores.get(name), digits) for name, digits in measures.items())]
+        cells = [_shown(found[line.name].scores.get(name), digits) for name, digits in measures.items()]
+        if set(cells) != {NOTHING}:
+            yield [line.method, _changed(line.neighbours), *cells]
 
 
 def _promised(found: Everything, epsilon: float) -> Iterator[Row]:
@@ -59,19 +95,17 @@ def _promised(found: Everything, epsilon: float) -> Iterator[Row]:
     for line in LINES:
         if line.audited:
             claim = f"{epsilon:g}, {0 if line.pure else f'{DELTA:g}'}"
-            yield [line.name, _changed(line.neighbours), claim, found[line.name].audited or NOTHING]
+            yield [line.method, _changed(line.neighbours), claim, found[line.name].audited or NOTHING]
 
 
 def _persons(found: Everything) -> Iterator[Row]:
-    """All that protect a person with ε, then, for the price of that, what ε for a row would give."""
     yield ["method", "ε is for", "how", "error", "coverage"]
-    for asked, begin in reversed(GROUPS.items()):
-        for line in LINES:
-            scores = found[line.name].scores
-            if f"{begin}: error" in scores:
-                name = line.name.removesuffix(f", {line.persons.rpartition('`, `')[2].rstrip('`')}")
-                cells = [_shown(scores.get(f"{begin}: {what}"), 2) for what in ("error", "coverage")]
-                yield [name, *_protected(line, asked), *cells]
+    for asked, line in itertools.product(GROUPS, LINES):
+        scores, begin = found[line.name].scores, BEGINNINGS[asked]
+        if f"{begin}: error" in scores:
+            name = line.name.removesuffix(f", {line.persons.rpartition('`, `')[2].rstrip('`')}")
+            cells = [_shown(scores.get(f"{begin}: {what}"), 2) for what in ("error", "coverage")]
+            yield [name, *_protected(line, asked), *cells]
 
 
 def _protected(line: Line, asked: str) -> tuple[str, str]:
@@ -86,31 +120,33 @@ def _protected(line: Line, asked: str) -> tuple[str, str]:
 
 
 def _times(found: Everything) -> Iterator[Row]:
-    yield ["method", *(f"{name}, {when}" for name in TIMED.values() for when in ("first", "again"))]
+    yield ["method", *(f"{BEGINNINGS[asked]}, {when}" for asked in TIMED for when in ("first", "again"))]
     for line in LINES:
-        one = found[line.name]
-        yield [line.name, *(_ratio(of, found, question) for question in TIMED for of in (one.first, one.again))]
+        times = [found[line.name].times.get(asked) for asked in TIMED]
+        if any(times):
+            yield [line.name, *itertools.chain.from_iterable(map(_both, times))]
 
 
-def _ratio(seconds: dict[str, float], found: Everything, question: str) -> str:
-    mine, theirs = seconds.get(question), found[REFERENCE].again.get(question)
-    return f"{mine / theirs:.2g}" if mine and theirs else NOTHING
+def _both(time: Time | None) -> Row:
+    return [NOTHING, NOTHING] if time is None else [f"{time.first:.2g}", f"{time.again:.2g}"]
 
 
 def _changed(neighbours: str) -> str:
-    return {"replace": "replaced", "add or remove": "added or removed"}[neighbours]
+    return {"replace": "replaced", "add or remove": "added or removed"}.get(neighbours, NOTHING)
 
 
-def _shown(values: list[float] | None, digits: int) -> str:
+def _shown(score: Score | None, digits: int) -> str:
     """Mean and standard error over fits."""
-    if not values:
+    if score is None:
         return NOTHING
-    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    return f"{np.mean(values):.{digits}f}\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{error:.{digits}f}"
+    return f"{score.mean:.{digits}f}\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{score.error:.{digits}f}"
 
 
 def _table(rows: Iterator[Row]) -> str:
-    """Its head first; methods of which it would say nothing are left out."""
+    """Its head first."""
     head, *others = rows
-    kept = [head, ["---"] * len(head), *(row for row in others if set(row[1:]) != {NOTHING})]
-    return "\n".join("| " + " | ".join(row) + " |" for row in kept)
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *others])
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)

@@ -2,15 +2,17 @@
 
 Every peer of `peers/` fits the same tables in an interpreter of its own, one after the other and on one thread. A peer
 that cannot be imported is a line that says so. Answers are kept in `outputs/compare`, so that a run that was stopped
-goes on where it was, and one peer can be asked anew:
+goes on where it was. What they are worth is kept in `compare.json`, with its day: a peer that is not asked, or that
+cannot be, keeps its numbers. Every run writes the tables into `docs/compared.md`.
 
-- ``python benchmarks/compare.py``: ask what was not answered yet, and write the page;
+- ``python benchmarks/compare.py``: ask what was not answered yet;
 - ``again`` forgets all answers first, ``again NAME ...`` those of some peers;
-- ``only NAME ...`` and ``without NAME ...`` ask some peers and write no page; ``kept`` asks nobody.
+- ``only NAME ...`` and ``without NAME ...`` ask some peers; ``kept`` asks nobody.
 
 ``PYMC_DP_REPEATS`` is the number of fits behind every number, ``PYMC_DP_TABLES`` that of simulated tables (a third of
 it for linear regressions and persons), ``PYMC_DP_AUDIT_RUNS`` that of runs on each of two neighbouring tables (ten
-times as many where one is quick, a third for OPS), ``PYMC_DP_EPSILON`` the price.
+times as many where one is quick, a third for OPS), ``PYMC_DP_EPSILON`` the price: tables of another than 1 are printed,
+and not kept.
 """
 
 from __future__ import annotations
@@ -23,19 +25,21 @@ from datetime import date
 from pathlib import Path
 
 import numpy as np
-from _compare_lines import LINES, Found, Line
-from _compare_page import page
+from _compare_lines import LINES, Line
+from _compare_page import page, replaced
+from _compare_stored import Found, Score, Time, load, renewed, store
 from _compare_tables import DELTA, Question, audited, neighbours, questions
 from _peer import answer_of
 
 import pymc_dp as dp
 
 HERE = Path(__file__).resolve().parent
-KEPT, TABLE = HERE.parent / "outputs" / "compare", HERE / "compare.md"
+KEPT, PAGE = HERE.parent / "outputs" / "compare", HERE.parent / "docs" / "compared.md"
 REPEATS = int(os.environ.get("PYMC_DP_REPEATS", "3"))
 TABLES = int(os.environ.get("PYMC_DP_TABLES", "18"))
 RUNS = int(os.environ.get("PYMC_DP_AUDIT_RUNS", "300"))
-EPSILON = float(os.environ.get("PYMC_DP_EPSILON", "1.0"))
+PUBLISHED = 1.0
+EPSILON = float(os.environ.get("PYMC_DP_EPSILON", str(PUBLISHED)))
 CONFIDENCE = 0.95
 
 
@@ -59,13 +63,13 @@ def ask(line: Line, name: str, question: Question, repeats: int) -> dict[str, np
 
 
 def audit(line: Line) -> str:
-    """Lower bound of ε, at 95% confidence, from fresh runs on two neighbouring tables of a hundred rows."""
+    """Lower bound of ε, at 95% confidence, from fresh runs on two neighbouring tables of a hundred rows; or nothing."""
     x, y, other_x, other_y = neighbours(line.neighbours)
     runs, sides = line.runs(RUNS), {}
     for side, table in (("a", (x, y)), ("b", (other_x, other_y))):
         found = ask(line, f"audit_{side}", audited(*table), runs)
         if isinstance(found, str):
-            return found
+            return ""
         sides[side] = list(found["draws"].reshape(runs, -1))
 
     def mechanism(side: str, n: int) -> np.ndarray:
@@ -90,11 +94,11 @@ def investigate(line: Line, asked: dict[str, Question]) -> Found:
         if isinstance(answer, str):
             found.why[name] = answer
             continue
-        found.scores.update(question.scores(answer["draws"]))
+        day = str(answer["day"])
+        found.scores.update({key: Score.of(one, day) for key, one in question.scores(answer["draws"]).items()})
         if question.timed:
-            found.first[name], found.again[name] = float(answer["first"]), float(np.median(answer["seconds"][1:]))
+            found.times[name] = Time(float(answer["first"]), float(np.median(answer["seconds"][1:])), day)
         found.versions = ", ".join(answer["versions"].tolist()) or found.versions
-        found.days.add(str(answer["day"]))
     if line.audited:
         found.audited = audit(line)
     return found
@@ -116,16 +120,18 @@ def main() -> None:
         forget(names)
     asked, missing = questions(TABLES)
     found = {line.name: Found() for line in LINES}
-    some = how in ("only", "without")
     for line in LINES:
-        if some and (line.name in names) != (how == "only"):
+        if how in ("only", "without") and (line.name in names) != (how == "only"):
             continue
         found[line.name] = one = investigate(line, asked)
-        print(f"{line.name}: seconds {one.again}, audited {one.audited or '—'}, missing {one.why}", flush=True)
-    if not some:
-        written = page(found, missing, epsilon=EPSILON, repeats=REPEATS, tables=TABLES)
-        TABLE.write_text(f"# pymc_dp beside others\n\n{written}\n", encoding="utf-8")
-        print(written)
+        print(f"{line.name}: audited {one.audited or '—'}, seconds {one.times}, missing {one.why}", flush=True)
+    usual = EPSILON == PUBLISHED
+    everything = renewed(load() if usual else {}, found)
+    written = page(everything, missing, epsilon=EPSILON)
+    if usual:
+        store(everything)
+        PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), written), encoding="utf-8")
+    print(written)
 
 
 if __name__ == "__main__":

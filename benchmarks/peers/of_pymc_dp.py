@@ -22,20 +22,25 @@ from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.funding import Claims
 from pymc_dp.transforms.privatize import plan_for
 
-DOMAINS = {
-    "logistic": dp.Domain(norms={"x": 1.0}),
-    "linear": dp.Domain(bounds={"x": (-1, 1), "y": (-1, 1)}),
+KNOWN: dict[str, dict[str, Any]] = {
+    "logistic": {"norms": {"x": 1.0}},
+    "linear": {"bounds": {"x": (-1, 1), "y": (-1, 1)}},
 }
+"""What is public about a row."""
 AUDITED = dp.Domain(norms={"x": 1.0}, bounds={"y": (0, 1)})
 """Of a linear regression: the rows by which the audit tells two tables apart are nearly the worst that it allows."""
 STEPS_PER_DRAW, SMALL_STEPS = 20, 100
 
 
-def paid(job: Job, x: np.ndarray, most: int | None = None) -> dict[str, Any]:
-    """Budget and domain; of persons, with the most rows of one that count in full, all of them unless it is said."""
-    domain = DOMAINS[job.kind] if job.kind in DOMAINS else _of_persons(len(x), most or x.shape[1])
+def paid(job: Job, x: np.ndarray, most: int | None = None, neighbours: str = "replace") -> dict[str, Any]:
+    """Return budget and domain. Of a person at most `most` rows count, or all."""
+    if job.kind == "persons":
+        domain = _of_persons(len(x), most or x.shape[1])
+    else:
+        n_max = len(x) if neighbours == "add_remove" else None
+        domain = dp.Domain(**KNOWN[job.kind], neighbours=neighbours, n_max=n_max)
     unit = None if domain.unit is None else domain.unit.column
-    ledger = dp.Ledger(job.epsilon, job.delta, unit=unit)
+    ledger = dp.Ledger(job.epsilon, job.delta, unit=unit, neighbours=domain.neighbours)
     return {"epsilon": job.epsilon, "delta": job.delta, "domain": domain, "ledger": ledger}
 
 
@@ -44,15 +49,18 @@ def _of_persons(count: int, most: int) -> dp.Domain:
     return dp.Domain(norms={"x": 1.0}, neighbours="add_remove", n_max=count, unit=unit)
 
 
-def gradients(job: Job, x: np.ndarray, y: np.ndarray, seed: int, most: int | None = None) -> np.ndarray:
+def gradients(
+    job: Job, x: np.ndarray, y: np.ndarray, seed: int, *, trust_model: bool = False, **domain: Any
+) -> np.ndarray:
     with model_of(job, x, y):
-        found = dp.sample(**paid(job, x, most), **QUIET, draws=500, tune=500, statistics=dp.Gradients())
+        settings = {"draws": 500, "tune": 500, "statistics": dp.Gradients(trust_model=trust_model)}
+        found = dp.sample(**paid(job, x, **domain), **QUIET, **settings)
     return coefficients(job.kind, found["posterior"])
 
 
 @functools.lru_cache(maxsize=2)
 def _walk_of(epsilon: float, delta: float, x: bytes, y: bytes, n: int) -> Planned:
-    found = interface_of(_model(x, y, n), DOMAINS["logistic"])
+    found = interface_of(_model(x, y, n), dp.Domain(**KNOWN["logistic"]))
     return Planned.of(dp.Gradients(), found, Budget(epsilon, delta))
 
 
@@ -114,7 +122,7 @@ def _model(x: bytes, y: bytes, n: int, kind: str = "logistic") -> pm.Model:
 def _step_of(make: Callable[..., Any], epsilon: float, delta: float, x: bytes, y: bytes, n: int) -> tuple[Any, Any]:
     """A step with a budget of its own and the point where it starts, compiled once for each table."""
     with _model(x, y, n) as model:
-        return make(n, epsilon=epsilon, delta=delta, domain=DOMAINS["logistic"]), model.initial_point()
+        return make(n, epsilon=epsilon, delta=delta, domain=dp.Domain(**KNOWN["logistic"])), model.initial_point()
 
 
 def _one_step(make: Callable[..., Any]) -> Fit:
@@ -160,13 +168,38 @@ def naive_bayes(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray
     return (1 / (1 + np.exp(-odds))).mean(axis=0)[None]
 
 
+ADDED, TRUSTING = {"neighbours": "add_remove"}, {"trust_model": True}
+
+
+def _regressions(**settings: Any) -> dict[str, Fit]:
+    return dict.fromkeys(("logistic", "linear"), functools.partial(gradients, **settings))
+
+
 PEERS = (
     Peer(
         name="pymc_dp, noised gradients",
         neighbours="replace",
-        fits={"logistic": gradients, "linear": gradients, "persons": gradients},
+        fits={**_regressions(), "persons": gradients},
         audited={"logistic": walked},
         packages=("pymc-dp", "pymc"),
+        intervals=True,
+    ),
+    Peer(
+        name="pymc_dp, noised gradients, add or remove",
+        neighbours="add or remove",
+        fits=_regressions(**ADDED),
+        intervals=True,
+    ),
+    Peer(
+        name="pymc_dp, noised gradients, trust_model",
+        neighbours="replace",
+        fits=_regressions(**TRUSTING),
+        intervals=True,
+    ),
+    Peer(
+        name="pymc_dp, noised gradients, trust_model, add or remove",
+        neighbours="add or remove",
+        fits=_regressions(**ADDED, **TRUSTING),
         intervals=True,
     ),
     Peer(
