@@ -80,7 +80,7 @@ class Copied:
         if right.count(fault.old) != 1:
             count = right.count(fault.old)
             raise ValueError(f"{fault.name}: its old text occurs {count} times in {fault.file}, not once.")
-        stale = {one for one in compiling_files() if fault.file in reached(one)}
+        stale = tuple(f"{Path(one).stem}." for one in compiling_files() if fault.file in reached(one))
         compiled = self._compiled_without(stale) if stale else self.compiled
         shutil.rmtree(self.tree / ".hypothesis", ignore_errors=True)
         try:
@@ -88,17 +88,26 @@ class Copied:
             yield self.environment(compiled)
         finally:
             shutil.copy2(ROOT / fault.file, path)
-            shutil.rmtree(self.own, ignore_errors=True)
+            if stale:
+                self._keep_others(stale)
 
-    def _compiled_without(self, stale: set[str]) -> Path:
-        """Return a folder with all compiled functions but those of some files."""
+    def _compiled_without(self, stale: tuple[str, ...]) -> Path:
+        """Return a folder with all compiled functions but those of files whose names begin so, in any folder."""
         shutil.rmtree(self.own, ignore_errors=True)
         shutil.copytree(self.compiled, self.own, copy_function=os.link)  # Numba replaces files, and writes into none
-        left_out = tuple(f"{Path(one).stem}." for one in stale)  # files of one name in other folders go with them
         for found in self.own.glob("*/*.nb[ic]"):
-            if found.name.startswith(left_out):
+            if found.name.startswith(stale):
                 found.unlink()
         return self.own
+
+    def _keep_others(self, stale: tuple[str, ...]) -> None:
+        """Let other faults have what was compiled meanwhile, of files that do not see this one."""
+        for found in self.own.glob("*/*.nb[ic]"):
+            place = self.compiled / found.parent.name / found.name
+            if not found.name.startswith(stale) and not (place.exists() and place.samefile(found)):
+                place.parent.mkdir(exist_ok=True)
+                found.replace(place)
+        shutil.rmtree(self.own, ignore_errors=True)
 
 
 @cache
@@ -110,7 +119,7 @@ def compiling_files() -> list[str]:
 
 @cache
 def reached(path: str) -> set[str]:
-    """Return a file and all files of the package that it imports, and those that they import."""
+    """Return a file and all files of the package that what is compiled in it may come from."""
     found, ahead = {path}, [path]
     while ahead:
         new = imported(ahead.pop()) - found
@@ -121,11 +130,15 @@ def reached(path: str) -> set[str]:
 
 @cache
 def imported(path: str) -> set[str]:
-    """Return the files of the package that a file imports itself, within functions too."""
+    """Return the files of the package from which a file imports functions and numbers itself, within functions too.
+
+    Compiled code has no classes.
+    """
     found = set[str]()
     for node in ast.walk(ast.parse((ROOT / path).read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found |= {node.module, *(f"{node.module}.{one.name}" for one in node.names)}
+            names = [one.name for one in node.names if one.name.isupper() or not one.name[0].isupper()]
+            found |= {node.module for _ in names[:1]} | {f"{node.module}.{name}" for name in names}
         elif isinstance(node, ast.Import):
             found |= {one.name for one in node.names}
     paths = {name.replace(".", "/") + ".py" for name in found if name.partition(".")[0] == PACKAGE}
