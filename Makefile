@@ -76,7 +76,7 @@ test-exhaustive: $(VENV)/.test ## all other cases of slow tests, and the longest
 
 .PHONY: mutants
 mutants: $(VENV)/.test ## sixty mistakes that break a guarantee, one at a time: which quick test notices each; hours, goes on where it was stopped
-	$(BIN)/python -m tests.mutants
+	nice $(BIN)/python -m tests.mutants
 
 .PHONY: wheel
 wheel: $(BIN)/.pip ## wheel and sdist, in dist

@@ -138,6 +138,7 @@ def tried(fault: Fault, copied: Copied, results: Results, seconds: float) -> dic
                 return {
                     "killed": noticed[1] if noticed else f"pytest ended with {code}: {written[-300:]}",
                     "cpu": taken,
+                    "tried": ANY,
                 }
     return {"survived": f"all {passed} tests passed", "cpu": taken, "tried": ANY}
 
@@ -203,7 +204,6 @@ def main(arguments: list[str] | None = None) -> int:
             state = "killed" if "killed" in result else "survived" if result else "not tried"
             print(f"{state:9}  {fault.kind:21}  {fault.operation:24}  {fault.name}")
         return 0
-    os.nice(10)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     copied, settled = Copied(FOLDER), False
     while not settled:
