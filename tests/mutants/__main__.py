@@ -12,11 +12,16 @@ import os
 import re
 import resource
 import signal
-import subprocess
 import sys
+import tempfile
 import time
+import traceback
+import warnings
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+import pytest
 
 from tests.mutants.copied import HERE, PACKAGE, ROOT, Copied, kept_files, tree_hash
 from tests.mutants.fault import Fault
@@ -85,7 +90,7 @@ def stages(fault: Fault) -> list[list[str]]:
     return [stage for stage in found if stage]
 
 
-def pytest(
+def run(
     paths: list[str],
     copied: Copied,
     environment: dict[str, str],
@@ -94,35 +99,77 @@ def pytest(
     *,
     first_only: bool = True,
 ) -> tuple[int | None, str]:
-    """Run tests until the first fails: return the exit code, or None where time ran out, and what was written."""
-    asked = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:nbmake"]
-    asked += ["-x"] * first_only
+    """Run tests until the first fails: return the exit code, or None where time ran out, and what was written.
+
+    A fork of this process runs them, which has imported what takes most of the time, and nothing of the package.
+    """
+    asked = ["-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:nbmake", *["-x"] * first_only]
     asked += [f"--deselect={one}" for one in (*UNTOLD, *broken)]
     limit = max(2, int(seconds))
+    with tempfile.TemporaryFile() as written:
+        sys.stdout.flush()
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # of threads, which hold no lock
+            child = os.fork()
+        if not child:
+            os.setsid()
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(written.fileno(), 1)
+            os.dup2(written.fileno(), 2)
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))  # of a fork, counted from 0
+            _be(copied.tree, {**environment, "COLUMNS": "400"}, [*asked, *paths])
+        status = _ended(child, PATIENCE * limit)
+        written.seek(0)
+        text = written.read().decode(errors="replace")
+    return (os.WEXITSTATUS(status) if os.WIFEXITED(status) else None), text
 
-    def limited() -> None:
-        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
 
-    process = subprocess.Popen(
-        [*asked, *paths],
-        cwd=copied.tree,
-        env={**environment, "COLUMNS": "400"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        preexec_fn=limited,
-        start_new_session=True,
-    )
+def _be(tree: Path, environment: dict[str, str], arguments: list[str]) -> NoReturn:
+    """Be a process that runs pytest in a folder; all that was imported from this one is forgotten."""
+    code = 3
     try:
-        written, _ = process.communicate(timeout=PATIENCE * limit)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        written, _ = process.communicate()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.chdir(tree)
+        os.environ.update(environment)
+        sys.modules["numba"].core.config.reload_config()  # or it would go on with the folder of compiled functions
+        sys.path[:] = [str(tree), *(path for path in sys.path if path not in ("", str(ROOT)))]
+        for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", PACKAGE)]:
+            del sys.modules[name]
+        code = int(pytest.main(arguments))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _ended(child: int, seconds: float) -> int:
+    """Wait for a child so long by the clock, then end it, and whatever it has started."""
+    end = time.monotonic() + seconds
+    try:
+        while time.monotonic() < end:
+            found, status = os.waitpid(child, os.WNOHANG)
+            if found:
+                return status
+            time.sleep(0.1)
     except BaseException:  # Ctrl+C, or an end that somebody asks for: no test goes on without us
-        os.killpg(process.pid, signal.SIGKILL)
+        os.killpg(child, signal.SIGKILL)
         raise
-    return (process.returncode if process.returncode >= 0 else None), written
+    os.killpg(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1]
+
+
+def import_most() -> None:
+    """Import what all tests need: it takes longer than most of them."""
+    for name in (
+        "pymc",
+        "pytensor.link.numba.dispatch",
+        "scipy.stats",
+        "opendp.mod",
+        "xarray",
+        "arviz",
+    ):
+        import_module(name)
 
 
 def tried(fault: Fault, copied: Copied, results: Results, seconds: float) -> dict[str, Any]:
@@ -130,18 +177,15 @@ def tried(fault: Fault, copied: Copied, results: Results, seconds: float) -> dic
     began, passed = _used(), 0
     with copied.with_fault(fault) as environment:
         for paths in stages(fault):
-            code, written = pytest(paths, copied, environment, seconds - (_used() - began), results.broken)
+            code, written = run(paths, copied, environment, seconds - (_used() - began), results.broken)
             passed += sum(map(int, PASSED.findall(written)))
             taken = round(_used() - began, 1)
             if code is None:
                 return {"survived": f"no test failed within {seconds:.0f} seconds", "cpu": taken, "tried": seconds}
+            if (noticed := FAILED.search(written)) is not None:
+                return {"killed": noticed[1], "cpu": taken, "tried": ANY}
             if code not in (0, 5):
-                noticed = FAILED.search(written)
-                return {
-                    "killed": noticed[1] if noticed else f"pytest ended with {code}: {written[-300:]}",
-                    "cpu": taken,
-                    "tried": ANY,
-                }
+                raise RuntimeError(f"{fault.name}: pytest ended with {code}: {written[-2000:]}")
     return {"survived": f"all {passed} tests passed", "cpu": taken, "tried": ANY}
 
 
@@ -159,7 +203,7 @@ def checked(faults: list[Fault], copied: Copied, results: Results, seconds: floa
     if not tests:
         return True
     environment = copied.environment(copied.compiled)
-    code, written = pytest(sorted(tests), copied, environment, seconds * len(tests), [], first_only=False)
+    code, written = run(sorted(tests), copied, environment, seconds * len(tests), [], first_only=False)
     failed = {test for test in tests if test in FAILED.findall(written)}
     if code is None or (code and not failed):
         print(f"Tests could not be run without a mistake: {written[-300:]}")
@@ -208,6 +252,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     copied, settled = Copied(FOLDER), False
+    os.environ.update(copied.environment(copied.compiled))  # before anything is imported that looks at it
+    import_most()
     while not settled:
         for number, fault in enumerate(faults, 1):
             if results.of(fault, asked.seconds) is not None:
