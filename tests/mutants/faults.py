@@ -1,0 +1,739 @@
+"""Mistakes that would each break a guarantee: every way by which something leaves the rows, wrong in a dozen ways."""
+
+from __future__ import annotations
+
+from tests.mutants.fault import Fault
+
+SUMS = (
+    Fault(
+        name="sums-histogram-relation",
+        operation="sums of features",
+        kind="wrong relation",
+        file="pymc_dp/release/noise.py",
+        old='return SumSensitivity(l1=2, l2_squared=2, shifts=(1, 1), reason="one row leaves one count '
+        'and joins another")',
+        new='return SumSensitivity(l1=1, l2_squared=1, shifts=(1,), reason="one row adds 1 to one count")',
+        breaks="A replaced row moves two counts of a histogram, and one is paid for.",
+        first=("tests/release/test_sensitivity.py", "tests/audit/test_sensitivity.py"),
+    ),
+    Fault(
+        name="sums-noise-once-for-all",
+        operation="sums of features",
+        kind="noise reused",
+        file="pymc_dp/release/noise.py",
+        old="            noised = mechanism(self, float(scale))([int(item) for item in sums.ravel()])\n",
+        new="            one = mechanism(self, float(scale))([0])[0]\n"
+        "            noised = [int(item) + one for item in sums.ravel()]\n",
+        breaks="All entries of a table have the same noise, so that their differences are exact.",
+        first=("tests/release/test_noise.py", "tests/audit/test_mechanisms.py"),
+    ),
+    Fault(
+        name="sums-noise-of-half-the-scale",
+        operation="sums of features",
+        kind="bound halved",
+        file="pymc_dp/release/plan.py",
+        old="noised = block.noise.add(np.ascontiguousarray(sums[:, columns]), block.scale)",
+        new="noised = block.noise.add(np.ascontiguousarray(sums[:, columns]), block.scale / 2)",
+        breaks="Released sums have half of the noise that is charged and recorded.",
+        first=("tests/audit/test_mechanisms.py", "tests/release/test_noise.py", "tests/promises"),
+    ),
+    Fault(
+        name="sums-gaussian-event-of-more-noise",
+        operation="sums of features",
+        kind="other event",
+        file="pymc_dp/release/noise.py",
+        old="return DiscreteGaussianEvent(scale=scale, l2_squared=sensitivity.l2_squared, shifts=sensitivity.shifts)",
+        new="return DiscreteGaussianEvent(\n"
+        "            scale=sqrt(2) * scale, l2_squared=sensitivity.l2_squared, shifts=sensitivity.shifts\n"
+        "        )",
+        breaks="Gaussian noise on sums is charged as if it were √2 times as wide.",
+        first=("tests/release/test_noise.py", "tests/release/test_statistics.py", "tests/audit/test_mechanisms.py"),
+    ),
+    Fault(
+        name="sums-value-not-clamped",
+        operation="sums of features",
+        kind="bound left out",
+        file="pymc_dp/families/row_sum_kernels.py",
+        old="    value = min(max(value, low), high)\n    return np.rint((value - centre) * per_unit)",
+        new="    return np.rint((value - centre) * per_unit)",
+        breaks="A row beyond the bounds adds all of its value to a released sum.",
+        first=("tests/rows/test_sums.py", "tests/families/test_moments.py"),
+    ),
+    Fault(
+        name="sums-squares-not-rounded",
+        operation="sums of features",
+        kind="sum in floats",
+        file="pymc_dp/families/row_sum_kernels.py",
+        old="            second += np.rint(k * k * (1.0 / GRID))\n",
+        new="            second += k * k * (1.0 / GRID)\n",
+        breaks="Squares are added up as floats that are no whole numbers: the sum depends on the order of the rows.",
+        first=("tests/rows/test_sums.py", "tests/families/test_moments.py"),
+    ),
+    Fault(
+        name="sums-trials-of-a-row-not-shared",
+        operation="sums of features",
+        kind="bound left out",
+        file="pymc_dp/families/row_sum_kernels.py",
+        old="taken = np.rint(min(max(value, 0.0), left)) if value == value else 0.0",
+        new="taken = np.rint(min(max(value, 0.0), np.float64(trials))) if value == value else 0.0",
+        breaks="A row of counts adds `trials` to every level, and not to all of them together.",
+        first=("tests/families/test_multinomial.py", "tests/families/test_own_totals.py", "tests/rows/test_sums.py"),
+    ),
+    Fault(
+        name="sums-charged-after-the-read",
+        operation="sums of features",
+        kind="charge after the read",
+        file="pymc_dp/transforms/privatize.py",
+        old="    made = None\n    try:\n        with paid(\n            inspection,",
+        new="    made = None\n    from pymc_dp.rows.gate import opened_gate\n\n    try:\n"
+        "        with opened_gate():\n            drawn = _drawn(plan, beside, owner, progressbar)\n"
+        "        with paid(\n            inspection,",
+        breaks="Sums are drawn before the ledger is asked, and drawn again after.",
+        first=("tests/transforms/test_privatize.py", "tests/release/test_paid.py", "tests/promises"),
+    ),
+    Fault(
+        name="sums-regression-move-between-cells",
+        operation="sums of features",
+        kind="bound halved",
+        file="pymc_dp/release/regression_sensitivity.py",
+        old="        return 2 * (self.sizes + self.constant * Fraction(self.count)) + second\n",
+        new="        return self.sizes + self.constant * Fraction(self.count) + second\n",
+        breaks="A row of a regression that changes its cell moves sums of both, and those of one are paid for.",
+        first=("tests/release/test_regression_sensitivity.py", "tests/audit/test_sensitivity.py"),
+    ),
+    Fault(
+        name="find-bounds-entries-of-one-row",
+        operation="find_bounds",
+        kind="bound left out",
+        file="pymc_dp/release/noise.py",
+        old="    return sizes_sensitivity(neighbours) if width == 1 else _trials_sensitivity(width, "
+        "neighbours, alone=False)",
+        new="    return sizes_sensitivity(neighbours)",
+        breaks="A row with several numbers moves several counts of the search for bounds, and one is paid for.",
+        first=("tests/test_find_bounds.py", "tests/release/test_magnitudes.py"),
+    ),
+)
+PERSONS = (
+    Fault(
+        name="persons-twice-the-rows-are-kept",
+        operation="rows of persons",
+        kind="bound doubled",
+        file="pymc_dp/rows/persons.py",
+        old="    kept[order[rank < most]] = True\n",
+        new="    kept[order[rank < 2 * most]] = True\n",
+        breaks="Twice as many rows of a person count as are paid for.",
+        first=("tests/rows/test_persons.py", "tests/test_units.py"),
+    ),
+    Fault(
+        name="persons-squared-sensitivity",
+        operation="rows of persons",
+        kind="factor left out",
+        file="pymc_dp/release/noise.py",
+        old="return SumSensitivity(l1=rows * self.l1, l2_squared=rows**2 * self.l2_squared, "
+        "shifts=None, reason=reason)",
+        new="return SumSensitivity(l1=rows * self.l1, l2_squared=rows * self.l2_squared, shifts=None, reason=reason)",
+        breaks="Gaussian noise for a person with m rows grows with √m only, though all rows may be alike.",
+        first=("tests/release/test_persons.py", "tests/release/test_sensitivity.py"),
+    ),
+)
+WEIGHTS = (
+    Fault(
+        name="weights-limit-doubled",
+        operation="weights",
+        kind="bound doubled",
+        file="pymc_dp/rows/weighted.py",
+        old="    return np.clip(np.nan_to_num(np.rint(shares), nan=0.0, posinf=SHARES), 0, SHARES).astype(np.int64)",
+        new="    return np.clip(np.nan_to_num(np.rint(shares), nan=0.0, posinf=SHARES), 0, 2 * "
+        "SHARES).astype(np.int64)",
+        breaks="A row counts by its weight up to twice the declared largest.",
+        first=("tests/rows/test_weighted.py",),
+    ),
+    Fault(
+        name="weights-share-of-the-largest-there-is",
+        operation="weights",
+        kind="clip by value",
+        file="pymc_dp/rows/weighted.py",
+        old="        shares = np.asarray(weights, dtype=np.float64) / largest * SHARES\n",
+        new="        held = np.asarray(weights, dtype=np.float64)\n"
+        "        shares = held / max(largest, np.nanmax(held, initial=0.0)) * SHARES\n",
+        breaks="Weights are shares of the largest in the table: one row of a huge weight changes what all others add.",
+        first=("tests/rows/test_weighted.py",),
+    ),
+    Fault(
+        name="weights-replaced-row",
+        operation="weights",
+        kind="wrong relation",
+        file="pymc_dp/release/blocks.py",
+        old='    own = alone if relation == "add_remove" else _times(alone, 2, "in the place of another")\n',
+        new="    own = alone\n",
+        breaks="A replaced weighted row may go from a full weight on one side to one on the other, and "
+        "one is paid for.",
+        first=("tests/rows/test_weighted.py", "tests/release/test_sensitivity.py", "tests/audit/test_sensitivity.py"),
+    ),
+)
+GRADIENTS = (
+    Fault(
+        name="gradients-norm-not-enforced",
+        operation="gradients",
+        kind="bound left out",
+        file="pymc_dp/gradients/integers.py",
+        old="            if norm > most:\n                kept = False\n                break\n        if kept:",
+        new="        if kept:",
+        breaks="The norm of the whole numbers that a row adds is not looked at, which is what privacy rests on.",
+        first=("tests/gradients/test_integers.py",),
+    ),
+    Fault(
+        name="gradients-replaced-row",
+        operation="gradients",
+        kind="wrong relation",
+        file="pymc_dp/gradients/schedule.py",
+        old='return self.gradient**2 * (4 if self.neighbours == "replace" else 1)',
+        new='return self.gradient**2 * (2 if self.neighbours == "replace" else 1)',
+        breaks="A replaced score moves a sum by twice its norm, and √2 times is paid for.",
+        first=("tests/gradients/test_schedule.py", "tests/gradients/test_release.py"),
+    ),
+    Fault(
+        name="gradients-noise-over-root-two",
+        operation="gradients",
+        kind="factor left out",
+        file="pymc_dp/gradients/release.py",
+        old="        return GAUSSIAN.add(total, scale)\n",
+        new="        return GAUSSIAN.add(total, scale / np.sqrt(2))\n",
+        breaks="Gradients have noise that is narrower by √2 than is charged.",
+        first=("tests/gradients/test_release.py", "tests/gradients/test_private_model.py"),
+    ),
+    Fault(
+        name="gradients-summed-in-floats",
+        operation="gradients",
+        kind="sum in floats",
+        file="pymc_dp/gradients/integers.py",
+        old="    low, high = np.zeros_like(parts[0]), np.zeros_like(parts[0])\n",
+        new="    if len(parts) > 1:\n"
+        "        return np.sum(np.asarray(parts, dtype=np.float64), axis=0).astype(np.int64)\n"
+        "    low, high = np.zeros_like(parts[0]), np.zeros_like(parts[0])\n",
+        breaks="Sums of several threads are added up in floats, whose last bits depend on which rows a thread had.",
+        first=("tests/gradients/test_integers.py", "tests/gradients/test_release.py"),
+    ),
+    Fault(
+        name="gradients-charged-after-the-read",
+        operation="gradients",
+        kind="charge after the read",
+        file="pymc_dp/gradients/fit.py",
+        old="        with paid(inspection, budget, event=event, label=what, called=label, ledger=ledger) as payment:\n"
+        "            found = payment.read(lambda: planned.walk_over(passes, progressbar))\n",
+        new="        from pymc_dp.rows.gate import opened_gate\n\n"
+        "        with opened_gate():\n"
+        "            found = planned.walk_over(passes, progressbar)\n"
+        "        with paid(inspection, budget, event=event, label=what, called=label, ledger=ledger) as payment:\n",
+        breaks="The walk over the rows is made before the ledger is asked.",
+        first=("tests/gradients/test_private_model.py", "tests/release/test_paid.py"),
+    ),
+    Fault(
+        name="histograms-charged-with-more-noise",
+        operation="histograms of norms",
+        kind="other event",
+        file="pymc_dp/gradients/schedule.py",
+        old="            events.append(self._noised(self.norms_scale, units.counts_squared, BINS))\n",
+        new="            events.append(self._noised(2 * self.norms_scale, units.counts_squared, BINS))\n",
+        breaks="The histogram of norms is charged as if its noise were twice as wide.",
+        first=("tests/gradients/test_schedule.py", "tests/gradients/test_release.py"),
+    ),
+)
+CURVATURES = (
+    Fault(
+        name="curvatures-norm-not-enforced",
+        operation="curvatures",
+        kind="bound left out",
+        file="pymc_dp/gradients/integers.py",
+        old="        if not norm <= most:\n            continue\n        for column in range(count):",
+        new="        for column in range(count):",
+        breaks="A row's curvature of any size is added to the sum.",
+        first=("tests/gradients/test_integers.py",),
+    ),
+    Fault(
+        name="curvatures-diagonal-noise",
+        operation="curvatures",
+        kind="factor left out",
+        file="pymc_dp/gradients/release.py",
+        old="    own[kept] = GAUSSIAN.add(np.ascontiguousarray(np.diag(total)[kept]), scale)\n",
+        new="    own[kept] = GAUSSIAN.add(np.ascontiguousarray(np.diag(total)[kept]), scale / np.sqrt(2))\n",
+        breaks="The diagonal of a curvature has the noise of the entries off it, less by √2 than is charged.",
+        first=("tests/gradients/test_release.py", "tests/gradients/test_curvature.py"),
+    ),
+)
+HISTOGRAMS = (
+    Fault(
+        name="histograms-norms-over-the-largest",
+        operation="histograms of norms",
+        kind="clip by value",
+        file="pymc_dp/gradients/release.py",
+        old="            places = np.where(~np.isfinite(norms), 0,",
+        new="            norms = norms / max(1.0, np.nanmax(norms, initial=0.0) / edges[-2])\n"
+        "            places = np.where(~np.isfinite(norms), 0,",
+        breaks="Norms are scaled by the largest of a chunk: one row moves many rows to other bins.",
+        first=("tests/gradients/test_release.py", "tests/gradients/test_tails.py"),
+    ),
+)
+SAMPLERS = (
+    Fault(
+        name="gibbs-rows-not-tempered",
+        operation="Gibbs",
+        kind="bound left out",
+        file="pymc_dp/step_methods/gibbs/grid.py",
+        old="            weights = self.scores.at(self.points, values, sums, beta, size) + beta * "
+        "self.rows_at(self.knots, values)\n",
+        new="            weights = self.scores.at(self.points, values, sums, beta, size) + "
+        "self.rows_at(self.knots, values)\n",
+        breaks="Rows that are held one by one count in full, where a fraction β of them is paid for.",
+        first=(
+            "tests/step_methods/gibbs/test_held_rows.py",
+            "tests/step_methods/gibbs/test_privacy.py",
+            "tests/step_methods/gibbs/test_any_likelihood.py",
+        ),
+    ),
+    Fault(
+        name="gibbs-range-doubled",
+        operation="Gibbs",
+        kind="bound doubled",
+        file="pymc_dp/step_methods/row_functions/summing_kernels.py",
+        old="                    value = max(value - top[i], -width)\n",
+        new="                    value = max(value - top[i], -2.0 * width)\n",
+        breaks="The number of a row ranges over the points by twice as much as is charged.",
+        first=(
+            "tests/step_methods/row_functions/test_limits.py",
+            "tests/step_methods/row_functions/test_bounds.py",
+            "tests/fuzz/test_sums.py",
+        ),
+    ),
+    Fault(
+        name="gibbs-range-of-the-widest-row",
+        operation="Gibbs",
+        kind="clip by value",
+        file="pymc_dp/step_methods/row_functions/limits.py",
+        old="        add_rows(_dense(found), weights, owner, 1.0 / self.unit, float(self.width), size, total)\n",
+        new="        widest = np.ptp(np.nan_to_num(found, neginf=0.0, posinf=0.0), "
+        "axis=0).max(initial=0.0) / self.unit\n"
+        "        add_rows(_dense(found), weights, owner, 1.0 / self.unit, max(float(self.width), "
+        "widest), size, total)\n",
+        breaks="Rows are held to the range of the widest row there is, and not to what is charged.",
+        first=(
+            "tests/step_methods/row_functions/test_limits.py",
+            "tests/step_methods/row_functions/test_bounds.py",
+            "tests/fuzz/test_sums.py",
+        ),
+    ),
+    Fault(
+        name="metropolis-interval-one-sided",
+        operation="Metropolis",
+        kind="wrong relation",
+        file="pymc_dp/step_methods/row_functions/limits.py",
+        old='return (self.high - self.low if neighbours == "replace" else max(-self.low, self.high)) * self.unit',
+        new="return max(-self.low, self.high) * self.unit",
+        breaks="A replaced row moves a log ratio by the length of the interval, and half of it is charged.",
+        first=(
+            "tests/step_methods/row_functions/test_limits.py",
+            "tests/step_methods/metropolis/test_ratios.py",
+            "tests/step_methods/metropolis/test_privacy.py",
+        ),
+    ),
+    Fault(
+        name="metropolis-summed-in-floats",
+        operation="Metropolis",
+        kind="sum in floats",
+        file="pymc_dp/step_methods/row_functions/summing_kernels.py",
+        old="        total += np.rint(min(max(value, low), high))\n    return total\n",
+        new="        total += min(max(value, low), high)\n    return total\n",
+        breaks="Log ratios of rows are added up as floats: one row more shifts the rounding of all others.",
+        first=(
+            "tests/step_methods/row_functions/test_limits.py",
+            "tests/step_methods/metropolis/test_row_ratios.py",
+            "tests/fuzz/test_sums.py",
+        ),
+    ),
+    Fault(
+        name="barker-loss-of-a-bit",
+        operation="Barker",
+        kind="factor left out",
+        file="pymc_dp/step_methods/metropolis/spending.py",
+        old="min(reach * reach / 8, reach * math.tanh(reach / 2))",
+        new="min(reach * reach / 16, reach * math.tanh(reach / 2))",
+        breaks="An accept bit is charged half of the ρ that it costs.",
+        first=("tests/step_methods/metropolis/test_barker.py", "tests/step_methods/metropolis/test_privacy.py"),
+    ),
+    Fault(
+        name="penalty-noise-halved",
+        operation="penalty",
+        kind="bound halved",
+        file="pymc_dp/step_methods/metropolis/penalty.py",
+        old="        return reach / self.ratio * (1 + 1e-15)\n",
+        new="        return 0.5 * reach / self.ratio * (1 + 1e-15)\n",
+        breaks="The noise on a log ratio is half of what is charged.",
+        first=("tests/step_methods/metropolis/test_penalty.py", "tests/step_methods/metropolis/test_privacy.py"),
+    ),
+)
+MOMENTS = (
+    Fault(
+        name="moments-charged-as-if-a-row-came",
+        operation="moments",
+        kind="wrong relation",
+        file="pymc_dp/gradients/schedule.py",
+        old="self._noised(self.scale_of(self.extras.columns), units.gradient_squared, self.extras.moments)",
+        new="self._noised(self.scale_of(self.extras.columns), units.gradient**2, self.extras.moments)",
+        breaks="Moments of a replaced row move by twice the norm of one, and once is paid for.",
+        first=(
+            "tests/gradients/test_schedule.py",
+            "tests/gradients/test_moments.py",
+            "tests/gradients/test_release.py",
+        ),
+    ),
+    Fault(
+        name="fit-counts-not-charged",
+        operation="fit counts",
+        kind="other event",
+        file="pymc_dp/gradients/schedule.py",
+        old="        if self.extras.fit:\n"
+        "            events.append(self._noised(self.scale_of(self.extras.fit), "
+        "units.gradient_squared, self.extras.checks))\n",
+        new="",
+        breaks="The check of the fit is released, and stands in no event.",
+        first=("tests/gradients/test_misfit.py", "tests/gradients/test_schedule.py", "tests/gradients/test_release.py"),
+    ),
+)
+DRAWS = (
+    Fault(
+        name="ops-event-of-half-the-range",
+        operation="OPS draws",
+        kind="other event",
+        file="pymc_dp/step_methods/ops/price.py",
+        old="    event = BoundedRangeEvent(eta=eta if inverse < 1 else range_)\n",
+        new="    event = BoundedRangeEvent(eta=eta / 2 if inverse < 1 else range_)\n",
+        breaks="A draw from the tempered posterior is charged half of its range.",
+        first=(
+            "tests/step_methods/ops/test_price.py",
+            "tests/step_methods/test_ops.py",
+            "tests/step_methods/ops/test_from_rows.py",
+        ),
+    ),
+    Fault(
+        name="ops-row-that-changes-its-cell",
+        operation="OPS draws",
+        kind="bound halved",
+        file="pymc_dp/proofs/closed_form_ranges.py",
+        old="np.sort(alone)[-2:].sum() if apart else 0.0",
+        new="alone.max() if apart else 0.0",
+        breaks="A row that changes its cell moves two of them, and the range of one is paid for.",
+        first=("tests/proofs/test_closed_form_ranges.py", "tests/step_methods/test_ops.py"),
+    ),
+    Fault(
+        name="ops-same-key-every-time",
+        operation="OPS draws",
+        kind="noise reused",
+        file="pymc_dp/_random.py",
+        old="        return np.random.Generator(AESCounter(key=secrets.randbits(128)))\n",
+        new="        return np.random.Generator(AESCounter(key=secrets.randbits(0)))\n",
+        breaks="Every chain and every run draws the same random numbers, which anybody can draw too.",
+        first=("tests/test_random.py",),
+    ),
+    Fault(
+        name="ais-weights-two-left-out",
+        operation="OPS draws",
+        kind="factor left out",
+        file="pymc_dp/step_methods/annealing/price.py",
+        old="    return math.ceil(min(_above(2 * math.tanh(eta / 4)), 2.0) * 2**WEIGHT_BITS) + particles + 1\n",
+        new="    return math.ceil(min(_above(math.tanh(eta / 4)), 2.0) * 2**WEIGHT_BITS) + particles + 1\n",
+        breaks="Weights of annealing move by twice what their noise is made for.",
+        first=(
+            "tests/step_methods/annealing/test_weights.py",
+            "tests/step_methods/annealing/test_price.py",
+            "tests/test_annealing.py",
+        ),
+    ),
+    Fault(
+        name="ais-charged-after-the-read",
+        operation="OPS draws",
+        kind="charge after the read",
+        file="pymc_dp/annealing.py",
+        old="    idata = None\n    try:\n        with paid(",
+        new="    from pymc_dp.rows.gate import opened_gate\n\n"
+        "    with opened_gate():\n        run.load()\n    idata = None\n    try:\n        with paid(",
+        breaks="Rows are read before the ledger is asked.",
+        first=("tests/test_annealing.py", "tests/step_methods/annealing/test_sampler.py"),
+    ),
+    Fault(
+        name="chains-one-is-charged",
+        operation="OPS draws",
+        kind="factor left out",
+        file="pymc_dp/step_methods/funding.py",
+        old="        return self.chains * self.steps\n",
+        new="        return self.steps\n",
+        breaks="Steps of one chain are charged, however many chains there are.",
+        first=("tests/step_methods/test_cost.py", "tests/step_methods/test_base.py", "tests/step_methods/test_ops.py"),
+    ),
+)
+BATCHES = (
+    Fault(
+        name="batches-one-noise-for-all-entries",
+        operation="SGLD and kin batches",
+        kind="noise reused",
+        file="pymc_dp/step_methods/langevin/kernels.py",
+        old="        for j in range(position.size):\n"
+        "            slope[j] = of_prior[j] + unit * (slope[j] + plan.sigma / unit * rng.standard_normal())\n",
+        new="        noise = rng.standard_normal()\n"
+        "        for j in range(position.size):\n"
+        "            slope[j] = of_prior[j] + unit * (slope[j] + plan.sigma / unit * noise)\n",
+        breaks="All entries of a gradient have the same noise, so that their differences are exact.",
+        first=(
+            "tests/step_methods/langevin/test_kernels.py",
+            "tests/step_methods/langevin/test_sgld.py",
+            "tests/step_methods/langevin/test_dynamics.py",
+        ),
+    ),
+    Fault(
+        name="batches-noise-halved",
+        operation="SGLD and kin batches",
+        kind="bound halved",
+        file="pymc_dp/step_methods/langevin/batches.py",
+        old="        return multiplier * clip_norm * self.population / self.size\n",
+        new="        return 0.5 * multiplier * clip_norm * self.population / self.size\n",
+        breaks="A batch's gradient has half of the noise of the multiplier that is charged.",
+        first=(
+            "tests/step_methods/langevin/test_step_sizes.py",
+            "tests/step_methods/langevin/test_sgld.py",
+            "tests/step_methods/langevin/test_kernels.py",
+        ),
+    ),
+    Fault(
+        name="batches-over-their-realised-size",
+        operation="SGLD and kin batches",
+        kind="clip by value",
+        file="pymc_dp/step_methods/langevin/kernels.py",
+        old="            add_clipped(gradient, position, starts, plan.clip, table, count, shared, slope)\n"
+        "        if slope.size",
+        new="            add_clipped(gradient, position, starts, plan.clip, table, count, shared, slope)\n"
+        "        slope *= plan.batch_size / max(count, 1)\n"
+        "        if slope.size",
+        breaks="A sum is divided by how many rows the batch has, so that one row more changes what all others add.",
+        first=(
+            "tests/step_methods/langevin/test_kernels.py",
+            "tests/step_methods/langevin/test_sgld.py",
+            "tests/step_methods/langevin/test_compiled.py",
+        ),
+    ),
+    Fault(
+        name="batches-not-rounded",
+        operation="SGLD and kin batches",
+        kind="sum in floats",
+        file="pymc_dp/step_methods/row_functions/summing_kernels.py",
+        old="            whole = np.rint(factor * vectors[i, j])\n",
+        new="            whole = factor * vectors[i, j]\n",
+        breaks="Clipped gradients are added up as floats: one row shifts the rounding of all others.",
+        first=(
+            "tests/step_methods/row_functions/test_clipped_sums.py",
+            "tests/step_methods/row_functions/test_clipping.py",
+            "tests/step_methods/langevin/test_kernels.py",
+        ),
+    ),
+)
+CHOICES = (
+    Fault(
+        name="clip-norm-is-the-quantile-itself",
+        operation="exponential mechanism",
+        kind="clip by value",
+        file="pymc_dp/step_methods/langevin/estimated_norm.py",
+        old="        chosen = choose(secure_generator(), self.weight(budget, neighbours) * self.scores(norms))\n",
+        new="        chosen = np.argmax(self.scores(norms))\n",
+        breaks="The clip norm is that of the rows, and not a draw of the exponential mechanism that is charged.",
+        first=("tests/step_methods/langevin/test_estimated_norm.py",),
+    ),
+    Fault(
+        name="find-bounds-charged-after-the-read",
+        operation="find_bounds",
+        kind="charge after the read",
+        file="pymc_dp/find_bounds.py",
+        old="        with paid(found, budget, event=search.event, label=label, ledger=ledger) as payment:\n"
+        "            noised = payment.read(lambda: search.noised(passes, shown))\n",
+        new="        from pymc_dp.rows.gate import opened_gate\n\n"
+        "        with opened_gate():\n"
+        "            noised = search.noised(passes, shown)\n"
+        "        with paid(found, budget, event=search.event, label=label, ledger=ledger) as payment:\n",
+        breaks="Values are counted before the ledger is asked.",
+        first=("tests/test_find_bounds.py",),
+    ),
+    Fault(
+        name="find-levels-threshold-off-by-one",
+        operation="find_levels",
+        kind="bound left out",
+        file="pymc_dp/release/level_threshold.py",
+        old="        return cls(scale=scale, least=1 + beyond, budget=budget)\n",
+        new="        return cls(scale=scale, least=beyond, budget=budget)\n",
+        breaks="A level that one row alone has is shown with a probability above δ.",
+        first=("tests/release/test_level_threshold.py", "tests/test_find_levels.py"),
+    ),
+    Fault(
+        name="find-levels-by-exact-counts",
+        operation="find_levels",
+        kind="clip by value",
+        file="pymc_dp/release/level_threshold.py",
+        old="        seen = {label: count for label, count in zip(counts, noised, strict=True) if "
+        "count >= self.least}\n",
+        new="        pairs = zip(counts.items(), noised, strict=True)\n"
+        "        seen = {label: noise for (label, count), noise in pairs if count >= self.least}\n",
+        breaks="Whether a level is shown depends on its exact number of rows.",
+        first=("tests/release/test_level_threshold.py", "tests/test_find_levels.py"),
+    ),
+    Fault(
+        name="find-map-range-of-one-row",
+        operation="find_map",
+        kind="wrong relation",
+        file="pymc_dp/step_methods/mode/mode.py",
+        old="        largest = np.max([np.ptp(values - other, axis=1).max() for other in values])\n",
+        new="        largest = np.ptp(values, axis=1).max()\n",
+        breaks="Of a replaced row the range of one is charged, and not that of the difference of two.",
+        first=(
+            "tests/step_methods/mode/test_mode.py",
+            "tests/step_methods/mode/test_candidates.py",
+            "tests/test_find_map.py",
+        ),
+    ),
+    Fault(
+        name="metrics-steep-numbers-kept",
+        operation="metrics",
+        kind="bound left out",
+        file="pymc_dp/step_methods/row_functions/node_bounds.py",
+        old="        found = Numbers.within(self.most, self.nodes, values, owner)\n",
+        new="        found = Numbers.of(self.nodes, values, owner)\n",
+        breaks="Numbers of nodes that are steeper than is charged per unit of the metric are added up as they are.",
+        first=("tests/step_methods/test_enforced_per_unit.py", "tests/step_methods/test_per_unit.py"),
+    ),
+    Fault(
+        name="metrics-unit-charged-for-a-row",
+        operation="metrics",
+        kind="other event",
+        file="pymc_dp/accounting/per_unit.py",
+        old='        event, label = at_distance(event, diameter), f"{label} (whole rows: ρ up to {diameter:.6g})"\n',
+        new='        label = f"{label} (whole rows: ρ up to {diameter:.6g})"\n',
+        breaks="A ledger of whole rows is charged what a release costs per unit of a metric.",
+        first=("tests/accounting/test_per_unit.py", "tests/trace/test_per_unit.py"),
+    ),
+)
+LEDGER = (
+    Fault(
+        name="ledger-budget-doubled",
+        operation="ledger",
+        kind="bound doubled",
+        file="pymc_dp/accounting/ledger.py",
+        old="            if state.epsilon > self.budget.epsilon:\n",
+        new="            if state.epsilon > 2 * self.budget.epsilon:\n",
+        breaks="A ledger lets twice its ε be spent.",
+        first=("tests/accounting/test_ledger.py",),
+    ),
+    Fault(
+        name="accountants-bounded-range",
+        operation="accountants",
+        kind="factor left out",
+        file="pymc_dp/accounting/events/bounded_range.py",
+        old="        return min(eta**2 / 8, rho_of_pure(eta))\n",
+        new="        return min(eta**2 / 16, rho_of_pure(eta))\n",
+        breaks="An exponential mechanism counts half of its ρ.",
+        first=("tests/accounting/events/test_events.py", "tests/accounting/test_zcdp.py"),
+    ),
+    Fault(
+        name="accountants-replace-as-one-row",
+        operation="accountants",
+        kind="wrong relation",
+        file="pymc_dp/accounting/events/base.py",
+        old="        return self.of_rows(2)\n",
+        new="        return self.of_rows(1)\n",
+        breaks="What was computed for a row that comes or goes is taken to hold for one that is replaced.",
+        first=("tests/accounting/test_group_privacy.py", "tests/accounting/events/test_events.py"),
+    ),
+)
+LEAVES = (
+    Fault(
+        name="scrub-keeps-labels",
+        operation="trace scrub",
+        kind="label kept",
+        file="pymc_dp/trace/scrub.py",
+        old='dim in dataset.coords and (dim in dims or dim in ("chain", "draw"))',
+        new="dim in dataset.coords",
+        breaks="Labels of dimensions leave that the private model does not have.",
+        first=("tests/trace/test_scrub.py",),
+    ),
+    Fault(
+        name="private-model-keeps-labels-of-rows",
+        operation="trace scrub",
+        kind="label kept",
+        file="pymc_dp/transforms/prior_model.py",
+        old="    lengths = {dim: model._dim_lengths[dim] for dim in used}\n",
+        new="    lengths = {**{dim: model._dim_lengths[dim] for dim in used}, **model._dim_lengths}\n",
+        breaks="The model without rows keeps their labels, as names of patients are.",
+        first=("tests/transforms/test_prior_model.py", "tests/inspection/test_leaks.py"),
+    ),
+    Fault(
+        name="trace-seeded-noise-is-called-private",
+        operation="trace scrub",
+        kind="noise reused",
+        file="pymc_dp/release/plan.py",
+        old='guarantee="exact" if insecure() is None else "none")',
+        new='guarantee="exact")',
+        breaks="A trace whose noise came from a seed is called private and may be published.",
+        first=("tests/trace/test_scrub.py", "tests/test_random.py", "tests/transforms/test_privatize.py"),
+    ),
+    Fault(
+        name="texts-error-of-a-row-passed-on",
+        operation="texts",
+        kind="value in a text",
+        file="pymc_dp/release/paid.py",
+        old="            elif not isinstance(error, PrivacyError):\n                failure = ReleaseError()\n",
+        new="",
+        breaks="An error that was raised where rows are read leaves with its text, which may show a value.",
+        first=("tests/release/test_paid.py", "tests/test_errors.py"),
+    ),
+    Fault(
+        name="texts-number-of-private-rows",
+        operation="texts",
+        kind="value in a text",
+        file="pymc_dp/release/paid.py",
+        old="    known = domain.n_max is None\n",
+        new="    known = source.n_rows is not None\n",
+        breaks="A warning about δ names the number of rows, which is private under add_remove.",
+        first=("tests/release/test_paid.py", "tests/test_explain.py", "tests/test_domain.py"),
+    ),
+    Fault(
+        name="texts-bar-over-private-rows",
+        operation="texts",
+        kind="value in a text",
+        file="pymc_dp/_progress.py",
+        old='    return progress(shown and neighbours == "replace", description, n_rows)\n',
+        new="    return progress(shown, description, n_rows)\n",
+        breaks="A progress bar shows how many rows there are, which is private under add_remove.",
+        first=("tests/test_progress.py", "tests/rows/test_passes.py"),
+    ),
+    Fault(
+        name="saved-release-costs-anything",
+        operation="saved releases",
+        kind="bound left out",
+        file="pymc_dp/released/release.py",
+        old='        check_cost(written["record"], name)\n',
+        new="",
+        breaks="A saved release is taken whose events cost more than the ε and δ that it states.",
+        first=("tests/released/test_release.py", "tests/trace/test_claim.py"),
+    ),
+)
+FAULTS: tuple[Fault, ...] = (
+    *SUMS,
+    *PERSONS,
+    *WEIGHTS,
+    *GRADIENTS,
+    *CURVATURES,
+    *HISTOGRAMS,
+    *SAMPLERS,
+    *MOMENTS,
+    *DRAWS,
+    *BATCHES,
+    *CHOICES,
+    *LEDGER,
+    *LEAVES,
+)
+
+__all__ = ["FAULTS"]
