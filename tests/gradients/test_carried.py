@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import eigh
 from scipy.special import expit
 
-from pymc_dp.gradients.carried import HELD, carried, raised, remembered
+from pymc_dp.gradients.carried import HELD, carried, raised
 
 
 @pytest.fixture
@@ -36,20 +36,6 @@ def test_no_direction_changes_by_more_than_the_parameters_do(rows):
     assert eigh(diagonal, own, eigvals_only=True).max() > 5 > 1.5
 
 
-def test_where_a_stage_begins_it_is_the_released_one(rows):
-    bend, begun = curvature(rows), np.array([0.5, -0.2])
-    own = np.array([[5.0, 1.0], [1.0, 2.0]])
-    for how in (bend, lambda at: np.diag(bend(at)), None):
-        np.testing.assert_allclose(carried(own, begun, how)(begun), own, rtol=1e-9)
-
-
-def test_made_up_rows_of_another_size_carry_it_alike(rows):
-    bend, begun, point = curvature(rows), np.zeros(2), np.array([1.0, 1.0])
-    found = carried(7 * bend(begun), begun, bend)(point)
-    wanted = (1 - HELD) * bend(point) + HELD * bend(begun)
-    assert np.trace(found) == pytest.approx(7 * np.trace(wanted), rel=0.1)
-
-
 def test_a_share_of_what_was_released_stays_where_made_up_rows_have_next_to_nothing(rows):
     """Steps along a direction without curvature would be huge."""
     bend, begun = curvature(rows), np.zeros(2)
@@ -63,16 +49,3 @@ def test_raised_is_as_large_as_both():
     found = raised(own, other)
     assert np.linalg.eigvalsh(found - own).min() > -1e-9 and np.linalg.eigvalsh(found - other).min() > -1e-9
     np.testing.assert_allclose(raised(own, own / 2), own)
-
-
-def test_what_is_asked_again_of_the_last_point_is_not_computed_again():
-    points = []
-
-    def bend(point):
-        points.append(float(point[0]))
-        return np.diag(point)
-
-    assert remembered(None) is None
-    at = remembered(bend)
-    found = [at(np.array([value]))[0, 0] for value in (1.0, 1.0, 2.0, 2.0, 1.0)]
-    assert found == [1, 1, 2, 2, 1] and points == [1, 2, 1]

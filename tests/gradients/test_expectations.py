@@ -12,7 +12,6 @@ from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Limits
 from pymc_dp.rows.gate import read
 from tests.gradients import likelihoods
-from tests.gradients.test_row_scores import gradient_by_pymc
 
 pytestmark = pytest.mark.usefixtures("paid")
 
@@ -135,18 +134,3 @@ def test_what_one_row_holds_changes_no_other(build, rng):
         for column in hostile:
             column[7] = bad
         np.testing.assert_array_equal(scored(hostile, at)[others], plain[others])
-
-
-@pytest.mark.slow(cases=2)
-@pytest.mark.parametrize("name", ["mixture of two peaks", "censored", "hurdle", "truncated normal"])
-def test_scores_add_up_to_the_gradient_of_the_model(name, rng):
-    model, domain = likelihoods.CONTINUOUS[name]()
-    interface = interface_of(model, domain)
-    rows = RowScores.of(interface, mode="FAST_COMPILE")
-    start = model.initial_point(0)
-    values = [start[one.name] + rng.normal(0, 0.2, np.shape(start[one.name])) for one in model.value_vars]
-    at, gradient, jacobian = gradient_by_pymc(model, interface, values)
-    columns = [read(column) for column in interface.inspection.columns]
-    predictors, own = rows.predicted(at, *columns)
-    scores = np.einsum("nq,nqd->nd", rows.scored(predictors, *columns)[0], own)
-    np.testing.assert_allclose(scores.sum(axis=0) @ jacobian, gradient, rtol=1e-7, atol=1e-7)

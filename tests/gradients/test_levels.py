@@ -6,9 +6,9 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.accounting import Budget
-from pymc_dp.errors import BudgetExceeded, PosteriorWarning, PrivacyError, UnsupportedModelError
+from pymc_dp.errors import BudgetExceeded, PosteriorWarning, PrivacyError
 from pymc_dp.gradients import curvature as module
-from pymc_dp.gradients.curvature import Collapsed, Levels, estimated, levels_of, positive
+from pymc_dp.gradients.curvature import Collapsed, Levels, estimated
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.integers import CURVATURE_UNITS, add_collapsed, add_curvatures, symmetric
 from pymc_dp.gradients.interface import Part, interface_of
@@ -110,26 +110,6 @@ def test_every_number_that_is_released_is_noised_and_counted(rng):
     assert diagonal[:, 8].std() == pytest.approx(off * np.sqrt(2), rel=0.15)
 
 
-def test_slots_follow_from_which_parameters_rows_meet(rng, monkeypatch):
-    monkeypatch.setattr(module, "MOST_FULL", 20)
-    group, other = rng.integers(0, 12, 500), rng.integers(0, 15, 500)
-    parts = (part("b", 0, 3), part("a", 3, 12), part("c", 15, 12, 2), part("d", 39, 15), part("short", 54, 4))
-    met = np.zeros((500, 58), dtype=bool)
-    at = np.arange(500)
-    met[:, :3] = True
-    met[at, 3 + group] = met[at, 15 + 2 * group] = met[at, 16 + 2 * group] = met[at, 39 + other] = True
-    met[at, 54 + group % 4] = True
-    found = levels_of(parts, met)
-    np.testing.assert_array_equal(found.slots[:15], [0, 1, 2, *[3] * 12])
-    np.testing.assert_array_equal(found.slots[15:39], [4, 5] * 12)
-    assert (found.groups[15:39:2] == found.groups[3:15]).all() and (found.groups[16:39:2] == found.groups[3:15]).all()
-    assert len(set(found.groups[39:54]) - set(found.groups[3:15])) == 15
-    assert (found.groups[[0, 1, 2, 54, 55, 56, 57]] == -1).all() and len(set(found.slots[54:])) == 4
-    assert found.together[0, 1] and found.together[3, 15] and not found.together[3, 4] and not found.together[0, 3]
-    assert levels_of(parts[:2], met[:, :15]) is None, "few parameters"
-    assert levels_of(parts, np.ones_like(met)) is None, "all meet all"
-
-
 def test_a_curvature_in_which_arrays_meet_in_proportion_is_found_from_its_sums(rng):
     rows = crossed(rng, 200_000)[:, 0] * np.array([1, *[1] * 6, 1, 1])
     whole, slots = rows.T @ rows, np.eye(4)[CROSSED.slots]
@@ -151,16 +131,6 @@ def test_an_estimate_is_positive_definite_whatever_the_noise(rng):
         own = np.where(CROSSED.groups >= 0, rng.normal(size=9) * 10, 0)
         found = estimated(Collapsed(pairs=pairs, diagonal=own), 5.0, CROSSED).matrix
         assert np.linalg.eigvalsh(found).min() > 0
-
-
-def test_positive_numbers_are_shrunk_by_as_much_as_noise_has_moved_them(rng):
-    true = rng.gamma(4.0, 25.0, 400)
-    for deviation in (10.0, 50.0, 500.0):
-        noised = true + deviation * rng.normal(size=400)
-        found = positive(noised, deviation)
-        assert (found > 0).all()
-        assert np.mean((found - true) ** 2) < 1.1 * min(deviation**2, true.var() + deviation**2 / 400)
-    assert np.abs(positive(true, 1e-9) - true).max() < true.max() / 25, "what the grid can tell apart"
 
 
 def model_of(group, x, y, levels):
@@ -208,16 +178,6 @@ def test_below_and_above_the_threshold_little_noise_shows_the_same(rng, monkeypa
     assert np.sqrt(np.diag(other)) == pytest.approx(deviation, rel=0.35)
 
 
-def test_rows_keep_few_coordinates():
-    curvature = np.diag(np.arange(1.0, 10.0)) + 0.1
-    plain = Limits(scale=np.ones(9), clip_norm=1.0, clip_curvature=1.0, levels=CROSSED)
-    limits = plain.whitened(curvature, 100, curvature + plain.floor(0.1))
-    assert ((limits.basis != 0) <= CROSSED.together).all()
-    assert limits.basis[1, 1] == pytest.approx(limits.basis[3, 3]), "levels of an array alike"
-    size = np.diag(limits.basis @ curvature @ limits.basis)
-    assert size[0] / size.sum() >= 0.2 - 1e-9
-
-
 @pytest.mark.slow
 def test_more_parameters_than_were_calibrated_warn_before_anything_is_spent(rng):
     group = np.arange(300) % 250
@@ -246,12 +206,3 @@ def test_sums_that_were_not_paid_for_are_not_made(rng):
         sums.curvature(0, np.zeros(9), limits)
     with pytest.raises(PrivacyError, match="More parameters"):
         add_collapsed(np.broadcast_to(0.0, (1, 32, 2**15)), np.zeros(1, dtype=np.int64), CROSSED)
-
-
-def test_more_parameters_than_can_be_released_are_refused():
-    group, y = np.arange(6000), np.zeros(6000, dtype=int)
-    with pm.Model() as model:
-        level = pm.Normal("level", shape=5001)
-        pm.Bernoulli("y", logit_p=level[pm.Data("g", group % 5001)], observed=y)
-    with pytest.raises(UnsupportedModelError, match="5001 parameters, but curvatures are released for at most 5000"):
-        interface_of(model, dp.Domain())

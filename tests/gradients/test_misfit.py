@@ -15,7 +15,6 @@ from pymc_dp.gradients.row_parts import ROOM, RowParts
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import FIT, Extras, Limits, Schedule
 from pymc_dp.rows.gate import read
-from pymc_dp.rows.persons import Grouped
 from pymc_dp.testing import insecure_randomness, without_noise
 
 pytestmark = pytest.mark.usefixtures("paid")
@@ -130,19 +129,3 @@ def test_rows_at_a_bound_beyond_what_the_model_expects_are_counted(rng):
         found = made.misfit()
     beyond = np.mean(made.columns[made.rows.rows.interface.responses[0].place] >= 1)
     assert beyond > 0.05 and found.at_bounds == pytest.approx((0.0, beyond), abs=1e-4)
-
-
-def test_a_person_counts_as_the_mean_of_all_rows(rng):
-    made = Checked(*bernoulli(rng))
-    rows = made.residuals.rows(made.columns, made.at, made.limits)
-    edges = np.array([0, 1, 4, 400, *range(3000, ROWS + 1, 1000)])
-    found = made.residuals.rows(Grouped(made.columns, edges), made.at, made.limits)
-    np.testing.assert_allclose(found, np.add.reduceat(rows, edges[:-1], axis=0) / np.diff(edges)[:, None], atol=1e-12)
-
-
-def test_chances_of_all_bins_add_up_to_one(rng):
-    for build in (bernoulli, poisson, normal):
-        made = Checked(*build(rng))
-        own = made.residuals.rows(made.columns, made.at, made.limits)[:, : len(EDGES)]
-        np.testing.assert_allclose(own.sum(axis=1), 0.0, atol=1e-9)
-        assert (np.sum(own > 0, axis=1) == 1).all() and np.abs(own).max() <= 0.5

@@ -6,10 +6,8 @@ from scipy.special import expit
 
 from pymc_dp.accounting import Budget
 from pymc_dp.gradients.clipping import Responses, clipped
-from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.release import NoisedSums, units
 from pymc_dp.gradients.schedule import Limits, Schedule, stages_of
-from pymc_dp.gradients.walk import walk
 from pymc_dp.testing import insecure_randomness
 
 LIMITS = Limits(scale=np.ones(3), clip_norm=1.0, clip_curvature=0.25)
@@ -85,27 +83,6 @@ def test_noise_has_the_scales_of_the_schedule(rng):
     assert bent[:, 0, 1].std() == pytest.approx(off, rel=0.1) and (bent == bent.transpose(0, 2, 1)).all()
     assert np.diagonal(bent, axis1=1, axis2=2).std() == pytest.approx(off * np.sqrt(2), rel=0.1)
     assert off == pytest.approx(schedule.multiplier * 0.25 / np.sqrt(0.05))
-
-
-def test_a_walk_over_rows_finds_the_truth(rng):
-    schedule = Schedule.within(Budget(3.0, 1e-5), units(3, "replace"), 60)
-    errors = []
-    with insecure_randomness(3):
-        for _ in range(5):
-            rows, truth = table(rng, 4000)
-            passes = []
-            releases = NoisedSums(
-                parts=Logistic(),
-                chunks=lambda rows=rows: [rows],
-                schedule=schedule,
-                passed=lambda passes=passes: passes.append(1),
-            )
-            found = walk(
-                schedule.stages, Prior(mean=np.zeros(3), precision=np.eye(3)), releases, limits=LIMITS, n_rows=4000
-            )
-            assert len(passes) == 64
-            errors.append(found.end - truth)
-    assert np.sqrt(np.mean(np.square(errors))) < 0.2
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e308])

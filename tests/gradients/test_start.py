@@ -3,10 +3,8 @@
 import numpy as np
 import pymc as pm
 import pytest
-from scipy.special import expit
 
 import pymc_dp as dp
-from pymc_dp._display import scalar_names
 from pymc_dp.accounting import Budget
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.interface import interface_of
@@ -42,29 +40,6 @@ def test_under_a_vague_prior_it_starts_where_responses_are_within_their_bounds(f
     assert made.scaled(start).scale[0] > 5 * made.scale[0], "scores of draws far outside are not those on the way"
 
 
-def test_a_prior_that_stays_within_the_bounds_is_where_it_starts(few):
-    assert started(0.5)[1] is None
-
-
-@pytest.mark.slow
-def test_a_walk_does_not_fall_back_to_a_vague_prior(few):
-    """The first gradients are nearly all noise: what they fall back to must be a place where rows say something."""
-    rng = np.random.default_rng(5)
-    group = rng.integers(0, 5, 400)
-    y = 0.4 + rng.normal(0, 0.3, 5)[group] + rng.normal(0, 0.2, 400)
-    with pm.Model() as model:
-        of = pm.Data("of", group)
-        a, sigma = pm.Normal("a", 0, 100, shape=5), pm.Uniform("sigma", 0, 100)
-        pm.Normal("y", a[of], sigma, observed=y)
-    domain = dp.Domain(bounds={"y": (-2, 3)}, levels={"of": range(5)})
-    plan = Planned.of(dp.Gradients(), interface_of(model, domain), Budget(100, 1e-5))
-    for _ in range(3):
-        with opened_gate():
-            found = plan.walk(plan.read())
-        end = dict(zip(scalar_names(plan.interface.parts), found.end * plan.limits.scale, strict=True))
-        assert 0.15 < 100 * expit(end["sigma"]) < 0.25, "sigma is .2; before, walks ended at .03, 77 and 86"
-
-
 def two_ways():
     rng = np.random.default_rng(6)
     g, h = rng.integers(0, 3, 300), rng.integers(0, 4, 300)
@@ -80,13 +55,6 @@ def test_a_direction_along_which_no_row_changes_is_found(few):
     (direction,) = (made.unidentified(np.zeros(7)) * made.scale[:, None]).T
     assert direction / direction[0] == pytest.approx([1, 1, 1, -1, -1, -1, -1])
     assert started(0.5)[0].unidentified(np.zeros(3)).shape == (3, 0)
-
-
-def test_few_stated_rows_do_not_show_directions(few):
-    stated = {"g": np.zeros(2, dtype=int), "h": np.zeros(2, dtype=int)}
-    rows = RowScores.of(interface_of(*two_ways()), mode="FAST_COMPILE")
-    made = Simulated.of(rows, stated, np.random.default_rng(1))
-    assert made.few and made.unidentified(np.zeros(7)).shape == (7, 0)
 
 
 @pytest.mark.slow

@@ -8,7 +8,6 @@ import pytest
 from scipy import special
 
 import pymc_dp as dp
-from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.gradients.in_turn import expected_responses
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.row_parts import RowParts
@@ -122,12 +121,3 @@ def test_no_row_changes_what_another_gives(build):
         assert np.linalg.norm(one[0], axis=1).max() <= 1 + 1e-12
         np.testing.assert_array_equal(one[0][1:], found[0][0][1:])
         np.testing.assert_array_equal(one[1][1:], found[0][1][1:])
-
-
-def test_a_covariance_of_every_row_is_refused():
-    with pm.Model() as model:
-        sd = pm.Exponential("sd", 1)
-        wide = (1 + pm.Data("x", X)[:, None, None] ** 2) * np.eye(2) * sd
-        pm.MvNormal("Y", np.zeros(2), cov=wide, observed=np.zeros((N_ROWS, 2)))
-    with pytest.raises(UnsupportedModelError):
-        interface_of(model, dp.Domain(bounds=BOUNDS))

@@ -11,7 +11,7 @@ from scipy.special import expit
 from pymc_dp.accounting import Budget
 from pymc_dp.gradients import schedule as limits
 from pymc_dp.gradients.clipping import Responses, clipped
-from pymc_dp.gradients.legs import Leg, Prior
+from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.schedule import Schedule, Units, stages_of
 from pymc_dp.gradients.tails import Chosen
 from pymc_dp.gradients.walk import walk
@@ -194,89 +194,6 @@ def test_intervals_cover_and_what_is_forgotten_shows():
     share, width, _ = coverage(0.3, 40)
     less, narrow, _ = coverage(0.3, 40, forget_noise=True)
     assert less < share - 0.05 and narrow < 0.85 * width
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
-def test_intervals_cover_at_every_budget(epsilon):
-    assert 0.86 <= coverage(epsilon, 300)[0] <= 0.95
-
-
-class Understated(Bent):
-    """A quadratic log-likelihood, whose curvature is released as a sixth of what it is."""
-
-    def curvature(self, stage, at, limits):
-        found, deviation = super().curvature(stage, at, limits)
-        return found / 6, deviation
-
-
-def test_a_step_that_went_too_far_shortens_the_next(rng):
-    """With the curvature a sixth of what it is, steps go to and fro, and ever farther."""
-    multiplier = Schedule.within(Budget(100.0, 1e-5), UNITS, 60).multiplier
-    prior = Prior(mean=np.zeros(5), precision=np.eye(5))
-    begun = limits.Limits(scale=np.ones(5), clip_norm=1e300, clip_curvature=8.0)
-    for _ in range(5):
-        releases = Understated(0.0, multiplier, rng)
-        found = walk(STAGES, prior, releases, limits=begun, n_rows=5000)
-        off = found.end - releases.mode
-        assert off @ (releases.rates * off) / 5 < 4, "within what the rows say, about"
-
-
-def test_limits_grow_as_far_as_noise_is_negligible(rng):
-    design, answers, _ = table(rng, 5000, 5)
-    prior = Prior(mean=np.zeros(5), precision=np.eye(5))
-    for epsilon, low, high in ((0.3, 1.0, 1.0), (100.0, 3.0, 8.0)):
-        multiplier = Schedule.within(Budget(epsilon, 1e-5), UNITS, 60).multiplier
-        found = walk(STAGES, prior, Logistic(design, answers, multiplier, rng), limits=first(5), n_rows=5000)
-        assert low <= found.limits.relaxing[0] <= high
-        if epsilon == 100:
-            noise = np.trace(np.linalg.solve(found.curvature, found.noise)) / 5
-            assert noise < 0.05, "which widens intervals by a fortieth at most"
-
-
-def test_first_steps_which_are_noise_are_held_back(rng):
-    """With a vague prior nothing else damps them: they went as far as a step may be long."""
-    noise, size = 400.0, 3
-    vague = Prior(mean=np.zeros(size), precision=1e-6 * np.eye(size))
-    leg = Leg(
-        prior=vague, noise=noise * 1000**2 * np.eye(size), curvature=1000 * np.eye(size), before=None, n_rows=1000
-    )
-    at = leg.step(np.zeros(size), 1.0, np.sqrt(noise) * 1000 * np.ones(size), 1000 * np.eye(size))
-    assert 0 < np.linalg.norm(at) < 0.1
-    sure = Leg(prior=vague, noise=np.eye(size), curvature=1000 * np.eye(size), before=None, n_rows=1000)
-    near = sure.step(np.zeros(size), 1.0, 100.0 * np.ones(size), 1000 * np.eye(size))
-    np.testing.assert_allclose(near, 0.1, rtol=0.01)
-
-
-def test_what_earlier_stages_say_does_not_steer_the_end_of_the_last_one(rng, monkeypatch):
-    """Their limits are those of rows that are of the model, and lead elsewhere if these are not."""
-    legs, shares = [], []
-
-    class Kept(Leg):
-        def __init__(self, **given):
-            super().__init__(**given)
-            legs.append(self)
-
-        def step(self, at, share, gradient, curvature):
-            shares.append([one.carried for one in legs if one.fading])
-            return super().step(at, share, gradient, curvature)
-
-    monkeypatch.setattr("pymc_dp.gradients.walk.Leg", Kept)
-    multiplier = Schedule.within(Budget(1.0, 1e-5), UNITS, 60).multiplier
-    begun = limits.Limits(scale=np.ones(5), clip_norm=1e300, clip_curvature=8.0)
-    prior = Prior(mean=np.zeros(5), precision=np.eye(5))
-    walk(STAGES, prior, Bent(0.0, multiplier, rng), limits=begun, n_rows=5000)
-    last = len(STAGES[2].steps)
-    assert all(not one for one in shares[:-last]) and all(len(one) == 1 for one in shares[-last:])
-    carried = [one for (one,) in shares[-last:]]
-    assert 0 < carried[0] < 1 and carried == sorted(carried, reverse=True) and carried[-1] == 0
-    (link,) = (one for one in legs if one.fading)
-    assert link.before is not None and not link.before.fading
-    at, far = np.ones(5), Prior(mean=np.full(5, 9.0), precision=1e9 * np.eye(5))
-    monkeypatch.setattr(link.before, "known", lambda *_: far)
-    assert np.abs(link.known(at, prior).mean - far.mean).max() > 1, "the leg before is not asked"
-    link.carried = 0.1
-    np.testing.assert_allclose(link.known(at, prior).mean, far.mean, atol=0.1)
 
 
 def test_what_may_be_clipped_off_is_in_the_noise(rng):
