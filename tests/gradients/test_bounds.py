@@ -185,7 +185,8 @@ CASES = {
     "many levels": (grouped, "replace", {}, {}),
 }
 NAMES = {(1, False): "weights", (4, False): "left out", (5, False): "moments", (16, False): "norms", (9, False): "fit"}
-REACHED = {"scores": 0.9, "norms": 0.99, "weights": 0.99, "left out": 0.9, "moments": 0.35, "matrix": 0.3, "fit": 0.0}
+REACHED = {"scores": 0.8, "norms": 0.99, "weights": 0.99, "left out": 0.8, "moments": 0.39, "matrix": 0.4, "fit": 0.1}
+"""At least so much of what is charged is reached: twice the bound would be four times as much."""
 
 
 def charged(name, relation, levels):
@@ -216,7 +217,6 @@ def test_no_neighbour_moves_a_sum_by_more_than_is_charged_and_some_by_as_much(ca
             size = sum(diagonal) / 2 + last
             assert size <= bound, name
             reached[name] = max(reached.get(name, 0.0), size / bound)
-    print(case, reached)
     for name, most in reached.items():
         assert most > REACHED[name], name
 

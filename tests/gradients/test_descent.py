@@ -10,7 +10,6 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.accounting import Budget
-from pymc_dp.errors import ArgumentError
 from pymc_dp.gradients.clipping import UNLIMITED
 from pymc_dp.gradients.descent import Descent
 from pymc_dp.gradients.fit import Planned
@@ -130,15 +129,6 @@ def test_nets_are_known_by_their_layers_and_explain_says_so(rng):
     text = " ".join(str(dp.explain(model, DOMAIN, delta=1e-5).full()).replace("│", " ").split())
     assert "dp.Gradients(momentum_steps=150)" in text and "local" in text
     assert "momentum" not in str(dp.explain(*bernoulli(), delta=1e-5).full())
-
-
-@pytest.mark.parametrize(("wrong", "says"), [(-1, "momentum_steps"), (5, "0, or at least 20"), (2.5, "momentum_steps")])
-def test_numbers_of_steps_that_cannot_be_are_refused(wrong, says):
-    with pytest.raises(ArgumentError, match=says):
-        dp.Gradients(momentum_steps=wrong)
-    shown = "steps=10, columns=None, conservative=False, momentum_steps=20, trust_model=False, robust=False"
-    assert repr(LOCAL) == f"Gradients({shown})"
-    assert LOCAL.local and not dp.Gradients().local
 
 
 @pytest.mark.slow

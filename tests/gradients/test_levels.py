@@ -68,16 +68,6 @@ def test_no_row_moves_the_sums_further_than_is_charged_whatever_it_meets(neighbo
     assert most > 0.2 * CURVATURE_UNITS**2, "and it comes to something"
 
 
-@pytest.mark.slow
-def test_products_of_two_rows_sums_may_be_negative():
-    """So that twice the norm is charged, where √2 of it is enough for whole curvatures."""
-    rows = np.zeros((2, 1, 9))
-    rows[0, 0, [0, 1]], rows[1, 0, [0, 2]] = (0.7, 0.7), (0.7, -0.7)
-    assert squared(collapsed(rows[:1]) - collapsed(rows[1:])) > squared(collapsed(rows[:1])) + squared(
-        collapsed(rows[1:])
-    )
-
-
 def test_sums_are_those_of_whole_curvatures(rng):
     rows = crossed(rng, 200) * 0.3
     whole = np.zeros((9, 9), dtype=np.int64)

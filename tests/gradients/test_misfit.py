@@ -111,21 +111,3 @@ def test_the_noise_that_is_said_is_that_of_a_dispersion(rng):
     assert off.std() == pytest.approx(np.median([one.deviation for one in drawn]), rel=0.3)
     shares = np.array([one.at_bounds for one in drawn]) - exact.at_bounds
     assert shares.std() == pytest.approx(exact.share_deviation, rel=0.2)
-
-
-def test_rows_at_a_bound_beyond_what_the_model_expects_are_counted(rng):
-    """Of counts whose bound is met often, with and without a model that knows."""
-    model, domain, at = poisson(rng, shift=2.0, high=8)
-    made = Checked(model, domain, at)
-    with without_noise():
-        found = made.misfit()
-    share = np.mean(made.columns[made.rows.rows.interface.responses[0].place] == 8)
-    assert share > 0.3
-    assert found.at_bounds[0] == 0 and abs(found.at_bounds[1]) < share
-    cut, domain, at = normal(rng)
-    near = dp.Domain(bounds={"x": (-1, 1), "y": (-20, 1)})
-    made = Checked(cut, near, at)
-    with without_noise():
-        found = made.misfit()
-    beyond = np.mean(made.columns[made.rows.rows.interface.responses[0].place] >= 1)
-    assert beyond > 0.05 and found.at_bounds == pytest.approx((0.0, beyond), abs=1e-4)
