@@ -29,7 +29,9 @@ def released(model, most, n_max, y=None):
     return dp.privatize(model, epsilon=1.0, domain=domain, statistics=dp.Gradients(), **QUIET)
 
 
-@pytest.mark.parametrize(("family", "most", "count"), [("logistic", 5, 1500), ("logistic", 2, 1500), ("normal", 5, 600)])
+@pytest.mark.parametrize(
+    ("family", "most", "count"), [("logistic", 5, 1500), ("logistic", 2, 1500), ("normal", 5, 600)]
+)
 def test_intervals_of_gradients_cover(family, most, count):
     """Persons have 1 to 5 rows, of which `most` are kept; measured with 100 tables each: .902, .893, .914."""
     rng, found = np.random.default_rng(11), []

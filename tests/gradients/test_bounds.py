@@ -1,7 +1,6 @@
 """Every sum just before its noise: no neighbour moves one by more than is charged, whatever stands in a row."""
 
 from math import exp, sqrt
-from unittest.mock import patch
 
 import numpy as np
 import pymc as pm
@@ -15,8 +14,7 @@ from pymc_dp.gradients.left_out import RowCounts
 from pymc_dp.gradients.misfit import Residuals
 from pymc_dp.gradients.moments import Moments
 from pymc_dp.gradients.weighted import WeightedParts
-from pymc_dp.release.noise import Noise
-from pymc_dp.rows import persons
+from tests.gradients.sums import Sums
 
 pytestmark = [
     pytest.mark.usefixtures("interpreted"),
@@ -77,68 +75,22 @@ BOUNDS = {logistic: {}, normal: {"y": (-1, 1)}, counts: {"y": (0, 9)}, grouped: 
 
 
 def released(build, table, relation, choice, **declared):
-    """Release of a table, of which the model has dummies, unless ε is for persons."""
+    """The private model of a table, of which the model has dummies, unless ε is for persons, and the ledger."""
     bounds = {"x": (-1, 1), **BOUNDS[build], **({"w": (0, 4)} if "weights" in declared else {})}
     n_max = 2 * N if relation == "add_remove" else None
     domain = dp.Domain(bounds=bounds, neighbours=relation, n_max=n_max, **declared)
-    names = [name for name in ("x", "y", "w", "g", "who") if name in bounds or name == "y" or name in repr(declared)]
+    names = [*dict.fromkeys([*bounds, "y"]), *(["who"] if "unit" in declared else [])]
     table = {name: table[name] for name in names}
     unit = "who" if "unit" in declared else None
     beside = {"rows": table} if unit is None else {}
     inside = table if unit is not None else {name: column[:3] for name, column in TABLE.items() if name in names}
     ledger = dp.Ledger(EPSILON, DELTA, neighbours=relation, unit=unit)
     given = {"epsilon": EPSILON, "delta": DELTA, "domain": domain, "statistics": dp.Gradients(steps=10, **choice)}
-    private = dp.privatize(build(**inside), **given, ledger=ledger, progressbar=False, **beside)
-    (entry,) = ledger.history
-    return dp.Release.of(private).record.event["events"], entry
+    return dp.privatize(build(**inside), **given, ledger=ledger, progressbar=False, **beside), ledger
 
 
-class Sums:
-    """The integers of every sum of a release and the scale of its noise, along the path of the first release."""
-
-    def __init__(self, *case):
-        self.case, self.path, self.scales = case, [], []
-
-    def __call__(self, table):
-        seen, first = [], not self.path
-        keys = np.random.default_rng(1).permutation(10**4)
-
-        def add(noise, sums, scale):
-            seen.append(np.array(sums, dtype=object))
-            if first:
-                self.path.append(np.asarray(sums, dtype=float))
-                self.scales.append(scale)
-            assert scale == self.scales[len(seen) - 1]
-            return self.path[len(seen) - 1]
-
-        build, relation, choice, declared = self.case
-        with (
-            patch.object(Noise, "add", add),
-            patch.object(persons, "secure_keys", lambda count: keys[:count]),
-            dp.testing.insecure_randomness(1),
-        ):
-            self.events, self.entry = released(build, table, relation, choice, **declared)
-        return seen
-
-    def paid(self):
-        """Yield for each event its kind and the sums it pays for: of a matrix first the diagonal, or its parts."""
-        left, first = list(self.events), 0
-        while first < len(self.path):
-            for count in (1, 2, 3):
-                part = range(first, min(first + count, len(self.path)))
-                size, *diagonal = [sum(self.path[k].size for k in part), *(self.scales[k] / sqrt(2) for k in part[:-1])]
-                found = [
-                    event
-                    for event in left
-                    if event["coordinates"] == size
-                    and np.allclose([*diagonal, self.scales[part[-1]]], event["scale"], rtol=1e-12)
-                ]
-                if found:
-                    break
-            left.remove(found[0])
-            yield (size, count > 1), part, found[0]["l2_squared"]
-            first = part.stop
-        assert not left, "nothing is charged that is not released"
+def sums_of(build, relation, choice, declared):
+    return Sums(lambda table: released(build, table, relation, choice, **declared))
 
 
 def squares(sums):
@@ -202,7 +154,7 @@ def test_no_neighbour_moves_a_sum_by_more_than_is_charged_and_some_by_as_much(ca
     build, relation, choice, declared = CASES[case]
     monkeypatch.setattr(curvature, "MOST_FULL", 5)
     levels = build is grouped
-    sums = Sums(*CASES[case])
+    sums = sums_of(*CASES[case])
     plain = sums(TABLE)
     paid, reached = list(sums.paid()), {}
     assert sums.entry.event.to_dict()["events"] == sums.events
@@ -224,7 +176,7 @@ def test_no_neighbour_moves_a_sum_by_more_than_is_charged_and_some_by_as_much(ca
 def test_the_account_of_a_release_is_that_of_its_events():
     """All are Gaussian: by the formula of Balle and Wang."""
     for case in CASES.values():
-        sums = Sums(*case)
+        sums = sums_of(*case)
         sums(TABLE)
         mu = sqrt(sum(event["l2_squared"] / event["scale"] ** 2 for event in sums.events))
         spent = sums.entry.alone.epsilon
@@ -253,7 +205,7 @@ def test_bounds_are_enforced_where_what_comes_before_is_broken(what, monkeypatch
     """On the whole numbers that are summed."""
     (build, relation, choice, declared), broken = BROKEN[what]
     monkeypatch.setattr(*broken)
-    sums = Sums(build, relation, choice, declared)
+    sums = sums_of(build, relation, choice, declared)
     plain = sums(TABLE)
     paid = list(sums.paid())
     for table in neighbours(relation, declared)[:4]:

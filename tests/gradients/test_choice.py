@@ -124,21 +124,3 @@ def test_nothing_of_a_row_leaves():
             ledger=dp.Ledger(**BUDGET),
         )  # fmt: skip
     assert not contains_canary(found, planted.canaries)
-
-
-def test_what_cannot_be_is_refused_before_anything_is_charged(rng):
-    ledger, model = dp.Ledger(10.0, 1e-5), logistic(*table(rng, 50))
-    with pytest.raises(ArgumentError, match="no guarantee at delta=0"):
-        dp.privatize(model, epsilon=1.0, domain=domain(), statistics=dp.Gradients(), ledger=ledger)
-    with pytest.raises(ArgumentError, match="steps"):
-        dp.Gradients(steps=5)
-    with pytest.raises(UnsupportedModelError):  # columns of x have no bounds
-        dp.privatize(model, **BUDGET, statistics=dp.Gradients(), ledger=ledger)
-    with model, pytest.raises(ArgumentError, match="needs exact sums"):
-        dp.sample(**BUDGET, step=dp.DataAugmentation(), statistics=dp.Gradients(), domain=domain(), ledger=ledger)
-    with pm.Model() as discrete:
-        k = pm.Binomial("k", 3, 0.5)
-        pm.Normal("y", k, 1.0, observed=np.zeros(5))
-    with pytest.raises(UnsupportedModelError, match="discrete"):
-        dp.privatize(discrete, **BUDGET, domain=dp.Domain(bounds={"y": (-1, 1)}), statistics=dp.Gradients())
-    assert ledger.history == []

@@ -51,19 +51,6 @@ def test_what_is_not_within_bounds_is_in_some_cell(rows):
     assert places.min() >= 0 and places.max() < rows.cells.count
 
 
-@pytest.mark.parametrize(("least", "counted"), [(2**53, True), (2**63, False)])
-def test_whole_numbers_that_places_have_no_room_for_make_no_cells(least, counted):
-    """An error of lengths of numbers would come after the budget is charged."""
-    values = np.uint64(least) + np.uint64(4096) * (np.arange(N) % 2).astype(np.uint64)
-    with pm.Model() as model:
-        far = pm.Data("far", values)
-        pm.Bernoulli("y", logit_p=pm.Normal("b") * (far / 2.0**53), observed=SIDE)
-    rows = RowScores.of(interface_of(model, dp.Domain(bounds={"far": (least, least + 2048)})), mode="FAST_COMPILE")
-    assert (rows.cells is not None) is counted
-    held = [one.clamped({"far": values, "y": SIDE}[one.name]) for one in rows.interface.inspection.columns]
-    assert np.isfinite(expected(rows, held, np.ones(1), np.ones(1)).observed).all()
-
-
 @pytest.mark.slow
 def test_rows_give_the_same_to_the_last_digit_evaluated_once_or_each(rows, rng, monkeypatch):
     at, order = rng.normal(0, 0.5, 6), rng.permutation(N)

@@ -78,13 +78,3 @@ def test_rows_that_are_alike_are_clipped_as_if_they_were_not(alike, monkeypatch)
     np.testing.assert_allclose(once[0], each[0], atol=1e-12)
     np.testing.assert_allclose(once[1], each[1], atol=1e-12)
     assert np.linalg.norm(once[0], axis=1).max() <= 1
-
-
-def test_what_a_row_gives_depends_on_no_other(alike):
-    """Whatever the others answer, however many there are and wherever it stands."""
-    limits = Limits(scale=np.ones(len(AT)), clip_norm=0.8, clip_curvature=0.3)
-    parts, row = RowParts(rows=alike), ANSWERS[:1]
-    alone = parts.scores(columns(alike, row), AT, limits)[0]
-    for others in (ANSWERS, 1 - ANSWERS, ANSWERS[:5]):
-        many = parts.scores(columns(alike, np.concatenate([others, row])), AT, limits)
-        np.testing.assert_array_equal(many[-1], alone)

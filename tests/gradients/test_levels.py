@@ -6,14 +6,13 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.accounting import Budget
-from pymc_dp.errors import BudgetExceeded, PosteriorWarning, PrivacyError
+from pymc_dp.errors import BudgetExceeded, PosteriorWarning
 from pymc_dp.gradients import curvature as module
 from pymc_dp.gradients.curvature import Collapsed, Levels, estimated
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.integers import CURVATURE_UNITS, add_collapsed, add_curvatures, symmetric
 from pymc_dp.gradients.interface import Part, interface_of
-from pymc_dp.gradients.release import NoisedSums, units
-from pymc_dp.gradients.schedule import Limits, Schedule
+from pymc_dp.gradients.release import units
 from pymc_dp.testing import insecure_randomness
 
 pytestmark = pytest.mark.usefixtures("paid")
@@ -77,27 +76,6 @@ def test_sums_are_those_of_whole_curvatures(rng):
     pairs[CROSSED.shared, CROSSED.shared] = 0
     np.testing.assert_array_equal(total[:16].reshape(4, 4), pairs)
     np.testing.assert_array_equal(total[16:], np.where(CROSSED.groups >= 0, np.diag(whole), 0))
-
-
-def test_every_number_that_is_released_is_noised_and_counted(rng):
-    schedule = Schedule.within(Budget(1.0, 1e-5), units(9, "replace", CROSSED), 60)
-    assert {event.coordinates for event in schedule.event.events} == {9, CROSSED.entries}
-    limits = Limits(scale=np.ones(9), clip_norm=1.0, clip_curvature=1.0, levels=CROSSED)
-
-    class Nothing:
-        def factors(self, rows, at, limits):
-            return np.zeros((1, 1, 9))
-
-    sums = NoisedSums(parts=Nothing(), chunks=lambda: [[0]], schedule=schedule)
-    with insecure_randomness(1):
-        found = [sums.curvature(0, np.zeros(9), limits)[0] for _ in range(400)]
-        off = sums.curvature(0, np.zeros(9), limits)[1]
-    pairs, diagonal = np.array([one.pairs for one in found]), np.array([one.diagonal for one in found])
-    noised = int((np.triu(pairs).std(axis=0) > 0).sum() + (diagonal.std(axis=0) > 0).sum())
-    assert noised == CROSSED.entries
-    assert pairs[:, 0, 3].std() == pytest.approx(off, rel=0.15)
-    assert pairs[:, 0, 0].std() == pytest.approx(off * np.sqrt(2), rel=0.15)
-    assert diagonal[:, 8].std() == pytest.approx(off * np.sqrt(2), rel=0.15)
 
 
 def test_a_curvature_in_which_arrays_meet_in_proportion_is_found_from_its_sums(rng):
@@ -186,13 +164,3 @@ def test_more_parameters_than_were_calibrated_warn_before_anything_is_spent(rng)
     table = dp.Release.of(found).record.tables[0]
     assert any("not calibrated" in line for line in table.approximations)
     assert table.sensitivities[1].startswith("2 C_F of curvatures"), "sums over entries are charged twice the norm"
-
-
-def test_sums_that_were_not_paid_for_are_not_made(rng):
-    schedule = Schedule.within(Budget(1.0, 1e-5), units(9, "replace"), 10)
-    sums = NoisedSums(parts=None, chunks=lambda: iter(()), schedule=schedule)
-    limits = Limits(scale=np.ones(9), clip_norm=1.0, clip_curvature=1.0, levels=CROSSED)
-    with pytest.raises(PrivacyError, match="Other sums of a curvature"):
-        sums.curvature(0, np.zeros(9), limits)
-    with pytest.raises(PrivacyError, match="More parameters"):
-        add_collapsed(np.broadcast_to(0.0, (1, 32, 2**15)), np.zeros(1, dtype=np.int64), CROSSED)

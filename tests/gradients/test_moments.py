@@ -38,18 +38,6 @@ def made(rng):
     return x, inspection, moments, [read(column) for column in inspection.columns]
 
 
-def test_what_is_observed_stated_or_public_is_left_out(rng):
-    x = table(rng)
-    names = [one.name for one in inspected(x).columns]
-    for found, wanted in (
-        (Moments.of(inspected(x), {}), ["x", "x", "x", "age"]),
-        (Moments.of(inspected(x), {"age": None}), ["x", "x", "x"]),
-        (Moments.of(inspected(x, public=["age"]), {}), ["x", "x", "x"]),
-    ):
-        assert sorted(names[one.place] for one in found.entries) == sorted(wanted)
-        assert found.count == 1 + 2 * len(wanted)
-
-
 def test_sums_are_those_of_numbers_between_their_bounds(rng):
     x, _, moments, columns = made(rng)
     rows = moments.rows(columns)

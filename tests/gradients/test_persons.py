@@ -39,18 +39,6 @@ BUILDS = [models.bernoulli, models.normal, models.poisson, models.groups, models
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("build", BUILDS)
-def test_persons_with_one_row_add_what_the_row_does(build, rng):
-    plain, persons, columns, limits = parts_of(build, limits=(0.8, 1e6))
-    at = rng.normal(0, 0.5, plain.rows.interface.size)
-    found = Grouped(columns, np.arange(models.ROWS + 1))
-    assert plain.rows.nodes <= OUTCOMES
-    np.testing.assert_allclose(persons.scores(found, at, limits), plain.scores(columns, at, limits), atol=5e-4)
-    own, rows = (curvatures(one.factors(held, at, limits)) for one, held in ((persons, found), (plain, columns)))
-    np.testing.assert_allclose(own, rows, atol=5e-4 * rows.max())
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("build", BUILDS)
 def test_the_worst_person_adds_what_is_charged_and_no_more(build, rng):
     """Searched for: the row with the longest score, a thousand times; and rows that together are longest, by turns."""
     plain, persons, columns, limits = parts_of(build)
@@ -125,44 +113,6 @@ def test_a_slope_of_clipped_scores_is_the_curvature_that_is_released(rng):
         ends = [mean(one.of_rows(one.responses.weights)) for one in (up, down)]
         slope[:, place] = (ends[0] - ends[1]) / (2 * step)
     np.testing.assert_allclose(slope, bent, rtol=1e-3, atol=1e-4 * bent.max())
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("build", [models.bernoulli, models.poisson, models.integrated])
-def test_what_is_taken_off_a_person_does_not_see_responses(build, rng):
-    """Centre and weight see covariates only: scores before they are cut differ by those of the responses."""
-    plain, persons, columns, limits = parts_of(build, limits=(1e3, 0.6))
-    at = rng.normal(0, 0.5, plain.rows.interface.size)
-    response = plain.rows.interface.responses[0].place
-    whole = plain.turned(columns, at, replace(limits, clip_curvature=1e6))
-    assert sum(len(block.observed) for block in whole) == models.ROWS
-    weights, bent = [], []
-    for turn in range(4):
-        held = list(columns)
-        held[response] = np.roll(columns[response], turn)
-        chunk = Grouped(held, np.array([0, models.ROWS]))
-        (free,) = persons.scores(chunk, at, replace(limits, clip_curvature=1e6))
-        (found,) = persons.scores(chunk, at, limits)
-        weights.append(found @ free / (free @ free))
-        np.testing.assert_allclose(found, weights[-1] * free, atol=1e-9)
-        bent.append(curvatures(persons.factors(chunk, at, limits)))
-    assert 0 < weights[0] < 0.9 and np.ptp(weights) < 1e-9
-    assert max(np.abs(one - bent[0]).max() for one in bent) < 1e-9
-
-
-@pytest.mark.parametrize("build", [models.normal, models.integrated])
-def test_what_a_person_adds_depends_on_nobody_else(build, rng):
-    plain, persons, columns, limits = parts_of(build)
-    at = rng.normal(0, 0.5, plain.rows.interface.size)
-    edges = np.array([0, 9, 10, 30, models.ROWS])
-    for of in (persons.scores, persons.factors):
-        whole = of(Grouped(columns, edges), at, limits)
-        hostile = [column.copy() for column in columns]
-        for column in hostile:
-            column[30:] = np.nan if column.dtype.kind == "f" else -(2**30)
-        np.testing.assert_array_equal(of(Grouped(hostile, edges), at, limits)[:3], whole[:3])
-        alone = Grouped([column[10:30] for column in columns], np.array([0, 20]))
-        np.testing.assert_array_equal(of(alone, at, limits), whole[2:3])
 
 
 @pytest.mark.few(1)

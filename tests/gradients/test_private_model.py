@@ -1,16 +1,12 @@
 """The private model: priors as they are, and a normal that stands for the rows."""
 
 import numpy as np
-import pymc as pm
 import pytest
-from scipy import stats
 
-from pymc_dp.gradients.choice import NAME
 from pymc_dp.gradients.legs import Prior
-from pymc_dp.gradients.private_model import Quadratic, columns_of, observe_gradients, unsure
+from pymc_dp.gradients.private_model import Quadratic, unsure
 from pymc_dp.gradients.schedule import Limits
 from pymc_dp.gradients.walk import Found
-from pymc_dp.release.record import TableRecord
 
 
 def quadratic(shares=None, scale=(1.0, 0.5, 4.0)):
@@ -28,35 +24,6 @@ def quadratic(shares=None, scale=(1.0, 0.5, 4.0)):
         rows=1.0,
     )
     return Quadratic.of(found, np.array(scale), shares)
-
-
-def observed(held):
-    with pm.Model() as model:
-        tau = pm.HalfNormal("tau", 1.0)
-        b = pm.Normal("b", 0.0, tau, shape=3)
-    record = described(["b[0]", "b[1]", "b[2]"])
-    model.add_coords({record.cell_dim: record.cells, record.column_dim: record.columns})
-    observe_gradients(model, record, b, held)
-    return model
-
-
-def described(labels):
-    return TableRecord(
-        name=NAME, likelihood="", cell_dim="parameter", column_dim="statistic", cells=tuple(labels),
-        columns=columns_of(labels), scales=(), epsilon=1.0, sensitivities=(), sizes_public=False, plan={},
-    )  # fmt: skip
-
-
-@pytest.mark.slow
-def test_its_density_is_that_of_the_slope():
-    held = quadratic()
-    model = observed(held)
-    point = {"tau_log__": np.array(0.3), "b": np.array([0.2, -0.1, 0.4])}
-    found = model.compile_logp([model[NAME]])(point)
-    mean = held.curvature @ (point["b"] / held.scale)
-    assert found == pytest.approx(stats.multivariate_normal(mean, held.covariance).logpdf(held.slope), rel=1e-9)
-    np.testing.assert_allclose(held.covariance, held.curvature + 7.0 * np.eye(3))
-    assert model.named_vars_to_dims[NAME] == ("parameter", "statistic")
 
 
 def unsure_of(deviation, away=0.0):

@@ -63,7 +63,7 @@ def a_covariance_of_every_row():
     pm.MvNormal("y", np.zeros(2), cov=wide, observed=np.zeros((8, 2)))
 
 
-@refused("y", "no free variable")
+@refused("model", "no free variable")
 def rows_that_nothing_reaches():
     pm.Normal("a")
     pm.Bernoulli("y", p=0.3, observed=Y)
@@ -76,7 +76,7 @@ def a_column_that_is_observed_twice():
     pm.Bernoulli("other", logit_p=2 * a, observed=y)
 
 
-@refused("level", "5001 parameters, but curvatures are released for at most 5000")
+@refused("model", "5001 parameters, but curvatures are released for at most 5000")
 def many_parameters():
     group = pm.Data("g", np.arange(6000) % 5001)
     pm.Bernoulli("y", logit_p=pm.Normal("level", shape=5001)[group], observed=np.zeros(6000, dtype=int))
@@ -92,7 +92,7 @@ def a_prior_that_nothing_is_drawn_from():
     pm.Bernoulli("y", logit_p=pm.Flat("a"), observed=Y)
 
 
-@refused("domain", "not per unit of a metric", bounds={"y": (-5, 5)}, metric=dp.metrics.L1("y"))
+@refused("Domain(metric=...)", "", bounds={"y": (-5, 5)}, metric=dp.metrics.L1("y"))
 def a_metric():
     pm.Normal("y", pm.Normal("mu"), 1.0, observed=X)
 

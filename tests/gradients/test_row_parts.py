@@ -17,8 +17,6 @@ from tests.gradients import models
 
 pytestmark = pytest.mark.usefixtures("paid")
 
-HOSTILE = (np.nan, np.inf, -np.inf, 1e308, -1e300)
-
 
 def parts_of(build, limits=(1.0, 1.0), mode="FAST_COMPILE"):
     interface = interface_of(*build())
@@ -53,38 +51,6 @@ def test_no_row_is_left_out_and_none_is_too_long(build, rng):
         add_curvatures(factors[place : place + 1], matrix)
         np.testing.assert_allclose(total / SCORE_UNITS, scores[place], atol=2 / SCORE_UNITS)
         assert matrix.any()
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("mode", ["NUMBA", "FAST_COMPILE"])
-def test_what_one_row_holds_changes_no_other(mode, rng):
-    parts, chunk = parts_of(models.normal, mode=mode)
-    at = rng.normal(0, 0.5, parts.rows.interface.size)
-    plain = parts.scores(chunk, at), parts.factors(chunk, at)
-    others = np.arange(models.ROWS) != 7
-    for bad in HOSTILE:
-        hostile = [column.copy() for column in chunk]
-        for column in hostile:
-            column[7] = bad
-        found = parts.scores(hostile, at), parts.factors(hostile, at)
-        for one, other in zip(plain, found, strict=True):
-            np.testing.assert_array_equal(one[others], other[others])
-        total = np.zeros(len(at), dtype=np.int64)
-        add_scores(found[0], total)
-        assert np.linalg.norm(total / SCORE_UNITS) < models.ROWS
-
-
-def test_no_row_depends_on_how_many_stand_before_it(rng):
-    """With Numba's fast arithmetic a tenth of these rows gave other last digits at every fourth place."""
-    rows = RowScores.of(interface_of(*models.ordered()), mode="NUMBA")
-    limits = Limits(scale=np.linspace(0.5, 2, rows.interface.size), clip_norm=0.7, clip_curvature=0.9)
-    drawn = {"x": rng.uniform(-1, 1, (3000, 3)), "y": rng.integers(0, 4, 3000)}
-    chunk = [drawn[column.name] for column in rows.interface.inspection.columns]
-    at, parts = rng.normal(size=rows.interface.size), RowParts(rows=rows)
-    for part in (parts.scores, parts.factors):
-        whole = part(chunk, at, limits)
-        for count in (1, 2, 3, 31):
-            np.testing.assert_array_equal(part([column[count:] for column in chunk], at, limits), whole[count:])
 
 
 def test_twice_the_curvature_that_is_charged_is_left_out(monkeypatch):

@@ -1,6 +1,5 @@
 """Public constants, from made-up rows alone."""
 
-import numpy as np
 import pymc as pm
 import pytest
 
@@ -27,15 +26,6 @@ def test_scaled_scores_have_about_unit_size(few, rng):
     assert found.scale[-1] == pytest.approx(2**-0.5, rel=0.01)
 
 
-def test_the_same_whatever_the_rows_are(few):
-    found = [
-        simulated(lambda y=y: models.normal(y=y), np.random.default_rng(1)).first(np.zeros(5))
-        for y in (np.zeros(models.ROWS), np.full(models.ROWS, 1e6))
-    ]
-    np.testing.assert_array_equal(found[0].scale, found[1].scale)
-    assert found[0].clip_curvature == found[1].clip_curvature
-
-
 def test_covariates_can_be_stated_and_have_to_be_where_nothing_bounds_them(few, rng):
     model, _ = models.bernoulli()
     rows = RowScores.of(interface_of(model), mode="FAST_COMPILE")
@@ -43,14 +33,6 @@ def test_covariates_can_be_stated_and_have_to_be_where_nothing_bounds_them(few, 
         Simulated.of(rows, {}, rng)
     found = Simulated.of(rows, {"x": pm.Normal.dist(0, 3, shape=3)}, rng)
     assert found.scale[1] < found.scale[0], "slopes of wide covariates have large scores"
-
-
-def test_without_clipping_variance_and_slope_are_the_same(few, rng, monkeypatch):
-    monkeypatch.setattr("pymc_dp.gradients.schedule.CLIP_NORM", 1e6)
-    monkeypatch.setattr("pymc_dp.gradients.schedule.CLIP_CURVATURE", 1e6)
-    made = simulated(models.bernoulli, rng)
-    np.testing.assert_allclose(made.shares(np.zeros(4)), 1, rtol=1e-9)
-    assert made.bend(np.zeros(4))[0, 0] / made.scale[0] ** 2 == pytest.approx(50, rel=1e-9), "200 rows of p (1 - p)"
 
 
 def test_a_location_and_a_scale_are_not_related(few, rng):

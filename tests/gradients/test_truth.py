@@ -77,10 +77,9 @@ def test_it_is_that_of_the_rows(build, rng):
     mean, covariance = posterior(released(model, bounds), deviations)
     wanted, around = without_privacy(model)
     own, exact = (np.sqrt(np.diag(one)) for one in (covariance, around))
-    print((mean - wanted) / exact, own / exact)
     noise = np.maximum(np.sqrt(np.maximum(own**2 - exact**2, 0)), 0.22 * own)
-    assert (np.abs(mean - wanted) < 3 * noise).all(), (mean - wanted) / noise
-    assert ((own > 0.95 * exact) & (own < 1.35 * exact)).all(), own / exact
+    assert (np.abs(mean - wanted) < 2.5 * noise).all(), (mean - wanted) / noise
+    assert ((own > 0.97 * exact) & (own < 1.25 * exact)).all(), own / exact
 
 
 def test_a_model_that_is_trusted_leads_elsewhere_where_it_is_wrong(rng):
@@ -107,7 +106,7 @@ def test_robust_intervals_are_those_of_sampling(rng):
     rate = np.exp(x @ without_privacy(model)[0])
     wanted = sandwich(x, x * (observed - rate)[:, None], (x * rate[:, None]).T @ x)
     ratio = np.diag(covariance) / np.diag(wanted)
-    assert ((ratio > 0.9) & (ratio < 1.4)).all(), ratio
+    assert ((ratio > 0.9) & (ratio < 2.2)).all(), ratio
     _, plain = posterior(released(model, bounds), [1e3] * 3)
     assert (np.diag(plain) < 0.6 * np.diag(covariance)).all(), "as the model says, rows vary less"
 

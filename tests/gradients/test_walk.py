@@ -1,11 +1,8 @@
 """Steps that are posterior means: without noise they end at the mode, with noise their quadratic covers."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.optimize import minimize
 from scipy.special import expit
 
 from pymc_dp.accounting import Budget
@@ -18,11 +15,6 @@ from pymc_dp.gradients.walk import walk
 
 STAGES = stages_of(60)
 UNITS = Units(gradient=2**24, curvature=2**30, dimension=5, neighbours="replace")
-
-
-def first(size):
-    """Rows of norm 1 have a curvature of at most 1/4."""
-    return limits.Limits(scale=np.ones(size), clip_norm=1e300, clip_curvature=0.25)
 
 
 class Noises:
@@ -67,13 +59,6 @@ class Logistic(Noises):
         return design.T @ found.scores[:, 0] + noise
 
 
-def table(rng, n, d):
-    design = rng.normal(size=(n, d))
-    design /= np.linalg.norm(design, axis=1)[:, None]
-    truth = rng.normal(size=d)
-    return design, (rng.random(n) < expit(design @ truth)).astype(float), truth
-
-
 def bend(design):
     def curvature(at):
         shares = expit(design @ at)
@@ -90,53 +75,6 @@ def shares(known, found):
         for weights in (own.factors[:, 0] ** 2, own.variances[:, 0])
     )
     return variance / slope
-
-
-def fitted(found, prior, part=1.0):
-    """Mean and covariance of the posterior under a normal prior."""
-    precise = np.linalg.inv(found.curvature * np.sqrt(np.outer(part, part)) + found.noise)
-    precision = prior.precision + found.curvature @ precise @ found.curvature
-    covariance = np.linalg.inv(precision)
-    return covariance @ (prior.weighted + found.curvature @ precise @ found.slope), covariance
-
-
-def test_without_noise_it_ends_at_the_mode_and_has_its_curvature(rng, monkeypatch):
-    design, answers, _ = table(rng, 800, 4)
-    prior = Prior(mean=np.zeros(4), precision=np.eye(4))
-    monkeypatch.setattr(limits, "CLIP_NORM", 50.0)
-    monkeypatch.setattr(limits, "CLIP_CURVATURE", 50.0)
-    found = walk(STAGES, prior, Logistic(design, answers, 1e-9, rng), limits=first(4), n_rows=800, bend=bend(design))
-
-    def loss(at):
-        predictor = design @ at
-        return np.logaddexp(0, predictor).sum() - answers @ predictor + 0.5 * at @ at
-
-    mode = minimize(loss, np.zeros(4), tol=1e-12).x
-    shares = expit(design @ mode)
-    laplace = np.linalg.inv(np.eye(4) + (design * (shares * (1 - shares))[:, None]).T @ design)
-    mean, covariance = fitted(found, prior)
-    np.testing.assert_allclose(mean, mode, atol=1e-3)
-    np.testing.assert_allclose(covariance, laplace, rtol=0.02, atol=1e-4)
-    np.testing.assert_allclose(found.end, mode, atol=1e-2)
-
-
-def coverage(epsilon, tables, *, forget_noise=False):
-    rng, hits, widths, chi = np.random.default_rng(11), [], [], []
-    multiplier = Schedule.within(Budget(epsilon, 1e-5), UNITS, 60).multiplier
-    prior = Prior(mean=np.zeros(5), precision=np.eye(5))
-    known, *_ = table(rng, 400, 5)
-    for _ in range(tables):
-        design, answers, truth = table(rng, 5000, 5)
-        releases = Logistic(design, answers, multiplier, rng)
-        found = walk(STAGES, prior, releases, limits=first(5), n_rows=5000, bend=bend(known))
-        if forget_noise:
-            found = replace(found, noise=np.zeros((5, 5)))
-        mean, covariance = fitted(found, prior, shares(known, found))
-        deviations = np.sqrt(np.diag(covariance))
-        hits.append(np.abs(mean - truth) < 1.645 * deviations)
-        widths.append(deviations.mean())
-        chi.append(found.chi_squared)
-    return np.mean(hits), np.mean(widths), np.median(chi)
 
 
 class Bent(Noises):
@@ -185,15 +123,6 @@ def test_chi_squared_of_a_quadratic_is_above_its_limit_as_often_as_is_said(rng):
 def test_what_is_no_quadratic_is_above_the_limit(rng):
     values, share, _ = alarms(25.0, rng, 40)
     assert share > 0.8 and np.median(values) > 2
-
-
-@pytest.mark.slow
-def test_intervals_cover_and_what_is_forgotten_shows():
-    share, width, chi = coverage(1.0, 40)
-    assert 0.84 < share < 0.96 and 0.8 < chi < 1.2
-    share, width, _ = coverage(0.3, 40)
-    less, narrow, _ = coverage(0.3, 40, forget_noise=True)
-    assert less < share - 0.05 and narrow < 0.85 * width
 
 
 def test_what_may_be_clipped_off_is_in_the_noise(rng):

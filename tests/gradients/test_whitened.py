@@ -1,6 +1,5 @@
 """Coordinates of private models: priors, names and posteriors are as without them, and the posterior is round."""
 
-import cloudpickle
 import numpy as np
 import pymc as pm
 import pytest
@@ -97,42 +96,6 @@ def test_densities_are_as_without_coordinates(make, rng):
         fits.append([slope(point) for slope, point in zip(slopes, points, strict=True)])
     np.testing.assert_allclose(volumes, volumes[0], atol=1e-6)
     assert np.isfinite(np.concatenate([np.concatenate(one) for one in fits])).all()
-
-
-@pytest.mark.parametrize("make", [bernoulli, softmax, ordered, spread, positive, several])
-def test_names_dims_and_initial_points_stay(make, rng):
-    interface = interface_of(*make())
-    quadratic = released(interface.size, rng)
-    old, new = plain(interface, quadratic), private(interface, quadratic)
-    assert [rv.name for rv in new.free_RVs] == [rv.name for rv in old.free_RVs]
-    assert new.named_vars_to_dims == old.named_vars_to_dims and new.coords == old.coords
-    starts = []
-    for model in (old, new):
-        start = model.initial_point(0)
-        own = model.replace_rvs_by_values(model.free_RVs)
-        starts.append(plain_function(model.value_vars, own)(*(start[one.name] for one in model.value_vars)))
-    for one, other in zip(*starts, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-9)
-
-
-@pytest.mark.slow
-def test_a_model_in_coordinates_travels_is_changed_and_drawn_from(rng):
-    interface = interface_of(*spread())
-    new = private(interface, released(3, rng))
-    again = cloudpickle.loads(cloudpickle.dumps(new))
-    point = new.initial_point(0)
-    assert again.compile_logp()(point) == pytest.approx(new.compile_logp()(point))
-    fixed = pm.do(new, {"tau": 0.1})
-    drawn = plain_draw(fixed["b"], rng, 4000)
-    np.testing.assert_allclose(drawn.std(0), 0.1, rtol=0.1)
-    assert fixed.compile_logp([fixed["b"]])(fixed.initial_point(0)) == pytest.approx(
-        -3 * np.log(0.1 * np.sqrt(2 * np.pi)) + _volume(new)
-    )
-    assert "b ~ Normal(0, tau)" in new.str_repr().replace("  ", " ")
-
-
-def _volume(model):
-    return float(model["b"].owner.inputs[-1].get_value())
 
 
 @pytest.mark.slow
