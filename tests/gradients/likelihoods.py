@@ -62,20 +62,14 @@ CONTINUOUS = {
     "Weibull": _built(
         lambda eta: pm.Weibull("y", alpha=pm.LogNormal("alpha"), beta=pt.exp(eta), observed=SHARE), (0, 20)
     ),
-    "log-normal": _built(lambda eta: pm.LogNormal("y", eta, _scale(), observed=SHARE), (0, 20)),
     "asymmetric Laplace": _built(
         lambda eta: pm.AsymmetricLaplace("y", b=pm.LogNormal("b2"), kappa=1.5, mu=eta, observed=ANY), (-10, 10)
     ),
-    "Gumbel": _built(lambda eta: pm.Gumbel("y", eta, _scale(), observed=ANY), (-10, 20)),
-    "logistic": _built(lambda eta: pm.Logistic("y", eta, _scale(), observed=ANY), (-10, 10)),
     "ex-Gaussian": _built(
         lambda eta: pm.ExGaussian("y", mu=eta, sigma=_scale(), nu=pm.LogNormal("nu"), observed=ANY), (-10, 20)
     ),
     "truncated normal": _built(
         lambda eta: pm.Truncated("y", pm.Normal.dist(eta, _scale()), lower=0, observed=SHARE), (0, 20)
-    ),
-    "truncated gamma": _built(
-        lambda eta: pm.Truncated("y", pm.Gamma.dist(2.0, pt.exp(eta)), lower=0.1, upper=5.0, observed=SHARE), (0.1, 5)
     ),
     "censored": _built(_censored, (-10, 1)),
     "written by hand": _built(lambda eta: pm.CustomDist("y", eta, _scale(), logp=_laplace, observed=ANY), (-10, 10)),
@@ -117,13 +111,6 @@ DISCRETE = {
     "zero-inflated": _built(_zero_inflated, (0, 80)),
     "zero-inflated Poisson": _built(
         lambda eta: pm.ZeroInflatedPoisson("y", psi=pm.Beta("psi", 2, 2), mu=pt.exp(eta), observed=COUNTS), (0, 40)
-    ),
-    "zero-inflated binomial": _built(
-        lambda eta: pm.ZeroInflatedBinomial("y", pm.Beta("psi", 2, 2), 8, pm.math.invlogit(eta), observed=COUNTS),
-        (0, 8),
-    ),
-    "hurdle of Poissons": _built(
-        lambda eta: pm.HurdlePoisson("y", psi=pm.Beta("psi", 2, 2), mu=pt.exp(eta), observed=COUNTS), (0, 40)
     ),
     "geometric": _built(lambda eta: pm.Geometric("y", p=pm.math.invlogit(eta), observed=COUNTS + 1), (1, 60)),
     "truncated Poisson": _built(

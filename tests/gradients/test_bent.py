@@ -58,32 +58,6 @@ def curvature_of(made, at, count):
     return np.einsum("nqd,nqe->de", factors, factors) * count / len(factors)
 
 
-def test_the_change_of_scores_is_the_integral_of_the_curvature(made):
-    end = np.array([0.3, 2.0, -1.0, 0.5])
-    found = found_of(curvature_of(made, end, 5000), end, [(1.0, end, np.zeros(SIZE))])
-    bent, away = Bent.of(found, made, 5000), np.array([0.4, 0.3, -0.2, 0.5])
-    steps = (np.arange(400) + 0.5) / 400
-    wanted = np.mean([bent.curvature(bent.end + step * away) for step in steps], axis=0) @ away
-    np.testing.assert_allclose(bent.change(bent.end + away)[0], wanted, rtol=1e-4)
-
-
-def test_straight_scores_stay_as_they_are(made, monkeypatch):
-    rng = np.random.default_rng(4)
-    curvature = np.diag([300.0, 200, 100, 400]) + 20.0
-    end, true = rng.normal(size=SIZE), rng.normal(size=SIZE)
-    places = [end + 0.1 * rng.normal(size=SIZE) for _ in range(3)]
-    found = found_of(curvature, end, [(1 / 3, at, curvature @ (true - at)) for at in places])
-    straight = Quadratic.of(found, np.ones(SIZE))
-    bent = Bent.of(found, made, 5000)
-    same = found.limits.basis @ curvature @ found.limits.basis
-    monkeypatch.setattr(Bent, "curvature", lambda self, at: same)
-    followed_above(monkeypatch, -1.0)
-    got = followed(found, straight, bent, PRIOR).posterior(PRIOR.mean, PRIOR.precision)
-    wanted = straight.posterior(PRIOR.mean, PRIOR.precision)
-    for one, other in zip(got, wanted, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-8)
-
-
 def saturated(made):
     """Rows without privacy noise on the path, and with much of it charged: the end was short of the truth."""
     true = np.array([0.0, 6.0, 0.0, 0.0])

@@ -59,27 +59,6 @@ def test_curvature_is_the_slope_of_the_mean_and_bounds_the_variance():
     assert (norms <= 1.5 * (1 + 1e-9)).all() and (norms > 1.49).any()
 
 
-def test_the_centre_of_two_responses_is_where_the_search_ends(monkeypatch, rng):
-    """A third response of no weight leaves the centre where it is, to be searched for; here until it is found."""
-    n = 4000
-    share = rng.random(n) ** 3
-    weights, scores = np.stack([1 - share, share], 1), np.stack([-share, 1 - share], 1)[:, :, None]
-    turned = rng.random(n) < 0.5
-    weights[turned], scores[turned] = weights[turned, ::-1], scores[turned, ::-1]
-    gram, observed = rng.exponential(9, size=(n, 1, 1)), scores[:, 0]
-    limits = {"clip_norm": 1.0, "clip_curvature": 0.3}
-    found = clipped(Responses(weights=weights, scores=scores), observed, gram, **limits)
-    more = Responses(
-        weights=np.concatenate([weights, np.zeros((n, 1))], 1), scores=np.concatenate([scores, scores[:, :1]], 1)
-    )
-    monkeypatch.setattr("pymc_dp.gradients.clipping.ROUNDS", 1000)
-    other = clipped(more, observed, gram, **limits)
-    kept = np.minimum(1, 1 / np.sqrt((scores[:, :, 0] ** 2 * gram[:, 0]).max(1)))
-    assert (kept < 0.9).mean() > 0.3, "many are clipped"
-    for name in ("scores", "factors", "variances"):
-        np.testing.assert_allclose(getattr(found, name), getattr(other, name), atol=2e-5)
-
-
 @pytest.mark.parametrize(("nodes", "q"), [(2, 1), (5, 1), (5, 2)])
 def test_a_row_is_clipped_alike_wherever_it_stands(nodes, q, rng):
     n = 101

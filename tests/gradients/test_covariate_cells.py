@@ -6,7 +6,6 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.joint import place_of, sum_up
 from pymc_dp.gradients.row_parts import RowParts, expected
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Limits
@@ -67,17 +66,3 @@ def test_rows_give_the_same_to_the_last_digit_evaluated_once_or_each(rows, rng, 
     for one, other in zip(once, found(), strict=True):
         np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(once[2], once[0][order])
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 121])
-def test_places_are_found_as_by_going_through_all_values(size, rng):
-    weights = rng.dirichlet(np.full(size, 0.3))
-    weights[rng.integers(0, size, size // 3)] = 0.0
-    sums = np.zeros(size)
-    sum_up(weights, sums)
-    for level in (*rng.random(50), 0.0, 1.0, *sums):
-        before, place = 0.0, 0
-        for weight in weights[:-1]:
-            before += weight
-            place += level >= before
-        assert place_of(sums, size - 1, level) == place

@@ -9,13 +9,8 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.accounting import Budget
-from pymc_dp.gradients.clipping import UNLIMITED
-from pymc_dp.gradients.descent import Descent
-from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.interface import interface_of, layered
-from pymc_dp.gradients.legs import Prior
-from pymc_dp.gradients.schedule import DESCENT, Limits, stages_of
+from pymc_dp.gradients.schedule import DESCENT, stages_of
 from pymc_dp.release.paid import forget_releases
 from tests.gradients.models import bernoulli, groups, two
 
@@ -23,7 +18,6 @@ pytestmark = pytest.mark.usefixtures("paid")
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
-BUDGET = Budget(2.0, 1e-5)
 LOCAL = dp.Gradients(steps=10, momentum_steps=20)
 DOMAIN = dp.Domain(bounds={"x": (-1, 1)})
 
@@ -41,11 +35,6 @@ def table(rng, n=400):
 
 
 @pytest.fixture(scope="module")
-def planned():
-    return Planned.of(LOCAL, interface_of(net(*table(np.random.default_rng(1))), DOMAIN), BUDGET)
-
-
-@pytest.fixture(scope="module")
 def released():
     forget_releases()
     ledger, model = dp.Ledger(10.0, 1e-5), net(*table(np.random.default_rng(1)))
@@ -57,36 +46,6 @@ def test_it_is_a_stage_without_a_curvature_and_all_stages_share_the_budget():
     assert first.curvature == 0 and first.steps == (1 / 150,) * 150 and first.gradients == DESCENT
     assert sum(one.curvature + one.gradients for one in others) == pytest.approx(1 - DESCENT)
     assert [one.steps for one in others] == [one.steps for one in stages_of(60)]
-
-
-class Given:
-    """Gradients that are released, whatever the rows: of a normal log-likelihood with several curvatures."""
-
-    def __init__(self, bent, mode):
-        self.bent, self.mode, self.seen = bent, mode, []
-
-    def gradient(self, stage, step, at, limits):
-        self.seen.append((stage, step, at.copy(), limits.clip_norm))
-        return -self.bent * (at - self.mode)
-
-
-def test_it_goes_where_released_gradients_lead_and_nothing_else_steers_it(planned):
-    prior, n_rows = Prior(mean=np.zeros(3), precision=np.eye(3)), 1000
-    limits = Limits(scale=np.ones(3), clip_norm=2.0, clip_curvature=UNLIMITED)
-    descent = Descent(start=np.array([1.0, -2.0, 0.5]), rate=1 / 5, limits=limits, n_rows=n_rows)
-    given = Given(n_rows * np.array([5.0, 1.0, 0.2]), np.array([0.3, 0.1, -0.4]))
-    end = descent.end((1 / 300,) * 300, prior, given)
-    bent = given.bent
-    np.testing.assert_allclose(end, bent * given.mode / (bent + 1), atol=1e-6)
-    assert [one[:2] for one in given.seen] == [(0, step) for step in range(300)]
-    assert {one[3] for one in given.seen} == {2.0}
-    again = Given(bent, given.mode)
-    assert (descent.end((1 / 300,) * 300, prior, again) == end).all()
-    first = Descent.of(planned.simulated, planned.prior, 400)
-    other = Planned.of(LOCAL, interface_of(net(*table(np.random.default_rng(7))), DOMAIN), BUDGET)
-    second = Descent.of(other.simulated, other.prior, 400)
-    assert first.rate == second.rate and (first.start == second.start).all(), "values of rows do not matter"
-    assert first.limits.clip_norm == second.limits.clip_norm and (first.start != 0).all()
 
 
 @pytest.mark.slow

@@ -7,9 +7,8 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.joint import OWN, TAKEN
-from pymc_dp.gradients.row_parts import RowParts, expected
+from pymc_dp.gradients.row_parts import expected
 from pymc_dp.gradients.row_scores import RowScores
-from pymc_dp.gradients.schedule import Limits
 
 N, ITEMS = 64, 3
 RNG = np.random.default_rng(sum(map(ord, "in turn")))
@@ -67,14 +66,3 @@ def test_a_lattice_gives_about_the_same(alike, apart, monkeypatch):
         off = (taken.moments - one.moments) / (scale[:, :, None] * scale[:, None])
         mean = off.mean(axis=0)
         assert np.abs(mean).max() < (0.35 if rows.alike else 0.1) and np.sqrt((mean**2).mean()) < 0.1
-
-
-def test_rows_that_are_alike_are_clipped_as_if_they_were_not(alike, monkeypatch):
-    limits = Limits(scale=np.ones(len(AT)), clip_norm=0.8, clip_curvature=0.3)
-    parts = RowParts(rows=alike)
-    once = parts.scores(columns(alike), AT, limits), parts.factors(columns(alike), AT, limits)
-    monkeypatch.setattr(RowScores, "cells", property(lambda self: None))
-    each = parts.scores(columns(alike), AT, limits), parts.factors(columns(alike), AT, limits)
-    np.testing.assert_allclose(once[0], each[0], atol=1e-12)
-    np.testing.assert_allclose(once[1], each[1], atol=1e-12)
-    assert np.linalg.norm(once[0], axis=1).max() <= 1

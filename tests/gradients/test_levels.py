@@ -5,13 +5,9 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.accounting import Budget
 from pymc_dp.errors import BudgetExceeded, PosteriorWarning
-from pymc_dp.gradients import curvature as module
 from pymc_dp.gradients.curvature import Collapsed, Levels, estimated
-from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.integers import CURVATURE_UNITS, add_collapsed, add_curvatures, symmetric
-from pymc_dp.gradients.interface import Part, interface_of
 from pymc_dp.gradients.release import units
 from pymc_dp.testing import insecure_randomness
 
@@ -44,10 +40,6 @@ def squared(total, own=CROSSED):
     pairs = [list(map(int, row)) for row in total[: own.count**2].reshape(own.count, -1)]
     inside = sum((1 + (i != j)) * value**2 for i, row in enumerate(pairs) for j, value in enumerate(row))
     return inside + sum(int(value) ** 2 for value in total[own.count**2 :])
-
-
-def part(name, start, *shape):
-    return Part(name=name, start=start, shape=shape, value=None, free=True)
 
 
 @pytest.mark.few(1)
@@ -99,51 +91,6 @@ def test_an_estimate_is_positive_definite_whatever_the_noise(rng):
         own = np.where(CROSSED.groups >= 0, rng.normal(size=9) * 10, 0)
         found = estimated(Collapsed(pairs=pairs, diagonal=own), 5.0, CROSSED).matrix
         assert np.linalg.eigvalsh(found).min() > 0
-
-
-def model_of(group, x, y, levels):
-    with pm.Model() as model:
-        slope, mean = pm.Normal("slope"), pm.Normal("mean")
-        level = pm.Normal("level", mean, 1, shape=levels)
-        tilt = pm.Normal("tilt", 0, 0.5, shape=levels)
-        held, index = pm.Data("x", x), pm.Data("g", group)
-        pm.Bernoulli("y", logit_p=held[:, 0] * slope + level[index] + tilt[index] * held[:, 1], observed=y)
-    return model, dp.Domain(bounds={"x": (-1, 1)})
-
-
-def drawn(rng, n_rows, levels):
-    group, x = rng.integers(0, levels, n_rows), rng.uniform(-1, 1, size=(n_rows, 2))
-    group[:levels] = np.arange(levels)
-    y = (rng.random(n_rows) < 1 / (1 + np.exp(-x[:, 0] - np.linspace(-1, 1, levels)[group]))).astype(int)
-    return group, x, y
-
-
-def planned(epsilon, table, levels=12):
-    model, domain = model_of(*table, levels)
-    return Planned.of(dp.Gradients(), interface_of(model, domain), Budget(epsilon, 1e-5))
-
-
-@pytest.mark.slow
-def test_below_and_above_the_threshold_little_noise_shows_the_same(rng, monkeypatch):
-    table = drawn(rng, 6000, 12)
-    full = planned(300.0, table)
-    monkeypatch.setattr(module, "MOST_FULL", 20)
-    levels = planned(300.0, table)
-    assert full.simulated.levels is None and levels.simulated.levels.count == 3
-    again = planned(300.0, [part[rng.permutation(len(part))] for part in table])
-    np.testing.assert_array_equal(again.simulated.levels.slots, levels.simulated.levels.slots)
-    np.testing.assert_array_equal(again.limits.clip_curvature, levels.limits.clip_curvature)
-    ends = []
-    prior = np.zeros(25), np.diag([1.0, *[1.0] * 12, *[4.0] * 12])
-    with insecure_randomness(5):
-        for one in (full, levels):
-            ends.append(one.quadratic(one.walk(one.read())).posterior(*prior))
-    (first, covariance), (second, other) = ends
-    deviation = np.sqrt(np.diag(covariance))
-    assert (
-        np.abs(first - second).max() < deviation.max() and np.sqrt(np.mean(((first - second) / deviation) ** 2)) < 0.5
-    )
-    assert np.sqrt(np.diag(other)) == pytest.approx(deviation, rel=0.35)
 
 
 @pytest.mark.slow

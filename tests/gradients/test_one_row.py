@@ -26,9 +26,7 @@ def table_of(model):
     """Columns of a model by name: data and observed values."""
     data = {one.name: one.get_value() for one in model.data_vars}
     values = {one.name: model.rvs_to_values[one] for one in model.observed_RVs}
-    own = {name: one.get_value() if hasattr(one, "get_value") else one.data for name, one in values.items()
-           if one not in model.data_vars and hasattr(one, "data") or hasattr(one, "get_value")}  # fmt: skip
-    return data | own
+    return data | {name: one.data for name, one in values.items() if one not in model.data_vars}
 
 
 def row_of(table, bad):

@@ -92,7 +92,7 @@ def a_prior_that_nothing_is_drawn_from():
     pm.Bernoulli("y", logit_p=pm.Flat("a"), observed=Y)
 
 
-@refused("Domain(metric=...)", "", bounds={"y": (-5, 5)}, metric=dp.metrics.L1("y"))
+@refused("Domain(metric=...)", "metric", bounds={"y": (-5, 5)}, metric=dp.metrics.L1("y"))
 def a_metric():
     pm.Normal("y", pm.Normal("mu"), 1.0, observed=X)
 
@@ -218,3 +218,14 @@ def test_calls_that_cannot_be_are_refused_before_anything_is_charged(given, decl
 def test_settings_that_cannot_be_are_refused(given, says):
     with pytest.raises(ArgumentError, match=says):
         dp.Gradients(**given)
+
+
+def test_parameters_are_the_fewest_numbers_that_meet_the_rows():
+    """Group intercepts behind their mean and spread; three levels of fifty weights of public features."""
+    model, domain = models.groups()
+    assert dict(dp.explain(model, domain, delta=1e-5).gradients.parts) == {"b": 3, "alpha": 4}
+    with pm.Model() as model:
+        weights, features = pm.Normal("weights", shape=50), pm.Data("features", np.ones((3, 50)))
+        levels = pm.Deterministic("levels", features @ weights)
+        pm.Bernoulli("y", logit_p=levels[pm.Data("g", G)], observed=Y)
+    assert dict(dp.explain(model, dp.Domain(public=["features"]), delta=1e-5).gradients.parts) == {"levels": 3}

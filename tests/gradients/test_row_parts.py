@@ -5,8 +5,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from pymc_dp.gradients import row_parts
-from pymc_dp.gradients.clipping import clipped
 from pymc_dp.gradients.integers import SCORE_UNITS, add_curvatures, add_scores
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.row_parts import RowParts
@@ -51,17 +49,3 @@ def test_no_row_is_left_out_and_none_is_too_long(build, rng):
         add_curvatures(factors[place : place + 1], matrix)
         np.testing.assert_allclose(total / SCORE_UNITS, scores[place], atol=2 / SCORE_UNITS)
         assert matrix.any()
-
-
-def test_twice_the_curvature_that_is_charged_is_left_out(monkeypatch):
-    """A factor of two in C_F, made on purpose: what rows add is then nothing, and never twice as much."""
-    parts, chunk = parts_of(models.poisson, limits=(0.3, 0.05))
-    at = np.zeros(parts.rows.interface.size)
-    monkeypatch.setattr(row_parts, "clipped", lambda *args, **kw: clipped(*args, **kw | {"clip_curvature": 0.1}))
-    factors = parts.factors(chunk, at)
-    norms = np.linalg.norm(np.einsum("nqd,nqe->nde", factors, factors), axis=(1, 2))
-    assert norms.max() > 1.9
-    whole, rest = np.zeros((2, len(at), len(at)), dtype=np.int64)
-    add_curvatures(factors, whole)
-    add_curvatures(factors[norms < 1], rest)
-    np.testing.assert_array_equal(whole, rest)

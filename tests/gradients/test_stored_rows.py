@@ -114,7 +114,12 @@ def test_the_release_is_that_of_the_same_rows_in_the_model(beside, block, inside
 def test_each_sum_is_one_pass_and_a_table_in_an_engine_is_read_once(monkeypatch, tmp_path):
     for kind, beside, wanted in ((Arrays, table(), 17), (dp.Table, in_an_engine(tmp_path), 1)):
         made, blocks = [], kind.blocks
-        monkeypatch.setattr(kind, "blocks", lambda self, size, blocks=blocks: made.append(size) or blocks(self, size))
+
+        def counted(self, size, made=made, blocks=blocks):
+            made.append(size)
+            return blocks(self, size)
+
+        monkeypatch.setattr(kind, "blocks", counted)
         private = released(beside)
         assert len(made) == wanted and len(dp.Release.of(private).record.event["events"]) == 17
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from pymc_dp.gradients import tails
 from pymc_dp.gradients.schedule import BINS
 from pymc_dp.gradients.tails import Tail, chosen, edges_of
 
@@ -22,12 +21,6 @@ def drawn(name, rng):
     norms = np.minimum(TAILS[name](rng), LARGEST)
     unit = float(np.sqrt(np.mean(norms**2)))
     return norms, unit, edges_of(unit, LARGEST)
-
-
-def body(rng):
-    """Rows whose norms hardly reach three times the unit."""
-    norms, edges = np.sqrt(np.mean(rng.normal(size=(ROWS, 5)) ** 2, axis=1)), edges_of(1.0, LARGEST)
-    return norms, edges, histogram(norms, edges)
 
 
 @pytest.mark.parametrize("name", TAILS)
@@ -58,22 +51,6 @@ def test_a_limit_weighs_noise_against_what_it_clips_off(name, rng):
     limits = [chosen(tail, noise=noise, kappa=0.5, **given).limit for noise in (3.0, 30.0, 300.0)]
     assert unit <= limits[2] < limits[1] < limits[0] <= LARGEST
     assert chosen(tail, noise=30.0, kappa=0.1, **given).limit < found.limit
-
-
-def limits_of_noised(rng, times=400):
-    _, edges, counts = body(rng)
-    noised = (counts + 30.0 * rng.normal(size=BINS) for _ in range(times))
-    given = {"least": 1.0, "largest": LARGEST, "noise": 10.0, "kappa": 0.5}
-    return np.array([chosen(Tail.of(one, edges, 30.0, ROWS), **given).limit for one in noised])
-
-
-def test_rows_that_are_noise_do_not_raise_a_limit(rng, monkeypatch):
-    """With noise of 30 rows in each bin; without thresholds limits go to the largest norm."""
-    limits = limits_of_noised(rng)
-    assert np.mean(limits > 8.0) < 0.01 and limits.max() > limits.min()
-    monkeypatch.setattr(tails, "RESOLVED", 0.0)
-    monkeypatch.setattr(tails, "ALONE", 0.0)
-    assert np.median(limits_of_noised(rng)) > 20.0
 
 
 def test_what_noise_might_hide_is_part_of_the_bias(rng):

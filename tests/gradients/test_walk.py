@@ -119,12 +119,6 @@ def test_chi_squared_of_a_quadratic_is_above_its_limit_as_often_as_is_said(rng):
     assert 0.38 < np.mean(values > stats.chi2(80).median() / 80) < 0.62
 
 
-@pytest.mark.slow
-def test_what_is_no_quadratic_is_above_the_limit(rng):
-    values, share, _ = alarms(25.0, rng, 40)
-    assert share > 0.8 and np.median(values) > 2
-
-
 def test_what_may_be_clipped_off_is_in_the_noise(rng):
     """κ R of whitened sums, in all directions alike."""
     multiplier = Schedule.within(Budget(1.0, 1e-5), UNITS, 60).multiplier
