@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pymc_dp.gradients import bent as module
-from pymc_dp.gradients.bent import Bent, apart, capped, followed
+from pymc_dp.gradients.bent import Bent, capped, followed
 from pymc_dp.gradients.clipping import UNLIMITED
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.legs import Prior
@@ -97,11 +97,3 @@ def test_a_bent_posterior_is_no_surer_than_the_straight_one(made, monkeypatch):
     assert nearest is not straight
     wide, narrow = (one.posterior(PRIOR.mean, PRIOR.precision)[1] for one in (straight, nearest))
     assert np.linalg.eigvalsh(narrow - wide).min() > -1e-9
-
-
-def test_how_far_bent_and_straight_posteriors_are_apart_is_in_the_wider_of_both():
-    straight = Quadratic(slope=np.zeros(1), curvature=4 * np.eye(1), covariance=4 * np.eye(1), scale=np.ones(1))
-    sharp = Quadratic(slope=np.full(1, 100.0), curvature=100 * np.eye(1), covariance=100 * np.eye(1), scale=np.ones(1))
-    prior = Prior(mean=np.zeros(1), precision=1e-9 * np.eye(1))
-    for pair in ((straight, sharp), (sharp, straight)):
-        assert apart(*pair, prior) == pytest.approx(2.0, rel=1e-3)

@@ -151,7 +151,7 @@ def charged(name, relation, levels):
 @pytest.mark.parametrize("case", CASES)
 def test_no_neighbour_moves_a_sum_by_more_than_is_charged_and_some_by_as_much(case, monkeypatch):
     """And noise is drawn at the scales of the events, for every number that leaves, and nothing else is charged."""
-    build, relation, choice, declared = CASES[case]
+    build, relation, _, declared = CASES[case]
     monkeypatch.setattr(curvature, "MOST_FULL", 5)
     levels = build is grouped
     sums = sums_of(*CASES[case])
@@ -196,7 +196,7 @@ BROKEN = {
     "weights": (CASES["weighted"], three_times(WeightedParts, "shares")),
     "left out": (CASES["persons, robust"], three_times(RowCounts, "rows")),
     "scores": (CASES["counts, robust"], (row_parts, "clipped", lambda *given, **limits: clipped(
-        *given, **{name: 1e6 for name in limits}))),
+        *given, **dict.fromkeys(limits, 1e6)))),
 }  # fmt: skip
 
 

@@ -83,16 +83,6 @@ def test_a_curvature_in_which_arrays_meet_in_proportion_is_found_from_its_sums(r
     assert np.linalg.eigvalsh(found).min() > 0
 
 
-def test_an_estimate_is_positive_definite_whatever_the_noise(rng):
-    for _ in range(50):
-        pairs = rng.normal(size=(4, 4)) * 10
-        pairs = pairs + pairs.T
-        pairs[CROSSED.shared, CROSSED.shared] = 0
-        own = np.where(CROSSED.groups >= 0, rng.normal(size=9) * 10, 0)
-        found = estimated(Collapsed(pairs=pairs, diagonal=own), 5.0, CROSSED).matrix
-        assert np.linalg.eigvalsh(found).min() > 0
-
-
 @pytest.mark.slow
 def test_more_parameters_than_were_calibrated_warn_before_anything_is_spent(rng):
     group = np.arange(300) % 250
