@@ -34,7 +34,7 @@ class Releaser:
         (self.table,) = self.plan.tables
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
-        self.rows.set_value(rows)
+        self.rows.set_value(rows.astype(self.rows.type.dtype))
         return draw_release(self.plan).values["y"]
 
 

@@ -24,12 +24,13 @@ class Sums:
 
     def __call__(self, table):
         seen, first = [], not self.path
-        keys = np.random.default_rng(1).permutation(10**4)
+        rng = np.random.default_rng(1)
+        keys = rng.permutation(10**4)
 
         def add(noise, sums, scale):
             seen.append(np.array(sums, dtype=object))
             if first:
-                self.path.append(np.asarray(sums, dtype=float))
+                self.path.append(np.asarray(sums, dtype=float) + 0.01 * scale * rng.normal(size=np.shape(sums)))
                 self.scales.append(scale)
             assert scale == self.scales[len(seen) - 1]
             return self.path[len(seen) - 1]
@@ -58,6 +59,7 @@ class Sums:
                 ]
                 if found:
                     break
+            assert found, "noise is drawn at a scale that is not charged"
             left.remove(found[0])
             yield (size, count > 1), part, found[0]["l2_squared"]
             first = part.stop
