@@ -19,7 +19,7 @@ BUILDS = {
     **{name: likelihoods.DISCRETE[name] for name in ("binomial, n a column", "zero-inflated")},
     **likelihoods.VECTORS,
 }
-HOSTILE = (np.nan, np.inf, -1e308, 5e-324, 0.0)
+HOSTILE = (np.nan, np.inf, -1e308)
 
 
 def table_of(model):
@@ -34,7 +34,7 @@ def row_of(table, bad):
             np.full_like(column[:1], 2**30 if bad > 0 else -5) for name, column in table.items()}  # fmt: skip
 
 
-@pytest.mark.few(4, cases="all")
+@pytest.mark.few(2, cases="all")
 @pytest.mark.parametrize("name", BUILDS)
 def test_a_row_adds_what_it_adds_alone(name, monkeypatch):
     monkeypatch.setattr("pymc_dp.gradients.fit.block_size", lambda rows: 7)
