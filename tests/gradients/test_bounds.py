@@ -188,13 +188,16 @@ def three_times(cls, name):
     return cls, name, lambda self, *given: 3 * made(self, *given)
 
 
+def unlimited(*given, **limits):
+    return clipped(*given, **limits | {"clip_norm": 1e6, "clip_curvature": 1e6})
+
+
 BROKEN = {
     "moments": (CASES["rows"], three_times(Moments, "rows")),
     "fit": (CASES["rows"], (Residuals, "rows", lambda self, rows, *_: np.full((len(rows[0]), 9), 0.9))),
     "weights": (CASES["weighted"], three_times(WeightedParts, "shares")),
     "left out": (CASES["persons, robust"], three_times(RowCounts, "rows")),
-    "scores": (CASES["counts, robust"], (row_parts, "clipped", lambda *given, **limits: clipped(
-        *given, **dict.fromkeys(limits, 1e6)))),
+    "scores": (CASES["counts, robust"], (row_parts, "clipped", unlimited)),
 }  # fmt: skip
 
 

@@ -53,7 +53,7 @@ CASES = [
     (normal, 3.0, "ok", ()),
     (overdispersed, 3.0, "doubtful", ("times as much as the model says", "Gradients(robust=True)")),
     (cut, 3.0, "doubtful", ("of the responses are at their upper bound", "pm.Censored")),
-    (rare, 0.3, "wide but ok", ("dummy",)),
+    (rare, 0.1, "wide but ok", ("dummy",)),
 ]
 
 
