@@ -39,21 +39,11 @@ def cut(rng):
     return normal(rng, 1.2)
 
 
-def rare(rng):
-    """A dummy of few rows, whose coefficient noise hides."""
-    x = np.column_stack([rng.uniform(-1, 1, N), rng.random(N) < 0.02])
-    with pm.Model(coords={"term": ["slope", "dummy"]}) as model:
-        b = pm.Normal("b", dims="term")
-        pm.Bernoulli("y", logit_p=pm.Data("x", x) @ b, observed=(rng.random(N) < 0.5).astype(int))
-    return model, {"x": [(-1, 1), (0, 1)]}
-
-
 CASES = [
     (counts, 3.0, "ok", ()),
     (normal, 3.0, "ok", ()),
     (overdispersed, 3.0, "doubtful", ("times as much as the model says", "Gradients(robust=True)")),
     (cut, 3.0, "doubtful", ("of the responses are at their upper bound", "pm.Censored")),
-    (rare, 0.1, "wide but ok", ("dummy",)),
 ]
 
 
