@@ -19,6 +19,8 @@ BUILDS = {
     **{name: likelihoods.DISCRETE[name] for name in ("binomial, n a column", "zero-inflated")},
     **likelihoods.VECTORS,
 }
+PUBLIC = {"ordered": ["cuts"], "mixture of two peaks": ["w"]}
+"""Arrays of priors."""
 HOSTILE = (np.nan, np.inf, -1e308)
 
 
@@ -39,7 +41,7 @@ def row_of(table, bad):
 def test_a_row_adds_what_it_adds_alone(name, monkeypatch):
     monkeypatch.setattr("pymc_dp.gradients.fit.block_size", lambda rows: 7)
     model, domain = BUILDS[name]()
-    domain = replace(domain or dp.Domain(), neighbours="add_remove", n_max=100)
+    domain = replace(domain or dp.Domain(), neighbours="add_remove", n_max=100, public=PUBLIC.get(name, []))
     table = table_of(model)
 
     def release(rows):
