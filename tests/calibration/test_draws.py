@@ -14,7 +14,6 @@ import pymc_dp as dp
 from pymc_dp.accounting import Budget
 from pymc_dp.from_draws.given import GivenDraws
 from pymc_dp.from_draws.mechanism import Mechanism, PublicModel
-from pymc_dp.from_draws.proposal import normalised
 from pymc_dp.inspection.rows import unwrap
 from tests.from_draws.conftest import BOUNDED
 
@@ -85,19 +84,3 @@ def test_intervals_cover_what_they_say(build, n_rows, rng):
     for shares in hits.values():
         coverage = np.mean(shares, axis=0)
         assert np.all((coverage >= COVERED[0]) & (coverage <= COVERED[1])), coverage
-
-
-@pytest.mark.exhaustive
-def test_without_the_spread_of_the_table_they_would_not(rng):
-    """At T = 1 the draws alone spread √T where √(1 + T / k) is due: 76% for one draw, 54% for the mean of five."""
-    hits = {count: [] for count in COUNTS}
-    for count, truth, found in mechanisms(coin, 1000, 30.0, 150, rng):
-        weights = normalised(found.own + found.rows.base)
-        mutant = found.log_likelihood(weights, np.zeros((len(weights), 1, 1)))[:, 0]
-        hits[count].append(
-            (covered(found, found.posterior, truth)[0], covered(found, normalised(mutant + found.candidates), truth)[0])
-        )
-    for count, shares in hits.items():
-        right, wrong = np.mean(shares, axis=0)
-        assert right > 0.83
-        assert wrong < (0.84 if count == 1 else 0.67)

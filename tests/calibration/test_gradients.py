@@ -11,16 +11,13 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import calibrate
-from _gradient_cells import CELLS, FAMILIES, LEVEL, Cell, planned, seed, table_of
+from _gradient_cells import CELLS, FAMILIES, Cell, planned, seed, table_of
 
-from pymc_dp.gradients import clipping, fit, legs, walk
 from pymc_dp.gradients.private_model import OWN
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 CHECKED, MARGIN = 30, 4.0
 HELD = calibrate.load()
-LINEAR = Cell("normal", "four", 1.0)
-"""A linear regression, σ unknown."""
 UNCALIBRATED = "groups 500"
 """More than 200 parameters: intervals are too narrow, and a warning says so before anything is spent."""
 
@@ -56,33 +53,6 @@ def test_a_cell_is_as_it_was(cell):
     error = stored["error"]["all"] * np.sqrt(stored["tables"]) * np.sqrt(1 / CHECKED + 1 / stored["tables"])
     assert abs(found["coverage"]["all"] - stored["coverage"]["all"]) < MARGIN * error
     assert found["over not private"]["all"] < 1.2 * stored["over not private"]["all"]
-
-
-@pytest.mark.exhaustive
-def test_what_is_left_out_shows(monkeypatch):
-    """Ordinary clipping never covers a logarithm of σ; gradients from afar, taken for straight, miss all over."""
-    assert _covered(10).mean() > 0.85
-    with monkeypatch.context() as patch:
-        patch.setattr(clipping, "ROUNDS", 0)
-        assert _covered(10)[:, -1].mean() < 0.3
-    monkeypatch.setattr(walk, "carried", lambda curvature, begun, bend: lambda at: curvature)
-    for name in ("STRAIGHT", "BENDING"):
-        monkeypatch.setattr(legs, name, 0.0)
-    assert _covered(10).mean() < 0.82
-
-
-@pytest.mark.slow
-def test_scores_taken_for_straight_miss_saturated_coefficients(monkeypatch):
-    """Of the same releases, at ε = 0.3."""
-    cell = Cell("logistic", "normal", 0.3)
-    followed = _covered(20, cell)
-    monkeypatch.setattr(fit, "followed", lambda found, quadratic, bent, prior: quadratic)
-    assert followed.mean() - _covered(20, cell).mean() > 0.06
-
-
-def _covered(tables, cell=LINEAR):
-    """Whether 90% intervals hold the parameters: (tables, d)."""
-    return np.abs([one.z for one in calibrate.fits(cell, tables)]) < LEVEL
 
 
 @pytest.mark.slow

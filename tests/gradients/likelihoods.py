@@ -62,20 +62,14 @@ CONTINUOUS = {
     "Weibull": _built(
         lambda eta: pm.Weibull("y", alpha=pm.LogNormal("alpha"), beta=pt.exp(eta), observed=SHARE), (0, 20)
     ),
-    "log-normal": _built(lambda eta: pm.LogNormal("y", eta, _scale(), observed=SHARE), (0, 20)),
     "asymmetric Laplace": _built(
         lambda eta: pm.AsymmetricLaplace("y", b=pm.LogNormal("b2"), kappa=1.5, mu=eta, observed=ANY), (-10, 10)
     ),
-    "Gumbel": _built(lambda eta: pm.Gumbel("y", eta, _scale(), observed=ANY), (-10, 20)),
-    "logistic": _built(lambda eta: pm.Logistic("y", eta, _scale(), observed=ANY), (-10, 10)),
     "ex-Gaussian": _built(
         lambda eta: pm.ExGaussian("y", mu=eta, sigma=_scale(), nu=pm.LogNormal("nu"), observed=ANY), (-10, 20)
     ),
     "truncated normal": _built(
         lambda eta: pm.Truncated("y", pm.Normal.dist(eta, _scale()), lower=0, observed=SHARE), (0, 20)
-    ),
-    "truncated gamma": _built(
-        lambda eta: pm.Truncated("y", pm.Gamma.dist(2.0, pt.exp(eta)), lower=0.1, upper=5.0, observed=SHARE), (0.1, 5)
     ),
     "censored": _built(_censored, (-10, 1)),
     "written by hand": _built(lambda eta: pm.CustomDist("y", eta, _scale(), logp=_laplace, observed=ANY), (-10, 10)),
@@ -117,13 +111,6 @@ DISCRETE = {
     "zero-inflated": _built(_zero_inflated, (0, 80)),
     "zero-inflated Poisson": _built(
         lambda eta: pm.ZeroInflatedPoisson("y", psi=pm.Beta("psi", 2, 2), mu=pt.exp(eta), observed=COUNTS), (0, 40)
-    ),
-    "zero-inflated binomial": _built(
-        lambda eta: pm.ZeroInflatedBinomial("y", pm.Beta("psi", 2, 2), 8, pm.math.invlogit(eta), observed=COUNTS),
-        (0, 8),
-    ),
-    "hurdle of Poissons": _built(
-        lambda eta: pm.HurdlePoisson("y", psi=pm.Beta("psi", 2, 2), mu=pt.exp(eta), observed=COUNTS), (0, 40)
     ),
     "geometric": _built(lambda eta: pm.Geometric("y", p=pm.math.invlogit(eta), observed=COUNTS + 1), (1, 60)),
     "truncated Poisson": _built(
@@ -168,3 +155,32 @@ SEVERAL = {
     "four observed variables": four_normals,
 }
 """Several values per row."""
+
+
+def _outcomes(predictor):
+    factor = pm.math.stack([pm.math.stack(list(line)) for line in [[1.5, 0.0], [-0.6, 0.8]]])
+    pm.MvNormal("y", predictor[:, None] * np.array([1.0, -1.0]), chol=factor, observed=RNG.normal(size=(ROWS, 2)))
+
+
+def _shares(predictor):
+    pm.Dirichlet("y", pm.math.exp(pm.Normal("c", shape=3)), observed=RNG.dirichlet(np.ones(3), ROWS))
+    pm.Normal("z", predictor, 1.0, observed=ANY)
+
+
+def _counted(family):
+    def observe(predictor):
+        a = pm.LogNormal("levels", 0, 0.5, shape=3)
+        given = {"p": a / a.sum()} if family is pm.Multinomial else {"a": a}
+        family("y", n=pm.Data("n", TRIALS), **given, observed=RNG.multinomial(TRIALS, np.ones(3) / 3))
+        pm.Normal("z", predictor, 1.0, observed=ANY)
+
+    return observe
+
+
+VECTORS = {
+    "normal vectors": _built(_outcomes, (-9, 9)),
+    "shares that add up to one": _built(_shares, (0, 1), z=(-9, 9)),
+    "multinomial": _built(_counted(pm.Multinomial), (0, 8), n=(4, 8), z=(-9, 9)),
+    "Dirichlet-multinomial": _built(_counted(pm.DirichletMultinomial), (0, 8), n=(4, 8), z=(-9, 9)),
+}
+"""Rows of entries that depend on each other."""

@@ -5,7 +5,7 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.gradients.by_points import ByPoints, weighed
+from pymc_dp.gradients.by_points import ByPoints
 from pymc_dp.gradients.in_turn import expected_responses
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.row_scores import RowScores
@@ -31,14 +31,6 @@ def sheets():
         theta, b = pm.Normal("theta", shape=N), pm.Normal("b", shape=4)
         pm.Bernoulli("y", logit_p=theta[:, None] - b, observed=rng.integers(0, 2, (N, 4)))
     return dp.integrate(model, "theta"), None
-
-
-def test_shares_add_up_and_what_is_next_to_nothing_is_nothing():
-    logs = np.array([[0.0, np.log(3), -np.inf], [-1e3, -1e3, -2e3], [-np.inf] * 3, [0.0, np.nan, 0.0]])
-    shares, total = weighed(logs)
-    np.testing.assert_allclose(shares[:2], [[0.25, 0.75, 0], [0.5, 0.5, 0]], rtol=1e-14)
-    np.testing.assert_allclose(total[:3], [np.log(4), np.log(2) - 1e3, -np.inf], rtol=1e-14)
-    assert np.isnan(shares[3]).all() and np.isnan(total[3])
 
 
 @pytest.mark.few(1)

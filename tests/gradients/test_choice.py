@@ -1,21 +1,12 @@
 """``statistics=dp.Gradients()``: from a model to a trace, what is charged before rows are read, what leaves."""
 
-import warnings
-
 import numpy as np
 import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.accounting import Budget
 from pymc_dp.audit import contains_canary, plant
-from pymc_dp.errors import ArgumentError, BudgetExceeded, PosteriorWarning, ReleaseError, UnsupportedModelError
-from pymc_dp.gradients.fit import Planned
-from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.private_model import Quadratic
-from pymc_dp.release.paid import forget_releases
-from pymc_dp.release.verdict import Verdict
-from pymc_dp.testing import insecure_randomness
+from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError, UnsupportedModelError
 
 BUDGET = {"epsilon": 3.0, "delta": 1e-5}
 TRUTH = np.array([0.8, -0.5])
@@ -121,14 +112,6 @@ def test_the_charge_comes_before_the_rows(rng, monkeypatch):
     assert ledger.spent.epsilon > 0.4 and "rows were read" not in str(caught.value)
 
 
-def test_the_bar_ends_at_the_budget(rng):
-    """ε of the releases so far rises to what was asked for."""
-    planned = Planned.of(dp.Gradients(steps=10), interface_of(logistic(*table(rng, 50)), domain()), Budget(**BUDGET))
-    spent = planned.spent
-    assert len(spent) == len(planned.schedule.event.events) == 17
-    assert 0 < spent[0] < 1 and (np.diff(spent) > 0).all() and spent[-1] == pytest.approx(3.0, rel=1e-6)
-
-
 @pytest.mark.usefixtures("interpreted")
 def test_nothing_of_a_row_leaves():
     rng = np.random.default_rng(6)
@@ -141,77 +124,3 @@ def test_nothing_of_a_row_leaves():
             ledger=dp.Ledger(**BUDGET),
         )  # fmt: skip
     assert not contains_canary(found, planted.canaries)
-
-
-def test_what_cannot_be_is_refused_before_anything_is_charged(rng):
-    ledger, model = dp.Ledger(10.0, 1e-5), logistic(*table(rng, 50))
-    with pytest.raises(ArgumentError, match="no guarantee at delta=0"):
-        dp.privatize(model, epsilon=1.0, domain=domain(), statistics=dp.Gradients(), ledger=ledger)
-    with pytest.raises(ArgumentError, match="steps"):
-        dp.Gradients(steps=5)
-    with pytest.raises(UnsupportedModelError):  # columns of x have no bounds
-        dp.privatize(model, **BUDGET, statistics=dp.Gradients(), ledger=ledger)
-    with model, pytest.raises(ArgumentError, match="needs exact sums"):
-        dp.sample(**BUDGET, step=dp.DataAugmentation(), statistics=dp.Gradients(), domain=domain(), ledger=ledger)
-    with pm.Model() as discrete:
-        k = pm.Binomial("k", 3, 0.5)
-        pm.Normal("y", k, 1.0, observed=np.zeros(5))
-    with pytest.raises(UnsupportedModelError, match="discrete"):
-        dp.privatize(discrete, **BUDGET, domain=dp.Domain(bounds={"y": (-1, 1)}), statistics=dp.Gradients())
-    assert ledger.history == []
-
-
-def test_gradients_of_no_one_quadratic_are_said_to_be(rng, monkeypatch):
-    """With a limit that noise alone always exceeds, and one that it never does."""
-    texts = []
-    for alarm in (1 - 1e-12, 1e-12):
-        monkeypatch.setattr("pymc_dp.gradients.walk.ALARM", alarm)
-        private = dp.privatize(
-            logistic(*table(rng, 400)), **BUDGET, domain=domain(), statistics=dp.Gradients(steps=10),
-            ledger=dp.Ledger(3.0, 1e-5),
-        )  # fmt: skip
-        texts.append(" ".join(dp.Release.of(private).record.tables[0].approximations))
-    assert "intervals may be too narrow" in texts[0] and ", above" in texts[0]
-    assert "not above" in texts[1] and "too narrow" not in texts[1]
-
-
-def counts(rng, spread):
-    """Counts of which the variance is 1 + spread times the mean, for a model that says once."""
-    mean = 6.0
-    rate = rng.gamma(mean / spread, spread, 4000) if spread else np.full(4000, mean)
-    with pm.Model() as model:
-        pm.Poisson("y", pm.math.exp(pm.Normal("a", 1.5, 1)), observed=np.minimum(rng.poisson(rate), 99))
-    return model
-
-
-def test_a_warning_says_what_the_verdict_does_and_there_is_none_where_all_is_well(rng):
-    verdicts = []
-    for spread, warned in ((0.0, False), (4.0, True)):
-        with warnings.catch_warnings(record=True) as caught, insecure_randomness(3):
-            warnings.simplefilter("always")
-            private = dp.privatize(
-                counts(rng, spread), **BUDGET, domain=dp.Domain(bounds={"y": (0, 99)}),
-                statistics=dp.Gradients(steps=20), ledger=dp.Ledger(3.0, 1e-5),
-            )  # fmt: skip
-        own = [str(one.message) for one in caught if issubclass(one.category, PosteriorWarning)]
-        verdicts.append(Verdict.from_list(dp.Release.of(private).record.tables[0].plan["verdict"]))
-        assert len(own) == warned == verdicts[-1].warns
-        assert not warned or str(verdicts[-1]) in own[0]
-    assert [one.word for one in verdicts] == ["ok", "doubtful"]
-    assert "times as much as the model says" in str(verdicts[1]) and "Gradients(robust=True)" in str(verdicts[1])
-
-
-@pytest.mark.slow
-def test_conservative_intervals_are_wider(rng):
-    design, answers = table(rng, 400)
-    widths = []
-    for conservative in (False, True):
-        forget_releases()
-        with dp.testing.insecure_randomness(9):
-            private = dp.privatize(
-                logistic(3 * design, answers), **BUDGET, domain=dp.Domain(bounds={"x": (-3, 3)}),
-                statistics=dp.Gradients(steps=10, trust_model=True, conservative=conservative),
-            )  # fmt: skip
-        held = Quadratic.from_table(dp.Release.of(private).tables["gradients"])
-        widths.append(np.diag(held.posterior(np.zeros(2), np.eye(2))[1]))
-    assert (widths[1] >= widths[0]).all() and (widths[1] > widths[0]).any()

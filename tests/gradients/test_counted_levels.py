@@ -11,9 +11,7 @@ import pymc_dp as dp
 from pymc_dp.gradients.counted_levels import taken_counts
 from pymc_dp.gradients.in_turn import expected_responses
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.row_parts import RowParts
 from pymc_dp.gradients.row_scores import RowScores
-from pymc_dp.gradients.schedule import Limits
 
 SHARES = np.array([0.7, 2.0, 1.3])
 DRAWN = 20_000
@@ -72,21 +70,3 @@ def test_scores_are_centred_and_products_are_expected_over_all_rows(family, rng)
         own -= np.exp(logp) @ own
         exact += (np.exp(logp)[:, None] * own).T @ own
     np.testing.assert_allclose(taken.moments.sum(axis=0), exact, rtol=0.02, atol=0.02 * np.abs(exact).max())
-
-
-@pytest.mark.parametrize("family", [pm.Multinomial, pm.DirichletMultinomial])
-def test_a_total_that_is_computed_from_the_counts_is_that_of_its_own_row(family, rng):
-    """What one row gives must not depend on another: the total of the first one was taken for all."""
-    rows = rng.multinomial(5, SHARES / SHARES.sum(), size=20)
-    with pm.Model() as model:
-        counts, a = pm.Data("counts", rows), pm.LogNormal("a", 0, 0.5, shape=3)
-        parameters = {"p": a / a.sum()} if family is pm.Multinomial else {"a": a}
-        family("y", n=counts.sum(axis=1), **parameters, observed=counts)
-    parts = RowParts(rows=RowScores.of(interface_of(model, dp.Domain(bounds={"y": (0, 60)})), mode="FAST_COMPILE"))
-    limits = Limits(scale=np.ones(3), clip_norm=1.0, clip_curvature=1.0)
-    found = [
-        (parts.scores([table], SHARES, limits), parts.factors([table], SHARES, limits))
-        for table in (rows, np.concatenate([[[20, 20, 20]], rows[1:]]))
-    ]
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_array_equal(one[1:], other[1:])

@@ -5,13 +5,10 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.gradients import row_parts
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.joint import place_of, sum_up
-from pymc_dp.gradients.row_parts import RowParts, block_size, expected, shared_cells
+from pymc_dp.gradients.row_parts import RowParts, expected
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Limits
-from pymc_dp.gradients.simulated import Simulated
 
 N, SHAPE = 90, (3, 2)
 RNG = np.random.default_rng(sum(map(ord, "covariate cells")))
@@ -45,47 +42,12 @@ def columns(rows, order=slice(None)):
 
 
 @pytest.mark.slow
-def test_cells_are_all_values_that_are_declared(rows):
-    cells = rows.cells
-    assert cells.count == np.prod(SHAPE) and [cells.columns[place].bounds for place in cells.crossed]
-    names = [one.name for one in cells.columns]
-    made = dict(zip(names, cells.rows(), strict=True))
-    assert set(zip(made["group"], made["side"], strict=True)) == {(g, s) for g in (4, 5, 6) for s in (0, 1)}
-    np.testing.assert_array_equal(cells.of_rows(cells.rows()), np.arange(cells.count))
-
-
-@pytest.mark.slow
 def test_what_is_not_within_bounds_is_in_some_cell(rows):
     held = columns(rows)
     for column in held:
         column[:3] = np.iinfo(column.dtype).max, np.iinfo(column.dtype).min, -1
     places = rows.cells.of_rows(held)
     assert places.min() >= 0 and places.max() < rows.cells.count
-
-
-def test_covariates_without_an_end_make_no_cells():
-    assert RowScores.of(counts(continuous=True), mode="FAST_COMPILE").cells is None
-
-
-@pytest.mark.parametrize(("least", "counted"), [(2**53, True), (2**63, False)])
-def test_whole_numbers_that_places_have_no_room_for_make_no_cells(least, counted):
-    """An error of lengths of numbers would come after the budget is charged."""
-    values = np.uint64(least) + np.uint64(4096) * (np.arange(N) % 2).astype(np.uint64)
-    with pm.Model() as model:
-        far = pm.Data("far", values)
-        pm.Bernoulli("y", logit_p=pm.Normal("b") * (far / 2.0**53), observed=SIDE)
-    rows = RowScores.of(interface_of(model, dp.Domain(bounds={"far": (least, least + 2048)})), mode="FAST_COMPILE")
-    assert (rows.cells is not None) is counted
-    held = [one.clamped({"far": values, "y": SIDE}[one.name]) for one in rows.interface.inspection.columns]
-    assert np.isfinite(expected(rows, held, np.ones(1), np.ones(1)).observed).all()
-
-
-@pytest.mark.slow
-def test_cells_are_evaluated_only_where_rows_are_many(rows):
-    count = rows.cells.count
-    assert shared_cells(rows, row_parts.FEWER * count) is rows.cells
-    assert shared_cells(rows, row_parts.FEWER * count - 1) is None
-    assert len(expected(rows, columns(rows), np.zeros(6), np.ones(6)).jacobian) == count
 
 
 @pytest.mark.slow
@@ -104,39 +66,3 @@ def test_rows_give_the_same_to_the_last_digit_evaluated_once_or_each(rows, rng, 
     for one, other in zip(once, found(), strict=True):
         np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(once[2], once[0][order])
-
-
-@pytest.mark.slow
-def test_made_up_rows_say_the_same_evaluated_once_or_each(rows, rng, monkeypatch):
-    made = Simulated.of(rows, {}, np.random.default_rng(1))
-    again = Simulated(rows=rows, parameters=made.parameters, columns=made.columns, loose=made.loose)
-
-    def found(simulated):
-        at = np.zeros(6)
-        sizes = simulated.scale, simulated.steepness, simulated.bend(at), simulated.shares(at)
-        return *sizes, simulated.first(at).clip_curvature, simulated.blocks
-
-    once = found(made)
-    monkeypatch.setattr(RowScores, "cells", property(lambda self: None))
-    for one, other in zip(once, found(again), strict=True):
-        np.testing.assert_equal(one, other)
-
-
-def test_a_block_has_more_rows_where_they_share_cells(rows, monkeypatch):
-    many = block_size(rows)
-    monkeypatch.setattr(RowScores, "cells", property(lambda self: None))
-    assert many > block_size(rows)
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 121])
-def test_places_are_found_as_by_going_through_all_values(size, rng):
-    weights = rng.dirichlet(np.full(size, 0.3))
-    weights[rng.integers(0, size, size // 3)] = 0.0
-    sums = np.zeros(size)
-    sum_up(weights, sums)
-    for level in (*rng.random(50), 0.0, 1.0, *sums):
-        before, place = 0.0, 0
-        for weight in weights[:-1]:
-            before += weight
-            place += level >= before
-        assert place_of(sums, size - 1, level) == place

@@ -1,7 +1,5 @@
 """Expectations over responses: clipped scores are centred under the model, found in another way."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
@@ -12,7 +10,6 @@ from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Limits
 from pymc_dp.rows.gate import read
 from tests.gradients import likelihoods
-from tests.gradients.test_row_scores import gradient_by_pymc
 
 pytestmark = pytest.mark.usefixtures("paid")
 
@@ -115,38 +112,3 @@ def test_of_rows_that_are_not_clipped_the_scores_of_clamped_rows_are_added(build
     predictors, jacobian = rows.predicted(at, *chunk)
     plain = np.einsum("nq,nqd->nd", rows.scored(predictors, *chunk)[0], jacobian)
     np.testing.assert_allclose(RowParts(rows=rows).scores(chunk, at, limits) * 1e9, plain, rtol=1e-6, atol=1e-9)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("build", [likelihoods.CONTINUOUS["von Mises"], likelihoods.SEVERAL["four normals a row"]])
-def test_what_one_row_holds_changes_no_other(build, rng):
-    interface = interface_of(*build())
-    rows = RowScores.of(interface, mode="FAST_COMPILE")
-    limits = Limits(scale=np.ones(interface.size), clip_norm=1.0, clip_curvature=1.0)
-    scored = partial(RowParts(rows=rows).scores, limits=limits)
-    chunk, at = [read(column) for column in interface.inspection.columns], rng.normal(0, 0.3, interface.size)
-    plain, others = scored(chunk, at), np.arange(likelihoods.ROWS) != 7
-    assert np.all(np.linalg.norm(plain, axis=1) > 0.01)
-    order = rng.permutation(likelihoods.ROWS)
-    np.testing.assert_array_equal(scored([column[order] for column in chunk], at), plain[order])
-    np.testing.assert_array_equal(scored([column[9:] for column in chunk], at), plain[9:])
-    for bad in (np.nan, np.inf, 1e308):
-        hostile = [column.copy() for column in chunk]
-        for column in hostile:
-            column[7] = bad
-        np.testing.assert_array_equal(scored(hostile, at)[others], plain[others])
-
-
-@pytest.mark.slow(cases=2)
-@pytest.mark.parametrize("name", ["mixture of two peaks", "censored", "hurdle", "truncated normal"])
-def test_scores_add_up_to_the_gradient_of_the_model(name, rng):
-    model, domain = likelihoods.CONTINUOUS[name]()
-    interface = interface_of(model, domain)
-    rows = RowScores.of(interface, mode="FAST_COMPILE")
-    start = model.initial_point(0)
-    values = [start[one.name] + rng.normal(0, 0.2, np.shape(start[one.name])) for one in model.value_vars]
-    at, gradient, jacobian = gradient_by_pymc(model, interface, values)
-    columns = [read(column) for column in interface.inspection.columns]
-    predictors, own = rows.predicted(at, *columns)
-    scores = np.einsum("nq,nqd->nd", rows.scored(predictors, *columns)[0], own)
-    np.testing.assert_allclose(scores.sum(axis=0) @ jacobian, gradient, rtol=1e-7, atol=1e-7)

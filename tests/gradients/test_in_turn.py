@@ -1,26 +1,19 @@
 """Responses that share a latent, or depend on each other: expectations are those of all their values together."""
 
-import itertools
-
 import numpy as np
 import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.gradients import in_turn as file
-from pymc_dp.gradients import row_scores
-from pymc_dp.gradients.in_turn import picked_entries
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.joint import OWN, TAKEN, picked
-from pymc_dp.gradients.row_parts import RowParts, expected
+from pymc_dp.gradients.joint import OWN, TAKEN
+from pymc_dp.gradients.row_parts import expected
 from pymc_dp.gradients.row_scores import RowScores
-from pymc_dp.gradients.schedule import Limits
 
 N, ITEMS = 64, 3
 RNG = np.random.default_rng(sum(map(ord, "in turn")))
 ANSWERS, X = RNG.integers(0, 2, (N, ITEMS)), RNG.uniform(-1, 1, N)
 AT = np.array([0.2, -0.1, 0.4, -0.6, 0.3, 0.8])
-PATTERNS = np.array(list(itertools.product([0, 1], repeat=ITEMS)))
 
 
 def items(covariate=False):
@@ -51,12 +44,6 @@ def found(rows, y=ANSWERS, x=X):
     return expected(rows, columns(rows, y, x), AT, np.ones(len(AT)))
 
 
-@pytest.mark.slow
-def test_rows_of_which_the_model_says_the_same_are_known_by_their_columns(alike, apart):
-    assert alike.alike and not apart.alike
-    assert alike.nodes == apart.nodes == len(PATTERNS)
-
-
 def test_expectations_are_over_all_patterns(alike):
     one = found(alike)
     np.testing.assert_allclose(one.responses.weights.sum(axis=1), 1)
@@ -79,70 +66,3 @@ def test_a_lattice_gives_about_the_same(alike, apart, monkeypatch):
         off = (taken.moments - one.moments) / (scale[:, :, None] * scale[:, None])
         mean = off.mean(axis=0)
         assert np.abs(mean).max() < (0.35 if rows.alike else 0.1) and np.sqrt((mean**2).mean()) < 0.1
-
-
-@pytest.mark.slow
-def test_entries_are_dependent_as_they_are(apart, monkeypatch):
-    """A lattice that took every answer by itself would lose what they share."""
-    held = {}
-    monkeypatch.setattr(RowScores, "all_patterns", property(lambda self: False))
-    monkeypatch.setattr(file, "picked_entries", lambda *given: held.setdefault("chosen", picked_entries(*given)))
-    found(apart)
-    chosen = held["chosen"].reshape(-1, ITEMS)
-    together = np.corrcoef(chosen.T)[np.triu_indices(ITEMS, 1)]
-    assert together.min() > 0.1
-
-
-def test_rows_that_are_alike_are_clipped_as_if_they_were_not(alike, monkeypatch):
-    limits = Limits(scale=np.ones(len(AT)), clip_norm=0.8, clip_curvature=0.3)
-    parts = RowParts(rows=alike)
-    once = parts.scores(columns(alike), AT, limits), parts.factors(columns(alike), AT, limits)
-    monkeypatch.setattr(RowScores, "cells", property(lambda self: None))
-    each = parts.scores(columns(alike), AT, limits), parts.factors(columns(alike), AT, limits)
-    np.testing.assert_allclose(once[0], each[0], atol=1e-12)
-    np.testing.assert_allclose(once[1], each[1], atol=1e-12)
-    assert np.linalg.norm(once[0], axis=1).max() <= 1
-
-
-def test_what_a_row_gives_depends_on_no_other(alike):
-    """Whatever the others answer, however many there are and wherever it stands."""
-    limits = Limits(scale=np.ones(len(AT)), clip_norm=0.8, clip_curvature=0.3)
-    parts, row = RowParts(rows=alike), ANSWERS[:1]
-    alone = parts.scores(columns(alike, row), AT, limits)[0]
-    for others in (ANSWERS, 1 - ANSWERS, ANSWERS[:5]):
-        many = parts.scores(columns(alike, np.concatenate([others, row])), AT, limits)
-        np.testing.assert_array_equal(many[-1], alone)
-
-
-def test_expectations_do_not_see_the_answers(apart):
-    first, second = found(apart), found(apart, y=1 - ANSWERS)
-    np.testing.assert_array_equal(first.responses.scores, second.responses.scores)
-    np.testing.assert_array_equal(first.responses.weights, second.responses.weights)
-
-
-def test_several_variables_that_share_a_latent_are_taken_in_turn(monkeypatch):
-    """Each given those before it; all patterns where they are few."""
-    with pm.Model() as model:
-        b = pm.Normal("b", shape=2)
-        theta = pm.Normal("theta", shape=N)
-        pm.Bernoulli("one", logit_p=theta - b[0], observed=ANSWERS[:, 0])
-        pm.Bernoulli("other", logit_p=theta - b[1], observed=ANSWERS[:, 1])
-    interface = interface_of(dp.integrate(model, "theta", nodes=7), dp.Domain())
-    held = [ANSWERS[:4, 0], ANSWERS[:4, 1]]
-    made = expected(RowScores.of(interface, mode="FAST_COMPILE"), held, AT[:2], np.ones(2))
-    exact = made.responses
-    assert made.of_rows(exact.weights).shape == (4, 4)
-    np.testing.assert_allclose(np.einsum("nb,nbq->nq", exact.weights, exact.scores), 0, atol=1e-12)
-    for one in (file, row_scores):
-        monkeypatch.setattr(one, "in_turn", lambda responses: True)
-    rows = RowScores.of(interface, mode="FAST_COMPILE")
-    taken = expected(rows, held, AT[:2], np.ones(2)).responses
-    np.testing.assert_allclose(taken.moments[0], exact.moments[0], rtol=0.1, atol=0.01)
-
-
-def test_places_are_those_that_hold_a_level():
-    weights = np.array([[0.2, 0.3, 0.5]])
-    assert picked(weights, np.array([[0.0, 0.19, 0.2, 0.49, 0.51, 1.0]])).tolist() == [[0, 0, 1, 1, 2, 2]]
-    shares = np.array([[[[1.0, 0.0]], [[0.0, 1.0]]]])  # one row, two points, one entry, two values
-    levels = np.array([[[0.1, 0.5], [0.9, 0.5]]])
-    assert picked_entries(shares, np.array([[0.3, 0.7]]), levels).tolist() == [[[0], [1]]]

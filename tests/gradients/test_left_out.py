@@ -1,7 +1,6 @@
 """At most `max_rows` rows of a person count in noised gradients, and what is left out is released, bounded and said."""
 
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import numpy as np
 import pymc as pm
@@ -10,8 +9,6 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.errors import PosteriorWarning
 from pymc_dp.gradients.left_out import MANY, RowCounts
-from pymc_dp.release.noise import Noise
-from pymc_dp.rows import persons
 from pymc_dp.rows.persons import Grouped, grouped, kept_rows
 from pymc_dp.testing import insecure_randomness, without_noise
 from pymc_dp.transforms.privatize import record_of
@@ -58,75 +55,6 @@ def test_a_release_is_that_of_the_rows_that_are_kept(most):
     alone, same, _ = released(OWNERS[kept], X[kept], Y[kept], most)
     np.testing.assert_array_equal(numbers, same)
     assert table.plan["left_out"]["rows"] > 0.3 and alone.plan["left_out"]["rows"] == 0
-
-
-class Sums:
-    """The integers of every sum of a release just before the noise, along the path of the first one."""
-
-    def __init__(self):
-        self.path = []
-
-    def __call__(self, owners, x, y, keys):
-        seen, first = [], not self.path
-
-        def add(noise, sums, scale):
-            seen.append(np.array(sums, dtype=object))
-            if first:
-                self.path.append(np.asarray(sums, dtype=float))
-            return self.path[len(seen) - 1]
-
-        with patch.object(Noise, "add", add), patch.object(persons, "secure_keys", lambda count: np.array(keys)):
-            self.events = released(owners, x, y, 2, noise=lambda: insecure_randomness(1)).event["events"]
-        return seen
-
-
-def squares(sums):
-    return sum(int(part) ** 2 for part in np.ravel(sums))
-
-
-def within(moved, events):
-    """Whether sums moved by no more than events say: of a curvature there are two, its diagonal and what is off it."""
-    charged = {}
-    for event in events:
-        charged.setdefault(event["coordinates"], set()).add(event["l2_squared"])
-    curvature, columns = max(charged[3]), min(charged[3])
-    assert [len(charged[one]) for one in (2, 4, 9, 16)] == [1] * 4 and curvature > columns
-    found, ahead = True, [*moved[1:], []]
-    for one, after in zip(moved, ahead, strict=True):
-        if len(after) == 1:
-            found &= squares(one) / 2 + squares(after) <= curvature
-        elif len(one) > 1:
-            found &= squares(one) <= min(charged[len(one)])
-    return found
-
-
-def test_one_person_with_any_number_of_rows_moves_every_sum_by_no_more_than_is_charged():
-    """And no more than `max_rows` of these rows count, but for how many are left out."""
-    sums, keys = Sums(), list(np.random.default_rng(1).permutation(len(OWNERS) + 2000))
-    plain = sums(OWNERS, X, Y, keys[: len(OWNERS)])
-    found = {}
-    for count in (0, 1, 2, 3, 1000):
-        rows = np.append(OWNERS, np.full(count, 1)), np.append(X, np.ones(count)), np.append(Y, np.zeros(count, int))
-        moved = sums(*rows, keys[: len(rows[0])])
-        found[count] = [one - other for one, other in zip(moved, plain, strict=True)]
-        assert within(found[count], sums.events)
-    assert not any(map(squares, found[0])) and not within([2 * one for one in found[1000]], sums.events)
-    for count in (3, 1000):
-        assert all((one == other).all() for one, other in zip(found[count][1:], found[2][1:], strict=True))
-        assert (found[count][0] != found[2][0]).any()
-    assert any((one != other).any() for one, other in zip(found[1][1:], found[2][1:], strict=True))
-
-
-def test_what_is_counted_of_a_person_is_bounded_and_reached():
-    counts = RowCounts(most=3)
-    edges = np.array([0, 1, 4, 7, 10])
-    held = counts.rows(Grouped([], edges, np.array([0, 0, 1, 10**9])))
-    norms = np.linalg.norm(held, axis=1)
-    assert norms.max() <= 1 and norms[-1] == pytest.approx(1, abs=1e-5)
-    found = counts.read(held.sum(axis=0), 0.0)
-    assert found.persons.value == pytest.approx(2 / 4)
-    assert found.rows.value == pytest.approx((1 + 6) / (10 + 1 + 6)), "of one person six rows count at most"
-    assert found.persons.deviation == found.rows.deviation == 0
 
 
 def test_the_stated_noise_of_shares_is_what_it_is(rng):

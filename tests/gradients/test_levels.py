@@ -5,15 +5,10 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.accounting import Budget
-from pymc_dp.errors import BudgetExceeded, PosteriorWarning, PrivacyError, UnsupportedModelError
-from pymc_dp.gradients import curvature as module
-from pymc_dp.gradients.curvature import Collapsed, Levels, estimated, levels_of, positive
-from pymc_dp.gradients.fit import Planned
+from pymc_dp.errors import BudgetExceeded, PosteriorWarning
+from pymc_dp.gradients.curvature import Collapsed, Levels, estimated
 from pymc_dp.gradients.integers import CURVATURE_UNITS, add_collapsed, add_curvatures, symmetric
-from pymc_dp.gradients.interface import Part, interface_of
-from pymc_dp.gradients.release import NoisedSums, units
-from pymc_dp.gradients.schedule import Limits, Schedule
+from pymc_dp.gradients.release import units
 from pymc_dp.testing import insecure_randomness
 
 pytestmark = pytest.mark.usefixtures("paid")
@@ -47,10 +42,6 @@ def squared(total, own=CROSSED):
     return inside + sum(int(value) ** 2 for value in total[own.count**2 :])
 
 
-def part(name, start, *shape):
-    return Part(name=name, start=start, shape=shape, value=None, free=True)
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("neighbours", "allowed"), [("replace", 4), ("add_remove", 1)])
 def test_no_row_moves_the_sums_further_than_is_charged_whatever_it_meets(neighbours, allowed):
@@ -68,16 +59,6 @@ def test_no_row_moves_the_sums_further_than_is_charged_whatever_it_meets(neighbo
     assert most > 0.2 * CURVATURE_UNITS**2, "and it comes to something"
 
 
-@pytest.mark.slow
-def test_products_of_two_rows_sums_may_be_negative():
-    """So that twice the norm is charged, where √2 of it is enough for whole curvatures."""
-    rows = np.zeros((2, 1, 9))
-    rows[0, 0, [0, 1]], rows[1, 0, [0, 2]] = (0.7, 0.7), (0.7, -0.7)
-    assert squared(collapsed(rows[:1]) - collapsed(rows[1:])) > squared(collapsed(rows[:1])) + squared(
-        collapsed(rows[1:])
-    )
-
-
 def test_sums_are_those_of_whole_curvatures(rng):
     rows = crossed(rng, 200) * 0.3
     whole = np.zeros((9, 9), dtype=np.int64)
@@ -87,47 +68,6 @@ def test_sums_are_those_of_whole_curvatures(rng):
     pairs[CROSSED.shared, CROSSED.shared] = 0
     np.testing.assert_array_equal(total[:16].reshape(4, 4), pairs)
     np.testing.assert_array_equal(total[16:], np.where(CROSSED.groups >= 0, np.diag(whole), 0))
-
-
-def test_every_number_that_is_released_is_noised_and_counted(rng):
-    schedule = Schedule.within(Budget(1.0, 1e-5), units(9, "replace", CROSSED), 60)
-    assert {event.coordinates for event in schedule.event.events} == {9, CROSSED.entries}
-    limits = Limits(scale=np.ones(9), clip_norm=1.0, clip_curvature=1.0, levels=CROSSED)
-
-    class Nothing:
-        def factors(self, rows, at, limits):
-            return np.zeros((1, 1, 9))
-
-    sums = NoisedSums(parts=Nothing(), chunks=lambda: [[0]], schedule=schedule)
-    with insecure_randomness(1):
-        found = [sums.curvature(0, np.zeros(9), limits)[0] for _ in range(400)]
-        off = sums.curvature(0, np.zeros(9), limits)[1]
-    pairs, diagonal = np.array([one.pairs for one in found]), np.array([one.diagonal for one in found])
-    noised = int((np.triu(pairs).std(axis=0) > 0).sum() + (diagonal.std(axis=0) > 0).sum())
-    assert noised == CROSSED.entries
-    assert pairs[:, 0, 3].std() == pytest.approx(off, rel=0.15)
-    assert pairs[:, 0, 0].std() == pytest.approx(off * np.sqrt(2), rel=0.15)
-    assert diagonal[:, 8].std() == pytest.approx(off * np.sqrt(2), rel=0.15)
-
-
-def test_slots_follow_from_which_parameters_rows_meet(rng, monkeypatch):
-    monkeypatch.setattr(module, "MOST_FULL", 20)
-    group, other = rng.integers(0, 12, 500), rng.integers(0, 15, 500)
-    parts = (part("b", 0, 3), part("a", 3, 12), part("c", 15, 12, 2), part("d", 39, 15), part("short", 54, 4))
-    met = np.zeros((500, 58), dtype=bool)
-    at = np.arange(500)
-    met[:, :3] = True
-    met[at, 3 + group] = met[at, 15 + 2 * group] = met[at, 16 + 2 * group] = met[at, 39 + other] = True
-    met[at, 54 + group % 4] = True
-    found = levels_of(parts, met)
-    np.testing.assert_array_equal(found.slots[:15], [0, 1, 2, *[3] * 12])
-    np.testing.assert_array_equal(found.slots[15:39], [4, 5] * 12)
-    assert (found.groups[15:39:2] == found.groups[3:15]).all() and (found.groups[16:39:2] == found.groups[3:15]).all()
-    assert len(set(found.groups[39:54]) - set(found.groups[3:15])) == 15
-    assert (found.groups[[0, 1, 2, 54, 55, 56, 57]] == -1).all() and len(set(found.slots[54:])) == 4
-    assert found.together[0, 1] and found.together[3, 15] and not found.together[3, 4] and not found.together[0, 3]
-    assert levels_of(parts[:2], met[:, :15]) is None, "few parameters"
-    assert levels_of(parts, np.ones_like(met)) is None, "all meet all"
 
 
 def test_a_curvature_in_which_arrays_meet_in_proportion_is_found_from_its_sums(rng):
@@ -141,81 +81,6 @@ def test_a_curvature_in_which_arrays_meet_in_proportion_is_found_from_its_sums(r
     root = np.sqrt(np.diag(whole))
     np.testing.assert_allclose(found / np.outer(root, root), whole / np.outer(root, root), atol=0.03)
     assert np.linalg.eigvalsh(found).min() > 0
-
-
-def test_an_estimate_is_positive_definite_whatever_the_noise(rng):
-    for _ in range(50):
-        pairs = rng.normal(size=(4, 4)) * 10
-        pairs = pairs + pairs.T
-        pairs[CROSSED.shared, CROSSED.shared] = 0
-        own = np.where(CROSSED.groups >= 0, rng.normal(size=9) * 10, 0)
-        found = estimated(Collapsed(pairs=pairs, diagonal=own), 5.0, CROSSED).matrix
-        assert np.linalg.eigvalsh(found).min() > 0
-
-
-def test_positive_numbers_are_shrunk_by_as_much_as_noise_has_moved_them(rng):
-    true = rng.gamma(4.0, 25.0, 400)
-    for deviation in (10.0, 50.0, 500.0):
-        noised = true + deviation * rng.normal(size=400)
-        found = positive(noised, deviation)
-        assert (found > 0).all()
-        assert np.mean((found - true) ** 2) < 1.1 * min(deviation**2, true.var() + deviation**2 / 400)
-    assert np.abs(positive(true, 1e-9) - true).max() < true.max() / 25, "what the grid can tell apart"
-
-
-def model_of(group, x, y, levels):
-    with pm.Model() as model:
-        slope, mean = pm.Normal("slope"), pm.Normal("mean")
-        level = pm.Normal("level", mean, 1, shape=levels)
-        tilt = pm.Normal("tilt", 0, 0.5, shape=levels)
-        held, index = pm.Data("x", x), pm.Data("g", group)
-        pm.Bernoulli("y", logit_p=held[:, 0] * slope + level[index] + tilt[index] * held[:, 1], observed=y)
-    return model, dp.Domain(bounds={"x": (-1, 1)})
-
-
-def drawn(rng, n_rows, levels):
-    group, x = rng.integers(0, levels, n_rows), rng.uniform(-1, 1, size=(n_rows, 2))
-    group[:levels] = np.arange(levels)
-    y = (rng.random(n_rows) < 1 / (1 + np.exp(-x[:, 0] - np.linspace(-1, 1, levels)[group]))).astype(int)
-    return group, x, y
-
-
-def planned(epsilon, table, levels=12):
-    model, domain = model_of(*table, levels)
-    return Planned.of(dp.Gradients(), interface_of(model, domain), Budget(epsilon, 1e-5))
-
-
-@pytest.mark.slow
-def test_below_and_above_the_threshold_little_noise_shows_the_same(rng, monkeypatch):
-    table = drawn(rng, 6000, 12)
-    full = planned(300.0, table)
-    monkeypatch.setattr(module, "MOST_FULL", 20)
-    levels = planned(300.0, table)
-    assert full.simulated.levels is None and levels.simulated.levels.count == 3
-    again = planned(300.0, [part[rng.permutation(len(part))] for part in table])
-    np.testing.assert_array_equal(again.simulated.levels.slots, levels.simulated.levels.slots)
-    np.testing.assert_array_equal(again.limits.clip_curvature, levels.limits.clip_curvature)
-    ends = []
-    prior = np.zeros(25), np.diag([1.0, *[1.0] * 12, *[4.0] * 12])
-    with insecure_randomness(5):
-        for one in (full, levels):
-            ends.append(one.quadratic(one.walk(one.read())).posterior(*prior))
-    (first, covariance), (second, other) = ends
-    deviation = np.sqrt(np.diag(covariance))
-    assert (
-        np.abs(first - second).max() < deviation.max() and np.sqrt(np.mean(((first - second) / deviation) ** 2)) < 0.5
-    )
-    assert np.sqrt(np.diag(other)) == pytest.approx(deviation, rel=0.35)
-
-
-def test_rows_keep_few_coordinates():
-    curvature = np.diag(np.arange(1.0, 10.0)) + 0.1
-    plain = Limits(scale=np.ones(9), clip_norm=1.0, clip_curvature=1.0, levels=CROSSED)
-    limits = plain.whitened(curvature, 100, curvature + plain.floor(0.1))
-    assert ((limits.basis != 0) <= CROSSED.together).all()
-    assert limits.basis[1, 1] == pytest.approx(limits.basis[3, 3]), "levels of an array alike"
-    size = np.diag(limits.basis @ curvature @ limits.basis)
-    assert size[0] / size.sum() >= 0.2 - 1e-9
 
 
 @pytest.mark.slow
@@ -236,22 +101,3 @@ def test_more_parameters_than_were_calibrated_warn_before_anything_is_spent(rng)
     table = dp.Release.of(found).record.tables[0]
     assert any("not calibrated" in line for line in table.approximations)
     assert table.sensitivities[1].startswith("2 C_F of curvatures"), "sums over entries are charged twice the norm"
-
-
-def test_sums_that_were_not_paid_for_are_not_made(rng):
-    schedule = Schedule.within(Budget(1.0, 1e-5), units(9, "replace"), 10)
-    sums = NoisedSums(parts=None, chunks=lambda: iter(()), schedule=schedule)
-    limits = Limits(scale=np.ones(9), clip_norm=1.0, clip_curvature=1.0, levels=CROSSED)
-    with pytest.raises(PrivacyError, match="Other sums of a curvature"):
-        sums.curvature(0, np.zeros(9), limits)
-    with pytest.raises(PrivacyError, match="More parameters"):
-        add_collapsed(np.broadcast_to(0.0, (1, 32, 2**15)), np.zeros(1, dtype=np.int64), CROSSED)
-
-
-def test_more_parameters_than_can_be_released_are_refused():
-    group, y = np.arange(6000), np.zeros(6000, dtype=int)
-    with pm.Model() as model:
-        level = pm.Normal("level", shape=5001)
-        pm.Bernoulli("y", logit_p=level[pm.Data("g", group % 5001)], observed=y)
-    with pytest.raises(UnsupportedModelError, match="5001 parameters, but curvatures are released for at most 5000"):
-        interface_of(model, dp.Domain())

@@ -1,7 +1,5 @@
 """Moments of private columns: bounded sums, and made-up rows that have them."""
 
-from dataclasses import replace
-
 import numpy as np
 import pymc as pm
 import pytest
@@ -40,18 +38,6 @@ def made(rng):
     return x, inspection, moments, [read(column) for column in inspection.columns]
 
 
-def test_what_is_observed_stated_or_public_is_left_out(rng):
-    x = table(rng)
-    names = [one.name for one in inspected(x).columns]
-    for found, wanted in (
-        (Moments.of(inspected(x), {}), ["x", "x", "x", "age"]),
-        (Moments.of(inspected(x), {"age": None}), ["x", "x", "x"]),
-        (Moments.of(inspected(x, public=["age"]), {}), ["x", "x", "x"]),
-    ):
-        assert sorted(names[one.place] for one in found.entries) == sorted(wanted)
-        assert found.count == 1 + 2 * len(wanted)
-
-
 def test_sums_are_those_of_numbers_between_their_bounds(rng):
     x, _, moments, columns = made(rng)
     rows = moments.rows(columns)
@@ -88,15 +74,6 @@ def test_made_up_columns_have_the_moments_that_were_released(rng):
     assert 0.01 < np.mean(dummy > 0.5) < 0.03 and np.mean((dummy > 0.05) & (dummy < 0.95)) < 0.03
 
 
-def test_whole_numbers_are_drawn_whole(rng):
-    x, inspection, moments, columns = made(rng)
-    whole = Moments(entries=tuple(replace(one, whole=True) for one in moments.entries))
-    found, _ = whole.drawn(evenly(rng, inspection), moments.rows(columns).sum(axis=0), 2.0, np.random.default_rng(1))
-    drawn = found[moments.entries[0].place]
-    assert (drawn == np.round(drawn)).all()
-    assert (np.abs(drawn.mean(axis=0) - x.mean(axis=0)) < 0.02 * (HIGH - LOW)).all()
-
-
 def test_what_noise_hides_is_as_if_spread_evenly(rng):
     _, inspection, moments, columns = made(rng)
     released = moments.rows(columns).sum(axis=0)
@@ -107,11 +84,3 @@ def test_what_noise_hides_is_as_if_spread_evenly(rng):
         u = (found[moments.entries[0].place] - (LOW + HIGH) / 2) / ((HIGH - LOW) / 2)
         assert known == [] and np.abs(u).max() <= 1
         np.testing.assert_allclose(np.mean(u**2, axis=0), EVEN, atol=0.25)
-
-
-def test_more_numbers_than_can_be_told_from_noise_are_not_released():
-    with pm.Model() as model:
-        eta = pm.Data("x", np.zeros((50, 200))) @ pm.Normal("b", shape=200)
-        pm.Normal("y", eta, 1.0, observed=np.zeros(50))
-    inspection = interface_of(model, dp.Domain(bounds={"x": (0, 1), "y": (-1, 1)})).inspection
-    assert Moments.of(inspection, {}).entries == ()

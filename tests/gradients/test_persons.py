@@ -1,29 +1,21 @@
 """What persons add to gradients and curvatures: one score of all of their rows, within what is charged for one."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
 
-import pymc_dp as dp
-from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError
-from pymc_dp.gradients.clipping import Responses
 from pymc_dp.gradients.integers import CURVATURE_UNITS, add_curvatures
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.persons import LONGEST, OUTCOMES, PersonParts, _levels, added, require_few
-from pymc_dp.gradients.release import NoisedSums, units
-from pymc_dp.gradients.row_parts import Expected, RowParts
+from pymc_dp.gradients.persons import OUTCOMES, PersonParts, added
+from pymc_dp.gradients.row_parts import RowParts
 from pymc_dp.gradients.row_scores import RowScores
-from pymc_dp.gradients.schedule import Limits, Schedule, stages_of
+from pymc_dp.gradients.schedule import Limits
 from pymc_dp.rows.gate import read
 from pymc_dp.rows.persons import Grouped
-from pymc_dp.testing import without_noise
 from tests.gradients import models
 
 pytestmark = pytest.mark.usefixtures("paid")
-EDGES = np.array([0, 1, 4, 6, 9, *range(12, models.ROWS, 4), models.ROWS])
 
 
 def parts_of(build, limits=(0.4, 0.6)):
@@ -43,29 +35,6 @@ def curvatures(factors):
 
 
 BUILDS = [models.bernoulli, models.normal, models.poisson, models.groups, models.two, models.integrated]
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("build", BUILDS)
-def test_persons_with_one_row_add_what_the_row_does(build, rng):
-    plain, persons, columns, limits = parts_of(build, limits=(0.8, 1e6))
-    at = rng.normal(0, 0.5, plain.rows.interface.size)
-    found = Grouped(columns, np.arange(models.ROWS + 1))
-    assert plain.rows.nodes <= OUTCOMES
-    np.testing.assert_allclose(persons.scores(found, at, limits), plain.scores(columns, at, limits), atol=5e-4)
-    own, rows = (curvatures(one.factors(held, at, limits)) for one, held in ((persons, found), (plain, columns)))
-    np.testing.assert_allclose(own, rows, atol=5e-4 * rows.max())
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("build", BUILDS)
-def test_without_limits_a_person_adds_the_sum_of_the_rows(build, rng):
-    plain, persons, columns, limits = parts_of(build, limits=(1e6, 1e6))
-    at = rng.normal(0, 0.5, plain.rows.interface.size)
-    rows = plain.scores(columns, at, limits)
-    found = persons.scores(Grouped(columns, EDGES), at, limits)
-    # Scores of rows are centred by their quadratures, to which those of persons are not.
-    np.testing.assert_allclose(found, np.add.reduceat(rows, EDGES[:-1], axis=0), atol=1e-6 * np.abs(rows).max() + 1e-12)
 
 
 @pytest.mark.few(1)
@@ -147,44 +116,6 @@ def test_a_slope_of_clipped_scores_is_the_curvature_that_is_released(rng):
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("build", [models.bernoulli, models.poisson, models.integrated])
-def test_what_is_taken_off_a_person_does_not_see_responses(build, rng):
-    """Centre and weight see covariates only: scores before they are cut differ by those of the responses."""
-    plain, persons, columns, limits = parts_of(build, limits=(1e3, 0.6))
-    at = rng.normal(0, 0.5, plain.rows.interface.size)
-    response = plain.rows.interface.responses[0].place
-    whole = plain.turned(columns, at, replace(limits, clip_curvature=1e6))
-    assert sum(len(block.observed) for block in whole) == models.ROWS
-    weights, bent = [], []
-    for turn in range(4):
-        held = list(columns)
-        held[response] = np.roll(columns[response], turn)
-        chunk = Grouped(held, np.array([0, models.ROWS]))
-        (free,) = persons.scores(chunk, at, replace(limits, clip_curvature=1e6))
-        (found,) = persons.scores(chunk, at, limits)
-        weights.append(found @ free / (free @ free))
-        np.testing.assert_allclose(found, weights[-1] * free, atol=1e-9)
-        bent.append(curvatures(persons.factors(chunk, at, limits)))
-    assert 0 < weights[0] < 0.9 and np.ptp(weights) < 1e-9
-    assert max(np.abs(one - bent[0]).max() for one in bent) < 1e-9
-
-
-@pytest.mark.parametrize("build", [models.normal, models.integrated])
-def test_what_a_person_adds_depends_on_nobody_else(build, rng):
-    plain, persons, columns, limits = parts_of(build)
-    at = rng.normal(0, 0.5, plain.rows.interface.size)
-    edges = np.array([0, 9, 10, 30, models.ROWS])
-    for of in (persons.scores, persons.factors):
-        whole = of(Grouped(columns, edges), at, limits)
-        hostile = [column.copy() for column in columns]
-        for column in hostile:
-            column[30:] = np.nan if column.dtype.kind == "f" else -(2**30)
-        np.testing.assert_array_equal(of(Grouped(hostile, edges), at, limits)[:3], whole[:3])
-        alone = Grouped([column[10:30] for column in columns], np.array([0, 20]))
-        np.testing.assert_array_equal(of(alone, at, limits), whole[2:3])
-
-
-@pytest.mark.few(1)
 @pytest.mark.parametrize("build", BUILDS)
 def test_persons_add_the_same_in_whatever_chunk_they_are(build, rng):
     """To the last bit: what is rounded otherwise for others would count beside what is charged."""
@@ -201,89 +132,6 @@ def test_persons_add_the_same_in_whatever_chunk_they_are(build, rng):
             np.testing.assert_array_equal(found, whole[first:last])
 
 
-@pytest.mark.parametrize("build", [models.bernoulli, models.groups])
-def test_the_order_of_a_persons_rows_makes_no_difference(build, rng):
-    plain, persons, columns, limits = parts_of(build)
-    at, edges = rng.normal(0, 0.5, plain.rows.interface.size), np.array([0, 15, models.ROWS])
-    mixed = np.concatenate([rng.permutation(15), 15 + rng.permutation(models.ROWS - 15)])
-    for of in (persons.scores, persons.factors):
-        whole = of(Grouped(columns, edges), at, limits)
-        np.testing.assert_allclose(of(Grouped(taken(columns, mixed), edges), at, limits), whole, atol=1e-9)
-
-
-def test_a_row_that_holds_no_number_leaves_the_others_of_the_person(rng):
-    plain, persons, columns, limits = parts_of(models.normal)
-    at = rng.normal(0, 0.5, plain.rows.interface.size)
-    broken = [column.copy() for column in columns]
-    for column in broken:
-        column[7] = np.nan
-    kept = np.delete(np.arange(models.ROWS), 7)
-    for of in (persons.scores, persons.factors):
-        found = of(Grouped(broken, np.array([0, 20, models.ROWS])), at, limits)
-        others = of(Grouped(taken(columns, kept), np.array([0, 19, models.ROWS - 1])), at, limits)
-        np.testing.assert_allclose(found, others, atol=1e-9)
-
-
-def test_rows_of_which_the_model_says_the_same_are_held_as_any_others(rng, monkeypatch):
-    """Evaluated once for all rows, or each by itself: noised sums before their noise are the same."""
-    plain, persons, columns, limits = parts_of(models.integrated)
-    size = plain.rows.interface.size
-    at, held = rng.normal(0, 0.5, size), Grouped(columns, np.array([0, 1, 4, 20, models.ROWS]))
-    schedule = Schedule(stages=stages_of(60), units=units(size, "add_remove"), multiplier=1e-6)
-
-    def sums():
-        found = []
-        for parts, chunk in ((persons, held), (plain, columns)):
-            releases = NoisedSums(parts=parts, chunks=lambda chunk=chunk: [chunk], schedule=schedule)
-            with without_noise():
-                found += [releases.gradient(0, 0, at, limits), releases.curvature(0, at, limits)[0]]
-        return found
-
-    assert plain.rows.alike
-    once = sums()
-    monkeypatch.setattr(RowScores, "cells", property(lambda self: None))
-    for one, other in zip(once, sums(), strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-3 * np.abs(other).max())
-
-
-def made_up(rng, count, nodes, q, size):
-    weights = rng.random((count, nodes))
-    responses = Responses(
-        weights=weights / weights.sum(axis=1, keepdims=True), scores=rng.normal(size=(count, nodes, q))
-    )
-    jacobian = rng.normal(size=(count, q, size)) / size**0.5
-    return Expected(jacobian=jacobian, gram=np.zeros(0), responses=responses, observed=rng.normal(size=(count, q)))
-
-
-def part_of(block, rows):
-    responses = replace(block.responses, weights=block.responses.weights[rows], scores=block.responses.scores[rows])
-    return replace(block, jacobian=block.jacobian[rows], responses=responses, observed=block.observed[rows])
-
-
-@pytest.mark.parametrize(("nodes", "q", "size"), [(700, 1, 600), (2, 1, 600), (700, 2, 5), (40, 2, 130), (513, 1, 513)])
-def test_persons_have_room_for_what_they_add(nodes, q, size, rng):
-    """More values of a response than outcomes, more parameters than factors: the next person is not written into."""
-    edges, limits = np.array([0, 1, 4, 5]), Limits(scale=np.ones(size), clip_norm=0.8, clip_curvature=1.0)
-    block = made_up(rng, edges[-1], nodes, q, size)
-    whole = added([block], edges, limits, curved=True)
-    assert all(np.isfinite(one).all() and one.any() for one in whole)
-    assert np.linalg.norm(whole.scores, axis=1).max() <= 0.8 * (1 + 1e-9)
-    for person, (first, last) in enumerate(pairwise(edges)):
-        own = added([part_of(block, slice(first, last))], np.array([0, last - first]), limits, curved=True)
-        for one, other in zip(own, whole, strict=True):
-            np.testing.assert_array_equal(one[0], other[person])
-
-
-def test_levels_of_rows_do_not_depend_on_how_many_there_are(rng):
-    """To the last bit, at any place: a product of matrices rounds the last rows otherwise than the others."""
-    for q, size in ((1, 3), (1, 200), (2, 37)):
-        jacobian, weights = rng.normal(size=(64, q, size)), rng.random((64, 5))
-        whole = _levels(jacobian, weights)
-        assert np.ptp(whole) > 0.5
-        for first, last in ((0, 1), (1, 8), (3, 18), (5, 64), (62, 64)):
-            np.testing.assert_array_equal(_levels(jacobian[first:last], weights[first:last]), whole[first:last])
-
-
 def test_curvatures_of_many_small_factors_are_held_exactly():
     """A sum of very many squares in floats loses the small ones: there is room for that."""
     small = np.zeros((1, OUTCOMES, 4))
@@ -296,16 +144,3 @@ def test_curvatures_of_many_small_factors_are_held_exactly():
         sum(one**2 * (1 if i == j else 2) for i, row in enumerate(whole) for j, one in enumerate(row))
         <= CURVATURE_UNITS**2
     )
-
-
-def test_more_parameters_than_sums_have_room_for_are_refused_before_anything_is_spent():
-    require_few(5000, Domain(neighbours="add_remove", n_max=9))
-    with pytest.raises(ArgumentError, match="4096 parameters"):
-        require_few(5000, Domain(neighbours="add_remove", n_max=9, unit=dp.Unit("who", max_rows=2)))
-
-
-def test_more_rows_of_a_person_than_sums_have_room_for_are_refused():
-    held = [Domain(neighbours="add_remove", n_max=9, unit=dp.Unit("who", LONGEST + more)) for more in (0, 1)]
-    require_few(3, held[0])
-    with pytest.raises(ArgumentError, match="max_rows must be at most 4096"):
-        require_few(3, held[1])

@@ -1,17 +1,12 @@
 """The private model: priors as they are, and a normal that stands for the rows."""
 
 import numpy as np
-import pymc as pm
 import pytest
-from scipy import stats
 
-from pymc_dp.gradients.choice import NAME
 from pymc_dp.gradients.legs import Prior
-from pymc_dp.gradients.private_model import Quadratic, columns_of, observe_gradients, unsure
+from pymc_dp.gradients.private_model import Quadratic, unsure
 from pymc_dp.gradients.schedule import Limits
 from pymc_dp.gradients.walk import Found
-from pymc_dp.inspection.interpreted import plain_draw
-from pymc_dp.release.record import TableRecord
 
 
 def quadratic(shares=None, scale=(1.0, 0.5, 4.0)):
@@ -29,68 +24,6 @@ def quadratic(shares=None, scale=(1.0, 0.5, 4.0)):
         rows=1.0,
     )
     return Quadratic.of(found, np.array(scale), shares)
-
-
-def observed(held):
-    with pm.Model() as model:
-        tau = pm.HalfNormal("tau", 1.0)
-        b = pm.Normal("b", 0.0, tau, shape=3)
-    record = described(["b[0]", "b[1]", "b[2]"])
-    model.add_coords({record.cell_dim: record.cells, record.column_dim: record.columns})
-    observe_gradients(model, record, b, held)
-    return model
-
-
-def described(labels):
-    return TableRecord(
-        name=NAME, likelihood="", cell_dim="parameter", column_dim="statistic", cells=tuple(labels),
-        columns=columns_of(labels), scales=(), epsilon=1.0, sensitivities=(), sizes_public=False, plan={},
-    )  # fmt: skip
-
-
-@pytest.mark.slow
-def test_its_density_is_that_of_the_slope():
-    held = quadratic()
-    model = observed(held)
-    point = {"tau_log__": np.array(0.3), "b": np.array([0.2, -0.1, 0.4])}
-    found = model.compile_logp([model[NAME]])(point)
-    mean = held.curvature @ (point["b"] / held.scale)
-    assert found == pytest.approx(stats.multivariate_normal(mean, held.covariance).logpdf(held.slope), rel=1e-9)
-    np.testing.assert_allclose(held.covariance, held.curvature + 7.0 * np.eye(3))
-    assert model.named_vars_to_dims[NAME] == ("parameter", "statistic")
-
-
-def test_random_tables_have_slopes_of_that_distribution():
-    held = quadratic()
-    drawn = plain_draw(pm.do(observed(held), {"b": np.array([0.2, -0.1, 0.4])})[NAME], 3, 4000)
-    mean = held.curvature @ (np.array([0.2, -0.1, 0.4]) / held.scale)
-    np.testing.assert_allclose(drawn[:, :, 0].mean(0), mean, atol=5 * 9 / np.sqrt(4000))
-    np.testing.assert_allclose(np.cov(drawn[:, :, 0], rowvar=False), held.covariance, atol=6)
-    assert (drawn[:, :, 1:] == held.table[:, 1:]).all()
-
-
-def test_what_simulated_rows_say_of_the_variance_makes_it_less_and_never_more():
-    plain, less, more = quadratic(), quadratic(np.full(3, 0.5)), quadratic(np.full(3, 2.0))
-    np.testing.assert_allclose(less.covariance - 7 * np.eye(3), 0.5 * plain.curvature)
-    np.testing.assert_allclose(more.covariance, plain.covariance)
-    np.testing.assert_allclose(quadratic(np.zeros(3)).covariance - 7 * np.eye(3), 0.05 * plain.curvature)
-
-
-def test_a_table_holds_all_of_it():
-    held = quadratic()
-    again = Quadratic.from_table(held.table)
-    for name in ("slope", "curvature", "covariance", "scale"):
-        np.testing.assert_array_equal(getattr(again, name), getattr(held, name))
-
-
-def test_numbers_are_inputs_and_no_constants():
-    """Two releases of one model have the same graph."""
-    from pytensor.graph.basic import Constant
-    from pytensor.graph.traversal import ancestors
-
-    model = observed(quadratic())
-    constants = [var.data for var in ancestors([model.logp()]) if isinstance(var, Constant)]
-    assert not any(np.size(data) > 3 for data in constants if isinstance(data, np.ndarray))
 
 
 def unsure_of(deviation, away=0.0):
@@ -125,11 +58,3 @@ def test_noise_of_a_curvature_is_in_the_posterior(away, rng):
     noise = noise + noise.transpose(0, 2, 1) + np.sqrt(2) * np.eye(3) * rng.normal(size=(40_000, 3, 1))
     off = np.einsum("nij,nj->ni", 0.8 * noise, draws / basis) / basis
     np.testing.assert_allclose(np.cov(off, rowvar=False, bias=True), extra, atol=0.06 * np.diag(extra).max())
-
-
-def test_the_farther_gradients_were_taken_the_more_does_noise_of_a_curvature_matter():
-    pairs = [unsure_of(0.8, away)[1:3] for away in (0.0, 3.0)]
-    near, far = (np.diag(wider.covariance - quadratic.covariance) for quadratic, wider in pairs)
-    assert (far > 10 * near).all()
-    hidden = unsure_of(500.0, 1.0)[2].posterior(np.zeros(3), 0.01 * np.eye(3))[1]
-    assert (np.diag(hidden) > 50).all(), "the prior is left"

@@ -6,10 +6,8 @@ from scipy.special import expit
 
 from pymc_dp.accounting import Budget
 from pymc_dp.gradients.clipping import Responses, clipped
-from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.release import NoisedSums, units
 from pymc_dp.gradients.schedule import Limits, Schedule, stages_of
-from pymc_dp.gradients.walk import walk
 from pymc_dp.testing import insecure_randomness
 
 LIMITS = Limits(scale=np.ones(3), clip_norm=1.0, clip_curvature=0.25)
@@ -57,18 +55,6 @@ def little_noise():
     return Schedule(stages=stages_of(60), units=units(3, "replace"), multiplier=1e-6)
 
 
-def test_sums_are_those_of_the_rows_whatever_the_chunks(rng):
-    rows, truth = table(rng)
-    parts = Logistic()
-    with insecure_randomness(1):
-        for size in (7, 1000, 10_000):
-            found = sums(rows, little_noise(), size)
-            np.testing.assert_allclose(found.gradient(2, 3, truth, LIMITS), parts.scores(rows, truth).sum(0), atol=0.01)
-            own = parts.factors(rows, truth)[:, 0]
-            curvature, _ = found.curvature(0, truth, LIMITS)
-            np.testing.assert_allclose(curvature, own.T @ own * 0.25, rtol=1e-3)
-
-
 def test_noise_has_the_scales_of_the_schedule(rng):
     rows, truth = table(rng, 50)
     schedule = Schedule.within(Budget(1.0, 1e-5), units(3, "replace"), 60)
@@ -85,63 +71,6 @@ def test_noise_has_the_scales_of_the_schedule(rng):
     assert bent[:, 0, 1].std() == pytest.approx(off, rel=0.1) and (bent == bent.transpose(0, 2, 1)).all()
     assert np.diagonal(bent, axis1=1, axis2=2).std() == pytest.approx(off * np.sqrt(2), rel=0.1)
     assert off == pytest.approx(schedule.multiplier * 0.25 / np.sqrt(0.05))
-
-
-def test_a_walk_over_rows_finds_the_truth(rng):
-    schedule = Schedule.within(Budget(3.0, 1e-5), units(3, "replace"), 60)
-    errors = []
-    with insecure_randomness(3):
-        for _ in range(5):
-            rows, truth = table(rng, 4000)
-            passes = []
-            releases = NoisedSums(
-                parts=Logistic(),
-                chunks=lambda rows=rows: [rows],
-                schedule=schedule,
-                passed=lambda passes=passes: passes.append(1),
-            )
-            found = walk(
-                schedule.stages, Prior(mean=np.zeros(3), precision=np.eye(3)), releases, limits=LIMITS, n_rows=4000
-            )
-            assert len(passes) == 64
-            errors.append(found.end - truth)
-    assert np.sqrt(np.mean(np.square(errors))) < 0.2
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e308])
-def test_a_hostile_row_moves_no_sum_further_than_was_charged(rng, bad):
-    rows, truth = table(rng, 100)
-    hostile = tuple(part.copy() for part in rows)
-    hostile[0][17], hostile[1][17] = bad, bad
-    with insecure_randomness(4):
-        plain, other = sums(rows, little_noise()), sums(hostile, little_noise())
-        gone = tuple(np.delete(part, 17, 0) for part in rows)
-        moved = other.gradient(2, 20, truth, LIMITS) - sums(gone, little_noise()).gradient(2, 20, truth, LIMITS)
-        assert np.linalg.norm(moved) < 1e-3, "the row adds nothing"
-        assert np.linalg.norm(other.gradient(2, 20, truth, LIMITS) - plain.gradient(2, 20, truth, LIMITS)) <= 2.0
-
-
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_threads_take_every_chunk_once(rng, threads):
-    rows, truth = table(rng)
-    taken = []
-
-    def chunks():
-        for start in range(0, 3000, 100):
-            taken.append(start)
-            yield lambda start=start: tuple(part[start : start + 100] for part in rows)
-
-    found = NoisedSums(parts=Logistic(), chunks=chunks, schedule=little_noise(), threads=threads)
-    plain = sums(rows, little_noise(), 10_000)
-    with insecure_randomness(1):
-        scores = found.gradient(0, 17, truth, LIMITS)
-    assert taken == list(range(0, 3000, 100))
-    with insecure_randomness(1):
-        np.testing.assert_array_equal(scores, plain.gradient(0, 17, truth, LIMITS))
-    with insecure_randomness(2):
-        curvature = found.curvature(0, truth, LIMITS)[0]
-    with insecure_randomness(2):
-        np.testing.assert_array_equal(curvature, plain.curvature(0, truth, LIMITS)[0])
 
 
 def test_what_fails_in_one_thread_ends_the_pass(rng):

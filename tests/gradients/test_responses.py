@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 import pymc_dp as dp
-from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.gradients import whole_values
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.row_parts import expected
@@ -58,17 +57,6 @@ def test_information_is_the_slope_of_the_score(build, rng):
         np.testing.assert_allclose((means[1] - means[0]) / (2 * step), whole[:, k], rtol=1e-4, atol=1e-4)
 
 
-def test_a_normal_response_has_its_known_information():
-    interface = interface_of(*models.normal())
-    rows = RowScores.of(interface, mode="FAST_COMPILE")
-    columns = [read(column)[:32] for column in interface.inspection.columns]
-    at = np.zeros(5)
-    at[-1] = np.log(2.0)
-    found = expected(rows, columns, at, np.ones(5)).responses
-    information = np.einsum("nb,nbi,nbj->nij", found.weights, found.scores, found.scores)
-    np.testing.assert_allclose(np.linalg.eigvalsh(information), np.broadcast_to([0.25, 2.0], (32, 2)), atol=1e-4)
-
-
 def clamped_model(bounds):
     with pm.Model() as model:
         pm.Poisson("y", pt.exp(pm.Normal("a")), observed=np.arange(32) % 4)
@@ -83,20 +71,6 @@ def test_counts_beyond_a_bound_are_counted_there():
     p = np.exp(-2) * np.array([1 + 2, 2])
     np.testing.assert_allclose(found.weights[0], [*p, 1 - p.sum()], rtol=1e-12)
     np.testing.assert_allclose(found.scores[0, :, 0], [-1, 0, 1], atol=1e-12, err_msg="0 is clamped to 1")
-
-
-def test_wide_bounds_are_refused():
-    with pytest.raises(UnsupportedModelError, match="bounds"):
-        interface_of(*clamped_model((0, 20_000)))
-
-
-def test_a_column_that_two_likelihoods_observe_is_refused():
-    with pm.Model() as model:
-        y, a = pm.Data("y", np.arange(8) % 2), pm.Normal("a")
-        pm.Bernoulli("one", logit_p=a, observed=y)
-        pm.Bernoulli("other", logit_p=2 * a, observed=y)
-    with pytest.raises(UnsupportedModelError, match="same column"):
-        interface_of(model)
 
 
 @pytest.mark.parametrize("most", [300, 1000, 4095, 2**14 - 1])
@@ -115,16 +89,6 @@ def test_some_values_stand_for_all_of_a_wide_range(most):
             variance = np.average((every - exact) ** 2, weights=whole)
             assert np.average(values - exact, weights=part) == pytest.approx(0, abs=0.015 * np.sqrt(variance))
             assert np.average((values - exact) ** 2, weights=part) == pytest.approx(variance, rel=0.015)
-
-
-@pytest.mark.slow
-def test_a_count_with_wide_bounds_has_scores_of_mean_zero():
-    interface = interface_of(*clamped_model((0, 1000)))
-    rows = RowScores.of(interface, mode="FAST_COMPILE")
-    columns = [read(column) for column in interface.inspection.columns]
-    found = expected(rows, columns, np.array([5.5]), np.ones(1)).responses
-    np.testing.assert_allclose(np.einsum("nb,nbq->nq", found.weights, found.scores), 0, atol=1e-9)
-    np.testing.assert_allclose(np.einsum("nb,nbq->n", found.weights, found.scores**2), np.exp(5.5), rtol=0.01)
 
 
 @pytest.mark.parametrize("n_rows", [1, 2])

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from pymc_dp.gradients import tails
 from pymc_dp.gradients.schedule import BINS
 from pymc_dp.gradients.tails import Tail, chosen, edges_of
 
@@ -22,19 +21,6 @@ def drawn(name, rng):
     norms = np.minimum(TAILS[name](rng), LARGEST)
     unit = float(np.sqrt(np.mean(norms**2)))
     return norms, unit, edges_of(unit, LARGEST)
-
-
-def body(rng):
-    """Rows whose norms hardly reach three times the unit."""
-    norms, edges = np.sqrt(np.mean(rng.normal(size=(ROWS, 5)) ** 2, axis=1)), edges_of(1.0, LARGEST)
-    return norms, edges, histogram(norms, edges)
-
-
-def test_bins_begin_at_the_unit_and_end_at_the_largest_norm():
-    edges = edges_of(2.0, 31.0)
-    assert len(edges) == BINS + 1 and list(edges[:2]) == [0.0, 2.0] and (np.diff(edges) >= 0).all()
-    assert edges[-1] == 31.0 and edges_of(2.0, np.inf)[-1] == pytest.approx(2.0 * np.sqrt(2) ** (BINS - 1))
-    assert edges_of(2.0, 0.5)[-1] > 2.0, "no limit is below the unit"
 
 
 @pytest.mark.parametrize("name", TAILS)
@@ -67,35 +53,6 @@ def test_a_limit_weighs_noise_against_what_it_clips_off(name, rng):
     assert chosen(tail, noise=30.0, kappa=0.1, **given).limit < found.limit
 
 
-def test_a_limit_that_no_row_is_beyond_has_no_bias(rng):
-    """With next to no noise on the gradients, limits are at the largest norm there is."""
-    norms, unit, edges = drawn("lognormal", rng)
-    found = chosen(
-        Tail.of(histogram(norms, edges), edges, 30.0, ROWS), least=unit, largest=LARGEST, noise=1e-6, kappa=0.5
-    )
-    assert (found.limit, found.bias) == (LARGEST, 0.0)
-    small = edges_of(1.0, 1.2)
-    near = Tail.of(histogram(np.full(ROWS, 1.1), small), small, 30.0, ROWS)
-    assert not near.counts[2:].any(), "there is nothing beyond the largest norm"
-    assert chosen(near, least=1.0, largest=1.2, noise=1.0, kappa=0.5).limit == 1.2
-
-
-def limits_of_noised(rng, times=400):
-    _, edges, counts = body(rng)
-    noised = (counts + 30.0 * rng.normal(size=BINS) for _ in range(times))
-    given = {"least": 1.0, "largest": LARGEST, "noise": 10.0, "kappa": 0.5}
-    return np.array([chosen(Tail.of(one, edges, 30.0, ROWS), **given).limit for one in noised])
-
-
-def test_rows_that_are_noise_do_not_raise_a_limit(rng, monkeypatch):
-    """With noise of 30 rows in each bin; without thresholds limits go to the largest norm."""
-    limits = limits_of_noised(rng)
-    assert np.mean(limits > 8.0) < 0.01 and limits.max() > limits.min()
-    monkeypatch.setattr(tails, "RESOLVED", 0.0)
-    monkeypatch.setattr(tails, "ALONE", 0.0)
-    assert np.median(limits_of_noised(rng)) > 20.0
-
-
 def test_what_noise_might_hide_is_part_of_the_bias(rng):
     """A tail that is light: the bias that is said is no less than what is clipped off, whatever noise there was."""
     norms = np.sqrt(np.mean(rng.normal(size=(ROWS, 5)) ** 2, axis=1))
@@ -106,14 +63,6 @@ def test_what_noise_might_hide_is_part_of_the_bias(rng):
         found = chosen(tail, least=1.0, largest=LARGEST, noise=30.0, kappa=0.5)
         assert found.bias > 0.5 * np.maximum(norms - found.limit, 0).sum()
         assert found.bias < 1.5 * 30.0 * found.limit, "of the order of the noise"
-
-
-def test_a_tail_of_many_rows_far_out_is_seen_alone(rng):
-    norms, edges, _ = body(rng)
-    counts = histogram(np.concatenate([norms[:-400], np.full(400, 50.0)]), edges)
-    for _ in range(20):
-        tail = Tail.of(counts + 30.0 * rng.normal(size=BINS), edges, 30.0, ROWS)
-        assert chosen(tail, least=1.0, largest=LARGEST, noise=10.0, kappa=0.5).limit > 30.0
 
 
 def test_where_noise_is_all_there_is_a_limit_all_the_same(rng):

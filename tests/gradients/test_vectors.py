@@ -1,19 +1,14 @@
 """Continuous responses of several entries that depend on each other: what expectations over them are."""
 
-from functools import partial
-
 import numpy as np
 import pymc as pm
 import pytest
 from scipy import special
 
 import pymc_dp as dp
-from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.gradients.in_turn import expected_responses
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.row_parts import RowParts
 from pymc_dp.gradients.row_scores import RowScores
-from pymc_dp.gradients.schedule import Limits
 
 N_ROWS = 30
 X = np.linspace(-1, 1, N_ROWS)
@@ -102,32 +97,3 @@ def test_entries_that_share_a_latent_of_their_row():
     np.testing.assert_allclose(
         information(visits(), [0.4, np.log(between), np.log(within)]), exact, rtol=0.08, atol=0.05
     )
-
-
-@pytest.mark.parametrize("build", [outcomes, shares, partial(visits, covariate=True)])
-def test_no_row_changes_what_another_gives(build):
-    """Bit by bit, whatever stands in the other."""
-    model = build()
-    interface = interface_of(model, domain_of(model))
-    parts = RowParts(rows=RowScores.of(interface, mode="FAST_COMPILE"))
-    limits = Limits(scale=np.ones(interface.size), clip_norm=1.0, clip_curvature=1.0)
-    rng, at = np.random.default_rng(5), np.full(interface.size, 0.4)
-    columns = interface.inspection.columns
-    tables = [[rng.uniform(0.1, 0.3, (8, *one.leaf.type.shape[1:])) for one in columns]]
-    for hostile in (np.nan, np.inf, -1e308, 0.0):
-        first = [one.clamped(np.full_like(own[:1], hostile)) for one, own in zip(columns, tables[0], strict=True)]
-        tables.append([np.concatenate([new, own[1:]]) for new, own in zip(first, tables[0], strict=True)])
-    found = [(parts.scores(one, at, limits), parts.factors(one, at, limits)) for one in tables]
-    for one in found:
-        assert np.linalg.norm(one[0], axis=1).max() <= 1 + 1e-12
-        np.testing.assert_array_equal(one[0][1:], found[0][0][1:])
-        np.testing.assert_array_equal(one[1][1:], found[0][1][1:])
-
-
-def test_a_covariance_of_every_row_is_refused():
-    with pm.Model() as model:
-        sd = pm.Exponential("sd", 1)
-        wide = (1 + pm.Data("x", X)[:, None, None] ** 2) * np.eye(2) * sd
-        pm.MvNormal("Y", np.zeros(2), cov=wide, observed=np.zeros((N_ROWS, 2)))
-    with pytest.raises(UnsupportedModelError):
-        interface_of(model, dp.Domain(bounds=BOUNDS))

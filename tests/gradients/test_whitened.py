@@ -1,11 +1,8 @@
 """Coordinates of private models: priors, names and posteriors are as without them, and the posterior is round."""
 
-import cloudpickle
 import numpy as np
 import pymc as pm
 import pytest
-from pytensor.graph.basic import Constant
-from pytensor.graph.traversal import ancestors
 
 import pymc_dp as dp
 from pymc_dp._display import scalar_names
@@ -13,7 +10,6 @@ from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.gradients.choice import NAME
 from pymc_dp.gradients.fit import path_prior
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.private_model import Quadratic, WhitenedRV, columns_of, observe_gradients, whitened
 from pymc_dp.inspection.interpreted import plain_draw, plain_function
 from pymc_dp.release.record import TableRecord
@@ -100,75 +96,6 @@ def test_densities_are_as_without_coordinates(make, rng):
         fits.append([slope(point) for slope, point in zip(slopes, points, strict=True)])
     np.testing.assert_allclose(volumes, volumes[0], atol=1e-6)
     assert np.isfinite(np.concatenate([np.concatenate(one) for one in fits])).all()
-
-
-@pytest.mark.parametrize("make", [bernoulli, softmax, ordered, spread, positive, several])
-def test_names_dims_and_initial_points_stay(make, rng):
-    interface = interface_of(*make())
-    quadratic = released(interface.size, rng)
-    old, new = plain(interface, quadratic), private(interface, quadratic)
-    assert [rv.name for rv in new.free_RVs] == [rv.name for rv in old.free_RVs]
-    assert new.named_vars_to_dims == old.named_vars_to_dims and new.coords == old.coords
-    starts = []
-    for model in (old, new):
-        start = model.initial_point(0)
-        own = model.replace_rvs_by_values(model.free_RVs)
-        starts.append(plain_function(model.value_vars, own)(*(start[one.name] for one in model.value_vars)))
-    for one, other in zip(*starts, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-9)
-
-
-@pytest.mark.slow
-def test_the_posterior_is_round_with_a_normal_prior_of_any_width(rng):
-    """With the prior that the coordinates are for it is standard normal, with a narrower one uncorrelated too."""
-    model, domain = spread()
-    interface = interface_of(model, domain)
-    quadratic = released(3, rng)
-    correlation = np.linalg.inv(quadratic.curvature)
-    assert np.linalg.cond(correlation) > 10
-    new = private(interface, quadratic, Prior(mean=np.zeros(3), precision=np.eye(3)))
-    density = new.compile_logp()
-    for tau, exact in ((1.0, True), (0.02, False)):
-        curvature = _curvature(lambda z, tau=tau: density({"tau_log__": np.array(np.log(tau)), "b_whitened__": z}))
-        np.testing.assert_allclose(curvature - np.diag(np.diag(curvature)), 0.0, atol=1e-4 * curvature.max())
-        if exact:
-            np.testing.assert_allclose(curvature, np.eye(3), atol=1e-4)
-            slope = density({"tau_log__": np.array(0.0), "b_whitened__": np.zeros(3)})
-            steps = [density({"tau_log__": np.array(0.0), "b_whitened__": step}) for step in np.eye(3)]
-            np.testing.assert_allclose(slope - np.array(steps), 0.5, atol=1e-6)
-
-
-def _curvature(density):
-    eye = 0.5 * np.eye(3)
-    both = [[density(a + b) - density(a - b) - density(b - a) + density(-a - b) for a in eye] for b in eye]
-    return -np.array(both)
-
-
-def test_numbers_are_inputs_and_no_constants(rng):
-    interface = interface_of(*spread())
-    new = private(interface, released(3, rng))
-    constants = [var.data for var in ancestors([new.logp()]) if isinstance(var, Constant)]
-    assert not any(np.size(data) > 2 for data in constants if isinstance(data, np.ndarray))
-
-
-@pytest.mark.slow
-def test_a_model_in_coordinates_travels_is_changed_and_drawn_from(rng):
-    interface = interface_of(*spread())
-    new = private(interface, released(3, rng))
-    again = cloudpickle.loads(cloudpickle.dumps(new))
-    point = new.initial_point(0)
-    assert again.compile_logp()(point) == pytest.approx(new.compile_logp()(point))
-    fixed = pm.do(new, {"tau": 0.1})
-    drawn = plain_draw(fixed["b"], rng, 4000)
-    np.testing.assert_allclose(drawn.std(0), 0.1, rtol=0.1)
-    assert fixed.compile_logp([fixed["b"]])(fixed.initial_point(0)) == pytest.approx(
-        -3 * np.log(0.1 * np.sqrt(2 * np.pi)) + _volume(new)
-    )
-    assert "b ~ Normal(0, tau)" in new.str_repr().replace("  ", " ")
-
-
-def _volume(model):
-    return float(model["b"].owner.inputs[-1].get_value())
 
 
 @pytest.mark.slow

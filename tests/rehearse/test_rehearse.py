@@ -26,14 +26,6 @@ def coin(rows=200, ones=0):
     return model
 
 
-def grouped(group=None, y=None, rows=300):
-    with pm.Model(coords={"g": range(3)}) as model:
-        p = pm.Beta("p", 1, 1, dims="g")
-        held = pm.Data("group", np.zeros(rows, dtype=int) if group is None else group)
-        pm.Bernoulli("y", p[held], observed=np.zeros(rows, dtype=int) if y is None else y)
-    return model
-
-
 def logistic(x=None, y=None, rows=ROWS):
     with pm.Model() as model:
         a, b = pm.Normal("a"), pm.Normal("b", shape=2)
@@ -88,20 +80,6 @@ def test_intervals_of_a_model_that_fits_hold_up(found):
     assert frame.index.tolist() == ["a", "b[0]", "b[1]", "all"]
     assert frame["width_ratio"].between(0.8, 1.25).all(), "tables are as many rows of the same columns"
     assert frame.loc["all", "coverage"] == pytest.approx(frame["coverage"][:-1].mean())
-
-
-@pytest.mark.slow(cases="all")
-def test_no_row_is_read_and_nothing_is_spent(gradients, found, monkeypatch):
-    idata, model = gradients
-
-    def touched(*args, **kwargs):
-        raise AssertionError("rows were read, or a ledger was charged")
-
-    monkeypatch.setattr("pymc_dp.rows.gate._array", touched)
-    monkeypatch.setattr("pymc_dp.release.paid.noted_release", touched)
-    same = rehearsed(idata, model, tables=12)
-    assert same.to_dataframe().equals(found.to_dataframe()), "values of rows do not matter, and a seed decides"
-    assert insecure() is None and "no private row was read" in " ".join(str(same).replace("│", " ").split()).lower()
 
 
 @pytest.mark.slow(cases="all")
@@ -188,21 +166,6 @@ def test_misfit_is_not_seen():
     assert found.good and "does not fit" in " ".join(str(found).replace("│", " ").split())
 
 
-@pytest.mark.slow
-def test_cells_have_the_released_numbers_of_rows():
-    """Of 300 rows 280 are in one group: its intervals are narrow, and those of simulated tables are too."""
-    group = np.repeat([0, 1, 2], [280, 10, 10])
-    rng = np.random.default_rng(SEED)
-    with insecure_randomness(SEED):
-        private = dp.privatize(grouped(group, rng.integers(0, 2, 300)), epsilon=5.0)
-    posterior = rng.beta([141, 6, 6], [141, 6, 6], (400, 3))
-    found = rehearsed(traced(private, {"p": posterior}), grouped(), tables=8)
-    frame = found.to_dataframe().set_index("parameter")
-    assert frame.index.tolist() == ["p[0]", "p[1]", "p[2]", "all"]
-    assert frame["width_ratio"].between(0.7, 1.4).all()
-    assert found.released[0] < 0.5 * found.released[1]
-
-
 def test_a_seed_decides_and_rows_and_ledgers_do_not_matter(monkeypatch):
     def touched(*args, **kwargs):
         raise AssertionError("rows were read, or a ledger was charged")
@@ -215,12 +178,6 @@ def test_a_seed_decides_and_rows_and_ledgers_do_not_matter(monkeypatch):
     )
     assert one.to_dataframe().equals(two.to_dataframe()) and not one.to_dataframe().equals(other.to_dataframe())
     assert insecure() is None
-
-
-def test_the_model_may_be_that_of_the_context():
-    idata = of_coin()
-    with coin():
-        assert dp.rehearse(idata, tables=2, random_seed=1, progressbar=False).tables == 2
 
 
 def test_what_sums_cannot_be_simulated_of_is_refused():
