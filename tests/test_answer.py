@@ -12,7 +12,6 @@ import pymc_dp as dp
 from pymc_dp.answer import regret_bound
 from pymc_dp.errors import ArgumentError, TraceError
 from pymc_dp.release.record import ReleaseRecord, SamplerRecord
-from pymc_dp.testing import insecure_randomness
 from pymc_dp.trace.scrub import annotate
 
 
@@ -36,8 +35,7 @@ def share(rng):
 
 
 @pytest.mark.parametrize(
-    ("utility", "best"),
-    [("squared_error", np.mean), ("absolute_error", np.median), ("log_score", np.mean)],
+    ("utility", "best"), [("squared_error", np.mean), ("absolute_error", np.median), ("log_score", np.mean)]
 )
 def test_a_named_utility_is_answered_by_what_is_best_for_it(share, utility, best):
     grid = np.linspace(0.001, 0.999, 999)
@@ -63,14 +61,6 @@ def test_a_function_sees_whole_draws(rng):
     assert same.utility == pytest.approx(expected[1])
 
 
-def test_a_forecast_of_several_outcomes_is_scored_by_all_of_them(rng):
-    chances = rng.dirichlet([2, 3, 4], size=(1, 200))
-    responses = [[1 / 3, 1 / 3, 1 / 3], list(chances[0].mean(axis=0)), [0.5, 0.25, 0.25]]
-    found = dp.answer(paid({"w": chances}), "log_score", responses)
-    assert found.place == 1
-    np.testing.assert_allclose(found.utilities[2], (chances[0] @ np.log(responses[2])).mean())
-
-
 def test_the_regret_of_independent_draws_is_bounded(rng):
     """Means of 50 draws choose among 20 responses, again and again: the expected loss is known."""
     means, draws, failure = np.linspace(0.3, 0.6, 20), 50, 0.05
@@ -83,14 +73,6 @@ def test_the_regret_of_independent_draws_is_bounded(rng):
     assert "50 independent draws" in repr(found)
 
 
-def test_the_papers_bound_forgets_the_number_of_responses():
-    """A safe response of utility 0.99, and many that are 1 with probability 0.01: with two draws some looks better."""
-    many, draws, failure = 100_000, 2, 0.8
-    lost, chance = 0.99 - 0.01, 1 - (1 - 0.01**draws) ** many
-    assert lost > math.sqrt(2 * math.log(2 / failure) / draws) and chance > failure
-    assert lost <= regret_bound(0, 1, many + 1, draws, failure)
-
-
 def test_no_bound_is_claimed_for_chains_or_without_bounds_of_the_utility(share, rng):
     assert dp.answer(share, "squared_error", [0.1, 0.3]).regret is None
     assert dp.answer(share, "squared_error", [0.1, 0.3], bounds=(-1, 0)).regret > 0
@@ -99,14 +81,6 @@ def test_no_bound_is_claimed_for_chains_or_without_bounds_of_the_utility(share, 
         chain = paid({"p": rng.random((2, 40))}, name, guarantee)
         found = dp.answer(chain, "squared_error", [0.1, 0.6], bounds=(-1, 0))
         assert found.regret is None and "no bound" in repr(found)
-
-
-def test_standard_errors_are_of_the_distance_to_the_best(rng):
-    draws = rng.normal(0.3, 0.1, size=(4, 1000))
-    found = dp.answer(paid({"p": draws}), "squared_error", [0.1, 0.3])
-    behind = (draws - 0.1) ** 2 - (draws - 0.3) ** 2
-    assert found.errors[1] == 0 and found.errors[0] == pytest.approx(behind.std() / math.sqrt(4000), rel=0.15)
-    assert np.isnan(dp.answer(paid({"p": draws[:1, :2]}), "squared_error", [0.1, 0.3]).errors[0])
 
 
 def _added(tree):
@@ -141,15 +115,6 @@ def test_a_record_that_was_changed_gives_no_answer(rng):
         dp.answer(chain, "squared_error", [0.1, 0.6], bounds=(-1, 0))
 
 
-def test_draws_read_from_a_file_answer_too(share, tmp_path):
-    share.dp.publish(tmp_path / "share.nc")
-    with xr.open_datatree(tmp_path / "share.nc") as back:
-        assert (
-            dp.answer(back, "squared_error", [0.1, 0.3]).utility
-            == dp.answer(share, "squared_error", [0.1, 0.3]).utility
-        )
-
-
 def test_a_utility_cannot_change_the_trace(rng):
     idata = paid({"w": rng.dirichlet([1, 1], size=(1, 5))})
 
@@ -160,19 +125,6 @@ def test_a_utility_cannot_change_the_trace(rng):
     with pytest.raises(ValueError, match="read-only"):
         dp.answer(idata, careless, [0])
     assert np.allclose(idata["posterior"]["w"].sum("w_0"), 1) and idata["posterior"]["w"].values.flags.writeable
-
-
-def test_seeded_draws_give_no_answer_outside_of_tests(share, rng):
-    seeded = paid({"p": rng.random((1, 5))}, guarantee="none")
-    with pytest.raises(TraceError, match="seeded"):
-        dp.answer(seeded, "squared_error", [0.5])
-    with insecure_randomness(1):
-        assert dp.answer(seeded, "squared_error", [0.5]).response == 0.5
-
-
-def test_groups_added_later_are_not_looked_at(share):
-    share["posterior_predictive"] = xr.DataTree(xr.Dataset({"y": ("row", np.zeros(3))}))
-    assert dp.answer(share, "squared_error", [0.5]).response == 0.5
 
 
 @pytest.mark.parametrize(

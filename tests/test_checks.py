@@ -38,13 +38,3 @@ def test_the_release_is_predicted_and_no_row(fitted):
     expected = checks["posterior_predictive"]["y"].mean(["chain", "draw"])
     assert np.abs(expected - released).max() < 30
     assert not any(800 in node.sizes.values() for node in checks.children.values())
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Estimated shape parameter of Pareto")
-def test_loo_leaves_out_cells_of_the_release(fitted):
-    idata, private = fitted
-    whole = pm.compute_log_likelihood(idata.copy(), model=private, progressbar=False)
-    assert whole["log_likelihood"]["y"].sizes["y_cell"] == CELLS
-    assert az.loo(whole).n_data_points == CELLS
-    assert "log_likelihood" not in idata

@@ -10,7 +10,7 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.accounting import ApproximateEvent, Budget, GaussianEvent
+from pymc_dp.accounting import ApproximateEvent, Budget
 from pymc_dp.errors import (
     ArgumentError,
     BudgetExceeded,
@@ -63,40 +63,10 @@ def test_common_levels_are_found_and_the_rest_is_other(kind):
     assert account.spent == Budget(1.0, 1e-5) and entry.event == ApproximateEvent(epsilon=1.0, delta=1e-6)
 
 
-def test_a_ledger_on_the_disk_keeps_what_was_found(tmp_path):
-    place = tmp_path / "budget.sqlite"
-    dp.Ledger.create(place, dataset="survey", epsilon=3.0, delta=1e-5)
-    dp.find_levels("city", rows={"city": cities()}, ledger=dp.Ledger.open(place), **PAID)
-    opened = dp.Ledger.open(place)
-    assert "'Bonn', 'Lyon', 'Oslo', 'Rome'" in opened.history[0].label and opened.spent == Budget(1.0, 1e-5)
-    opened.spend(GaussianEvent(noise_multiplier=9.0), label="more", neighbours="replace")  # of the delta that is left
-    assert opened.verify() == []
-
-
-def test_the_largest_by_noised_counts_are_kept_in_the_order_of_labels():
-    levels = dp.find_levels("city", rows={"city": cities()}, ledger=ledger(), **{**PAID, "max_levels": 2})
-    assert levels.labels == ("Oslo", "Rome", "other")
-
-
-def test_the_order_of_rows_shows_nowhere():
-    def found(rows):
-        with dp.testing.without_noise():
-            return dp.find_levels("city", rows={"city": rows}, ledger=ledger(), **PAID)
-
-    assert found(cities()) == found(cities()[::-1])
-
-
 def test_what_is_no_text_or_called_as_the_rest_is_of_the_rest():
     held = np.array(["other"] * 900 + [None] * 900 + [1.5] * 900 + [float("nan")] * 900 + ["Oslo"] * 900, dtype=object)
     levels = dp.find_levels("city", rows={"city": held}, ledger=ledger(), **PAID)
     assert levels.labels == ("Oslo", "other") and np.bincount(levels.codes(held)).tolist() == [900, 3600]
-
-
-def test_whole_numbers_are_levels_too():
-    codes = np.repeat([7, -3, 2**40, 99], [900, 900, 900, 1])
-    levels = dp.find_levels("code", rows={"code": codes}, ledger=ledger(), **PAID)
-    assert levels.labels == ("-3", "7", str(2**40), "other")
-    assert levels.codes(codes[::900]).tolist() == [1, 0, 2, 3]
 
 
 def test_files_are_counted_and_read_with_the_levels_that_were_found(tmp_path):

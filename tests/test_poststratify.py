@@ -44,12 +44,6 @@ def test_labels_count_and_not_their_order():
         xr.testing.assert_allclose(dp.poststratify(trace(), other, var="p", by="age"), expected)
 
 
-def test_a_dim_without_counts_is_kept():
-    found = dp.poststratify(trace(), cells().sum("state"), var="p")
-    assert found.dims == ("chain", "draw", "state")
-    np.testing.assert_allclose(found, (P * PEOPLE.sum(axis=0)).sum(axis=3) / PEOPLE.sum())
-
-
 def test_cells_without_people_do_not_count():
     people = cells().to_series()
     people = people[people.index != ("north", "old")]

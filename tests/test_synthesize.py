@@ -62,13 +62,6 @@ def test_rows_follow_the_model(example):
         assert abs(len(visits) - 4000 / 3) < 150
 
 
-def test_a_seed_makes_the_same_rows_and_any_number_of_them(example):
-    model, idata = example
-    one, two = (dp.synthesize(idata, model, 50, random_seed=7) for _ in range(2))
-    assert one.equals(two) and one.sizes["row"] == 50 and one.attrs["epsilon"] == 1.0
-    assert not one.equals(dp.synthesize(idata, model, 50, random_seed=8))
-
-
 def test_rows_of_the_model_are_not_read(example):
     model, idata = example
     with pm.Model(coords={"label": [0, 1], "g": range(3)}) as dummy:

@@ -17,8 +17,6 @@ from pymc_dp.errors import ArgumentError, PrivacyError, UnsupportedModelError
 from pymc_dp.gradients import fit
 from pymc_dp.networks import FourierUpdates, LaplaceUpdates
 from pymc_dp.release import plan
-from pymc_dp.release.record import rows_counted
-from pymc_dp.release.several import SEVERAL, Labelled, together
 from pymc_dp.rows import person_files, persons
 from pymc_dp.testing import without_noise
 from pymc_dp.transforms.privatize import record_of
@@ -171,17 +169,6 @@ def test_a_newcomer_moves_counts_by_own_rows_alone_though_all_codes_are_new(name
     assert np.abs(found[0] - found[1]).sum() == 1 and found[0].sum() == count
 
 
-def test_rows_of_nobody_are_left_out_in_memory_and_beside_the_model():
-    """A missing id is -1 to `pandas.factorize`: not one person of all whose id is missing."""
-    owners = np.where(np.arange(len(OWNERS)) % 4, OWNERS, -1)
-    domain = Domain(neighbours="add_remove", n_max=100, unit=Unit("patient_id", 6))
-    plain = released(counts(owners=owners), dp.Statistics(), 0.0, domain=domain)[1]
-    rows = {"patient_id": owners, "g": G, "y": Y}
-    again = released(counts(slice(2)), dp.Statistics(), 0.0, rows, domain)[1]
-    np.testing.assert_array_equal(plain, again)
-    assert plain.sum() == (owners >= 0).sum()
-
-
 def test_at_most_so_many_rows_of_a_person_count():
     _, table = released(counts(), dp.Statistics(), 0.0)
     held = np.unique(OWNERS, return_counts=True)[1]
@@ -290,26 +277,6 @@ def test_a_ledger_of_persons_takes_no_event_per_row_and_the_reverse():
     assert ledger.spent.epsilon == 2.0
 
 
-def test_a_stored_ledger_of_persons_is_one_after_it_was_opened(tmp_path):
-    place = tmp_path / "budget.sqlite"
-    Ledger.create(place, dataset="visits", epsilon=2.0, unit="patient_id")
-    ledger = Ledger.open(place)
-    assert ledger.neighbours == "unit: patient_id" and ledger.metric is None
-    dp.privatize(counts(), epsilon=0.5, domain=domain_of(counts()), ledger=ledger)
-    with pytest.raises(ArgumentError, match="ledger of the same persons"):
-        dp.privatize(counts(), epsilon=0.5, domain=Domain(neighbours="add_remove", n_max=1000), ledger=ledger)
-    assert Ledger.open(place).spent.epsilon == 0.5
-    with pytest.raises(ArgumentError, match="Give one"):
-        Ledger(1.0, unit="patient_id", metric=dp.metrics.L1("x"))
-
-
-def test_explain_knows_stored_rows_of_persons():
-    rows = {"patient_id": OWNERS, "g": G, "y": Y}
-    found = dp.explain(counts(slice(2)), domain_of(counts()), rows=rows)
-    assert found.ok and "patient_id" in found.private
-    assert not dp.explain(counts(slice(2)), domain_of(counts()), rows={"g": G, "y": Y}).ok
-
-
 def test_no_text_shape_or_plan_shows_how_many_rows_there_are():
     few, many = slice(0, 11), slice(None)
     domain = domain_of(counts())
@@ -319,13 +286,6 @@ def test_no_text_shape_or_plan_shows_how_many_rows_there_are():
     assert records[0] == records[1]
     records = [released(logistic(rows), dp.Gradients(steps=10), 1e-6)[0] for rows in (few, many)]
     assert records[0].assumptions == records[1].assumptions and records[0].event == records[1].event
-
-
-def test_several_releases_of_persons_are_not_called_releases_of_rows():
-    record = released(counts(), dp.Statistics(), 0.0)[0]
-    names = {table.name: table.name for table in record.tables}
-    parts = [Labelled(label=label, record=record, names=names) for label in ("a", "b")]
-    assert together(parts).neighbours == SEVERAL
 
 
 @pytest.mark.filterwarnings(
@@ -343,31 +303,6 @@ def test_nobody_is_named(name, statistics, delta):
     assert "patient_id" not in private.named_vars
     record, tables = record_of(private)
     assert str(canary) not in str(record.to_dict()) and str(canary) not in str(tables)
-
-
-@pytest.mark.slow
-def test_explain_and_report_say_whom_a_release_protects():
-    model = counts()
-    said = str(dp.explain(model, domain_of(model)).full())
-    assert "one person (patient_id, max_rows=3)" in said and "3 times the noise" in said
-    assert "this method accounts ε per row" in said and "Private (protected)" in said
-    idata = dp.sample(
-        epsilon=1.0, model=model, domain=domain_of(model), draws=20, tune=50, chains=1, progressbar=False, random_seed=1
-    )
-    report = " ".join(str(idata.dp.report()).replace("│", " ").split())
-    assert "one person (patient_id, max_rows=3)" in report and "with any number of rows" in report
-    assert "independent given the parameters" in report and "A person with m rows" not in report
-    assert "of which at most 3 rows count" in report
-    assert "the posterior is that of at most 3 rows of each person (patient_id)" in report
-
-
-@pytest.mark.parametrize(("name", "statistics", "delta"), WAYS)
-def test_records_say_how_many_rows_count_and_what_the_posterior_is_of(name, statistics, delta):
-    record, _ = released(MODELS[name](), statistics, delta)
-    assert rows_counted(record.to_dict()) == ", of which at most 3 rows count"
-    first = record.tables[0].approximations[0]
-    assert "the posterior is that of at most 3 rows of each person (patient_id)" in first
-    assert ("is not released" in first) == (name != "logistic")
 
 
 def test_a_release_of_persons_is_fitted_by_others_who_have_no_such_column(tmp_path):

@@ -61,20 +61,7 @@ WORDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """A call of the package and arguments that are right for it.
-
-    Attributes
-    ----------
-    name : str
-    function : callable
-        Takes keyword arguments only.
-    right : callable
-        Makes the arguments.
-    varied : tuple of str
-        Arguments to replace; by default every one.
-    slow : bool
-        Whether a call that is right takes long, so that few wrong values are tried.
-    """
+    """A call of the package and arguments that are right for it."""
 
     name: str
     function: Callable[..., Any]
@@ -449,9 +436,7 @@ def _value_calls() -> Iterator[Call]:
     )
     frame = pl.LazyFrame({"y": [0]})
     yield Call(
-        name="Table",
-        function=dp.Table,
-        right=lambda: {"frame": frame, "columns": {"y": "y"}, "assume_rows": False},
+        name="Table", function=dp.Table, right=lambda: {"frame": frame, "columns": {"y": "y"}, "assume_rows": False}
     )
     yield Call(
         name="Levels", function=dp.Levels, right=lambda: {"column": "city", "labels": ["Oslo"], "other": "other"}

@@ -6,7 +6,6 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.advice.cautions import ROWS_A_LEVEL
 from pymc_dp.explain import Explanation
 
 N_ROWS = 400
@@ -31,20 +30,6 @@ def test_ids_of_32_bits_have_a_line_in_the_explanation():
     assert "ids beyond ±2^31" in str(found) and line in " ".join(str(found.full()).replace("│", " ").split())
 
 
-def test_ids_of_32_bits_have_a_line_in_the_report():
-    with of_persons():
-        released = dp.privatize(epsilon=1.0, domain=PERSONS, ledger=dp.Ledger(1.0, unit="pid"))
-    assert any("ids beyond ±2^31" in line for line in dp.Release.of(released).record.assumptions)
-
-
-def test_ids_that_pymc_leaves_alone_have_none():
-    with pm.Model() as stored:
-        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.zeros(2, dtype=int))
-    assert dp.explain(of_persons("uint64"), PERSONS).cautions == ()
-    rows = {"pid": np.arange(N_ROWS) + 3_000_000_000, "y": np.zeros(N_ROWS, dtype=int)}
-    assert dp.explain(stored, PERSONS, rows=rows).cautions == ()
-
-
 def by_patient(n_levels: int, *, labels: bool = True) -> pm.Model:
     coords = {"patient": [f"name {k}" for k in range(n_levels)]} if labels else {}
     with pm.Model(coords=coords) as model:
@@ -61,25 +46,6 @@ def test_levels_that_are_nearly_as_many_as_rows_may_be_persons(budget):
     (line,) = found.cautions
     assert line.startswith("200 levels of patient for 400 rows: their labels and number") and "dp.Unit" in line
     assert "200 levels of patient" in str(found) and "name 7" not in str(found.full())
-
-
-def test_levels_without_labels_go_by_the_name_of_the_parameter():
-    (line,) = dp.explain(by_patient(200, labels=False), dp.Domain(bounds={"y": (-5, 5)})).cautions
-    assert line.startswith("200 levels of z for 400 rows: their number is public")
-
-
-@pytest.mark.slow
-def test_a_private_number_of_rows_is_not_said():
-    domain = dp.Domain(bounds={"y": (-5, 5)}, neighbours="add_remove", n_max=700)
-    (line,) = dp.explain(by_patient(200), domain).cautions
-    assert "for at most 700 rows" in line and "400" not in line
-    many = dp.Domain(bounds={"y": (-5, 5)}, neighbours="add_remove", n_max=5000)
-    assert dp.explain(by_patient(200), many).cautions == ()
-
-
-@pytest.mark.parametrize("n_levels", [8, N_ROWS // ROWS_A_LEVEL - 1])
-def test_levels_of_many_rows_each_are_no_persons(n_levels):
-    assert dp.explain(by_patient(n_levels), dp.Domain(bounds={"y": (-5, 5)})).cautions == ()
 
 
 def curve(mean, **domain) -> Explanation:
@@ -146,14 +112,3 @@ def test_guards_of_pymc_are_no_kinks(name, likelihood):
         likelihood(pm.Normal("a") + pt.exp(pm.Normal("b")) * x)
     found = dp.explain(model, dp.Domain(bounds={"x": (0, 10), "y": (0, 20)}), **BOTH)
     assert found.gradients.fits and found.cautions == ()
-
-
-@pytest.mark.slow
-def test_a_change_point_in_a_density_of_ones_own_is_found():
-    def logp(y, x, tau):
-        return pm.logp(pm.Normal.dist(pt.switch(x > tau, 1.0, 0.0), 1), y)
-
-    with pm.Model() as model:
-        pm.CustomDist("y", pm.Data("x", X), pm.Normal("tau"), logp=logp, observed=np.zeros(N_ROWS))
-    (line,) = dp.explain(model, dp.Domain(bounds={"x": (0, 10), "y": (-5, 5)}), **BOTH).cautions
-    assert "not smooth in tau" in line

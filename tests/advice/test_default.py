@@ -7,14 +7,9 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp import Budget
-from pymc_dp.advice.gradients import RESIDUAL, default_release, squares_ratio, with_gradients
-from pymc_dp.advice.releases import noise_sds
+from pymc_dp.advice.gradients import default_release, with_gradients
 from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.gradients import interface
 from pymc_dp.gradients.choice import Gradients
-from pymc_dp.inspection import inspect as inspection
-from pymc_dp.inspection.inspect import inspect
-from pymc_dp.release import plan
 from pymc_dp.release.statistics import Statistics
 from tests.gradients.models import bernoulli, negative_binomial, poisson, student_t, two
 
@@ -76,15 +71,6 @@ def test_gradients_are_taken_where_many_cells_have_few_parameters():
         assert isinstance(default_release(*build, WITH_DELTA).statistics, Statistics)
 
 
-def test_gradients_are_taken_where_the_noise_on_private_sizes_would_hide_counts_far_from_the_centre():
-    with pm.Model() as model:
-        rate = pm.math.exp(pm.Normal("mean", 3, 0.3) + pm.Normal("slope", 0, 0.01) * pt.arange(36))
-        pm.Poisson("y", rate[pm.Data("team", np.arange(300) % 36)], observed=np.ones(300, dtype=int))
-    private, public = dp.Domain(bounds={"y": (0, 120)}), dp.Domain(bounds={"y": (0, 120)}, public=["team"])
-    assert default_release(model, private, Budget(30.0, 1e-5)).by_gradients
-    assert not default_release(model, public, Budget(30.0, 1e-5)).by_gradients
-
-
 def groups(rows, *, levels, mean=1.0, sigma=1.0):
     with pm.Model() as model:
         means = pm.Normal("mean", 0, mean, shape=levels)[pm.Data("group", np.arange(rows) % levels)]
@@ -104,16 +90,6 @@ def groups(rows, *, levels, mean=1.0, sigma=1.0):
 def test_gradients_are_taken_where_the_noise_on_squares_would_hide_residuals(build, epsilon):
     found = default_release(*build(), Budget(epsilon, 1e-5))
     assert found.statistics == Gradients() and "intervals by noised sums of squares would be about" in found.why
-
-
-def test_the_width_by_squares_is_that_of_noised_residuals(rng):
-    """y = x + e, both in half widths, from noised sums of y², x y and x²."""
-    model, domain = linear(1, 500)
-    inspection, budget = inspect(model, domain).sums, Budget(100.0, 1e-5)
-    noise = rng.normal(scale=min(noise_sds(inspection, budget.epsilon, budget.delta)["y"]), size=(3, 100_000))
-    residuals = rng.chisquare(500, size=100_000) * RESIDUAL**2
-    noised = residuals + noise[0] - 2 * noise[1] + noise[2]
-    assert squares_ratio(inspection, budget) == pytest.approx(noised.std() / residuals.std(), rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -140,17 +116,6 @@ def test_how_many_rows_there_are_decides_nothing_where_that_is_private():
     assert len(reasons) == 1
 
 
-def test_gradients_do_not_fit_where_the_prior_is_improper():
-    """They are rehearsed on draws from it: sums need none."""
-    with pm.Model() as model:
-        mean = pm.Flat("a") + pm.Flat("b") * pm.Data("x", np.zeros(5000))
-        pm.Normal("y", mean, pm.HalfFlat("sigma"), observed=np.zeros(5000))
-    domain = dp.Domain(bounds={"x": (-1, 1), "y": (-5, 5)})
-    assert isinstance(default_release(model, domain, Budget(100.0, 1e-5)).statistics, Statistics)
-    found = dp.explain(model, domain, delta=1e-5)
-    assert not found.gradients.fits and "its prior cannot be drawn from" in str(found.gradients.problems[0])
-
-
 @pytest.mark.parametrize("build", [coin, bernoulli, student_t, lambda: linear(21)])
 def test_without_a_delta_it_is_exact_sums(build):
     found = default_release(*build(), Budget(1.0))
@@ -161,15 +126,6 @@ def test_the_smaller_noise_is_taken():
     """Laplace noise of one count is the smaller one; that of many sums is not."""
     assert default_release(*coin(), WITH_DELTA).statistics.noise == "laplace"
     assert default_release(*linear(12), Budget(1.0, 1e-3)).statistics == Statistics("gaussian")
-
-
-def test_sums_of_a_link_are_released_without_a_delta_where_gradients_do_not_fit():
-    with pm.Model() as model:
-        x = pm.Data("x", np.zeros((40, 2)))
-        kept = pm.Bernoulli("kept", 0.5, shape=2)  # which has no gradient
-        pm.Bernoulli("y", logit_p=x @ (kept * pm.Normal("b", 0, 1, shape=2)), observed=np.arange(40) % 2)
-    found = default_release(model, dp.Domain(bounds={"x": (-1, 1)}), WITH_DELTA)
-    assert found.statistics == Statistics() and found.delta == 0 and "gradients do not fit" in found.why
 
 
 def test_privatize_and_sample_choose_alike(monkeypatch):
@@ -188,47 +144,6 @@ def test_privatize_and_sample_choose_alike(monkeypatch):
     private = dp.privatize(coin()[0], epsilon=1.0, delta=1e-6, ledger=dp.Ledger(1.0, 1e-6))
     record = dp.Release.of(private).record
     assert record.delta == 0 and record.chosen == default_release(*coin(), WITH_DELTA).why
-
-
-@pytest.mark.filterwarnings("ignore::pymc_dp.errors.PosteriorWarning")  # of few rows, by chance
-@pytest.mark.parametrize(
-    ("build", "noises"),
-    [
-        (lambda: linear(2), ["gaussian", "laplace"]),
-        pytest.param(bernoulli, ["laplace"], marks=pytest.mark.slow),
-    ],
-)
-def test_a_model_is_read_once_and_laid_out_once_for_each_noise(monkeypatch, build, noises):
-    read, laid_out, cut = [], [], []
-    for module, name, calls in (
-        (inspection, "_read_table", read),
-        (plan, "_table", laid_out),
-        (interface, "least_cut", cut),
-    ):
-        monkeypatch.setattr(module, name, counted(getattr(module, name), calls))
-    model, domain = build()
-    dp.privatize(model, epsilon=1.0, delta=1e-6, domain=domain, ledger=dp.Ledger(1.0, 1e-6), progressbar=False)
-    assert (len(read), len(cut)) == (1, 1)
-    assert sorted(statistics.noise for *_, statistics in laid_out) == noises
-
-
-def counted(function, calls):
-    def counting(*given, **more):
-        calls.append(given)
-        return function(*given, **more)
-
-    return counting
-
-
-def test_a_model_that_was_changed_is_read_anew():
-    model, domain = linear(2)
-    released = [dp.privatize(model, epsilon=1.0, delta=1e-6, domain=domain, ledger=dp.Ledger(1.0, 1e-6))]
-    with model:
-        pm.set_data({"x0": np.zeros(70), "x1": np.zeros(70)})
-    model.rvs_to_values[model["y"]].data = np.zeros(70)
-    released.append(dp.privatize(model, epsilon=1.0, delta=1e-6, domain=domain, ledger=dp.Ledger(1.0, 1e-6)))
-    lines = [line for one in released for line in dp.Release.of(one).record.assumptions]
-    assert [line for line in lines if line.startswith("number of rows")] == ["number of rows: 50", "number of rows: 70"]
 
 
 def test_no_row_is_read(monkeypatch):

@@ -5,17 +5,7 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.advice.releases import (
-    CLEARLY,
-    FRAME_COLUMNS,
-    frame_rows,
-    laplace_is_clearly_less,
-    noise_advice,
-    noise_ratio,
-    noise_sds,
-    release_advice,
-    release_tables,
-)
+from pymc_dp.advice.releases import FRAME_COLUMNS, frame_rows, noise_advice, release_tables
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.plan import lay_out, plan_release
 from pymc_dp.release.statistics import Statistics
@@ -39,19 +29,6 @@ def test_noise_falls_with_epsilon_and_is_even_with_sampling_where_it_says():
     assert 2 * np.sqrt(2) / even == pytest.approx(np.sqrt(100 / 4), rel=0.01)
 
 
-def test_too_few_rows_a_cell_are_told():
-    (line,) = [line for line in release_advice(_plan(40), "replace") if "merging levels" in line]
-    assert "4 cells of about 10 rows" in line
-    assert not [line for line in release_advice(_plan(4000), "replace") if "merging levels" in line]
-
-
-def test_public_groups_are_no_advice_where_they_cannot_be():
-    assert any(
-        "Domain(public=...)" in line and "halves the noise" in line for line in release_advice(_plan(40), "replace")
-    )
-    assert not any("Domain(public" in line for line in release_advice(_plan(40, "add_remove"), "add_remove"))
-
-
 def _counts(n_variables: int):
     with pm.Model() as model:
         for place in range(n_variables):
@@ -68,17 +45,6 @@ def test_gaussian_noise_is_named_where_many_numbers_move_and_by_the_factor_it_ha
     assert line.startswith(f"Gaussian noise would be {sds[0] / sds[1]:.2g} times smaller at delta=1e-06 ")
     assert f"y0 {sds[0]:.3g} and {sds[1]:.3g}; y1" in line
     assert line.endswith('Statistics(noise="gaussian") with delta=1e-06.')
-
-
-@pytest.mark.parametrize(("n_variables", "epsilon", "clear"), [(1, 1.0, True), (4, 0.1, True), (40, 1.0, False)])
-def test_what_a_formula_calls_clearly_less_is_less_by_the_accountants(n_variables, epsilon, clear):
-    inspection = _counts(n_variables)
-    assert laplace_is_clearly_less(plan_release(inspection, Statistics(), epsilon), 1e-6) == clear
-    assert (noise_ratio(noise_sds(inspection, epsilon, 1e-6)) < CLEARLY) == clear
-
-
-def test_where_noise_is_narrow_no_formula_tells():
-    assert not laplace_is_clearly_less(plan_release(_counts(1), Statistics(), 10.0), 1e-6)
 
 
 def test_laplace_noise_is_named_where_one_number_moves():

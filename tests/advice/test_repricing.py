@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 
-import pymc as pm
 import pytest
 
 import pymc_dp as dp
@@ -39,13 +38,6 @@ def test_truncation_is_priced_as_the_truncated_model_is(explained):
     assert _falls(line) == pytest.approx(expected, rel=1e-3)
 
 
-@pytest.mark.slow
-def test_a_tighter_prior_is_priced_as_that_model_is(explained):
-    assert _falls(_line(explained("logistic"), "half the prior sd of b"))[1] == pytest.approx(
-        _temperature(logistic(0.5)), rel=1e-3
-    )
-
-
 def test_public_covariates_are_priced_by_what_is_declared_of_them(explained):
     model, _ = logistic(fill=0.5**0.5)  # as far out as is declared: what is public is read
     public = dp.Domain(norms={"X": 1.0}, public=["X"])
@@ -70,16 +62,6 @@ def test_the_cost_of_the_posterior_itself_is_enough_and_not_much_more(explained)
     assert _temperature(counts(0.05, 0.95), Budget(needed - 0.02)) > 1
 
 
-def test_delta_helps_chains_and_fewer_scans_do(explained):
-    found = explained("counts", delta=0.0)
-    gibbs = dp.TemperedGibbs()
-    told = _falls(_line(found, "TemperedGibbs", "δ = 1e-06 instead of 0"))
-    assert told[1] == pytest.approx(_temperature(counts(0.05, 0.95), TWO, gibbs), rel=1e-3)
-    before, after = _falls(_line(found, "TemperedGibbs", "100 scans instead of 1000"))
-    assert before == pytest.approx(10 * after, rel=1e-3), "losses add at δ = 0"
-    assert "each step may move a row by" in _line(found, "Barker")
-
-
 @pytest.mark.slow
 def test_what_would_let_one_sample_fit_does(explained):
     line = _line(explained("logistic", delta=0.0), "it would fit")
@@ -88,22 +70,3 @@ def test_what_would_let_one_sample_fit_does(explained):
     model, domain = clamped_location()
     truncated = dp.truncate(model, {"mu": (-20, 20)})
     assert f"T = {_temperature((truncated, domain)):.4g}, with dp.truncate(model, {{'mu': (-20, 20)}})." in line
-
-
-@pytest.mark.slow
-def test_a_change_whose_proof_was_given_up_is_not_reported(explained, monkeypatch):
-    assert _line(explained("clamped"), "it would fit")
-    monkeypatch.setattr("pymc_dp.advice.repricing.TOLERANCE", -1.0)
-    advice = dp.explain(*clamped_location(), epsilon=1.0, delta=1e-6).advice
-    assert not [line for line in advice if "would fit" in line]
-
-
-@pytest.mark.slow
-def test_nothing_is_advised_where_the_posterior_is_drawn_from(explained):
-    assert not [line for line in explained("counts", epsilon=7.0).advice if "dp.OPS()" in line]
-
-
-def test_models_that_cannot_be_helped_get_no_advice():
-    with pm.Model() as model:
-        pm.MvNormal("y", mu=pm.Normal("mu", shape=2), cov=[[1.0, 0.0], [0.0, 1.0]], observed=[[0.0, 1.0]] * 5)
-    assert dp.explain(model).advice == ()

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pymc_dp.accounting import Budget
-from pymc_dp.advice.samplers import listed, previews
+from pymc_dp.advice.samplers import previews
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
@@ -28,14 +28,3 @@ def test_a_chain_is_offered_only_where_exact_draws_are_refused_and_nothing_is_si
     found = {preview.call: preview for preview in previews(inspect(*clamped_location()), Budget(1.0, 1e-6))}
     assert not found[EXACT].fits and "cannot be drawn exactly" in found[EXACT].problem
     assert found[CONVERGED].fits and found[CONVERGED].guarantee == "asymptotic"
-
-
-def test_what_exact_draws_refuse_before_drawing_is_told_once() -> None:
-    found = {preview.call: preview for preview in previews(inspect(*counts(0.0, 1.0)), Budget(1.0))}
-    assert found[EXACT].problem == OPS().preview(*counts(0.0, 1.0), Budget(1.0)).problem != ""
-    assert CONVERGED not in found
-
-
-@pytest.mark.parametrize(("count", "text"), [(1, "a()"), (2, "a() or b()"), (3, "a(), b() or c()")])
-def test_calls_are_listed_as_a_sentence_does(count: int, text: str) -> None:
-    assert listed([f"dp.sample(step={name}())" for name in "abc"[:count]]) == text

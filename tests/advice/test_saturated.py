@@ -27,16 +27,6 @@ def slopes(y):
     pm.Bernoulli("y", logit_p=pm.Normal("a", 0, 10) + x @ pm.Normal("b", 0, 10, shape=2), observed=y)
 
 
-def groups(y):
-    b = pm.Normal("b", pm.Normal("mu"), pm.HalfNormal("spread", 30), shape=3)
-    k = pm.Data("k", np.full(ROWS, 5))
-    pm.Binomial("y", n=k, logit_p=b[pm.Data("g", np.zeros(ROWS, dtype=int))], observed=y)
-
-
-def outcomes(y):
-    pm.Categorical("y", logit_p=pm.Data("x", np.zeros((ROWS, 2))) @ pm.Normal("W", 0, 20, shape=(2, 3)), observed=y)
-
-
 @pytest.mark.parametrize("sd", [1.0, 5.0, 20.0])
 def test_the_share_of_saturated_rows_is_that_of_the_prior(sd):
     """With a logit of N(0, sd) it is 2 Φ(-logit(.99) / sd)."""
@@ -50,27 +40,6 @@ def test_the_share_of_saturated_rows_is_that_of_the_prior(sd):
         )
 
 
-def test_all_that_a_probability_depends_on_is_named():
-    bounds = dp.Domain(bounds={"x": (-1, 1), "k": (1, 9)})
-    for build, names in ((slopes, "a and b"), (groups, "mu, spread and b"), (outcomes, "W")):
-        (line,) = said(build, dp.Domain(bounds={key: bounds.bounds[key] for key in ("x", "k")[build is groups :][:1]}))
-        assert f"the priors of {names} are so wide" in line and "a probability of y below 0.01 or above 0.99" in line
-
-
 def test_no_row_is_looked_at():
     domain = dp.Domain(bounds={"x": (-1, 1)}, neighbours="add_remove", n_max=500)
     assert said(slopes, domain) == said(slopes, domain, values=1) != []
-
-
-def test_explain_says_so_where_the_model_can_be_released():
-    with pm.Model() as model:
-        slopes(np.zeros(ROWS, dtype=int))
-    found = dp.explain(model, dp.Domain(bounds={"x": (-1, 1)}), delta=1e-6)
-    text = " ".join(str(found).replace("│", " ").split())
-    assert any("the priors of a and b are so wide" in line for line in found.cautions)
-    assert "beware the priors of a and b are so wide that" in text
-
-
-def test_what_cannot_be_made_up_is_passed_over():
-    flat = lambda y: pm.Bernoulli("y", logit_p=pm.Flat("a"), observed=y)  # noqa: E731
-    assert said(flat, dp.Domain()) == [] and said(slopes, dp.Domain()) == []

@@ -1,8 +1,4 @@
-"""A kind of event of one's own: one class, which the package knows from then on. No file of the package changes.
-
-A whole number is released with discrete Laplace noise that is cut off: never further from the truth than `reach`. The
-price is a failure probability: close to the edge, an outcome shows on which side of the neighbour the truth lies.
-"""
+"""A kind of event of one's own: one class, which the package knows from then on. No file of the package changes."""
 
 from __future__ import annotations
 
@@ -23,29 +19,7 @@ ROUNDING = 1e-12  # of a sum of masses, relative
 @final
 @dataclass(frozen=True, kw_only=True)
 class TruncatedLaplaceEvent(Event, kind="truncated_laplace"):
-    """A whole number released with noise k, P(k) proportional to exp(-|k| / scale) for |k| <= reach.
-
-    Parameters
-    ----------
-    scale : float
-        Noise scale > 0.
-    reach : int
-        The largest noise that may occur.
-    shift : int
-        How far one row moves the number, at most, in 1..reach.
-
-    Notes
-    -----
-    **Guarantee.** (shift / scale, delta)-DP, delta the mass of the `shift` outcomes at one edge: elsewhere both
-    neighbours may show the outcome, with masses whose ratio is at most e^(shift / scale). A smaller sensitivity is
-    dominated, since the noise is log-concave.
-
-    Examples
-    --------
-    >>> event = TruncatedLaplaceEvent(scale=10.0, reach=200)
-    >>> [float(number) for number in event.approximate_loss()]
-    [0.1, 1.029...e-10]
-    """
+    """A whole number released with noise k, P(k) proportional to exp(-|k| / scale) for |k| <= reach."""
 
     scale: float
     reach: int

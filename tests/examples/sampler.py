@@ -1,8 +1,4 @@
-"""A private sampler of one's own: one class, which the package runs, prices and lists. No file of the package changes.
-
-A random walk with Barker's rule on the one probability p of Bernoulli rows. Exact sums are held; what is private about
-a step is one bit, and a step that could show more of a row than was paid for is not tried.
-"""
+"""A private sampler of one's own."""
 
 from __future__ import annotations
 
@@ -31,15 +27,7 @@ INSIDE = 1 - 1e-9
 @final
 @register
 class BernoulliWalk(PrivateStep):
-    """Walk on one free variable, which is p of Bernoulli rows or moves it, by accept bits of bounded range.
-
-    Notes
-    -----
-    **Guarantee.** A row x says ``x logit p + log(1 - p)``. Between p and p' it moves by no more than
-    ``|logit p' - logit p|``, and so do two rows of one cell against each other; therefore a bit that is 1 with
-    probability ``1 / (1 + exp(log joint(p) - log joint(p')))`` is the exponential mechanism over two points, of that
-    range. Class stepwise, arithmetic float64.
-    """
+    """Walk on one free variable, which is p of Bernoulli rows or moves it, by accept bits of bounded range."""
 
     name = "bernoulli_walk"
     guarantee: ClassVar[Guarantee] = "stepwise"

@@ -15,12 +15,8 @@ from pymc_dp.accounting import (
     Ledger,
     PureEvent,
     at_distance,
-    calibrated,
-    event_from_dict,
-    group_event,
     pure_epsilon,
     rdp,
-    replace_event,
     total_delta,
     total_epsilon,
 )
@@ -80,17 +76,6 @@ def test_what_it_does_not_say_is_infinite_and_refused_not_free():
         at_distance(EVENT, 2.0)
 
 
-def test_least_noise_for_a_budget_is_found():
-    found = calibrated(EVENT, 1.0, 1e-6, uses=20)
-    assert isinstance(found, TruncatedLaplaceEvent)
-    assert 0.99 < total_epsilon(times(found, 20), 1e-6).epsilon <= 1.0
-
-
-def test_a_person_with_several_rows_costs_more():
-    assert group_event(EVENT, rows=3) == TruncatedLaplaceEvent(scale=10.0, reach=200, shift=3)
-    assert replace_event(times(EVENT, 2)) == times(TruncatedLaplaceEvent(scale=10.0, reach=200, shift=2), 2)
-
-
 def test_a_ledger_pays_for_it_and_shows_it():
     ledger = Ledger(epsilon=0.25, delta=1e-6)
     entry = ledger.spend(EVENT, label="a count", neighbours="replace")
@@ -100,12 +85,6 @@ def test_a_ledger_pays_for_it_and_shows_it():
         ledger.spend(TruncatedLaplaceEvent(scale=0.5, reach=20), label="another", neighbours="replace")
     figure = plots.budget(ledger, backend="none")
     assert [bar["x"].tolist()[1] for bar in figure.viz["bars"]["epsilon"].values] == [entry.total.epsilon, 0.25]
-
-
-def test_it_is_saved_and_loaded_alone_and_within_others():
-    for event in (EVENT, times(ComposedEvent(events=(EVENT, PureEvent(epsilon=0.1))), 3)):
-        assert event_from_dict(json.loads(json.dumps(event.to_dict()))) == event
-    assert EVENT.to_dict() == {"kind": "truncated_laplace", "scale": 10.0, "reach": 200, "shift": 1}
 
 
 def test_a_saved_trace_that_paid_for_it_is_read_and_reported(tmp_path):
@@ -120,8 +99,3 @@ def test_a_saved_trace_that_paid_for_it_is_read_and_reported(tmp_path):
     write_record(loaded, {**record, **paid, "epsilon": 0.09})
     with pytest.raises(TraceError, match="its events cost more than the ε = 0.09"):
         loaded.dp.report()
-
-
-def test_arguments_that_hide_nothing_are_refused():
-    with pytest.raises(ArgumentError, match="tells neighbours apart"):
-        TruncatedLaplaceEvent(scale=1.0, reach=2, shift=3)

@@ -8,8 +8,7 @@ from scipy import special, stats
 
 import pymc_dp as dp
 from pymc_dp.accounting import total_epsilon
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
-from pymc_dp.step_methods.registered import SAMPLERS, register
+from pymc_dp.step_methods.registered import SAMPLERS
 from tests.examples.sampler import BernoulliWalk
 
 SAMPLERS.remove(BernoulliWalk)  # known to the tests of this file alone
@@ -41,15 +40,6 @@ def test_explain_lists_it_with_its_price():
     assert preview.noise == "accept bits (Barker), for 1000 draws"
     assert preview.facts == (("one step", "moves a row's log-likelihood by at most 0.001"),)
     assert "step=BernoulliWalk()" in str(found.full()) and "stepwise, float64" in str(found.full())
-
-
-def test_explain_says_why_it_does_not_fit():
-    with pm.Model() as other:
-        pm.Poisson("y", pm.Gamma("rate", 2, 1), observed=ROWS)
-    (preview,) = (item for item in dp.explain(other, dp.Domain(bounds={"y": (0, 3)})).samplers if "Walk" in item.call)
-    assert not preview.fits and "not one free number and one Bernoulli likelihood" in preview.problem
-    with pytest.raises(UnsupportedModelError, match="one Bernoulli likelihood without columns"):
-        dp.sample(model=other, domain=dp.Domain(bounds={"y": (0, 3)}), epsilon=1, step=BernoulliWalk())
 
 
 @pytest.mark.slow
@@ -105,9 +95,3 @@ def test_it_refuses_what_it_is_not_paid_for():
         point, _ = step.step(point)
     with pytest.raises(dp.BudgetExceeded):
         step.step(point)
-
-
-def test_a_sampler_is_registered_once():
-    for wrong in (BernoulliWalk, dp.OPS(), object):
-        with pytest.raises(ArgumentError):
-            register(wrong)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.characters import MOST_COEFFICIENTS, NetworkSums, basis, sums_of
+from pymc_dp.families.characters import MOST_COEFFICIENTS, NetworkSums, sums_of
 from pymc_dp.inspection.network import Network, Node
 from tests.networks import BAYES, CHAIN, COLLIDER, TRIANGLE, added, all_rows, network_of
 
@@ -26,17 +26,6 @@ def tables_of(network, rows):
         np.add.at(table, tuple(rows[:, list(network.family(place))].T), 1)
         found.append(table)
     return found
-
-
-@pytest.mark.parametrize("n_levels", range(1, 9))
-def test_functions_of_levels_are_orthonormal_and_small(n_levels):
-    functions = basis(n_levels)
-    np.testing.assert_allclose(functions @ functions.T, n_levels * np.eye(n_levels), atol=1e-12)
-    assert (functions[0] == 1).all() and np.abs(functions).max() <= np.sqrt(2)
-
-
-def test_two_levels_have_the_characters_of_the_paper():
-    np.testing.assert_array_equal(basis(2), [[1, 1], [1, -1]])
 
 
 @pytest.mark.parametrize(("graph", "levels"), CASES)
@@ -95,15 +84,6 @@ def test_tables_agree_to_a_billionth_whatever_the_noise(graph, levels, rng):
             np.testing.assert_allclose(*sides, atol=1e-9)
 
 
-def test_what_families_share_is_held_once_and_nothing_grows_with_all_configurations(rng):
-    """2^40 and 2^20 configurations; a few coefficients for each node."""
-    assert sums_of(chain(40), sized=False).count == 40 + 39
-    network = random_network(rng, 20, 3)
-    sums = sums_of(network, sized=False)
-    assert sums.count <= sum(2 ** len(network.family(place)) for place in range(20)) <= 20 * 16
-    assert max(len(one) for one in sums.coefficients) == 4
-
-
 def test_a_child_of_many_parents_is_refused_with_a_way_out():
     nodes = [Node(name=f"x{i}", n_levels=2, parents=()) for i in range(11)]
     found = sums_of(Network(nodes=(*nodes, Node(name="y", n_levels=2, parents=tuple(range(11))))), sized=False)
@@ -111,10 +91,3 @@ def test_a_child_of_many_parents_is_refused_with_a_way_out():
     many = [Node(name=f"x{i}", n_levels=2, parents=tuple(range(max(i - 9, 0), i))) for i in range(12)]
     (found,) = sums_of(Network(nodes=tuple(many)), sized=False)
     assert str(MOST_COEFFICIENTS) in found.what
-
-
-def test_parents_without_an_edge_between_them_are_told_apart():
-    sums = NetworkSums(network=network_of(COLLIDER, {"b": 3}), sized=False)
-    names = dict(zip(sums.coefficients, sums.labels, strict=True))
-    assert {names[one] for one in sums.unmarried} == {"a·b[1]", "a·b[2]"}
-    assert not NetworkSums(network=network_of(TRIANGLE), sized=False).unmarried

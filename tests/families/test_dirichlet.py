@@ -1,12 +1,11 @@
 """Dirichlet rows: moments of clamped logarithms against draws, densities, refusals, and what a release shows."""
 
 import numpy as np
-import pymc as pm
 import pytest
 
 import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
-from tests.families.vectors import WILD, dirichlet_model, moment_function, plug_in_gaps, sampled, told_of
+from tests.families.vectors import WILD, dirichlet_model, moment_function, plug_in_gaps, told_of
 
 DOMAIN = dp.Domain(bounds={"y": (0.01, 0.98)})
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
@@ -61,23 +60,3 @@ def test_no_row_shows_in_anything_but_its_noised_sums(wild, rng):
     one, two = (told_of(dirichlet_model, given, DOMAIN) for given in (rows, other))
     assert one[1] == two[1]
     assert (np.abs(one[0] - two[0]) <= np.log(98) + 1e-6).all()
-
-
-@pytest.mark.slow
-def test_a_trace_is_made_and_may_be_published(rng):
-    model = dirichlet_model(rng.dirichlet((3, 2, 4), 50))
-    idata = sampled(model, DOMAIN)
-    assert idata["posterior"]["a"].shape == (1, 3, 3)
-    assert idata["posterior"]["y_noise_variance"].dims[2:] == ("y_cell", "y_sum")
-    assert idata.dp.report().publishable
-    rows = dp.synthesize(idata, model, 7, random_seed=1)["y"]
-    np.testing.assert_allclose(rows.sum(axis=1), 1)
-
-
-@pytest.mark.slow
-def test_two_entries_need_no_free_variables(rng):
-    private = dp.privatize(dirichlet_model(rng.dirichlet((3, 2), 30)), epsilon=1.0, domain=DOMAIN)
-    assert [var.name for var in private.free_RVs] == ["a"]
-    with private:
-        drawn = pm.sample_prior_predictive(4, random_seed=1, compile_kwargs={"mode": "FAST_COMPILE"})
-    assert drawn["prior_predictive"]["y"].shape == (1, 4, 1, 2)

@@ -157,12 +157,7 @@ CASES = {
         (1e5,),
     ),
     "laplace beyond the bounds": of(
-        lambda y, b: pm.Laplace("y", 9.0, b, observed=y),
-        lambda b: stats.laplace(9.0, b),
-        (-3, 6),
-        "b",
-        (0.2,),
-        (5.0,),
+        lambda y, b: pm.Laplace("y", 9.0, b, observed=y), lambda b: stats.laplace(9.0, b), (-3, 6), "b", (0.2,), (5.0,)
     ),
     "weibull": of(
         lambda y, b: pm.Weibull("y", 1.7, b, observed=y),

@@ -6,7 +6,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError
-from pymc_dp.families.histogram import DEFAULT_BINS, MOST_DEFAULT, Bins, bins_for, even_bins, labels_of
+from pymc_dp.families.histogram import DEFAULT_BINS, MOST_DEFAULT, Bins, even_bins, labels_of
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.default_bins import MOST_COUNTS
 from pymc_dp.release.plan import plan_release
@@ -33,15 +33,6 @@ def test_every_value_is_counted_once_in_the_bin_that_holds_it(rng):
         (values > 3).sum(),
     ]
     assert found[0].tolist() == expected
-
-
-@pytest.mark.parametrize("dtype", ["int8", "int64", "uint8", "uint64", "float16", "float32", "float64", "bool"])
-def test_every_dtype_is_counted_by_its_value(dtype):
-    values = np.array([0, 1, 1, 0, 1]).astype(dtype)
-    edges = (0.0, 0.5, 100.0)
-    bins = Bins(labels=labels_of(edges, whole=False), edges=edges)
-    cells = make_cells([column(np.array([0, 1, 0, 0, 1]), [0, 1])], 5, None)
-    assert sum_rows(cells, bins, values, with_sizes=False).tolist() == [[2, 0, 1, 0], [0, 0, 2, 0]]
 
 
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
@@ -80,21 +71,6 @@ def test_even_bins_span_the_bounds_and_the_outer_ones_are_open():
     assert even_bins(0.5, 3.7, 20, whole=True) == (1.0, 2.0)
     assert even_bins(-3, 6, 5, whole=True, atom=True) == (-3.0, -2.0, 0.0, 2.0, 4.0)
     assert even_bins(4, 4, 20, whole=True) == even_bins(4, 4, 20, whole=True, atom=True) == ()
-
-
-def test_bins_of_counts_are_alike_in_standard_deviations():
-    edges = np.array(even_bins(0, 150, 20, whole=True))
-    assert edges[:3].tolist() == [0, 1, 3] and len(even_bins(10, 90, 20, whole=True)) == 19
-    roots = np.diff(np.sqrt(edges[4:] + 0.5))
-    assert roots.max() < 1.25 * roots.min()
-    assert even_bins(0, 150, 100, whole=True)[:20] == tuple(range(20))
-
-
-@pytest.mark.parametrize(
-    ("rows", "noise", "count"), [(250, 8.0, 20), (192, 8**0.5, 20), (1536, 8**0.5, 40), (250, 0.03, 100)]
-)
-def test_there_are_more_bins_where_the_noise_on_them_is_small(rows, noise, count):
-    assert bins_for(rows, noise) == count
 
 
 def test_bins_grow_with_the_budget_and_not_with_private_rows():
@@ -148,14 +124,6 @@ def test_labels_are_intervals_and_never_alike():
 def test_edges_that_make_no_bins_are_refused(edges, text):
     with pytest.raises(ArgumentError, match=text):
         dp.Histogram(edges)
-
-
-def test_a_histogram_is_a_value():
-    assert dp.Histogram([0, 1]) == dp.Histogram(np.array([0.0, 1.0])) != dp.Histogram(2)
-    assert [repr(dp.Histogram(item)) for item in (None, 7, [1])] == ["Histogram()", "Histogram(7)", "Histogram((1.0,))"]
-    statistics = Statistics(mechanism={"y": dp.Histogram(7)})
-    assert repr(statistics).endswith("mechanism={'y': Histogram(7)})")
-    assert statistics.histogram("y") == dp.Histogram(7) and statistics.histogram("z") is None
 
 
 @pytest.mark.parametrize("mechanism", ["histogram", {"y": [0, 1]}, dp.Histogram])

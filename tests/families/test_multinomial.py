@@ -13,7 +13,6 @@ from pymc_dp.inspection.rows import Column
 from pymc_dp.release.noise import counts_sensitivity
 from pymc_dp.rows.sums import make_cells, sum_rows
 from pymc_dp.testing import without_noise
-from pymc_dp.transforms.privatize import plan_for
 
 NAN, INF = float("nan"), float("inf")
 WILD = (NAN, INF, -INF, 1e308, -1e308, -1.0, 0.4, 2.5, 3.0, 7.0, 1e6)
@@ -55,14 +54,6 @@ def test_every_row_adds_all_its_trials(levels, trials, rng):
     found = each(counts(levels, trials), rows)
     assert found.tolist() == [expected(row, trials) for row in rows]
     assert (found >= 0).all() and (found.sum(axis=1) == trials).all()
-
-
-def test_proper_rows_add_themselves(rng):
-    rows = rng.multinomial(12, [0.2, 0.5, 0.3], 200)
-    for dtype in ("int8", "int64", "uint64", "float32", "float64"):
-        assert (each(counts(3, 12), rows.astype(dtype)) == rows).all()
-    whole = sum_rows(make_cells([], 200, None), counts(3, 12), rows, with_sizes=False)
-    assert whole.tolist() == [rows.sum(axis=0).tolist()]
 
 
 @pytest.mark.few(5)
@@ -123,22 +114,6 @@ def test_a_noised_sum_of_rows_is_that_of_all_trials_together(rng):
         assert densities[0](at) == pytest.approx(densities[1](at), rel=1e-9)
 
 
-def test_draws_of_a_release_are_those_of_rows(rng):
-    """Total and mean of simulated tables, where sizes are private."""
-    _, plan = plan_for(
-        model_of(np.zeros((0, 3), dtype=int), np.zeros(0, dtype=int)),
-        epsilon=1.0, delta=0.0, domain=dp.Domain(neighbours="add_remove", n_max=50), statistics=None,
-    )  # fmt: skip
-    from pymc_dp.transforms.density import ReleaseDensity
-
-    density = ReleaseDensity.of(plan.tables[0], noise_aware=True)
-    drawn = np.array([density.random(np.array([6.0]), np.tile([0.2, 0.3, 0.5], (2, 1)), rng=rng) for _ in range(3000)])
-    assert drawn.shape == (3000, 2, 3)
-    share = drawn.mean(axis=0)[0] / drawn.mean(axis=0)[0].sum()
-    np.testing.assert_allclose(share, [0.2, 0.3, 0.5], atol=0.02)
-    assert drawn[:, 0].sum(axis=-1).mean() == pytest.approx(6 * 50 / 2, rel=0.05)
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize("wrong", [[2**62, -(2**62), 1], [0, 0, 0]])
 def test_a_wrong_row_changes_neither_model_nor_messages(wrong, rng):
@@ -159,17 +134,3 @@ def test_a_wrong_row_changes_neither_model_nor_messages(wrong, rng):
         )
     assert np.abs(found[0][0] - found[1][0]).sum() <= 12
     assert found[0][1:] == found[1][1:]
-
-
-@pytest.mark.slow
-def test_a_trace_is_made_and_may_be_published(rng):
-    model = model_of(rng.multinomial(6, [0.2, 0.3, 0.5], 50), rng.integers(0, 2, 50))
-    with model:
-        idata = dp.sample(
-            epsilon=5.0, draws=15, tune=15, chains=1, progressbar=False, random_seed=1,
-            compile_kwargs={"mode": "FAST_COMPILE"}, compute_convergence_checks=False,
-        )  # fmt: skip
-    assert idata["posterior"]["p"].shape == (1, 15, 2, 3)
-    assert idata.dp.report().publishable
-    rows = dp.synthesize(idata, model, 9, random_seed=1)["y"]
-    assert rows.shape == (9, 3) and (rows.sum(axis=1) == 6).all()

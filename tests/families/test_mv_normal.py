@@ -7,10 +7,9 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.families.mv_normal import _points
 from pymc_dp.families.statistic import GRID
 from pymc_dp.rows.sums import row_integers
-from tests.families.vectors import WILD, moment_function, normal_model, plug_in_gaps, sampled, statistic_of, told_of
+from tests.families.vectors import WILD, moment_function, normal_model, plug_in_gaps, statistic_of, told_of
 
 DOMAIN = dp.Domain(bounds={"y": (-3, 4)})
 CORRELATED = np.array([[1, 0.6, -0.3], [0.6, 1, 0.2], [-0.3, 0.2, 1]])
@@ -74,27 +73,6 @@ def test_entries_alone_have_exact_covariances(rng):
     np.testing.assert_allclose(covariances[0], np.cov(drawn.T), atol=0.004)
 
 
-@pytest.mark.parametrize("d", [1, 2, 4, 6])
-def test_points_have_the_moments_of_a_normal_vector(d):
-    points, weights = _points(d)
-    i, j = np.triu_indices(d)
-    assert (weights >= 0).all()
-    np.testing.assert_allclose(weights @ points, 0, atol=1e-9)
-    np.testing.assert_allclose((points * weights[:, None]).T @ points, np.eye(d), atol=1e-4)
-    squares = (points[:, i] * points[:, j]) ** 2
-    np.testing.assert_allclose(weights @ squares, np.where(i == j, 3, 1), atol=1e-4)
-
-
-def test_projected_sums_leave_a_covariance_that_can_be_one(rng):
-    statistic = statistic_of(normal_model(np.zeros((5, 2))), DOMAIN)
-    n, noise = np.array([50.0, 0.0]), np.full(5, 3.0)
-    found = statistic.projected(rng.normal(size=(2, 5)) * 100, n, noise)
-    first, (xx, xy, yy) = found[0, :2], found[0, 2:] + 50 * np.array(statistic.shifts)[2:]
-    matrix = np.array([[xx, xy], [xy, yy]]) - np.outer(first, first) / 50
-    assert np.linalg.eigvalsh(matrix).min() > 2.99
-    assert not found[1].any()
-
-
 def test_products_are_of_the_same_numbers_as_entries_as_far_from_zero_as_bounds_may_be():
     """Their sensitivity is proved for ``(t, t t')`` with one t for both."""
     low = 2.0**21 + 1
@@ -130,19 +108,3 @@ def test_no_row_shows_in_anything_but_its_noised_sums(wild, rng):
     half = 3.5
     assert (np.abs(one[0] - two[0]) <= 1e-6 + np.array([2 * half, 2 * half, *[2 * half**2] * 3])).all()
     assert np.isfinite(two[0]).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-def test_a_trace_is_made_and_may_be_published(noise, rng):
-    """Five sums: under Laplace noise their variances are free variables of the trace."""
-    model = normal_model(rows_of(rng, 50, 2))
-    delta = 1e-6 if noise == "gaussian" else 0.0
-    idata = sampled(model, DOMAIN, delta=delta, statistics=dp.Statistics(noise))
-    assert ("y_noise_variance" in idata["posterior"]) == (noise == "laplace")
-    assert idata["posterior"]["mu"].shape == (1, 3, 2)
-    assert idata.dp.report().publishable
-    assert dp.synthesize(idata, model, 7, random_seed=1)["y"].shape == (7, 2)
-    release = dp.Release.of(idata)
-    again = dp.condition(normal_model(np.zeros((3, 2))), release)
-    assert [var.name for var in again.free_RVs] == list(idata["posterior"].data_vars)

@@ -107,11 +107,3 @@ def test_parameters_that_reach_the_end_of_their_support_have_no_range(name, rela
         boxes = [(np.array([3.0]),) * 2] * (2 if family.slot else 1)
         boxes[family.slot] = (np.array([low]), np.array([high]))
         assert found(name, statistic, boxes, neighbours=relation) == math.inf
-
-
-def test_a_known_parameter_that_is_not_known_has_no_range():
-    statistic = BoundedFeatures(low=0.1, high=2.0, features=(feature("identity", 0.1, 2.0),))
-    boxes = [(np.array([1.0]), np.array([2.0])), (np.array([0.5]), np.array([1.5]))]
-    assert found("gamma", statistic, boxes) == math.inf
-    assert not ONE_PARAMETER["gamma"].applies(statistic, boxes)
-    assert ONE_PARAMETER["gamma"].applies(statistic, [(np.ones(1),) * 2, boxes[1]])

@@ -10,7 +10,7 @@ import pymc_dp as dp
 from pymc_dp.families.statistic import OwnTotals
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.noise import counts_sensitivity
-from pymc_dp.release.plan import lay_out, plan_release
+from pymc_dp.release.plan import lay_out
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows.engines.added import obstacles
 from pymc_dp.testing import without_noise
@@ -105,45 +105,11 @@ def test_vectors_of_counts_are_added_up(rng):
     np.testing.assert_array_equal(released(counts(trials, group, rows)), expected)
 
 
-def test_public_groups_do_not_make_totals_public(rng):
-    model = successes(*table(rng))
-    found = inspect(model, dp.Domain(bounds={"n": (1, 20)}, public=["g"])).sums
-    (laid_out,) = lay_out(found, Statistics()).tables
-    assert not laid_out.sizes_known and len(laid_out.labels) == 2
-    assert laid_out.blocks[0].sensitivity.l1 == 40
-
-
-def test_sizes_of_observed_groups_are_not_taken_for_totals(rng):
-    trials, group, y = table(rng)
-    model = successes(trials, group, y)
-    with model:
-        pm.Categorical("of_group", pm.Dirichlet("shares", np.ones(3)), observed=model["g"])
-    planned = plan_release(inspect(model, DOMAIN).sums, Statistics(), 1.0)
-    assert [planned.sizes_shown(one) for one in planned.tables] == [None, None]
-
-
-def test_rows_beside_the_model_are_added_up(rng):
-    trials, group, y = table(rng)
-    none = np.zeros(2, dtype=int)
-    with without_noise():
-        private = dp.privatize(
-            successes(none + 1, none, none), epsilon=1.0, domain=DOMAIN, rows={"n": trials, "g": group, "y": y}
-        )
-    expected = [[(trials - y)[group == k].sum(), y[group == k].sum()] for k in range(3)]
-    np.testing.assert_array_equal(private.rvs_to_values[private["y"]].get_value(), expected)
-
-
 def test_totals_that_say_more_than_how_many_there_are_make_cells(rng):
     model = successes(*table(rng), probability=lambda p, g, n: p[g] ** (1 / n))
     found = inspect(model, DOMAIN).sums
     assert found.observed[0].totals is None
     assert {column.name for column in found.observed[0].columns} == {"n", "g"}
-
-
-@pytest.mark.slow
-def test_totals_without_bounds_are_asked_for(rng):
-    model = successes(*table(rng))
-    assert "Domain(bounds={'n': (low, high)})" in str(dp.explain(model).problems)
 
 
 @pytest.mark.slow
@@ -162,15 +128,6 @@ def test_who_does_not_know_them_says_so(rng):
     raw["posterior"] = raw["prior"].copy()
     with pytest.raises(dp.errors.PrivacyError, match="trials of its own"):
         dp.synthesize(dp.scrub(raw, private), model, 8)
-
-
-def test_a_release_fits_another_model_of_the_same_table(rng):
-    trials, group, y = table(rng)
-    private = dp.privatize(successes(trials, group, y), epsilon=1.0, domain=DOMAIN)
-    none = np.zeros(3, dtype=int)
-    other = dp.condition(successes(none + 1, np.arange(3), none), dp.Release.of(private))
-    values = [model.rvs_to_values[model["y"]].get_value() for model in (private, other)]
-    np.testing.assert_array_equal(*values)
 
 
 @pytest.mark.slow

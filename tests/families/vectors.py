@@ -12,11 +12,7 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.testing import insecure_randomness, without_noise
 
-PLAIN = {
-    "compile_kwargs": {"mode": "FAST_COMPILE"},
-    "compute_convergence_checks": False,
-    "nuts": {"max_treedepth": 2},
-}
+PLAIN = {"compile_kwargs": {"mode": "FAST_COMPILE"}, "compute_convergence_checks": False, "nuts": {"max_treedepth": 2}}
 WILD = (np.nan, np.inf, -np.inf, 1e308, -1e308, 0.0, -7.0, 1e-320)
 
 

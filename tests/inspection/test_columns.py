@@ -5,13 +5,11 @@ from fractions import Fraction
 import numpy as np
 import pymc as pm
 import pytensor
-import pytensor.tensor as pt
 import pytest
 
 from pymc_dp.domain import Domain
 from pymc_dp.errors import DomainError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.rows import Column
 from pymc_dp.rows.gate import read
 
 pytestmark = pytest.mark.usefixtures("paid")
@@ -162,15 +160,6 @@ def test_a_public_column_has_the_range_of_the_values_held():
     assert public(G, bounds={"g": (1, 2)}).bounds == (1, 2)
 
 
-def test_scaled_public_rows_stay_in_their_range():
-    def write():
-        pm.Normal("y", pm.Data("w", X + 5) @ pm.Normal("b", shape=3), 1.0, observed=Y)
-
-    column = columns(write, public=["w"], norms={"w": 1.0})["w"]
-    assert column.bounds == (0.0, 8.0)
-    assert (read(column) < 2).all()
-
-
 def of_dtype(dtype, bounds, norm=None):
     def write():
         data = pm.Data("x", np.zeros((N, 3), dtype=dtype))
@@ -232,44 +221,10 @@ def test_the_exact_norm_of_a_row_is_never_above(dtype, norm, rng):
     assert (np.abs(held) <= np.abs(known)).all() and (np.sign(held) * np.sign(known) >= 0).all()
 
 
-def test_short_rows_are_left_and_long_ones_keep_their_direction():
-    held = of_dtype("float64", None, 2.5).clamped(
-        np.array([[0.6, 0.8, 0.0], [30.0, -40.0, 0.0], [np.inf, 1.0, -np.inf]])
-    )
-    assert held[0].tolist() == [0.6, 0.8, 0.0]
-    np.testing.assert_allclose(held[1], [1.5, -2.0, 0.0], rtol=1e-14)
-    np.testing.assert_allclose(held[2], [2.5 / np.sqrt(2), 0.0, -2.5 / np.sqrt(2)], rtol=1e-14, atol=1e-300)
-
-
 def test_values_are_clamped_before_rows_are_scaled():
     held = of_dtype("float64", (-1, 3), 2.0).clamped(np.array([[np.nan, np.inf, -np.inf], [0.5, -7.0, 0.0]]))
     np.testing.assert_allclose(held[0], np.array([1.0, 3.0, -1.0]) * 2 / np.sqrt(11), rtol=1e-14)
     assert held[1].tolist() == [0.5, -1.0, 0.0]
-
-
-def test_all_axes_but_the_first_make_one_row():
-    column = Column(name="x", leaf=pt.tensor("x", shape=(None, 2, 2), dtype="float64"), bounds=None, norm=1.0)
-    held = column.clamped(np.full((5, 2, 2), 9.0))
-    np.testing.assert_allclose(held, 0.5, rtol=1e-14)
-    assert column.clamped(np.zeros((0, 2, 2))).shape == (0, 2, 2)
-
-
-def regression():
-    pm.Normal("y", pm.Data("x", X) @ pm.Normal("b", shape=3), 1.0, observed=V)
-
-
-def test_norms_are_listed_and_those_that_nothing_keeps_are_refused():
-    with pm.Model() as model:
-        regression()
-        pm.Data("spare", X)
-    found = inspect(model, Domain(norms={"x": 2}, bounds={"x": (-1, 1)})).rows
-    assert "norm of a row of x: at most 2" in found.assumptions
-    assert {column.name: column.norm for column in found.columns} == {"x": 2.0, "y": None}
-    assert "norm is not used" in str(inspect(model, Domain(norms={"spare": 2})).sums.problems)
-    assert "norm is not used" in str(inspect(model, Domain(norms={"spare": 2})).rows.problems[0])
-    assert "exclude 0" in problems(regression, norms={"x": 2}, bounds={"x": (0.5, 1)})
-    with pytest.raises(DomainError, match="several values per row.*bounds"):
-        inspect(model, Domain(norms={"y": 2}))
 
 
 def test_a_norm_is_not_given_twice():
@@ -279,21 +234,3 @@ def test_a_norm_is_not_given_twice():
     assert columns(write, norms={"y": 2})["held"].norm == columns(write, norms={"held": 2})["held"].norm == 2
     with pytest.raises(DomainError, match="norms name one column twice"):
         columns(write, norms={"y": 2, "held": 3})
-
-
-def test_under_add_remove_the_length_of_the_rows_bounds_nothing():
-    with pm.Model(coords={"row": range(N)}) as model:
-        pm.Normal("y", pm.Normal("z", dims="row")[pm.Data("g", G, dims="row")], 1.0, observed=V, dims="row")
-    found = inspect(model, Domain(**ADD_REMOVE)).rows
-    assert {column.name: column.bounds for column in found.columns} == {"g": None, "y": None}
-    assert str(N) not in " ".join([*found.assumptions, *map(str, found.problems)])
-
-
-@pytest.mark.parametrize("copied", [False, True])
-def test_an_array_without_a_name_that_is_met_twice_is_one_column_and_one_of_the_same_values_another(copied):
-    other = G.copy() if copied else G
-    with pm.Model() as model:
-        a = pm.Normal("a", shape=(4, 2))
-        pm.Normal("y", a[G, 0] + a[other, 1] * pm.Data("flag", Y.astype(bool)), 1.0, observed=V)
-    (found,) = inspect(model, Domain(bounds={"y": (-1, 2)})).sums.observed
-    assert len(found.private_columns) == 1 + copied

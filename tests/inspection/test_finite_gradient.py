@@ -4,7 +4,6 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
-import pytest
 from pymc.pytensorf import rewrite_pregrad
 from scipy import stats
 
@@ -25,14 +24,3 @@ def slopes(change):
 def test_derivatives_far_in_a_tail_are_those_of_the_branch_that_is_taken():
     expected = np.exp(stats.norm.logpdf(AT) - stats.norm.logcdf(AT))
     np.testing.assert_allclose(slopes(finite_branches), expected, rtol=1e-6)
-
-
-def test_branches_of_two_switches_stay_apart():
-    """Operations that were equal would be taken for one, and what is no number added to what is one."""
-    x = pt.dscalar("x")
-    kept = pt.switch(x > 0, pt.log(x), 2 * x)
-    lost = pt.switch(x > 5, pt.sqrt(x), 3 * x)
-    slope = pytensor.grad(rewrite_pregrad(finite_branches(kept + lost)), x)
-    with np.errstate(all="ignore"):
-        found = [float(plain_function([x], slope)(value)) for value in (-1.0, 0.0, 1.0, 9.0)]
-    assert found == pytest.approx([5.0, 5.0, 4.0, 1 / 9 + 1 / 6])

@@ -22,14 +22,6 @@ def test_a_bambi_model_is_privatized_as_it_is(grouped):
     assert not private.data_vars
 
 
-@pytest.mark.slow
-def test_a_bambi_model_is_explained_as_it_is(grouped):
-    found = dp.explain(grouped)
-    assert found.ok
-    assert "levels of g: b, c, a" in found.assumptions
-    assert "levels of g: b, c, a" in str(found.full())
-
-
 def test_where_a_model_is_taken_without_its_domain_the_remedy_is_told(grouped):
     with pytest.raises(ArgumentError, match="dp.models.from_bambi"):
         dp.truncate(grouped, {"Intercept": (-1, 1)})

@@ -4,7 +4,6 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from pytensor.graph.replace import clone_replace
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.inspect import inspect
@@ -15,15 +14,6 @@ RNG = np.random.default_rng(20)
 X, Y, GROUP = RNG.uniform(0.1, 0.7, (30, 2)), RNG.normal(size=30), RNG.integers(0, 6, 30)
 BOUNDS = {"X": (0, 1), "y": (-4, 4)}
 REPLACE_Y = Domain(bounds={"y": (-4, 4)})
-
-
-def test_a_tile_is_written_anew_with_the_same_values():
-    column = pt.matrix("column", shape=(None, 1))
-    tile = pt.tile(column, 3) + 1.0
-    (found,) = without_arrays([tile], [column])
-    assert found is not tile
-    graphs = [clone_replace([one], {column: pt.constant(X[:, :1])}, rebuild_strict=False)[0] for one in (tile, found)]
-    np.testing.assert_array_equal(*(graph.eval(mode="FAST_COMPILE") for graph in graphs))
 
 
 def effects(kind):

@@ -5,7 +5,6 @@ import pytest
 from pymc_dp import Domain
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.network import Network, find_network
-from tests.networks import BAYES, CHAIN, COLLIDER, TRIANGLE, network_of
 
 N = 30
 
@@ -60,13 +59,6 @@ def test_every_way_of_writing_an_edge_is_one(write, columns):
     assert all(parent < place for place, node in enumerate(network.nodes) for parent in node.parents)
 
 
-def test_levels_of_an_observed_column_need_no_bounds_elsewhere_they_do(columns):
-    with pm.Model() as model:
-        count = pm.Poisson("count", pm.Gamma("rate", 2, 1), observed=columns["c"])
-        pm.Bernoulli("b", logit_p=pm.Normal("b0") + pm.Normal("b1") * count, observed=columns["b"])
-    assert any("range of the private column 'count'" in problem.what for problem in inspect(model).sums.problems)
-
-
 def in_a_circle(columns):
     a, b = pm.Data("a_rows", columns["a"]), pm.Data("b_rows", columns["b"])
     pm.Bernoulli("a", pm.Beta("pa", 1, 1, shape=2)[b], observed=a)
@@ -116,26 +108,3 @@ def test_bounds_that_are_not_the_levels_are_refused(columns):
     for bounds, fits in (((0, 2), True), ((0, 1), False)):
         found = find_network(inspect(model, Domain(bounds={"c": bounds})).sums)
         assert isinstance(found, Network) is fits
-
-
-def test_families_have_their_parents_in_the_order_of_the_tables():
-    network = network_of(TRIANGLE, {"b": 3})
-    assert [network.family(place) for place in range(3)] == [(0,), (0, 1), (0, 1, 2)]
-    assert [network.shape(place) for place in range(3)] == [(2,), (2, 3), (2, 3, 2)]
-    assert [network.n_cells(place) for place in range(3)] == [1, 2, 6]
-    assert network.n_probabilities == 2 + 6 + 12 and network.n_edges == 3
-
-
-@pytest.mark.parametrize(
-    ("graph", "levels", "lines"),
-    [
-        (BAYES, {}, ["y", "├── x1", "├── x2", "└── x3"]),
-        (CHAIN, {"c": 4}, ["a", "└── b", "    └── c (4)", "        └── d", "            └── e"]),
-        (COLLIDER, {}, ["a", "└── c [also b]", "    └── d", "b", "└── c ↑"]),
-        (TRIANGLE, {}, ["a", "├── b", "│   └── c ↑", "└── c [also b]"]),
-    ],
-)
-def test_a_drawing_has_a_line_for_every_root_and_edge(graph, levels, lines):
-    network = network_of(graph, levels)
-    assert network.drawn() == lines
-    assert len(lines) == network.n_edges + sum(not node.parents for node in network.nodes)

@@ -6,11 +6,8 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from pymc.logprob.utils import ParameterValueError
-from pytensor.graph.traversal import applys_between
-from pytensor.tensor.blockwise import Blockwise
 
-from pymc_dp.inspection.interpreted import plain_function
-from pymc_dp.inspection.row_density import density, guarded, unchecked, vectorized
+from pymc_dp.inspection.row_density import density, guarded
 
 FAST = {"mode": "FAST_COMPILE", "on_unused_input": "ignore"}
 
@@ -33,22 +30,3 @@ def test_a_check_that_data_enter_is_left_out_and_any_other_kept():
     assert np.isfinite(common.eval({scale: 1.0}, **FAST)).all()
     own = guarded(density(pm.Normal.dist(0.0, scale * rows), values))
     assert np.isfinite(own.eval({scale: 1.0}, **FAST)).tolist() == [True, False, True]
-
-
-def test_without_checks_nothing_raises():
-    scale = pt.scalar("scale")
-    checked = density(pm.Normal.dist(0.0, scale, size=2), pt.constant(np.zeros(2)))
-    with pytest.raises(ParameterValueError):
-        checked.eval({scale: -1.0}, **FAST)
-    assert np.isnan(unchecked(checked).eval({scale: -1.0}, **FAST)).all()
-
-
-@pytest.mark.parametrize("core", [1, 2])
-def test_elements_that_indices_pick_are_picked_by_one_operation(core, rng):
-    x, one = pt.tensor("x", shape=(None,) * core), pt.iscalar("one")
-    arrays, places = pt.tensor("arrays", shape=(None, 1, *(None,) * core)), pt.imatrix("places")
-    found = vectorized(x[one], {x: arrays, one: places})
-    assert not any(isinstance(node.op, Blockwise) for node in applys_between([arrays, places], [found]))
-    values, at = rng.normal(size=(5, 1, 3, *(4,) * (core - 1))), rng.integers(-3, 3, (5, 7)).astype("int32")
-    given = plain_function([arrays, places], found)(values, at)
-    np.testing.assert_array_equal(given, [one[0][own] for one, own in zip(values, at, strict=True)])

@@ -32,19 +32,3 @@ FORMS = {
 def test_a_logarithm_is_a_number_wherever_it_is_one(name):
     graph, exact = FORMS[name]
     np.testing.assert_allclose(compiled([X], [graph])(PLACES)[0], exact(PLACES), rtol=1e-6, atol=1e-15)
-
-
-@pytest.mark.parametrize("value", [0, 1])
-def test_a_bernoulli_that_is_written_with_a_factor_is_stable(value):
-    graph = pm.logp(pm.Bernoulli.dist(p=pm.math.sigmoid(X) * 1.0), value)
-    exact = special.log_expit(PLACES if value else -PLACES)
-    np.testing.assert_allclose(compiled([X], [graph])(PLACES)[0], exact, rtol=1e-12)
-
-
-def test_other_logarithms_stay_as_they_are():
-    found = compiled([X], [pt.log1p(-0.25 * pt.erfc(X)), pt.log(-1.0 * pt.erfc(X)), pt.log1p(0.5 * pt.sigmoid(X))])
-    small = np.array([-1.0, 0.5])
-    first, second, third = found(small)
-    np.testing.assert_allclose(first, np.log1p(-0.25 * special.erfc(small)))
-    assert np.isnan(second).all()
-    np.testing.assert_allclose(third, np.log1p(0.5 * special.expit(small)))

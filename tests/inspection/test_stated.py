@@ -7,7 +7,7 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.stated import statement_of
 
 
@@ -23,13 +23,6 @@ def state(statistics=lambda row: [row[0]], **changed):
     with pm.Model() as model:
         dp.models.with_statistics(density(), statistics, **given)
     return model
-
-
-def test_what_is_stated_is_kept_by_copies_of_a_model():
-    model = state()
-    assert statement_of(model["y"]) is statement_of(model.copy()["y"])
-    assert statement_of(model["a"]) is None
-    assert statement_of(model["y"]).count == 1
 
 
 @pytest.mark.parametrize("build", [
@@ -98,18 +91,3 @@ def test_an_error_for_one_row_is_none():
 def test_every_argument_is_checked(changed, text):
     with pytest.raises(ArgumentError, match=text):
         state(**changed)
-
-
-def test_what_states_nothing_is_refused_as_before():
-    with pm.Model() as model:
-        density()
-    with pytest.raises(UnsupportedModelError, match="state what a row adds by dp.models.with_statistics"):
-        dp.privatize(model, epsilon=1.0)
-
-
-def test_a_model_keeps_no_function_of_the_user():
-    """A function may hold the rows: what stays is the graph that it made."""
-    rows = np.full((5, 2), 3.0)
-    model = state(lambda row: [row[0] + 0 * len(rows)])
-    assert not any(callable(item) and not isinstance(item, type) and hasattr(item, "__code__")
-                   for item in vars(statement_of(model["y"])).values())  # fmt: skip

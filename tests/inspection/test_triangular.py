@@ -40,22 +40,6 @@ def test_filled_matrices_are_equal_and_hold_no_array(size):
     assert likelihood_of(rv)[1] == found
 
 
-def test_a_matrix_of_other_numbers_keeps_its_indices():
-    """PyMC marks every ``chol=`` as lower triangular: what matters is where the numbers come from."""
-    packed, rows = pt.vector("packed", shape=(3,)), np.array([0, 1, 1])
-    rv, given = parameters_of(pt.set_subtensor(pt.zeros((2, 2))[rows, np.array([0, 1, 0])], packed))
-    assert parameters_without_arrays(rv, given) == given
-
-
-def test_indices_are_replaced_unread():
-    """Whatever they hold, the same comes out."""
-    packed, found = packed_of(2), []
-    for rows in ([0, 1, 1], [0, 0, 0]):
-        own = pt.set_subtensor(pt.zeros((2, 2))[np.array(rows), np.array([0, 0, 1])], packed)
-        found.append(value_of(parameters_without_arrays(*parameters_of(own))[1], packed))
-    np.testing.assert_array_equal(*found)
-
-
 def test_a_variable_whose_prior_has_a_triangle_stays_a_variable_of_the_model():
     """Its clone would be a draw that nothing is known of, and the model was refused for it."""
     with pm.Model() as model:

@@ -6,7 +6,6 @@ import sys
 
 import numpy as np
 import pymc as pm
-import pytensor
 import pytensor.scalar as ps
 import pytensor.tensor as pt
 import pytest
@@ -53,15 +52,6 @@ def test_powers_of_whole_numbers_have_a_result(base, by):
     small = (np.abs(exponents) < 6) & (exponents >= 0) & (np.abs(bases.astype(float)) <= 5)
     expected = bases[small].astype(float) ** exponents[small]
     np.testing.assert_allclose(found[small].astype(float), expected, rtol=1e-6)
-
-
-def test_whole_powers_of_a_column_by_a_parameter_have_a_slope():
-    def slope(x, k):
-        theta = pt.ones_like(x) * 0.0
-        return pytensor.grad((theta**k * x).sum(), theta)
-
-    _, found = evaluated(slope, FLOATS, WHOLE, dtypes=["float64", "int64"])
-    assert len(found)
 
 
 REMAINDERS = """

@@ -21,14 +21,6 @@ def test_a_line_has_the_quantiles_of_its_density(centre, width, rng):
         assert abs(np.quantile(drawn, level) - stats.norm.ppf(level, centre, width)) < 0.01 * width
 
 
-def test_a_kink_is_no_obstacle(rng):
-    grids = Grids.of(lambda points: -np.abs(points - 0.3) / 0.02, LINE, rng.normal(size=(1000, 1)))
-    drawn = grids.draws()
-    np.testing.assert_allclose(
-        np.quantile(drawn, [0.05, 0.95]), stats.laplace.ppf([0.05, 0.95], 0.3, 0.02), rtol=0, atol=5e-4
-    )
-
-
 @pytest.mark.parametrize("correlation", [0.0, 0.8])
 def test_a_plane_has_the_moments_of_its_density(correlation, rng):
     scale = np.array([0.05, 0.3])
@@ -40,24 +32,3 @@ def test_a_plane_has_the_moments_of_its_density(correlation, rng):
     np.testing.assert_allclose((drawn.mean(axis=0) - [0.5, -0.5]) / scale, 0, atol=0.03)
     np.testing.assert_allclose(drawn.std(axis=0), scale, rtol=0.05)
     assert abs(np.corrcoef(drawn.T)[0, 1] - correlation) < 0.05
-
-
-def test_parts_are_drawn_independently(rng):
-    parts = tuple(Component(elements=(place,), terms=(place,)) for place in range(3))
-    drawn = Grids.of(lambda points: stats.norm.logpdf(points), parts, rng.normal(size=(1000, 3))).draws()
-    assert np.abs(np.corrcoef(drawn.T) - np.eye(3)).max() < 4 / np.sqrt(DRAWS)
-
-
-def test_where_the_density_is_not_a_number_there_is_no_mass(rng):
-    def terms(points):
-        with np.errstate(invalid="ignore"):
-            return np.log(points)
-
-    drawn = Grids.of(terms, LINE, rng.normal(size=(1000, 1))).draws()
-    assert (drawn > 0).all()
-
-
-def test_three_unknowns_that_hang_together_are_left_to_others(rng):
-    assert (
-        Grids.of(lambda points: points, (Component(elements=(0, 1, 2), terms=(0,)),), rng.normal(size=(9, 3))) is None
-    )

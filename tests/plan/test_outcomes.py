@@ -40,8 +40,3 @@ def test_nothing_is_said_beyond_what_was_simulated():
     assert least_epsilon([0.1, 1.0], [0.5, 0.2], 0.19) is None
     assert least_epsilon([0.1, 1.0], [0.5, 0.2], 0.9) == 0.1
     assert least_epsilon([0.1, 1.0], [np.nan, np.nan], 0.9) is None
-
-
-def test_order_is_of_no_account_and_a_rise_by_chance_neither():
-    assert least_epsilon([1.0, 0.1], [0.2, 0.5], 0.2) == pytest.approx(1.0)
-    assert least_epsilon([0.1, 1.0, 2.0, 4.0], [0.5, 0.2, 0.21, 0.1], 0.2) == pytest.approx(1.0)

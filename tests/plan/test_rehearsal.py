@@ -5,15 +5,11 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp import Budget
-from pymc_dp._random import Insecure, insecure, use_insecure
+from pymc_dp._random import Insecure, use_insecure
 from pymc_dp.errors import ArgumentError
 from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.private_model import OWN
-from pymc_dp.plan.fits import gradient_methods
-from pymc_dp.plan.misfit import Misfit, misfit_notes
-from pymc_dp.plan.rehearsal import NARROW, Rehearsal, labels, privately, without_privacy
-from pymc_dp.plan.result import Recorder
+from pymc_dp.plan.rehearsal import NARROW, Rehearsal, privately, without_privacy
 from pymc_dp.simulation.misfit import HEAVIER, OVERDISPERSED, SKEWED_COLUMNS
 
 DELTA = 1e-5
@@ -64,27 +60,6 @@ def test_budgets_and_narrow_columns_each_have_a_row(planned):
 
 
 @pytest.mark.slow
-def test_what_covers_too_little_gets_no_calibrated_label(planned):
-    text = " ".join(str(planned).replace("│", " ").split())
-    assert text.count("calibrated label") + text.count(": calibrated, as") == 4 and "no row was read" in text
-    outcomes = []
-    for error, sd in ((0.0, 1.0), (5.0, 1.0), (0.0, 0.8)):
-        one = Recorder(["a"], 0.9)
-        for _ in range(3):
-            one.add_normal({"a": np.array([error])}, {"a": np.array([sd])}, {"a": np.zeros(1)})
-        outcomes.append(one.outcome("gradients", 1.0, DELTA))
-    good, bad, narrow = labels([outcomes[0], *outcomes], 0.9)
-    assert "no calibrated label. Intervals of a are narrower than those without privacy" in narrow
-    assert "calibrated, as 90% intervals cover 100%" in good
-    assert "no calibrated label. 90% intervals cover 0% in this rehearsal, less than 85%" in bad
-
-
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same_plan_and_leaves_noise_secure(planned):
-    assert plan().to_frame().equals(planned.to_frame()) and insecure() is None
-
-
-@pytest.mark.slow
 def test_no_row_is_read_and_values_do_not_matter(planned, monkeypatch):
     def touched(self):
         raise AssertionError("rows were read")
@@ -128,29 +103,6 @@ def test_the_posterior_without_privacy_is_that_of_nuts(rehearsal):
     np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.1)
 
 
-def test_a_prior_is_replaced_by_its_moments(rehearsal):
-    _, planned, tables = rehearsal
-    prior = planned.prior.divided(1 / planned.limits.scale)
-    np.testing.assert_allclose(prior.mean, 0, atol=0.15)
-    np.testing.assert_allclose(np.diag(np.linalg.inv(prior.precision)), 1, atol=0.2)
-    assert tables[0].rows[0].shape[0] == ROWS and tables[0].truth.shape == (3,)
-
-
-def test_columns_that_are_stated_or_public_are_not_narrowed():
-    stated = dp.Gradients(steps=20, columns={"x": pm.Normal.dist(0, 0.3, shape=2)})
-    assert Rehearsal(logistic(), domain(), {"one": stated}, None).passes == 1
-    assert Rehearsal(logistic(), domain(), {"one": dp.Gradients()}, None).passes == 2
-    assert Rehearsal(logistic(), dp.Domain(public=["x"]), {"one": dp.Gradients()}, None).passes == 1
-
-
-@pytest.mark.slow
-def test_other_numbers_of_rows_and_parts(planned):
-    found = plan(n_rows=5000, var_names=["b"], epsilon=8.0, repeats=2, width=0.2)
-    assert found.var_names == ("b",) and found.rows == "5000 rows" and set(found.wanted) == {"b"}
-    widths = [one.outcomes[0].summary("b").width for one in (planned, found)]
-    assert 2 < widths[0] / widths[1] < 4, "√(5000 / 600) = 2.9"
-
-
 def test_wrong_calls_say_the_way_out():
     model, both = logistic(), [dp.Statistics(), dp.Gradients()]
     for given, text in (
@@ -165,26 +117,6 @@ def test_wrong_calls_say_the_way_out():
             plan(model=model, **given)
     with pytest.raises(ArgumentError, match="n_max=100"):
         plan(model=model, domain=domain(neighbours="add_remove", n_max=100), n_rows=200)
-
-
-def test_methods_are_told_apart_by_name():
-    short, wide = dp.Gradients(steps=20), dp.Gradients(conservative=True)
-    assert gradient_methods(short) == {"gradients": short}
-    assert gradient_methods({"a": short, "b": wide}) == {"a": short, "b": wide}
-    assert list(gradient_methods([short, wide])) == [repr(short), repr(wide)]
-    assert gradient_methods(dp.Statistics()) is None and gradient_methods("laplace") is None
-
-
-def test_a_budget_is_that_of_the_release():
-    found = Rehearsal(logistic(), domain(), {"g": dp.Gradients(steps=20)}, None).budgets([0.5], DELTA)
-    assert found["g", 0.5].budget == Budget(0.5, DELTA)
-
-
-@pytest.mark.slow
-def test_without_a_method_gradients_are_rehearsed_where_sample_would_release_them():
-    found = dp.plan(logistic(), 8.0, delta=DELTA, domain=domain(), repeats=2, progressbar=False, misfit=False)
-    assert found.methods == ("gradients",)
-    assert "dp.sample releases noised gradients, because exact sums would need a polynomial" in found.notes[0]
 
 
 def counts(n):
@@ -204,16 +136,3 @@ def test_rows_that_do_not_fit_are_rehearsed_too():
     assert "Rows that do not fit the model, all variables together rows method" in text
     assert all(np.isfinite(one.z).all() and (one.ratios > 0.5).all() for one in found.misfit)
     assert not plan(model=model, domain=bounds, epsilon=1.0, repeats=2).misfit
-
-
-def test_what_is_far_off_where_rows_do_not_fit_is_said():
-    """Means two standard deviations of the noise apart, of variances 1 and 2; then less apart than widths can tell."""
-    near, far = ((np.full(1, mean), 2 * np.eye(1), np.zeros(1), np.eye(1)) for mean in (1.0, 4.0))
-    good, bad = (Misfit.of(OVERDISPERSED, "gradients", 1.0, [one, one]) for one in (near, far))
-    assert (good.rms, bad.rms) == pytest.approx((1, 4)) and (good.beyond, bad.beyond) == (0, 1)
-    np.testing.assert_allclose(bad.ratios, np.sqrt(2))
-    same = Misfit.of(HEAVIER, "gradients", 1.0, [(np.full(1, 0.44), np.eye(1), np.zeros(1), np.eye(1))])
-    assert same.rms == pytest.approx(2.0), "of equal widths .22 of the private one counts"
-    said, line = misfit_notes([good, bad])
-    assert "given the same rows" in said and "rows made up with overdispersed rows (z of 4)" in line
-    assert misfit_notes([]) == ()

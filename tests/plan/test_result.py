@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from pymc_dp.errors import ArgumentError
-from pymc_dp.plan.result import FRAME_COLUMNS, Outcome, Plan
-from tests.plan.conftest import EPSILONS, REPEATS
+from pymc_dp.plan.result import Outcome, Plan
 
 
 def made(widths, *, delta=0.0, names=("a",)):
@@ -21,26 +20,6 @@ def made(widths, *, delta=0.0, names=("a",)):
 
     outcomes = [outcome("not private", np.inf, 0.1), *(outcome(*key, width) for key, width in widths.items())]
     return Plan(outcomes=tuple(outcomes), repeats=2, interval=0.9, rows="5 rows", how="on a grid", wanted={})
-
-
-@pytest.mark.slow
-def test_frame_has_a_row_for_every_method_and_budget(planned):
-    frame = planned.to_frame()
-    assert list(frame.columns) == list(FRAME_COLUMNS)
-    assert frame["method"].tolist() == ["not private", *["aware"] * 3, *["plug-in"] * 3]
-    assert frame["epsilon"].tolist() == [float("inf"), *EPSILONS, *EPSILONS]
-    assert frame["width_ratio"].iloc[0] == 1.0
-    assert (frame["width_ratio"] == frame["width"] / frame["width"].iloc[0]).all()
-
-
-@pytest.mark.slow
-def test_suggestion_is_the_inverse_of_the_curve(planned):
-    frame = planned.to_frame()
-    aware = frame[frame["method"] == "aware"].set_index("epsilon")["width"]
-    for epsilon in EPSILONS:
-        assert planned.suggest(aware[epsilon]).epsilon == pytest.approx(epsilon)
-    between = planned.suggest((aware[0.1] * aware[0.5]) ** 0.5)
-    assert between.epsilon == pytest.approx((0.1 * 0.5) ** 0.5) and between.method == "aware"
 
 
 def test_the_method_of_least_epsilon_is_suggested():
@@ -71,22 +50,6 @@ def test_arguments_of_suggest():
         plan.suggest(0.5, var_name="c")
     with pytest.raises(ArgumentError, match="width must be > 0"):
         plan.suggest(0.0, var_name="a")
-
-
-@pytest.mark.slow
-def test_page_leads_with_the_answer_and_tells_how_to_read_it(planned):
-    text, page = str(planned), planned._repr_html_()
-    assert repr(planned) == text
-    assert "by aware for a mean 90% interval of width 0.25" in page
-    assert planned.suggest(0.25).text in page
-    for part in ("not private", "plug-in", "coverage", "RMSE", "on a grid", f"{REPEATS} times", "no private row"):
-        assert part in page
-    assert "nan" not in page
-
-
-def test_page_without_a_wanted_width_says_what_was_simulated():
-    page = made({("laplace", 0.1): 1.0, ("gaussian", 1.0): 0.2}, delta=1e-6)._repr_html_()
-    assert "5 rows, 2 simulations from the prior" in page and "gaussian at δ = 1e-06" in page
 
 
 @pytest.mark.slow

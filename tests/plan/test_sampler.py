@@ -56,19 +56,6 @@ def test_rows_are_not_read(monkeypatch, caplog):
     assert len(pages) == 1
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("_uncompiled")
-def test_nothing_is_spent_and_poisoned_rows_change_nothing(monkeypatch):
-    def refuse(*args, **kwargs):
-        raise AssertionError("rows were read")
-
-    monkeypatch.setattr("pymc_dp.rows.gate._array", refuse)
-    poisoned = model_of(np.full((100, 2), np.inf))
-    assert str(plan(poisoned)) == str(plan(model_of(np.zeros((100, 2)))))
-    with pytest.raises(dp.errors.ReleaseError):
-        dp.sample(2, epsilon=1.0, delta=1e-5, step=dp.SGLD(batch_size=10), model=poisoned, progressbar=False)
-
-
 @pytest.mark.usefixtures("_uncompiled")
 def test_the_call_that_is_recommended_can_be_made():
     step = dp.SGNHT(batch_size=20, clip_norm=dp.schedules.EstimatedNorm(share=0.3), steps_per_draw=2)
@@ -89,14 +76,6 @@ class _Said:
     @staticmethod
     def sample(draws, **options):
         return options
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("_uncompiled")
-def test_a_private_number_of_rows_is_no_more_than_its_bound():
-    hidden = dp.Domain(neighbours="add_remove", n_max=300)
-    pages = {str(plan(model_of(np.zeros((real, 2))), domain=hidden)) for real in (50, 80)}
-    assert len(pages) == 1 and "300 rows" in pages.pop()
 
 
 @pytest.mark.parametrize(

@@ -30,19 +30,6 @@ def test_the_nearest_to_the_posterior_is_recommended():
             two.best(wrong)
 
 
-def test_the_page_is_the_same_text_everywhere():
-    plan = made(trial(), trial(distance=inf, step_size=None), trial(epsilon=2.0))
-    text = str(plan)
-    assert repr(plan) == text and "500 rows, 3 tables" in text and "no private row was read" in text
-    for part in ("rows clipped", "25%", "diverged", "as given", "ε = 1, δ = 1e-06", "ε = 2", "How to read it"):
-        assert part in text and part in plan._repr_html_()
-
-
 def test_settings_that_are_all_far_off_are_said_to_be():
     assert "No setting that was tried comes near the posterior" in made(trial(distance=3.0))._repr_html_()
     assert "No setting that was tried" not in made(trial(distance=3.0), trial(epsilon=2.0))._repr_html_()
-
-
-def test_the_frame_has_a_row_for_every_trial():
-    frame = made(trial(), trial(epsilon=2.0)).to_frame()
-    assert frame["epsilon"].tolist() == [1.0, 2.0] and frame["distance"].tolist() == [0.3, 0.3]

@@ -10,7 +10,7 @@ import pymc_dp as dp
 from pymc_dp.accounting import Budget
 from pymc_dp.errors import ArgumentError
 from pymc_dp.plan.posteriors import Moments
-from pymc_dp.plan.sampler import Cell, cells, clip_norms, judge, rounded
+from pymc_dp.plan.sampler import Cell, cells, judge
 from pymc_dp.step_methods import cost
 from pymc_dp.step_methods.langevin import base
 from pymc_dp.step_methods.langevin.rehearsal import limits
@@ -28,18 +28,6 @@ def looked_at(epsilon=1.0, **settings):
     with pm.Model() as model:
         pm.Normal("y", pm.Normal("mu"), 1.0, observed=np.zeros(1000))
     return dp.SGLD(batch_size=100, **settings).preview(model, None, Budget(epsilon, 1e-6)).bound
-
-
-def test_numbers_have_two_digits_and_steps_are_rounded_down():
-    assert [rounded(value) for value in (0.0123456, 1.3499, 99.7, 2e7)] == [0.012, 1.3, 100.0, 2e7]
-    assert rounded(0.01999, math.floor) == 0.019 and rounded(9.99e-6, math.floor) == 9.9e-6
-
-
-def test_clip_norms_are_quantiles_of_simulated_norms_and_the_one_that_was_given():
-    norms = [np.linspace(0, 10, 1001), np.append(np.linspace(0, 20, 1001), [np.nan, np.inf]), np.linspace(0, 30, 1001)]
-    step = looked_at(clip_norm=3.0)
-    assert clip_norms(step, norms) == [3.0, 10.0, 15.0, 18.0, 20.0]
-    assert clip_norms(step, [np.full(5, np.nan)]) == [3.0] == clip_norms(step, [np.zeros(5)])
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 50.0])

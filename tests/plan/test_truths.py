@@ -7,9 +7,8 @@ from scipy import stats
 
 import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.families.histogram import Bins
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.plan.truths import coarser, draw_truths, exact_sums, noised
+from pymc_dp.plan.truths import draw_truths, exact_sums, noised
 from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
 from tests.plan.conftest import coin, grouped, heavy_tailed
@@ -42,20 +41,6 @@ def test_private_groups_split_the_rows_uniformly():
     counts, sizes = sums["y"]
     assert (sizes.sum(axis=1) == 1000).all() and (counts.sum(axis=2) == sizes).all()
     assert stats.kstest((sizes[:, 0] + np.random.default_rng(0).random(REPEATS)) / 1001, "beta", (1, 2)).pvalue > 1e-4
-
-
-def test_public_groups_keep_their_sizes():
-    with pm.Model(coords={"g": range(2)}) as model:
-        index = pm.Data("g_index", np.array([0] * 30 + [1] * 70))
-        pm.Bernoulli("y", pm.Beta("p", 1, 1, dims="g")[index], observed=np.zeros(100, dtype=int))
-    _, _, sums = simulated(model, dp.Domain(public=["g_index"]))
-    assert sums["y"][1].tolist() == [[30, 70]] * REPEATS
-
-
-def test_a_private_number_of_rows_is_the_one_asked_for():
-    domain = dp.Domain(neighbours="add_remove", n_max=500)
-    assert (simulated(coin(7), domain, total=400)[2]["y"][1] == 400).all()
-    assert (simulated(grouped(7), domain, total=400)[2]["y"][1].sum(axis=1) == 400).all()
 
 
 def test_groups_of_an_observed_column_are_as_large_as_its_counts():
@@ -100,30 +85,6 @@ def test_every_budget_has_its_own_bins_of_the_same_rows():
     assert len(shared) > 5
     for edge in shared:
         np.testing.assert_array_equal(low[:, 0, : few.index(edge) + 1].sum(axis=-1), below[edge])
-
-
-@pytest.mark.parametrize("statistics", [Statistics(), Statistics(mechanism=dp.Histogram((-1.0, 0.5)))])
-def test_counts_in_bins_are_binomial_given_parameters_from_the_prior(statistics):
-    truths, found = binned([0.05, 2.0], statistics)
-    for edges, (counts, _) in found:
-        place = int(np.argmin(np.abs(np.array(edges) - 0.5)))
-        chance = stats.t.cdf(edges[place] - truths.values["mu"], 4)
-        seen = counts[:, 0, : place + 1].sum(axis=-1)
-        below, at = stats.binom.cdf(seen - 1, 3000, chance), stats.binom.pmf(seen, 3000, chance)
-        randomised = below + at * np.random.default_rng(0).random(REPEATS)
-        assert stats.kstest(randomised, "uniform").pvalue > 1e-4
-
-
-def test_counts_in_finer_bins_add_up_to_those_between_the_edges():
-    finer = Bins(labels=tuple("abcdef"), edges=(0.0, 1.0, 2.0, 3.0, 4.0))
-    for edges, sums in [
-        ((0.0, 1.0, 2.0, 3.0, 4.0), [1, 2, 4, 8, 16, 32]),
-        ((1.0, 4.0), [3, 28, 32]),
-        ((0.0,), [1, 62]),
-        ((4.0,), [31, 32]),
-    ]:
-        bins = Bins(labels=tuple("abcdef"[: len(edges) + 1]), edges=edges)
-        assert coarser(np.array([[1, 2, 4, 8, 16, 32]]), finer, bins).tolist() == [sums]
 
 
 def test_what_cannot_be_drawn_is_refused():

@@ -1,17 +1,12 @@
 """What `dp.plots.budget` draws: positions, numbers and labels."""
 
-from dataclasses import replace
-
-import numpy as np
 import pytest
 
 from pymc_dp import plots
 from pymc_dp.accounting import ComposedEvent, DiscreteGaussianEvent, Ledger, total_epsilon
 from pymc_dp.accounting.events import PureEvent, ZCDPEvent
-from pymc_dp.errors import ArgumentError, TraceError
+from pymc_dp.errors import ArgumentError
 from pymc_dp.metrics import L1
-from pymc_dp.trace.scrub import annotate
-from tests.plots.conftest import VALUES
 
 
 def drawn(figure, function):
@@ -54,37 +49,6 @@ def test_a_ledger_of_a_metric_says_what_it_counts_per_unit_of():
     assert rows["string"] == "privacy loss ε, per row"
 
 
-def test_a_trace_is_called_by_its_label(record):
-    figure = plots.budget(annotate({}, replace(record, label="yearly table"), VALUES), backend="none")
-    assert drawn(figure, "title")[0]["string"] == "Spent on yearly table: ε = 1 of 1"
-
-
-def test_long_labels_are_cut(ledger):
-    long = labels(plots.budget(ledger, backend="none"))[1]
-    assert len(long) <= 36
-    assert long.endswith("…")
-
-
-def test_first_release_is_on_top(ledger):
-    figure = plots.budget(ledger, backend="none")
-    ticks = drawn(figure, "yticks")[0]["ticks"]
-    assert list(ticks) == [2, 1, 0]
-    assert [np.mean([bar["y_bottom"][0], bar["y_top"][0]]) for bar in figure.viz["bars"]["epsilon"].values] == [2, 1, 0]
-
-
-def test_untouched_ledger_is_all_left():
-    figure = plots.budget(Ledger(epsilon=0.3), backend="none")
-    assert bars(figure) == [[0.0, 0.3]]
-    assert labels(figure) == ["left"]
-
-
-def test_spent_ledger_has_no_bar_of_rounding():
-    ledger = Ledger(epsilon=1.0)
-    for _ in range(10):
-        ledger.spend(PureEvent(epsilon=0.1), label="tenth", neighbours="replace")
-    assert labels(plots.budget(ledger, backend="none")) == ["tenth"] * 10
-
-
 def test_better_accountant_shows_both_numbers():
     ledger = Ledger(epsilon=5.0, delta=1e-6)
     event = ZCDPEvent(rho=0.02)
@@ -117,29 +81,7 @@ def test_parts_of_gaussian_noise_add_up_to_what_they_cost_together(gaussian_nois
     assert both < sum(total_epsilon(event, 1e-6).epsilon for event in events)
 
 
-def test_backend_defaults_to_that_of_arviz(trace):
-    from arviz_base import rc_context
-
-    with rc_context({"plot.backend": "none"}):
-        assert plots.budget(trace).backend == "none"
-
-
-def test_figure_size_can_be_set(trace, agg):
-    figure = plots.budget(trace, backend="matplotlib", figure_kwargs={"figsize": (4, 3), "figsize_units": "inches"})
-    assert figure.viz["figure"].item().get_size_inches().tolist() == [4, 3]
-
-
-def test_tree_without_privacy_is_refused(no_privacy):
-    with pytest.raises(TraceError, match="no /privacy group"):
-        plots.budget(no_privacy, backend="none")
-
-
 @pytest.mark.parametrize("source", [None, 1.0, "trace.nc"])
 def test_other_sources_are_refused(source):
     with pytest.raises(ArgumentError, match=r"source must be a trace made by dp\.sample or a dp\.Ledger, got"):
         plots.budget(source, backend="none")
-
-
-def test_unknown_backend_is_refused(trace):
-    with pytest.raises(ArgumentError, match="Did you mean 'matplotlib'"):
-        plots.budget(trace, backend="matplotlb")

@@ -36,8 +36,3 @@ def test_every_backend_draws_it(backend):
     pytest.importorskip(backend)
     figure = plots.rehearsal(Made(), backend=backend)
     assert figure.viz["points"]["error"].size == 2
-
-
-def test_other_things_are_refused():
-    with pytest.raises(ArgumentError, match=r"dp\.rehearse returns"):
-        plots.rehearsal({"slope": 1.0})

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pymc_dp import plots
-from pymc_dp.errors import ArgumentError, TraceError
+from pymc_dp.errors import ArgumentError
 
 
 def panel(figure, variable, statistic):
@@ -15,16 +15,6 @@ def panel(figure, variable, statistic):
 
 def drawn(elements, function):
     return [element for element in elements if element["function"] == function]
-
-
-def test_every_statistic_has_a_panel(trace):
-    figure = plots.release(trace, backend="none")
-    titles = [
-        drawn(panel(figure, variable, statistic), "title")[0]["string"]
-        for variable, statistics in [("affair", ["count of 0", "count of 1"]), ("income", ["sum", "sum of squares"])]
-        for statistic in statistics
-    ]
-    assert titles == ["affair: count of 0", "affair: count of 1", "income: sum", "income: sum of squares"]
 
 
 def test_points_are_the_released_values_and_negative_counts_stay(trace):
@@ -42,21 +32,6 @@ def test_cells_are_labelled_from_top_to_bottom(trace):
     assert drawn(shown, "ylabel")[0]["string"] == "rating"
 
 
-def test_cells_of_several_columns_keep_their_names(trace):
-    (ticks,) = drawn(panel(plots.release(trace, backend="none"), "income", "sum"), "yticks")
-    assert list(ticks["labels"]) == ["all rows"]
-
-
-def test_numbers_stand_within_the_panel(trace, agg):
-    figure = plots.release(trace, backend="matplotlib").viz["figure"].item()
-    figure.canvas.draw()
-    for axes in figure.axes:
-        box = axes.get_window_extent()
-        for text in axes.texts:
-            extent = text.get_window_extent()
-            assert box.x0 <= extent.x0 and extent.x1 <= box.x1, text.get_text()
-
-
 @pytest.mark.parametrize(("statistic", "scale"), [("sum", 4.0), ("sum of squares", 8.0)])
 def test_interval_is_that_of_the_noise_of_the_statistic(trace, statistic, scale):
     shown = panel(plots.release(trace, backend="none"), "income", statistic)
@@ -67,26 +42,10 @@ def test_interval_is_that_of_the_noise_of_the_statistic(trace, statistic, scale)
     assert number["string"].endswith(f" ± {scale * log(10):{'.1f' if scale == 4 else '.0f'}}")
 
 
-def test_interval_holds_the_promised_share_of_discrete_laplace_noise(trace, rng):
-    scale, draws = 8.0, 200_000
-    p = 1 - np.exp(-1 / scale)
-    noise = rng.geometric(p, draws) - rng.geometric(p, draws)
-    (line,) = drawn(
-        panel(plots.release(trace, ci_prob=0.5, backend="none"), "income", "sum of squares"), "fill_between_y"
-    )
-    inside = np.mean(np.abs(noise) <= np.ptp(line["x"]) / 2)
-    assert inside == pytest.approx(0.5, abs=1 / scale)
-
-
 def test_interval_of_gaussian_noise_is_that_of_a_normal_variable(gaussian_noise):
     shown = panel(plots.release(gaussian_noise, ci_prob=0.95, backend="none"), "income", "sum")
     (line,) = drawn(shown, "fill_between_y")
     assert np.ptp(line["x"]) == pytest.approx(2 * 4.0 * 1.959964)
-
-
-def test_one_variable_can_be_chosen(trace):
-    figure = plots.release(trace, var_name="income", backend="none")
-    assert list(figure.viz["plot"].data_vars) == ["income"]
 
 
 def test_matplotlib_draws_the_same(trace, agg):
@@ -94,11 +53,6 @@ def test_matplotlib_draws_the_same(trace, agg):
     axes = figure.viz["plot"]["affair"].sel(affair_statistic="count of 0").item()
     assert axes.collections[-1].get_offsets()[:, 0].tolist() == [30.0, -3.0, 100.0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["1", "2", "3"]
-
-
-def test_tree_without_privacy_is_refused(no_privacy):
-    with pytest.raises(TraceError, match="no /privacy group"):
-        plots.release(no_privacy, backend="none")
 
 
 def test_unknown_variable_is_refused(trace):

@@ -54,26 +54,6 @@ def test_bars_are_two_standard_errors_to_either_side():
     assert bars("coverage") == pytest.approx([4 * (0.8 * 0.2 / 25) ** 0.5] * 4)
 
 
-def test_coverage_is_held_against_what_it_should_be():
-    lines = plots.tradeoff(Made(), quantity="coverage", backend="none").viz["lines"]["rate"]
-    assert lines["method"].values.tolist()[-1] == "should be 80%"
-    assert lines.values[-1]["y"].tolist() == [0.8, 0.8]
-
-
-def test_axes_are_labelled():
-    figure = plots.tradeoff(Made(), backend="none")
-    assert drawn(figure, "ylabel")[0]["string"] == "mean width of the 80% interval"
-    assert drawn(figure, "xticks")[0]["labels"] == ["0.1", "1"]
-    titles = [drawn(figure, "title", name)[0]["string"] for name in figure.viz["plot"].data_vars]
-    assert titles[0] == "rate" and titles[1].endswith("…")
-
-
-def test_one_draw_has_an_error():
-    figure = plots.tradeoff(Made(), quantity="rmse", var_names="rate", backend="none")
-    assert figure.viz["lines"]["rate"]["method"].values.tolist() == ["laplace", "gaussian", "OPS", "not private"]
-    assert list(figure.viz["lines"].data_vars) == ["rate"]
-
-
 def test_a_plan_is_drawn_with_a_legend(planned_by_hand, agg):
     figure = plots.tradeoff(planned_by_hand, backend="matplotlib").viz["figure"].item()
     figure.canvas.draw()
@@ -83,11 +63,6 @@ def test_a_plan_is_drawn_with_a_legend(planned_by_hand, agg):
     box = figure.bbox
     texts = [*figure.axes[0].get_yticklabels(), figure.axes[0].yaxis.label, figure.axes[0].xaxis.label, legend]
     assert all(box.x0 <= text.get_window_extent().x0 and text.get_window_extent().x1 <= box.x1 for text in texts)
-
-
-def test_looks_can_be_set():
-    figure = plots.tradeoff(Made(), backend="none", aes={"color": ["method"]}, color=["red", "green", "black"])
-    assert [line["color"] for line in figure.viz["lines"]["rate"].values] == ["red", "green", "black"]
 
 
 @pytest.fixture

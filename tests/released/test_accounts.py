@@ -141,23 +141,3 @@ def test_a_file_that_says_less_than_one_ledger_paid_is_refused(tmp_path):
     path.write_text(json.dumps(written))
     with pytest.raises(TraceError, match="the releases of a data set cost more"):
         dp.Release.load(path)
-
-
-@NO_NOTE
-def test_what_an_earlier_version_put_together_still_loads_and_adds_up_when_it_is_used_again(tmp_path):
-    """It wrote no identity of ledgers in memory, and took each release for a data set of its own."""
-    path = together(released(dp.Ledger(1.0)), released(dp.Ledger(1.0), 0.5)).save(tmp_path / "both.json")
-    written = json.loads(path.read_text())
-    for source in written["record"]["sources"]:
-        del source["record"]["account"]
-    path.write_text(json.dumps(written))
-    old = dp.Release.load(path)
-    assert old.epsilon == 1.0
-    assert together(*[one for _, one in old.apart]).epsilon == 1.5
-    assert together(old).epsilon == 1.5
-
-
-def test_which_ledger_paid_is_by_chance_and_says_nothing_else():
-    names = [released(dp.Ledger(1.0)).record.account for _ in range(2)]
-    assert len(set(names)) == 2 and all(len(bytes.fromhex(name)) == 16 for name in names)
-    assert released().record.account == "" and "account" not in released().record.to_dict()

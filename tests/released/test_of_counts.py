@@ -48,29 +48,6 @@ def test_the_report_names_the_makers_and_claims_nothing(trace):
     assert "treated as normal" in trace.dp.approximations[0]
 
 
-def test_the_trace_is_published_and_its_release_read(trace, tmp_path):
-    trace.dp.publish(tmp_path / "trace.nc")
-    release = dp.Release.of(trace)
-    assert release.record.maker["made_by"] == "the office of statistics"
-    assert np.array_equal(release.tables["count"][:, 0], [12, -3, 45])
-    assert [rv.name for rv in dp.condition(model(), release).observed_RVs] == ["count", "total"]
-
-
-def test_what_was_added_is_still_not_published(trace, tmp_path):
-    added = trace.copy()
-    added["more"] = added["posterior"].copy()
-    assert "Do not publish it as it is" in str(added.dp.report())
-    with pytest.raises(dp.errors.TraceError, match="not paid for"):
-        added.dp.publish(tmp_path / "trace.nc")
-
-
-def test_each_cell_is_drawn_with_its_own_noise(trace):
-    intervals = trace.dp.release["count_noise_scale"]
-    assert np.array_equal(intervals, SCALES)
-    assert dp.plots.release(trace, backend="none") is not None
-    assert dp.plots.budget(trace, backend="none") is not None
-
-
 def test_rows_that_are_not_there_are_not_made_up(private, trace):
     with pytest.raises(ArgumentError, match="there is no one table of rows"):
         dp.synthesize(trace, model(), 5)

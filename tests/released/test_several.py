@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, RepeatedReleaseWarning, TraceError, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, TraceError, UnsupportedModelError
 from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.privatize import record_of
 
@@ -67,16 +67,6 @@ def test_densities_of_sums_multiply(hospitals):
     for at in (-1.0, 0.0, 0.7):
         apart = [density(dp.condition(answers(), one), {"p": np.array(at)}) for one in hospitals]
         assert density(together, {"p": np.array(at)}) == pytest.approx(sum(apart), rel=1e-12)
-
-
-@pytest.mark.slow
-def test_densities_of_gradients_and_of_sums_multiply(gradients):
-    """Coordinates differ: at one point of the parameters, found by each model's own transform."""
-    together = dp.condition(regression(), gradients)
-    assert [rv.name for rv in together.observed_RVs] == ["gradients_1", "gradients_2"]
-    point = {"a": np.array(0.4), "b": np.array(-0.3)}
-    apart = [density(dp.condition(regression(), one), point) for one in gradients]
-    assert density(together, point) == pytest.approx(sum(apart), rel=1e-9)
 
 
 @pytest.mark.slow
@@ -141,21 +131,6 @@ def test_a_release_of_several_travels_and_comes_apart(hospitals, ending, tmp_pat
         assert one.record == given.record and np.array_equal(one.tables["y"], given.tables["y"]), label
 
 
-@pytest.mark.slow
-def test_a_trace_of_several_is_reported_published_and_read(hospitals, gradients, tmp_path):
-    private = dp.condition(answers(), hospitals)
-    with private:
-        raw = pm.sample_prior_predictive(3, var_names=["p"], random_seed=1, compile_kwargs={"mode": "FAST_COMPILE"})
-    raw["posterior"] = raw["prior"].copy()
-    trace = dp.scrub(raw, private)
-    text = str(trace.dp.report())
-    assert "for a row in one data set" in text and "that of 2, not named" in text and "loses the sum" in text
-    assert dp.Release.of(trace).record == record_of(private)[0]
-    trace.dp.publish(tmp_path / "trace.nc")
-    with pytest.raises(ArgumentError, match="no one table of rows"):
-        dp.synthesize(trace, answers(), 5)
-
-
 def test_a_file_that_says_less_than_its_releases_cost_is_refused(hospitals, tmp_path):
     path = dp.Release.of(dp.condition(answers(), hospitals)).save(tmp_path / "r.json")
     for change in (
@@ -167,17 +142,6 @@ def test_a_file_that_says_less_than_its_releases_cost_is_refused(hospitals, tmp_
         (tmp_path / "changed.json").write_text(json.dumps(written))
         with pytest.raises(TraceError, match="contradicts itself"):
             dp.Release.load(tmp_path / "changed.json")
-
-
-def test_one_data_set_twice_adds_up_and_warns(tmp_path):
-    rng = np.random.default_rng(4)
-    ledger = dp.Ledger.create(tmp_path / "ledger.db", dataset="clinic", epsilon=2.0)
-    both = [released(rng.binomial(1, 0.3, 100), epsilon, ledger) for epsilon in (0.5, 0.25)]
-    with pytest.warns(RepeatedReleaseWarning, match="'clinic'.*ε = 0.75 in all"):
-        private = dp.condition(answers(), both)
-    record = record_of(private)[0]
-    assert record.epsilon == pytest.approx(0.75, rel=1e-6)
-    assert "clinic" in str([source["record"]["ledger"] for source in record.sources])
 
 
 @pytest.mark.parametrize(
@@ -195,13 +159,6 @@ def test_what_is_no_list_of_releases_is_refused(hospitals, given, match):
         dp.condition(answers(), given(*hospitals))
 
 
-def test_names_in_use_are_refused(hospitals):
-    with answers() as model:
-        pm.Normal("y_1")
-    with pytest.raises(ArgumentError, match="'y_1', which the model uses for something else"):
-        dp.condition(model, hospitals)
-
-
 def test_each_likelihood_needs_a_release_and_each_release_a_likelihood(hospitals):
     with answers() as model:
         pm.Bernoulli("z", pm.Beta("q", 1, 1), observed=DUMMIES)
@@ -210,17 +167,6 @@ def test_each_likelihood_needs_a_release_and_each_release_a_likelihood(hospitals
     counts = dp.Release.of_counts({"count": [3, -4, 9]}, 5.0, dims="area", **STATED)
     with pytest.raises(UnsupportedModelError, match=r"release 3: the model has no likelihood that it is about \(count"):
         dp.condition(answers(), [*hospitals, counts])
-
-
-def test_one_release_in_a_list_is_that_release(hospitals):
-    private = dp.condition(answers(), hospitals[:1])
-    assert [rv.name for rv in private.observed_RVs] == ["y"] and not record_of(private)[0].sources
-
-
-def test_rows_of_several_releases_are_not_augmented(hospitals):
-    private = dp.condition(answers(), hospitals)
-    with pytest.raises(UnsupportedModelError, match="one of several"), private:
-        dp.DataAugmentation()
 
 
 def counted(**dims):

@@ -6,9 +6,9 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.simulation.rows import draw_rows, draw_tables
+from pymc_dp.simulation.rows import draw_tables
 from pymc_dp.transforms.prior_model import prior_model
 
 
@@ -42,15 +42,6 @@ def test_what_is_observed_follows_from_the_truth_and_the_covariates(monkeypatch)
     assert not np.array_equal(drawn[0].rows[place["x"]], drawn[1].rows[place["x"]])
 
 
-@pytest.mark.parametrize("count", [1, 3])
-def test_as_many_tables_as_are_asked_for_the_same_for_a_seed(count):
-    model = regression(np.ones((40, 2)))
-    one, other = (tables(model, covariates={"x": np.eye(2)}, count=count)[0] for _ in range(2))
-    assert len(one) == count and all(table.truth.shape == (3,) for table in one)
-    for mine, theirs in zip(one, other, strict=True):
-        assert all(np.array_equal(a, b) for a, b in zip(mine.rows, theirs.rows, strict=True))
-
-
 def test_columns_are_drawn_as_they_are_declared():
     model = regression(np.full((40, 2), 9.0))
     bounded, place = tables(model, dp.Domain(bounds={"x": (-2, 5)}))
@@ -61,16 +52,6 @@ def test_columns_are_drawn_as_they_are_declared():
     assert 2 < lengths.max() <= 3 and lengths.std() > 0.1
     public, place = tables(regression(np.arange(80.0).reshape(40, 2)), dp.Domain(public=["x"]))
     assert np.array_equal(public[0].rows[place["x"]], np.arange(80.0).reshape(40, 2))
-
-
-def test_levels_are_drawn_evenly_and_groups_have_their_own_truth():
-    with pm.Model() as model:
-        mu = pm.Normal("mu", 0, 100, shape=3)
-        pm.Normal("y", mu[pm.Data("g", np.zeros(300, dtype=int))], 0.1, observed=np.zeros(300))
-    (table,), place = tables(model, count=1)
-    groups, y = table.rows[place["g"]], table.rows[place["y"]]
-    assert np.bincount(groups, minlength=3).min() > 60
-    np.testing.assert_allclose(y, table.truth[groups], atol=0.6)
 
 
 @pytest.mark.few(1)
@@ -108,25 +89,6 @@ def test_rows_of_any_number_look_like_the_model_and_like_no_row(relation, monkey
     assert tables[0]["pair"].shape == (300, 2) and (tables[0]["full"] > 2).all() and (tables[0]["alike"] < -2).all()
 
 
-def test_a_private_number_of_rows_leaves_no_trace():
-    found = []
-    for real in (20, 30):
-        with pm.Model() as model:
-            pm.Normal("y", pm.Normal("mu", 0, 9, shape=2), 0.1, observed=np.zeros((real, 2)))
-        (table,), place = tables(model, dp.Domain(neighbours="add_remove", n_max=50), n_rows=50, count=1)
-        found.append(table.rows[place["y"]])
-        np.testing.assert_allclose(found[-1], np.tile(table.truth, (50, 1)), atol=0.6)
-    assert np.array_equal(*found)
-
-
-def test_what_one_likelihood_observes_may_be_what_another_depends_on():
-    with pm.Model() as model:
-        first = pm.Normal("first", pm.Normal("mu", 0, 5), 1.0, observed=np.zeros(30))
-        pm.Normal("second", 2 * first, 0.01, observed=np.zeros(30))
-    (table,), place = tables(model, count=1)
-    np.testing.assert_allclose(table.rows[place["second"]], 2 * table.rows[place["first"]], atol=0.06)
-
-
 @pytest.mark.parametrize("count", [1, 2])
 def test_what_is_observed_later_is_drawn_first_where_another_hangs_on_it(count):
     """Whatever is in the columns, the tables are the same."""
@@ -156,28 +118,6 @@ def test_columns_that_hang_on_each_other_are_refused():
         tables(model)
 
 
-def test_whatever_is_known_rows_can_be_drawn():
-    """Without a statement about a column, and of variables that are drawn given each other."""
-    with pm.Model() as model:
-        x, y = (pm.Data(name, np.full(20, 9.0)) for name in "xy")
-        pm.Normal("a", pm.Normal("slope", 0, 1) * y + pm.Data("z", np.full(20, 9.0)), 0.01, observed=x)
-        pm.Normal("b", x, 0.01, observed=y)
-    found = inspect(model).rows
-    drawn, held = draw_rows(found, {"slope": np.array(2.0)}, {}, n_rows=30, rng=np.random.default_rng(1))
-    rows = dict(zip([column.name for column in found.columns], held, strict=True))
-    np.testing.assert_allclose(rows["y"], rows["x"], atol=0.06)
-    assert np.abs(rows["z"]).max() <= 1 and all(map(np.array_equal, drawn, held))
-
-
-def test_public_columns_stay_together():
-    with pm.Model() as model:
-        held = np.arange(20.0)
-        both = pm.Data("x", held) + pm.Data("square", held**2)
-        pm.Normal("y", pm.Normal("slope", 0, 1) * both, 1, observed=np.zeros(20))
-    (table,), place = tables(model, dp.Domain(public=["x", "square"]), n_rows=50, count=1)
-    np.testing.assert_array_equal(table.rows[place["x"]] ** 2, table.rows[place["square"]])
-
-
 def test_columns_that_draws_alone_take_are_refused():
     with pm.Model() as model:
         secret = pm.Data("secret", np.ones(20))
@@ -198,33 +138,3 @@ def test_rows_are_clamped_as_real_ones_are():
         regression(np.ones((40, 2)), sigma=50), dp.Domain(bounds={"y": (-1, 1)}), {"x": np.eye(2)}, count=1
     )
     assert np.abs(table.rows[place["y"]]).max() == 1
-
-
-def test_a_private_covariate_that_nothing_is_known_of_is_refused_with_what_to_say():
-    with pytest.raises(UnsupportedModelError, match=r"nothing says how this private column is distributed") as refused:
-        tables(regression(np.ones((40, 2))))
-    assert "covariates={'x': pm.Normal.dist(0, 1)}" in str(refused.value)
-
-
-def test_arrays_without_a_name_are_one_problem_that_says_how_to_name_them():
-    with pm.Model() as model:
-        pm.Normal("y", pm.Normal("a") * np.linspace(0, 1, 9) + np.linspace(1, 2, 9) ** 2, 1, observed=np.zeros(9))
-    with pytest.raises(UnsupportedModelError, match="private arrays of numbers have no name") as refused:
-        tables(model)
-    assert len(refused.value.problems) == 1 and "x = pm.Data('x', x)" in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("covariates", "match"),
-    [({"z": np.eye(2)}, "columns that no likelihood observes: 'x'"), ({"x": np.ones((5, 3))}, r"rows of shape \(3,\)")],
-)
-def test_wrong_covariates_are_refused(covariates, match):
-    with pytest.raises(ArgumentError, match=match):
-        tables(regression(np.ones((40, 2))), covariates=covariates)
-
-
-def test_an_improper_prior_is_refused():
-    with pm.Model() as model:
-        pm.Normal("y", pm.Flat("mu"), 1.0, observed=np.zeros(10))
-    with pytest.raises(UnsupportedModelError, match="proper distribution"):
-        tables(model)

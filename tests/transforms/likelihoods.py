@@ -87,10 +87,7 @@ FAMILIES: dict[str, tuple[Build, dict]] = {
         {"y": (-4, 4)},
     ),
     "Poisson": (lambda r: pm.Poisson("y", _positive("a"), observed=_k(r, 6)), {"y": (0, 30)}),
-    "VonMises": (
-        lambda r: pm.VonMises("y", pm.Normal("m"), _positive("k"), observed=_x(r, -3, 3)),
-        {},
-    ),
+    "VonMises": (lambda r: pm.VonMises("y", pm.Normal("m"), _positive("k"), observed=_x(r, -3, 3)), {}),
     "Weibull": (lambda r: pm.Weibull("y", 1.5, _positive("b"), observed=_x(r, 0.1, 3)), {"y": (0.01, 8)}),
     "normal regression": (lambda r: _regression(r, "normal"), {"x": (-1, 1), "y": (-3, 3)}),
     "logistic regression": (lambda r: _regression(r, "logistic"), {"x": (-1, 1)}),
@@ -145,10 +142,7 @@ def _mixture(name, r, data):
 
 
 WRAPPERS = {
-    "Censored above": (
-        _censored,
-        ("Normal", "StudentT", "Laplace", "Weibull", "Gamma", "Exponential", "LogNormal"),
-    ),
+    "Censored above": (_censored, ("Normal", "StudentT", "Laplace", "Weibull", "Gamma", "Exponential", "LogNormal")),
     "Censored below": (
         _censored_below,
         ("Normal", "StudentT", "Logistic", "Weibull", "Gamma", "LogNormal", "NegativeBinomial"),

@@ -216,20 +216,6 @@ def test_all_other_likelihoods_with_a_distribution_function():
     check_slopes(names, evaluate)
 
 
-@pytest.mark.slow
-def test_the_upper_tail_is_exact_where_pymc_has_it(quick):
-    p = quick[0](-4.0)[0][QUICK.index("Normal")]
-    assert p[-3] == pytest.approx(stats.norm(-4, 1).sf(7.0), rel=1e-5) and 0 < p[-3] < 1e-25
-
-
-@pytest.mark.slow
-def test_likelihoods_are_called_as_in_pymc(quick):
-    titles = dict(zip(QUICK, quick[1], strict=True))
-    assert [titles[name] for name in ("StudentT", "HurdleGamma", "Truncated", "CustomDist of a transform")] == [
-        *("StudentT", "Hurdle", "Truncated", "CustomDist")
-    ]
-
-
 def grouped_model(rng, n=90):
     group, region = rng.integers(0, 3, n), rng.permutation(np.resize(np.arange(2), n))
     with pm.Model(coords={"three": range(3), "two": range(2)}) as model:
@@ -294,17 +280,6 @@ def test_every_release_of_bins_has_a_density_and_draws(noise, domain, rng):
         assert np.isfinite(found).all() and found[0] != found[1], name
         shape = np.shape(private.rvs_to_values[private[name]].get_value())
         assert pm.draw(private[name], random_seed=1, mode="FAST_COMPILE").shape == shape
-
-
-def test_parameters_that_are_invalid_have_no_density():
-    with pm.Model() as model:
-        s = pm.Normal("s", 2.0, 0.5)
-        pm.StudentT("y", 3.0, mu=0.0, sigma=s, observed=X)
-        pm.Censored("c", pm.Normal.dist(0.0, s), lower=-1.0, upper=1.0, observed=X)
-    private = privatize(model, domain=dp.Domain(bounds={"y": (-3, 3), "c": (-1, 1)}))
-    found = log_likelihoods(private, [{"s": np.array(-0.5)}, {"s": np.array(0.5)}])
-    for values in found.values():
-        assert values[0] == -np.inf and np.isfinite(values[1])
 
 
 def test_the_sizes_of_groups_are_not_read_off_bins():

@@ -42,24 +42,3 @@ def test_a_cell_of_most_rows_is_where_it_was_shown(kind, rng):
         away.append(expected(counts, 1000, kind, scale, sizes.rate)[0] - true[0])
     assert abs(np.mean(away)) < 3 * np.std(away) / np.sqrt(40)
     assert np.std(away) < 2 * scale
-
-
-@pytest.mark.slow(cases=2)
-@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
-def test_equal_cells_are_not_made_smaller(kind, rng):
-    away = []
-    for _ in range(40):
-        true = np.full(60, 40)
-        counts, sizes = shown(rng, kind, 8.0, true, at_most=True, bound=10_000)
-        away.append(expected(counts, 10_000, kind, 8.0, sizes.rate).mean() - 40)
-    assert abs(np.mean(away)) < 3 * np.std(away) / np.sqrt(40)
-
-
-def test_sums_of_noises_count_as_one(rng):
-    """Counts of three levels show a size with the noise of their sum."""
-    true = rng.multinomial(600, np.full(20, 0.05))
-    counts = rng.multinomial(true, [0.2, 0.3, 0.5]) + NOISES["laplace"].simulated(rng, 4.0, (20, 3))
-    sizes = Sizes(public=False, bound=np.full(20, 600), n_private=20).shown_by(counts.astype(float), 4.0, at_most=False)
-    width = 4.0 * np.sqrt(2 * 3)
-    totals = expected(counts.sum(axis=1)[:, None], 600, "gaussian", width, sizes.rate)
-    assert totals.sum() == pytest.approx(600, abs=2)

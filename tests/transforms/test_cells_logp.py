@@ -4,7 +4,6 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from scipy.special import logsumexp
 
 from pymc_dp.families import Normal
 from pymc_dp.families.statistic import GRID, BoundedMoments
@@ -71,42 +70,3 @@ def test_value_and_gradient_are_those_of_the_graph(kind, how, rng):
         logp, *slopes = function(value, *wrong)[: len(inputs) + 1]
         assert (logp == -np.inf).all()
         assert not any(np.any(slope) for slope in slopes)
-
-
-@pytest.mark.slow
-def test_the_average_over_variances_is_the_density_with_laplace_noise(rng):
-    """By as many quantiles of both as take turns in a Latin hypercube."""
-    density, value, mean, sd = made("laplace", rng)
-    e, points = pt.matrix("e", shape=(CELLS, 2)), 4000
-    given = [pt.constant(item) for item in (value, mean, sd)]
-    free = plain_function([e], density.logp(*given, pt.constant(SCALES), e))
-    quantiles = -np.log((np.argsort(rng.random((2, points))).T + 0.5) / points)
-    average = logsumexp([free(np.tile(item, (CELLS, 1))) for item in quantiles], axis=0) - np.log(points)
-    np.testing.assert_allclose(average, plain_function([], density.logp(*given))(), atol=0.05)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("public", [True, False])
-def test_free_variances_are_finite_at_extreme_parameters_and_releases(public, rng):
-    density, value, *_ = made("laplace", rng, public=public)
-    inputs = [pt.matrix("x", shape=value.shape), pt.vector("m", shape=(CELLS,)), pt.vector("s", shape=(CELLS,))]
-    inputs.append(pt.matrix("e", shape=(CELLS, 2)))
-    logp = density.logp(*inputs[:3], pt.constant(SCALES), inputs[3])
-    function = plain_function(inputs, [logp, *pytensor.grad(logp.sum(), inputs[1:])])
-    for level in (-1e6, 0.0, 1e6):
-        for at in (-1e3, 0.5, 6.0):
-            for spread in (1e-9, 1e-3, 1.0, 1e6):
-                for e in (0.0, 1e-12, 1.0, 1e3):
-                    given = (np.full(CELLS, at), np.full(CELLS, spread), np.full((CELLS, 2), e))
-                    assert all(np.isfinite(item).all() for item in function(value + level, *given)), (at, spread, e)
-
-
-@pytest.mark.slow
-def test_a_standard_deviation_of_all_cells_has_the_sum_of_slopes(rng):
-    density, value, mean, sd = made("gaussian", rng)
-    m, s = pt.vector("m", shape=(CELLS,)), pt.vector("s", shape=(1,))
-    outputs = []
-    for way in (density.logp, density.graph):
-        outputs.append(pytensor.grad(way(pt.constant(value), m, s).sum(), s))
-    found, expected = plain_function([m, s], outputs)(mean, sd[:1])
-    np.testing.assert_allclose(found, expected, rtol=1e-8)

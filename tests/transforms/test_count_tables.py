@@ -9,7 +9,7 @@ from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.cell_tables import Chart
 from pymc_dp.transforms.level_kernels import table_logp
 from pymc_dp.transforms.noise_aware import counts_logp
-from pymc_dp.transforms.tabulated import LOG_ODDS, PROBABILITIES, count_tables
+from pymc_dp.transforms.tabulated import LOG_ODDS, count_tables
 
 CELLS = 4
 VALUE, SLOPE = 1e-6, 1e-5
@@ -83,41 +83,3 @@ def test_far_out_densities_are_finite_and_slopes_point_back(kind, public, rng):
         assert (sign * np.array(slopes) < SLOPE).all()
         if kind == "gaussian":  # no noise explains all counts: a density falls by about a count per unit
             assert (np.abs(slopes) > 1).all()
-
-
-@pytest.mark.parametrize("public", [True, False])
-def test_tables_by_probabilities_are_those_by_log_odds(public, rng):
-    release, sizes, _ = released(rng, 300, 3.0, "laplace", public=public)
-    by_odds, by_p = (count_tables(release, 3.0, sizes, chart) for chart in (LOG_ODDS, PROBABILITIES))
-    for x in np.linspace(-25, 25, 21):
-        p = 1 / (1 + np.exp(-x))
-        (one, slope), (other, steep) = (
-            evaluated(tables, np.full(CELLS, at), tables.chart) for tables, at in ((by_odds, x), (by_p, p))
-        )
-        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(steep * p * (1 - p), slope, rtol=1e-4, atol=1e-7)
-
-
-@pytest.mark.parametrize("at", [-0.1, 1.1, np.nan, np.inf])
-def test_what_is_no_probability_is_impossible_and_without_slope(at, rng):
-    release, sizes, _ = released(rng, 30, 3.0, "laplace", public=True)
-    logp, slope = evaluated(count_tables(release, 3.0, sizes, PROBABILITIES), np.full(CELLS, at), PROBABILITIES)
-    assert (logp == -np.inf).all() and (slope == 0).all()
-
-
-@pytest.mark.parametrize("at", [0.0, 1.0])
-def test_certainty_is_finite(at, rng):
-    release, sizes, _ = released(rng, 30, 3.0, "gaussian", public=False)
-    found = evaluated(count_tables(release, 3.0, sizes, PROBABILITIES), np.full(CELLS, at), PROBABILITIES)
-    assert np.isfinite(found).all()
-
-
-def test_another_value_than_the_release_or_other_cells_have_no_density(rng):
-    release, sizes, _ = released(rng, 30, 3.0, "laplace", public=True)
-    panels = count_tables(release, 3.0, sizes, PROBABILITIES).panels
-    given = (PROBABILITIES.numbers, panels.starts, panels.ends, panels.numbers)
-    other = release.copy()
-    other[1] += 1
-    logp, slope = table_logp(np.full(CELLS, 0.5), other, release, *given)
-    assert np.isnan(logp).tolist() == [False, True, False, False] and slope[1] == 0
-    assert np.isnan(table_logp(np.full(CELLS + 1, 0.5), release, release, *given)[0]).all()

@@ -13,10 +13,8 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.release.plan import draw_release, plan_release
 from pymc_dp.release.statistics import Statistics
-from pymc_dp.transforms.cell_tables import Chart, TableLogp
+from pymc_dp.transforms.cell_tables import TableLogp
 from pymc_dp.transforms.density import ReleaseDensity
-from pymc_dp.transforms.family_tables import family_tables, parameter_at
-from pymc_dp.transforms.level_kernels import share
 
 pytestmark = pytest.mark.usefixtures("paid")
 
@@ -94,48 +92,3 @@ def test_values_and_slopes_are_those_of_the_graph(name, noise, neighbours, rng):
     near = expected > expected.max(axis=0) - 50
     assert np.abs(found - expected)[near].max() < VALUE
     assert (np.abs(slope - steep) / np.maximum(1, np.abs(steep)))[near].max() < SLOPE
-
-
-@pytest.mark.parametrize("name", ["poisson", "exponential", "mean", "geometric"])
-def test_far_out_densities_are_finite_and_beyond_the_support_there_are_none(name, rng):
-    likelihood, prior, bounds, _ = LIKELIHOODS[name]
-    density, value, unknown = observed(likelihood, prior, bounds, "gaussian", "replace", rng)
-    logp = density.logp(value, *parameters_of(name, unknown))
-    evaluate = plain_function([unknown], [logp, pt.grad(logp.sum(), unknown)])
-    far = np.array([1e-300, 1e-20, 1e-10, 1.0 - 1e-12])
-    if name != "geometric":
-        far = np.concatenate([far, [1e10, 1e20, 1e300]])
-    for at in [*far, *(-far if name == "mean" else [])]:
-        assert np.isfinite(evaluate(np.full(CELLS, at))).all(), at
-    outside = {"poisson": [-1e-9], "exponential": [0.0, -1.0], "mean": [np.inf, -np.inf], "geometric": [0.0, 1.1]}[name]
-    for at in [*outside, np.nan]:
-        found, slope = evaluate(np.full(CELLS, at))
-        assert (found == -np.inf).all() and (slope == 0).all(), at
-
-
-def test_an_angle_and_a_density_that_is_not_finite_have_no_table():
-    release = np.zeros((2, 1))
-    everywhere = np.isfinite
-    assert family_tables(lambda value, cells, at: np.cos(at), release, everywhere) is None
-    assert (
-        family_tables(lambda value, cells, at: np.where(cells == 1, np.nan, -np.abs(at)), release, everywhere) is None
-    )
-    assert family_tables(lambda value, cells, at: np.log(at), release, lambda at: at != at) is None
-
-
-@pytest.mark.parametrize(
-    "chart",
-    [
-        Chart(kind=Chart.PROBABILITY),
-        Chart(kind=Chart.POSITIVE, centre=3.0, high=np.inf),
-        Chart(kind=Chart.REAL, centre=-2.0, width=5.0, low=-np.inf, high=np.inf),
-    ],
-)
-@pytest.mark.parametrize("second", [False, True])
-def test_charts_are_inverted_and_slopes_are_those_of_the_logarithm_of_the_share(chart, second):
-    u = np.sqrt(np.array([0.01, 0.2, 0.45]))
-    for at, s in zip(parameter_at(chart, np.array([second]), u[None])[0], u**2, strict=True):
-        sheet, found, slope = share(at, chart.numbers)
-        assert sheet == second and found == pytest.approx(s)
-        rise = np.log(share(at + 1e-6, chart.numbers)[1]) - np.log(share(at - 1e-6, chart.numbers)[1])
-        assert slope == pytest.approx(rise / 2e-6, rel=1e-6)

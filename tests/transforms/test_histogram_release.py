@@ -1,7 +1,5 @@
 """Histograms from the model to the trace: chosen by themselves, told in explain, refitted by another likelihood."""
 
-import warnings
-
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -11,8 +9,7 @@ import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.transforms.privatize import record_of
 from tests.test_synthesize import traced
-from tests.transforms.test_gaussian_release import SHORT
-from tests.transforms.zoo import log_likelihoods, privatize
+from tests.transforms.zoo import log_likelihoods
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 DOMAIN = dp.Domain(bounds={"income": (0, 100)})
@@ -33,26 +30,6 @@ def mixed(observed):
     return model
 
 
-@pytest.mark.slow
-def test_explain_says_what_is_released_why_and_what_is_lost(rng):
-    explained = dp.explain(incomes(rng), DOMAIN)
-    text = " ".join(str(explained.full()).replace("│", " ").split())
-    assert "StudentT, as a" in text and "one of 20 bins" in text
-    for part in (
-        "a StudentT likelihood has no finite sufficient statistics",
-        "counted in 20 public bins (up to 100 where noise is small), cut from 5 to 95",
-        "The position of a value within its bin is lost",
-        "Statistics(mechanism=dp.Histogram(edges))",
-        "bounds of income: (0, 100)",
-    ):
-        assert part in text, text
-    without = dp.explain(incomes(rng))
-    assert not without.ok
-    (problem,) = without.problems
-    assert problem.where == "income" and "whose bins must be public" in problem.what
-    assert "Domain(bounds={'income': (low, high)})" in problem.remedy
-
-
 def test_edges_alone_are_enough(rng):
     statistics = dp.Statistics(mechanism=dp.Histogram([20, 40, 60]))
     record = record_of(dp.privatize(incomes(rng), epsilon=1.0, statistics=statistics))[0]
@@ -61,21 +38,6 @@ def test_edges_alone_are_enough(rng):
     assert table.columns == ("count of (-inf, 20]", "count of (20, 40]", "count of (40, 60]", "count of (60, inf)")
     assert table.likelihood == "StudentT, as a histogram" and table.plan["statistic"]["edges"] == [20.0, 40.0, 60.0]
     assert table.sensitivities == ("Δ1 = 2: one row leaves one count and joins another",)
-
-
-@pytest.mark.slow(cases=2)
-@pytest.mark.parametrize("name", ["StudentT", "mixture"])
-def test_samples_of_a_histogram_find_the_parameters(name, rng):
-    model = incomes(rng) if name == "StudentT" else mixed(np.r_[rng.normal(40, 5, 2000), rng.normal(70, 20, 1000)])
-    with model:
-        idata = dp.sample(epsilon=5.0, domain=DOMAIN, **(SHORT | {"draws": 60, "tune": 80}))
-    assert abs(float(idata["posterior"]["mu"].mean()) - 40) < 2.5
-    report = " ".join(str(idata.dp.report()).replace("│", " ").split())
-    assert "StudentT, as" in report or "Mixture, as" in report
-    assert idata.dp.epsilon == 5.0
-    panels = dp.plots.release(idata, backend="none").viz["plot"]["income"]
-    assert panels.size == 1  # of all bins of the one cell
-    assert f"{100 if name == 'StudentT' else 101} statistics" in repr(dp.Release.of(idata))
 
 
 def test_another_likelihood_is_fitted_to_the_same_bins(rng, tmp_path):
@@ -102,14 +64,3 @@ def test_rows_of_a_plain_likelihood_are_made_anew_and_of_others_refused(rng):
     idata = traced(composite, {"w": ((), 0.5), "mu": ((), 40.0)}, DOMAIN)
     with pytest.raises(UnsupportedModelError, match="rows cannot be drawn from a Mixture likelihood"):
         dp.synthesize(idata, composite)
-
-
-def test_the_record_is_the_same_whatever_the_values_and_nothing_is_said_of_them(rng):
-    wild = np.array([np.inf, -np.inf, 1e308, 987654.25, 5.0, 5.0])
-    records = []
-    for rows in (wild, np.full(6, 5.0)):
-        with warnings.catch_warnings(record=True, action="always") as caught:
-            private = privatize(incomes(rng, observed=rows), domain=DOMAIN)
-        assert not caught
-        records.append(record_of(private)[0].to_dict())
-    assert records[0] == records[1]

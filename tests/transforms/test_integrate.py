@@ -11,7 +11,6 @@ import pymc_dp as dp
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.integrated import is_integrated
-from pymc_dp.simulation.rows import draw_rows
 
 FAST = "FAST_COMPILE"
 N, ITEMS = 6, 3
@@ -154,35 +153,6 @@ def test_rows_separate_where_they_did_not(build, relation):
     assert ["does not have the row axis" in problem.what for problem in problems] == [True] * unnamed
 
 
-def test_all_else_stays():
-    model = wide()
-    found = dp.integrate(model, "theta")
-    assert [rv.name for rv in found.free_RVs] == ["a", "b"]
-    assert [rv.name for rv in model.free_RVs] == ["a", "b", "theta"]
-    assert [det.name for det in found.deterministics] == ["ease"]
-    assert found.named_vars_to_dims["y"] == ("person", "item") and list(found.coords) == ["person", "item"]
-    assert found.rvs_to_values[found["y"]].data is model.rvs_to_values[model["y"]].data
-    point = {name: AT[name] for name in ("a_log__", "b")}
-    points = ({**point, "theta": np.zeros(N)}, point)
-    priors = [
-        one.compile_logp(vars=[one["a"], one["b"]], mode=FAST)(at)
-        for one, at in zip((model, found), points, strict=True)
-    ]
-    assert priors[0] == priors[1]
-
-
-def test_a_latent_that_a_deterministic_computes_is_integrated_by_its_source():
-    with pm.Model() as model:
-        theta = pm.Deterministic("theta", 0.5 + 2 * pm.Normal("z", shape=N))
-        pm.Bernoulli("y", logit_p=theta, observed=ANSWERS[:, 0])
-    found = dp.integrate(model, "z", nodes=31)
-    exact = quadrature.quad(lambda t: expit(0.5 + 2 * t) * stats.norm.pdf(t), -9, 9)[0]
-    expected = np.log(np.where(ANSWERS[:, 0] == 1, exact, 1 - exact))
-    np.testing.assert_allclose(log_density(found, {}), expected, atol=1e-5)
-    with pytest.raises(ArgumentError, match="'theta' is computed from other variables.*: z"):
-        dp.integrate(model, "theta")
-
-
 def test_draws_of_a_row_share_its_latent():
     """Answers of one row are correlated, those of two rows are not; several variables share a latent as well."""
     with pm.Model() as model:
@@ -194,19 +164,6 @@ def test_draws_of_a_row_share_its_latent():
     together = np.corrcoef(y[:, 0], y[:, 1])[0, 1]
     assert 0.4 < together < 0.6 and abs(np.corrcoef(y[:-1, 0], y[1:, 1])[0, 1]) < 0.06
     assert np.corrcoef(y[:, 0], z)[0, 1] > 0.6
-
-
-def test_tables_of_any_length_are_simulated():
-    inspection = inspect(dp.integrate(wide(), "theta")).rows
-    ((drawn,), _) = draw_rows(
-        inspection, {"a": np.ones(ITEMS), "b": np.zeros(ITEMS)}, {}, n_rows=500, rng=np.random.default_rng(1)
-    )
-    assert drawn.shape == (500, ITEMS) and set(np.unique(drawn)) == {0, 1}
-
-
-def test_columns_of_yes_and_no_need_no_bounds():
-    (column,) = inspect(dp.integrate(wide(), "theta")).rows.columns
-    assert column.bounds == (0.0, 1.0)
 
 
 def long():
@@ -282,14 +239,3 @@ def test_several_latents_are_integrated_in_one_call():
     )
     with pytest.raises(ArgumentError, match="1024"):
         dp.integrate(two_latents(), ["u", "v"], nodes=50)
-
-
-def test_one_of_two_latents_does_not_do():
-    with pytest.raises(ArgumentError, match="in one call"):
-        dp.integrate(two_latents(), "u")
-
-
-def test_explain_leads_here():
-    texts = str(inspect(overdispersed()).rows.problems)
-    assert "dp.integrate(model, 'theta')" in texts
-    assert "dp.integrate(model, 'theta')" in str(inspect(wide()).sums.problems)

@@ -11,7 +11,7 @@ from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.density import ReleaseDensity
-from pymc_dp.transforms.level_densities import PrivateLevels, PublicLevels
+from pymc_dp.transforms.level_densities import PublicLevels
 from pymc_dp.transforms.released_logp import held
 
 CELLS, LEVELS = 4, 4
@@ -63,20 +63,3 @@ def test_value_and_gradient_are_those_of_the_graph(kind, how, scale, rng):
         np.testing.assert_allclose(logp, expected, atol=1e-6 * max(1, abs(expected).max() / 50))
         spread = np.minimum(scale, np.sqrt(density.sizes.bound[:, None] * at))
         assert (np.abs(slope - other) * at < 2e-5 * np.maximum(1, spread) + 2e-6 * np.abs(other * at)).all()
-
-
-def test_other_values_than_the_release_keep_the_graph(rng):
-    density, _ = made("laplace", 2.0, rng)
-    p = pt.matrix("p", shape=(CELLS, LEVELS))
-    found = [density.logp(value, p) for value in (held(density.release), held(density.release + 1))]
-    nodes = [[var.owner.op for var in ancestors([logp]) if var.owner is not None] for logp in found]
-    assert [any(isinstance(op, PrivateLevels) for op in ops) for ops in nodes] == [True, False]
-
-
-def test_no_probability_at_all_has_a_finite_slope(rng):
-    density, _ = made("laplace", 2.0, rng)
-    p = pt.matrix("p", shape=(CELLS, LEVELS))
-    logp = density.logp(held(density.release), p)
-    at = np.tile([1.0, 0.0, 0.0, 0.0], (CELLS, 1))
-    found = plain_function([p], [logp, pytensor.grad(logp.sum(), p)])(at)
-    assert all(np.isfinite(item).all() for item in found)

@@ -14,7 +14,6 @@ from pymc_dp.accounting import Ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.privatize import privatize
-from pymc_dp.trace.scrub import scrub
 from pymc_dp.transforms.marginal_states import draw_states, marginalize_states
 from pymc_dp.transforms.markov_states import MarkovStates
 
@@ -96,37 +95,3 @@ def test_what_is_not_simply_selected_by_states_is_refused():
         pm.Bernoulli("y", p, observed=np.arange(9) % 2)
     with pytest.raises(UnsupportedModelError, match="it has 0 variables"):
         marginalize_states(privatize(model, epsilon=1.0))
-
-
-@pytest.mark.slow
-def test_gradients_are_those_of_the_density(rng):
-    summed = marginalize_states(hidden())
-    with pytensor.config.change_flags(mode=FAST):
-        logp, slope = summed.compile_logp(), summed.compile_dlogp()
-        point = {name: rng.normal(size=np.shape(value)) for name, value in summed.initial_point().items()}
-        found, place = slope(point), 0
-        for name, value in point.items():
-            for entry in np.ndindex(value.shape):
-                ends = []
-                for step in (1e-5, -1e-5):
-                    moved = value.copy()
-                    moved[entry] += step
-                    ends.append(logp({**point, name: moved}))
-                assert found[place] == pytest.approx((ends[0] - ends[1]) / 2e-5, abs=1e-5)
-                place += 1
-    assert place == len(found)
-
-
-@pytest.mark.slow
-def test_traces_with_and_without_states_pass_scrub():
-    private = hidden()
-    quiet = {"progressbar": False, "quiet": True, "compute_convergence_checks": False, "random_seed": 1}
-    with pytensor.config.change_flags(mode=FAST), marginalize_states(private) as summed:
-        traced = pm.sample(5, tune=0, chains=1, cores=1, step=pm.Metropolis(), **quiet)
-        complete = draw_states(traced, private, random_seed=2)
-    with pytest.raises(ArgumentError, match="summed out already. Pass the private model that it was made of"):
-        draw_states(traced, summed)
-    assert "states" not in scrub(traced, summed).posterior and "states" not in traced.posterior
-    safe = scrub(complete, private)
-    assert safe.posterior["states"].shape == (1, 5, 2, 3)
-    assert safe.dp.epsilon == 2.0

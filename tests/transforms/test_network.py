@@ -13,7 +13,7 @@ from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.noise import GAUSSIAN
 from pymc_dp.release.plan import plan_release
@@ -27,7 +27,7 @@ from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.network import NetworkDensity
 from pymc_dp.transforms.noise_aware import counts_logp
 from pymc_dp.transforms.privatize import record_of
-from tests.networks import BAYES, COLLIDER, PAIR, TRIANGLE, network_model, network_of, random_rows
+from tests.networks import COLLIDER, PAIR, TRIANGLE, network_model, network_of, random_rows
 from tests.paid import draw_release
 from tests.transforms.zoo import log_likelihoods, points, privatize
 
@@ -164,16 +164,6 @@ def test_posterior_of_a_turned_or_missing_edge_is_that_of_the_exact_counts(graph
     np.testing.assert_allclose(deviations[1], deviations[0], rtol=0.1)
 
 
-def test_invalid_probabilities_have_no_density():
-    density, _ = density_of(PAIR, 50)
-    p, z = pt.vector(), pt.matrix()
-    evaluate = interpreted([z, p], [density.logp(z, p, np.zeros((3, 1))), pytensor.grad(density.logp(z, p, None), p)])
-    for given in ([0.5, 0.5, -0.1, 1.1, 0.5, 0.5], [0.5, 0.4, 0.5, 0.5, 0.5, 0.5]):
-        value, slope = evaluate(np.zeros((3, 1)), np.array(given))
-        assert value == -np.inf and np.isfinite(slope).all()
-    assert np.isfinite(evaluate(np.zeros((3, 1)), np.array([1.0, 0.0, 0.5, 0.5, 0.0, 1.0]))[0])
-
-
 def test_the_plug_in_form_takes_the_tables_for_exact(rng):
     """Algorithm 2: Beta posteriors with the counts of the tables, increment and all, cut off at 0."""
     rows = random_rows(rng, COLLIDER, 400)
@@ -229,30 +219,6 @@ def test_simulated_tables_are_those_of_simulated_rows(rng):
         np.testing.assert_allclose(spread, 300 * shares * (1 - shares), rtol=0.5, atol=1)
 
 
-def test_draws_of_a_release_have_its_mean_and_its_noise(rng):
-    density, _ = density_of(TRIANGLE, 500, noise="laplace", epsilon=2.0)
-    p = probabilities_of(rng, density.network)
-    scales, spread = np.full((7, 1), density.scale), rng.exponential(size=(7, 1))
-    drawn = density.random(p, scales, spread, rng=rng, size=(400,))
-    assert drawn.shape == (400, 7, 1)
-    tables, start = [], 0
-    for place in range(3):
-        size = int(np.prod(density.network.shape(place)))
-        tables.append(p[start : start + size].reshape(density.network.shape(place)))
-        start += size
-    joint = tables[0][:, None, None] * tables[1][:, :, None] * tables[2]
-    sign = np.array([1.0, -1.0])
-    for place, one in enumerate(density.sums.coefficients):
-        weights = np.ones((2, 2, 2))
-        for node, _ in one:
-            weights = weights * sign.reshape([2 if axis == node else 1 for axis in range(3)])
-        mean = (joint * weights).sum()
-        sd = np.sqrt(500 * (1 - mean**2) + 2 * spread[place, 0] * density.scale**2)
-        sample = drawn[:, place, 0]
-        assert abs(sample.mean() - 500 * mean) < 4.5 * sd / np.sqrt(400)
-        assert sample.std() == pytest.approx(sd, rel=0.2)
-
-
 # --- models ----------------------------------------------------------------------------------------------------------
 
 
@@ -262,15 +228,6 @@ def private():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return privatize(network_model(COLLIDER, rows), epsilon=1.0, statistics=FOURIER)
-
-
-@pytest.mark.slow
-def test_a_private_model_holds_the_coefficients_and_nothing_else_of_the_rows(private):
-    assert [rv.name for rv in private.free_RVs] == ["p_a", "p_b", "p_c", "p_d", "network_noise_variance"]
-    assert [rv.name for rv in private.observed_RVs] == ["network"]
-    assert private.named_vars_to_dims["network"] == ("network_cell", "network_statistic")
-    assert not private.data_vars
-    assert set(private.coords["network_cell"]) == {"a", "b", "c", "a·c", "b·c", "a·b", "a·b·c", "d", "c·d"}
 
 
 @pytest.mark.slow
@@ -301,12 +258,6 @@ def test_the_increment_is_in_the_tables_and_not_in_the_release(rng):
     for name in COLLIDER:
         table = bare.marginals()[f"{name}_table"]
         np.testing.assert_allclose(more.marginals()[f"{name}_table"], table + added / table.size, atol=1e-9)
-
-
-def test_a_release_of_tables_has_no_coefficients(rng):
-    model = network_model(PAIR, random_rows(rng, PAIR, 20))
-    with pytest.raises(ArgumentError, match="not made of coefficients"):
-        dp.Release.of(privatize(model, epsilon=1.0)).marginals()
 
 
 def test_a_release_is_saved_and_fitted_by_another_model(private, tmp_path, rng):
@@ -352,14 +303,6 @@ def test_networks_whose_families_lie_within_those_released_can_be_fitted(private
 def test_networks_that_need_more_are_refused(private, graph, levels, text):
     with pytest.raises(UnsupportedModelError, match=text):
         dp.condition(network_model(graph, 2, levels), dp.Release.of(private))
-
-
-@pytest.mark.parametrize("name", ["network", "network_noise_variance"])
-def test_names_that_a_refit_needs_are_refused_with_a_way_out(private, name):
-    with network_model(PAIR, 2) as other:
-        pm.Normal(name)
-    with pytest.raises(UnsupportedModelError, match=f"Rename '{name}'"):
-        dp.condition(other, dp.Release.of(private))
 
 
 def labelled_pair(labels, n_rows):
@@ -413,16 +356,6 @@ def test_synthetic_rows_have_the_shares_of_the_posterior_draw(private):
     assert dp.synthesize(idata, network_model(COLLIDER, 2), random_seed=1).sizes == {"row": 3000}
 
 
-def test_what_networks_have_no_use_for_is_refused_with_a_way_out(private):
-    with (
-        pytest.raises(UnsupportedModelError, match="rows behind the coefficients of a network"),
-        private,
-    ):
-        dp.DataAugmentation()
-    with pytest.raises(ArgumentError, match=r"Compare dp.networks.LaplaceUpdates\(\)"):
-        dp.plan(network_model(PAIR), epsilon=1.0, statistics=FOURIER, repeats=2, progressbar=False)
-
-
 def test_laplace_updates_cut_every_count_off_by_itself_in_the_plug_in_form(rng):
     """Algorithm 1: Beta posteriors with counts in 0..n, those of a root not made to add up to n."""
     rows = random_rows(rng, PAIR, 12)
@@ -438,18 +371,6 @@ def test_laplace_updates_cut_every_count_off_by_itself_in_the_plug_in_form(rng):
     np.testing.assert_array_equal(again.rvs_to_values[again["b"]].get_value(), np.clip(raw["b"], 0, 12))
 
 
-def test_a_private_number_of_rows_is_in_front_with_noise_of_its_own(rng):
-    rows = random_rows(rng, BAYES, 200)
-    domain = dp.Domain(neighbours="add_remove", n_max=1000)
-    with insecure_randomness(7):  # one discrete draw in twenty is 0
-        private = privatize(network_model(BAYES, rows), epsilon=1.0, domain=domain, statistics=FOURIER)
-    release = dp.Release.of(private)
-    assert release.record.tables[0].cells[0] == "rows"
-    total = float(release.tables["network"][0, 0])
-    assert total != 200 and float(release.marginals()["x2_table"].sum()) == pytest.approx(total)
-    assert np.isfinite(log_likelihoods(private, points(private, rng, 2))["network"]).all()
-
-
 def test_seeded_releases_of_neighbours_differ_by_the_row_alone(rng):
     rows = random_rows(rng, TRIANGLE, 40)
     other = {name: np.concatenate([[1 - values[0]], values[1:]]) for name, values in rows.items()}
@@ -460,14 +381,3 @@ def test_seeded_releases_of_neighbours_differ_by_the_row_alone(rng):
             found.append(draw_release(plan).values["network"][:, 0])
     moved = dict(zip(plan.tables[0].cell_labels, found[0] - found[1], strict=True))
     assert {label: abs(size) for label, size in moved.items() if size} == {"a": 2, "b": 2, "c": 2, "a·b·c": 2}
-
-
-def test_the_record_says_what_is_approximate(private):
-    texts = dp.Release.of(private).record.tables[0].approximations
-    assert "central limit theorem" in texts[0] and "a·b, parents that no edge joins" in texts[1]
-
-
-def test_prior_predictive_draws_are_releases(private):
-    with private:
-        drawn = pm.sample_prior_predictive(3, random_seed=1, compile_kwargs={"mode": "FAST_COMPILE"})
-    assert drawn["prior_predictive"]["network"].shape == (1, 3, 9, 1)

@@ -1,7 +1,5 @@
 """Noised counts against sums over every count, and their slopes."""
 
-import pickle
-
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
@@ -10,7 +8,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from pymc_dp.transforms.count_kernels import GAUSSIAN, LAPLACE, MOST_TERMS, WIDE, log_mass_at_zero, noised_count
-from pymc_dp.transforms.noised_count import NoisedCount, noised_binomial, noised_poisson
+from pymc_dp.transforms.noised_count import noised_binomial, noised_poisson
 
 SUMMED, CLOSED = np.full(4, 1e-6), np.array([1e-6, 2e-5, 4e-3, 0.02])
 """Errors of the log probability and of three cumulants, in powers of the standard deviation."""
@@ -58,18 +56,6 @@ def test_every_cumulant_is_that_of_the_sum_over_every_count(noise, binomial, rng
     assert wide >= 10
 
 
-def test_between_whole_numbers_the_noise_is_measured_from_where_it_is():
-    found = noised_count(3.4, np.log(2.0), -1.0, LAPLACE, 1.5, 0.0)
-    s = np.arange(60)
-    assert found[0] == pytest.approx(logsumexp(stats.poisson.logpmf(s, 2.0) - abs(3.4 - s) / 1.5), abs=1e-10)
-
-
-def test_without_noise_a_count_is_known():
-    logp, mean, variance, _ = noised_count(7.0, np.log(5.0), -1.0, LAPLACE, 1 / 64, 0.0)
-    assert logp == pytest.approx(stats.poisson.logpmf(7, 5.0), abs=1e-10)
-    assert (mean, variance) == (pytest.approx(7), pytest.approx(0, abs=1e-20))
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_gradients_are_slopes_and_compiled_models_agree_with_the_plain_form(kind, rng):
@@ -86,16 +72,3 @@ def test_gradients_are_slopes_and_compiled_models_agree_with_the_plain_form(kind
         assert slope[i] == pytest.approx(rise / 2e-6, rel=1e-6)
     for found, expected in zip(pytensor.function([value, p], outputs)(values, at), plain(values, at), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-7)  # compiled sums are reordered
-
-
-def test_the_operation_can_be_sent_to_other_processes():
-    assert pickle.loads(pickle.dumps(NoisedCount())) == NoisedCount()
-
-
-def test_a_logarithm_of_a_product_with_a_moment_is_rewritten():
-    """PyTensor's rules about one output of an elementwise operation are not asked of four."""
-    value, p = pt.dvector(), pt.dvector()
-    with pytensor.config.change_flags(on_opt_error="raise"):
-        variance = noised_poisson(value, 50 * p, "laplace", 3.0)[2]
-        function = pytensor.function([value, p], pt.log(3.0 * p * variance), mode="FAST_RUN")
-    assert np.isfinite(function(np.array([4.0]), np.array([0.1]))).all()

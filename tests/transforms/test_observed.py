@@ -7,13 +7,10 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytest
-from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Constant
 from pytensor.graph.traversal import ancestors
-from pytensor.link.numba.cache import CACHED_SRC_FUNCTIONS
 
 import pymc_dp as dp
-from pymc_dp.transforms.released_logp import held
 
 N = 400
 
@@ -97,67 +94,3 @@ def test_one_compiled_density_serves_all_releases_of_a_shape(make, noise, rng):
 def released(model: pm.Model, *epsilons: float, **paid: Any) -> Iterator[pm.Model]:
     ledger = dp.Ledger(10.0, 10 * paid.get("delta", 0.0))
     return (dp.privatize(model, epsilon=epsilon, ledger=ledger, **paid) for epsilon in epsilons)
-
-
-def program(model: pm.Model) -> str:
-    """What PyTensor keeps the compiled density and its gradient by; nothing is compiled for it, or simplified."""
-    function = model.logp_dlogp_function(ravel_inputs=True, mode=Mode(linker="numba", optimizer=None))
-    return CACHED_SRC_FUNCTIONS[function._pytensor_function.vm.jit_fn.py_func]
-
-
-def shares(rng: np.random.Generator) -> pm.Model:
-    with pm.Model() as model:
-        group = pm.Data("group", rng.integers(0, 3, N))
-        pm.Bernoulli("y", pm.Beta("p", 1, 1, shape=3)[group], observed=rng.integers(0, 2, N))
-    return model
-
-
-def rates(rng: np.random.Generator) -> pm.Model:
-    with pm.Model() as model:
-        group = pm.Data("group", rng.integers(0, 3, N))
-        pm.Poisson("y", pm.Gamma("rate", 2, 2, shape=3)[group], observed=rng.integers(0, 4, N))
-    return model
-
-
-DOMAINS = {
-    "shares": dp.Domain(),
-    "counts": dp.Domain(),
-    "rates": dp.Domain(bounds={"y": (0, 9)}),
-    "groups": dp.Domain(bounds={"y": (-1, 1)}),
-    "linear": dp.Domain(bounds={"x": (-1, 1), "y": (-1, 1)}),
-}
-
-
-@pytest.mark.slow(cases=2)
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-@pytest.mark.parametrize("make", [shares, counts, rates, groups, linear])
-def test_another_epsilon_compiles_nothing(make, noise, rng):
-    model, delta = make(rng), 0.0 if noise == "laplace" else 1e-5
-    paid = {"delta": delta, "domain": DOMAINS[make.__name__], "statistics": dp.Statistics(noise=noise)}
-    one, other = map(program, released(model, 1.0, 0.7, **paid))
-    assert one == other
-
-
-@pytest.mark.slow
-def test_another_epsilon_of_noised_gradients_compiles_nothing(rng):
-    model = logistic(rng)
-    paid = {"delta": 1e-5, "domain": dp.Domain(bounds={"x": (-1, 1)}), "statistics": dp.Gradients(steps=10)}
-    one, other = map(program, released(model, 1.0, 0.7, **paid))
-    assert one == other
-
-
-def test_another_number_of_levels_is_another_program(rng):
-    with pm.Model() as fewer:
-        share = pm.Dirichlet("share", np.ones((3, 3)))
-        pm.Categorical("y", share[pm.Data("group", rng.integers(0, 3, N))], observed=rng.integers(0, 3, N))
-    one, other = (program(*released(model, 1.0)) for model in (counts(rng), fewer))
-    assert one != other
-
-
-def test_a_number_is_held_with_its_shape():
-    assert [held(value).type.shape for value in (1.5, np.zeros(3), np.zeros((2, 1)))] == [(), (3,), (2, 1)]
-
-
-def test_what_is_held_already_is_held_once():
-    value = held(np.zeros(3))
-    assert held(value) is value

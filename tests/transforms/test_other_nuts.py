@@ -8,11 +8,9 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from pymc.blocking import DictToArrayBijection
 
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError
-from pymc_dp.inspection.cumulative import finite_branches
 from pymc_dp.nuts_samplers import SETTINGS
 from pymc_dp.transforms.noised_count import noised_binomial, noised_poisson
 from pymc_dp.transforms.released_logp import ReleasedLogp
@@ -97,26 +95,6 @@ def test_the_posterior_is_that_of_pymcs_own_nuts(make, sampler):
     assert (np.log(own["sd"] / other["sd"]).abs() < 0.35).all()
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
-def test_jax_has_the_numbers_of_pytensor(make, rng):
-    jax = pytest.importorskip("jax")
-    from pymc.sampling.jax import get_jaxified_logp
-
-    model = private(make)
-    start = model.initial_point(0)
-    function = model.logp_dlogp_function(ravel_inputs=True, mode="FAST_COMPILE")
-    function.set_extra_values(start)
-    jaxified = jax.jit(jax.value_and_grad(get_jaxified_logp(model)))
-    for _ in range(5):
-        point = {name: value + 0.3 * rng.normal(size=value.shape) for name, value in start.items()}
-        value, slopes = function(DictToArrayBijection.map({var.name: point[var.name] for var in model.value_vars}))
-        found, pulled = jaxified([point[var.name] for var in model.value_vars])
-        assert found == pytest.approx(value, rel=1e-9)
-        assert np.concatenate([np.ravel(one) for one in pulled]) == pytest.approx(slopes, rel=1e-5, abs=1e-7)
-
-
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_noised_counts_in_jax_have_the_numbers_of_pytensor(kind):
@@ -132,34 +110,6 @@ def test_noised_counts_in_jax_have_the_numbers_of_pytensor(kind):
     function = get_jaxified_graph([x], [graph])
     found, pulled = jax.value_and_grad(lambda at: function(at)[0])(0.4)
     assert found == pytest.approx(float(value), rel=1e-12) and pulled == pytest.approx(float(slope), rel=1e-10)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_what_jax_cannot_derive_is_an_error_and_not_zero():
-    jax = pytest.importorskip("jax")
-    from pymc_dp.transforms.released_logp_jax import _differentiable
-
-    def both(x, y):
-        return x * y, x
-
-    made = _differentiable("it", both, lambda given, found, ct: {0: ct[0] * given[1]}, {0}, differentiable=1)
-    assert jax.grad(lambda x: made(x, 3.0)[0])(2.0) == 3.0
-    with pytest.raises(NotImplementedError, match=r"it has no derivative in its inputs \[1\]"):
-        jax.grad(lambda y: made(2.0, y)[0])(3.0)
-    with pytest.raises(NotImplementedError, match="no derivatives of its slopes"):
-        jax.grad(lambda x: made(x, 3.0)[1])(2.0)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_a_derivative_that_is_no_number_is_nought_in_jax_as_well():
-    jax = pytest.importorskip("jax")
-    from pymc.sampling.jax import get_jaxified_graph
-
-    x = pt.dscalar("x")
-    graph = pt.switch(x > 0, pt.sqrt(x), x)
-    as_it_is, finite = (get_jaxified_graph([x], [made]) for made in (graph, finite_branches(graph)))
-    assert np.isnan(jax.grad(lambda value: as_it_is(value)[0])(-1.0))
-    assert jax.grad(lambda value: finite(value)[0])(-1.0) == 1.0
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -39,25 +39,6 @@ def test_values_and_slopes_are_those_of_the_function(panels, row):
         assert (np.abs(slopes - slope) < 2e-6 * np.maximum(allowed, np.abs(slope))).all()
 
 
-def test_slopes_are_exactly_those_of_what_is_evaluated(panels):
-    points = np.linspace(0.2, 0.6, 50)
-    steps = [found(panels, 2, points * np.exp(sign * 0.5e-6))[0] for sign in (1, -1)]
-    np.testing.assert_allclose((steps[0] - steps[1]) / 2e-6, found(panels, 2, points)[1], rtol=1e-6, atol=1e-5)
-
-
 def test_below_the_least_point_its_value_is_returned_and_the_point(panels):
     value, _, at = found(panels, 3, [LEFT / 100])
     assert at == pytest.approx(LEFT) and value == pytest.approx(found(panels, 3, [LEFT])[0])
-
-
-def test_a_function_that_is_not_finite_or_not_smooth_is_refused():
-    ends = np.array([LEFT]), np.array([RIGHT])
-    with pytest.raises(FloatingPointError, match="finite"):
-        tabulate(lambda rows, u: np.where(u < 0.5, np.nan, u), *ends)
-    with pytest.raises(FloatingPointError, match="smooth"):
-        tabulate(lambda rows, u: np.sin(1e9 * u), *ends)
-
-
-def test_rounding_is_not_followed(rng):
-    panels = tabulate(lambda rows, u: u**2 + 1e-7 * rng.uniform(-1, 1, u.shape), np.array([LEFT]), np.array([RIGHT]))
-    assert len(panels.ends) < 100

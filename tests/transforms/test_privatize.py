@@ -11,10 +11,8 @@ from pytensor.compile import SharedVariable
 import pymc_dp as dp
 from pymc_dp.accounting import Ledger
 from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError, UnsupportedModelError
-from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.testing import insecure_randomness, without_noise
-from pymc_dp.transforms.prior_model import prior_model
 from pymc_dp.transforms.privatize import record_of
 from tests.reachable import reachable_arrays
 from tests.transforms.zoo import no_reading, privatize
@@ -105,16 +103,6 @@ def test_free_variables_are_the_same_in_all_that_is_public(pair):
         np.testing.assert_array_equal(other[name], value)
 
 
-@pytest.mark.few(1, cases="all")
-def test_priors_and_potentials_have_the_same_density(pair):
-    model, _ = pair
-    point = model.initial_point(random_seed=1)
-    densities = [
-        m.compile_fn(m.varlogp + m.potentiallogp, inputs=m.value_vars, mode="FAST_COMPILE")(point) for m in pair
-    ]
-    assert densities[0] == pytest.approx(densities[1], abs=1e-10)
-
-
 def test_the_release_is_an_observed_variable_under_its_old_name(pair):
     model, private = pair
     record, tables = record_of(private)
@@ -186,37 +174,10 @@ def test_the_model_itself_is_unchanged():
     assert private.parent is None
 
 
-@pytest.mark.parametrize("noise_aware", [True, False])
-def test_prior_predictive_sampling_of_the_release_works(noise_aware):
-    private = privatize(transformed(), domain=DOMAIN["transformed"], statistics=Statistics(noise_aware=noise_aware))
-    with private:
-        drawn = pm.sample_prior_predictive(draws=3, random_seed=1, compile_kwargs={"mode": "FAST_COMPILE"})
-    for name in ("y", "x"):
-        assert drawn.prior_predictive[name].shape == (1, 3, *record_of(private)[1][name].shape)
-        assert np.isfinite(drawn.prior_predictive[name]).all()
-    assert "person" not in drawn.prior_predictive.dims
-
-
 def simple(y=Y, **arguments):
     with pm.Model() as model:
         pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=y, **arguments)
     return model
-
-
-def test_the_model_of_the_context_is_meant_and_not_extended():
-    with simple() as model:
-        private = privatize(None)
-    assert private is not model
-    assert private.root is private
-    assert [rv.name for rv in model.basic_RVs] == ["p", "y"]
-
-
-@pytest.mark.parametrize("relation", ["replace", "add_remove"])
-@pytest.mark.parametrize("n", [1, 2])
-def test_a_table_of_one_row_works(n, relation):
-    domain = dp.Domain(neighbours=relation, n_max=5 if relation == "add_remove" else None)
-    private = privatize(simple(y=Y[:n]), domain=domain)
-    assert np.isfinite(private.compile_logp(mode="FAST_COMPILE")(private.initial_point()))
 
 
 def test_an_empty_table_works_only_where_its_size_is_private():
@@ -290,13 +251,6 @@ def test_the_budget_is_spent_before_the_rows_are_read(monkeypatch):
     assert ledger.spent.epsilon == 1.0
 
 
-def test_the_relation_of_ledger_and_domain_must_agree():
-    ledger = Ledger(epsilon=5.0, neighbours="add_remove")
-    with pytest.raises(ArgumentError, match="add_remove"):
-        privatize(simple(), ledger=ledger)
-    assert ledger.history == []
-
-
 def test_refused_models_cost_nothing(monkeypatch):
     ledger = Ledger(epsilon=5.0)
     with no_reading(monkeypatch), pytest.raises(UnsupportedModelError):
@@ -334,11 +288,3 @@ def test_same_noise_on_neighbours_makes_models_that_differ_in_the_release_alone(
 def test_every_release_has_noise_of_its_own():
     values = {tuple(record_of(privatize(simple(), epsilon=0.01))[1]["y"].ravel()) for _ in range(5)}
     assert len(values) > 1
-
-
-def test_the_prior_model_has_no_likelihood_and_no_row():
-    bare = prior_model(inspect(hierarchical(), DOMAIN["hierarchical"]).sums)
-    assert bare.observed_RVs == []
-    assert record_of(bare) is None
-    assert b"canary" not in cloudpickle.dumps(bare)
-    assert [rv.name for rv in bare.free_RVs] == ["mu", "sigma", "z"]

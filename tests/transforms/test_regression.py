@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
-import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
 from scipy import stats
 
 from pymc_dp.families.gram import GramSums, Response, Source, quadratic, quadratic_error
-from pymc_dp.inspection.interpreted import plain_draw, plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.transforms.regression import RegressionDensity
-from pymc_dp.transforms.regression_logp import row_moments
-from pymc_dp.transforms.released_logp import add_release
 
 CENTRES, HALVES = np.array([0.1, -0.2, 0.0]), np.array([1.0, 2.0, 0.5])
 SOURCE = Source(name="x", centres=tuple(CENTRES), halves=tuple(HALVES))
@@ -184,29 +179,6 @@ def test_gradients_are_finite_wherever_a_sampler_may_go(rng, private):
         assert np.isfinite(logp).all() == (size not in (0.0, 1e9))
 
 
-def test_moments_of_other_responses_have_finite_gradients_at_any_linear_predictor():
-    """Wherever a linear predictor is, and where all rows of a cell have the same."""
-    m, v = pt.vector("m"), pt.vector("v")
-    for kind in ("bernoulli", "poisson"):
-        source, response = RESPONSES[kind]
-        row = row_moments(response, source, m, v, pt.as_tensor(1.0))
-        total = sum(item.sum() for item in vars(row).values())
-        function = plain_function([m, v], [total, *pytensor.grad(total, [m, v])])
-        found = function(np.array([0.0, 3.0, -30.0, 800.0, -1e6]), np.array([0.0, 1e-6, 4.0, 1e4, 0.0]))
-        assert all(np.isfinite(item).all() for item in found)
-
-
-@pytest.mark.parametrize("apart", [False, True])
-@pytest.mark.parametrize("constant", [False, True])
-def test_expected_sums_of_many_numbers_are_those_of_each_and_of_tensors(apart, constant, rng):
-    made = density("normal", cells=("a", "b"), apart=apart, constant=constant, sizes=np.array([90.0, 40.0])).covariates
-    numbers = rng.normal(size=(2, 5, *made.shapes["covariates"]))
-    x = pt.vector("x")
-    one = plain_function([x], [made.expected(made.moments({"covariates": x}))])
-    found = made.expected(made.moments({"covariates": numbers}, np), np)
-    np.testing.assert_allclose(found, [[one(item)[0] for item in items] for items in numbers], rtol=1e-9)
-
-
 def test_coordinates_centre_on_the_released_moments(rng):
     made = density("normal", sizes=np.array([5000]))
     t = rng.multivariate_normal([0.2, -0.1, 0.0], 0.02 + 0.05 * np.eye(3), 5000)
@@ -230,50 +202,3 @@ def test_the_prior_of_correlations_has_its_concentration(rng):
         shares = 0.5 + 0.5 * within[:, i, j] / (sds[:, i] * sds[:, j])
         assert stats.kstest(shares, stats.beta(2.5, 2.5).cdf).pvalue > 1e-3
     assert stats.kstest(sds[:, 2], stats.lognorm(0.7, scale=0.4).cdf).pvalue > 1e-3
-
-
-def test_the_prior_of_coordinates_is_the_density_of_its_draws():
-    made = density("normal").covariates
-    numbers = np.linspace(-1.5, 1.2, 9)
-    loss, first, second = made._prior(numbers)
-    x = pt.vector("x")
-    logp = made.log_prior(x, *plain_coordinates(density("normal")))
-    found = plain_function([x], [logp, pytensor.grad(logp, x)])
-    assert found(numbers)[0] - found(numbers * 0.5)[0] == pytest.approx(
-        made._prior(numbers * 0.5)[0].sum() - loss.sum()
-    )
-    np.testing.assert_allclose(found(numbers)[1], -first, rtol=1e-9)
-    shift = 1e-5
-    np.testing.assert_allclose((made._prior(numbers + shift)[1] - first) / shift, second, rtol=1e-3, atol=1e-4)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(("noise", "apart"), [("laplace", True), ("gaussian", False)])
-def test_a_release_enters_a_model_and_can_be_drawn(rng, noise, apart):
-    made = density("normal", noise=noise, sizes_known=False, cells=("a", "b"), apart=apart)
-    value = 10 * rng.normal(size=(1, made.statistic.count))
-    with pm.Model() as model:
-        a, w = pm.Normal("a", 0, 1, shape=2), pm.Normal("w", 0, 1, shape=(2, 3) if apart else 3)
-        model.add_coords({"cell": ["all rows"], "sum": made.statistic.labels})
-        given = [a, w, pm.HalfNormal("s", 1), np.full(made.statistic.count, made.scale)]
-        beside = made.latents("y", made.coordinates(value))
-        add_release(SimpleNamespace(name="y", cell_dim="cell", column_dim="sum"), [*given, *beside], made, value)
-    free = {"y_shares", "y_covariates", *(["y_noise_variance"] if noise == "laplace" else [])}
-    assert {var.name for var in model.free_RVs} == {"a", "w", "s", *free}
-    drawn = plain_draw(model["y"], 1)
-    assert drawn.shape == value.shape
-    assert np.isfinite(drawn).all()
-
-
-def test_projected_sums_leave_no_variance_below_the_noise(rng):
-    made = density("normal", noise_aware=False, scale=20.0)
-    value = 30 * rng.normal(size=(1, made.statistic.count))
-    found = made.project(value)[0]
-    first, second = found[:4], found[4:]
-    matrix = np.zeros((4, 4))
-    rows, columns = np.triu_indices(3)
-    matrix[rows, columns] = matrix[columns, rows] = second[:6]
-    matrix[3, :3] = matrix[:3, 3] = second[6:9]
-    matrix[3, 3] = second[9]
-    values = np.linalg.eigvalsh(matrix - np.outer(first, first) / 300)
-    assert values.min() == pytest.approx(20.0)

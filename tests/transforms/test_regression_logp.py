@@ -1,18 +1,12 @@
 """The density of a regression as one operation, against the same by small ones."""
 
-import pickle
-
-import cloudpickle
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dp.families.gram import Response
 from pymc_dp.inspection.interpreted import plain_function
-from pymc_dp.transforms.regression import RegressionDensity
-from pymc_dp.transforms.regression_logp import CovariatePrior, link_number
-from pymc_dp.transforms.trial import INTERPRETED
+from pymc_dp.transforms.regression_logp import CovariatePrior
 from tests.transforms.test_regression import density
 
 CELLS = {"cells": ("a", "b")}
@@ -75,21 +69,6 @@ def test_value_and_gradient_are_those_of_the_graph(name, rng):
             np.testing.assert_allclose(slope, other, rtol=1e-6, atol=1e-6 * np.abs(other).max(initial=1e-6))
 
 
-@pytest.mark.slow
-def test_second_derivatives_are_those_of_the_graph(rng):
-    made = density("normal", known=True, gram=GRAM.sum(axis=0)[None])
-    inputs, wrt = variables(made)
-    value, a, w, sd, *_ = inputs
-    scales = pt.as_tensor(np.full(made.statistic.count, made.scale))
-    found = []
-    for way in (made.logp, made.graph):
-        slope = pytensor.grad(way(value, a, w, sd, scales).sum(), w)
-        found += pytensor.grad(slope[1], wrt)
-    results = pytensor.function(inputs, found, mode=INTERPRETED)(*point(made, 1.0, rng))
-    for one, two in zip(results[:3], results[3:], strict=True):
-        np.testing.assert_allclose(one, two, rtol=1e-8)
-
-
 def test_the_prior_of_unknown_moments_is_that_of_its_graph(rng):
     made = density("normal").covariates
     z, centre, root = pt.vector("z"), rng.normal(size=9), np.eye(9) + 0.1 * rng.normal(size=(9, 9))
@@ -102,39 +81,3 @@ def test_the_prior_of_unknown_moments_is_that_of_its_graph(rng):
         logp, slope, expected, other = plain_function([z], outputs)(scale * rng.normal(size=9))
         assert logp == pytest.approx(expected, rel=1e-12)
         np.testing.assert_allclose(slope, other, rtol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("link", "number"),
-    [
-        (pt.sigmoid, 0.0),
-        (lambda eta: 1 / (1 + pt.exp(-eta)), 0.0),
-        (pt.exp, 1.0),
-        (lambda eta: 0.5 * (1 + pt.erf(eta / np.sqrt(2))), 2.0),
-        (lambda eta: 1 - pt.exp(-pt.exp(eta)), 3.0),
-        (lambda eta: pt.clip(pt.sigmoid(eta), 1e-9, 1 - 1e-9), None),
-        (pt.softplus, None),
-    ],
-)
-def test_links_are_known_by_their_values(link, number):
-    assert link_number(Response(likelihood="bernoulli", mean=link)) == number
-
-
-def test_another_link_keeps_the_graph():
-    made = density("poisson")
-    other = RegressionDensity(
-        statistic=made.statistic,
-        response=Response(likelihood="poisson", mean=pt.softplus),
-        sizes=made.sizes,
-        scale=3.0,
-        noise="gaussian",
-    )
-    assert other.operation is None
-    assert made.operation is not None
-
-
-def test_the_operation_is_pickled_with_its_density():
-    made = density("normal", sizes_known=False, **CELLS)
-    again = pickle.loads(cloudpickle.dumps(made.operation))
-    assert again == made.operation
-    assert density("normal", sizes_known=False, **CELLS, apart=True).operation != again

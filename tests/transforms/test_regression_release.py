@@ -7,12 +7,7 @@ import pytest
 from pytensor.compile.mode import Mode
 
 import pymc_dp as dp
-from pymc_dp.advice.releases import release_advice
 from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.interpreted import plain_draw, plain_function
-from pymc_dp.release.plan import lay_out
-from pymc_dp.release.statistics import Statistics
 from pymc_dp.transforms.privatize import plan_for
 
 N = 120
@@ -100,15 +95,6 @@ def test_private_model_has_a_finite_density_and_holds_no_row(name):
     assert not held and "X" not in private.named_vars and "w" not in private.named_vars
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", CASES)
-def test_slopes_of_the_density_are_finite(name):
-    private, _ = released(name)
-    start = private.initial_point()
-    slopes = plain_function(private.value_vars, private.dlogp())
-    assert np.isfinite(slopes(*[start[value.name] for value in private.value_vars])).all()
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["linear, bounds", "linear, public", "groups", "varying slopes"])
 def test_release_fits_another_model_as_it_does_the_first(name, tmp_path):
@@ -125,15 +111,6 @@ def test_release_of_products_refuses_a_model_that_needs_others():
         pm.Normal("y", pm.Normal("c", 0, 1) * pm.Data("w", W), 1, observed=Y)
     with pytest.raises(UnsupportedModelError, match="'w'"):
         dp.condition(other, dp.Release.of(private))
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-def test_draws_of_the_release_scatter_about_exact_sums(noise):
-    """Given parameters and covariates' moments near the truth, draws have the mean of releases of the rows."""
-    private, _ = released("linear, bounds", statistics=dp.Statistics(noise=noise))
-    drawn = plain_draw(private["y"], 3, 5)
-    assert drawn.shape == (5, 1, 9) and np.isfinite(drawn).all()
 
 
 def test_without_noise_sums_are_those_of_clamped_scaled_rows():
@@ -156,15 +133,6 @@ def test_without_noise_the_density_is_that_of_the_rows():
     ]
     found = [np.subtract(*[logp_of(source, point) for point in points]) for source in (model, private)]
     np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
-
-
-def test_links_are_marked_approximate():
-    (table,) = dp.Release.of(released("counts")[0]).record.tables
-    assert "PASS-GLM" in " ".join(table.approximations)
-    assert not dp.Release.of(released("linear, bounds")[0]).record.tables[0].approximations
-    model, domain = build("counts")
-    inspection = inspect(model, domain).sums
-    assert any("nats" in line for line in release_advice(lay_out(inspection, Statistics()), "replace"))
 
 
 @pytest.mark.parametrize("form", [True, False], ids=["noise-aware", "plug-in"])
@@ -200,20 +168,3 @@ def test_many_private_predictors_are_refused_and_public_ones_are_not(noise):
         dp.privatize(model, domain=dp.Domain(norms={"X": 1.0}, bounds={"y": (-6, 8)}), **settings)
     public = dp.Domain(public=("X",), bounds={"y": (-6, 8)})
     assert plan_for(model, domain=public, **settings)[1].tables[0].statistic.known
-
-
-def test_plugin_form_needs_no_unknown_numbers():
-    plugin = dp.Statistics(noise="gaussian", noise_aware=False)
-    private, _ = released("linear, bounds", statistics=plugin)
-    assert [rv.name for rv in private.free_RVs] == ["a", "b", "s"]
-    assert np.isfinite(at_start(private))
-
-
-def test_public_rows_bring_their_exact_products():
-    model, domain = build("linear, public")
-    _, plan = plan_for(model, epsilon=1.0, delta=1e-5, domain=domain, statistics=GAUSSIAN)
-    (table,) = plan.tables
-    t = (X - table.statistic.centres) / table.statistic.halves
-    z = np.column_stack([np.ones(N), t])
-    np.testing.assert_allclose(table.gram[0], z.T @ z, atol=N * 2.0**-19)
-    assert table.statistic.known

@@ -1,22 +1,18 @@
 """The operation around a kernel: values, gradients, second derivatives, and what compiled models are kept by."""
 
 import os
-import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from pytensor.gradient import NullTypeGradError
 from pytensor.graph.basic import Variable
 
 from pymc_dp.transforms import density, regression  # noqa: F401  (they bring in all operations)
 from pymc_dp.transforms.released_logp import ReleasedLogp, held
-from pymc_dp.transforms.released_logp_numba import compiled
 from tests.transforms import quadratic_kernel
 
 
@@ -35,11 +31,6 @@ class ByCells(ReleasedLogp):
 
     def graph(self, value, mean):
         return -((value[:, None] - mean) ** 2).sum(axis=1)
-
-
-class Flattened(ReleasedLogp):
-    kernel = f"{quadratic_kernel.__name__}:flattened"
-    slopes = (0,)
 
 
 VALUE = np.array([1.0, -2.0, 0.5])
@@ -78,48 +69,6 @@ def test_a_log_density_per_cell_weighs_the_gradient_of_its_cell(evaluated):
     np.testing.assert_allclose(*results)
 
 
-def test_inputs_may_be_strided_and_of_other_kinds(evaluated):
-    mean = pt.matrix("mean")
-    (found,) = evaluated([mean], [Quadratic().log_density(held(VALUE), 2, mean[:, 1])], np.ones((3, 2)))
-    assert found == pytest.approx(-2 * ((VALUE - 1) ** 2).sum())
-
-
-def test_a_gradient_that_the_kernel_lacks_is_refused():
-    value, mean = pt.vector("value"), pt.vector("mean")
-    with pytest.raises(NullTypeGradError):
-        pt.grad(Quadratic().log_density(value, 1.0, mean), value)
-
-
-def test_the_operation_is_pickled_by_what_it_is():
-    assert pickle.loads(pickle.dumps(Quadratic())) == Quadratic()
-
-
-def test_shapes_follow_from_those_of_inputs():
-    value, mean = pt.vector("value"), pt.matrix("mean")
-    logp, slope = ByCells()(value, mean)
-    shapes = pytensor.function([value, mean], [logp.shape[0], slope.shape], mode="FAST_RUN")
-    assert not any(isinstance(node.op, ReleasedLogp) for node in shapes.maker.fgraph.toposort())
-
-
-def test_a_kernel_of_vectors_and_one_of_matrices_have_names_of_their_own():
-    """Else the last one to be compiled would be called by both, with what it takes for a matrix."""
-    vector, matrix = pt.vector("vector"), pt.matrix("matrix")
-    names = {compiled(Flattened(), Flattened()(one)[0].owner)[1] for one in (vector, matrix)}
-    assert len(names) == 2
-    with pytensor.config.change_flags(numba__cache=False):
-        both = [pytensor.function([one], Flattened().log_density(one), mode="NUMBA") for one in (vector, matrix)]
-        assert [both[0](VALUE), both[1](np.ones((2, 5)))] == [VALUE.sum(), 10.0]
-
-
-def test_compiled_models_call_the_kernel_by_its_name_and_do_not_contain_it():
-    mean = pt.vector("mean")
-    with pytensor.config.change_flags(numba__cache=False):  # numba shows no program of what it has loaded
-        compiled = pytensor.function([mean], Quadratic().log_density(held(VALUE), 1.0, mean), mode="NUMBA")
-        compiled(np.zeros(3))
-    (program_text,) = compiled.vm.jit_fn.inspect_llvm().values()
-    assert f'declare i32 @"pymc_dp.{Quadratic.__name__} ' in program_text
-
-
 EVALUATED = """
 import numpy as np, pytensor, pytensor.tensor as pt
 from numba.core import event
@@ -141,17 +90,3 @@ def test_another_process_finds_the_kernel_of_a_kept_function(tmp_path):
     )
     assert first.split("]")[0] == second.split("]")[0] == "[ 0. -6. -1."
     assert int(first.split("]")[1]) > int(second.split("]")[1]) == 0
-
-
-def operations(found: type) -> list[type]:
-    """All operations of the package below a class."""
-    return [item for sub in found.__subclasses__() for item in (sub, *operations(sub))]
-
-
-def test_python_can_call_every_kernel():
-    # A kernel without the wrappers for it would end the process.
-    found = [item for item in operations(ReleasedLogp) if item.__module__.startswith("pymc_dp")]
-    assert {"NormalRegression", "CovariatePrior", "NormalCells", "PublicLevels"} <= {item.__name__ for item in found}
-    for item in found:
-        module, name = item.kernel.split(":")
-        assert not getattr(import_module(module), name).targetoptions.get("no_cpython_wrapper")

@@ -40,41 +40,11 @@ def batched():
     return model
 
 
-def test_shapes_dims_and_prior_predictive(batched, seed):
-    with batched:
-        prior = pm.sample_prior_predictive(50, random_seed=seed, compile_kwargs={"mode": FAST}).prior
-    assert prior.p.dims == ("chain", "draw", "group", "level")
-    assert prior.q.shape == (1, 50, 2, 3)
-    assert prior.r.shape == (1, 50, 5, 4)
-    assert (prior.p >= 0.1).all()
-    assert (prior.q >= [0.2, 0.1, 0.1]).all()
-    np.testing.assert_allclose(prior.r.sum("r_dim_1"), 1)
-    assert prior.q[0, :, 0, 0].mean() > 0.6
-
-
 def test_start_lies_inside(batched):
     point = batched.initial_point()
     assert all(np.isfinite(value).all() for value in point.values())
     assert [get_untransformed_name(name) for name in point] == ["p", "q", "r"]
     assert np.isfinite(batched.compile_logp(mode=FAST)(point))
-
-
-@pytest.mark.slow
-def test_compiled_draws_equal_python_draws(seed):
-    """The compiled mode needs no detour through Python (of which it would warn), and draws the same."""
-    rv = TruncatedDirichlet.dist([5.0, 2, 1], [0.1, 0.2, 0.05])
-    np.testing.assert_allclose(pm.draw(rv, 20, random_seed=seed), pm.draw(rv, 20, random_seed=seed, mode=FAST))
-
-
-def test_graph_can_be_read():
-    rv = TruncatedDirichlet.dist([5.0, 2, 1], 0.1)
-    assert rv.owner.op.name == "truncated_dirichlet"
-    a, lower = rv.owner.op.dist_params(rv.owner)
-    np.testing.assert_array_equal(a.data, [5, 2, 1])
-    np.testing.assert_array_equal(lower.data, [0.1, 0.1, 0.1])
-    with pm.Model() as model:
-        TruncatedDirichlet("p", np.ones(3), 0.1)
-    assert "p ~ TruncatedDirichlet" in model.str_repr()
 
 
 def test_transform_is_inverted_and_its_jacobian_right():
@@ -93,23 +63,6 @@ def test_transform_is_inverted_and_its_jacobian_right():
     slopes = [(backward(places + step * e) - backward(places - step * e))[:2] / (2 * step) for e in np.eye(2)]
     found = transform.log_jac_det(pt.as_tensor(places), *inputs).eval(mode=FAST)
     np.testing.assert_allclose(found, np.log(abs(np.linalg.det(slopes))), atol=1e-7)
-
-
-@pytest.mark.slow
-def test_nuts_agrees_with_exact_draws(seed):
-    alpha, lower = np.array([8.0, 1.0, 2.0]), np.array([0.1, 0.2, 0.1])
-    with pm.Model() as model:
-        p = TruncatedDirichlet("p", np.ones(3), lower)
-        pm.Multinomial("y", 8, p, observed=[7, 0, 1])
-    with model:
-        idata = pm.sample(
-            150, tune=100, chains=1, cores=1, random_seed=seed, progressbar=False, quiet=True, nuts_sampler="pymc",
-            compute_convergence_checks=False, compile_kwargs={"mode": FAST},
-        )  # fmt: skip
-    found = idata.posterior.p.values.reshape(-1, 3)
-    exact = pm.draw(TruncatedDirichlet.dist(alpha, lower), 4000, random_seed=seed, mode=FAST)
-    assert (found >= lower).all()
-    assert (abs(found.mean(axis=0) - exact.mean(axis=0)) < 6 * exact.std(axis=0) / np.sqrt(50)).all()
 
 
 def test_parameters_must_be_numbers():

@@ -10,10 +10,7 @@ from scipy.special import logsumexp
 
 import pymc_dp as dp
 from pymc_dp.transforms.cell_sizes import Sizes
-from pymc_dp.transforms.density import ReleaseDensity
-from pymc_dp.transforms.privatize import plan_for
 from pymc_dp.transforms.vector_sums import mixed, vector_sums_logp
-from tests.families.vectors import dirichlet_model, normal_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 
@@ -103,48 +100,6 @@ def test_densities_are_finite_at_extreme_parameters_and_releases(kind):
                     given.append(np.full((1, count, count), spread))
                     extra = [np.full((1, count), e)] if kind == "laplace" else []
                     assert all(np.isfinite(item).all() for item in evaluate(*given, *extra))
-
-
-def test_variances_are_free_only_where_they_have_to_be(rng):
-    rows, share = rng.uniform(-1, 1, (30, 2)), rng.dirichlet((2, 3, 4), 30)
-    domain, inside = dp.Domain(bounds={"y": (-2, 2)}), dp.Domain(bounds={"y": (0.01, 0.98)})
-    gaussian = {"statistics": dp.Statistics("gaussian"), "delta": 1e-6}
-    cases = [
-        (normal_model(rows), domain, {}, True),
-        (normal_model(rows, known=True), domain, {}, False),
-        (normal_model(rows), domain, gaussian, False),
-        (normal_model(rows), domain, {"statistics": dp.Statistics(noise_aware=False)}, False),
-        (dirichlet_model(share), inside, {}, True),
-        (dirichlet_model(share[:, :2]), inside, {}, False),
-    ]
-    for model, public, options, free in cases:
-        names = [var.name for var in dp.privatize(model, epsilon=1.0, domain=public, **options).free_RVs]
-        assert names[: len(model.free_RVs)] == [var.name for var in model.free_RVs]
-        assert ("y_noise_variance" in names) == free
-
-
-@pytest.mark.slow
-def test_variances_of_two_sums_are_free_in_many_cells(rng):
-    domain, group = dp.Domain(bounds={"y": (-2, 2)}), np.arange(30) % 3
-    for cells, free in ((1, False), (2, False), (3, True)):
-        with pm.Model() as model:
-            mu, sd = pm.Normal("mu", shape=cells), pm.HalfNormal("sd")
-            pm.Normal("y", mu[pm.Data("group", group % cells)], sd, observed=rng.uniform(-1, 1, 30))
-        private = dp.privatize(model, epsilon=1.0, domain=domain)
-        assert ("y_noise_variance" in private.named_vars) == free
-        if free:
-            assert private["y_noise_variance"].eval().shape == (cells, 2)
-
-
-@pytest.mark.slow
-def test_draws_of_a_release_have_laplace_noise(rng):
-    """Of one row, which adds next to nothing."""
-    domain = dp.Domain(bounds={"y": (-2, 2)})
-    _, plan = plan_for(normal_model(np.zeros((1, 2))), epsilon=1.0, delta=0.0, domain=domain, statistics=None)
-    density = ReleaseDensity.of(plan.tables[0], noise_aware=True)
-    variances = rng.exponential(size=(300, 1, 5))
-    drawn = density.random(np.zeros((300, 1, 2)), np.eye(2)[None], density.scales, variances, rng=rng)
-    assert stats.kstest((drawn[:, 0] / density.scales)[:, 4], stats.laplace.cdf).pvalue > 1e-3
 
 
 def test_a_name_that_a_release_needs_is_refused():

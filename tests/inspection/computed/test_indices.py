@@ -7,7 +7,6 @@ import pytest
 
 from pymc_dp.domain import Domain
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.rows import reached
 from pymc_dp.rows.gate import opened_gate, values_of
 
 N = 40
@@ -46,22 +45,6 @@ def test_levels_and_values_are_those_of_the_function(index, name, values):
     assert [one.name for one in found.observed[0].beside if one.name == "age"] == ["age"]
 
 
-def test_levels_have_the_labels_of_the_dim():
-    (column,) = inspected(lambda age, h: (age > 40).astype(int), 2, dims="old").observed[0].columns
-    assert column.labels == ("old=young", "old=old")
-
-
-def test_what_is_read_in_the_function_is_assumed_public():
-    lines = inspected(lambda age, h: (age > 41.37).astype(int), 2).assumptions
-    assert any("41.37" in line for line in lines)
-
-
-def test_the_column_may_be_a_number_too():
-    (observed,) = inspected(lambda age, h: (age > 40).astype(int), 2, beside=lambda age: age**2).observed
-    assert [column.name for column in observed.columns] == ["age > 40"]
-    assert [column.name for column in observed.design.predictors] == ["age ** 2"]
-
-
 @pytest.mark.parametrize(
     ("index", "what"),
     [
@@ -77,28 +60,3 @@ def test_an_index_that_may_leave_its_axis_is_refused(index, what):
 def test_an_index_needs_bounds_of_its_columns():
     problems = inspected(lambda age, h: (age > 40).astype(int), 2, Domain(bounds={"y": (-5, 5)})).problems
     assert any("'age' has no bounds" in problem.what for problem in problems)
-
-
-def test_a_function_of_whole_numbers_that_merges_levels_is_a_column():
-    (column,) = inspected(lambda age, h: (age > 40).astype(int), 2, whole=True).observed[0].columns
-    assert column.name == "age > 40" and len(column.levels) == 2
-    (column,) = inspected(lambda age, h: age - 18, 62, whole=True).observed[0].columns
-    assert column.name == "age" and len(column.levels) == 62
-    (column,) = (
-        inspected(lambda age, h: (age > 40).astype(int), 2, whole=True, beside=lambda age: age).observed[0].columns
-    )
-    assert column.name == "age"  # its levels are those of all combinations, once it is read as it is
-
-
-def test_an_index_that_is_written_twice_is_one_column():
-    def twice(age):
-        return pm.Normal("b", 0, 1, shape=2)[1 * (age > 40)]
-
-    (column,) = inspected(lambda age, h: (age > 40).astype(int), 2, beside=twice).observed[0].columns
-    assert len(column.stand_ins) == 2
-
-
-def test_the_likelihood_of_cells_reaches_no_row():
-    found = inspected(lambda age, h: (age > 40).astype(int), 2)
-    (observed,) = found.observed
-    assert not found.hidden & set(reached([observed.variable, *observed.parameters]))

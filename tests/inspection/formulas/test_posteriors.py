@@ -9,7 +9,6 @@ import pymc_dp as dp
 
 N = 400
 BOUNDS = {"x": (0, 20), "w": (-1, 3), "z": (-2, 2), "y": (-20, 60), "t": (-20, 60), "c": (0, 60), "m": (0, 120)}
-NUMBERS = ("x", "w", "z")
 BOTH, GRADIENTS = (dp.Statistics(), dp.Gradients()), (dp.Gradients(),)
 WITHIN = 0.6
 """Posterior sds between the means of two posteriors that differ by the noise of ε = 100 and of their chains.
