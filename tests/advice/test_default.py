@@ -2,7 +2,6 @@
 
 import numpy as np
 import pymc as pm
-import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
@@ -53,22 +52,6 @@ def test_exact_sums_stay_where_they_are_best(build):
 def test_gradients_are_taken_elsewhere_given_a_delta(build, why):
     found = default_release(*build(), WITH_DELTA)
     assert found.statistics == Gradients() and found.delta == WITH_DELTA.delta and why in found.why
-
-
-def cells(count, *, rate_each, most=10):
-    """Poisson counts of few parameters, or of one in each cell."""
-    with pm.Model() as model:
-        group, kinds = pm.Data("group", np.arange(2000) % count), pt.arange(count)
-        level = pm.Normal("level", 0, 1, shape=count) if rate_each else pm.Normal("slope", 0, 0.01) * kinds
-        pm.Poisson("y", pm.math.exp(level[group]), observed=np.ones(2000, dtype=int))
-    return model, dp.Domain(bounds={"y": (0, most)})
-
-
-def test_gradients_are_taken_where_many_cells_have_few_parameters():
-    found = default_release(*cells(500, rate_each=False), WITH_DELTA)
-    assert found.statistics == Gradients() and "intervals by exact sums would be about" in found.why
-    for build in (cells(4, rate_each=False, most=4), cells(500, rate_each=True)):
-        assert isinstance(default_release(*build, WITH_DELTA).statistics, Statistics)
 
 
 def groups(rows, *, levels, mean=1.0, sigma=1.0):
@@ -122,12 +105,6 @@ def test_without_a_delta_it_is_exact_sums(build):
     assert found.statistics == Statistics() and found.delta == 0
 
 
-def test_the_smaller_noise_is_taken():
-    """Laplace noise of one count is the smaller one; that of many sums is not."""
-    assert default_release(*coin(), WITH_DELTA).statistics.noise == "laplace"
-    assert default_release(*linear(12), Budget(1.0, 1e-3)).statistics == Statistics("gaussian")
-
-
 def test_privatize_and_sample_choose_alike(monkeypatch):
     """The kind that is chosen is asked for with the same budget, and noted in the record."""
     asked, (model, domain) = [], bernoulli()
@@ -153,15 +130,6 @@ def test_no_row_is_read(monkeypatch):
     monkeypatch.setattr("pymc_dp.rows.gate._array", touched)
     found = [default_release(*bernoulli(y=np.full(40, value)), WITH_DELTA) for value in (0, 1)]
     assert found[0] == found[1]
-
-
-def test_where_neither_fits_what_asks_for_less_is_named():
-    """A histogram would need bounds and bins, gradients bounds alone."""
-    model, _ = student_t()
-    with pytest.raises(UnsupportedModelError) as caught:
-        default_release(model, dp.Domain(), WITH_DELTA)
-    (problem,) = caught.value.problems
-    assert "dp.Gradients simulates rows" in problem.what and " needs bounds" in problem.remedy
 
 
 def test_an_error_at_delta_zero_names_gradients_only_where_they_fit():

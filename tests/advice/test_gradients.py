@@ -10,7 +10,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp import Budget
 from pymc_dp.gradients.choice import width_ratio
-from tests.gradients.models import bernoulli, normal, student_t
+from tests.gradients.models import bernoulli, student_t
 
 
 def lines(*args, **budget):
@@ -31,12 +31,6 @@ def test_without_a_delta_the_remedy_is_named():
     assert "the only kind of release at δ = 0; with delta=1e-06 it would be noised gradients, because" in first
 
 
-@pytest.mark.slow
-def test_why_they_do_not_fit_is_said_with_the_remedy():
-    (line,) = [one for one in lines(normal()[0], dp.Domain(), delta=1e-6) if "do not fit" in one]
-    assert "columns={'x': pm.Normal.dist(0, 1)}" in line
-
-
 def widths(found):
     """Numbers of the line of the page, by release."""
     text = " ".join(html.unescape(str(found)).replace("│", " ").split()).partition("intervals at ε = ")[2]
@@ -52,15 +46,3 @@ def test_both_releases_are_shown_with_their_widths_whatever_the_delta(delta):
     sums, gradients = widths(dp.explain(model, epsilon=0.1, delta=delta))
     assert abs(sums - np.sqrt(1 + 2)) < 0.01
     assert gradients == pytest.approx(width_ratio(1, 400, Budget(0.1, 1e-6), "replace"), rel=0.01)
-
-
-def test_widths_of_slopes_are_those_of_noise_beside_sampling():
-    """A sum of products of x and y of noise v, beside sampling of a logistic slope: .4 √n, in half widths of y."""
-    with pm.Model() as model:
-        x = pm.Data("x", np.zeros(2000))
-        pm.Bernoulli("y", logit_p=pm.Normal("b") * x, observed=np.zeros(2000, dtype=int))
-    found = dp.explain(model, dp.Domain(bounds={"x": (-1, 1)}))
-    sums, gradients = widths(found)
-    noise = found.to_frame().query("epsilon == 1")["noise_sd"].item()
-    assert sums == pytest.approx(np.hypot(1, noise / (0.4 * np.sqrt(2000))), rel=0.01)
-    assert 1 < gradients < 2

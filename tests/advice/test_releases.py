@@ -45,11 +45,3 @@ def test_gaussian_noise_is_named_where_many_numbers_move_and_by_the_factor_it_ha
     assert line.startswith(f"Gaussian noise would be {sds[0] / sds[1]:.2g} times smaller at delta=1e-06 ")
     assert f"y0 {sds[0]:.3g} and {sds[1]:.3g}; y1" in line
     assert line.endswith('Statistics(noise="gaussian") with delta=1e-06.')
-
-
-def test_laplace_noise_is_named_where_one_number_moves():
-    inspection = _counts(1)
-    assert noise_advice(inspection, 1.0, 0.0) == []
-    (line,) = noise_advice(inspection, 1.0, 1e-5)
-    assert line.startswith("Laplace noise, at delta=0, is ")
-    assert "times smaller than Gaussian noise at delta=1e-05 (sd at ε = 1, Laplace and Gaussian: y0 1.41 and " in line

@@ -8,7 +8,7 @@ import pymc_dp as dp
 from pymc_dp.accounting import Budget
 from pymc_dp.advice.samplers import temperature_of
 from pymc_dp.step_methods.ops import OPS
-from tests.advice.conftest import clamped_location, counts, location, logistic
+from tests.advice.conftest import clamped_location, counts, logistic
 
 TWO = Budget(1.0, 1e-6)
 
@@ -36,23 +36,6 @@ def test_truncation_is_priced_as_the_truncated_model_is(explained):
     expected = [_temperature((model, domain)), _temperature((truncated, domain))]
     line = _line(explained("logistic"), "dp.truncate(model, {'b': (-2, 2)})")
     assert _falls(line) == pytest.approx(expected, rel=1e-3)
-
-
-def test_public_covariates_are_priced_by_what_is_declared_of_them(explained):
-    model, _ = logistic(fill=0.5**0.5)  # as far out as is declared: what is public is read
-    public = dp.Domain(norms={"X": 1.0}, public=["X"])
-    line = _line(explained("logistic"), "Domain(public=['X']), where X may be known to anyone")
-    assert _falls(line)[1] == pytest.approx(_temperature((model, public)), rel=1e-3)
-
-
-@pytest.mark.slow
-def test_narrower_bounds_are_priced_as_those_models_are(explained):
-    found = explained("location")
-    narrower = _line(found, "bounds (-2.5, 2.5) of mu instead of (-5, 5)")
-    assert _falls(narrower)[1] == pytest.approx(_temperature(location(bounds=(-2.5, 2.5))), rel=1e-3)
-    values = _line(found, "bounds of y half as wide, where public knowledge allows these")
-    model, _ = location(bounds=(-5.0, 5.0))
-    assert _falls(values)[1] == pytest.approx(_temperature((model, dp.Domain(bounds={"y": (-2.5, 2.5)}))), rel=1e-3)
 
 
 def test_the_cost_of_the_posterior_itself_is_enough_and_not_much_more(explained):

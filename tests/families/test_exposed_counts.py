@@ -94,27 +94,6 @@ def test_sums_are_the_same_whatever_is_public(domain, rng):
     np.testing.assert_allclose(released(counts(*data), domain), sums(*data), rtol=1e-7)
 
 
-def test_public_exposures_in_public_groups_are_not_released(rng):
-    data = table(rng)
-    domain = dp.Domain(bounds={"y": (0, 30)}, public=["exposure", "g"])
-    model = counts(*data)
-    np.testing.assert_array_equal(released(model, domain), sums(*data)[:, 1:])
-    found = planned(model, domain)
-    np.testing.assert_allclose(found.cells.sizes, sums(*data)[:, 0])
-    assert [block.sensitivity.l1 for block in found.blocks] == [30]
-
-
-def test_exposures_may_be_computed(rng):
-    exposure, group, y = table(rng)
-    with pm.Model() as model:
-        log, g = pm.Data("log_exposure", np.log(exposure)), pm.Data("g", group)
-        a = pm.Normal("a", 0, 2, shape=3)
-        pm.Poisson("y", mu=pt.exp(a[g] + log), observed=y)
-    domain = dp.Domain(bounds={"log_exposure": (np.log(0.5), np.log(4.0)), "y": (0, 30)})
-    np.testing.assert_allclose(released(model, domain), sums(exposure, group, y), rtol=1e-6)
-    assert planned(model, domain).observed.totals.name == "exp(log_exposure)"
-
-
 @pytest.mark.parametrize(
     "rate",
     [
@@ -187,14 +166,6 @@ def _each(plan, e, y):
     return np.array(found, dtype=object)
 
 
-def test_what_lies_beyond_the_bounds_counts_as_the_nearest():
-    e, y = np.array([0.1, 9.0, np.nan, -2.0]), np.array([-3, 31, 5, 2])
-    model = counts(np.ones(4), np.zeros(4, dtype=int), y)
-    model["exposure"].set_value(e)  # pm.Data takes no NaN
-    found = released(model)
-    np.testing.assert_allclose(found[0], [0.5 + 4.0 + 2.25 + 0.5, 0 + 30 + 5 + 2], rtol=1e-8)
-
-
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_what_it_costs_is_what_was_asked_for(noise, rng):
     delta = 1e-6 if noise == "gaussian" else 0.0
@@ -207,50 +178,6 @@ def test_what_it_costs_is_what_was_asked_for(noise, rng):
     assert [block.sensitivity.l1 for block in found.blocks] == [2**31, 60]
     if noise == "laplace":  # a third of ε for exposures, two thirds for counts
         np.testing.assert_allclose(record.tables[0].scales, [8.0 / (1 / 3), 60 / (2 / 3)], rtol=1e-6)
-
-
-def test_a_person_with_several_rows_moves_as_many_times_as_much(rng):
-    exposure, group, y = table(rng)
-    model = counts(exposure, group, y)
-    with model:
-        pm.Data("person", rng.integers(0, 100, len(y)))
-    domain = dp.Domain(bounds=BOUNDS, unit=dp.Unit("person", max_rows=3), neighbours="add_remove", n_max=1000)
-    found = planned(model, domain)
-    assert [block.sensitivity.l1 for block in found.blocks] == [3 * 2**30, 3 * 30]
-    private = dp.privatize(model, epsilon=1.0, domain=domain)
-    assert private.rvs_to_values[private["y"]].get_value().shape == (3, 2)
-
-
-def test_rows_beside_the_model_are_added_up(rng, tmp_path):
-    exposure, group, y = table(rng)
-    dummy = counts(np.ones(2), np.zeros(2, dtype=int), np.zeros(2, dtype=int))
-    columns = {"exposure": exposure, "g": group, "y": y}
-    np.testing.assert_allclose(released(dummy, rows=columns), sums(exposure, group, y), rtol=1e-7)
-    pl = pytest.importorskip("polars")
-    path = tmp_path / "rows.parquet"
-    pl.DataFrame(columns).write_parquet(path)
-    np.testing.assert_allclose(
-        released(dummy, rows=dp.Parquet(path, columns={name: name for name in columns})),
-        sums(exposure, group, y),
-        rtol=1e-7,
-    )
-
-
-def test_who_does_not_know_them_says_so(rng):
-    model = counts(*table(rng, 40))
-    apart = dp.metrics.Hamming({"y": 1.0, "g": 1.0, "exposure": 1.0})
-    with pytest.raises(dp.errors.UnsupportedModelError, match="exposures of their own"):
-        dp.privatize(model, epsilon=1.0, domain=dp.Domain(bounds=BOUNDS, metric=apart))
-    with pytest.raises(dp.errors.UnsupportedModelError, match="exposures of their own"):
-        dp.privatize(model, epsilon=1.0, domain=DOMAIN, statistics=dp.Statistics(mechanism={"y": dp.Histogram()}))
-    private = dp.privatize(model, epsilon=1.0, domain=DOMAIN)
-    with private, pytest.raises(dp.errors.PrivacyError, match="poisson with exposure"):
-        dp.DataAugmentation()
-    with private:
-        raw = pm.sample_prior_predictive(1, var_names=["a"], random_seed=1)
-    raw["posterior"] = raw["prior"].copy()
-    with pytest.raises(dp.errors.PrivacyError, match="or an exposure, in every row"):
-        dp.synthesize(dp.scrub(raw, private), model, 8)
 
 
 def _by_sums(seen, count, rate, scales, bound, of_prior):

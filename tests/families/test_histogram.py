@@ -6,7 +6,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError
-from pymc_dp.families.histogram import DEFAULT_BINS, MOST_DEFAULT, Bins, even_bins, labels_of
+from pymc_dp.families.histogram import DEFAULT_BINS, MOST_DEFAULT, Bins, labels_of
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.default_bins import MOST_COUNTS
 from pymc_dp.release.plan import plan_release
@@ -63,16 +63,6 @@ def test_no_row_moves_counts_by_more_than_was_proved(relation, rng):
     assert worst.tolist() == [block.sensitivity.l1, block.sensitivity.l2_squared]
 
 
-def test_even_bins_span_the_bounds_and_the_outer_ones_are_open():
-    assert even_bins(0, 10, 5, whole=False) == (2.0, 4.0, 6.0, 8.0)
-    assert even_bins(0, 10, 5, whole=False, atom=True) == (0.0, 2.0, 4.0, 6.0, 8.0)
-    assert even_bins(0, 3, 20, whole=True) == (0.0, 1.0, 2.0)
-    assert even_bins(-3, 6, 5, whole=True) == (-2.0, 0.0, 2.0, 4.0)
-    assert even_bins(0.5, 3.7, 20, whole=True) == (1.0, 2.0)
-    assert even_bins(-3, 6, 5, whole=True, atom=True) == (-3.0, -2.0, 0.0, 2.0, 4.0)
-    assert even_bins(4, 4, 20, whole=True) == even_bins(4, 4, 20, whole=True, atom=True) == ()
-
-
 def test_bins_grow_with_the_budget_and_not_with_private_rows():
     """Stated bins stay as they are; of default ones a table has `MOST_COUNTS` at most."""
 
@@ -98,14 +88,6 @@ def test_bins_grow_with_the_budget_and_not_with_private_rows():
     assert moved.statistic.n_levels == MOST_DEFAULT and moved.blocks[0].sensitivity.l1 == 2
 
 
-def test_labels_are_intervals_and_never_alike():
-    assert labels_of((0.0, 1.0, 3.0), whole=True) == ("(-inf, 0]", "1", "(1, 3]", "(3, inf)")
-    assert labels_of((0.0, 1.0), whole=False) == ("(-inf, 0]", "(0, 1]", "(1, inf)")
-    near = (1.0, 1.0 + 1e-9, 1.0 + 1e-15)
-    assert len(set(labels_of(near, whole=False))) == 4
-    assert labels_of((2.5,), whole=False) == ("(-inf, 2.5]", "(2.5, inf)")
-
-
 @pytest.mark.parametrize(
     ("edges", "text"),
     [
@@ -124,9 +106,3 @@ def test_labels_are_intervals_and_never_alike():
 def test_edges_that_make_no_bins_are_refused(edges, text):
     with pytest.raises(ArgumentError, match=text):
         dp.Histogram(edges)
-
-
-@pytest.mark.parametrize("mechanism", ["histogram", {"y": [0, 1]}, dp.Histogram])
-def test_another_mechanism_is_refused(mechanism):
-    with pytest.raises(ArgumentError, match=r"mechanism must be dp\.Histogram\(edges\), a mapping"):
-        Statistics(mechanism=mechanism)

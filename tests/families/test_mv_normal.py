@@ -63,16 +63,6 @@ def test_moments_are_those_of_clamped_rows(name, moments, rng):
     assert statistic.labels[3] == "sum (x0^2 - 6.125)"
 
 
-def test_entries_alone_have_exact_covariances(rng):
-    evaluate, statistic = moment_function(normal_model(np.zeros((5, 3)), known=True), DOMAIN)
-    assert statistic.labels == ("sum (x0 - 0.5)", "sum (x1 - 0.5)", "sum (x2 - 0.5)")
-    mean, covariance = np.array([3.0, -2.0, 0.0]), np.outer((1, 2, 3), (1, 2, 3)) * CORRELATED
-    drawn = rng.multivariate_normal(mean, covariance, 300_000).clip(-3, 4) / 3.5
-    means, covariances = evaluate(mean[None], covariance[None])
-    np.testing.assert_allclose(means[0], drawn.mean(axis=0), atol=0.004)
-    np.testing.assert_allclose(covariances[0], np.cov(drawn.T), atol=0.004)
-
-
 def test_products_are_of_the_same_numbers_as_entries_as_far_from_zero_as_bounds_may_be():
     """Their sensitivity is proved for ``(t, t t')`` with one t for both."""
     low = 2.0**21 + 1

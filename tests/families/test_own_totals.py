@@ -8,11 +8,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.families.statistic import OwnTotals
-from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.noise import counts_sensitivity
-from pymc_dp.release.plan import lay_out
-from pymc_dp.release.statistics import Statistics
-from pymc_dp.rows.engines.added import obstacles
 from pymc_dp.testing import without_noise
 from tests.families.test_multinomial import WILD, each
 
@@ -34,14 +30,6 @@ def successes(trials, group, y, *, probability=lambda p, g, n: p[g]):
         n, g = pm.Data("n", trials), pm.Data("g", group)
         p = pm.Beta("p", 1, 1, dims="group")
         pm.Binomial("y", n=n, p=probability(p, g, n), observed=y)
-    return model
-
-
-def counts(trials, group, rows):
-    with pm.Model() as model:
-        n, g = pm.Data("n", trials), pm.Data("g", group)
-        p = pm.Dirichlet("p", np.ones((3, 4)))
-        pm.Multinomial("y", n=n, p=p[g], observed=rows)
     return model
 
 
@@ -96,50 +84,3 @@ def test_what_is_not_between_0_and_the_trials_counts_as_the_nearest():
     trials, y = np.array([5, 5, 50, -3, 20]), np.array([9, -2, 30, 4, 20])
     found = released(successes(trials, np.zeros(5, dtype=int), y))
     np.testing.assert_array_equal(found[0], [0 + 5 + 0 + 0 + 0, 5 + 0 + 20 + 1 + 20])
-
-
-def test_vectors_of_counts_are_added_up(rng):
-    trials, group, _ = table(rng)
-    rows = rng.multinomial(trials, [0.1, 0.2, 0.3, 0.4])
-    expected = [rows[group == k].sum(axis=0) for k in range(3)]
-    np.testing.assert_array_equal(released(counts(trials, group, rows)), expected)
-
-
-def test_totals_that_say_more_than_how_many_there_are_make_cells(rng):
-    model = successes(*table(rng), probability=lambda p, g, n: p[g] ** (1 / n))
-    found = inspect(model, DOMAIN).sums
-    assert found.observed[0].totals is None
-    assert {column.name for column in found.observed[0].columns} == {"n", "g"}
-
-
-@pytest.mark.slow
-def test_who_does_not_know_them_says_so(rng):
-    model = successes(*table(rng, 40))
-    apart = dp.metrics.Hamming({"y": 1.0, "g": 1.0, "n": 1.0})
-    with pytest.raises(dp.errors.UnsupportedModelError, match="totals of their own"):
-        dp.privatize(model, epsilon=1.0, domain=dp.Domain(bounds={"n": (1, 20)}, metric=apart))
-    (laid_out,) = lay_out(inspect(model, DOMAIN).sums, Statistics()).tables
-    assert "an engine adds up" in str(obstacles(laid_out.asked, {}))
-    private = dp.privatize(model, epsilon=1.0, domain=DOMAIN)
-    with private, pytest.raises(dp.errors.PrivacyError, match="binomial with totals"):
-        dp.DataAugmentation()
-    with private:
-        raw = pm.sample_prior_predictive(1, var_names=["p"], random_seed=1)
-    raw["posterior"] = raw["prior"].copy()
-    with pytest.raises(dp.errors.PrivacyError, match="trials of its own"):
-        dp.synthesize(dp.scrub(raw, private), model, 8)
-
-
-@pytest.mark.slow
-def test_the_posterior_is_that_of_the_totals_and_honest_about_noise(rng, seed):
-    trials, group, y = table(rng)
-    ones = [1 + y[group == k].sum() for k in range(3)]
-    rest = [1 + (trials - y)[group == k].sum() for k in range(3)]
-    mean, sd = pm.draw(pm.Beta.dist(ones, rest), 4000).mean(axis=0), pm.draw(pm.Beta.dist(ones, rest), 4000).std(axis=0)
-    for epsilon, least, most in ((100.0, 0.9, 1.15), (1.0, 1.5, 8.0)):
-        private = dp.privatize(successes(trials, group, y), epsilon=epsilon, domain=DOMAIN)
-        with private:
-            trace = pm.sample(1000, chains=2, cores=1, random_seed=seed, progressbar=False)["posterior"]["p"]
-        own = trace.std(("chain", "draw")).to_numpy()
-        assert ((own > least * sd) & (own < most * sd)).all()
-        assert (np.abs(trace.mean(("chain", "draw")).to_numpy() - mean) < 4 * own).all()

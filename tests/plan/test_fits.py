@@ -1,14 +1,11 @@
 """What is fitted is the private model that a user would sample."""
 
 import numpy as np
-import pymc as pm
-import pytensor
 import pytest
 
 import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import NUMPY
-from pymc_dp.plan import posteriors
 from pymc_dp.plan.fits import Fit, open_model, outputs_of
 from pymc_dp.plan.truths import draw_truths
 from pymc_dp.release.plan import plan_release
@@ -51,17 +48,3 @@ def test_groups_are_fitted_on_grids_and_their_differences_with_them():
     np.testing.assert_allclose(gap, p[:, 1] - p[:, 0])
     again = Fit(model, truths).draws(release, 1)
     np.testing.assert_array_equal(again, fit.draws(release, 0))
-
-
-def test_models_that_hang_together_are_fitted_by_chains(monkeypatch):
-    monkeypatch.setattr(posteriors, "TUNE", 4)
-    monkeypatch.setattr(posteriors, "DRAWS_OF_CHAIN", 3)
-    with pm.Model(coords={"g": range(2)}) as model:
-        z = pm.Normal("z", pm.Normal("centre", 0, 1), 1, dims="g")
-        pm.Bernoulli("y", logit_p=z[pm.Data("g_index", np.zeros(60, dtype=int))], observed=np.zeros(60, dtype=int))
-    release = {"y": np.array([[10.0, 20.0], [20.0, 10.0]])}
-    held, truths = opened(model, release, names=("z",), noise_aware=False)
-    with pytensor.config.change_flags(**NUMPY):
-        fit = Fit(held, truths)
-    assert fit.how == "by NUTS"
-    assert fit.draws(release, 0).shape == (3, 3) and np.isfinite(fit.draws(release, 0)).all()

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import special
 
-from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.plan.posteriors import moments
 
 
@@ -23,8 +22,3 @@ def test_a_skewed_density_is_met():
     found = moments(lambda at: 3 - np.exp(at), np.array([0.5]), np.random.default_rng(2))
     assert abs(found.mean[0] - special.digamma(3)) < 0.1
     assert found.sd[0] == pytest.approx(np.sqrt(special.polygamma(1, 3)), rel=0.1)
-
-
-def test_a_density_that_cannot_be_followed_is_refused():
-    with pytest.raises(UnsupportedModelError, match="cannot be followed"):
-        moments(lambda at: np.full(1, np.nan), np.zeros(1), np.random.default_rng(3))

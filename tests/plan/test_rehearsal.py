@@ -9,8 +9,7 @@ from pymc_dp._random import Insecure, use_insecure
 from pymc_dp.errors import ArgumentError
 from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.private_model import OWN
-from pymc_dp.plan.rehearsal import NARROW, Rehearsal, privately, without_privacy
-from pymc_dp.simulation.misfit import HEAVIER, OVERDISPERSED, SKEWED_COLUMNS
+from pymc_dp.plan.rehearsal import Rehearsal, privately, without_privacy
 
 DELTA = 1e-5
 ROWS = 600
@@ -45,18 +44,6 @@ def rehearsal():
     found = Rehearsal(logistic(), domain(), {"gradients": dp.Gradients(steps=20)}, None)
     budgets = found.budgets([8.0], DELTA)
     return found, budgets["gradients", 8.0], found._tables(2, np.random.default_rng(3))
-
-
-@pytest.mark.slow
-def test_budgets_and_narrow_columns_each_have_a_row(planned):
-    frame = planned.to_frame()
-    narrow = f"gradients, {NARROW}"
-    assert frame["method"].tolist() == 2 * ["not private", "gradients", "gradients", narrow, narrow]
-    assert frame["variable"].unique().tolist() == ["a", "b"]
-    wide = frame[(frame["variable"] == "b") & (frame["epsilon"] == 8.0)].set_index("method")
-    assert wide.loc[narrow, "width"] > 3 * wide.loc["gradients", "width"], "columns that hardly vary say less"
-    assert (frame[frame["method"] == "gradients"]["width_ratio"] > 0.9).all()
-    assert planned.methods == ("gradients",) and planned.suggest(width=10.0, var_name="b").method == "gradients"
 
 
 @pytest.mark.slow
@@ -117,22 +104,3 @@ def test_wrong_calls_say_the_way_out():
             plan(model=model, **given)
     with pytest.raises(ArgumentError, match="n_max=100"):
         plan(model=model, domain=domain(neighbours="add_remove", n_max=100), n_rows=200)
-
-
-def counts(n):
-    with pm.Model() as model:
-        a, b, x = pm.Normal("a", 1, 0.5), pm.Normal("b", 0, 0.3), pm.Data("x", np.zeros(n))
-        pm.Poisson("y", pm.math.exp(a + b * x), observed=np.zeros(n, dtype=int))
-    return model, dp.Domain(bounds={"x": (-1, 1), "y": (0, 60)})
-
-
-@pytest.mark.slow
-def test_rows_that_do_not_fit_are_rehearsed_too():
-    model, bounds = counts(600)
-    found = plan(model=model, domain=bounds, epsilon=1.0, repeats=4, misfit=True)
-    text = " ".join(str(found).replace("│", " ").split())
-    assert [one.kind for one in found.misfit] == [HEAVIER, OVERDISPERSED, SKEWED_COLUMNS]
-    assert [len(one.z) for one in found.misfit] == [2, 1, 1], "four tables in all"
-    assert "Rows that do not fit the model, all variables together rows method" in text
-    assert all(np.isfinite(one.z).all() and (one.ratios > 0.5).all() for one in found.misfit)
-    assert not plan(model=model, domain=bounds, epsilon=1.0, repeats=2).misfit

@@ -33,14 +33,6 @@ def test_the_method_of_least_epsilon_is_suggested():
     assert plan.suggest(1.5).text.startswith("a: ε = 0.1 by laplace (the least that was simulated) or less for")
 
 
-def test_what_no_budget_reaches_is_said():
-    plan = made({("laplace", 0.1): 1.0, ("laplace", 1.0): 0.2})
-    assert plan.suggest(0.15).epsilon is None
-    assert "none of the budgets that were simulated" in plan.suggest(0.15).text
-    assert "simulate a larger epsilon" in plan.suggest(0.15).text
-    assert "more rows are needed" in plan.suggest(0.05).text
-
-
 def test_arguments_of_suggest():
     plan = made({("laplace", 0.1): 1.0}, names=("a", "b"))
     with pytest.raises(ArgumentError, match=r"give var_name=, one of 'a', 'b'"):

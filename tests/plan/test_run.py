@@ -9,7 +9,7 @@ from scipy import stats
 
 import pymc_dp as dp
 from pymc_dp.audit import contains_canary, plant
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.errors import ArgumentError
 from tests.plan.conftest import REPEATS, coin, grouped
 
 
@@ -27,21 +27,6 @@ def test_noise_aware_intervals_cover_and_those_that_take_the_release_for_the_row
     assert stats.binomtest(held(aware), REPEATS, 0.9).pvalue > 1e-4
     assert stats.binomtest(held(planned.outcomes[0]), REPEATS, 0.9).pvalue > 1e-4
     assert stats.binomtest(held(plugin), REPEATS, 0.9).pvalue < 1e-12
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-def test_groups_and_numbers_are_covered(noise):
-    with pm.Model(coords={"g": range(2)}) as model:
-        mu = pm.Normal("mu", 0, 1, dims="g")
-        sigma = pm.HalfNormal("sigma", 1, dims="g")
-        index = pm.Data("g_index", np.repeat([0, 1], 200))
-        pm.Normal("y", mu[index], sigma[index], observed=np.zeros(400))
-    domain = dp.Domain(bounds={"y": (-5, 5)}, public=["g_index"])
-    delta = 1e-6 if noise == "gaussian" else 0.0
-    found = dp.plan(model, 1.0, delta=delta, noise=noise, domain=domain, repeats=60, random_seed=4, progressbar=False)
-    for name in ("mu", "sigma"):
-        assert stats.binomtest(held(found.outcomes[1], name), 120, 0.9).pvalue > 1e-4
 
 
 def test_intervals_narrow_towards_those_that_are_not_private(planned):
@@ -91,17 +76,6 @@ def test_the_one_reader_of_rows_is_never_called(monkeypatch):
     assert found.rows == "300 rows of at most 300"
 
 
-def test_public_columns_say_how_large_groups_are():
-    with pm.Model(coords={"g": range(2)}) as model:
-        index = pm.Data("g_index", np.array([0] * 900 + [1] * 100))
-        pm.Bernoulli("y", pm.Beta("p", 1, 1, dims="g")[index], observed=np.zeros(1000, dtype=int))
-    domain = dp.Domain(public=["g_index"])
-    widths = quick(model, 1.0, domain=domain).outcomes[1].widths["p"].mean(axis=0)
-    assert widths[1] > 2 * widths[0]
-    with pytest.raises(ArgumentError, match="the public column g_index says how many rows"):
-        quick(model, 1.0, domain=domain, n_rows=10_000)
-
-
 def test_a_private_number_of_rows_is_no_more_than_its_bound():
     domain = dp.Domain(neighbours="add_remove", n_max=400)
     assert quick(coin(7), 1.0, domain=domain, n_rows=300).rows == "300 rows of at most 400"
@@ -148,29 +122,7 @@ def test_arguments_out_of_range_are_refused(arguments, match):
         quick(grouped(), **arguments)
 
 
-def test_models_that_cannot_be_released_are_refused():
-    with pm.Model() as model:
-        pm.Poisson("y", pm.Gamma("rate", 2, 1), observed=np.zeros(5, dtype=int))
-    with pytest.raises(UnsupportedModelError, match="no upper bound"):
-        quick(model)
-
-
 @pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 def test_a_private_model_is_no_model_to_plan_for():
     with pytest.raises(ArgumentError, match="private already"):
         quick(dp.privatize(coin(), epsilon=1.0))
-
-
-@pytest.mark.slow
-def test_histograms_sums_and_draws_from_sums_are_compared():
-    with pm.Model() as visits:
-        pm.Poisson("y", pm.Gamma("rate", 3, 1), observed=np.zeros(500, dtype=int))
-    given = {"in bins": dp.Statistics(mechanism=dp.Histogram(4)), "sums": dp.Statistics()}
-    bounded = dp.truncate(visits, {"rate": (0.5, 9.0)})
-    domain = dp.Domain(bounds={"y": (0, 20)})
-    one = quick(bounded, 20.0, domain=domain, statistics=given, step=dp.OPS())
-    other = quick(bounded, 20.0, domain=domain, statistics=given["in bins"], step=dp.OPS())
-    assert [outcome.method for outcome in one.outcomes] == ["not private", "in bins", "sums", "OPS"]
-    # Draws are from sums, whatever the methods beside them; the error is of the rate's standard error, about 0.08.
-    for found in (one, other):
-        assert found.outcomes[-1].summary("rate").rmse < 0.5

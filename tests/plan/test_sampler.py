@@ -94,11 +94,6 @@ def test_arguments_without_a_meaning_are_refused(options, match):
         plan(model_of(np.zeros((100, 2))), **options)
 
 
-def test_covariates_mean_nothing_without_such_a_sampler():
-    with pytest.raises(ArgumentError, match=r"covariates are for step=dp.SGLD"):
-        dp.plan(model_of(np.zeros((100, 2))), 1.0, covariates={"x": np.ones(3)}, progressbar=False)
-
-
 @pytest.mark.slow
 def test_advice_is_good_on_data_like_the_simulated():
     """A chain with the recommended settings meets the posterior of other rows; a clip norm far below does not."""

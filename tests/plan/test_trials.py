@@ -8,7 +8,6 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.accounting import Budget
-from pymc_dp.errors import ArgumentError
 from pymc_dp.plan.posteriors import Moments
 from pymc_dp.plan.sampler import Cell, cells, judge
 from pymc_dp.step_methods import cost
@@ -41,18 +40,6 @@ def test_step_sizes_that_are_tried_are_paid_for(epsilon):
             noise = cell.step.multiplier
             assert noise >= step._least * (1 - 1e-9), "never less noise than what was priced"
         assert max(cell.step_size for cell in own) >= 0.9 * min(limits(own[0].step))
-
-
-def test_a_step_size_that_was_given_is_kept():
-    small = looked_at(clip_norm=2.0, step_size=1e-6)
-    assert [cell.step_size for cell in cells(small, [1.0, 2.0])] == [1e-6, 1e-6]
-    largest = limits(small).natural
-    step = looked_at(clip_norm=2.0, step_size=0.9 * largest)
-    assert [cell.clip_norm for cell in cells(step, [1.0, 2.0, 4.0])] == [1.0, 2.0]
-    with pytest.raises(ArgumentError, match="too little noise"):
-        cells(step, [4.0])
-    falling = looked_at(step_size=dp.schedules.PolynomialDecay())
-    assert [cell.step_size for cell in cells(falling, [1.0, 2.0])] == [None, None]
 
 
 def test_a_chain_is_judged_by_its_moments():

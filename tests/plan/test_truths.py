@@ -11,7 +11,7 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.plan.truths import draw_truths, exact_sums, noised
 from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
-from tests.plan.conftest import coin, grouped, heavy_tailed
+from tests.plan.conftest import coin
 
 REPEATS = 600
 
@@ -36,13 +36,6 @@ def test_counts_are_binomial_given_parameters_from_the_prior():
     np.testing.assert_allclose(1 / (1 + np.exp(-truths.points[:REPEATS, 0])), p)
 
 
-def test_private_groups_split_the_rows_uniformly():
-    _, _, sums = simulated(grouped(1000))
-    counts, sizes = sums["y"]
-    assert (sizes.sum(axis=1) == 1000).all() and (counts.sum(axis=2) == sizes).all()
-    assert stats.kstest((sizes[:, 0] + np.random.default_rng(0).random(REPEATS)) / 1001, "beta", (1, 2)).pvalue > 1e-4
-
-
 def test_groups_of_an_observed_column_are_as_large_as_its_counts():
     with pm.Model(coords={"label": [0, 1]}) as model:
         label = pm.Bernoulli("sick", pm.Beta("share", 1, 1), observed=pm.Data("held", np.zeros(60, dtype=int)))
@@ -62,29 +55,6 @@ def test_noise_has_its_scale_and_the_same_shape_at_every_budget():
             (scale,) = (block.scale for block in tables[0].blocks)
             assert abs(found[noise, epsilon].std() / tables[0].blocks[0].noise.deviation(scale) - 1) < 0.2
         assert np.corrcoef(found[noise, 0.05], found[noise, 0.1])[0, 1] > 0.99
-
-
-def binned(epsilons, statistics=None):
-    inspection = inspect(*heavy_tailed()).sums
-    plans = [plan_release(inspection, statistics or Statistics(), epsilon) for epsilon in epsilons]
-    tables = [table for plan in plans for table in plan.tables]
-    truths = draw_truths(inspection, tables, ["mu"], REPEATS, np.random.default_rng(3))
-    return truths, [(plan.tables[0].statistic.edges, exact_sums(plan.tables, truths, None, 5)["y"]) for plan in plans]
-
-
-def test_every_budget_has_its_own_bins_of_the_same_rows():
-    """Between two edges that both have lie the same rows, however many bins are between them."""
-    _, found = binned([0.01, 0.4, 10.0])
-    assert [len(edges) for edges, _ in found] == sorted({len(edges) for edges, _ in found}) and len(found[0][0]) == 19
-    for edges, (counts, sizes) in found:
-        assert counts.shape == (REPEATS, 1, len(edges) + 1) and (sizes == 3000).all()
-        np.testing.assert_array_equal(counts.sum(axis=-1), sizes)
-    (few, (low, _)), *_, (many, (high, _)) = found
-    below = {edge: high[:, 0, : place + 1].sum(axis=-1) for place, edge in enumerate(many)}
-    shared = [edge for edge in few if edge in below]
-    assert len(shared) > 5
-    for edge in shared:
-        np.testing.assert_array_equal(low[:, 0, : few.index(edge) + 1].sum(axis=-1), below[edge])
 
 
 def test_what_cannot_be_drawn_is_refused():

@@ -4,7 +4,7 @@ import pytest
 
 from pymc_dp import plots
 from pymc_dp.accounting import ComposedEvent, DiscreteGaussianEvent, Ledger, total_epsilon
-from pymc_dp.accounting.events import PureEvent, ZCDPEvent
+from pymc_dp.accounting.events import PureEvent
 from pymc_dp.errors import ArgumentError
 from pymc_dp.metrics import L1
 
@@ -47,28 +47,6 @@ def test_a_ledger_of_a_metric_says_what_it_counts_per_unit_of():
     assert label["string"] == "privacy loss ε, per unit of ρ"
     (rows,) = drawn(plots.budget(Ledger(2.0), backend="none"), "xlabel")
     assert rows["string"] == "privacy loss ε, per row"
-
-
-def test_better_accountant_shows_both_numbers():
-    ledger = Ledger(epsilon=5.0, delta=1e-6)
-    event = ZCDPEvent(rho=0.02)
-    for _ in range(2):
-        ledger.spend(event, label="sum", neighbours="replace")
-    figure = plots.budget(ledger, backend="none")
-    alone = ledger.history[1].alone.epsilon
-    second = bars(figure)[1]
-    assert second[1] - second[0] < alone
-    assert f"(alone {alone:.3g})" in drawn(figure, "text")[1]["string"]
-    assert "δ = 1e-06" in drawn(figure, "xlabel")[0]["string"]
-
-
-def test_matplotlib_labels_fit_into_the_figure(ledger, agg):
-    figure = plots.budget(ledger, backend="matplotlib").viz["figure"].item()
-    figure.canvas.draw()
-    (axes,) = figure.axes
-    box = figure.bbox
-    texts = [*axes.get_yticklabels(), axes.title, axes.xaxis.label]
-    assert all(box.x0 <= text.get_window_extent().x0 and text.get_window_extent().x1 <= box.x1 for text in texts)
 
 
 def test_parts_of_gaussian_noise_add_up_to_what_they_cost_together(gaussian_noise):

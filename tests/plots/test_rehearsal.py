@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from pymc_dp import plots
-from pymc_dp.errors import ArgumentError
 
 
 class Made:
@@ -22,13 +21,6 @@ def test_points_are_errors_over_half_the_released_widths():
     assert [point["x"].tolist() for point in points] == [[1.0, -2.0, 0.0], [0.5, 0.0, 2.0]]
     assert [point["y"].tolist() for point in points] == [[1.0] * 3, [0.0] * 3]
     assert [band["x"].tolist() for band in bands] == [[-1.0, 1.0]] * 2
-
-
-def test_parameters_can_be_chosen():
-    figure = plots.rehearsal(Made(), parameters=["spread"], backend="none")
-    assert [point["x"].tolist() for point in figure.viz["points"]["error"].values] == [[0.5, 0.0, 2.0]]
-    with pytest.raises(ArgumentError, match="parameters"):
-        plots.rehearsal(Made(), parameters=["other"], backend="none")
 
 
 @pytest.mark.parametrize("backend", ["matplotlib", "plotly", "bokeh"])

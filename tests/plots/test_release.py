@@ -25,13 +25,6 @@ def test_points_are_the_released_values_and_negative_counts_stay(trace):
     assert drawn(shown, "vline")[0]["x"] == 0
 
 
-def test_cells_are_labelled_from_top_to_bottom(trace):
-    shown = panel(plots.release(trace, backend="none"), "affair", "count of 1")
-    (ticks,) = drawn(shown, "yticks")
-    assert dict(zip(ticks["labels"], ticks["ticks"], strict=True)) == {"1": 2, "2": 1, "3": 0}
-    assert drawn(shown, "ylabel")[0]["string"] == "rating"
-
-
 @pytest.mark.parametrize(("statistic", "scale"), [("sum", 4.0), ("sum of squares", 8.0)])
 def test_interval_is_that_of_the_noise_of_the_statistic(trace, statistic, scale):
     shown = panel(plots.release(trace, backend="none"), "income", statistic)
@@ -48,13 +41,6 @@ def test_interval_of_gaussian_noise_is_that_of_a_normal_variable(gaussian_noise)
     assert np.ptp(line["x"]) == pytest.approx(2 * 4.0 * 1.959964)
 
 
-def test_matplotlib_draws_the_same(trace, agg):
-    figure = plots.release(trace, var_name="affair", backend="matplotlib")
-    axes = figure.viz["plot"]["affair"].sel(affair_statistic="count of 0").item()
-    assert axes.collections[-1].get_offsets()[:, 0].tolist() == [30.0, -3.0, 100.0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["1", "2", "3"]
-
-
 def test_unknown_variable_is_refused(trace):
     with pytest.raises(
         ArgumentError, match="var_name must be one of 'affair', 'income', got 'afair'. Did you mean 'affair'"
@@ -66,8 +52,3 @@ def test_unknown_variable_is_refused(trace):
 def test_probability_is_checked(trace, ci_prob):
     with pytest.raises(ArgumentError, match="ci_prob must be"):
         plots.release(trace, ci_prob=ci_prob, backend="none")
-
-
-def test_noise_of_unknown_interval_is_refused(other_noise):
-    with pytest.raises(ArgumentError, match="must be one of 'discrete Laplace', 'discrete Gaussian'"):
-        plots.release(other_noise, backend="none")

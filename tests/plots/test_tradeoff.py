@@ -28,10 +28,6 @@ class Made:
         raise NotImplementedError
 
 
-def drawn(figure, function, name="rate"):
-    return [element for element in figure.viz["plot"][name].item() if element["function"] == function]
-
-
 def test_every_method_with_an_interval_has_a_line():
     figure = plots.tradeoff(Made(), backend="none")
     lines = figure.viz["lines"]["rate"]
@@ -40,18 +36,6 @@ def test_every_method_with_an_interval_has_a_line():
     assert [line["x"].tolist() for line in lines.values] == [[-1.0, 0.0]] * 3
     assert len({line["color"] for line in lines.values}) == 3
     assert figure.viz["points"]["rate"]["method"].values.tolist() == ["laplace", "gaussian"]
-
-
-def bars(quantity):
-    """Height of each bar, left to right, method by method."""
-    lines = drawn(plots.tradeoff(Made(), quantity=quantity, backend="none"), "line")
-    return [np.ptp(line["y"]) for line in lines if line["x"][0] == line["x"][1]]
-
-
-def test_bars_are_two_standard_errors_to_either_side():
-    assert bars("width") == pytest.approx([4.0, 0.4, 8.0, 0.8])
-    assert bars("rmse") == pytest.approx([0.08] * 6)
-    assert bars("coverage") == pytest.approx([4 * (0.8 * 0.2 / 25) ** 0.5] * 4)
 
 
 def test_a_plan_is_drawn_with_a_legend(planned_by_hand, agg):

@@ -54,13 +54,6 @@ def test_the_sum_is_never_below_what_the_ledger_counts():
 
 
 @NO_NOTE
-def test_who_spends_from_a_ledger_spends_for_the_same_data_set():
-    ledger = dp.Ledger(3.0)
-    ledger.grant("Ada", epsilon=1.0)
-    assert together(released(ledger), released(ledger.as_("Ada", why="a second look"))).epsilon == 2.0
-
-
-@NO_NOTE
 def test_a_stored_ledger_is_one_account_however_it_was_opened(tmp_path):
     place = tmp_path / "ledger.db"
     created = dp.Ledger.create(place, dataset="clinic", epsilon=3.0)
@@ -118,18 +111,6 @@ def test_relations_that_differ_are_added_up_as_replacing_a_row():
     both = together(released(), with_delta)
     assert both.epsilon == pytest.approx(1.0 + 2 * with_delta.epsilon, rel=1e-12)
     assert both.delta == pytest.approx(1e-6 * (1 + np.exp(with_delta.epsilon)), rel=1e-9)
-
-
-@NO_NOTE
-def test_what_others_made_is_added_to_each_data_set():
-    stated = {"noise": "discrete gaussian", "made_by": "an office", "guarantee": "zCDP"}
-    counts = [
-        dp.Release.of_counts({"count": [3, -4, 9]}, 5.0, dims="area", budget=dp.Budget(epsilon), **stated)
-        for epsilon in (0.5, 0.25)
-    ]
-    with pm.Model(coords={"area": range(3)}) as model:
-        pm.Poisson("count", pm.Gamma("rate", 2, 1, dims="area"), dims="area", observed=np.zeros(3, int))
-    assert dp.Release.of(dp.condition(model, counts)).epsilon == 0.75
 
 
 @NO_NOTE

@@ -68,17 +68,6 @@ def test_a_saved_release_gives_the_posterior_of_the_private_model(name, noise, e
         assert logp_at(fitted, point) == pytest.approx(float(logp_at(private, point)), rel=1e-12)
 
 
-@pytest.mark.usefixtures("interpreted")
-def test_a_release_is_the_same_from_a_model_and_from_its_trace(tmp_path):
-    domain = dp.Domain(public=("group",))
-    private = dp.privatize(groups(ANSWER, GROUP), epsilon=1.0, domain=domain)
-    idata = pm.sample(model=private, draws=5, tune=5, chains=1, progressbar=False, step=pm.Metropolis(model=private))
-    trace = dp.scrub(idata, private)
-    one, other = dp.Release.of(private), dp.Release.of(trace)
-    assert one.record == other.record and one.domain == domain
-    assert np.array_equal(one.tables["y"], other.tables["y"])
-
-
 def test_rows_of_the_dummy_model_are_not_read():
     release = dp.Release.of(dp.privatize(groups(ANSWER, GROUP), epsilon=1.0))
     found = [

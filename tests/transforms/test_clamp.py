@@ -8,14 +8,9 @@ from scipy import stats
 
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
-from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.one_row import of_one_row, placeholder
-from pymc_dp.inspection.row_density import ClampedRV, clamped
+from pymc_dp.inspection.row_density import clamped
 from pymc_dp.sensitivities import sensitivity
-from pymc_dp.step_methods.row_functions.builder import verify_on_dummy_rows
 from pymc_dp.transforms.clamp import clamp
-from pymc_dp.transforms.prior_model import prior_model
-from pymc_dp.transforms.truncate import truncate
 from tests.inspection.test_row_terms import FINE, N, X, build
 
 FAST = "FAST_COMPILE"
@@ -60,18 +55,6 @@ def test_terms_of_rows_are_those_of_the_model_clipped(write, rng):
             assert found.shape == (N,)
             np.testing.assert_allclose(found, term, rtol=1e-6)
             assert found.min() >= -2.0 and found.max() <= -0.4
-
-
-@pytest.mark.few(3)
-@pytest.mark.parametrize("write", FINE)
-def test_rows_of_a_clamped_model_separate(write):
-    found = inspect(clamp(build(write), -2.0, -0.4)).rows
-    assert found.problems == ()
-    assert [term.logp.type.ndim for term in found.terms] == [1] * len(found.terms)
-    one = {column.leaf: placeholder(column.leaf, column.leaf.type.shape[1:]) for column in found.columns}
-    free = {var: var for var in found.stand_ins}
-    total = sum(of_one_row(term, one, free) for term in found.terms)
-    verify_on_dummy_rows(found, free, total, one)
 
 
 GARBAGE = np.array([np.nan, np.inf, -np.inf, 1e308, -1e308, 0.0])
@@ -132,19 +115,6 @@ def test_chained_and_several_observed_variables_are_clamped_each():
     ]
     found = new.compile_logp(vars=new.observed_RVs, sum=False, mode=FAST)(point)
     np.testing.assert_allclose([term.sum() for term in found], expected, rtol=1e-12)
-
-
-def test_it_goes_with_truncation_either_way():
-    ways = truncate(clamp(location(), -3, -1), {"mu": (-1, 2)}), clamp(truncate(location(), {"mu": (-1, 2)}), -3, -1)
-    found = []
-    for new in ways:
-        assert clamped(new) == {"y": (-3, -1)}
-        assert isinstance(new["y"].owner.op, ClampedRV)
-        found.append(new.compile_logp(mode=FAST)({"mu_interval__": np.array(0.3)}))
-        inspection = inspect(new).rows
-        assert inspection.problems == ()
-        assert [rv.name for rv in prior_model(inspection).free_RVs] == ["mu"]
-    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(

@@ -160,29 +160,3 @@ def test_all_private_sizes_are_added_up(name, kind, scale, rng):
         ends = [evaluate([parameter + sign * step])[0].sum() for sign in (1, -1)]
         np.testing.assert_allclose(slope, (ends[0] - ends[1]) / (2 * step), rtol=1e-4, atol=1e-4)
         np.testing.assert_allclose(of_table, slope, rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.parametrize("name", ["binomial", "poisson from 2"])
-@pytest.mark.parametrize("kind", LOG_NOISE)
-def test_the_density_of_size_and_sum_adds_up_to_one(name, kind):
-    """Over all releases, each with the cells that it shows to have few rows."""
-    (low, high), unit = CASES[name][0], bounded_count(*CASES[name][0], sizes_known=False).unit
-    counts, sums = np.arange(-3.0, 6), np.arange(-3 * (high - low) / 2 - 15, 3 * (high - low) / 2 + 15.1, unit)
-    value = np.array([[count, one] for count in counts for one in sums])
-    density = private_density(name, kind, 0.8, value, bound=3, rate=0.7)
-    assert density.few.cells.all()
-    logp = density.graph(pt.constant(value), *parameters(name, pt.constant(np.array([CASES[name][3][1]]))))
-    found = np.exp(function([], logp)()) * unit / ((high - low) / 2)
-    assert found.sum() == pytest.approx(1, abs=1e-6)
-
-
-def test_sizes_that_another_table_shows_as_well(rng):
-    value, at = np.array([[1.0, -6.0], [2.0, -13.0], [30.0, -4.0]]), pt.constant(np.array([3.0]))
-    seen = np.array([1.0, 3.0, 1.0])
-    density = private_density("poisson", "laplace", 1.0, value, seen=seen, noise=0.2, of_size=0.5)
-    assert density.few.cells.tolist() == [True, True, False]
-    found = function([], density.graph(pt.constant(value), at))()
-    for i in range(2):
-        prior = np.exp(LOG_NOISE["laplace"](seen[i] - np.arange(12), 0.2))
-        expected = exact_of_private_size("poisson", 3.0, value[i], "laplace", 1.0, prior, 0.5)
-        assert found[i] == pytest.approx(expected, abs=1e-6)

@@ -115,18 +115,6 @@ def test_the_density_of_a_row_with_two_latents_is_the_integral_over_both():
     np.testing.assert_allclose(log_density(model, AT), exact, atol=1e-5)
 
 
-def test_the_error_is_as_the_docstring_says():
-    """Of a normal likelihood that leaves a standard deviation of s: 2 exp(-2 nodes s²), of the density."""
-    y = np.linspace(-0.5, 0.5, N)
-    for error, nodes in ((0.3, 11), (0.3, 21), (0.5, 7)):
-        with pm.Model() as model:
-            pm.Normal("y", -pm.Normal("theta", shape=N), error, observed=y)
-        found = log_density(dp.integrate(model, "theta", nodes=nodes), {})
-        off = np.abs(np.expm1(found - stats.norm.logpdf(y, 0, np.hypot(1, error))))
-        bound = 2 * np.exp(-2 * nodes * error**2 / (1 + error**2))
-        assert 0.7 * bound < off.max() < 1.1 * bound
-
-
 @pytest.mark.parametrize("scaled", [False, True])
 def test_a_latent_that_is_the_mean_of_a_normal_variable_needs_no_quadrature(scaled):
     y, x, error = np.linspace(-2, 2, N), np.linspace(-1, 1, N), np.linspace(0.02, 0.5, N)

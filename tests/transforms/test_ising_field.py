@@ -8,10 +8,10 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.errors import ArgumentError
 from pymc_dp.families.stated import Stated, sums_of
 from pymc_dp.families.statistic import GRID
-from pymc_dp.inspection.interpreted import plain_draw, plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.stated import statement_of
 from pymc_dp.release.noise import sums_sensitivity
 from pymc_dp.rows.sums import row_integers
@@ -69,19 +69,6 @@ def test_density_and_moments_are_those_of_the_enumeration(graph, rng):
     t = statistics_of(states, edges)
     np.testing.assert_allclose(mean[0], p @ t, atol=1e-12)
     np.testing.assert_allclose(covariance[0], (t * p[:, None]).T @ t - np.outer(p @ t, p @ t), atol=1e-12)
-
-
-def test_draws_have_the_probabilities_of_the_states(rng):
-    n_nodes, edges = GRAPHS["cycle"]
-    theta, phi = rng.normal(size=(2, n_nodes)), rng.normal(size=len(edges))
-    with pm.Model():
-        y = dp.markov.IsingField("y", np.repeat(theta, 20_000, axis=0), phi, edges=edges)
-    drawn = plain_draw(y, 1)
-    assert drawn.shape == (40_000, n_nodes)
-    for place in range(2):
-        codes = drawn[20_000 * place : 20_000 * (place + 1)] @ 2 ** np.arange(n_nodes)[::-1]
-        shares = np.bincount(codes, minlength=2**n_nodes) / 20_000
-        np.testing.assert_allclose(shares, probabilities(n_nodes, edges, theta[place], phi), atol=0.015)
 
 
 @pytest.mark.few(12)
@@ -165,31 +152,6 @@ def test_posterior_of_a_release_without_much_noise_is_that_of_the_enumeration(rn
     (mean, sd), (own, spread) = found
     assert (np.abs(own - mean) < 0.25 * sd).all()
     np.testing.assert_allclose(spread, sd, rtol=0.12)
-
-
-def test_a_release_is_fitted_again_by_the_same_field_only(rng):
-    rows = rng.integers(0, 2, (30, 3))
-    with insecure_randomness(1):
-        private = dp.privatize(field_model(rows), epsilon=1.0)
-    release = dp.Release.of(private)
-    again = dp.condition(field_model(np.zeros((2, 3), dtype=int)), release)
-    assert [var.name for var in again.free_RVs] == [var.name for var in private.free_RVs]
-    with pytest.raises(UnsupportedModelError, match="needs sum s0, sum s1"):
-        with pm.Model() as other:
-            dp.markov.IsingField(
-                "y", pm.Normal("a", shape=3), pm.Normal("b", shape=3), edges=[(1, 2), (0, 1), (0, 2)],
-                observed=np.zeros((2, 3), dtype=int),
-            )  # fmt: skip
-        dp.condition(other, release)
-
-
-def test_a_single_field_is_refused():
-    with pm.Model() as model:
-        dp.markov.IsingField(
-            "y", pm.Normal("a", shape=3), np.zeros(2), edges=[(0, 1), (1, 2)], observed=np.array([0, 1, 1])
-        )
-    with pytest.raises(UnsupportedModelError, match="one row alone .* no axis that counts rows"):
-        dp.privatize(model, epsilon=1.0)
 
 
 @pytest.mark.parametrize(

@@ -20,14 +20,12 @@ from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.written import released_rows
 from pymc_dp.released import planned
-from pymc_dp.simulation.networks import draw_counts, draw_levels
-from pymc_dp.testing import insecure_randomness, without_noise
+from pymc_dp.simulation.networks import draw_counts
+from pymc_dp.testing import insecure_randomness
 from pymc_dp.trace.scrub import annotate
-from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.network import NetworkDensity
-from pymc_dp.transforms.noise_aware import counts_logp
 from pymc_dp.transforms.privatize import record_of
-from tests.networks import COLLIDER, PAIR, TRIANGLE, network_model, network_of, random_rows
+from tests.networks import COLLIDER, PAIR, TRIANGLE, network_model, random_rows
 from tests.paid import draw_release
 from tests.transforms.zoo import log_likelihoods, points, privatize
 
@@ -182,41 +180,7 @@ def test_the_plug_in_form_takes_the_tables_for_exact(rng):
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
-def test_both_noised_counts_of_a_root_are_used():
-    """`papers=True` shows both counts of a root, though they add up to the known number of rows."""
-    value, p = pt.matrix(shape=(1, 2)), pt.matrix(shape=(None, 2))
-    grid = (np.arange(200) + 0.5) / 200
-    for n, scale in ((20, 5.0), (100, 5.0)):
-        sizes = Sizes(public=True, bound=np.array([n]), n_private=1)
-        evaluate = interpreted([value, p], counts_logp(value, p, scale, sizes, both=True))
-        counts = np.arange(n + 1)
-        for first, second in ((0.7 * n, 0.3 * n), (n + scale, -scale), (0.5 * n + 3 * scale, 0.5 * n - scale)):
-            found = evaluate(np.rint([[first, second]]), np.stack([1 - grid, grid], axis=1))
-            kernel = -(np.abs(np.rint(first) - (n - counts)) + np.abs(np.rint(second) - counts)) / scale
-            exact = np.array([logsumexp(kernel + stats.binom.logpmf(counts, n, q)) for q in grid])
-            distance = np.abs(np.exp(found - logsumexp(found)) - np.exp(exact - logsumexp(exact))).sum() / 2
-            assert distance < 0.025
-
-
 # --- simulation ------------------------------------------------------------------------------------------------------
-
-
-def test_simulated_tables_are_those_of_simulated_rows(rng):
-    network = network_of(COLLIDER, {"b": 3})
-    p = probabilities_of(rng, network)
-    drawn = [draw_counts(rng, network, p, 300) for _ in range(300)]
-    rows = draw_levels(rng, network, p, 90_000)
-    for place, name in enumerate(network.names):
-        table = np.zeros(network.shape(place))
-        np.add.at(table, tuple(rows[network.names[member]] for member in network.family(place)), 1)
-        together = np.sum([tables[place] for tables in drawn], axis=0)
-        assert all(tables[place].sum() == 300 for tables in drawn)
-        both = np.stack([table.ravel(), together.ravel()])[:, (table + together).ravel() > 20]
-        assert stats.chi2_contingency(both).pvalue > 1e-5, name
-        # Spread over tables, not only their mean: variance n p (1 - p) of every cell.
-        shares = together / 90_000
-        spread = np.var([tables[place] for tables in drawn], axis=0)
-        np.testing.assert_allclose(spread, 300 * shares * (1 - shares), rtol=0.5, atol=1)
 
 
 # --- models ----------------------------------------------------------------------------------------------------------
@@ -228,36 +192,6 @@ def private():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return privatize(network_model(COLLIDER, rows), epsilon=1.0, statistics=FOURIER)
-
-
-@pytest.mark.slow
-def test_tables_of_a_release_agree_and_add_up(private):
-    release = dp.Release.of(private)
-    found = release.marginals()
-    assert found["c_table"].dims == ("a", "b", "c")
-    for name in COLLIDER:
-        assert float(found[f"{name}_table"].sum()) == pytest.approx(3000, abs=1e-9)
-    np.testing.assert_allclose(found["c_table"].sum(["b", "c"]), found["a_table"], atol=1e-9)
-    np.testing.assert_allclose(found["c_table"].sum(["a", "b"]), found["d_table"].sum("d"), atol=1e-9)
-    assert (np.abs(found["c_table"] - 3000 / 8) < 200).all()
-
-
-def test_the_increment_is_in_the_tables_and_not_in_the_release(rng):
-    rows = random_rows(rng, COLLIDER, 500)
-    with without_noise():
-        bare = dp.Release.of(privatize(network_model(COLLIDER, rows), epsilon=1.0, statistics=FOURIER))
-        more = dp.Release.of(
-            privatize(
-                network_model(COLLIDER, rows),
-                epsilon=1.0,
-                statistics=Statistics(mechanism=dp.networks.FourierUpdates(t=0.5)),
-            )
-        )
-    np.testing.assert_array_equal(bare.tables["network"], more.tables["network"])
-    added = 2 * 0.5 * 9 * 12.0  # 2 t |N| noise scales of 2 * 6 / ε
-    for name in COLLIDER:
-        table = bare.marginals()[f"{name}_table"]
-        np.testing.assert_allclose(more.marginals()[f"{name}_table"], table + added / table.size, atol=1e-9)
 
 
 def test_a_release_is_saved_and_fitted_by_another_model(private, tmp_path, rng):
@@ -326,20 +260,6 @@ def test_levels_in_another_order_are_refused(tmp_path):
     assert dp.condition(labelled_pair(["yes", "no"], 2), bare)
 
 
-def test_a_refit_of_a_refit_has_the_noise_of_the_release(rng):
-    """Steps are those that were released, 2^-20 for three levels, where the nodes that are left have two."""
-    levels = {"a": 2, "b": 2, "c": 3}
-    rows = random_rows(rng, TRIANGLE, 100, levels)
-    release = dp.Release.of(privatize(network_model(TRIANGLE, rows, levels), epsilon=1.0, statistics=FOURIER))
-    once = dp.Release.of(dp.condition(network_model(PAIR, 2), release))
-    twice = dp.Release.of(dp.condition(network_model(PAIR, 2), once))
-    (first,), *others = (one.record.tables for one in (release, once, twice))
-    assert first.scales[0] == pytest.approx(float(first.sensitivities[0].split()[2].rstrip(":")), rel=1e-4)
-    for (table,) in others:
-        assert table.scales == first.scales and table.sensitivities == first.sensitivities
-    np.testing.assert_array_equal(twice.tables["network"], once.tables["network"])
-
-
 def test_synthetic_rows_have_the_shares_of_the_posterior_draw(private):
     at = {"p_a": 0.3, "p_b": 0.8, "p_c": [[0.1, 0.5], [0.6, 0.9]], "p_d": [0.2, 0.7]}
     dims = {name: ("chain", "draw", *(private.named_vars_to_dims.get(name) or ())) for name in at}
@@ -354,21 +274,6 @@ def test_synthetic_rows_have_the_shares_of_the_posterior_draw(private):
     for c, part in frame.groupby("c"):
         assert part["d"].mean() == pytest.approx(at["p_d"][c], abs=0.025)
     assert dp.synthesize(idata, network_model(COLLIDER, 2), random_seed=1).sizes == {"row": 3000}
-
-
-def test_laplace_updates_cut_every_count_off_by_itself_in_the_plug_in_form(rng):
-    """Algorithm 1: Beta posteriors with counts in 0..n, those of a root not made to add up to n."""
-    rows = random_rows(rng, PAIR, 12)
-    statistics = Statistics(mechanism=dp.networks.LaplaceUpdates(papers=True), noise_aware=False)
-    with insecure_randomness(3):
-        private = privatize(network_model(PAIR, rows), epsilon=0.2, statistics=statistics)
-    raw = dp.Release.of(private).tables
-    for name in PAIR:
-        held = private.rvs_to_values[private[name]].get_value()
-        np.testing.assert_array_equal(held, np.clip(raw[name], 0, 12))
-    assert np.abs(raw["a"].sum() - 12) > 1 and (raw["b"] < 0).any()
-    again = dp.condition(network_model(PAIR, 2), dp.Release.of(private), noise_aware=False)
-    np.testing.assert_array_equal(again.rvs_to_values[again["b"]].get_value(), np.clip(raw["b"], 0, 12))
 
 
 def test_seeded_releases_of_neighbours_differ_by_the_row_alone(rng):

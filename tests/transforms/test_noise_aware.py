@@ -86,30 +86,6 @@ def test_a_noised_binomial_count_is_exact(n, scale, kind):
         assert np.isfinite(gradient).all()
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize(("n", "scale"), [(3000, 100.0), (300_000, 1000.0)])
-def test_a_binomial_count_under_wide_noise_is_exact(n, scale):
-    evaluate, s = counts_function(scale, public(*[n] * len(RATES), kind="laplace"), 2), np.arange(n + 1)
-    for value in (-0.07 * n, 0.01 * n, 0.5 * n, 1.1 * n):
-        found, _ = evaluate(np.full((len(RATES), 1), value), np.stack([1 - RATES, RATES], axis=1))
-        exact = logsumexp(stats.binom.logpmf(s, n, RATES[:, None]) + laplace(value - s, scale), axis=1)
-        np.testing.assert_allclose(found, exact, atol=1e-7, rtol=0)
-
-
-@pytest.mark.parametrize("scale", [1.0, 4.0, 60.0])
-def test_gradients_of_a_count_are_its_slopes(scale, rng):
-    sizes = public(*[200] * 40)
-    evaluate = counts_function(scale, sizes, 2)
-    p = rng.uniform(0.01, 0.99, 40)
-    value = rng.binomial(200, p)[:, None] + noise(rng, "gaussian", scale, (40, 1)) * 3
-    step = 1e-6 * np.minimum(p, 1 - p)
-
-    def at(shift):
-        return evaluate(value, np.stack([1 - p, p + shift], axis=1))
-
-    np.testing.assert_allclose(at(0)[1][:, 1], (at(step)[0] - at(-step)[0]) / (2 * step), rtol=1e-4, atol=1e-3)
-
-
 THREE = each(
     *((30, 0.5, 0.25), (30, 2.0, 0.15), (60, 4.0, 0.15), (60, 20.0, 0.03)),
     gaussian=[(30, 0.5, 0.25), (30, 2.0, 0.1), (60, 4.0, 0.05), (60, 25.0, 0.01)],

@@ -143,20 +143,6 @@ def test_what_jax_cannot_evaluate_costs_nothing(given):
     assert ledger.history == []
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("text", ["needs blackjax below 1.6", "a device of JAX for each of 3 chains, and there is 2"])
-def test_a_blackjax_that_pymc_cannot_call_costs_nothing(text, monkeypatch):
-    jax = pytest.importorskip("jax")
-    blackjax = pytest.importorskip("blackjax")
-    if "below" in text:
-        monkeypatch.setattr(blackjax, "progress_bar", None)
-    monkeypatch.setattr(jax, "local_device_count", lambda: 2)
-    ledger, model = dp.Ledger(1.0), shares(np.random.default_rng(1))[0]
-    with pytest.raises(ArgumentError, match=text):
-        dp.sample(5, epsilon=1.0, model=model, ledger=ledger, nuts_sampler="blackjax", chains=3)
-    assert ledger.history == []
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", SAMPLERS)

@@ -138,20 +138,6 @@ def test_sums_of_counts_are_nearly_normal_given_the_cells(kind):
     assert np.allclose(found[1:], np.diff(steps), atol=0.02 if kind == "gaussian" else 0.1)
 
 
-@pytest.mark.usefixtures("interpreted")
-def test_the_plug_in_form_takes_cells_for_exact():
-    release = dp.Release.of_counts(
-        {"count": VALUES, "total": 60}, {"count": 4.0, "total": 1.0}, noise="discrete laplace",
-        dims={"count": "a", "total": ()}, **STATED,
-    )  # fmt: skip
-    likelihood, logpmf = EXACT["poisson"]
-    private = dp.condition(model_of(likelihood, a=range(5)), release, noise_aware=False)
-    assert [rv.name for rv in private.observed_RVs] == ["count"]
-    expected = logpmf(np.maximum(VALUES, 0), RATES).sum()
-    assert terms(private, ["count"], {"r_log__": np.log(RATES)})[0] == pytest.approx(expected, abs=1e-6)
-    assert "leaves sums of them out" in dp.Release.of(private).record.tables[0].approximations[0]
-
-
 @pytest.mark.parametrize(
     ("build", "match"),
     [
@@ -167,33 +153,10 @@ def test_likelihoods_that_do_not_fit_are_refused_with_a_way_out(build, match):
         dp.condition(model_of(build, a=range(5)), release)
 
 
-def test_other_cells_are_refused():
-    release = dp.Release.of_counts({"count": VALUES}, 4.0, noise="discrete laplace", dims="a", **STATED)
-    likelihood = partial(pm.Poisson, "count", dims="a", observed=np.zeros(4, int))
-    with pytest.raises(UnsupportedModelError, match="'a' has 4 cells in the model, and 5"):
-        dp.condition(model_of(lambda r: likelihood(r), a=range(4)), release)
-
-
 def test_sums_that_would_take_too_long_are_refused():
     release = dp.Release.of_counts({"count": VALUES}, 1e4, noise="discrete laplace", dims="a", **STATED)
     with pytest.raises(UnsupportedModelError, match="(?s)Use a Poisson likelihood.*is too long"):
         dp.condition(model_of(EXACT["negative binomial"][0], a=range(5)), release)
-
-
-@pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
-@pytest.mark.parametrize("name", ["poisson", "binomial", "negative binomial"])
-def test_noise_on_counts_may_be_continuous(name, kind):
-    """Up to a constant, which holds no parameter."""
-    likelihood, logpmf = EXACT[name]
-    values = VALUES + np.array([0.3, -0.4, 0.2, 0.45, -0.1])
-    release = dp.Release.of_counts({"count": values}, SCALES, noise=kind, dims="a", **STATED)
-    private = dp.condition(model_of(likelihood, a=range(5)), release)
-    s, found = np.arange(MOST)[:, None], []
-    for rates in (RATES, RATES + np.array([2.0, 1.0, -3.0, 4.0, 0.5])):
-        expected = logsumexp(logpmf(s, rates) + log_noise(values - s, SCALES, kind), axis=0).sum()
-        found.append(terms(private, ["count"], {"r_log__": np.log(rates)})[0] - expected)
-    assert found[0] == pytest.approx(found[1], abs=2e-4)
 
 
 def test_exact_sums_that_follow_from_others_are_refused():

@@ -177,28 +177,3 @@ def test_gradients_are_finite_wherever_a_sampler_may_go(rng, private):
         logp, *slopes = function(value, a, w, np.array(size), *latents)
         assert all(np.isfinite(item).all() for item in slopes), size
         assert np.isfinite(logp).all() == (size not in (0.0, 1e9))
-
-
-def test_coordinates_centre_on_the_released_moments(rng):
-    made = density("normal", sizes=np.array([5000]))
-    t = rng.multivariate_normal([0.2, -0.1, 0.0], 0.02 + 0.05 * np.eye(3), 5000)
-    value = products(t, t[:, 0] * 0.5, True)[None]
-    centre, root = made.coordinates(value)
-    moments = made.covariates.moments({"covariates": centre}, np)
-    np.testing.assert_allclose(moments.means[0], t.mean(0), atol=3e-3)
-    np.testing.assert_allclose(moments.within[0], np.cov(t.T, bias=True), atol=3e-3)
-    assert np.linalg.cond(root) > 1
-
-
-def test_the_prior_of_correlations_has_its_concentration(rng):
-    """Of three predictors under LKJ(2): the density of each is that of Beta(5/2, 5/2) on (-1, 1)."""
-    made = density("normal").covariates
-    centre, root = np.full(9, 0.3), np.eye(9) * 1.7
-    z = made._draw(centre, root, rng=rng, size=(4000,))
-    numbers = centre + z @ root.T
-    within = made.moments({"covariates": numbers}, np).within[:, 0]
-    sds = np.sqrt(np.diagonal(within, axis1=1, axis2=2))
-    for i, j in ((1, 0), (2, 0), (2, 1)):
-        shares = 0.5 + 0.5 * within[:, i, j] / (sds[:, i] * sds[:, j])
-        assert stats.kstest(shares, stats.beta(2.5, 2.5).cdf).pvalue > 1e-3
-    assert stats.kstest(sds[:, 2], stats.lognorm(0.7, scale=0.4).cdf).pvalue > 1e-3

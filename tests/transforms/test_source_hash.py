@@ -3,10 +3,8 @@
 import importlib
 import sys
 
-import numba
 import pytest
 
-from pymc_dp.step_methods.row_functions.cached_loop import cache_key
 from pymc_dp.transforms.source_hash import source_hash
 
 HELPER = """
@@ -66,12 +64,3 @@ def test_a_change_of_the_source_changes_the_hash(written):
     ]
     assert len(set(hashes)) == len(hashes) and None not in hashes
     assert source_hash(written().loop) == hashes[0]
-
-
-def test_a_function_with_numbers_that_are_in_no_source_has_none(written):
-    module = written()
-    assert source_hash(module.with_a_number_of_its_own(1)) is None
-    assert cache_key(module.loop, module.with_a_number_of_its_own(1)) is None
-    scope = {}
-    exec("def unknown(x): return x", {"__name__": "nowhere"}, scope)
-    assert source_hash(numba.njit(scope["unknown"])) is None

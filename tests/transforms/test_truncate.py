@@ -116,20 +116,6 @@ def test_truncated_priors_are_normalised(prior, law, low, high):
         assert np.isneginf(pm.logp(rv, high + 1e-6).eval(mode=FAST))
 
 
-def test_hierarchical_prior_is_normalised_for_its_random_parameters():
-    with pm.Model() as model:
-        a = pm.Gamma("a", 2.0, 1.0)
-        pm.Beta("p", a, 2.0 * a)
-    new = truncate(model, {"p": (0.2, 0.6), "a": (0.5, 5)})
-    density = new.compile_logp(vars=[new["p"]], jacobian=False, mode=FAST)
-    transform, inputs = new.rvs_to_transforms[new["a"]], new["a"].owner.inputs
-    for a in (0.7, 2.0, 4.5):
-        place = transform.forward(a, *inputs).eval(mode=FAST)
-        law = stats.beta(a, 2 * a)
-        expected = law.logpdf(0.4) - np.log(law.cdf(0.6) - law.cdf(0.2))
-        np.testing.assert_allclose(density({"a_interval__": place, "p_interval__": np.array(0.0)}), expected, rtol=1e-8)
-
-
 def test_everything_else_is_as_it_was(model, bounded):
     assert [rv.name for rv in bounded.free_RVs] == [rv.name for rv in model.free_RVs]
     assert list(bounded.named_vars) == list(model.named_vars)
@@ -154,12 +140,6 @@ def test_draws_and_starts_lie_within_the_bounds(bounded, seed):
     assert prior.p.dims == ("chain", "draw", "group")
     for name, low, high in [("p", 0.01, 0.99), ("u", 0.2, 1), ("n", [-1, -2], 1), ("w", 0.1, 0.8), ("rate", 0, 5)]:
         assert ((prior[name] >= low) & (prior[name] <= high)).all()
-
-
-def test_two_truncations_in_turn_are_refused_for_one_variable(bounded):
-    with pytest.raises(ArgumentError, match="truncated already"):
-        truncate(bounded, {"p": (0.2, 0.8)})
-    assert truncate(bounded, {"scale": (0.1, 9)}).free_RVs[0].name == "scale"
 
 
 @pytest.mark.parametrize(
