@@ -1,20 +1,16 @@
 """A pair of bounds per column of a design matrix: what is released is that of the same columns one by one."""
 
-import json
 from itertools import product
 
 import numpy as np
 import pymc as pm
-import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
 from pymc_dp.audit.sensitivity import fuzz_sensitivity
 from pymc_dp.errors import ArgumentError, DomainError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.rows import Column, fitted_column
 from pymc_dp.release.plan import plan_release
-from pymc_dp.release.record import described_domain, read_domain
 from tests.paid import draw_release
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
@@ -39,13 +35,6 @@ def of_columns():
         b, sd = pm.Normal("b", 0, 50, shape=3), pm.HalfNormal("sd", 30)
         flag, score = pm.Data("flag", FLAG), pm.Data("score", SCORE)
         pm.Normal("y", b[0] + b[2] * score + b[1] * flag, sd, observed=Y)
-    return model
-
-
-def of_yes_or_no(rows):
-    with pm.Model() as model:
-        b = pm.Normal("b", 0, 1, shape=3)
-        pm.Bernoulli("y", logit_p=pm.Data("X", rows) @ b, observed=FLAG.astype(int))
     return model
 
 
@@ -101,19 +90,6 @@ def test_no_pair_of_rows_differs_by_more_than_the_claimed_sensitivity():
     assert found.passed and found.sensitivity > 0.8 * found.claimed, found.report()
 
 
-@pytest.mark.parametrize(
-    "mean",
-    [
-        lambda X, b: pm.math.dot(X, b),
-        lambda X, b: (X * b).sum(axis=-1),
-        lambda X, b: b[0] + X[:, 1] * b[1] + b[2] * X[:, 2],
-        lambda X, b: X[:, :2] @ b[:2] + X[:, 2] * b[2],
-    ],
-)
-def test_a_matrix_is_read_column_by_column_however_it_is_written(mean):
-    assert exact(of_a_matrix(mean=mean), WIDE).tolist() == exact(of_a_matrix(), WIDE).tolist()
-
-
 def outside():
     """Rows beyond the bounds of their own columns, within those of others, and what they are clamped to."""
     wild, inside = X.copy(), X.copy()
@@ -134,30 +110,6 @@ def test_rows_outside_count_as_rows_clamped_column_by_column():
     np.testing.assert_array_equal(*tables)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int8", "bool"])
-def test_columns_of_any_dtype_are_clamped_each_to_its_own_bounds(dtype):
-    bounds = [(1, 1), (0, 1), (0, 1)] if dtype == "bool" else EACH
-    wild = np.array([[0, 3, 9], [7, -2, -9], [1, 1, 2]]).astype(dtype)
-    column = fitted_column(Column(name="X", leaf=pt.constant(wild), bounds=(-4, 4), ranges=tuple(bounds)))
-    found, (low, high) = column.clamped(wild), np.array(bounds).T
-    assert found.dtype == dtype and column.ranges == tuple(bounds)
-    assert column.bounds == (low.min(), high.max())
-    np.testing.assert_array_equal(found, np.clip(wild.astype(float), low, high).astype(dtype))
-
-
-def test_gradients_of_rows_outside_are_those_of_rows_clamped():
-    found = []
-    for rows in outside():
-        model = of_yes_or_no(X)
-        model["X"].set_value(rows)
-        domain = dp.Domain(bounds={"X": EACH})
-        with dp.testing.insecure_randomness(3):
-            private = dp.privatize(model, epsilon=5.0, delta=1e-5, domain=domain, statistics=dp.Gradients(steps=10))
-        found.append(private.dp_tables)
-    for name, table in found[0].items():
-        np.testing.assert_array_equal(table, found[1][name])
-
-
 def test_a_sampler_proves_with_the_bounds_of_each_column():
     """The range of a row is that of columns one by one, and less than that of the widest pair for all."""
     with pm.Model() as apart:
@@ -176,20 +128,6 @@ def test_a_sampler_proves_with_the_bounds_of_each_column():
         )
     ]
     assert ranges[0] == pytest.approx(ranges[1], rel=1e-6) and ranges[1] < 0.75 * ranges[2]
-
-
-def test_a_saved_release_comes_back_with_its_bounds(tmp_path):
-    private = dp.privatize(of_a_matrix(), epsilon=1.0, domain=WIDE)
-    dp.Release.of(private).save(tmp_path / "release.json")
-    release = dp.Release.load(tmp_path / "release.json")
-    assert "bounds of X, column by column: [(1, 1), (0, 1), (-4, 4)]" in release.record.assumptions
-    written = json.loads(json.dumps(described_domain(WIDE)))
-    assert written["bounds"]["X"] == [[1, 1], [0, 1], [-4, 4]]
-    assert read_domain(written).bounds == WIDE.bounds and read_domain(release.record.domain).bounds == WIDE.bounds
-    fitted = dp.condition(of_a_matrix(), release)
-    assert [rv.name for rv in fitted.free_RVs][:2] == ["b", "sd"]
-    point = fitted.initial_point()
-    assert fitted.compile_logp(mode="FAST_COMPILE")(point) == private.compile_logp(mode="FAST_COMPILE")(point)
 
 
 @pytest.mark.parametrize(
@@ -224,19 +162,3 @@ def test_pairs_of_what_has_no_such_columns_are_refused(bounds, texts):
     with pytest.raises(DomainError) as caught:
         dp.explain(model, dp.Domain(bounds=bounds))
     assert all(text in str(caught.value) for text in texts)
-
-
-def test_stored_rows_are_clamped_column_by_column():
-    tables = []
-    for rows in outside():
-        with dp.testing.without_noise():
-            private = dp.privatize(of_a_matrix(), epsilon=1.0, domain=WIDE, rows={"X": rows, "y": Y})
-        tables.append(private.dp_tables["y"])
-    np.testing.assert_array_equal(*tables)
-
-
-@pytest.mark.parametrize("function", [pt.exp, pt.sqrt])
-def test_a_function_of_constants_alone_is_refused_before_anything_is_charged(function):
-    model = of_a_matrix(mean=lambda X, b: b[0] * function(X[:, 0]) + b[1] * X[:, 1])
-    with pytest.raises(dp.errors.UnsupportedModelError, match="Write the number itself in the model"):
-        planned(model, WIDE)

@@ -75,15 +75,6 @@ def test_metrics_that_contradict_the_rest_are_refused(arguments, texts):
     assert all(text in str(caught.value) for text in texts)
 
 
-def test_a_metric_is_part_of_what_a_domain_is():
-    domain = Domain(bounds={"age": (0, 100)}, metric=L1({"age": 0.2}))
-    assert domain != Domain(bounds={"age": (0, 100)})
-    assert pickle.loads(pickle.dumps(domain)) == domain
-    assert "metric=L1({'age': 0.2})" in repr(domain)
-    assert domain.relation == "metric: 0.2 |Δage|"
-    assert Domain().relation == "replace"
-
-
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [(("", 3), "name of the column"), ((3, 3), "got 3"), (("who", 0), "1.."), (("who", 2.5), "whole")],

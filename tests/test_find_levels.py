@@ -6,7 +6,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import polars as pl
-import pymc as pm
 import pytest
 
 import pymc_dp as dp
@@ -17,9 +16,7 @@ from pymc_dp.errors import (
     DomainError,
     DomainWarning,
     ReleaseError,
-    RepeatedReleaseWarning,
     UnsupportedModelError,
-    WeakGuaranteeWarning,
 )
 from pymc_dp.release.paid import forget_releases
 
@@ -67,25 +64,6 @@ def test_what_is_no_text_or_called_as_the_rest_is_of_the_rest():
     held = np.array(["other"] * 900 + [None] * 900 + [1.5] * 900 + [float("nan")] * 900 + ["Oslo"] * 900, dtype=object)
     levels = dp.find_levels("city", rows={"city": held}, ledger=ledger(), **PAID)
     assert levels.labels == ("Oslo", "other") and np.bincount(levels.codes(held)).tolist() == [900, 3600]
-
-
-def test_files_are_counted_and_read_with_the_levels_that_were_found(tmp_path):
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    held = cities()
-    columns = {"city": pa.array(held).dictionary_encode(), "y": np.zeros(len(held))}
-    pq.write_table(pa.table(columns), tmp_path / "t.parquet", row_group_size=500)
-    account = dp.Ledger(3.0, 1e-4)
-    levels = dp.find_levels("town", rows=dp.Parquet(tmp_path / "t.parquet", {"town": "city"}), ledger=account, **PAID)
-    assert levels == dp.Levels.found("city", levels.counts, other="other") and len(levels.labels) == 5
-    with pm.Model(coords={"city": levels.labels}) as model:
-        town = pm.Data("town", np.array([0, 1, 2, 3, 4]))
-        mean = pm.Normal("mean", 0, 1, dims="city")
-        pm.Normal("y", mean[town], 1, observed=np.zeros(5))
-    rows = dp.Parquet(tmp_path / "t.parquet", {"town": levels, "y": "y"})
-    domain = dp.Domain(bounds={"y": (-1, 1)})
-    noised = dp.Statistics(noise="gaussian")
-    private = dp.privatize(model, epsilon=1.0, delta=5e-5, domain=domain, statistics=noised, rows=rows, ledger=account)
-    assert list(private.coords["city"]) == list(levels.labels) and account.spent.epsilon <= 2.0 + 1e-9
 
 
 class Ear(logging.Handler):
@@ -136,26 +114,6 @@ def test_nothing_is_read_where_the_budget_is_not_enough(monkeypatch):
         with pytest.raises(BudgetExceeded, match="delta"):
             dp.find_levels("city", rows={"city": cities()}, ledger=account, **PAID)
         assert account.history == []
-
-
-def test_the_relation_decides_on_the_noise():
-    hidden = dp.Domain(neighbours="add_remove", n_max=10_000)
-    account = dp.Ledger(3.0, 1e-5, neighbours="add_remove")
-    held = np.array(["a"] * 22, dtype=object)
-    with dp.testing.without_noise():
-        levels = dp.find_levels("city", rows={"city": held}, domain=hidden, ledger=account, **PAID)
-        with pytest.warns(DomainWarning):
-            other = dp.find_levels("city", rows={"city": held}, ledger=ledger(), **PAID)
-    assert levels.labels == ("a", "other") and other.labels == ("other",)
-
-
-def test_weak_and_repeated_releases_are_named():
-    with pytest.warns(WeakGuaranteeWarning, match="is not below 1 / 3001"):
-        dp.find_levels("city", rows={"city": cities()}, ledger=dp.Ledger(3.0, 0.1), **{**PAID, "delta": 0.01})
-    forget_releases()
-    dp.find_levels("city", rows={"city": cities()}, **PAID)
-    with pytest.warns(RepeatedReleaseWarning, match=r"ε=2 in total \(columns: city\)"):
-        dp.find_levels("city", rows={"city": cities()}, **PAID)
 
 
 @pytest.mark.parametrize(

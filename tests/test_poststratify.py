@@ -44,14 +44,6 @@ def test_labels_count_and_not_their_order():
         xr.testing.assert_allclose(dp.poststratify(trace(), other, var="p", by="age"), expected)
 
 
-def test_cells_without_people_do_not_count():
-    people = cells().to_series()
-    people = people[people.index != ("north", "old")]
-    found = dp.poststratify(trace(), people, var="p", by="state")
-    expected = (P[:, :, 0, :2] * PEOPLE[0, :2]).sum(axis=2) / PEOPLE[0, :2].sum()
-    np.testing.assert_allclose(found.sel(state="north"), expected)
-
-
 REFUSED = {
     "a dim of its own": (lambda: cells().rename(age="ages"), {}, "Did you mean 'age'?"),
     "a label of its own": (lambda: cells().assign_coords(state=["north", "west"]), {}, "the model has 'south'"),

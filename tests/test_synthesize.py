@@ -6,7 +6,6 @@ import pytest
 import xarray as xr
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, TraceError
 from pymc_dp.testing import without_noise
 from pymc_dp.trace.scrub import annotate
 from pymc_dp.transforms.privatize import record_of
@@ -78,13 +77,3 @@ def test_a_private_number_of_rows_is_the_released_one():
         pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=(rng.random(120) < 0.5).astype(int))
     idata = traced(model, {"p": ((), 0.5)}, dp.Domain(neighbours="add_remove", n_max=1000))
     assert dp.synthesize(idata, model).sizes["row"] == 120
-
-
-def test_what_is_missing_is_said(example):
-    model, idata = example
-    with pm.Model() as other:
-        pm.Bernoulli("sick", pm.Beta("other", 1, 1), observed=np.zeros(3, int))
-    with pytest.raises(ArgumentError, match="the posterior has no other"):
-        dp.synthesize(idata, other)
-    with pytest.raises(TraceError):
-        dp.synthesize(xr.DataTree.from_dict({"posterior": xr.Dataset()}), model)

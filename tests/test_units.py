@@ -6,8 +6,6 @@ from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pymc as pm
 import pytest
 
@@ -122,32 +120,6 @@ def test_the_order_of_rows_and_where_they_are_make_no_difference(name, statistic
     np.testing.assert_array_equal(released(model, statistics, delta, rows)[1], plain)
 
 
-@pytest.mark.parametrize(("name", "statistics", "delta"), [WAYS[0], WAYS[2]])
-def test_persons_may_be_texts_in_files(name, statistics, delta, tmp_path):
-    """Where all rows are kept the release is the same."""
-    everybody = Domain(
-        bounds=domain_of(MODELS[name]()).bounds, neighbours="add_remove", n_max=100, unit=Unit("patient_id", 6)
-    )
-    plain = released(MODELS[name](), statistics, delta, domain=everybody)[1]
-    texts = np.array([f"Zoë {one}" for one in OWNERS])
-    columns = {"patient_id": texts, "x": X, "g": G, "y": Y}
-    names = ["patient_id", "y", *(["g"] if name == "counts" else ["x"])]
-    rows = {key: columns[key] for key in names}
-    pq.write_table(pa.table({**rows, "patient_id": pa.array(list(texts))}), tmp_path / "t.parquet")
-    for stored in (rows, dp.Parquet(tmp_path / "t.parquet", {key: key for key in names})):
-        found = released(MODELS[name](slice(2)), statistics, delta, stored, everybody)[1]
-        np.testing.assert_array_equal(found, plain)
-    unknown = pa.array([None if place % 2 else str(text) for place, text in enumerate(texts)])
-    pq.write_table(pa.table({**rows, "patient_id": unknown}), tmp_path / "t.parquet")
-    if name == "counts":
-        found = released(MODELS[name](slice(2)), statistics, delta, stored, everybody)[1]
-        assert found.sum() == (len(texts) + 1) // 2
-        broken = pa.Array.from_buffers(pa.string(), 1, [None, *pa.array([b"\xff"], pa.binary()).buffers()[1:]])
-        others = pa.concat_arrays([broken, pa.array(list(texts[1:]))])
-        pq.write_table(pa.table({**rows, "patient_id": others}), tmp_path / "t.parquet")
-        assert released(MODELS[name](slice(2)), statistics, delta, stored, everybody)[1].sum() == len(texts)
-
-
 @pytest.mark.usefixtures("keyed")
 @pytest.mark.parametrize("name", ["memory", "stored"])
 def test_a_newcomer_moves_counts_by_own_rows_alone_though_all_codes_are_new(name):
@@ -237,27 +209,6 @@ def test_every_other_way_refuses_too():
             call()
 
 
-def test_rows_of_persons_in_an_engine_and_levels_are_no_persons(tmp_path):
-    """An engine adds nothing up here, for it would take rows one by one; the same rows give the same release."""
-    pl = pytest.importorskip("polars")
-    everybody = Domain(neighbours="add_remove", n_max=100, unit=Unit("patient_id", 6))
-    columns = {"patient_id": OWNERS, "g": G, "y": Y}
-    names = dict(zip(columns, columns, strict=True))
-    frame = pl.LazyFrame(columns)
-    plain = released(counts(), dp.Statistics(), 0.0, domain=everybody)[1]
-    found = released(counts(slice(2)), dp.Statistics(), 0.0, dp.Table(frame, names), everybody)[1]
-    np.testing.assert_array_equal(found, plain)
-    assert released(counts(slice(2)), dp.Statistics(), 0.0, dp.Table(frame, names))[1].sum() < plain.sum()
-    texts = frame.with_columns(pl.col("patient_id").cast(pl.String))
-    pq.write_table(pa.table({**columns, "patient_id": [str(one) for one in OWNERS]}), tmp_path / "t.parquet")
-    levels = {**names, "patient_id": dp.Levels("patient_id", ["20", "27"])}
-    ledger = Ledger(5.0, unit="patient_id")
-    for stored in (dp.Table(texts, names), dp.Table(texts, levels), dp.Parquet(tmp_path / "t.parquet", levels)):
-        with pytest.raises(PrivacyError, match="neither a number|would be one person"):
-            dp.privatize(counts(slice(2)), epsilon=1.0, domain=everybody, rows=stored, ledger=ledger)
-    assert not ledger.history
-
-
 def test_a_ledger_of_persons_takes_no_event_per_row_and_the_reverse():
     model = counts()
     rows = Domain(neighbours="add_remove", n_max=1000)
@@ -303,14 +254,3 @@ def test_nobody_is_named(name, statistics, delta):
     assert "patient_id" not in private.named_vars
     record, tables = record_of(private)
     assert str(canary) not in str(record.to_dict()) and str(canary) not in str(tables)
-
-
-def test_a_release_of_persons_is_fitted_by_others_who_have_no_such_column(tmp_path):
-    private = dp.privatize(counts(), epsilon=1.0, domain=domain_of(counts()))
-    dp.Release.of(private).save(tmp_path / "release.nc")
-    with pm.Model(coords={"group": range(2)}) as other:
-        group = pm.Data("g", np.array([0, 1]))
-        p = pm.Beta("p", 2, 2, dims="group")
-        pm.Bernoulli("y", p[group], observed=np.array([0, 1]))
-    again = dp.condition(other, dp.Release.load(tmp_path / "release.nc"))
-    assert record_of(again)[0].domain["unit"] == {"column": "patient_id", "max_rows": MOST}

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from pymc_dp.accounting import Budget
-from pymc_dp.advice.samplers import loss_of, temperature_of
+from pymc_dp.advice.samplers import loss_of
 from pymc_dp.step_methods.langevin import SGLD
-from pymc_dp.step_methods.ops import OPS
 from tests.advice.conftest import N_ROWS, counts
 
 
@@ -16,15 +15,6 @@ def _bound(step, case, budget=Budget(1.0, 1e-6)):  # noqa: B008  (a frozen value
     preview = step.preview(*case, budget)
     assert preview.fits, preview.problem
     return preview.bound
-
-
-def test_one_sample_is_as_wide_as_with_n_over_t_rows():
-    step = _bound(OPS(), counts(0.05, 0.95), Budget(1.0))
-    temperature = 2 * math.log(19)
-    assert temperature_of(step) == pytest.approx(temperature)
-    text = loss_of(step, N_ROWS, "replace")
-    assert f"as wide as the posterior of {int(N_ROWS / temperature)} of 2000 rows" in text
-    assert f"√(1 + T) = {math.sqrt(1 + temperature):.2g} posterior sd" in text
 
 
 def test_batches_add_no_more_than_is_told():

@@ -8,9 +8,7 @@ import pytensor
 import pytest
 
 from pymc_dp.domain import Domain
-from pymc_dp.errors import DomainError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.rows.gate import read
 
 pytestmark = pytest.mark.usefixtures("paid")
 
@@ -26,12 +24,6 @@ def columns(write, **domain):
     found = inspect(model, Domain(**domain)).rows
     assert found.problems == ()
     return {column.name: column for column in found.columns}
-
-
-def problems(write, **domain):
-    with pm.Model(coords={"level": range(4), "cut": range(3), "two": range(2)}) as model:
-        write()
-    return " ".join(map(str, inspect(model, Domain(**domain)).rows.problems))
 
 
 def bernoulli():
@@ -124,13 +116,6 @@ def test_no_value_of_a_row_makes_a_bound(write):
     assert columns(write)["y"].bounds is None
 
 
-def test_bounds_of_the_domain_come_first():
-    column = columns(bernoulli, bounds={"y": (0, 9)})["y"]
-    assert (column.bounds, column.outside) == ((0, 9), "nearest")
-    assert columns(indexed, bounds={"g": (1.5, 2.5)})["g"].bounds == (2, 2)
-    assert "hold no value of its dtype" in problems(indexed, bounds={"g": (1.2, 1.8)})
-
-
 def test_values_outside_go_to_the_first_level_or_to_the_nearest():
     held = np.array([-1, 0, 3, 4, 2**40])
     assert columns(indexed)["g"].clamped(held).tolist() == [0, 0, 3, 0, 0]
@@ -138,26 +123,6 @@ def test_values_outside_go_to_the_first_level_or_to_the_nearest():
     assert columns(bernoulli)["y"].clamped(held).tolist() == [0, 0, 0, 0, 0]
     assert columns(trials)["y"].clamped(held).tolist() == [0, 0, 3, 4, 5]
     assert columns(indexed, bounds={"g": (1, 3)})["g"].clamped(held).tolist() == [1, 1, 3, 3, 3]
-
-
-def public(values, **domain):
-    def write():
-        pm.Normal("y", pm.Normal("m", dims="level")[pm.Data("g", values)], 1.0, observed=V)
-
-    return columns(write, public=["g"], **domain)["g"]
-
-
-def test_a_public_column_has_the_range_of_the_values_held():
-    def write():
-        pm.Normal("y", pm.Normal("m") * pm.Data("v", V) + pm.Data("w", X) @ pm.Normal("b", shape=3), 1.0, observed=Y)
-
-    found = columns(write, public=["v", "w"])
-    assert (found["v"].bounds, found["v"].public, found["v"].integer) == ((-1.0, 2.0), True, False)
-    assert found["w"].bounds == (-3.0, 3.0)
-    np.testing.assert_array_equal(read(found["w"]), X)
-    assert (public(G % 3).bounds, public(G % 3).public) == ((0, 2), True)
-    assert (public(G - 1).bounds, public(G - 1).outside) == ((0, 3), "first")
-    assert public(G, bounds={"g": (1, 2)}).bounds == (1, 2)
 
 
 def of_dtype(dtype, bounds, norm=None):
@@ -225,12 +190,3 @@ def test_values_are_clamped_before_rows_are_scaled():
     held = of_dtype("float64", (-1, 3), 2.0).clamped(np.array([[np.nan, np.inf, -np.inf], [0.5, -7.0, 0.0]]))
     np.testing.assert_allclose(held[0], np.array([1.0, 3.0, -1.0]) * 2 / np.sqrt(11), rtol=1e-14)
     assert held[1].tolist() == [0.5, -1.0, 0.0]
-
-
-def test_a_norm_is_not_given_twice():
-    def write():
-        pm.Normal("y", pm.Normal("m", shape=3), 1.0, observed=pm.Data("held", X))
-
-    assert columns(write, norms={"y": 2})["held"].norm == columns(write, norms={"held": 2})["held"].norm == 2
-    with pytest.raises(DomainError, match="norms name one column twice"):
-        columns(write, norms={"y": 2, "held": 3})

@@ -13,24 +13,6 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 RNG = np.random.default_rng(20)
 X, Y, GROUP = RNG.uniform(0.1, 0.7, (30, 2)), RNG.normal(size=30), RNG.integers(0, 6, 30)
 BOUNDS = {"X": (0, 1), "y": (-4, 4)}
-REPLACE_Y = Domain(bounds={"y": (-4, 4)})
-
-
-def effects(kind):
-    with pm.Model() as model:
-        chol, _, _ = pm.LKJCholeskyCov("chol", n=2, eta=2.0, sd_dist=pm.Exponential.dist(1.0))
-        if kind != "LKJCholeskyCov":
-            packed = pm.Normal("packed", shape=3)
-            chol = pm.math.expand_packed_triangular(2, packed)
-        effect = pt.dot(chol, pm.Normal("z", shape=(6, 2)).T).T
-        group = pm.Data("group", GROUP)
-        pm.Normal("y", effect[group, 0], 1.0, observed=Y)
-    return model
-
-
-@pytest.mark.parametrize("kind", ["LKJCholeskyCov", "expand_packed_triangular"])
-def test_effects_that_are_not_centred_are_no_arrays_of_rows(kind):
-    assert not inspect(effects(kind), REPLACE_Y).sums.problems
 
 
 @pytest.mark.parametrize(

@@ -100,11 +100,3 @@ def test_what_is_no_network_says_why_and_what_to_do(write, where, text, columns)
     problems = found_in(write, columns, bounds={"x": (0, 1)} if write is beside_a_normal else {})
     assert isinstance(problems, tuple)
     assert [problem for problem in problems if problem.where == where and text in problem.what and problem.remedy]
-
-
-def test_bounds_that_are_not_the_levels_are_refused(columns):
-    with pm.Model() as model:
-        by_variables(columns)
-    for bounds, fits in (((0, 2), True), ((0, 1), False)):
-        found = find_network(inspect(model, Domain(bounds={"c": bounds})).sums)
-        assert isinstance(found, Network) is fits

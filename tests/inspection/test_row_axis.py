@@ -86,11 +86,6 @@ def of_a_transform(n, data):
     pm.CustomDist("y", pm.Normal("b"), dist=dist, observed=data("Y", np.abs(TABLE[:n, 0]) + 0.1))
 
 
-def with_an_intercept(n, data):
-    x = pt.concatenate([pt.ones((n, 1)), pt.as_tensor(data("x", TABLE[:n, 1]))[:, None]], axis=1)
-    pm.Normal("y", x @ pm.Normal("b", shape=2), 1.0, observed=TABLE[:n, 0])
-
-
 ACCEPTED |= {"censored": censored, "of a transform": of_a_transform}
 REFUSED = {
     "numbers of groups": mean_of(lambda g, x, n: (pm.Normal("b") * OFFSETS)[g]),
@@ -137,13 +132,6 @@ def test_what_is_refused_is_refused_at_every_length(kind):
     answers = [told(REFUSED[kind], n) for n in LENGTHS[kind == "a whole array" :]]
     assert all(answer == answers[0] for answer in answers)
     assert answers[0][0][0][0] != (), "accepted"
-
-
-@pytest.mark.parametrize("data", [pm.Data, constants])
-def test_a_column_of_ones_is_one_at_every_length(data):
-    """PyTensor's own error, where it is joined as it is written, would say how many rows there are."""
-    answers = [told(with_an_intercept, n, data=data) for n in LENGTHS]
-    assert all(answer == answers[0] for answer in answers)
 
 
 def test_columns_of_another_length_are_refused_without_either_length():

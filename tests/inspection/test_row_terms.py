@@ -149,16 +149,6 @@ def test_a_table_of_one_row_is_read_as_one_of_two(build):
     assert one.assumptions == two.assumptions
 
 
-@pytest.mark.parametrize("index", [False, True])
-def test_an_array_of_the_only_row_is_a_column_of_it_still(index):
-    with pm.Model() as model:
-        a, share = pm.Normal("a", shape=3), pm.Beta("share", 1, 1)
-        mu = (a[np.array([1])] if index else a.sum() * np.array([0.3]))[:, None] + pm.Normal("b", shape=2)
-        pm.NormalMixture("y", pt.stack([share, 1 - share]), mu, 1.0, observed=np.zeros(1))
-    found = inspect(model, Domain(bounds={"y": (0, 9)})).rows
-    assert len(found.columns) == 2 and not any(column.public for column in found.columns)
-
-
 @pytest.mark.parametrize("held", ["density", "distribution"])
 def test_the_only_row_within_a_function_is_a_column_still(held):
     """A function in Python holds it, and the graph of the variable does not show it."""

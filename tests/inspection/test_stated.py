@@ -8,7 +8,6 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError
-from pymc_dp.inspection.stated import statement_of
 
 
 def density(**options):
@@ -57,15 +56,6 @@ SHARED = pytensor.shared(np.ones(2), name="held")
 def test_statistics_are_functions_of_one_row(statistics, text):
     with pytest.raises(ArgumentError, match=text):
         state(statistics)
-
-
-def test_an_error_for_one_row_is_none():
-    """A check within a statistic would stop at a row, and tell that it is there."""
-    from pytensor.raise_op import Assert
-
-    model = state(lambda row: [Assert("no")(row[0], row[0] > 0)])
-    assert statement_of(model["y"]).statistics.owner is not None
-    dp.privatize(model, epsilon=1.0)
 
 
 @pytest.mark.parametrize(

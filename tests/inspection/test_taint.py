@@ -1,6 +1,5 @@
 """Which expressions keep rows apart, and how the others are refused."""
 
-import numpy as np
 import pytensor.tensor as pt
 import pytest
 from pytensor.tensor.shape import Shape_i
@@ -9,7 +8,6 @@ from pymc_dp.inspection.taint import NUMBER_OF_ROWS, trace_rows
 
 X = pt.vector("x")
 I, J = pt.lvector("i"), pt.lvector("j")
-TABLE = pt.matrix("table", shape=(3, 4))
 P = pt.vector("p", shape=(3,))
 S = pt.scalar("s")
 LATENT = pt.vector("latent")
@@ -17,30 +15,6 @@ WIDE, FACTOR = pt.matrix("wide", shape=(None, 3)), pt.matrix("factor", shape=(3,
 MATRICES = pt.tensor3("matrices", shape=(None, 3, 3))
 ROWS = {X: 0, I: 0, J: 0, WIDE: 0, MATRICES: 0}
 
-SEPARABLE = {
-    "elementwise": (pt.exp(X) * S + 1, 0),
-    "index": (P[I], 0),
-    "two indices": (TABLE[I, J], 0),
-    "index of a row of a table": (TABLE[I], 0),
-    "index of the second axis": (TABLE[:, I], 1),
-    "computed index": (P[I - 1], 0),
-    "index of an index": (P[pt.as_tensor(np.array([2, 0, 1]))[I]], 0),
-    "softmax along levels": (pt.special.softmax(TABLE[I], axis=-1), 0),
-    "sum over levels": (TABLE[I].sum(axis=1), 0),
-    "transposed": (TABLE[:, I].T, 0),
-    "one level of each row": (TABLE[I][:, 1], 0),
-    "columns side by side": (pt.stack([X, X**2], axis=1), 0),
-    "columns times coefficients": (pt.stack([X, X**2], axis=1) @ pt.vector("b", shape=(2,)), 0),
-    "no rows": (P.sum() + S, None),
-    "switch": (pt.switch(X > 0, S, P[I]), 0),
-    "width of a row": (S * WIDE.shape[-1] + WIDE.shape[1], None),
-    "cumulated along levels": (pt.cumsum(TABLE[I], axis=-1), 0),
-    "cumulated columns after one of zeros": (
-        pt.concatenate([pt.zeros_like(WIDE[:, :1]), WIDE.cumsum(axis=1)], axis=1),
-        0,
-    ),
-    "rows solved one by one": (pt.linalg.solve_triangular(FACTOR, WIDE - P, b_ndim=1), 0),
-}
 COUPLED = {
     "centred": (X - X.mean(), "shape"),
     "sum": (X.sum(), "runs over the rows"),
@@ -71,14 +45,6 @@ COUPLED = {
     "one row's index": (P[I[0]], "picks some rows"),
     "slice to a row's value": (P[: I[0]], "picks some rows"),
 }
-
-
-@pytest.mark.parametrize("name", SEPARABLE)
-def test_separable_expressions_keep_the_axis_of_rows(name):
-    expression, axis = SEPARABLE[name]
-    flow = trace_rows([expression], ROWS)
-    assert flow.problems == []
-    assert flow.axes[expression] == axis
 
 
 @pytest.mark.parametrize("name", COUPLED)

@@ -122,16 +122,6 @@ def test_a_changed_file_is_refused(change, tmp_path):
         dp.Release.load(path)
 
 
-def test_levels_in_another_order_are_refused():
-    release = dp.Release.of(dp.privatize(groups(ANSWER, GROUP), epsilon=1.0))
-    for labels, what in ((["b", "a", "c"], "'b' in its dim 'g', and 'a' in the cells"), (["a", "b"], "go beyond")):
-        with pm.Model(coords={"g": labels}) as other:
-            index = pm.Data("group", np.zeros(2, dtype=int))
-            pm.Bernoulli("y", pm.Beta("p", 1, 1, dims="g")[index], observed=np.zeros(2, dtype=int))
-        with pytest.raises(UnsupportedModelError, match=what):
-            dp.condition(other, release)
-
-
 def test_nothing_of_the_rows_is_in_the_file(tmp_path):
     canary = np.array([0.123456789, 2.718281828, -1.0, 0.3, 1.2, 0.0, 0.7, -0.4])
     private = dp.privatize(values(canary), epsilon=1.0, domain=dp.Domain(bounds={"y": (-3, 3)}))

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.privatize import record_of
 
@@ -86,21 +86,6 @@ def test_a_release_of_several_travels_and_comes_apart(hospitals, ending, tmp_pat
         assert one.record == given.record and np.array_equal(one.tables["y"], given.tables["y"]), label
 
 
-@pytest.mark.parametrize(
-    ("given", "match"),
-    [
-        (lambda one, other: [], "is empty"),
-        (lambda one, other: [one, 3], "must hold dp.Release alone"),
-        (lambda one, other: [one, one], "the same release twice"),
-        (lambda one, other: 3, "a list of several"),
-        (lambda one, other: {"p": one, "": other}, "label"),
-    ],
-)
-def test_what_is_no_list_of_releases_is_refused(hospitals, given, match):
-    with pytest.raises(ArgumentError, match=match):
-        dp.condition(answers(), given(*hospitals))
-
-
 def test_each_likelihood_needs_a_release_and_each_release_a_likelihood(hospitals):
     with answers() as model:
         pm.Bernoulli("z", pm.Beta("q", 1, 1), observed=DUMMIES)
@@ -144,15 +129,3 @@ def test_counts_by_level_of_others_stand_for_rows():
     assert found[0] == pytest.approx(found[1], abs=0.01)
     again = dp.condition(counted(g=["a", "b", "c"]), dp.Release.of(private))
     assert density(again, {"p": np.zeros(3)}) == pytest.approx(density(private, {"p": np.zeros(3)}), rel=1e-12)
-
-
-def test_counts_by_level_that_do_not_fit_are_refused():
-    for values, dims, scale, match in (
-        (np.ones((3, 3)), ("group", "y"), 4.0, "it has 2 levels, the table 3"),
-        (np.ones((3, 2)), ("other", "y"), 4.0, "indexed by group, the cells by other"),
-        (np.ones((4, 2)), ("group", "y"), 4.0, "cells go beyond them"),
-        (np.ones((3, 2)), ("group", "y"), np.arange(1.0, 7.0).reshape(3, 2), "one scale for the table"),
-    ):
-        release = dp.Release.of_counts({"y": values}, scale, dims=dims, **STATED)
-        with pytest.raises(UnsupportedModelError, match=match):
-            dp.condition(counted(g=["a", "b", "c"]), release)

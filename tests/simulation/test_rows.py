@@ -89,21 +89,6 @@ def test_rows_of_any_number_look_like_the_model_and_like_no_row(relation, monkey
     assert tables[0]["pair"].shape == (300, 2) and (tables[0]["full"] > 2).all() and (tables[0]["alike"] < -2).all()
 
 
-@pytest.mark.parametrize("count", [1, 2])
-def test_what_is_observed_later_is_drawn_first_where_another_hangs_on_it(count):
-    """Whatever is in the columns, the tables are the same."""
-    drawn = []
-    for held in (0.0, 1e6):
-        with pm.Model() as model:
-            y = pm.Data("y", np.full((20, count), held))
-            pm.Normal("b", pm.Normal("slope", 0, 1) * y, 0.01, observed=np.full((20, count), held))
-            pm.Normal("a", pm.Normal("mu", 0, 1), 1, observed=y)
-        (table, _), place = tables(model)
-        assert abs(table.rows[place["b"]] - table.truth[0] * table.rows[place["y"]]).max() < 0.06
-        drawn.append(table.rows)
-    assert all(np.array_equal(one, other) for one, other in zip(*drawn, strict=True))
-
-
 def test_columns_that_hang_on_each_other_are_refused():
     with pm.Model() as model:
         x, y = (pm.Data(name, np.ones(20)) for name in "xy")
@@ -131,10 +116,3 @@ def test_columns_that_draws_alone_take_are_refused():
         )
     with pytest.raises(UnsupportedModelError, match="draws of it take 'secret'"):
         tables(model)
-
-
-def test_rows_are_clamped_as_real_ones_are():
-    (table,), place = tables(
-        regression(np.ones((40, 2)), sigma=50), dp.Domain(bounds={"y": (-1, 1)}), {"x": np.eye(2)}, count=1
-    )
-    assert np.abs(table.rows[place["y"]]).max() == 1

@@ -4,14 +4,12 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from scipy import stats
 
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
-from pymc_dp.inspection.row_density import clamped
 from pymc_dp.sensitivities import sensitivity
 from pymc_dp.transforms.clamp import clamp
-from tests.inspection.test_row_terms import FINE, N, X, build
+from tests.inspection.test_row_terms import FINE, N, build
 
 FAST = "FAST_COMPILE"
 Y = np.array([-0.3, 0.2, 0.9, 1.4, 7.0, 30.0])
@@ -99,22 +97,6 @@ def test_invalid_parameters_of_all_rows_have_the_low_end():
     logp = new.compile_logp(vars=new.observed_RVs, mode=FAST)
     assert logp({"a": np.array(-0.5)}) == -21
     assert logp({"a": np.array(1.5)}) > -6
-
-
-def test_chained_and_several_observed_variables_are_clamped_each():
-    with pm.Model() as model:
-        y = pm.Normal("y", pm.Normal("a"), 1.0, observed=X[:, 0])
-        pm.Normal("z", y * pm.Normal("b"), 1.0, observed=X[:, 1])
-    assert clamped(clamp(model, -3, {"z": -1})) == {"z": (-3, -1)}
-    new = clamp(model, {"y": -3, "z": -4}, -1)
-    assert clamped(new) == {"y": (-3, -1), "z": (-4, -1)}
-    point = {"a": np.array(0.4), "b": np.array(-0.8)}
-    expected = [
-        np.clip(stats.norm.logpdf(X[:, 0], 0.4), -3, -1).sum(),
-        np.clip(stats.norm.logpdf(X[:, 1], -0.8 * X[:, 0]), -4, -1).sum(),
-    ]
-    found = new.compile_logp(vars=new.observed_RVs, sum=False, mode=FAST)(point)
-    np.testing.assert_allclose([term.sum() for term in found], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Sums of few whole numbers against brute force: their density, its slopes, its tables, and draws."""
 
-from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -13,7 +12,6 @@ from scipy.special import logsumexp
 from pymc_dp.families import FAMILIES
 from pymc_dp.families.feature_family import bounded_count
 from pymc_dp.transforms.cell_sizes import Sizes
-from pymc_dp.transforms.cell_tables import TableLogp
 from pymc_dp.transforms.density import ReleaseDensity
 from tests.transforms.test_noise_aware import LOG_NOISE, function, noise
 
@@ -58,29 +56,6 @@ def released(name, kind, scale, rng):
     low, high = CASES[name][0]
     exact_sums = [low * n + rng.choice(high - low + 1, n, p=row(name, CASES[name][3][1])).sum() for n in SIZES]
     return (exact_sums + noise(rng, kind, scale, len(SIZES)))[:, None].astype(float)
-
-
-@pytest.mark.few(4)
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize(("kind", "scale"), [("laplace", 0.2), ("laplace", 4.0), ("gaussian", 0.5), ("gaussian", 3.0)])
-def test_the_density_adds_up_all_sums_and_so_do_its_tables(name, kind, scale, rng):
-    density, value = density_of(name, kind, scale), released(name, kind, scale, rng)
-    assert density.few.cells.tolist() == [True, True, True, True, False]
-    at = pt.vector("at", shape=(1,))
-    held = pt.constant(value)
-    graph = density.graph(held, *parameters(name, at))
-    table = replace(density, release=value).logp(held, *parameters(name, at))
-    assert isinstance(table.owner.op, TableLogp) or scale < 1
-    evaluate = function([at], [item for logp in (graph, table) for item in (logp, pt.grad(logp[:4].sum(), at))])
-    for parameter in CASES[name][3]:
-        found, slope, tabulated, of_table = evaluate([parameter])
-        expected = [exact(name, parameter, n, x, kind, scale) for n, x in zip(SIZES[:4], value[:4, 0], strict=True)]
-        np.testing.assert_allclose(found[:4], expected, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(tabulated, found, rtol=1e-5, atol=1e-5)
-        step = 1e-5 * min(parameter, abs(1 - parameter))
-        ends = [evaluate([parameter + sign * step])[0][:4].sum() for sign in (1, -1)]
-        np.testing.assert_allclose(slope, (ends[0] - ends[1]) / (2 * step), rtol=1e-4, atol=1e-4)
-        np.testing.assert_allclose(of_table, slope, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -38,28 +38,6 @@ def test_rows_without_a_value_have_that_of_the_parameter():
     assert (other == MISSING).all()
 
 
-@pytest.mark.slow
-def test_the_schema_is_the_same_whether_values_are_missing_or_not():
-    models = [dp.fill(build(x), {"x": 0.0}) for x in (X, np.where(MISSING, np.nan, X), np.full(N, np.nan))]
-    for read in (
-        lambda model: [(var.name, var.type) for var in model.named_vars.values()],
-        lambda model: model.named_vars_to_dims,
-        lambda model: inspect(model, dp.Domain(bounds={"x": (-1, 1), "z": (-1, 1)})).rows.assumptions,
-        lambda model: str(dp.explain(model, dp.Domain(bounds={"x": (-1, 1), "z": (-1, 1), "y": (-3, 3)})).full()),
-    ):
-        first, *others = map(read, models)
-        assert all(str(other) == str(first) for other in others)
-    assert [list(model["x_missing"].get_value()) for model in models] == [[0] * N, [*map(int, MISSING)], [1] * N]
-
-
-def test_a_column_of_several_numbers_has_a_value_for_each():
-    with pm.Model(coords={"item": ["u", "v"]}) as model:
-        x = pm.Data("x", np.zeros((N, 2)), dims=(None, "item"))
-        pm.Normal("y", x @ pm.Normal("b", shape=2), 1.0, observed=Y)
-    found = dp.fill(model, {"x": 1.0})
-    assert found["x_fill"].type.ndim == 1 and found.named_vars_to_dims["x_fill"] == ("item",)
-
-
 def test_filled_models_are_released_as_exact_sums():
     """The indicator is an index of two levels, and the response is linear in the column within each."""
     domain = dp.Domain(bounds={"x": (-1, 1), "z": (-1, 1), "y": (-3, 3)})

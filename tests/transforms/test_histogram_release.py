@@ -8,7 +8,6 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.transforms.privatize import record_of
-from tests.test_synthesize import traced
 from tests.transforms.zoo import log_likelihoods
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
@@ -54,13 +53,3 @@ def test_another_likelihood_is_fitted_to_the_same_bins(rng, tmp_path):
         pm.SkewNormal("income", mu=pm.Normal("mu"), sigma=1.0, alpha=1.0, observed=np.zeros(2))
     with pytest.raises(UnsupportedModelError, match=r"PyMC has no distribution function \(logcdf\) of a SkewNormal"):
         dp.condition(without, release)
-
-
-def test_rows_of_a_plain_likelihood_are_made_anew_and_of_others_refused(rng):
-    plain, composite = incomes(rng, 500), mixed(rng.normal(40, 5, 500))
-    drawn = traced(plain, {"mu": ((), 40.0), "s": ((), 8.0)}, DOMAIN)
-    rows = dp.synthesize(drawn, plain, random_seed=1)["income"]
-    assert rows.shape == (500,) and abs(float(rows.median()) - 40) < 2
-    idata = traced(composite, {"w": ((), 0.5), "mu": ((), 40.0)}, DOMAIN)
-    with pytest.raises(UnsupportedModelError, match="rows cannot be drawn from a Mixture likelihood"):
-        dp.synthesize(idata, composite)

@@ -40,17 +40,6 @@ def test_values_beyond_the_bounds_are_clamped():
     np.testing.assert_array_equal(found[[0, 3]], found[[1, 2]])
 
 
-def test_a_periodic_basis_is_centred_by_the_bounds():
-    with pm.Model():
-        cov_func = pm.gp.cov.Periodic(1, period=1.0, ls=0.5)
-        ours = dp.models.HSGPPeriodic(m=4, bounds=(0, 1), cov_func=cov_func)
-        other = pm.gp.HSGPPeriodic(m=4, cov_func=cov_func)
-        other.prior_linearized(np.array([[0.0], [1.0]]))
-        (found, _), _ = ours.prior_linearized(X[:, :1])
-        (expected, _), _ = other.prior_linearized(X[:, :1])
-    np.testing.assert_allclose(found.eval(), expected.eval(), rtol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("given", "words"),
     [

@@ -104,17 +104,6 @@ def test_the_density_of_a_row_is_the_integral_over_its_latent(build):
     np.testing.assert_allclose(log_density(model, AT), np.log(exact), atol=2e-5)
 
 
-def test_the_density_of_a_row_with_two_latents_is_the_integral_over_both():
-    model = dp.integrate(two(), "theta", nodes=25)
-    loadings = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]])
-    grid, step = np.linspace(-7, 7, 281, retstep=True)
-    u, v = np.meshgrid(grid, grid)
-    logits = u[..., None] * loadings[0] + v[..., None] * loadings[1] - AT["b"]
-    prior = stats.norm.pdf(u) * stats.norm.pdf(v) * step**2
-    exact = [np.log((bernoulli(row, logits).prod(axis=-1) * prior).sum()) for row in ANSWERS]
-    np.testing.assert_allclose(log_density(model, AT), exact, atol=1e-5)
-
-
 @pytest.mark.parametrize("scaled", [False, True])
 def test_a_latent_that_is_the_mean_of_a_normal_variable_needs_no_quadrature(scaled):
     y, x, error = np.linspace(-2, 2, N), np.linspace(-1, 1, N), np.linspace(0.02, 0.5, N)
@@ -204,26 +193,9 @@ REFUSED = {
 }  # fmt: skip
 
 
-def two_latents():
-    with pm.Model() as model:
-        u, v = pm.Normal("u", shape=N), pm.Normal("v", shape=(N, 1))
-        pm.Bernoulli("y", logit_p=u + v[:, 0], observed=ANSWERS[:, 0])
-    return model
-
-
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_no_normal_latent_of_rows_is_refused(case):
     build, name, texts = REFUSED[case]
     with pytest.raises(ArgumentError) as caught:
         dp.integrate(build(), name, nodes=5)
     assert all(text in str(caught.value) for text in texts), str(caught.value)
-
-
-def test_several_latents_are_integrated_in_one_call():
-    found = dp.integrate(two_latents(), ["u", "v"], nodes=15)
-    exact = quadrature.quad(lambda t: expit(t) * stats.norm.pdf(t, 0, np.sqrt(2)), -12, 12)[0]
-    np.testing.assert_allclose(
-        log_density(found, {}), np.log(np.where(ANSWERS[:, 0] == 1, exact, 1 - exact)), atol=1e-4
-    )
-    with pytest.raises(ArgumentError, match="1024"):
-        dp.integrate(two_latents(), ["u", "v"], nodes=50)

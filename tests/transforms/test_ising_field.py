@@ -15,7 +15,6 @@ from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.stated import statement_of
 from pymc_dp.release.noise import sums_sensitivity
 from pymc_dp.rows.sums import row_integers
-from pymc_dp.testing import insecure_randomness
 from tests.families.vectors import plug_in_gaps
 
 GRAPHS = {
@@ -120,38 +119,6 @@ def test_plug_in_is_the_density_of_the_rows(grouped, rng):
     shape = (2, 3) if grouped else (3,)
     points = [{"theta": rng.normal(size=shape), "phi": rng.normal(size=3)} for _ in range(4)]
     assert np.abs(plug_in_gaps(model, dp.Domain(public=("group",) if grouped else ()), points)).max() < 1e-9
-
-
-@pytest.mark.slow
-def test_posterior_of_a_release_without_much_noise_is_that_of_the_enumeration(rng):
-    """Means and standard deviations on a grid of two unknown numbers, against the exact likelihood of the rows."""
-    n_nodes, edges = 16, [(i, i + 1) for i in range(15)]
-    states = rng.integers(0, 2, (400, n_nodes))
-    with pm.Model() as model:
-        a, b = pm.Normal("a", 0, 1), pm.Normal("b", 0, 1)
-        dp.markov.IsingField("y", a * np.ones(n_nodes), b * np.ones(15), edges=edges, observed=states)
-    with insecure_randomness(1):
-        private = dp.privatize(model, epsilon=1e4, delta=1e-6, statistics=dp.Statistics("gaussian"))
-    density = private.compile_logp(mode="FAST_COMPILE")
-    products = states[:, :-1] * states[:, 1:]
-
-    def exact(a, b):
-        moves = np.array([[1.0, np.exp(a / 2)], [np.exp(a / 2), np.exp(a + b)]])  # a chain: a product of matrices
-        ends = np.array([1.0, np.exp(a / 2)])
-        log_z = np.log(ends @ np.linalg.matrix_power(moves, 15) @ ends)
-        return a * states.sum() + b * products.sum() - len(states) * log_z - a**2 / 2 - b**2 / 2
-
-    axes = [np.linspace(-0.4, 0.4, 17), np.linspace(-0.5, 0.5, 17)]
-    points = np.array(list(product(*axes)))
-    found = []
-    for logp in (exact, lambda a, b: density({"a": a, "b": b})):
-        values = np.array([float(logp(*point)) for point in points])
-        weights = np.exp(values - values.max())
-        mean = weights @ points / weights.sum()
-        found.append((mean, np.sqrt(weights @ (points - mean) ** 2 / weights.sum())))
-    (mean, sd), (own, spread) = found
-    assert (np.abs(own - mean) < 0.25 * sd).all()
-    np.testing.assert_allclose(spread, sd, rtol=0.12)
 
 
 @pytest.mark.parametrize(

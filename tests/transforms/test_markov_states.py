@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.transforms.markov_states import MarkovStates
 
@@ -48,13 +47,6 @@ def test_dims_say_how_long_a_chain_is(seed):
     point = model.initial_point()
     assert (point["states"] == 1).all()  # the most probable at the start
     assert np.isfinite(model.compile_logp(mode=FAST)(point))
-
-
-def test_parameters_of_other_shapes_and_unknown_lengths_are_refused():
-    with pytest.raises(ArgumentError, match="one axis and two"):
-        MarkovStates.dist(np.ones((2, 3)) / 3, MOVES, shape=4)
-    with pytest.raises(ArgumentError, match="not known"):
-        MarkovStates.dist(START, MOVES)
 
 
 def indexed(n_profiles, n_states=3):

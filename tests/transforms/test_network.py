@@ -4,7 +4,6 @@ import warnings
 from itertools import product
 
 import numpy as np
-import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
@@ -31,7 +30,6 @@ from tests.transforms.zoo import log_likelihoods, points, privatize
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 FOURIER = Statistics(mechanism=dp.networks.FourierUpdates())
-PLUG_IN = Statistics(mechanism=dp.networks.FourierUpdates(t=1.0, papers=True), noise_aware=False)
 
 
 def density_of(graph, n_rows, mechanism=None, *, epsilon=1.0, noise="gaussian", levels=None, **domain):
@@ -162,24 +160,6 @@ def test_posterior_of_a_turned_or_missing_edge_is_that_of_the_exact_counts(graph
     np.testing.assert_allclose(deviations[1], deviations[0], rtol=0.1)
 
 
-def test_the_plug_in_form_takes_the_tables_for_exact(rng):
-    """Algorithm 2: Beta posteriors with the counts of the tables, increment and all, cut off at 0."""
-    rows = random_rows(rng, COLLIDER, 400)
-    private = privatize(network_model(COLLIDER, rows), epsilon=1.0, statistics=PLUG_IN)
-    marginals = dp.Release.of(private).marginals()
-    at = points(private, rng)
-    found = log_likelihoods(private, at)["network"]
-    expected = []
-    for point in at:
-        total = 0.0
-        for name, parents in COLLIDER.items():
-            p = 1 / (1 + np.exp(-point[f"p_{name}_logodds__"]))
-            counts = np.clip(marginals[f"{name}_table"].transpose(*parents, name).to_numpy(), 0, None)
-            total += (counts[..., 1] * np.log(p) + counts[..., 0] * np.log1p(-p)).sum()
-        expected.append(total)
-    np.testing.assert_allclose(found, expected, rtol=1e-10)
-
-
 # --- simulation ------------------------------------------------------------------------------------------------------
 
 
@@ -237,27 +217,6 @@ def test_networks_whose_families_lie_within_those_released_can_be_fitted(private
 def test_networks_that_need_more_are_refused(private, graph, levels, text):
     with pytest.raises(UnsupportedModelError, match=text):
         dp.condition(network_model(graph, 2, levels), dp.Release.of(private))
-
-
-def labelled_pair(labels, n_rows):
-    """The levels of `a` are those of a dim that has them in this order; a dim without labels for None."""
-    with pm.Model(coords=None if labels is None else {"smoker": labels}) as model:
-        a = pm.Bernoulli("a", pm.Beta("p_a", 1, 1), observed=np.zeros(n_rows, dtype=int))
-        p = pm.Beta("p_b", 1, 1, shape=2) if labels is None else pm.Beta("p_b", 1, 1, dims="smoker")
-        pm.Bernoulli("b", p[a], observed=np.zeros(n_rows, dtype=int))
-    return model
-
-
-def test_levels_in_another_order_are_refused(tmp_path):
-    """Labels are public and travel with the coefficients: else tables would be turned around without a word."""
-    made = privatize(labelled_pair(["no", "yes"], 20), epsilon=1.0, statistics=FOURIER)
-    release = dp.Release.load(dp.Release.of(made).save(tmp_path / "pair.json"))
-    for labels in (["no", "yes"], None):
-        assert dp.condition(labelled_pair(labels, 2), release)
-    with pytest.raises(UnsupportedModelError, match="a: one of its levels is 'yes' in its dim, and 'no' in the rel"):
-        dp.condition(labelled_pair(["yes", "no"], 2), release)
-    bare = dp.Release.of(privatize(labelled_pair(None, 20), epsilon=1.0, statistics=FOURIER))
-    assert dp.condition(labelled_pair(["yes", "no"], 2), bare)
 
 
 def test_synthetic_rows_have_the_shares_of_the_posterior_draw(private):

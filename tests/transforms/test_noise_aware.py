@@ -144,20 +144,6 @@ def test_counts_of_private_size_are_right_to_five_thousandths(kind, scale, rate,
         assert found[0] == pytest.approx(counts_of_private_size(value, p, kind, scale, bound, prior), abs=5e-3)
 
 
-@pytest.mark.parametrize("kind", LOG_NOISE)
-@pytest.mark.parametrize("scale", [1.0, 6.0, 20.0])
-def test_counts_whose_size_another_table_shows(kind, scale, rng):
-    """The density is the conditional one given that table."""
-    bound, width = 100, 4.0
-    for n in (15, 60):
-        seen = n + noise(rng, kind, width, 1)[0]
-        evaluate = counts_function(scale, private(bound, rate=0.1, kind=kind, seen=np.array([seen]), noise=width), 3)
-        p = rng.dirichlet(np.ones(3))
-        value = rng.multinomial(n, p) + noise(rng, kind, scale, 3)
-        exact = counts_of_private_size(value, p, kind, scale, bound, CONTINUOUS[kind](seen, width).logpdf)
-        assert evaluate(value[None].astype(float), p[None])[0][0] == pytest.approx(exact, abs=5e-3)
-
-
 # --- moments of private size -----------------------------------------------------------------------------------------
 
 

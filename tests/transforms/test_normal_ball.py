@@ -103,9 +103,3 @@ def test_no_prior_keeps_what_it_was_computed_from(scale, shared):
         pm.Bernoulli("y", logit_p=x @ w, observed=[0, 1, 1, 0])
     with pytest.raises(ArgumentError, match="arrays"):
         dp.truncate(model, norms={"w": 1.0})
-
-
-@pytest.mark.parametrize("given", [{"norms": {"w": 1.0}}, {"bounds": {"w": (-1, 1)}}])
-def test_a_ball_is_not_truncated_again(ball, given):
-    with pytest.raises(ArgumentError, match="already"):
-        dp.truncate(ball, **given)

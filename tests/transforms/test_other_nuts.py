@@ -11,7 +11,6 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError
-from pymc_dp.nuts_samplers import SETTINGS
 from pymc_dp.transforms.noised_count import noised_binomial, noised_poisson
 from pymc_dp.transforms.released_logp import ReleasedLogp
 
@@ -27,12 +26,6 @@ def shares(rng):
         answers = rng.random(600) < np.array([0.2, 0.4, 0.5, 0.7])[group]
         pm.Bernoulli("y", p[pm.Data("g", group)], observed=answers)
     return model, {}
-
-
-def normal(rng):
-    with pm.Model() as model:
-        pm.Normal("y", pm.Normal("mu", 0, 2), pm.HalfNormal("sd", 2), observed=rng.normal(1, 1, 500))
-    return model, {"domain": dp.Domain(bounds={"y": (-4, 6)})}
 
 
 def line(rng):
@@ -61,7 +54,7 @@ def logistic(rng):
     return model, {"domain": dp.Domain(bounds={"x": (-3, 3)}), "delta": 1e-6}
 
 
-MODELS = (shares, normal, line, robust, logistic)
+MODELS = (shares, line, robust, logistic)
 
 
 @cache
@@ -141,26 +134,3 @@ def test_what_jax_cannot_evaluate_costs_nothing(given):
     finally:
         jax_funcify.register(ReleasedLogp)(original)
     assert ledger.history == []
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", SAMPLERS)
-def test_every_setting_that_is_taken_is_one_of_the_sampler(name):
-    """With the default bar; one chain by BlackJAX needs one device."""
-    pytest.importorskip(name)
-    given = {
-        "nutpie": {"maxdepth": 4, "mindepth": 1, "max_energy_error": 100.0, "initial_step": 0.2,
-                   "adaptation": "low_rank", "mass_matrix_switch_freq": 20, "store_divergences": True},
-        "numpyro": {"max_tree_depth": (4, 6), "step_size": 0.4, "adapt_step_size": False, "adapt_mass_matrix": True,
-                    "dense_mass": True, "find_heuristic_step_size": True, "regularize_mass_matrix": False,
-                    "jitter": False, "chain_method": "vectorized"},
-        "blackjax": {"max_num_doublings": 4, "initial_step_size": 0.5, "is_mass_matrix_diagonal": False,
-                     "jitter": False, "chain_method": "parallel"},
-    }[name]  # fmt: skip
-    assert {*given, "target_accept"} == set(SETTINGS[name])
-    trace = dp.sample(
-        20, epsilon=1.0, tune=20, chains=1, cores=1, model=shares(np.random.default_rng(1))[0], ledger=dp.Ledger(1.0),
-        nuts_sampler=name, nuts={**given, "target_accept": 0.9}, compute_convergence_checks=False, random_seed=1,
-    )  # fmt: skip
-    assert trace.posterior["p"].shape == (1, 20, 4)

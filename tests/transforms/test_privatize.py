@@ -40,24 +40,6 @@ def hierarchical():
     return model
 
 
-def transformed():
-    with pm.Model(coords=LEVELS) as model:
-        p = pm.Uniform("p", 0.1, 0.9, dims="group")
-        rate = pm.LogNormal("rate", dims=("group", "region"))
-        pm.Bernoulli("y", p[GROUP], observed=Y)
-        pm.Poisson("x", rate[GROUP, Y] + p[0], observed=GROUP)
-    return model
-
-
-def softmax():
-    with pm.Model(coords=LEVELS) as model:
-        a = pm.Normal("a", dims=("group", "item"), initval=np.zeros((4, 3)))
-        weights = pm.Dirichlet("weights", np.ones(4))
-        pm.Categorical("y", logit_p=a[GROUP], observed=Y)
-        pm.Categorical("x", weights, observed=GROUP)
-    return model
-
-
 def ordered_logistic():
     with pm.Model(coords=LEVELS) as model:
         cut = pm.Normal("cut", [-1, 0, 1], 2, transform=ordered, initval=[-1, 0, 1], shape=3)
@@ -67,11 +49,8 @@ def ordered_logistic():
     return model
 
 
-MODELS = [hierarchical, transformed, softmax, ordered_logistic]
-DOMAIN = {
-    "hierarchical": dp.Domain(bounds={"x": (0, 10)}, public=["offset"]),
-    "transformed": dp.Domain(bounds={"x": (0, 20)}),
-}
+MODELS = [hierarchical, ordered_logistic]
+DOMAIN = {"hierarchical": dp.Domain(bounds={"x": (0, 10)}, public=["offset"])}
 
 
 @pytest.fixture(scope="module", params=MODELS, ids=lambda build: build.__name__)

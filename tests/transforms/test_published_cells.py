@@ -171,22 +171,3 @@ def test_exact_sums_that_follow_from_others_are_refused():
     likelihood = partial(pm.Poisson, "count", dims=("a", "b"), observed=np.zeros((2, 3), int))
     with pytest.raises(UnsupportedModelError, match=r"total: it is exact \(scale 0\), and follows from"):
         dp.condition(model_of(lambda r: likelihood(r), a=range(2), b=range(3)), release)
-
-
-@pytest.mark.slow(cases="all")
-@pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
-@pytest.mark.parametrize("likelihood", [pm.Poisson, partial(pm.Normal, sigma=3.0)], ids=["poisson", "normal"])
-def test_slopes_are_those_of_the_density(likelihood, kind):
-    """With sums: these depend on means and variances of the exact cells, and so on three of their cumulants."""
-    values = {"count": TABLE + 0.3, "rows": [8.2, 12.4], "total": 21.1}
-    scales = {"count": 2.0, "rows": 1.5, "total": 0.8}
-    dims = {"count": ("a", "b"), "rows": "a", "total": ()}
-    release = dp.Release.of_counts(values, scales, noise=kind, dims=dims, **STATED)
-    cells = partial(likelihood, "count", dims=("a", "b"), observed=np.zeros((2, 3), int))
-    private = dp.condition(model_of(lambda r: cells(r), a=range(2), b=range(3)), release)
-    density, slopes = private.compile_logp(), private.compile_dlogp()
-    at = np.log([[4.0, 6, 2], [6, 1.5, 5]])
-    step = 1e-5 * np.eye(6).reshape(6, 2, 3)
-    expected = [(density({"r_log__": at + one}) - density({"r_log__": at - one})) / 2e-5 for one in step]
-    assert np.allclose(slopes({"r_log__": at}), expected, rtol=2e-4, atol=2e-4)

@@ -8,7 +8,6 @@ from pytensor.compile.mode import Mode
 
 import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.transforms.privatize import plan_for
 
 N = 120
 RNG = np.random.default_rng(11)
@@ -139,15 +138,3 @@ def test_links_under_gaussian_noise_are_refused_before_anything_is_charged(name,
         assert "dp.sample(model=model, epsilon=..., delta=..., statistics=dp.Gradients())" in problem.remedy
         assert "at delta=0, sums with Laplace noise" in problem.remedy
     assert not ledger.history
-
-
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-def test_many_private_predictors_are_refused_and_public_ones_are_not(noise):
-    with pm.Model() as model:
-        wide = pm.Data("X", np.tile(X, 11)[:, :21] / 10)
-        pm.Normal("y", wide @ pm.Normal("b", 0, 1, shape=21), 1, observed=Y)
-    settings = {"epsilon": 1.0, "delta": 1e-5 * (noise == "gaussian"), "statistics": dp.Statistics(noise=noise)}
-    with pytest.raises(UnsupportedModelError, match="(?s)statistics=dp.Gradients().*21 private predictors"):
-        dp.privatize(model, domain=dp.Domain(norms={"X": 1.0}, bounds={"y": (-6, 8)}), **settings)
-    public = dp.Domain(public=("X",), bounds={"y": (-6, 8)})
-    assert plan_for(model, domain=public, **settings)[1].tables[0].statistic.known

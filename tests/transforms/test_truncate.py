@@ -194,16 +194,6 @@ def test_priors_without_a_rule_are_refused():
             truncate(model, {name: bounds})
 
 
-def test_an_interval_of_other_ends_is_a_transform_set_by_hand():
-    """PyMC's own for a uniform has its type, but not its ends: the prior would be restricted to these."""
-    with pm.Model() as model:
-        pm.Uniform("u", 0, 4, default_transform=pm.distributions.transforms.Interval(1.0, 2.0), initval=1.5)
-        pm.Uniform("v", 0, 4)
-    with pytest.raises(ArgumentError, match="'u' has the transform 'interval', set by hand"):
-        truncate(model, {"u": (0.5, 3)})
-    assert truncate(model, {"v": (0.5, 3)})["v"].name == "v"
-
-
 @pytest.mark.parametrize("bounds", [(-1.5, None), (-1.5, 0.2)])
 def test_no_bound_keeps_what_it_was_computed_from(bounds):
     """A number in place of the rows that it came from would hide from inspection that the prior looks at rows."""

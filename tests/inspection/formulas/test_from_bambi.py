@@ -13,7 +13,7 @@ from pymc_dp.gradients.responses import responses_of
 from pymc_dp.inspection.given import from_bambi
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_function
-from tests.inspection.formulas.models import BOUNDS, GIVEN, NORMAL, bounded, table
+from tests.inspection.formulas.models import BOUNDS, GIVEN, bounded, table
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 POISSON = bambi.Likelihood("Poisson", params=["mu"], parent="mu")
@@ -105,16 +105,6 @@ def test_the_density_is_that_of_bambi(formula):
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-9)
 
 
-def test_centring_is_by_the_public_middle():
-    source, model, _ = bounded("y ~ x + w", priors=GIVEN)
-    source.build()
-    theirs, point = source.backend.model, point_of(model)
-    data = table(0)
-    moved = sum((data[name].mean() - np.mean(BOUNDS[name])) * point[name] for name in ("x", "w"))
-    shifted = {**point, "Intercept": point["Intercept_centred"] + moved}
-    np.testing.assert_allclose(densities(model, point)["y"], densities(theirs, shifted)["y"], rtol=1e-9)
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize("formula", ["y ~ x*w + scale(w) + poly(x, 2) + g", "y ~ center(x) + bs(w, df=5) + (x|g)"])
 def test_all_but_the_columns_is_the_same_for_any_rows(formula):
@@ -180,16 +170,6 @@ def test_rows_are_accepted_one_by_one_and_have_responses(formula):
     assert responses_of(found)[1] == []
 
 
-def test_more_successes_than_trials_are_as_many():
-    data = table(0)
-    data["n"] = 3
-    source = bambi.Model("p(k, n) ~ x", table(0), family="binomial")
-    source.data = data
-    model, domain = dp.models.from_bambi(source, dp.Domain(bounds={"k": (0, 20), "n": (1, 20), "x": (0, 1)}))
-    assert model.rvs_to_values[model["p(k, n)"]].data.tolist() == np.minimum(data["k"], 3).tolist()
-    assert domain.bounds["n_trials"] == (1, 20)
-
-
 REFUSED = {
     "strings": ("y ~ s", {}, "astype(pd.CategoricalDtype"),
     "labels without an order": ("y ~ u", {}, "ordered=True"),
@@ -232,21 +212,6 @@ def test_what_may_come_from_rows_is_refused_with_a_remedy(name):
             real.formula, real.data = bambi.Formula(formula), data
             from_bambi(real, Domain(bounds={name: pair for name, pair in BOUNDS.items() if name in data}))
     assert remedy in " ".join(map(str, refused.value.problems))
-
-
-def test_automatic_priors_are_shown_beside_bounds_and_cautioned_of_where_these_are_wide():
-    def explained(high, **options):
-        source = bambi.Model("b ~ x + x:w", table(0), family="bernoulli", **options)
-        return dp.explain(source, dp.Domain(bounds={"x": (0, high), "w": (0, 1)}), delta=1e-5)
-
-    wide = explained(1000)
-    (line,) = (line for line in wide.assumptions if line.startswith("bounds of column x"))
-    assert line.startswith("bounds of column x: (0, 1000); automatic priors scaled by them: x ~ Normal(0, 0.00346), ")
-    assert ", x:w ~ Normal(0, 0.0" in line
-    (caution,) = (line for line in wide.cautions if "made-up rows" not in line)
-    assert "x ~ Normal(0, 0.00346)" in caution and "priors={'x': ...}" in caution
-    assert explained(1).cautions == ()
-    assert not any("Normal(0, 0.0" in line for line in explained(1000, priors={"x": NORMAL}).cautions)
 
 
 @pytest.mark.parametrize("argument", ["np.log(np.abs(x))", "np.reciprocal(x)"])
