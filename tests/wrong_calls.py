@@ -42,8 +42,6 @@ WRONG = {
         "path": Path("/nonexistent/x"),
     },
 }
-
-
 FEW = ("object", "text", "matrix", "huge")
 """Names of wrong values that no argument takes for a right one."""
 WORDS = {

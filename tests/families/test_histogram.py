@@ -15,7 +15,6 @@ from pymc_dp.rows.sums import make_cells, sum_rows
 from tests.rows.test_sums import column
 
 pytestmark = pytest.mark.usefixtures("paid")
-
 EDGES = (-2.0, 0.0, 0.5, 3.0)
 BINS = Bins(labels=labels_of(EDGES, whole=False), edges=EDGES)
 EXTREMES = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 0.5, np.nextafter(0.5, 1), 3.0, 1e300, -1e300, 5e-324])

@@ -14,7 +14,6 @@ LATENT = pt.vector("latent")
 WIDE, FACTOR = pt.matrix("wide", shape=(None, 3)), pt.matrix("factor", shape=(3, 3))
 MATRICES = pt.tensor3("matrices", shape=(None, 3, 3))
 ROWS = {X: 0, I: 0, J: 0, WIDE: 0, MATRICES: 0}
-
 COUPLED = {
     "centred": (X - X.mean(), "shape"),
     "sum": (X.sum(), "runs over the rows"),

@@ -15,7 +15,6 @@ STATED = {"made_by": "an office", "guarantee": "zCDP"}
 VALUES, SCALES = np.array([12, -3, 45, 0, 7]), np.array([3.0, 4.0, 0.8, 15.0, 1.0])
 RATES, TRIALS = np.array([11.0, 3.0, 44.0, 2.0, 8.0]), np.array([20, 10, 60, 5, 9])
 MOST = 500
-
 EXACT = {
     "poisson": (lambda r: pm.Poisson("count", r, dims="a", observed=np.zeros(5, int)), stats.poisson.logpmf),
     "binomial": (

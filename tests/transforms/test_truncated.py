@@ -1,13 +1,16 @@
-"""The truncated model is the same model with bounded priors: densities, data, order, and that it samples."""
+"""Truncated priors, boxes, balls and simplices: densities, transforms, draws, and refusals."""
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from pymc.util import get_untransformed_name
 from pytensor.graph.replace import clone_replace
 from scipy import stats
 
+import pymc_dp as dp
 from pymc_dp.errors import ArgumentError
+from pymc_dp.transforms.restricted_priors import BallTransform, TruncatedDirichlet, TruncatedSimplexTransform
 from pymc_dp.transforms.truncate import truncate
 
 FAST = "FAST_COMPILE"
@@ -203,3 +206,174 @@ def test_no_bound_keeps_what_it_was_computed_from(bounds):
         pm.Normal("y", u, 1.0, observed=rows)
     with pytest.raises(ArgumentError, match="not constants"):
         truncate(model, {"u": bounds})
+
+
+def model_of(**given):
+    with pm.Model(coords={"term": ["a", "b", "c"]}) as model:
+        w = pm.Normal("w", 0.0, 2.0, dims="term", **given)
+        pm.Normal("y", pm.Data("x", np.ones((4, 3))) @ w, 1.0, observed=np.zeros(4))
+    return model
+
+
+@pytest.fixture(scope="module")
+def ball():
+    return dp.truncate(model_of(), norms={"w": 1.5})
+
+
+def test_the_density_is_the_normal_one_inside_and_none_outside(ball):
+    value = np.array([[0.5, -1.0, 0.2], [0.0, 0.0, 0.0], [1.5, 0.1, 0.0]])
+    found = [float(pm.logp(ball["w"], one).eval()) for one in value]
+    expected = stats.norm(0, 2).logpdf(value).sum(axis=1)
+    assert found[0] - found[1] == pytest.approx(expected[0] - expected[1])
+    assert found[2] == -np.inf
+
+
+@pytest.mark.slow
+def test_the_transform_is_a_bijection_with_its_jacobian(rng):
+    transform, radius = BallTransform(), 1.5
+    for _ in range(5):
+        z = rng.normal(size=3) * 10.0 ** rng.uniform(-2, 1)
+        w = transform.backward(z, radius).eval()
+        assert np.linalg.norm(w) < radius
+        assert transform.forward(w, radius).eval() == pytest.approx(z, rel=1e-6)
+        step = 1e-6 * max(1.0, abs(z).max())
+        columns = [
+            (transform.backward(z + h, radius).eval() - transform.backward(z - h, radius).eval()) / (2 * step)
+            for h in step * np.eye(3)
+        ]
+        found = float(transform.log_jac_det(np.asarray(z), radius).eval())
+        assert found == pytest.approx(np.linalg.slogdet(np.array(columns))[1], abs=1e-3)
+    assert np.linalg.norm(transform.backward(np.full(3, 1e100), radius).eval()) <= radius
+
+
+@pytest.mark.slow
+def test_draws_lie_within_and_have_the_right_length(ball):
+    found = np.linalg.norm(pm.draw(ball["w"], 3000, random_seed=1), axis=1)
+    assert found.max() <= 1.5
+    chi = stats.chi(3, scale=2.0)
+    assert stats.kstest(found, lambda x: chi.cdf(x) / chi.cdf(1.5)).pvalue > 1e-3
+
+
+def several():
+    with pm.Model() as model:
+        pm.Normal("mean", 0.0, 1.0)
+        pm.Normal("shifted", 0.1, 1.0, shape=2)
+        pm.Normal("uneven", 0.0, np.array([1.0, 2.0]), shape=2)
+        pm.Normal("deep", 0.0, pm.HalfNormal("s", 1.0), shape=2)
+        pm.Laplace("other", 0.0, 1.0, shape=2)
+        pm.Normal("table", 0.0, 1.0, shape=(2, 2))
+        pm.Normal("w", 0.0, 1.0, shape=2)
+        pm.Normal("far", 0.0, 1.0, shape=2, initval=np.array([3.0, 0.0]))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"norms": {"mean": 1.0}}, "two entries or more"),
+        ({"norms": {"shifted": 1.0}}, "mean 0 and one sd"),
+        ({"norms": {"uneven": 1.0}}, "mean 0 and one sd"),
+        ({"norms": {"deep": 1.0}}, "numbers"),
+        ({"norms": {"other": 1.0}}, "normal prior"),
+        ({"norms": {"table": 1.0}}, "two entries or more"),
+        ({"norms": {"w": 0.0}}, "> 0"),
+        ({"norms": {"w": np.inf}}, "norms"),
+        ({"norms": {"w": 1.0}, "bounds": {"w": (-1, 1)}}, "one of them"),
+        ({"norms": {"v": 1.0}}, "no free variable"),
+        ({"norms": {"far": 1.0}}, "initval"),
+        ({"norms": [1.0]}, "map names"),
+    ],
+)
+def test_what_has_no_ball_is_refused(given, text):
+    with pytest.raises(ArgumentError, match=text):
+        dp.truncate(several(), **given)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("scale", [lambda x: x.std(), lambda x: abs(x[0, 0]), lambda x: abs(x[0])])
+def test_no_prior_keeps_what_it_was_computed_from(scale, shared):
+    """A number in the place of the rows that it came from would hide from inspection that the prior looks at rows."""
+    rows = np.full((4, 2), 0.25)
+    with pm.Model() as model:
+        x = pm.Data("x", rows) if shared else pt.as_tensor(rows)
+        w = pm.Normal("w", 0.0, scale(x), shape=2)
+        pm.Bernoulli("y", logit_p=x @ w, observed=[0, 1, 1, 0])
+    with pytest.raises(ArgumentError, match="arrays"):
+        dp.truncate(model, norms={"w": 1.0})
+
+
+def test_density_is_the_dirichlet_inside_and_nothing_outside():
+    a, lower = np.array([2.0, 0.5, 4.0]), np.array([0.1, 0.05, 0.2])
+    rv = TruncatedDirichlet.dist(a, lower)
+    inside = np.array([[0.3, 0.3, 0.4], [0.1, 0.05, 0.85], [0.5, 0.2, 0.3]])
+    found = pm.logp(rv, inside).eval(mode=FAST)
+    np.testing.assert_allclose(found, [stats.dirichlet(a).logpdf(p) for p in inside])
+    outside = np.array([[0.09, 0.31, 0.6], [0.5, 0.04, 0.46], [0.6, 0.3, 0.1], [-0.1, 0.5, 0.6]])
+    assert np.isneginf(pm.logp(rv, outside).eval(mode=FAST)).all()
+
+
+def test_draws_are_exact_not_sequential(seed):
+    draws = pm.draw(TruncatedDirichlet.dist(np.ones(3), 0.2), 4000, random_seed=seed, mode=FAST)
+    assert draws.shape == (4000, 3)
+    assert (draws >= 0.2).all()
+    for place in range(3):  # 1 - F(p) = ((.6 - p) / .4)^2
+        assert stats.kstest((0.6 - draws[:, place]) / 0.4, lambda x: np.asarray(x) ** 2).pvalue > 0.001
+
+
+@pytest.fixture(scope="module")
+def batched():
+    with pm.Model(coords={"group": ["a", "b"], "level": range(3)}) as model:
+        TruncatedDirichlet("p", np.ones(3), 0.1, dims=("group", "level"))
+        TruncatedDirichlet("q", [[900.0, 50, 50], [1, 1, 1]], [0.2, 0.1, 0.1])
+        TruncatedDirichlet("r", np.ones(4), 0.01, shape=(5, 4))
+    return model
+
+
+def test_start_lies_inside(batched):
+    point = batched.initial_point()
+    assert all(np.isfinite(value).all() for value in point.values())
+    assert [get_untransformed_name(name) for name in point] == ["p", "q", "r"]
+    assert np.isfinite(batched.compile_logp(mode=FAST)(point))
+
+
+def test_transform_is_inverted_and_its_jacobian_right():
+    transform, lower = TruncatedSimplexTransform(), np.array([0.1, 0.05, 0.2])
+    inputs = TruncatedDirichlet.dist(np.ones(3), lower).owner.inputs
+    places = np.array([0.3, -1.2])
+
+    def backward(value):
+        return transform.backward(np.asarray(value), *inputs).eval(mode=FAST)
+
+    p = backward(places)
+    assert (p >= lower).all()
+    np.testing.assert_allclose(p.sum(), 1)
+    np.testing.assert_allclose(transform.forward(p, *inputs).eval(mode=FAST), places)
+    step = 1e-6
+    slopes = [(backward(places + step * e) - backward(places - step * e))[:2] / (2 * step) for e in np.eye(2)]
+    found = transform.log_jac_det(pt.as_tensor(places), *inputs).eval(mode=FAST)
+    np.testing.assert_allclose(found, np.log(abs(np.linalg.det(slopes))), atol=1e-7)
+
+
+def test_parameters_must_be_numbers():
+    with pm.Model():
+        scale = pm.Exponential("scale", 1.0)
+        with pytest.raises(ArgumentError, match="normalising constant"):
+            TruncatedDirichlet("p", scale * np.ones(3), 0.1)
+        with pytest.raises(ArgumentError, match="lower of a truncated Dirichlet"):
+            TruncatedDirichlet("p", np.ones(3), pm.Data("least", 0.1))
+
+
+@pytest.mark.parametrize(
+    ("a", "lower", "text"),
+    [
+        (1.0, 0.1, "one entry per category"),
+        ([1.0, 0.0, 1.0], 0.1, "a must be finite and > 0"),
+        ([1.0, 1.0, 1.0], 0.4, "Take less than 0.333"),
+        ([1.0, 1.0, 1.0], -0.1, "lower must be >= 0"),
+        ([1.0, 1.0, 1.0], [0.1, 0.1], "2 entries for 3"),
+        ("many", 0.1, "a must be numbers"),
+    ],
+)
+def test_what_is_no_truncated_dirichlet_is_refused(a, lower, text):
+    with pytest.raises(ArgumentError, match=text):
+        TruncatedDirichlet.dist(a, lower)

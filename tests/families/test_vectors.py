@@ -1,4 +1,4 @@
-"""Multivariate normal rows: moments of clamped rows against draws, densities, refusals, and what a release shows."""
+"""Rows that are vectors, Dirichlet and normal: moments, densities, refusals, and what a release shows."""
 
 import numpy as np
 import pymc as pm
@@ -9,11 +9,73 @@ import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.families.statistic import GRID
 from pymc_dp.rows.sums import row_integers
-from tests.families.vectors import WILD, moment_function, normal_model, plug_in_gaps, statistic_of, told_of
+from tests.families.vectors import (
+    WILD,
+    dirichlet_model,
+    moment_function,
+    normal_model,
+    plug_in_gaps,
+    statistic_of,
+    told_of,
+)
 
-DOMAIN = dp.Domain(bounds={"y": (-3, 4)})
-CORRELATED = np.array([[1, 0.6, -0.3], [0.6, 1, 0.2], [-0.3, 0.2, 1]])
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
+DOMAIN = dp.Domain(bounds={"y": (0.01, 0.98)})
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_plug_in_is_the_density_of_the_rows_up_to_a_constant(size, rng):
+    rows = rng.dirichlet(np.arange(3, 3 + size), 40)
+    domain = dp.Domain(bounds={"y": (rows.min() / 2, 0.999)})
+    points = [{"a_log__": rng.normal(size=size)} for _ in range(4)]
+    assert np.abs(plug_in_gaps(dirichlet_model(rows), domain, points)).max() < 1e-6
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    ("shape", "bounds"),
+    [
+        ((3, 2, 4), (0.02, 0.95)),
+        ((0.5, 0.3, 1), (0.02, 0.95)),
+        ((30, 2, 4), (0.05, 0.9)),
+        ((300, 200, 400), (0.2, 0.5)),
+        ((0.01, 1, 2), (0.01, 0.9)),
+        ((0.3, 0.2), (0.05, 0.9)),
+        ((1, 1, 1, 1, 1), (0.05, 0.6)),
+        ((1, 2, 3), (1e-12, 1 - 1e-12)),
+    ],
+)
+def test_moments_are_those_of_clamped_rows(shape, bounds, rng):
+    """Errors in standard deviations of the statistics; these are 300 000 draws."""
+    model = dirichlet_model(np.full((5, len(shape)), 1 / len(shape)))
+    evaluate, statistic = moment_function(model, dp.Domain(bounds={"y": bounds}))
+    found = np.log(rng.dirichlet(shape, 300_000).clip(*bounds)) / np.array(statistic.scales)
+    means, covariances = evaluate(np.array([shape], dtype=float))
+    spread = found.std(axis=0)
+    assert (np.abs(means[0] - found.mean(axis=0)) < 0.01 * spread).all()
+    assert (np.abs(covariances[0] - np.cov(found.T)) < 0.015 * np.outer(spread, spread)).all()
+
+
+@pytest.mark.parametrize("bounds", [None, (0.0, 0.9), (0.1, 1.0), (-1.0, 0.5)])
+def test_bounds_lie_strictly_within_0_and_1(bounds):
+    with pytest.raises(UnsupportedModelError, match=r"strictly within \(0, 1\)"):
+        domain = dp.Domain(bounds={} if bounds is None else {"y": bounds})
+        dp.privatize(dirichlet_model(np.full((5, 2), 0.5)), epsilon=1.0, domain=domain)
+
+
+@pytest.mark.parametrize("wild", [WILD[:3], (1.0, 1.0, 1.0)])
+def test_no_row_shows_in_anything_but_its_noised_sums(wild, rng):
+    """Nor does a row that is no point of the simplex."""
+    rows = rng.dirichlet((3, 2, 4), 30)
+    other = rows.copy()
+    other[4] = wild
+    one, two = (told_of(dirichlet_model, given, DOMAIN) for given in (rows, other))
+    assert one[1] == two[1]
+    assert (np.abs(one[0] - two[0]) <= np.log(98) + 1e-6).all()
+
+
+DOMAIN_MV_NORMAL = dp.Domain(bounds={"y": (-3, 4)})
+CORRELATED = np.array([[1, 0.6, -0.3], [0.6, 1, 0.2], [-0.3, 0.2, 1]])
 
 
 def rows_of(rng, count, d):
@@ -22,13 +84,13 @@ def rows_of(rng, count, d):
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("d", "known"), [(1, False), (2, False), (3, False), (3, True)])
-def test_plug_in_is_the_density_of_the_rows_up_to_a_constant(d, known, rng):
+def test_plug_in_is_the_density_of_the_rows_up_to_a_constant_of_mv_normal(d, known, rng):
     model = normal_model(rows_of(rng, 40, d), known=known)
     points = [
         {"mu": rng.normal(size=d)} | ({} if known else {"sd_log__": rng.normal(size=d) / 3, "r_interval__": 0.4 * i})
         for i in range(4)
     ]
-    assert np.abs(plug_in_gaps(model, DOMAIN, points)).max() < 1e-6
+    assert np.abs(plug_in_gaps(model, DOMAIN_MV_NORMAL, points)).max() < 1e-6
 
 
 POINTS = {
@@ -41,12 +103,12 @@ POINTS = {
 
 @pytest.fixture(scope="module")
 def moments():
-    return moment_function(normal_model(np.zeros((5, 3))), DOMAIN)
+    return moment_function(normal_model(np.zeros((5, 3))), DOMAIN_MV_NORMAL)
 
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize("name", POINTS)
-def test_moments_are_those_of_clamped_rows(name, moments, rng):
+def test_moments_are_those_of_clamped_rows_of_mv_normal(name, moments, rng):
     """Errors in standard deviations of the statistics; means are exact, and these are 300 000 draws."""
     (mean, sd, error), (evaluate, statistic) = POINTS[name], moments
     covariance = np.outer(sd, sd) * CORRELATED
@@ -89,11 +151,11 @@ def test_what_has_no_sums_is_refused():
 
 
 @pytest.mark.parametrize("wild", [WILD[:2], (1e308, -np.inf)])
-def test_no_row_shows_in_anything_but_its_noised_sums(wild, rng):
+def test_no_row_shows_in_anything_but_its_noised_sums_of_mv_normal(wild, rng):
     rows = rows_of(rng, 30, 2)
     other = rows.copy()
     other[4] = wild
-    one, two = (told_of(normal_model, given, DOMAIN) for given in (rows, other))
+    one, two = (told_of(normal_model, given, DOMAIN_MV_NORMAL) for given in (rows, other))
     assert one[1] == two[1]
     half = 3.5
     assert (np.abs(one[0] - two[0]) <= 1e-6 + np.array([2 * half, 2 * half, *[2 * half**2] * 3])).all()
