@@ -1,9 +1,6 @@
 from __future__ import annotations
 
 import html
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pymc as pm
@@ -84,32 +81,6 @@ def test_samplers_are_listed_with_temperature_or_with_what_is_in_the_way():
     assert "epsilon" not in ops.problem
     with pytest.raises(dp.errors.PrivacyError, match="epsilon must be > 0"):
         dp.explain(model, epsilon=-1)
-
-
-@pytest.mark.slow
-def test_texts_are_the_same_in_every_process() -> None:
-    program = (
-        "import numpy as np, pymc as pm, pymc_dp as dp\n"
-        "with pm.Model() as model:\n"
-        "    x, z = pm.Data('x', np.zeros(300)), pm.Data('z', np.zeros(300))\n"
-        "    a, b = pm.Normal('a'), pm.Normal('b')\n"
-        "    pm.StudentT('y', nu=4, mu=a + b * x, sigma=1, observed=np.zeros(300))\n"
-        "    pm.Laplace('w', a * z, 1, observed=np.zeros(300))\n"
-        "bounded = dp.truncate(model, {'a': (-1, 1), 'b': (-1, 1)})\n"
-        "domain = dp.Domain(bounds={name: (-1, 1) for name in 'xzyw'})\n"
-        "print(dp.explain(model), dp.explain(bounded, domain).full(), dp.sensitivity(bounded, domain))\n"
-    )
-    texts = {
-        subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", program],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("0", "1", "2")
-    }
-    assert len(texts) == 1 and "T falls" in texts.pop()
 
 
 def test_twelve_lines_say_what_to_do() -> None:

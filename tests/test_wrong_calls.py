@@ -94,24 +94,3 @@ def test_the_first_remedy_works_and_none_is_offered_that_is_refused(call, first,
     text = str(caught.value)
     assert first in text.split("\n  2.")[0]
     assert not [word for word in never if word in text], text
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda: dp.sample(ledger=1.0, step=dp.OPS(), epsilon=1.0, model=planned),
-        lambda: dp.Ledger(2**2000),
-        lambda: dp.Domain(public=3),
-        lambda: dp.scrub(trace().to_dataset(), None),
-        lambda: dp.plots.release(None),
-        lambda: dp.Release.load("nosuch"),
-        lambda: dp.Release.load("nosuch.nc"),
-        lambda: dp.Release.load("nosuch.json"),
-        lambda: trace().dp.publish("no/such/folder/trace.nc"),
-        lambda: dp.Release.of(trace()).save("no/such/folder/release.json"),
-        lambda: dp.Release.of(trace()).save("no/such/folder/release.nc"),
-    ],
-)
-def test_calls_that_used_to_end_in_bare_errors(wrong):
-    with pytest.raises(PrivacyError):
-        wrong()

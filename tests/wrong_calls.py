@@ -170,74 +170,48 @@ def _model_calls() -> Iterator[Call]:
     gaussian = dp.Statistics(noise="gaussian")
     yield Call("privatize", dp.privatize, lambda: {**shared(), "statistics": gaussian})
     yield Call(
-        "sample",
-        dp.sample,
-        lambda: {**shared(), "draws": 5, "tune": 5, "chains": 1, "cores": 1, "statistics": gaussian},
-    )
-    yield Call(
-        "sample with a step",
-        dp.sample,
-        lambda: {**shared(), "draws": 5, "tune": 0, "chains": 1, "cores": 1, "step": dp.OPS(), "statistics": None},
-    )
-    yield Call(
-        "sample with augmentation",
-        dp.sample,
-        lambda: {**shared(), "draws": 5, "tune": 0, "chains": 1, "step": dp.DataAugmentation(), "delta": 0.0},
-    )
-    yield Call(
-        "find_map",
-        dp.find_map,
-        lambda: {**shared(), "grid": 20, "candidates": None, "annealed": False, "assume_converged": False},
-    )
-    yield Call(
-        "find_bounds",
-        dp.find_bounds,
-        lambda: {
-            "model": counted(), "columns": "k", "epsilon": 1.0, "domain": dp.Domain(), "ledger": ledger(), "rows": None,
-            "outside": 0.01,
-        },
+        "sample", dp.sample, lambda: {**shared(), "draws": 5, "tune": 5, "chains": 1, "cores": 1,
+        "statistics": gaussian},
     )  # fmt: skip
     yield Call(
-        "find_levels",
-        dp.find_levels,
-        lambda: {
-            "column": "city", "rows": {"city": np.array(["Oslo"] * 9)}, **budget, "max_levels": 5, "other": "other",
-            "domain": dp.Domain(), "ledger": ledger(),
-        },
+        "sample with a step", dp.sample, lambda: {**shared(), "draws": 5, "tune": 0, "chains": 1, "cores": 1,
+        "step": dp.OPS(), "statistics": None},
     )  # fmt: skip
     yield Call(
-        "find_map among candidates",
-        lambda **given: dp.find_map(**given),
-        lambda: {**shared(), "candidates": {"p": [0.2, 0.5]}},
-        varied=("candidates",),
-    )
+        "sample with augmentation", dp.sample, lambda: {**shared(), "draws": 5, "tune": 0, "chains": 1,
+        "step": dp.DataAugmentation(), "delta": 0.0},
+    )  # fmt: skip
     yield Call(
-        "sample_ais",
-        dp.sample_ais,
-        lambda: {
-            **shared(), "draws": 1, "particles": 3, "temperatures": 3, "power": None, "resampling": "range",
-            "marginal_likelihood": False, "weights_share": None, "evidence_share": None, "grid": None,
-            "random_seed": 1, "progressbar": False,
-        },
+        "find_map", dp.find_map, lambda: {**shared(), "grid": 20, "candidates": None, "annealed": False,
+        "assume_converged": False},
+    )  # fmt: skip
+    yield Call(
+        "find_bounds", dp.find_bounds, lambda: {"model": counted(), "columns": "k", "epsilon": 1.0,
+        "domain": dp.Domain(), "ledger": ledger(), "rows": None, "outside": 0.01},
+    )  # fmt: skip
+    yield Call(
+        "find_levels", dp.find_levels, lambda: {"column": "city", "rows": {"city": np.array(["Oslo"] * 9)}, **budget,
+        "max_levels": 5, "other": "other", "domain": dp.Domain(), "ledger": ledger()},
+    )  # fmt: skip
+    yield Call(
+        "find_map among candidates", lambda **given: dp.find_map(**given), lambda: {**shared(),
+        "candidates": {"p": [0.2, 0.5]}}, varied=("candidates",),
+    )  # fmt: skip
+    yield Call(
+        "sample_ais", dp.sample_ais, lambda: {**shared(), "draws": 1, "particles": 3, "temperatures": 3, "power": None,
+        "resampling": "range", "marginal_likelihood": False, "weights_share": None, "evidence_share": None,
+        "grid": None, "random_seed": 1, "progressbar": False},
     )  # fmt: skip
     yield Call("explain", dp.explain, lambda: {"model": model(), "domain": dp.Domain(), **budget})
     yield Call("sensitivity", dp.sensitivity, lambda: {"model": model(), "domain": dp.Domain()})
     yield Call(
-        "plan",
-        dp.plan,
-        lambda: {
-            "model": model(), **budget, "noise": None, "statistics": None, "step": None, "covariates": None,
-            "var_names": ["p"], "n_rows": 10, "repeats": 2, "interval": 0.9, "domain": dp.Domain(), "random_seed": 1,
-            "progressbar": False, "width": 0.1,
-        },
+        "plan", dp.plan, lambda: {"model": model(), **budget, "noise": None, "statistics": None, "step": None,
+        "covariates": None, "var_names": ["p"], "n_rows": 10, "repeats": 2, "interval": 0.9, "domain": dp.Domain(),
+        "random_seed": 1, "progressbar": False, "width": 0.1},
     )  # fmt: skip
     yield Call(
-        "plan of a sampler",
-        dp.plan,
-        lambda: {
-            "model": model(), **budget, "step": dp.SGLD(), "covariates": {}, "n_rows": None, "repeats": 2,
-            "domain": dp.Domain(),
-        },
+        "plan of a sampler", dp.plan, lambda: {"model": model(), **budget, "step": dp.SGLD(), "covariates": {},
+        "n_rows": None, "repeats": 2, "domain": dp.Domain()},
     )  # fmt: skip
     yield Call("truncate", dp.truncate, lambda: {"model": model(), "bounds": {"p": (0.2, 0.8)}})
     yield Call(
@@ -249,18 +223,12 @@ def _model_calls() -> Iterator[Call]:
     yield Call("from_bambi", dp.models.from_bambi, lambda: {"model": None, "domain": None})
     yield Call("condition", dp.condition, lambda: {"model": model(), "release": release(), "noise_aware": True})
     yield Call(
-        "condition on draws",
-        dp.condition,
-        lambda: {"model": model(), "release": drawn(), "noise_aware": True, "covariates": {}, "n_rows": 8},
-        slow=True,
-    )
+        "condition on draws", dp.condition, lambda: {"model": model(), "release": drawn(), "noise_aware": True,
+        "covariates": {}, "n_rows": 8}, slow=True,
+    )  # fmt: skip
     yield Call(
-        "draw_intervals",
-        dp.from_draws.draw_intervals,
-        lambda: {
-            "idata": drawn(), "model": model(), "probability": 0.9, "covariates": {}, "n_rows": 8,
-        },
-        slow=True,
+        "draw_intervals", dp.from_draws.draw_intervals, lambda: {"idata": drawn(), "model": model(),
+        "probability": 0.9, "covariates": {}, "n_rows": 8}, slow=True,
     )  # fmt: skip
     yield Call("marginalize_states", dp.markov.marginalize_states, lambda: {"model": model()})
     yield Call("draw_states", dp.markov.draw_states, lambda: {"idata": trace(), "model": model(), "random_seed": 1})
@@ -274,98 +242,70 @@ def _trace_calls() -> Iterator[Call]:
     )
     yield Call("synthesize", dp.synthesize, lambda: {"idata": trace(), "model": model(), "n": 5, "random_seed": 1})
     yield Call(
-        "rehearse",
-        dp.rehearse,
-        lambda: {"idata": trace(), "model": model(), "tables": 3, "random_seed": 1, "progressbar": False},
-    )
+        "rehearse", dp.rehearse, lambda: {"idata": trace(), "model": model(), "tables": 3, "random_seed": 1,
+        "progressbar": False},
+    )  # fmt: skip
     yield Call(
-        "answer",
-        dp.answer,
-        lambda: {
-            "idata": trace(), "utility": "squared_error", "responses": [0.1, 0.5], "query": "p", "bounds": (-1, 0),
-            "failure": 0.05,
-        },
+        "answer", dp.answer, lambda: {"idata": trace(), "utility": "squared_error", "responses": [0.1, 0.5],
+        "query": "p", "bounds": (-1, 0), "failure": 0.05},
     )  # fmt: skip
     yield Call("Release.of", dp.Release.of, lambda: {"source": trace()})
     yield Call(
-        "Release.of_counts",
-        dp.Release.of_counts,
-        lambda: {
-            "values": {"count": [3, -4, 9]}, "scale": 5.0, "noise": "discrete laplace", "dims": "area",
-            "made_by": "an office", "guarantee": "pure, epsilon = 0.2", "budget": dp.Budget(0.2),
-            "postprocessed": False,
-        },
+        "Release.of_counts", dp.Release.of_counts, lambda: {"values": {"count": [3, -4, 9]}, "scale": 5.0,
+        "noise": "discrete laplace", "dims": "area", "made_by": "an office", "guarantee": "pure, epsilon = 0.2",
+        "budget": dp.Budget(0.2), "postprocessed": False},
     )  # fmt: skip
     yield Call(
-        "condition on several",
-        lambda release: dp.condition(model(), release),
-        lambda: {"release": {"2025": release(), "2026": other_release()}},
-    )
+        "condition on several", lambda release: dp.condition(model(), release), lambda: {"release": {"2025": release(),
+        "2026": other_release()}},
+    )  # fmt: skip
     yield Call("Release.load", dp.Release.load, lambda: {"path": release().save(folder() / "r.nc")})
     yield Call("Release.save", lambda path: release().save(path), lambda: {"path": folder() / "r.nc"})
     yield Call("publish", lambda path: trace().dp.publish(path), lambda: {"path": folder() / "r.nc"})
     yield Call(
-        "report.save",
-        lambda path, dataset: trace().dp.report().save(path, dataset=dataset),
+        "report.save", lambda path, dataset: trace().dp.report().save(path, dataset=dataset),
         lambda: {"path": folder() / "r.md", "dataset": "a survey"},
-    )
+    )  # fmt: skip
     for attribute in ("epsilon", "delta", "guarantee", "arithmetic", "neighbours", "history", "release", "metric"):
         yield Call(
-            f"dp.{attribute}",
-            lambda tree, attribute=attribute: getattr(PrivacyAccessor(tree), attribute),
+            f"dp.{attribute}", lambda tree, attribute=attribute: getattr(PrivacyAccessor(tree), attribute),
             lambda: {"tree": trace()},
-        )
+        )  # fmt: skip
     yield Call("dp.report", lambda tree: PrivacyAccessor(tree).report(), lambda: {"tree": trace()})
     yield Call("plots.budget", dp.plots.budget, lambda: {"source": trace(), "backend": "none"})
     yield Call(
-        "plots.release",
-        dp.plots.release,
-        lambda: {"idata": trace(), "var_name": None, "ci_prob": 0.9, "backend": "none"},
-    )
+        "plots.release", dp.plots.release, lambda: {"idata": trace(), "var_name": None, "ci_prob": 0.9,
+        "backend": "none"},
+    )  # fmt: skip
     yield Call(
-        "plots.tradeoff",
-        dp.plots.tradeoff,
-        lambda: {"plan": planned(), "var_names": None, "quantity": "width", "backend": "none"},
-    )
+        "plots.tradeoff", dp.plots.tradeoff, lambda: {"plan": planned(), "var_names": None, "quantity": "width",
+        "backend": "none"},
+    )  # fmt: skip
     yield Call(
-        "Plan.suggest",
-        lambda width, var_name: planned().suggest(width, var_name=var_name),
-        lambda: {"width": 0.3, "var_name": None},
-    )
+        "Plan.suggest", lambda width, var_name: planned().suggest(width, var_name=var_name), lambda: {"width": 0.3,
+        "var_name": None},
+    )  # fmt: skip
     yield Call(
-        "audit",
-        dp.audit,
-        lambda: {
-            "mechanism": mechanism, "data": [0, 0], "neighbour": [0, 1], "epsilon": 1.0, "delta": 0.0, "pairs": None,
-            "runs": 100, "events": None, "confidence": 0.9, "vectorised": True, "progressbar": False,
-        },
+        "audit", dp.audit, lambda: {"mechanism": mechanism, "data": [0, 0], "neighbour": [0, 1], "epsilon": 1.0,
+        "delta": 0.0, "pairs": None, "runs": 100, "events": None, "confidence": 0.9, "vectorised": True,
+        "progressbar": False},
     )  # fmt: skip
 
 
 def _value_calls() -> Iterator[Call]:
     metric = dp.metrics.L1({"y": 1.0})
     yield Call(
-        "Domain",
-        dp.Domain,
-        lambda: {
-            "rows": "row", "bounds": {"y": (0, 1)}, "norms": {"x": 1.0}, "public": ("g",), "neighbours": "replace",
-            "n_max": None, "metric": None, "unit": None, "levels": {"g": ["a", "b"]},
-        },
+        "Domain", dp.Domain, lambda: {"rows": "row", "bounds": {"y": (0, 1)}, "norms": {"x": 1.0}, "public": ("g",),
+        "neighbours": "replace", "n_max": None, "metric": None, "unit": None, "levels": {"g": ["a", "b"]}},
     )  # fmt: skip
     yield Call(
-        "Domain.of",
-        dp.Domain.of,
-        lambda: {
-            "frame": pl.DataFrame({"g": ["a"], "y": [0.5]}), "bounds": {"y": (0, 1)}, "levels": {"g": ["a", "b"]},
-            "public_levels": (), "columns": ["g", "y"],
-        },
+        "Domain.of", dp.Domain.of, lambda: {"frame": pl.DataFrame({"g": ["a"], "y": [0.5]}), "bounds": {"y": (0, 1)},
+        "levels": {"g": ["a", "b"]}, "public_levels": (), "columns": ["g", "y"]},
     )  # fmt: skip
     yield Call(
-        "Domain of a hidden number of rows",
-        dp.Domain,
-        lambda: {"neighbours": "add_remove", "n_max": 10, "unit": dp.Unit("who", 2)},
-        varied=("n_max", "unit"),
-    )
+        "Domain of a hidden number of rows", dp.Domain, lambda: {"neighbours": "add_remove", "n_max": 10,
+        "unit": dp.Unit("who", 2)}, varied=("n_max", "unit"),
+    )  # fmt: skip
     yield Call("Unit", dp.Unit, lambda: {"column": "who", "max_rows": 2})
     yield Call("Domain bounds", lambda ends: dp.Domain(bounds={"y": ends}), lambda: {"ends": (0, 1)})
     yield Call("Domain norms", lambda norm: dp.Domain(norms={"x": norm}), lambda: {"norm": 1.0})
@@ -373,30 +313,26 @@ def _value_calls() -> Iterator[Call]:
     yield Call("Budget.covers", dp.Budget(1.0).covers, lambda: {"other": dp.Budget(0.5)})
     yield Call("Budget.split", dp.Budget(1.0).split, lambda: {"weights": [1, 2]})
     yield Call(
-        "Ledger",
-        dp.Ledger,
-        lambda: {"epsilon": 1.0, "delta": 0.0, "neighbours": "replace", "metric": metric, "unit": None},
-    )
+        "Ledger", dp.Ledger, lambda: {"epsilon": 1.0, "delta": 0.0, "neighbours": "replace", "metric": metric,
+        "unit": None},
+    )  # fmt: skip
     yield Call(
-        "Ledger.spend",
-        lambda **given: dp.Ledger(1.0).spend(**given),
-        lambda: {"event": PureEvent(epsilon=0.5), "label": "ages", "neighbours": "replace"},
-    )
+        "Ledger.spend", lambda **given: dp.Ledger(1.0).spend(**given), lambda: {"event": PureEvent(epsilon=0.5),
+        "label": "ages", "neighbours": "replace"},
+    )  # fmt: skip
     yield Call(
-        "Statistics",
-        dp.Statistics,
-        lambda: {"noise": "laplace", "noise_aware": True, "share": {"y": 1.0}, "mechanism": None},
-    )
+        "Statistics", dp.Statistics, lambda: {"noise": "laplace", "noise_aware": True, "share": {"y": 1.0},
+        "mechanism": None},
+    )  # fmt: skip
     yield Call("Statistics.histogram", dp.Statistics().histogram, lambda: {"name": "y"})
     yield Call("Histogram", dp.Histogram, lambda: {"edges": [0, 1, 2]})
     yield Call("LaplaceUpdates", dp.networks.LaplaceUpdates, lambda: {"papers": False})
     yield Call("FourierUpdates", dp.networks.FourierUpdates, lambda: {"t": 0.0, "papers": False})
     yield Call("AlphaPhase", dp.schedules.AlphaPhase, lambda: {"alpha": 0.5})
     yield Call(
-        "PolynomialDecay",
-        dp.schedules.PolynomialDecay,
-        lambda: {"first": 0.1, "least": 0.01, "offset": 1.0, "power": 0.55},
-    )
+        "PolynomialDecay", dp.schedules.PolynomialDecay, lambda: {"first": 0.1, "least": 0.01, "offset": 1.0,
+        "power": 0.55},
+    )  # fmt: skip
     yield Call(
         "EstimatedNorm", dp.schedules.EstimatedNorm, lambda: {"share": 0.1, "quantile": 0.9, "low": 1e-4, "high": 1e6}
     )
@@ -431,11 +367,8 @@ def _step_calls() -> Iterator[Call]:
     for step, settings in own.items():
         yield Call(step.__name__, step, lambda settings=settings: {"vars": None, **settings})
         yield Call(
-            f"funded {step.__name__}",
-            step,
-            lambda: {
-                "epsilon": 1.0, "delta": 1e-6, "chains": 1, "domain": dp.Domain(), "model": model(), "vars": None,
-            },
+            f"funded {step.__name__}", step, lambda: {"epsilon": 1.0, "delta": 1e-6, "chains": 1,
+            "domain": dp.Domain(), "model": model(), "vars": None},
         )  # fmt: skip
         yield Call(
             f"{step.__name__} in a model",
@@ -496,32 +429,6 @@ FAMILIES: dict[str, dict[str, Any]] = {
 }
 
 
-def _dataset_calls() -> Iterator[Call]:
-    d = dp.datasets
-    yield Call("load_adult", d.load_adult, lambda: {"split": "train"})
-    yield Call("encode_adult", d.encode_adult, lambda: {"table": None})
-    states = {
-        "states": np.zeros((1, 1, 3), dtype=int), "cells": [[0, 1]], "counts": {"a": np.ones((1, 2))},
-        "start": np.ones(2) / 2, "transition": np.eye(2)[None], "profiles": {"a": np.full((1, 2, 2), 0.5)},
-    }  # fmt: skip
-    yield Call("held_out_log_likelihood", d.held_out_log_likelihood, lambda: dict(states))
-    events = pd.DataFrame({"region": ["a", "b"], "date": ["2020-01-01", "2020-02-01"], "kind": ["x", "y"]})
-    yield Call(
-        "read_events",
-        d.read_events,
-        lambda: {
-            "source": events, "region": "region", "date": "date", "fields": {"kind": ["x", "y"]},
-            "regions": ["a", "b"], "first_month": "2020-01", "last_month": "2020-02", "indicators": None,
-        },
-    )  # fmt: skip
-
-    def seeded(seed: Any) -> None:
-        with dp.testing.insecure_randomness(seed):
-            pass
-
-    yield Call("insecure_randomness", seeded, lambda: {"seed": 1})
-
-
 def _regression(width: int, *, link: bool = False, public: bool = False) -> dict[str, Any]:
     """A regression on private predictors, or on public ones beside a private group."""
     with pm.Model() as made:
@@ -563,7 +470,7 @@ REMEDIES: list[tuple[Callable[[], object], str, tuple[str, ...]]] = [
 
 def calls() -> list[Call]:
     """Return every public call."""
-    quick = (_trace_calls, _value_calls, _metric_calls, _bound_calls, _dataset_calls)
+    quick = (_trace_calls, _value_calls, _metric_calls, _bound_calls)
     slow = (_model_calls, _step_calls)
     return [call for part in quick for call in part()] + [replace(call, slow=True) for part in slow for call in part()]
 

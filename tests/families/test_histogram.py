@@ -6,9 +6,8 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError
-from pymc_dp.families.histogram import DEFAULT_BINS, MOST_DEFAULT, Bins, labels_of
+from pymc_dp.families.histogram import Bins, labels_of
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.release.default_bins import MOST_COUNTS
 from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows.sums import make_cells, sum_rows
@@ -60,31 +59,6 @@ def test_no_row_moves_counts_by_more_than_was_proved(relation, rng):
         moved = np.abs(one - other)
         worst = np.maximum(worst, [moved.sum(), (moved**2).sum()])
     assert worst.tolist() == [block.sensitivity.l1, block.sensitivity.l2_squared]
-
-
-def test_bins_grow_with_the_budget_and_not_with_private_rows():
-    """Stated bins stay as they are; of default ones a table has `MOST_COUNTS` at most."""
-
-    def planned(epsilon, histogram=None, groups=2, **given):
-        with pm.Model() as model:
-            g = pm.Data("g", np.arange(300) % 2)
-            pm.StudentT("y", 3, mu=pm.Normal("mu", shape=groups)[g], sigma=1.0, observed=np.zeros(300))
-        domain = dp.Domain(bounds={"y": (-10, 10)}, **given)
-        mechanism = None if histogram is None else {"y": histogram}
-        return plan_release(inspect(model, domain, per_unit=True).sums, Statistics(mechanism=mechanism), epsilon)
-
-    wide, fine = planned(0.1), planned(100.0)
-    assert [len(plan.tables[0].labels) for plan in (wide, fine)] == [DEFAULT_BINS, MOST_DEFAULT]
-    for plan in (wide, fine):
-        ((block,),) = [table.blocks for table in plan.tables]
-        assert block.columns == tuple(range(len(plan.tables[0].labels))) and len(block.steps) == len(block.columns)
-        assert block.sensitivity.l1 == 2
-    assert planned(100.0, dp.Histogram(30)).tables[0].statistic.n_levels == 30
-    assert planned(100.0, dp.Histogram()).tables[0].statistic.n_levels == MOST_DEFAULT
-    assert planned(100.0, groups=50).tables[0].statistic.n_levels == MOST_COUNTS // 50
-    assert planned(1.0, public=["g"]).tables[0].statistic.n_levels == planned(1.0).tables[0].statistic.n_levels
-    moved = planned(100.0, metric=dp.metrics.Hamming(["y", "g"])).tables[0]
-    assert moved.statistic.n_levels == MOST_DEFAULT and moved.blocks[0].sensitivity.l1 == 2
 
 
 @pytest.mark.parametrize(

@@ -101,24 +101,3 @@ def test_draws_have_the_mean_and_the_noise_they_should(kind, seed):
     variance = N * rows.var(axis=0) + noise
     assert (np.abs(draws.mean(axis=0) - N * rows.mean(axis=0)) < 5 * np.sqrt(variance / 3000 + 0.01)).all()
     np.testing.assert_allclose(draws.var(axis=0), variance, rtol=0.25)
-
-
-def test_projection_gives_possible_tables_and_leaves_possible_ones_alone(rng):
-    one = density_of("bernoulli", REPLACE, noise_aware=False)
-    assert one.project(np.array([[-3.0]])).tolist() == [[0.0]]
-    assert one.project(np.array([[55.0]])).tolist() == [[N]]
-    assert one.project(np.array([[7.0]])).tolist() == [[7.0]]
-    simplex = density_of("categorical", REPLACE, noise_aware=False)
-    for value in rng.normal(N / 3, 15, size=(20, 1, 3)):
-        projected = simplex.project(value)
-        assert projected.sum() == pytest.approx(N)
-        assert (projected >= 0).all()
-        # Nearest: the direction to it makes no acute angle with the way to any vertex.
-        for vertex in np.eye(3) * N:
-            assert (value - projected)[0] @ (vertex - projected[0]) <= 1e-9
-    hidden = density_of("normal", HIDDEN, noise_aware=False)
-    n, first, second = hidden.project(np.array([[-4.0, 100.0, -500.0]]))[0]
-    assert (n, first, second) == (0, 0, 0)
-    n, first, second = hidden.project(np.array([[10.0, 500.0, 1e6]]))[0]
-    assert (n, first) == (10, 50)
-    assert second == pytest.approx(10 * 25 - 10 * 12.5)

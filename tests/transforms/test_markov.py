@@ -44,18 +44,6 @@ def test_draws_move_as_the_chain_does(seed):
         assert stats.chisquare(moves[row], MOVES[row] * moves[row].sum()).pvalue > 0.001
 
 
-def test_dims_say_how_long_a_chain_is(seed):
-    with pm.Model(coords={"region": "abc", "month": range(5)}) as model:
-        moves = pm.Dirichlet("moves", np.ones((3, 3)))
-        states = MarkovStates("states", START, moves, dims=("region", "month"))
-        prior = pm.sample_prior_predictive(7, random_seed=seed, compile_kwargs={"mode": FAST}).prior
-    assert prior["states"].dims == ("chain", "draw", "region", "month") and prior["states"].shape == (1, 7, 3, 5)
-    assert states.type.dtype == "int64"
-    point = model.initial_point()
-    assert (point["states"] == 1).all()  # the most probable at the start
-    assert np.isfinite(model.compile_logp(mode=FAST)(point))
-
-
 def indexed(n_profiles, n_states=3):
     numbers = np.arange(30)
     with pm.Model(coords={"region": "ab", "month": range(3)}) as model:

@@ -5,13 +5,10 @@ from functools import cache
 import arviz as az
 import numpy as np
 import pymc as pm
-import pytensor
-import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError
-from pymc_dp.transforms.noised_count import noised_binomial, noised_poisson
 from pymc_dp.transforms.released_logp import ReleasedLogp
 
 SAMPLERS = ("nutpie", "numpyro", "blackjax")
@@ -86,23 +83,6 @@ def test_the_posterior_is_that_of_pymcs_own_nuts(make, sampler):
     apart = (own["mean"] - other["mean"]).abs() / np.hypot(own["mcse_mean"], other["mcse_mean"])
     assert apart.max() < 5
     assert (np.log(own["sd"] / other["sd"]).abs() < 0.35).all()
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
-def test_noised_counts_in_jax_have_the_numbers_of_pytensor(kind):
-    jax = pytest.importorskip("jax")
-    from pymc.sampling.jax import get_jaxified_graph
-
-    x, p = pt.dscalar("x"), np.array([-2.0, 3.0, 40.0])
-    poisson = noised_poisson(pt.as_tensor(p), pt.exp(x) * np.arange(1.0, 4.0), kind, 2.5)
-    binomial = noised_binomial(pt.as_tensor(p), pt.sigmoid(x), np.array([5.0, 30.0, 50.0]), kind, 2.5)
-    graph = sum(item[0].sum() + item[1].sum() for item in (poisson, binomial))
-    with pytensor.config.change_flags(mode="FAST_COMPILE"):
-        value, slope = pytensor.function([x], [graph, pt.grad(graph, x)])(0.4)
-    function = get_jaxified_graph([x], [graph])
-    found, pulled = jax.value_and_grad(lambda at: function(at)[0])(0.4)
-    assert found == pytest.approx(float(value), rel=1e-12) and pulled == pytest.approx(float(slope), rel=1e-10)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -1,17 +1,13 @@
 """A private model that cannot be sampled is refused before it is paid for; one that can is compiled once."""
 
-import warnings
-
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from pymc.model.core import ValueGradFunction
 
 import pymc_dp as dp
 from pymc_dp.errors import PosteriorWarning, UnsupportedModelError
 from pymc_dp.released import Release
-from pymc_dp.testing import without_noise
 from tests.transforms.zoo import no_reading
 
 ROWS = np.array([0, 1, 1, 0, 1, 1, 0, 1])
@@ -60,17 +56,3 @@ def test_what_was_paid_for_already_is_warned_of_at_most():
     release = Release.of(dp.privatize(bent(), epsilon=1.0, ledger=dp.Ledger(1.0)))
     with pytest.warns(PosteriorWarning, match="a: the gradient"):
         dp.condition(bent(limit=0), release)
-
-
-def test_dp_sample_compiles_its_density_once_and_follows_the_release(interpreted, monkeypatch):
-    made, own = [], ValueGradFunction.__init__
-    monkeypatch.setattr(ValueGradFunction, "__init__", lambda self, *a, **k: made.append(self) or own(self, *a, **k))
-    rows = np.repeat([0, 1], [10, 990])
-    with bent(rows=rows), without_noise(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        idata = dp.sample(
-            epsilon=1.0, ledger=dp.Ledger(1.0), draws=100, tune=200, chains=1, progressbar=False, random_seed=1
-        )
-    assert len(made) == 1
-    # a simulated release of 1000 rows would be elsewhere
-    assert 3.5 < float(idata.posterior["a"].mean()) < 5.5
