@@ -105,25 +105,6 @@ def test_the_density_is_that_of_bambi(formula):
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-9)
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("formula", ["y ~ x*w + scale(w) + poly(x, 2) + g", "y ~ center(x) + bs(w, df=5) + (x|g)"])
-def test_all_but_the_columns_is_the_same_for_any_rows(formula):
-    one, other = bounded(formula)[1:], bounded(formula, data=table(1))[1:]
-    assert one[1] == other[1]
-    assert [data.name for data in one[0].data_vars] == [data.name for data in other[0].data_vars]
-    for data in one[0].data_vars:
-        assert not np.array_equal(data.get_value(), other[0][data.name].get_value())
-        other[0][data.name].set_value(data.get_value())
-    point = point_of(one[0])
-    found = []
-    for model, _ in (one, other):
-        mean = model["y"].owner.inputs[2]
-        found.append(plain_function(model.free_RVs, mean)(*point.values()))
-    np.testing.assert_array_equal(*found)
-    first, second = densities(one[0], point), densities(other[0], point)
-    assert all(np.array_equal(first[rv.name], second[rv.name]) for rv in one[0].free_RVs)
-
-
 LOCAL = {
     "y ~ scale(x) + np.log(w) + I(x**2):g + (w|g)": {},
     "y ~ hsgp(x, m=4, c=1.5, by=g) + bs(w, df=5)": {},

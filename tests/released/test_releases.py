@@ -1,4 +1,4 @@
-"""A release alone: what travels, that it comes back, and that anyone may fit a model of his own to it."""
+"""A release alone: what travels, what fits it, and what others published."""
 
 import json
 
@@ -127,3 +127,55 @@ def test_nothing_of_the_rows_is_in_the_file(tmp_path):
     private = dp.privatize(values(canary), epsilon=1.0, domain=dp.Domain(bounds={"y": (-3, 3)}))
     text = dp.Release.of(private).save(tmp_path / "release.json").read_text()
     assert "0.1234" not in text and "2.718" not in text
+
+
+SCALES = np.array([3.0, 4.0, 5.0])
+
+
+def model():
+    with pm.Model(coords={"area": ["a", "b", "c"]}) as made:
+        rate = pm.Gamma("rate", 2, 0.1, dims="area")
+        pm.Poisson("count", rate, dims="area", observed=np.zeros(3, dtype=int))
+    return made
+
+
+@pytest.fixture(scope="module")
+def private():
+    release = dp.Release.of_counts(
+        {"count": [12, -3, 45], "total": 58},
+        {"count": SCALES, "total": 1.0},
+        noise="discrete laplace",
+        dims={"count": "area", "total": ()},
+        made_by="the office of statistics",
+        guarantee="pure, epsilon = 1.5 for one household",
+        budget=dp.Budget(1.5),
+    )
+    return dp.condition(model(), release)
+
+
+@pytest.fixture(scope="module")
+def trace(private):
+    with private:
+        raw = pm.sample_prior_predictive(3, var_names=["rate"], random_seed=1, compile_kwargs={"mode": "FAST_COMPILE"})
+    raw["posterior"] = raw["prior"].copy()
+    return dp.scrub(raw, private)
+
+
+def test_the_report_names_the_makers_and_claims_nothing(trace):
+    text = " ".join(str(trace.dp.report()).replace("│", " ").split())
+    assert "Computed from tables that the office of statistics published. Nothing here is from rows" in text
+    assert "pure, epsilon = 1.5 for one household" in text and "nothing here proves it" in text
+    assert "covered by ε" not in text and "One row is protected" not in text
+    assert trace.dp.guarantee == "stated" and trace.dp.epsilon == 1.5
+    assert "treated as normal" in trace.dp.approximations[0]
+
+
+def test_rows_that_are_not_there_are_not_made_up(private, trace):
+    with pytest.raises(ArgumentError, match="there is no one table of rows"):
+        dp.synthesize(trace, model(), 5)
+    with pytest.raises(UnsupportedModelError, match="made by others"), private:
+        dp.DataAugmentation()
+    with pytest.raises(ArgumentError, match="tables of others"):
+        dp.markov.marginalize_states(private)
+    with pytest.raises(ArgumentError, match="private already"):
+        dp.condition(private, dp.Release.of(private))
