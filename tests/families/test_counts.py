@@ -133,7 +133,7 @@ def test_every_row_adds_what_it_counts_and_its_most_at_most(levels, rng):
 
 
 @pytest.mark.parametrize(("relation", "known"), [("replace", True), ("replace", False), ("add_remove", False)])
-def test_no_neighbours_are_further_apart_than_claimed_of_own_totals(relation, known):
+def test_no_neighbours_with_own_totals_are_further_apart_than_claimed(relation, known):
     """All pairs of all rows, in one cell or in two; the claim is attained."""
     statistic = OwnTotals(labels=("a", "b"), trials=7)
     rows = each(statistic, np.array(list(product(WILD, repeat=2))))

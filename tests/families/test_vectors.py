@@ -74,7 +74,7 @@ def test_no_row_shows_in_anything_but_its_noised_sums(wild, rng):
     assert (np.abs(one[0] - two[0]) <= np.log(98) + 1e-6).all()
 
 
-DOMAIN_MV_NORMAL = dp.Domain(bounds={"y": (-3, 4)})
+NUMBERS = dp.Domain(bounds={"y": (-3, 4)})
 CORRELATED = np.array([[1, 0.6, -0.3], [0.6, 1, 0.2], [-0.3, 0.2, 1]])
 
 
@@ -84,13 +84,13 @@ def rows_of(rng, count, d):
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("d", "known"), [(1, False), (2, False), (3, False), (3, True)])
-def test_plug_in_is_the_density_of_the_rows_up_to_a_constant_of_mv_normal(d, known, rng):
+def test_plug_in_of_normal_rows_is_their_density_up_to_a_constant(d, known, rng):
     model = normal_model(rows_of(rng, 40, d), known=known)
     points = [
         {"mu": rng.normal(size=d)} | ({} if known else {"sd_log__": rng.normal(size=d) / 3, "r_interval__": 0.4 * i})
         for i in range(4)
     ]
-    assert np.abs(plug_in_gaps(model, DOMAIN_MV_NORMAL, points)).max() < 1e-6
+    assert np.abs(plug_in_gaps(model, NUMBERS, points)).max() < 1e-6
 
 
 POINTS = {
@@ -103,12 +103,12 @@ POINTS = {
 
 @pytest.fixture(scope="module")
 def moments():
-    return moment_function(normal_model(np.zeros((5, 3))), DOMAIN_MV_NORMAL)
+    return moment_function(normal_model(np.zeros((5, 3))), NUMBERS)
 
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize("name", POINTS)
-def test_moments_are_those_of_clamped_rows_of_mv_normal(name, moments, rng):
+def test_moments_are_those_of_clamped_normal_rows(name, moments, rng):
     """Errors in standard deviations of the statistics; means are exact, and these are 300 000 draws."""
     (mean, sd, error), (evaluate, statistic) = POINTS[name], moments
     covariance = np.outer(sd, sd) * CORRELATED
@@ -151,11 +151,11 @@ def test_what_has_no_sums_is_refused():
 
 
 @pytest.mark.parametrize("wild", [WILD[:2], (1e308, -np.inf)])
-def test_no_row_shows_in_anything_but_its_noised_sums_of_mv_normal(wild, rng):
+def test_no_normal_row_shows_in_anything_but_its_noised_sums(wild, rng):
     rows = rows_of(rng, 30, 2)
     other = rows.copy()
     other[4] = wild
-    one, two = (told_of(normal_model, given, DOMAIN_MV_NORMAL) for given in (rows, other))
+    one, two = (told_of(normal_model, given, NUMBERS) for given in (rows, other))
     assert one[1] == two[1]
     half = 3.5
     assert (np.abs(one[0] - two[0]) <= 1e-6 + np.array([2 * half, 2 * half, *[2 * half**2] * 3])).all()

@@ -258,7 +258,7 @@ def plan_of_sampler(model, epsilon=1.0, step=None, **options):
 
 
 @pytest.mark.usefixtures("_uncompiled")
-def test_rows_are_not_read_of_sampler(monkeypatch, caplog):
+def test_rows_are_not_read_for_a_sampler(monkeypatch, caplog):
     """Tables of the same schema give the same plan; what is in them is nowhere in it."""
     monkeypatch.setattr("pymc_dp.rows.gate._array", lambda self: pytest.fail("rows were read"))
     pages = set()

@@ -73,31 +73,31 @@ def panel(figure, variable, statistic):
     return figure.viz["plot"][variable].sel({f"{variable}_statistic": statistic}).item()
 
 
-def drawn_of_release(elements, function):
+def elements_of(elements, function):
     return [element for element in elements if element["function"] == function]
 
 
 def test_points_are_the_released_values_and_negative_counts_stay(trace):
     shown = panel(plots.release(trace, backend="none"), "affair", "count of 0")
-    (points,) = drawn_of_release(shown, "scatter")
+    (points,) = elements_of(shown, "scatter")
     assert points["x"].tolist() == [30.0, -3.0, 100.0]
     assert points["y"].tolist() == [2, 1, 0]
-    assert drawn_of_release(shown, "vline")[0]["x"] == 0
+    assert elements_of(shown, "vline")[0]["x"] == 0
 
 
 @pytest.mark.parametrize(("statistic", "scale"), [("sum", 4.0), ("sum of squares", 8.0)])
 def test_interval_is_that_of_the_noise_of_the_statistic(trace, statistic, scale):
     shown = panel(plots.release(trace, backend="none"), "income", statistic)
-    (line,) = drawn_of_release(shown, "fill_between_y")
+    (line,) = elements_of(shown, "fill_between_y")
     assert np.ptp(line["x"]) == pytest.approx(2 * scale * log(10))
-    assert f"± {scale * log(10):.3g} (90%" in drawn_of_release(shown, "xlabel")[0]["string"]
-    (number,) = drawn_of_release(shown, "text")
+    assert f"± {scale * log(10):.3g} (90%" in elements_of(shown, "xlabel")[0]["string"]
+    (number,) = elements_of(shown, "text")
     assert number["string"].endswith(f" ± {scale * log(10):{'.1f' if scale == 4 else '.0f'}}")
 
 
 def test_interval_of_gaussian_noise_is_that_of_a_normal_variable(gaussian_noise):
     shown = panel(plots.release(gaussian_noise, ci_prob=0.95, backend="none"), "income", "sum")
-    (line,) = drawn_of_release(shown, "fill_between_y")
+    (line,) = elements_of(shown, "fill_between_y")
     assert np.ptp(line["x"]) == pytest.approx(2 * 4.0 * 1.959964)
 
 

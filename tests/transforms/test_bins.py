@@ -180,7 +180,7 @@ def test_the_sizes_of_groups_are_not_read_off_bins():
     assert ReleaseDensity.of(plan.tables[1], noise_aware=True).sizes.seen is None
 
 
-DOMAIN_HISTOGRAM_RELEASE = dp.Domain(bounds={"income": (0, 100)})
+INCOMES = dp.Domain(bounds={"income": (0, 100)})
 
 
 def incomes(rng, n=3000, observed=None):
@@ -209,7 +209,7 @@ def test_edges_alone_are_enough(rng):
 
 
 def test_another_likelihood_is_fitted_to_the_same_bins(rng, tmp_path):
-    private = dp.privatize(incomes(rng), epsilon=1.0, domain=DOMAIN_HISTOGRAM_RELEASE)
+    private = dp.privatize(incomes(rng), epsilon=1.0, domain=INCOMES)
     path = dp.Release.of(private).save(tmp_path / "release.json")
     release = dp.Release.load(path)
     same = dp.condition(incomes(rng, observed=np.zeros(2)), release)

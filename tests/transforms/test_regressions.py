@@ -172,7 +172,7 @@ def test_the_density_is_that_of_noise_about_known_and_normal_sums(rng, private, 
 
 N = 120
 RNG = np.random.default_rng(11)
-X, W_REGRESSION_RELEASE = RNG.normal(size=(N, 2)), RNG.uniform(size=N)
+X, PLACE = RNG.normal(size=(N, 2)), RNG.uniform(size=N)
 GROUP = RNG.integers(0, 3, N)
 Y = 1 + X @ [1.0, -0.5] + RNG.normal(size=N)
 B = (Y > 1).astype(int)
@@ -186,19 +186,17 @@ def linear():
 
 def grouped():
     effect = pm.HalfNormal("tau", 1) * pm.Normal("z", 0, 1, shape=3)
-    eta = effect[pm.Data("group", GROUP)] + pm.Normal("c", 0, 1) * pm.Data("w", W_REGRESSION_RELEASE)
+    eta = effect[pm.Data("group", GROUP)] + pm.Normal("c", 0, 1) * pm.Data("w", PLACE)
     pm.Normal("y", eta, pm.HalfNormal("s", 1), observed=Y)
 
 
 def varying():
     a, c, group = pm.Normal("a", 0, 1, shape=3), pm.Normal("c", 0, 1, shape=3), pm.Data("group", GROUP)
-    pm.Bernoulli("y", logit_p=a[group] + c[group] * pm.Data("w", W_REGRESSION_RELEASE), observed=B)
+    pm.Bernoulli("y", logit_p=a[group] + c[group] * pm.Data("w", PLACE), observed=B)
 
 
 def counts():
-    pm.Poisson(
-        "y", pm.math.exp(pm.Normal("a", 0, 1) + pm.Normal("c", 0, 1) * pm.Data("w", W_REGRESSION_RELEASE)), observed=B
-    )
+    pm.Poisson("y", pm.math.exp(pm.Normal("a", 0, 1) + pm.Normal("c", 0, 1) * pm.Data("w", PLACE)), observed=B)
 
 
 CASES = {
