@@ -146,19 +146,3 @@ def test_pairs_that_say_nothing_are_refused(arguments, texts):
     with pytest.raises((DomainError, ArgumentError)) as caught:
         dp.Domain(**arguments)
     assert all(text in str(caught.value) for text in texts)
-
-
-@pytest.mark.parametrize(
-    ("bounds", "texts"),
-    [
-        ({"X": EACH[:2]}, ["2 pairs", "3 columns", "a pair for each", "Domain(bounds={'X': (0, 1)})"]),
-        ({"y": [(0, 1), (0, 200)]}, ["'y' is observed", "Write Domain(bounds={'y': (0, 200)})"]),
-        ({"g": [(0, 3)]}, ["a row of 'g' is one value", "Write Domain(bounds={'g': (0, 3)})"]),
-    ],
-)
-def test_pairs_of_what_has_no_such_columns_are_refused(bounds, texts):
-    with of_a_matrix() as model:
-        pm.Data("g", np.zeros(100))
-    with pytest.raises(DomainError) as caught:
-        dp.explain(model, dp.Domain(bounds=bounds))
-    assert all(text in str(caught.value) for text in texts)

@@ -1,7 +1,5 @@
 """Before a release: what is chosen where nobody says so, what is cautioned of, and that what is said is true."""
 
-from __future__ import annotations
-
 import html
 import re
 
@@ -9,14 +7,12 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from scipy.stats import norm
 
 import pymc_dp as dp
 from pymc_dp.accounting import Budget
 from pymc_dp.advice.gradients import default_release, with_gradients
 from pymc_dp.advice.releases import FRAME_COLUMNS, frame_rows, noise_advice, release_tables
 from pymc_dp.advice.samplers import network_parts, temperature_of
-from pymc_dp.advice.saturated import saturated
 from pymc_dp.advice.tightened import with_public
 from pymc_dp.errors import PrivacyError, UnsupportedModelError
 from pymc_dp.explain import Explanation
@@ -124,32 +120,6 @@ def test_the_cost_of_the_posterior_itself_is_enough_and_not_much_more(explained)
     needed = float(re.search(r"ε = ([\d.]+)\.", line).group(1))
     assert _temperature(counts(0.05, 0.95), Budget(needed)) == 1
     assert _temperature(counts(0.05, 0.95), Budget(needed - 0.02)) > 1
-
-
-ROWS = 120
-
-
-def said(build, domain, values=0):
-    with pm.Model() as model:
-        build(np.full(ROWS, values))
-    return saturated(inspect(model, domain).rows)
-
-
-def intercept(sd):
-    return lambda y: pm.Bernoulli("y", logit_p=pm.Normal("a", 0, sd), observed=y)
-
-
-@pytest.mark.parametrize("sd", [1.0, 5.0, 20.0])
-def test_the_share_of_saturated_rows_is_that_of_the_prior(sd):
-    """With a logit of N(0, sd) it is 2 Φ(-logit(.99) / sd)."""
-    share = 2 * norm.cdf(-np.log(99) / sd)
-    lines = said(intercept(sd), dp.Domain())
-    if share < 0.4:
-        assert not lines
-    else:
-        assert (
-            abs(int(lines[0].partition("%")[0].split()[-1]) / 100 - share) < 0.12 and "the priors of a are" in lines[0]
-        )
 
 
 def test_a_column_taken_as_public_is_never_read():

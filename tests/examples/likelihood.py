@@ -1,7 +1,5 @@
 """A likelihood of one's own."""
 
-from __future__ import annotations
-
 from typing import final, override
 
 import numpy as np

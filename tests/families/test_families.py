@@ -1,7 +1,5 @@
 """Moments of clamped rows against SciPy's quantiles and high precision; plug-in against the density of the rows."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass

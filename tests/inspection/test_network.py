@@ -21,19 +21,6 @@ def by_variables(columns):
     pm.Bernoulli("b", pm.Beta("pb", 1, 1, shape=(2, 3))[a, c], observed=columns["b"])
 
 
-def by_shared_data(columns):
-    a, c = pm.Data("a_rows", columns["a"]), pm.Data("c_rows", columns["c"])
-    pm.Bernoulli("b", pm.Beta("pb", 1, 1, shape=(2, 3))[a, c], observed=columns["b"])
-    pm.Bernoulli("a", pm.Beta("pa", 1, 1), observed=a)
-    pm.Categorical("c", p=pm.Dirichlet("pc", np.ones((2, 3)))[a], observed=c)
-
-
-def by_one_index(columns):
-    a = pm.Bernoulli("a", pm.Beta("pa", 1, 1), observed=columns["a"])
-    c = pm.Categorical("c", p=pm.Dirichlet("pc", np.ones((2, 3)))[a], observed=columns["c"])
-    pm.Bernoulli("b", pm.Beta("pb", 1, 1, shape=6)[3 * a + c], observed=columns["b"])
-
-
 def by_an_expression(columns):
     a = pm.Bernoulli("a", pm.Beta("pa", 1, 1), observed=columns["a"])
     q = pm.Dirichlet("pc", np.ones((2, 3)))
@@ -49,7 +36,7 @@ def found_in(write, columns, **domain):
     return find_network(inspection)
 
 
-@pytest.mark.parametrize("write", [by_variables, by_shared_data, by_one_index, by_an_expression])
+@pytest.mark.parametrize("write", [by_variables, by_an_expression])
 def test_every_way_of_writing_an_edge_is_one(write, columns):
     network = found_in(write, columns)
     assert isinstance(network, Network)

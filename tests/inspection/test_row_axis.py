@@ -1,7 +1,5 @@
 """Under add_remove nothing that a model is told depends on how its lengths compare with the number of rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt

@@ -272,28 +272,6 @@ def test_rows_are_not_read_for_a_sampler(monkeypatch, caplog):
     assert len(pages) == 1
 
 
-@pytest.mark.usefixtures("_uncompiled")
-def test_the_call_that_is_recommended_can_be_made():
-    step = dp.SGNHT(batch_size=20, clip_norm=dp.schedules.EstimatedNorm(share=0.3), steps_per_draw=2)
-    found = plan_of_sampler(model_of(np.zeros((100, 2))), [1.0], step=step, repeats=2)
-    said = eval(found.best().call, {"dp": _Said})
-    assert said["tune"] == 500 and said["epsilon"] == 1.0 and said["delta"] == 1e-5
-    assert type(said["step"]) is type(step)
-    expected = {**step.settings, "clip_norm": found.best().clip_norm, "step_size": found.best().step_size}
-    assert said["step"].settings == expected
-    inspection = step.inspect(model_of(np.zeros((100, 2))), None)
-    bound, _ = said["step"].bound(inspection, dp.Budget(1.0, 1e-5), chains=1, steps=1000 * step.steps_per_draw)
-    assert bound.step_size == found.best().step_size
-
-
-class _Said:
-    SGLD, SGNHT = dp.SGLD, dp.SGNHT
-
-    @staticmethod
-    def sample(draws, **options):
-        return options
-
-
 @pytest.mark.parametrize(
     ("options", "match"),
     [

@@ -9,7 +9,6 @@ from pymc.pytensorf import rewrite_pregrad
 
 import pymc_dp as dp
 from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.families.histogram import Bins
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import rebuild
@@ -17,7 +16,6 @@ from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.testing import without_noise
 from pymc_dp.transforms.bins import bin_probabilities
-from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.privatize import record_of
 from tests.families.laws import LAWS, A
 from tests.transforms.zoo import log_likelihoods, points, privatize
@@ -142,42 +140,6 @@ def test_without_noise_the_plug_in_density_is_that_of_the_counts(rng):
         ours = log_likelihoods(private, start, (name,))[name]
         assert ours[0] - ours[1] == pytest.approx(expected[0] - expected[1], rel=1e-6), name
         assert ours[0] == pytest.approx(expected[0], rel=1e-6), name
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
-    ("noise", "domain"),
-    [("laplace", {"public": ["r", "g"]}), ("gaussian", {"neighbours": "add_remove", "n_max": 200})],
-    ids=["public", "add_remove"],
-)
-def test_every_release_of_bins_has_a_density_and_draws(noise, domain, rng):
-    private = privatize(
-        grouped_model(rng),
-        3.0,
-        delta=0.0 if noise == "laplace" else 1e-6,
-        domain=dp.Domain(**domain, **DOMAIN),
-        statistics=Statistics(noise, mechanism={"x": dp.Histogram(6)}),
-    )
-    at = private.initial_point()
-    values = log_likelihoods(private, [at, {name: value + 0.3 for name, value in at.items()}])
-    for name, found in values.items():
-        assert np.isfinite(found).all() and found[0] != found[1], name
-        shape = np.shape(private.rvs_to_values[private[name]].get_value())
-        assert pm.draw(private[name], random_seed=1, mode="FAST_COMPILE").shape == shape
-
-
-def test_the_sizes_of_groups_are_not_read_off_bins():
-    """Counts of a class say how large its groups are; counts of its values in bins are other numbers."""
-    y = np.array([0, 1, 2, 3, 1, 0])
-    with pm.Model() as model:
-        held = pm.Poisson("y", pm.Gamma("rate", 2, 1), observed=y)
-        pm.Bernoulli("z", pm.Beta("p", 1, 1, shape=4)[held], observed=y % 2)
-    domain = dp.Domain(bounds={"y": (0, 3)})
-    private = privatize(model, domain=domain, statistics=Statistics(mechanism={"y": dp.Histogram()}))
-    assert private["y"].type.shape[-1] in (4, None)
-    plan = plan_release(inspect(model, domain).sums, Statistics(mechanism={"y": dp.Histogram()}), 1.0)
-    assert isinstance(plan.tables[0].statistic, Bins) and plan.tables[0].statistic.n_levels == 4
-    assert ReleaseDensity.of(plan.tables[1], noise_aware=True).sizes.seen is None
 
 
 INCOMES = dp.Domain(bounds={"income": (0, 100)})

@@ -1,7 +1,5 @@
 """Regressions: the density of released products, and releases from the rows to the private model."""
 
-from __future__ import annotations
-
 import numpy as np
 import pymc as pm
 import pytensor
@@ -244,15 +242,6 @@ def logp_of(model, point):
     values = model.value_vars
     function = pytensor.function(values, model.logp(), mode=Mode(linker="py", optimizer=None), on_unused_input="ignore")
     return float(function(*[point[value.name] for value in values]))
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("name", CASES)
-def test_private_model_has_a_finite_density_and_holds_no_row(name):
-    private, _ = released(name)
-    assert np.isfinite(at_start(private))
-    held = [var for var in private.data_vars if N in np.shape(var.get_value())]
-    assert not held and "X" not in private.named_vars and "w" not in private.named_vars
 
 
 @pytest.mark.few(1)
