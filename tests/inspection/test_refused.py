@@ -172,6 +172,17 @@ BY_SUMS = {
         lambda: pm.Bernoulli("y", pm.Beta("p", 1, 1, shape=3)[DATA("g", GROUP) - 1], observed=Y),
         {"bounds": {"g": (0, 2)}}, "runs over -1..1", "axis of length 3",
     ),
+    "computed index off its axis": (
+        lambda: values(pm.Normal("a", shape=7)[pt.floor(DATA("x", VALUE) / 10).astype(int)]),
+        {"bounds": {"x": (18, 79), "y": (0, 9)}}, "runs over 1..7",
+    ),
+    "computed index of no number": (
+        lambda: values(pm.Normal("a", shape=7)[pt.floor(1 / (DATA("x", VALUE) - 20)).astype(int)]),
+        {"bounds": {"x": (18, 79), "y": (0, 9)}}, "may be infinite or no number",
+    ),
+    "computed index without bounds": (
+        lambda: values(pm.Normal("a", shape=2)[(DATA("x", VALUE) > 40).astype(int)]), WITHIN, "'x' has no bounds",
+    ),
     "bounds beyond the axis": (lambda: answers(b(3)[DATA("g", GROUP)]), {"bounds": {"g": (0, 5)}}, "within (0, 2)"),
     "bounds between": (lambda: answers(b(3)[DATA("g", GROUP)]), {"bounds": {"g": (0.5, 2)}}, "whole numbers"),
     "too many levels": (lambda: answers(b(3)[DATA("g", GROUP)]), {"bounds": {"g": (0, 10**12)}}, "levels", "Merge"),

@@ -26,6 +26,8 @@ MEANS = {
     "product": (lambda x, z, w, g, h: normal("a") + normal("b") * x * z + x, ["x * z", "x"]),
     "product_of_sums": (lambda x, z, w, g, h: normal("a") * (x - 1) * (z - 2), ["(x - 1) * (z - 2)"]),
     "sum_by_column": (lambda x, z, w, g, h: (normal("a") + h + normal("c") * z) * x, ["x", "H * x", "x * z"]),
+    "index": (lambda x, z, w, g, h: normal("a", shape=2)[1 * (z > 1.5)] + normal("b") * x, ["x"]),
+    "two": (lambda x, z, w, g, h: normal("a", shape=8)[pt.floor(z).astype(int) * 2 + h] + normal("b") * x, ["x"]),
     "cells": (lambda x, z, w, g, h: normal("a", shape=3)[g] * x**2 + normal("b") * h * z, ["x ** 2", "H * z"]),
     "flag_as_index_too": (lambda x, z, w, g, h: normal("a", shape=2)[h] + normal("b") * h * x + normal("c") * h, ["x"]),
     "logarithm": (lambda x, z, w, g, h: normal("a") + normal("b") * pt.log(z) / 2 + pt.log(z), ["log(z)"]),
