@@ -208,6 +208,22 @@ def test_gradients_are_taken_elsewhere_given_a_delta(build, why):
     assert found.statistics == Gradients() and found.delta == WITH_DELTA.delta and why in found.why
 
 
+def cells(count, *, rate_each, most=10):
+    """Poisson counts of few parameters, or of one in each cell."""
+    with pm.Model() as model:
+        group, kinds = pm.Data("group", np.arange(2000) % count), pt.arange(count)
+        level = pm.Normal("level", 0, 1, shape=count) if rate_each else pm.Normal("slope", 0, 0.01) * kinds
+        pm.Poisson("y", pm.math.exp(level[group]), observed=np.ones(2000, dtype=int))
+    return model, dp.Domain(bounds={"y": (0, most)})
+
+
+def test_gradients_are_taken_where_many_cells_have_few_parameters():
+    found = default_release(*cells(500, rate_each=False), WITH_DELTA)
+    assert found.statistics == Gradients() and "intervals by exact sums would be about" in found.why
+    for build in (cells(4, rate_each=False, most=4), cells(500, rate_each=True)):
+        assert isinstance(default_release(*build, WITH_DELTA).statistics, Statistics)
+
+
 def groups(rows, *, levels, mean=1.0, sigma=1.0):
     with pm.Model() as model:
         means = pm.Normal("mean", 0, mean, shape=levels)[pm.Data("group", np.arange(rows) % levels)]

@@ -17,7 +17,7 @@ FAMILIES = {
     "LogNormal": lambda y: pm.LogNormal("y", pm.Normal("mu"), 1, observed=y / 5),
     "Laplace": lambda y: pm.Laplace("y", 1, pm.HalfNormal("b", 5), observed=y / 5),
     "Gamma": lambda y: pm.Gamma("y", pm.HalfNormal("a", 5), 1, observed=y / 5),
-    "InverseGamma": lambda y: pm.InverseGamma("y", pm.HalfNormal("a", 5), 1, observed=y / 5),
+    "InverseGamma": lambda y: pm.InverseGamma("y", 2, pm.HalfNormal("b", 1), observed=y / 5),
     "Weibull": lambda y: pm.Weibull("y", 2, pm.HalfNormal("b", 5), observed=y / 5),
     "Beta": lambda y: pm.Beta("y", pm.HalfNormal("a", 5), 1, observed=y / 6),
 }
