@@ -1,22 +1,16 @@
 """A pair of bounds per column of a design matrix: what is released is that of the same columns one by one."""
 
-import json
-import pickle
 from itertools import product
 
 import numpy as np
 import pymc as pm
-import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
 from pymc_dp.audit.sensitivity import fuzz_sensitivity
 from pymc_dp.errors import ArgumentError, DomainError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.rows import Column, fitted_column
 from pymc_dp.release.plan import plan_release
-from pymc_dp.release.record import described_domain, read_domain
-from pymc_dp.simulation.columns import draw_evenly, public_rows
 from tests.paid import draw_release
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
@@ -41,13 +35,6 @@ def of_columns():
         b, sd = pm.Normal("b", 0, 50, shape=3), pm.HalfNormal("sd", 30)
         flag, score = pm.Data("flag", FLAG), pm.Data("score", SCORE)
         pm.Normal("y", b[0] + b[2] * score + b[1] * flag, sd, observed=Y)
-    return model
-
-
-def of_yes_or_no(rows):
-    with pm.Model() as model:
-        b = pm.Normal("b", 0, 1, shape=3)
-        pm.Bernoulli("y", logit_p=pm.Data("X", rows) @ b, observed=FLAG.astype(int))
     return model
 
 
@@ -103,19 +90,6 @@ def test_no_pair_of_rows_differs_by_more_than_the_claimed_sensitivity():
     assert found.passed and found.sensitivity > 0.8 * found.claimed, found.report()
 
 
-@pytest.mark.parametrize(
-    "mean",
-    [
-        lambda X, b: pm.math.dot(X, b),
-        lambda X, b: (X * b).sum(axis=-1),
-        lambda X, b: b[0] + X[:, 1] * b[1] + b[2] * X[:, 2],
-        lambda X, b: X[:, :2] @ b[:2] + X[:, 2] * b[2],
-    ],
-)
-def test_a_matrix_is_read_column_by_column_however_it_is_written(mean):
-    assert exact(of_a_matrix(mean=mean), WIDE).tolist() == exact(of_a_matrix(), WIDE).tolist()
-
-
 def outside():
     """Rows beyond the bounds of their own columns, within those of others, and what they are clamped to."""
     wild, inside = X.copy(), X.copy()
@@ -134,49 +108,6 @@ def test_rows_outside_count_as_rows_clamped_column_by_column():
         model["X"].set_value(rows)
         tables.append(exact(model, WIDE))
     np.testing.assert_array_equal(*tables)
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int8", "bool"])
-def test_columns_of_any_dtype_are_clamped_each_to_its_own_bounds(dtype):
-    bounds = [(1, 1), (0, 1), (0, 1)] if dtype == "bool" else EACH
-    wild = np.array([[0, 3, 9], [7, -2, -9], [1, 1, 2]]).astype(dtype)
-    column = fitted_column(Column(name="X", leaf=pt.constant(wild), bounds=(-4, 4), ranges=tuple(bounds)))
-    found, (low, high) = column.clamped(wild), np.array(bounds).T
-    assert found.dtype == dtype and column.ranges == tuple(bounds)
-    assert column.bounds == (low.min(), high.max())
-    np.testing.assert_array_equal(found, np.clip(wild.astype(float), low, high).astype(dtype))
-
-
-def test_bounds_of_a_boolean_column_hold_for_its_values():
-    with pm.Model() as model:
-        pm.Normal("y", pm.Data("yes", FLAG > 0) * pm.Normal("b"), 1.0, observed=Y)
-    columns = inspect(model, dp.Domain(bounds={"yes": (0.5, 1), "y": (0, 200)})).rows.columns
-    (column,) = [one for one in columns if one.name == "yes"]
-    assert column.bounds == (1, 1) and column.clamped(np.array([True, False])).all()
-
-
-def test_rows_that_are_made_up_lie_within_the_bounds_of_each_column(rng):
-    (column,) = [one for one in inspect(of_a_matrix(), WIDE).rows.columns if one.name == "X"]
-    low, high = np.array(EACH, dtype=float).T
-    drawn = draw_evenly(column, 2000, rng)
-    assert (drawn >= low).all() and (drawn <= high).all()
-    np.testing.assert_allclose(drawn.std(axis=0), (high - low) / np.sqrt(12), atol=0.1)
-    tried = public_rows([column], rng)[0]
-    np.testing.assert_array_equal(tried.min(axis=0), low)
-    np.testing.assert_array_equal(tried.max(axis=0), high)
-
-
-def test_gradients_of_rows_outside_are_those_of_rows_clamped():
-    found = []
-    for rows in outside():
-        model = of_yes_or_no(X)
-        model["X"].set_value(rows)
-        domain = dp.Domain(bounds={"X": EACH})
-        with dp.testing.insecure_randomness(3):
-            private = dp.privatize(model, epsilon=5.0, delta=1e-5, domain=domain, statistics=dp.Gradients(steps=10))
-        found.append(private.dp_tables)
-    for name, table in found[0].items():
-        np.testing.assert_array_equal(table, found[1][name])
 
 
 def test_a_sampler_proves_with_the_bounds_of_each_column():
@@ -199,28 +130,6 @@ def test_a_sampler_proves_with_the_bounds_of_each_column():
     assert ranges[0] == pytest.approx(ranges[1], rel=1e-6) and ranges[1] < 0.75 * ranges[2]
 
 
-def test_a_saved_release_comes_back_with_its_bounds(tmp_path):
-    private = dp.privatize(of_a_matrix(), epsilon=1.0, domain=WIDE)
-    dp.Release.of(private).save(tmp_path / "release.json")
-    release = dp.Release.load(tmp_path / "release.json")
-    assert "bounds of X, column by column: [(1, 1), (0, 1), (-4, 4)]" in release.record.assumptions
-    written = json.loads(json.dumps(described_domain(WIDE)))
-    assert written["bounds"]["X"] == [[1, 1], [0, 1], [-4, 4]]
-    assert read_domain(written).bounds == WIDE.bounds and read_domain(release.record.domain).bounds == WIDE.bounds
-    fitted = dp.condition(of_a_matrix(), release)
-    assert [rv.name for rv in fitted.free_RVs][:2] == ["b", "sd"]
-    point = fitted.initial_point()
-    assert fitted.compile_logp(mode="FAST_COMPILE")(point) == private.compile_logp(mode="FAST_COMPILE")(point)
-
-
-@pytest.mark.parametrize("given", [EACH, tuple(EACH), np.array(EACH), [np.array(pair) for pair in EACH]])
-def test_pairs_may_be_a_list_or_an_array(given):
-    domain = dp.Domain(bounds={"X": given, "y": (0, 200)})
-    assert domain == WIDE and domain.bounds["X"] == ((1.0, 1.0), (0.0, 1.0), (-4.0, 4.0))
-    assert pickle.loads(pickle.dumps(domain)) == domain
-    assert eval(repr(domain), {"Domain": dp.Domain}) == domain
-
-
 @pytest.mark.parametrize(
     ("arguments", "texts"),
     [
@@ -237,91 +146,3 @@ def test_pairs_that_say_nothing_are_refused(arguments, texts):
     with pytest.raises((DomainError, ArgumentError)) as caught:
         dp.Domain(**arguments)
     assert all(text in str(caught.value) for text in texts)
-
-
-@pytest.mark.parametrize(
-    ("bounds", "texts"),
-    [
-        ({"X": EACH[:2]}, ["2 pairs", "3 columns", "a pair for each", "Domain(bounds={'X': (0, 1)})"]),
-        ({"y": [(0, 1), (0, 200)]}, ["'y' is observed", "Write Domain(bounds={'y': (0, 200)})"]),
-        ({"g": [(0, 3)]}, ["a row of 'g' is one value", "Write Domain(bounds={'g': (0, 3)})"]),
-    ],
-)
-def test_pairs_of_what_has_no_such_columns_are_refused(bounds, texts):
-    with of_a_matrix() as model:
-        pm.Data("g", np.zeros(100))
-    with pytest.raises(DomainError) as caught:
-        dp.explain(model, dp.Domain(bounds=bounds))
-    assert all(text in str(caught.value) for text in texts)
-
-
-def test_a_mean_of_constants_alone_is_refused():
-    (problem,) = inspect(of_a_matrix(mean=lambda X, b: b[0] * X[:, 0]), WIDE).sums.problems
-    assert "constants, by their bounds" in problem.what
-
-
-def test_a_graph_that_is_not_read_column_by_column_is_refused_with_what_to_write():
-    (problem,) = inspect(of_a_matrix(mean=lambda X, b: X[:, [0, 1, 2]] @ b), WIDE).sums.problems
-    assert "bounds['X'] has a pair for each column" in problem.what and "X @ b" in problem.remedy
-
-
-def test_texts_that_ask_for_bounds_of_a_matrix_mention_pairs():
-    each = "or a list with a pair for each of its columns"
-    named = inspect(of_a_matrix(), dp.Domain(bounds={"y": (0, 200)}))
-    assert each in named.sums.problems[0].remedy
-    with pm.Model() as nameless:
-        pm.Normal("y", X @ pm.Normal("b", shape=3), 1.0, observed=Y)
-    assert each in inspect(nameless, dp.Domain(bounds={"y": (0, 200)})).sums.problems[0].remedy
-    with pm.Model() as single:
-        pm.Normal("y", pt.as_tensor(FLAG) * pm.Normal("b"), 1.0, observed=Y)
-    assert each not in inspect(single, dp.Domain(bounds={"y": (0, 200)})).sums.problems[0].remedy
-
-
-def test_search_for_bounds_says_which_pairs_there_are():
-    with pytest.raises(ArgumentError, match=r"has bounds already, \[\(1, 1\), \(0, 1\), \(-4, 4\)\]"):
-        dp.find_bounds(of_a_matrix(), "X", epsilon=1.0, domain=WIDE)
-
-
-def test_a_column_of_a_data_frame_has_one_pair():
-    bambi, pandas = pytest.importorskip("bambi"), pytest.importorskip("pandas")
-    model = bambi.Model("y ~ score", pandas.DataFrame({"y": Y, "score": SCORE}))
-    with pytest.raises(DomainError, match=r"one number a row. Give one pair, bounds=\{'score': \(-4, 4\)\}"):
-        dp.models.from_bambi(model, dp.Domain(bounds={"y": (0, 200), "score": [(-4, 4)]}))
-
-
-def test_stored_rows_are_clamped_column_by_column():
-    tables = []
-    for rows in outside():
-        with dp.testing.without_noise():
-            private = dp.privatize(of_a_matrix(), epsilon=1.0, domain=WIDE, rows={"X": rows, "y": Y})
-        tables.append(private.dp_tables["y"])
-    np.testing.assert_array_equal(*tables)
-
-
-def test_a_basis_lies_within_the_bounds_of_each_column():
-    def problems(*, public):
-        with pm.Model() as model:
-            gp = pm.gp.HSGP(m=[3, 3], L=[6, 6], cov_func=pm.gp.cov.ExpQuad(2, ls=1))
-            if public:
-                gp = dp.models.HSGP(m=[3, 3], L=[6, 6], bounds=EACH[1:], cov_func=pm.gp.cov.ExpQuad(2, ls=1))
-            phi, _ = gp.prior_linearized(pm.Data("Z", X[:, 1:]))
-            pm.Bernoulli("y", logit_p=phi @ pm.Normal("w", shape=9), observed=FLAG.astype(int))
-        return inspect(model, dp.Domain(bounds={"Z": EACH[1:]})).rows.problems
-
-    assert problems(public=True) == ()
-    (problem,) = problems(public=False)
-    assert "bounds=[(0, 1), (-4, 4)]" in problem.remedy
-
-
-@pytest.mark.parametrize("function", [pt.exp, pt.sqrt])
-def test_a_function_of_constants_alone_is_refused_before_anything_is_charged(function):
-    model = of_a_matrix(mean=lambda X, b: b[0] * function(X[:, 0]) + b[1] * X[:, 1])
-    with pytest.raises(dp.errors.UnsupportedModelError, match="Write the number itself in the model"):
-        planned(model, WIDE)
-
-
-def test_a_missing_value_of_the_smallest_constant_is_that_constant():
-    least = 5e-324
-    held = Column(name="X", leaf=pt.constant(np.zeros((2, 2))), bounds=(0, 1), ranges=((least, least), (0.0, 1.0)))
-    found = fitted_column(held).clamped(np.array([[np.nan, 0.0], [3.0, np.nan]]))
-    np.testing.assert_array_equal(found, [[least, 0.0], [least, 0.5]])

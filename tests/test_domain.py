@@ -46,11 +46,6 @@ def test_contradictions_are_refused_with_value_range_and_way_out(arguments, text
         assert text in str(caught.value)
 
 
-def test_asymmetric_bounds_are_kept_as_they_are():
-    bounds = {"a": (0, 100), "b": (5, 100), "c": (-7, -3)}
-    assert dict(Domain(bounds=bounds).bounds) == bounds
-
-
 def test_domain_is_a_value():
     given = {"age": (0, 100)}
     domain = Domain(rows="woman", bounds=given, public=["region"])
@@ -63,11 +58,6 @@ def test_domain_is_a_value():
     copy = pickle.loads(pickle.dumps(domain))
     assert copy == domain
     assert repr(copy) == repr(domain)
-
-
-def test_repr_shows_what_was_declared():
-    domain = Domain(neighbours="add_remove", n_max=5000, bounds={"age": (0, 100)})
-    assert repr(domain) == "Domain(bounds={'age': (0.0, 100.0)}, neighbours='add_remove', n_max=5000)"
 
 
 @pytest.mark.parametrize(
@@ -83,15 +73,6 @@ def test_metrics_that_contradict_the_rest_are_refused(arguments, texts):
     with pytest.raises(DomainError) as caught:
         Domain(**arguments)
     assert all(text in str(caught.value) for text in texts)
-
-
-def test_a_metric_is_part_of_what_a_domain_is():
-    domain = Domain(bounds={"age": (0, 100)}, metric=L1({"age": 0.2}))
-    assert domain != Domain(bounds={"age": (0, 100)})
-    assert pickle.loads(pickle.dumps(domain)) == domain
-    assert "metric=L1({'age': 0.2})" in repr(domain)
-    assert domain.relation == "metric: 0.2 |Δage|"
-    assert Domain().relation == "replace"
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,6 @@
 
 import itertools
 import math
-import os
-import signal
-import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -16,11 +13,8 @@ from pymc_dp.accounting import Budget, pure_epsilon
 from pymc_dp.errors import (
     ArgumentError,
     BudgetExceeded,
-    DomainError,
     DomainWarning,
-    PrivacyError,
     ReleaseError,
-    UnsupportedModelError,
 )
 from pymc_dp.find_bounds import Search
 from pymc_dp.inspection.inspect import inspect
@@ -103,11 +97,6 @@ def test_a_read_that_fails_is_paid_for_and_shows_nothing(monkeypatch):
     assert ledger.spent == Budget(0.2) and "found" not in ledger.history[0].label
 
 
-def test_the_gate_is_shut_outside_of_the_charge():
-    with pytest.raises(PrivacyError, match="before they are paid for"), dp.testing.without_noise():
-        searched(table([1.0, 2.0]), ["income"]).noised(None)
-
-
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_no_row_moves_counts_by_more_than_is_charged(neighbours):
     domain = dp.Domain(neighbours=neighbours, n_max=None if neighbours == "replace" else 9)
@@ -163,12 +152,6 @@ def test_no_outcome_is_likelier_by_more_than_the_budget():
     assert len(moved) == 2 and max(ratios) <= math.exp(0.5) * (1 + 1e-12) < max(ratios) * 1.001
 
 
-def test_values_of_no_size_do_no_harm(rng):
-    rows = np.concatenate([rng.normal(size=5000), np.repeat(STRANGE, 3)])
-    found = dp.find_bounds(table(rows), "income", epsilon=1.0, ledger=dp.Ledger(1.0)).bounds["income"]
-    assert -4 <= found[0] < -1.5 and 1.5 < found[1] <= 4
-
-
 def test_where_nothing_is_found_it_says_so_and_there_are_no_bounds():
     ledger = dp.Ledger(1.0)
     with pytest.warns(
@@ -178,17 +161,6 @@ def test_where_nothing_is_found_it_says_so_and_there_are_no_bounds():
     assert domain == dp.Domain() and ledger.spent == Budget(0.01)
     assert ledger.history[0].label == "bounds of income (found: none of income)"
     assert "8675" not in str(caught[0].message) and caught[0].filename == __file__
-
-
-def test_bounds_that_miss_most_of_the_rows_are_warned_of():
-    rng = np.random.default_rng(2)
-    rows = np.where(np.arange(1000) < 400, 0, rng.lognormal(0, 1, 1000))
-    few = r"of 'income' that were found, .* hold only about [34]\d% of its values"
-    with dp.testing.insecure_randomness(2), pytest.warns(DomainWarning, match=few):
-        domain = dp.find_bounds(table(rows), "income", epsilon=0.1, ledger=dp.Ledger(1.0))
-    assert domain.bounds["income"][1] < 1e-9
-    with pytest.warns(DomainWarning, match="the others are missing"):
-        dp.find_bounds(table(np.where(rows == 0, np.nan, rows)), "income", epsilon=1.0, ledger=dp.Ledger(1.0))
 
 
 LIKELIHOODS = {
@@ -225,58 +197,6 @@ def test_bounds_that_were_paid_for_are_ones_that_the_likelihood_takes(name, belo
     dp.privatize(model, epsilon=1.0, domain=domain, ledger=dp.Ledger(1.0))
 
 
-def test_what_was_paid_for_is_in_the_error_where_warnings_are_errors():
-    model = table(incomes(), counts=np.arange(10_000))
-    with warnings.catch_warnings(), pytest.raises(DomainWarning) as caught:
-        warnings.simplefilter("error", DomainWarning)
-        dp.find_bounds(model, ["income", "visits"], epsilon=0.001, ledger=dp.Ledger(1.0))
-    assert isinstance(caught.value.domain, dp.Domain)
-
-
-def test_ctrl_c_waits_for_the_bounds_and_takes_them_along(monkeypatch):
-    add = type(LAPLACE).add
-
-    def pressed(self, sums, scale):
-        os.kill(os.getpid(), signal.SIGINT)
-        return add(self, sums, scale)
-
-    monkeypatch.setattr(type(LAPLACE), "add", pressed)
-    ledger = dp.Ledger(1.0)
-    with pytest.raises(KeyboardInterrupt) as caught:
-        dp.find_bounds(table(incomes()), "income", epsilon=0.5, ledger=ledger)
-    assert caught.value.domain.bounds["income"][0] > 0 and "no further cost" in caught.value.__notes__[0]
-    assert repr(caught.value.domain.bounds["income"]) in ledger.history[0].label
-
-
-def test_rows_that_are_stored_are_counted_as_those_in_memory(tmp_path):
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    held = incomes(3000)
-    wide = np.stack([held, -held], axis=1)
-    files = [tmp_path / f"{place}.parquet" for place in range(2)]
-    for path, part in zip(files, np.array_split(np.arange(3000), 2), strict=True):
-        missing = [None if place % 7 == 0 else held[place] for place in part]
-        columns = {"income": missing, "a": wide[part, 0], "b": wide[part, 1], "y": np.zeros(len(part))}
-        pq.write_table(pa.table(columns), path, row_group_size=701)
-    rows = dp.Parquet(files, {"income": "income", "wide": ["a", "b"], "y": "y"})
-    dummy, names = table(np.ones(3), wide=np.ones((3, 2))), ["income", "wide"]
-    present = np.array([place % 7 != 0 for place in range(3000)])
-    in_memory = exact(searched(table(np.where(present, held, np.nan), wide=wide), names))
-    with dp.testing.without_noise(), pytest.warns(DomainWarning, match="hold only about 8[56]% of its values"):
-        stored = dp.find_bounds(dummy, names, epsilon=1.0, rows=rows, ledger=dp.Ledger(1.0))
-        arrays = {"income": np.where(present, held, np.nan), "wide": wide, "y": np.zeros(3000)}
-        mapped = dp.find_bounds(dummy, names, epsilon=1.0, rows=arrays, ledger=dp.Ledger(1.0))
-        expected = searched(table(held, wide=wide), names).ranges(in_memory)
-    assert dict(stored.bounds) == dict(mapped.bounds) == expected
-
-
-def test_a_model_without_parameters_will_do():
-    with pm.Model() as model:
-        pm.Normal("income", 0, 1, observed=incomes())
-    with model:
-        domain = dp.find_bounds(None, "income", epsilon=0.5, ledger=dp.Ledger(1.0))
-    assert domain.bounds["income"][0] > 0
-
-
 @pytest.mark.parametrize(
     ("names", "domain", "says"),
     [
@@ -300,11 +220,3 @@ def test_what_needs_no_search_is_refused(names, domain, says):
     with pytest.raises(ArgumentError, match=says):
         dp.find_bounds(model, names, epsilon=0.5, domain=dp.Domain(**domain or {}), ledger=ledger)
     assert ledger.history == []
-
-
-def test_metrics_are_refused():
-    domain = dp.Domain(metric=dp.metrics.L1({"income": 1.0, "y": 1.0}))
-    with pytest.raises(UnsupportedModelError, match="per row, not per unit of a metric"):
-        dp.find_bounds(table(np.ones(3)), "income", epsilon=0.5, domain=domain)
-    with pytest.raises(DomainError, match="neither an observed variable nor"):
-        dp.find_bounds(table(np.ones(3)), "income", epsilon=0.5, domain=dp.Domain(bounds={"age": (0, 1)}))

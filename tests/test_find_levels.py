@@ -6,20 +6,17 @@ import warnings
 import numpy as np
 import pandas as pd
 import polars as pl
-import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.accounting import ApproximateEvent, Budget, GaussianEvent
+from pymc_dp.accounting import ApproximateEvent, Budget
 from pymc_dp.errors import (
     ArgumentError,
     BudgetExceeded,
     DomainError,
     DomainWarning,
     ReleaseError,
-    RepeatedReleaseWarning,
     UnsupportedModelError,
-    WeakGuaranteeWarning,
 )
 from pymc_dp.release.paid import forget_releases
 
@@ -63,59 +60,10 @@ def test_common_levels_are_found_and_the_rest_is_other(kind):
     assert account.spent == Budget(1.0, 1e-5) and entry.event == ApproximateEvent(epsilon=1.0, delta=1e-6)
 
 
-def test_a_ledger_on_the_disk_keeps_what_was_found(tmp_path):
-    place = tmp_path / "budget.sqlite"
-    dp.Ledger.create(place, dataset="survey", epsilon=3.0, delta=1e-5)
-    dp.find_levels("city", rows={"city": cities()}, ledger=dp.Ledger.open(place), **PAID)
-    opened = dp.Ledger.open(place)
-    assert "'Bonn', 'Lyon', 'Oslo', 'Rome'" in opened.history[0].label and opened.spent == Budget(1.0, 1e-5)
-    opened.spend(GaussianEvent(noise_multiplier=9.0), label="more", neighbours="replace")  # of the delta that is left
-    assert opened.verify() == []
-
-
-def test_the_largest_by_noised_counts_are_kept_in_the_order_of_labels():
-    levels = dp.find_levels("city", rows={"city": cities()}, ledger=ledger(), **{**PAID, "max_levels": 2})
-    assert levels.labels == ("Oslo", "Rome", "other")
-
-
-def test_the_order_of_rows_shows_nowhere():
-    def found(rows):
-        with dp.testing.without_noise():
-            return dp.find_levels("city", rows={"city": rows}, ledger=ledger(), **PAID)
-
-    assert found(cities()) == found(cities()[::-1])
-
-
 def test_what_is_no_text_or_called_as_the_rest_is_of_the_rest():
     held = np.array(["other"] * 900 + [None] * 900 + [1.5] * 900 + [float("nan")] * 900 + ["Oslo"] * 900, dtype=object)
     levels = dp.find_levels("city", rows={"city": held}, ledger=ledger(), **PAID)
     assert levels.labels == ("Oslo", "other") and np.bincount(levels.codes(held)).tolist() == [900, 3600]
-
-
-def test_whole_numbers_are_levels_too():
-    codes = np.repeat([7, -3, 2**40, 99], [900, 900, 900, 1])
-    levels = dp.find_levels("code", rows={"code": codes}, ledger=ledger(), **PAID)
-    assert levels.labels == ("-3", "7", str(2**40), "other")
-    assert levels.codes(codes[::900]).tolist() == [1, 0, 2, 3]
-
-
-def test_files_are_counted_and_read_with_the_levels_that_were_found(tmp_path):
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    held = cities()
-    columns = {"city": pa.array(held).dictionary_encode(), "y": np.zeros(len(held))}
-    pq.write_table(pa.table(columns), tmp_path / "t.parquet", row_group_size=500)
-    account = dp.Ledger(3.0, 1e-4)
-    levels = dp.find_levels("town", rows=dp.Parquet(tmp_path / "t.parquet", {"town": "city"}), ledger=account, **PAID)
-    assert levels == dp.Levels.found("city", levels.counts, other="other") and len(levels.labels) == 5
-    with pm.Model(coords={"city": levels.labels}) as model:
-        town = pm.Data("town", np.array([0, 1, 2, 3, 4]))
-        mean = pm.Normal("mean", 0, 1, dims="city")
-        pm.Normal("y", mean[town], 1, observed=np.zeros(5))
-    rows = dp.Parquet(tmp_path / "t.parquet", {"town": levels, "y": "y"})
-    domain = dp.Domain(bounds={"y": (-1, 1)})
-    noised = dp.Statistics(noise="gaussian")
-    private = dp.privatize(model, epsilon=1.0, delta=5e-5, domain=domain, statistics=noised, rows=rows, ledger=account)
-    assert list(private.coords["city"]) == list(levels.labels) and account.spent.epsilon <= 2.0 + 1e-9
 
 
 class Ear(logging.Handler):
@@ -166,26 +114,6 @@ def test_nothing_is_read_where_the_budget_is_not_enough(monkeypatch):
         with pytest.raises(BudgetExceeded, match="delta"):
             dp.find_levels("city", rows={"city": cities()}, ledger=account, **PAID)
         assert account.history == []
-
-
-def test_the_relation_decides_on_the_noise():
-    hidden = dp.Domain(neighbours="add_remove", n_max=10_000)
-    account = dp.Ledger(3.0, 1e-5, neighbours="add_remove")
-    held = np.array(["a"] * 22, dtype=object)
-    with dp.testing.without_noise():
-        levels = dp.find_levels("city", rows={"city": held}, domain=hidden, ledger=account, **PAID)
-        with pytest.warns(DomainWarning):
-            other = dp.find_levels("city", rows={"city": held}, ledger=ledger(), **PAID)
-    assert levels.labels == ("a", "other") and other.labels == ("other",)
-
-
-def test_weak_and_repeated_releases_are_named():
-    with pytest.warns(WeakGuaranteeWarning, match="is not below 1 / 3001"):
-        dp.find_levels("city", rows={"city": cities()}, ledger=dp.Ledger(3.0, 0.1), **{**PAID, "delta": 0.01})
-    forget_releases()
-    dp.find_levels("city", rows={"city": cities()}, **PAID)
-    with pytest.warns(RepeatedReleaseWarning, match=r"ε=2 in total \(columns: city\)"):
-        dp.find_levels("city", rows={"city": cities()}, **PAID)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,6 @@ from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pymc as pm
 import pytest
 
@@ -17,8 +15,6 @@ from pymc_dp.errors import ArgumentError, PrivacyError, UnsupportedModelError
 from pymc_dp.gradients import fit
 from pymc_dp.networks import FourierUpdates, LaplaceUpdates
 from pymc_dp.release import plan
-from pymc_dp.release.record import rows_counted
-from pymc_dp.release.several import SEVERAL, Labelled, together
 from pymc_dp.rows import person_files, persons
 from pymc_dp.testing import without_noise
 from pymc_dp.transforms.privatize import record_of
@@ -124,32 +120,6 @@ def test_the_order_of_rows_and_where_they_are_make_no_difference(name, statistic
     np.testing.assert_array_equal(released(model, statistics, delta, rows)[1], plain)
 
 
-@pytest.mark.parametrize(("name", "statistics", "delta"), [WAYS[0], WAYS[2]])
-def test_persons_may_be_texts_in_files(name, statistics, delta, tmp_path):
-    """Where all rows are kept the release is the same."""
-    everybody = Domain(
-        bounds=domain_of(MODELS[name]()).bounds, neighbours="add_remove", n_max=100, unit=Unit("patient_id", 6)
-    )
-    plain = released(MODELS[name](), statistics, delta, domain=everybody)[1]
-    texts = np.array([f"Zoë {one}" for one in OWNERS])
-    columns = {"patient_id": texts, "x": X, "g": G, "y": Y}
-    names = ["patient_id", "y", *(["g"] if name == "counts" else ["x"])]
-    rows = {key: columns[key] for key in names}
-    pq.write_table(pa.table({**rows, "patient_id": pa.array(list(texts))}), tmp_path / "t.parquet")
-    for stored in (rows, dp.Parquet(tmp_path / "t.parquet", {key: key for key in names})):
-        found = released(MODELS[name](slice(2)), statistics, delta, stored, everybody)[1]
-        np.testing.assert_array_equal(found, plain)
-    unknown = pa.array([None if place % 2 else str(text) for place, text in enumerate(texts)])
-    pq.write_table(pa.table({**rows, "patient_id": unknown}), tmp_path / "t.parquet")
-    if name == "counts":
-        found = released(MODELS[name](slice(2)), statistics, delta, stored, everybody)[1]
-        assert found.sum() == (len(texts) + 1) // 2
-        broken = pa.Array.from_buffers(pa.string(), 1, [None, *pa.array([b"\xff"], pa.binary()).buffers()[1:]])
-        others = pa.concat_arrays([broken, pa.array(list(texts[1:]))])
-        pq.write_table(pa.table({**rows, "patient_id": others}), tmp_path / "t.parquet")
-        assert released(MODELS[name](slice(2)), statistics, delta, stored, everybody)[1].sum() == len(texts)
-
-
 @pytest.mark.usefixtures("keyed")
 @pytest.mark.parametrize("name", ["memory", "stored"])
 def test_a_newcomer_moves_counts_by_own_rows_alone_though_all_codes_are_new(name):
@@ -169,17 +139,6 @@ def test_a_newcomer_moves_counts_by_own_rows_alone_though_all_codes_are_new(name
             pm.Bernoulli("y", p[pm.Data("g", rows["g"][:size])], observed=rows["y"][:size])
         found.append(released(model, dp.Statistics(), 0.0, None if name == "memory" else rows, domain)[1])
     assert np.abs(found[0] - found[1]).sum() == 1 and found[0].sum() == count
-
-
-def test_rows_of_nobody_are_left_out_in_memory_and_beside_the_model():
-    """A missing id is -1 to `pandas.factorize`: not one person of all whose id is missing."""
-    owners = np.where(np.arange(len(OWNERS)) % 4, OWNERS, -1)
-    domain = Domain(neighbours="add_remove", n_max=100, unit=Unit("patient_id", 6))
-    plain = released(counts(owners=owners), dp.Statistics(), 0.0, domain=domain)[1]
-    rows = {"patient_id": owners, "g": G, "y": Y}
-    again = released(counts(slice(2)), dp.Statistics(), 0.0, rows, domain)[1]
-    np.testing.assert_array_equal(plain, again)
-    assert plain.sum() == (owners >= 0).sum()
 
 
 def test_at_most_so_many_rows_of_a_person_count():
@@ -250,27 +209,6 @@ def test_every_other_way_refuses_too():
             call()
 
 
-def test_rows_of_persons_in_an_engine_and_levels_are_no_persons(tmp_path):
-    """An engine adds nothing up here, for it would take rows one by one; the same rows give the same release."""
-    pl = pytest.importorskip("polars")
-    everybody = Domain(neighbours="add_remove", n_max=100, unit=Unit("patient_id", 6))
-    columns = {"patient_id": OWNERS, "g": G, "y": Y}
-    names = dict(zip(columns, columns, strict=True))
-    frame = pl.LazyFrame(columns)
-    plain = released(counts(), dp.Statistics(), 0.0, domain=everybody)[1]
-    found = released(counts(slice(2)), dp.Statistics(), 0.0, dp.Table(frame, names), everybody)[1]
-    np.testing.assert_array_equal(found, plain)
-    assert released(counts(slice(2)), dp.Statistics(), 0.0, dp.Table(frame, names))[1].sum() < plain.sum()
-    texts = frame.with_columns(pl.col("patient_id").cast(pl.String))
-    pq.write_table(pa.table({**columns, "patient_id": [str(one) for one in OWNERS]}), tmp_path / "t.parquet")
-    levels = {**names, "patient_id": dp.Levels("patient_id", ["20", "27"])}
-    ledger = Ledger(5.0, unit="patient_id")
-    for stored in (dp.Table(texts, names), dp.Table(texts, levels), dp.Parquet(tmp_path / "t.parquet", levels)):
-        with pytest.raises(PrivacyError, match="neither a number|would be one person"):
-            dp.privatize(counts(slice(2)), epsilon=1.0, domain=everybody, rows=stored, ledger=ledger)
-    assert not ledger.history
-
-
 def test_a_ledger_of_persons_takes_no_event_per_row_and_the_reverse():
     model = counts()
     rows = Domain(neighbours="add_remove", n_max=1000)
@@ -290,26 +228,6 @@ def test_a_ledger_of_persons_takes_no_event_per_row_and_the_reverse():
     assert ledger.spent.epsilon == 2.0
 
 
-def test_a_stored_ledger_of_persons_is_one_after_it_was_opened(tmp_path):
-    place = tmp_path / "budget.sqlite"
-    Ledger.create(place, dataset="visits", epsilon=2.0, unit="patient_id")
-    ledger = Ledger.open(place)
-    assert ledger.neighbours == "unit: patient_id" and ledger.metric is None
-    dp.privatize(counts(), epsilon=0.5, domain=domain_of(counts()), ledger=ledger)
-    with pytest.raises(ArgumentError, match="ledger of the same persons"):
-        dp.privatize(counts(), epsilon=0.5, domain=Domain(neighbours="add_remove", n_max=1000), ledger=ledger)
-    assert Ledger.open(place).spent.epsilon == 0.5
-    with pytest.raises(ArgumentError, match="Give one"):
-        Ledger(1.0, unit="patient_id", metric=dp.metrics.L1("x"))
-
-
-def test_explain_knows_stored_rows_of_persons():
-    rows = {"patient_id": OWNERS, "g": G, "y": Y}
-    found = dp.explain(counts(slice(2)), domain_of(counts()), rows=rows)
-    assert found.ok and "patient_id" in found.private
-    assert not dp.explain(counts(slice(2)), domain_of(counts()), rows={"g": G, "y": Y}).ok
-
-
 def test_no_text_shape_or_plan_shows_how_many_rows_there_are():
     few, many = slice(0, 11), slice(None)
     domain = domain_of(counts())
@@ -319,13 +237,6 @@ def test_no_text_shape_or_plan_shows_how_many_rows_there_are():
     assert records[0] == records[1]
     records = [released(logistic(rows), dp.Gradients(steps=10), 1e-6)[0] for rows in (few, many)]
     assert records[0].assumptions == records[1].assumptions and records[0].event == records[1].event
-
-
-def test_several_releases_of_persons_are_not_called_releases_of_rows():
-    record = released(counts(), dp.Statistics(), 0.0)[0]
-    names = {table.name: table.name for table in record.tables}
-    parts = [Labelled(label=label, record=record, names=names) for label in ("a", "b")]
-    assert together(parts).neighbours == SEVERAL
 
 
 @pytest.mark.filterwarnings(
@@ -343,39 +254,3 @@ def test_nobody_is_named(name, statistics, delta):
     assert "patient_id" not in private.named_vars
     record, tables = record_of(private)
     assert str(canary) not in str(record.to_dict()) and str(canary) not in str(tables)
-
-
-@pytest.mark.slow
-def test_explain_and_report_say_whom_a_release_protects():
-    model = counts()
-    said = str(dp.explain(model, domain_of(model)).full())
-    assert "one person (patient_id, max_rows=3)" in said and "3 times the noise" in said
-    assert "this method accounts ε per row" in said and "Private (protected)" in said
-    idata = dp.sample(
-        epsilon=1.0, model=model, domain=domain_of(model), draws=20, tune=50, chains=1, progressbar=False, random_seed=1
-    )
-    report = " ".join(str(idata.dp.report()).replace("│", " ").split())
-    assert "one person (patient_id, max_rows=3)" in report and "with any number of rows" in report
-    assert "independent given the parameters" in report and "A person with m rows" not in report
-    assert "of which at most 3 rows count" in report
-    assert "the posterior is that of at most 3 rows of each person (patient_id)" in report
-
-
-@pytest.mark.parametrize(("name", "statistics", "delta"), WAYS)
-def test_records_say_how_many_rows_count_and_what_the_posterior_is_of(name, statistics, delta):
-    record, _ = released(MODELS[name](), statistics, delta)
-    assert rows_counted(record.to_dict()) == ", of which at most 3 rows count"
-    first = record.tables[0].approximations[0]
-    assert "the posterior is that of at most 3 rows of each person (patient_id)" in first
-    assert ("is not released" in first) == (name != "logistic")
-
-
-def test_a_release_of_persons_is_fitted_by_others_who_have_no_such_column(tmp_path):
-    private = dp.privatize(counts(), epsilon=1.0, domain=domain_of(counts()))
-    dp.Release.of(private).save(tmp_path / "release.nc")
-    with pm.Model(coords={"group": range(2)}) as other:
-        group = pm.Data("g", np.array([0, 1]))
-        p = pm.Beta("p", 2, 2, dims="group")
-        pm.Bernoulli("y", p[group], observed=np.array([0, 1]))
-    again = dp.condition(other, dp.Release.load(tmp_path / "release.nc"))
-    assert record_of(again)[0].domain["unit"] == {"column": "patient_id", "max_rows": MOST}

@@ -1,7 +1,5 @@
 """Every public call with arguments that are right; a test puts wrong ones in the place of each."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -42,8 +40,6 @@ WRONG = {
         "path": Path("/nonexistent/x"),
     },
 }
-
-
 FEW = ("object", "text", "matrix", "huge")
 """Names of wrong values that no argument takes for a right one."""
 WORDS = {
@@ -59,22 +55,9 @@ WORDS = {
 """What an error may call an argument instead of its name."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Call:
-    """A call of the package and arguments that are right for it.
-
-    Attributes
-    ----------
-    name : str
-    function : callable
-        Takes keyword arguments only.
-    right : callable
-        Makes the arguments.
-    varied : tuple of str
-        Arguments to replace; by default every one.
-    slow : bool
-        Whether a call that is right takes long, so that few wrong values are tried.
-    """
+    """A call of the package, the arguments that are right for it, and those to replace: by default every one."""
 
     name: str
     function: Callable[..., Any]
@@ -183,281 +166,179 @@ def _model_calls() -> Iterator[Call]:
         return {**budget, "domain": dp.Domain(), "ledger": ledger(), "model": model()}
 
     gaussian = dp.Statistics(noise="gaussian")
-    yield Call(name="privatize", function=dp.privatize, right=lambda: {**shared(), "statistics": gaussian})
+    yield Call("privatize", dp.privatize, lambda: {**shared(), "statistics": gaussian})
     yield Call(
-        name="sample",
-        function=dp.sample,
-        right=lambda: {**shared(), "draws": 5, "tune": 5, "chains": 1, "cores": 1, "statistics": gaussian},
-    )
-    yield Call(
-        name="sample with a step",
-        function=dp.sample,
-        right=lambda: {
-            **shared(),
-            "draws": 5,
-            "tune": 0,
-            "chains": 1,
-            "cores": 1,
-            "step": dp.OPS(),
-            "statistics": None,
-        },
-    )
-    yield Call(
-        name="sample with augmentation",
-        function=dp.sample,
-        right=lambda: {**shared(), "draws": 5, "tune": 0, "chains": 1, "step": dp.DataAugmentation(), "delta": 0.0},
-    )
-    yield Call(
-        name="find_map",
-        function=dp.find_map,
-        right=lambda: {**shared(), "grid": 20, "candidates": None, "annealed": False, "assume_converged": False},
-    )
-    yield Call(
-        name="find_bounds",
-        function=dp.find_bounds,
-        right=lambda: {
-            "model": counted(), "columns": "k", "epsilon": 1.0, "domain": dp.Domain(), "ledger": ledger(), "rows": None,
-            "outside": 0.01,
-        },
+        "sample", dp.sample, lambda: {**shared(), "draws": 5, "tune": 5, "chains": 1, "cores": 1,
+        "statistics": gaussian},
     )  # fmt: skip
     yield Call(
-        name="find_levels",
-        function=dp.find_levels,
-        right=lambda: {
-            "column": "city", "rows": {"city": np.array(["Oslo"] * 9)}, **budget, "max_levels": 5, "other": "other",
-            "domain": dp.Domain(), "ledger": ledger(),
-        },
+        "sample with a step", dp.sample, lambda: {**shared(), "draws": 5, "tune": 0, "chains": 1, "cores": 1,
+        "step": dp.OPS(), "statistics": None},
     )  # fmt: skip
     yield Call(
-        name="find_map among candidates",
-        function=lambda **given: dp.find_map(**given),
-        right=lambda: {**shared(), "candidates": {"p": [0.2, 0.5]}},
-        varied=("candidates",),
-    )
-    yield Call(
-        name="sample_ais",
-        function=dp.sample_ais,
-        right=lambda: {
-            **shared(), "draws": 1, "particles": 3, "temperatures": 3, "power": None, "resampling": "range",
-            "marginal_likelihood": False, "weights_share": None, "evidence_share": None, "grid": None,
-            "random_seed": 1, "progressbar": False,
-        },
-    )  # fmt: skip
-    yield Call(name="explain", function=dp.explain, right=lambda: {"model": model(), "domain": dp.Domain(), **budget})
-    yield Call(name="sensitivity", function=dp.sensitivity, right=lambda: {"model": model(), "domain": dp.Domain()})
-    yield Call(
-        name="plan",
-        function=dp.plan,
-        right=lambda: {
-            "model": model(), **budget, "noise": None, "statistics": None, "step": None, "covariates": None,
-            "var_names": ["p"], "n_rows": 10, "repeats": 2, "interval": 0.9, "domain": dp.Domain(), "random_seed": 1,
-            "progressbar": False, "width": 0.1,
-        },
+        "sample with augmentation", dp.sample, lambda: {**shared(), "draws": 5, "tune": 0, "chains": 1,
+        "step": dp.DataAugmentation(), "delta": 0.0},
     )  # fmt: skip
     yield Call(
-        name="plan of a sampler",
-        function=dp.plan,
-        right=lambda: {
-            "model": model(), **budget, "step": dp.SGLD(), "covariates": {}, "n_rows": None, "repeats": 2,
-            "domain": dp.Domain(),
-        },
+        "find_map", dp.find_map, lambda: {**shared(), "grid": 20, "candidates": None, "annealed": False,
+        "assume_converged": False},
     )  # fmt: skip
-    yield Call(name="truncate", function=dp.truncate, right=lambda: {"model": model(), "bounds": {"p": (0.2, 0.8)}})
     yield Call(
-        name="truncate to",
-        function=lambda low, high: dp.truncate(model(), {"p": (low, high)}),
-        right=lambda: {"low": 0.2, "high": 0.8},
-    )
-    yield Call(name="integrate", function=dp.integrate, right=latent_model_arguments)
-    yield Call(name="fill", function=dp.fill, right=lambda: {"model": covariate_model(), "values": {"x": 0.0}})
-    yield Call(name="clamp", function=dp.clamp, right=lambda: {"model": model(), "low": -3.0, "high": 0.0})
-    yield Call(name="from_bambi", function=dp.models.from_bambi, right=lambda: {"model": None, "domain": None})
-    yield Call(
-        name="condition",
-        function=dp.condition,
-        right=lambda: {"model": model(), "release": release(), "noise_aware": True},
-    )
-    yield Call(
-        name="condition on draws",
-        function=dp.condition,
-        right=lambda: {"model": model(), "release": drawn(), "noise_aware": True, "covariates": {}, "n_rows": 8},
-        slow=True,
-    )
-    yield Call(
-        name="draw_intervals",
-        function=dp.from_draws.draw_intervals,
-        right=lambda: {
-            "idata": drawn(), "model": model(), "probability": 0.9, "covariates": {}, "n_rows": 8,
-        },
-        slow=True,
+        "find_bounds", dp.find_bounds, lambda: {"model": counted(), "columns": "k", "epsilon": 1.0,
+        "domain": dp.Domain(), "ledger": ledger(), "rows": None, "outside": 0.01},
     )  # fmt: skip
-    yield Call(name="marginalize_states", function=dp.markov.marginalize_states, right=lambda: {"model": model()})
     yield Call(
-        name="draw_states",
-        function=dp.markov.draw_states,
-        right=lambda: {"idata": trace(), "model": model(), "random_seed": 1},
+        "find_levels", dp.find_levels, lambda: {"column": "city", "rows": {"city": np.array(["Oslo"] * 9)}, **budget,
+        "max_levels": 5, "other": "other", "domain": dp.Domain(), "ledger": ledger()},
+    )  # fmt: skip
+    yield Call(
+        "find_map among candidates", lambda **given: dp.find_map(**given), lambda: {**shared(),
+        "candidates": {"p": [0.2, 0.5]}}, varied=("candidates",),
+    )  # fmt: skip
+    yield Call(
+        "sample_ais", dp.sample_ais, lambda: {**shared(), "draws": 1, "particles": 3, "temperatures": 3, "power": None,
+        "resampling": "range", "marginal_likelihood": False, "weights_share": None, "evidence_share": None,
+        "grid": None, "random_seed": 1, "progressbar": False},
+    )  # fmt: skip
+    yield Call("explain", dp.explain, lambda: {"model": model(), "domain": dp.Domain(), **budget})
+    yield Call("sensitivity", dp.sensitivity, lambda: {"model": model(), "domain": dp.Domain()})
+    yield Call(
+        "plan", dp.plan, lambda: {"model": model(), **budget, "noise": None, "statistics": None, "step": None,
+        "covariates": None, "var_names": ["p"], "n_rows": 10, "repeats": 2, "interval": 0.9, "domain": dp.Domain(),
+        "random_seed": 1, "progressbar": False, "width": 0.1},
+    )  # fmt: skip
+    yield Call(
+        "plan of a sampler", dp.plan, lambda: {"model": model(), **budget, "step": dp.SGLD(), "covariates": {},
+        "n_rows": None, "repeats": 2, "domain": dp.Domain()},
+    )  # fmt: skip
+    yield Call("truncate", dp.truncate, lambda: {"model": model(), "bounds": {"p": (0.2, 0.8)}})
+    yield Call(
+        "truncate to", lambda low, high: dp.truncate(model(), {"p": (low, high)}), lambda: {"low": 0.2, "high": 0.8}
     )
+    yield Call("integrate", dp.integrate, latent_model_arguments)
+    yield Call("fill", dp.fill, lambda: {"model": covariate_model(), "values": {"x": 0.0}})
+    yield Call("clamp", dp.clamp, lambda: {"model": model(), "low": -3.0, "high": 0.0})
+    yield Call("from_bambi", dp.models.from_bambi, lambda: {"model": None, "domain": None})
+    yield Call("condition", dp.condition, lambda: {"model": model(), "release": release(), "noise_aware": True})
+    yield Call(
+        "condition on draws", dp.condition, lambda: {"model": model(), "release": drawn(), "noise_aware": True,
+        "covariates": {}, "n_rows": 8}, slow=True,
+    )  # fmt: skip
+    yield Call(
+        "draw_intervals", dp.from_draws.draw_intervals, lambda: {"idata": drawn(), "model": model(),
+        "probability": 0.9, "covariates": {}, "n_rows": 8}, slow=True,
+    )  # fmt: skip
+    yield Call("marginalize_states", dp.markov.marginalize_states, lambda: {"model": model()})
+    yield Call("draw_states", dp.markov.draw_states, lambda: {"idata": trace(), "model": model(), "random_seed": 1})
 
 
 def _trace_calls() -> Iterator[Call]:
-    yield Call(name="scrub", function=dp.scrub, right=lambda: {"idata": trace(), "model": model()})
+    yield Call("scrub", dp.scrub, lambda: {"idata": trace(), "model": model()})
     people = xr.DataArray([3, 1], {"cell": ["a", "b"]}, "cell")
     yield Call(
-        name="poststratify",
-        function=dp.poststratify,
-        right=lambda: {"idata": of_cells(), "cells": people, "var": "p", "by": "cell"},
+        "poststratify", dp.poststratify, lambda: {"idata": of_cells(), "cells": people, "var": "p", "by": "cell"}
     )
+    yield Call("synthesize", dp.synthesize, lambda: {"idata": trace(), "model": model(), "n": 5, "random_seed": 1})
     yield Call(
-        name="synthesize",
-        function=dp.synthesize,
-        right=lambda: {"idata": trace(), "model": model(), "n": 5, "random_seed": 1},
-    )
-    yield Call(
-        name="rehearse",
-        function=dp.rehearse,
-        right=lambda: {"idata": trace(), "model": model(), "tables": 3, "random_seed": 1, "progressbar": False},
-    )
-    yield Call(
-        name="answer",
-        function=dp.answer,
-        right=lambda: {
-            "idata": trace(), "utility": "squared_error", "responses": [0.1, 0.5], "query": "p", "bounds": (-1, 0),
-            "failure": 0.05,
-        },
-    )  # fmt: skip
-    yield Call(name="Release.of", function=dp.Release.of, right=lambda: {"source": trace()})
-    yield Call(
-        name="Release.of_counts",
-        function=dp.Release.of_counts,
-        right=lambda: {
-            "values": {"count": [3, -4, 9]}, "scale": 5.0, "noise": "discrete laplace", "dims": "area",
-            "made_by": "an office", "guarantee": "pure, epsilon = 0.2", "budget": dp.Budget(0.2),
-            "postprocessed": False,
-        },
+        "rehearse", dp.rehearse, lambda: {"idata": trace(), "model": model(), "tables": 3, "random_seed": 1,
+        "progressbar": False},
     )  # fmt: skip
     yield Call(
-        name="condition on several",
-        function=lambda release: dp.condition(model(), release),
-        right=lambda: {"release": {"2025": release(), "2026": other_release()}},
-    )
-    yield Call(name="Release.load", function=dp.Release.load, right=lambda: {"path": release().save(folder() / "r.nc")})
+        "answer", dp.answer, lambda: {"idata": trace(), "utility": "squared_error", "responses": [0.1, 0.5],
+        "query": "p", "bounds": (-1, 0), "failure": 0.05},
+    )  # fmt: skip
+    yield Call("Release.of", dp.Release.of, lambda: {"source": trace()})
     yield Call(
-        name="Release.save", function=lambda path: release().save(path), right=lambda: {"path": folder() / "r.nc"}
-    )
+        "Release.of_counts", dp.Release.of_counts, lambda: {"values": {"count": [3, -4, 9]}, "scale": 5.0,
+        "noise": "discrete laplace", "dims": "area", "made_by": "an office", "guarantee": "pure, epsilon = 0.2",
+        "budget": dp.Budget(0.2), "postprocessed": False},
+    )  # fmt: skip
     yield Call(
-        name="publish", function=lambda path: trace().dp.publish(path), right=lambda: {"path": folder() / "r.nc"}
-    )
+        "condition on several", lambda release: dp.condition(model(), release), lambda: {"release": {"2025": release(),
+        "2026": other_release()}},
+    )  # fmt: skip
+    yield Call("Release.load", dp.Release.load, lambda: {"path": release().save(folder() / "r.nc")})
+    yield Call("Release.save", lambda path: release().save(path), lambda: {"path": folder() / "r.nc"})
+    yield Call("publish", lambda path: trace().dp.publish(path), lambda: {"path": folder() / "r.nc"})
     yield Call(
-        name="report.save",
-        function=lambda path, dataset: trace().dp.report().save(path, dataset=dataset),
-        right=lambda: {"path": folder() / "r.md", "dataset": "a survey"},
-    )
+        "report.save", lambda path, dataset: trace().dp.report().save(path, dataset=dataset),
+        lambda: {"path": folder() / "r.md", "dataset": "a survey"},
+    )  # fmt: skip
     for attribute in ("epsilon", "delta", "guarantee", "arithmetic", "neighbours", "history", "release", "metric"):
         yield Call(
-            name=f"dp.{attribute}",
-            function=lambda tree, attribute=attribute: getattr(PrivacyAccessor(tree), attribute),
-            right=lambda: {"tree": trace()},
-        )
-    yield Call(name="dp.report", function=lambda tree: PrivacyAccessor(tree).report(), right=lambda: {"tree": trace()})
-    yield Call(name="plots.budget", function=dp.plots.budget, right=lambda: {"source": trace(), "backend": "none"})
+            f"dp.{attribute}", lambda tree, attribute=attribute: getattr(PrivacyAccessor(tree), attribute),
+            lambda: {"tree": trace()},
+        )  # fmt: skip
+    yield Call("dp.report", lambda tree: PrivacyAccessor(tree).report(), lambda: {"tree": trace()})
+    yield Call("plots.budget", dp.plots.budget, lambda: {"source": trace(), "backend": "none"})
     yield Call(
-        name="plots.release",
-        function=dp.plots.release,
-        right=lambda: {"idata": trace(), "var_name": None, "ci_prob": 0.9, "backend": "none"},
-    )
+        "plots.release", dp.plots.release, lambda: {"idata": trace(), "var_name": None, "ci_prob": 0.9,
+        "backend": "none"},
+    )  # fmt: skip
     yield Call(
-        name="plots.tradeoff",
-        function=dp.plots.tradeoff,
-        right=lambda: {"plan": planned(), "var_names": None, "quantity": "width", "backend": "none"},
-    )
+        "plots.tradeoff", dp.plots.tradeoff, lambda: {"plan": planned(), "var_names": None, "quantity": "width",
+        "backend": "none"},
+    )  # fmt: skip
     yield Call(
-        name="Plan.suggest",
-        function=lambda width, var_name: planned().suggest(width, var_name=var_name),
-        right=lambda: {"width": 0.3, "var_name": None},
-    )
+        "Plan.suggest", lambda width, var_name: planned().suggest(width, var_name=var_name), lambda: {"width": 0.3,
+        "var_name": None},
+    )  # fmt: skip
     yield Call(
-        name="audit",
-        function=dp.audit,
-        right=lambda: {
-            "mechanism": mechanism, "data": [0, 0], "neighbour": [0, 1], "epsilon": 1.0, "delta": 0.0, "pairs": None,
-            "runs": 100, "events": None, "confidence": 0.9, "vectorised": True, "progressbar": False,
-        },
+        "audit", dp.audit, lambda: {"mechanism": mechanism, "data": [0, 0], "neighbour": [0, 1], "epsilon": 1.0,
+        "delta": 0.0, "pairs": None, "runs": 100, "events": None, "confidence": 0.9, "vectorised": True,
+        "progressbar": False},
     )  # fmt: skip
 
 
 def _value_calls() -> Iterator[Call]:
     metric = dp.metrics.L1({"y": 1.0})
     yield Call(
-        name="Domain",
-        function=dp.Domain,
-        right=lambda: {
-            "rows": "row", "bounds": {"y": (0, 1)}, "norms": {"x": 1.0}, "public": ("g",), "neighbours": "replace",
-            "n_max": None, "metric": None, "unit": None, "levels": {"g": ["a", "b"]},
-        },
+        "Domain", dp.Domain, lambda: {"rows": "row", "bounds": {"y": (0, 1)}, "norms": {"x": 1.0}, "public": ("g",),
+        "neighbours": "replace", "n_max": None, "metric": None, "unit": None, "levels": {"g": ["a", "b"]}},
     )  # fmt: skip
     yield Call(
-        name="Domain.of",
-        function=dp.Domain.of,
-        right=lambda: {
-            "frame": pl.DataFrame({"g": ["a"], "y": [0.5]}), "bounds": {"y": (0, 1)}, "levels": {"g": ["a", "b"]},
-            "public_levels": (), "columns": ["g", "y"],
-        },
+        "Domain.of", dp.Domain.of, lambda: {"frame": pl.DataFrame({"g": ["a"], "y": [0.5]}), "bounds": {"y": (0, 1)},
+        "levels": {"g": ["a", "b"]}, "public_levels": (), "columns": ["g", "y"]},
     )  # fmt: skip
     yield Call(
-        name="Domain of a hidden number of rows",
-        function=dp.Domain,
-        right=lambda: {"neighbours": "add_remove", "n_max": 10, "unit": dp.Unit("who", 2)},
-        varied=("n_max", "unit"),
-    )
-    yield Call(name="Unit", function=dp.Unit, right=lambda: {"column": "who", "max_rows": 2})
+        "Domain of a hidden number of rows", dp.Domain, lambda: {"neighbours": "add_remove", "n_max": 10,
+        "unit": dp.Unit("who", 2)}, varied=("n_max", "unit"),
+    )  # fmt: skip
+    yield Call("Unit", dp.Unit, lambda: {"column": "who", "max_rows": 2})
+    yield Call("Domain bounds", lambda ends: dp.Domain(bounds={"y": ends}), lambda: {"ends": (0, 1)})
+    yield Call("Domain norms", lambda norm: dp.Domain(norms={"x": norm}), lambda: {"norm": 1.0})
+    yield Call("Budget", dp.Budget, lambda: {"epsilon": 1.0, "delta": 0.0})
+    yield Call("Budget.covers", dp.Budget(1.0).covers, lambda: {"other": dp.Budget(0.5)})
+    yield Call("Budget.split", dp.Budget(1.0).split, lambda: {"weights": [1, 2]})
     yield Call(
-        name="Domain bounds", function=lambda ends: dp.Domain(bounds={"y": ends}), right=lambda: {"ends": (0, 1)}
-    )
-    yield Call(name="Domain norms", function=lambda norm: dp.Domain(norms={"x": norm}), right=lambda: {"norm": 1.0})
-    yield Call(name="Budget", function=dp.Budget, right=lambda: {"epsilon": 1.0, "delta": 0.0})
-    yield Call(name="Budget.covers", function=dp.Budget(1.0).covers, right=lambda: {"other": dp.Budget(0.5)})
-    yield Call(name="Budget.split", function=dp.Budget(1.0).split, right=lambda: {"weights": [1, 2]})
+        "Ledger", dp.Ledger, lambda: {"epsilon": 1.0, "delta": 0.0, "neighbours": "replace", "metric": metric,
+        "unit": None},
+    )  # fmt: skip
     yield Call(
-        name="Ledger",
-        function=dp.Ledger,
-        right=lambda: {"epsilon": 1.0, "delta": 0.0, "neighbours": "replace", "metric": metric, "unit": None},
-    )
+        "Ledger.spend", lambda **given: dp.Ledger(1.0).spend(**given), lambda: {"event": PureEvent(epsilon=0.5),
+        "label": "ages", "neighbours": "replace"},
+    )  # fmt: skip
     yield Call(
-        name="Ledger.spend",
-        function=lambda **given: dp.Ledger(1.0).spend(**given),
-        right=lambda: {"event": PureEvent(epsilon=0.5), "label": "ages", "neighbours": "replace"},
-    )
+        "Statistics", dp.Statistics, lambda: {"noise": "laplace", "noise_aware": True, "share": {"y": 1.0},
+        "mechanism": None},
+    )  # fmt: skip
+    yield Call("Statistics.histogram", dp.Statistics().histogram, lambda: {"name": "y"})
+    yield Call("Histogram", dp.Histogram, lambda: {"edges": [0, 1, 2]})
+    yield Call("LaplaceUpdates", dp.networks.LaplaceUpdates, lambda: {"papers": False})
+    yield Call("FourierUpdates", dp.networks.FourierUpdates, lambda: {"t": 0.0, "papers": False})
+    yield Call("AlphaPhase", dp.schedules.AlphaPhase, lambda: {"alpha": 0.5})
     yield Call(
-        name="Statistics",
-        function=dp.Statistics,
-        right=lambda: {"noise": "laplace", "noise_aware": True, "share": {"y": 1.0}, "mechanism": None},
-    )
-    yield Call(name="Statistics.histogram", function=dp.Statistics().histogram, right=lambda: {"name": "y"})
-    yield Call(name="Histogram", function=dp.Histogram, right=lambda: {"edges": [0, 1, 2]})
-    yield Call(name="LaplaceUpdates", function=dp.networks.LaplaceUpdates, right=lambda: {"papers": False})
-    yield Call(name="FourierUpdates", function=dp.networks.FourierUpdates, right=lambda: {"t": 0.0, "papers": False})
-    yield Call(name="AlphaPhase", function=dp.schedules.AlphaPhase, right=lambda: {"alpha": 0.5})
+        "PolynomialDecay", dp.schedules.PolynomialDecay, lambda: {"first": 0.1, "least": 0.01, "offset": 1.0,
+        "power": 0.55},
+    )  # fmt: skip
     yield Call(
-        name="PolynomialDecay",
-        function=dp.schedules.PolynomialDecay,
-        right=lambda: {"first": 0.1, "least": 0.01, "offset": 1.0, "power": 0.55},
-    )
-    yield Call(
-        name="EstimatedNorm",
-        function=dp.schedules.EstimatedNorm,
-        right=lambda: {"share": 0.1, "quantile": 0.9, "low": 1e-4, "high": 1e6},
+        "EstimatedNorm", dp.schedules.EstimatedNorm, lambda: {"share": 0.1, "quantile": 0.9, "low": 1e-4, "high": 1e6}
     )
     frame = pl.LazyFrame({"y": [0]})
-    yield Call(
-        name="Table",
-        function=dp.Table,
-        right=lambda: {"frame": frame, "columns": {"y": "y"}, "assume_rows": False},
-    )
-    yield Call(
-        name="Levels", function=dp.Levels, right=lambda: {"column": "city", "labels": ["Oslo"], "other": "other"}
-    )
-    yield Call(name="Levels.codes", function=dp.Levels("city", ["a"]).codes, right=lambda: {"values": np.array(["a"])})
-    yield Call(name="Parquet", function=dp.Parquet, right=lambda: {"files": "x.parquet", "columns": {"y": "y"}})
+    yield Call("Table", dp.Table, lambda: {"frame": frame, "columns": {"y": "y"}, "assume_rows": False})
+    yield Call("Levels", dp.Levels, lambda: {"column": "city", "labels": ["Oslo"], "other": "other"})
+    yield Call("Levels.codes", dp.Levels("city", ["a"]).codes, lambda: {"values": np.array(["a"])})
+    yield Call("Parquet", dp.Parquet, lambda: {"files": "x.parquet", "columns": {"y": "y"}})
 
 
 def _step_calls() -> Iterator[Call]:
@@ -482,48 +363,35 @@ def _step_calls() -> Iterator[Call]:
         dp.SGFS: {**batch, "fisher_share": 0.1},
     }  # fmt: skip
     for step, settings in own.items():
-        yield Call(name=step.__name__, function=step, right=lambda settings=settings: {"vars": None, **settings})
+        yield Call(step.__name__, step, lambda settings=settings: {"vars": None, **settings})
         yield Call(
-            name=f"funded {step.__name__}",
-            function=step,
-            right=lambda: {
-                "epsilon": 1.0, "delta": 1e-6, "chains": 1, "domain": dp.Domain(), "model": model(), "vars": None,
-            },
+            f"funded {step.__name__}", step, lambda: {"epsilon": 1.0, "delta": 1e-6, "chains": 1,
+            "domain": dp.Domain(), "model": model(), "vars": None},
         )  # fmt: skip
         yield Call(
-            name=f"{step.__name__} in a model",
-            function=lambda step=step, settings=settings, **given: step(
+            f"{step.__name__} in a model",
+            lambda step=step, settings=settings, **given: step(
                 **{**settings, **given}, epsilon=1.0, delta=1e-6, model=model()
             ),
-            right=lambda settings=settings: dict(settings),
+            lambda settings=settings: dict(settings),
             varied=tuple(name for name in settings if name != "scratch"),  # a text is a right one
         )
-    yield Call(name="DataAugmentation.on", function=dp.DataAugmentation().on, right=lambda: {"private": model()})
+    yield Call("DataAugmentation.on", dp.DataAugmentation().on, lambda: {"private": model()})
 
 
 def _metric_calls() -> Iterator[Call]:
     for metric in (dp.metrics.L1, dp.metrics.L2, dp.metrics.Hamming):
-        yield Call(name=metric.__name__, function=metric, right=lambda: {"columns": {"y": 1.0}})
+        yield Call(metric.__name__, metric, lambda: {"columns": {"y": 1.0}})
         yield Call(
-            name=f"{metric.__name__} weights",
-            function=lambda weight, metric=metric: metric({"y": weight}),
-            right=lambda: {"weight": 1.0},
+            f"{metric.__name__} weights", lambda weight, metric=metric: metric({"y": weight}), lambda: {"weight": 1.0}
         )
-    yield Call(
-        name="Geographic",
-        function=dp.metrics.Geographic,
-        right=lambda: {"latitude": "lat", "longitude": "lon", "weight": 1.0},
-    )
+    yield Call("Geographic", dp.metrics.Geographic, lambda: {"latitude": "lat", "longitude": "lon", "weight": 1.0})
 
 
 def _bound_calls() -> Iterator[Call]:
     b = dp.theorems
     given = b.StochasticLipschitz(offset=0.1, rate=2.0, ratio=2.0)
-    yield Call(
-        name="StochasticLipschitz",
-        function=b.StochasticLipschitz,
-        right=lambda: {"offset": 0.1, "rate": 2.0, "ratio": 2.0},
-    )
+    yield Call("StochasticLipschitz", b.StochasticLipschitz, lambda: {"offset": 0.1, "rate": 2.0, "ratio": 2.0})
     for function, right in (
         (b.approximate_sampling, {"epsilon": 1.0, "l1_distance": 0.1, "distance": 1.0}),
         (b.distinguishing_distance, {"lipschitz": 1.0, "samples": 2, "delta": 0.1, "papers": False}),
@@ -544,9 +412,9 @@ def _bound_calls() -> Iterator[Call]:
         (b.stochastic_divergence, {"given": given, "distance": 1.0, "step": 0.1}),
         (b.stochastic_total_variation, {"given": given, "distance": 1.0, "step": 0.1}),
     ):
-        yield Call(name=f"bounds.{function.__name__}", function=function, right=lambda right=right: dict(right))
+        yield Call(f"bounds.{function.__name__}", function, lambda right=right: dict(right))
     for name, right in FAMILIES.items():
-        yield Call(name=f"families.{name}", function=getattr(b.families, name), right=lambda right=right: dict(right))
+        yield Call(f"families.{name}", getattr(b.families, name), lambda right=right: dict(right))
 
 
 FAMILIES: dict[str, dict[str, Any]] = {
@@ -559,83 +427,11 @@ FAMILIES: dict[str, dict[str, Any]] = {
 }
 
 
-def _dataset_calls() -> Iterator[Call]:
-    d = dp.datasets
-    yield Call(name="load_adult", function=d.load_adult, right=lambda: {"split": "train"})
-    yield Call(name="encode_adult", function=d.encode_adult, right=lambda: {"table": None})
-    states = {
-        "states": np.zeros((1, 1, 3), dtype=int), "cells": [[0, 1]], "counts": {"a": np.ones((1, 2))},
-        "start": np.ones(2) / 2, "transition": np.eye(2)[None], "profiles": {"a": np.full((1, 2, 2), 0.5)},
-    }  # fmt: skip
-    yield Call(name="held_out_log_likelihood", function=d.held_out_log_likelihood, right=lambda: dict(states))
-    events = pd.DataFrame({"region": ["a", "b"], "date": ["2020-01-01", "2020-02-01"], "kind": ["x", "y"]})
-    yield Call(
-        name="read_events",
-        function=d.read_events,
-        right=lambda: {
-            "source": events, "region": "region", "date": "date", "fields": {"kind": ["x", "y"]},
-            "regions": ["a", "b"], "first_month": "2020-01", "last_month": "2020-02", "indicators": None,
-        },
-    )  # fmt: skip
-
-    def seeded(seed: Any) -> None:
-        with dp.testing.insecure_randomness(seed):
-            pass
-
-    yield Call(name="insecure_randomness", function=seeded, right=lambda: {"seed": 1})
-
-
-def _regression(width: int, *, link: bool = False, public: bool = False) -> dict[str, Any]:
-    """A regression on private predictors, or on public ones beside a private group."""
-    with pm.Model() as made:
-        eta = pm.Data("x", np.zeros((60, width))) @ pm.Normal("b", 0, 1, shape=width)
-        if public:
-            eta = eta + pm.Normal("a", 0, 1, shape=2)[pm.Data("group", np.arange(60) % 2)]
-        if link:
-            pm.Bernoulli("y", logit_p=eta, observed=np.arange(60) % 2)
-        else:
-            pm.Normal("y", eta, 1, observed=np.zeros(60))
-    bounds = {} if link else {"y": (-1, 1)}
-    norms, known = ({}, ["x"]) if public else ({"x": 1.0}, [])
-    return {"model": made, "domain": dp.Domain(bounds=bounds, norms=norms, public=known), "epsilon": 1.0}
-
-
-GRADIENTS = "statistics=dp.Gradients()"
-GAUSSIAN = dp.Statistics("gaussian")
-REMEDIES: list[tuple[Callable[[], object], str, tuple[str, ...]]] = [
-    (
-        lambda: dp.privatize(**_regression(25), delta=1e-5, statistics=dp.Statistics()),
-        GRADIENTS,
-        ("gaussian", "delta=0"),
-    ),
-    (
-        lambda: dp.privatize(**_regression(25, link=True), delta=1e-5, statistics=GAUSSIAN),
-        f"dp.sample(model=model, epsilon=..., delta=..., {GRADIENTS})",
-        ("gaussian",),
-    ),
-    (lambda: dp.sample(**_regression(3, link=True), delta=1e-5, statistics=GAUSSIAN), GRADIENTS, ("gaussian",)),
-    (lambda: dp.sample(**_regression(3, link=True), statistics=GAUSSIAN), "at delta=0, sums with Laplace", ("1e-6",)),
-    (
-        lambda: dp.sample(**_regression(3, link=True), delta=1e-5, statistics=dp.Statistics()),
-        "dp.Gradients() for any other likelihood",
-        (),
-    ),
-    (lambda: dp.plan(**_regression(25)), GRADIENTS, ("dp.privatize",)),
-    (lambda: dp.plan(**_regression(3)), GRADIENTS, ("gaussian",)),
-    (
-        lambda: dp.privatize(**_regression(25, public=True)),
-        "its 25 predictors are public, but the groups of its rows are not (group)",
-        ("private predictors",),
-    ),
-]
-"""Calls that are refused, what the first problem has to say, and what no problem may."""
-
-
 def calls() -> list[Call]:
     """Return every public call."""
-    quick = (_trace_calls, _value_calls, _metric_calls, _bound_calls, _dataset_calls)
+    quick = (_trace_calls, _value_calls, _metric_calls, _bound_calls)
     slow = (_model_calls, _step_calls)
     return [call for part in quick for call in part()] + [replace(call, slow=True) for part in slow for call in part()]
 
 
-__all__ = ["FEW", "REMEDIES", "WORDS", "WRONG", "Call", "calls", "planned", "trace"]
+__all__ = ["FEW", "WORDS", "WRONG", "Call", "calls", "planned", "trace"]

@@ -1,10 +1,4 @@
-"""A likelihood of one's own: one class, which the package knows once it is registered. No file of the package changes.
-
-Pareto rows above a known scale m, ``l(x, alpha) = log alpha + alpha log m - (alpha + 1) log x``: sums of log x say all
-that the rows can say about alpha.
-"""
-
-from __future__ import annotations
+"""A likelihood of one's own."""
 
 from typing import final, override
 

@@ -66,20 +66,6 @@ def test_noise_hides_next_to_nothing_at_a_large_budget(capsys):
     assert ledger.spent.epsilon == 100
 
 
-@pytest.mark.slow
-def test_the_private_model_accounts_for_noise_at_a_small_budget():
-    with model():
-        idata = dp.sample(epsilon=0.1, domain=DOMAIN, **NUTS)
-    _, variance = posterior()
-    assert float(idata.posterior["alpha"].std()) > 1.3 * np.sqrt(variance)
-
-
-def test_a_draw_of_the_posterior_needs_no_more():
-    """The range of a row is proved from the graph: that of (x - x') alpha, to the last digits."""
-    found = dp.OPS().preview(model(), DOMAIN, dp.Budget(100.0, 0.0))
-    assert found.bound.range.value == pytest.approx(np.log(HIGH / LOW) * 9.5, rel=1e-3)
-
-
 def test_a_scan_draws_exactly_from_sums():
     """Of a parameter whose prior is conjugate, given exact sums: no row is held, and no grid is laid."""
     with model():
@@ -89,16 +75,6 @@ def test_a_scan_draws_exactly_from_sums():
     close(idata)
     facts = dict(dp.TemperedGibbs().preview(model(), DOMAIN, dp.Budget(1.0, 0.0)).facts)
     assert "truncated gamma" in str(facts) and "Pareto rows, one parameter" in str(facts)
-
-
-@pytest.mark.slow
-def test_its_rows_are_made_up_to_fit_the_release():
-    """A chain over rows that agree with the noised sum, which is exact for few rows."""
-    with model():
-        idata = dp.sample(
-            epsilon=50, domain=DOMAIN, step=dp.DataAugmentation(), draws=500, tune=200, chains=1, progressbar=False
-        )
-    close(idata)
 
 
 def test_a_density_that_needs_more_than_its_sum_is_refused():

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from pymc_dp.errors import Problem
-from pymc_dp.families.characters import MOST_COEFFICIENTS, NetworkSums, basis, sums_of
+from pymc_dp.families.characters import NetworkSums
 from pymc_dp.inspection.network import Network, Node
 from tests.networks import BAYES, CHAIN, COLLIDER, TRIANGLE, added, all_rows, network_of
 
@@ -26,17 +25,6 @@ def tables_of(network, rows):
         np.add.at(table, tuple(rows[:, list(network.family(place))].T), 1)
         found.append(table)
     return found
-
-
-@pytest.mark.parametrize("n_levels", range(1, 9))
-def test_functions_of_levels_are_orthonormal_and_small(n_levels):
-    functions = basis(n_levels)
-    np.testing.assert_allclose(functions @ functions.T, n_levels * np.eye(n_levels), atol=1e-12)
-    assert (functions[0] == 1).all() and np.abs(functions).max() <= np.sqrt(2)
-
-
-def test_two_levels_have_the_characters_of_the_paper():
-    np.testing.assert_array_equal(basis(2), [[1, 1], [1, -1]])
 
 
 @pytest.mark.parametrize(("graph", "levels"), CASES)
@@ -73,48 +61,3 @@ def test_exact_coefficients_give_the_exact_tables_back(graph, levels, rng):
     for table, expected in zip(found, exact, strict=True):
         # Products that are no whole numbers are off by half a grid step for each row at most.
         np.testing.assert_allclose(table.ravel(), expected.ravel(), atol=1e-9 if sums.whole else 1000 * sums.step)
-
-
-@pytest.mark.parametrize(("graph", "levels"), CASES)
-def test_tables_agree_to_a_billionth_whatever_the_noise(graph, levels, rng):
-    """What two families say of the nodes that they share is the same, and all add up to the number of rows."""
-    network = network_of(graph, levels)
-    sums = NetworkSums(network=network, sized=False)
-    values = rng.laplace(scale=1000, size=sums.count)
-    tables = [table.reshape(network.shape(place)) for place, table in enumerate(sums.tables(values, 500.0))]
-    for one, first in enumerate(tables):
-        assert first.sum() == pytest.approx(500, abs=1e-9)
-        for other, second in enumerate(tables):
-            shared = sorted(set(network.family(one)) & set(network.family(other)))
-            sides = []
-            for place, table in ((one, first), (other, second)):
-                family = network.family(place)
-                out = tuple(axis for axis, node in enumerate(family) if node not in shared)
-                left = [node for node in family if node in shared]
-                sides.append(table.sum(axis=out).transpose(np.argsort(left)))
-            np.testing.assert_allclose(*sides, atol=1e-9)
-
-
-def test_what_families_share_is_held_once_and_nothing_grows_with_all_configurations(rng):
-    """2^40 and 2^20 configurations; a few coefficients for each node."""
-    assert sums_of(chain(40), sized=False).count == 40 + 39
-    network = random_network(rng, 20, 3)
-    sums = sums_of(network, sized=False)
-    assert sums.count <= sum(2 ** len(network.family(place)) for place in range(20)) <= 20 * 16
-    assert max(len(one) for one in sums.coefficients) == 4
-
-
-def test_a_child_of_many_parents_is_refused_with_a_way_out():
-    nodes = [Node(name=f"x{i}", n_levels=2, parents=()) for i in range(11)]
-    found = sums_of(Network(nodes=(*nodes, Node(name="y", n_levels=2, parents=tuple(range(11))))), sized=False)
-    assert isinstance(found[0], Problem) and found[0].where == "y" and "fewer parents" in found[0].remedy
-    many = [Node(name=f"x{i}", n_levels=2, parents=tuple(range(max(i - 9, 0), i))) for i in range(12)]
-    (found,) = sums_of(Network(nodes=tuple(many)), sized=False)
-    assert str(MOST_COEFFICIENTS) in found.what
-
-
-def test_parents_without_an_edge_between_them_are_told_apart():
-    sums = NetworkSums(network=network_of(COLLIDER, {"b": 3}), sized=False)
-    names = dict(zip(sums.coefficients, sums.labels, strict=True))
-    assert {names[one] for one in sums.unmarried} == {"a·b[1]", "a·b[2]"}
-    assert not NetworkSums(network=network_of(TRIANGLE), sized=False).unmarried

@@ -2,20 +2,16 @@
 
 import math
 from dataclasses import replace
-from fractions import Fraction
 from itertools import product as every
 
 import numpy as np
-import pytensor
-import pytensor.tensor as pt
 import pytest
 from scipy.optimize import minimize
 
-from pymc_dp.families.features import TRANSFORMS, BoundedFeatures, Feature, curve, feature, product
+from pymc_dp.families.features import BoundedFeatures, curve, feature, product
 from pymc_dp.families.row_sum_kernels import add_features
 from pymc_dp.families.statistic import GRID
-from pymc_dp.inspection.rows import Column
-from pymc_dp.rows.sums import _description, make_cells, sum_rows
+from pymc_dp.rows.sums import _description
 
 NAN, INF = float("nan"), float("inf")
 WILD = (NAN, INF, -INF, 1e308, -1e308, 5e-324, -5e-324, 0.0, -0.0, 1.0, -1.0, np.pi, -np.pi, 1e15 + 1)
@@ -175,23 +171,6 @@ def test_the_compiled_pass_adds_plain_integers(name, rng):
     assert integers(statistic, rows).tolist() == [expected(statistic, row) for row in rows]
 
 
-@pytest.mark.parametrize("name", ["gamma", "products of 2"])
-@pytest.mark.usefixtures("paid")
-def test_sums_per_cell_are_those_of_its_rows(name, rng):
-    statistic = ALL[name]
-    rows, groups = random_rows(statistic, rng, 500), rng.integers(0, 3, 500)
-    leaf = pytensor.shared(groups)
-    column = Column(
-        name="c", leaf=leaf, stand_ins=(leaf,), levels=np.arange(3), outside="first", public=False, dim=None
-    )
-    cells = make_cells([column], len(rows), None)
-    held = rows[:, 0] if statistic.width == 1 else rows
-    found = sum_rows(cells, statistic, held, with_sizes=True)
-    parts = [[expected(statistic, row) for row in rows[groups == level]] for level in range(3)]
-    assert found.tolist() == [[len(part), *map(sum, zip(*part, strict=True))] for part in parts]
-    assert sum_rows(cells, statistic, held, with_sizes=False).tolist() == found[:, 1:].tolist()
-
-
 @pytest.mark.few(16)
 @pytest.mark.parametrize("name", ALL)
 def test_no_two_rows_are_further_apart_than_claimed(name, rng):
@@ -227,72 +206,3 @@ def test_wrong_arithmetic_of_a_function_leads_nowhere_beyond_its_reach(off, rng)
         wrong = [replace(item, centre=item.centre * off, unit=item.unit / abs(off)) for item in statistic.features]
         found = integers(replace(statistic, features=tuple(wrong)), random_rows(statistic, rng, 300))
         assert (np.abs(found) <= [item.reach for item in statistic.features]).all()
-
-
-def test_extreme_bounds_leave_integers_within_reach(rng):
-    """Values of 600 orders of magnitude in one table."""
-    for low, high in ((5e-324, 1e308), (1e-300, 1e300), (1.0, 1.0 + 2**-52)):
-        for name in ("log", "identity", "reciprocal" if low > 1e-307 else "log"):
-            statistic = features(low, high, feature(name, low, high))
-            found = integers(statistic, random_rows(statistic, rng, 300))
-            assert (np.abs(found) <= GRID).all()
-
-
-def random_curve_points(rng, count):
-    t = rng.uniform(-1, 1, count)
-    return np.stack([t, t**2], axis=1)
-
-
-def test_bounds_of_distances_hold_for_real_numbers_and_are_reached(rng):
-    """The inequalities behind `spread`, without any rounding."""
-    t, s = random_curve_points(rng, 20_000), random_curve_points(rng, 20_000)
-    assert np.abs(t - s).sum(axis=1).max() <= 2.25
-    assert ((t - s) ** 2).sum(axis=1).max() <= 4
-    for d in range(1, 6):
-        x, y = (np.where(rng.random((20_000, d)) < 0.7, np.sign(u), u) for u in rng.uniform(-1, 1, (2, 20_000, d)))
-        first, second = np.triu_indices(d)
-        x, y = (np.concatenate([z, z[:, first] * z[:, second]], axis=1) for z in (x, y))
-        statistic = entries(-1.0, 1.0, d)
-        assert np.abs(x - y).sum(axis=1).max() * GRID <= statistic.spread
-        assert ((x - y) ** 2).sum(axis=1).max() * GRID**2 <= statistic.spread_squared
-
-
-def test_every_transform_is_compiled_under_its_own_code():
-    assert {item.code for item in TRANSFORMS.values()} == set(range(len(TRANSFORMS)))
-    assert TRANSFORMS.keys() == PLAIN.keys()
-
-
-@pytest.mark.parametrize("name", TRANSFORMS)
-def test_tensors_compute_what_arrays_do(name):
-    x, known = np.array([0.2, 0.5, 0.9]), TRANSFORMS[name]
-    as_tensor = known.of_tensor(pt.constant(x), 0.4).eval(mode="FAST_COMPILE")
-    np.testing.assert_allclose(as_tensor, known.of_array(x, 0.4), rtol=1e-12)
-    np.testing.assert_allclose(as_tensor, [PLAIN[name](value, 0.4) for value in x], rtol=1e-12)
-
-
-def test_labels_say_what_is_summed():
-    assert APART["gamma"].labels == ("sum (x - 4.1)", "sum (log x - 0.235002)")
-    assert APART["distance"].labels == ("sum (|x - 1| - 2.5)",)
-    assert CIRCLE.labels == ("sum cos x", "sum sin x")
-    assert PRODUCTS["products of 2"].labels[2:] == ("sum (x^2 - 1378.12)", "sum x y", "sum (y^2 - 1378.12)")
-
-
-def test_projection_keeps_what_rows_can_have_and_nothing_else(rng):
-    statistic = CURVES["curve of logs"]
-    x = random_rows(statistic, rng, 40)[:, 0]
-    steps = np.array(statistic.steps)
-    exact = integers(statistic, x).sum(axis=0, keepdims=True) * steps
-    n, noise = np.array([40.0]), np.array([0.0, 0.0])
-    np.testing.assert_allclose(statistic.projected(exact, n, noise), exact, atol=1e-6)
-    line, square = statistic.projected(np.array([[1e9, -1e9]]), n, noise)[0]
-    assert line == pytest.approx(40 * statistic.scales[0])
-    assert square == pytest.approx(40 * statistic.scales[1])  # all rows at one bound
-    low = statistic.projected(np.array([[0.0, -1e9]]), n, np.array([0.0, 3.0]))[0, 1]
-    assert low == pytest.approx(3 - 40 * statistic.features[1].centre)
-
-
-def test_features_of_one_value_are_centred_between_their_extremes():
-    for item in (*APART["square"].features, *APART["distance"].features, *APART["log square"].features):
-        assert isinstance(item, Feature)
-        assert item.centre == pytest.approx(item.half_width)  # the least is 0: it turns between the bounds
-    assert Fraction(APART["whole"].steps[0]) in (Fraction(1, 2), 1)

@@ -5,17 +5,14 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError
-from pymc_dp.families.histogram import DEFAULT_BINS, MOST_DEFAULT, Bins, bins_for, even_bins, labels_of
+from pymc_dp.families.histogram import Bins, labels_of
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.release.default_bins import MOST_COUNTS
 from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows.sums import make_cells, sum_rows
 from tests.rows.test_sums import column
 
 pytestmark = pytest.mark.usefixtures("paid")
-
 EDGES = (-2.0, 0.0, 0.5, 3.0)
 BINS = Bins(labels=labels_of(EDGES, whole=False), edges=EDGES)
 EXTREMES = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 0.5, np.nextafter(0.5, 1), 3.0, 1e300, -1e300, 5e-324])
@@ -33,15 +30,6 @@ def test_every_value_is_counted_once_in_the_bin_that_holds_it(rng):
         (values > 3).sum(),
     ]
     assert found[0].tolist() == expected
-
-
-@pytest.mark.parametrize("dtype", ["int8", "int64", "uint8", "uint64", "float16", "float32", "float64", "bool"])
-def test_every_dtype_is_counted_by_its_value(dtype):
-    values = np.array([0, 1, 1, 0, 1]).astype(dtype)
-    edges = (0.0, 0.5, 100.0)
-    bins = Bins(labels=labels_of(edges, whole=False), edges=edges)
-    cells = make_cells([column(np.array([0, 1, 0, 0, 1]), [0, 1])], 5, None)
-    assert sum_rows(cells, bins, values, with_sizes=False).tolist() == [[2, 0, 1, 0], [0, 0, 2, 0]]
 
 
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
@@ -70,95 +58,3 @@ def test_no_row_moves_counts_by_more_than_was_proved(relation, rng):
         moved = np.abs(one - other)
         worst = np.maximum(worst, [moved.sum(), (moved**2).sum()])
     assert worst.tolist() == [block.sensitivity.l1, block.sensitivity.l2_squared]
-
-
-def test_even_bins_span_the_bounds_and_the_outer_ones_are_open():
-    assert even_bins(0, 10, 5, whole=False) == (2.0, 4.0, 6.0, 8.0)
-    assert even_bins(0, 10, 5, whole=False, atom=True) == (0.0, 2.0, 4.0, 6.0, 8.0)
-    assert even_bins(0, 3, 20, whole=True) == (0.0, 1.0, 2.0)
-    assert even_bins(-3, 6, 5, whole=True) == (-2.0, 0.0, 2.0, 4.0)
-    assert even_bins(0.5, 3.7, 20, whole=True) == (1.0, 2.0)
-    assert even_bins(-3, 6, 5, whole=True, atom=True) == (-3.0, -2.0, 0.0, 2.0, 4.0)
-    assert even_bins(4, 4, 20, whole=True) == even_bins(4, 4, 20, whole=True, atom=True) == ()
-
-
-def test_bins_of_counts_are_alike_in_standard_deviations():
-    edges = np.array(even_bins(0, 150, 20, whole=True))
-    assert edges[:3].tolist() == [0, 1, 3] and len(even_bins(10, 90, 20, whole=True)) == 19
-    roots = np.diff(np.sqrt(edges[4:] + 0.5))
-    assert roots.max() < 1.25 * roots.min()
-    assert even_bins(0, 150, 100, whole=True)[:20] == tuple(range(20))
-
-
-@pytest.mark.parametrize(
-    ("rows", "noise", "count"), [(250, 8.0, 20), (192, 8**0.5, 20), (1536, 8**0.5, 40), (250, 0.03, 100)]
-)
-def test_there_are_more_bins_where_the_noise_on_them_is_small(rows, noise, count):
-    assert bins_for(rows, noise) == count
-
-
-def test_bins_grow_with_the_budget_and_not_with_private_rows():
-    """Stated bins stay as they are; of default ones a table has `MOST_COUNTS` at most."""
-
-    def planned(epsilon, histogram=None, groups=2, **given):
-        with pm.Model() as model:
-            g = pm.Data("g", np.arange(300) % 2)
-            pm.StudentT("y", 3, mu=pm.Normal("mu", shape=groups)[g], sigma=1.0, observed=np.zeros(300))
-        domain = dp.Domain(bounds={"y": (-10, 10)}, **given)
-        mechanism = None if histogram is None else {"y": histogram}
-        return plan_release(inspect(model, domain, per_unit=True).sums, Statistics(mechanism=mechanism), epsilon)
-
-    wide, fine = planned(0.1), planned(100.0)
-    assert [len(plan.tables[0].labels) for plan in (wide, fine)] == [DEFAULT_BINS, MOST_DEFAULT]
-    for plan in (wide, fine):
-        ((block,),) = [table.blocks for table in plan.tables]
-        assert block.columns == tuple(range(len(plan.tables[0].labels))) and len(block.steps) == len(block.columns)
-        assert block.sensitivity.l1 == 2
-    assert planned(100.0, dp.Histogram(30)).tables[0].statistic.n_levels == 30
-    assert planned(100.0, dp.Histogram()).tables[0].statistic.n_levels == MOST_DEFAULT
-    assert planned(100.0, groups=50).tables[0].statistic.n_levels == MOST_COUNTS // 50
-    assert planned(1.0, public=["g"]).tables[0].statistic.n_levels == planned(1.0).tables[0].statistic.n_levels
-    moved = planned(100.0, metric=dp.metrics.Hamming(["y", "g"])).tables[0]
-    assert moved.statistic.n_levels == MOST_DEFAULT and moved.blocks[0].sensitivity.l1 == 2
-
-
-def test_labels_are_intervals_and_never_alike():
-    assert labels_of((0.0, 1.0, 3.0), whole=True) == ("(-inf, 0]", "1", "(1, 3]", "(3, inf)")
-    assert labels_of((0.0, 1.0), whole=False) == ("(-inf, 0]", "(0, 1]", "(1, inf)")
-    near = (1.0, 1.0 + 1e-9, 1.0 + 1e-15)
-    assert len(set(labels_of(near, whole=False))) == 4
-    assert labels_of((2.5,), whole=False) == ("(-inf, 2.5]", "(2.5, inf)")
-
-
-@pytest.mark.parametrize(
-    ("edges", "text"),
-    [
-        ([0, 0], r"edges must ascend strictly, got 0 before 0\. Sort them"),
-        ([0, 2, 1], "got 2 before 1"),
-        ([0, np.inf], r"edges\[1\] must be finite"),
-        ([np.nan], r"edges\[0\] must be finite"),
-        (["a"], r"edges\[0\] must be a number"),
-        ([], r"edges must be 1\.\.9999 numbers, got 0\. One edge makes two bins\."),
-        (1, r"edges must be in 2\.\.10000, got 1"),
-        (True, "edges must be ascending numbers, a number of bins, or None, got True"),
-        ("0, 1", "Write dp.Histogram"),
-        (2.5, "Write dp.Histogram"),
-    ],
-)
-def test_edges_that_make_no_bins_are_refused(edges, text):
-    with pytest.raises(ArgumentError, match=text):
-        dp.Histogram(edges)
-
-
-def test_a_histogram_is_a_value():
-    assert dp.Histogram([0, 1]) == dp.Histogram(np.array([0.0, 1.0])) != dp.Histogram(2)
-    assert [repr(dp.Histogram(item)) for item in (None, 7, [1])] == ["Histogram()", "Histogram(7)", "Histogram((1.0,))"]
-    statistics = Statistics(mechanism={"y": dp.Histogram(7)})
-    assert repr(statistics).endswith("mechanism={'y': Histogram(7)})")
-    assert statistics.histogram("y") == dp.Histogram(7) and statistics.histogram("z") is None
-
-
-@pytest.mark.parametrize("mechanism", ["histogram", {"y": [0, 1]}, dp.Histogram])
-def test_another_mechanism_is_refused(mechanism):
-    with pytest.raises(ArgumentError, match=r"mechanism must be dp\.Histogram\(edges\), a mapping"):
-        Statistics(mechanism=mechanism)

@@ -1,7 +1,6 @@
 """Closed-form ranges of one unknown parameter against brute force over rows and parameters: never below, and close."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -96,22 +95,3 @@ def test_ranges_are_never_below_brute_force_and_close(name, rng):
                 claim = claims[(*key, touched)]
                 assert value <= claim * (1 + 1e-9) + 1e-12
                 assert claim <= value * 1.001 + 1e-9
-
-
-@pytest.mark.parametrize("name", ONE_PARAMETER)
-@pytest.mark.parametrize("relation", ["replace", "add_remove"])
-def test_parameters_that_reach_the_end_of_their_support_have_no_range(name, relation, rng):
-    family = ONE_PARAMETER[name]
-    statistic, _, _ = scenario(rng, name, 3.0)
-    for low, high in [(family.low, 0.5), (0.5, family.high), (-1.0, 0.5)]:
-        boxes = [(np.array([3.0]),) * 2] * (2 if family.slot else 1)
-        boxes[family.slot] = (np.array([low]), np.array([high]))
-        assert found(name, statistic, boxes, neighbours=relation) == math.inf
-
-
-def test_a_known_parameter_that_is_not_known_has_no_range():
-    statistic = BoundedFeatures(low=0.1, high=2.0, features=(feature("identity", 0.1, 2.0),))
-    boxes = [(np.array([1.0]), np.array([2.0])), (np.array([0.5]), np.array([1.5]))]
-    assert found("gamma", statistic, boxes) == math.inf
-    assert not ONE_PARAMETER["gamma"].applies(statistic, boxes)
-    assert ONE_PARAMETER["gamma"].applies(statistic, [(np.ones(1),) * 2, boxes[1]])

@@ -1,7 +1,5 @@
 """Which sums a regression on continuous columns needs, and how far one row moves them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pymc as pm
 import pytest

@@ -2,20 +2,18 @@
 
 from itertools import product
 
-import cloudpickle
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.families.stated import sums_of
 from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.stated import statement_of
 from pymc_dp.release.noise import sums_sensitivity
-from pymc_dp.rows.sums import make_cells, row_integers, sum_rows
-from tests.families.vectors import WILD, plug_in_gaps, sampled, told_of
+from pymc_dp.rows.sums import row_integers
+from tests.families.vectors import WILD, plug_in_gaps, told_of
 
 BOUNDS = ((-2.0, 2.0), (0.0, 4.0))
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
@@ -50,19 +48,6 @@ def stated(width, statistics, count, bounds, values=None):
             y, statistics, bounds=bounds, values=values, moments=lambda p: (zero + p[0], np.outer(zero, zero) + p[0])
         )
     return sums_of(statement_of(y))
-
-
-def test_rows_are_clamped_rounded_and_added_up_as_whole_numbers(rng):
-    statistic = sums_of(statement_of(pairs_model(np.zeros((3, 2)), BOUNDS)["y"]))
-    rows = rng.normal(size=(400, 2)) * 3
-    exact = np.stack([rows.sum(axis=1).clip(-2, 2), (rows[:, 0] - rows[:, 1]).__pow__(2).clip(0, 4) - 2], axis=1) / 2
-    found = row_integers(statistic, rows)
-    assert np.abs(found - exact * GRID).max() <= 1
-    assert (np.abs(found) <= GRID).all()
-    total = sum_rows(make_cells([], 400, None), statistic, rows, with_sizes=True)
-    assert total.tolist() == [[400, *found.sum(axis=0).tolist()]]
-    shuffled = rng.permutation(400)
-    assert (row_integers(statistic, rows[shuffled]) == found[shuffled]).all()
 
 
 def test_whatever_a_row_holds_it_adds_no_more_than_the_bounds():
@@ -110,13 +95,6 @@ def test_too_many_rows_to_pair_are_bounded_by_the_range_of_each_statistic():
     assert (more.spread, more.spread_squared) == (4 * GRID, 8 * GRID**2)
 
 
-def test_rows_that_are_not_enumerated_are_the_same_whole_numbers(rng):
-    few, many = (stated(width, lambda row: [row[0] * row[1]], 1, (0, 9), (0, 3)) for width in (2, 9))
-    rows = rng.choice([-7.0, 0.0, 1.0, 2.0, 3.0, 11.0, np.inf, -np.inf], (60, 9))
-    assert few.table is not None and many.table is None
-    assert (row_integers(few, rows[:, :2].copy()) == row_integers(many, rows)).all()
-
-
 def to_a_whole_power(row):
     return [row[0].astype("int64") ** row[1].astype("int64")]
 
@@ -126,11 +104,6 @@ def test_a_row_of_which_nothing_can_be_computed_adds_nothing():
     statistic = stated(2, to_a_whole_power, 1, (0.0, 10.0))
     rows = np.array([[2.0, 3.0], [2.0, -1.0], [np.nan, np.inf]])
     assert row_integers(statistic, rows)[:, 0].tolist() == [round(0.6 * GRID), 0, 0]
-
-
-def test_possible_rows_of_which_nothing_can_be_computed_are_refused():
-    with pytest.raises(ArgumentError, match="statistics cannot be computed for every row"):
-        stated(2, to_a_whole_power, 1, (0.0, 10.0), values=(-1, 2))
 
 
 def test_no_row_shows_in_anything_but_its_noised_sums(rng):
@@ -154,48 +127,3 @@ def test_plug_in_is_what_is_stated_or_normal_sums(rng):
     assert np.abs(plug_in_gaps(pairs_model(rows, log_likelihood=log_likelihood), dp.Domain(), points)).max() < 1e-4
     # Normal with these moments, the sum of x + y has the same likelihood of the mean; the other sum says nothing.
     assert np.abs(plug_in_gaps(pairs_model(rows), dp.Domain(), points)).max() < 1e-4
-
-
-def test_two_sums_with_little_noise_have_the_posterior_of_the_rows(rng):
-    rows = rng.normal(0.7, 1, (300, 2))
-    model = pairs_model(rows)
-    with dp.testing.insecure_randomness(1):
-        private = dp.privatize(model, epsilon=1e4)
-    assert [var.name for var in private.free_RVs] == ["mean"]
-    density = private.compile_logp(mode="FAST_COMPILE")
-    grid = np.linspace(0.4, 1.0, 41)
-    found = np.array([float(density({"mean": at})) for at in grid])
-    exact = -((grid - rows.mean()) ** 2) * 300 - grid**2 / 8
-    for values in (found, exact):
-        values -= np.logaddexp.reduce(values)
-    np.testing.assert_allclose(np.exp(found), np.exp(exact), atol=2e-3)
-
-
-def test_bounds_that_floats_cannot_tell_apart_are_refused():
-    with pytest.raises(UnsupportedModelError, match="too narrow for floats"):
-        dp.privatize(pairs_model(np.zeros((5, 2)), (1e9, 1e9 + 1e-3)), epsilon=1.0)
-
-
-def test_a_single_row_is_refused():
-    with pm.Model() as model:
-        mean = pm.Normal("mean", 0, 2) * pt.ones(2)
-        y = pm.CustomDist("y", mean, logp=normal_logp, signature="(k)->(k)", observed=np.zeros(2))
-        dp.models.with_statistics(y, lambda row: [row[0]], bounds=(0, 1), moments=lambda mean: ([mean[0]], [[1.0]]))
-    with pytest.raises(UnsupportedModelError, match="no axis that counts rows"):
-        dp.privatize(model, epsilon=1.0)
-
-
-@pytest.mark.slow
-def test_a_trace_is_made_and_may_be_published(rng):
-    idata = sampled(pairs_model(rng.normal(size=(100, 2))), dp.Domain())
-    assert idata["posterior"]["mean"].shape == (1, 3)
-    assert idata.dp.report().publishable
-
-
-@pytest.mark.slow
-def test_private_models_travel_to_other_processes(rng):
-    private = dp.privatize(pairs_model(rng.normal(size=(30, 2))), epsilon=1.0)
-    again = cloudpickle.loads(cloudpickle.dumps(private))
-    point = {"mean": 0.3}
-    found = [item.compile_logp(mode="FAST_COMPILE")(point) for item in (private, again)]
-    assert found[0] == found[1]

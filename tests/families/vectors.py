@@ -12,11 +12,6 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.testing import insecure_randomness, without_noise
 
-PLAIN = {
-    "compile_kwargs": {"mode": "FAST_COMPILE"},
-    "compute_convergence_checks": False,
-    "nuts": {"max_treedepth": 2},
-}
 WILD = (np.nan, np.inf, -np.inf, 1e308, -1e308, 0.0, -7.0, 1e-320)
 
 
@@ -74,11 +69,3 @@ def told_of(build, rows, domain, **options):
     value = private.rvs_to_values[private["y"]].get_value()
     names = [(var.name, var.type.shape) for var in (*private.free_RVs, *private.observed_RVs)]
     return value, (str(private.dp_record), names)
-
-
-def sampled(model, domain, seed=1, **options):
-    with model:
-        return dp.sample(
-            epsilon=5.0, domain=domain, draws=3, tune=3, chains=1, progressbar=False, random_seed=seed,
-            **PLAIN, **options,
-        )  # fmt: skip

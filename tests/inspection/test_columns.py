@@ -5,17 +5,12 @@ from fractions import Fraction
 import numpy as np
 import pymc as pm
 import pytensor
-import pytensor.tensor as pt
 import pytest
 
 from pymc_dp.domain import Domain
-from pymc_dp.errors import DomainError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.rows import Column
-from pymc_dp.rows.gate import read
 
 pytestmark = pytest.mark.usefixtures("paid")
-
 N = 12
 X, V = np.linspace(-3, 3, 3 * N).reshape(N, 3), np.linspace(-1, 2, N)
 G, Y = np.arange(N) % 4, np.arange(N) % 2
@@ -30,22 +25,16 @@ def columns(write, **domain):
     return {column.name: column for column in found.columns}
 
 
-def problems(write, **domain):
-    with pm.Model(coords={"level": range(4), "cut": range(3), "two": range(2)}) as model:
-        write()
-    return " ".join(map(str, inspect(model, Domain(**domain)).rows.problems))
-
-
 def bernoulli():
-    pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=Y)
+    return pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=Y)
 
 
-def flags():
-    pm.Normal("y", pm.Normal("m") * pm.Data("flag", Y.astype(bool)), 1.0, observed=V)
+def normal(mean, observed=V, name="y"):
+    pm.Normal(name, mean, 1.0, observed=observed)
 
 
-def categories():
-    pm.Categorical("y", pm.Dirichlet("p", np.ones(4), dims="level"), observed=G)
+def at(index, dims="level", name="m"):
+    return pm.Normal(name, dims=dims)[index]
 
 
 def ordered():
@@ -53,43 +42,33 @@ def ordered():
     pm.OrderedLogistic("y", eta=pm.Data("v", V) * pm.Normal("b"), cutpoints=cuts, observed=G)
 
 
-def trials():
-    pm.Binomial("y", 5, pm.Beta("p", 1, 1), observed=G)
-
-
-def more_trials():
-    pm.BetaBinomial("y", n=6, alpha=pm.Gamma("a", 2, 1), beta=1.0, observed=G)
-
-
-def draws():
-    pm.HyperGeometric("y", N=20, k=3, n=8, observed=Y)
-
-
-def indexed():
-    pm.Normal("y", pm.Normal("m", dims="level")[pm.Data("g", G)], 1.0, observed=V)
-
-
-def indexed_twice():
-    g = pm.Data("g", Y)
-    pm.Normal("y", pm.Normal("m", dims="level")[g] + pm.Normal("k", dims="two")[g], 1.0, observed=V)
-
-
-def outcome_as_index():
-    y = pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=Y)
-    pm.Normal("z", pm.Normal("m", dims="level")[y], 1.0, observed=V)
-
-
+WRITTEN = {
+    "bernoulli": bernoulli,
+    "flags": lambda: normal(pm.Normal("m") * pm.Data("flag", Y.astype(bool))),
+    "categories": lambda: pm.Categorical("y", pm.Dirichlet("p", np.ones(4), dims="level"), observed=G),
+    "ordered": ordered,
+    "trials": lambda: pm.Binomial("y", 5, pm.Beta("p", 1, 1), observed=G),
+    "more trials": lambda: pm.BetaBinomial("y", n=6, alpha=pm.Gamma("a", 2, 1), beta=1.0, observed=G),
+    "draws": lambda: pm.HyperGeometric("y", N=20, k=3, n=8, observed=Y),
+    "index": lambda: normal(at(pm.Data("g", G))),
+    "two indices": lambda: (g := pm.Data("g", Y), normal(at(g) + at(g, "two", "k"))),
+    "outcome as index": lambda: normal(at(bernoulli()), name="z"),
+    "counts": lambda: pm.Poisson("y", pm.Gamma("r", 2, 1), observed=G),
+    "trials of its own": lambda: pm.Binomial("y", np.full(N, 7), pm.Beta("p", 1, 1), observed=G),
+    "a shifted index": lambda: normal(at(pm.Data("y", G + 1) - 1), name="z"),
+    "measured": lambda: normal(pm.Normal("m")),
+}
 IMPLIED = {
-    bernoulli: ("y", (0, 1), "first"),
-    flags: ("flag", (0, 1), "first"),
-    categories: ("y", (0, 3), "first"),
-    ordered: ("y", (0, 3), "first"),
-    trials: ("y", (0, 5), "nearest"),
-    more_trials: ("y", (0, 6), "nearest"),
-    draws: ("y", (0, 3), "nearest"),
-    indexed: ("g", (0, 3), "first"),
-    indexed_twice: ("g", (0, 1), "first"),
-    outcome_as_index: ("y", (0, 1), "first"),
+    "bernoulli": ("y", (0, 1), "first"),
+    "flags": ("flag", (0, 1), "first"),
+    "categories": ("y", (0, 3), "first"),
+    "ordered": ("y", (0, 3), "first"),
+    "trials": ("y", (0, 5), "nearest"),
+    "more trials": ("y", (0, 6), "nearest"),
+    "draws": ("y", (0, 3), "nearest"),
+    "index": ("g", (0, 3), "first"),
+    "two indices": ("g", (0, 1), "first"),
+    "outcome as index": ("y", (0, 1), "first"),
 }
 
 
@@ -98,77 +77,25 @@ IMPLIED = {
 @pytest.mark.parametrize("relation", [{}, ADD_REMOVE])
 def test_what_the_model_gives_a_meaning_bounds_a_column(write, relation):
     name, bounds, outside = IMPLIED[write]
-    column = columns(write, **relation)[name]
+    column = columns(WRITTEN[write], **relation)[name]
     assert (column.bounds, column.outside, column.integer, column.public) == (bounds, outside, True, False)
     with pm.Model(coords={"level": range(4), "cut": range(3), "two": range(2)}) as model:
-        write()
+        WRITTEN[write]()
     assert not any(line.startswith("bounds of") for line in inspect(model, Domain(**relation)).rows.assumptions)
 
 
-def counted():
-    pm.Poisson("y", pm.Gamma("r", 2, 1), observed=G)
-
-
-def trials_per_row():
-    pm.Binomial("y", np.full(N, 7), pm.Beta("p", 1, 1), observed=G)
-
-
-def shifted_index():
-    pm.Normal("z", pm.Normal("m", dims="level")[pm.Data("y", G + 1) - 1], 1.0, observed=V)
-
-
-def measured():
-    pm.Normal("y", pm.Normal("m"), 1.0, observed=V)
-
-
-@pytest.mark.parametrize("write", [counted, trials_per_row, shifted_index, measured])
+@pytest.mark.parametrize("write", [name for name in WRITTEN if name not in IMPLIED])
 def test_no_value_of_a_row_makes_a_bound(write):
-    assert columns(write)["y"].bounds is None
-
-
-def test_bounds_of_the_domain_come_first():
-    column = columns(bernoulli, bounds={"y": (0, 9)})["y"]
-    assert (column.bounds, column.outside) == ((0, 9), "nearest")
-    assert columns(indexed, bounds={"g": (1.5, 2.5)})["g"].bounds == (2, 2)
-    assert "hold no value of its dtype" in problems(indexed, bounds={"g": (1.2, 1.8)})
+    assert columns(WRITTEN[write])["y"].bounds is None
 
 
 def test_values_outside_go_to_the_first_level_or_to_the_nearest():
     held = np.array([-1, 0, 3, 4, 2**40])
-    assert columns(indexed)["g"].clamped(held).tolist() == [0, 0, 3, 0, 0]
-    assert columns(categories)["y"].clamped(held).tolist() == [0, 0, 3, 0, 0]
+    assert columns(WRITTEN["index"])["g"].clamped(held).tolist() == [0, 0, 3, 0, 0]
+    assert columns(WRITTEN["categories"])["y"].clamped(held).tolist() == [0, 0, 3, 0, 0]
     assert columns(bernoulli)["y"].clamped(held).tolist() == [0, 0, 0, 0, 0]
-    assert columns(trials)["y"].clamped(held).tolist() == [0, 0, 3, 4, 5]
-    assert columns(indexed, bounds={"g": (1, 3)})["g"].clamped(held).tolist() == [1, 1, 3, 3, 3]
-
-
-def public(values, **domain):
-    def write():
-        pm.Normal("y", pm.Normal("m", dims="level")[pm.Data("g", values)], 1.0, observed=V)
-
-    return columns(write, public=["g"], **domain)["g"]
-
-
-def test_a_public_column_has_the_range_of_the_values_held():
-    def write():
-        pm.Normal("y", pm.Normal("m") * pm.Data("v", V) + pm.Data("w", X) @ pm.Normal("b", shape=3), 1.0, observed=Y)
-
-    found = columns(write, public=["v", "w"])
-    assert (found["v"].bounds, found["v"].public, found["v"].integer) == ((-1.0, 2.0), True, False)
-    assert found["w"].bounds == (-3.0, 3.0)
-    np.testing.assert_array_equal(read(found["w"]), X)
-    assert (public(G % 3).bounds, public(G % 3).public) == ((0, 2), True)
-    assert (public(G - 1).bounds, public(G - 1).outside) == ((0, 3), "first")
-    assert public(G, bounds={"g": (1, 2)}).bounds == (1, 2)
-
-
-def test_scaled_public_rows_stay_in_their_range():
-    def write():
-        pm.Normal("y", pm.Data("w", X + 5) @ pm.Normal("b", shape=3), 1.0, observed=Y)
-
-    column = columns(write, public=["w"], norms={"w": 1.0})["w"]
-    assert column.bounds == (0.0, 8.0)
-    assert (read(column) < 2).all()
+    assert columns(WRITTEN["trials"])["y"].clamped(held).tolist() == [0, 0, 3, 4, 5]
+    assert columns(WRITTEN["index"], bounds={"g": (1, 3)})["g"].clamped(held).tolist() == [1, 1, 3, 3, 3]
 
 
 def of_dtype(dtype, bounds, norm=None):
@@ -232,68 +159,7 @@ def test_the_exact_norm_of_a_row_is_never_above(dtype, norm, rng):
     assert (np.abs(held) <= np.abs(known)).all() and (np.sign(held) * np.sign(known) >= 0).all()
 
 
-def test_short_rows_are_left_and_long_ones_keep_their_direction():
-    held = of_dtype("float64", None, 2.5).clamped(
-        np.array([[0.6, 0.8, 0.0], [30.0, -40.0, 0.0], [np.inf, 1.0, -np.inf]])
-    )
-    assert held[0].tolist() == [0.6, 0.8, 0.0]
-    np.testing.assert_allclose(held[1], [1.5, -2.0, 0.0], rtol=1e-14)
-    np.testing.assert_allclose(held[2], [2.5 / np.sqrt(2), 0.0, -2.5 / np.sqrt(2)], rtol=1e-14, atol=1e-300)
-
-
 def test_values_are_clamped_before_rows_are_scaled():
     held = of_dtype("float64", (-1, 3), 2.0).clamped(np.array([[np.nan, np.inf, -np.inf], [0.5, -7.0, 0.0]]))
     np.testing.assert_allclose(held[0], np.array([1.0, 3.0, -1.0]) * 2 / np.sqrt(11), rtol=1e-14)
     assert held[1].tolist() == [0.5, -1.0, 0.0]
-
-
-def test_all_axes_but_the_first_make_one_row():
-    column = Column(name="x", leaf=pt.tensor("x", shape=(None, 2, 2), dtype="float64"), bounds=None, norm=1.0)
-    held = column.clamped(np.full((5, 2, 2), 9.0))
-    np.testing.assert_allclose(held, 0.5, rtol=1e-14)
-    assert column.clamped(np.zeros((0, 2, 2))).shape == (0, 2, 2)
-
-
-def regression():
-    pm.Normal("y", pm.Data("x", X) @ pm.Normal("b", shape=3), 1.0, observed=V)
-
-
-def test_norms_are_listed_and_those_that_nothing_keeps_are_refused():
-    with pm.Model() as model:
-        regression()
-        pm.Data("spare", X)
-    found = inspect(model, Domain(norms={"x": 2}, bounds={"x": (-1, 1)})).rows
-    assert "norm of a row of x: at most 2" in found.assumptions
-    assert {column.name: column.norm for column in found.columns} == {"x": 2.0, "y": None}
-    assert "norm is not used" in str(inspect(model, Domain(norms={"spare": 2})).sums.problems)
-    assert "norm is not used" in str(inspect(model, Domain(norms={"spare": 2})).rows.problems[0])
-    assert "exclude 0" in problems(regression, norms={"x": 2}, bounds={"x": (0.5, 1)})
-    with pytest.raises(DomainError, match="several values per row.*bounds"):
-        inspect(model, Domain(norms={"y": 2}))
-
-
-def test_a_norm_is_not_given_twice():
-    def write():
-        pm.Normal("y", pm.Normal("m", shape=3), 1.0, observed=pm.Data("held", X))
-
-    assert columns(write, norms={"y": 2})["held"].norm == columns(write, norms={"held": 2})["held"].norm == 2
-    with pytest.raises(DomainError, match="norms name one column twice"):
-        columns(write, norms={"y": 2, "held": 3})
-
-
-def test_under_add_remove_the_length_of_the_rows_bounds_nothing():
-    with pm.Model(coords={"row": range(N)}) as model:
-        pm.Normal("y", pm.Normal("z", dims="row")[pm.Data("g", G, dims="row")], 1.0, observed=V, dims="row")
-    found = inspect(model, Domain(**ADD_REMOVE)).rows
-    assert {column.name: column.bounds for column in found.columns} == {"g": None, "y": None}
-    assert str(N) not in " ".join([*found.assumptions, *map(str, found.problems)])
-
-
-@pytest.mark.parametrize("copied", [False, True])
-def test_an_array_without_a_name_that_is_met_twice_is_one_column_and_one_of_the_same_values_another(copied):
-    other = G.copy() if copied else G
-    with pm.Model() as model:
-        a = pm.Normal("a", shape=(4, 2))
-        pm.Normal("y", a[G, 0] + a[other, 1] * pm.Data("flag", Y.astype(bool)), 1.0, observed=V)
-    (found,) = inspect(model, Domain(bounds={"y": (-1, 2)})).sums.observed
-    assert len(found.private_columns) == 1 + copied

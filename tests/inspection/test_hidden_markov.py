@@ -36,22 +36,6 @@ def test_places_of_cells_are_read_off():
     assert found.emissions["kind"].places.tolist() == (PLACES[1] % 2 * 3 + PLACES[0]).tolist()
 
 
-def test_start_and_moves_may_be_numbers():
-    chain = np.array([[0.9, 0.1], [0.2, 0.8]])
-    model, parameter = model_of(plain, start=np.array([0.3, 0.7]), moves=lambda model: chain)
-    found = hidden_markov(model, {"kind": [parameter]})
-    assert found is not None
-    np.testing.assert_array_equal(found.chain.start, [0.3, 0.7])
-    np.testing.assert_array_equal(found.chain.transition, chain)
-
-
-def test_states_that_could_not_change_one_by_one_are_not_recognised():
-    model, parameter = model_of(plain, moves=lambda model: np.eye(2))
-    assert chains_of(model, priors_of(model)) and hidden_markov(model, {"kind": [parameter]}) is None
-    model, parameter = model_of(plain, start=np.array([1.0, 0.0]))
-    assert hidden_markov(model, {"kind": [parameter]}) is not None  # the first state alone is fixed
-
-
 @pytest.mark.parametrize(
     "parameter",
     [

@@ -5,7 +5,6 @@ import pytest
 from pymc_dp import Domain
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.network import Network, find_network
-from tests.networks import BAYES, CHAIN, COLLIDER, TRIANGLE, network_of
 
 N = 30
 
@@ -20,19 +19,6 @@ def by_variables(columns):
     a = pm.Bernoulli("a", pm.Beta("pa", 1, 1), observed=columns["a"])
     c = pm.Categorical("c", p=pm.Dirichlet("pc", np.ones((2, 3)))[a], observed=columns["c"])
     pm.Bernoulli("b", pm.Beta("pb", 1, 1, shape=(2, 3))[a, c], observed=columns["b"])
-
-
-def by_shared_data(columns):
-    a, c = pm.Data("a_rows", columns["a"]), pm.Data("c_rows", columns["c"])
-    pm.Bernoulli("b", pm.Beta("pb", 1, 1, shape=(2, 3))[a, c], observed=columns["b"])
-    pm.Bernoulli("a", pm.Beta("pa", 1, 1), observed=a)
-    pm.Categorical("c", p=pm.Dirichlet("pc", np.ones((2, 3)))[a], observed=c)
-
-
-def by_one_index(columns):
-    a = pm.Bernoulli("a", pm.Beta("pa", 1, 1), observed=columns["a"])
-    c = pm.Categorical("c", p=pm.Dirichlet("pc", np.ones((2, 3)))[a], observed=columns["c"])
-    pm.Bernoulli("b", pm.Beta("pb", 1, 1, shape=6)[3 * a + c], observed=columns["b"])
 
 
 def by_an_expression(columns):
@@ -50,7 +36,7 @@ def found_in(write, columns, **domain):
     return find_network(inspection)
 
 
-@pytest.mark.parametrize("write", [by_variables, by_shared_data, by_one_index, by_an_expression])
+@pytest.mark.parametrize("write", [by_variables, by_an_expression])
 def test_every_way_of_writing_an_edge_is_one(write, columns):
     network = found_in(write, columns)
     assert isinstance(network, Network)
@@ -58,13 +44,6 @@ def test_every_way_of_writing_an_edge_is_one(write, columns):
     assert parents == {"a": set(), "c": {"a"}, "b": {"a", "c"}}
     assert {node.name: node.n_levels for node in network.nodes} == {"a": 2, "c": 3, "b": 2}
     assert all(parent < place for place, node in enumerate(network.nodes) for parent in node.parents)
-
-
-def test_levels_of_an_observed_column_need_no_bounds_elsewhere_they_do(columns):
-    with pm.Model() as model:
-        count = pm.Poisson("count", pm.Gamma("rate", 2, 1), observed=columns["c"])
-        pm.Bernoulli("b", logit_p=pm.Normal("b0") + pm.Normal("b1") * count, observed=columns["b"])
-    assert any("range of the private column 'count'" in problem.what for problem in inspect(model).sums.problems)
 
 
 def in_a_circle(columns):
@@ -108,34 +87,3 @@ def test_what_is_no_network_says_why_and_what_to_do(write, where, text, columns)
     problems = found_in(write, columns, bounds={"x": (0, 1)} if write is beside_a_normal else {})
     assert isinstance(problems, tuple)
     assert [problem for problem in problems if problem.where == where and text in problem.what and problem.remedy]
-
-
-def test_bounds_that_are_not_the_levels_are_refused(columns):
-    with pm.Model() as model:
-        by_variables(columns)
-    for bounds, fits in (((0, 2), True), ((0, 1), False)):
-        found = find_network(inspect(model, Domain(bounds={"c": bounds})).sums)
-        assert isinstance(found, Network) is fits
-
-
-def test_families_have_their_parents_in_the_order_of_the_tables():
-    network = network_of(TRIANGLE, {"b": 3})
-    assert [network.family(place) for place in range(3)] == [(0,), (0, 1), (0, 1, 2)]
-    assert [network.shape(place) for place in range(3)] == [(2,), (2, 3), (2, 3, 2)]
-    assert [network.n_cells(place) for place in range(3)] == [1, 2, 6]
-    assert network.n_probabilities == 2 + 6 + 12 and network.n_edges == 3
-
-
-@pytest.mark.parametrize(
-    ("graph", "levels", "lines"),
-    [
-        (BAYES, {}, ["y", "├── x1", "├── x2", "└── x3"]),
-        (CHAIN, {"c": 4}, ["a", "└── b", "    └── c (4)", "        └── d", "            └── e"]),
-        (COLLIDER, {}, ["a", "└── c [also b]", "    └── d", "b", "└── c ↑"]),
-        (TRIANGLE, {}, ["a", "├── b", "│   └── c ↑", "└── c [also b]"]),
-    ],
-)
-def test_a_drawing_has_a_line_for_every_root_and_edge(graph, levels, lines):
-    network = network_of(graph, levels)
-    assert network.drawn() == lines
-    assert len(lines) == network.n_edges + sum(not node.parents for node in network.nodes)

@@ -1,7 +1,5 @@
 """Under add_remove nothing that a model is told depends on how its lengths compare with the number of rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -9,7 +7,6 @@ import pytest
 
 from pymc_dp import Domain
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.row_axis import RowAxis
 
 K = 4
 LENGTHS = (1, 2, K - 1, K, K + 1, 2 * K)
@@ -42,11 +39,6 @@ def levels(n, data):
     pm.Categorical("y", p[data("g", GROUPS[:n])], observed=GROUPS[::-1][:n])
 
 
-def ordered(n, data):
-    cuts = pm.Normal("cuts", np.arange(K), 1.0, shape=K, transform=pm.distributions.transforms.ordered)
-    pm.OrderedLogistic("y", pm.Normal("b") * data("x", TABLE[:n, 1]), cuts, observed=data("z", GROUPS[:n]))
-
-
 def mixed(n, data):
     centres = pm.Normal("c", OFFSETS, 1.0, shape=K)
     pm.NormalMixture("y", np.full(K, 1 / K), centres, 1.0, observed=data("Y", TABLE[:n, 0]))
@@ -63,10 +55,7 @@ def hidden_size(n, data):
 
 ACCEPTED = {
     "a column": mean_of(lambda g, x, n: pm.Normal("b") * x),
-    "columns that meet each other first": mean_of(lambda g, x, n: (pm.Normal("b") * pt.sqrt(x * x + 1)) ** 2),
     "an index": mean_of(lambda g, x, n: pm.Normal("b", dims="level")[g] + x),
-    "an index of two": mean_of(lambda g, x, n: pm.Normal("b", dims=("level", "level"))[g, g]),
-    "stacked": mean_of(lambda g, x, n: pt.stack([x, pm.Normal("b") * x], axis=1).sum(axis=1)),
     "zero for the first": mean_of(
         lambda g, x, n: pt.concatenate([pt.zeros(1), pm.Normal("b", shape=K - 1) + pm.Normal("a", dims="level")[1:]])[g]
     ),
@@ -78,12 +67,10 @@ ACCEPTED = {
     "as many zeros": mean_of(
         lambda g, x, n: (pt.concatenate([pt.zeros(K), pm.Normal("b", shape=K)]) + pm.Normal("a", dims="twice"))[g]
     ),
-    "repeated and added": mean_of(lambda g, x, n: pt.full((K,), pm.Normal("b")).sum() + x),
     "of the length of rows": hidden_size,
     "marks of levels": mean_of(
         lambda g, x, n: pt.eq(g[:, None], pt.arange(K)[None]).astype("float64") @ pm.Normal("b", shape=K)
     ),
-    "powers": mean_of(lambda g, x, n: (x[:, None] ** pt.arange(K)[None]) @ pm.Normal("b", shape=K)),
     "wide": wide,
     "vectors": vectors,
     "levels": levels,
@@ -95,11 +82,6 @@ def of_a_transform(n, data):
         return pm.math.exp(pm.Normal.dist(mu, 1.0, size=size))
 
     pm.CustomDist("y", pm.Normal("b"), dist=dist, observed=data("Y", np.abs(TABLE[:n, 0]) + 0.1))
-
-
-def with_an_intercept(n, data):
-    x = pt.concatenate([pt.ones((n, 1)), pt.as_tensor(data("x", TABLE[:n, 1]))[:, None]], axis=1)
-    pm.Normal("y", x @ pm.Normal("b", shape=2), 1.0, observed=TABLE[:n, 0])
 
 
 ACCEPTED |= {"censored": censored, "of a transform": of_a_transform}
@@ -150,48 +132,8 @@ def test_what_is_refused_is_refused_at_every_length(kind):
     assert answers[0][0][0][0] != (), "accepted"
 
 
-def test_cut_points_are_told_the_same():
-    answers = [told(ordered, n) for n in LENGTHS]
-    assert all(answer == answers[0] for answer in answers)
-
-
-@pytest.mark.parametrize("data", [pm.Data, constants])
-def test_a_column_of_ones_is_one_at_every_length(data):
-    """PyTensor's own error, where it is joined as it is written, would say how many rows there are."""
-    answers = [told(with_an_intercept, n, data=data) for n in LENGTHS]
-    assert all(answer == answers[0] for answer in answers)
-
-
-def test_what_broadcasts_against_rows_is_no_column():
-    with pm.Model() as model:
-        w = pm.Data("w", np.array([[2.0, 3.0]]), shape=(1, 2))
-        mean = pm.Normal("b") * (pm.Data("x", TABLE[:3, 1])[:, None] * w).sum(axis=1)
-        pm.Normal("y", mean, 1.0, observed=TABLE[:3, 0])
-    found = inspect(model, Domain(public={"w"})).rows
-    assert found.problems == () and [column.name for column in found.columns] == ["x", "y"]
-
-
-@pytest.mark.parametrize("ones", [True, False])
-def test_values_of_a_row_that_lies_on_its_side_do_not_decide(ones):
-    with pm.Model() as model:
-        side = pt.constant(np.ones((1, 3)) if ones else TABLE[:3, 2][None])
-        pm.Normal("y", pm.Normal("b") * side.sum() + pm.Data("x", TABLE[:3, 1]), 1.0, observed=TABLE[:3, 0])
-    assert inspect(model).rows.problems
-
-
 def test_columns_of_another_length_are_refused_without_either_length():
     with pm.Model() as model:
         pm.Normal("y", pm.Normal("b") * pm.Data("x", TABLE[: K + 1, 1]), 1.0, observed=pm.Data("z", TABLE[:K, 0]))
     (problem,) = inspect(model, Domain(neighbours="add_remove", n_max=100)).rows.problems
     assert "different numbers of rows" in str(problem) and str(K) not in str(problem)
-
-
-def test_lengths_become_known_from_what_is_met_later():
-    rows, x, z, apart = (
-        pt.constant(np.zeros(length), name=name) for name, length in zip("rxza", (3, 3, 3, 4), strict=True)
-    )
-    between = x * z
-    kept = pt.exp(apart).sum()
-    ends = [between + kept + rows]
-    assert {rows, x, z, between} <= (found := RowAxis(known={rows: True}, n_rows=None).among(ends))
-    assert apart not in found and kept not in found

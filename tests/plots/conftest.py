@@ -4,17 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from pymc_dp.accounting import ComposedEvent, DiscreteGaussianEvent, Ledger
 from pymc_dp.accounting.events import PureEvent
 from pymc_dp.release.record import ReleaseRecord, TableRecord
 from pymc_dp.trace.scrub import annotate
 
-VALUES = {
-    "affair": np.array([[30.0, 12.0], [-3.0, 7.0], [100.0, 41.0]]),
-    "income": np.array([[20.0, 55.5]]),
-}
+VALUES = {"affair": np.array([[30.0, 12.0], [-3.0, 7.0], [100.0, 41.0]]), "income": np.array([[20.0, 55.5]])}
 
 
 def table(name, cells, columns, scales, epsilon):
@@ -74,11 +70,6 @@ def gaussian_noise(record):
 @pytest.fixture(scope="session")
 def other_noise(record):
     return annotate({}, replace(record, noise="staircase"), VALUES)
-
-
-@pytest.fixture(scope="session")
-def no_privacy():
-    return xr.DataTree.from_dict({"/posterior": xr.Dataset({"p": (("chain", "draw"), np.zeros((1, 2)))})})
 
 
 @pytest.fixture

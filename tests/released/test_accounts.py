@@ -54,13 +54,6 @@ def test_the_sum_is_never_below_what_the_ledger_counts():
 
 
 @NO_NOTE
-def test_who_spends_from_a_ledger_spends_for_the_same_data_set():
-    ledger = dp.Ledger(3.0)
-    ledger.grant("Ada", epsilon=1.0)
-    assert together(released(ledger), released(ledger.as_("Ada", why="a second look"))).epsilon == 2.0
-
-
-@NO_NOTE
 def test_a_stored_ledger_is_one_account_however_it_was_opened(tmp_path):
     place = tmp_path / "ledger.db"
     created = dp.Ledger.create(place, dataset="clinic", epsilon=3.0)
@@ -121,18 +114,6 @@ def test_relations_that_differ_are_added_up_as_replacing_a_row():
 
 
 @NO_NOTE
-def test_what_others_made_is_added_to_each_data_set():
-    stated = {"noise": "discrete gaussian", "made_by": "an office", "guarantee": "zCDP"}
-    counts = [
-        dp.Release.of_counts({"count": [3, -4, 9]}, 5.0, dims="area", budget=dp.Budget(epsilon), **stated)
-        for epsilon in (0.5, 0.25)
-    ]
-    with pm.Model(coords={"area": range(3)}) as model:
-        pm.Poisson("count", pm.Gamma("rate", 2, 1, dims="area"), dims="area", observed=np.zeros(3, int))
-    assert dp.Release.of(dp.condition(model, counts)).epsilon == 0.75
-
-
-@NO_NOTE
 def test_a_file_that_says_less_than_one_ledger_paid_is_refused(tmp_path):
     ledger = dp.Ledger(3.0)
     path = together(released(ledger), released(ledger)).save(tmp_path / "both.json")
@@ -141,23 +122,3 @@ def test_a_file_that_says_less_than_one_ledger_paid_is_refused(tmp_path):
     path.write_text(json.dumps(written))
     with pytest.raises(TraceError, match="the releases of a data set cost more"):
         dp.Release.load(path)
-
-
-@NO_NOTE
-def test_what_an_earlier_version_put_together_still_loads_and_adds_up_when_it_is_used_again(tmp_path):
-    """It wrote no identity of ledgers in memory, and took each release for a data set of its own."""
-    path = together(released(dp.Ledger(1.0)), released(dp.Ledger(1.0), 0.5)).save(tmp_path / "both.json")
-    written = json.loads(path.read_text())
-    for source in written["record"]["sources"]:
-        del source["record"]["account"]
-    path.write_text(json.dumps(written))
-    old = dp.Release.load(path)
-    assert old.epsilon == 1.0
-    assert together(*[one for _, one in old.apart]).epsilon == 1.5
-    assert together(old).epsilon == 1.5
-
-
-def test_which_ledger_paid_is_by_chance_and_says_nothing_else():
-    names = [released(dp.Ledger(1.0)).record.account for _ in range(2)]
-    assert len(set(names)) == 2 and all(len(bytes.fromhex(name)) == 16 for name in names)
-    assert released().record.account == "" and "account" not in released().record.to_dict()

@@ -1,14 +1,12 @@
 """Several releases in one posterior: their densities multiply, and the record says what each data set has lost."""
 
-import json
-
 import numpy as np
 import pymc as pm
 import pytest
 from scipy import stats
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, RepeatedReleaseWarning, TraceError, UnsupportedModelError
+from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.privatize import record_of
 
@@ -26,12 +24,6 @@ def answers(rows=DUMMIES):
     return model
 
 
-def regression(rows=DUMMIES, x=ENDS):
-    with pm.Model() as model:
-        pm.Bernoulli("y", logit_p=pm.Normal("a") + pm.Normal("b") * pm.Data("x", x), observed=rows)
-    return model
-
-
 def released(rows, epsilon=1.0, ledger=None, **given):
     ledger = dp.Ledger(10.0, 1e-3 if given else 0.0) if ledger is None else ledger
     return dp.Release.of(dp.privatize(answers(rows), epsilon=epsilon, ledger=ledger, **given))
@@ -41,18 +33,6 @@ def released(rows, epsilon=1.0, ledger=None, **given):
 def hospitals():
     rng = np.random.default_rng(8)
     return [released(rng.binomial(1, 0.3, 400)), released(rng.binomial(1, 0.4, 300), 0.5)]
-
-
-@pytest.fixture(scope="module")
-def gradients():
-    rng, found = np.random.default_rng(9), []
-    domain = dp.Domain(bounds={"x": (-1, 1)})
-    for n_rows in (800, 600):
-        x = rng.uniform(-1, 1, n_rows)
-        model = regression(rng.binomial(1, 1 / (1 + np.exp(-0.5 - x))), x)
-        budget = {"epsilon": 2.0, "delta": 1e-6, "ledger": dp.Ledger(2.0, 1e-6)}
-        found.append(dp.Release.of(dp.privatize(model, domain=domain, statistics=dp.Gradients(steps=10), **budget)))
-    return found
 
 
 def density(model, point):
@@ -67,41 +47,6 @@ def test_densities_of_sums_multiply(hospitals):
     for at in (-1.0, 0.0, 0.7):
         apart = [density(dp.condition(answers(), one), {"p": np.array(at)}) for one in hospitals]
         assert density(together, {"p": np.array(at)}) == pytest.approx(sum(apart), rel=1e-12)
-
-
-@pytest.mark.slow
-def test_densities_of_gradients_and_of_sums_multiply(gradients):
-    """Coordinates differ: at one point of the parameters, found by each model's own transform."""
-    together = dp.condition(regression(), gradients)
-    assert [rv.name for rv in together.observed_RVs] == ["gradients_1", "gradients_2"]
-    point = {"a": np.array(0.4), "b": np.array(-0.3)}
-    apart = [density(dp.condition(regression(), one), point) for one in gradients]
-    assert density(together, point) == pytest.approx(sum(apart), rel=1e-9)
-
-
-@pytest.mark.slow
-def test_sums_gradients_and_tables_of_others_join(hospitals, gradients):
-    """Each is about other likelihoods of one model, which share a parameter."""
-    counts = dp.Release.of_counts({"count": [3, -4, 9]}, 5.0, dims="area", **STATED)
-
-    def model():
-        with pm.Model(coords={"area": range(3)}) as found:
-            a, b = pm.Normal("a"), pm.Normal("b")
-            pm.Bernoulli("y", logit_p=a + b * pm.Data("x", ENDS), observed=DUMMIES)
-            pm.Poisson("count", pm.math.exp(a + pm.Normal("c", dims="area")), dims="area", observed=np.zeros(3, int))
-            pm.Deterministic("odds", pm.math.exp(a))
-        return found
-
-    together = dp.condition(model(), [gradients[0], counts])
-    assert [rv.name for rv in together.observed_RVs] == ["gradients", "count"]
-    assert "x" not in together.named_vars and "odds" in together.named_vars
-    point = {"a": np.array(0.4), "b": np.array(-0.3), "c": np.array([0.1, -0.2, 0.5])}
-    one = density(dp.condition(regression(), gradients[0]), point)
-    with pm.Model(coords={"area": range(3)}) as areas:
-        a = pm.Normal("a")
-        pm.Poisson("count", pm.math.exp(a + pm.Normal("c", dims="area")), dims="area", observed=np.zeros(3, int))
-    other = density(dp.condition(areas, counts), point)
-    assert density(together, point) == pytest.approx(one + other, rel=1e-9)
 
 
 def test_a_likelihood_of_its_own_is_found_by_its_label(hospitals):
@@ -141,67 +86,6 @@ def test_a_release_of_several_travels_and_comes_apart(hospitals, ending, tmp_pat
         assert one.record == given.record and np.array_equal(one.tables["y"], given.tables["y"]), label
 
 
-@pytest.mark.slow
-def test_a_trace_of_several_is_reported_published_and_read(hospitals, gradients, tmp_path):
-    private = dp.condition(answers(), hospitals)
-    with private:
-        raw = pm.sample_prior_predictive(3, var_names=["p"], random_seed=1, compile_kwargs={"mode": "FAST_COMPILE"})
-    raw["posterior"] = raw["prior"].copy()
-    trace = dp.scrub(raw, private)
-    text = str(trace.dp.report())
-    assert "for a row in one data set" in text and "that of 2, not named" in text and "loses the sum" in text
-    assert dp.Release.of(trace).record == record_of(private)[0]
-    trace.dp.publish(tmp_path / "trace.nc")
-    with pytest.raises(ArgumentError, match="no one table of rows"):
-        dp.synthesize(trace, answers(), 5)
-
-
-def test_a_file_that_says_less_than_its_releases_cost_is_refused(hospitals, tmp_path):
-    path = dp.Release.of(dp.condition(answers(), hospitals)).save(tmp_path / "r.json")
-    for change in (
-        lambda record: record.update(epsilon=0.6),
-        lambda record: record["sources"][0]["record"].update(epsilon=0.2),
-    ):
-        written = json.loads(path.read_text())
-        change(written["record"])
-        (tmp_path / "changed.json").write_text(json.dumps(written))
-        with pytest.raises(TraceError, match="contradicts itself"):
-            dp.Release.load(tmp_path / "changed.json")
-
-
-def test_one_data_set_twice_adds_up_and_warns(tmp_path):
-    rng = np.random.default_rng(4)
-    ledger = dp.Ledger.create(tmp_path / "ledger.db", dataset="clinic", epsilon=2.0)
-    both = [released(rng.binomial(1, 0.3, 100), epsilon, ledger) for epsilon in (0.5, 0.25)]
-    with pytest.warns(RepeatedReleaseWarning, match="'clinic'.*ε = 0.75 in all"):
-        private = dp.condition(answers(), both)
-    record = record_of(private)[0]
-    assert record.epsilon == pytest.approx(0.75, rel=1e-6)
-    assert "clinic" in str([source["record"]["ledger"] for source in record.sources])
-
-
-@pytest.mark.parametrize(
-    ("given", "match"),
-    [
-        (lambda one, other: [], "is empty"),
-        (lambda one, other: [one, 3], "must hold dp.Release alone"),
-        (lambda one, other: [one, one], "the same release twice"),
-        (lambda one, other: 3, "a list of several"),
-        (lambda one, other: {"p": one, "": other}, "label"),
-    ],
-)
-def test_what_is_no_list_of_releases_is_refused(hospitals, given, match):
-    with pytest.raises(ArgumentError, match=match):
-        dp.condition(answers(), given(*hospitals))
-
-
-def test_names_in_use_are_refused(hospitals):
-    with answers() as model:
-        pm.Normal("y_1")
-    with pytest.raises(ArgumentError, match="'y_1', which the model uses for something else"):
-        dp.condition(model, hospitals)
-
-
 def test_each_likelihood_needs_a_release_and_each_release_a_likelihood(hospitals):
     with answers() as model:
         pm.Bernoulli("z", pm.Beta("q", 1, 1), observed=DUMMIES)
@@ -210,17 +94,6 @@ def test_each_likelihood_needs_a_release_and_each_release_a_likelihood(hospitals
     counts = dp.Release.of_counts({"count": [3, -4, 9]}, 5.0, dims="area", **STATED)
     with pytest.raises(UnsupportedModelError, match=r"release 3: the model has no likelihood that it is about \(count"):
         dp.condition(answers(), [*hospitals, counts])
-
-
-def test_one_release_in_a_list_is_that_release(hospitals):
-    private = dp.condition(answers(), hospitals[:1])
-    assert [rv.name for rv in private.observed_RVs] == ["y"] and not record_of(private)[0].sources
-
-
-def test_rows_of_several_releases_are_not_augmented(hospitals):
-    private = dp.condition(answers(), hospitals)
-    with pytest.raises(UnsupportedModelError, match="one of several"), private:
-        dp.DataAugmentation()
 
 
 def counted(**dims):
@@ -256,15 +129,3 @@ def test_counts_by_level_of_others_stand_for_rows():
     assert found[0] == pytest.approx(found[1], abs=0.01)
     again = dp.condition(counted(g=["a", "b", "c"]), dp.Release.of(private))
     assert density(again, {"p": np.zeros(3)}) == pytest.approx(density(private, {"p": np.zeros(3)}), rel=1e-12)
-
-
-def test_counts_by_level_that_do_not_fit_are_refused():
-    for values, dims, scale, match in (
-        (np.ones((3, 3)), ("group", "y"), 4.0, "it has 2 levels, the table 3"),
-        (np.ones((3, 2)), ("other", "y"), 4.0, "indexed by group, the cells by other"),
-        (np.ones((4, 2)), ("group", "y"), 4.0, "cells go beyond them"),
-        (np.ones((3, 2)), ("group", "y"), np.arange(1.0, 7.0).reshape(3, 2), "one scale for the table"),
-    ):
-        release = dp.Release.of_counts({"y": values}, scale, dims=dims, **STATED)
-        with pytest.raises(UnsupportedModelError, match=match):
-            dp.condition(counted(g=["a", "b", "c"]), release)

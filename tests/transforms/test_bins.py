@@ -1,4 +1,4 @@
-"""Probabilities of bins against SciPy, their derivatives, and the densities of the release that follow from them."""
+"""Histograms: probabilities of bins by SciPy, their derivatives, and releases of them that are fitted."""
 
 import numpy as np
 import pymc as pm
@@ -6,10 +6,9 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from pymc.pytensorf import rewrite_pregrad
-from scipy import stats
 
 import pymc_dp as dp
-from pymc_dp.families.histogram import Bins
+from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import rebuild
@@ -17,133 +16,16 @@ from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.testing import without_noise
 from pymc_dp.transforms.bins import bin_probabilities
-from pymc_dp.transforms.density import ReleaseDensity
+from pymc_dp.transforms.privatize import record_of
+from tests.families.laws import LAWS, A
 from tests.transforms.zoo import log_likelihoods, points, privatize
 
-A = 0.5
+pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 EDGES = (-40.0, -3.0, -1.0, 0.0, 0.25, 0.5, 1.0, 2.5, 7.0, 40.0, 1e3)
-X, K = np.ones(5), np.ones(5, dtype=int)
-
-
-class Law:
-    """A distribution function that SciPy has in parts."""
-
-    def __init__(self, cdf):
-        self.cdf = cdf
-
-
-def zero_inflated(law):
-    return Law(lambda x: np.where(x >= 0, 1 - A, 0) + A * law.cdf(x))
-
-
-def hurdle(law, zero=0.0):
-    return Law(lambda x: np.where(x >= 0, 1 - A + A * (law.cdf(x) - zero) / (1 - zero), 0))
-
-
-def truncated(law, low, high):
-    return Law(lambda x: np.clip((law.cdf(x) - law.cdf(low)) / (law.cdf(high) - law.cdf(low)), 0, 1))
-
-
-def mixed(*laws):
-    return Law(lambda x: sum(weight * law.cdf(x) for weight, law in zip((0.3, 0.7), laws, strict=True)))
-
-
-def logistic_logcdf(value, mu, s):
-    return pm.logcdf(pm.Logistic.dist(mu, s), value)
-
-
-def logistic_logp(value, mu, s):
-    return pm.logp(pm.Logistic.dist(mu, s), value)
-
-
-WEIGHTS = (0.3, 0.7)
-LAWS = {
-    "Normal": (lambda n, a: pm.Normal(n, a, 1, observed=X), stats.norm(A, 1)),
-    "StudentT": (lambda n, a: pm.StudentT(n, 3.0, mu=a, sigma=1, observed=X), stats.t(3, A, 1)),
-    "Cauchy": (lambda n, a: pm.Cauchy(n, a, 1, observed=X), stats.cauchy(A, 1)),
-    "Logistic": (lambda n, a: pm.Logistic(n, a, 1, observed=X), stats.logistic(A, 1)),
-    "Gumbel": (lambda n, a: pm.Gumbel(n, a, 1, observed=X), stats.gumbel_r(A, 1)),
-    "ExGaussian": (lambda n, a: pm.ExGaussian(n, a, 1, nu=2.0, observed=X), stats.exponnorm(2, A, 1)),
-    "SkewStudentT": (
-        lambda n, a: pm.SkewStudentT(n, a=2.0, b=2.0, mu=a, sigma=1, observed=X),
-        stats.jf_skew_t(2, 2, A, 1),
-    ),
-    "Moyal": (lambda n, a: pm.Moyal(n, a, 1.0, observed=X), stats.moyal(A, 1)),
-    "LogNormal": (lambda n, a: pm.LogNormal(n, a, 1, observed=X), stats.lognorm(1, scale=np.exp(A))),
-    "HalfCauchy": (lambda n, a: pm.HalfCauchy(n, a, observed=X), stats.halfcauchy(scale=A)),
-    "Gamma": (lambda n, a: pm.Gamma(n, a, 1.5, observed=X), stats.gamma(A, scale=1 / 1.5)),
-    "Weibull": (lambda n, a: pm.Weibull(n, a, 1.5, observed=X), stats.weibull_min(A, scale=1.5)),
-    "Wald": (lambda n, a: pm.Wald(n, a, 1.5, observed=X), stats.invgauss(A / 1.5, scale=1.5)),
-    "Pareto": (lambda n, a: pm.Pareto(n, a, 0.4, observed=X), stats.pareto(A, scale=0.4)),
-    "Uniform": (lambda n, a: pm.Uniform(n, a - 0.6, a + 3.1, observed=X), stats.uniform(A - 0.6, 3.7)),
-    "TruncatedNormal": (
-        lambda n, a: pm.TruncatedNormal(n, mu=a, sigma=1, lower=-0.7, upper=2, observed=X),
-        stats.truncnorm(-1.2, 1.5, A, 1),
-    ),
-    "Kumaraswamy": (
-        lambda n, a: pm.Kumaraswamy(n, a, 2.0, observed=X),
-        Law(lambda x: 1 - (1 - np.clip(x, 0, 1) ** A) ** 2),
-    ),
-    "Poisson": (lambda n, a: pm.Poisson(n, a, observed=K), stats.poisson(A)),
-    "NegativeBinomial": (lambda n, a: pm.NegativeBinomial(n, mu=a, alpha=2.0, observed=K), stats.nbinom(2, 0.8)),
-    "Geometric": (lambda n, a: pm.Geometric(n, a, observed=K), stats.geom(A)),
-    "BetaBinomial": (lambda n, a: pm.BetaBinomial(n, a, 2.0, 8, observed=K), stats.betabinom(8, A, 2)),
-    "HyperGeometric": (
-        lambda n, a: pm.HyperGeometric(n, 20, 5 + 0 * pt.cast(a, "int64"), 6, observed=K),
-        Law(lambda x: stats.hypergeom(20, 5, 6).cdf(np.clip(np.floor(x), -1, 6))),
-    ),
-    "ZeroInflatedPoisson": (
-        lambda n, a: pm.ZeroInflatedPoisson(n, a, 3.0, observed=K),
-        zero_inflated(stats.poisson(3)),
-    ),
-    "ZeroInflatedNegativeBinomial": (
-        lambda n, a: pm.ZeroInflatedNegativeBinomial(n, a, 3.0, 2.0, observed=K),
-        zero_inflated(stats.nbinom(2, 0.4)),
-    ),
-    "HurdlePoisson": (
-        lambda n, a: pm.HurdlePoisson(n, a, 3.0, observed=K),
-        hurdle(stats.poisson(3), stats.poisson(3).pmf(0)),
-    ),
-    "HurdleGamma": (lambda n, a: pm.HurdleGamma(n, a, 3.0, 2.0, observed=X), hurdle(stats.gamma(3, scale=0.5))),
-    "NormalMixture": (
-        lambda n, a: pm.NormalMixture(n, pt.stack(WEIGHTS), pt.stack([a, 2.0]), pt.stack([1.0, 2.0]), observed=X),
-        mixed(stats.norm(A, 1), stats.norm(2, 2)),
-    ),
-    "Mixture": (
-        lambda n, a: pm.Mixture(
-            n, pt.stack(WEIGHTS), [pm.StudentT.dist(3.0, mu=a, sigma=1), pm.Gumbel.dist(2.0, 2.0)], observed=X
-        ),
-        mixed(stats.t(3, A, 1), stats.gumbel_r(2, 2)),
-    ),
-    "Censored": (
-        lambda n, a: pm.Censored(n, pm.Normal.dist(a, 1), lower=-0.7, upper=2.1, observed=X),
-        Law(lambda x: np.where(x < -0.7, 0, np.where(x >= 2.1, 1, stats.norm(A, 1).cdf(x)))),
-    ),
-    "Truncated": (
-        lambda n, a: pm.Truncated(n, pm.Logistic.dist(a, 1), lower=-0.7, upper=2.1, observed=X),
-        truncated(stats.logistic(A, 1), -0.7, 2.1),
-    ),
-    "Truncated counts": (
-        lambda n, a: pm.Truncated(n, pm.Poisson.dist(a * 4), lower=1, upper=6, observed=K),
-        truncated(stats.poisson(2), 0, 6),
-    ),
-    "CustomDist": (
-        lambda n, a: pm.CustomDist(n, a, 1.0, logp=logistic_logp, logcdf=logistic_logcdf, observed=X),
-        stats.logistic(A, 1),
-    ),
-    "CustomDist of a transform": (
-        lambda n, a: pm.CustomDist(
-            n, a, 1.0, dist=lambda mu, s, size: pm.math.exp(pm.Logistic.dist(mu, s, size=size)), observed=X
-        ),
-        Law(lambda x: stats.logistic(A, 1).cdf(np.log(np.maximum(x, 1e-300)))),
-    ),
-}
 HIGHEST = 1e-7
 """PyMC takes some constants of the normal law, sqrt(2) among them, as 32-bit floats."""
-
-
 QUICK = (
-    *("Normal", "StudentT", "Gumbel", "LogNormal", "HalfCauchy", "Weibull", "Uniform", "Poisson", "Geometric"),
+    *("Normal", "StudentT", "Gumbel", "LogNormal", "Weibull", "Uniform", "Poisson", "Geometric"),
     *("ZeroInflatedPoisson", "HurdleGamma", "NormalMixture", "Censored", "Truncated", "CustomDist of a transform"),
 )
 WEIGHTED = np.linspace(1, 2, len(EDGES) + 1)
@@ -210,24 +92,10 @@ def test_derivatives_are_finite_outside_of_the_support_too(quick):
 @pytest.mark.slow
 def test_all_other_likelihoods_with_a_distribution_function():
     names = [name for name in LAWS if name not in QUICK]
-    assert len(names) > 15
+    assert len(names) > 5
     evaluate, _ = compiled(names)
     check_probabilities(names, evaluate(A)[0])
     check_slopes(names, evaluate)
-
-
-@pytest.mark.slow
-def test_the_upper_tail_is_exact_where_pymc_has_it(quick):
-    p = quick[0](-4.0)[0][QUICK.index("Normal")]
-    assert p[-3] == pytest.approx(stats.norm(-4, 1).sf(7.0), rel=1e-5) and 0 < p[-3] < 1e-25
-
-
-@pytest.mark.slow
-def test_likelihoods_are_called_as_in_pymc(quick):
-    titles = dict(zip(QUICK, quick[1], strict=True))
-    assert [titles[name] for name in ("StudentT", "HurdleGamma", "Truncated", "CustomDist of a transform")] == [
-        *("StudentT", "Hurdle", "Truncated", "CustomDist")
-    ]
 
 
 def grouped_model(rng, n=90):
@@ -274,48 +142,45 @@ def test_without_noise_the_plug_in_density_is_that_of_the_counts(rng):
         assert ours[0] == pytest.approx(expected[0], rel=1e-6), name
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
-    ("noise", "domain"),
-    [("laplace", {"public": ["r", "g"]}), ("gaussian", {"neighbours": "add_remove", "n_max": 200})],
-    ids=["public", "add_remove"],
-)
-def test_every_release_of_bins_has_a_density_and_draws(noise, domain, rng):
-    private = privatize(
-        grouped_model(rng),
-        3.0,
-        delta=0.0 if noise == "laplace" else 1e-6,
-        domain=dp.Domain(**domain, **DOMAIN),
-        statistics=Statistics(noise, mechanism={"x": dp.Histogram(6)}),
-    )
-    at = private.initial_point()
-    values = log_likelihoods(private, [at, {name: value + 0.3 for name, value in at.items()}])
-    for name, found in values.items():
-        assert np.isfinite(found).all() and found[0] != found[1], name
-        shape = np.shape(private.rvs_to_values[private[name]].get_value())
-        assert pm.draw(private[name], random_seed=1, mode="FAST_COMPILE").shape == shape
+INCOMES = dp.Domain(bounds={"income": (0, 100)})
 
 
-def test_parameters_that_are_invalid_have_no_density():
+def incomes(rng, n=3000, observed=None):
+    income = rng.standard_t(4, n) * 8 + 40 if observed is None else observed
     with pm.Model() as model:
-        s = pm.Normal("s", 2.0, 0.5)
-        pm.StudentT("y", 3.0, mu=0.0, sigma=s, observed=X)
-        pm.Censored("c", pm.Normal.dist(0.0, s), lower=-1.0, upper=1.0, observed=X)
-    private = privatize(model, domain=dp.Domain(bounds={"y": (-3, 3), "c": (-1, 1)}))
-    found = log_likelihoods(private, [{"s": np.array(-0.5)}, {"s": np.array(0.5)}])
-    for values in found.values():
-        assert values[0] == -np.inf and np.isfinite(values[1])
+        pm.StudentT("income", 4.0, mu=pm.Normal("mu", 50, 20), sigma=pm.HalfNormal("s", 20), observed=income)
+    return model
 
 
-def test_the_sizes_of_groups_are_not_read_off_bins():
-    """Counts of a class say how large its groups are; counts of its values in bins are other numbers."""
-    y = np.array([0, 1, 2, 3, 1, 0])
+def mixed(observed):
     with pm.Model() as model:
-        held = pm.Poisson("y", pm.Gamma("rate", 2, 1), observed=y)
-        pm.Bernoulli("z", pm.Beta("p", 1, 1, shape=4)[held], observed=y % 2)
-    domain = dp.Domain(bounds={"y": (0, 3)})
-    private = privatize(model, domain=domain, statistics=Statistics(mechanism={"y": dp.Histogram()}))
-    assert private["y"].type.shape[-1] in (4, None)
-    plan = plan_release(inspect(model, domain).sums, Statistics(mechanism={"y": dp.Histogram()}), 1.0)
-    assert isinstance(plan.tables[0].statistic, Bins) and plan.tables[0].statistic.n_levels == 4
-    assert ReleaseDensity.of(plan.tables[1], noise_aware=True).sizes.seen is None
+        w, mu = pm.Beta("w", 2, 2), pm.Normal("mu", 50, 20)
+        parts = [pm.Normal.dist(mu, 5.0), pm.Normal.dist(70.0, 20.0)]
+        pm.Mixture("income", pt.stack([w, 1 - w]), parts, observed=observed)
+    return model
+
+
+def test_edges_alone_are_enough(rng):
+    statistics = dp.Statistics(mechanism=dp.Histogram([20, 40, 60]))
+    record = record_of(dp.privatize(incomes(rng), epsilon=1.0, statistics=statistics))[0]
+    (table,) = record.tables
+    assert "bins of income: cut at 20, 40, 60" in record.assumptions
+    assert table.columns == ("count of (-inf, 20]", "count of (20, 40]", "count of (40, 60]", "count of (60, inf)")
+    assert table.likelihood == "StudentT, as a histogram" and table.plan["statistic"]["edges"] == [20.0, 40.0, 60.0]
+    assert table.sensitivities == ("Δ1 = 2: one row leaves one count and joins another",)
+
+
+def test_another_likelihood_is_fitted_to_the_same_bins(rng, tmp_path):
+    private = dp.privatize(incomes(rng), epsilon=1.0, domain=INCOMES)
+    path = dp.Release.of(private).save(tmp_path / "release.json")
+    release = dp.Release.load(path)
+    same = dp.condition(incomes(rng, observed=np.zeros(2)), release)
+    at = {"mu": np.array(41.0), "s_log__": np.array(2.0)}
+    assert log_likelihoods(same, [at])["income"] == pytest.approx(log_likelihoods(private, [at])["income"], rel=1e-12)
+    other = dp.condition(mixed(np.zeros(3)), release)
+    found = log_likelihoods(other, [{"w_logodds__": np.array(0.0), "mu": np.array(mu)} for mu in (10.0, 40.0)])
+    assert np.isfinite(found["income"]).all() and found["income"][1] > found["income"][0] + 50
+    with pm.Model() as without:
+        pm.SkewNormal("income", mu=pm.Normal("mu"), sigma=1.0, alpha=1.0, observed=np.zeros(2))
+    with pytest.raises(UnsupportedModelError, match=r"PyMC has no distribution function \(logcdf\) of a SkewNormal"):
+        dp.condition(without, release)

@@ -4,19 +4,12 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from scipy import stats
 
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
-from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.one_row import of_one_row, placeholder
-from pymc_dp.inspection.row_density import ClampedRV, clamped
 from pymc_dp.sensitivities import sensitivity
-from pymc_dp.step_methods.row_functions.builder import verify_on_dummy_rows
 from pymc_dp.transforms.clamp import clamp
-from pymc_dp.transforms.prior_model import prior_model
-from pymc_dp.transforms.truncate import truncate
-from tests.inspection.test_row_terms import FINE, NAMED, RELATIONS, N, X, build
+from tests.inspection.test_row_terms import FINE, N, build
 
 FAST = "FAST_COMPILE"
 Y = np.array([-0.3, 0.2, 0.9, 1.4, 7.0, 30.0])
@@ -62,72 +55,6 @@ def test_terms_of_rows_are_those_of_the_model_clipped(write, rng):
             assert found.min() >= -2.0 and found.max() <= -0.4
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("write", FINE)
-def test_rows_of_a_clamped_model_separate(write):
-    found = inspect(clamp(build(write), -2.0, -0.4)).rows
-    assert found.problems == ()
-    assert [term.logp.type.ndim for term in found.terms] == [1] * len(found.terms)
-    one = {column.leaf: placeholder(column.leaf, column.leaf.type.shape[1:]) for column in found.columns}
-    free = {var: var for var in found.stand_ins}
-    total = sum(of_one_row(term, one, free) for term in found.terms)
-    verify_on_dummy_rows(found, free, total, one)
-
-
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("write", NAMED)
-def test_rows_of_a_clamped_model_with_dimensions_separate(write, relation):
-    with pm.Model(coords={"obs": range(N)}) as model:
-        NAMED[write](pm.Normal("m"))
-    assert inspect(clamp(model, -9, 0), RELATIONS[relation]).rows.problems == ()
-
-
-def test_everything_else_is_as_it_was():
-    model = location()
-    before = dict(model.named_vars)
-    new = clamp(model, -3, -1)
-    assert list(new.named_vars) == list(model.named_vars)
-    assert (new.named_vars_to_dims, new.coords) == (model.named_vars_to_dims, model.coords)
-    assert [var.name for var in new.deterministics] == ["twice"]
-    assert new.rvs_to_values[new["y"]] is model.rvs_to_values[model["y"]], "rows are not copied"
-    assert dict(model.named_vars) == before and clamped(model) == {}
-    assert new["y"].name == "y" and "y ~ Clamped" in new.str_repr()
-    prior = {"vars": [new["mu"]], "mode": FAST}
-    assert new.compile_logp(**prior)({"mu": 1.3}) == model.compile_logp(vars=[model["mu"]], mode=FAST)({"mu": 1.3})
-
-
-def test_draws_are_those_of_the_density_as_it_was(seed):
-    model = location()
-    draws = [pm.draw(held["y"], random_seed=seed, mode=FAST) for held in (model, clamp(model, -3, -1))]
-    np.testing.assert_array_equal(*draws)
-    with clamp(model, -3, -1):
-        prior = pm.sample_prior_predictive(50, random_seed=seed, compile_kwargs={"mode": FAST}).prior_predictive
-    assert prior.y.dims == ("chain", "draw", "row") and prior.y.std() > 1
-
-
-def test_compiled_draws_need_no_detour_through_python(seed):
-    assert pm.draw(clamp(location(), -3, -1)["y"], random_seed=seed).shape == (6,)
-
-
-@pytest.mark.slow
-def test_nuts_samples_the_clipped_posterior(seed):
-    with clamp(location(), -3.0, -1.0):
-        idata = pm.sample(
-            1500, tune=300, chains=2, cores=1, random_seed=seed, progressbar=False, quiet=True, nuts_sampler="pymc",
-            compute_convergence_checks=False, compile_kwargs={"mode": FAST},
-        )  # fmt: skip
-
-    mu = np.linspace(-8, 12, 20_001)
-    rows = np.clip(stats.norm.logpdf(Y[:, None], mu, 1), -3.0, -1.0).sum(axis=0)
-    weights = np.exp(stats.norm.logpdf(mu, 0, 2) + rows - rows.max())
-    mean = (mu * weights).sum() / weights.sum()
-    found = idata.posterior.mu.values
-    means = found.reshape(30, -1).mean(axis=1)
-    assert means.std() > 0
-    assert abs(found.mean() - mean) < 5 * means.std() / np.sqrt(30)
-    assert abs(mean - 0.9) < 0.5, "two outliers would have moved it to 6.5"
-
-
 GARBAGE = np.array([np.nan, np.inf, -np.inf, 1e308, -1e308, 0.0])
 
 
@@ -170,47 +97,6 @@ def test_invalid_parameters_of_all_rows_have_the_low_end():
     logp = new.compile_logp(vars=new.observed_RVs, mode=FAST)
     assert logp({"a": np.array(-0.5)}) == -21
     assert logp({"a": np.array(1.5)}) > -6
-
-
-def test_chained_and_several_observed_variables_are_clamped_each():
-    with pm.Model() as model:
-        y = pm.Normal("y", pm.Normal("a"), 1.0, observed=X[:, 0])
-        pm.Normal("z", y * pm.Normal("b"), 1.0, observed=X[:, 1])
-    assert clamped(clamp(model, -3, {"z": -1})) == {"z": (-3, -1)}
-    new = clamp(model, {"y": -3, "z": -4}, -1)
-    assert clamped(new) == {"y": (-3, -1), "z": (-4, -1)}
-    point = {"a": np.array(0.4), "b": np.array(-0.8)}
-    expected = [
-        np.clip(stats.norm.logpdf(X[:, 0], 0.4), -3, -1).sum(),
-        np.clip(stats.norm.logpdf(X[:, 1], -0.8 * X[:, 0]), -4, -1).sum(),
-    ]
-    found = new.compile_logp(vars=new.observed_RVs, sum=False, mode=FAST)(point)
-    np.testing.assert_allclose([term.sum() for term in found], expected, rtol=1e-12)
-
-
-def test_it_goes_with_truncation_either_way():
-    ways = truncate(clamp(location(), -3, -1), {"mu": (-1, 2)}), clamp(truncate(location(), {"mu": (-1, 2)}), -3, -1)
-    found = []
-    for new in ways:
-        assert clamped(new) == {"y": (-3, -1)}
-        assert isinstance(new["y"].owner.op, ClampedRV)
-        found.append(new.compile_logp(mode=FAST)({"mu_interval__": np.array(0.3)}))
-        inspection = inspect(new).rows
-        assert inspection.problems == ()
-        assert [rv.name for rv in prior_model(inspection).free_RVs] == ["mu"]
-    assert found[0] == found[1]
-
-
-def test_the_report_of_what_is_assumed_says_it():
-    new = clamp(location(), -3, -1)
-    found = inspect(new).rows
-    assert "log-likelihood of a row of y: clipped to (-3, -1)" in found.assumptions
-    assert any(line.startswith("numbers in the likelihood of y: 1") for line in found.assumptions)
-    assert any("clamped by dp.clamp" in str(problem) for problem in inspect(new).sums.problems), "it has no statistics"
-    with pm.Model() as model:
-        pm.Bernoulli("z", pm.Beta("p", 1, 1), observed=[0, 1, 1])
-    (column,) = inspect(clamp(model, -3, 0), Domain()).rows.columns
-    assert column.bounds == (0, 1)
 
 
 @pytest.mark.parametrize(

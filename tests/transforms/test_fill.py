@@ -38,45 +38,6 @@ def test_rows_without_a_value_have_that_of_the_parameter():
     assert (other == MISSING).all()
 
 
-@pytest.mark.slow
-def test_the_schema_is_the_same_whether_values_are_missing_or_not():
-    models = [dp.fill(build(x), {"x": 0.0}) for x in (X, np.where(MISSING, np.nan, X), np.full(N, np.nan))]
-    for read in (
-        lambda model: [(var.name, var.type) for var in model.named_vars.values()],
-        lambda model: model.named_vars_to_dims,
-        lambda model: inspect(model, dp.Domain(bounds={"x": (-1, 1), "z": (-1, 1)})).rows.assumptions,
-        lambda model: str(dp.explain(model, dp.Domain(bounds={"x": (-1, 1), "z": (-1, 1), "y": (-3, 3)})).full()),
-    ):
-        first, *others = map(read, models)
-        assert all(str(other) == str(first) for other in others)
-    assert [list(model["x_missing"].get_value()) for model in models] == [[0] * N, [*map(int, MISSING)], [1] * N]
-
-
-def test_all_else_stays():
-    model = build()
-    found = dp.fill(model, {"x": 0.0})
-    assert [rv.name for rv in found.free_RVs] == ["a", "b", "c", "x_fill"] and len(model.free_RVs) == 3
-    assert [var.name for var in found.data_vars] == ["x", "z", "x_missing"]
-    assert found.named_vars_to_dims["x_missing"] == ("row",)
-    assert found["z"].get_value(borrow=True) is model["z"].get_value(borrow=True)
-    assert np.isfinite(found["x"].get_value()).all() and model["x"].get_value() is not found["x"].get_value()
-
-
-def test_a_prior_may_be_any_distribution_of_a_number():
-    found = dp.fill(build(), {"x": pm.StudentT.dist(nu=4, mu=0.5, sigma=2.0)})
-    assert found["x_fill"].owner.op.name == "t" and found["x_fill"].type.ndim == 0
-    value = found.rvs_to_values[found["x_fill"]]
-    assert value.name == "x_fill"
-
-
-def test_a_column_of_several_numbers_has_a_value_for_each():
-    with pm.Model(coords={"item": ["u", "v"]}) as model:
-        x = pm.Data("x", np.zeros((N, 2)), dims=(None, "item"))
-        pm.Normal("y", x @ pm.Normal("b", shape=2), 1.0, observed=Y)
-    found = dp.fill(model, {"x": 1.0})
-    assert found["x_fill"].type.ndim == 1 and found.named_vars_to_dims["x_fill"] == ("item",)
-
-
 def test_filled_models_are_released_as_exact_sums():
     """The indicator is an index of two levels, and the response is linear in the column within each."""
     domain = dp.Domain(bounds={"x": (-1, 1), "z": (-1, 1), "y": (-3, 3)})
@@ -104,25 +65,7 @@ def test_what_cannot_be_filled_is_refused(case):
         dp.fill(build(), values)
 
 
-def test_a_column_of_levels_gets_one_more_level():
-    with pm.Model() as model:
-        pm.Normal("y", pm.Normal("b", shape=3)[pm.Data("g", [0, 1, 2])], 1.0, observed=[0.0, 1.0, 2.0])
-    with pytest.raises(ArgumentError, match="a level of their own"):
-        dp.fill(model, {"g": 0.0})
-
-
 def test_a_name_that_is_taken_is_refused():
     model = dp.fill(build(), {"x": 0.0})
     with pytest.raises(ArgumentError, match="'x_missing' is taken"):
         dp.fill(model, {"x": 0.0})
-
-
-def test_values_that_pymc_would_impute_lead_here_or_to_a_level():
-    missing = np.where(MISSING, np.nan, Y)
-    with pytest.warns(Warning), pm.Model() as model:
-        pm.Normal("y", pm.Normal("a"), 1.0, observed=missing)
-    assert "or observe a level of its own" in str(inspect(model).sums.problems)
-    with pytest.warns(Warning), pm.Model() as model:
-        x = pm.Normal("x", pm.Normal("a"), 1.0, observed=missing)
-        pm.Normal("y", x * pm.Normal("b"), 1.0, observed=Y)
-    assert "dp.fill(model" in str(inspect(model).sums.problems)

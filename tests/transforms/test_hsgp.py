@@ -32,31 +32,12 @@ def test_the_basis_is_that_of_pymc_placed_by_the_bounds(m, boundary):
             np.testing.assert_allclose(found.eval(), expected.eval(), rtol=1e-12, atol=1e-13)
 
 
-def test_a_basis_of_some_columns_has_the_box_of_these():
-    with pm.Model():
-        ours = dp.models.HSGP(m=[4], c=1.5, bounds=ENDS, cov_func=covariance(3, active_dims=[1]))
-        other = pm.gp.HSGP(m=[4], c=1.5, cov_func=covariance(3, active_dims=[1]))
-        other.prior_linearized(np.transpose(ENDS))
-        np.testing.assert_allclose(*(gp.prior_linearized(X)[0].eval() for gp in (ours, other)), rtol=1e-12)
-
-
 def test_values_beyond_the_bounds_are_clamped():
     with pm.Model():
         gp = dp.models.HSGP(m=[3], L=[2.0], bounds=[(0, 1)], cov_func=covariance(1))
         basis, _ = gp.prior_linearized(np.array([[-5.0], [0.0], [1.0], [9.0]]))
     found = basis.eval()
     np.testing.assert_array_equal(found[[0, 3]], found[[1, 2]])
-
-
-def test_a_periodic_basis_is_centred_by_the_bounds():
-    with pm.Model():
-        cov_func = pm.gp.cov.Periodic(1, period=1.0, ls=0.5)
-        ours = dp.models.HSGPPeriodic(m=4, bounds=(0, 1), cov_func=cov_func)
-        other = pm.gp.HSGPPeriodic(m=4, cov_func=cov_func)
-        other.prior_linearized(np.array([[0.0], [1.0]]))
-        (found, _), _ = ours.prior_linearized(X[:, :1])
-        (expected, _), _ = other.prior_linearized(X[:, :1])
-    np.testing.assert_allclose(found.eval(), expected.eval(), rtol=1e-12)
 
 
 @pytest.mark.parametrize(

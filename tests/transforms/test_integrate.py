@@ -11,7 +11,6 @@ import pymc_dp as dp
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.integrated import is_integrated
-from pymc_dp.simulation.rows import draw_rows
 
 FAST = "FAST_COMPILE"
 N, ITEMS = 6, 3
@@ -105,29 +104,6 @@ def test_the_density_of_a_row_is_the_integral_over_its_latent(build):
     np.testing.assert_allclose(log_density(model, AT), np.log(exact), atol=2e-5)
 
 
-def test_the_density_of_a_row_with_two_latents_is_the_integral_over_both():
-    model = dp.integrate(two(), "theta", nodes=25)
-    loadings = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]])
-    grid, step = np.linspace(-7, 7, 281, retstep=True)
-    u, v = np.meshgrid(grid, grid)
-    logits = u[..., None] * loadings[0] + v[..., None] * loadings[1] - AT["b"]
-    prior = stats.norm.pdf(u) * stats.norm.pdf(v) * step**2
-    exact = [np.log((bernoulli(row, logits).prod(axis=-1) * prior).sum()) for row in ANSWERS]
-    np.testing.assert_allclose(log_density(model, AT), exact, atol=1e-5)
-
-
-def test_the_error_is_as_the_docstring_says():
-    """Of a normal likelihood that leaves a standard deviation of s: 2 exp(-2 nodes s²), of the density."""
-    y = np.linspace(-0.5, 0.5, N)
-    for error, nodes in ((0.3, 11), (0.3, 21), (0.5, 7)):
-        with pm.Model() as model:
-            pm.Normal("y", -pm.Normal("theta", shape=N), error, observed=y)
-        found = log_density(dp.integrate(model, "theta", nodes=nodes), {})
-        off = np.abs(np.expm1(found - stats.norm.logpdf(y, 0, np.hypot(1, error))))
-        bound = 2 * np.exp(-2 * nodes * error**2 / (1 + error**2))
-        assert 0.7 * bound < off.max() < 1.1 * bound
-
-
 @pytest.mark.parametrize("scaled", [False, True])
 def test_a_latent_that_is_the_mean_of_a_normal_variable_needs_no_quadrature(scaled):
     y, x, error = np.linspace(-2, 2, N), np.linspace(-1, 1, N), np.linspace(0.02, 0.5, N)
@@ -154,35 +130,6 @@ def test_rows_separate_where_they_did_not(build, relation):
     assert ["does not have the row axis" in problem.what for problem in problems] == [True] * unnamed
 
 
-def test_all_else_stays():
-    model = wide()
-    found = dp.integrate(model, "theta")
-    assert [rv.name for rv in found.free_RVs] == ["a", "b"]
-    assert [rv.name for rv in model.free_RVs] == ["a", "b", "theta"]
-    assert [det.name for det in found.deterministics] == ["ease"]
-    assert found.named_vars_to_dims["y"] == ("person", "item") and list(found.coords) == ["person", "item"]
-    assert found.rvs_to_values[found["y"]].data is model.rvs_to_values[model["y"]].data
-    point = {name: AT[name] for name in ("a_log__", "b")}
-    points = ({**point, "theta": np.zeros(N)}, point)
-    priors = [
-        one.compile_logp(vars=[one["a"], one["b"]], mode=FAST)(at)
-        for one, at in zip((model, found), points, strict=True)
-    ]
-    assert priors[0] == priors[1]
-
-
-def test_a_latent_that_a_deterministic_computes_is_integrated_by_its_source():
-    with pm.Model() as model:
-        theta = pm.Deterministic("theta", 0.5 + 2 * pm.Normal("z", shape=N))
-        pm.Bernoulli("y", logit_p=theta, observed=ANSWERS[:, 0])
-    found = dp.integrate(model, "z", nodes=31)
-    exact = quadrature.quad(lambda t: expit(0.5 + 2 * t) * stats.norm.pdf(t), -9, 9)[0]
-    expected = np.log(np.where(ANSWERS[:, 0] == 1, exact, 1 - exact))
-    np.testing.assert_allclose(log_density(found, {}), expected, atol=1e-5)
-    with pytest.raises(ArgumentError, match="'theta' is computed from other variables.*: z"):
-        dp.integrate(model, "theta")
-
-
 def test_draws_of_a_row_share_its_latent():
     """Answers of one row are correlated, those of two rows are not; several variables share a latent as well."""
     with pm.Model() as model:
@@ -194,19 +141,6 @@ def test_draws_of_a_row_share_its_latent():
     together = np.corrcoef(y[:, 0], y[:, 1])[0, 1]
     assert 0.4 < together < 0.6 and abs(np.corrcoef(y[:-1, 0], y[1:, 1])[0, 1]) < 0.06
     assert np.corrcoef(y[:, 0], z)[0, 1] > 0.6
-
-
-def test_tables_of_any_length_are_simulated():
-    inspection = inspect(dp.integrate(wide(), "theta")).rows
-    ((drawn,), _) = draw_rows(
-        inspection, {"a": np.ones(ITEMS), "b": np.zeros(ITEMS)}, {}, n_rows=500, rng=np.random.default_rng(1)
-    )
-    assert drawn.shape == (500, ITEMS) and set(np.unique(drawn)) == {0, 1}
-
-
-def test_columns_of_yes_and_no_need_no_bounds():
-    (column,) = inspect(dp.integrate(wide(), "theta")).rows.columns
-    assert column.bounds == (0.0, 1.0)
 
 
 def long():
@@ -259,37 +193,9 @@ REFUSED = {
 }  # fmt: skip
 
 
-def two_latents():
-    with pm.Model() as model:
-        u, v = pm.Normal("u", shape=N), pm.Normal("v", shape=(N, 1))
-        pm.Bernoulli("y", logit_p=u + v[:, 0], observed=ANSWERS[:, 0])
-    return model
-
-
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_no_normal_latent_of_rows_is_refused(case):
     build, name, texts = REFUSED[case]
     with pytest.raises(ArgumentError) as caught:
         dp.integrate(build(), name, nodes=5)
     assert all(text in str(caught.value) for text in texts), str(caught.value)
-
-
-def test_several_latents_are_integrated_in_one_call():
-    found = dp.integrate(two_latents(), ["u", "v"], nodes=15)
-    exact = quadrature.quad(lambda t: expit(t) * stats.norm.pdf(t, 0, np.sqrt(2)), -12, 12)[0]
-    np.testing.assert_allclose(
-        log_density(found, {}), np.log(np.where(ANSWERS[:, 0] == 1, exact, 1 - exact)), atol=1e-4
-    )
-    with pytest.raises(ArgumentError, match="1024"):
-        dp.integrate(two_latents(), ["u", "v"], nodes=50)
-
-
-def test_one_of_two_latents_does_not_do():
-    with pytest.raises(ArgumentError, match="in one call"):
-        dp.integrate(two_latents(), "u")
-
-
-def test_explain_leads_here():
-    texts = str(inspect(overdispersed()).rows.problems)
-    assert "dp.integrate(model, 'theta')" in texts
-    assert "dp.integrate(model, 'theta')" in str(inspect(wide()).sums.problems)

@@ -8,19 +8,14 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.errors import ArgumentError
 from pymc_dp.families.stated import Stated, sums_of
 from pymc_dp.families.statistic import GRID
-from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.interpreted import plain_draw, plain_function
+from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.stated import statement_of
 from pymc_dp.release.noise import sums_sensitivity
-from pymc_dp.release.statistics import family_of
-from pymc_dp.release.written import written
 from pymc_dp.rows.sums import row_integers
-from pymc_dp.testing import insecure_randomness
-from pymc_dp.transforms.privatize import plan_for
-from tests.families.vectors import plug_in_gaps, sampled, told_of
+from tests.families.vectors import plug_in_gaps
 
 GRAPHS = {
     "pair": (2, [(0, 1)]),
@@ -75,40 +70,6 @@ def test_density_and_moments_are_those_of_the_enumeration(graph, rng):
     np.testing.assert_allclose(covariance[0], (t * p[:, None]).T @ t - np.outer(p @ t, p @ t), atol=1e-12)
 
 
-def test_what_is_no_field_has_no_density():
-    with pm.Model():
-        y = dp.markov.IsingField("y", np.zeros(2), np.zeros(1), edges=[(0, 1)], shape=(2, 2))
-    assert np.isneginf(pm.logp(y, np.array([[0, 2], [-1, 1]])).eval(mode="FAST_COMPILE")).all()
-
-
-def test_draws_have_the_probabilities_of_the_states(rng):
-    n_nodes, edges = GRAPHS["cycle"]
-    theta, phi = rng.normal(size=(2, n_nodes)), rng.normal(size=len(edges))
-    with pm.Model():
-        y = dp.markov.IsingField("y", np.repeat(theta, 20_000, axis=0), phi, edges=edges)
-    drawn = plain_draw(y, 1)
-    assert drawn.shape == (40_000, n_nodes)
-    for place in range(2):
-        codes = drawn[20_000 * place : 20_000 * (place + 1)] @ 2 ** np.arange(n_nodes)[::-1]
-        shares = np.bincount(codes, minlength=2**n_nodes) / 20_000
-        np.testing.assert_allclose(shares, probabilities(n_nodes, edges, theta[place], phi), atol=0.015)
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_sums_are_those_of_spins_and_products(graph, rng):
-    n_nodes, edges = GRAPHS[graph]
-    rows = rng.integers(0, 2, (500, n_nodes))
-    expected = statistics_of(rows, edges).sum(axis=0)
-    for dtype in ("int8", "int64", "bool"):
-        with dp.testing.without_noise():
-            private = dp.privatize(field_model(rows.astype(dtype).astype("int64"), graph), epsilon=1.0)
-        assert private.rvs_to_values[private["y"]].get_value().tolist() == [expected.tolist()]
-    statistic = sums_of(statement_of(field_model(rows, graph)["y"]))
-    for dtype in ("bool", "uint8", "float32"):
-        assert (row_integers(statistic, rows.astype(dtype)) == statistics_of(rows, edges) * GRID).all()
-
-
 @pytest.mark.few(12)
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize(("relation", "known"), [("replace", True), ("replace", False), ("add_remove", False)])
@@ -151,22 +112,6 @@ def test_whatever_a_row_holds_it_counts_as_a_field(rng):
     assert (row_integers(statistic, whole) == expected * GRID).all()
 
 
-@pytest.mark.few(1, cases="all")
-@pytest.mark.parametrize("wild", [[2**30, -(2**30), 1], [7, 7, 7], [-1, 0, 2]])
-def test_no_row_shows_in_anything_but_its_noised_sums(wild, rng):
-    rows = rng.integers(0, 2, (30, 3), dtype=np.int32)
-    other = rows.copy()
-    other[4] = wild
-    one, two = (told_of(field_builder, given, dp.Domain()) for given in (rows, other))
-    assert one[1] == two[1]
-    assert (np.abs(one[0] - two[0]) <= 2).all()
-    assert str(dp.explain(field_model(rows)).full()) == str(dp.explain(field_model(other)).full())
-
-
-def field_builder(rows):
-    return field_model(np.zeros(rows.shape, dtype=int))
-
-
 @pytest.mark.parametrize("grouped", [False, True])
 def test_plug_in_is_the_density_of_the_rows(grouped, rng):
     rows, group = rng.integers(0, 2, (40, 3)), rng.integers(0, 2, 40)
@@ -174,89 +119,6 @@ def test_plug_in_is_the_density_of_the_rows(grouped, rng):
     shape = (2, 3) if grouped else (3,)
     points = [{"theta": rng.normal(size=shape), "phi": rng.normal(size=3)} for _ in range(4)]
     assert np.abs(plug_in_gaps(model, dp.Domain(public=("group",) if grouped else ()), points)).max() < 1e-9
-
-
-@pytest.mark.slow
-def test_posterior_of_a_release_without_much_noise_is_that_of_the_enumeration(rng):
-    """Means and standard deviations on a grid of two unknown numbers, against the exact likelihood of the rows."""
-    n_nodes, edges = 16, [(i, i + 1) for i in range(15)]
-    states = rng.integers(0, 2, (400, n_nodes))
-    with pm.Model() as model:
-        a, b = pm.Normal("a", 0, 1), pm.Normal("b", 0, 1)
-        dp.markov.IsingField("y", a * np.ones(n_nodes), b * np.ones(15), edges=edges, observed=states)
-    with insecure_randomness(1):
-        private = dp.privatize(model, epsilon=1e4, delta=1e-6, statistics=dp.Statistics("gaussian"))
-    density = private.compile_logp(mode="FAST_COMPILE")
-    products = states[:, :-1] * states[:, 1:]
-
-    def exact(a, b):
-        moves = np.array([[1.0, np.exp(a / 2)], [np.exp(a / 2), np.exp(a + b)]])  # a chain: a product of matrices
-        ends = np.array([1.0, np.exp(a / 2)])
-        log_z = np.log(ends @ np.linalg.matrix_power(moves, 15) @ ends)
-        return a * states.sum() + b * products.sum() - len(states) * log_z - a**2 / 2 - b**2 / 2
-
-    axes = [np.linspace(-0.4, 0.4, 17), np.linspace(-0.5, 0.5, 17)]
-    points = np.array(list(product(*axes)))
-    found = []
-    for logp in (exact, lambda a, b: density({"a": a, "b": b})):
-        values = np.array([float(logp(*point)) for point in points])
-        weights = np.exp(values - values.max())
-        mean = weights @ points / weights.sum()
-        found.append((mean, np.sqrt(weights @ (points - mean) ** 2 / weights.sum())))
-    (mean, sd), (own, spread) = found
-    assert (np.abs(own - mean) < 0.25 * sd).all()
-    np.testing.assert_allclose(spread, sd, rtol=0.12)
-
-
-def test_a_release_is_fitted_again_by_the_same_field_only(rng):
-    rows = rng.integers(0, 2, (30, 3))
-    with insecure_randomness(1):
-        private = dp.privatize(field_model(rows), epsilon=1.0)
-    release = dp.Release.of(private)
-    again = dp.condition(field_model(np.zeros((2, 3), dtype=int)), release)
-    assert [var.name for var in again.free_RVs] == [var.name for var in private.free_RVs]
-    with pytest.raises(UnsupportedModelError, match="needs sum s0, sum s1"):
-        with pm.Model() as other:
-            dp.markov.IsingField(
-                "y", pm.Normal("a", shape=3), pm.Normal("b", shape=3), edges=[(1, 2), (0, 1), (0, 2)],
-                observed=np.zeros((2, 3), dtype=int),
-            )  # fmt: skip
-        dp.condition(other, release)
-
-
-def test_plans_are_public_and_name_their_statistics():
-    _, plan = plan_for(
-        field_model(np.zeros((9, 3), dtype=int), group=np.zeros(9, dtype=int)),
-        epsilon=1.0, delta=0.0, domain=dp.Domain(neighbours="add_remove", n_max=50), statistics=None,
-    )  # fmt: skip
-    (table,) = plan.tables
-    assert table.labels == ("rows", "sum s0", "sum s1", "sum s2", "sum s0 s1", "sum s1 s2", "sum s0 s2")
-    assert [block.sensitivity.l1 / GRID for block in table.blocks[1:]] == [6]
-    assert written(table)["statistic"]["values"] == [0, 1]
-
-
-@pytest.mark.slow
-def test_explain_says_what_is_released():
-    text = str(dp.explain(field_model(np.zeros((200, 3), dtype=int))).full())
-    for part in ("IsingField", "sum s0", "no two possible rows", "the functions that y is written with"):
-        assert part in " ".join(text.replace("│", " ").split())
-
-
-def test_a_single_field_is_refused():
-    with pm.Model() as model:
-        dp.markov.IsingField(
-            "y", pm.Normal("a", shape=3), np.zeros(2), edges=[(0, 1), (1, 2)], observed=np.array([0, 1, 1])
-        )
-    with pytest.raises(UnsupportedModelError, match="one row alone .* no axis that counts rows"):
-        dp.privatize(model, epsilon=1.0)
-
-
-def test_a_bound_other_than_the_values_of_a_node_is_refused():
-    model = field_model(np.zeros((9, 3), dtype=int))
-    with pytest.raises(UnsupportedModelError, match="Leave the bounds out"):
-        dp.privatize(model, epsilon=1.0, domain=dp.Domain(bounds={"y": (0, 3)}))
-    (observed,) = inspect(model, dp.Domain(bounds={"y": (0, 1)})).sums.observed
-    assert not isinstance(family_of(observed).statistic(observed, sizes_known=True), type(None))
 
 
 @pytest.mark.parametrize(
@@ -276,13 +138,3 @@ def test_a_bound_other_than_the_values_of_a_node_is_refused():
 def test_what_is_no_graph_is_refused(nodes, couplings, edges, text):
     with pm.Model(), pytest.raises(ArgumentError, match=text):
         dp.markov.IsingField("y", np.zeros(nodes), np.zeros(couplings), edges=edges, shape=(2, nodes))
-
-
-@pytest.mark.slow
-def test_a_trace_is_made_and_may_be_published(rng):
-    model = field_model(rng.integers(0, 2, (200, 3)))
-    idata = sampled(model, dp.Domain())
-    assert idata["posterior"]["phi"].shape == (1, 3, 3)
-    assert idata.dp.report().publishable
-    rows = dp.synthesize(idata, model, 7, random_seed=1)["y"]
-    assert rows.shape == (7, 3) and set(np.unique(rows)) <= {0, 1}

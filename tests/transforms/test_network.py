@@ -4,7 +4,6 @@ import warnings
 from itertools import product
 
 import numpy as np
-import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
@@ -13,27 +12,24 @@ from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.noise import GAUSSIAN
 from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.written import released_rows
 from pymc_dp.released import planned
-from pymc_dp.simulation.networks import draw_counts, draw_levels
-from pymc_dp.testing import insecure_randomness, without_noise
+from pymc_dp.simulation.networks import draw_counts
+from pymc_dp.testing import insecure_randomness
 from pymc_dp.trace.scrub import annotate
-from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.network import NetworkDensity
-from pymc_dp.transforms.noise_aware import counts_logp
 from pymc_dp.transforms.privatize import record_of
-from tests.networks import BAYES, COLLIDER, PAIR, TRIANGLE, network_model, network_of, random_rows
+from tests.networks import COLLIDER, PAIR, TRIANGLE, network_model, random_rows
 from tests.paid import draw_release
 from tests.transforms.zoo import log_likelihoods, points, privatize
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 FOURIER = Statistics(mechanism=dp.networks.FourierUpdates())
-PLUG_IN = Statistics(mechanism=dp.networks.FourierUpdates(t=1.0, papers=True), noise_aware=False)
 
 
 def density_of(graph, n_rows, mechanism=None, *, epsilon=1.0, noise="gaussian", levels=None, **domain):
@@ -164,93 +160,7 @@ def test_posterior_of_a_turned_or_missing_edge_is_that_of_the_exact_counts(graph
     np.testing.assert_allclose(deviations[1], deviations[0], rtol=0.1)
 
 
-def test_invalid_probabilities_have_no_density():
-    density, _ = density_of(PAIR, 50)
-    p, z = pt.vector(), pt.matrix()
-    evaluate = interpreted([z, p], [density.logp(z, p, np.zeros((3, 1))), pytensor.grad(density.logp(z, p, None), p)])
-    for given in ([0.5, 0.5, -0.1, 1.1, 0.5, 0.5], [0.5, 0.4, 0.5, 0.5, 0.5, 0.5]):
-        value, slope = evaluate(np.zeros((3, 1)), np.array(given))
-        assert value == -np.inf and np.isfinite(slope).all()
-    assert np.isfinite(evaluate(np.zeros((3, 1)), np.array([1.0, 0.0, 0.5, 0.5, 0.0, 1.0]))[0])
-
-
-def test_the_plug_in_form_takes_the_tables_for_exact(rng):
-    """Algorithm 2: Beta posteriors with the counts of the tables, increment and all, cut off at 0."""
-    rows = random_rows(rng, COLLIDER, 400)
-    private = privatize(network_model(COLLIDER, rows), epsilon=1.0, statistics=PLUG_IN)
-    marginals = dp.Release.of(private).marginals()
-    at = points(private, rng)
-    found = log_likelihoods(private, at)["network"]
-    expected = []
-    for point in at:
-        total = 0.0
-        for name, parents in COLLIDER.items():
-            p = 1 / (1 + np.exp(-point[f"p_{name}_logodds__"]))
-            counts = np.clip(marginals[f"{name}_table"].transpose(*parents, name).to_numpy(), 0, None)
-            total += (counts[..., 1] * np.log(p) + counts[..., 0] * np.log1p(-p)).sum()
-        expected.append(total)
-    np.testing.assert_allclose(found, expected, rtol=1e-10)
-
-
-def test_both_noised_counts_of_a_root_are_used():
-    """`papers=True` shows both counts of a root, though they add up to the known number of rows."""
-    value, p = pt.matrix(shape=(1, 2)), pt.matrix(shape=(None, 2))
-    grid = (np.arange(200) + 0.5) / 200
-    for n, scale in ((20, 5.0), (100, 5.0)):
-        sizes = Sizes(public=True, bound=np.array([n]), n_private=1)
-        evaluate = interpreted([value, p], counts_logp(value, p, scale, sizes, both=True))
-        counts = np.arange(n + 1)
-        for first, second in ((0.7 * n, 0.3 * n), (n + scale, -scale), (0.5 * n + 3 * scale, 0.5 * n - scale)):
-            found = evaluate(np.rint([[first, second]]), np.stack([1 - grid, grid], axis=1))
-            kernel = -(np.abs(np.rint(first) - (n - counts)) + np.abs(np.rint(second) - counts)) / scale
-            exact = np.array([logsumexp(kernel + stats.binom.logpmf(counts, n, q)) for q in grid])
-            distance = np.abs(np.exp(found - logsumexp(found)) - np.exp(exact - logsumexp(exact))).sum() / 2
-            assert distance < 0.025
-
-
 # --- simulation ------------------------------------------------------------------------------------------------------
-
-
-def test_simulated_tables_are_those_of_simulated_rows(rng):
-    network = network_of(COLLIDER, {"b": 3})
-    p = probabilities_of(rng, network)
-    drawn = [draw_counts(rng, network, p, 300) for _ in range(300)]
-    rows = draw_levels(rng, network, p, 90_000)
-    for place, name in enumerate(network.names):
-        table = np.zeros(network.shape(place))
-        np.add.at(table, tuple(rows[network.names[member]] for member in network.family(place)), 1)
-        together = np.sum([tables[place] for tables in drawn], axis=0)
-        assert all(tables[place].sum() == 300 for tables in drawn)
-        both = np.stack([table.ravel(), together.ravel()])[:, (table + together).ravel() > 20]
-        assert stats.chi2_contingency(both).pvalue > 1e-5, name
-        # Spread over tables, not only their mean: variance n p (1 - p) of every cell.
-        shares = together / 90_000
-        spread = np.var([tables[place] for tables in drawn], axis=0)
-        np.testing.assert_allclose(spread, 300 * shares * (1 - shares), rtol=0.5, atol=1)
-
-
-def test_draws_of_a_release_have_its_mean_and_its_noise(rng):
-    density, _ = density_of(TRIANGLE, 500, noise="laplace", epsilon=2.0)
-    p = probabilities_of(rng, density.network)
-    scales, spread = np.full((7, 1), density.scale), rng.exponential(size=(7, 1))
-    drawn = density.random(p, scales, spread, rng=rng, size=(400,))
-    assert drawn.shape == (400, 7, 1)
-    tables, start = [], 0
-    for place in range(3):
-        size = int(np.prod(density.network.shape(place)))
-        tables.append(p[start : start + size].reshape(density.network.shape(place)))
-        start += size
-    joint = tables[0][:, None, None] * tables[1][:, :, None] * tables[2]
-    sign = np.array([1.0, -1.0])
-    for place, one in enumerate(density.sums.coefficients):
-        weights = np.ones((2, 2, 2))
-        for node, _ in one:
-            weights = weights * sign.reshape([2 if axis == node else 1 for axis in range(3)])
-        mean = (joint * weights).sum()
-        sd = np.sqrt(500 * (1 - mean**2) + 2 * spread[place, 0] * density.scale**2)
-        sample = drawn[:, place, 0]
-        assert abs(sample.mean() - 500 * mean) < 4.5 * sd / np.sqrt(400)
-        assert sample.std() == pytest.approx(sd, rel=0.2)
 
 
 # --- models ----------------------------------------------------------------------------------------------------------
@@ -262,51 +172,6 @@ def private():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return privatize(network_model(COLLIDER, rows), epsilon=1.0, statistics=FOURIER)
-
-
-@pytest.mark.slow
-def test_a_private_model_holds_the_coefficients_and_nothing_else_of_the_rows(private):
-    assert [rv.name for rv in private.free_RVs] == ["p_a", "p_b", "p_c", "p_d", "network_noise_variance"]
-    assert [rv.name for rv in private.observed_RVs] == ["network"]
-    assert private.named_vars_to_dims["network"] == ("network_cell", "network_statistic")
-    assert not private.data_vars
-    assert set(private.coords["network_cell"]) == {"a", "b", "c", "a·c", "b·c", "a·b", "a·b·c", "d", "c·d"}
-
-
-@pytest.mark.slow
-def test_tables_of_a_release_agree_and_add_up(private):
-    release = dp.Release.of(private)
-    found = release.marginals()
-    assert found["c_table"].dims == ("a", "b", "c")
-    for name in COLLIDER:
-        assert float(found[f"{name}_table"].sum()) == pytest.approx(3000, abs=1e-9)
-    np.testing.assert_allclose(found["c_table"].sum(["b", "c"]), found["a_table"], atol=1e-9)
-    np.testing.assert_allclose(found["c_table"].sum(["a", "b"]), found["d_table"].sum("d"), atol=1e-9)
-    assert (np.abs(found["c_table"] - 3000 / 8) < 200).all()
-
-
-def test_the_increment_is_in_the_tables_and_not_in_the_release(rng):
-    rows = random_rows(rng, COLLIDER, 500)
-    with without_noise():
-        bare = dp.Release.of(privatize(network_model(COLLIDER, rows), epsilon=1.0, statistics=FOURIER))
-        more = dp.Release.of(
-            privatize(
-                network_model(COLLIDER, rows),
-                epsilon=1.0,
-                statistics=Statistics(mechanism=dp.networks.FourierUpdates(t=0.5)),
-            )
-        )
-    np.testing.assert_array_equal(bare.tables["network"], more.tables["network"])
-    added = 2 * 0.5 * 9 * 12.0  # 2 t |N| noise scales of 2 * 6 / ε
-    for name in COLLIDER:
-        table = bare.marginals()[f"{name}_table"]
-        np.testing.assert_allclose(more.marginals()[f"{name}_table"], table + added / table.size, atol=1e-9)
-
-
-def test_a_release_of_tables_has_no_coefficients(rng):
-    model = network_model(PAIR, random_rows(rng, PAIR, 20))
-    with pytest.raises(ArgumentError, match="not made of coefficients"):
-        dp.Release.of(privatize(model, epsilon=1.0)).marginals()
 
 
 def test_a_release_is_saved_and_fitted_by_another_model(private, tmp_path, rng):
@@ -354,49 +219,6 @@ def test_networks_that_need_more_are_refused(private, graph, levels, text):
         dp.condition(network_model(graph, 2, levels), dp.Release.of(private))
 
 
-@pytest.mark.parametrize("name", ["network", "network_noise_variance"])
-def test_names_that_a_refit_needs_are_refused_with_a_way_out(private, name):
-    with network_model(PAIR, 2) as other:
-        pm.Normal(name)
-    with pytest.raises(UnsupportedModelError, match=f"Rename '{name}'"):
-        dp.condition(other, dp.Release.of(private))
-
-
-def labelled_pair(labels, n_rows):
-    """The levels of `a` are those of a dim that has them in this order; a dim without labels for None."""
-    with pm.Model(coords=None if labels is None else {"smoker": labels}) as model:
-        a = pm.Bernoulli("a", pm.Beta("p_a", 1, 1), observed=np.zeros(n_rows, dtype=int))
-        p = pm.Beta("p_b", 1, 1, shape=2) if labels is None else pm.Beta("p_b", 1, 1, dims="smoker")
-        pm.Bernoulli("b", p[a], observed=np.zeros(n_rows, dtype=int))
-    return model
-
-
-def test_levels_in_another_order_are_refused(tmp_path):
-    """Labels are public and travel with the coefficients: else tables would be turned around without a word."""
-    made = privatize(labelled_pair(["no", "yes"], 20), epsilon=1.0, statistics=FOURIER)
-    release = dp.Release.load(dp.Release.of(made).save(tmp_path / "pair.json"))
-    for labels in (["no", "yes"], None):
-        assert dp.condition(labelled_pair(labels, 2), release)
-    with pytest.raises(UnsupportedModelError, match="a: one of its levels is 'yes' in its dim, and 'no' in the rel"):
-        dp.condition(labelled_pair(["yes", "no"], 2), release)
-    bare = dp.Release.of(privatize(labelled_pair(None, 20), epsilon=1.0, statistics=FOURIER))
-    assert dp.condition(labelled_pair(["yes", "no"], 2), bare)
-
-
-def test_a_refit_of_a_refit_has_the_noise_of_the_release(rng):
-    """Steps are those that were released, 2^-20 for three levels, where the nodes that are left have two."""
-    levels = {"a": 2, "b": 2, "c": 3}
-    rows = random_rows(rng, TRIANGLE, 100, levels)
-    release = dp.Release.of(privatize(network_model(TRIANGLE, rows, levels), epsilon=1.0, statistics=FOURIER))
-    once = dp.Release.of(dp.condition(network_model(PAIR, 2), release))
-    twice = dp.Release.of(dp.condition(network_model(PAIR, 2), once))
-    (first,), *others = (one.record.tables for one in (release, once, twice))
-    assert first.scales[0] == pytest.approx(float(first.sensitivities[0].split()[2].rstrip(":")), rel=1e-4)
-    for (table,) in others:
-        assert table.scales == first.scales and table.sensitivities == first.sensitivities
-    np.testing.assert_array_equal(twice.tables["network"], once.tables["network"])
-
-
 def test_synthetic_rows_have_the_shares_of_the_posterior_draw(private):
     at = {"p_a": 0.3, "p_b": 0.8, "p_c": [[0.1, 0.5], [0.6, 0.9]], "p_d": [0.2, 0.7]}
     dims = {name: ("chain", "draw", *(private.named_vars_to_dims.get(name) or ())) for name in at}
@@ -413,43 +235,6 @@ def test_synthetic_rows_have_the_shares_of_the_posterior_draw(private):
     assert dp.synthesize(idata, network_model(COLLIDER, 2), random_seed=1).sizes == {"row": 3000}
 
 
-def test_what_networks_have_no_use_for_is_refused_with_a_way_out(private):
-    with (
-        pytest.raises(UnsupportedModelError, match="rows behind the coefficients of a network"),
-        private,
-    ):
-        dp.DataAugmentation()
-    with pytest.raises(ArgumentError, match=r"Compare dp.networks.LaplaceUpdates\(\)"):
-        dp.plan(network_model(PAIR), epsilon=1.0, statistics=FOURIER, repeats=2, progressbar=False)
-
-
-def test_laplace_updates_cut_every_count_off_by_itself_in_the_plug_in_form(rng):
-    """Algorithm 1: Beta posteriors with counts in 0..n, those of a root not made to add up to n."""
-    rows = random_rows(rng, PAIR, 12)
-    statistics = Statistics(mechanism=dp.networks.LaplaceUpdates(papers=True), noise_aware=False)
-    with insecure_randomness(3):
-        private = privatize(network_model(PAIR, rows), epsilon=0.2, statistics=statistics)
-    raw = dp.Release.of(private).tables
-    for name in PAIR:
-        held = private.rvs_to_values[private[name]].get_value()
-        np.testing.assert_array_equal(held, np.clip(raw[name], 0, 12))
-    assert np.abs(raw["a"].sum() - 12) > 1 and (raw["b"] < 0).any()
-    again = dp.condition(network_model(PAIR, 2), dp.Release.of(private), noise_aware=False)
-    np.testing.assert_array_equal(again.rvs_to_values[again["b"]].get_value(), np.clip(raw["b"], 0, 12))
-
-
-def test_a_private_number_of_rows_is_in_front_with_noise_of_its_own(rng):
-    rows = random_rows(rng, BAYES, 200)
-    domain = dp.Domain(neighbours="add_remove", n_max=1000)
-    with insecure_randomness(7):  # one discrete draw in twenty is 0
-        private = privatize(network_model(BAYES, rows), epsilon=1.0, domain=domain, statistics=FOURIER)
-    release = dp.Release.of(private)
-    assert release.record.tables[0].cells[0] == "rows"
-    total = float(release.tables["network"][0, 0])
-    assert total != 200 and float(release.marginals()["x2_table"].sum()) == pytest.approx(total)
-    assert np.isfinite(log_likelihoods(private, points(private, rng, 2))["network"]).all()
-
-
 def test_seeded_releases_of_neighbours_differ_by_the_row_alone(rng):
     rows = random_rows(rng, TRIANGLE, 40)
     other = {name: np.concatenate([[1 - values[0]], values[1:]]) for name, values in rows.items()}
@@ -460,14 +245,3 @@ def test_seeded_releases_of_neighbours_differ_by_the_row_alone(rng):
             found.append(draw_release(plan).values["network"][:, 0])
     moved = dict(zip(plan.tables[0].cell_labels, found[0] - found[1], strict=True))
     assert {label: abs(size) for label, size in moved.items() if size} == {"a": 2, "b": 2, "c": 2, "a·b·c": 2}
-
-
-def test_the_record_says_what_is_approximate(private):
-    texts = dp.Release.of(private).record.tables[0].approximations
-    assert "central limit theorem" in texts[0] and "a·b, parents that no edge joins" in texts[1]
-
-
-def test_prior_predictive_draws_are_releases(private):
-    with private:
-        drawn = pm.sample_prior_predictive(3, random_seed=1, compile_kwargs={"mode": "FAST_COMPILE"})
-    assert drawn["prior_predictive"]["network"].shape == (1, 3, 9, 1)

@@ -5,16 +5,10 @@ from functools import cache
 import arviz as az
 import numpy as np
 import pymc as pm
-import pytensor
-import pytensor.tensor as pt
 import pytest
-from pymc.blocking import DictToArrayBijection
 
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError
-from pymc_dp.inspection.cumulative import finite_branches
-from pymc_dp.nuts_samplers import SETTINGS
-from pymc_dp.transforms.noised_count import noised_binomial, noised_poisson
 from pymc_dp.transforms.released_logp import ReleasedLogp
 
 SAMPLERS = ("nutpie", "numpyro", "blackjax")
@@ -29,12 +23,6 @@ def shares(rng):
         answers = rng.random(600) < np.array([0.2, 0.4, 0.5, 0.7])[group]
         pm.Bernoulli("y", p[pm.Data("g", group)], observed=answers)
     return model, {}
-
-
-def normal(rng):
-    with pm.Model() as model:
-        pm.Normal("y", pm.Normal("mu", 0, 2), pm.HalfNormal("sd", 2), observed=rng.normal(1, 1, 500))
-    return model, {"domain": dp.Domain(bounds={"y": (-4, 6)})}
 
 
 def line(rng):
@@ -63,7 +51,7 @@ def logistic(rng):
     return model, {"domain": dp.Domain(bounds={"x": (-3, 3)}), "delta": 1e-6}
 
 
-MODELS = (shares, normal, line, robust, logistic)
+MODELS = (shares, line, robust, logistic)
 
 
 @cache
@@ -97,71 +85,6 @@ def test_the_posterior_is_that_of_pymcs_own_nuts(make, sampler):
     assert (np.log(own["sd"] / other["sd"]).abs() < 0.35).all()
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
-def test_jax_has_the_numbers_of_pytensor(make, rng):
-    jax = pytest.importorskip("jax")
-    from pymc.sampling.jax import get_jaxified_logp
-
-    model = private(make)
-    start = model.initial_point(0)
-    function = model.logp_dlogp_function(ravel_inputs=True, mode="FAST_COMPILE")
-    function.set_extra_values(start)
-    jaxified = jax.jit(jax.value_and_grad(get_jaxified_logp(model)))
-    for _ in range(5):
-        point = {name: value + 0.3 * rng.normal(size=value.shape) for name, value in start.items()}
-        value, slopes = function(DictToArrayBijection.map({var.name: point[var.name] for var in model.value_vars}))
-        found, pulled = jaxified([point[var.name] for var in model.value_vars])
-        assert found == pytest.approx(value, rel=1e-9)
-        assert np.concatenate([np.ravel(one) for one in pulled]) == pytest.approx(slopes, rel=1e-5, abs=1e-7)
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
-def test_noised_counts_in_jax_have_the_numbers_of_pytensor(kind):
-    jax = pytest.importorskip("jax")
-    from pymc.sampling.jax import get_jaxified_graph
-
-    x, p = pt.dscalar("x"), np.array([-2.0, 3.0, 40.0])
-    poisson = noised_poisson(pt.as_tensor(p), pt.exp(x) * np.arange(1.0, 4.0), kind, 2.5)
-    binomial = noised_binomial(pt.as_tensor(p), pt.sigmoid(x), np.array([5.0, 30.0, 50.0]), kind, 2.5)
-    graph = sum(item[0].sum() + item[1].sum() for item in (poisson, binomial))
-    with pytensor.config.change_flags(mode="FAST_COMPILE"):
-        value, slope = pytensor.function([x], [graph, pt.grad(graph, x)])(0.4)
-    function = get_jaxified_graph([x], [graph])
-    found, pulled = jax.value_and_grad(lambda at: function(at)[0])(0.4)
-    assert found == pytest.approx(float(value), rel=1e-12) and pulled == pytest.approx(float(slope), rel=1e-10)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_what_jax_cannot_derive_is_an_error_and_not_zero():
-    jax = pytest.importorskip("jax")
-    from pymc_dp.transforms.released_logp_jax import _differentiable
-
-    def both(x, y):
-        return x * y, x
-
-    made = _differentiable("it", both, lambda given, found, ct: {0: ct[0] * given[1]}, {0}, differentiable=1)
-    assert jax.grad(lambda x: made(x, 3.0)[0])(2.0) == 3.0
-    with pytest.raises(NotImplementedError, match=r"it has no derivative in its inputs \[1\]"):
-        jax.grad(lambda y: made(2.0, y)[0])(3.0)
-    with pytest.raises(NotImplementedError, match="no derivatives of its slopes"):
-        jax.grad(lambda x: made(x, 3.0)[1])(2.0)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_a_derivative_that_is_no_number_is_nought_in_jax_as_well():
-    jax = pytest.importorskip("jax")
-    from pymc.sampling.jax import get_jaxified_graph
-
-    x = pt.dscalar("x")
-    graph = pt.switch(x > 0, pt.sqrt(x), x)
-    as_it_is, finite = (get_jaxified_graph([x], [made]) for made in (graph, finite_branches(graph)))
-    assert np.isnan(jax.grad(lambda value: as_it_is(value)[0])(-1.0))
-    assert jax.grad(lambda value: finite(value)[0])(-1.0) == 1.0
-
-
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     "given",
@@ -191,40 +114,3 @@ def test_what_jax_cannot_evaluate_costs_nothing(given):
     finally:
         jax_funcify.register(ReleasedLogp)(original)
     assert ledger.history == []
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("text", ["needs blackjax below 1.6", "a device of JAX for each of 3 chains, and there is 2"])
-def test_a_blackjax_that_pymc_cannot_call_costs_nothing(text, monkeypatch):
-    jax = pytest.importorskip("jax")
-    blackjax = pytest.importorskip("blackjax")
-    if "below" in text:
-        monkeypatch.setattr(blackjax, "progress_bar", None)
-    monkeypatch.setattr(jax, "local_device_count", lambda: 2)
-    ledger, model = dp.Ledger(1.0), shares(np.random.default_rng(1))[0]
-    with pytest.raises(ArgumentError, match=text):
-        dp.sample(5, epsilon=1.0, model=model, ledger=ledger, nuts_sampler="blackjax", chains=3)
-    assert ledger.history == []
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", SAMPLERS)
-def test_every_setting_that_is_taken_is_one_of_the_sampler(name):
-    """With the default bar; one chain by BlackJAX needs one device."""
-    pytest.importorskip(name)
-    given = {
-        "nutpie": {"maxdepth": 4, "mindepth": 1, "max_energy_error": 100.0, "initial_step": 0.2,
-                   "adaptation": "low_rank", "mass_matrix_switch_freq": 20, "store_divergences": True},
-        "numpyro": {"max_tree_depth": (4, 6), "step_size": 0.4, "adapt_step_size": False, "adapt_mass_matrix": True,
-                    "dense_mass": True, "find_heuristic_step_size": True, "regularize_mass_matrix": False,
-                    "jitter": False, "chain_method": "vectorized"},
-        "blackjax": {"max_num_doublings": 4, "initial_step_size": 0.5, "is_mass_matrix_diagonal": False,
-                     "jitter": False, "chain_method": "parallel"},
-    }[name]  # fmt: skip
-    assert {*given, "target_accept"} == set(SETTINGS[name])
-    trace = dp.sample(
-        20, epsilon=1.0, tune=20, chains=1, cores=1, model=shares(np.random.default_rng(1))[0], ledger=dp.Ledger(1.0),
-        nuts_sampler=name, nuts={**given, "target_accept": 0.9}, compute_convergence_checks=False, random_seed=1,
-    )  # fmt: skip
-    assert trace.posterior["p"].shape == (1, 20, 4)

@@ -3,7 +3,6 @@
 import zlib
 
 import numpy as np
-import pymc as pm
 import pytest
 
 import pymc_dp as dp
@@ -54,27 +53,6 @@ def test_noise_aware_counts_of_public_size_differ_by_a_constant(zoo):
         private = privatize(model, domain=DOMAINS["replace"])
     for name, released in log_likelihoods(private, at, ("binary", "binary_public")).items():
         assert np.ptp(original[name] - released) < TABLE_TOLERANCE
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("form", ["array twice", "pm.Data", "observed variable"])
-def test_naive_bayes_differs_by_a_constant(form, rng):
-    """The class is an observed variable and the index of the others, in each way it can be written."""
-    columns = table(rng)
-    label = columns["a"]
-    with pm.Model() as model:
-        weights = pm.Dirichlet("weights", np.ones(3))
-        q = pm.Dirichlet("q", np.ones(4), shape=(3, 4))
-        rate = pm.Gamma("rate", 2, 1, shape=3)
-        held = pm.Data("held", label) if form == "pm.Data" else label
-        observed = pm.Categorical("label", weights, observed=held)
-        index = observed if form == "observed variable" else held
-        pm.Categorical("level", q[index], observed=columns["level"])
-        pm.Poisson("count", rate[index], observed=columns["count"])
-    at = points(model, rng)
-    with without_noise():
-        private = privatize(model, domain=dp.Domain(bounds={"count": (0, 20)}), statistics=PLUG_IN)
-    assert_constant(log_likelihoods(model, at), log_likelihoods(private, at))
 
 
 @pytest.mark.slow

@@ -15,7 +15,6 @@ STATED = {"made_by": "an office", "guarantee": "zCDP"}
 VALUES, SCALES = np.array([12, -3, 45, 0, 7]), np.array([3.0, 4.0, 0.8, 15.0, 1.0])
 RATES, TRIALS = np.array([11.0, 3.0, 44.0, 2.0, 8.0]), np.array([20, 10, 60, 5, 9])
 MOST = 500
-
 EXACT = {
     "poisson": (lambda r: pm.Poisson("count", r, dims="a", observed=np.zeros(5, int)), stats.poisson.logpmf),
     "binomial": (
@@ -138,51 +137,6 @@ def test_sums_of_counts_are_nearly_normal_given_the_cells(kind):
     assert np.allclose(found[1:], np.diff(steps), atol=0.02 if kind == "gaussian" else 0.1)
 
 
-@pytest.mark.usefixtures("interpreted")
-def test_an_exact_total_is_an_observation_of_it():
-    """The noise of the total is 0: given the cells it is off by what these may be."""
-    release = dp.Release.of_counts(
-        {"count": [12, -3, 45], "total": 58}, {"count": 4.0, "total": 0.0}, noise="discrete gaussian",
-        dims={"count": "a", "total": ()}, **STATED,
-    )  # fmt: skip
-    likelihood = partial(pm.Poisson, "count", dims="a", observed=np.zeros(3, int))
-    private = dp.condition(model_of(lambda r: likelihood(r), a=range(3)), release)
-    near, far = (terms(private, ["total"], {"r_log__": np.log([12.0, 3, last])})[0] for last in (44, 30))
-    assert near > far
-
-
-@pytest.mark.usefixtures("interpreted")
-def test_the_plug_in_form_takes_cells_for_exact():
-    release = dp.Release.of_counts(
-        {"count": VALUES, "total": 60}, {"count": 4.0, "total": 1.0}, noise="discrete laplace",
-        dims={"count": "a", "total": ()}, **STATED,
-    )  # fmt: skip
-    likelihood, logpmf = EXACT["poisson"]
-    private = dp.condition(model_of(likelihood, a=range(5)), release, noise_aware=False)
-    assert [rv.name for rv in private.observed_RVs] == ["count"]
-    expected = logpmf(np.maximum(VALUES, 0), RATES).sum()
-    assert terms(private, ["count"], {"r_log__": np.log(RATES)})[0] == pytest.approx(expected, abs=1e-6)
-    assert "leaves sums of them out" in dp.Release.of(private).record.tables[0].approximations[0]
-
-
-@pytest.mark.slow
-def test_new_tables_can_be_drawn():
-    """Their mean and variance are those of the exact cells and of the noise."""
-    release = dp.Release.of_counts(
-        {"count": TABLE, "rows": [8, 12], "total": 21}, {"count": 4.0, "rows": 1.0, "total": 0.5},
-        noise="discrete laplace", dims={"count": ("a", "b"), "rows": "a", "total": ()}, **STATED,
-    )  # fmt: skip
-    with pm.Model(coords={"a": range(2), "b": range(3)}) as model:
-        pm.Poisson("count", 9.0 + 0.0 * pm.Normal("z"), dims=("a", "b"), observed=np.zeros((2, 3), int))
-    with dp.condition(model, release):
-        fast = {"mode": "FAST_COMPILE"}
-        drawn = pm.sample_prior_predictive(4000, random_seed=1, compile_kwargs=fast).prior_predictive
-    cells = drawn["count"].to_numpy()[0, :, :, 0]
-    assert np.allclose(cells.mean(axis=0), 9, atol=0.5)
-    assert np.allclose(cells.var(axis=0), 9 + 2 * 16, rtol=0.15)
-    assert drawn["rows"].shape == (1, 4000, 2, 1) and np.isfinite(drawn["total"]).all()
-
-
 @pytest.mark.parametrize(
     ("build", "match"),
     [
@@ -198,48 +152,10 @@ def test_likelihoods_that_do_not_fit_are_refused_with_a_way_out(build, match):
         dp.condition(model_of(build, a=range(5)), release)
 
 
-def test_other_cells_are_refused():
-    release = dp.Release.of_counts({"count": VALUES}, 4.0, noise="discrete laplace", dims="a", **STATED)
-    likelihood = partial(pm.Poisson, "count", dims="a", observed=np.zeros(4, int))
-    with pytest.raises(UnsupportedModelError, match="'a' has 4 cells in the model, and 5"):
-        dp.condition(model_of(lambda r: likelihood(r), a=range(4)), release)
-
-
 def test_sums_that_would_take_too_long_are_refused():
     release = dp.Release.of_counts({"count": VALUES}, 1e4, noise="discrete laplace", dims="a", **STATED)
     with pytest.raises(UnsupportedModelError, match="(?s)Use a Poisson likelihood.*is too long"):
         dp.condition(model_of(EXACT["negative binomial"][0], a=range(5)), release)
-
-
-@pytest.mark.usefixtures("interpreted")
-def test_dummies_do_not_matter_and_are_not_kept():
-    release = dp.Release.of_counts({"count": VALUES}, 4.0, noise="discrete laplace", dims="a", **STATED)
-    found = []
-    for dummies in (np.zeros(5, int), np.array([987654321] * 5)):
-        with pm.Model(coords={"a": range(5)}) as model:
-            rate = pm.Gamma("r", 2, 0.1, dims="a")
-            twice = pm.Deterministic("twice", 2 * rate, dims="a")
-            pm.Poisson("count", twice / 2, dims="a", observed=pm.Data("dummies", dummies, dims="a"))
-        private = dp.condition(model, release)
-        assert "dummies" not in private.named_vars and "twice" in private.named_vars
-        found += terms(private, ["count"], {"r_log__": np.log(RATES)})
-    assert found[0] == found[1]
-
-
-@pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
-@pytest.mark.parametrize("name", ["poisson", "binomial", "negative binomial"])
-def test_noise_on_counts_may_be_continuous(name, kind):
-    """Up to a constant, which holds no parameter."""
-    likelihood, logpmf = EXACT[name]
-    values = VALUES + np.array([0.3, -0.4, 0.2, 0.45, -0.1])
-    release = dp.Release.of_counts({"count": values}, SCALES, noise=kind, dims="a", **STATED)
-    private = dp.condition(model_of(likelihood, a=range(5)), release)
-    s, found = np.arange(MOST)[:, None], []
-    for rates in (RATES, RATES + np.array([2.0, 1.0, -3.0, 4.0, 0.5])):
-        expected = logsumexp(logpmf(s, rates) + log_noise(values - s, SCALES, kind), axis=0).sum()
-        found.append(terms(private, ["count"], {"r_log__": np.log(rates)})[0] - expected)
-    assert found[0] == pytest.approx(found[1], abs=2e-4)
 
 
 def test_exact_sums_that_follow_from_others_are_refused():
@@ -254,22 +170,3 @@ def test_exact_sums_that_follow_from_others_are_refused():
     likelihood = partial(pm.Poisson, "count", dims=("a", "b"), observed=np.zeros((2, 3), int))
     with pytest.raises(UnsupportedModelError, match=r"total: it is exact \(scale 0\), and follows from"):
         dp.condition(model_of(lambda r: likelihood(r), a=range(2), b=range(3)), release)
-
-
-@pytest.mark.slow(cases="all")
-@pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
-@pytest.mark.parametrize("likelihood", [pm.Poisson, partial(pm.Normal, sigma=3.0)], ids=["poisson", "normal"])
-def test_slopes_are_those_of_the_density(likelihood, kind):
-    """With sums: these depend on means and variances of the exact cells, and so on three of their cumulants."""
-    values = {"count": TABLE + 0.3, "rows": [8.2, 12.4], "total": 21.1}
-    scales = {"count": 2.0, "rows": 1.5, "total": 0.8}
-    dims = {"count": ("a", "b"), "rows": "a", "total": ()}
-    release = dp.Release.of_counts(values, scales, noise=kind, dims=dims, **STATED)
-    cells = partial(likelihood, "count", dims=("a", "b"), observed=np.zeros((2, 3), int))
-    private = dp.condition(model_of(lambda r: cells(r), a=range(2), b=range(3)), release)
-    density, slopes = private.compile_logp(), private.compile_dlogp()
-    at = np.log([[4.0, 6, 2], [6, 1.5, 5]])
-    step = 1e-5 * np.eye(6).reshape(6, 2, 3)
-    expected = [(density({"r_log__": at + one}) - density({"r_log__": at - one})) / 2e-5 for one in step]
-    assert np.allclose(slopes({"r_log__": at}), expected, rtol=2e-4, atol=2e-4)

@@ -26,6 +26,8 @@ MEANS = {
     "product": (lambda x, z, w, g, h: normal("a") + normal("b") * x * z + x, ["x * z", "x"]),
     "product_of_sums": (lambda x, z, w, g, h: normal("a") * (x - 1) * (z - 2), ["(x - 1) * (z - 2)"]),
     "sum_by_column": (lambda x, z, w, g, h: (normal("a") + h + normal("c") * z) * x, ["x", "H * x", "x * z"]),
+    "index": (lambda x, z, w, g, h: normal("a", shape=2)[1 * (z > 1.5)] + normal("b") * x, ["x"]),
+    "two": (lambda x, z, w, g, h: normal("a", shape=8)[pt.floor(z).astype(int) * 2 + h] + normal("b") * x, ["x"]),
     "cells": (lambda x, z, w, g, h: normal("a", shape=3)[g] * x**2 + normal("b") * h * z, ["x ** 2", "H * z"]),
     "flag_as_index_too": (lambda x, z, w, g, h: normal("a", shape=2)[h] + normal("b") * h * x + normal("c") * h, ["x"]),
     "logarithm": (lambda x, z, w, g, h: normal("a") + normal("b") * pt.log(z) / 2 + pt.log(z), ["log(z)"]),
@@ -83,27 +85,3 @@ def test_a_parameter_in_a_curved_function_of_a_column_is_refused(mean):
     known = {name: ends for name, ends in BOUNDS.items() if name in model.named_vars}
     problems = inspect(model, Domain(bounds=known)).sums.problems
     assert any("linear predictor" in problem.what or "not affine" in problem.what for problem in problems)
-
-
-def test_bounds_that_permit_no_number_are_refused_with_the_bounds_to_give():
-    model = built(lambda x, z, w, g, h: normal("a") * pt.log(x))
-    (problem,) = inspect(model, Domain(bounds={"x": (-2, 2), "y": (-5, 5)})).sums.problems
-    assert "log(x) may be infinite or no number" in problem.what and "'x' (-2, 2)" in problem.what
-    assert not inspect(model, Domain(bounds={"x": (0.1, 2), "y": (-5, 5)})).sums.problems
-
-
-def test_a_column_of_public_ones_is_public_and_any_other_private():
-    model = built(lambda x, z, w, g, h: normal("a") * x**2 + normal("b") * x * z)
-    bounds = {"z": (0.5, 3), "y": (-5, 5)}
-    found = inspect(model, Domain(bounds=bounds, public=("x",))).sums
-    assert {item.name: item.public for item in found.observed[0].design.predictors} == {"x ** 2": True, "x * z": False}
-    assert [column.name for column in found.observed[0].beside] == ["x", "z"]
-
-
-def test_a_column_may_be_called_as_a_formula():
-    with pm.Model() as model:
-        x = pm.Data("x", X)
-        mean = normal("a") * x**2 + normal("b") * pm.Data("x ** 2", Z)
-        pm.Normal("y", mean, 1, observed=np.zeros(N))
-    found = inspect(model, Domain(bounds={"x": (-2, 2), "x ** 2": (0, 3), "y": (-5, 5)})).sums
-    assert len({item.name for item in found.observed[0].design.predictors}) == 2

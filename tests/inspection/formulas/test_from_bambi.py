@@ -13,7 +13,7 @@ from pymc_dp.gradients.responses import responses_of
 from pymc_dp.inspection.given import from_bambi
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_function
-from tests.inspection.formulas.models import BOUNDS, GIVEN, NORMAL, bounded, table
+from tests.inspection.formulas.models import BOUNDS, GIVEN, bounded, table
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 POISSON = bambi.Likelihood("Poisson", params=["mu"], parent="mu")
@@ -31,43 +31,29 @@ class Nosy(bambi.Family):
 
 FORMULAS = {
     "y ~ x + w + g": {},
-    "y ~ x*w + x:g": {},
-    "y ~ x + (1|g)": {},
     "y ~ 0 + g:h + (x|g) + (g|h) + (1|g:h)": {},
     "y ~ bs(x, df=3, lower_bound=0, upper_bound=1) + I(x**2) + np.log(w) + S(g)": {},
     "b ~ x": {"family": "bernoulli"},
-    "h ~ x": {"family": "bernoulli"},
     "h['u'] ~ x": {"family": "bernoulli", "link": "probit"},
     "b ~ w": {"family": "bernoulli", "link": "cloglog"},
     "c ~ x + offset(np.log(w))": {"family": "poisson"},
-    "c ~ x + (1|g)": {"family": "negativebinomial"},
     "y ~ w": {"family": "t"},
-    "y ~ w + g": {"family": "laplace"},
     "x ~ w": {"family": "beta"},
     "w ~ x": {"family": "gamma", "link": "log"},
-    "w ~ x + g": {"family": "weibull"},
     "w ~ g": {"family": "exponential"},
     "p(k, n) ~ x + (1|g)": {"family": "binomial"},
-    "p(m, 9) ~ x": {"family": "binomial", "link": "probit"},
     "prop(k, n) ~ x": {"family": "beta_binomial"},
     "g ~ 0 + x": {"family": "cumulative"},
-    "g ~ 0 + x + h": {"family": "sratio"},
     "g ~ x + (1|h)": {"family": "categorical"},
-    "g ~ 1": {"family": "categorical"},
     "counts(c, k, m) ~ x + (x|g)": {"family": "multinomial"},
     "counts(c, k) ~ x": {"family": "dirichlet_multinomial"},
     "m ~ x": {"family": "zero_inflated_poisson"},
-    "m ~ w": {"family": "zero_inflated_negativebinomial"},
     "p(k, n) ~ w": {"family": "zero_inflated_binomial"},
     "c ~ w": {"family": "hurdle_poisson"},
-    "c ~ w + g": {"family": "hurdle_negativebinomial"},
     "w ~ h": {"family": "hurdle_gamma"},
-    "w ~ h + x": {"family": "hurdle_lognormal"},
     "w ~ x + h": {"family": "wald", "link": "log"},
     "y ~ g": {"family": "vonmises"},
     "y ~ x": {"family": "asymmetriclaplace"},
-    "y ~ h": {"family": "exgaussian"},
-    "w ~ x + w:h": {"family": "lognormal"},
     "c ~ x:w": {"family": OWN},
     "truncated(y, lb=-3, ub=n) ~ x": {},
     "constrained(w, lb=0.5) ~ x": {"family": "lognormal"},
@@ -119,45 +105,6 @@ def test_the_density_is_that_of_bambi(formula):
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-9)
 
 
-def test_centring_is_by_the_public_middle():
-    source, model, _ = bounded("y ~ x + w", priors=GIVEN)
-    source.build()
-    theirs, point = source.backend.model, point_of(model)
-    data = table(0)
-    moved = sum((data[name].mean() - np.mean(BOUNDS[name])) * point[name] for name in ("x", "w"))
-    shifted = {**point, "Intercept": point["Intercept_centred"] + moved}
-    np.testing.assert_allclose(densities(model, point)["y"], densities(theirs, shifted)["y"], rtol=1e-9)
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize("formula", [formula for formula, options in FORMULAS.items() if options])
-def test_automatic_priors_of_any_family_are_the_same_for_any_rows(formula):
-    (_, one, _), (_, other, _) = (bounded(formula, data=table(seed), **FORMULAS[formula]) for seed in (0, 1))
-    point = point_of(one)
-    first, second = densities(one, point), densities(other, point)
-    for rv in one.free_RVs:
-        np.testing.assert_array_equal(first[rv.name], second[rv.name])
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("formula", ["y ~ x*w + scale(w) + poly(x, 2) + g", "y ~ center(x) + bs(w, df=5) + (x|g)"])
-def test_all_but_the_columns_is_the_same_for_any_rows(formula):
-    one, other = bounded(formula)[1:], bounded(formula, data=table(1))[1:]
-    assert one[1] == other[1]
-    assert [data.name for data in one[0].data_vars] == [data.name for data in other[0].data_vars]
-    for data in one[0].data_vars:
-        assert not np.array_equal(data.get_value(), other[0][data.name].get_value())
-        other[0][data.name].set_value(data.get_value())
-    point = point_of(one[0])
-    found = []
-    for model, _ in (one, other):
-        mean = model["y"].owner.inputs[2]
-        found.append(plain_function(model.free_RVs, mean)(*point.values()))
-    np.testing.assert_array_equal(*found)
-    first, second = densities(one[0], point), densities(other[0], point)
-    assert all(np.array_equal(first[rv.name], second[rv.name]) for rv in one[0].free_RVs)
-
-
 LOCAL = {
     "y ~ scale(x) + np.log(w) + I(x**2):g + (w|g)": {},
     "y ~ hsgp(x, m=4, c=1.5, by=g) + bs(w, df=5)": {},
@@ -204,39 +151,6 @@ def test_rows_are_accepted_one_by_one_and_have_responses(formula):
     assert responses_of(found)[1] == []
 
 
-def test_more_successes_than_trials_are_as_many():
-    data = table(0)
-    data["n"] = 3
-    source = bambi.Model("p(k, n) ~ x", table(0), family="binomial")
-    source.data = data
-    model, domain = dp.models.from_bambi(source, dp.Domain(bounds={"k": (0, 20), "n": (1, 20), "x": (0, 1)}))
-    assert model.rvs_to_values[model["p(k, n)"]].data.tolist() == np.minimum(data["k"], 3).tolist()
-    assert domain.bounds["n_trials"] == (1, 20)
-
-
-@pytest.mark.parametrize("formula", ["y ~ hsgp(x, m=5, c=1.5)", "y ~ w + hsgp(x, m=5, L=1, by=h, scale=True)"])
-def test_a_process_is_that_of_bambi_where_its_numbers_are_public(formula):
-    data = table(0).sort_values("h").assign(x=np.tile(np.linspace(0, 1, 20), 2))
-    spread = {"sigma": bambi.Prior("HalfNormal", sigma=2)}
-    source, model, domain = bounded(formula, data=data, priors={**GIVEN, **spread}, center_predictors=False)
-    source.build()
-    point, theirs = point_of(model), source.backend.model
-    assert [rv.name for rv in model.free_RVs] == [rv.name for rv in theirs.free_RVs]
-    found, expected = densities(model, point), densities(theirs, point)
-    for name in found:  # groups of the public table have middles that are a little apart
-        np.testing.assert_allclose(found[name], expected[name], rtol=2e-3, atol=2e-3)
-    (basis,) = (data for data in model.data_vars if data.name.endswith("_basis"))
-    low, high = domain.bounds[basis.name]
-    assert low <= basis.get_value().min() < 0.5 * low and 0.5 * high < basis.get_value().max() <= high
-
-
-def test_public_columns_stay_public():
-    source = bambi.Model("y ~ x + w + (1|g)", table(0))
-    _, domain = dp.models.from_bambi(source, dp.Domain(bounds={"y": (-3, 3), "w": (0, 10)}, public=("x", "g")))
-    assert domain.public == {"x_data", "g_group"}
-    assert domain.bounds["x_data"] == (table(0)["x"].min(), table(0)["x"].max())
-
-
 REFUSED = {
     "strings": ("y ~ s", {}, "astype(pd.CategoricalDtype"),
     "labels without an order": ("y ~ u", {}, "ordered=True"),
@@ -279,79 +193,6 @@ def test_what_may_come_from_rows_is_refused_with_a_remedy(name):
             real.formula, real.data = bambi.Formula(formula), data
             from_bambi(real, Domain(bounds={name: pair for name, pair in BOUNDS.items() if name in data}))
     assert remedy in " ".join(map(str, refused.value.problems))
-
-
-def test_automatic_priors_that_were_set_afterwards_are_refused():
-    source = bambi.Model("y ~ x", table(0))
-    source.set_priors({"x": NORMAL})
-    with pytest.raises(UnsupportedModelError, match="priors="):
-        dp.models.from_bambi(source, dp.Domain(bounds={"y": (-3, 3), "x": (0, 1)}))
-
-
-def test_names_that_the_data_frame_does_not_have_are_refused():
-    source = bambi.Model("y ~ x", table(0))
-    with pytest.raises(dp.errors.PrivacyError, match="'xx'.*Did you mean 'x'"):
-        dp.models.from_bambi(source, dp.Domain(bounds={"xx": (0, 1)}))
-
-
-def test_aliases_are_kept():
-    source = bambi.Model("y ~ x + (1|g)", table(0))
-    source.set_alias({"x": "slope", "1|g": "group", "y": "height", "sigma": "noise"})
-    model, domain = dp.models.from_bambi(source, dp.Domain(bounds={"y": (-3, 3), "x": (0, 1)}))
-    assert {"slope", "group_offset", "noise"} <= {rv.name for rv in model.free_RVs}
-    assert "height" in domain.bounds
-
-
-def test_what_was_taken_as_public_is_listed():
-    _, model, domain = bounded("y ~ x + g")
-    lines = inspect(model, domain).sums.assumptions
-    assert "formula: y ~ x + g, and every number in it" in lines
-    assert "levels of g: b, c, a" in lines
-    assert any(line.startswith("centring, automatic priors") for line in lines)
-
-
-def test_no_count_is_too_large_to_be_held_without_a_warning():
-    rows = pd.DataFrame({"k": [1.0, 1e300, 2.0], "x": [0.0, 1.0, 0.5]})
-    wide = dp.Domain(bounds={"k": (0, 1e300), "x": (0, 1)})
-    model, _ = dp.models.from_bambi(bambi.Model("k ~ x", rows, family="poisson"), wide)
-    assert model.rvs_to_values[model["k"]].data.tolist() == [1, 2**31 - 1, 2]
-
-
-def test_automatic_priors_are_shown_beside_bounds_and_cautioned_of_where_these_are_wide():
-    def explained(high, **options):
-        source = bambi.Model("b ~ x + x:w", table(0), family="bernoulli", **options)
-        return dp.explain(source, dp.Domain(bounds={"x": (0, high), "w": (0, 1)}), delta=1e-5)
-
-    wide = explained(1000)
-    (line,) = (line for line in wide.assumptions if line.startswith("bounds of column x"))
-    assert line.startswith("bounds of column x: (0, 1000); automatic priors scaled by them: x ~ Normal(0, 0.00346), ")
-    assert ", x:w ~ Normal(0, 0.0" in line
-    (caution,) = (line for line in wide.cautions if "made-up rows" not in line)
-    assert "x ~ Normal(0, 0.00346)" in caution and "priors={'x': ...}" in caution
-    assert explained(1).cautions == ()
-    assert not any("Normal(0, 0.0" in line for line in explained(1000, priors={"x": NORMAL}).cautions)
-
-
-def test_polynomials_have_the_norms_of_the_table_they_are_for():
-    data = table(0).assign(x=np.linspace(0, 1, 40))
-    source, model, _ = bounded("y ~ poly(x, 2)", data=data)
-    theirs = source.parameters["mu"].terms["poly(x, 2)"]
-    ours = np.column_stack([model[f"poly(x, 2)[{degree}]_data"].get_value() for degree in (0, 1)])
-    np.testing.assert_allclose(ours, theirs.data, rtol=0.1, atol=0.02)  # as far as 40 rows are spread like 1,000
-
-
-def test_given_numbers_that_look_computed_are_asked_about_and_those_of_public_tables_are_not():
-    given = bambi.Prior("Normal", mu=-0.0736625, sigma=173.2841)
-    domain = dp.Domain(bounds={**BOUNDS, "x": (-1.234567, 1)})
-    model, domain = dp.models.from_bambi(bambi.Model("y ~ x + scale(w)", table(1), priors={"x": given}), domain)
-    found = inspect(model, domain).sums.assumptions
-    asked = [line for line in found if "looks computed" in line]
-    tail = " (looks computed: was it computed from the rows?)"
-    assert asked == [
-        "bounds of column x: (-1.23457, 1)" + tail,
-        "-0.0736625 in the prior of x" + tail,
-        "173.284 in the prior of x" + tail,
-    ]
 
 
 @pytest.mark.parametrize("argument", ["np.log(np.abs(x))", "np.reciprocal(x)"])

@@ -1,0 +1,317 @@
+"""What each ε would buy, without a look at a private row: by exact sums, by gradients and by samplers."""
+
+import logging
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy import stats
+
+import pymc_dp as dp
+from pymc_dp._random import Insecure, use_insecure
+from pymc_dp.audit import contains_canary, plant
+from pymc_dp.errors import ArgumentError
+from pymc_dp.gradients.legs import Prior
+from pymc_dp.gradients.private_model import OWN
+from pymc_dp.plan import sampler
+from pymc_dp.plan.rehearsal import Rehearsal, privately, without_privacy
+from pymc_dp.step_methods import cost
+from pymc_dp.step_methods.langevin import base
+from pymc_dp.step_methods.langevin.base import StochasticGradient
+from tests.plan.conftest import REPEATS, coin, grouped
+
+
+def held(outcome, name="p"):
+    return int(outcome.covered[name].sum())
+
+
+def quick(model, *args, **options):
+    return dp.plan(model, *args, **{"repeats": 3, "random_seed": 7, "progressbar": False} | options)
+
+
+def test_noise_aware_intervals_cover_and_those_that_take_the_release_for_the_rows_do_not(planned):
+    aware, plugin = planned.outcomes[1], planned.outcomes[4]
+    assert (aware.method, aware.epsilon, plugin.method, plugin.epsilon) == ("aware", 0.1, "plug-in", 0.1)
+    assert stats.binomtest(held(aware), REPEATS, 0.9).pvalue > 1e-4
+    assert stats.binomtest(held(planned.outcomes[0]), REPEATS, 0.9).pvalue > 1e-4
+    assert stats.binomtest(held(plugin), REPEATS, 0.9).pvalue < 1e-12
+
+
+def test_intervals_narrow_towards_those_that_are_not_private(planned):
+    widths = [outcome.summary("p").width for outcome in planned.outcomes[:4]]
+    plain, private = widths[0], widths[1:]
+    assert sorted(private, reverse=True) == private
+    assert plain < private[-1] < 1.03 * plain
+    errors = [outcome.summary("p").rmse for outcome in planned.outcomes[:4]]
+    assert errors[1] > errors[2] > errors[0]
+
+
+def test_a_seed_gives_the_same_numbers_whatever_a_budget_is_compared_with(capsys):
+    alone, among = quick(coin(), 1.0).to_frame(), quick(coin(), [0.3, 1.0]).to_frame()
+    assert alone.equals(among[among["epsilon"] != 0.3].reset_index(drop=True))
+    assert not alone.equals(quick(coin(), 1.0, random_seed=8).to_frame())
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+def test_rows_are_not_read(caplog):
+    """Tables of the same schema give the same plan, and what is in them is nowhere in it."""
+    pages = set()
+    for seed in (1, 2):
+        rng = np.random.default_rng(seed)
+        column = plant(rng.integers(0, 2, 80), rows=[3])
+        index = plant(rng.integers(0, 3, 80), rows=[5])
+        with pm.Model(coords={"g": range(3)}) as model:
+            p = pm.Beta("p", 1, 1, dims="g")
+            pm.Bernoulli("sick", p[pm.Data("g_index", index.values)], observed=pm.Data("held", column.values))
+        assert contains_canary(model, column.canaries) and contains_canary(model, index.canaries)
+        with caplog.at_level(logging.DEBUG, logger="pymc_dp"):
+            found = quick(model, 1.0)
+        assert contains_canary([found, caplog.records], [*column.canaries, *index.canaries]) == []
+        pages.add((str(found), found.to_frame().to_json()))
+    assert len(pages) == 1
+
+
+@pytest.mark.slow
+def test_the_one_reader_of_rows_is_never_called(monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError("rows were read")
+
+    monkeypatch.setattr("pymc_dp.rows.gate._array", refuse)
+    monkeypatch.setattr("pymc_dp.rows.asked.Asked.of", refuse)
+    assert quick(grouped(), 1.0).repeats == 3
+    found = quick(coin(7), 1.0, domain=dp.Domain(neighbours="add_remove", n_max=300))
+    assert found.rows == "300 rows of at most 300"
+
+
+def test_a_private_number_of_rows_is_no_more_than_its_bound():
+    domain = dp.Domain(neighbours="add_remove", n_max=400)
+    assert quick(coin(7), 1.0, domain=domain, n_rows=300).rows == "300 rows of at most 400"
+    with pytest.raises(ArgumentError, match="above n_max=400"):
+        quick(coin(7), 1.0, domain=domain, n_rows=500)
+
+
+def test_only_gaussian_noise_gets_the_delta():
+    found = quick(coin(), 1.0, delta=1e-6, noise=["laplace", "gaussian"])
+    assert [(outcome.method, outcome.delta) for outcome in found.outcomes[1:]] == [("laplace", 0.0), ("gaussian", 1e-6)]
+    with pytest.raises(ArgumentError, match="needs delta > 0"):
+        quick(coin(), 1.0, noise="gaussian")
+
+
+def test_the_release_is_the_one_that_sample_would_take():
+    """Of one count Laplace noise is less; of many that one row moves together Gaussian noise."""
+    with pm.Model() as many:
+        for place in range(24):
+            pm.Bernoulli(f"y{place}", pm.Beta(f"p{place}", 1, 1), observed=np.zeros(100, dtype=int))
+    for model, kind in ((coin(), "laplace"), (many, "gaussian")):
+        found = quick(model, 1.0, delta=1e-6, repeats=2)
+        private = dp.privatize(model, epsilon=1.0, delta=1e-6, ledger=dp.Ledger(1.0, 1e-6))
+        assert found.methods == (kind,) and kind in dp.Release.of(private).record.noise.lower().replace(" ", "")
+        assert any(note.startswith("dp.sample releases exact sums") for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"epsilon": []}, "at least one budget"),
+        ({"epsilon": [0.1, -1]}, "epsilon must be > 0"),
+        ({"delta": 2.0}, "delta must lie in"),
+        ({"repeats": 1}, "repeats must be >= 2"),
+        ({"interval": 1.0}, "interval must be between 0 and 1"),
+        ({"n_rows": 0}, "n_rows must be >= 1"),
+        ({"var_names": ["q"]}, "var_names must be one of 'p', 'gap'"),
+        ({"var_names": []}, "at least one of p, gap"),
+        ({"width": {"q": 1.0}}, "width must be one of 'p'"),
+        ({"width": -1.0}, "width of p must be > 0"),
+    ],
+)
+def test_arguments_out_of_range_are_refused(arguments, match):
+    with pytest.raises(ArgumentError, match=match):
+        quick(grouped(), **arguments)
+
+
+@pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
+def test_a_private_model_is_no_model_to_plan_for():
+    with pytest.raises(ArgumentError, match="private already"):
+        quick(dp.privatize(coin(), epsilon=1.0))
+
+
+DELTA = 1e-5
+ROWS = 600
+
+
+def logistic(x=None, y=None, n=ROWS):
+    with pm.Model() as model:
+        a, b = pm.Normal("a"), pm.Normal("b", shape=2)
+        held = pm.Data("x", np.zeros((n, 2)) if x is None else x)
+        pm.Bernoulli("y", logit_p=a + held @ b, observed=np.zeros(n, dtype=int) if y is None else y)
+    return model
+
+
+def domain(high=1.0, **more):
+    return dp.Domain(bounds={"x": (-high, high)}, **more)
+
+
+def plan(**given):
+    settings = {"delta": DELTA, "statistics": dp.Gradients(steps=20), "repeats": 4, "random_seed": 2, "misfit": False}
+    return dp.plan(given.pop("model", None) or logistic(), **{
+        "epsilon": [1.0, 8.0], "domain": domain(), "progressbar": False, **settings, **given
+    })  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def by_gradients():
+    return plan()
+
+
+@pytest.fixture(scope="module")
+def rehearsal():
+    found = Rehearsal(logistic(), domain(), {"gradients": dp.Gradients(steps=20)}, None)
+    budgets = found.budgets([8.0], DELTA)
+    return found, budgets["gradients", 8.0], found._tables(2, np.random.default_rng(3))
+
+
+@pytest.mark.slow
+def test_no_row_is_read_and_values_do_not_matter(by_gradients, monkeypatch):
+    def touched(self):
+        raise AssertionError("rows were read")
+
+    monkeypatch.setattr("pymc_dp.rows.gate._array", touched)
+    other = logistic(np.full((ROWS, 2), 0.7), np.ones(ROWS, dtype=int))
+    assert plan(model=other).to_frame().equals(by_gradients.to_frame())
+
+
+@pytest.mark.slow
+def test_the_private_posterior_is_that_of_the_private_model(rehearsal):
+    """The model's own density, with its exact prior, has its mode and its curvature where the closed form says."""
+    found, planned, tables = rehearsal
+    exact = Prior(mean=np.zeros(3), precision=np.eye(3))
+    mean, covariance = privately(planned, exact, tables[0])
+    with use_insecure(Insecure(np.random.default_rng(tables[0].seed))):
+        model = planned.private(planned.walk(tables[0].rows), "none")
+    names = [part.name for part in found.interface.parts]
+    assert names == [rv.name for rv in model.free_RVs]
+    centre, axes, inverse, _ = (one.get_value() for one in model["b"].owner.inputs[-OWN:])
+    point = {"a": np.asarray(mean[0]), "b_whitened__": inverse @ (mean[1:] - centre)}
+    slope, bent = model.compile_dlogp()(point), model.compile_d2logp(negate_output=False)(point)
+    np.testing.assert_allclose(slope, 0, atol=1e-6)
+    turn = np.eye(3)
+    turn[1:, 1:] = axes
+    np.testing.assert_allclose(turn @ np.linalg.inv(-bent) @ turn.T, covariance, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_the_posterior_without_privacy_is_that_of_nuts(rehearsal):
+    _, planned, tables = rehearsal
+    exact = Prior(mean=np.zeros(3), precision=np.eye(3))
+    mean, covariance = without_privacy(planned, exact, tables[0])
+    held = {column.name: rows for column, rows in zip(
+        planned.interface.inspection.columns, tables[0].rows, strict=True)}  # fmt: skip
+    with logistic(held["x"], held["y"]):
+        drawn = pm.sample(1500, chains=2, cores=1, random_seed=1, progressbar=False, quiet=True)["posterior"]
+    draws = np.concatenate([drawn["a"].values[..., None], drawn["b"].values], axis=-1).reshape(-1, 3)
+    sd = np.sqrt(np.diag(covariance))
+    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=0.15 * sd.max())
+    np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.1)
+
+
+def test_wrong_calls_say_the_way_out():
+    model, both = logistic(), [dp.Statistics(), dp.Gradients()]
+    for given, text in (
+        ({"delta": 0.0}, "Give delta > 0"),
+        ({"statistics": both}, "once for each"),
+        ({"noise": "laplace"}, "noise= is for exact sums"),
+        ({"step": dp.OPS()}, "step= is for exact sums"),
+        ({"var_names": ["c"]}, "var_names"),
+        ({"covariates": {}}, r"dp.Gradients\(columns="),
+    ):
+        with pytest.raises(ArgumentError, match=text):
+            plan(model=model, **given)
+    with pytest.raises(ArgumentError, match="n_max=100"):
+        plan(model=model, domain=domain(neighbours="add_remove", n_max=100), n_rows=200)
+
+
+@pytest.fixture
+def _uncompiled(monkeypatch):
+    """Chains and posteriors of nothing, under more noise than is needed: what is asked for, drawn and told is true."""
+    monkeypatch.setattr(base, "noise_multiplier", lambda epsilon, *_, **__: 100 / epsilon)
+    monkeypatch.setattr(cost, "some_of", lambda steps: [])
+    monkeypatch.setattr(StochasticGradient, "_compile", lambda self: None)
+    monkeypatch.setattr(StochasticGradient, "row_norms", lambda self, position, held: np.linalg.norm(held[0], axis=1))
+    monkeypatch.setattr(sampler, "slope", lambda step, held: lambda position: held[0].mean() - position)
+
+    def run(cell, table, start):
+        return np.random.default_rng(table.seed).normal(table.rows[0].mean(), cell.clip_norm, (50, 2))
+
+    monkeypatch.setattr(sampler, "run", run)
+
+
+def model_of(values):
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("mu", 0, 1, shape=2), 1.0, observed=pm.Data("held", values))
+    return model
+
+
+def plan_of_sampler(model, epsilon=1.0, step=None, **options):
+    step = step or dp.SGLD(batch_size=10)
+    return dp.plan(model, epsilon, delta=1e-5, step=step, **{"random_seed": 1, "progressbar": False} | options)
+
+
+@pytest.mark.usefixtures("_uncompiled")
+def test_rows_are_not_read_for_a_sampler(monkeypatch, caplog):
+    """Tables of the same schema give the same plan; what is in them is nowhere in it."""
+    monkeypatch.setattr("pymc_dp.rows.gate._array", lambda self: pytest.fail("rows were read"))
+    pages = set()
+    for seed in (1, 2):
+        column = plant(np.random.default_rng(seed).normal(size=200), low=-3, high=3)
+        model = model_of(np.reshape(column.values, (100, 2)))
+        with caplog.at_level(logging.DEBUG, logger="pymc_dp"):
+            found = plan_of_sampler(model)
+        assert contains_canary([found, str(found), caplog.records], column.canaries) == []
+        pages.add((str(found), found.to_frame().to_json()))
+    assert len(pages) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"width": 0.3}, "width means nothing to a plan for a stochastic-gradient sampler"),
+        ({"noise": "laplace"}, "noise means nothing"),
+        ({"repeats": 0}, "repeats must be >= 1"),
+        ({"n_rows": 10}, "made for the public number of rows, 100"),
+        ({"epsilon": []}, "at least one budget"),
+    ],
+)
+@pytest.mark.usefixtures("_uncompiled")
+def test_arguments_without_a_meaning_are_refused(options, match):
+    with pytest.raises(ArgumentError, match=match):
+        plan_of_sampler(model_of(np.zeros((100, 2))), **options)
+
+
+@pytest.mark.slow
+def test_advice_is_good_on_data_like_the_simulated():
+    """A chain with the recommended settings meets the posterior of other rows; a clip norm far below does not."""
+    n_rows, rng = 2000, np.random.default_rng(3)
+    x = rng.normal(size=(n_rows, 2))
+
+    def regression(y):
+        with pm.Model() as model:
+            slopes = pm.Normal("slopes", 0, 1, shape=2)
+            pm.Normal("y", pm.Data("x", x) @ slopes, 1.0, observed=y)
+        return model
+
+    step = dp.SGLD(batch_size=200, clip_norm=0.02)
+    found = plan_of_sampler(
+        regression(np.zeros(n_rows)), 8.0, step=step, covariates={"x": pm.Normal.dist(0, 1, shape=2)}
+    )
+    best = found.best()
+    frame = found.to_frame()
+    assert best.distance < 1.0 and best.clip_norm > 0.02
+    assert frame[frame["clip_norm"] == 0.02]["distance"].min() > 2 * best.distance
+    assert frame["clipped"].is_monotonic_decreasing and frame["clipped"].iloc[0] > 0.9
+    truth = np.array([0.7, -0.4])
+    real = regression(x @ truth + rng.normal(size=n_rows))
+    given = dp.SGLD(batch_size=200, clip_norm=best.clip_norm, step_size=best.step_size)
+    tree = dp.sample(500, tune=500, epsilon=8.0, delta=1e-5, step=given, model=real, progressbar=False)
+    draws = tree["posterior"]["slopes"].values[0]
+    assert np.abs(draws.mean(axis=0) - truth).max() < 4 / np.sqrt(n_rows) * (1 + best.distance)

@@ -1,0 +1,199 @@
+"""What the plots draw: positions, numbers and labels."""
+
+from math import log
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pymc_dp import plots
+from pymc_dp.accounting import ComposedEvent, DiscreteGaussianEvent, Ledger, total_epsilon
+from pymc_dp.accounting.events import PureEvent
+from pymc_dp.errors import ArgumentError
+from pymc_dp.metrics import L1
+
+
+def drawn(figure, function):
+    return [element for element in figure.viz["plot"]["epsilon"].item() if element["function"] == function]
+
+
+def bars(figure):
+    return [bar["x"].tolist() for bar in figure.viz["bars"]["epsilon"].values]
+
+
+def labels(figure):
+    return list(drawn(figure, "yticks")[0]["labels"])
+
+
+def test_trace_has_one_bar_for_each_variable_and_nothing_left(trace):
+    figure = plots.budget(trace, backend="none")
+    assert bars(figure) == [[0.0, 0.75], [0.75, 1.0]]
+    assert labels(figure) == ["affair (bernoulli)", "income (bernoulli)"]
+    assert [note["string"] for note in drawn(figure, "text")] == ["0.75", "0.25"]
+    assert drawn(figure, "vline")[0]["x"] == 1.0
+
+
+def test_ledger_shows_what_is_left(ledger):
+    figure = plots.budget(ledger, backend="none")
+    assert bars(figure) == [[0.0, 0.5], [0.5, 1.5], [1.5, 2.0]]
+    assert labels(figure)[0] == "statistics of affair"
+    assert labels(figure)[-1] == "left"
+    assert [note["string"] for note in drawn(figure, "text")] == ["0.5", "1", "0.5"]
+    assert drawn(figure, "title")[0]["string"] == "Spent on this data set: ε = 1.5 of 2"
+
+
+def test_a_ledger_of_a_metric_says_what_it_counts_per_unit_of():
+    account = Ledger(2.0, metric=L1("age"))
+    account.spend(PureEvent(epsilon=0.5), label="a draw", neighbours=L1("age").relation)
+    figure = plots.budget(account, backend="none")
+    (title,), (label,) = drawn(figure, "title"), drawn(figure, "xlabel")
+    assert title["string"] == "Spent on this data set, per unit of ρ = |Δage|: ε = 0.5 of 2"
+    assert label["string"] == "privacy loss ε, per unit of ρ"
+    (rows,) = drawn(plots.budget(Ledger(2.0), backend="none"), "xlabel")
+    assert rows["string"] == "privacy loss ε, per row"
+
+
+def test_parts_of_gaussian_noise_add_up_to_what_they_cost_together(gaussian_noise):
+    """Alone they cost more: it is their ρ that adds."""
+    figure = plots.budget(gaussian_noise, backend="none")
+    bars = [bar["x"].tolist() for bar in figure.viz["bars"]["epsilon"].values]
+    events = [DiscreteGaussianEvent(scale=scale, l2_squared=1, shifts=(1,)) for scale in (5.0, 10.0)]
+    both = total_epsilon(ComposedEvent(events=tuple(events)), 1e-6).epsilon
+    assert bars[:2] == [[0.0, pytest.approx(total_epsilon(events[0], 1e-6).epsilon)], [bars[0][1], pytest.approx(both)]]
+    assert both < sum(total_epsilon(event, 1e-6).epsilon for event in events)
+
+
+@pytest.mark.parametrize("source", [None, 1.0, "trace.nc"])
+def test_other_sources_are_refused(source):
+    with pytest.raises(ArgumentError, match=r"source must be a trace made by dp\.sample or a dp\.Ledger, got"):
+        plots.budget(source, backend="none")
+
+
+def panel(figure, variable, statistic):
+    return figure.viz["plot"][variable].sel({f"{variable}_statistic": statistic}).item()
+
+
+def elements_of(elements, function):
+    return [element for element in elements if element["function"] == function]
+
+
+def test_points_are_the_released_values_and_negative_counts_stay(trace):
+    shown = panel(plots.release(trace, backend="none"), "affair", "count of 0")
+    (points,) = elements_of(shown, "scatter")
+    assert points["x"].tolist() == [30.0, -3.0, 100.0]
+    assert points["y"].tolist() == [2, 1, 0]
+    assert elements_of(shown, "vline")[0]["x"] == 0
+
+
+@pytest.mark.parametrize(("statistic", "scale"), [("sum", 4.0), ("sum of squares", 8.0)])
+def test_interval_is_that_of_the_noise_of_the_statistic(trace, statistic, scale):
+    shown = panel(plots.release(trace, backend="none"), "income", statistic)
+    (line,) = elements_of(shown, "fill_between_y")
+    assert np.ptp(line["x"]) == pytest.approx(2 * scale * log(10))
+    assert f"± {scale * log(10):.3g} (90%" in elements_of(shown, "xlabel")[0]["string"]
+    (number,) = elements_of(shown, "text")
+    assert number["string"].endswith(f" ± {scale * log(10):{'.1f' if scale == 4 else '.0f'}}")
+
+
+def test_interval_of_gaussian_noise_is_that_of_a_normal_variable(gaussian_noise):
+    shown = panel(plots.release(gaussian_noise, ci_prob=0.95, backend="none"), "income", "sum")
+    (line,) = elements_of(shown, "fill_between_y")
+    assert np.ptp(line["x"]) == pytest.approx(2 * 4.0 * 1.959964)
+
+
+def test_unknown_variable_is_refused(trace):
+    with pytest.raises(
+        ArgumentError, match="var_name must be one of 'affair', 'income', got 'afair'. Did you mean 'affair'"
+    ):
+        plots.release(trace, var_name="afair", backend="none")
+
+
+@pytest.mark.parametrize("ci_prob", [0, 1, 90, float("nan"), "most"])
+def test_probability_is_checked(trace, ci_prob):
+    with pytest.raises(ArgumentError, match="ci_prob must be"):
+        plots.release(trace, ci_prob=ci_prob, backend="none")
+
+
+class Made:
+    """A rehearsal of known numbers: two parameters, three tables."""
+
+    parameters, interval, tables, coverage = ("slope", "spread"), 0.8, 3, 0.5
+    errors = np.array([[0.5, 1.0], [-1.0, 0.0], [0.0, 4.0]])
+    released = np.array([1.0, 4.0])
+
+
+def test_points_are_errors_over_half_the_released_widths():
+    figure = plots.rehearsal(Made(), backend="none")
+    bands, points = (figure.viz[name]["error"].values for name in ("bands", "points"))
+    assert len(bands) == len(points) == 2
+    assert [point["x"].tolist() for point in points] == [[1.0, -2.0, 0.0], [0.5, 0.0, 2.0]]
+    assert [point["y"].tolist() for point in points] == [[1.0] * 3, [0.0] * 3]
+    assert [band["x"].tolist() for band in bands] == [[-1.0, 1.0]] * 2
+
+
+@pytest.mark.parametrize("backend", ["matplotlib", "plotly", "bokeh"])
+def test_every_backend_draws_it(backend):
+    pytest.importorskip(backend)
+    figure = plots.rehearsal(Made(), backend=backend)
+    assert figure.viz["points"]["error"].size == 2
+
+
+COLUMNS = ("variable", "method", "epsilon", "width", "rmse", "coverage", "width_error", "rmse_error")
+
+
+class Made_TRADEOFF:
+    """A plan of known numbers: two variables, two methods, and one draw that has no interval."""
+
+    interval, repeats, rows = 0.8, 25, "500 rows"
+
+    def to_frame(self):
+        rows = []
+        for name, unit in (("rate", 1.0), ("a_name_too_long_for_a_title_" * 3, 10.0)):
+            rows.append((name, "not private", np.inf, 0.1 * unit, 0.05, 0.81))
+            rows += [(name, "laplace", eps, unit / eps, 0.2, 0.8) for eps in (0.1, 1.0)]
+            rows += [(name, "gaussian", eps, 2 * unit / eps, 0.2, 0.8) for eps in (0.1, 1.0)]
+            rows += [(name, "OPS", eps, np.nan, 0.7, np.nan) for eps in (0.1, 1.0)]
+        return pd.DataFrame([(*row, 0.1 * row[3], 0.02) for row in rows], columns=list(COLUMNS))
+
+    def suggest(self, width):
+        raise NotImplementedError
+
+
+def test_every_method_with_an_interval_has_a_line():
+    figure = plots.tradeoff(Made_TRADEOFF(), backend="none")
+    lines = figure.viz["lines"]["rate"]
+    assert lines["method"].values.tolist() == ["laplace", "gaussian", "not private"]
+    assert [line["y"].tolist() for line in lines.values] == [[10.0, 1.0], [20.0, 2.0], [0.1, 0.1]]
+    assert [line["x"].tolist() for line in lines.values] == [[-1.0, 0.0]] * 3
+    assert len({line["color"] for line in lines.values}) == 3
+    assert figure.viz["points"]["rate"]["method"].values.tolist() == ["laplace", "gaussian"]
+
+
+def test_a_plan_is_drawn_with_a_legend(planned_by_hand, agg):
+    figure = plots.tradeoff(planned_by_hand, backend="matplotlib").viz["figure"].item()
+    figure.canvas.draw()
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["laplace", "gaussian", "not private"]
+    assert legend.get_title().get_text() == "500 rows,\n25 simulations"
+    box = figure.bbox
+    texts = [*figure.axes[0].get_yticklabels(), figure.axes[0].yaxis.label, figure.axes[0].xaxis.label, legend]
+    assert all(box.x0 <= text.get_window_extent().x0 and text.get_window_extent().x1 <= box.x1 for text in texts)
+
+
+@pytest.fixture
+def planned_by_hand():
+    return Made_TRADEOFF()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"plan": 1.0}, "must be what dp.plan returns, got 1.0"),
+        ({"quantity": "widht"}, "Did you mean 'width'"),
+        ({"var_names": "rats"}, "Did you mean 'rate'"),
+        ({"var_names": []}, "at least one of"),
+    ],
+)
+def test_others_are_refused(arguments, match):
+    with pytest.raises(ArgumentError, match=match):
+        plots.tradeoff(**{"plan": Made_TRADEOFF(), "backend": "none"} | arguments)
