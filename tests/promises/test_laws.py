@@ -1,0 +1,79 @@
+"""Draws of every sampler have the law that its trace states: the tempered posterior, written out in NumPy."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import pymc_dp as dp
+from tests.zoo.samplers import SAMPLERS, Sampler
+
+INDEPENDENT = {
+    name: {"draws": 300, "epsilon": 300.0}
+    for name in ("OPS", "OPS, rows come or go", "OPS, counts", "OPS, numbers", "OPS, two scalars", "OPS, papers",
+                 "OPS, rows one by one", "OPS, rejection within bounds", "Gibbs", "Gibbs, counts",
+                 "Gibbs, rows one by one")
+} | {name: {"draws": 300, "epsilon": 40.0, "delta": 1e-3} for name in ("OPS, log-concave",
+                                                                       "OPS, log-concave in two dimensions")}  # fmt: skip
+"""What is asked of samplers whose draws are independent: by so much ε rows tell something at so many draws."""
+WALKS: dict[str, tuple[dict[str, Any], int]] = {
+    "Gibbs, numbers": ({"draws": 900, "tune": 20, "epsilon": 4e4}, 3),
+    "Barker": ({"draws": 6000, "tune": 500, "epsilon": 1e6}, 20),
+    "Barker, numbers": ({"draws": 6000, "tune": 500, "epsilon": 1e6}, 20),
+    "Barker, two coefficients": ({"draws": 9000, "tune": 500, "epsilon": 1e6}, 30),
+    "Barker, rows one by one": ({"draws": 6000, "tune": 500, "epsilon": 1e6, "delta": 1e-6}, 20),
+    "penalty": ({"draws": 6000, "tune": 500, "epsilon": 1e5, "delta": 1e-6}, 20),
+    "HMC": ({"draws": 2500, "tune": 300, "epsilon": 1e5, "delta": 1e-6}, 5),
+}
+"""What is asked of chains, and every how many draws are nearly independent."""
+
+
+@pytest.fixture(autouse=True)
+def _interpreted(interpreted) -> Iterator[None]:
+    yield
+
+
+def scalars(idata: Any) -> dict[str, np.ndarray]:
+    """Return the draws of every scalar, by its name."""
+    found = {}
+    for name, held in idata["posterior"].data_vars.items():
+        values = held.values.reshape(held.values.shape[1], -1)
+        for place in range(values.shape[1]):
+            found[name if held.ndim == 2 else f"{name}[{place}]"] = values[:, place]
+    return found
+
+
+def agrees(one: Sampler, every: int = 1, **asked: Any) -> None:
+    """Compare every scalar with its distribution function at the recorded power; the noise is seeded."""
+    with dp.testing.insecure_randomness(zlib.crc32(one.name.encode())):
+        idata = one.sample(random_seed=5, **asked)
+    sampler = idata.dp.report().record["sampler"]
+    power = sampler["power"]
+    prior_power = (sampler["mechanism"] or {}).get("prior_power", 1.0)
+    assert 0.02 < power <= 1 and (prior_power == power) == ("papers" in one.name or power == 1)
+    assert one.law is not None
+    truths = one.law.cdfs(one.kind.table(), power, prior_power)
+    others = one.law.cdfs(one.kind.table(), 0.0, prior_power)
+    drawn = scalars(idata)
+    for name, cdf in truths.items():
+        values = drawn[name][::every]
+        assert stats.kstest(values, cdf).pvalue > 1e-3, name
+    # The same draws do not have the law of the prior: rows told something.
+    assert min(stats.kstest(drawn[name][::every], cdf).pvalue for name, cdf in others.items()) < 1e-4
+
+
+@pytest.mark.parametrize("name", INDEPENDENT)
+def test_independent_draws_have_the_tempered_posterior(name: str) -> None:
+    agrees(SAMPLERS[name], **INDEPENDENT[name])
+
+
+@pytest.mark.slow(cases="all")
+@pytest.mark.parametrize("name", WALKS)
+def test_chains_have_the_tempered_posterior(name: str) -> None:
+    asked, every = WALKS[name]
+    agrees(SAMPLERS[name], every, **asked)
