@@ -162,45 +162,14 @@ def test_the_remedy_of_a_refusal_makes_a_proof(name, neighbours):
     assert 0 < found.range.value < np.inf and not found.problems
 
 
-def test_a_refusal_proposes_no_number_as_a_bound_of_a_column():
-    for build, bounds, _ in REFUSED.values():
-        text = refusal(built(build), bounds, "replace")
-        for pairs in re.findall(r"Domain\(bounds=(\{[^}]*\})", text):
-            assert not re.search(r"\d", pairs), text
 
 
-class Twice(Op):
-    """An operation that nothing is known of."""
-
-    __props__ = ()
-
-    def make_node(self, x):
-        return Apply(self, [pt.as_tensor(x)], [pt.as_tensor(x).type()])
-
-    def perform(self, node, inputs, outputs):
-        outputs[0][0] = np.asarray(2 * inputs[0])
 
 
-def test_an_operation_that_is_not_known_is_refused_by_its_name():
-    with pm.Model() as model:
-        pm.Bernoulli("y", Twice()(U("p", 0.1, 0.4)), observed=COUNT)
-    with pytest.raises(UnsupportedModelError, match="(?s)Use PyTensor's operations.*operation Twice"):
-        dp.sensitivity(model)
 
 
-def test_an_operation_without_a_rule_is_refused_by_its_name():
-    with pm.Model() as model:
-        pm.Bernoulli("y", logit_p=pt.j0(U("a", 0, 1)), observed=COUNT)
-    with pytest.raises(UnsupportedModelError, match=r"(?s)Write it with other operations.*J0, which no rule bounds"):
-        dp.sensitivity(model)
 
 
-def test_a_row_that_no_parameters_make_possible_is_refused():
-    """Below its least value a Pareto row is impossible: no truncation helps."""
-    with pm.Model() as model:
-        pm.Pareto("y", U("alpha", 0.5, 3), 1.0, observed=np.ones(N))
-    text = refusal(model, {"y": (0.5, 5)}, "replace")
-    assert "'y'" in text
 
 
 @pytest.mark.few(1)

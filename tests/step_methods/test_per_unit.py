@@ -107,30 +107,10 @@ def test_other_steps_refuse_a_metric(name, model):
     assert ledger.history == []
 
 
-@every_step
-def test_funded_steps_refuse_a_metric(name):
-    for model in ("mean", "latents"):
-        source, domain = given(model)
-        with source, pytest.raises(UnsupportedModelError, match="not per unit of a metric"):
-            getattr(dp, name)(epsilon=1.0, delta=1e-6, domain=domain, **STEPS[name])
 
 
-@every_step
-def test_previews_and_bound_copies_refuse_a_metric(name):
-    source, domain = given("mean")
-    step = getattr(dp, name)(**STEPS[name])
-    budget = dp.Budget(1.0, 1e-6)
-    assert "not per unit of a metric" in step.preview(source, domain, budget).problem
-    with pytest.raises(UnsupportedModelError, match="not per unit"):  # an inspection that let it pass
-        step.bound(inspect(source, domain, per_unit=True).rows, budget, chains=1, steps=1)
 
 
-@every_step
-@every_model
-def test_inspections_of_other_steps_find_the_metric(name, model):
-    source, domain = given(model)
-    problems = getattr(dp, name)(**STEPS[name]).inspect(source, domain).problems
-    assert "Domain(metric=...)" in [problem.where for problem in problems]
 
 
 @every_model
@@ -152,13 +132,6 @@ def test_other_calls_refuse_a_metric(model, call):
         call(source, domain)
 
 
-def test_a_bambi_model_has_other_columns():
-    bambi = pytest.importorskip("bambi")
-    import pandas as pd
-
-    model = bambi.Model("y ~ 1", pd.DataFrame({"y": X}))
-    with pytest.raises(ArgumentError, match="Convert it first"):
-        dp.explain(model, Domain(bounds={"y": (-3, 3)}, metric=L1("y")))
 
 
 def test_nothing_is_charged_or_read_where_the_ledger_counts_something_else():
@@ -172,21 +145,5 @@ def test_nothing_is_charged_or_read_where_the_ledger_counts_something_else():
         assert ledger.history == []
 
 
-def test_a_delta_is_refused():
-    source, domain = given("mean")
-    with pytest.raises(ArgumentError, match="delta"):
-        dp.sample(epsilon=0.5, delta=1e-6, step=dp.OPS(grid=50), model=source, domain=domain)
-    with pytest.raises(ArgumentError, match="Laplace"):
-        dp.privatize(source, epsilon=0.5, delta=1e-6, domain=domain, statistics=dp.Statistics("gaussian"))
 
 
-def test_a_whole_row_of_a_step_costs_epsilon_times_the_diameter():
-    step = OPS()
-    given = {"budget": dp.Budget(0.5), "chains": 1, "assumptions": (), "left_out": (), "claims": Claims(1)}
-    step._binding, step.diameter = Binding(domain=Domain(metric=L1("x")), **given), 6.0
-    step._set_price(Funding(budget=dp.Budget(0.5), chains=1, steps=1), PureEvent(epsilon=0.5))
-    assert step.row_epsilon == 3.0 and step.for_row(0.25) == 1.5 and step.for_row(0.5) == 3.0 and step.for_row(0.0) == 0
-    step.diameter = math.inf
-    assert math.isinf(step.row_epsilon) and math.isinf(step.for_row(0.1)) and step.for_row(0.0) == 0
-    step._binding = Binding(domain=Domain(), **given)
-    assert step.row_epsilon == 0.5

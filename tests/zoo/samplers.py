@@ -354,7 +354,8 @@ def hierarchy(table: Table) -> None:
 
 @model(public="month h")
 def hidden_states(table: Table) -> None:
-    """States of two regions over three months, which nobody sees, and an outcome whose share hangs on them."""
+    """States of regions over time, which nobody sees, and an outcome whose share hangs on them."""
+    pm.modelcontext(None).add_coords({"region": range(4), "quarter": range(12)})
     start, moves = pm.Dirichlet("start", np.ones(2)), pm.Dirichlet("moves", np.ones((2, 2)))
     states = dp.markov.MarkovStates("states", start, moves, dims=("region", "quarter"))
     cell = states[pm.Data("h", table["h"]), pm.Data("month", table["month"])]

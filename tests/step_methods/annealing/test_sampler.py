@@ -58,29 +58,6 @@ def test_the_mean_weight_is_the_evidence_of_a_bernoulli_model(rng, epsilon):
     assert weights.std() > 0.01, "weights are no constant"
 
 
-@pytest.mark.slow
-def test_the_mean_weight_is_the_evidence_of_counts_and_numbers_with_their_constants(rng):
-    rows = [0.5, -0.2, 1.1]
-    rate = np.linspace(0.5, 6, 2001)
-    prior = stats.gamma(2)
-    expected = evidence(
-        lambda r: stats.poisson.logpmf(np.array([0, 3, 2, 8])[:, None], r).sum(axis=0),
-        lambda r: prior.logpdf(r) - np.log(prior.cdf(6) - prior.cdf(0.5)),
-        [rate],
-        1.0,
-    )
-    run = annealing(poisson([0, 3, 2, 9]), Domain(bounds={"y": BOUNDS["poisson"]}), particles=150, temperatures=4)
-    check_evidence(run, rng, expected)
-
-    axes = [np.linspace(-2, 2, 401), np.linspace(0.5, 2, 301)]
-    expected = evidence(
-        lambda m, s: stats.norm.logpdf(np.array(rows)[:, None, None], m, s).sum(axis=0),
-        lambda m, s: stats.norm.logpdf(m) - np.log(np.diff(stats.norm.cdf([-2, 2]))[0] * 1.5) + 0 * s,
-        axes,
-        1.0,
-    )
-    run = annealing(normal(rows), Domain(bounds={"y": BOUNDS["normal"]}), particles=200, temperatures=4)
-    check_evidence(run, rng, expected)
 
 
 @pytest.mark.slow
@@ -121,40 +98,10 @@ def test_weights_make_up_for_a_path_that_is_too_short(rng):
     assert distance(np.full(600, 1 / 600)) > 1.95 / math.sqrt(600)
 
 
-def test_draws_by_noised_weights_and_by_indices_are_particles(rng):
-    answers = [0, 1, 1, 0]
-    for resampling, share in (("range", 0.0), ("laplace", 0.2)):
-        run = annealing(bernoulli(answers), draws=7, resampling=resampling, weights_share=share)
-        found = run.run(run.starts(rng), rng, lambda: None)
-        assert found.chosen.shape == (7,) and set(found.chosen) <= set(range(5))
-        assert (found.weights is None) == (resampling == "range") and found.evidence is None
 
 
-def test_states_are_within_their_bounds_whatever_their_kind(rng):
-    with pm.Model() as model:
-        z = pm.Bernoulli("z", 0.4)
-        pm.Dirichlet("share", [1.0, 2.0, 3.0, 1.0])  # sees no row
-        p = pm.Uniform("p", 0.1, 0.4, shape=2)
-        pm.Bernoulli("y", p[z], observed=np.array([0, 1, 1]))
-    run = annealing(model)
-    states = run.anneal(rng, run.starts(rng))
-    assert states["z"].dtype.kind == "i" and set(np.unique(states["z"])) <= {0, 1}
-    assert states["p"].shape == (5, 5, 2) and states["p"].min() >= 0.1 and states["p"].max() <= 0.4
-    np.testing.assert_allclose(states["share"].sum(axis=-1), 1)
 
 
-@pytest.mark.slow
-def test_a_start_at_the_end_of_its_support_goes_on_from_next_to_it(rng):
-    """Half of the draws of Beta(0.01, 0.01) are 1 in floats, which has no place on the unconstrained scale."""
-    with pm.Model() as model:
-        k = pm.Beta("k", 0.01, 0.01)  # sees no row
-        mean = pm.TruncatedNormal("mean", k, 1.0, lower=-2.0, upper=2.0)
-        pm.Normal("y", mean, 1.0, observed=np.array([0.3, 0.5]))
-    run = annealing(model, Domain(bounds={"y": (-3, 3)}), particles=20, temperatures=2)
-    starts = run.starts(rng)
-    assert starts["k"].max() == np.nextafter(1, 0)
-    states = run.anneal(rng, starts)
-    assert np.isfinite(states["k"]).all() and np.isfinite(states["mean"]).all()
 
 
 # --- privacy ----------------------------------------------------------------------------------------------------------
@@ -256,10 +203,3 @@ def test_a_mistake_in_the_charge_is_found(mutate, far, monkeypatch):
     assert not comparison.passed
 
 
-def test_rows_with_latents_of_their_own_are_refused():
-    with pm.Model() as model:
-        z = pm.Bernoulli("z", 0.5, shape=6)
-        mu = pm.Uniform("mu", -1, 1, shape=2)
-        pm.Normal("y", mu[z], 1.0, observed=np.zeros(6))
-    with pytest.raises(UnsupportedModelError, match="(?s)Sum it out.*z: it has one entry per row.*not proved here"):
-        annealing(model, Domain(bounds={"y": (-2, 2)}), read=False)

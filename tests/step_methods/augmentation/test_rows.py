@@ -76,57 +76,11 @@ def test_tables_share_rows_where_they_share_private_columns():
     assert [model.parents for model in found] == [(None, 0), (None, None), (None,)]
 
 
-def test_sums_and_noise_follow_the_rows(rng):
-    """Two groups of public sizes with private levels: the residuals are the release less the counts of the rows."""
-    cells = [[0, 2], [1, 3]]
-    rows = AugmentedRows(row_models([table("u", ["a", "b"], cells=cells, sizes=[5, 9])])[0])
-    parameters = {"u": [np.tile([0.2, 0.3, 0.5], (4, 1))]}
-    rows.start(rng, parameters)
-    assert sum(rows.sweep(rng, parameters) for _ in range(20)) > 20
-    sums, sizes = rows.sums()
-    assert (sums.sum(axis=1) == sizes).all() and (sizes[cells].sum(axis=1) == [5, 9]).all()
-    assert (rows.residuals == -sums.ravel()).all()
 
 
-def test_a_start_without_finite_sums_is_refused(rng, monkeypatch):
-    monkeypatch.setattr("pymc_dp.step_methods.augmentation.rows.MOST_TRIES", 3)
-    logs = BoundedFeatures(low=0.1, high=9.0, features=(feature("log", 0.1, 9.0),))
-    (model,) = row_models([table("u", distribution="gamma", statistic=logs)])
-    with pytest.raises(ArgumentError, match="initval"):
-        AugmentedRows(model).start(rng, {"u": [np.array([1e-9]), np.array([1.0])]})
 
 
-def test_only_rows_whose_parameters_change_are_redrawn(rng):
-    rows = AugmentedRows(row_models([table("u", ["a"], cells=[[0], [1]], sizes=[400, 500])])[0])
-    old, new = ({"u": [np.array([[0.2, 0.3, 0.5], last])]} for last in ([0.1, 0.1, 0.8], [0.8, 0.1, 0.1]))
-    rows.start(rng, old)
-    held = rows.rows
-    assert rows.redrawn(rng, old, old) is None
-    found, residuals, gain = rows.redrawn(rng, old, new)
-    assert (found.terms[0][:400] == held.terms[0][:400]).all()
-    assert (found.terms[0][400:] == 0).mean() > 0.7 > 0.3 > (held.terms[0][400:] == 0).mean()
-    assert gain == np.abs(rows.residuals).sum() - np.abs(residuals).sum()  # released zeros, a scale of 1
 
 
-def test_children_of_a_table_are_redrawn_with_it(rng):
-    """A new class makes other features, so that all rows are redrawn where any parameter changes."""
-    rows = AugmentedRows(row_models([table("x", ["c"], cells=[[0, 1, 2]]), table("c")])[0])
-    old = {"c": [np.array([[0.2, 0.3, 0.5]])], "x": [np.tile([0.0, 0.0, 1.0], (3, 1))]}
-    new = {"c": [np.array([[1.0, 0.0, 0.0]])], "x": old["x"]}
-    rows.start(rng, old)
-    found, residuals, _ = rows.redrawn(rng, old, new)
-    rows.replace(found, residuals)
-    assert (found.terms[0] == 0).all() and (found.cells[1] == 0).all()
-    assert rows.sums()[2].tolist() == [[0, 0, 6], [0, 0, 0], [0, 0, 0]]
 
 
-def test_rows_without_finite_sums_are_not_accepted(rng):
-    """A parameter far out, at which most reciprocals are infinite in floats, draws no warning and no such row."""
-    reciprocal = BoundedFeatures(
-        low=0.1, high=9.0, features=(feature("reciprocal", 0.1, 9.0), feature("log", 0.1, 9.0))
-    )
-    (model,) = row_models([table("u", distribution="invgamma", statistic=reciprocal)])
-    rows = AugmentedRows(model)
-    rows.start(rng, old := {"u": [np.array([2.0]), np.array([1.0])]})
-    far = {"u": [np.array([1e-5]), np.array([1e-5])]}
-    assert rows.sweep(rng, far) == 0 and rows.redrawn(rng, old, far)[2] == -np.inf

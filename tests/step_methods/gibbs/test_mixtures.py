@@ -104,15 +104,6 @@ def with_a_column(public, group=(0, 1, 1, 2)):
     return model, Domain(bounds={"group": (0, 2)}, public=["group"] if public else [])
 
 
-@pytest.mark.parametrize("public", [True, False])
-def test_classes_beside_another_column_see_their_own_row(public):
-    step, _ = bound(*with_a_column(public), epsilon=1e9)
-    p = np.array([[0.2, 0.3, 0.4], [0.5, 0.7, 0.8]])
-    found = update_of(step, "z").log_likelihood({"p": p})
-    group = np.array([0, 1, 1, 2])
-    chance = p[:, group].T
-    expected = np.where(ANSWERS[:, None] == 1, np.log(chance), np.log1p(-chance))
-    assert found - found[:, :1] == pytest.approx(expected - expected[:, :1])
 
 
 def test_a_private_column_lets_a_row_change_what_its_class_chooses_among(monkeypatch):
@@ -182,35 +173,8 @@ def test_probabilities_of_classes_are_one_mechanism_that_sees_a_row_once(regiona
     assert len(paid["z"]) == 1 and paid["z"][0] == pytest.approx(paid["p"][0] + paid["shares"][0], rel=1e-9)
 
 
-def test_probabilities_of_classes_are_drawn_from_the_rows_of_their_regions(regional, rng):
-    held = {"z": Z, "p": np.full(3, 0.5), "shares": np.full((3, 3), 1 / 3), "w": np.full(3, 1 / 3)}
-    sample = np.array([update_of(regional, "p").draw(rng, held, regional.sums, BETA) for _ in range(500)])
-    shares = np.array([update_of(regional, "shares").draw(rng, held, regional.sums, BETA) for _ in range(500)])
-    grid = np.linspace(0.1, 0.9, 4001)
-    for k in range(3):
-        own = Z[REGION] == k
-        ones, zeros = SEEN[own].sum(), (1 - SEEN[own]).sum()
-        mass = np.cumsum(grid ** (1 + BETA * ones) * (1 - grid) ** (BETA * zeros))
-        assert stats.kstest(sample[:, k], lambda v: np.interp(v, grid, mass / mass[-1])).pvalue > 0.001  # noqa: B023
-        alpha = 1 + BETA * np.bincount(KIND[own], minlength=3)
-        plain = rng.dirichlet(alpha, 6000)
-        plain = plain[(plain >= 0.05).all(axis=1)]
-        assert stats.ks_2samp(shares[:, k, 0], plain[:, 0]).pvalue > 0.001
 
 
-def test_classes_of_regions_are_drawn_together(regional, rng):
-    held = {
-        "z": Z,
-        "p": np.array([0.2, 0.5, 0.8]),
-        "shares": np.array([[0.2, 0.3, 0.5], [0.6, 0.2, 0.2], [0.1, 0.7, 0.2]]),
-        "w": np.array([0.5, 0.3, 0.2]),
-    }
-    sample = np.array([update_of(regional, "z").draw(rng, held, regional.sums, BETA) for _ in range(800)])
-    for place in range(4):
-        own = place == REGION
-        rows = np.where(SEEN[own][:, None] == 1, held["p"], 1 - held["p"]) * held["shares"].T[KIND[own]]
-        law = special.softmax(np.log(held["w"]) + BETA * np.log(rows).sum(axis=0))
-        assert stats.chisquare(np.bincount(sample[:, place].astype(int), minlength=3), 800 * law).pvalue > 0.001
 
 
 def test_no_row_of_a_region_tells_more_than_the_range_of_its_class(regional):
@@ -238,48 +202,5 @@ def test_no_row_of_a_region_tells_more_than_the_range_of_its_class(regional):
 # --- one latent of the whole model -----------------------------------------------------------------------------------
 
 
-def test_a_change_point_is_enumerated_and_both_rates_are_conjugate(rng):
-    year = np.arange(12) // 2
-    counts = np.array([4, 5, 3, 4, 5, 4, 1, 0, 1, 1, 0, 2])
-    with pm.Model() as model:
-        tau = pm.DiscreteUniform("tau", 0, 6)
-        early = pm.Truncated("early", pm.Gamma.dist(2.0, np.float64(1.0)), 0.2, 8.0)
-        late = pm.Truncated("late", pm.Exponential.dist(scale=1.0), 0.2, 8.0)
-        pm.Poisson("y", pm.math.switch(tau > pm.Data("year", year), early, late), observed=counts)
-    step, _ = bound(model, Domain(bounds={"y": (0, 6)}, public=["year"]), epsilon=1e9)
-    assert [type(update) for update in step.scan.updates] == [Grid, GammaPower, GammaPower]
-    width = 6 * math.log(8 / 0.2)
-    assert [update.ranges[0] for update in step.scan.updates] == pytest.approx([width] * 3, rel=1e-9)
-    held = {"tau": np.array(3), "early": np.float64(4.0), "late": np.float64(1.0)}
-    grid = np.linspace(0.2, 8, 4001)
-    for name, own, prior in [("early", year < 3, np.log(grid) - grid), ("late", year >= 3, -grid)]:
-        sample = np.array([update_of(step, name).draw(rng, held, step.sums, BETA) for _ in range(500)])
-        height = prior + BETA * (counts[own].sum() * np.log(grid) - own.sum() * grid)
-        mass = np.cumsum(np.exp(height - height.max()))
-        assert stats.kstest(sample, lambda v: np.interp(v, grid, mass / mass[-1])).pvalue > 0.001  # noqa: B023
-    taus = np.array([update_of(step, "tau").draw(rng, held, step.sums, BETA) for _ in range(800)]).astype(int)
-    rates = [np.where(tau > year, 4.0, 1.0) for tau in range(7)]
-    law = special.softmax([BETA * (counts * np.log(rate) - rate).sum() for rate in rates])
-    assert stats.chisquare(np.bincount(taus, minlength=7), 800 * law).pvalue > 0.001
 
 
-def test_a_model_index_chooses_among_variables(rng):
-    values = np.array([-1.0, 0.5, 2.5, 1.0])
-    with pm.Model() as model:
-        chance = pm.Uniform("chance", 0.2, 0.8)
-        which = pm.Bernoulli("which", chance)
-        a, b = pm.Uniform("a", -2, 2), pm.TruncatedNormal("b", 0.5, 1.0, lower=-2, upper=2)
-        pm.Normal("y", pm.math.stack([a, b])[which], 0.9, observed=values)
-    step, _ = bound(model, Domain(bounds={"y": (-2, 2)}), epsilon=1e9)
-    kinds = [BetaChance, Grid, NormalMean, NormalMean]
-    assert [type(update) for update in step.scan.updates] == kinds
-    held = {"chance": np.float64(0.5), "which": np.array(1), "a": np.float64(0.0), "b": np.float64(0.0)}
-    flat = np.array([update_of(step, "a").draw(rng, held, step.sums, BETA) for _ in range(400)])
-    assert stats.kstest(flat, stats.uniform(-2, 4).cdf).pvalue > 0.001  # no row is its own
-    sample = np.array([update_of(step, "b").draw(rng, held, step.sums, BETA) for _ in range(400)])
-    precision = 1 + BETA * 4 / 0.81
-    mean, sd = (0.5 + BETA * np.clip(values, -2, 2).sum() / 0.81) / precision, 1 / math.sqrt(precision)
-    law = stats.truncnorm((-2 - mean) / sd, (2 - mean) / sd, mean, sd)
-    assert stats.kstest(sample, law.cdf).pvalue > 0.001
-    weights = np.array([update_of(step, "chance").draw(rng, held, step.sums, BETA) for _ in range(400)])
-    assert stats.kstest(weights, lambda v: (v**2 - 0.04) / 0.6).pvalue > 0.001

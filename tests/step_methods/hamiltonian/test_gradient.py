@@ -53,15 +53,6 @@ def test_rows_and_prior_have_the_gradients_of_the_density(step, rng):
     assert (norms > 0.6).any() and (norms < 0.6).any(), "both kinds of rows are looked at"
 
 
-@pytest.mark.slow
-def test_chunks_add_up(step, rng, monkeypatch):
-    take(step, *table())
-    values = rng.normal(size=3)
-    whole = step.gradient.of_rows(values)
-    monkeypatch.setattr(gradient, "CHUNK", 7)
-    np.testing.assert_allclose(step.gradient.of_rows(values), whole, rtol=1e-12)
-    take(step, np.zeros((0, 2)), [])
-    assert not step.gradient.of_rows(values).any()
 
 
 def hostile(rng):

@@ -49,21 +49,8 @@ def test_a_proved_norm_clips_no_row_and_cuts_no_ratio(proved, rng):
     np.testing.assert_allclose(proved.gradient.of_rows(one), slope.sum(axis=0), rtol=1e-9)
 
 
-def test_units_scale_the_proved_norm():
-    limits = looked(logistic(*table()), domain_options=UNIT_ROWS, scale={"a": 3.0, "b": 0.5})
-    assert limits.clip_norm == pytest.approx(np.hypot(3.0, 0.5), rel=1e-5)
 
 
-@pytest.mark.slow
-def test_a_given_norm_is_also_the_clamp_unless_one_is_given():
-    step = held(normal([0.0, 2.0]), clip_norm=0.3, scale=2.0)
-    ratio = step.limits.ratio
-    assert isinstance(ratio, ClampedRatio) and not step.limits.proved and "the target changes" in step.limits.target
-    here, there = place(step, [0.0]), place(step, [0.5])
-    assert ratio.reach(here, there) == pytest.approx(2 * 0.3 * 0.25)
-    assert ratio.moved(here, there) == pytest.approx(-0.3 * 0.25 + 0.3 * 0.25)
-    wider = looked(normal([0.0, 2.0]), clip_norm=0.3, clamp=9.0, scale=2.0)
-    assert wider.clip_norm == 0.3 and wider.ratio.reach(here, there) == pytest.approx(2 * 9.0 * 0.25)
 
 
 def test_under_add_remove_a_row_moves_half_as_much(proved):
@@ -74,10 +61,6 @@ def test_under_add_remove_a_row_moves_half_as_much(proved):
         assert limits.ratio.reach(here, there) == pytest.approx(rows * 0.3)
 
 
-def test_a_clamp_above_the_proved_norm_leaves_the_posterior_alone():
-    model = logistic(*table())
-    assert looked(model, domain_options=UNIT_ROWS, clamp=2.0).proved
-    assert not looked(model, domain_options=UNIT_ROWS, clamp=1.0).proved
 
 
 def test_models_without_a_proof_are_refused_with_the_remedy():
@@ -89,10 +72,3 @@ def test_models_without_a_proof_are_refused_with_the_remedy():
     assert "k: it is discrete" in looked(model, clip_norm=1.0)
 
 
-def test_first_steps_shrink_with_noise_and_rows(proved):
-    little, much = (HamiltonianNoise(gradient=z, ratio=z, n_leapfrog=3) for z in (0.1, 1e3))
-    limits = proved.limits
-    assert limits.first_step(much, 100, 3) < limits.first_step(little, 100, 3)
-    assert limits.first_step(little, 10**6, 3) == pytest.approx(limits.first_step(little, 10**4, 3) / 10)
-    spread = much.ratio * 2 * limits.clamp * limits.farthest(much)
-    assert 1 < spread < 1.5

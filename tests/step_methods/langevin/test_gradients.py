@@ -101,13 +101,6 @@ def test_gradients_of_rows_are_finite_differences(write, rng):
         np.testing.assert_allclose(table[:, j], slopes, rtol=1e-5, atol=1e-6)
 
 
-def test_a_linear_predictor_is_never_multiplied_out():
-    """The vectors of its block are the covariates themselves."""
-    with pm.Model() as model:
-        pm.Bernoulli("y", logit_p=pm.Data("x", X) @ pm.Normal("b", shape=3), observed=X[:, 0] > 0)
-    graphs, _, _ = evaluated(model)
-    (block,) = graphs.blocks
-    assert block.vectors in graphs.rows
 
 
 def test_an_index_outside_of_its_axis_means_the_first_level(rng):
@@ -126,80 +119,15 @@ def _with(rows, at, value):
     return tuple(np.full_like(column, value) if i == at else column for i, column in enumerate(rows))
 
 
-def test_dummy_rows_find_what_structure_does_not(monkeypatch):
-    """Even where a rule wrongly let a sum over rows pass, the comparison refuses the model."""
-    from pytensor.tensor.elemwise import CAReduce
-    from pytensor.tensor.shape import Shape, Shape_i
-
-    monkeypatch.setitem(RULES, CAReduce, lambda node, axes, flow: 0)
-    for op in (Shape, Shape_i):
-        monkeypatch.setitem(RULES, op, lambda node, axes, flow: None)
-    monkeypatch.setattr("pymc_dp.inspection.row_density.trace_rows", _lenient)
-    found = inspect(build(centred)).rows
-    with pytest.raises(UnsupportedModelError, match="on dummy rows"):
-        row_gradients(found, prior_model(found))
 
 
-def _lenient(outputs, row_level):
-    from pymc_dp.inspection.taint import trace_rows
-
-    flow = trace_rows(outputs, row_level)
-    flow.problems.clear()
-    return flow
 
 
-def test_no_rows_are_left_in_what_is_compiled():
-    model = build(FINE[0])
-    found = inspect(model).rows
-    graphs = row_gradients(found, prior_model(found))
-    from pytensor.graph.traversal import ancestors
-
-    outputs = [item for block in graphs.blocks for item in (block.factors, block.vectors)] + [graphs.prior]
-    sizes = [np.size(var.data) for var in ancestors(outputs) if hasattr(var, "data")]
-    assert max(sizes, default=0) < N and not found.hidden & set(ancestors(outputs))
 
 
-def test_operations_that_run_as_python_are_refused():
-    """A warning or an error of theirs could tell of a row."""
-    with pm.Model() as model:
-        pm.Normal("y", pt.psi(pm.HalfNormal("p") + pm.Data("x", X[:, 0]) ** 2), 1.0, observed=X[:, 0])
-    found = inspect(model).rows
-    graphs = row_gradients(found, prior_model(found))
-    with pytest.raises(UnsupportedModelError, match="without compiled code"):
-        compiled(graphs)
 
 
-def test_a_prior_may_run_as_python():
-    """It tells of no row."""
-    with pm.Model() as model:
-        level = pm.HalfNormal("p")
-        pm.Potential("bent", pt.psi(level))
-        pm.Normal("y", level, 1.0, observed=X[:, 0])
-    found = inspect(model).rows
-    with pytest.warns(UserWarning, match="tri_gamma"):
-        _, prior = compiled(row_gradients(found, prior_model(found)))
-    assert np.isfinite(prior(np.zeros(1))[0]).all()
 
 
-def test_a_likelihood_without_parameters_is_refused():
-    with pm.Model() as model:
-        pm.Normal("m")
-        pm.Normal("y", 0.0, 1.0, observed=X[:, 0])
-    found = inspect(model).rows
-    with pytest.raises(UnsupportedModelError, match="no free variable reaches"):
-        row_gradients(found, prior_model(found))
 
 
-def test_later_changes_of_public_data_do_not_reach_the_gradient(rng):
-    from pymc_dp.domain import Domain
-
-    with pm.Model() as model:
-        shift = pm.Data("shift", np.array([1.0]))
-        pm.Normal("y", pm.Normal("m") + pt.sum(shift), 1.0, observed=X[:, 0])
-    found = inspect(model, Domain(public=("shift",))).rows
-    graphs = row_gradients(found, prior_model(found))
-    outputs = [item for block in graphs.blocks for item in (block.factors, block.vectors)]
-    from pytensor.compile import SharedVariable
-    from pytensor.graph.traversal import ancestors
-
-    assert not [var for var in ancestors(outputs) if isinstance(var, SharedVariable)]

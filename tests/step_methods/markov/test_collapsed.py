@@ -137,15 +137,6 @@ def test_states_given_noised_counts_of_unknown_sizes(rng):
     agree(run(scan, rng, 20_000), paths, mass)
 
 
-@pytest.mark.slow
-def test_states_given_counts_that_are_taken_for_exact(rng):
-    _, scan = scan_of(PUBLIC, noise_aware=False)
-    released = scan.items.released.copy()
-    released[:, 1] = np.clip(PUBLIC_COUNTS, 0, 4)
-    scan.items = replace(scan.items, released=released)
-    weights = of_public_sizes(scan.items, lambda x: (x == 0).astype(float))
-    paths, mass = enumerated(weights, scan.items.place)
-    agree(run(scan, rng, 12_000), paths, mass)
 
 
 @pytest.mark.slow
@@ -160,16 +151,3 @@ def test_counts_stay_within_what_is_public(rng):
         assert (sizes == items.bounds).all() == (domain is PUBLIC)
 
 
-@pytest.mark.slow
-def test_the_step_takes_the_compiled_scan_where_it_fits():
-    private, _ = scan_of(PUBLIC, fields=("two", "three"))
-    step = TemperedGibbs(model=private)
-    assert isinstance(step.released, CollapsedScan)
-    step.setup_chain(np.random.default_rng(1), 0, 3)
-    point = {name: np.asarray(value) for name, value in private.initial_point().items()}
-    new, (stats,) = step.step(point)
-    assert list(new) == list(point) and stats["epsilon_spent"] == 0
-    assert all(new[name].dtype == point[name].dtype and new[name].shape == point[name].shape for name in point)
-    with private:
-        pm.Potential("beside", 0.0 * private["start"].sum())
-    assert CollapsedScan.of(private) is None

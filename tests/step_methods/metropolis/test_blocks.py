@@ -50,45 +50,10 @@ def test_each_move_is_of_its_block_and_is_charged_its_own_range():
     assert step.spending.spent == pytest.approx(charged, rel=1e-9)
 
 
-@pytest.mark.slow
-def test_scans_sample_every_block_right(seed):
-    """Independent posteriors, in one model."""
-    with pm.Model() as model:
-        pm.Bernoulli("binary", pm.Beta("p", 1, 1), observed=np.array([0, 1, 0, 0]))
-        pm.Poisson("count", pm.Gamma("rate", 2, 1), observed=np.array([1, 0, 2, 0]))
-    with insecure_randomness(seed):
-        step = BarkerMetropolis(blocks="each", scale={"p": 2.0, "rate": 1.2})
-        tree = sample(model, 1500, tune=0, epsilon=1e7, delta=1e-6, step=step)
-    mcmc_agrees(tree["posterior"]["p"].values[0], st.beta(2, 4), 100)
-    mcmc_agrees(tree["posterior"]["rate"].values[0], st.gamma(5, scale=1 / 5), 100)
-    assert "a scan over 2 blocks" in str(tree.dp.report())
 
 
-@pytest.mark.parametrize("delta", [pytest.param(0.0, marks=pytest.mark.slow), 1e-6])
-def test_blocks_share_the_budget_and_a_free_one_leaves_its_share_to_the_others(delta, seed):
-    """The spread of a hierarchy costs nothing: nothing of the rows depends on it given the effects."""
-    rows = np.arange(60) % 3 == 0
-    with pm.Model() as model:
-        tau, mu = pm.HalfNormal("tau"), pm.Normal("mu")
-        z = pm.Normal("z", mu, tau, shape=2)
-        pm.Bernoulli("binary", logit_p=z[pm.Data("group", np.arange(60) % 2)], observed=rows)
-    with insecure_randomness(seed):
-        tree = sample(model, 400, tune=200, epsilon=1.0, delta=delta, step=BarkerMetropolis(blocks="each"))
-    assert tree["posterior"].sizes["draw"] == 400
-    spent = tree["sample_stats"][SPENT].values[0]
-    assert 0.6 < spent[-1] <= 1.0
-    assert (np.diff(spent) >= 0).all()
-    assert (np.diff(tree["posterior"]["tau"].values[0]) != 0).mean() > 0.1
 
 
-def test_a_chain_ends_within_a_scan_and_keeps_within_its_budget():
-    _, step = held("normal", [0.0, 1.0], epsilon=0.5, scale=0.2, blocks="each")
-    begun(step, 0, 500)
-    point = step.prior_model.initial_point()
-    for _ in range(500):
-        point, [stats] = step.step(point)
-        assert stats[SPENT] <= 0.5
-    assert not stats["active"] and step.spending.spent <= step.spending.reserved
 
 
 def test_wrong_blocks_are_named():

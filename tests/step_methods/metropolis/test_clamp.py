@@ -37,32 +37,8 @@ def take(step, x, y):
     rows.hold([column.clamped(columns[column.name]) for column in rows._columns])
 
 
-@pytest.mark.slow
-def test_the_sum_is_that_of_clamped_rows(rng):
-    x, y = rng.normal(size=(30, 2)), rng.integers(0, 2, 30)
-    step = held(logistic(x, y), 0.4)
-    here, there = places(step, rng, 2)
-
-    def rows(values):
-        odds = values[0] + x @ values[1:]
-        return np.where(y == 1, -np.logaddexp(0, -odds), -np.logaddexp(0, odds))
-
-    limit = 0.4 * np.linalg.norm(there.values - here.values)
-    ratio = rows(there.values) - rows(here.values)
-    assert 0 < (np.abs(ratio) > limit).sum() < 30
-    expected = np.clip(ratio, -limit, limit).sum() + there.prior - here.prior
-    assert step._odds(here, there) == pytest.approx(expected, rel=1e-9)
-    assert step._odds(there, here) == pytest.approx(-expected, rel=1e-12)
 
 
-def test_a_clamp_above_every_gradient_leaves_the_target_alone(rng):
-    x, y = rng.normal(size=(30, 2)), rng.integers(0, 2, 30)
-    model = logistic(x, y)
-    step = held(model, np.sqrt(1 + (x**2).sum(axis=1).max()))
-    here, there = places(step, rng, 2)
-    logp = model.compile_logp(mode="FAST_COMPILE")
-    at = [float(logp(step.coefficients.point(spot.values, model.initial_point()))) for spot in (here, there)]
-    assert step._odds(here, there) == pytest.approx(at[1] - at[0], rel=1e-9)
 
 
 def worst_share(relation, rng):
@@ -100,21 +76,5 @@ def test_mutant_without_the_clamp(monkeypatch, rng):
     assert worst_share("add_remove", rng) > 1.1
 
 
-@pytest.mark.slow
-def test_the_trace_says_that_the_target_has_changed(rng):
-    planted = plant(rng.normal(size=12), rows=(2, 7), low=-4, high=4)
-    model = logistic(planted.values.reshape(6, 2), [0, 1, 1, 0, 1, 1])
-    tree = sample(model, 20, tune=20, epsilon=5.0, delta=1e-6, step=BarkerMetropolis(clamp=2.0))
-    assert not contains_canary(tree, planted.canaries)
-    assert "not the posterior" in str(tree.dp.report()) and tree.dp.guarantee == "stepwise"
-    assert tree["sample_stats"]["epsilon_spent"].values.max() <= 5.0
 
 
-def test_rows_without_bounds_or_that_do_not_separate_are_refused(rng):
-    with pytest.raises(UnsupportedModelError, match="'x' has no bounds"):
-        sample(logistic(rng.normal(size=(4, 2)), [0, 1, 1, 0]), 5, epsilon=1.0, step=BarkerMetropolis())
-    with pm.Model() as model:
-        x = pm.Data("x", np.arange(4.0))
-        pm.Normal("value", pm.Normal("mu") + x - x.mean(), 1.0, observed=np.ones(4))
-    with pytest.raises(UnsupportedModelError, match="row"):
-        sample(model, 5, epsilon=1.0, step=BarkerMetropolis(clamp=1.0))

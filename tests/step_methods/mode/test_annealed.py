@@ -132,25 +132,8 @@ def test_draws_follow_the_annealed_density(model, joint, rows, box, public):
     assert stats.kstest(drawn, lambda at: np.interp(at, grid, cdf / cdf[-1])).pvalue > 1e-3
 
 
-def test_the_largest_power_comes_first():
-    budget = Budget(1.0, 1e-6)
-    by_range, by_shape = sharpest_first(2.0, 100.0, budget, 1)
-    assert by_range.inverse > by_shape.inverse and isinstance(by_shape.event, GDPEvent)
-    assert sharpest_first(2.0, 0.01, budget, 1)[0].rule.startswith("log-concavity")
-    assert all(one.prior for one in sharpest_first(2.0, 0.01, budget, 1))
-    with pytest.raises(ArgumentError, match="delta must be > 0"):
-        sharpest_first(math.inf, 1.0, Budget(1.0), 1)
 
 
-def test_what_was_done_is_said():
-    step, _ = bound(share([0, 1]), None, domain(), 20.0, make=annealed())
-    assert step.describe().noise.startswith("annealed to β = 4.5")
-    facts = dict(step.describe().facts)
-    assert "temperature" not in facts and "bounded range" in facts["annealed"] and "R = 4.39" in facts["one row moves"]
-    public = domain(bounds={"x": (-1, 1)})
-    step, _ = bound(slope([(0.5, 1)]), None, public, 1.0, 1e-6, read=False, make=annealed())
-    assert "μ = √β G / √m" in dict(step.describe().facts)["one row moves"]
-    step.price(Funding(budget=Budget(2.0, 1e-6), chains=1, steps=1))
 
 
 def test_powers_that_may_have_no_mass_are_refused():

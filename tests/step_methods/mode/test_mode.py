@@ -57,17 +57,6 @@ def test_no_row_shows_more_than_is_charged_and_some_row_nearly_that(name, relati
         assert not wrong.passed
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
-def test_ranges_are_those_of_closed_forms(relation):
-    twice = 2 if relation == "replace" else 1
-    assert planned("coin", relation)[0].range.value == pytest.approx(twice * math.log(19), rel=2e-6)
-    columns = np.log(CASES["die"].places["w"]).T
-    rows = np.array([one - two for one in columns for two in columns]) if relation == "replace" else columns
-    found = planned("die", relation)[0].range
-    proved = np.ptp(rows, axis=1).max()
-    # No function lies in the middle of all faces: one row is held to more than half of what two differ by.
-    assert proved * (1 - 2e-6) <= found.value <= proved * (1.12 if relation == "replace" else 1 + 2e-6)
-    assert ("every value" in found.reason) is (relation == "replace")  # under add_remove a corner of the box is one
 
 
 @pytest.mark.few(3)
@@ -101,31 +90,10 @@ def test_choices_follow_their_probabilities():
     assert stats.chisquare(*pooled).pvalue > 1e-3
 
 
-def test_the_choice_is_as_near_as_the_report_says():
-    rows = [0] * 30 + [1] * 90
-    step, _ = bound(coin(rows), Points(values={"p": SHARES}), domain(), 4.0)
-    joint = CASES["coin"].joint(rows)
-    near = math.log(len(SHARES) / 0.05) / step.sharpness
-    chances = np.exp(log_probabilities(CASES["coin"], rows, step.sharpness))
-    assert chances[joint < joint.max() - near].sum() <= 0.05
-    step.setup_chain(np.random.default_rng(0), 0, 1)
-    assert f"within {near:.4g}" in dict(step.describe().facts)["nearness"]
 
 
-def test_a_large_budget_finds_the_best_candidate():
-    rows = [0] * 30 + [1] * 90
-    step, _ = bound(coin(rows), Points(values={"p": SHARES}), domain(), 500.0)
-    step.setup_chain(np.random.default_rng(0), 0, 1)
-    step.advance(step.prior_model.initial_point())
-    assert step.place == int(np.argmax(CASES["coin"].joint(rows)))
 
 
-def test_nothing_is_read_before_it_is_paid_for(monkeypatch):
-
-    monkeypatch.setattr("pymc_dp.rows.gate._array", lambda leaf: pytest.fail("rows were read"))
-    step, _ = bound(coin([0, 1, 1]), Points(values={"p": SHARES}), domain(), read=False)
-    step.setup_chain(np.random.default_rng(0), 0, 1)
-    assert step.describe() and repr(step)
 
 
 def test_candidates_of_a_trace_add_its_loss():
@@ -141,32 +109,10 @@ def test_candidates_of_a_trace_add_its_loss():
         bound(coin([0, 1]), given, domain("add_remove"))
 
 
-def test_candidates_of_a_trace_stand_on_all_that_the_trace_stood_on():
-    given = Draws(
-        values={"p": SHARES}, epsilon=0.7, delta=0.0, guarantee="exact", neighbours="replace",
-        assumed=("number of rows: 2", "public column x"),
-    )  # fmt: skip
-    step, _ = bound(coin([0, 1]), given, domain(), 0.1)
-    step.setup_chain(np.random.default_rng(0), 0, 1)
-    assumptions = step.record().assumptions
-    assert assumptions.count("number of rows: 2") == 1 and "public column x" in assumptions
 
 
-def test_candidates_that_are_no_place_of_a_simplex_are_refused():
-    """The density of a Dirichlet is a number there, and another place would have been released in their stead."""
-    for other in ([0.9, 0.9, 0.9], [0.1, 0.1, 0.1]):
-        with pytest.raises(ArgumentError, match="1 of 5 candidates are not among the values that w can have"):
-            bound(die([0, 1, 2]), Points(values={"w": [*FACES, other]}), domain(), read=False)
 
 
-def test_candidates_given_as_numbers_are_assumed_public():
-    for given, text in (
-        (Points(values={"p": SHARES}), "candidates, given as numbers: points of 'p'"),
-        (Grid(axes={"p": SHARES}), "values of a grid, given as numbers: those of 'p'"),
-    ):
-        step, _ = bound(coin([0, 1]), given, domain())
-        step.setup_chain(np.random.default_rng(0), 0, 1)
-        assert text in step.record().assumptions
 
 
 def test_rows_that_tell_nothing_or_anything_are_refused():

@@ -50,29 +50,8 @@ def test_each_draw_pays_for_profiles_and_states_at_once():
     assert "50 scans" in dict(step.describe().facts)["draws"]
 
 
-@pytest.mark.slow
-def test_a_draw_is_a_state_of_the_whole_model(rng):
-    step, _ = priced(scans=20)
-    with opened_gate():
-        step.load()
-    step.generator = rng
-    point = {name: np.asarray(value) for name, value in step.prior_model.initial_point().items()}
-    new = step.advance(point)
-    assert list(new) == list(point) and set(np.unique(new["states"])) <= {0, 1}
 
 
-@pytest.mark.slow
-def test_the_length_is_judged_on_public_simulations(monkeypatch):
-    monkeypatch.setattr(hidden_states, "TRIAL", 200)
-    monkeypatch.setattr(hidden_states, "GOOD_RHAT", 1.5)
-    step, _ = priced()
-    length = step.posterior.length(step.temperature.inverse)
-    other, _ = priced(shift=3)
-    assert isinstance(length, int) and length >= hidden_states.LEAST
-    assert other.posterior.length(other.temperature.inverse) == length  # whatever the rows are
-    monkeypatch.setattr(hidden_states, "GOOD_RHAT", 0.5)
-    with pytest.raises(UnsupportedModelError, match="scans="):
-        priced()
 
 
 def test_unbounded_profiles_are_refused():
@@ -80,11 +59,6 @@ def test_unbounded_profiles_are_refused():
         priced(lower=0.0, scans=5)
 
 
-def test_the_papers_rule_tempers_states_and_moves_too():
-    step, event = priced(papers=True, scans=5)
-    sensitivity = np.log((1 - LOWER) / LOWER)
-    assert 1 / step.temperature.inverse == pytest.approx(4 * 2 * sensitivity / 2.0, rel=1e-4)
-    assert step.temperature.prior and event.count == 4
 
 
 def log_beta(alpha):

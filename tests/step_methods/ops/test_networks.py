@@ -159,57 +159,12 @@ def test_no_row_shows_more_than_is_charged(relation, epsilon):
     assert epsilon_of(large, 2 * inverse) > event.eta
 
 
-def test_a_row_shows_more_than_lemma_24_claims():
-    """theory.md 8: 2 max_k (1 + children of k) log(1 / min) is for one changed entry; a row changes all. 4000 rows."""
-    entry = 2 * math.log(1 / LOW)
-    alone = part((0, 4000), (1, 3999), 1.0).epsilon
-    assert 2 * alone == pytest.approx(8.78, abs=0.005) and entry == pytest.approx(4.61, abs=0.005)
-    assert alone < entry < 2 * alone  # two nodes without an edge: a claim for one of them
-    edge = epsilon_of(((3700, 0, 300, 0), (3699, 0, 300, 1)), 1.0)  # the row moves to the other cell of the child
-    assert edge == pytest.approx(8.75, abs=0.005) and edge < 2 * entry  # here the claim holds
-    # A chain of three, 3400 rows (0, 0, 0), 300 each (1, 0, 0) and (0, 1, 0): one (0, 0, 0) becomes (1, 1, 1).
-    moved = [((300, 3700), (301, 3699)), ((300, 3400), (300, 3399)), ((0, 300), (1, 300)), ((0, 3700), (0, 3699))]
-    chain = sum(part(*counts, 1.0).epsilon for counts in (*moved, ((0, 300), (1, 300))))
-    assert chain == pytest.approx(13.11, abs=0.01) and 2 * entry < chain <= 6 * ODDS
 
 
-def test_a_network_is_charged_for_all_of_its_nodes():
-    step, _ = bound(by_variable(*rows([1, 0, 1, 1])), domain(), 4.61, read=False)
-    assert step.range.value == pytest.approx(4 * ODDS)
-    assert 1 / step.temperature.inverse == pytest.approx(4 * ODDS / 4.61)
-    with by_variable(*rows([1, 0, 1, 1])) as chain:
-        pm.Bernoulli("c", share("c_given", shape=2)[chain["b"]], observed=np.array([0, 1, 1]))
-    assert bound(chain, domain(), read=False)[0].range.value == pytest.approx(6 * ODDS)
 
 
-def test_categories_with_several_parents_have_truncated_dirichlets():
-    rng = np.random.default_rng(3)
-    a, b, c = rng.integers(0, 2, 60), rng.integers(0, 3, 60), rng.integers(0, 3, 60)
-    with pm.Model() as model:
-        one = pm.Bernoulli("a", share("p"), observed=a)
-        two = pm.Categorical("b", dp.TruncatedDirichlet("q", np.ones(3), lower=0.1), observed=b)
-        pm.Categorical("c", dp.TruncatedDirichlet("w", np.ones((2, 3, 3)), lower=0.1)[one, two], observed=c)
-    step, _ = bound(model, None, 50.0)
-    assert isinstance(step.posterior.form, ConjugatePosterior) and step.temperature.inverse == 1
-    # log(.8 / .1) either way for b, and for c in a cell that the row leaves and in one that it enters
-    assert step.range.value == pytest.approx(2 * ODDS + 4 * math.log(8))
-    rng = np.random.default_rng(4)
-    drawn = np.array([step.draw(rng)["w"] for _ in range(300)])
-    assert drawn.shape[1:] == (2, 3, 3) and drawn.min() >= 0.1 and np.allclose(drawn.sum(axis=-1), 1)
-    counts = np.zeros((2, 3, 3))
-    np.add.at(counts, (a, b, c), 1)
-    truth = np.array([[truncated_mean(cell) for cell in line] for line in counts])
-    assert (np.abs(drawn.mean(axis=0) - truth) < 5 * drawn.std(axis=0) / math.sqrt(300)).all()
 
 
-def truncated_mean(counts):
-    """Mean of the Dirichlet of counts + 1 over the simplex whose entries are at least .1, by a fine grid."""
-    edge = np.linspace(0.1, 0.8, 701)
-    x, y = np.meshgrid(edge, edge, indexing="ij")
-    z = 1 - x - y
-    inside = z >= 0.1 - 1e-12
-    weights = np.where(inside, x ** counts[0] * y ** counts[1] * np.where(inside, z, 1.0) ** counts[2], 0.0)
-    return np.array([(part * weights).sum() for part in (x, y, z)]) / weights.sum()
 
 
 def test_shares_without_bounds_are_refused_with_the_truncation_that_would_do():
@@ -225,13 +180,3 @@ def test_shares_without_bounds_are_refused_with_the_truncation_that_would_do():
     assert step.range.value == pytest.approx(4 * ODDS)
 
 
-def test_one_share_may_stand_in_several_tables():
-    a, b = rows([3, 4, 5, 6])
-    with pm.Model() as model:
-        p = share("p")
-        held = pm.Bernoulli("a", p, observed=a)
-        pm.Bernoulli("b", pm.math.stack([p, share("q")])[held], observed=b)
-    step, _ = bound(model, None, 50.0)
-    drawn = np.array([flat(step.draw(np.random.default_rng(seed))) for seed in range(300)])
-    laws = [stats.beta(1 + 11 + 4, 2 + 7 + 3), stats.beta(1 + 6, 2 + 5)]
-    assert all(follow(values, law) for values, law in zip(drawn.T, laws, strict=True))
