@@ -67,45 +67,8 @@ def test_all_steps_take_the_least_power_of_the_likelihood():
 # --- what is sampled --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_two_blocks_leave_the_tempered_posterior_invariant(rng):
-    """Moments of a chain, the centre drawn exactly, against quadrature over mean and sd."""
-    model = normal()
-    step, _ = bound(model, steps(), count=6000, epsilon=1e6, delta=1e-2)
-    for part in step.parts:
-        part.temper(0.5)
-    grid_mean, grid_sd = np.linspace(-2, 2, 121)[1:-1], np.linspace(0.5, 2.0, 101)
-    means, sds = (item.ravel() for item in np.meshgrid(grid_mean, grid_sd, indexing="ij"))
-    # The mean given everything but its centre, which is N(0, 1): by quadrature, since truncation spoils the sum.
-    nodes = np.linspace(-5, 5, 401)
-    weights = stats.norm.pdf(nodes) / (stats.norm.cdf(2 - nodes) - stats.norm.cdf(-2 - nodes))
-    prior = (stats.norm.pdf(grid_mean[:, None] - nodes) * weights).sum(axis=1).repeat(len(grid_sd))
-    fit = 0.5 * stats.norm.logpdf(ROWS[:, None], means, sds).sum(axis=0)
-    height = np.exp(fit - fit.max()) * prior
-    height /= height.sum()
-    point = begun(step, rng)
-    states = []
-    for _ in range(6000):
-        point = step.advance(point)
-        point["centre"] = _centre(point, rng)
-        mean, sd = (special.expit(point[f"{name}_interval__"]) for name in ("mean", "sd"))
-        states.append([4 * mean - 2, 0.5 + 1.5 * sd])
-    draws = np.array(states)[200:]
-    for place, grid in enumerate((means, sds)):
-        for power in (1, 2):
-            truth, seen = (height * grid**power).sum(), draws[:, place] ** power
-            blocks = seen[: len(seen) // 40 * 40].reshape(40, -1).mean(axis=1)
-            error = blocks.std() / math.sqrt(40)
-            assert abs(seen.mean() - truth) < 5 * error + 1e-3, (place, power)
 
 
-def _centre(point, rng):
-    """Draw the centre given the mean, by weights on a grid: what PyMC's own sampler does in a chain."""
-    mean = 4 * special.expit(point["mean_interval__"]) - 2
-    grid = np.linspace(-5, 5, 401)
-    mass = stats.norm.cdf(2 - grid) - stats.norm.cdf(-2 - grid)
-    weight = stats.norm.pdf(grid) * stats.norm.pdf(mean - grid) / mass
-    return np.asarray(rng.choice(grid, p=weight / weight.sum()))
 
 
 

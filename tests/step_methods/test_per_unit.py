@@ -113,36 +113,10 @@ def test_other_steps_refuse_a_metric(name, model):
 
 
 
-@every_model
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda model, domain: dp.sample_ais(epsilon=1.0, model=model, domain=domain),
-        lambda model, domain: dp.plan(model, epsilon=1.0, domain=domain),
-        lambda model, domain: dp.plan(model, epsilon=1.0, delta=1e-6, domain=domain, step=dp.SGLD()),
-        lambda model, domain: inspect(model, domain).sums.require(),
-        lambda model, domain: inspect(model, domain).rows.require(),
-    ],
-    ids=["annealing", "plan", "plan of a sampler", "inspect", "inspect rows"],
-)
-def test_other_calls_refuse_a_metric(model, call):
-    source, domain = given(model)
-    # Latents of rows are said before all that follows from them.
-    with pytest.raises(PrivacyError, match="not per unit of a metric|one latent per row"):
-        call(source, domain)
 
 
 
 
-def test_nothing_is_charged_or_read_where_the_ledger_counts_something_else():
-    source, domain = given("mean")
-    other = Ledger(9.0, metric=L1({"x": 2.0}))
-    with pytest.raises(ArgumentError, match="per unit of something else"):
-        dp.sample(epsilon=0.5, step=dp.OPS(grid=50), model=source, domain=domain, ledger=other)
-    for ledger in (other, Ledger(2.9), Ledger(9.0, 0.0, "add_remove")):
-        with pytest.raises((ArgumentError, BudgetExceeded)):
-            dp.privatize(source, epsilon=0.5, domain=domain, ledger=ledger)
-        assert ledger.history == []
 
 
 

@@ -22,11 +22,6 @@ def costs(**given):
     return Costs(**{**like, **given})
 
 
-def test_pure_losses_add_up_over_particles_temperatures_variables_and_draws():
-    beta = largest_beta(costs(), Budget(1.0))
-    assert beta == pytest.approx(1 / (4 * 1.25 * 5 + 3 * 4.5))
-    etas = {round(leaf.eta / beta, 6): count for leaf, count in leaves(costs().event(beta)).items()}
-    assert etas == {0.5: 4, 0.75: 4, 2.0: 4, 3.0: 4, 4.5: 3}
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])

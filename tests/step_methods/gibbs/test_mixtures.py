@@ -25,74 +25,14 @@ def update_of(step, name):
     return next(item for item in step.scan.updates if item.name == name)
 
 
-def naive_bayes():
-    """Two observed variables that share a class per row."""
-    with pm.Model() as model:
-        w = pm.Dirichlet("w", [1.0, 2.0])
-        z = pm.Categorical("z", w, shape=4)
-        p = pm.Uniform("p", 0.1, 0.9, shape=2)
-        rate = pm.Truncated("rate", pm.Gamma.dist(2.0, np.float64(1.0)), 0.3, 4.0, shape=2)
-        pm.Bernoulli("y", p[z], observed=ANSWERS)
-        pm.Poisson("x", rate[z], observed=COUNTS)
-    return model, Domain(bounds={"x": (0, 5)})
 
 
-GRID = np.linspace(0, 1, 1001)
-P, RATE = 0.1 + 0.8 * GRID, 0.3 + 3.7 * GRID
 
 
-def of_class(hits, rows, total):
-    """Log-densities of p and of the rate of one class on their grids, given its sums."""
-    chance = BETA * (hits * np.log(P) + (rows - hits) * np.log1p(-P))
-    return chance, (1 + BETA * total) * np.log(RATE) - (1 + BETA * rows) * RATE
 
 
-def exact_draws(rng, count):
-    """Independent draws of the joint tempered posterior: classes by enumeration, then all else given them."""
-    patterns = np.array(list(itertools.product((0, 1), repeat=4)))
-    heights = []
-    for z in patterns:
-        height = special.betaln(1 + (z == 0).sum(), 2 + (z == 1).sum())
-        for k in (0, 1):
-            own = z == k
-            parts = of_class(ANSWERS[own].sum(), own.sum(), COUNTS[own].sum())
-            height += sum(special.logsumexp(part) for part in parts)
-        heights.append(height)
-    chosen = patterns[rng.choice(len(patterns), count, p=special.softmax(heights))]
-    found = {"z": chosen, "w": [], "p": [], "rate": []}
-    for z in chosen:
-        w = rng.beta(1 + (z == 0).sum(), 2 + (z == 1).sum())
-        found["w"].append([w, 1 - w])
-        places = []
-        for k in (0, 1):
-            own = z == k
-            for part in of_class(ANSWERS[own].sum(), own.sum(), COUNTS[own].sum()):
-                mass = np.cumsum(np.exp(part - part.max()))
-                places.append(np.interp(rng.random(), mass / mass[-1], GRID))
-        found["p"].append([0.1 + 0.8 * places[0], 0.1 + 0.8 * places[2]])
-        found["rate"].append([0.3 + 3.7 * places[1], 0.3 + 3.7 * places[3]])
-    return {name: np.array(values) for name, values in found.items()}
 
 
-@pytest.mark.slow
-def test_a_scan_of_naive_bayes_leaves_its_posterior_invariant(rng):
-    step, _ = bound(*naive_bayes(), epsilon=1e9)
-    kinds = {update.name: type(update) for update in step.scan.updates}
-    assert kinds["w"] is DirichletShares and kinds["p"] is BetaChance and kinds["rate"] is GammaPower
-    assert update_of(step, "w").ranges == () and [len(update.ranges) for update in step.scan.updates].count(1) == 3
-    step.beta, step.generator = BETA, rng
-    before, fresh = exact_draws(rng, 500), exact_draws(rng, 2000)
-    like = {name: np.asarray(value) for name, value in step.prior_model.initial_point().items()}
-    after = []
-    for place in range(500):
-        values = {name: np.asarray(before[name][place]) for name in ("w", "z", "p", "rate")}
-        after.append(step.scan.points.values(step.advance(step.scan.points.point(values, like))))
-    for name, place in [("w", 0), ("p", 0), ("p", 1), ("rate", 0), ("rate", 1)]:
-        moved = np.array([item[name][place] for item in after])
-        assert stats.ks_2samp(moved, fresh[name][:, place]).pvalue > 0.001, name
-    codes = [np.array([item["z"] for item in after]) @ [8, 4, 2, 1], fresh["z"] @ [8, 4, 2, 1]]
-    table = np.array([np.bincount(code.astype(int), minlength=16) for code in codes])
-    assert stats.chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue > 0.001
 
 
 def with_a_column(public, group=(0, 1, 1, 2)):
@@ -164,13 +104,6 @@ def regional():
 Z = np.array([2, 0, 2, 1])
 
 
-def test_probabilities_of_classes_are_one_mechanism_that_sees_a_row_once(regional):
-    kinds = {update.name: type(update) for update in regional.scan.updates}
-    assert kinds == {"w": DirichletShares, "z": Grid, "p": BetaChance, "shares": DirichletShares}
-    paid = {update.name: update.ranges for update in regional.scan.updates}
-    assert paid["p"] == pytest.approx((2 * (special.logit(0.9)),), rel=1e-9)
-    assert len(paid["shares"]) == 1 and paid["shares"][0] == pytest.approx(2 * math.log(0.9 / 0.05), rel=1e-4)
-    assert len(paid["z"]) == 1 and paid["z"][0] == pytest.approx(paid["p"][0] + paid["shares"][0], rel=1e-9)
 
 
 

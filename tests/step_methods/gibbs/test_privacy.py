@@ -209,73 +209,7 @@ def test_rows_that_change_their_group_are_paid_for(public):
 # --- rows held one by one ---------------------------------------------------------------------------------------------
 
 
-class HeldRows(Audited):
-    """The conditional of one variable of a model without exact sums."""
-
-    def __init__(self, name, variable, held, relation, cells):
-        case = ROW_MODELS[name]
-        self.columns, self.held = tuple(case.rows), held
-        self.model = case.model(np.random.default_rng(1))
-        self.step, _ = bound(self.model, case.domain(relation), epsilon=1e9, grid=cells)
-        self.update = next(item for item in self.step.scan.updates if item.name == variable)
-
-    def weights(self, rows, monkeypatch):
-        """Logarithms of the weights from which each mechanism of the update chooses: (n_mechanisms, n_cells)."""
-        columns = zip(*rows, strict=True) if rows else [[]] * len(self.columns)
-        for name, values in zip(self.columns, columns, strict=True):
-            data = self.model[name].get_value()
-            self.model[name].set_value(np.reshape(np.array(values), (len(rows), *data.shape[1:])).astype(data.dtype))
-        with opened_gate():
-            self.step.load()
-        seen = []
-
-        def choose(rng, log_weights):
-            seen.append(np.atleast_2d(log_weights))
-            return np.zeros(np.shape(log_weights)[:-1], dtype=int)
-
-        monkeypatch.setattr(grid, "choose", choose)
-        monkeypatch.setattr(grid.Grid, "_spread", lambda self, rng, chosen: self.held_values)
-        monkeypatch.setattr(grid.Grid, "held_values", self.held[self.update.name], raising=False)
-        self.update.draw(np.random.default_rng(1), self.held, {}, BETA)
-        monkeypatch.undo()
-        return seen
-
-    def losses(self, rows, neighbour, monkeypatch):
-        """What each mechanism loses; elements that are chosen together are one mechanism."""
-        pairs = zip(self.weights(rows, monkeypatch), self.weights(neighbour, monkeypatch), strict=True)
-        ratios = [special.log_softmax(one, axis=1) - special.log_softmax(other, axis=1) for one, other in pairs]
-        return [max(ratio.max(axis=1).sum(), -ratio.min(axis=1).sum()) for ratio in ratios]
 
 
-UNITS = [(1.5, 0.0), (0.0, 1.5), (-1.5, 0.0), (1.06, 1.06), (-1.06, -1.06)]
-HELD = {
-    "location": ("mu", {"mu": 0.0}, [(-4.0,), (5.0,), (0.0,), (2.2,)], 0.9),
-    "logistic": ("b", {"b": (2.0, 3.0)}, [(x, y) for x in UNITS for y in (0, 1)], 0.6),
-    "logistic, other end": ("b", {"b": (-2.0, -2.0)}, [(x, y) for x in UNITS for y in (0, 1)], 0.5),
-    "zero-inflated": ("rate", {"psi": 0.8, "rate": 1.0}, [(0,), (8,), (1,)], 0.9),
-    "zero-inflated, weight": ("psi", {"psi": 0.5, "rate": 6.0}, [(0,), (8,), (1,)], 0.8),
-    "mixture": ("mu", {"w": 0.2, "mu": (-3.0, 2.0)}, [(-4.0,), (3.0,), (0.0,)], 0.8),
-    "mixture, weight": ("w", {"w": 0.3, "mu": (-3.0, 2.0)}, [(-4.0,), (3.0,), (0.0,)], 0.4),
-    "clamped": ("mu", {"mu": 0.0}, [(-8.0,), (8.0,), (0.0,), (0.5,), (2.0,), (-1.0,)], 0.9),
-    "groups": ("mu", {"top": 0.0, "mu": (0.0, 1.0, 2.0)}, [(y, g) for y in (-4.0, 4.0, 0.0) for g in (0, 2)], 0.9),
-}
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("relation", ["replace", "add_remove"])
-@pytest.mark.parametrize("name", HELD)
-def test_no_conditional_of_rows_held_one_by_one_loses_more_than_its_range(name, relation, monkeypatch):
-    variable, values, kinds, share = HELD[name]
-    held = {key: np.array(value) for key, value in values.items()}
-    audited = HeldRows(name.partition(",")[0], variable, held, relation, 33)
-    paid = audited.update.ranges
-    reached = 0.0
-    for base in (kinds[0], kinds[1], kinds[-1]):
-        for n in (1, 300):
-            for place, one in enumerate(kinds):
-                for other in kinds[:place] if relation == "replace" else [None]:
-                    rows, neighbour = [base] * n + [one], [base] * n + [other] * (other is not None)
-                    for found, eta in zip(audited.losses(rows, neighbour, monkeypatch), paid, strict=True):
-                        assert found <= BETA * eta * (1 + 1e-6), (base, n, one, other)
-                        reached = max(reached, found / (BETA * eta))
-    assert reached >= share, f"{reached:.3f} of the claim is reached"

@@ -97,15 +97,6 @@ def test_what_is_paid_for_latents_does_not_shrink_with_their_number():
 
 
 
-def test_the_trace_holds_places_not_people():
-    labels = [f"canary {i}" for i in range(len(ROWS))]
-    model, public = mixture(labels=labels)
-    with model:
-        idata = sample(3, epsilon=5.0, delta=1e-6, domain=public, step=TemperedGibbs(), progressbar=False,
-                       quiet=True, compute_convergence_checks=False)  # fmt: skip
-    assert idata.posterior["z"].shape == (1, 3, len(ROWS))
-    assert "canary" not in str(idata.posterior.to_dict()) + str(idata.dp.report())
-    assert "one latent per row, released" in str(idata.dp.report())
 
 
 

@@ -89,19 +89,5 @@ def test_hostile_rows_move_the_sum_by_what_is_claimed_and_attain_it(step, relati
     assert domain(relation).neighbours == relation
 
 
-def test_mutant_without_clipping_is_found(step, rng, monkeypatch):
-    monkeypatch.setattr(step.gradient, "_clip", clip_to(1e3, size=3, n_rows=100))
-    assert largest_move(step, "replace", rng) > 2.1
 
 
-@pytest.mark.slow
-def test_mutant_clipped_before_units_is_found(step, rng, monkeypatch):
-    """Clipping in other units than those in which noise is added."""
-    unscaled = compiled(replace(step.gradient._graphs, units=None))
-
-    def scaled(self, values, right=gradient.ClippedGradient.of_rows):
-        return right(self, values) * UNITS
-
-    monkeypatch.setattr(step.gradient, "_functions", unscaled)
-    monkeypatch.setattr(gradient.ClippedGradient, "of_rows", scaled)
-    assert largest_move(step, "replace", rng) > 2.1

@@ -30,23 +30,6 @@ def place(step, values):
     return step.places.at(np.asarray(values, dtype=float))
 
 
-def test_a_proved_norm_clips_no_row_and_cuts_no_ratio(proved, rng):
-    assert proved.limits.proved and isinstance(proved.limits.ratio, ProvedRatio)
-    assert proved.limits.clip_norm == pytest.approx(np.sqrt(2), rel=1e-5)
-    assert proved.limits.target == "the posterior, not tempered"
-    x, y = table()
-    take(proved, x, y)
-    one, other = rng.normal(size=(2, 3))
-
-    def rows(at):
-        return -np.logaddexp(0, -(2 * y - 1) * (at[0] + x @ at[1:]))
-
-    expected = rows(other).sum() - rows(one).sum()
-    assert proved.limits.ratio.moved(place(proved, one), place(proved, other)) == pytest.approx(expected, rel=1e-9)
-    slope = (1 / (1 + np.exp((2 * y - 1) * (one[0] + x @ one[1:]))) * (2 * y - 1))[:, None] * np.column_stack(
-        [np.ones(len(x)), x]
-    )
-    np.testing.assert_allclose(proved.gradient.of_rows(one), slope.sum(axis=0), rtol=1e-9)
 
 
 

@@ -63,8 +63,6 @@ def test_positions_have_temperature_1_whatever_part_of_the_noise_protects_rows(f
 
 
 
-def test_the_papers_form_squares_the_target():
-    assert stationary("langevin", 1e-3, 0.0, (1.0,), 1.0)[0, 0] == pytest.approx(0.5, rel=1e-3)
 
 
 
@@ -132,36 +130,8 @@ def test_a_normal_target_is_met_exactly_at_any_noise(sigma, batch_noise, eta):
 # Long runs.
 
 
-@numba.njit
-def _run(before, after, kind, position, memory, eta, sigma, unknown, constants, rng, steps, thin, kept, sd=1.0):
-    slope = np.empty(position.size)
-    for step in range(steps):
-        before(position, memory, eta, constants)
-        for j in range(position.size):
-            force = -position[j] / sd**2 if kind == 0 else 3 - np.exp(position[j])
-            slope[j] = force + sigma * rng.standard_normal() + unknown * rng.standard_normal()
-        after(position, memory, eta, sigma, constants, slope, False, rng)
-        if step % thin == 0:
-            kept[step // thin] = position
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("rate", [0.0, 0.001])
-@pytest.mark.parametrize(("sigma", "unknown"), [(0.0, 0.0), (1.5, 0.0), (0.0, 3.0), (2.0, 3.0)])
-def test_a_thermostat_takes_up_noise_of_any_size(sigma, unknown, rate, rng):
-    """A normal target, and the logarithm of a Gamma(3, 1) variable, which is skewed: mean, variance, skewness."""
-    d, steps, thin = 5, 1_200_000, 20
-    for kind in (0, 1):
-        kept, memory = np.empty((steps // thin, d)), np.append(np.zeros(d), 0.1)
-        update = dynamics.half_thermostat, dynamics.thermostat
-        _run(*update, kind, np.zeros(d), memory, 0.01, sigma, unknown, (0.1, rate), rng, steps, thin, kept)
-        draws = kept[len(kept) // 20 :]
-        mean = 0.0 if kind == 0 else special.digamma(3)
-        variance = 1.0 if kind == 0 else special.polygamma(1, 3)
-        assert draws.mean() == pytest.approx(mean, abs=0.02)
-        assert draws.var() == pytest.approx(variance, rel=0.03)
-        skewed = 0.0 if kind == 0 else special.polygamma(2, 3) / special.polygamma(1, 3) ** 1.5
-        assert stats.skew(draws.ravel()) == pytest.approx(skewed, abs=0.06)
 
 
 

@@ -28,16 +28,6 @@ PAIRS = [
 ]
 
 
-def noise_of(step, n_steps=4000, full=False):
-    """Standardised noise of single steps from one point: what the walk adds beyond the drift."""
-    point = start(step)
-    position = flat(step, point)
-    _, prior = step._functions
-    (slope,) = prior(position)
-    total = step.clipped_sum(position, np.arange(N_ROWS))
-    drift = step.step_size * (slope + step._loop.scale * total)
-    moves = np.array([flat(step, step.step(point)[0]) - position - drift for _ in range(n_steps)])
-    return moves / math.sqrt(2 * step.step_size)
 
 
 # --- pairing ----------------------------------------------------------------------------------------------------------
@@ -106,41 +96,12 @@ def test_budget_decides_the_largest_step(begin):
 # --- noise ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
-def test_noise_has_the_variance_that_was_priced(begin, neighbours):
-    # The sum of all rows enters every step exactly where the batch is the table.
-    batch = 250 if neighbours == "add_remove" else N_ROWS
-    step = begin(neighbours, batch_size=batch, steps=4001)
-    noise = noise_of(step)
-    priced = step.event.event.noise_multiplier * CLIP * step.step_size * step.population / batch
-    assert math.sqrt(2 * step.step_size) == pytest.approx(priced, rel=1e-9)
-    assert abs(noise.mean()) < 5 / math.sqrt(noise.size)
-    assert abs(noise.var() - 1) < 5 * math.sqrt(2 / noise.size)
-    assert np.abs(np.corrcoef(noise.T) - np.eye(noise.shape[1])).max() < 0.1
 
 
-def test_the_papers_form_has_half_of_the_variance_and_pays_for_it(begin):
-    step = begin(batch_size=N_ROWS, steps=4001, papers=True)
-    assert noise_of(step).var() == pytest.approx(0.5, rel=0.05)
-    rows = 4001 * math.log(2.5 * 4001 / 1e-5) * math.log(2 / 1e-5)
-    assert step.multiplier == pytest.approx(math.sqrt(128 * rows) / 3.0)
-    assert total_epsilon(step.event, 1e-5).epsilon < 0.5, "far less than the 3 that the papers say"
-    assert "papers" in step.describe().noise
 
 
-def test_mutant_half_the_noise_dies(begin):
-    step = begin(batch_size=N_ROWS, steps=4001)
-    plain = (0.0, *step._loop.constants[1:])  # nothing made up for it
-    step._loop = step._loop._replace(sigma=step._loop.sigma / 2, constants=plain)
-    noise = noise_of(step)
-    assert abs(noise.var() - 1) > 5 * math.sqrt(2 / noise.size)
 
 
-def test_under_add_remove_batches_are_divided_by_the_public_number(begin):
-    """A realised batch size in the drift would show the number of rows."""
-    whole, fewer = begin("add_remove"), begin("add_remove", model=logistic(*table(50)))
-    assert whole._loop == fewer._loop and whole.event == fewer.event
-    assert whole.describe() == fewer.describe()
 
 
 # --- what leaves ------------------------------------------------------------------------------------------------------
@@ -205,12 +166,6 @@ def test_variance_on_a_standard_normal(papers, variance, margin, monkeypatch):
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
-def test_discrete_parameters_are_refused_by_name():
-    with pm.Model() as model:
-        k = pm.Poisson("k", 2.0)
-        pm.Normal("y", k, 1.0, observed=np.zeros(30))
-    with pytest.raises(UnsupportedModelError, match=r"k: it is discrete"):
-        dp.sample(3, **BUDGET, step=SGLD(batch_size=5), model=model, **QUIET)
 
 
 def test_rows_in_a_prior_are_refused_and_nothing_is_spent():

@@ -57,37 +57,8 @@ def start():
 
 
 
-@pytest.mark.few(1, cases="all")
-@pytest.mark.parametrize("name", sorted(MODELS))
-def test_detailed_balance(name, rng):
-    """Flows between any two of a few places are equal, under the model's own density."""
-    rows = [value for value in np.resize(WORST[name], 12) if value in range(-4, 5)]  # on the grid
-    model, step = held(name, rows)
-    logp = model.compile_logp(mode="FAST_COMPILE")
-    spots = places(step, rng, 5, 0.3)
-    point = model.initial_point()
-    target = np.array([float(logp(step.coefficients.point(spot.values, point))) for spot in spots])
-    stationary = np.exp(target - target.max()) / np.exp(target - target.max()).sum()
-    accept = np.array([[sigmoid(step._odds(here, there)) for there in spots] for here in spots])
-    flow = stationary[:, None] * accept
-    np.testing.assert_allclose(flow, flow.T, rtol=1e-12, atol=0)
 
 
-@pytest.mark.slow
-def test_proposals_are_symmetric_once_tuning_is_over(start):
-    """The shape and scale that a chain has at the end of its tuning are those of every draw."""
-    _, step = held("grouped", [0, 1, 1, 0, 1, 1], epsilon=1e5)
-    start(step, tune=300, draws=300)
-    point = step.prior_model.initial_point()
-    for _ in range(300):
-        point, _ = step.step(point)
-    fixed = step.proposals[0].state()
-    for _ in range(300):
-        point, _ = step.step(point)
-    after = step.proposals[0].state()
-    for name in ("scale", "cap", "factor"):
-        np.testing.assert_array_equal(fixed[name], after[name])
-    assert np.isfinite(fixed["cap"]) and not np.array_equal(fixed["factor"], np.diag(np.diag(fixed["factor"])))
 
 
 def mcmc_agrees(draws, truth, least):
@@ -189,15 +160,3 @@ def test_a_place_outside_of_the_support_is_refused_at_no_cost(start):
 
 
 
-@pytest.mark.slow
-def test_models_without_a_way_are_refused_before_rows_are_read():
-    with pm.Model() as model:
-        k = pm.Poisson("k", 2)
-        pm.Poisson("count", 1.0 + k, observed=np.array([1, 2]))
-    with pytest.raises(UnsupportedModelError, match="discrete"):
-        sample(model, 5, epsilon=1.0, step=BarkerMetropolis())
-    with pm.Model() as model:
-        mu = pm.Normal("mu", initval=2.0)
-        pm.Bernoulli("binary", mu, observed=np.array([1, 0]))
-    with pytest.raises(UnsupportedModelError, match="initial point"):
-        sample(model, 5, epsilon=1.0, step=BarkerMetropolis())

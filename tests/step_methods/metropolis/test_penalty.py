@@ -105,10 +105,6 @@ def test_no_bit_tells_more_than_is_claimed(name, relation, rng):
     assert 0.9 < share <= 1 + 1e-9
 
 
-def test_mutant_half_of_the_noise(monkeypatch, rng):
-    right = NoisePrice.noise
-    monkeypatch.setattr(NoisePrice, "noise", lambda *a: 0.5 * right(*a))
-    assert told("bernoulli", "replace", rng, (0, 3))[0] > 1.5
 
 
 def test_a_chain_of_worst_bits_is_within_the_total():

@@ -86,18 +86,8 @@ def test_every_certificate_holds_on_every_data_set(name, relation, rng):
     assert (shares <= 1 + 1e-9).all() and shares.max() > 0.9
 
 
-MUTANTS = {
-    "rows forgotten": lambda given: {**given, "rows": 1},
-    "prior forgotten": lambda given: {**given, "priors": (0.0, 0.0)},
-    "half of the range": lambda given: {**given, "reach": given["reach"] / 2},
-}
 
 
-@pytest.mark.parametrize("name", MUTANTS)
-def test_mutants_of_the_certificate_are_seen(name, monkeypatch, rng):
-    monkeypatch.setattr(tempered, "certified", lambda **given: certified(**MUTANTS[name](given)))
-    shares, _ = excess("bernoulli", "replace", rng)
-    assert shares.max() > 1.5 if name != "prior forgotten" else shares.max() > 1.0
 
 
 

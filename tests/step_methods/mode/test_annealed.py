@@ -111,25 +111,6 @@ def test_a_slope_without_bounds_is_charged_by_log_concavity(relation, epsilon):
         assert not compare_with_event(loss, without_root, [0.1 * epsilon], slack=1e-4).passed
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
-    ("model", "joint", "rows", "box", "public"),
-    [
-        (share, share_joint, [0] * 3 + [1] * 9, (LOW, HIGH), domain()),
-        (slope, slope_joint, [(1.0, 1)] * 5 + [(0.5, 0)] * 4, (-15.0, 15.0), domain(bounds={"x": (-1, 1)})),
-    ],
-)
-def test_draws_follow_the_annealed_density(model, joint, rows, box, public):
-    step, _ = bound(model(rows), None, public, 9.0, 1e-6, make=annealed())
-    beta, log_density = step.temperature.inverse, joint(rows)
-    grid = np.linspace(*box, 20001)
-    density = np.exp(beta * (log_density(grid[:, None]) - log_density(grid[:, None]).max()))
-    cdf = integrate.cumulative_trapezoid(density, grid, initial=0)
-    with insecure_randomness(4):
-        step.setup_chain(np.random.default_rng(0), 0, 1)
-    name = next(iter(step.values.names))
-    drawn = np.array([float(step.draw(step.generator)[name]) for _ in range(80)])
-    assert stats.kstest(drawn, lambda at: np.interp(at, grid, cdf / cdf[-1])).pvalue > 1e-3
 
 
 
@@ -147,18 +128,5 @@ def test_powers_that_may_have_no_mass_are_refused():
             bound(model, None, domain(), make=annealed())
 
 
-def test_chains_are_refused_unless_asked_for_by_name():
-    with pm.Model() as model:
-        ends = [pm.Uniform(name, 0.2, 2) for name in ("a", "b", "c")]
-        pm.Gamma("y", 1 + ends[0], ends[1] + ends[2], observed=[1.0, 2.0])
-    public = domain(bounds={"y": (0.1, 3)})
-    with pytest.raises(UnsupportedModelError, match=r"Give candidates.*assume_converged=True"):
-        bound(model, None, public, make=annealed())
-    step, _ = bound(model, None, public, 1.0, read=False, make=_previewed)
-    assert step.claimed == "asymptotic" and step.posterior.temper_prior
 
 
-def _previewed(_):
-    step = AnnealedMode(assume_converged=True)
-    step.previewing = True  # no chain is tried on simulated rows
-    return step

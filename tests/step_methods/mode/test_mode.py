@@ -70,24 +70,6 @@ def test_weights_are_those_written_out_once_more(name, rng):
     np.testing.assert_allclose(weights - weights[0], expected - expected[0], rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.slow
-def test_choices_follow_their_probabilities():
-    rows = [0] * 6 + [1] * 14
-    step, _ = bound(coin(rows), Points(values={"p": SHARES}), domain(), 6.0)
-    with insecure_randomness(8):
-        step.setup_chain(np.random.default_rng(0), 0, 1)
-    point, seen = step.prior_model.initial_point(), []
-    for _ in range(1500):
-        point = step.advance(point)
-        assert step.values.names["p"] in point
-        seen.append(step.place)
-        value = special.expit(float(next(iter(point.values()))))
-        assert value == pytest.approx(SHARES[step.place])
-    expected = np.exp(log_probabilities(CASES["coin"], rows, step.sharpness)) * 1500
-    likely = expected > 5
-    counts = np.bincount(seen, minlength=len(SHARES))
-    pooled = [np.append(item[likely], item[~likely].sum()) for item in (counts, expected)]
-    assert stats.chisquare(*pooled).pvalue > 1e-3
 
 
 
@@ -115,17 +97,3 @@ def test_candidates_of_a_trace_add_its_loss():
 
 
 
-def test_rows_that_tell_nothing_or_anything_are_refused():
-    rows = [(0.5, 1)]
-    with pytest.raises(UnsupportedModelError, match="no bounds"):
-        bound(line(rows), Points(values=CASES["line"].places), domain())
-    with pytest.raises(UnsupportedModelError, match="no row can tell anything"):
-        with coin([0, 1]) as model:
-            pm.Normal("other")
-        bound(model, Points(values={"p": [0.5, 0.5], "other": [0.0, 1.0]}), domain())
-    with pm.Model() as certain:
-        pm.Bernoulli("y", pm.Uniform("p", 0, 1), observed=[0, 1])
-    with pytest.raises(UnsupportedModelError):
-        bound(certain, Points(values={"p": [0.0, 0.5]}), domain())
-    with pytest.raises(ArgumentError, match="1 of 2 candidates have no finite prior density"):
-        bound(coin([0, 1]), Points(values={"p": [0.0, 0.5]}), domain())

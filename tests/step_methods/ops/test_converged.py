@@ -100,22 +100,6 @@ def test_without_the_word_of_the_caller_it_is_refused_and_the_word_is_named():
 
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("relation", RELATIONS)
-def test_the_trace_says_that_the_guarantee_is_asymptotic(relation, shared, caplog, capfd, recwarn):
-    """And nothing else leaves: not the row that is looked for, not a word while the chain runs."""
-    x, g, y = table()
-    x[3] = CANARY
-    ledger = dp.Ledger(epsilon=2.0, neighbours=relation)
-    options = {"domain": RELATIONS[relation], "model": groups(x, g, y), "ledger": ledger, **QUIET}
-    with caplog.at_level(logging.DEBUG):
-        tree = dp.sample(step=OPS(assume_converged=True), epsilon=2.0, **options)
-    assert tree.dp.guarantee == "asymptotic"
-    assert "NOT exact" in str(tree.dp.report())
-    assert set(tree["posterior"].data_vars) == {"b", "scale", "slope"}
-    assert ledger.spent.epsilon == pytest.approx(2.0)
-    assert not contains_canary([tree, str(tree.dp.report()), caplog.records, list(recwarn)], [CANARY])
-    assert capfd.readouterr() == ("", "") and not list(recwarn)
 
 
 
@@ -179,32 +163,6 @@ def test_chains_that_do_not_agree_on_public_data_are_refused_before_the_charge(l
 # --- while a chain runs -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_the_target_is_the_tempered_posterior_and_a_potential_counts_once(rng):
-    x, g, y = table()
-    for papers in (False, True):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ConvergedPosterior, "_judged", lambda self, inverse: 10)
-            step, _ = converging(groups(x, g, y), papers=papers)
-        found = step.posterior
-        inner = tempered_chain.TemperedChain(found.density, found.prior_model, temper_prior=papers)
-        inverse = step.temperature.inverse
-        assert inverse < 1
-        inner._put(*step.sums, inverse)
-        at = found.prior_model.compile_logp(jacobian=False, mode="FAST_COMPILE")
-        differences = []
-        for _ in range(5):
-            scale, b, slope = rng.uniform(0.5, 2), rng.uniform(-1, 1, 4), rng.uniform(-1, 1)
-            eta = scale * b[g] + slope * x
-            prior = stats.norm.logpdf(scale) - 2 * ((b - 0.5) ** 2).sum()
-            wanted = (inverse if papers else 1) * prior + inverse * (y * eta - np.logaddexp(0, eta)).sum()
-            point = {
-                "scale_interval__": special.logit((scale - 0.5) / 1.5),
-                "b_interval__": special.logit((b + 1) / 2),
-                "slope_interval__": special.logit((slope + 1) / 2),
-            }
-            differences.append(at(point) - wanted)
-        np.testing.assert_allclose(differences, differences[0], atol=1e-9)
 
 
 

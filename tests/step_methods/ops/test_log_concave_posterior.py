@@ -18,8 +18,6 @@ from pymc_dp.step_methods.ops.from_rows import LogConcavePosterior, RowGridPoste
 from tests.step_methods.ops.models import LINES, bound, draws, logistic, poisson
 from tests.step_methods.ops.test_from_rows import cdf
 
-WIDE = [pytest.param(bounds, marks=pytest.mark.slow) for bounds in ((-1.0, 2.5), (0.0, None))]
-"""Limits of the boxes that the slow tests look at beside none."""
 
 
 def exact(model, public, epsilon, delta=1e-6, **settings):
@@ -48,15 +46,6 @@ def exact(model, public, epsilon, delta=1e-6, **settings):
 # --- several ----------------------------------------------------------------------------------------------------------
 
 
-def regression(x, y, wide=None, sd=2.0):
-    lower, upper = (None, None) if wide is None else wide
-    with pm.Model() as model:
-        if wide is None:
-            b = pm.Normal("b", 0, sd, shape=3)
-        else:
-            b = pm.TruncatedNormal("b", 0, sd, lower=lower, upper=upper, shape=3)
-        pm.Bernoulli("y", logit_p=pm.Data("x", x) @ b, observed=y)
-    return model
 
 
 def quadrature(logp, low, high, panels=9):
@@ -73,36 +62,10 @@ def quadrature(logp, low, high, panels=9):
     return grid, np.exp(logs - total), total
 
 
-def agrees(sample, grid, mass):
-    """Means, second moments and their products within 4.5 standard errors."""
-    for power in (lambda b: b, lambda b: b**2, lambda b: b * np.roll(b, 1, axis=1)):
-        found, wanted = power(sample), mass @ power(grid)
-        assert (np.abs(found.mean(axis=0) - wanted) < 4.5 * found.std(axis=0) / np.sqrt(len(found))).all()
 
 
-def table(rng, n=60):
-    x = rng.normal(size=(n, 3))
-    x /= np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1.0)
-    return x, (rng.random(n) < special.expit(x @ [3.0, -2.0, 0.5])).astype(int)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("wide", [None, *WIDE])
-def test_three_coefficients_of_a_logistic_regression_are_drawn_exactly(wide, rng):
-    x, y = table(rng)
-    step, _ = exact(regression(x, y, wide), Domain(norms={"x": 1.0}), 50.0)
-    low, high = (-9, 9) if wide is None else (wide[0], wide[1] or 9)
-    inverse = step.temperature.inverse
-
-    def logp(b):
-        eta = b @ x.T
-        return -(b**2).sum(axis=1) / 8 + inverse * np.where(y == 1, -np.logaddexp(0, -eta), -np.logaddexp(0, eta)).sum(
-            1
-        )
-
-    sample = draws(step, 300, rng)["b"]
-    assert ((low <= sample) & (sample <= high)).all()
-    agrees(sample, *quadrature(logp, [low] * 3, [high] * 3)[:2])
 
 
 

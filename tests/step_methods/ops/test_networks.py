@@ -17,9 +17,6 @@ from pymc_dp.step_methods.ops.from_sums import ConjugatePosterior
 from tests.step_methods.ops.models import bound, domain
 
 LOW, HIGH = 0.1, 0.9
-ODDS = math.log(9)
-"""Range of log p, and of log(1 - p), over the bounds."""
-LEVELS = Domain(bounds={"a": (0, 1)})
 
 
 def share(name, **options):
@@ -33,37 +30,14 @@ def by_variable(a, b):
     return model
 
 
-def by_data(a, b):
-    with pm.Model() as model:
-        held = pm.Data("held", a)
-        pm.Bernoulli("a", share("p"), observed=held)
-        pm.Bernoulli("b", share("b_given", shape=2)[held], observed=b)
-    return model
 
 
-def by_array(a, b):
-    with pm.Model() as model:
-        pm.Bernoulli("a", share("p"), observed=a)
-        pm.Bernoulli("b", share("b_given", shape=2)[a], observed=b)
-    return model
 
 
-def by_stack(a, b):
-    with pm.Model() as model:
-        held = pm.Bernoulli("a", share("p"), observed=a)
-        pm.Bernoulli("b", pm.math.stack([share("b_0"), share("b_1")])[held], observed=b)
-    return model
 
 
-def by_switch(a, b):
-    with pm.Model() as model:
-        held = pm.Bernoulli("a", share("p"), observed=a)
-        zero, one = share("b_0"), share("b_1")
-        pm.Bernoulli("b", pm.math.switch(held, one, zero), observed=b)
-    return model
 
 
-WRITINGS = (by_variable, by_data, by_array, by_stack, by_switch)
 
 
 def rows(counts):
@@ -71,27 +45,10 @@ def rows(counts):
     return np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], counts, axis=0).T
 
 
-def flat(drawn):
-    return np.concatenate([np.ravel(drawn[name]) for name in drawn])
 
 
-def follow(values, law):
-    """Whether values are draws of a law within the bounds."""
-    mass = law.cdf(HIGH) - law.cdf(LOW)
-    return stats.kstest(values, lambda at: (law.cdf(at) - law.cdf(LOW)) / mass).pvalue > 1e-3
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("write", WRITINGS)
-def test_every_writing_gives_the_same_draws_at_the_same_price(write):
-    a, b = rows([5, 9, 20, 2])
-    step, event = bound(write(a, b), LEVELS, 20.0)
-    assert isinstance(step.posterior.form, ConjugatePosterior) and step.temperature.inverse == 1
-    assert step.range.value == pytest.approx(4 * ODDS) and event.event == BoundedRangeEvent(eta=step.range.value)
-    laws = [stats.beta(1 + 22, 2 + 14), stats.beta(1 + 9, 2 + 5), stats.beta(1 + 2, 2 + 20)]
-    rng = np.random.default_rng(2)
-    drawn = np.array([flat(step.draw(rng)) for _ in range(300)])
-    assert all(follow(values, law) for values, law in zip(drawn.T, laws, strict=True))
 
 
 @cache
@@ -167,16 +124,5 @@ def test_no_row_shows_more_than_is_charged(relation, epsilon):
 
 
 
-def test_shares_without_bounds_are_refused_with_the_truncation_that_would_do():
-    a, b = rows([1, 1, 1, 1])
-    with pm.Model() as model:
-        held = pm.Bernoulli("a", pm.Beta("p", 1, 1), observed=a)
-        pm.Bernoulli("b", pm.Beta("q", 1, 1, shape=2)[held], observed=b)
-    with pytest.raises(UnsupportedModelError) as refused:
-        bound(model, None)
-    remedies = " ".join(problem.remedy for problem in refused.value.problems)
-    assert "{'p': (0.01, 0.99)}" in remedies and "{'q': (0.01, 0.99)}" in remedies
-    step, _ = bound(dp.truncate(model, {"p": (LOW, HIGH), "q": (LOW, HIGH)}), None)
-    assert step.range.value == pytest.approx(4 * ODDS)
 
 
