@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError
-from pymc_dp.from_draws.private_model import quantiles
 
 
 @pytest.mark.slow
@@ -27,20 +25,3 @@ def test_covariates_that_vary_less_say_less_of_their_slope(made):
     spread = dp.from_draws.draw_intervals(tree, model).set_index("variable")
     assert still.loc["b", "sd"] > 1.3 * spread.loc["b", "sd"]
     assert still.loc["a", "sd"] < spread.loc["a", "sd"]
-
-
-@pytest.mark.parametrize("probability", [0.0, 1.0, -1, "abc"])
-def test_a_probability_lies_between_0_and_1(made, probability):
-    with pytest.raises(ArgumentError, match="probability"):
-        dp.from_draws.draw_intervals(made[1], made[0], probability)
-
-
-def test_covariates_of_no_column_are_refused(made):
-    with pytest.raises(ArgumentError, match="covariates names 'z'"):
-        dp.from_draws.draw_intervals(made[1], made[0], covariates={"z": np.ones(3)})
-
-
-def test_quantiles_of_equal_weights_are_those_of_the_sample(rng):
-    points = rng.normal(size=(4001, 2))
-    found = quantiles(points, np.full(4001, 1 / 4001), 0.2)
-    assert np.allclose(found, np.quantile(points, 0.2, axis=0), atol=2e-3)

@@ -1,6 +1,5 @@
 """Sums, products, extremes and shares along axes: containment, tightness and exact cases."""
 
-import math
 from fractions import Fraction
 
 import mpmath as mp
@@ -9,17 +8,9 @@ import pytest
 from scipy import special
 
 from pymc_dp.intervals import axes
-from pymc_dp.intervals.interval import INFINITE, NAN, Interval
+from pymc_dp.intervals.interval import Interval
 
 SHARES = {"softmax": special.softmax, "log_softmax": special.log_softmax}
-
-
-
-
-
-
-
-
 
 
 @pytest.mark.parametrize("terms", [[0.0, 0.0], [0.0, -800.0], [1000.0, 0.5, -40.0], [-3.0], [700.0, -700.0, 699.0]])
@@ -41,19 +32,3 @@ def test_a_sum_holds_the_exact_sum(n_terms, rng):
     found = axes.total(Interval.point(terms), 0)
     exact = sum(map(Fraction, terms.tolist()))
     assert Fraction(float(found.low)) <= exact <= Fraction(float(found.high))
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-

@@ -10,19 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pymc_dp.intervals.interval import (
-    INFINITE,
     LARGEST,
     NAN,
     Interval,
     add,
-    constant,
     divide,
     down,
-    interval,
     multiply,
-    settled,
-    slope,
-    unknown,
     up,
 )
 
@@ -82,35 +76,7 @@ def test_overflow_is_finite_below_and_unbounded_above():
     assert found.flags == 0
 
 
-
-
-
-
-
-
 def test_opposite_attained_infinities_may_cancel():
     assert (Interval.point(INF) + Interval.point(-INF)).flags & NAN
     assert not (Interval.point(INF) + box(-INF, 0.0)).flags & NAN
     assert (Interval.point(INF) / Interval.point(INF)).flags & NAN
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-

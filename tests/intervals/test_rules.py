@@ -4,7 +4,6 @@ import math
 
 import mpmath as mp
 import numpy as np
-import pytensor.scalar.basic as basic
 import pytest
 
 from pymc_dp.intervals import rules
@@ -130,12 +129,6 @@ def test_partials_bound_every_difference_over_the_box(name, rng):
             assert least - room <= values[0] - values[1] <= most + room, (box, first, second, bounds)
             checked += 1
     assert checked > reference.boxes // 8
-
-
-
-
-
-
 
 
 def test_no_rule_warns_at_extremes(recwarn):

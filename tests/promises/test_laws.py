@@ -13,13 +13,23 @@ from scipy import stats
 import pymc_dp as dp
 from tests.zoo.samplers import SAMPLERS, Sampler
 
-INDEPENDENT = {
-    name: {"draws": 300, "epsilon": 300.0}
-    for name in ("OPS", "OPS, rows come or go", "OPS, counts", "OPS, numbers", "OPS, two scalars", "OPS, papers",
-                 "OPS, rows one by one", "OPS, rejection within bounds", "Gibbs", "Gibbs, counts",
-                 "Gibbs, rows one by one")
-} | {name: {"draws": 300, "epsilon": 40.0, "delta": 1e-3} for name in ("OPS, log-concave",
-                                                                       "OPS, log-concave in two dimensions")}  # fmt: skip
+pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
+MANY = {"draws": 300, "epsilon": 300.0}
+INDEPENDENT: dict[str, dict[str, Any]] = {
+    "OPS": MANY,
+    "OPS, rows come or go": MANY,
+    "OPS, counts": {"draws": 300, "epsilon": 900.0},
+    "OPS, numbers": {"draws": 300, "epsilon": 600.0},
+    "OPS, two scalars": {"draws": 300, "epsilon": 3000.0},
+    "OPS, papers": {"draws": 300, "epsilon": 600.0},
+    "OPS, rows one by one": MANY,
+    "OPS, rejection within bounds": {"draws": 300, "epsilon": 900.0},
+    "OPS, log-concave": {"draws": 300, "epsilon": 60.0, "delta": 1e-3},
+    "OPS, log-concave in two dimensions": {"draws": 300, "epsilon": 60.0, "delta": 1e-3},
+    "Gibbs": MANY,
+    "Gibbs, counts": {"draws": 300, "epsilon": 900.0},
+    "Gibbs, rows one by one": MANY,
+}
 """What is asked of samplers whose draws are independent: by so much ε rows tell something at so many draws."""
 WALKS: dict[str, tuple[dict[str, Any], int]] = {
     "Gibbs, numbers": ({"draws": 900, "tune": 20, "epsilon": 4e4}, 3),

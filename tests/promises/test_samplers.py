@@ -20,6 +20,7 @@ from tests.promises.neighbours import QUICK, neighbours
 from tests.promises.observed import canaries
 from tests.zoo.samplers import SAMPLERS, Sampler
 
+pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 RUN = [pytest.param(one, id=name) for name, one in SAMPLERS.items() if not one.refused]
 REFUSED = [pytest.param(one, id=name) for name, one in SAMPLERS.items() if one.refused]
 RELEASED = re.compile(
@@ -169,5 +170,3 @@ def test_what_was_saved_says_the_same_and_what_was_seeded_is_not_saved(name: str
     assert seeded.dp.guarantee == "none"
     with pytest.raises(TraceError, match="seeded"):
         seeded.dp.publish(tmp_path / "seeded.nc")
-
-

@@ -6,11 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from pymc_dp.errors import PrivacyError
-from pymc_dp.families import FAMILIES, with_closed_form
-from pymc_dp.families.features import BoundedFeatures, curve
+from pymc_dp.families import FAMILIES
 from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts
-from pymc_dp.proofs.closed_form_ranges import row_range, total_range
+from pymc_dp.proofs.closed_form_ranges import row_range
 
 BINARY = LevelCounts(labels=("0", "1"))
 
@@ -134,8 +132,6 @@ def test_no_row_and_no_parameter_exceeds_the_bounds(distribution, rng):
         assert alone_sup <= add.sensitivity * (1 + 1e-9) + 1e-12
 
 
-
-
 @pytest.mark.parametrize("distribution", ["bernoulli", "categorical", "poisson", "normal"])
 def test_rows_that_change_their_cell_are_covered(distribution, rng):
     """Cells with boxes of their own: a row leaves one and enters another."""
@@ -163,8 +159,6 @@ def test_rows_that_change_their_cell_are_covered(distribution, rng):
         assert held.value <= moved.value
 
 
-
-
 @pytest.mark.parametrize(
     ("distribution", "statistic", "boxes"),
     [
@@ -186,23 +180,3 @@ def test_rows_that_change_their_cell_are_covered(distribution, rng):
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_without_bounds_the_range_is_infinite(distribution, statistic, boxes, neighbours):
     assert found(distribution, statistic, boxes, neighbours).value == math.inf
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-

@@ -1,6 +1,5 @@
 """What every private step method promises, shown on the one that is least in the way: OPS."""
 
-import logging
 import pickle
 
 import cloudpickle
@@ -9,21 +8,17 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.audit import contains_canary, differing, plant
 from pymc_dp.errors import (
     ArgumentError,
     BudgetExceeded,
     PrivacyError,
-    ReleaseError,
     RepeatedReleaseWarning,
     TraceError,
     UnsupportedModelError,
 )
-from pymc_dp.release.paid import forget_releases
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.ops import OPS
-from pymc_dp.transforms.likelihood import TableLikelihood
-from tests.step_methods.conftest import bernoulli, domain
+from tests.step_methods.conftest import bernoulli
 
 ANSWERS = np.arange(60) % 3 == 0
 QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
@@ -39,12 +34,6 @@ def test_a_specification_needs_no_model_and_does_nothing_alone():
         OPS(delta=1e-6)
 
 
-
-
-
-
-
-
 @pytest.mark.parametrize("cores", [1, 2])
 def test_a_funded_step_means_the_same_on_one_core_and_two(cores):
     with bernoulli(ANSWERS) as model:
@@ -58,8 +47,6 @@ def test_a_funded_step_means_the_same_on_one_core_and_two(cores):
     one, other = tree["posterior"]["p"].values
     assert not np.isin(one, other).any(), "chains must not repeat each other"
     assert tree.dp.epsilon == 1.0
-
-
 
 
 def test_more_chains_than_paid_for_are_refused():
@@ -107,16 +94,6 @@ def test_a_trace_without_its_step_is_refused():
     assert other.binding.claims.taken() == []
 
 
-
-
-
-
-
-
-
-
-
-
 def test_copies_of_a_begun_step_do_not_repeat_its_randomness():
     """Two that go on from different points with the same noise would show what the rows say of either."""
     with bernoulli(ANSWERS) as model:
@@ -151,10 +128,6 @@ def test_other_samplers_beside_a_private_one_are_refused():
             dp.scrub(raw, model)
 
 
-
-
-
-
 def test_steps_beyond_those_paid_for_are_refused():
     with bernoulli(ANSWERS) as model:
         step = OPS(epsilon=1.0)
@@ -164,5 +137,3 @@ def test_steps_beyond_those_paid_for_are_refused():
         point, _ = step.step(point)
     with pytest.raises(BudgetExceeded, match="All 2 steps of this chain"):
         step.step(point)
-
-

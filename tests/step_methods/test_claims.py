@@ -1,7 +1,4 @@
 import pickle
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-from pathlib import Path
 
 import pytest
 
@@ -30,9 +27,3 @@ def test_chains_of_another_length_are_refused():
     claims.take(0, 10)
     with pytest.raises(BudgetExceeded, match="other numbers than tune=0, draws=1000"):
         claims.take(0, 1000)
-
-
-
-
-
-

@@ -4,8 +4,8 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, PrivacyError, TraceError
-from tests.step_methods.turns import BOUNDS, LOSS, PLAIN, ROWS, mixture, normal
+from pymc_dp.errors import ArgumentError, PrivacyError
+from tests.step_methods.turns import BOUNDS, LOSS, PLAIN, ROWS, mixture
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -50,16 +50,6 @@ def test_a_funded_step_stops_where_something_else_moves_the_others():
     model, both = two()
     with model, pytest.raises(PrivacyError, match="goes on alone, and something else moves low"):
         pm.sample(2, tune=0, step=both[0], chains=1, **PLAIN)
-
-
-
-
-
-
-
-
-
-
 
 
 def test_what_funded_steps_cost_together_is_proved():

@@ -1,36 +1,14 @@
 """Steps that take turns: one trace, what they cost together, what they leave invariant, what is refused."""
 
-import math
-import pickle
-
-import numpy as np
 import pymc as pm
 import pytest
-from scipy import special, stats
 
 import pymc_dp as dp
 from pymc_dp.accounting import ComposedEvent, total_epsilon
-from pymc_dp.audit import contains_canary, plant
-from pymc_dp.errors import ArgumentError, BudgetExceeded, UnsupportedModelError
-from pymc_dp.step_methods.own_variables import reached_by_rows
-from tests.step_methods.conftest import domain
-from tests.step_methods.turns import BOUNDS, LOSS, PLAIN, QUIET, ROWS, begun, bound, mixture, normal, steps
+from pymc_dp.errors import ArgumentError
+from tests.step_methods.turns import BOUNDS, LOSS, QUIET, bound, normal, steps
 
 pytestmark = pytest.mark.usefixtures("interpreted")
-
-
-
-
-
-
-
-
-
-
-
-
-
-
 
 
 # --- shares -----------------------------------------------------------------------------------------------------------
@@ -50,8 +28,6 @@ def test_shares_are_raised_together_as_far_as_the_whole_allows(delta, share):
     assert together > 2.2 if delta else together == pytest.approx(2.0, rel=2e-3)
 
 
-
-
 @pytest.mark.slow
 def test_all_steps_take_the_least_power_of_the_likelihood():
     given = [dp.TemperedGibbs(["sd"]), dp.TemperedMetropolis(["mean"], beta=0.001)]
@@ -62,21 +38,7 @@ def test_all_steps_take_the_least_power_of_the_likelihood():
     assert f"power {step.power:g}" in str(step.describe())
 
 
-
-
 # --- what is sampled --------------------------------------------------------------------------------------------------
-
-
-
-
-
-
-
-
-
-
-
-
 
 
 @pytest.mark.parametrize(
@@ -100,10 +62,6 @@ def test_what_does_not_fit_together_is_refused(given, words):
     assert ledger.history == []
 
 
-
-
-
-
 @pytest.mark.slow
 def test_a_filter_that_ends_one_step_ends_all():
     given = [dp.BarkerMetropolis(["sd"]), dp.BarkerMetropolis(["mean"], scale=0.3)]
@@ -113,9 +71,3 @@ def test_a_filter_that_ends_one_step_ends_all():
     assert any("was spent after" in str(warning.message) for warning in seen)
     assert 0 < tree["posterior"].sizes["draw"] == tree["sample_stats"].sizes["draw"] < 300
     assert float(tree["sample_stats"]["epsilon_spent"].max()) <= 30.0
-
-
-
-
-
-

@@ -3,13 +3,10 @@
 import re
 
 import numpy as np
-import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.accounting import event_from_dict, total_epsilon
 from pymc_dp.release.paid import forget_releases
-from pymc_dp.step_methods.funding import some_of, steps_within
 from tests.step_methods.conftest import bernoulli, domain
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -53,12 +50,6 @@ def sampled(name, relation, chains, draws=6, tune=0, **more):
     return found, ledger.history[-1]
 
 
-
-
-
-
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["OPS", "TemperedGibbs", "SGLD"])
 def test_what_is_said_to_use_the_rest_does(name):
@@ -78,8 +69,6 @@ def _weak(name, draws):
     forget_releases()
     with bernoulli(ANSWERS, 0.45, 0.55):
         return dp.sample(draws, tune=0, step=STEPS[name](), epsilon=5.0, delta=1e-6, **QUIET)
-
-
 
 
 def test_a_ledger_labels_what_it_adds():
@@ -109,11 +98,3 @@ def test_history_has_a_row_for_every_mechanism():
     assert [row.split(", ")[1] for row in annealed.dp.history["likelihood"]] == ["path", "draws", "log evidence"]
     assert annealed.dp.history["epsilon"].sum() == pytest.approx(annealed.dp.epsilon, rel=1e-9)
     assert (annealed["sample_stats"]["epsilon_spent"] == annealed.dp.epsilon).all()
-
-
-
-
-
-
-
-

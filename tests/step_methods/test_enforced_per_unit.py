@@ -1,23 +1,17 @@
 """Samplers under a metric: no two tables lose more than ε per unit of their distance, and what says so is enforced."""
 
-import math
 from functools import cache
 
 import numpy as np
-import pymc as pm
 import pytest
 from scipy import special
 
 import pymc_dp as dp
-from pymc_dp.accounting import BoundedRangeEvent, Budget, Ledger
-from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, RepeatedReleaseWarning, UnsupportedModelError
+from pymc_dp.accounting import Budget
+from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.metrics import L1, Hamming
-from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.gibbs.held_rows import HeldRows
 from pymc_dp.step_methods.mode import AnnealedMode, CandidateMode, Draws, Grid, Points
-from pymc_dp.testing import insecure_randomness
 from tests.step_methods.metric_rows import as_used, tables
 from tests.step_methods.ops.test_per_unit import CASES, model_of
 
@@ -152,12 +146,6 @@ def test_no_two_tables_lose_more_than_is_charged_per_unit_of_their_distance(kind
     assert worst(audited(kind, name), CASES[name][1], columns_of(name), rng) <= 1 + 1e-6
 
 
-
-
-
-
-
-
 @pytest.mark.few(1)
 @every_kind
 def test_whatever_a_density_returns_no_unit_costs_more(kind, rng, monkeypatch):
@@ -190,28 +178,12 @@ def test_whatever_a_density_returns_no_unit_costs_more(kind, rng, monkeypatch):
     assert worst(found, CASES["a mean"][1], columns_of("a mean"), rng, count=80) <= 1 + 1e-6
 
 
-
-
-
-
 def test_steps_to_the_other_place_and_back_cost_the_same():
     found = audited("bits", "a slope, added")
     step = found.step
     for here, there in found.moves:
         assert step._between(here, there) == step._between(there, here)
         assert step.ratio.moved(here, there) == -step.ratio.moved(there, here)
-
-
-
-
-
-
-
-
-
-
-
-
 
 
 @pytest.mark.parametrize(
@@ -237,5 +209,3 @@ def test_what_has_no_meaning_under_a_metric_is_refused(step, error, text, blind)
         return
     with pytest.raises(error, match=text):
         bound(step, build, domain)
-
-

@@ -4,9 +4,7 @@ import math
 
 import numpy as np
 import pymc as pm
-import pytensor.tensor as pt
 import pytest
-from scipy import special, stats
 
 from pymc_dp.accounting import Budget
 from pymc_dp.audit.quadrature import compare_with_event, density_loss
@@ -16,8 +14,6 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.gibbs import conjugate_draws
 from pymc_dp.step_methods.ops import OPS
-from pymc_dp.step_methods.ops.grid import GridPosterior
-from pymc_dp.transforms.likelihood import ExactSums
 from tests.step_methods.conftest import bernoulli, domain
 
 
@@ -116,22 +112,6 @@ def test_temperatures_are_those_of_the_papers_and_of_the_range():
     assert many.temperature.inverse > 1.5 * single.temperature.inverse
 
 
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
 def test_a_row_may_change_its_group():
     groups = [0, 0, 1, 1, 1]
     private, _ = bound(bernoulli([0, 1, 0, 1, 1], 0.3, 0.6, groups=groups), None, 1.0)
@@ -169,10 +149,6 @@ def test_refusals_say_the_way_out():
         OPS(grid=1)
 
 
-
-
-
-
 @pytest.mark.parametrize(
     "transform", [pm.distributions.transforms.ordered, pm.distributions.transforms.Interval(0.2, 0.4)]
 )
@@ -182,11 +158,3 @@ def test_transforms_set_by_hand_are_refused_because_they_may_restrict_the_prior(
         pm.Bernoulli("y", p[pm.Data("g", np.array([0, 1, 1]))], observed=np.array([0, 1, 1]))
     text = refusal(model)
     assert "under a transform of its own" in text and "transform of its own" in text
-
-
-
-
-
-
-
-

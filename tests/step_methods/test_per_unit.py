@@ -1,22 +1,17 @@
 """A metric slips by no method: whatever does not account per unit refuses it, before a row is read."""
 
-import math
-
 import numpy as np
 import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.accounting import Ledger, PureEvent
+from pymc_dp.accounting import Ledger
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, UnsupportedModelError
-from pymc_dp.inspection.inspect import REMEDY, inspect
+from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.inspection.inspect import REMEDY
 from pymc_dp.metrics import L1, Hamming
 from pymc_dp.step_methods.base import PrivateStep
-from pymc_dp.step_methods.binding import Binding
-from pymc_dp.step_methods.funding import Claims, Funding
 from pymc_dp.step_methods.mode import AnnealedMode, CandidateMode, Grid
-from pymc_dp.step_methods.ops import OPS
 
 X = np.linspace(-1, 1, 8)
 
@@ -105,19 +100,3 @@ def test_other_steps_refuse_a_metric(name, model):
     with pytest.raises(UnsupportedModelError, match="not per unit of a metric"):
         dp.sample(epsilon=1.0, delta=1e-6, step=step, model=source, domain=domain, ledger=ledger)
     assert ledger.history == []
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-

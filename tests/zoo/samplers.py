@@ -273,9 +273,9 @@ def robust(table: Table) -> None:
     law=Law(
         axes={"b": (-8.0, 8.0)},
         prior=lambda v: stats.norm.logpdf(v["b"], 0, 1.5),
-        likelihood=lambda t, v: (
-            -np.logaddexp(0, (1 - 2 * _rows(t["yes"], v)) * v["b"] * _rows(t["z"], v))
-        ).sum(axis=0),
+        likelihood=lambda t, v: (-np.logaddexp(0, (1 - 2 * _rows(t["yes"], v)) * v["b"] * _rows(t["z"], v))).sum(
+            axis=0
+        ),
     ),
 )
 def logistic(table: Table) -> None:
@@ -306,9 +306,9 @@ def two_coefficients(table: Table) -> None:
     law=Law(
         axes={"b": (-1.0, 1.0)},
         prior=lambda v: stats.norm.logpdf(v["b"]),
-        likelihood=lambda t, v: stats.poisson.logpmf(
-            _rows(t["count"], v), np.exp(1 + v["b"] * _rows(t["z"], v))
-        ).sum(axis=0),
+        likelihood=lambda t, v: stats.poisson.logpmf(_rows(t["count"], v), np.exp(1 + v["b"] * _rows(t["z"], v))).sum(
+            axis=0
+        ),
     ),
 )
 def poisson_regression(table: Table) -> None:
@@ -469,7 +469,7 @@ def _gradients() -> None:
     for name, make, given in [
         ("SGLD", lambda: dp.SGLD(**batch), {}),
         ("SGLD, rows come or go", lambda: dp.SGLD(**batch), ADDED),
-        ("SGLD, fixed batches", lambda: dp.SGLD(**batch, sampling="fixed"), {}),
+        ("SGLD, fixed batches", lambda: dp.SGLD(**batch, sampling="without_replacement"), {}),
         ("SGLD, papers", lambda: dp.SGLD(**batch, papers=True), {}),
         ("SGHMC", lambda: dp.SGHMC(**batch), {}),
         ("SGNHT", lambda: dp.SGNHT(**batch), {}),

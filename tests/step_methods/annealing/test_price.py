@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from pymc_dp.accounting import Budget, DiscreteLaplaceEvent, leaves, total_epsilon
-from pymc_dp.errors import ArgumentError
-from pymc_dp.step_methods.annealing.price import Costs, evidence_unit, largest_beta, weights_sensitivity
+from pymc_dp.step_methods.annealing.price import Costs, largest_beta, weights_sensitivity
 
 
 def costs(**given):
@@ -22,8 +21,6 @@ def costs(**given):
     return Costs(**{**like, **given})
 
 
-
-
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize(
     "given",
@@ -35,12 +32,6 @@ def test_what_is_charged_fits_the_budget_and_fills_it(given, delta):
     assert 0.998 < total_epsilon(held.event(beta), delta).epsilon <= 1
     pure = [leaf.epsilon for leaf in leaves(held.event(beta)) if isinstance(leaf, DiscreteLaplaceEvent)]
     np.testing.assert_allclose(sorted(pure), sorted(given[name] for name in ("weights", "evidence") if name in given))
-
-
-
-
-
-
 
 
 def test_normalised_weights_move_by_no_more_than_is_said(rng):
@@ -65,5 +56,3 @@ def test_weights_rounded_down_move_by_no_more_whole_units(rng):
         moved = logs + eta * rng.integers(0, 2, 400)
         units = [np.floor(np.exp(item) / np.exp(item).sum() * 2.0**40) for item in (logs, moved)]
         assert np.abs(units[0] - units[1]).sum() <= weights_sensitivity(eta, 400)
-
-

@@ -1,25 +1,17 @@
 """The law of particles and weights, and the loss of the whole mechanism by quadrature."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
-import pymc as pm
 import pytest
 from scipy import integrate, special, stats
 
-from pymc_dp.accounting import BoundedRangeEvent
 from pymc_dp.audit import compare_with_event, privacy_loss, product
 from pymc_dp.domain import Domain
-from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.annealing import sampler
-from pymc_dp.step_methods.annealing.particles import log_weights
-from pymc_dp.step_methods.annealing.price import Costs
-from tests.step_methods.annealing.conftest import annealing, domain, normal, poisson, ridge, student
+from tests.step_methods.annealing.conftest import annealing, domain, ridge
 from tests.step_methods.conftest import bernoulli
-
-
 
 # --- law --------------------------------------------------------------------------------------------------------------
 
@@ -57,10 +49,6 @@ def test_the_mean_weight_is_the_evidence_of_a_bernoulli_model(rng, epsilon):
     assert weights.std() > 0.01, "weights are no constant"
 
 
-
-
-
-
 @pytest.mark.slow
 def test_weights_make_up_for_a_path_that_is_too_short(rng):
     """One scan leaves b where its prior put it; drawn by their weights, particles follow the posterior."""
@@ -82,12 +70,6 @@ def test_weights_make_up_for_a_path_that_is_too_short(rng):
     assert size > 60
     assert distance(weights) < 1.95 / math.sqrt(size)  # Kolmogorov's law at α = 0.001
     assert distance(np.full(600, 1 / 600)) > 1.95 / math.sqrt(600)
-
-
-
-
-
-
 
 
 # --- privacy ----------------------------------------------------------------------------------------------------------
@@ -147,21 +129,3 @@ def test_the_whole_mechanism_loses_no_more_than_is_charged(relation, tables, lea
     comparison = compared(two_runs(tables, relation), tables, [0.95, 0.05])
     assert comparison.passed, comparison.report()
     assert least * 4.0 < comparison.measured_epsilon <= 4.0 * (1 + 1e-9)
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-

@@ -7,7 +7,6 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
 from tests.step_methods.annealing.conftest import annealing, counts, domain, grouped, normal, poisson, reread, student
 
@@ -70,12 +69,6 @@ def test_no_neighbour_moves_log_weights_by_more_than_is_paid_for(name, relation,
     assert 0.6 * limit < max(ranges) <= limit * (1 + 1e-9)
     assert 0.45 * size < max(moves) <= size * (1 + 1e-9)
     assert 0 < max(means) <= size * (1 + 1e-9)
-
-
-
-
-
-
 
 
 def test_parameters_without_bounds_are_refused_with_a_remedy():

@@ -6,15 +6,11 @@ from pymc_dp.accounting import DiscreteLaplaceEvent
 from pymc_dp.step_methods.annealing.particles import (
     chosen,
     log_evidence,
-    log_weights,
     noised_weights,
-    on_the_simplex,
 )
 from pymc_dp.testing import insecure_randomness, without_noise
 
 NOISE = DiscreteLaplaceEvent(scale=2.0**36, sensitivity=2**38)
-
-
 
 
 def test_indices_follow_the_weights(rng):
@@ -25,8 +21,6 @@ def test_indices_follow_the_weights(rng):
     assert stats.chisquare(counts[:3], 20_000 * expected[:3]).pvalue > 1e-3
 
 
-
-
 def test_noise_on_weights_is_discrete_laplace_of_its_scale(seed):
     """Before the projection: the weight of one particle among two is a half plus half of a difference of noises."""
     with insecure_randomness(seed):
@@ -34,8 +28,6 @@ def test_noise_on_weights_is_discrete_laplace_of_its_scale(seed):
     # Of two Laplace variables of scale s, half of the difference has variance s^2.
     assert found.std() == pytest.approx(2.0**-4, rel=0.06)
     assert abs(found.mean()) < 5 * 2.0**-4 / np.sqrt(4000)
-
-
 
 
 def test_the_log_evidence_is_that_of_the_mean_weight_in_whole_units():
@@ -52,5 +44,3 @@ def test_the_log_evidence_moves_by_no_more_than_its_largest_weight(rng):
             logs, moves = rng.normal(0, 5, 6), rng.uniform(-1, 1, 6)
             pair = [log_evidence(item, 0.0, NOISE, 2.0**-30) for item in (logs, logs + moves)]
             assert abs(pair[0] - pair[1]) <= np.abs(moves).max() + 2.0**-29
-
-

@@ -4,22 +4,19 @@ import itertools
 
 import numpy as np
 import pymc as pm
-import pytensor
 import pytest
 from scipy import special, stats
 
 from pymc_dp.accounting import Ledger
 from pymc_dp.audit import contains_canary, plant
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
-from pymc_dp.inspection.interpreted import NUMPY
+from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.privatize import privatize
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.released import Release, condition
 from pymc_dp.sampling import sample
 from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.testing import insecure_randomness, without_noise
-from pymc_dp.trace.scrub import scrub
 from tests.step_methods.augmentation.exact import agrees, bound, run, sum_of
 from tests.transforms.zoo import no_reading
 
@@ -63,8 +60,6 @@ def test_posteriors_of_a_proportion_are_exact():
     agrees(chain, UNIT, special.logsumexp(terms, axis=1))
 
 
-
-
 @pytest.mark.parametrize("noise", [pytest.param("laplace", marks=pytest.mark.slow), "gaussian"])
 def test_posteriors_of_counts_that_are_clamped_are_exact(noise):
     """Three rows, half of them at a bound: far from the central limit."""
@@ -82,10 +77,6 @@ def test_posteriors_of_counts_that_are_clamped_are_exact(noise):
     )
     terms = np.log(sum_of(masses, 3)) + log_noise(total - 3 - np.arange(7), scale)
     agrees(chain, grid, special.logsumexp(terms, axis=1) + stats.gamma.logpdf(rates[:, 0], 2) + grid)
-
-
-
-
 
 
 def multinomial_posteriors(seen_of, n, weigh):
@@ -155,14 +146,6 @@ def test_chains_depend_on_the_release_alone():
     assert not contains_canary(step, rows.canaries)
     other = condition(build(np.zeros(2)), release)
     assert np.array_equal(first, run(bound(other), other, 20, tune=0)["mean"])
-
-
-
-
-
-
-
-
 
 
 def infinite():

@@ -33,8 +33,6 @@ LAWS = {
 N = 4000
 
 
-
-
 @pytest.mark.parametrize("name", LAWS)
 def test_draws_follow_the_law(name, rng):
     variable, law = LAWS[name]
@@ -72,5 +70,3 @@ def test_what_rows_add_one_by_one_is_what_they_add_together(name, rng):
     values[:2] = -np.inf, np.inf
     found = row_integers(statistic, values)
     assert (found.sum(axis=0) == sum_rows(make_cells([], 500, None), statistic, values, with_sizes=False)[0]).all()
-
-

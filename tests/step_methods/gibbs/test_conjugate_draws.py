@@ -126,5 +126,3 @@ def test_shares_of_counts_pay_for_every_trial(rng):
     plain = plain[(plain >= 0.1).all(axis=1)]
     for place in range(3):
         assert stats.ks_2samp(sample[:, place], plain[:, place]).pvalue > 0.001
-
-

@@ -6,12 +6,10 @@ import math
 import numpy as np
 import pymc as pm
 import pytest
-from scipy import special, stats
+from scipy import special
 
 from pymc_dp.domain import Domain
 from pymc_dp.step_methods.gibbs import row_latents
-from pymc_dp.step_methods.gibbs.conjugate_draws import BetaChance, DirichletShares, GammaPower, NormalMean
-from pymc_dp.step_methods.gibbs.grid import Grid
 from pymc_dp.transforms.truncate import truncate
 from tests.step_methods.gibbs.conftest import bound
 
@@ -25,16 +23,6 @@ def update_of(step, name):
     return next(item for item in step.scan.updates if item.name == name)
 
 
-
-
-
-
-
-
-
-
-
-
 def with_a_column(public, group=(0, 1, 1, 2)):
     """A class per row, and a column beside it."""
     with pm.Model() as model:
@@ -42,8 +30,6 @@ def with_a_column(public, group=(0, 1, 1, 2)):
         p = pm.Uniform("p", [[0.1], [0.3]], [[0.6], [0.9]], shape=(2, 3))
         pm.Bernoulli("y", p[z, pm.Data("group", np.array(group))], observed=pm.Data("d", ANSWERS))
     return model, Domain(bounds={"group": (0, 2)}, public=["group"] if public else [])
-
-
 
 
 def test_a_private_column_lets_a_row_change_what_its_class_chooses_among(monkeypatch):
@@ -104,12 +90,6 @@ def regional():
 Z = np.array([2, 0, 2, 1])
 
 
-
-
-
-
-
-
 def test_no_row_of_a_region_tells_more_than_the_range_of_its_class(regional):
     """The law of p given the classes, and of the classes given p, for all that one row can be."""
     beta, held = 0.7, {"z": Z, "p": np.full(3, 0.5), "shares": np.full((3, 3), 1 / 3), "w": np.full(3, 1 / 3)}
@@ -133,7 +113,3 @@ def test_no_row_of_a_region_tells_more_than_the_range_of_its_class(regional):
 
 
 # --- one latent of the whole model -----------------------------------------------------------------------------------
-
-
-
-

@@ -5,16 +5,13 @@ import math
 import numpy as np
 import pymc as pm
 import pytest
-from scipy import special
 
 from pymc_dp.accounting.events import BoundedRangeEvent
 from pymc_dp.audit.quadrature import compare_with_event, density_loss, privacy_loss
 from pymc_dp.domain import Domain
-from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.gibbs import conjugate_draws, grid
 from pymc_dp.transforms.truncate import truncate
 from tests.step_methods.gibbs.conftest import bound, domain
-from tests.step_methods.gibbs.row_models import ROW_MODELS
 
 pytestmark = pytest.mark.usefixtures("paid")
 
@@ -207,9 +204,3 @@ def test_rows_that_change_their_group_are_paid_for(public):
 
 
 # --- rows held one by one ---------------------------------------------------------------------------------------------
-
-
-
-
-
-

@@ -8,13 +8,11 @@ import pymc as pm
 import pytest
 from scipy import special, stats
 
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.errors import ArgumentError
 from pymc_dp.privatize import privatize
 from pymc_dp.release.statistics import Statistics
-from pymc_dp.sampling import sample
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.trace.scrub import scrub
-from pymc_dp.transforms.truncate import truncate
 
 QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 
@@ -63,14 +61,6 @@ def test_noise_aware_releases_are_sampled_from_their_own_density():
     assert abs(chain.mean() - truth) < 5 * float(az.mcse(chain))
 
 
-
-
 def test_a_private_model_needs_no_budget():
     with private(), pytest.raises(ArgumentError, match="Leave epsilon out"):
         TemperedGibbs(epsilon=1.0)
-
-
-
-
-
-

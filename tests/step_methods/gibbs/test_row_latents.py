@@ -3,20 +3,15 @@
 import itertools
 import math
 
-import arviz as az
 import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_dp.accounting import ComposedEvent
 from pymc_dp.audit.quadrature import privacy_loss
 from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.sampling import sample
-from pymc_dp.step_methods.gibbs import TemperedGibbs, row_latents
-from pymc_dp.step_methods.gibbs.row_latents import read_given
-from pymc_dp.transforms.restricted_priors import TruncatedDirichlet
-from tests.step_methods.gibbs.conftest import bound, domain, scans
+from pymc_dp.step_methods.gibbs import row_latents
+from tests.step_methods.gibbs.conftest import bound, domain
 
 pytestmark = pytest.mark.usefixtures("paid")
 
@@ -31,8 +26,6 @@ def mixture(rows=ROWS, relation="replace", labels=None, weights=None):
         mean = pm.Uniform("mean", [-3.0, 0.0], [0.0, 3.0], dims="k")
         pm.Normal("y", mean[z], 1.0, observed=rows, dims="row")
     return model, domain(relation, bounds={"y": (-3, 3)})
-
-
 
 
 @pytest.mark.slow
@@ -93,26 +86,6 @@ def test_what_is_paid_for_latents_does_not_shrink_with_their_number():
     assert paid[0][0] >= math.log(9)
 
 
-
-
-
-
-
-
-
-
 def test_latents_of_a_private_number_of_rows_are_refused():
     with pytest.raises(UnsupportedModelError, match="one latent per row"):
         bound(*mixture(relation="add_remove"))
-
-
-
-
-
-
-
-
-
-
-
-

@@ -8,13 +8,8 @@ import pytest
 from scipy import stats
 
 from pymc_dp.domain import Domain
-from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.sampling import sample
-from pymc_dp.step_methods.gibbs import TemperedGibbs, conjugate_draws, states
-from pymc_dp.step_methods.gibbs.conjugate_draws import DirichletShares
-from pymc_dp.step_methods.gibbs.states import Moves, StatePaths
+from pymc_dp.step_methods.gibbs.states import StatePaths
 from pymc_dp.transforms.markov_states import MarkovStates
-from pymc_dp.transforms.path_kernels import sample_paths
 from pymc_dp.transforms.restricted_priors import TruncatedDirichlet
 from tests.step_methods.gibbs.conftest import bound
 
@@ -106,12 +101,6 @@ def test_no_row_moves_the_law_of_paths_by_more_than_its_range(domain):
     assert worst == pytest.approx(beta * update.ranges[0], rel=1e-4)  # attained at these profiles
 
 
-
-
-
-
-
-
 def test_a_scan_pays_for_the_paths_and_for_every_profile():
     step, event = bound(hidden(), PUBLIC, steps=5)
     paid = {update.name: update.ranges for update in step.scan.updates}
@@ -120,7 +109,3 @@ def test_a_scan_pays_for_the_paths_and_for_every_profile():
     assert paid["three_profile"] == pytest.approx((three,), rel=1e-4)
     assert paid["states"] == pytest.approx((two + three,), rel=1e-4)
     assert event.count == 5 and len(event.event.events) == 3
-
-
-
-

@@ -1,27 +1,18 @@
 """The step: what it costs, what it refuses, what its chains are and what they show."""
 
-import logging
 import math
-import pickle
 
 import arviz as az
 import numpy as np
 import pymc as pm
-import pytensor.tensor as pt
 import pytest
 from scipy import stats
 
-from pymc_dp.accounting import Budget, ComposedEvent, Ledger, SelfComposedEvent, total_epsilon
-from pymc_dp.audit import contains_canary, plant
+from pymc_dp.accounting import Budget, ComposedEvent, SelfComposedEvent, total_epsilon
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, BudgetExceeded, UnsupportedModelError
-from pymc_dp.inspection.inspect import inspect
 from pymc_dp.sampling import sample
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.gibbs.tempered import largest_beta, scans_event
-from pymc_dp.testing import insecure_randomness
-from pymc_dp.trace.scrub import scrub
-from pymc_dp.transforms.truncate import truncate
 from tests.step_methods.conftest import bernoulli
 from tests.step_methods.gibbs.conftest import bound, normal, scans
 
@@ -42,8 +33,6 @@ def test_pure_budgets_divide_by_the_sum_of_ranges():
     assert total_epsilon(event).epsilon == pytest.approx(1.0) and total_epsilon(event).epsilon <= 1.0
 
 
-
-
 def test_four_hundred_updates_of_range_one_hundredth_are_told_at_their_price():
     """The papers add up to 4. A chain whose budget comes to such a β says what it really costs."""
     event = scans_event([0.01], 1.0, 400)
@@ -56,16 +45,6 @@ def test_four_hundred_updates_of_range_one_hundredth_are_told_at_their_price():
     assert f"{beta:.6g}" in str(idata.dp.report())
     assert 0.01 <= beta * R < 0.0101
     assert idata.posterior.sizes["draw"] == 400 and idata.sample_stats.epsilon_spent.values.max() <= 0.376
-
-
-
-
-
-
-
-
-
-
 
 
 # --- law --------------------------------------------------------------------------------------------------------------
@@ -92,10 +71,6 @@ def marginal(log_density, axes, place):
     return (lambda x: np.interp(x, axis, np.cumsum(mass))), float((axis * mass).sum())
 
 
-
-
-
-
 @pytest.mark.slow
 def test_a_skewed_hierarchy_at_a_temperature(rng):
     """A rate and its prior's scale, both skewed, few rows, β < 1: the scale is free, the rate is paid for."""
@@ -116,43 +91,7 @@ def test_a_skewed_hierarchy_at_a_temperature(rng):
         check(found[name], *marginal(log_density, axes, place))
 
 
-
-
 # --- chains -----------------------------------------------------------------------------------------------------------
 
 
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
 # --- refusals ---------------------------------------------------------------------------------------------------------
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-

@@ -1,73 +1,21 @@
 """The chain: the right target at any noise, within its budget, and nothing but what was paid for."""
 
-import logging
-import pickle
-
 import numpy as np
 import pymc as pm
-import pytest
-import scipy.stats as st
-from arviz import ess
 
-import pymc_dp as dp
-from pymc_dp.accounting import Budget, total_epsilon
-from pymc_dp.audit import contains_canary, differing, plant
-from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, ReleaseError, UnsupportedModelError
-from pymc_dp.step_methods.base import SPENT
-from pymc_dp.step_methods.funding import Funding
-from pymc_dp.step_methods.hamiltonian import PrivateHMC
-from pymc_dp.step_methods.hamiltonian.gradient import Climb
-from pymc_dp.testing import insecure_randomness
 from tests.step_methods.hamiltonian.models import (
-    BUDGET,
-    PLAIN,
-    UNIT_ROWS,
     begun,
     held,
-    logistic,
-    normal,
-    poisson,
-    ready,
-    sample,
-    table,
     walked,
 )
 
 # The target.
 
 
-
-
-
-
-
-
-
-
-
-
-
-
 # The budget.
 
 
-
-
-
-
-
-
-
-
 # Life of the step.
-
-
-
-
-
-
-
-
 
 
 def test_places_without_prior_density_are_refused_unseen():
@@ -83,9 +31,3 @@ def test_places_without_prior_density_are_refused_unseen():
 
 
 # What leaves.
-
-
-
-
-
-

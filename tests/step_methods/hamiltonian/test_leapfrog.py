@@ -31,8 +31,6 @@ def test_the_same_noise_in_reversed_order_leads_back(rng):
         np.testing.assert_allclose(back.slope, slopes(position) + noise[0], atol=1e-12)
 
 
-
-
 def test_volumes_are_kept(rng):
     noise, at, step = 3 * rng.normal(size=(4, 2)), rng.normal(size=4), 1e-6
     ends = []
@@ -41,7 +39,3 @@ def test_volumes_are_kept(rng):
         ends.append(np.concatenate([end.position, end.momentum]))
     jacobian = (np.array(ends[:4]) - np.array(ends[4:])).T / (2 * step)
     assert np.linalg.det(jacobian) == pytest.approx(1.0, abs=1e-7)
-
-
-
-

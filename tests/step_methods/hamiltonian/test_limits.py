@@ -9,9 +9,7 @@ import pytest
 
 from pymc_dp.accounting import Budget
 from pymc_dp.step_methods.hamiltonian import PrivateHMC
-from pymc_dp.step_methods.hamiltonian.settings import HamiltonianNoise
-from pymc_dp.step_methods.metropolis.ratios import ClampedRatio, ProvedRatio
-from tests.step_methods.hamiltonian.models import UNIT_ROWS, domain, held, logistic, normal, table, take
+from tests.step_methods.hamiltonian.models import UNIT_ROWS, domain, held, logistic, normal, table
 
 
 @pytest.fixture(scope="module")
@@ -30,20 +28,12 @@ def place(step, values):
     return step.places.at(np.asarray(values, dtype=float))
 
 
-
-
-
-
-
-
 def test_under_add_remove_a_row_moves_half_as_much(proved):
     here, there = place(proved, np.zeros(3)), place(proved, [0.6, 0.0, 0.8])
     for relation, rows in (("replace", 2), ("add_remove", 1)):
         limits = looked(logistic(*table()), relation, clip_norm=0.3)
         assert limits.gradient_sensitivity == rows * 0.3
         assert limits.ratio.reach(here, there) == pytest.approx(rows * 0.3)
-
-
 
 
 def test_models_without_a_proof_are_refused_with_the_remedy():
@@ -53,5 +43,3 @@ def test_models_without_a_proof_are_refused_with_the_remedy():
     with pm.Model() as model:
         pm.Poisson("y", 1.0 + pm.Poisson("k", 2.0), observed=np.array([1, 2]))
     assert "k: it is discrete" in looked(model, clip_norm=1.0)
-
-

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 
 from pymc_dp.accounting import Budget, ComposedEvent, GaussianEvent, SelfComposedEvent, gdp, total_epsilon, zcdp
@@ -44,5 +43,3 @@ def test_calibrated_noise_spends_the_budget_and_no_more(chains, steps, length, s
     assert 0.7 * (1 - 1e-6) < total <= 0.7
     of_gradients = chains * (steps * length + 1) / noise.gradient**2
     assert of_gradients / gdp.mu(event) ** 2 == pytest.approx(share, rel=1e-9)
-
-

@@ -1,16 +1,11 @@
 """Laws of the compiled updates: linear ones exactly, from their stationary covariance; the thermostat by long runs."""
 
-import math
-
-import numba
 import numpy as np
 import pytest
-from scipy import special, stats
 from scipy.linalg import solve_discrete_lyapunov
 
-from pymc_dp.step_methods.langevin import dynamics, kernels
-from pymc_dp.step_methods.langevin.information import learn, nothing_known, views
-from pymc_dp.step_methods.row_functions.limits import clip_to
+from pymc_dp.step_methods.langevin import dynamics
+from pymc_dp.step_methods.langevin.information import nothing_known, views
 
 from .test_products import Units
 
@@ -61,21 +56,11 @@ def test_positions_have_temperature_1_whatever_part_of_the_noise_protects_rows(f
     assert found[0, 0] == pytest.approx(1, rel=2e-4)
 
 
-
-
-
-
-
-
 def test_too_much_noise_is_never_taken_away():
     for name, constants in (("langevin", (2.0,)), ("hamiltonian", (0.1,))):
         hot = stationary(name, 0.01, 100.0, constants, 1.0)[0, 0]
         asked = 2.0 if name == "langevin" else 4 * np.sinh(0.05)
         assert hot == pytest.approx(0.01 * 100.0**2 / asked, rel=0.01)
-
-
-
-
 
 
 # Fisher scoring: linear as well.
@@ -119,20 +104,4 @@ def test_a_normal_target_is_met_exactly_at_any_noise(sigma, batch_noise, eta):
     np.testing.assert_allclose(scored(BENT, sigma, eta, batch_noise), np.linalg.inv(BENT), rtol=1e-9, atol=1e-12)
 
 
-
-
-
-
-
-
-
-
 # Long runs.
-
-
-
-
-
-
-
-

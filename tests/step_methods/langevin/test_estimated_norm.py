@@ -1,23 +1,18 @@
 """A bought clip norm: what a row may change, what it costs, that all else follows it, and what is told of it."""
 
 import math
-import pickle
 
-import cloudpickle
 import numpy as np
-import pymc as pm
 import pytest
 from scipy.special import log_softmax
 
 import pymc_dp as dp
 from pymc_dp.accounting import BoundedRangeEvent, Budget, ComposedEvent, total_epsilon
-from pymc_dp.audit import differing
-from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.step_methods import cost
-from pymc_dp.step_methods.langevin import SGLD, EstimatedNorm, PolynomialDecay
+from pymc_dp.step_methods.langevin import SGLD, EstimatedNorm
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 
-from .conftest import BATCH, BUDGET, N_ROWS, funded, logistic, relation, start, table
+from .conftest import BATCH, BUDGET, N_ROWS, start
 
 QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 BOUGHT = EstimatedNorm(share=0.5, quantile=0.6, low=0.05, high=50.0)
@@ -82,12 +77,6 @@ def test_the_bound_is_reached(neighbours, quantile, moved):
     assert worst(estimate, [pair], neighbours)[1] > 0.999 * 0.6
 
 
-
-
-
-
-
-
 def test_draws_have_the_probabilities_that_were_looked_at():
     estimate = EstimatedNorm(share=0.6, quantile=0.5, **SMALL)
     norms, budget = np.array([0.55, 0.7, 0.9, 1.1, 1.8]), Budget(1.0, 1e-6)
@@ -96,12 +85,6 @@ def test_draws_have_the_probabilities_that_were_looked_at():
     expected = np.exp(log_odds(estimate, norms, "replace"))
     found = np.array([np.mean(np.isclose(drawn, one)) for one in estimate.candidates])
     assert found.sum() == 1 and np.abs(found - expected).max() < 5 * math.sqrt(0.25 / 3000)
-
-
-
-
-
-
 
 
 # --- the chain --------------------------------------------------------------------------------------------------------
@@ -125,20 +108,6 @@ def test_the_whole_is_paid_for_before_the_norm_is_known(begin, neighbours):
     assert step.spent() > total_epsilon(bought, BUDGET["delta"]).epsilon
 
 
-
-
-
-
-
-
-
-
-
-
-
-
-
-
 @pytest.mark.usefixtures("_no_curve")
 def test_an_estimate_is_made_once_and_after_the_charge(model, shared, monkeypatch):
     made = []
@@ -150,9 +119,3 @@ def test_an_estimate_is_made_once_and_after_the_charge(model, shared, monkeypatc
     step = SGLD(batch_size=BATCH, clip_norm=BOUGHT)
     tree = dp.sample(3, chains=2, **BUDGET, step=step, model=model, **{**QUIET, "cores": 1})
     assert len(made) == 1 and 0.5 * BUDGET["epsilon"] < tree.dp.epsilon <= BUDGET["epsilon"]
-
-
-
-
-
-

@@ -1,29 +1,20 @@
 """Price, noise and refusals of Fisher scoring, what its trace shows, and moments of what it samples."""
 
-import logging
 import math
-import pickle
 
 import numpy as np
-import pymc as pm
 import pytest
 
-import pymc_dp as dp
-from pymc_dp.accounting import Budget, total_epsilon
-from pymc_dp.audit import contains_canary, differing, plant
-from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError
+from pymc_dp.accounting import total_epsilon
+from pymc_dp.errors import ArgumentError
 from pymc_dp.step_methods import cost
-from pymc_dp.step_methods.base import SPENT
-from pymc_dp.step_methods.langevin import SGFS, fisher, kernels, walk
+from pymc_dp.step_methods.langevin import SGFS, fisher, walk
 from pymc_dp.step_methods.langevin.batches import algorithm_two
-from pymc_dp.step_methods.langevin.information import views
-from pymc_dp.step_methods.row_functions.limits import clip_to
 
 from . import scoring
-from .conftest import BATCH, BUDGET, N_ROWS, flat, relation, start
+from .conftest import BATCH, N_ROWS, start
 from .scoring import CLIP, WIDTH, funded, regression, rows
-from .test_sgld import PAIRS, PLAIN, QUIET, mean_and_error
-
+from .test_sgld import PAIRS, mean_and_error
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +67,6 @@ def test_one_event_pays_for_gradients_and_products(begin, neighbours, sampling):
     assert step.weight == pytest.approx(population * (1 + known))
 
 
-
-
-
-
-
-
 def test_algorithm_four_has_its_constants_and_pays_what_they_cost(begin):
     step = begin(papers=True)
     uses, epsilon, delta = 50, 3.0 / 2, 1e-5 / 2
@@ -107,34 +92,10 @@ def test_algorithm_four_is_refused_where_it_proves_nothing(begin, monkeypatch):
     assert 2.99 < total_epsilon(alone.event, 1e-5).epsilon <= 3, "one step gets the noise that it needs"
 
 
-
-
-
-
-
-
 # --- noise ------------------------------------------------------------------------------------------------------------
 
 
-
-
-
-
-
-
-
-
 # --- what leaves ------------------------------------------------------------------------------------------------------
-
-
-
-
-
-
-
-
-
-
 
 
 # --- right answers ----------------------------------------------------------------------------------------------------
@@ -162,5 +123,3 @@ def test_the_posterior_of_a_regression_is_met_by_small_batches_and_much_noise(sa
     root = np.linalg.cholesky(information)
     np.testing.assert_allclose(root.T @ np.cov(draws.T) @ root, np.eye(WIDTH), atol=0.06)
     assert covariance.max() > 2 * covariance.diagonal().min(), "some directions are wider than others"
-
-

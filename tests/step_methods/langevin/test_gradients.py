@@ -1,19 +1,14 @@
 """Per-row gradients of all kinds of models, against PyMC's own gradient of the whole table."""
 
 import numpy as np
-import pymc as pm
 import pytensor
-import pytensor.tensor as pt
 import pytest
 
-from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.taint import RULES
 from pymc_dp.rows.gate import read
-from pymc_dp.step_methods.langevin.gradients import compiled, row_gradients
+from pymc_dp.step_methods.langevin.gradients import row_gradients
 from pymc_dp.transforms.prior_model import prior_model
-from tests.inspection import test_row_terms as written
-from tests.inspection.test_row_terms import FINE, N, X, build, centred
+from tests.inspection.test_row_terms import FINE, N, build
 
 pytestmark = pytest.mark.usefixtures("paid")
 
@@ -63,29 +58,3 @@ def test_rows_and_prior_add_up_to_the_gradient_of_the_model(write, rng):
         np.testing.assert_allclose(table.sum(axis=0) + prior, total(point), rtol=1e-6, atol=1e-7)
         alone = np.concatenate([call(position, tuple(column[i : i + 1] for column in rows))[0] for i in range(4)])
         np.testing.assert_allclose(alone, table[:4], rtol=1e-9, atol=1e-12)
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-

@@ -1,14 +1,11 @@
 """Clipping, batches, and how far one row can move a sum."""
 
 import numpy as np
-import pymc as pm
 import pytest
 from scipy import stats
 
-from pymc_dp.step_methods.langevin import kernels, walk
+from pymc_dp.step_methods.langevin import walk
 from pymc_dp.step_methods.langevin.kernels import fixed_batch, poisson_rows
-from pymc_dp.step_methods.row_functions.cached_loop import closed_over
-from pymc_dp.step_methods.row_functions.taken_chunks import follow, lay_out
 
 from .conftest import CLIP, N_ROWS, flat, funded, logistic, start, table
 
@@ -66,14 +63,6 @@ def test_neighbours_move_the_sum_by_one_or_two_norms(begin, rng):
     assert np.linalg.norm(sums[0] - sums[1]) > 1.99 * CLIP, "two norms are reached, and must be paid for"
 
 
-
-
-
-
-
-
-
-
 @pytest.mark.few(2)
 @pytest.mark.parametrize("rate", [0.01, 0.3, 1.0])
 def test_poisson_batches_hold_each_row_independently(rate, rng):
@@ -102,10 +91,6 @@ def _smoothed(expected, n_rows):
     return lambda x: np.interp(x, grid, expected.cdf(grid - 1))
 
 
-
-
-
-
 def test_fixed_batches_are_uniform_sets(rng):
     n_rows, batch, draws = 8, 3, 30_000
     keys = np.empty(8, dtype=np.int64)
@@ -117,8 +102,6 @@ def test_fixed_batches_are_uniform_sets(rng):
         counts[found] = counts.get(found, 0) + 1
     assert len(counts) == 56
     assert stats.chisquare(list(counts.values())).pvalue > 1e-4
-
-
 
 
 @pytest.mark.few(1)
@@ -136,5 +119,3 @@ def test_chains_are_the_same_for_every_number_of_threads(sampling, shared, monke
         found.append(position)
     assert loop.chunk == 32 and np.isfinite(found[0]).all() and found[0].all()
     assert all((one == found[0]).all() for one in found)
-
-

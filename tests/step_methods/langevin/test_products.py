@@ -1,13 +1,11 @@
 """How far one row can move gradients and products together, and the noise on both, exactly."""
 
-import inspect
 import math
 
 import numpy as np
 import pytest
 
 from pymc_dp.step_methods.langevin import kernels
-from pymc_dp.step_methods.langevin import kernels as products
 from pymc_dp.step_methods.langevin.fisher import joint_multiplier
 from pymc_dp.step_methods.langevin.kernels import release_products
 from pymc_dp.step_methods.row_functions.limits import clip_to
@@ -74,10 +72,6 @@ def corners(rng, count=400):
     return np.array([added(row, 1.0)[0] for row in [*(1e3 * signs), *wild]])
 
 
-
-
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize("share", [0.05, 0.5])
 def test_one_row_moves_both_releases_together_by_what_the_event_says(rng, share):
@@ -95,10 +89,6 @@ def test_one_row_moves_both_releases_together_by_what_the_event_says(rng, share)
     assert 0.98 * exact < replaced_most <= exact <= 2 * claim
     # The largest sensitivity needs opposite gradients while products are cheap, and these move no product.
     assert (exact == pytest.approx(2 * math.sqrt(1 - share))) == (share < 1 / 3)
-
-
-
-
 
 
 def covariance_sensitivity(points, x, y):
@@ -122,7 +112,3 @@ def test_the_covariance_of_a_batch_moves_by_four_over_its_size(rng, batch):
     reached = covariance_sensitivity(worst, -worst[0], worst[0])
     assert reached == pytest.approx(4 / batch)
     assert 0.8 * reached < found <= reached < 7 / (batch - 1)
-
-
-
-

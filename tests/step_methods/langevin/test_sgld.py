@@ -1,23 +1,19 @@
 """Pricing, pairing of sampler, relation and accountant, noise, and what a trace of SGLD shows."""
 
-import logging
 import math
-import pickle
 
 import numpy as np
 import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.accounting import Budget, SelfComposedEvent, rdp, total_epsilon
+from pymc_dp.accounting import SelfComposedEvent, rdp, total_epsilon
 from pymc_dp.accounting.events import SubsampledGaussianEvent
-from pymc_dp.audit import contains_canary, differing, plant
-from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError, UnsupportedModelError
-from pymc_dp.step_methods.base import SPENT
-from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT
-from pymc_dp.step_methods.langevin.batches import LARGEST_STABLE, batch_size
+from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.step_methods.langevin import SGLD
+from pymc_dp.step_methods.langevin.batches import LARGEST_STABLE
 
-from .conftest import BATCH, BUDGET, CLIP, N_ROWS, flat, funded, logistic, relation, start, table
+from .conftest import BATCH, BUDGET, CLIP, N_ROWS, funded, start
 
 QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 PAIRS = [
@@ -26,8 +22,6 @@ PAIRS = [
     ("add_remove", "poisson"),
     ("add_remove", "without_replacement"),
 ]
-
-
 
 
 # --- pairing ----------------------------------------------------------------------------------------------------------
@@ -54,8 +48,6 @@ def test_every_pair_is_accounted_by_its_own_curve_or_refused(begin, neighbours, 
     assert ("accountant" in dict(step.describe().facts)) and str(population) in dict(step.describe().facts)["batch"]
 
 
-
-
 def test_fixed_batches_under_replace_pay_for_a_sensitivity_of_two_norms(begin):
     """The pairing of d3p: fixed batches under replace, priced by a curve for one norm, about half of the ε."""
     step = begin(sampling="without_replacement")
@@ -79,50 +71,10 @@ def test_budget_decides_the_largest_step(begin):
     assert stable.step_size == pytest.approx(LARGEST_STABLE / (N_ROWS * CLIP**2))
 
 
-
-
-
-
-
-
-
-
-
-
-
-
-
-
 # --- noise ------------------------------------------------------------------------------------------------------------
 
 
-
-
-
-
-
-
-
-
 # --- what leaves ------------------------------------------------------------------------------------------------------
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
 
 
 # --- right answers ----------------------------------------------------------------------------------------------------
@@ -159,13 +111,7 @@ def test_variance_on_a_standard_normal(papers, variance, margin, monkeypatch):
     assert abs(draws.var() - variance) < margin
 
 
-
-
-
-
 # --- refusals ---------------------------------------------------------------------------------------------------------
-
-
 
 
 def test_rows_in_a_prior_are_refused_and_nothing_is_spent():
@@ -176,5 +122,3 @@ def test_rows_in_a_prior_are_refused_and_nothing_is_spent():
     with pytest.raises(UnsupportedModelError, match="'x'.*reach"):
         dp.sample(3, **BUDGET, step=SGLD(batch_size=5), model=model, ledger=ledger, **QUIET)
     assert ledger.spent.epsilon == 0
-
-

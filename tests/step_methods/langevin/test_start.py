@@ -1,33 +1,24 @@
 """Chains that begin at posterior samples: what both cost together, where they begin, and what is refused."""
 
 import copy
-import pickle
 from dataclasses import replace
 
-import cloudpickle
 import numpy as np
 import pymc as pm
 import pytensor
 import pytest
 from scipy import special, stats
 
-import pymc_dp as dp
 from pymc_dp.accounting import Budget, ComposedEvent, SelfComposedEvent, total_epsilon
-from pymc_dp.accounting.calibrate import noise_multiplier
-from pymc_dp.accounting.events import BoundedRangeEvent, PureEvent, SubsampledGaussianEvent
-from pymc_dp.audit import differing
-from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError, UnsupportedModelError
+from pymc_dp.accounting.events import BoundedRangeEvent, SubsampledGaussianEvent
+from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.rows.gate import opened_gate
-from pymc_dp.step_methods.base import SPENT
-from pymc_dp.step_methods.funding import Claims, Funding
-from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT, PolynomialDecay, walk
+from pymc_dp.step_methods.funding import Claims
+from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT, walk
 from pymc_dp.step_methods.langevin.base import StochasticGradient
-from pymc_dp.step_methods.langevin.batches import algorithm_two
 from pymc_dp.step_methods.langevin.gradients import row_gradients
-from pymc_dp.step_methods.langevin.start import EDGE, HALF
 from pymc_dp.step_methods.ops import OPS
-from pymc_dp.step_methods.ops.converged import ConvergedPosterior
 from pymc_dp.step_methods.ops.from_sums import TablePosterior
 from pymc_dp.transforms.prior_model import prior_model
 from tests.step_methods.conftest import bernoulli, domain
@@ -90,8 +81,6 @@ def begun(step, tune=0, draws=STEPS):
     return step
 
 
-
-
 # --- what both cost ---------------------------------------------------------------------------------------------------
 
 
@@ -124,25 +113,7 @@ def test_starts_and_steps_are_both_paid_for(method, neighbours, sampling):
     assert total_epsilon(steps, 1e-5).epsilon < 0.95, "a start that nobody charges would be found here"
 
 
-
-
-
-
-
-
-
-
-
-
-
-
-
-
 # --- where chains begin -----------------------------------------------------------------------------------------------
-
-
-
-
 
 
 def test_starts_have_the_law_of_posterior_samples(step, seed):
@@ -156,36 +127,16 @@ def test_starts_have_the_law_of_posterior_samples(step, seed):
     assert stats.kstest(starts, lambda p: (law.cdf(p) - law.cdf(LOW)) / inside).pvalue > 0.001
 
 
-
-
-
-
-
-
-
-
 # --- what leaves ------------------------------------------------------------------------------------------------------
 
 
-
-
-
-
-
-
-
-
 # --- asymptotic -------------------------------------------------------------------------------------------------------
-
-
 
 
 def test_a_start_that_must_have_converged_makes_the_whole_asymptotic(step, monkeypatch):
     assert step.record().guarantee == step.claimed == "stepwise"
     monkeypatch.setattr(TablePosterior, "exact", False)
     assert step.record().guarantee == step.claimed == "asymptotic"
-
-
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------
@@ -217,7 +168,3 @@ def test_a_parameter_without_bounds_is_a_problem_of_the_start():
 def test_other_starts_are_refused(method, settings, message):
     with pytest.raises(ArgumentError, match=message):
         method(**settings)
-
-
-
-

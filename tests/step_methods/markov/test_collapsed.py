@@ -5,7 +5,6 @@ from itertools import product
 
 import arviz as az
 import numpy as np
-import pymc as pm
 import pytest
 from scipy.signal import convolve2d
 from scipy.special import gammaln
@@ -13,7 +12,6 @@ from scipy.special import gammaln
 from pymc_dp.accounting import Ledger
 from pymc_dp.privatize import privatize
 from pymc_dp.release.statistics import Statistics
-from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.markov.collapsed import CollapsedScan
 from tests.step_methods.markov.conftest import MONTHS, MOVES, PUBLIC, REGIONS, START, STATES, TWO, hidden_model
 
@@ -137,8 +135,6 @@ def test_states_given_noised_counts_of_unknown_sizes(rng):
     agree(run(scan, rng, 20_000), paths, mass)
 
 
-
-
 @pytest.mark.slow
 def test_counts_stay_within_what_is_public(rng):
     for domain in (PUBLIC, None):
@@ -149,5 +145,3 @@ def test_counts_stay_within_what_is_public(rng):
         assert (scan.counts[items.field == 0, 2] == 0).all()
         assert (sizes <= items.bounds).all()
         assert (sizes == items.bounds).all() == (domain is PUBLIC)
-
-

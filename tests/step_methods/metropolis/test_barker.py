@@ -1,43 +1,19 @@
 """Barker's chain: the right target, within its budget, ended by its filter, and nothing but what was paid for."""
 
-import pickle
-
-import cloudpickle
 import numpy as np
 import pymc as pm
 import pytest
-import scipy.stats as st
-from arviz import ess
-from pymc.step_methods.state import equal_dataclass_values
 
-import pymc_dp as dp
 from pymc_dp.accounting import zcdp
-from pymc_dp.audit import contains_canary, differing, plant
-from pymc_dp.errors import ArgumentError, BudgetWarning, PrivacyError, UnsupportedModelError
-from pymc_dp.inspection.inspect import inspect
 from pymc_dp.step_methods.base import SPENT
-from pymc_dp.step_methods.metropolis import BarkerMetropolis, proposals
-from pymc_dp.step_methods.metropolis.barker import sigmoid
-from pymc_dp.step_methods.metropolis.coefficients import Coefficients, exact_sums
+from pymc_dp.step_methods.metropolis import BarkerMetropolis
 from pymc_dp.testing import insecure_randomness
-from pymc_dp.transforms.likelihood import table_likelihoods
 from tests.step_methods.metropolis.models import (
-    MODELS,
-    PLAIN,
-    WORST,
-    bernoulli,
-    categorical,
     domain,
     held,
-    normal,
-    places,
-    poisson,
-    sample,
 )
-from tests.transforms import zoo
 
 pytestmark = pytest.mark.usefixtures("paid")
-
 
 
 @pytest.fixture
@@ -53,28 +29,6 @@ def start():
 
 
 # The target.
-
-
-
-
-
-
-
-
-def mcmc_agrees(draws, truth, least):
-    """ESS first, then the mean within five of its standard errors, then Kolmogorov-Smirnov on thinned draws."""
-    size = float(ess(draws[None, :]))
-    assert size > least, size
-    error = draws.std() / np.sqrt(size)
-    assert abs(draws.mean() - truth.mean()) < 5 * error
-    thinned = draws[:: int(np.ceil(2 * len(draws) / size))]
-    assert st.kstest(thinned, truth.cdf).pvalue > 0.001
-
-
-
-
-
-
 
 
 # The budget.
@@ -106,18 +60,6 @@ def test_a_chain_ends_before_its_budget_is_exceeded(delta, chains, start):
         assert spent > 0.7
 
 
-
-
-
-
-
-
-
-
-
-
-
-
 @pytest.mark.slow
 def test_a_place_outside_of_the_support_is_refused_at_no_cost(start):
     """The sd of a normal without a transform: half of its proposals are negative."""
@@ -139,24 +81,4 @@ def test_a_place_outside_of_the_support_is_refused_at_no_cost(start):
 # Life of the step.
 
 
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
 # What it refuses.
-
-
-
-

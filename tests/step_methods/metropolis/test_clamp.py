@@ -1,17 +1,12 @@
 """With a clamp any model will do whose rows separate: each row's log-likelihood ratio is cut before it is added."""
 
-from dataclasses import replace
-
 import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_dp.audit import contains_canary, plant
-from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.release.paid import forget_releases
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
-from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
-from tests.step_methods.metropolis.models import domain, places, sample
+from tests.step_methods.metropolis.models import domain, places
 
 WIDE = [0.0, 1.0, -1e6, 1e300, 1.7e308, np.nan, np.inf, -np.inf]
 
@@ -37,10 +32,6 @@ def take(step, x, y):
     rows.hold([column.clamped(columns[column.name]) for column in rows._columns])
 
 
-
-
-
-
 def worst_share(relation, rng):
     """Largest sensitivity of log odds between neighbours over the claimed range."""
     step = held(logistic(np.zeros((3, 2)), [0, 1, 1]), 0.5, relation)
@@ -64,9 +55,3 @@ def worst_share(relation, rng):
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 def test_no_row_moves_the_odds_by_more_than_is_claimed(relation, rng):
     assert 0.99 < worst_share(relation, rng) <= 1 + 1e-9
-
-
-
-
-
-

@@ -12,7 +12,7 @@ import pymc_dp as dp
 from pymc_dp.release.paid import forget_releases
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
-from pymc_dp.step_methods.metropolis.coefficients import exact_product, exact_sums
+from pymc_dp.step_methods.metropolis.coefficients import exact_sums
 from pymc_dp.step_methods.metropolis.ratios import SumsRatio
 
 N = 10_000_000
@@ -72,10 +72,6 @@ def test_neighbours_differ_by_no_more_than_is_charged_where_coefficients_cancel(
     assert isinstance(step.ratio, SumsRatio)
     exact, used = shares(step)
     assert 0.5 < exact <= 1.0 and used <= 1.0
-
-
-
-
 
 
 def test_what_no_prior_could_balance_is_cut():

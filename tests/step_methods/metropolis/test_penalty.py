@@ -1,27 +1,18 @@
 """The penalty method: the right target whatever the noise, bits that tell no more than is claimed, nothing besides."""
 
 import numpy as np
-import pymc as pm
 import pytest
 import scipy.stats as st
-from pymc.step_methods.state import equal_dataclass_values
 
-import pymc_dp as dp
-from pymc_dp.accounting import PenaltyBitEvent, SelfComposedEvent, rdp, total_delta, total_epsilon
+from pymc_dp.accounting import PenaltyBitEvent, SelfComposedEvent, rdp, total_delta
 from pymc_dp.accounting.events import penalty_bit
-from pymc_dp.audit import compare_with_event, contains_canary, differing, plant, privacy_loss
-from pymc_dp.errors import ArgumentError
-from pymc_dp.step_methods.base import SPENT
+from pymc_dp.audit import compare_with_event, privacy_loss
 from pymc_dp.step_methods.metropolis import PenaltyMetropolis
-from pymc_dp.step_methods.metropolis.penalty import MOST_NOISE, NoisePrice
-from pymc_dp.testing import insecure_randomness
-from tests.step_methods.metropolis.models import WORST, bernoulli, chance, held, normal, places, sample, take
-from tests.step_methods.metropolis.test_barker import mcmc_agrees
+from pymc_dp.step_methods.metropolis.penalty import MOST_NOISE
+from tests.step_methods.metropolis.models import WORST, chance, held, places, take
 from tests.step_methods.metropolis.test_privacy import neighbours
 
 ORDERS = np.array([1.1, 2.0, 8.0, 64.0])
-
-
 
 
 # The target.
@@ -48,17 +39,7 @@ def test_detailed_balance_over_the_noise(name, rng):
     assert flow[0] == pytest.approx(flow[1], rel=1e-5)
 
 
-
-
 # The price.
-
-
-
-
-
-
-
-
 
 
 # What a bit tells.
@@ -105,8 +86,6 @@ def test_no_bit_tells_more_than_is_claimed(name, relation, rng):
     assert 0.9 < share <= 1 + 1e-9
 
 
-
-
 def test_a_chain_of_worst_bits_is_within_the_total():
     """Every bit at the place and the noise where it tells most: binomial counts, exactly."""
     ratio, count = 0.05, 200
@@ -123,15 +102,3 @@ def test_a_chain_of_worst_bits_is_within_the_total():
 
 
 # What is seen.
-
-
-
-
-
-
-
-
-
-
-
-

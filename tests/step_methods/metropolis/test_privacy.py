@@ -107,15 +107,3 @@ def test_a_step_of_small_range_is_zero_concentrated_as_claimed(name, rng):
 
 
 # Mistakes that must show.
-
-
-
-
-
-
-
-
-
-
-
-

@@ -1,29 +1,15 @@
 """Chains whose ranges are proved: the right target, no row beyond the claim, and what is refused or said."""
 
-import itertools
-import pickle
-
-import cloudpickle
 import numpy as np
 import pymc as pm
 import pytest
-from arviz import ess
-from pymc.step_methods.state import equal_dataclass_values
 
 import pymc_dp as dp
 from pymc_dp.accounting import Budget
-from pymc_dp.audit import contains_canary, plant
 from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.inspection.inspect import inspect
-from pymc_dp.proofs.unconstrained import StepProof
 from pymc_dp.release.paid import forget_releases
-from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
-from pymc_dp.step_methods.metropolis.ratios import ProvedRatio, SumsRatio
-from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
-from pymc_dp.testing import insecure_randomness
-from pymc_dp.transforms.prior_model import prior_model as prior_model_of
-from tests.step_methods.metropolis.models import BOUNDS, MODELS, QUIET, WORST, domain, held, places
+from tests.step_methods.metropolis.models import QUIET, places
 
 NORM = {"x": 1.5}
 WILD = [0.0, 1.0, -0.6, -1e6, 1e300, np.nan, np.inf, -np.inf]
@@ -36,8 +22,6 @@ def logistic(x, y):
     return model
 
 
-
-
 def proved(model, relation="replace", **options):
     forget_releases()
     given = dp.Domain(norms=NORM, neighbours=relation, n_max=1000 if relation == "add_remove" else None)
@@ -45,13 +29,7 @@ def proved(model, relation="replace", **options):
         return BarkerMetropolis(epsilon=options.pop("epsilon", 1e4), delta=1e-6, domain=given, **options)
 
 
-
-
-
-
 # The range.
-
-
 
 
 def worst_share(relation, rng):
@@ -91,30 +69,10 @@ def test_no_row_moves_the_odds_by_more_than_is_claimed(relation, rng):
     assert 0.9 < worst_share(relation, rng) <= 1 + 1e-9
 
 
-
-
-
-
-
-
 # The target.
 
 
-
-
-
-
-
-
 # Life of the step.
-
-
-
-
-
-
-
-
 
 
 # What is said.
@@ -122,10 +80,6 @@ def test_no_row_moves_the_odds_by_more_than_is_claimed(relation, rng):
 
 def preview(model, given=None):
     return BarkerMetropolis().preview(model, given, Budget(1.0, 1e-6))
-
-
-
-
 
 
 def test_what_has_no_rule_or_no_bound_is_named():

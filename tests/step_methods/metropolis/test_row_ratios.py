@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -11,11 +9,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.release.paid import forget_releases
-from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
-from pymc_dp.step_methods.metropolis.ratios import HeldRatio
-from pymc_dp.step_methods.metropolis.row_ratios import LANES, RowRatios
-
 
 
 def barker(model, **given):
@@ -80,34 +74,4 @@ def test_what_is_no_number_counts_for_no_more_than_is_charged(relation):
     assert used == charged == (1.5 if relation == "add_remove" else 3.0)
 
 
-
-
-
-
-
-
-
-
 # Public columns under replace: the place of the interval depends on them, its length is charged.
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-

@@ -1,25 +1,15 @@
 """Tempered Metropolis: certificates that hold on every data set, steps that keep within them, and honest words."""
 
 import numpy as np
-import pymc as pm
 import pytest
-import scipy.stats as st
 
-from pymc_dp.accounting import ApproximateEvent
-from pymc_dp.audit import contains_canary, differing, plant, privacy_loss
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
-from pymc_dp.step_methods.base import SPENT
-from pymc_dp.step_methods.metropolis import TemperedMetropolis, tempered
-from pymc_dp.step_methods.metropolis.spending import Allowance, certified
-from pymc_dp.step_methods.metropolis.tempered import BallProposal
-from pymc_dp.testing import insecure_randomness
-from tests.step_methods.metropolis.models import WORST, bernoulli, chance, domain, held, normal, places, sample, take
-from tests.step_methods.metropolis.test_barker import mcmc_agrees
+from pymc_dp.audit import privacy_loss
+from pymc_dp.errors import ArgumentError
+from pymc_dp.step_methods.metropolis import TemperedMetropolis
+from tests.step_methods.metropolis.models import WORST, chance, held, normal, places, sample, take
 from tests.step_methods.metropolis.test_privacy import neighbours
 
 BUDGET = {"epsilon": 2.0, "delta": 0.01}
-
-
 
 
 def funded(name, rows, relation="replace", **options):
@@ -43,10 +33,6 @@ def test_detailed_balance_of_the_tempered_posterior(beta, rng):
     flow = np.exp(logs - logs.max())[:, None] * accept
     np.testing.assert_allclose(flow, flow.T, rtol=1e-9)
     assert (accept <= 1).all() and accept.min() < 0.9
-
-
-
-
 
 
 # The certificate.
@@ -86,21 +72,7 @@ def test_every_certificate_holds_on_every_data_set(name, relation, rng):
     assert (shares <= 1 + 1e-9).all() and shares.max() > 0.9
 
 
-
-
-
-
-
-
-
-
-
-
-
-
 # The chain.
-
-
 
 
 def test_the_default_radius_is_the_largest_and_a_wider_one_is_refused():
@@ -112,12 +84,4 @@ def test_the_default_radius_is_the_largest_and_a_wider_one_is_refused():
     sample(model, 30, tune=0, **BUDGET, step=TemperedMetropolis(radius=radius / 2))
 
 
-
-
-
-
-
-
 # What it refuses.
-
-

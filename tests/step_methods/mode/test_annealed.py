@@ -5,15 +5,12 @@ import math
 import numpy as np
 import pymc as pm
 import pytest
-from scipy import integrate, special, stats
+from scipy import special, stats
 
-from pymc_dp.accounting import BoundedRangeEvent, Budget, GDPEvent
+from pymc_dp.accounting import BoundedRangeEvent, GDPEvent
 from pymc_dp.audit.quadrature import compare_with_event, density_loss
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
-from pymc_dp.step_methods.funding import Funding
+from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.step_methods.mode import AnnealedMode
-from pymc_dp.step_methods.ops.price import sharpest_first
-from pymc_dp.testing import insecure_randomness
 from tests.step_methods.mode.models import bound, domain
 
 LOW, HIGH, SD = 0.1, 0.9, 2.0
@@ -111,12 +108,6 @@ def test_a_slope_without_bounds_is_charged_by_log_concavity(relation, epsilon):
         assert not compare_with_event(loss, without_root, [0.1 * epsilon], slack=1e-4).passed
 
 
-
-
-
-
-
-
 def test_powers_that_may_have_no_mass_are_refused():
     with pm.Model() as peaked:
         p = pm.Truncated("p", pm.Beta.dist(0.5, 0.5), LOW, HIGH)
@@ -126,7 +117,3 @@ def test_powers_that_may_have_no_mass_are_refused():
     for model, text in ((peaked, "its prior is not proved log-concave"), (potential, "it is a Potential")):
         with pytest.raises(UnsupportedModelError, match=text):
             bound(model, None, domain(), make=annealed())
-
-
-
-

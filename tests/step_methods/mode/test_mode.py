@@ -1,26 +1,18 @@
 """A choice among candidates costs what it is charged and nearly all of that; wrong sharpness would be found out."""
 
-import math
-
 import numpy as np
-import pymc as pm
 import pytest
-from scipy import special, stats
 
 from pymc_dp.accounting import BoundedRangeEvent
 from pymc_dp.audit.quadrature import compare_with_event, privacy_loss
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
-from pymc_dp.step_methods.mode import Draws, Grid, Points
-from pymc_dp.testing import insecure_randomness
+from pymc_dp.errors import ArgumentError
+from pymc_dp.step_methods.mode import Draws, Points
 from tests.step_methods.mode.models import (
     CASES,
-    FACES,
     SHARES,
     bound,
     coin,
-    die,
     domain,
-    line,
     log_probabilities,
     planned,
 )
@@ -57,8 +49,6 @@ def test_no_row_shows_more_than_is_charged_and_some_row_nearly_that(name, relati
         assert not wrong.passed
 
 
-
-
 @pytest.mark.few(3)
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_weights_are_those_written_out_once_more(name, rng):
@@ -68,14 +58,6 @@ def test_weights_are_those_written_out_once_more(name, rng):
     weights = step.log_weights()
     expected = step.sharpness * case.joint(rows)
     np.testing.assert_allclose(weights - weights[0], expected - expected[0], rtol=1e-9, atol=1e-11)
-
-
-
-
-
-
-
-
 
 
 def test_candidates_of_a_trace_add_its_loss():
@@ -89,11 +71,3 @@ def test_candidates_of_a_trace_add_its_loss():
     assert "paid for before" in dict(record.sampler.facts)["losses"]
     with pytest.raises(ArgumentError, match="losses under two relations do not add"):
         bound(coin([0, 1]), given, domain("add_remove"))
-
-
-
-
-
-
-
-

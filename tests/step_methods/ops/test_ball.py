@@ -10,7 +10,6 @@ from scipy import special, stats
 
 import pymc_dp as dp
 from pymc_dp.domain import Domain
-from pymc_dp.errors import UnsupportedModelError
 from tests.step_methods.ops.models import bound, draws
 
 RADIUS, N = 1.2, 24
@@ -112,10 +111,6 @@ def test_no_row_shows_more_than_epsilon(name, relation, rng):
     assert worst(name, relation, rng) <= EPSILON
 
 
-
-
-
-
 @pytest.mark.slow(cases=2)
 @pytest.mark.parametrize("name", ["logistic", "linear"])
 def test_draws_are_those_of_quadrature_and_others_are_found(name, rng):
@@ -135,7 +130,3 @@ def test_draws_are_those_of_quadrature_and_others_are_found(name, rng):
 
     assert min(p_values(step.temperature.inverse)) > 1e-3
     assert min(p_values(step.temperature.inverse * 40)) < 1e-3
-
-
-
-

@@ -5,11 +5,7 @@ import pymc as pm
 import pytest
 from scipy import stats
 
-from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
-from pymc_dp.rows.gate import opened_gate
-from pymc_dp.step_methods.gibbs import conjugate_draws
-from pymc_dp.step_methods.mode import AnnealedMode
 from pymc_dp.step_methods.ops.from_sums import ConjugatePosterior
 from pymc_dp.transforms.restricted_priors import TruncatedDirichlet
 from tests.step_methods.gibbs.conjugate_pairs import PAIRS
@@ -84,10 +80,6 @@ def test_what_one_row_moves_is_charged(name, relation, model_of):
     assert 0.9 < reached <= 1 + 1e-9
 
 
-
-
-
-
 def test_multinomial_rows_are_drawn_at_the_price_of_their_trials(rng):
     rows = np.array([[3, 0, 0], [1, 2, 0], [0, 1, 2], [2, 1, 0]])
     with pm.Model() as model:
@@ -99,15 +91,3 @@ def test_multinomial_rows_are_drawn_at_the_price_of_their_trials(rng):
     plain = rng.dirichlet(np.array([1.0, 2.0, 1.5]) + rows.sum(axis=0), 20_000)
     plain = plain[(plain >= 0.1).all(axis=1)]
     assert all(stats.ks_2samp(sample[:, k], plain[:, k]).pvalue > 0.001 for k in range(3))
-
-
-
-
-
-
-
-
-
-
-
-

@@ -7,12 +7,10 @@ import warnings
 import numpy as np
 import pymc as pm
 import pytensor
-import pytensor.tensor as pt
 import pytest
-from scipy import special, stats
 
 import pymc_dp as dp
-from pymc_dp.audit import contains_canary, differing
+from pymc_dp.audit import contains_canary
 from pymc_dp.domain import Domain
 from pymc_dp.errors import PrivacyError, UnsupportedModelError
 from pymc_dp.release.paid import forget_releases
@@ -98,12 +96,6 @@ def test_without_the_word_of_the_caller_it_is_refused_and_the_word_is_named():
         bound(groups(*table()), RELATIONS["replace"], 2.0)
 
 
-
-
-
-
-
-
 @pytest.mark.parametrize(
     ("prior", "text"),
     [(lambda: pm.Poisson("k", 2), "it is discrete"), (lambda: pm.HalfCauchy("k", 1), "may have no mass")],
@@ -158,13 +150,7 @@ def test_chains_that_do_not_agree_on_public_data_are_refused_before_the_charge(l
     assert "assume_converged" not in str(refused.value) and "dp.SGLD()" in str(refused.value)
 
 
-
-
 # --- while a chain runs -----------------------------------------------------------------------------------------------
-
-
-
-
 
 
 class Spill(Exception):
@@ -187,11 +173,3 @@ def test_what_goes_wrong_with_a_private_chain_tells_nothing(step, monkeypatch, c
     assert failed.value.__cause__ is None and failed.value.__context__ is None
     assert capfd.readouterr() == ("", "") and not caplog.records and not list(recwarn)
     assert not contains_canary([failed.value, str(failed.value)], [CANARY])
-
-
-
-
-
-
-
-

@@ -1,23 +1,14 @@
 """Exact draws by rejection from log-concave posteriors, through the step, against quadrature and closed forms."""
 
-import pickle
-
-import cloudpickle
 import numpy as np
 import pymc as pm
-import pytensor.tensor as pt
 import pytest
-from scipy import special, stats
+from scipy import special
 
-from pymc_dp.accounting import BoundedRangeEvent, GDPEvent
 from pymc_dp.domain import Domain
-from pymc_dp.draws.log_concave import envelope_at
-from pymc_dp.draws.log_concave_box import FaceEnvelope, mode_in_box
 from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.step_methods.ops.from_rows import LogConcavePosterior, RowGridPosterior
-from tests.step_methods.ops.models import LINES, bound, draws, logistic, poisson
-from tests.step_methods.ops.test_from_rows import cdf
-
+from pymc_dp.step_methods.ops.from_rows import LogConcavePosterior
+from tests.step_methods.ops.models import bound
 
 
 def exact(model, public, epsilon, delta=1e-6, **settings):
@@ -26,26 +17,10 @@ def exact(model, public, epsilon, delta=1e-6, **settings):
     return step, event
 
 
-
-
-
-
 # --- one dimension ----------------------------------------------------------------------------------------------------
 
 
-
-
-
-
-
-
-
-
-
-
 # --- several ----------------------------------------------------------------------------------------------------------
-
-
 
 
 def quadrature(logp, low, high, panels=9):
@@ -62,21 +37,7 @@ def quadrature(logp, low, high, panels=9):
     return grid, np.exp(logs - total), total
 
 
-
-
-
-
-
-
-
-
 # --- what could take too long -----------------------------------------------------------------------------------------
-
-
-
-
-
-
 
 
 def many(wide, d, n=20):
@@ -96,8 +57,6 @@ def test_what_could_take_too_long_for_some_data_is_refused_for_all(wide, blind):
     assert step.posterior.obstacle(step.temperature.inverse, False) == ""
 
 
-
-
 def test_in_several_dimensions_priors_must_be_normal():
     """The bound of the number of tries knows no other; the price would."""
     with pm.Model() as model:
@@ -105,5 +64,3 @@ def test_in_several_dimensions_priors_must_be_normal():
         pm.Bernoulli("y", logit_p=pm.Data("x", np.zeros((9, 3))) @ b, observed=np.zeros(9, dtype=int))
     with pytest.raises(UnsupportedModelError, match="needs normal priors"):
         bound(model, Domain(norms={"x": 1.0}), 3.0, 1e-6)
-
-

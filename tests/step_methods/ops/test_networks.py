@@ -6,14 +6,9 @@ from functools import cache
 import numpy as np
 import pymc as pm
 import pytest
-from scipy import stats
 
-import pymc_dp as dp
 from pymc_dp.accounting import BoundedRangeEvent
 from pymc_dp.audit.quadrature import compare_with_event, density_loss, product
-from pymc_dp.domain import Domain
-from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.step_methods.ops.from_sums import ConjugatePosterior
 from tests.step_methods.ops.models import bound, domain
 
 LOW, HIGH = 0.1, 0.9
@@ -30,25 +25,9 @@ def by_variable(a, b):
     return model
 
 
-
-
-
-
-
-
-
-
-
-
 def rows(counts):
     """A table with so many rows of each kind (a, b)."""
     return np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], counts, axis=0).T
-
-
-
-
-
-
 
 
 @cache
@@ -114,15 +93,3 @@ def test_no_row_shows_more_than_is_charged(relation, epsilon):
     assert found.passed, found.report()
     assert (0.99 if epsilon == 20.0 else 0.8) * event.eta < epsilon_of(large, inverse) <= event.eta
     assert epsilon_of(large, 2 * inverse) > event.eta
-
-
-
-
-
-
-
-
-
-
-
-

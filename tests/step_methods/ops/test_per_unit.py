@@ -1,6 +1,5 @@
 """One posterior sample under a metric: the loss between any two tables is at most ε times their distance."""
 
-import math
 from functools import cache
 
 import numpy as np
@@ -9,12 +8,9 @@ import pytest
 from scipy import special
 
 import pymc_dp as dp
-from pymc_dp.accounting import BoundedRangeEvent, Budget, PureEvent, SelfComposedEvent
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.metrics import L1, L2, Geographic, Hamming
-from pymc_dp.step_methods.funding import Funding
-from pymc_dp.step_methods.ops import OPS
 from tests.step_methods.metric_rows import tables
 from tests.step_methods.ops.models import bound
 
@@ -113,14 +109,6 @@ def test_the_loss_that_is_paid_for_is_nearly_reached(name, near):
     assert 0.45 < max(found) <= 0.5 * (1 + 1e-6)
 
 
-
-
-
-
-
-
-
-
 def test_a_delta_has_no_meaning_per_unit():
     build, domain = CASES["a mean"]
     with pytest.raises(ArgumentError, match="does not grow in proportion"):
@@ -141,13 +129,3 @@ def test_metrics_that_leave_out_a_private_column_are_refused(build, metric, opti
         bound(model_of(build), Domain(metric=metric, **{**given, **options}), 1.0, read=False)
     if where and isinstance(caught.value, UnsupportedModelError):
         assert where in [problem.where for problem in caught.value.problems]
-
-
-
-
-
-
-
-
-
-

@@ -1,9 +1,7 @@
 """What one posterior sample is charged: never less than what two neighbouring posteriors differ by."""
 
 import math
-from dataclasses import dataclass, replace
 from functools import cache
-from itertools import product
 
 import numpy as np
 import pytest
@@ -12,10 +10,9 @@ from scipy import optimize, special
 from pymc_dp.accounting import Budget, GDPEvent, PureEvent, SelfComposedEvent, total_delta, total_epsilon
 from pymc_dp.accounting.rdp import divergence
 from pymc_dp.audit.quadrature import compare_with_event, privacy_loss
-from pymc_dp.errors import ArgumentError
 from pymc_dp.step_methods.funding import Funding
-from pymc_dp.step_methods.ops.price import by_concavity, by_papers, by_range, coolest
-from tests.step_methods.ops.models import LINES, MOST, bound, domain
+from pymc_dp.step_methods.ops.price import by_concavity, by_papers, by_range
+from tests.step_methods.ops.models import LINES, bound, domain
 
 SIZES = {"replace": (1, 20, 200), "add_remove": (0, 1, 200)}
 ORDERS = np.array([1.5, 2.0, 8.0, 32.0])
@@ -107,15 +104,6 @@ def test_some_row_shows_nearly_what_is_charged(name, relation, least):
 # --- tables that are searched for -------------------------------------------------------------------------------------
 
 
-
-
-
-
-
-
-
-
-
 # --- rules ------------------------------------------------------------------------------------------------------------
 
 
@@ -133,8 +121,6 @@ def test_fewer_or_cooler_draws_than_the_budget_allows_are_never_charged_less():
                 papers = by_papers(size, Budget(budget.epsilon), uses)
                 assert 2 * papers.inverse * size <= papers.event.epsilon <= budget.epsilon / uses
                 assert papers.prior
-
-
 
 
 def test_a_posterior_that_the_budget_allows_as_it_is_costs_what_it_shows():

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
 from pymc_dp.step_methods.row_functions.bounds import (
-    CHUNK,
     IntervalBound,
     RangeBound,
     References,
@@ -49,14 +47,6 @@ def test_a_mean_of_extreme_rows_halves_what_a_normal_is_charged():
     assert sum(weight * [0.0, 1.0, 0.5, 0.2][row] for row, weight in middle([tried]).items()) == pytest.approx(0.5)
 
 
-
-
-
-
-
-
-
-
 def test_public_columns_stay_in_their_rows():
     public = np.arange(5.0)
 
@@ -69,12 +59,8 @@ def test_public_columns_stay_in_their_rows():
     assert not references.alike and BETWEEN.alike
 
 
-
-
 def test_a_row_that_floats_lose_moves_an_interval_by_no_more_than_is_charged():
     bound = IntervalBound(limit=RatioLimit.of(-1.0, 2.0, 10), anchor=np.zeros(1), neighbours="replace")
     rows = [np.array([0.0, np.inf, -np.inf, np.nan, 1e308, 1.0])]
     found = [bound.total(normal, POINTS, [rows[0][[place]]], np.ones(1)) for place in range(6)]
     assert max(np.ptp(one - other) for one in found for other in found) <= bound.charge == 6.0
-
-

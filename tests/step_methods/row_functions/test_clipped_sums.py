@@ -78,8 +78,6 @@ def test_no_row_adds_more_than_the_norm(make, norm, rng):
     assert kept > 100, "rows that are not extreme are counted"
 
 
-
-
 def test_extreme_entries_beside_extreme_factors_are_not_lost():
     """Squares that vanish or overflow, beside a factor that brings the vector back."""
     clip = clip_to(1e-3, size=4, n_rows=100)
@@ -89,17 +87,11 @@ def test_extreme_entries_beside_extreme_factors_are_not_lost():
         assert np.linalg.norm(row * clip.unit) == pytest.approx(whole, rel=1e-6, abs=clip.unit)
 
 
-
-
 @pytest.mark.parametrize("row", [[np.nan, 0.0], [np.inf, 1.0], [1.0, -np.inf], [LARGEST, LARGEST]])
 def test_rows_without_a_norm_add_nothing(row):
     total = np.zeros(2)
     add_clipped_rows(np.array([row]), clip_to(1.0, size=2, n_rows=1), total)
     assert not total.any()
-
-
-
-
 
 
 N_ROWS = 1_000_000
@@ -170,5 +162,3 @@ def test_hostile_rows_among_a_million_move_nothing_else(rng):
         for parts in (1, 3):
             (moved,) = exact((total_of(rows, clip, parts) - base)[None])
             assert moved <= most
-
-

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pymc_dp.step_methods.row_functions.limits import Limit, RatioLimit, bits_of, unit_of
+from pymc_dp.step_methods.row_functions.limits import Limit, RatioLimit
 
 HOSTILE = [0.0, -0.0, 1.0, -1.0, 5e-324, -1e-310, 1e308, -1e308, 1.7e308, np.inf, -np.inf, np.nan, 37.7, -710.0, 1e16]
 NUMBERS = st.one_of(st.sampled_from(HOSTILE), st.floats(width=64))
@@ -64,8 +64,6 @@ def test_ratios_are_held_within_their_interval(found, base, low, high):
     assert abs(sums[0]).max() * limit.unit <= limit.reach("add_remove") == limit.largest
 
 
-
-
 def test_more_rows_than_are_allowed_neither_overflow_nor_count():
     limit = RatioLimit.of(-1.0, 2.0, 1)
     many = np.full(1_500_000, np.inf)
@@ -73,15 +71,11 @@ def test_more_rows_than_are_allowed_neither_overflow_nor_count():
     assert limit.total(-many, np.zeros(len(many)), len(many)) == -1.0 * len(many)
 
 
-
-
 @pytest.mark.parametrize("range_", [1e-290, 1e-9, 1.0, 71.32, 1e300])
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_the_grid_is_in_the_charge_and_next_to_nothing(range_, neighbours):
     limit = Limit.of(range_, neighbours, 10_000_000)
     assert range_ <= limit.charge <= range_ * (1 + 2.0**-26)
-
-
 
 
 def test_more_rows_than_were_declared_do_not_wrap():

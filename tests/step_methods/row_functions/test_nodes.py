@@ -7,8 +7,7 @@ import pytest
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.rows import Column
 from pymc_dp.metrics import L1, L2, Geographic, Hamming
-from pymc_dp.step_methods.row_functions import NodeBound, Nodes, diameter_of
-from pymc_dp.step_methods.row_functions.node_bounds import Numbers
+from pymc_dp.step_methods.row_functions import NodeBound, Nodes
 from tests.step_methods.metric_rows import used
 
 POINTS = np.arange(3.0)
@@ -109,8 +108,6 @@ def test_what_nodes_say_is_nearly_reached(name, rng):
     assert found > nodes.per_unit(table) / 2 * 1.1
 
 
-
-
 @pytest.mark.few(2)
 @pytest.mark.parametrize("hostile", ["jumps", "steep", "not numbers", "impossible", "huge"])
 def test_whatever_a_density_returns_no_sum_is_steeper_than_is_charged(hostile, rng):
@@ -135,16 +132,6 @@ def test_whatever_a_density_returns_no_sum_is_steeper_than_is_charged(hostile, r
     assert np.isfinite(sums(next(pairs("two numbers", rng, 1))[0])).all()
 
 
-
-
-
-
-
-
-
-
-
-
 @pytest.mark.parametrize(
     "columns",
     [
@@ -157,7 +144,3 @@ def test_whatever_a_density_returns_no_sum_is_steeper_than_is_charged(hostile, r
 def test_rows_that_have_no_nodes_are_refused(columns):
     with pytest.raises(UnsupportedModelError, match="under a metric"):
         Nodes.of(columns, L1(["x"]) if not columns[0].public else L1("k"), 10)
-
-
-
-

@@ -1,7 +1,6 @@
 """Products of rows with a vector: one operation, whose result for a row depends on no other row."""
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 import pytest
 
@@ -32,11 +31,3 @@ def test_rows_give_the_same_wherever_they_stand(width, rng):
     assert width < 15 or len(np.unique(found)) > 10
     for first in range(len(rows)):
         assert (made(rows[first : first + 3].copy(), vector) == found[first : first + 3]).all()
-
-
-
-
-
-
-
-
