@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from scipy import stats
 
 import pymc_dp as dp
+from tests.zoo.kind import BOUNDS
 from tests.zoo.samplers import SAMPLERS, Sampler
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
@@ -87,3 +89,32 @@ def test_independent_draws_have_the_tempered_posterior(name: str) -> None:
 def test_chains_have_the_tempered_posterior(name: str) -> None:
     asked, every = WALKS[name]
     agrees(SAMPLERS[name], every, **asked)
+
+
+PRICED = [name for name in INDEPENDENT if "log-concave" not in name]
+AT_MOST = {"OPS, rejection within bounds", "OPS, papers"}
+"""Rejection is charged several times what is proved, and the papers' rule twice the largest log-likelihood."""
+
+
+def one_row_tables(one: Sampler) -> list[dict[str, np.ndarray]]:
+    """Return tables of one row: columns at their ends and between."""
+    names = [*one.kind.bounded, *({"yes"} - {*one.kind.bounded})]
+    axes = [np.unique(np.rint(np.linspace(*BOUNDS[name], 9)) if name in ("yes", "count") else
+                      np.linspace(*BOUNDS[name], 9)) for name in names]  # fmt: skip
+    return [dict(zip(names, map(np.atleast_1d, row), strict=True)) for row in product(*axes)]
+
+
+@pytest.mark.parametrize("name", PRICED)
+def test_what_one_row_moves_is_charged_and_hardly_more(name: str) -> None:
+    """The largest range, over the parameters, of what two rows make of the log-likelihood, by their own formula."""
+    one = SAMPLERS[name]
+    record = one.sample(draws=1).dp.report().record
+    assert one.law is not None
+    at = {axis: np.linspace(*ends, 41) for axis, ends in one.law.axes.items()}
+    values = dict(zip(at, np.meshgrid(*at.values(), indexing="ij"), strict=True))
+    logs = np.array([np.asarray(one.law.likelihood(table, values)).ravel() for table in one_row_tables(one)])
+    if one.relation == "replace":
+        logs = np.concatenate([logs - row for row in logs])
+    event = record["event"]["event"]
+    used = record["sampler"]["power"] * np.ptp(logs, axis=1).max() / event.get("eta", event.get("epsilon"))
+    assert (0.1 if name in AT_MOST else 0.9) < used <= 1 + 1e-6

@@ -110,6 +110,3 @@ def test_no_row_of_a_region_tells_more_than_the_range_of_its_class(regional):
         reached = max(reached, abs(laws[0] - laws[1]).max())
     table.observed.leaf.set_value(before)
     assert 0.5 * beta * paid < reached <= beta * paid
-
-
-# --- one latent of the whole model -----------------------------------------------------------------------------------

@@ -201,6 +201,3 @@ def test_rows_that_change_their_group_are_paid_for(public):
     (paid,) = step.scan.updates[0].ranges
     stays = math.log(0.5 / 0.1) + math.log(0.9 / 0.5)
     assert paid == pytest.approx(stays if public else max(stays, 2 * math.log(5)), rel=1e-9)
-
-
-# --- rows held one by one ---------------------------------------------------------------------------------------------

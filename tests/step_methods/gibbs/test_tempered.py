@@ -89,9 +89,3 @@ def test_a_skewed_hierarchy_at_a_temperature(rng):
     axes = [np.linspace(0.1, 4.0, 400), np.linspace(0.01, 9.0, 4000)]
     for place, name in enumerate(("scale", "rate")):
         check(found[name], *marginal(log_density, axes, place))
-
-
-# --- chains -----------------------------------------------------------------------------------------------------------
-
-
-# --- refusals ---------------------------------------------------------------------------------------------------------

@@ -9,10 +9,8 @@ from tests.step_methods.hamiltonian.models import (
     walked,
 )
 
-# The target.
 
 
-# The budget.
 
 
 # Life of the step.
@@ -28,6 +26,3 @@ def test_places_without_prior_density_are_refused_unseen():
     draws, _ = walked(step, 40, "mu")
     assert (np.abs(draws) <= 1).all() and len(asked) < 40
     assert (np.abs(asked) <= 1).all()
-
-
-# What leaves.

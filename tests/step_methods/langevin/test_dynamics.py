@@ -102,6 +102,3 @@ BENT = np.array([[5.0, 2.0, 0.3], [2.0, 4.0, -1.0], [0.3, -1.0, 0.8]])
 def test_a_normal_target_is_met_exactly_at_any_noise(sigma, batch_noise, eta):
     """Variances and covariances, whatever part of the noise protects rows, is injected, or comes from batches."""
     np.testing.assert_allclose(scored(BENT, sigma, eta, batch_noise), np.linalg.inv(BENT), rtol=1e-9, atol=1e-12)
-
-
-# Long runs.

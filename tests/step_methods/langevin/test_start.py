@@ -127,7 +127,6 @@ def test_starts_have_the_law_of_posterior_samples(step, seed):
     assert stats.kstest(starts, lambda p: (law.cdf(p) - law.cdf(LOW)) / inside).pvalue > 0.001
 
 
-# --- what leaves ------------------------------------------------------------------------------------------------------
 
 
 # --- asymptotic -------------------------------------------------------------------------------------------------------

@@ -28,7 +28,6 @@ def start():
     return begin
 
 
-# The target.
 
 
 # The budget.
@@ -76,9 +75,3 @@ def test_a_place_outside_of_the_support_is_refused_at_no_cost(start):
         assert new is point or step.spending.spent > before
         point = new
     assert step.spending.spent < 100 * step.spending.loss(1e3)
-
-
-# Life of the step.
-
-
-# What it refuses.

@@ -39,7 +39,6 @@ def test_detailed_balance_over_the_noise(name, rng):
     assert flow[0] == pytest.approx(flow[1], rel=1e-5)
 
 
-# The price.
 
 
 # What a bit tells.
@@ -99,6 +98,3 @@ def test_a_chain_of_worst_bits_is_within_the_total():
         worst = np.maximum(worst, privacy_loss(*logs).hockey_stick([0.5, 1.0, 2.0]))
     claimed = np.array([total_delta(event, epsilon) for epsilon in (0.5, 1.0, 2.0)])
     assert (worst <= claimed).all() and worst[0] > 0.3 * claimed[0]
-
-
-# What is seen.

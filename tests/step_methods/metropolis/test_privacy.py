@@ -104,6 +104,3 @@ def test_a_step_of_small_range_is_zero_concentrated_as_claimed(name, rng):
             worst = np.maximum(worst, privacy_loss(*found).renyi(orders) / (orders * reach**2 / 8))
     assert (worst <= 1 + 1e-6).all()
     assert worst[0] > 0.9
-
-
-# Mistakes that must show.

@@ -72,6 +72,3 @@ def test_what_is_no_number_counts_for_no_more_than_is_charged(relation):
     base = moved(step, pair, y=[0.0])[0] if relation == "add_remove" else np.array(found)[:, None]
     used, charged = np.abs(np.array(found) - base).max(), step.ratio.reach(*pair)
     assert used == charged == (1.5 if relation == "add_remove" else 3.0)
-
-
-# Public columns under replace: the place of the interval depends on them, its length is charged.

@@ -82,6 +82,3 @@ def test_the_default_radius_is_the_largest_and_a_wider_one_is_refused():
     with pytest.raises(ArgumentError, match=r"no certificate at the initial point.*Give at most"):
         sample(model, 30, tune=0, **BUDGET, step=TemperedMetropolis(radius=3 * radius))
     sample(model, 30, tune=0, **BUDGET, step=TemperedMetropolis(radius=radius / 2))
-
-
-# What it refuses.
