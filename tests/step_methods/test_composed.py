@@ -28,16 +28,6 @@ def test_shares_are_raised_together_as_far_as_the_whole_allows(delta, share):
     assert together > 2.2 if delta else together == pytest.approx(2.0, rel=2e-3)
 
 
-@pytest.mark.slow
-def test_all_steps_take_the_least_power_of_the_likelihood():
-    given = [dp.TemperedGibbs(["sd"]), dp.TemperedMetropolis(["mean"], beta=0.001)]
-    step, _ = bound(normal(), given, count=4, epsilon=9.0, delta=1e-3)
-    assert {part.power for part in step.parts} == {0.001} == {step.power}
-    step, _ = bound(normal(), steps(), count=4, epsilon=2.0)
-    assert 0 < step.power < 1 and {part.power for part in step.parts} == {step.power}
-    assert f"power {step.power:g}" in str(step.describe())
-
-
 # --- what is sampled --------------------------------------------------------------------------------------------------
 
 

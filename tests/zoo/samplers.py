@@ -331,11 +331,21 @@ def ball(table: Table) -> None:
     pm.Normal("y", covariates @ w, 1.0, observed=table["y"])
 
 
-@model()
+@model(
+    law=Law(
+        axes={"p": (0.1, 0.9), "q[0]": (0.1, 0.9), "q[1]": (0.1, 0.9)},
+        prior=_flat,
+        likelihood=lambda t, v: sum(
+            np.log(v["p"] if first else 1 - v["p"])
+            + np.log(v[f"q[{int(first)}]"] if second else 1 - v[f"q[{int(first)}]"])
+            for first, second in zip(t["yes"], t["choice"] > 0, strict=True)
+        ),
+    ),
+)
 def network(table: Table) -> None:
     """A share, and another outcome whose share hangs on the first one."""
     first = pm.Bernoulli("seen", pm.Uniform("p", 0.1, 0.9), observed=table["yes"])
-    pm.Categorical("chosen", dp.TruncatedDirichlet("q", np.ones((2, 3)), 0.1)[first], observed=table["choice"])
+    pm.Bernoulli("chosen", pm.Uniform("q", 0.1, 0.9, shape=2)[first], observed=(table["choice"] > 0).astype(int))
 
 
 @model("y")

@@ -9,10 +9,6 @@ from tests.step_methods.hamiltonian.models import (
     walked,
 )
 
-
-
-
-
 # Life of the step.
 
 

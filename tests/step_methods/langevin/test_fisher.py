@@ -92,10 +92,6 @@ def test_algorithm_four_is_refused_where_it_proves_nothing(begin, monkeypatch):
     assert 2.99 < total_epsilon(alone.event, 1e-5).epsilon <= 3, "one step gets the noise that it needs"
 
 
-
-
-
-
 # --- right answers ----------------------------------------------------------------------------------------------------
 
 

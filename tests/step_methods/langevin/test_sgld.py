@@ -6,16 +6,13 @@ import numpy as np
 import pymc as pm
 import pytest
 
-import pymc_dp as dp
 from pymc_dp.accounting import SelfComposedEvent, rdp, total_epsilon
 from pymc_dp.accounting.events import SubsampledGaussianEvent
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
-from pymc_dp.step_methods.langevin import SGLD
+from pymc_dp.errors import ArgumentError
 from pymc_dp.step_methods.langevin.batches import LARGEST_STABLE
 
 from .conftest import BATCH, BUDGET, CLIP, N_ROWS, funded, start
 
-QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 PAIRS = [
     ("replace", "poisson"),
     ("replace", "without_replacement"),
@@ -71,10 +68,6 @@ def test_budget_decides_the_largest_step(begin):
     assert stable.step_size == pytest.approx(LARGEST_STABLE / (N_ROWS * CLIP**2))
 
 
-
-
-
-
 # --- right answers ----------------------------------------------------------------------------------------------------
 
 
@@ -107,16 +100,3 @@ def test_variance_on_a_standard_normal(papers, variance, margin, monkeypatch):
     mean, error, ess = mean_and_error(draws[None, 100:])
     assert ess > 5000 and abs(mean) < 5 * error
     assert abs(draws.var() - variance) < margin
-
-
-# --- refusals ---------------------------------------------------------------------------------------------------------
-
-
-def test_rows_in_a_prior_are_refused_and_nothing_is_spent():
-    ledger = dp.Ledger(**BUDGET)
-    with pm.Model() as model:
-        x = pm.Data("x", np.linspace(0, 1, 30))
-        pm.Normal("y", pm.Normal("m", x.mean(), 1), 1.0, observed=np.zeros(30))
-    with pytest.raises(UnsupportedModelError, match="'x'.*reach"):
-        dp.sample(3, **BUDGET, step=SGLD(batch_size=5), model=model, ledger=ledger, **QUIET)
-    assert ledger.spent.epsilon == 0

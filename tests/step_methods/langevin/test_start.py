@@ -19,7 +19,6 @@ from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT, walk
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 from pymc_dp.step_methods.langevin.gradients import row_gradients
 from pymc_dp.step_methods.ops import OPS
-from pymc_dp.step_methods.ops.from_sums import TablePosterior
 from pymc_dp.transforms.prior_model import prior_model
 from tests.step_methods.conftest import bernoulli, domain
 
@@ -125,17 +124,6 @@ def test_starts_have_the_law_of_posterior_samples(step, seed):
     inside = law.cdf(HIGH) - law.cdf(LOW)
     starts = LOW + (HIGH - LOW) * special.expit(places)
     assert stats.kstest(starts, lambda p: (law.cdf(p) - law.cdf(LOW)) / inside).pvalue > 0.001
-
-
-
-
-# --- asymptotic -------------------------------------------------------------------------------------------------------
-
-
-def test_a_start_that_must_have_converged_makes_the_whole_asymptotic(step, monkeypatch):
-    assert step.record().guarantee == step.claimed == "stepwise"
-    monkeypatch.setattr(TablePosterior, "exact", False)
-    assert step.record().guarantee == step.claimed == "asymptotic"
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------

@@ -28,8 +28,6 @@ def start():
     return begin
 
 
-
-
 # The budget.
 
 

@@ -39,8 +39,6 @@ def test_detailed_balance_over_the_noise(name, rng):
     assert flow[0] == pytest.approx(flow[1], rel=1e-5)
 
 
-
-
 # What a bit tells.
 
 

@@ -69,10 +69,6 @@ def test_no_row_moves_the_odds_by_more_than_is_claimed(relation, rng):
     assert 0.9 < worst_share(relation, rng) <= 1 + 1e-9
 
 
-
-
-
-
 # What is said.
 
 

@@ -9,7 +9,6 @@ from scipy import special, stats
 
 from pymc_dp.accounting import BoundedRangeEvent, GDPEvent
 from pymc_dp.audit.quadrature import compare_with_event, density_loss
-from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.step_methods.mode import AnnealedMode
 from tests.step_methods.mode.models import bound, domain
 
@@ -106,14 +105,3 @@ def test_a_slope_without_bounds_is_charged_by_log_concavity(relation, epsilon):
     without_root = GDPEvent(mu=beta * gradient * SD)  # wrong where β is small: the prior is tempered too
     if beta < 0.1:
         assert not compare_with_event(loss, without_root, [0.1 * epsilon], slack=1e-4).passed
-
-
-def test_powers_that_may_have_no_mass_are_refused():
-    with pm.Model() as peaked:
-        p = pm.Truncated("p", pm.Beta.dist(0.5, 0.5), LOW, HIGH)
-        pm.Bernoulli("y", p, observed=[0, 1])
-    with share([0, 1]) as potential:
-        pm.Potential("more", -potential["p"])
-    for model, text in ((peaked, "its prior is not proved log-concave"), (potential, "it is a Potential")):
-        with pytest.raises(UnsupportedModelError, match=text):
-            bound(model, None, domain(), make=annealed())

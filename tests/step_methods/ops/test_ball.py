@@ -6,11 +6,11 @@ from functools import cache
 import numpy as np
 import pymc as pm
 import pytest
-from scipy import special, stats
+from scipy import special
 
 import pymc_dp as dp
 from pymc_dp.domain import Domain
-from tests.step_methods.ops.models import bound, draws
+from tests.step_methods.ops.models import bound
 
 RADIUS, N = 1.2, 24
 EPSILON = 1.5
@@ -109,24 +109,3 @@ def worst(name, relation, rng, times=1.0):
 def test_no_row_shows_more_than_epsilon(name, relation, rng):
     assert planned(name, relation).temperature.inverse < 1
     assert worst(name, relation, rng) <= EPSILON
-
-
-@pytest.mark.slow(cases=2)
-@pytest.mark.parametrize("name", ["logistic", "linear"])
-def test_draws_are_those_of_quadrature_and_others_are_found(name, rng):
-    """The length, and the place along each axis."""
-    step = planned(name)
-    found = draws(step, 500, rng)["w"]
-    assert (np.linalg.norm(found, axis=1) <= RADIUS).all()
-    points, areas = disc(96)
-
-    def p_values(inverse):
-        mass = np.exp(log_density(step, step.sums, inverse, points) + areas)
-        for measure in (lambda w: np.linalg.norm(w, axis=1), lambda w: w[:, 0], lambda w: w[:, 1]):
-            values = measure(points)
-            order = np.argsort(values, kind="stable")
-            shares = np.cumsum(mass[order]) / mass.sum()
-            yield stats.kstest(measure(found), lambda x, v=values[order], s=shares: np.interp(x, v, s)).pvalue
-
-    assert min(p_values(step.temperature.inverse)) > 1e-3
-    assert min(p_values(step.temperature.inverse * 40)) < 1e-3

@@ -17,8 +17,6 @@ def exact(model, public, epsilon, delta=1e-6, **settings):
     return step, event
 
 
-
-
 # --- several ----------------------------------------------------------------------------------------------------------
 
 

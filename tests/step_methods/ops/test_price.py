@@ -101,8 +101,6 @@ def test_some_row_shows_nearly_what_is_charged(name, relation, least):
     assert used(event, loss_of(line, pair, step, 0.5)) > 1.5
 
 
-
-
 # --- rules ------------------------------------------------------------------------------------------------------------
 
 
