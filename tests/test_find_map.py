@@ -98,15 +98,6 @@ def test_what_the_trace_of_candidates_took_as_public_is_said_again():
     assert total_epsilon(event, 0.0).epsilon == pytest.approx(1.5)
 
 
-def test_masked_candidates_are_refused():
-    ledger = dp.Ledger(1.0)
-    for way in ("candidates", "grid"):
-        with pytest.raises(ArgumentError, match="must hold finite numbers"):
-            held = {"p": np.ma.masked_array([0.2, 0.5], [False, True])}
-            dp.find_map(epsilon=0.5, model=share(), ledger=ledger, **{way: held})
-    assert ledger.spent.epsilon == 0.0
-
-
 def test_candidates_of_a_trace_under_a_metric_cost_what_whole_rows_do():
     def bounded():
         with pm.Model() as model:

@@ -5,7 +5,6 @@ from itertools import product
 import numpy as np
 import pymc as pm
 import pytest
-from scipy import stats
 
 from pymc_dp import Domain
 from pymc_dp.accounting import total_epsilon
@@ -162,46 +161,6 @@ def test_bounds_of_a_domain_do_not_make_two_rows_of_one():
 
 
 # --- the paper's tables without negative cells -----------------------------------------------------------------------
-
-
-FULL = {"a": [], "b": ["a"], "c": ["a", "b"], "d": ["a", "b", "c"]}
-
-
-def share_without_negative_cells(graph, t, rng, repeats, *, to_the_letter=False):
-    """Of tables of 20 rows that are all alike: other cells are empty but for noise and increment.
-
-    Algorithm 2 to the letter adds up its tables to the noised number of rows, even though that is public.
-    """
-    (table,) = plan_of(graph, FourierUpdates(t=t, papers=True)).tables
-    sums, n_rows = table.sums, 20
-    weights, alone = (
-        np.concatenate(found) for found in zip(*(sums.table_weights(place) for place in range(len(graph))), strict=True)
-    )
-    noise = rng.laplace(scale=table.scales, size=(repeats, sums.count))
-    total = np.full(repeats, n_rows + table.increment)
-    cells = (n_rows + noise) @ weights.T + np.outer(total + noise[:, 0] * to_the_letter, alone)
-    if not to_the_letter:
-        tables = [sums.tables(n_rows + one, total[0]) for one in noise[:3]]
-        np.testing.assert_allclose(cells[:3], [np.concatenate([part.ravel() for part in one]) for one in tables])
-    first = np.concatenate([np.arange(np.prod(sums.network.shape(place))) == 0 for place in range(len(graph))])
-    return np.mean((cells[:, ~first] >= 0).all(axis=1))
-
-
-@pytest.mark.few(20)
-@pytest.mark.parametrize("to_the_letter", [False, True])
-@pytest.mark.parametrize("t", [0.5, 1.0, 2.0])
-@pytest.mark.parametrize("graph", [PAIR, COLLIDER, BAYES, FULL])
-def test_tables_are_not_negative_as_often_as_the_paper_claims_for_t_of_a_half_or_more(graph, t, to_the_letter, rng):
-    share = share_without_negative_cells(graph, t, rng, 4000, to_the_letter=to_the_letter)
-    assert share > 1 - np.exp(-t)
-
-
-@pytest.mark.parametrize("to_the_letter", [False, True])
-def test_the_claim_fails_for_small_t(to_the_letter, rng):
-    """Corollary 3 says 1 - exp(-t) = .049 for t = .05; with 16 coefficients it is .003, and less without that noise."""
-    share = share_without_negative_cells(FULL, 0.05, rng, 40_000, to_the_letter=to_the_letter)
-    assert stats.binomtest(round(share * 40_000), 40_000, 1 - np.exp(-0.05), "less").pvalue < 1e-9
-    assert share < (0.01 if to_the_letter else 0.001)
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """One ε per run: trace, report, progress bar and ledger state what its own events cost, for all chains together."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -48,27 +46,6 @@ def sampled(name, relation, chains, draws=6, tune=0, **more):
             **more,
         )
     return found, ledger.history[-1]
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("name", ["OPS", "TemperedGibbs", "SGLD"])
-def test_what_is_said_to_use_the_rest_does(name):
-    few = 4
-    found, _ = sampled(name, "replace", 1, draws=few) if name == "SGLD" else (_weak(name, few), None)
-    said = dict(found.dp.report()._facts())["budget"]
-    draws, cost = re.search(r"draws=(\d+) would cost ε = ([\d.]+)", said).groups()
-    asked = found.dp.report().record["asked"]
-    more = sampled(name, "replace", 1, draws=int(draws))[0] if name == "SGLD" else _weak(name, int(draws))
-    assert int(draws) > few and more.dp.epsilon == pytest.approx(float(cost), rel=1e-3)
-    assert 0.9 * asked < more.dp.epsilon <= asked and found.dp.epsilon < 0.9 * asked
-    assert f"{asked - found.dp.epsilon:.3g} is left" in said
-
-
-def _weak(name, draws):
-    """A run that could cost more: shares between .45 and .55 move little by a row."""
-    forget_releases()
-    with bernoulli(ANSWERS, 0.45, 0.55):
-        return dp.sample(draws, tune=0, step=STEPS[name](), epsilon=5.0, delta=1e-6, **QUIET)
 
 
 def test_a_ledger_labels_what_it_adds():
