@@ -18,8 +18,8 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.draws import finite_choice
-from tests.zoo.densities import ODD
 from tests.proofs.zoo import ZOO, Likelihood
+from tests.zoo.densities import ODD
 from tests.zoo.samplers import QUIET
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")

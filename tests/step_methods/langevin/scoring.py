@@ -1,8 +1,22 @@
 """A regression whose gradients are written by hand: the loop of Fisher scoring is compiled once for all its tests."""
 
+import numba
+import numpy as np
 import pymc as pm
 
+from pymc_dp.release.paid import forget_releases
+from pymc_dp.step_methods.langevin import SGFS
+from pymc_dp.testing import insecure_randomness
+
+from .conftest import BATCH, BUDGET, N_ROWS, relation
+
 WIDTH, CLIP = 3, 4.0
+
+
+def rows(n_rows=N_ROWS, seed=5):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n_rows, WIDTH)) @ np.array([[1.0, 0.6, 0.0], [0.0, 0.8, 0.3], [0.0, 0.0, 0.5]])
+    return x, x @ [1.0, -0.5, 0.2] + rng.normal(size=n_rows)
 
 
 def regression(x, y):
@@ -10,3 +24,33 @@ def regression(x, y):
         coefficients = pm.Normal("coefficients", 0, 0.5, shape=WIDTH)
         pm.Normal("y", pm.Data("x", x) @ coefficients, 1.0, observed=y)
     return model
+
+
+@numba.njit
+def gradient(position, x, y):
+    """The gradient of a row, residual times covariates; at the origin, any vector that a row may choose."""
+    residuals = y.copy()
+    for i in range(y.size):
+        for j in range(position.size):
+            residuals[i] -= x[i, j] * position[j]
+    return residuals, x
+
+
+@numba.njit
+def prior(position):
+    return (-4.0 * position,)
+
+
+def by_hand(step):
+    step._functions = gradient, prior
+
+
+def funded(model, neighbours="replace", steps=50, **settings):
+    """A funded step whose chain has begun."""
+    settings = {"batch_size": BATCH, "clip_norm": CLIP, **BUDGET, **settings}
+    forget_releases()
+    with model:
+        step = SGFS(domain=relation(neighbours), **settings)
+    with insecure_randomness(1):
+        step.setup_chain(None, 0, steps)
+    return step
