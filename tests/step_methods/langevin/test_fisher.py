@@ -10,9 +10,10 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.step_methods import cost
 from pymc_dp.step_methods.langevin import SGFS, fisher, walk
 from pymc_dp.step_methods.langevin.batches import algorithm_two
+from pymc_dp.step_methods.langevin.information import views
 
 from . import scoring
-from .conftest import BATCH, N_ROWS, start
+from .conftest import BATCH, N_ROWS, flat, start
 from .scoring import CLIP, WIDTH, funded, regression, rows
 from .test_sgld import PAIRS, mean_and_error
 
@@ -90,6 +91,34 @@ def test_algorithm_four_is_refused_where_it_proves_nothing(begin, monkeypatch):
         begin(papers=True)
     alone = begin(papers=True, steps=1)
     assert 2.99 < total_epsilon(alone.event, 1e-5).epsilon <= 3, "one step gets the noise that it needs"
+
+
+# --- noise ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow(cases=2)
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_noise_through_the_step_has_the_variance_that_was_priced(begin, neighbours):
+    """Rows without covariates have no gradient: what moves the chain, and what it learns, is noise."""
+    step = begin(neighbours, step_size=1e9, model=regression(np.zeros((N_ROWS, WIDTH)), np.zeros(N_ROWS)))
+    event = step.event.event
+    population = 250 if neighbours == "add_remove" else N_ROWS
+    point, moves, seen = start(step), [], []
+    for _ in range(2000):
+        known = views(step.memory, WIDTH)
+        known.bends[:], known.axes[:], known.sum_of[:], known.steps[:] = 0.0, np.eye(WIDTH), 0.0, (1e6, 0)
+        moves.append(flat(step, step.advance(point)))
+        seen.append(views(step.memory, WIDTH).sum_of[np.tril_indices(WIDTH)].copy())
+    ridge = step.course.sigma**2  # of G, which is nothing else here
+    gradients = np.array(moves) * ridge / 2 * BATCH / population / CLIP
+    weights = np.where(np.equal(*np.tril_indices(WIDTH)), 1.0, math.sqrt(2))
+    products = np.array(seen) * weights * BATCH / CLIP**2
+    for noise, share in ((gradients, 0.95), (products, 0.05)):
+        priced = event.noise_multiplier / math.sqrt(share)
+        assert abs((noise / priced).var() - 1) < 5 * math.sqrt(2 / noise.size)
+        assert abs(noise.mean()) < 5 * priced / math.sqrt(noise.size)
+        assert np.abs(np.corrcoef(noise.T) - np.eye(noise.shape[1])).max() < 0.12
+    assert np.abs(np.corrcoef(np.hstack([gradients, products]).T)[:WIDTH, WIDTH:]).max() < 0.12
 
 
 # --- right answers ----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from pymc_dp.accounting.events import SubsampledGaussianEvent
 from pymc_dp.errors import ArgumentError
 from pymc_dp.step_methods.langevin.batches import LARGEST_STABLE
 
-from .conftest import BATCH, BUDGET, CLIP, N_ROWS, funded, start
+from .conftest import BATCH, BUDGET, CLIP, N_ROWS, flat, funded, logistic, start, table
 
 PAIRS = [
     ("replace", "poisson"),
@@ -19,6 +19,18 @@ PAIRS = [
     ("add_remove", "poisson"),
     ("add_remove", "without_replacement"),
 ]
+
+
+def noise_of(step, n_steps=4000, full=False):
+    """Standardised noise of single steps from one point: what the walk adds beyond the drift."""
+    point = start(step)
+    position = flat(step, point)
+    _, prior = step._functions
+    (slope,) = prior(position)
+    total = step.clipped_sum(position, np.arange(N_ROWS))
+    drift = step.step_size * (slope + step._loop.scale * total)
+    moves = np.array([flat(step, step.step(point)[0]) - position - drift for _ in range(n_steps)])
+    return moves / math.sqrt(2 * step.step_size)
 
 
 # --- pairing ----------------------------------------------------------------------------------------------------------
@@ -66,6 +78,38 @@ def test_budget_decides_the_largest_step(begin):
     assert total_epsilon(step.event, 1e-5).epsilon <= 0.1
     stable = begin(epsilon=1000.0)
     assert stable.step_size == pytest.approx(LARGEST_STABLE / (N_ROWS * CLIP**2))
+
+
+# --- noise ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_noise_has_the_variance_that_was_priced(begin, neighbours):
+    # The sum of all rows enters every step exactly where the batch is the table.
+    batch = 250 if neighbours == "add_remove" else N_ROWS
+    step = begin(neighbours, batch_size=batch, steps=4001)
+    noise = noise_of(step)
+    priced = step.event.event.noise_multiplier * CLIP * step.step_size * step.population / batch
+    assert math.sqrt(2 * step.step_size) == pytest.approx(priced, rel=1e-9)
+    assert abs(noise.mean()) < 5 / math.sqrt(noise.size)
+    assert abs(noise.var() - 1) < 5 * math.sqrt(2 / noise.size)
+    assert np.abs(np.corrcoef(noise.T) - np.eye(noise.shape[1])).max() < 0.1
+
+
+def test_the_papers_form_has_half_of_the_variance_and_pays_for_it(begin):
+    step = begin(batch_size=N_ROWS, steps=4001, papers=True)
+    assert noise_of(step).var() == pytest.approx(0.5, rel=0.05)
+    rows = 4001 * math.log(2.5 * 4001 / 1e-5) * math.log(2 / 1e-5)
+    assert step.multiplier == pytest.approx(math.sqrt(128 * rows) / 3.0)
+    assert total_epsilon(step.event, 1e-5).epsilon < 0.5, "far less than the 3 that the papers say"
+    assert "papers" in step.describe().noise
+
+
+def test_under_add_remove_batches_are_divided_by_the_public_number(begin):
+    """A realised batch size in the drift would show the number of rows."""
+    whole, fewer = begin("add_remove"), begin("add_remove", model=logistic(*table(50)))
+    assert whole._loop == fewer._loop and whole.event == fewer.event
+    assert whole.describe() == fewer.describe()
 
 
 # --- right answers ----------------------------------------------------------------------------------------------------
