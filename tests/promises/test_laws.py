@@ -119,3 +119,10 @@ def test_what_one_row_moves_is_charged_and_hardly_more(name: str) -> None:
     event = record["event"]["event"]
     used = record["sampler"]["power"] * np.ptp(logs, axis=1).max() / event.get("eta", event.get("epsilon"))
     assert (0.1 if name in AT_MOST else 0.9) < used <= 1 + 1e-6
+
+
+def test_hidden_states_and_profiles_are_paid_for_at_once() -> None:
+    """A row may see any share between 0.1 and 0.9 in any state."""
+    record = SAMPLERS["OPS, hidden states"].sample().dp.report().record
+    eta = record["event"]["event"]["eta"]
+    assert record["event"]["count"] == 2 and eta == pytest.approx(record["sampler"]["power"] * 2 * np.log(9), rel=1e-3)

@@ -128,6 +128,31 @@ def test_other_samplers_beside_a_private_one_are_refused():
             dp.scrub(raw, model)
 
 
+@pytest.mark.parametrize("cores", [1, 2])
+def test_seeded_chains_are_known_afterwards(cores):
+    with bernoulli(ANSWERS) as model:
+        step = OPS(epsilon=1.0, chains=2)
+        with dp.testing.insecure_randomness(1):
+            raw = pm.sample(2, step=step, chains=2, cores=cores, **PLAIN)
+        assert dp.scrub(raw, model).dp.guarantee == "none"
+    assert raw["posterior"]["p"].values[0, 0] != raw["posterior"]["p"].values[1, 0]
+
+
+def test_each_trace_gets_the_guarantee_of_its_own_step():
+    with bernoulli(ANSWERS) as model:
+        first = OPS(epsilon=0.5, delta=0.05)
+        with dp.testing.insecure_randomness(1):
+            seeded = pm.sample(1, step=first, chains=1, **PLAIN)
+        with pytest.warns(RepeatedReleaseWarning):
+            second = OPS(epsilon=2.0)
+        with pytest.warns(RepeatedReleaseWarning):
+            third = OPS(epsilon=0.1)
+        traces = [pm.sample(1, step=step, chains=1, **PLAIN) for step in (second, third)]
+        found = [dp.scrub(raw, model).dp for raw in (seeded, *traces)]
+    assert [(one.delta, one.guarantee) for one in found] == [(0.05, "none"), (0.0, "exact"), (0.0, "exact")]
+    assert [one.epsilon for one in found] == pytest.approx([0.5, 2.0, 0.1], rel=1e-4)
+
+
 def test_steps_beyond_those_paid_for_are_refused():
     with bernoulli(ANSWERS) as model:
         step = OPS(epsilon=1.0)

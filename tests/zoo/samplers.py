@@ -424,6 +424,9 @@ def _ops() -> None:
               **SMALL_DELTA, **given)  # fmt: skip
     enter("OPS, rejection within bounds", "An exact draw by rejection, charged by its range.", "poisson_regression",
           ops, events=RANGE)  # fmt: skip
+    enter("OPS, hidden states", "A last state of a chain that the caller takes for converged.", "hidden_states",
+          stepping(lambda: dp.OPS(assume_converged=True, scans=20)), events=RANGE, guarantee="asymptotic",
+          draws=2)  # fmt: skip
     enter("OPS, without a δ", "Log-concavity has no pure loss.", "logistic", ops,
           refused="delta must be > 0: without bounds on the parameters")  # fmt: skip
     enter("OPS, hierarchy", "A hierarchy has no exact draw.", "hierarchy", ops, refused="TemperedGibbs")
