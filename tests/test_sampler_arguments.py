@@ -261,37 +261,6 @@ def test_every_sampler_has_its_own_word_for_the_depth_of_a_tree(name, own, all_i
     refused(f"max_treedepth is given twice: {name} calls it {own}", nuts_sampler=name, max_treedepth=6, nuts={own: 6})
 
 
-@pytest.mark.parametrize("name", ["numpyro", "blackjax"])
-def test_transformed_variables_cost_nothing_where_they_are_not_kept(name, all_installed):
-    refused(r"idata_kwargs\['include_transformed'\] is not taken by nuts_sampler", nuts_sampler=name,
-            idata_kwargs={"include_transformed": True})  # fmt: skip
-
-
-@pytest.mark.parametrize("chosen", [{"nuts_sampler": "nutpie"}, {}], ids=["chosen", "by itself"])
-@pytest.mark.parametrize(
-    "given",
-    [{"backend": "jax"}, {"compile_kwargs": {"mode": "JAX"}}, {"compile_kwargs": {"gradient_backend": "jax"}}],
-    ids=str,
-)
-def test_nutpie_by_jax_costs_nothing(given, chosen, all_installed):
-    with pytensor.config.change_flags(mode="NUMBA"):
-        refused("not possible with .*nutpie.* Write nuts_sampler='numpyro'.* or backend='numba'", **given, **chosen)
-
-
-@pytest.mark.parametrize("chosen", [{"nuts_sampler": "nutpie"}, {}], ids=["chosen", "by itself"])
-@pytest.mark.parametrize(
-    "given", [{"on_unused_input": "warn"}, {"profile": True}, {"accept_inplace": True}, {"allow_input_downcast": None}]
-)
-def test_what_nutpie_does_not_compile_with_costs_nothing(given, chosen, all_installed):
-    (name,) = given
-    refused(rf"compile_kwargs\['{name}'\] is not taken by", backend="numba", compile_kwargs=given, **chosen)
-
-
-def test_what_only_nutpie_compiles_with_costs_nothing_under_pymc():
-    given = {"nuts_sampler": "pymc", "compile_kwargs": {"gradient_backend": "pytensor"}}
-    refused("is for nutpie, and PyMC's own NUTS runs", **given)
-
-
 @pytest.mark.parametrize(
     ("given", "chains", "cores", "devices"),
     [

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pymc_dp.draws import log_concave
 from pymc_dp.draws.log_concave import (
     LogConcave,
     draw_log_concave_vector,
@@ -67,37 +66,6 @@ def test_draws_follow_posteriors_without_self_concordance(rng, family, by_rows):
     target = posterior(family, z, y, 1.0, by_rows=by_rows)
     draws = draw_log_concave_vector(rng, target, np.zeros(2), draws=N)
     assert_follows(draws, target, draws.mean(axis=0), 7 * draws.std(axis=0), 801)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("by_rows", [True, False])
-def test_draws_in_eight_dimensions_have_the_moments_of_importance_sampling(rng, by_rows):
-    z, y = simulate(rng, LOGISTIC, 120, 8, radius=2.0, intercept=True)
-    target = posterior(LOGISTIC, z, y, 1.0, by_rows=by_rows)
-    draws = draw_log_concave_vector(rng, target, np.zeros(8), draws=N)
-    center = mode(target, np.zeros(8))
-    root = np.linalg.inv(np.linalg.cholesky(target.curvature(center) + np.eye(8))).T
-    proposal = stats.multivariate_t(df=12, shape=1.3 * np.eye(8), seed=rng)
-    v = np.concatenate([proposal.rvs(20_000) for _ in range(4)])
-    weights = np.exp(target.at(center + v @ root.T) - target.at(center[None]) - proposal.logpdf(v))
-    weights /= weights.sum()
-    assert 1 / (weights**2).sum() > 8_000
-    for power in (1, 2, 3):
-        reference, found = (v @ root.T) ** power, (draws - center) ** power
-        mean = weights @ reference
-        error = np.hypot(found.std(axis=0) / np.sqrt(N), np.sqrt(weights**2 @ (reference - mean) ** 2))
-        assert (np.abs(found.mean(axis=0) - mean) < 5 * error).all()
-
-
-@pytest.mark.parametrize("offset", [0.05, 0.25])
-@pytest.mark.parametrize("by_rows", [True, False])
-def test_an_inexact_mode_leaves_draws_exact(rng, monkeypatch, by_rows, offset):
-    z, y = simulate(rng, LOGISTIC, 40, 2)
-    target = posterior(LOGISTIC, z, y, 1.0, by_rows=by_rows)
-    away = np.array([offset, -offset])
-    monkeypatch.setattr(log_concave, "mode", lambda target, start: mode(target, start) + away)
-    draws = draw_log_concave_vector(rng, target, np.zeros(2), draws=N)
-    assert_follows(draws, target, draws.mean(axis=0), 7 * draws.std(axis=0), 401)
 
 
 def adversarial(rng, family, name, d):

