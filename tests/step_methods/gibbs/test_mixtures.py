@@ -16,7 +16,7 @@ from tests.step_methods.gibbs.conftest import bound
 pytestmark = pytest.mark.usefixtures("paid")
 
 BETA = 0.6
-ANSWERS, COUNTS = np.array([0, 1, 1, 1]), np.array([0, 3, 1, 4])
+ANSWERS = np.array([0, 1, 1, 1])
 
 
 def update_of(step, name):
