@@ -369,7 +369,8 @@ def hidden_states(table: Table) -> None:
     start, moves = pm.Dirichlet("start", np.ones(2)), pm.Dirichlet("moves", np.ones((2, 2)))
     states = dp.markov.MarkovStates("states", start, moves, dims=("region", "quarter"))
     cell = states[pm.Data("h", table["h"]), pm.Data("month", table["month"])]
-    pm.Bernoulli("seen", pm.Uniform("p", [0.1, 0.5], [0.5, 0.9])[cell], observed=table["yes"])
+    profile = dp.TruncatedDirichlet("profile", np.array([[3.0, 1.0], [1.0, 2.0]]), 0.1)
+    pm.Categorical("seen", profile[cell], observed=table["yes"])
 
 
 @model("y")
