@@ -4,7 +4,6 @@ import json
 import math
 
 import numpy as np
-import pandas as pd
 import pymc as pm
 import pytensor
 import pytest
@@ -14,7 +13,7 @@ from scipy import special, stats
 import pymc_dp as dp
 from pymc_dp.accounting import event_from_dict, total_epsilon
 from pymc_dp.audit.quadrature import privacy_loss
-from pymc_dp.errors import ArgumentError, BudgetExceeded, RepeatedReleaseWarning, TraceError, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, RepeatedReleaseWarning, TraceError
 from pymc_dp.release.paid import forget_releases
 from pymc_dp.release.record import ReleaseRecord
 from pymc_dp.trace.manifest import unlisted
@@ -51,23 +50,6 @@ def test_the_estimate_is_one_draw_that_may_be_published(tmp_path):
     assert set(idata.children) == {"posterior", "sample_stats", "privacy"}
     assert "log joint density within" in str(idata.dp.report())
     assert dp.answer(idata, "zero_one", [p], query="p").regret is None
-
-
-def test_nothing_is_spent_or_read_beyond_the_budget(monkeypatch):
-
-    monkeypatch.setattr("pymc_dp.rows.gate._array", lambda leaf: pytest.fail("rows were read"))
-    ledger = dp.Ledger(epsilon=1.0)
-    with pytest.raises(BudgetExceeded):
-        dp.find_map(epsilon=2.0, model=share(), ledger=ledger)
-    with pytest.raises(UnsupportedModelError):
-        dp.find_map(epsilon=0.5, model=unbounded(), candidates={"b": [0.0, 1.0]}, ledger=ledger)
-    assert ledger.spent.epsilon == 0.0
-
-
-def unbounded():
-    with pm.Model() as model:
-        pm.Bernoulli("y", logit_p=pm.Normal("b") * pm.Data("x", np.ones(5)), observed=[0, 1, 0, 1, 1])
-    return model
 
 
 def test_a_second_choice_is_seen():
@@ -116,30 +98,6 @@ def test_what_the_trace_of_candidates_took_as_public_is_said_again():
     assert total_epsilon(event, 0.0).epsilon == pytest.approx(1.5)
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize(
-    ("way", "given"),
-    [
-        ("candidates", pd.Series([0.2, 0.5])),
-        ("candidates", np.array([0.2, 0.5], dtype=object)),
-        ("grid", xr.DataArray([0.2, 0.5])),
-    ],
-)
-def test_any_container_of_numbers_will_do(way, given):
-    """PyMC compares the settings of a step, once the ledger was charged: not all of these compare as arrays do."""
-    idata = dp.find_map(epsilon=0.5, model=share(), ledger=dp.Ledger(1.0), **{way: {"p": given}})
-    assert round(float(idata["posterior"]["p"].squeeze()), 5) in (0.2, 0.5)
-
-
-def test_masked_candidates_are_refused():
-    ledger = dp.Ledger(1.0)
-    for way in ("candidates", "grid"):
-        with pytest.raises(ArgumentError, match="must hold finite numbers"):
-            held = {"p": np.ma.masked_array([0.2, 0.5], [False, True])}
-            dp.find_map(epsilon=0.5, model=share(), ledger=ledger, **{way: held})
-    assert ledger.spent.epsilon == 0.0
-
-
 def test_candidates_of_a_trace_under_a_metric_cost_what_whole_rows_do():
     def bounded():
         with pm.Model() as model:
@@ -165,35 +123,6 @@ def test_candidates_without_a_finite_loss_are_refused():
     )  # fmt: skip
     with pytest.raises(ArgumentError, match="without a finite ε for one row"):
         dp.find_map(epsilon=1.0, model=share(), candidates=annotate(groups, record, {}), ledger=dp.Ledger(1.0))
-
-
-def test_the_annealed_posterior_is_drawn_where_it_can_be():
-    ledger = dp.Ledger(epsilon=40.0)
-    idata = dp.find_map(epsilon=40.0, model=share([0] * 50 + [1] * 200), annealed=True, ledger=ledger)
-    assert idata.dp.guarantee == "exact" and ledger.history[0].label == "AnnealedMode of p"
-    assert abs(float(idata["posterior"]["p"].squeeze()) - 201 / 252) < 0.08
-    with pytest.raises(UnsupportedModelError, match="assume_converged=True"):
-        dp.find_map(epsilon=1.0, model=three(), domain=dp.Domain(bounds={"y": (0.1, 3)}), annealed=True, ledger=ledger)
-
-
-def three():
-    with pm.Model() as model:
-        ends = [pm.Uniform(name, 0.2, 2) for name in ("a", "b", "c")]
-        pm.Gamma("y", 1 + ends[0], ends[1] + ends[2], observed=[1.0, 2.0])
-    return model
-
-
-def test_regression_without_bounds_has_a_mode_among_candidates(rng):
-    """The range over all slopes is infinite, over candidates it is not; with neither bounds nor δ there is a choice."""
-    x = rng.normal(size=(400, 2)) / 4
-    with pm.Model() as model:
-        slopes = pm.Normal("slopes", 0, 3, shape=2)
-        logit = pm.Data("x", x) @ slopes
-        pm.Bernoulli("y", logit_p=logit, observed=(rng.random(400) < special.expit(x @ [4.0, -4.0])).astype(int))
-    places = np.array([[0.0, 0.0], [4.0, -4.0], [-4.0, 4.0], [4.0, 4.0], [-4.0, -4.0]])
-    domain, ledger = dp.Domain(norms={"x": 1.0}), dp.Ledger(20.0)
-    found = dp.find_map(epsilon=20.0, model=model, domain=domain, candidates={"slopes": places}, ledger=ledger)
-    assert found["posterior"]["slopes"].values.ravel().tolist() == [4.0, -4.0]
 
 
 @pytest.mark.parametrize(
@@ -233,13 +162,3 @@ def test_a_density_as_score_costs_what_its_units_are(unit, shown):
         return score - special.logsumexp(score)
 
     assert privacy_loss(log_probabilities(440), log_probabilities(441)).epsilon == pytest.approx(shown, rel=0.01)
-
-
-@pytest.mark.parametrize("asked", [{"annealed": True}, {"grid": 9}])
-def test_a_metric_gives_an_estimate_per_unit_of_it(asked):
-    with pm.Model() as model:
-        pm.Normal("y", pm.Uniform("m", -1, 1), 1, observed=np.zeros(5))
-    domain = dp.Domain(bounds={"y": (-1, 1)}, metric=dp.metrics.L1({"y": 2.0}))
-    idata = dp.find_map(epsilon=1.0, domain=domain, model=model, **asked)
-    assert idata.dp.epsilon_per_unit == 1.0 and idata.dp.epsilon == pytest.approx(4.0)
-    assert "per unit of ρ" in str(idata.dp.report())

@@ -157,11 +157,6 @@ def test_augmented_rows_may_be_looked_at(given, text):
     assert arguments.checked(look, own_step=True, holds_rows=False) == look
 
 
-@pytest.mark.parametrize("given", [{"nuts": {"k": 3}}, {"random_seed": "abc"}])
-def test_augmented_rows_are_no_exception(given):
-    refused(next(iter(given)), step=dp.DataAugmentation(), **given)
-
-
 @pytest.mark.parametrize("given", [{"backend": "jax"}, {"compile_kwargs": {"mode": "JAX"}}], ids=_named)
 def test_a_backend_that_is_not_installed_costs_nothing(given, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda package: None)
@@ -266,58 +261,6 @@ def test_every_sampler_has_its_own_word_for_the_depth_of_a_tree(name, own, all_i
     refused(f"max_treedepth is given twice: {name} calls it {own}", nuts_sampler=name, max_treedepth=6, nuts={own: 6})
 
 
-def test_numpyro_takes_a_depth_for_the_tuning_and_one_for_the_draws(all_installed):
-    given = {"nuts_sampler": "numpyro", "nuts": {"max_tree_depth": (4, 6)}}
-    assert arguments.checked(given, own_step=False, holds_rows=False) == given
-    refused("must be a whole number, or two", nuts_sampler="numpyro", nuts={"max_tree_depth": (4, 5, 6)})
-
-
-@pytest.mark.parametrize("name", ["numpyro", "blackjax"])
-def test_transformed_variables_cost_nothing_where_they_are_not_kept(name, all_installed):
-    refused(r"idata_kwargs\['include_transformed'\] is not taken by nuts_sampler", nuts_sampler=name,
-            idata_kwargs={"include_transformed": True})  # fmt: skip
-
-
-@pytest.mark.parametrize("chosen", [{"nuts_sampler": "nutpie"}, {}], ids=["chosen", "by itself"])
-@pytest.mark.parametrize(
-    "given",
-    [{"backend": "jax"}, {"compile_kwargs": {"mode": "JAX"}}, {"compile_kwargs": {"gradient_backend": "jax"}}],
-    ids=str,
-)
-def test_nutpie_by_jax_costs_nothing(given, chosen, all_installed):
-    with pytensor.config.change_flags(mode="NUMBA"):
-        refused("not possible with .*nutpie.* Write nuts_sampler='numpyro'.* or backend='numba'", **given, **chosen)
-
-
-@pytest.mark.parametrize("chosen", [{"nuts_sampler": "nutpie"}, {}], ids=["chosen", "by itself"])
-@pytest.mark.parametrize(
-    "given", [{"on_unused_input": "warn"}, {"profile": True}, {"accept_inplace": True}, {"allow_input_downcast": None}]
-)
-def test_what_nutpie_does_not_compile_with_costs_nothing(given, chosen, all_installed):
-    (name,) = given
-    refused(rf"compile_kwargs\['{name}'\] is not taken by", backend="numba", compile_kwargs=given, **chosen)
-
-
-def test_what_only_nutpie_compiles_with_costs_nothing_under_pymc():
-    given = {"nuts_sampler": "pymc", "compile_kwargs": {"gradient_backend": "pytensor"}}
-    refused("is for nutpie, and PyMC's own NUTS runs", **given)
-
-
-def test_a_bar_that_blackjax_cannot_draw_is_left_out(all_installed, monkeypatch):
-    blackjax = {"nuts_sampler": "blackjax"}
-    assert arguments.progressbar(True, blackjax) is True
-    assert arguments.progressbar(True, blackjax | {"nuts": {"chain_method": "vectorized"}}) is False
-    all_installed["fastprogress"] = "1.1.0"  # which BlackJAX does not take
-    assert arguments.progressbar(True, blackjax) is False
-    monkeypatch.setattr("importlib.util.find_spec", lambda package: None if package == "fastprogress" else package)
-    assert arguments.progressbar(True, blackjax) is False
-    assert arguments.progressbar(True, {"nuts_sampler": "numpyro"}) is arguments.progressbar(True) is True
-
-
-def test_blackjax_has_to_be_tuned(all_installed):
-    refused("tune must be >= 1 with nuts_sampler='blackjax'", nuts_sampler="blackjax", tune=0)
-
-
 @pytest.mark.parametrize(
     ("given", "chains", "cores", "devices"),
     [
@@ -335,16 +278,6 @@ def test_a_sampler_for_other_models_costs_nothing(all_installed):
     refused("callback=.* has no effect on", nuts_sampler="nutpie", callback=lambda **_: None)
 
 
-def test_a_sampler_is_given_settings_where_pymc_chooses_it():
-    found = arguments.checked({"target_accept": 0.9, "nuts": {"k": 0.8}}, own_step=False, holds_rows=False)
-    assert found == {"nuts": {"k": 0.8, "target_accept": 0.9}}
-    with pm.Model() as levels:
-        pm.Poisson("count", 3)
-    with pytest.raises(ArgumentError, match="it chooses metropolis"):
-        arguments.require_fitting(found, levels)
-    arguments.require_fitting({"metropolis": {"S": None}}, levels)
-
-
 def test_what_is_right_is_passed_on_as_it_is():
     given = {
         "var_names": ["p"], "quiet": True, "mp_ctx": "spawn", "blas_cores": None, "callback": lambda trace, draw: None,
@@ -357,11 +290,6 @@ def test_what_is_right_is_passed_on_as_it_is():
     state = rng.bit_generator.state
     assert arguments.seed(rng) is rng and rng.bit_generator.state == state
     assert arguments.progressbar("split+stats") == "split+stats" and arguments.progressbar(np.True_) is True
-
-
-def test_pymcs_bar_is_left_out_where_it_would_fail_after_the_charge(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda package: None)
-    assert arguments.progressbar(True) is arguments.progressbar("split") is False
 
 
 def test_the_whole_of_pymcs_signature_is_known():

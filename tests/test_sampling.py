@@ -90,16 +90,6 @@ def test_with_the_same_randomness_only_releases_and_what_follows_from_them_diffe
 
 
 @pytest.mark.usefixtures("interpreted")
-def test_random_seed_does_not_seed_the_noise() -> None:
-    model = build_model(*table())
-    releases = [
-        dp.sample(epsilon=0.1, model=model, ledger=dp.Ledger(epsilon=1.0), **SHORT)["released"]["answer"].values
-        for _ in range(2)
-    ]
-    assert not np.array_equal(*releases)
-
-
-@pytest.mark.usefixtures("interpreted")
 def test_budget_is_charged_before_rows_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = dp.Ledger(epsilon=1.0)
     model = build_model(*table())
@@ -167,21 +157,6 @@ def test_the_release_is_chosen_and_the_trace_says_why() -> None:
         ledger=ledger, **SHORT,
     )  # fmt: skip
     assert "chosen" not in asked["privacy"].attrs["dp_record"]
-
-
-def test_private_model_is_not_privatised_twice() -> None:
-    private = dp.privatize(build_model(*table()), epsilon=1.0)
-    with pytest.raises(ArgumentError, match="private already"):
-        dp.sample(epsilon=1.0, model=private)
-
-
-def test_problems_are_raised_before_anything_is_spent() -> None:
-    ledger = dp.Ledger(epsilon=1.0)
-    with pm.Model() as model:
-        pm.Poisson("visits", pm.Gamma("rate", 2, 1), observed=np.array([1, 2, 3]))
-    with pytest.raises(UnsupportedModelError, match=r"bounds=\{'visits': \(0, high\)\}"):
-        dp.sample(epsilon=1.0, model=model, ledger=ledger)
-    assert ledger.history == []
 
 
 def _shares() -> pm.Model:

@@ -15,18 +15,6 @@ def test_choices_are_proportional_to_weights(rng, shift):
     assert stats.chisquare(np.bincount(found, minlength=5), 20_000 * weights).pvalue > 0.001
 
 
-def test_rows_are_independent(rng):
-    found = choose(rng, np.zeros((5000, 2, 2)))
-    assert found.shape == (5000, 2)
-    table = np.histogram2d(found[:, 0], found[:, 1], bins=2)[0]
-    assert stats.chisquare(table.ravel()).pvalue > 0.001
-
-
-def test_one_row_gives_one_index(rng):
-    assert choose(rng, [0.0]) == 0
-    assert choose(rng, [0.0]).shape == ()
-
-
 def test_impossible_choices_are_never_made(rng):
     assert (choose(rng, np.tile([-np.inf, -1e300, -np.inf], (1000, 1))) == 1).all()
 

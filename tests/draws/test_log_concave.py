@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pymc_dp.draws import log_concave
 from pymc_dp.draws.log_concave import (
     LogConcave,
     draw_log_concave_vector,
@@ -69,70 +68,6 @@ def test_draws_follow_posteriors_without_self_concordance(rng, family, by_rows):
     assert_follows(draws, target, draws.mean(axis=0), 7 * draws.std(axis=0), 801)
 
 
-@pytest.mark.parametrize("by_rows", [True, False])
-def test_skewed_posteriors_of_separable_rows_are_followed(rng, by_rows):
-    z = np.column_stack([np.full(40, 1.0), np.full(40, 1.1)])
-    target = posterior(LOGISTIC, z, np.ones(40), 0.25, by_rows=by_rows)
-    draws = draw_log_concave_vector(rng, target, np.zeros(2), draws=N)
-    assert stats.skew(draws.sum(axis=1)) > 0.3
-    assert_follows(draws, target, draws.mean(axis=0), 7 * draws.std(axis=0), 601)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("by_rows", [True, False])
-def test_draws_in_eight_dimensions_have_the_moments_of_importance_sampling(rng, by_rows):
-    z, y = simulate(rng, LOGISTIC, 120, 8, radius=2.0, intercept=True)
-    target = posterior(LOGISTIC, z, y, 1.0, by_rows=by_rows)
-    draws = draw_log_concave_vector(rng, target, np.zeros(8), draws=N)
-    center = mode(target, np.zeros(8))
-    root = np.linalg.inv(np.linalg.cholesky(target.curvature(center) + np.eye(8))).T
-    proposal = stats.multivariate_t(df=12, shape=1.3 * np.eye(8), seed=rng)
-    v = np.concatenate([proposal.rvs(20_000) for _ in range(4)])
-    weights = np.exp(target.at(center + v @ root.T) - target.at(center[None]) - proposal.logpdf(v))
-    weights /= weights.sum()
-    assert 1 / (weights**2).sum() > 8_000
-    for power in (1, 2, 3):
-        reference, found = (v @ root.T) ** power, (draws - center) ** power
-        mean = weights @ reference
-        error = np.hypot(found.std(axis=0) / np.sqrt(N), np.sqrt(weights**2 @ (reference - mean) ** 2))
-        assert (np.abs(found.mean(axis=0) - mean) < 5 * error).all()
-
-
-@pytest.mark.parametrize("offset", [0.05, 0.25])
-@pytest.mark.parametrize("by_rows", [True, False])
-def test_an_inexact_mode_leaves_draws_exact(rng, monkeypatch, by_rows, offset):
-    z, y = simulate(rng, LOGISTIC, 40, 2)
-    target = posterior(LOGISTIC, z, y, 1.0, by_rows=by_rows)
-    away = np.array([offset, -offset])
-    monkeypatch.setattr(log_concave, "mode", lambda target, start: mode(target, start) + away)
-    draws = draw_log_concave_vector(rng, target, np.zeros(2), draws=N)
-    assert_follows(draws, target, draws.mean(axis=0), 7 * draws.std(axis=0), 401)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
-    ("low", "high"),
-    [([-0.5, -np.inf], [0.5, np.inf]), ([1.0, 0.5], [4.0, 3.0]), ([-np.inf, -1.0], [-0.2, 1.0])],
-)
-def test_draws_stay_in_the_box_wherever_the_mode_is(rng, low, high):
-    z, y = simulate(rng, LOGISTIC, 40, 2)
-    target = posterior(LOGISTIC, z, y, 1.0, low=np.array(low), high=np.array(high))
-    start = np.clip(np.zeros(2), low, high)
-    draws = draw_log_concave_vector(rng, target, start, draws=N)
-    assert (draws >= low).all()
-    assert (draws <= high).all()
-    assert_follows(draws, target, np.zeros(2), np.full(2, 8.0), 1201)
-
-
-def test_one_dimension_needs_concavity_only(rng):
-    y = np.array([0.3, 2.0, 2.5, -1.0])
-    target = posterior(LAPLACE, np.ones((4, 1)), y, 0.01, by_rows=False, low=np.zeros(1))
-    draws = draw_log_concave_vector(rng, target, np.array([5.0]), draws=N)
-    assert draws.shape == (N, 1)
-    assert draws.min() > 0
-    assert_follows(draws, target, np.zeros(1), np.full(1, 40.0), 20_001)
-
-
 def adversarial(rng, family, name, d):
     """Data sets on which envelopes could fail."""
     z, y = simulate(rng, family, 50, d, radius=2.0)
@@ -194,52 +129,6 @@ def test_a_claim_that_is_too_strong_would_be_seen(rng):
         assert log_acceptance(true, point, envelope, np.minimum(piece, envelope.offsets.size - 1), v).max() > 1e-3
 
 
-def test_normal_posteriors_are_proposed_as_they_are(rng):
-    z, y = simulate(rng, NORMAL, 500, 6)
-    for by_rows in (True, False):
-        target = posterior(NORMAL, z, y, 1.0, by_rows=by_rows)
-        point = mode(target, np.zeros(6))
-        envelope = envelope_at(target, point)
-        piece, v = envelope.propose(rng, 1000)
-        np.testing.assert_allclose(log_acceptance(target, point, envelope, piece, v), 0, atol=1e-6)
-
-
-def test_rows_pay_in_many_dimensions(rng):
-    z, y = simulate(rng, LOGISTIC, 800, 15)
-    masses = []
-    for by_rows in (True, False):
-        target = posterior(LOGISTIC, z, y, 1.0, beta=0.5, by_rows=by_rows)
-        masses.append(envelope_at(target, mode(target, np.zeros(15))).log_mass)
-    assert masses[0] < masses[1] - 2
-
-
-def test_the_mode_is_found_from_afar_and_in_a_box(rng):
-    z, y = simulate(rng, LOGISTIC, 200, 3)
-    for bounds in ({}, {"low": np.full(3, -0.1), "high": np.full(3, 0.2)}):
-        target = posterior(LOGISTIC, z, y, 1.0, **bounds)
-        low, high = target.box
-        found = mode(target, np.clip(np.full(3, 30.0), low, high))
-        gradient = target.gradient(found)
-        assert (np.abs(gradient[(low < found) & (found < high)]) < 1e-6).all()
-        assert (gradient[found <= low] <= 0).all()
-        assert (gradient[found >= high] >= 0).all()
-
-
-def test_batches_hold_no_more_points_than_allowed(rng):
-    z, y = simulate(rng, LOGISTIC, 30, 4)
-    true = posterior(LOGISTIC, z, y, 1.0)
-    sizes = []
-
-    def value(points):
-        sizes.append(len(points))
-        return true.value(points)
-
-    target = LogConcave(**{**vars(true), "value": value, "batch": 5})
-    assert draw_log_concave_vector(rng, target, np.zeros(4)).shape == (4,)
-    assert draw_log_concave_vector(rng, target, np.zeros(4), draws=200).shape == (200, 4)
-    assert max(sizes) <= 5
-
-
 def test_values_that_are_no_numbers_are_outside_of_the_support(rng):
     true = posterior(NORMAL, np.ones((3, 2)), np.ones(3), 1.0)
     half = LogConcave(**{**vars(true), "value": lambda points: np.where(points[:, 0] > 0, true.value(points), np.nan)})
@@ -272,21 +161,3 @@ def test_a_start_outside_is_refused_without_a_value(rng, start):
     with pytest.raises(ArgumentError, match="start must be 2 numbers") as error:
         draw_log_concave_vector(rng, true, start)
     assert "123" not in str(error.value)
-
-
-def test_an_envelope_may_throw_all_of_its_proposals_away(rng):
-    """Densities are asked for no points at all by nobody: a compiled one would raise, after the budget was spent."""
-    z, y = simulate(rng, LOGISTIC, 20, 2)
-    target = posterior(LOGISTIC, z, y, 1.0)
-    envelope, turns = envelope_at(target, np.zeros(2)), iter(range(3))
-
-    class Barren:
-        def propose(self, rng, tries):
-            piece, v = envelope.propose(rng, tries)
-            return (piece, v) if next(turns, None) is None else (piece[:0], v[:0])
-
-        def height(self, piece, v):
-            assert len(v)
-            return envelope.height(piece, v)
-
-    assert log_concave.draw_about(rng, target, np.zeros(2), Barren(), size=5).shape == (5, 2)

@@ -5,9 +5,7 @@ import pytest
 
 from pymc_dp.draws import log_concave_shells
 from pymc_dp.draws.log_concave import LogConcave, envelope_at, log_acceptance, mode
-from pymc_dp.draws.log_concave_1d import WORST_ACCEPTANCE
 from pymc_dp.draws.log_concave_shells import _lost, shells_by_length, worst_acceptance
-from pymc_dp.errors import ArgumentError
 from tests.draws.regressions import LOGISTIC, NORMAL, posterior, simulate
 
 PUBLIC = {
@@ -73,19 +71,6 @@ def test_every_data_set_accepts_at_least_the_bound(rng, n, beta, radius, strong,
             assert np.log(mean + 4 * error) >= least
 
 
-def test_the_bound_is_no_orders_of_magnitude_off():
-    """For the usual case: less than a tenth of what typical rows accept is a bound of no use."""
-    assert bound() > np.log(0.05)
-    assert bound(strong=np.ones(10), dimension=10, n_rows=100_000) > np.log(1e-3)
-
-
-def test_normal_posteriors_accept_everything(rng):
-    z, y = simulate(rng, NORMAL, 100, 4)
-    mean, _ = acceptance(rng, posterior(NORMAL, z, y, 1.0))
-    assert mean == pytest.approx(1, abs=1e-6)
-    assert -0.01 < bound(self_concordance=0.0) <= 0
-
-
 @pytest.mark.parametrize("precision", [1.0, 0.2, 5.0])
 def test_the_prior_alone_attains_its_bound(rng, precision):
     """A normal likelihood of which only concavity is known, with equal curvature in all directions."""
@@ -122,36 +107,3 @@ def test_no_spectrum_has_more_envelope_than_is_granted(monkeypatch, bend):
             envelope = shells_by_length(np.zeros(6), np.diag(spectrum), np.ones(6), metric)
             found.append(envelope.log_mass + np.log1p(spectrum).sum() / 2)
     assert max(found) <= log_concave_shells._log_tries(6, bend, total) < max(found) + np.log(2)
-
-
-def test_the_bound_falls_with_all_that_makes_envelopes_worse():
-    for name, values in {
-        "n_rows": (1, 10, 1000, 10**6),
-        "inverse_temperature": (0.0, 0.01, 1.0),
-        "curvature": (0.01, 0.25, 10.0),
-        "self_concordance": (0.0, 0.1, 1.5, 5.0),
-    }.items():
-        found = [bound(**{name: value}) for value in values]
-        assert found == sorted(found, reverse=True), name
-    priors = [bound(strong=np.full(4, m)) for m in (10.0, 1.0, 0.1)]
-    assert priors == sorted(priors, reverse=True)
-    sizes = [bound(strong=np.ones(d), dimension=d) for d in (2, 5, 10, 20)]
-    assert sizes == sorted(sizes, reverse=True)
-
-
-def test_nothing_is_promised_without_a_bound_of_curvature():
-    assert bound(curvature=np.inf) == -np.inf
-    assert bound(n_rows=0, curvature=np.inf) > -0.01
-
-
-def test_one_dimension_is_bounded_whatever_the_rest():
-    found = bound(strong=np.ones(1), dimension=1, curvature=np.inf, self_concordance=None)
-    assert found == pytest.approx(np.log(WORST_ACCEPTANCE))
-
-
-@pytest.mark.parametrize(
-    "change", [{"strong": np.zeros(4)}, {"strong": np.ones(3)}, {"radius": -1.0}, {"curvature": np.nan}]
-)
-def test_what_is_no_number_is_refused(change):
-    with pytest.raises(ArgumentError, match="strong must hold 4 numbers"):
-        bound(**change)

@@ -1,15 +1,11 @@
 """Shells of normal densities lie above what they were made for, and their masses are what they say."""
 
-import itertools
-
 import numpy as np
 import pytest
 
 from pymc_dp.draws.log_concave_shells import (
-    cheapest_path,
     decay,
     decay_slope,
-    normal_envelope,
     shells_by_fourth_moment,
     shells_by_length,
 )
@@ -23,20 +19,6 @@ def test_decay_is_its_integral(function):
     t, weights = (NODES + 1) / 2, WEIGHTS / 2
     inner = (1 - t) * np.exp(-S[:, None] * t) * (1 if function is decay else -t)
     np.testing.assert_allclose(function(S), inner @ weights, rtol=1e-13)
-
-
-def test_decay_ends_as_it_should():
-    s = np.array([1e6, 1e12])
-    np.testing.assert_allclose(decay(s) * s, 1 - 1 / s, rtol=1e-14)
-    np.testing.assert_allclose(decay_slope(s) * s**2, -1 + 2 / s, rtol=1e-14)
-
-
-def test_cheapest_path_is_the_cheapest(rng):
-    for _ in range(20):
-        masses = rng.normal(scale=3, size=(6, 6))
-        paths = [(0, *inner, 6) for k in range(6) for inner in itertools.combinations(range(1, 6), k)]
-        costs = [sum(np.exp(masses[a, b - 1]) for a, b in itertools.pairwise(path)) for path in paths]
-        assert tuple(cheapest_path(masses)) == paths[int(np.argmin(costs))]
 
 
 def forms(rng, d):
@@ -73,31 +55,6 @@ def test_shells_lie_above_what_they_bound(rng, shells):
             assert (heights(envelope, v) - bounded >= -1e-9 * (1 + np.abs(bounded))).all()
             assert envelope.edges[0] == 0
             assert envelope.edges[-1] == np.inf
-
-
-@pytest.mark.parametrize("shells", [shells_by_length, shells_by_fourth_moment])
-def test_shells_have_hardly_more_mass_than_the_posterior_where_curvature_hardly_decays(rng, shells):
-    curvature, strong, metric = forms(rng, 4)
-    envelope = shells(np.zeros(4), curvature, strong, 1e-12 * metric)
-    posterior = normal_envelope(np.zeros(4), curvature + np.diag(strong))
-    assert envelope.log_mass == pytest.approx(posterior.log_mass, abs=0.01)
-
-
-@pytest.mark.parametrize("shells", [shells_by_length, shells_by_fourth_moment])
-def test_shells_have_no_more_mass_than_the_prior_where_curvature_decays_at_once(rng, shells):
-    curvature, strong, metric = forms(rng, 4)
-    envelope = shells(np.zeros(4), curvature, strong, 1e12 * metric)
-    assert envelope.log_mass == pytest.approx(normal_envelope(np.zeros(4), np.diag(strong)).log_mass, abs=0.05)
-
-
-@pytest.mark.parametrize("shells", [shells_by_length, shells_by_fourth_moment])
-def test_a_gradient_costs_no_more_than_its_shift(rng, shells):
-    """About a point that is two standard deviations from the mode, as about the mode itself."""
-    curvature, strong, metric = forms(rng, 4)
-    precision = curvature + np.diag(strong)
-    gradient = np.linalg.cholesky(precision) @ np.ones(4)
-    envelope = shells(gradient, curvature, strong, 1e-3 * metric)
-    assert envelope.log_mass < normal_envelope(gradient, precision).log_mass + 1.0
 
 
 def test_masses_are_integrals(rng):

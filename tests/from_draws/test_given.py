@@ -7,7 +7,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, TraceError
 from pymc_dp.from_draws.given import TemperedTrace
-from tests.from_draws.conftest import BOUNDED, coin, logistic, trace_of
+from tests.from_draws.conftest import coin, logistic, trace_of
 
 DRAWS = {"p": np.array([0.2, 0.3])}
 
@@ -62,8 +62,3 @@ def test_another_model_is_refused():
         pm.Bernoulli("y", p[0], observed=np.zeros(50, dtype=int))
     with pytest.raises(ArgumentError, match="of shape"):
         dp.from_draws.draw_intervals(tree, vector)
-
-
-def test_bounds_of_columns_come_with_the_trace():
-    tree = trace_of(logistic(50), {"a": np.zeros(1), "b": np.zeros(1)}, domain=BOUNDED)
-    assert tree.dp.report().record["domain"]["bounds"] == {"x": [-1, 1]}

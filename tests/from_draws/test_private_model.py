@@ -7,7 +7,6 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError
-from pymc_dp.from_draws.mechanism import DrawsDensity
 from pymc_dp.from_draws.private_model import LATENT, NAME
 from pymc_dp.released import condition
 from tests.from_draws.conftest import logistic
@@ -38,18 +37,6 @@ def test_the_graph_is_the_density_of_the_mechanism(made, private, rng):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("interpreted")
-def test_its_gradient_is_that_of_differences(private):
-    function = private.logp_dlogp_function(ravel_inputs=True)
-    function.set_extra_values({})
-    start = np.array([0.2, -0.4, 0.3, -0.2])
-    _, slope = function(start)
-    step = 1e-5
-    ends = [[function(start + sign * step * axis)[0] for axis in np.eye(4)] for sign in (1, -1)]
-    assert np.allclose(slope, (np.array(ends[0]) - ends[1]) / (2 * step), rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("interpreted")
 def test_it_says_what_it_is(made, private):
     _, tree, _ = made
     assert [rv.name for rv in private.free_RVs] == ["a", "b", LATENT]
@@ -66,19 +53,6 @@ def test_it_says_what_it_is(made, private):
     assert trace.dp.report().publishable and "draws of OPS at T = " in str(trace.dp.report())
     assert np.array_equal(trace.dp.release[NAME].values, made[2].given.flat)
     assert len(trace.dp.history) == 1
-
-
-@pytest.mark.slow
-def test_simulated_draws_lie_where_tempered_posteriors_do(made, rng):
-    _, _, mechanism = made
-    drawn = DrawsDensity.of(mechanism).random(np.array([0.5, -0.8]), np.zeros(2), np.ones((2, 2)), rng=rng, size=300)
-    level, _ = mechanism.scores(mechanism.rows.weights(mechanism.model.density, np.array([[0.5, -0.8]])))
-    logs = level[0, : len(mechanism.points)] + mechanism.volumes
-    weights = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
-    mean = weights @ mechanism.flat
-    sd = np.sqrt(weights @ (mechanism.flat - mean) ** 2)
-    flat = drawn.reshape(-1, 2)
-    assert np.all(np.abs(flat.mean(axis=0) - mean) < 5 * sd / np.sqrt(len(flat)))
 
 
 def test_no_row_is_read(made, private, monkeypatch):

@@ -58,24 +58,6 @@ def test_a_degree_of_latitude_is_111_km():
     assert round(1 / constant, 1) == 111.2
 
 
-def test_a_degree_of_longitude_is_shortest_where_the_region_is_nearest_to_a_pole():
-    constant = Geographic("lat", "lon").steepest(0.0, 1.0, extents_of("a country"))
-    assert 1 / constant == pytest.approx(math.pi / 180 * EARTH * math.cos(math.radians(49)), rel=1e-2)
-
-
-def test_weights_measure_in_other_units():
-    plain, tens = (
-        Geographic("lat", "lon", weight).steepest(1.0, 1.0, extents_of("a country")) for weight in (1.0, 0.1)
-    )
-    assert tens == pytest.approx(10 * plain)
-
-
-def test_distances_are_those_of_the_globe():
-    metric = Geographic("lat", "lon")
-    quarter = metric.distance({"lat": [0.0, 0.0], "lon": [0.0, 179.5]}, {"lat": [90.0, 0.0], "lon": [0.0, -179.5]})
-    assert quarter == pytest.approx([math.pi / 2 * EARTH, math.radians(1) * EARTH])
-
-
 def test_where_longitudes_go_around_nothing_bounds_what_changes_with_them():
     around = {"lat": Extent(low=-10.0, high=10.0), "lon": Extent(low=-180.0, high=180.0)}
     metric = Geographic("lat", "lon")

@@ -1,6 +1,5 @@
 """What every private step method promises, shown on the one that is least in the way: OPS."""
 
-import logging
 import pickle
 
 import cloudpickle
@@ -9,21 +8,17 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.audit import contains_canary, differing, plant
 from pymc_dp.errors import (
     ArgumentError,
     BudgetExceeded,
     PrivacyError,
-    ReleaseError,
     RepeatedReleaseWarning,
     TraceError,
     UnsupportedModelError,
 )
-from pymc_dp.release.paid import forget_releases
 from pymc_dp.step_methods.base import SPENT
 from pymc_dp.step_methods.ops import OPS
-from pymc_dp.transforms.likelihood import TableLikelihood
-from tests.step_methods.conftest import bernoulli, domain
+from tests.step_methods.conftest import bernoulli
 
 ANSWERS = np.arange(60) % 3 == 0
 QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
@@ -39,43 +34,6 @@ def test_a_specification_needs_no_model_and_does_nothing_alone():
         OPS(delta=1e-6)
 
 
-def test_trace_of_dp_sample_holds_the_draws_and_what_they_cost():
-    tree = dp.sample(3, tune=2, chains=2, epsilon=1.0, step=OPS(), model=bernoulli(ANSWERS), **QUIET)
-    assert set(tree.children) == {"posterior", "sample_stats", "warmup_posterior", "warmup_sample_stats", "privacy"}
-    assert tree["posterior"]["p"].shape == (2, 3) and tree["warmup_posterior"]["p"].shape == (2, 2)
-    assert list(tree["sample_stats"].data_vars) == [SPENT]
-    # Of both chains, tuning included.
-    np.testing.assert_allclose(tree["sample_stats"][SPENT].values, [[0.6, 0.8, 1.0]] * 2)
-    assert (tree.dp.epsilon, tree.dp.delta, tree.dp.guarantee, tree.dp.arithmetic) == (1.0, 0.0, "exact", "float64")
-    assert tree.dp.history["likelihood"].tolist() == ["OPS"]
-    assert "2 x 5" in str(tree.dp.report()) and "OPS" in tree.dp.report()._repr_html_()
-    with pytest.raises(TraceError, match="no released statistics"):
-        tree.dp.release  # noqa: B018
-
-
-def test_the_trace_can_be_published_and_read_back(tmp_path):
-    import arviz as az
-
-    tree = dp.sample(epsilon=1.0, step=OPS(), model=bernoulli(ANSWERS), **QUIET)
-    read = az.from_netcdf(tree.dp.publish(tmp_path / "trace.nc"))
-    assert read.dp.epsilon == 1.0 and read["posterior"]["p"].equals(tree["posterior"]["p"])
-    assert str(read.dp.report()) == str(tree.dp.report())
-
-
-def test_the_ledger_is_charged_before_rows_are_read(monkeypatch):
-    def touched(self):
-        raise AssertionError("rows were read")
-
-    monkeypatch.setattr(TableLikelihood, "read", touched)
-    ledger = dp.Ledger(epsilon=1.0)
-    with pytest.raises(BudgetExceeded, match="no data were read"):
-        dp.sample(epsilon=2.0, step=OPS(), model=bernoulli(ANSWERS), ledger=ledger, **QUIET)
-    assert ledger.spent.epsilon == 0
-    with pytest.raises(ReleaseError):
-        dp.sample(epsilon=0.75, step=OPS(), model=bernoulli(ANSWERS), ledger=ledger, **QUIET)
-    assert ledger.spent.epsilon == 0.75, "a failure after the charge loses budget, never privacy"
-
-
 @pytest.mark.parametrize("cores", [1, 2])
 def test_a_funded_step_means_the_same_on_one_core_and_two(cores):
     with bernoulli(ANSWERS) as model:
@@ -89,16 +47,6 @@ def test_a_funded_step_means_the_same_on_one_core_and_two(cores):
     one, other = tree["posterior"]["p"].values
     assert not np.isin(one, other).any(), "chains must not repeat each other"
     assert tree.dp.epsilon == 1.0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
-def test_every_start_method_means_the_same(method):
-    with bernoulli(ANSWERS) as model:
-        raw = pm.sample(4, step=OPS(epsilon=1.0, chains=2), chains=2, cores=2, mp_ctx=method, **PLAIN)
-        tree = dp.scrub(raw, model)
-    assert tree["posterior"]["p"].shape == (2, 4)
-    assert len(np.unique(tree["posterior"]["p"])) == 8
 
 
 def test_more_chains_than_paid_for_are_refused():
@@ -144,78 +92,6 @@ def test_a_trace_without_its_step_is_refused():
     with pytest.raises(TraceError, match="No funded step of this model made this trace"):
         dp.scrub(unnumbered, model)
     assert other.binding.claims.taken() == []
-
-
-def test_what_was_seeded_is_not_published(tmp_path):
-    trees = []
-    for _ in range(2):
-        with dp.testing.insecure_randomness(3):
-            trees.append(dp.sample(epsilon=1.0, step=OPS(), model=bernoulli(ANSWERS), **QUIET))
-            forget_releases()
-    assert trees[0].dp.guarantee == "none"
-    assert trees[0]["posterior"]["p"].equals(trees[1]["posterior"]["p"])
-    with pytest.raises(TraceError, match="seeded"):
-        trees[0].dp.publish(tmp_path / "trace.nc")
-
-
-def test_random_seed_does_not_reach_the_mechanism():
-    draws = [
-        dp.sample(
-            epsilon=1.0, step=OPS(), model=bernoulli(ANSWERS), ledger=dp.Ledger(epsilon=1), random_seed=1, **QUIET
-        )
-        for _ in range(2)
-    ]
-    assert draws[0]["posterior"]["p"].item() != draws[1]["posterior"]["p"].item()
-
-
-@pytest.mark.parametrize("relation", ["replace", "add_remove"])
-def test_with_the_same_randomness_only_draws_differ(relation):
-    trees = []
-    for change in (False, True):
-        answers = ANSWERS.copy()
-        answers[5] ^= change
-        if relation == "add_remove" and change:
-            answers = answers[:-1]
-        with dp.testing.insecure_randomness(3):
-            trees.append(
-                dp.sample(
-                    2,
-                    epsilon=1.0,
-                    step=OPS(),
-                    model=bernoulli(answers),
-                    domain=domain(relation),
-                    ledger=dp.Ledger(epsilon=1.0, neighbours=relation),
-                    **QUIET,
-                )
-            )
-    assert {path for path in differing(*trees) if "manifest" not in path} <= {"/posterior/p"}
-
-
-def test_no_canary_leaves(caplog, recwarn):
-    with pm.Model() as model:
-        mu = pm.Uniform("mu", 0, 1000)
-        pm.Normal("y", mu, 10.0, observed=pm.Data("d", np.linspace(1, 90, 40)))
-    column = plant(model["d"].get_value(), low=5, high=100)
-    model["d"].set_value(column.values)
-    bounds = dp.Domain(bounds={"y": (0, 1000)})
-    with caplog.at_level(logging.DEBUG), caplog.at_level(logging.WARNING, logger="numba"):
-        tree = dp.sample(5, epsilon=1.0, step=OPS(), model=model, domain=bounds, **QUIET)
-    seen = [tree, str(tree.dp.report()), caplog.records, list(recwarn)]
-    assert contains_canary(seen, column.canaries) == []
-
-
-def test_state_can_be_saved_and_restored():
-    with dp.testing.insecure_randomness(1), bernoulli(ANSWERS) as model:
-        step = OPS(epsilon=1.0)
-        step.setup_chain(np.random.default_rng(1), 0, 10)
-    start = model.initial_point()
-    step.step(start)
-    saved = pickle.loads(pickle.dumps(step.sampling_state))
-    expected = [step.step(start) for _ in range(3)]
-    step.sampling_state = saved
-    again = [step.step(start) for _ in range(3)]
-    assert repr(expected) == repr(again)
-    assert again[-1][1][0][SPENT] == pytest.approx(0.4)
 
 
 def test_copies_of_a_begun_step_do_not_repeat_its_randomness():
@@ -286,11 +162,3 @@ def test_steps_beyond_those_paid_for_are_refused():
         point, _ = step.step(point)
     with pytest.raises(BudgetExceeded, match="All 2 steps of this chain"):
         step.step(point)
-
-
-def test_no_text_shows_the_private_number_of_rows():
-    with pm.Model(coords={"row": range(37)}) as model:
-        p = pm.Beta("p", 1, 1, dims="row")
-        pm.Bernoulli("y", p[pm.Data("c", np.arange(37), dims="row")], observed=np.arange(37) % 2, dims="row")
-    hidden = dp.Domain(neighbours="add_remove", n_max=100, rows="row", bounds={"c": (0, 60)})
-    assert "37" not in str(dp.explain(model, hidden).full()) and "36" not in str(dp.explain(model, hidden).full())

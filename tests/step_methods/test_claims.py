@@ -1,7 +1,4 @@
 import pickle
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-from pathlib import Path
 
 import pytest
 
@@ -30,27 +27,3 @@ def test_chains_of_another_length_are_refused():
     claims.take(0, 10)
     with pytest.raises(BudgetExceeded, match="other numbers than tune=0, draws=1000"):
         claims.take(0, 1000)
-
-
-def take(claims):
-    try:
-        claims.take(1, 2)
-    except BudgetExceeded:
-        return False
-    return True
-
-
-def test_other_processes_see_the_tokens_and_leave_them():
-    claims = Claims(3)
-    with ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
-        assert sorted(pool.map(take, [claims] * 5)) == [False, False, True, True, True]
-    assert len(claims.taken()) == 3
-
-
-def test_tokens_go_with_their_owner():
-    claims = Claims(1)
-    folder = Path(claims.folder)
-    claims.take(0, 1)
-    assert folder.is_dir()
-    del claims
-    assert not folder.exists()

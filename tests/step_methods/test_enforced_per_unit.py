@@ -1,23 +1,17 @@
 """Samplers under a metric: no two tables lose more than ε per unit of their distance, and what says so is enforced."""
 
-import math
 from functools import cache
 
 import numpy as np
-import pymc as pm
 import pytest
 from scipy import special
 
 import pymc_dp as dp
-from pymc_dp.accounting import BoundedRangeEvent, Budget, Ledger
-from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, RepeatedReleaseWarning, UnsupportedModelError
+from pymc_dp.accounting import Budget
+from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.metrics import L1, Hamming
-from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.gibbs.held_rows import HeldRows
 from pymc_dp.step_methods.mode import AnnealedMode, CandidateMode, Draws, Grid, Points
-from pymc_dp.testing import insecure_randomness
 from tests.step_methods.metric_rows import as_used, tables
 from tests.step_methods.ops.test_per_unit import CASES, model_of
 
@@ -153,40 +147,6 @@ def test_no_two_tables_lose_more_than_is_charged_per_unit_of_their_distance(kind
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("name", ["a mean", "a rate", "whole rows"])
-@every_kind
-def test_a_constant_that_is_halved_is_found(kind, name, rng):
-    """Twice the power of the likelihood is half of the constant."""
-    found = worst(audited(kind, name), CASES[name][1], columns_of(name), rng, times=2.0, count=120)
-    assert found > 1.1
-
-
-@pytest.mark.few(4)
-@pytest.mark.parametrize("name", ["a mean", "a slope", "a rate", "a place"])
-@pytest.mark.parametrize("kind", ["candidates", "annealed", "gibbs"])
-def test_what_is_charged_is_what_is_proved_of_real_numbers(kind, name):
-    """The numbers at the nodes are no steeper than dp.sensitivity says, but for their own rounding."""
-    build, domain = CASES[name]
-    proved, found = dp.sensitivity(model_of(build), domain).per_unit.value, audited(kind, name)
-    step = found.step
-    ranges = [sum(item.ranges) for item in step.scan.updates] if kind == "gibbs" else [step.range.value]
-    assert max(ranges) <= proved * (1 + 2e-3)
-    assert max(ranges) >= proved * {"a place": 0.3, "a rate": 0.7}.get(name, 0.9)  # candidates are within the box
-
-
-@pytest.mark.parametrize("name", ["a mean", "a slope", "a rate"])
-def test_interpolated_likelihoods_are_near_the_true_ones(name, rng):
-    step = audited("candidates", name).step
-    for table, _ in tables(columns_of(name), rng, 10):
-        rows = [table[item.name] for item in step.density.columns]
-        step.held = step.nodes.columns, step.nodes.weights(rows)
-        logs = step.log_weights() / step.sharpness
-        prior, likelihood = step.density.at(step.points, (rows, np.ones(len(rows[0]))))
-        true = prior + likelihood
-        assert logs - logs[0] == pytest.approx(true - true[0], abs=len(rows[0]) * 2e-3)
-
-
-@pytest.mark.few(1)
 @every_kind
 def test_whatever_a_density_returns_no_unit_costs_more(kind, rng, monkeypatch):
     """A compiled density with a jump, at which two rows that are almost alike differ by a lot."""
@@ -218,143 +178,12 @@ def test_whatever_a_density_returns_no_unit_costs_more(kind, rng, monkeypatch):
     assert worst(found, CASES["a mean"][1], columns_of("a mean"), rng, count=80) <= 1 + 1e-6
 
 
-@pytest.mark.few(5)
-@pytest.mark.parametrize("values", [[np.nan, 50.0, -np.inf, 0.2], [0.0, 3.0, -3.0, 0.2]])
-@every_kind
-def test_rows_outside_of_their_bounds_are_clamped_before_they_count(kind, values):
-    """NaN goes to the middle; both tables give the same weights."""
-    build = lambda: pm.Normal("x", pm.Uniform("mu", -1, 1), 1.0, observed=pm.Data("raw", np.zeros(4)))  # noqa: E731
-    model = model_of(build)
-    domain = Domain(bounds={"x": (-3, 3)}, metric=L1("x"))
-    step = {
-        "candidates": CandidateMode(Grid(cells=5, axes={})),
-        "annealed": AnnealedMode(),
-        "gibbs": dp.TemperedGibbs(grid=16),
-        "bits": dp.BarkerMetropolis(),
-    }[kind]
-    model["raw"].set_value(np.array(values))
-    step = step.bound(step.inspect(model, domain), Budget(1.0), chains=1, steps=1)[0]
-    with opened_gate():
-        step.load()
-    held = {
-        "candidates": lambda: step.held[1],
-        "annealed": lambda: step.sums[1],
-        "gibbs": lambda: step.held[0].rows.weights,
-        "bits": lambda: step.ratio._weights,
-    }[kind]()
-    expected = audited_weights(step, kind, np.array([0.0, 3.0, -3.0, 0.2]))
-    assert held.tolist() == expected.tolist()
-
-
-def audited_weights(step, kind, rows):
-    nodes = {
-        "candidates": lambda: step.nodes,
-        "annealed": lambda: step.posterior.nodes,
-        "gibbs": lambda: step.held[0].nodes,
-        "bits": lambda: step.ratio._nodes,
-    }[kind]()
-    return nodes.weights([rows])
-
-
 def test_steps_to_the_other_place_and_back_cost_the_same():
     found = audited("bits", "a slope, added")
     step = found.step
     for here, there in found.moves:
         assert step._between(here, there) == step._between(there, here)
         assert step.ratio.moved(here, there) == -step.ratio.moved(there, here)
-
-
-STEPS = {"TemperedGibbs": {"grid": 16}, "BarkerMetropolis": {}}
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("name", STEPS)
-def test_a_trace_says_what_epsilon_is_per_unit_of_and_a_ledger_counts_it(name):
-    build, domain = CASES["a mean"]
-    step = getattr(dp, name)(**STEPS[name])
-    ledger, rows = Ledger(3.0, metric=domain.metric), Ledger(99.0)
-    given = {"domain": domain, "model": model_of(build), "progressbar": False, "chains": 1, "tune": 3}
-    idata = dp.sample(20, epsilon=1.0, step=step, ledger=ledger, **given)
-    assert (
-        idata.dp.epsilon_per_unit == pytest.approx(1.0, rel=1e-12)
-        and idata.dp.epsilon == pytest.approx(6.0)
-        and idata.dp.delta == 0
-    )
-    assert idata.dp.guarantee == "stepwise" and ledger.history[0].total.epsilon == pytest.approx(1.0)
-    assert "rounded (x to" in str(idata.dp.report())
-    spent = idata["sample_stats"]["epsilon_spent"].to_numpy()
-    assert (np.diff(spent) >= 0).all() and 0 < spent[0, -1] <= 6.0
-    with pytest.warns(RepeatedReleaseWarning):
-        dp.sample(20, epsilon=1.0, step=step, ledger=rows, **given)
-    assert rows.history[0].total.epsilon == pytest.approx(6.0)
-
-
-@pytest.mark.parametrize("options", [{"grid": 21}, {"annealed": True}])
-def test_a_mode_is_found_per_unit_of_a_metric(options):
-    build, domain = CASES["a mean"]
-    ledger = Ledger(2000.0, metric=domain.metric)
-    with insecure_randomness(1):
-        idata = dp.find_map(epsilon=1000.0, domain=domain, model=model_of(build), ledger=ledger, **options)
-    assert float(idata["posterior"]["mu"].item()) == pytest.approx(0.0, abs=0.11)
-    assert idata.dp.epsilon_per_unit == 1000.0 and ledger.history[0].total.epsilon == pytest.approx(1000.0)
-
-
-@pytest.mark.slow
-def test_a_chain_samples_the_posterior_of_its_rows():
-    """Barker's target is not tempered; with a budget that is no limit, so is that of Gibbs."""
-    x = np.random.default_rng(5).normal(0.4, 1.0, 60).clip(-3, 3)
-    domain = Domain(bounds={"x": (-3, 3)}, metric=L1("x"))
-    cells = np.linspace(-1, 1, 4001)
-    logs = -0.5 * ((x - cells[:, None]) ** 2).sum(axis=1)
-    weights = np.exp(logs - special.logsumexp(logs))
-    mean = weights @ cells
-    sd = math.sqrt(weights @ cells**2 - mean**2)
-    ledger = Ledger(3e6, metric=domain.metric)
-    with pm.Model() as model:
-        pm.Normal("x", pm.Uniform("mu", -1, 1), 1.0, observed=x)
-    given = {"domain": domain, "model": model, "ledger": ledger, "progressbar": False, "chains": 1}
-    for step in (dp.TemperedGibbs(grid=64), dp.BarkerMetropolis()):
-        with insecure_randomness(7):
-            idata = dp.sample(4000, tune=500, epsilon=1e6, step=step, **given)
-        draws = idata["posterior"]["mu"].to_numpy().ravel()
-        assert draws.mean() == pytest.approx(mean, abs=0.2 * sd) and draws.std() == pytest.approx(sd, rel=0.15)
-
-
-def test_updates_are_charged_by_events_per_unit():
-    step, event = bound(dp.TemperedGibbs(grid=16), *CASES["a place"])
-    assert [type(part) for part in event.event.events] == [BoundedRangeEvent] * 2
-    assert sum(part.eta for part in event.event.events) == pytest.approx(EPSILON)
-    assert step.diameter == pytest.approx(
-        dp.sensitivity(model_of(CASES["a place"][0]), CASES["a place"][1]).per_unit.diameter
-    )
-
-
-@pytest.mark.slow
-def test_elements_that_rows_choose_by_a_level_are_one_mechanism():
-    def shares():
-        p = pm.Uniform("p", 0.1, 0.9, shape=3)
-        pm.Bernoulli("x", p[pm.Data("z", np.zeros(6, dtype=int))], observed=[0, 1] * 3)
-
-    domain = Domain(metric=Hamming({"x": 1.0, "z": 2.0}))
-    step, _ = bound(dp.TemperedGibbs(grid=16), shares, domain)
-    (update,) = step.scan.updates
-    assert update.together and len(update.ranges) == 1
-    (item,), most, rng = step.held, 0.0, np.random.default_rng(2)
-
-    def logs(rows):
-        item.rows = HeldRows(columns=item.nodes.columns, weights=item.nodes.weights(rows))
-        return special.log_softmax(step.beta * update.rows_at(update.knots, {"p": np.full(3, 0.5)}), axis=0)
-
-    order = [column.name for column in item.columns]
-    for _ in range(60):
-        one = {"x": rng.integers(0, 2, 8), "z": rng.integers(0, 3, 8)}
-        two = {name: held.copy() for name, held in one.items()}
-        name = rng.choice(["x", "z"])
-        two[name][0] = (two[name][0] + 1) % (2 if name == "x" else 3)
-        change = logs([one[item] for item in order]) - logs([two[item] for item in order])
-        loss = max(np.maximum(change.max(axis=0), 0).sum(), np.maximum(-change.min(axis=0), 0).sum())
-        most = max(most, loss / float(domain.metric.distance(one, two).sum()))
-    assert 0.3 * EPSILON < most <= EPSILON * (1 + 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -380,23 +209,3 @@ def test_what_has_no_meaning_under_a_metric_is_refused(step, error, text, blind)
         return
     with pytest.raises(error, match=text):
         bound(step, build, domain)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
-    "step", [dp.TemperedGibbs(), dp.BarkerMetropolis(), CandidateMode(Grid(cells=5, axes={})), AnnealedMode()]
-)
-def test_rows_without_bounds_or_of_many_numbers_are_refused(step, blind):
-    def wide():
-        b = pm.TruncatedNormal("b", 0, 1, lower=-1, upper=1)
-        pm.Normal("x", pm.Data("z", np.zeros((6, 6))).sum(axis=1) * b, 1.0, observed=np.zeros(6))
-
-    bounds = {"x": (-3, 3), "z": (-1, 1)}
-    with pytest.raises(UnsupportedModelError, match="need more than"):
-        bound(step, wide, Domain(bounds=bounds, metric=L1(["x", "z"])))
-
-    def location():
-        pm.Laplace("x", pm.Uniform("mu", -1, 1), 0.5, observed=np.zeros(6))
-
-    with pytest.raises(UnsupportedModelError, match="bounds"):
-        bound(step, location, Domain(metric=L1("x")))

@@ -4,8 +4,6 @@ import numpy as np
 import pymc as pm
 import pytest
 
-import pymc_dp as dp
-from pymc_dp.errors import ArgumentError
 from pymc_dp.step_methods.own_variables import reached_by_rows
 from tests.step_methods.turns import ROWS
 
@@ -41,26 +39,6 @@ def bounds_that_move():
 )
 def test_what_rows_tell_about_is_read_off_the_graph(make, reached):
     assert reached_by_rows(make()) == reached
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("make", [hierarchy, not_centred, bounds_that_move])
-def test_no_row_is_in_the_conditional_of_what_is_left_over(make, rng):
-    """Two tables, and points that differ in one variable alone: the rows add the same to both."""
-    model = make()
-    fit = model.compile_logp(vars=model.observed_RVs, jacobian=False)
-    reached = reached_by_rows(model)
-    for rv in model.free_RVs:
-        value = str(model.rvs_to_values[rv].name)
-        here = {name: rng.normal(size=np.shape(at)) for name, at in model.initial_point().items()}
-        there = {**here, value: here[value] + 0.3}
-        assert (fit(here) == pytest.approx(fit(there), abs=1e-12)) == (rv.name not in reached), rv.name
-
-
-@pytest.mark.parametrize("wrong", [[], ["mean", "mean"], [1], 3.5, [None]])
-def test_names_are_checked(wrong):
-    with pytest.raises(ArgumentError, match="vars must name"):
-        dp.TemperedGibbs(wrong)
 
 
 def test_a_density_written_by_hand_hides_nothing():

@@ -1,22 +1,17 @@
 """A metric slips by no method: whatever does not account per unit refuses it, before a row is read."""
 
-import math
-
 import numpy as np
 import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.accounting import Ledger, PureEvent
+from pymc_dp.accounting import Ledger
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, UnsupportedModelError
-from pymc_dp.inspection.inspect import REMEDY, inspect
+from pymc_dp.errors import UnsupportedModelError
+from pymc_dp.inspection.inspect import REMEDY
 from pymc_dp.metrics import L1, Hamming
 from pymc_dp.step_methods.base import PrivateStep
-from pymc_dp.step_methods.binding import Binding
-from pymc_dp.step_methods.funding import Claims, Funding
 from pymc_dp.step_methods.mode import AnnealedMode, CandidateMode, Grid
-from pymc_dp.step_methods.ops import OPS
 
 X = np.linspace(-1, 1, 8)
 
@@ -105,88 +100,3 @@ def test_other_steps_refuse_a_metric(name, model):
     with pytest.raises(UnsupportedModelError, match="not per unit of a metric"):
         dp.sample(epsilon=1.0, delta=1e-6, step=step, model=source, domain=domain, ledger=ledger)
     assert ledger.history == []
-
-
-@every_step
-def test_funded_steps_refuse_a_metric(name):
-    for model in ("mean", "latents"):
-        source, domain = given(model)
-        with source, pytest.raises(UnsupportedModelError, match="not per unit of a metric"):
-            getattr(dp, name)(epsilon=1.0, delta=1e-6, domain=domain, **STEPS[name])
-
-
-@every_step
-def test_previews_and_bound_copies_refuse_a_metric(name):
-    source, domain = given("mean")
-    step = getattr(dp, name)(**STEPS[name])
-    budget = dp.Budget(1.0, 1e-6)
-    assert "not per unit of a metric" in step.preview(source, domain, budget).problem
-    with pytest.raises(UnsupportedModelError, match="not per unit"):  # an inspection that let it pass
-        step.bound(inspect(source, domain, per_unit=True).rows, budget, chains=1, steps=1)
-
-
-@every_step
-@every_model
-def test_inspections_of_other_steps_find_the_metric(name, model):
-    source, domain = given(model)
-    problems = getattr(dp, name)(**STEPS[name]).inspect(source, domain).problems
-    assert "Domain(metric=...)" in [problem.where for problem in problems]
-
-
-@every_model
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda model, domain: dp.sample_ais(epsilon=1.0, model=model, domain=domain),
-        lambda model, domain: dp.plan(model, epsilon=1.0, domain=domain),
-        lambda model, domain: dp.plan(model, epsilon=1.0, delta=1e-6, domain=domain, step=dp.SGLD()),
-        lambda model, domain: inspect(model, domain).sums.require(),
-        lambda model, domain: inspect(model, domain).rows.require(),
-    ],
-    ids=["annealing", "plan", "plan of a sampler", "inspect", "inspect rows"],
-)
-def test_other_calls_refuse_a_metric(model, call):
-    source, domain = given(model)
-    # Latents of rows are said before all that follows from them.
-    with pytest.raises(PrivacyError, match="not per unit of a metric|one latent per row"):
-        call(source, domain)
-
-
-def test_a_bambi_model_has_other_columns():
-    bambi = pytest.importorskip("bambi")
-    import pandas as pd
-
-    model = bambi.Model("y ~ 1", pd.DataFrame({"y": X}))
-    with pytest.raises(ArgumentError, match="Convert it first"):
-        dp.explain(model, Domain(bounds={"y": (-3, 3)}, metric=L1("y")))
-
-
-def test_nothing_is_charged_or_read_where_the_ledger_counts_something_else():
-    source, domain = given("mean")
-    other = Ledger(9.0, metric=L1({"x": 2.0}))
-    with pytest.raises(ArgumentError, match="per unit of something else"):
-        dp.sample(epsilon=0.5, step=dp.OPS(grid=50), model=source, domain=domain, ledger=other)
-    for ledger in (other, Ledger(2.9), Ledger(9.0, 0.0, "add_remove")):
-        with pytest.raises((ArgumentError, BudgetExceeded)):
-            dp.privatize(source, epsilon=0.5, domain=domain, ledger=ledger)
-        assert ledger.history == []
-
-
-def test_a_delta_is_refused():
-    source, domain = given("mean")
-    with pytest.raises(ArgumentError, match="delta"):
-        dp.sample(epsilon=0.5, delta=1e-6, step=dp.OPS(grid=50), model=source, domain=domain)
-    with pytest.raises(ArgumentError, match="Laplace"):
-        dp.privatize(source, epsilon=0.5, delta=1e-6, domain=domain, statistics=dp.Statistics("gaussian"))
-
-
-def test_a_whole_row_of_a_step_costs_epsilon_times_the_diameter():
-    step = OPS()
-    given = {"budget": dp.Budget(0.5), "chains": 1, "assumptions": (), "left_out": (), "claims": Claims(1)}
-    step._binding, step.diameter = Binding(domain=Domain(metric=L1("x")), **given), 6.0
-    step._set_price(Funding(budget=dp.Budget(0.5), chains=1, steps=1), PureEvent(epsilon=0.5))
-    assert step.row_epsilon == 3.0 and step.for_row(0.25) == 1.5 and step.for_row(0.5) == 3.0 and step.for_row(0.0) == 0
-    step.diameter = math.inf
-    assert math.isinf(step.row_epsilon) and math.isinf(step.for_row(0.1)) and step.for_row(0.0) == 0
-    step._binding = Binding(domain=Domain(), **given)
-    assert step.row_epsilon == 0.5

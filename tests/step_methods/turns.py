@@ -47,12 +47,3 @@ def bound(model, given, relation="replace", *, count=1, chains=1, epsilon=2.0, d
     with opened_gate():
         step.load()
     return step, event
-
-
-def begun(step, rng):
-    """A step whose parts draw from given randomness, and the first point of its chain."""
-    step.generator, step.count, step.stream, step.tuning_steps = rng, 0, 0, 0
-    step.start_chain()
-    for part in step.parts:
-        part.generator = rng
-    return {name: np.asarray(value) for name, value in step.prior_model.initial_point().items()}

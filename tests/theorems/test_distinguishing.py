@@ -52,17 +52,3 @@ def test_theorem_13_as_printed_fails_for_large_error_probabilities():
     assert distance < 0.75 * math.log(1 / 0.28)
     with pytest.raises(ArgumentError, match=r"0\.27"):
         theorems.distinguishing_distance(1.0, samples=1, delta=0.28, papers=True)
-
-
-@pytest.mark.parametrize("delta", [0.27, 0.1, 1e-6])
-def test_the_papers_bound_is_less_where_it_holds(delta):
-    printed, sharp = (
-        theorems.distinguishing_distance(2.0, samples=7, delta=delta, papers=p).value for p in (True, False)
-    )
-    assert printed == pytest.approx(3 / (4 * 2.0 * 7) * math.log(1 / delta))
-    assert printed <= sharp
-
-
-def test_a_coin_tells_nothing_apart():
-    with pytest.raises(ArgumentError, match="coin"):
-        theorems.distinguishing_distance(1.0, samples=1, delta=0.5)

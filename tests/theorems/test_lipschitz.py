@@ -44,15 +44,6 @@ def test_theorem_8_is_attained_up_to_a_half_by_two_parameters():
     assert math.log(x / y) == pytest.approx(theorems.posterior_privacy(2 * a, distance=1.0).proof.epsilon, rel=1e-5)
 
 
-def test_corollary_10_needs_the_number_of_samples():
-    """The paper's corollary 10 says 2 L for all N samples together."""
-    a, rare = 1.0, 1e-6
-    x, y = (rare * math.exp(s * a) / (rare * math.exp(s * a) + math.exp(-s * a)) for s in (1, -1))
-    three = math.log(x**3 / y**3)
-    assert three > theorems.posterior_privacy(2 * a, distance=1.0).proof.epsilon * 2.99
-    assert three <= theorems.posterior_privacy(2 * a, distance=1.0, samples=3).proof.epsilon
-
-
 def test_nearly_exact_draws_are_as_private_as_proposition_10_says():
     epsilon, off = 1.0, 0.05
     x, y = np.array([math.e, 1.0]) / (1 + math.e), np.array([1.0, math.e]) / (1 + math.e)
@@ -65,23 +56,9 @@ def test_nearly_exact_draws_are_as_private_as_proposition_10_says():
     assert delta == pytest.approx(found.proof.delta / 2)
 
 
-@pytest.mark.parametrize("epsilon, off, proves", [(1.0, 0.26, True), (1.0, 0.27, False), (800.0, 1e-9, False)])
-def test_proposition_10_says_when_it_says_nothing(epsilon, off, proves):
-    found = theorems.approximate_sampling(epsilon, l1_distance=off)
-    assert (found.proof is not None) is proves is not found.vacuous
-
-
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 1.2, 5.0])
 @pytest.mark.parametrize("l1_distance", [5e-324, 1e-320, 1e-300, 1e-9])
 def test_a_delta_is_never_rounded_down_even_where_floats_are_sparse(epsilon, l1_distance):
     found = theorems.approximate_sampling(epsilon, l1_distance=l1_distance).proof
     assert Fraction(found.delta) > (1 + Fraction(math.exp(epsilon))) * Fraction(l1_distance) * (1 - Fraction(1, 10**15))
     assert found.delta <= (1 + math.exp(epsilon)) * l1_distance * (1 + 1e-14) + 1e-322
-
-
-@pytest.mark.parametrize("size", [1e200, 1e308])
-def test_losses_above_all_floats_prove_nothing(size):
-    found = theorems.posterior_privacy(size, distance=size)
-    assert math.isinf(found.value) and found.vacuous and found.proof is None
-    assert math.isinf(theorems.posterior_divergence(size, distance=size).value)
-    assert theorems.posterior_privacy(1e-300, distance=1e-300).value > 0

@@ -7,7 +7,6 @@ import pytest
 from scipy.special import betaln, digamma
 
 from pymc_dp import theorems
-from pymc_dp.errors import ArgumentError
 
 
 def divergence(a, b, c, d):
@@ -39,40 +38,3 @@ def test_the_papers_constant_of_theorem_1_is_too_small_for_weak_priors():
     assert reached > 20 * printed
     own = n * 2 * (digamma(2 * prior + 2 * n) - digamma(prior))
     assert reached <= own
-
-
-def test_theorem_1_says_when_it_says_nothing():
-    arguments = {"n_rows": 10, "nodes": 1, "alpha": [1.0], "beta": [1.0], "delta": 0.05}
-    assert theorems.laplace_updates_divergence(epsilon=0.01, **arguments).vacuous
-    assert not theorems.laplace_updates_divergence(
-        epsilon=100.0, **(arguments | {"alpha": [1.0] * 40, "beta": [1.0] * 40})
-    ).vacuous
-
-
-def test_errors_of_noised_tables_are_within_theorem_3(rng):
-    """Two binary variables, one the other's parent: all four coefficients, and the joint table."""
-    epsilon, delta, increment, closure = 1.0, 0.1, 0.5, 4
-    table = np.array([[30.0, 10.0], [5.0, 55.0]])
-    basis = np.array([[1, 1], [1, -1]]) / math.sqrt(2)
-    repeats = 2000
-    noise = rng.laplace(scale=2 * closure / (epsilon * 2), size=(repeats, 2, 2))
-    noise[:, 0, 0] += 4 * increment * closure**2 / (epsilon * 2)
-    coefficients = basis @ table @ basis.T + noise
-    errors = np.abs(basis.T @ coefficients @ basis - table).sum(axis=(1, 2))
-    found = theorems.fourier_updates_error(
-        epsilon=epsilon, closure=closure, parents=1, delta=delta, increment=increment, n_rows=100
-    )
-    assert (errors > found.value).mean() <= delta
-    assert errors.max() > found.value / 4  # not far off either
-    assert not found.vacuous
-    few = theorems.fourier_updates_error(
-        epsilon=epsilon, closure=closure, parents=1, delta=delta, increment=increment, n_rows=10
-    )
-    assert few.vacuous
-
-
-def test_a_closure_holds_all_subsets_of_a_node_with_its_parents():
-    with pytest.raises(ArgumentError, match="closure must be >= "):
-        theorems.fourier_updates_error(epsilon=1.0, closure=7, parents=2, delta=0.1, increment=0.0)
-    with pytest.raises(ArgumentError, match="one length"):
-        theorems.laplace_updates_divergence(n_rows=5, epsilon=1.0, nodes=1, alpha=[1.0], beta=[1.0, 1.0], delta=0.1)

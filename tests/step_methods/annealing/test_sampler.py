@@ -1,26 +1,17 @@
 """The law of particles and weights, and the loss of the whole mechanism by quadrature."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
-import pymc as pm
 import pytest
 from scipy import integrate, special, stats
 
-from pymc_dp.accounting import BoundedRangeEvent
 from pymc_dp.audit import compare_with_event, privacy_loss, product
 from pymc_dp.domain import Domain
-from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.annealing import sampler
-from pymc_dp.step_methods.annealing.particles import log_weights
-from pymc_dp.step_methods.annealing.price import Costs
-from tests.step_methods.annealing.conftest import annealing, domain, normal, poisson, ridge, student
+from tests.step_methods.annealing.conftest import annealing, domain, ridge
 from tests.step_methods.conftest import bernoulli
-
-BOUNDS = {"poisson": (0, 8), "normal": (-3.0, 3.0), "student": (-4.0, 3.0)}
-
 
 # --- law --------------------------------------------------------------------------------------------------------------
 
@@ -59,46 +50,6 @@ def test_the_mean_weight_is_the_evidence_of_a_bernoulli_model(rng, epsilon):
 
 
 @pytest.mark.slow
-def test_the_mean_weight_is_the_evidence_of_counts_and_numbers_with_their_constants(rng):
-    rows = [0.5, -0.2, 1.1]
-    rate = np.linspace(0.5, 6, 2001)
-    prior = stats.gamma(2)
-    expected = evidence(
-        lambda r: stats.poisson.logpmf(np.array([0, 3, 2, 8])[:, None], r).sum(axis=0),
-        lambda r: prior.logpdf(r) - np.log(prior.cdf(6) - prior.cdf(0.5)),
-        [rate],
-        1.0,
-    )
-    run = annealing(poisson([0, 3, 2, 9]), Domain(bounds={"y": BOUNDS["poisson"]}), particles=150, temperatures=4)
-    check_evidence(run, rng, expected)
-
-    axes = [np.linspace(-2, 2, 401), np.linspace(0.5, 2, 301)]
-    expected = evidence(
-        lambda m, s: stats.norm.logpdf(np.array(rows)[:, None, None], m, s).sum(axis=0),
-        lambda m, s: stats.norm.logpdf(m) - np.log(np.diff(stats.norm.cdf([-2, 2]))[0] * 1.5) + 0 * s,
-        axes,
-        1.0,
-    )
-    run = annealing(normal(rows), Domain(bounds={"y": BOUNDS["normal"]}), particles=200, temperatures=4)
-    check_evidence(run, rng, expected)
-
-
-@pytest.mark.slow
-def test_the_mean_weight_is_the_evidence_where_rows_are_held(rng):
-    rows = np.array([0.5, -2.0, 1.5])
-    expected = evidence(
-        lambda m: stats.t.logpdf(rows[:, None], 4, m).sum(axis=0),
-        lambda m: np.full(m.shape, -np.log(6)),
-        [np.linspace(-3, 3, 2001)],
-        1.0,
-    )
-    run = annealing(
-        student(rows), Domain(bounds={"y": BOUNDS["student"]}), particles=150, temperatures=4, grid=64, evidence=True
-    )
-    check_evidence(run, rng, expected)
-
-
-@pytest.mark.slow
 def test_weights_make_up_for_a_path_that_is_too_short(rng):
     """One scan leaves b where its prior put it; drawn by their weights, particles follow the posterior."""
     run = annealing(ridge([1.0, 1.4]), Domain(bounds={"y": (-4, 4)}), particles=600, temperatures=1, grid=512)
@@ -119,42 +70,6 @@ def test_weights_make_up_for_a_path_that_is_too_short(rng):
     assert size > 60
     assert distance(weights) < 1.95 / math.sqrt(size)  # Kolmogorov's law at α = 0.001
     assert distance(np.full(600, 1 / 600)) > 1.95 / math.sqrt(600)
-
-
-def test_draws_by_noised_weights_and_by_indices_are_particles(rng):
-    answers = [0, 1, 1, 0]
-    for resampling, share in (("range", 0.0), ("laplace", 0.2)):
-        run = annealing(bernoulli(answers), draws=7, resampling=resampling, weights_share=share)
-        found = run.run(run.starts(rng), rng, lambda: None)
-        assert found.chosen.shape == (7,) and set(found.chosen) <= set(range(5))
-        assert (found.weights is None) == (resampling == "range") and found.evidence is None
-
-
-def test_states_are_within_their_bounds_whatever_their_kind(rng):
-    with pm.Model() as model:
-        z = pm.Bernoulli("z", 0.4)
-        pm.Dirichlet("share", [1.0, 2.0, 3.0, 1.0])  # sees no row
-        p = pm.Uniform("p", 0.1, 0.4, shape=2)
-        pm.Bernoulli("y", p[z], observed=np.array([0, 1, 1]))
-    run = annealing(model)
-    states = run.anneal(rng, run.starts(rng))
-    assert states["z"].dtype.kind == "i" and set(np.unique(states["z"])) <= {0, 1}
-    assert states["p"].shape == (5, 5, 2) and states["p"].min() >= 0.1 and states["p"].max() <= 0.4
-    np.testing.assert_allclose(states["share"].sum(axis=-1), 1)
-
-
-@pytest.mark.slow
-def test_a_start_at_the_end_of_its_support_goes_on_from_next_to_it(rng):
-    """Half of the draws of Beta(0.01, 0.01) are 1 in floats, which has no place on the unconstrained scale."""
-    with pm.Model() as model:
-        k = pm.Beta("k", 0.01, 0.01)  # sees no row
-        mean = pm.TruncatedNormal("mean", k, 1.0, lower=-2.0, upper=2.0)
-        pm.Normal("y", mean, 1.0, observed=np.array([0.3, 0.5]))
-    run = annealing(model, Domain(bounds={"y": (-3, 3)}), particles=20, temperatures=2)
-    starts = run.starts(rng)
-    assert starts["k"].max() == np.nextafter(1, 0)
-    states = run.anneal(rng, starts)
-    assert np.isfinite(states["k"]).all() and np.isfinite(states["mean"]).all()
 
 
 # --- privacy ----------------------------------------------------------------------------------------------------------
@@ -214,52 +129,3 @@ def test_the_whole_mechanism_loses_no_more_than_is_charged(relation, tables, lea
     comparison = compared(two_runs(tables, relation), tables, [0.95, 0.05])
     assert comparison.passed, comparison.report()
     assert least * 4.0 < comparison.measured_epsilon <= 4.0 * (1 + 1e-9)
-
-
-@pytest.fixture(scope="module")
-def far():
-    return two_runs(FAR)
-
-
-def _half_a_range(patch):
-    """R of the joint range, or of the conditionals, as if it were Δl."""
-    right = Costs.transitions, Costs.choices
-    patch.setattr(Costs, "transitions", lambda costs, beta: right[0](costs, beta / 2))
-    patch.setattr(Costs, "choices", lambda costs, beta: right[1](costs, beta / 2))
-
-
-def _one_particle_free(patch):
-    right = Costs.transitions
-    patch.setattr(Costs, "transitions", lambda costs, beta: right(replace(costs, particles=1), beta))
-
-
-def _last_temperature_free(patch):
-    right = Costs.transitions
-    patch.setattr(Costs, "transitions", lambda costs, beta: right(replace(costs, path=costs.path[:1]), beta))
-
-
-def _index_free(patch):
-    patch.setattr(Costs, "choices", lambda costs, beta: BoundedRangeEvent(eta=1e-9))
-
-
-def _sharpened_weights(patch):
-    patch.setattr(sampler, "log_weights", lambda likelihoods, path: 2 * log_weights(likelihoods, path))
-
-
-SLOW = [pytest.param(mutate, marks=pytest.mark.slow) for mutate in (_half_a_range, _one_particle_free, _index_free)]
-
-
-@pytest.mark.parametrize("mutate", [_last_temperature_free, _sharpened_weights, *SLOW])
-def test_a_mistake_in_the_charge_is_found(mutate, far, monkeypatch):
-    mutate(monkeypatch)
-    comparison = compared(far, FAR, [0.95, 0.05])
-    assert not comparison.passed
-
-
-def test_rows_with_latents_of_their_own_are_refused():
-    with pm.Model() as model:
-        z = pm.Bernoulli("z", 0.5, shape=6)
-        mu = pm.Uniform("mu", -1, 1, shape=2)
-        pm.Normal("y", mu[z], 1.0, observed=np.zeros(6))
-    with pytest.raises(UnsupportedModelError, match="(?s)Sum it out.*z: it has one entry per row.*not proved here"):
-        annealing(model, Domain(bounds={"y": (-2, 2)}), read=False)

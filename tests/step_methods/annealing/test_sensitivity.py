@@ -7,7 +7,6 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
 from tests.step_methods.annealing.conftest import annealing, counts, domain, grouped, normal, poisson, reread, student
 
@@ -70,50 +69,6 @@ def test_no_neighbour_moves_log_weights_by_more_than_is_paid_for(name, relation,
     assert 0.6 * limit < max(ranges) <= limit * (1 + 1e-9)
     assert 0.45 * size < max(moves) <= size * (1 + 1e-9)
     assert 0 < max(means) <= size * (1 + 1e-9)
-
-
-def test_the_size_is_asked_for_only_with_the_evidence():
-    assert annealing(student([0.0]), Domain(bounds={"y": (-4, 3)}), read=False).sensitivity.sensitivity == math.inf
-
-
-@pytest.mark.parametrize("relation", ["replace", "add_remove"])
-def test_sums_of_a_family_with_a_conjugate_prior_are_enough_without_the_evidence(relation, rng):
-    """Conditionals are drawn exactly, and the weights cost the closed form of the range."""
-    rows = [0.0, 3.0, 1.0]
-
-    def build(rows):
-        with pm.Model() as model:
-            rate = pm.Truncated("rate", pm.Gamma.dist(2.0, np.float64(1.0)), 0.5, 6.0)
-            pm.Exponential("y", rate, observed=pm.Data("d", np.array(rows)))
-        return model
-
-    model = build(rows)
-    run = annealing(model, domain(relation, bounds={"y": (0, 3)}), epsilon=50.0, particles=24)
-    assert not run.likelihoods.held and run.scan.updates[0].kind == "truncated gamma"
-    reaching, states, found = {"replace": 3 * 5.5, "add_remove": 3 * 5.5 - math.log(12)}, hostile_states(run, rng), []
-    assert run.sensitivity.value == pytest.approx(reaching[relation], rel=0.01)
-    for last in (0.0, 3.0, 1.0):
-        reread(run, model, [*rows[:2], last])
-        found.append(run.weigh(states))
-    if relation == "add_remove":
-        reread(run, model, rows[:2])
-        found = [found[0], found[1], found[2], run.weigh(states)]
-    pairs = itertools.combinations(found, 2) if relation == "replace" else [(one, found[-1]) for one in found[:-1]]
-    limit = run.beta * run.sensitivity.value
-    assert 0.6 * limit < max(np.ptp(a - b) for a, b in pairs) <= limit * (1 + 1e-9)
-
-
-def test_observed_variables_of_a_row_add_up():
-    def both(names):
-        with pm.Model() as model:
-            p = pm.Uniform("p", 0.1, 0.9)
-            for name in names:
-                pm.Bernoulli(name, p, observed=np.array([0, 1]))
-        return annealing(model, evidence=True, read=False).sensitivity
-
-    one, two = both(["y"]), both(["y", "x"])
-    assert two.value == pytest.approx(2 * one.value) and two.sensitivity == pytest.approx(2 * one.sensitivity)
-    assert one.sensitivity == pytest.approx(math.log(9))
 
 
 def test_parameters_without_bounds_are_refused_with_a_remedy():

@@ -1,40 +1,14 @@
 import numpy as np
 import pytest
-from scipy import stats
 
 from pymc_dp.accounting import DiscreteLaplaceEvent
 from pymc_dp.step_methods.annealing.particles import (
-    chosen,
     log_evidence,
-    log_weights,
     noised_weights,
-    on_the_simplex,
 )
 from pymc_dp.testing import insecure_randomness, without_noise
 
 NOISE = DiscreteLaplaceEvent(scale=2.0**36, sensitivity=2**38)
-
-
-def test_log_weights_add_up_the_steps_of_the_path(rng):
-    """Neal (2001), equation 9, for prior times likelihood^β."""
-    likelihoods, path = rng.normal(size=(4, 3)), np.array([0.1, 0.4, 0.9])
-    expected = 0.1 * likelihoods[:, 0] + 0.3 * likelihoods[:, 1] + 0.5 * likelihoods[:, 2]
-    np.testing.assert_allclose(log_weights(likelihoods, path), expected)
-
-
-def test_indices_follow_the_weights(rng):
-    logs = np.array([0.0, 1.0, -1.0, -800.0]) + 1e5
-    counts = np.bincount(chosen(rng, logs, 20_000), minlength=4)
-    expected = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
-    assert counts[3] == 0
-    assert stats.chisquare(counts[:3], 20_000 * expected[:3]).pvalue > 1e-3
-
-
-def test_without_noise_weights_are_the_normalised_ones():
-    logs = np.array([3.0, 1.0, -900.0]) - 1e6
-    with without_noise():
-        found = noised_weights(logs, NOISE)
-    np.testing.assert_allclose(found, np.exp(logs + 1e6) / np.exp(logs + 1e6).sum(), atol=1e-11)
 
 
 def test_noise_on_weights_is_discrete_laplace_of_its_scale(seed):
@@ -44,16 +18,6 @@ def test_noise_on_weights_is_discrete_laplace_of_its_scale(seed):
     # Of two Laplace variables of scale s, half of the difference has variance s^2.
     assert found.std() == pytest.approx(2.0**-4, rel=0.06)
     assert abs(found.mean()) < 5 * 2.0**-4 / np.sqrt(4000)
-
-
-def test_the_simplex_keeps_its_points_and_takes_the_nearest_one(rng):
-    np.testing.assert_allclose(on_the_simplex(np.array([0.2, 0.3, 0.5])), [0.2, 0.3, 0.5])
-    for _ in range(50):
-        values = rng.normal(0, 2, 5)
-        found = on_the_simplex(values)
-        assert (found >= 0).all() and found.sum() == pytest.approx(1)
-        others = rng.dirichlet(np.ones(5), 200)
-        assert ((others - values) ** 2).sum(axis=1).min() >= ((found - values) ** 2).sum() - 1e-12
 
 
 def test_the_log_evidence_is_that_of_the_mean_weight_in_whole_units():
@@ -70,9 +34,3 @@ def test_the_log_evidence_moves_by_no_more_than_its_largest_weight(rng):
             logs, moves = rng.normal(0, 5, 6), rng.uniform(-1, 1, 6)
             pair = [log_evidence(item, 0.0, NOISE, 2.0**-30) for item in (logs, logs + moves)]
             assert abs(pair[0] - pair[1]) <= np.abs(moves).max() + 2.0**-29
-
-
-def test_evidences_beyond_all_units_are_cut_off_not_wrapped():
-    with without_noise():
-        assert log_evidence(np.array([-1e300]), 0.0, NOISE, 1.0) == -(2.0**62)
-        assert log_evidence(np.array([1e300]), 0.0, NOISE, 1.0) == 2.0**62

@@ -4,22 +4,19 @@ import itertools
 
 import numpy as np
 import pymc as pm
-import pytensor
 import pytest
 from scipy import special, stats
 
 from pymc_dp.accounting import Ledger
 from pymc_dp.audit import contains_canary, plant
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
-from pymc_dp.inspection.interpreted import NUMPY
+from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.privatize import privatize
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.released import Release, condition
 from pymc_dp.sampling import sample
 from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.testing import insecure_randomness, without_noise
-from pymc_dp.trace.scrub import scrub
 from tests.step_methods.augmentation.exact import agrees, bound, run, sum_of
 from tests.transforms.zoo import no_reading
 
@@ -63,35 +60,6 @@ def test_posteriors_of_a_proportion_are_exact():
     agrees(chain, UNIT, special.logsumexp(terms, axis=1))
 
 
-@pytest.mark.slow
-def test_given_rows_what_is_conjugate_is_drawn_exactly(rng):
-    """A mean given the spread, which is sliced; a rate of another table, and what no row touches."""
-    with pm.Model() as model:
-        mean, sd = pm.Normal("mean", 0.5, 1.0), pm.HalfNormal("sd", 1.0)
-        pm.Normal("y", mean, sd, observed=np.linspace(-1, 2, 30))
-        pm.Exponential("w", pm.Gamma("rate", 2.0, 1.0), observed=np.linspace(0.1, 2, 30))
-        pm.Beta("alone", 2.0, 3.0)
-    private, _ = released(model, epsilon=5.0, domain=Domain(bounds={"y": (-2, 3), "w": (0, 3)}))
-    step = bound(private)
-    assert set(step.scan.exact) == {"mean", "rate_log__", "alone_logodds__"}
-    point = private.initial_point()
-    point["sd_log__"] = np.log(0.8)
-    step._augment(point)
-    held = dict(
-        zip(step.scan.tables, [(rows, n) for model in step.augmented for rows, n in [model.sums()]], strict=True)
-    )
-    step.scan.given = [item for pair in held.values() for item in pair]
-    found = {name: np.array([step.scan.update(rng, point, name) for _ in range(600)]) for name in step.scan.exact}
-    statistic = step.augmented[step.scan.tables.index("y")].model.tables[0].statistic
-    total = held["y"][0][0, 0] + 30 * statistic.centre
-    precision = 1 + 30 / 0.64
-    law = stats.norm((0.5 + total / 0.64) / precision, precision**-0.5)
-    assert stats.kstest(found["mean"], law.cdf).pvalue > 0.001
-    waits = stats.gamma(2 + 30, scale=1 / (1 + held["w"][0][0, 0]))
-    assert stats.kstest(np.exp(found["rate_log__"]), waits.cdf).pvalue > 0.001
-    assert stats.kstest(special.expit(found["alone_logodds__"]), stats.beta(2, 3).cdf).pvalue > 0.001
-
-
 @pytest.mark.parametrize("noise", [pytest.param("laplace", marks=pytest.mark.slow), "gaussian"])
 def test_posteriors_of_counts_that_are_clamped_are_exact(noise):
     """Three rows, half of them at a bound: far from the central limit."""
@@ -109,46 +77,6 @@ def test_posteriors_of_counts_that_are_clamped_are_exact(noise):
     )
     terms = np.log(sum_of(masses, 3)) + log_noise(total - 3 - np.arange(7), scale)
     agrees(chain, grid, special.logsumexp(terms, axis=1) + stats.gamma.logpdf(rates[:, 0], 2) + grid)
-
-
-@pytest.mark.slow
-def test_posteriors_of_two_sums_of_clamped_numbers_are_exact():
-    """Bounds well within the bulk of the normal, and the joint density of both sums of two rows."""
-    with pm.Model() as model:
-        mean = pm.Normal("mean", 0, 1)
-        sd = pm.LogNormal("sd", 0, 0.5)
-        pm.Normal("y", mean, sd, observed=np.array([0.3, 4.0]))
-    private, release = released(model, epsilon=6.0, domain=Domain(bounds={"y": (-1, 1)}))
-    seen, scales = release.tables["y"][0], release.record.tables[0].scales
-    chain = run(bound(private), private, 2500)
-    edges = np.linspace(-1, 1, 101)
-    x = np.concatenate([[-1], (edges[1:] + edges[:-1]) / 2, [1]])
-    noise = log_laplace(seen[0] - x[:, None] - x, scales[0]) + log_laplace(seen[1] - x[:, None] ** 2 - x**2, scales[1])
-    means, logs = np.linspace(-4, 4, 121), np.linspace(-2.5, 2.5, 101)
-    z = (edges - means[:, None, None]) / np.exp(logs)[None, :, None]
-    below = stats.norm.cdf(z)
-    masses = np.concatenate([below[..., :1], np.diff(below, axis=-1), 1 - below[..., -1:]], axis=-1)
-    mass = np.einsum("msi,ij,msj->ms", masses, np.exp(noise), masses, optimize=True)
-    density = np.log(mass) + stats.norm.logpdf(means)[:, None] + stats.norm.logpdf(logs, 0, 0.5)
-    agrees(chain["mean"], means, special.logsumexp(density, axis=1))
-    agrees(chain["sd_log__"], logs, special.logsumexp(density, axis=0))
-
-
-@pytest.mark.slow
-def test_posteriors_by_public_group_are_exact():
-    group = np.repeat([0, 1], [12, 5])
-    with pm.Model(coords={"group": ["a", "b"]}) as model:
-        index = pm.Data("index", group)
-        p = pm.Beta("p", 1, 1, dims="group")
-        pm.Bernoulli("y", p[index], observed=np.arange(17) % 2)
-    private, release = released(model, epsilon=0.7, domain=Domain(public=["index"]))
-    chain = special.expit(run(bound(private), private, 2000)["p_logodds__"])
-    for place, n in enumerate([12, 5]):
-        s = np.arange(n + 1)
-        terms = stats.binom.logpmf(s, n, UNIT[:, None]) + log_laplace(
-            release.tables["y"][place, 0] - s, release.record.tables[0].scales[0]
-        )
-        agrees(chain[:, place], UNIT, special.logsumexp(terms, axis=1))
 
 
 def multinomial_posteriors(seen_of, n, weigh):
@@ -218,55 +146,6 @@ def test_chains_depend_on_the_release_alone():
     assert not contains_canary(step, rows.canaries)
     other = condition(build(np.zeros(2)), release)
     assert np.array_equal(first, run(bound(other), other, 20, tune=0)["mean"])
-
-
-def test_a_saved_state_goes_on_with_the_same_chain():
-    private, _ = released(coins(), epsilon=1.0)
-    step = bound(private, scans_per_draw=2)
-    point = {"p_logodds__": np.asarray(0.3)}
-    step.setup_chain(np.random.default_rng(1), 5, 5)
-    for _ in range(3):
-        point, _ = step.step(point)
-    saved = step.sampling_state
-    first = [step.step(point) for _ in range(2)]
-    step.sampling_state = saved
-    assert first == [step.step(point) for _ in range(2)]
-
-
-def test_proposals_are_accepted_as_often_as_epsilon_says():
-    private, _ = released(coins(100), epsilon=0.2)
-    step = bound(private)
-    step.setup_chain(np.random.default_rng(1), 0, 50)
-    point, rates = {"p_logodds__": np.asarray(0.0)}, []
-    for _ in range(50):
-        point, (found,) = step.step(point)
-        rates.append(found["acceptance_rate"])
-    assert np.exp(-0.2) - 0.02 < np.mean(rates) <= 1 and repr(step) == "DataAugmentation()"
-
-
-def test_pymc_samples_with_the_step_and_the_trace_keeps_its_statistics():
-    options = {"quiet": True, "compute_convergence_checks": False}
-    with pytensor.config.change_flags(**NUMPY), coins():
-        idata = sample(20, tune=10, chains=1, epsilon=1.0, step=DataAugmentation(), progressbar=False, random_seed=1,
-                       **options)  # fmt: skip
-    assert idata.dp.epsilon == 1.0 and idata.privacy.attrs["guarantee"] == "exact"
-    assert set(idata.sample_stats.data_vars) == {"acceptance_rate"}
-    private = privatize(coins(40), epsilon=1.0)
-    with pytensor.config.change_flags(**NUMPY), private:
-        bare = pm.sample(5, tune=5, chains=1, step=DataAugmentation(vars=["p"]), progressbar=False, **options)
-        with pytest.raises(ArgumentError, match="free variables are"):
-            DataAugmentation(vars=["q"])
-    assert scrub(bare, private).dp.epsilon == 1.0
-
-
-def test_a_specification_has_no_rows():
-    with coins():
-        step = DataAugmentation(scans_per_draw=3)
-        assert repr(step) == "DataAugmentation(scans_per_draw=3)"
-        with pytest.raises(ArgumentError, match="works on a private model"):
-            step.setup_chain(1, 0, 1)
-        with pytest.raises(ArgumentError, match="outside of a private model"):
-            DataAugmentation(vars=["p"])
 
 
 def infinite():

@@ -6,93 +6,21 @@ import math
 import numpy as np
 import pymc as pm
 import pytest
-from scipy import special, stats
+from scipy import special
 
 from pymc_dp.domain import Domain
 from pymc_dp.step_methods.gibbs import row_latents
-from pymc_dp.step_methods.gibbs.conjugate_draws import BetaChance, DirichletShares, GammaPower, NormalMean
-from pymc_dp.step_methods.gibbs.grid import Grid
 from pymc_dp.transforms.truncate import truncate
 from tests.step_methods.gibbs.conftest import bound
 
 pytestmark = pytest.mark.usefixtures("paid")
 
 BETA = 0.6
-ANSWERS, COUNTS = np.array([0, 1, 1, 1]), np.array([0, 3, 1, 4])
+ANSWERS = np.array([0, 1, 1, 1])
 
 
 def update_of(step, name):
     return next(item for item in step.scan.updates if item.name == name)
-
-
-def naive_bayes():
-    """Two observed variables that share a class per row."""
-    with pm.Model() as model:
-        w = pm.Dirichlet("w", [1.0, 2.0])
-        z = pm.Categorical("z", w, shape=4)
-        p = pm.Uniform("p", 0.1, 0.9, shape=2)
-        rate = pm.Truncated("rate", pm.Gamma.dist(2.0, np.float64(1.0)), 0.3, 4.0, shape=2)
-        pm.Bernoulli("y", p[z], observed=ANSWERS)
-        pm.Poisson("x", rate[z], observed=COUNTS)
-    return model, Domain(bounds={"x": (0, 5)})
-
-
-GRID = np.linspace(0, 1, 1001)
-P, RATE = 0.1 + 0.8 * GRID, 0.3 + 3.7 * GRID
-
-
-def of_class(hits, rows, total):
-    """Log-densities of p and of the rate of one class on their grids, given its sums."""
-    chance = BETA * (hits * np.log(P) + (rows - hits) * np.log1p(-P))
-    return chance, (1 + BETA * total) * np.log(RATE) - (1 + BETA * rows) * RATE
-
-
-def exact_draws(rng, count):
-    """Independent draws of the joint tempered posterior: classes by enumeration, then all else given them."""
-    patterns = np.array(list(itertools.product((0, 1), repeat=4)))
-    heights = []
-    for z in patterns:
-        height = special.betaln(1 + (z == 0).sum(), 2 + (z == 1).sum())
-        for k in (0, 1):
-            own = z == k
-            parts = of_class(ANSWERS[own].sum(), own.sum(), COUNTS[own].sum())
-            height += sum(special.logsumexp(part) for part in parts)
-        heights.append(height)
-    chosen = patterns[rng.choice(len(patterns), count, p=special.softmax(heights))]
-    found = {"z": chosen, "w": [], "p": [], "rate": []}
-    for z in chosen:
-        w = rng.beta(1 + (z == 0).sum(), 2 + (z == 1).sum())
-        found["w"].append([w, 1 - w])
-        places = []
-        for k in (0, 1):
-            own = z == k
-            for part in of_class(ANSWERS[own].sum(), own.sum(), COUNTS[own].sum()):
-                mass = np.cumsum(np.exp(part - part.max()))
-                places.append(np.interp(rng.random(), mass / mass[-1], GRID))
-        found["p"].append([0.1 + 0.8 * places[0], 0.1 + 0.8 * places[2]])
-        found["rate"].append([0.3 + 3.7 * places[1], 0.3 + 3.7 * places[3]])
-    return {name: np.array(values) for name, values in found.items()}
-
-
-@pytest.mark.slow
-def test_a_scan_of_naive_bayes_leaves_its_posterior_invariant(rng):
-    step, _ = bound(*naive_bayes(), epsilon=1e9)
-    kinds = {update.name: type(update) for update in step.scan.updates}
-    assert kinds["w"] is DirichletShares and kinds["p"] is BetaChance and kinds["rate"] is GammaPower
-    assert update_of(step, "w").ranges == () and [len(update.ranges) for update in step.scan.updates].count(1) == 3
-    step.beta, step.generator = BETA, rng
-    before, fresh = exact_draws(rng, 500), exact_draws(rng, 2000)
-    like = {name: np.asarray(value) for name, value in step.prior_model.initial_point().items()}
-    after = []
-    for place in range(500):
-        values = {name: np.asarray(before[name][place]) for name in ("w", "z", "p", "rate")}
-        after.append(step.scan.points.values(step.advance(step.scan.points.point(values, like))))
-    for name, place in [("w", 0), ("p", 0), ("p", 1), ("rate", 0), ("rate", 1)]:
-        moved = np.array([item[name][place] for item in after])
-        assert stats.ks_2samp(moved, fresh[name][:, place]).pvalue > 0.001, name
-    codes = [np.array([item["z"] for item in after]) @ [8, 4, 2, 1], fresh["z"] @ [8, 4, 2, 1]]
-    table = np.array([np.bincount(code.astype(int), minlength=16) for code in codes])
-    assert stats.chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue > 0.001
 
 
 def with_a_column(public, group=(0, 1, 1, 2)):
@@ -102,17 +30,6 @@ def with_a_column(public, group=(0, 1, 1, 2)):
         p = pm.Uniform("p", [[0.1], [0.3]], [[0.6], [0.9]], shape=(2, 3))
         pm.Bernoulli("y", p[z, pm.Data("group", np.array(group))], observed=pm.Data("d", ANSWERS))
     return model, Domain(bounds={"group": (0, 2)}, public=["group"] if public else [])
-
-
-@pytest.mark.parametrize("public", [True, False])
-def test_classes_beside_another_column_see_their_own_row(public):
-    step, _ = bound(*with_a_column(public), epsilon=1e9)
-    p = np.array([[0.2, 0.3, 0.4], [0.5, 0.7, 0.8]])
-    found = update_of(step, "z").log_likelihood({"p": p})
-    group = np.array([0, 1, 1, 2])
-    chance = p[:, group].T
-    expected = np.where(ANSWERS[:, None] == 1, np.log(chance), np.log1p(-chance))
-    assert found - found[:, :1] == pytest.approx(expected - expected[:, :1])
 
 
 def test_a_private_column_lets_a_row_change_what_its_class_chooses_among(monkeypatch):
@@ -173,46 +90,6 @@ def regional():
 Z = np.array([2, 0, 2, 1])
 
 
-def test_probabilities_of_classes_are_one_mechanism_that_sees_a_row_once(regional):
-    kinds = {update.name: type(update) for update in regional.scan.updates}
-    assert kinds == {"w": DirichletShares, "z": Grid, "p": BetaChance, "shares": DirichletShares}
-    paid = {update.name: update.ranges for update in regional.scan.updates}
-    assert paid["p"] == pytest.approx((2 * (special.logit(0.9)),), rel=1e-9)
-    assert len(paid["shares"]) == 1 and paid["shares"][0] == pytest.approx(2 * math.log(0.9 / 0.05), rel=1e-4)
-    assert len(paid["z"]) == 1 and paid["z"][0] == pytest.approx(paid["p"][0] + paid["shares"][0], rel=1e-9)
-
-
-def test_probabilities_of_classes_are_drawn_from_the_rows_of_their_regions(regional, rng):
-    held = {"z": Z, "p": np.full(3, 0.5), "shares": np.full((3, 3), 1 / 3), "w": np.full(3, 1 / 3)}
-    sample = np.array([update_of(regional, "p").draw(rng, held, regional.sums, BETA) for _ in range(500)])
-    shares = np.array([update_of(regional, "shares").draw(rng, held, regional.sums, BETA) for _ in range(500)])
-    grid = np.linspace(0.1, 0.9, 4001)
-    for k in range(3):
-        own = Z[REGION] == k
-        ones, zeros = SEEN[own].sum(), (1 - SEEN[own]).sum()
-        mass = np.cumsum(grid ** (1 + BETA * ones) * (1 - grid) ** (BETA * zeros))
-        assert stats.kstest(sample[:, k], lambda v: np.interp(v, grid, mass / mass[-1])).pvalue > 0.001  # noqa: B023
-        alpha = 1 + BETA * np.bincount(KIND[own], minlength=3)
-        plain = rng.dirichlet(alpha, 6000)
-        plain = plain[(plain >= 0.05).all(axis=1)]
-        assert stats.ks_2samp(shares[:, k, 0], plain[:, 0]).pvalue > 0.001
-
-
-def test_classes_of_regions_are_drawn_together(regional, rng):
-    held = {
-        "z": Z,
-        "p": np.array([0.2, 0.5, 0.8]),
-        "shares": np.array([[0.2, 0.3, 0.5], [0.6, 0.2, 0.2], [0.1, 0.7, 0.2]]),
-        "w": np.array([0.5, 0.3, 0.2]),
-    }
-    sample = np.array([update_of(regional, "z").draw(rng, held, regional.sums, BETA) for _ in range(800)])
-    for place in range(4):
-        own = place == REGION
-        rows = np.where(SEEN[own][:, None] == 1, held["p"], 1 - held["p"]) * held["shares"].T[KIND[own]]
-        law = special.softmax(np.log(held["w"]) + BETA * np.log(rows).sum(axis=0))
-        assert stats.chisquare(np.bincount(sample[:, place].astype(int), minlength=3), 800 * law).pvalue > 0.001
-
-
 def test_no_row_of_a_region_tells_more_than_the_range_of_its_class(regional):
     """The law of p given the classes, and of the classes given p, for all that one row can be."""
     beta, held = 0.7, {"z": Z, "p": np.full(3, 0.5), "shares": np.full((3, 3), 1 / 3), "w": np.full(3, 1 / 3)}
@@ -233,53 +110,3 @@ def test_no_row_of_a_region_tells_more_than_the_range_of_its_class(regional):
         reached = max(reached, abs(laws[0] - laws[1]).max())
     table.observed.leaf.set_value(before)
     assert 0.5 * beta * paid < reached <= beta * paid
-
-
-# --- one latent of the whole model -----------------------------------------------------------------------------------
-
-
-def test_a_change_point_is_enumerated_and_both_rates_are_conjugate(rng):
-    year = np.arange(12) // 2
-    counts = np.array([4, 5, 3, 4, 5, 4, 1, 0, 1, 1, 0, 2])
-    with pm.Model() as model:
-        tau = pm.DiscreteUniform("tau", 0, 6)
-        early = pm.Truncated("early", pm.Gamma.dist(2.0, np.float64(1.0)), 0.2, 8.0)
-        late = pm.Truncated("late", pm.Exponential.dist(scale=1.0), 0.2, 8.0)
-        pm.Poisson("y", pm.math.switch(tau > pm.Data("year", year), early, late), observed=counts)
-    step, _ = bound(model, Domain(bounds={"y": (0, 6)}, public=["year"]), epsilon=1e9)
-    assert [type(update) for update in step.scan.updates] == [Grid, GammaPower, GammaPower]
-    width = 6 * math.log(8 / 0.2)
-    assert [update.ranges[0] for update in step.scan.updates] == pytest.approx([width] * 3, rel=1e-9)
-    held = {"tau": np.array(3), "early": np.float64(4.0), "late": np.float64(1.0)}
-    grid = np.linspace(0.2, 8, 4001)
-    for name, own, prior in [("early", year < 3, np.log(grid) - grid), ("late", year >= 3, -grid)]:
-        sample = np.array([update_of(step, name).draw(rng, held, step.sums, BETA) for _ in range(500)])
-        height = prior + BETA * (counts[own].sum() * np.log(grid) - own.sum() * grid)
-        mass = np.cumsum(np.exp(height - height.max()))
-        assert stats.kstest(sample, lambda v: np.interp(v, grid, mass / mass[-1])).pvalue > 0.001  # noqa: B023
-    taus = np.array([update_of(step, "tau").draw(rng, held, step.sums, BETA) for _ in range(800)]).astype(int)
-    rates = [np.where(tau > year, 4.0, 1.0) for tau in range(7)]
-    law = special.softmax([BETA * (counts * np.log(rate) - rate).sum() for rate in rates])
-    assert stats.chisquare(np.bincount(taus, minlength=7), 800 * law).pvalue > 0.001
-
-
-def test_a_model_index_chooses_among_variables(rng):
-    values = np.array([-1.0, 0.5, 2.5, 1.0])
-    with pm.Model() as model:
-        chance = pm.Uniform("chance", 0.2, 0.8)
-        which = pm.Bernoulli("which", chance)
-        a, b = pm.Uniform("a", -2, 2), pm.TruncatedNormal("b", 0.5, 1.0, lower=-2, upper=2)
-        pm.Normal("y", pm.math.stack([a, b])[which], 0.9, observed=values)
-    step, _ = bound(model, Domain(bounds={"y": (-2, 2)}), epsilon=1e9)
-    kinds = [BetaChance, Grid, NormalMean, NormalMean]
-    assert [type(update) for update in step.scan.updates] == kinds
-    held = {"chance": np.float64(0.5), "which": np.array(1), "a": np.float64(0.0), "b": np.float64(0.0)}
-    flat = np.array([update_of(step, "a").draw(rng, held, step.sums, BETA) for _ in range(400)])
-    assert stats.kstest(flat, stats.uniform(-2, 4).cdf).pvalue > 0.001  # no row is its own
-    sample = np.array([update_of(step, "b").draw(rng, held, step.sums, BETA) for _ in range(400)])
-    precision = 1 + BETA * 4 / 0.81
-    mean, sd = (0.5 + BETA * np.clip(values, -2, 2).sum() / 0.81) / precision, 1 / math.sqrt(precision)
-    law = stats.truncnorm((-2 - mean) / sd, (2 - mean) / sd, mean, sd)
-    assert stats.kstest(sample, law.cdf).pvalue > 0.001
-    weights = np.array([update_of(step, "chance").draw(rng, held, step.sums, BETA) for _ in range(400)])
-    assert stats.kstest(weights, lambda v: (v**2 - 0.04) / 0.6).pvalue > 0.001

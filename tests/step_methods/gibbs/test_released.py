@@ -8,13 +8,11 @@ import pymc as pm
 import pytest
 from scipy import special, stats
 
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.errors import ArgumentError
 from pymc_dp.privatize import privatize
 from pymc_dp.release.statistics import Statistics
-from pymc_dp.sampling import sample
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.trace.scrub import scrub
-from pymc_dp.transforms.truncate import truncate
 
 QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 
@@ -63,50 +61,6 @@ def test_noise_aware_releases_are_sampled_from_their_own_density():
     assert abs(chain.mean() - truth) < 5 * float(az.mcse(chain))
 
 
-def test_discrete_latents_of_releases_are_enumerated():
-    with pm.Model() as plain:
-        z = pm.Bernoulli("z", 0.5)
-        pm.Bernoulli("y", pm.math.switch(z, 0.3, 0.4), observed=np.arange(30) % 3 == 0)
-    model = privatize(plain, epsilon=1.0)
-    with model:
-        idata = pm.sample(300, tune=0, chains=1, cores=1, step=TemperedGibbs(), random_seed=1, **QUIET)
-    logp = model.compile_logp()
-    odds = logp({"z": np.asarray(1)}) - logp({"z": np.asarray(0)})
-    ones = int(idata.posterior["z"].values.sum())
-    assert stats.binomtest(ones, 300, 1 / (1 + math.exp(-odds))).pvalue > 0.001
-
-
 def test_a_private_model_needs_no_budget():
     with private(), pytest.raises(ArgumentError, match="Leave epsilon out"):
         TemperedGibbs(epsilon=1.0)
-
-
-def test_a_specification_made_inside_of_a_private_model_serves_another():
-    with private():
-        specification = TemperedGibbs()
-    with pm.Model():
-        p = pm.Uniform("p", 0.2, 0.7)
-        pm.Bernoulli("x", p, observed=np.array([0, 1, 1, 0]))
-        idata = sample(4, epsilon=1.0, step=specification, progressbar=False,
-                       quiet=True, compute_convergence_checks=False)  # fmt: skip
-    assert idata.dp.epsilon == 1.0 and idata.sample_stats.epsilon_spent.values.max() > 0.9
-
-
-def test_infinite_discrete_latents_are_refused():
-    with pm.Model() as plain:
-        k = pm.Poisson("k", 2.0)
-        p = pm.Beta("p", 1 + k, 1.0)
-        pm.Bernoulli("y", p, observed=np.array([0, 1, 1]))
-    with pytest.raises(UnsupportedModelError, match="chooses a Metropolis step"):
-        TemperedGibbs(model=privatize(plain, epsilon=1.0))
-
-
-def test_truncated_models_can_be_private_too():
-    with pm.Model() as plain:
-        p = pm.Beta("p", 1, 1)
-        pm.Bernoulli("y", p, observed=np.array([0, 1, 1, 0]))
-    model = private(model=truncate(plain, {"p": (0.3, 0.5)}))
-    with model:
-        idata = pm.sample(50, tune=0, chains=1, cores=1, step=TemperedGibbs(), **QUIET)
-    p = idata.posterior["p"].values
-    assert (p > 0.3).all() and (p < 0.5).all()

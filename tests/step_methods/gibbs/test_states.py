@@ -8,13 +8,8 @@ import pytest
 from scipy import stats
 
 from pymc_dp.domain import Domain
-from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.sampling import sample
-from pymc_dp.step_methods.gibbs import TemperedGibbs, conjugate_draws, states
-from pymc_dp.step_methods.gibbs.conjugate_draws import DirichletShares
-from pymc_dp.step_methods.gibbs.states import Moves, StatePaths
+from pymc_dp.step_methods.gibbs.states import StatePaths
 from pymc_dp.transforms.markov_states import MarkovStates
-from pymc_dp.transforms.path_kernels import sample_paths
 from pymc_dp.transforms.restricted_priors import TruncatedDirichlet
 from tests.step_methods.gibbs.conftest import bound
 
@@ -106,41 +101,6 @@ def test_no_row_moves_the_law_of_paths_by_more_than_its_range(domain):
     assert worst == pytest.approx(beta * update.ranges[0], rel=1e-4)  # attained at these profiles
 
 
-@pytest.mark.slow
-def test_a_state_that_looks_impossible_may_be_the_only_one_that_later_steps_allow(rng):
-    start, transition = np.array([0.5, 0.5]), np.array([[0.9, 0.1], [0.0, 1.0]])
-    for lead in (740.0, 760.0):  # on either side of where exp underflows: neighbours differ by far less than 20
-        evidence = np.array([[0.0, lead], [lead + 60, 0.0], [0.0, 0.0]])
-        paths = np.empty((400, 3), dtype=np.int64)
-        sample_paths(rng, start, transition, np.repeat(evidence[None], 400, axis=0), paths)
-        assert (paths[:, :2] == 0).all()
-        assert stats.binomtest(int(paths[:, 2].sum()), 400, 0.1).pvalue > 0.001
-
-
-def test_profiles_count_rows_by_the_state_of_their_cell(monkeypatch, rng):
-    step, _ = bound(hidden(), PUBLIC)
-    update, rows, seen = update_of(step, "three_profile"), table(), []
-    assert isinstance(update, DirichletShares)
-    monkeypatch.setattr(conjugate_draws, "truncated_dirichlet", lambda rng, alpha, low: seen.append(alpha) or alpha)
-    path = np.array([[0, 1, 1], [1, 0, 1]])
-    update.draw(rng, {**VALUES, "states": path}, step.sums, 0.5)
-    truth = np.ones((2, 3))
-    np.add.at(truth, (path[rows["region"], rows["month"]], rows["three"]), 0.5)
-    np.testing.assert_allclose(seen[0], truth)
-
-
-def test_start_and_moves_count_states_and_cost_nothing(monkeypatch, rng):
-    step, _ = bound(hidden(), PUBLIC)
-    seen = []
-    monkeypatch.setattr(states, "truncated_dirichlet", lambda rng, alpha, low: seen.append(alpha))
-    for name in ("start", "transition"):
-        update = update_of(step, name)
-        assert isinstance(update, Moves) and update.ranges == ()
-        update.draw(rng, {"states": np.array([[0.0, 1, 1], [1, 0, 1]])}, step.sums, 0.5)
-    np.testing.assert_allclose(seen[0], [2, 3])
-    np.testing.assert_allclose(seen[1], [[2, 3], [2, 2.5]])
-
-
 def test_a_scan_pays_for_the_paths_and_for_every_profile():
     step, event = bound(hidden(), PUBLIC, steps=5)
     paid = {update.name: update.ranges for update in step.scan.updates}
@@ -149,23 +109,3 @@ def test_a_scan_pays_for_the_paths_and_for_every_profile():
     assert paid["three_profile"] == pytest.approx((three,), rel=1e-4)
     assert paid["states"] == pytest.approx((two + three,), rel=1e-4)
     assert event.count == 5 and len(event.event.events) == 3
-
-
-def test_states_of_unbounded_profiles_and_several_states_of_a_cell_are_refused():
-    with pytest.raises(UnsupportedModelError, match="dp.truncate"):
-        bound(hidden(lower=0.0), PUBLIC)
-    with pm.Model() as model:
-        chain = MarkovStates("states", np.ones(2) / 2, np.ones((2, 2)) / 2, shape=3)
-        profile = TruncatedDirichlet("profile", np.ones((2, 2)), LOWER)
-        month = pm.Data("month_index", np.arange(12) % 3)
-        pm.Categorical("kind", (profile[chain[month]] + profile[chain[0]]) / 2, observed=np.arange(12) % 2)
-    with pytest.raises(UnsupportedModelError, match="several of its states"):
-        bound(model, Domain(public=("month_index",)))
-
-
-@pytest.mark.slow
-def test_a_chain_is_sampled_and_its_states_are_released():
-    found = sample(4, model=hidden(), step=TemperedGibbs(), epsilon=5.0, domain=PUBLIC, progressbar=False)
-    assert found.posterior["states"].shape == (1, 4, 2, 3)
-    assert set(np.unique(found.posterior["states"])) <= {0, 1}
-    assert found.dp.epsilon == pytest.approx(5.0, rel=1e-12)

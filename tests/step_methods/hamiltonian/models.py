@@ -7,7 +7,6 @@ import numpy as np
 import pymc as pm
 import pytensor
 
-import pymc_dp as dp
 from pymc_dp.domain import Domain
 from pymc_dp.release.paid import forget_releases
 from pymc_dp.rows.gate import opened_gate
@@ -16,8 +15,6 @@ from pymc_dp.step_methods.hamiltonian import PrivateHMC
 from pymc_dp.step_methods.hamiltonian.settings import HamiltonianNoise
 from pymc_dp.testing import insecure_randomness
 
-QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
-PLAIN = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 BUDGET = {"epsilon": 3.0, "delta": 1e-5}
 WIDE = [0.0, 1.0, -1e6, 1e-200, 1e300, 1.7e308, np.nan, np.inf, -np.inf]
 
@@ -26,13 +23,6 @@ def normal(values):
     """Posterior of the mean N(sum / (n + 1), 1 / (n + 1))."""
     with pm.Model() as model:
         pm.Normal("y", pm.Normal("mu"), np.float64(1.0), observed=np.asarray(values, dtype=float))
-    return model
-
-
-def poisson(counts):
-    """Posterior of the rate Gamma(2 + sum, 1 + n)."""
-    with pm.Model() as model:
-        pm.Poisson("count", pm.Gamma("rate", 2, 1), observed=np.asarray(counts, dtype=int))
     return model
 
 
@@ -112,9 +102,3 @@ def take(step, x, y):
     rows = [column.clamped(columns[column.name]) for column in step._columns]
     step.gradient.hold(rows)
     step.limits.ratio.rows.hold(rows)
-
-
-def sample(model, draws, relation="replace", domain_options=None, **options):
-    forget_releases()
-    held_in = domain(relation, **(domain_options or {}))
-    return dp.sample(draws, model=model, domain=held_in, **{**BUDGET, **QUIET, **options})

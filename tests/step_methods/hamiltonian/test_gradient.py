@@ -1,14 +1,9 @@
 """Sums of clipped gradients, against finite differences, and whatever rows hold."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytensor
 import pytest
 
-from pymc_dp.step_methods.hamiltonian import gradient
-from pymc_dp.step_methods.langevin.gradients import compiled
-from pymc_dp.step_methods.row_functions.limits import clip_to
 from tests.step_methods.hamiltonian.models import WIDE, domain, held, logistic, table, take
 
 UNITS = np.array([1.0, 0.5, 2.0])
@@ -53,17 +48,6 @@ def test_rows_and_prior_have_the_gradients_of_the_density(step, rng):
     assert (norms > 0.6).any() and (norms < 0.6).any(), "both kinds of rows are looked at"
 
 
-@pytest.mark.slow
-def test_chunks_add_up(step, rng, monkeypatch):
-    take(step, *table())
-    values = rng.normal(size=3)
-    whole = step.gradient.of_rows(values)
-    monkeypatch.setattr(gradient, "CHUNK", 7)
-    np.testing.assert_allclose(step.gradient.of_rows(values), whole, rtol=1e-12)
-    take(step, np.zeros((0, 2)), [])
-    assert not step.gradient.of_rows(values).any()
-
-
 def hostile(rng):
     return rng.choice(WIDE, size=2) if rng.random() < 0.7 else rng.normal(size=2) * 10.0 ** rng.integers(-9, 9), (
         rng.choice([0, 1, -1, 7])
@@ -96,21 +80,3 @@ def test_hostile_rows_move_the_sum_by_what_is_claimed_and_attain_it(step, relati
     found = largest_move(step, relation, rng)
     assert 0.99 * norms < found <= norms
     assert domain(relation).neighbours == relation
-
-
-def test_mutant_without_clipping_is_found(step, rng, monkeypatch):
-    monkeypatch.setattr(step.gradient, "_clip", clip_to(1e3, size=3, n_rows=100))
-    assert largest_move(step, "replace", rng) > 2.1
-
-
-@pytest.mark.slow
-def test_mutant_clipped_before_units_is_found(step, rng, monkeypatch):
-    """Clipping in other units than those in which noise is added."""
-    unscaled = compiled(replace(step.gradient._graphs, units=None))
-
-    def scaled(self, values, right=gradient.ClippedGradient.of_rows):
-        return right(self, values) * UNITS
-
-    monkeypatch.setattr(step.gradient, "_functions", unscaled)
-    monkeypatch.setattr(gradient.ClippedGradient, "of_rows", scaled)
-    assert largest_move(step, "replace", rng) > 2.1

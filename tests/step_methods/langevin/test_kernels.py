@@ -1,14 +1,11 @@
 """Clipping, batches, and how far one row can move a sum."""
 
 import numpy as np
-import pymc as pm
 import pytest
 from scipy import stats
 
-from pymc_dp.step_methods.langevin import kernels, walk
+from pymc_dp.step_methods.langevin import walk
 from pymc_dp.step_methods.langevin.kernels import fixed_batch, poisson_rows
-from pymc_dp.step_methods.row_functions.cached_loop import closed_over
-from pymc_dp.step_methods.row_functions.taken_chunks import follow, lay_out
 
 from .conftest import CLIP, N_ROWS, flat, funded, logistic, start, table
 
@@ -66,74 +63,6 @@ def test_neighbours_move_the_sum_by_one_or_two_norms(begin, rng):
     assert np.linalg.norm(sums[0] - sums[1]) > 1.99 * CLIP, "two norms are reached, and must be paid for"
 
 
-def test_what_a_row_adds_does_not_depend_on_the_rows_beside_it(begin, rng):
-    """Also where scores cancel, so that the order in which they are summed would show in every digit."""
-    step = begin(clip_norm=1e-3)
-    for place in range(N_ROWS):
-        first, second = rng.normal(size=2)
-        put(step, place, (np.array([first, 1e-9 * second - first, second]), 0, place % 2))
-    position = np.array([1e9, 1e9, 1.0, 0.3, 0.1])
-    alone = np.array([step.clipped_sum(position, [place]) for place in range(N_ROWS)])
-    assert len(np.unique(np.abs(alone[:, 0]))) > N_ROWS / 2
-    for size in (1, 2, 7, 31, 33, 64, 151, N_ROWS):
-        for places in (np.arange(size), rng.permutation(N_ROWS)[:size]):
-            assert (step.clipped_sum(position, places) == alone[places].sum(axis=0)).all()
-
-
-def test_mutant_without_clipping_dies(begin, rng):
-    step = begin()
-    step.settings["clip_norm"] = 1e4
-    put(step, 0, (np.full(3, 1e6), 0, 1))
-    assert np.linalg.norm(step.clipped_sum(np.full(flat(step, start(step)).size, -0.1), [0])) > 1e3 * CLIP
-
-
-@pytest.mark.slow
-def test_sums_are_those_of_a_plain_loop(begin, rng):
-    """Closed form of the logistic gradient, clipped row by row in NumPy; chunks and their rests included."""
-    step = begin()
-    by_ndim = {column.ndim: column for column in step._rows if column.ndim == 2}
-    x = by_ndim[2]
-    group, y = (column for column in step._rows if column.ndim == 1)
-    names = [name for name, _, _ in step.gradients.shapes]
-    assert names == ["coefficients", "scale_log__", "offset"]
-    for scale in (0.1, 3.0):
-        position = scale * rng.normal(size=5)
-        places = rng.integers(0, N_ROWS, size=151)
-        score = x @ position[:3] + position[4] * group
-        residual = y - 1 / (1 + np.exp(-score))
-        rows = np.zeros((N_ROWS, 5))
-        rows[:, :3] = residual[:, None] * x
-        rows[:, 4] = residual * group
-        norms = np.linalg.norm(rows, axis=1)
-        clipped = rows * np.minimum(1, CLIP / norms)[:, None]
-        np.testing.assert_allclose(
-            step.clipped_sum(position, places), clipped[places].sum(axis=0), rtol=1e-7, atol=1e-7
-        )
-        assert (norms > CLIP).any() and (norms < CLIP).any()
-        small = step._functions[0]
-        buffers = tuple(np.empty((16, *column.shape[1:]), column.dtype) for column in step._rows)
-        total, clip, nothing = np.zeros(5), step._clip, np.zeros(0, dtype=np.int64)
-        few = kernels.Table(rows=step._rows, buffers=buffers, squares=np.empty(16), places=places, keys=nothing)
-        shared = kernels.make_shared(5)
-        kernels.add_clipped(small, position, step.gradients.starts, clip, few, len(places), shared, total)
-        np.testing.assert_allclose(total * clip.unit, step.clipped_sum(position, places), rtol=1e-9, atol=1e-8)
-
-
-@pytest.mark.slow
-def test_private_indices_outside_of_their_axis_are_harmless(rng):
-    """Compiled code checks no bounds: an index of 2^31 would read memory that is not there."""
-    group = rng.integers(0, 4, size=N_ROWS)
-    with pm.Model() as model:
-        pm.Normal("y", pm.Normal("b", shape=4)[pm.Data("g", group)], 1.0, observed=rng.normal(size=N_ROWS))
-    step = funded(model)
-    column = next(column for column in step._rows if column.dtype.kind == "i")
-    position = rng.normal(size=4)
-    for level in (-1, 4, 2**31 - 1, -(2**31), 0):
-        column[0] = level
-        total = step.clipped_sum(position, [0])
-        assert total[0] != 0 and not total[1:].any()
-
-
 @pytest.mark.few(2)
 @pytest.mark.parametrize("rate", [0.01, 0.3, 1.0])
 def test_poisson_batches_hold_each_row_independently(rate, rng):
@@ -162,25 +91,6 @@ def _smoothed(expected, n_rows):
     return lambda x: np.interp(x, grid, expected.cdf(grid - 1))
 
 
-def test_a_poisson_batch_in_parts_is_the_batch(rng):
-    whole, part = np.empty(60, dtype=np.int64), np.empty(4, dtype=np.int64)
-    for rate in (0.05, 0.5, 1.0):
-        waiting = -np.log1p(-rate) if rate < 1 else np.inf
-        for _ in range(50):
-            one, other = (np.random.default_rng(number) for number in (rng.integers(2**32),) * 2)
-            count = poisson_rows(one, 50, waiting, -1, whole)
-            found, last, more = [], -1, True
-            while more:
-                size = poisson_rows(other, 50, waiting, last, part)
-                more, last = size == part.size, part[-1]
-                found += part[:size].tolist()
-            assert found == whole[:count].tolist()
-
-
-def test_no_rows_at_all_make_an_empty_batch(rng):
-    assert poisson_rows(rng, 0, 0.3, -1, np.empty(4, dtype=np.int64)) == 0
-
-
 def test_fixed_batches_are_uniform_sets(rng):
     n_rows, batch, draws = 8, 3, 30_000
     keys = np.empty(8, dtype=np.int64)
@@ -192,14 +102,6 @@ def test_fixed_batches_are_uniform_sets(rng):
         counts[found] = counts.get(found, 0) + 1
     assert len(counts) == 56
     assert stats.chisquare(list(counts.values())).pvalue > 1e-4
-
-
-def test_drawn_batches_have_the_size_of_the_plan(begin):
-    step = begin("add_remove")
-    places = np.empty(N_ROWS, dtype=np.int64)
-    sizes = [poisson_rows(step.generator, N_ROWS, step._loop.waiting, -1, places) for _ in range(3000)]
-    rate = 40 / 250  # of the public number of rows, whatever the real one is
-    assert abs(np.mean(sizes) - N_ROWS * rate) < 5 * np.sqrt(N_ROWS * rate * (1 - rate) / 3000)
 
 
 @pytest.mark.few(1)
@@ -217,19 +119,3 @@ def test_chains_are_the_same_for_every_number_of_threads(sampling, shared, monke
         found.append(position)
     assert loop.chunk == 32 and np.isfinite(found[0]).all() and found[0].all()
     assert all((one == found[0]).all() for one in found)
-
-
-@pytest.mark.slow
-def test_a_late_helper_reads_no_rows_of_a_smaller_batch(begin):
-    """Its chunk was taken away, and places behind those of the batch that is laid out by now hold anything."""
-    step, places = begin(), np.arange(128)
-    buffers = tuple(np.zeros((32, *column.shape[1:]), column.dtype) for column in step._rows)
-    nothing, shared = np.zeros(0, dtype=np.int64), kernels.make_shared(5, 3)
-    held = kernels.Table(rows=step._rows, buffers=buffers, squares=np.empty(32), places=places, keys=nothing)
-    loop = closed_over(kernels.assist, step._functions[0])
-    for count, chunks_left in ((60, 1), (128, 1)):
-        lay_out(shared.board, count, 3)
-        assert [follow(shared.board, helper) for helper in (1, 2)] == [0, 1]
-        shared.board[kernels.OVER] = 1
-        assert loop(np.ones(5), step.gradients.starts, step._clip, held, 0, 3, shared) == chunks_left
-        assert shared.totals[0].any() == (count == 128)

@@ -5,7 +5,6 @@ from itertools import product
 
 import arviz as az
 import numpy as np
-import pymc as pm
 import pytest
 from scipy.signal import convolve2d
 from scipy.special import gammaln
@@ -13,7 +12,6 @@ from scipy.special import gammaln
 from pymc_dp.accounting import Ledger
 from pymc_dp.privatize import privatize
 from pymc_dp.release.statistics import Statistics
-from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.markov.collapsed import CollapsedScan
 from tests.step_methods.markov.conftest import MONTHS, MOVES, PUBLIC, REGIONS, START, STATES, TWO, hidden_model
 
@@ -138,17 +136,6 @@ def test_states_given_noised_counts_of_unknown_sizes(rng):
 
 
 @pytest.mark.slow
-def test_states_given_counts_that_are_taken_for_exact(rng):
-    _, scan = scan_of(PUBLIC, noise_aware=False)
-    released = scan.items.released.copy()
-    released[:, 1] = np.clip(PUBLIC_COUNTS, 0, 4)
-    scan.items = replace(scan.items, released=released)
-    weights = of_public_sizes(scan.items, lambda x: (x == 0).astype(float))
-    paths, mass = enumerated(weights, scan.items.place)
-    agree(run(scan, rng, 12_000), paths, mass)
-
-
-@pytest.mark.slow
 def test_counts_stay_within_what_is_public(rng):
     for domain in (PUBLIC, None):
         _, scan = scan_of(domain, fields=("two", "three"), lower=0.05)
@@ -158,18 +145,3 @@ def test_counts_stay_within_what_is_public(rng):
         assert (scan.counts[items.field == 0, 2] == 0).all()
         assert (sizes <= items.bounds).all()
         assert (sizes == items.bounds).all() == (domain is PUBLIC)
-
-
-@pytest.mark.slow
-def test_the_step_takes_the_compiled_scan_where_it_fits():
-    private, _ = scan_of(PUBLIC, fields=("two", "three"))
-    step = TemperedGibbs(model=private)
-    assert isinstance(step.released, CollapsedScan)
-    step.setup_chain(np.random.default_rng(1), 0, 3)
-    point = {name: np.asarray(value) for name, value in private.initial_point().items()}
-    new, (stats,) = step.step(point)
-    assert list(new) == list(point) and stats["epsilon_spent"] == 0
-    assert all(new[name].dtype == point[name].dtype and new[name].shape == point[name].shape for name in point)
-    with private:
-        pm.Potential("beside", 0.0 * private["start"].sum())
-    assert CollapsedScan.of(private) is None

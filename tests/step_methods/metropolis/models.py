@@ -10,7 +10,6 @@ from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
 
 QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
-PLAIN = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 BOUNDS = {"count": (0, 20), "value": (-4.0, 4.0)}
 GROUPS = (0, 1, 1, 0, 1, 0)
 

@@ -5,15 +5,11 @@ import math
 import numpy as np
 import pymc as pm
 import pytest
-from scipy import integrate, special, stats
+from scipy import special, stats
 
-from pymc_dp.accounting import BoundedRangeEvent, Budget, GDPEvent
+from pymc_dp.accounting import BoundedRangeEvent, GDPEvent
 from pymc_dp.audit.quadrature import compare_with_event, density_loss
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
-from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.mode import AnnealedMode
-from pymc_dp.step_methods.ops.price import sharpest_first
-from pymc_dp.testing import insecure_randomness
 from tests.step_methods.mode.models import bound, domain
 
 LOW, HIGH, SD = 0.1, 0.9, 2.0
@@ -109,73 +105,3 @@ def test_a_slope_without_bounds_is_charged_by_log_concavity(relation, epsilon):
     without_root = GDPEvent(mu=beta * gradient * SD)  # wrong where β is small: the prior is tempered too
     if beta < 0.1:
         assert not compare_with_event(loss, without_root, [0.1 * epsilon], slack=1e-4).passed
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
-    ("model", "joint", "rows", "box", "public"),
-    [
-        (share, share_joint, [0] * 3 + [1] * 9, (LOW, HIGH), domain()),
-        (slope, slope_joint, [(1.0, 1)] * 5 + [(0.5, 0)] * 4, (-15.0, 15.0), domain(bounds={"x": (-1, 1)})),
-    ],
-)
-def test_draws_follow_the_annealed_density(model, joint, rows, box, public):
-    step, _ = bound(model(rows), None, public, 9.0, 1e-6, make=annealed())
-    beta, log_density = step.temperature.inverse, joint(rows)
-    grid = np.linspace(*box, 20001)
-    density = np.exp(beta * (log_density(grid[:, None]) - log_density(grid[:, None]).max()))
-    cdf = integrate.cumulative_trapezoid(density, grid, initial=0)
-    with insecure_randomness(4):
-        step.setup_chain(np.random.default_rng(0), 0, 1)
-    name = next(iter(step.values.names))
-    drawn = np.array([float(step.draw(step.generator)[name]) for _ in range(80)])
-    assert stats.kstest(drawn, lambda at: np.interp(at, grid, cdf / cdf[-1])).pvalue > 1e-3
-
-
-def test_the_largest_power_comes_first():
-    budget = Budget(1.0, 1e-6)
-    by_range, by_shape = sharpest_first(2.0, 100.0, budget, 1)
-    assert by_range.inverse > by_shape.inverse and isinstance(by_shape.event, GDPEvent)
-    assert sharpest_first(2.0, 0.01, budget, 1)[0].rule.startswith("log-concavity")
-    assert all(one.prior for one in sharpest_first(2.0, 0.01, budget, 1))
-    with pytest.raises(ArgumentError, match="delta must be > 0"):
-        sharpest_first(math.inf, 1.0, Budget(1.0), 1)
-
-
-def test_what_was_done_is_said():
-    step, _ = bound(share([0, 1]), None, domain(), 20.0, make=annealed())
-    assert step.describe().noise.startswith("annealed to β = 4.5")
-    facts = dict(step.describe().facts)
-    assert "temperature" not in facts and "bounded range" in facts["annealed"] and "R = 4.39" in facts["one row moves"]
-    public = domain(bounds={"x": (-1, 1)})
-    step, _ = bound(slope([(0.5, 1)]), None, public, 1.0, 1e-6, read=False, make=annealed())
-    assert "μ = √β G / √m" in dict(step.describe().facts)["one row moves"]
-    step.price(Funding(budget=Budget(2.0, 1e-6), chains=1, steps=1))
-
-
-def test_powers_that_may_have_no_mass_are_refused():
-    with pm.Model() as peaked:
-        p = pm.Truncated("p", pm.Beta.dist(0.5, 0.5), LOW, HIGH)
-        pm.Bernoulli("y", p, observed=[0, 1])
-    with share([0, 1]) as potential:
-        pm.Potential("more", -potential["p"])
-    for model, text in ((peaked, "its prior is not proved log-concave"), (potential, "it is a Potential")):
-        with pytest.raises(UnsupportedModelError, match=text):
-            bound(model, None, domain(), make=annealed())
-
-
-def test_chains_are_refused_unless_asked_for_by_name():
-    with pm.Model() as model:
-        ends = [pm.Uniform(name, 0.2, 2) for name in ("a", "b", "c")]
-        pm.Gamma("y", 1 + ends[0], ends[1] + ends[2], observed=[1.0, 2.0])
-    public = domain(bounds={"y": (0.1, 3)})
-    with pytest.raises(UnsupportedModelError, match=r"Give candidates.*assume_converged=True"):
-        bound(model, None, public, make=annealed())
-    step, _ = bound(model, None, public, 1.0, read=False, make=_previewed)
-    assert step.claimed == "asymptotic" and step.posterior.temper_prior
-
-
-def _previewed(_):
-    step = AnnealedMode(assume_converged=True)
-    step.previewing = True  # no chain is tried on simulated rows
-    return step

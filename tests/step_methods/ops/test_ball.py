@@ -6,12 +6,11 @@ from functools import cache
 import numpy as np
 import pymc as pm
 import pytest
-from scipy import special, stats
+from scipy import special
 
 import pymc_dp as dp
 from pymc_dp.domain import Domain
-from pymc_dp.errors import UnsupportedModelError
-from tests.step_methods.ops.models import bound, draws
+from tests.step_methods.ops.models import bound
 
 RADIUS, N = 1.2, 24
 EPSILON = 1.5
@@ -110,67 +109,3 @@ def worst(name, relation, rng, times=1.0):
 def test_no_row_shows_more_than_epsilon(name, relation, rng):
     assert planned(name, relation).temperature.inverse < 1
     assert worst(name, relation, rng) <= EPSILON
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("name", BUILDS)
-def test_a_range_of_a_smaller_ball_is_found(name, rng):
-    """What is charged is four times what one row is proved to move, under replace; more than that is seen."""
-    assert worst(name, "replace", rng, times=16.0) > EPSILON
-
-
-@pytest.mark.slow
-def test_the_range_is_that_of_the_norm_not_of_the_box():
-    """|x·w| <= R |x|: of logistic rows 2 R √2, where a box of the same half width allows 4 R."""
-    rows = columns(N, np.random.default_rng(1))
-    found = dp.sensitivity(model_of("logistic", rows), domain("logistic")).range.value
-    assert found == pytest.approx(2 * RADIUS * math.sqrt(2), rel=1e-4)
-    with pm.Model() as model:
-        logistic(*rows)
-    box = dp.sensitivity(dp.truncate(model, {"w": (-RADIUS, RADIUS)}), domain("logistic")).range.value
-    assert box == pytest.approx(4 * RADIUS, rel=1e-4)
-    shorter = Domain(norms={"x": 0.5})
-    assert dp.sensitivity(model_of("logistic", rows), shorter).range.value == pytest.approx(RADIUS, rel=1e-4)
-    slope = dp.sensitivity(model_of("linear", rows), Domain(bounds={"x": (-1, 1), "y": (-2, 2)})).range
-    assert slope.value <= 2 * 2 * 2 * RADIUS * math.sqrt(2) + 1e-3  # 2 |y| R |x|, and the square of x·w, halved
-
-
-@pytest.mark.slow(cases=2)
-@pytest.mark.parametrize("name", ["logistic", "linear"])
-def test_draws_are_those_of_quadrature_and_others_are_found(name, rng):
-    """The length, and the place along each axis."""
-    step = planned(name)
-    found = draws(step, 500, rng)["w"]
-    assert (np.linalg.norm(found, axis=1) <= RADIUS).all()
-    points, areas = disc(96)
-
-    def p_values(inverse):
-        mass = np.exp(log_density(step, step.sums, inverse, points) + areas)
-        for measure in (lambda w: np.linalg.norm(w, axis=1), lambda w: w[:, 0], lambda w: w[:, 1]):
-            values = measure(points)
-            order = np.argsort(values, kind="stable")
-            shares = np.cumsum(mass[order]) / mass.sum()
-            yield stats.kstest(measure(found), lambda x, v=values[order], s=shares: np.interp(x, v, s)).pvalue
-
-    assert min(p_values(step.temperature.inverse)) > 1e-3
-    assert min(p_values(step.temperature.inverse * 40)) < 1e-3
-
-
-@pytest.mark.slow
-def test_explain_and_the_report_state_it():
-    rows = columns(N, np.random.default_rng(1))
-    model = model_of("logistic", rows)
-    assert "dp.OPS()" in str(dp.explain(model, domain("logistic")).full())
-    idata = dp.sample(epsilon=1.0, step=dp.OPS(), model=model, domain=domain("logistic"), progressbar=False)
-    assert idata.dp.guarantee == "exact" and idata["posterior"]["w"].shape == (1, 1, 2)
-    assert np.linalg.norm(idata["posterior"]["w"]) <= RADIUS
-
-
-@pytest.mark.slow
-def test_a_ball_beside_other_parameters_is_refused():
-    with pm.Model() as model:
-        w = pm.Normal("w", 0.0, 1.0, shape=2)
-        a = pm.TruncatedNormal("a", 0.0, 1.0, lower=-1, upper=1)
-        pm.Bernoulli("y", logit_p=a + pm.Data("x", np.zeros((4, 2))) @ w, observed=[0, 1, 0, 1])
-    with pytest.raises(UnsupportedModelError, match="only parameter"):
-        bound(dp.truncate(model, norms={"w": 1.0}), Domain(bounds={"x": (-1, 1)}), 1.0)

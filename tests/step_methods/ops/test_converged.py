@@ -7,12 +7,10 @@ import warnings
 import numpy as np
 import pymc as pm
 import pytensor
-import pytensor.tensor as pt
 import pytest
-from scipy import special, stats
 
 import pymc_dp as dp
-from pymc_dp.audit import contains_canary, differing
+from pymc_dp.audit import contains_canary
 from pymc_dp.domain import Domain
 from pymc_dp.errors import PrivacyError, UnsupportedModelError
 from pymc_dp.release.paid import forget_releases
@@ -98,39 +96,6 @@ def test_without_the_word_of_the_caller_it_is_refused_and_the_word_is_named():
         bound(groups(*table()), RELATIONS["replace"], 2.0)
 
 
-def test_what_can_be_drawn_exactly_is_drawn_exactly():
-    x, _, y = table()
-    with pm.Model() as model:
-        pm.Bernoulli("y", logit_p=pm.Normal("b") * pm.Data("x", x), observed=y)
-    step, _ = bound(model, RELATIONS["replace"], 1.0, 1e-6, assume_converged=True)
-    assert step.claimed == "exact" and not isinstance(step.posterior, ConvergedPosterior)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("relation", RELATIONS)
-def test_the_trace_says_that_the_guarantee_is_asymptotic(relation, shared, caplog, capfd, recwarn):
-    """And nothing else leaves: not the row that is looked for, not a word while the chain runs."""
-    x, g, y = table()
-    x[3] = CANARY
-    ledger = dp.Ledger(epsilon=2.0, neighbours=relation)
-    options = {"domain": RELATIONS[relation], "model": groups(x, g, y), "ledger": ledger, **QUIET}
-    with caplog.at_level(logging.DEBUG):
-        tree = dp.sample(step=OPS(assume_converged=True), epsilon=2.0, **options)
-    assert tree.dp.guarantee == "asymptotic"
-    assert "NOT exact" in str(tree.dp.report())
-    assert set(tree["posterior"].data_vars) == {"b", "scale", "slope"}
-    assert ledger.spent.epsilon == pytest.approx(2.0)
-    assert not contains_canary([tree, str(tree.dp.report()), caplog.records, list(recwarn)], [CANARY])
-    assert capfd.readouterr() == ("", "") and not list(recwarn)
-
-
-@pytest.mark.slow
-def test_a_preview_runs_no_chain(monkeypatch):
-    monkeypatch.setattr(ConvergedPosterior, "_judged", lambda self, inverse: pytest.fail("a chain was run"))
-    seen = OPS(assume_converged=True).preview(groups(*table()), RELATIONS["replace"], dp.Budget(2.0))
-    assert seen.fits and seen.guarantee == "asymptotic"
-
-
 @pytest.mark.parametrize(
     ("prior", "text"),
     [(lambda: pm.Poisson("k", 2), "it is discrete"), (lambda: pm.HalfCauchy("k", 1), "may have no mass")],
@@ -185,57 +150,7 @@ def test_chains_that_do_not_agree_on_public_data_are_refused_before_the_charge(l
     assert "assume_converged" not in str(refused.value) and "dp.SGLD()" in str(refused.value)
 
 
-def test_a_density_that_cannot_be_drawn_from_is_refused_before_the_charge(blind):
-    _, g, y = table()
-
-    def logp(value, b):
-        return pm.math.log(0.5 + 0.4 * value * pt.tanh(b))
-
-    with pm.Model() as model:
-        b = pm.Uniform("b", -1, 1, shape=4)
-        pm.CustomDist("y", b[pm.Data("g", g)], logp=logp, observed=2.0 * y - 1)
-    with pytest.raises(UnsupportedModelError, match="pm.CustomDist takes a function, random="):
-        bound(model, Domain(bounds={"y": (-1, 1)}), 2.0, assume_converged=True)
-
-
 # --- while a chain runs -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_the_target_is_the_tempered_posterior_and_a_potential_counts_once(rng):
-    x, g, y = table()
-    for papers in (False, True):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ConvergedPosterior, "_judged", lambda self, inverse: 10)
-            step, _ = converging(groups(x, g, y), papers=papers)
-        found = step.posterior
-        inner = tempered_chain.TemperedChain(found.density, found.prior_model, temper_prior=papers)
-        inverse = step.temperature.inverse
-        assert inverse < 1
-        inner._put(*step.sums, inverse)
-        at = found.prior_model.compile_logp(jacobian=False, mode="FAST_COMPILE")
-        differences = []
-        for _ in range(5):
-            scale, b, slope = rng.uniform(0.5, 2), rng.uniform(-1, 1, 4), rng.uniform(-1, 1)
-            eta = scale * b[g] + slope * x
-            prior = stats.norm.logpdf(scale) - 2 * ((b - 0.5) ** 2).sum()
-            wanted = (inverse if papers else 1) * prior + inverse * (y * eta - np.logaddexp(0, eta)).sum()
-            point = {
-                "scale_interval__": special.logit((scale - 0.5) / 1.5),
-                "b_interval__": special.logit((b + 1) / 2),
-                "slope_interval__": special.logit((slope + 1) / 2),
-            }
-            differences.append(at(point) - wanted)
-        np.testing.assert_allclose(differences, differences[0], atol=1e-9)
-
-
-def test_a_draw_is_a_function_of_the_generator_and_leaves_no_row_behind(step):
-    first, again, other = draw(step), draw(step), draw(step, seed=2)
-    assert all((first[name] == again[name]).all() for name in first)
-    assert all((first[name] != other[name]).all() for name in first)
-    held = step.posterior._chain
-    assert all(len(item.get_value()) == 0 for item in (*held._rows, held._weights))
-    assert {name: value.shape for name, value in first.items()} == {"scale": (), "b": (4,), "slope": ()}
 
 
 class Spill(Exception):
@@ -258,58 +173,3 @@ def test_what_goes_wrong_with_a_private_chain_tells_nothing(step, monkeypatch, c
     assert failed.value.__cause__ is None and failed.value.__context__ is None
     assert capfd.readouterr() == ("", "") and not caplog.records and not list(recwarn)
     assert not contains_canary([failed.value, str(failed.value)], [CANARY])
-
-
-def test_a_chain_that_is_interrupted_releases_nothing(step, monkeypatch):
-    """PyMC's own sampling returns what it has got so far: a state from before the chain could have converged."""
-    turns = iter(range(12))
-    own = step.posterior._chain._step.step
-
-    def interrupted(point):
-        if next(turns, None) is None:
-            raise KeyboardInterrupt
-        return own(point)
-
-    monkeypatch.setattr(step.posterior._chain._step, "step", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        draw(step)
-
-
-@pytest.mark.slow
-def test_two_neighbouring_tables_differ_in_what_is_released_alone(shared):
-    trees = []
-    for rows in (table(), neighbour("replace")):
-        with dp.testing.insecure_randomness(5):
-            forget_releases()
-            options = {"domain": RELATIONS["replace"], "model": groups(*rows), **QUIET}
-            trees.append(dp.sample(step=OPS(assume_converged=True), epsilon=2.0, **options))
-    paths = [path for path in differing(*trees) if "manifest" not in path]
-    assert paths and all(path.startswith("/posterior/") for path in paths)
-
-
-@pytest.mark.slow
-def test_draws_of_chains_agree_with_exact_ones(rng):
-    """Normal regression under a Potential that a chain and closed forms both know: moments within 4 standard errors."""
-    x = rng.normal(size=(60, 3)) / 3
-    y = np.clip(x @ [1.0, -1.0, 0.5] + 0.5 * rng.normal(size=60), -2, 2)
-    with pm.Model() as model:
-        b = pm.TruncatedNormal("b", 0, 0.5, lower=-4, upper=4, shape=3)
-        pm.Potential("pull", -((b - 1) ** 2).sum())
-        pm.Normal("y", pm.Data("x", x) @ b, 0.5, observed=y)
-    step, _ = converging(model, Domain(bounds={"x": (-2, 2), "y": (-2, 2)}), epsilon=30.0)
-    inverse = step.temperature.inverse
-    precision = (4 + 2) * np.eye(3) + inverse * 4 * x.T @ x
-    mean = np.linalg.solve(precision, 2 + inverse * 4 * x.T @ y)
-    found = np.array([draw(step, seed)["b"] for seed in range(200)])
-    spread = np.sqrt(np.diag(np.linalg.inv(precision)))
-    assert (np.abs(found.mean(axis=0) - mean) < 4 * spread / np.sqrt(200)).all()
-    np.testing.assert_allclose(found.std(axis=0), spread, rtol=0.2)
-
-
-@pytest.mark.slow
-def test_chains_run_in_other_processes():
-    with groups(*table()) as model:
-        made = OPS(epsilon=2.0, chains=2, domain=RELATIONS["replace"], assume_converged=True)
-        tree = dp.scrub(pm.sample(2, tune=0, step=made, chains=2, cores=2, progressbar=False, quiet=True), model)
-    assert tree.dp.guarantee == "asymptotic"
-    assert len(np.unique(tree["posterior"]["scale"].values)) == 4, "chains must not repeat each other"

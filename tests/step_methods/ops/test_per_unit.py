@@ -1,6 +1,5 @@
 """One posterior sample under a metric: the loss between any two tables is at most ε times their distance."""
 
-import math
 from functools import cache
 
 import numpy as np
@@ -9,12 +8,9 @@ import pytest
 from scipy import special
 
 import pymc_dp as dp
-from pymc_dp.accounting import BoundedRangeEvent, Budget, PureEvent, SelfComposedEvent
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.metrics import L1, L2, Geographic, Hamming
-from pymc_dp.step_methods.funding import Funding
-from pymc_dp.step_methods.ops import OPS
 from tests.step_methods.metric_rows import tables
 from tests.step_methods.ops.models import bound
 
@@ -113,35 +109,6 @@ def test_the_loss_that_is_paid_for_is_nearly_reached(name, near):
     assert 0.45 < max(found) <= 0.5 * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("name", ["a mean", "a rate"])
-def test_a_temperature_that_is_halved_is_found(name, rng):
-    assert worst(planned(name), rng, times=2.0, count=80) > 0.5 * 1.2
-
-
-def test_a_draw_is_cooler_per_unit_than_the_papers_rule():
-    """2 L_ρ where the range is R: of a normal mean in [-1, 1], values in [-3, 3], 8 and 2."""
-    ranged, papers = planned("a mean"), planned("a mean", papers=True)
-    assert 1 / ranged.temperature.inverse == pytest.approx(4.0, rel=1e-5)
-    assert 1 / papers.temperature.inverse == pytest.approx(16.0, rel=1e-5)
-    assert isinstance(ranged.temperature.event, BoundedRangeEvent) and isinstance(papers.temperature.event, PureEvent)
-
-
-def test_draws_share_epsilon_and_add_up_per_unit():
-    build, domain = CASES["a mean"]
-    step = bound(model_of(build), domain, 0.5, grid=300)[0]
-    event = step.price(Funding(budget=Budget(0.5), chains=2, steps=5))
-    assert isinstance(event, SelfComposedEvent) and event.count == 10
-    assert event.event.eta == pytest.approx(0.05)
-    assert 1 / step.temperature.inverse == pytest.approx(40.0, rel=1e-5)
-
-
-@pytest.mark.parametrize("name", ["a mean", "a slope"])
-def test_rows_are_held_one_by_one_and_never_rounded_to_a_grid_of_sums(name):
-    step = planned(name)
-    assert [values.dtype for values in step.sums[0]] == [np.float64] * len(step.sums[0])
-    assert type(step.posterior).__name__ == "RowGridPosterior"
-
-
 def test_a_delta_has_no_meaning_per_unit():
     build, domain = CASES["a mean"]
     with pytest.raises(ArgumentError, match="does not grow in proportion"):
@@ -162,39 +129,3 @@ def test_metrics_that_leave_out_a_private_column_are_refused(build, metric, opti
         bound(model_of(build), Domain(metric=metric, **{**given, **options}), 1.0, read=False)
     if where and isinstance(caught.value, UnsupportedModelError):
         assert where in [problem.where for problem in caught.value.problems]
-
-
-def test_columns_that_the_model_does_not_have_are_refused():
-    with pytest.raises(dp.errors.DomainError, match="Did you mean 'x'"):
-        bound(model_of(mean), Domain(bounds={"x": (-3, 3)}, metric=L1("xx")), 1.0)
-
-
-def test_public_columns_need_no_distance():
-    step = bound(model_of(slope), Domain(bounds={"x": (-3, 3)}, public=["z"], metric=L1("x")), 0.5, grid=300)[0]
-    assert step.range.value == pytest.approx(2.0, rel=1e-3)
-
-
-def test_pairs_of_tables_have_the_distance_of_what_is_used(rng):
-    """Values outside are clamped first: the step holds clamped rows, and the metric is between these."""
-    domain = Domain(bounds={"x": (-3, 3)}, metric=L1("x"))
-    outside = model_of(lambda: pm.Normal("x", pm.Uniform("mu", -1, 1), 1.0, observed=np.array([9.0, -50.0, np.inf])))
-    step = bound(outside, domain, 0.5, grid=300)[0]
-    assert step.sums[0][0].tolist() == [3.0, -3.0, 3.0]
-    assert math.isclose(step.diameter, 6.0)
-
-
-def test_a_step_says_what_epsilon_is_per_unit_of(blind):
-    build, domain = CASES["a place"]
-    found = OPS(grid=24).preview(model_of(build), domain, Budget(0.5))
-    assert found.fits and "per unit of ρ = 0.01 km between (lat, lon)" in dict(found.facts)["one row moves"]
-
-
-def test_no_step_is_recommended_that_refuses_a_metric(blind):
-    def shares():
-        pm.Bernoulli("x", pm.Uniform("p", 0.1, 0.9, shape=3)[pm.Data("z", np.zeros(6, dtype=int))], observed=[0, 1] * 3)
-
-    found = OPS().preview(model_of(shares), Domain(metric=Hamming(["x", "z"])), Budget(0.5)).problem
-    assert "cannot be drawn exactly" in found and "assume_converged=True" in found
-    assert "TemperedGibbs" in found and "BarkerMetropolis" in found and "SGLD" not in found
-    for step in (dp.TemperedGibbs(), dp.BarkerMetropolis()):
-        assert step.preview(model_of(shares), Domain(metric=Hamming(["x", "z"])), Budget(0.5)).fits

@@ -1,9 +1,7 @@
 """What one posterior sample is charged: never less than what two neighbouring posteriors differ by."""
 
 import math
-from dataclasses import dataclass, replace
 from functools import cache
-from itertools import product
 
 import numpy as np
 import pytest
@@ -12,10 +10,9 @@ from scipy import optimize, special
 from pymc_dp.accounting import Budget, GDPEvent, PureEvent, SelfComposedEvent, total_delta, total_epsilon
 from pymc_dp.accounting.rdp import divergence
 from pymc_dp.audit.quadrature import compare_with_event, privacy_loss
-from pymc_dp.errors import ArgumentError
 from pymc_dp.step_methods.funding import Funding
-from pymc_dp.step_methods.ops.price import by_concavity, by_papers, by_range, coolest
-from tests.step_methods.ops.models import LINES, MOST, bound, domain
+from pymc_dp.step_methods.ops.price import by_concavity, by_papers, by_range
+from tests.step_methods.ops.models import LINES, bound, domain
 
 SIZES = {"replace": (1, 20, 200), "add_remove": (0, 1, 200)}
 ORDERS = np.array([1.5, 2.0, 8.0, 32.0])
@@ -104,86 +101,6 @@ def test_some_row_shows_nearly_what_is_charged(name, relation, least):
     assert used(event, loss_of(line, pair, step, 0.5)) > 1.5
 
 
-# --- tables that are searched for -------------------------------------------------------------------------------------
-
-WITHIN = (-1.0, -0.7, -0.3, 0.3, 0.7, 1.0)
-"""Values of x in cells of rows; those of y are 0, the largest and two between for a count."""
-LARGEST = (0, 1, 3, 30, 300, 3000)
-"""Numbers of rows that searches start from."""
-
-
-def cells_of(line):
-    largest = max(y for _, y in line.corners)
-    return list(product(WITHIN, (0, 3, 7, largest) if largest == MOST else (0, largest)))
-
-
-@dataclass(frozen=True)
-class Table:
-    """So many rows in each cell, and the cell of the row that is added and of the one that it replaces."""
-
-    counts: np.ndarray
-    added: int
-    removed: int
-
-    def changed(self, rng):
-        """A cell emptied, halved or doubled, or another row in which the neighbour differs."""
-        cell, turn = rng.integers(len(self.counts)), rng.integers(5)
-        if turn < 2:
-            return replace(self, **{("added", "removed")[turn]: cell})
-        counts = self.counts.copy()
-        counts[cell] = (0, counts[cell] // 2, max(1, 2 * counts[cell]))[turn - 2]
-        return replace(self, counts=counts)
-
-    def loss(self, line, step, relation):
-        cells = cells_of(line)
-        pair = [self.counts.copy() for _ in range(2)]
-        pair[0][self.added] += 1
-        pair[1][self.removed] += relation == "replace"
-        (p, weights), (q, _) = (line.law(cells, counts, step.temperature.inverse) for counts in pair)
-        return privacy_loss(p, q, weights)
-
-
-def climbed(line, step, event, relation, size, rng, turns=50):
-    """The most that is used up, and by which table, on a walk that never goes down.
-
-    It starts at any table and the rows whose likelihoods slope apart the most where b is 0.
-    """
-    cells = np.array(cells_of(line))
-    slopes = line.logp(1e-3, *cells.T) - line.logp(-1e-3, *cells.T)
-    counts = rng.multinomial(size, rng.dirichlet(np.full(len(cells), 0.2)))
-    found = Table(counts, int(slopes.argmax()), int(slopes.argmin()))
-    best = used(event, found.loss(line, step, relation))
-    for _ in range(turns):
-        ahead = found.changed(rng)
-        value = used(event, ahead.loss(line, step, relation))
-        if value >= best:
-            found, best = ahead, value
-    return best, found
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
-    ("name", "relation", "least"),
-    [
-        ("logistic", "replace", 0.9),
-        ("logistic", "add_remove", 0.83),
-        ("narrow Poisson", "replace", 0.98),
-        ("narrow Poisson", "add_remove", 0.93),
-    ],
-)
-def test_no_table_that_is_searched_for_crosses_the_gaussian_curve_that_is_charged(name, relation, least, rng):
-    """Quadrature over the posteriors of both neighbours: the whole curve of hockey-sticks, which is the trade-off."""
-    step, event = priced(name, relation)
-    assert isinstance(event, GDPEvent)
-    walks = [climbed(LINES[name], step, event, relation, size, rng) for size in LARGEST]
-    share, table = max(walks, key=lambda walk: walk[0])
-    print(f"{name}, {relation}: {share:.4f} of mu = {event.mu:.4f} is used")
-    assert least < share <= 1
-    places = np.linspace(1e-6, 1, 41) * reach(event)
-    curve = np.array([total_delta(event, place) for place in places])
-    assert (table.loss(LINES[name], step, relation).hockey_stick(places) <= curve * (1 + 1e-6) + 1e-12).all()
-
-
 # --- rules ------------------------------------------------------------------------------------------------------------
 
 
@@ -201,17 +118,6 @@ def test_fewer_or_cooler_draws_than_the_budget_allows_are_never_charged_less():
                 papers = by_papers(size, Budget(budget.epsilon), uses)
                 assert 2 * papers.inverse * size <= papers.event.epsilon <= budget.epsilon / uses
                 assert papers.prior
-
-
-def test_the_coolest_of_the_rules_that_are_proved_is_taken():
-    budget = Budget(1.0, 1e-6)
-    assert coolest(2.0, math.inf, budget, 1) == by_range(2.0, budget, 1)
-    assert coolest(math.inf, 2.0, budget, 1) == by_concavity(2.0, budget, 1)
-    assert coolest(100.0, 2.0, budget, 1).rule == "log-concavity (GDP)"
-    assert coolest(2.0, 100.0, budget, 1).rule == "bounded range"
-    assert coolest(2.0, 0.1, Budget(1.0), 1).rule == "bounded range"  # a Gaussian loss has no largest value
-    with pytest.raises(ArgumentError, match="delta must be > 0"):
-        coolest(math.inf, 2.0, Budget(1.0), 1)
 
 
 def test_a_posterior_that_the_budget_allows_as_it_is_costs_what_it_shows():

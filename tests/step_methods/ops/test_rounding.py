@@ -21,12 +21,6 @@ def line(logp, wide, rows=5):
     return model
 
 
-def location(relation=pm.Laplace, rows=5):
-    with pm.Model() as model:
-        relation("y", pm.Normal("b", 0, 1), 1.0, observed=np.zeros(rows))
-    return model
-
-
 def probit(value, eta):
     """log(1 - Φ(η)) is about -40 at 8.5, and minus infinity in floats."""
     up = pm.math.invprobit(eta)
@@ -43,34 +37,6 @@ def test_a_density_that_vanishes_in_floats_alone_is_refused(monkeypatch):
     assert "pm.logcdf" in str(refused.value)
     step, _ = bound(line(probit, 3.0), UNIT, read=False)
     assert isinstance(step.posterior, RowGridPosterior)
-
-
-def test_the_same_density_in_a_stable_form_is_drawn_from():
-    def stable(value, eta):
-        return pm.logcdf(pm.Normal.dist(0, 1), (2 * value - 1) * eta)
-
-    step, _ = bound(line(stable, 12.0), UNIT, read=False)
-    assert np.isfinite(step.range.value)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("kind", [pm.Laplace, pm.Logistic])
-def test_rows_without_bounds_are_refused_though_their_slopes_are_bounded(kind):
-    """A row of 1e17 leaves no digit to the others and to the prior: draws would be anywhere."""
-    with pytest.raises(UnsupportedModelError, match="floats"):
-        bound(location(kind), None, 1.0, 1e-6, read=False)
-    with pytest.raises(UnsupportedModelError, match="no digits left"):
-        bound(location(kind), Domain(bounds={"y": (-1e17, 1e17)}), 1.0, 1e-6, read=False)
-    step, _ = bound(location(kind), Domain(bounds={"y": (-100, 100)}), 1.0, 1e-6, read=False)
-    assert step.claimed == "exact"
-
-
-def test_ways_that_need_derivatives_are_left_out_where_these_are_no_numbers():
-    def flat(value, eta):
-        return -pt.sqrt((eta - value) ** 4)
-
-    step, _ = bound(line(flat, 1.0), UNIT, read=False, assume_converged=True)
-    assert [type(way) for way in step.ways] == [RowGridPosterior]
 
 
 def test_what_is_tried_hangs_on_no_row_held():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pymc_dp.step_methods.row_functions.limits import Limit, RatioLimit, bits_of, unit_of
+from pymc_dp.step_methods.row_functions.limits import Limit, RatioLimit
 
 HOSTILE = [0.0, -0.0, 1.0, -1.0, 5e-324, -1e-310, 1e308, -1e308, 1.7e308, np.inf, -np.inf, np.nan, 37.7, -710.0, 1e16]
 NUMBERS = st.one_of(st.sampled_from(HOSTILE), st.floats(width=64))
@@ -64,20 +64,6 @@ def test_ratios_are_held_within_their_interval(found, base, low, high):
     assert abs(sums[0]).max() * limit.unit <= limit.reach("add_remove") == limit.largest
 
 
-@settings(deadline=None)  # the first call compiles
-@given(arrays(np.float64, 4, elements=NUMBERS), arrays(np.float64, 4, elements=NUMBERS), WIDTHS, WIDTHS)
-def test_a_whole_sum_is_that_of_its_rows(found, base, low, high):
-    limit = RatioLimit.of(-low, high, 4)
-    rows = [np.zeros(1, dtype=np.int64) for _ in found]
-    for place, total in enumerate(rows):
-        limit.add(total, found[None, [place]], base[[place]], np.ones(1, dtype=np.int64))
-    whole = limit.total(found, base, 4)
-    assert whole == sum(int(total[0]) for total in rows) * limit.unit
-    moved = found.copy()
-    moved[0] = np.nan
-    assert abs(limit.total(moved, base, 4) - whole) <= limit.reach("replace")
-
-
 def test_more_rows_than_are_allowed_neither_overflow_nor_count():
     limit = RatioLimit.of(-1.0, 2.0, 1)
     many = np.full(1_500_000, np.inf)
@@ -85,27 +71,11 @@ def test_more_rows_than_are_allowed_neither_overflow_nor_count():
     assert limit.total(-many, np.zeros(len(many)), len(many)) == -1.0 * len(many)
 
 
-@pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-290, 1e308])
-def test_a_limit_of_any_size_has_a_unit(size):
-    limit = RatioLimit.of(-size, size, 10**7)
-    assert (
-        limit.unit > 0 and np.isfinite(1 / limit.unit) and size <= limit.largest <= max(size * (1 + 1e-6), 2.0**-1022)
-    )
-
-
 @pytest.mark.parametrize("range_", [1e-290, 1e-9, 1.0, 71.32, 1e300])
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_the_grid_is_in_the_charge_and_next_to_nothing(range_, neighbours):
     limit = Limit.of(range_, neighbours, 10_000_000)
     assert range_ <= limit.charge <= range_ * (1 + 2.0**-26)
-
-
-@pytest.mark.parametrize("n_rows", [1, 1000, 10**7, 2**40])
-def test_no_sum_leaves_int64(n_rows):
-    limit = Limit.of(1.0, "add_remove", n_rows)
-    assert limit.width * n_rows < 2**62
-    assert RatioLimit.of(-1.0, 1.0, n_rows).high * n_rows < 2**62
-    assert bits_of(n_rows) >= 8 and unit_of(1.0, n_rows) > 0
 
 
 def test_more_rows_than_were_declared_do_not_wrap():

@@ -7,8 +7,7 @@ import pytest
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.rows import Column
 from pymc_dp.metrics import L1, L2, Geographic, Hamming
-from pymc_dp.step_methods.row_functions import NodeBound, Nodes, diameter_of
-from pymc_dp.step_methods.row_functions.node_bounds import Numbers
+from pymc_dp.step_methods.row_functions import NodeBound, Nodes
 from tests.step_methods.metric_rows import used
 
 POINTS = np.arange(3.0)
@@ -109,19 +108,6 @@ def test_what_nodes_say_is_nearly_reached(name, rng):
     assert found > nodes.per_unit(table) / 2 * 1.1
 
 
-@every_case
-def test_shares_of_a_row_add_up_to_one_and_have_its_place_as_their_mean(name, rng):
-    nodes = nodes_of(name)
-    for rows, _ in pairs(name, rng, 20):
-        for place in range(len(rows[0])):
-            weights = nodes.weights([row[place : place + 1] for row in rows])
-            assert (weights >= 0).all() and weights.sum() == nodes.shares
-            for item, row in zip(nodes.columns, used(nodes, rows), strict=True):
-                mean = np.tensordot(weights / nodes.shares, item.astype(float), axes=(0, 0))
-                assert mean == pytest.approx(row[place], abs=1e-9)
-        assert nodes.weights(rows).sum() == nodes.shares * len(rows[0])
-
-
 @pytest.mark.few(2)
 @pytest.mark.parametrize("hostile", ["jumps", "steep", "not numbers", "impossible", "huge"])
 def test_whatever_a_density_returns_no_sum_is_steeper_than_is_charged(hostile, rng):
@@ -146,54 +132,6 @@ def test_whatever_a_density_returns_no_sum_is_steeper_than_is_charged(hostile, r
     assert np.isfinite(sums(next(pairs("two numbers", rng, 1))[0])).all()
 
 
-def test_a_bound_of_half_the_charge_is_found(rng):
-    nodes, values = nodes_of("one number"), np.arange(3)[:, None] * (1e3 * nodes_of("one number").columns[0])
-    bound = NodeBound(nodes=nodes, most=1.4)
-    sums = lambda rows: bound.total(lambda p, _: values[p.astype(int)], POINTS, nodes.columns, nodes.weights(rows))  # noqa: E731
-    assert worst(nodes, pairs("one number", rng, 200), sums) > 0.7 * 1.1
-
-
-def test_numbers_that_are_gentle_enough_are_left_alone(rng):
-    nodes = nodes_of("one number")
-    values = np.arange(3)[:, None] * np.sin(nodes.columns[0])
-    rows = [rng.uniform(-3, 3, 30)]
-    bound = NodeBound(nodes=nodes, most=30.0)
-    found = bound.total(lambda p, _: values[p.astype(int)], POINTS, nodes.columns, nodes.weights(rows))
-    true = (np.arange(3)[:, None] * np.sin(rows[0])).sum(axis=1)
-    assert found - found[0] == pytest.approx(true - true[0], abs=30 * 3e-4)
-
-
-def test_rows_of_several_choices_are_charged_both_where_they_change_it(rng):
-    """A row's level says which element it is for: it may leave one and come to another."""
-    nodes = nodes_of("a number and a level")
-    owner, table = nodes.columns[1] % 2, rng.integers(-(2**15), 2**15, (3, nodes.count))
-
-    def at_pairs(rows):  # every pair of points for both elements
-        weights = nodes.weights(rows)
-        first, second = (table[:, owner == element] @ weights[owner == element] for element in (0, 1))
-        return np.add.outer(first, second).ravel()
-
-    found = worst(nodes, pairs("a number and a level", rng, 200), at_pairs, nodes.shares)
-    assert found <= nodes.per_unit(table, owner) * (1 + 1e-9)
-    assert nodes.per_unit(table, owner) >= nodes.per_unit(table)
-
-
-def test_many_nodes_are_bounded_by_their_distance_from_one(rng, monkeypatch):
-    nodes = nodes_of("whole rows")
-    table = rng.integers(-(2**15), 2**15, (3, nodes.count))
-    exact = nodes.per_unit(table)
-    monkeypatch.setattr("pymc_dp.step_methods.row_functions.nodes.MOST_PAIRS", 0)
-    assert exact <= nodes.per_unit(table) <= 2 * exact * (1 + 1e-9)
-
-
-def test_numbers_say_how_steep_they_are_after_rounding():
-    nodes = nodes_of("one number")
-    found = Numbers.of(nodes, np.stack([np.zeros(nodes.count), nodes.columns[0]]))
-    assert found.steepest == pytest.approx(10.0, rel=1e-3) and found.steepest >= 10.0 * (1 - 1e-12)
-    gentler = Numbers.within(5.0, nodes, np.stack([np.zeros(nodes.count), nodes.columns[0]]))
-    assert 5.0 * (1 - 1e-3) < gentler.steepest <= 5.0
-
-
 @pytest.mark.parametrize(
     "columns",
     [
@@ -206,15 +144,3 @@ def test_numbers_say_how_steep_they_are_after_rounding():
 def test_rows_that_have_no_nodes_are_refused(columns):
     with pytest.raises(UnsupportedModelError, match="under a metric"):
         Nodes.of(columns, L1(["x"]) if not columns[0].public else L1("k"), 10)
-
-
-def test_a_norm_is_a_box_of_nodes():
-    inside = column("w", -9.0, 9.0, shape=(2,), norm=1.0)
-    nodes = Nodes.of([inside], L2("w"), 10)
-    assert abs(nodes.columns[0]).max() == 1.0
-    assert diameter_of([inside], L2("w")) == pytest.approx(2 * np.sqrt(2))
-
-
-def test_sums_of_many_rows_are_whole_numbers_that_int64_holds():
-    nodes = Nodes.of([X, Y], L1(["x", "y"]), 10**7)
-    assert nodes.shares * 10**7 * 2**20 < 2**62

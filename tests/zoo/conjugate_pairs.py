@@ -12,8 +12,6 @@ import numpy.typing as npt
 import pymc as pm
 from scipy import stats
 
-from tests.tied import tied
-
 Array = npt.NDArray[np.float64]
 
 
@@ -37,7 +35,6 @@ class Pair:
         Of a row.
     rows : tuple of float
         The rows of which two differ most.
-    law : str
     """
 
     prior: Callable[[str], Any]
@@ -47,7 +44,6 @@ class Pair:
     ends: tuple[float, float]
     bounds: tuple[float, float] | None
     rows: tuple[float, ...]
-    law: str
 
 
 def truncated(prior: Any, low: float, high: float) -> Callable[[str], Any]:
@@ -92,7 +88,6 @@ PAIRS: dict[str, Pair] = {
         ends=(0.1, 0.8),
         bounds=None,
         rows=(0, 4, 1),
-        law="BetaChance",
     ),
     "geometric": Pair(
         prior=uniform(0.1, 0.7),
@@ -101,7 +96,6 @@ PAIRS: dict[str, Pair] = {
         ends=(0.1, 0.7),
         bounds=(1, 6),
         rows=(1, 6, 3),
-        law="BetaChance",
     ),
     "negative_binomial": Pair(
         prior=BETA,
@@ -111,7 +105,6 @@ PAIRS: dict[str, Pair] = {
         ends=(0.1, 0.8),
         bounds=(0, 7),
         rows=(0, 7, 2),
-        law="BetaChance",
     ),
     "exponential": Pair(
         prior=GAMMA,
@@ -121,7 +114,6 @@ PAIRS: dict[str, Pair] = {
         ends=RATE,
         bounds=(0, 3),
         rows=(0, 3, 1),
-        law="GammaPower",
     ),
     "exponential_prior": Pair(
         prior=truncated(lambda: pm.Exponential.dist(scale=0.8), *RATE),
@@ -131,7 +123,6 @@ PAIRS: dict[str, Pair] = {
         ends=RATE,
         bounds=(0.1, 4),
         rows=(0.1, 4, 1),
-        law="GammaPower",
     ),
     "gamma_scale": Pair(
         prior=inverse_gamma(0.4, 2.5),
@@ -141,7 +132,6 @@ PAIRS: dict[str, Pair] = {
         ends=(0.4, 2.5),
         bounds=(0.1, 4),
         rows=(0.1, 4, 1),
-        law="GammaPower",
     ),
     "gamma_mean": Pair(  # a factor
         prior=inverse_gamma(0.4, 2.5),
@@ -151,7 +141,6 @@ PAIRS: dict[str, Pair] = {
         ends=(0.4, 2.5),
         bounds=(0.1, 4),
         rows=(0.1, 4, 1),
-        law="GammaPower",
     ),
     "inverse_gamma": Pair(
         prior=GAMMA,
@@ -161,7 +150,6 @@ PAIRS: dict[str, Pair] = {
         ends=RATE,
         bounds=(0.25, 4),
         rows=(0.25, 4, 1),
-        law="GammaPower",
     ),
     "weibull": Pair(
         prior=uniform(*RATE),
@@ -170,7 +158,6 @@ PAIRS: dict[str, Pair] = {
         ends=RATE,
         bounds=(0.2, 2),
         rows=(0.2, 2, 1),
-        law="GammaPower",
     ),
     "laplace": Pair(
         prior=inverse_gamma(0.4, 2.5),
@@ -180,7 +167,6 @@ PAIRS: dict[str, Pair] = {
         ends=(0.4, 2.5),
         bounds=(-1.5, 2),
         rows=(0.5, -1.5, 2),
-        law="GammaPower",
     ),
     "half_normal": Pair(
         prior=GAMMA,
@@ -190,7 +176,6 @@ PAIRS: dict[str, Pair] = {
         ends=RATE,
         bounds=(0, 2),
         rows=(0, 2, 1),
-        law="GammaPower",
     ),
     "half_normal_sd": Pair(
         prior=uniform(*RATE),
@@ -199,7 +184,6 @@ PAIRS: dict[str, Pair] = {
         ends=RATE,
         bounds=(0, 2),
         rows=(0, 2, 1),
-        law="GammaPower",
     ),
     "poisson_exposed": Pair(  # a factor
         prior=GAMMA,
@@ -209,7 +193,6 @@ PAIRS: dict[str, Pair] = {
         ends=RATE,
         bounds=(0, 6),
         rows=(0, 6, 2),
-        law="GammaPower",
     ),
     "precision": Pair(
         prior=GAMMA,
@@ -219,7 +202,6 @@ PAIRS: dict[str, Pair] = {
         ends=RATE,
         bounds=(-1.5, 2),
         rows=(0.3, -1.5, 2),
-        law="GammaPower",
     ),
     "variance": Pair(
         prior=inverse_gamma(0.4, 2.5),
@@ -229,7 +211,6 @@ PAIRS: dict[str, Pair] = {
         ends=(0.4, 2.5),
         bounds=(-1.5, 2),
         rows=(0.3, -1.5, 2),
-        law="GammaPower",
     ),
     "log_mean": Pair(
         prior=lambda name: pm.TruncatedNormal(name, 0.2, 1.0, lower=-1, upper=1),
@@ -239,7 +220,6 @@ PAIRS: dict[str, Pair] = {
         ends=(-1, 1),
         bounds=(0.2, 5),
         rows=(0.2, 5, 1),
-        law="NormalMean",
     ),
     "log_sd": Pair(
         prior=uniform(0.4, 2.0),
@@ -248,16 +228,5 @@ PAIRS: dict[str, Pair] = {
         ends=(0.4, 2.0),
         bounds=(0.2, 5),
         rows=(np.exp(0.3), 0.2, 5),
-        law="GammaPower",
     ),
 }
-
-
-def model_of(n_rows: int = 5) -> tuple[pm.Model, dict[str, tuple[float, float]]]:
-    """One model of all pairs, each with a column of its own, and the bounds of the rows."""
-    with pm.Model() as model:
-        for name, pair in PAIRS.items():
-            kind = int if all(isinstance(row, int) for row in pair.rows) else float
-            column = pm.Data(f"{name}_rows", np.resize(np.array(pair.rows, dtype=kind), n_rows))
-            pair.likelihood(f"{name}_y", pair.prior(name), column)
-    return tied(model), {f"{name}_y": pair.bounds for name, pair in PAIRS.items() if pair.bounds is not None}
