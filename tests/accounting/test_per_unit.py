@@ -50,12 +50,6 @@ def test_losses_that_do_not_grow_in_proportion_are_refused(event):
         at_distance(event, 2.0)
 
 
-@pytest.mark.parametrize("distance", [math.inf, math.nan, -1.0])
-def test_there_is_no_loss_of_rows_at_any_distance(distance):
-    with pytest.raises(ArgumentError, match="public bounds"):
-        at_distance(PureEvent(epsilon=0.1), distance)
-
-
 def test_a_loss_at_a_distance_is_never_rounded_down():
     assert loss_at(0.1, 0.3) == 0.03 and loss_at(0.5, 6.0) == 3.0
     for epsilon in (0.7, 1 / 3, 1e-9):
@@ -111,10 +105,3 @@ def test_a_ledger_of_rows_refuses_what_has_no_loss_for_a_row():
 def test_ledgers_of_a_metric_are_pure_and_between_tables_of_one_length(arguments, text):
     with pytest.raises(ArgumentError, match=text):
         Ledger(1.0, **arguments)
-
-
-@pytest.mark.parametrize("relation", ["replaces", "metric", "", None, 3])
-def test_relations_that_are_none_are_refused(relation):
-    for ledger in (Ledger(1.0), Ledger(1.0, metric=METRIC)):
-        with pytest.raises(ArgumentError):
-            ledger.spend(PureEvent(epsilon=0.1), label="a draw", neighbours=relation)

@@ -10,7 +10,6 @@ from pymc_dp.accounting import (
     ComposedEvent,
     GDPEvent,
     PureEvent,
-    ZCDPEvent,
     at_distance,
     basic,
     event_from_dict,
@@ -89,11 +88,6 @@ def test_a_mu_implies_what_two_normal_distributions_cost():
     assert total_epsilon(event, 1e-6) == total_epsilon(plain, 1e-6)
 
 
-def test_a_rho_implies_no_mu_no_pair_and_no_pure_loss():
-    event = ZCDPEvent(rho=0.1)
-    assert event.gdp_half_square() is None and event.loss_pairs() is None and event.pure_loss() is None
-
-
 def test_a_definition_makes_its_kind_known():
     one = defined()
     assert event_from_dict(one(size=2.0).to_dict()) == one(size=2.0)
@@ -110,12 +104,6 @@ def test_two_kinds_cannot_have_one_name_but_a_class_may_be_defined_again(kinds):
         defined(kind="pure")
     assert kinds["one"] is first and kinds["pure"] is PureEvent
     assert defined() is kinds["one"] is not first
-
-
-def test_a_class_below_another_has_no_kind_unless_it_names_one():
-    below = defined("Below", kind=None, parent=PureEvent, __post_init__=lambda self: None)(epsilon=1.0, size=1.0)
-    with pytest.raises(ArgumentError, match="Composition has no rule for an event of type Below"):
-        total_epsilon(below)
 
 
 def test_a_composition_that_cannot_change_its_parts_is_not_taken_for_changed():

@@ -1,10 +1,7 @@
 import copy
-import dataclasses
 import json
 import math
 import pickle
-import subprocess
-import sys
 from fractions import Fraction
 
 import pytest
@@ -25,8 +22,7 @@ from pymc_dp.accounting import (
 )
 from pymc_dp.accounting.events import base
 from pymc_dp.errors import ArgumentError
-from tests.accounting.contract import EVENTS, UnknownEvent
-from tests.accounting.oracle import gaussian, laplace, poisson, pure, times, without_replacement
+from tests.accounting.oracle import EVENTS, UnknownEvent, laplace, poisson, pure, times, without_replacement
 
 
 @pytest.mark.parametrize("event", [*EVENTS, times(times(pure(0.1), 2), 3)], ids=repr)
@@ -133,29 +129,10 @@ def test_every_kind_has_a_sample_that_the_contracts_are_tried_on():
     assert set().union(*map(kinds, [*EVENTS, times(pure(0.1), 2)])) == of_package
 
 
-def test_a_file_of_its_own_holds_every_kind_but_the_compositions():
-    files = {kind: known.__module__.rpartition(".")[2] for kind, known in base._KINDS.items()}
-    assert {kind: files[kind] for kind in ("composed", "self_composed")} == dict.fromkeys(
-        ("composed", "self_composed"), "composed"
-    )
-    assert all(files[kind] == kind for kind in kinds(ComposedEvent(events=tuple(EVENTS))) - {"composed"})
-
-
 def test_two_relations_cannot_be_composed():
     event = ComposedEvent(events=(poisson(1.0, 0.1, "replace"), times(poisson(1.0, 0.1, "add_remove"), 2)))
     with pytest.raises(ArgumentError, match="cannot be composed"):
         leaves(event)
-
-
-def test_events_are_frozen():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        pure(1.0).epsilon = 0.1
-
-
-def test_the_order_of_shifts_does_not_matter():
-    assert laplace(2.0, 1, 3) == laplace(2.0, 3, 1)
-    assert hash(laplace(2.0, 1, 3)) == hash(laplace(2.0, 3, 1))
-    assert gaussian(2.0, 1, 3) == gaussian(2.0, 3, 1)
 
 
 def test_leaves_do_not_depend_on_nesting_or_order():
@@ -174,13 +151,3 @@ def test_calibrated_noise_never_overspends_nor_wastes(epsilon, shifts):
     assert Fraction(sum(shifts)) / Fraction(event.scale) <= Fraction(repr(epsilon))
     less = math.nextafter(event.scale, 0)
     assert Fraction(sum(shifts)) / Fraction(less) > Fraction(repr(epsilon))
-
-
-def test_epsilon_is_rounded_up():
-    for scale in (3.0, 7.0, 1.1, 1e5 + 0.3):
-        assert Fraction(repr(laplace(scale, 1).epsilon)) >= 1 / Fraction(scale)
-
-
-def test_import_is_light():
-    program = "import pymc_dp.accounting, sys; assert 'dp_accounting' not in sys.modules"
-    subprocess.run([sys.executable, "-c", program], check=True)
