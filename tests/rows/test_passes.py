@@ -38,17 +38,6 @@ def test_every_row_comes_once_in_order_and_clamped(size, rng):
             np.testing.assert_array_equal(np.concatenate(parts), whole)
 
 
-def test_nothing_is_read_before_a_chunk_is_wanted(monkeypatch):
-    def touched(self, size):
-        raise AssertionError
-
-    made = passes(dict(zip("xgy", table(), strict=True)))
-    monkeypatch.setattr(Arrays, "blocks", touched)
-    chunks = made.chunks(10)
-    with pytest.raises(AssertionError):
-        next(chunks)
-
-
 @pytest.mark.parametrize("n_rows", [199, 201, 0])
 def test_another_length_than_was_read_before_is_refused_without_saying_which(n_rows):
     made = passes(dict(zip("xgy", table(), strict=True)))

@@ -9,7 +9,7 @@ import pytest
 
 from pymc_dp._random import secure_keys
 from pymc_dp.rows import persons
-from pymc_dp.rows.persons import Grouped, grouped, hashes_of, identified, kept_rows, somebody
+from pymc_dp.rows.persons import grouped, hashes_of, identified, kept_rows, somebody
 from pymc_dp.testing import insecure_randomness, without_noise
 
 MOST = 3
@@ -179,28 +179,6 @@ def test_kept_rows_are_as_a_random_sample():
     assert np.abs(kept.mean(axis=0) - 0.5).max() < 5 * np.sqrt(0.25 / count)
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64, np.uint64])
-def test_the_type_of_numbers_makes_no_difference(dtype):
-    owners, _ = table(4)
-    with without_noise():
-        np.testing.assert_array_equal(kept_rows(owners.astype(dtype), MOST), kept_rows(owners, MOST))
-
-
-def test_persons_are_whole_in_a_chunk_and_none_is_left_out():
-    owners, columns = table(5)
-    found = grouped(owners, [owners.astype(float), *columns], len(owners), beside=np.arange(len(owners)))
-    assert sorted(found.columns[-1]) == list(range(len(owners)))
-    for size in (1, 7, 64, 10_000):
-        seen = []
-        for chunk in found.chunks(size):
-            assert isinstance(chunk, Grouped) and chunk.edges[0] == 0 and chunk.edges[-1] == len(chunk.columns[0])
-            for start, stop in zip(chunk.edges[:-1], chunk.edges[1:], strict=True):
-                (who,) = set(chunk.columns[0][start:stop])
-                seen.append(who)
-            assert len(chunk.edges) == 2 or len(chunk.columns[0]) <= size
-        assert seen == sorted(set(owners))
-
-
 def test_every_text_is_somebody():
     """Lone surrogates, other encodings, nothing at all: none raises an error, and none is another's."""
     texts = np.array(["a", "a ", "", "\ud800", "Zoë", "zoë", "a"])
@@ -209,9 +187,3 @@ def test_every_text_is_somebody():
     held = np.array([b"a", "Zoë".encode(), b"\xff\xfe"], dtype=object)
     assert list(identified(held)[:2]) == [found[0], found[4]]
     assert len(hashes_of(found)) == 7 and hashes_of(found)[0] == hashes_of(found[-1:])[0]
-
-
-def test_an_empty_table_has_no_persons():
-    none = np.zeros(0, dtype=np.int64)
-    assert not len(kept_rows(none, 3))
-    assert not list(grouped(none, [none], 3).chunks(10))

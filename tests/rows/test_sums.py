@@ -109,13 +109,6 @@ def test_chunks_and_threads_change_nothing(rng):
     assert whole.tolist() == sums.sum(axis=0, keepdims=True).tolist()
 
 
-def test_strided_and_read_only_rows_are_read_in_place():
-    table = np.arange(12.0).reshape(4, 3) % 3
-    values = table[:, 1]
-    table.flags.writeable = False
-    assert sum_rows(make_cells([], 4, None), LEVELS, values, with_sizes=False).tolist() == [[0, 4, 0]]
-
-
 def test_cells_of_public_columns_have_known_sizes_and_empty_ones_are_left_out():
     region = column(np.array([2, 0, 2, 2]), [0, 1, 2], public=True, name="region")
     cells = make_cells([region], 4, None)
@@ -138,19 +131,6 @@ def test_cells_of_private_columns_do_not_depend_on_the_rows():
     assert some.sizes is other.sizes is None
     hidden = [make_cells([column(np.zeros(n, dtype=int), [0, 1])], n, 99).groups.tolist() for n in (0, 5)]
     assert hidden == [[99, 99], [99, 99]]
-
-
-def test_no_rows_sum_to_zero():
-    for columns in ([], [column(np.zeros(0, dtype=int), [0, 1])]):
-        cells = make_cells(columns, 0, 10)
-        assert not sum_rows(cells, LEVELS, np.zeros(0), with_sizes=False).any()
-        assert not sum_rows(cells, moments(0.0, 1.0, offset=GRID // 2), np.zeros(0), with_sizes=True).any()
-
-
-@pytest.mark.parametrize("levels", [[True, False], [0.25, 1.5], [1_000_001, 1_000_002]])
-def test_labels_tell_cells_apart(levels):
-    public = column(np.array(levels), np.sort(levels), public=True)
-    assert len(set(make_cells([public], 2, None).labels)) == 2
 
 
 def test_reach_is_that_of_the_compiled_pass(rng):

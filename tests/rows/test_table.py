@@ -191,35 +191,6 @@ def test_blocks_are_the_rows(engine, monkeypatch, tmp_path):
     assert np.array_equal(*found) and list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_blocks_of_labels_are_codes(engine):
-    levels = dp.Levels("city", ["Oslo", "Rome"])
-    parts = {"city": part(np.array(["Rome", "Paris", "Oslo", "Oslo"], dtype=object), [False, False, False, True])}
-    beside, _ = in_engine(engine, parts, {"g": levels})
-    with opened_gate():
-        blocks = [block["g"][0].values.tolist() for block in beside.blocks(2)]
-    assert sorted(code for block in blocks for code in block) == [0, 1, 2, 2]
-    assert beside.layouts()["g"].dtypes == (np.dtype(np.int64),) and "Levels('city'" in repr(beside)
-
-
-@pytest.mark.parametrize(
-    ("column", "labels", "message"),
-    [
-        ("name", [1, 2], "are whole numbers, and its values texts"),
-        ("g", ["1", "2"], "are texts, and its values whole numbers"),
-        ("y", [1, 2], "'y' of type float64, which holds no labels"),
-    ],
-)
-def test_levels_that_do_not_fit(column, labels, message):
-    with pytest.raises(ArgumentError, match=message):
-        dp.Table(frame(), {"g": dp.Levels(column, labels)}).layouts()
-
-
-def test_blocks_need_an_open_gate():
-    with pytest.raises(PrivacyError, match="before they are paid for"):
-        next(dp.Table(frame(), {"y": "y"}).blocks(10))
-
-
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
@@ -299,21 +270,6 @@ def test_norms_narrow_floats_and_long_statements():
     assert "would be rounded to float32" in problems[0].what
 
 
-@pytest.mark.parametrize("name", ["*", "^y$", "^.*$"])
-def test_names_that_engines_take_for_several_columns(name):
-    with pytest.raises(ArgumentError, match="take for several columns. Rename"):
-        dp.Table(frame(), {"y": name}).layouts()
-
-
-def test_columns_of_dask_that_may_hold_anything():
-    frames, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
-    held = pandas.DataFrame({"city": pandas.Series(["Oslo", 3, None, b"x"], dtype=object), "y": 1.0})
-    with pytest.importorskip("dask").config.set({"dataframe.convert-string": False}):
-        beside = dp.Table(frames.from_pandas(held, npartitions=2), {"g": dp.Levels("city", ["Oslo"]), "y": "y"})
-        with pytest.raises(ArgumentError, match="object, which may hold anything"):
-            beside.layouts()
-
-
 def in_dask(folder, columns, **reading):
     """Read files of Parquet, one for each list of columns, by Dask."""
     frames, arrow, parquet = map(pytest.importorskip, ("dask.dataframe", "pyarrow", "pyarrow.parquet"))
@@ -327,13 +283,6 @@ def in_dask(folder, columns, **reading):
 
 WHOLE = {"who": [2**62, 2**62 + 1, 2**62 + 2], "ward": [1, 2, 2], "yes": [True, False, True], "y": [9_999_999_999] * 3}
 NOTHING = {"who": [7], "ward": [None], "yes": [None], "y": [None]}
-
-
-@pytest.mark.parametrize("name", ["who", "ward", "yes", "y"])
-def test_types_of_dask_that_have_no_nulls(tmp_path, name):
-    held = in_dask(tmp_path / "held", [WHOLE])
-    with pytest.raises(ArgumentError, match=rf"'{name}' in types of NumPy, .* dtype_backend=\"pyarrow\""):
-        dp.Table(held, {name: name}, assume_rows=True).layouts()
 
 
 @pytest.mark.parametrize("backend", ["pyarrow", "numpy_nullable"])

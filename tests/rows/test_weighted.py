@@ -10,9 +10,8 @@ from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.release.blocks import check_wide
 from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.stored import stored_rows
-from pymc_dp.rows.weighted import SHARES, finer_bits, largest_of, shares_of
+from pymc_dp.rows.weighted import SHARES
 from pymc_dp.transforms.privatize import plan_for
-from tests.paid import draw_release
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 LARGEST, ROWS = 3.0, 12
@@ -95,22 +94,6 @@ def test_what_a_weight_moves_is_as_much_as_its_bound_allows(kind, rng):
 
 @pytest.mark.usefixtures("paid")
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_of_weight_one_are_those_that_count_once(kind, rng):
-    """With one as the largest weight: the same whole numbers in finer steps, and shares in the place of sizes."""
-    y = values(rng, kind, 400)
-    rows = {"y": y, "w": np.ones(400), "g": np.arange(400) % 2}
-    (table,) = planned(kind, (y, rows["w"]), largest=1.0).tables
-    (plain,) = planned(kind, (y, rows["w"]), neighbours="add_remove", weights=False).tables
-    found, once = (one.asked[0].of(lambda column: rows[column.name]) for one in (table, plain))
-    finer = 2 ** finer_bits(largest_of(table.statistic))
-    sums = slice(len(table.blocks) - 1, None)
-    np.testing.assert_array_equal(found[:, sums], once[:, sums] * finer)
-    if len(table.blocks) > 1:
-        np.testing.assert_array_equal(found[:, 0], once[:, 0] * SHARES)
-
-
-@pytest.mark.usefixtures("paid")
-@pytest.mark.parametrize("kind", KINDS)
 def test_sums_are_of_weighted_rows_whatever_their_order(kind, rng):
     y, w = values(rng, kind, 500), rng.uniform(0, LARGEST, 500)
     held = {"y": y, "w": w, "g": rng.integers(0, 2, 500)}
@@ -126,28 +109,6 @@ def test_sums_are_of_weighted_rows_whatever_their_order(kind, rng):
         wanted = (each[:, :, columns] * weights).sum(axis=0) * once.steps
         room = 500 * (np.max(np.abs(each[:, :, columns])) * LARGEST / SHARES * np.array(once.steps) + block.steps)
         assert (np.abs(found[:, columns] * block.steps - wanted) <= room).all()
-
-
-def test_shares_are_whole_numbers_whatever_a_weight_is():
-    found = shares_of(np.array(HOSTILE), LARGEST)
-    assert found.dtype == np.int64 and found.min() >= 0 and found.max() == SHARES
-    assert found[2] == round(SHARES / 3) and found[-1] == 0, "what is no number was clamped before"
-
-
-def test_a_release_is_about_the_weighted_rows(rng):
-    n = 5000
-    w = rng.gamma(2, 0.5, n)
-    y = (rng.random(n) < np.where(w > 1, 0.8, 0.2)).astype(int)
-    plan = planned("bernoulli", (y, w), largest=6.0, epsilon=4.0)
-    value = draw_release(plan).values["y"]
-    wanted = [np.bincount(y[g::2], weights=w[g::2]) for g in (0, 1)]
-    np.testing.assert_allclose(value, wanted, atol=10 * plan.tables[0].scales.max())
-    assert not plan.tables[0].sizes_known and (plan.tables[0].cells.groups == 6 * n).all()
-    model, _ = model_of("bernoulli", y, w)
-    domain = dp.Domain(bounds={"w": (0, 6)}, weights={"y": "w"})
-    private = dp.privatize(model, domain=domain, epsilon=4.0)
-    (record,) = private.dp_record.tables
-    assert any("pseudo-posterior" in text and "claim no coverage" in text for text in record.approximations)
 
 
 @pytest.mark.usefixtures("paid")

@@ -5,7 +5,6 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError
-from pymc_dp.rows.engines.lazy import LazyFrame
 from pymc_dp.rows.engines.mixed import UNREADABLE, seen_by_dask, seen_by_duckdb, seen_by_polars, seen_by_spark
 from tests.rows.engines.engines import session
 
@@ -164,32 +163,6 @@ def test_plans_of_duckdb(query, seen):
     assert found is None if seen is None else seen in found
 
 
-def test_files_and_tables_in_memory_of_duckdb(tmp_path):
-    connection, path = connected(), file(tmp_path)
-    held = pa.table({"y": [1.0, 2.0], 'odd "name': [1, 2]})
-    connection.register("held", held)
-    for plain in (
-        connection.from_arrow(held),
-        connection.from_arrow(held).project("y + 1 as y").filter("y > 1").order("y"),
-        connection.sql(f"select y as z from '{path}' where g > 0"),
-        connection.read_parquet(path).filter("y > 1"),
-        connection.sql(f"select p.y from read_parquet(['{path}'], union_by_name = true) as p"),
-    ):
-        assert seen_by_duckdb(plain) is None, plain.sql_query()
-        assert LazyFrame.of(plain).mixed() is None
-    for mixed in (
-        connection.from_arrow(held).project("sum(y) over () as y"),
-        connection.sql(f"select row_number() over () as y from '{path}'"),
-        connection.sql(f"from '{path}' limit 2"),
-        connection.read_parquet(path, file_row_number=True),
-        connection.sql(f"from read_parquet('{path}', file_row_number=true)"),
-        connection.sql(f"select file_row_number as y from read_parquet('{path}')"),
-        connection.read_csv(str(tmp_path / "stays.csv")),
-        connection.sql(f"from '{tmp_path / 'stays.csv'}'"),
-    ):
-        assert LazyFrame.of(mixed).mixed() is not None, mixed.sql_query()
-
-
 def test_refusals_of_duckdb_do_not_depend_on_rows():
     """Its optimizer drops a branch by statistics: whether the query is refused would say what the extremes are."""
     said = set()
@@ -233,20 +206,6 @@ def test_plans_of_dask():
 
 
 @pytest.mark.parametrize(
-    "changed",
-    [
-        lambda held: held.astype({"n": "Int64"}),
-        lambda held: held[["y"]].assign(n=(held.n + 2).astype("int64[pyarrow]")),
-        lambda held: held[["y"]].assign(n=held.y > 1),
-    ],
-)
-def test_plans_of_dask_with_values_that_turn_into_others_where_one_is_missing(changed):
-    frames, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
-    held = frames.from_pandas(pandas.DataFrame({"y": [1.0, 2.0], "n": [0, 1]}), npartitions=2)
-    assert 'dtype_backend="pyarrow"' in seen_by_dask(changed(held))
-
-
-@pytest.mark.parametrize(
     ("kind", "changed", "seen"),
     [
         ("int8[pyarrow]", lambda x: np.square(x).astype("float64"), "UFuncElemwise"),
@@ -269,16 +228,6 @@ def test_operations_of_dask_whose_types_depend_on_other_rows(kind, changed, seen
     with dask.config.set({"dataframe.convert-string": False}):
         held = frames.from_pandas(pandas.DataFrame({"x": pandas.Series([1, 2, 3], dtype=kind)}), npartitions=1)
         assert seen in seen_by_dask(changed(held.x).to_frame("out"))
-
-
-@pytest.mark.parametrize("reading", [{"filters": [("x", "!=", 3)]}, {"filesystem": "arrow"}])
-def test_filters_of_files_of_dask(tmp_path, reading):
-    """A row without a number is left out, or not, by the largest and smallest of others."""
-    frames, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
-    pandas.DataFrame({"x": [3.0, np.nan]}).to_parquet(tmp_path / "held.parquet")
-    assert seen_by_dask(frames.read_parquet(tmp_path)) is None
-    seen = seen_by_dask(frames.read_parquet(tmp_path, **reading))
-    assert ("filters= of read_parquet" if "filters" in reading else "ReadParquetPyarrowFS") in seen
 
 
 def test_a_plan_that_cannot_be_read_is_refused(monkeypatch):
