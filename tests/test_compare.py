@@ -11,8 +11,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 import _compare_lines
 import _compare_page
 import _compare_tables
-import compare
-from _job import Job, rows_of
 
 HERE = [line for line in _compare_lines.LINES if not line.interpreter and line.module != "by_hand_jax"]
 
@@ -29,44 +27,12 @@ def test_a_group_of_rows_has_the_price(rows):
     assert sum(delta * np.exp(before * epsilon) for before in range(rows)) == pytest.approx(1e-5)
 
 
-def test_persons_hold_the_rows_that_are_asked_one_by_one():
-    x, y, truth = _compare_tables.persons(3)
-    rows, answers, person = rows_of(x, y)
-    counts = np.bincount(person)
-    assert sorted(set(counts)) == list(range(1, _compare_tables.MOST + 1)) and len(counts) == len(x)
-    assert (x[y < 0] == 0).all() and np.allclose(np.linalg.norm(rows, axis=1), 1)
-    again = _compare_tables.one_by_one(3)
-    assert [np.array_equal(*pair) for pair in zip((rows, answers, truth), again, strict=True)] == [True] * 3
-
-
-def test_answers_of_one_peer_are_forgotten_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(compare, "KEPT", tmp_path)
-    kept = [f"{compare.stem(line.name)}-adult-1-3.npz" for line in _compare_lines.LINES]
-    for name in kept:
-        (tmp_path / name).touch()
-    compare.forget(["not private"])
-    assert {path.name for path in tmp_path.iterdir()} == set(kept) - {"not_private-adult-1-3.npz"}
-    compare.forget([])
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("line", HERE, ids=lambda line: line.name)
 def test_a_peer_is_what_its_line_says(line):
     peer = peer_of(line)
     kinds = {"bayes": "naive_bayes", "tax": "linear", "straight": "linear", "persons": "persons"}
     assert {kinds.get(asked, "logistic") for asked in line.kinds} <= set(peer.fits)
     assert (bool(line.persons), line.pure) == ("persons" in peer.fits, not peer.delta and line.neighbours != "none")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("line", [line for line in HERE if line.audited], ids=lambda line: line.name)
-@pytest.mark.filterwarnings("ignore")
-def test_what_is_audited_is_drawn_anew(line):
-    x, y, *_ = _compare_tables.neighbours("replace")
-    job = Job(kind="logistic", x=x[None], y=y[None], epsilon=1.0, delta=1e-5, small=True)
-    peer = peer_of(line)
-    fit = peer.audited.get("logistic") or peer.fits["logistic"]
-    assert not np.array_equal(fit(job, x, y, 0), fit(job, x, y, 1))
 
 
 def test_a_page_of_no_answers_says_so():

@@ -2,11 +2,10 @@
 
 import os
 import signal
-import threading
 
 import pytest
 
-from pymc_dp._interrupts import HeldBack, leave_to_parent
+from pymc_dp._interrupts import HeldBack
 
 
 @pytest.fixture(autouse=True)
@@ -42,36 +41,6 @@ def test_a_second_one_does_not_wait():
     assert done == [1] and held.taken
 
 
-def test_nothing_is_passed_on_where_it_had_its_effect():
-    stopped = False
-    with HeldBack() as held:
-        held.stop_if_asked()
-        press()
-        try:
-            held.stop_if_asked()
-        except KeyboardInterrupt:
-            stopped = True
-    assert stopped and held.taken
-
-
-def test_an_error_is_not_replaced_by_it():
-    with pytest.raises(ZeroDivisionError), HeldBack():
-        press()
-        raise ZeroDivisionError
-
-
-def test_what_it_did_before_it_does_at_the_end(monkeypatch):
-    seen = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
-    try:
-        with HeldBack():
-            press()
-            assert seen == []
-        assert seen == [signal.SIGINT]
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def test_one_within_another_waits_for_the_outer_one():
     done = []
     with pytest.raises(KeyboardInterrupt), HeldBack():
@@ -92,24 +61,3 @@ def test_handlers_that_are_no_function_come_back(handler):
         assert signal.getsignal(signal.SIGINT) is handler and not held.asked
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def test_another_thread_changes_no_handler():
-    found = []
-
-    def work() -> None:
-        with HeldBack():
-            found.append(signal.getsignal(signal.SIGINT))
-        leave_to_parent()
-
-    before = signal.getsignal(signal.SIGINT)
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert found == [before]
-
-
-def test_only_a_process_that_another_one_started_ignores_it():
-    leave_to_parent()
-    with pytest.raises(KeyboardInterrupt):
-        press()

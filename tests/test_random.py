@@ -36,12 +36,6 @@ def test_insecure_generators_repeat_and_differ_from_each_other(seed):
     assert len({tuple(chain) for chain in first}) == 3
 
 
-def test_insecure_generator_does_not_outlive_its_block(seed):
-    with insecure_randomness(seed):
-        pass
-    assert type(secure_generator().bit_generator).__name__ == "AESCounter"
-
-
 def test_without_noise_refuses():
     with without_noise(), pytest.raises(PrivacyError, match="insecure_randomness"):
         secure_generator()

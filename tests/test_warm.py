@@ -32,19 +32,6 @@ def test_the_command_says_what_it_compiled_and_how_long_that_took(monkeypatch, c
     ]
 
 
-def test_where_all_was_compiled_it_says_so(fitted, capsys):
-    assert main(["warm"]) == 0
-    assert capsys.readouterr().out.endswith("Everything was compiled before.\n")
-
-
-@pytest.mark.parametrize("arguments", [[], ["cold"]])
-def test_an_unknown_command_is_refused(arguments, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == 2
-    assert "usage: python -m pymc_dp" in capsys.readouterr().err
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_fits(kind):

@@ -7,14 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
-from scipy.special import logsumexp
 
 from pymc_dp.accounting import (
     BoundedRangeEvent,
     ComposedEvent,
     DiscreteGaussianEvent,
     GaussianEvent,
-    GDPEvent,
     ZCDPEvent,
     gdp,
     pure_epsilon,
@@ -24,7 +22,7 @@ from pymc_dp.accounting import (
 from pymc_dp.accounting import pure as pure_accountant
 from pymc_dp.accounting.events.base import rho_of_pure
 from tests.accounting import oracle
-from tests.accounting.oracle import gaussian, laplace, noise, poisson, pure, times, without_replacement
+from tests.accounting.oracle import gaussian, laplace, poisson, pure, times, without_replacement
 
 
 def renyi_of_response(epsilon, order):
@@ -46,35 +44,12 @@ def test_rho_of_a_pure_loss_is_the_least_one(epsilon):
     assert rho <= Fraction(epsilon) ** 2 / 2
 
 
-@pytest.mark.parametrize("shifts", [(1,), (1, 1), (4, 2)], ids=repr)
-def test_rho_covers_the_renyi_divergence_of_the_noise(shifts):
-    scale, rho = 3.0, zcdp.rho(laplace(3.0, *shifts))
-    places = np.arange(-300, 301)
-    for order in (1.0001, 1.5, 2, 4, 16, 100):
-        logs = [
-            logsumexp(order * np.log(noise(scale, places)) + (1 - order) * np.log(noise(scale, places - shift)))
-            for shift in shifts
-        ]
-        assert sum(logs) / (order - 1) <= rho * order * (1 + 1e-9)
-
-
 @pytest.mark.parametrize("scale, shifts", [(1 / 3, (1,)), (0.8, (1, 1)), (7.1, (4, 2)), (1e9, (10**9, 1))], ids=repr)
 def test_rho_of_discrete_gaussian_noise_is_exact(scale, shifts):
     squares = sum(shift**2 for shift in shifts)
     known, unknown = gaussian(scale, *shifts), DiscreteGaussianEvent(scale=scale, l2_squared=squares)
     assert known.zcdp_rho() == unknown.zcdp_rho() == squares / (2 * Fraction(scale) ** 2)
     assert Fraction(repr(zcdp.rho(times(known, 3)))) >= 3 * known.zcdp_rho()
-
-
-@pytest.mark.parametrize("scale", [0.4, 1.0, 3.0])
-def test_rho_covers_the_renyi_divergence_of_discrete_gaussian_noise(scale):
-    places, rho = np.arange(-600, 601), zcdp.rho(gaussian(scale, 2))
-    log = lambda at: -(at**2) / (2 * scale**2) - logsumexp(-(places**2) / (2 * scale**2))  # noqa: E731
-    for order in (1.0001, 1.5, 2, 4, 16, 100):
-        exact = logsumexp(order * log(places) + (1 - order) * log(places - 2)) / (order - 1)
-        assert exact <= rho * order * (1 + 1e-9)
-        if order == int(order):
-            assert exact == pytest.approx(rho * order, rel=1e-9)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -92,13 +67,6 @@ def test_no_order_proves_less_than_is_claimed(log_rho, log_delta):
         exact = min(1, mpmath.e ** (x * ((1 + x) * r - e) + x * mpmath.log(x) - (1 + x) * mpmath.log1p(x)))
         assert exact <= zcdp.delta_of_rho(rho, epsilon) <= exact * (1 + mpmath.mpf(10) ** -4)
         assert epsilon == 0 or exact <= delta
-
-
-@pytest.mark.parametrize("rho", [5e-324, 1e-200, 1e-9, 1e3, 1e100, 1.7e308])
-@pytest.mark.parametrize("delta", [5e-324, 1e-6, 0.5, 1 - 1e-16])
-def test_conversions_of_extremes_are_numbers(rho, delta):
-    assert zcdp.epsilon_of_rho(rho, delta) >= 0
-    assert 0 <= zcdp.delta_of_rho(rho, 1.0) <= 1
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
@@ -134,17 +102,6 @@ def test_squares_add_exactly():
     assert gdp.mu(event) == pytest.approx(math.sqrt(3 / 4 + 1 / 16), rel=1e-15)
     assert Fraction(gdp.mu(event)) ** 2 >= Fraction(13, 16)
     assert gdp.mu(times(GaussianEvent(noise_multiplier=3.0), 9)) >= 1.0
-
-
-@pytest.mark.parametrize("mu", [5e-324, 1e-300, 1e-160, 1e-8, 1e3, 1e160, 1.7e308])
-@pytest.mark.parametrize("count", [1, 10**9])
-def test_extreme_mu_has_bounds_that_are_numbers(mu, count):
-    event = times(GDPEvent(mu=mu), count)
-    assert Fraction(repr(mu)) ** 2 * count <= (Fraction(gdp.mu(event)) ** 2 if gdp.mu(event) < math.inf else math.inf)
-    for delta in (1e-300, 1e-6, 0.5):
-        epsilon = gdp.epsilon_at(event, delta)
-        assert epsilon >= 0
-        assert epsilon == math.inf or gdp.delta_at(event, epsilon) <= delta
 
 
 @pytest.mark.parametrize(

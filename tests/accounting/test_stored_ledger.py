@@ -23,7 +23,6 @@ from pymc_dp.accounting import high_water as marks
 from pymc_dp.accounting.book import store_of
 from pymc_dp.accounting.events import ApproximateEvent, DiscreteLaplaceEvent, Event, base
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
-from pymc_dp.metrics import L1
 from tests.accounting.ledgers import server
 
 PLACES = ["sqlite", pytest.param("postgresql", marks=[pytest.mark.postgres, pytest.mark.slow(cases="all")])]
@@ -122,23 +121,6 @@ def test_remarks_and_releases_are_added_beside_a_line(ledger):
         ledger.remark(Ledger(1.0).spend(PureEvent(epsilon=0.1), label="x", neighbours="replace"), "what?")
     with pytest.raises(ArgumentError, match="No release is stored under number 1"):
         ledger.release(1)
-
-
-def test_an_audit_is_a_table(ledger, tmp_path):
-    spend(ledger.as_("ann", why="a | b"), 0.25, "ages")
-    text = ledger.export(tmp_path / "audit.md").read_text()
-    assert ledger.dataset in text and ledger.head["hash"] in text and r"a \| b" in text and "| 0.25 |" in text
-    assert list(ledger.to_frame()["who"]) == ["ann"]
-
-
-def test_a_ledger_of_a_metric_stays_one(place):
-    dataset = named()
-    Ledger.create(place, dataset=dataset, epsilon=1.0, metric=L1("age"))
-    opened = Ledger.open(place, dataset=dataset)
-    assert opened.metric == str(L1("age"))
-    with pytest.raises(ArgumentError, match="per unit"):
-        spend(opened)
-    opened.spend(PureEvent(epsilon=0.1), label="ages", neighbours=L1("age").relation)
 
 
 EVENTS = st.one_of(
@@ -385,14 +367,6 @@ def test_two_hundred_kills(place, tmp_path, delta):
     kill_at_random(place, tmp_path, 200, delta=delta, epsilon=100.0)
 
 
-def test_who_has_no_share_is_refused_also_where_shares_came_later(ledger):
-    bob = ledger.as_("bob")
-    ledger.grant("ann", epsilon=0.1)
-    with pytest.raises(ArgumentError, match="'bob' has no share"):
-        spend(bob, 0.5)
-    assert ledger.history == [] and bob.remaining == 0.0 and ledger.remaining == 1.0
-
-
 def test_an_event_that_is_not_known_here_keeps_nobody_out(ledger):
     @dataclass(frozen=True, kw_only=True)
     class OwnEvent(Event, kind="own kind of a notebook"):
@@ -420,26 +394,6 @@ def test_a_ledger_that_another_one_replaced_is_said(tmp_path):
     for attempt in (lambda: ledger.spent, lambda: spend(ledger)):
         with pytest.raises(PrivacyError, match="not in its database any more"):
             attempt()
-
-
-def test_where_warnings_are_errors_a_mark_that_cannot_be_written_costs_nothing(ledger, tmp_path, monkeypatch):
-    file = tmp_path / "no folder"
-    file.write_text("")
-    monkeypatch.setenv("XDG_STATE_HOME", str(file))
-    with pytest.raises(UserWarning, match="cannot be noted"):
-        spend(ledger)
-    assert ledger.history == []
-
-
-def test_an_account_without_a_home_has_no_marks_and_is_not_locked_out(tmp_path, monkeypatch):
-    def homeless():
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.delenv("XDG_STATE_HOME")
-    monkeypatch.setattr(marks.Path, "home", homeless)
-    with pytest.warns(UserWarning, match="Could not determine home"):
-        spend(Ledger.create(tmp_path / "budget.sqlite", dataset="survey", epsilon=1.0))
-    assert len(Ledger.open(tmp_path / "budget.sqlite").history) == 1
 
 
 def test_a_network_file_system_is_seen_through_links(tmp_path, monkeypatch):

@@ -11,10 +11,8 @@ from pymc_dp.accounting import (
     PureEvent,
     ZCDPEvent,
     basic,
-    calibrated,
     gdp,
     group,
-    group_event,
     pld,
     rdp,
     replace_from_add_remove,
@@ -94,17 +92,6 @@ def test_losses_and_failures_add_exactly():
     assert total_epsilon(times(one(), 10), 1e-6).epsilon <= 1.0
     assert basic.epsilon_at(many, 1e-6) == 1.5 and basic.epsilon_at(many, math.nextafter(1e-6, 0)) == math.inf
     assert basic.delta_at(many, 1.5) == 1e-6 and basic.delta_at(many, 1.49) > 1e-6
-
-
-def test_groups_and_calibration():
-    assert group_event(one(), rows=2).epsilon == 0.2
-    assert group_event(one(), rows=2).delta == pytest.approx(1e-7 * (1 + math.exp(0.1)))
-    with pytest.raises(ArgumentError, match="promises nothing"):
-        group_event(one(1.0, 0.1), rows=9)
-    found = calibrated(one(1.0, 1e-8), 1.0, 1e-6, uses=10)
-    assert found.delta == 1e-8 and 0.1 <= found.epsilon < 0.3
-    with pytest.raises(ArgumentError, match="delta must be > 0 here"):
-        ApproximateEvent(epsilon=1.0, delta=0.0)
 
 
 def test_a_ledger_takes_it_with_all_of_delta_and_pure_losses_beside():

@@ -203,14 +203,6 @@ def test_noise_is_in_proportion_to_what_a_unit_moves():
     assert scale("levels") == pytest.approx(2 / 2.0, rel=1e-6)
 
 
-DIAMETERS = {"a sum": 8.0, "a sum and squares": 4.0, "counts": 12.0, "levels": 6.0, "groups": 11.0}
-
-
-@pytest.mark.parametrize("name", DIAMETERS)
-def test_diameters_are_those_of_what_sums_clamp_values_to(name):
-    assert planned(name)[1].diameter == DIAMETERS[name]
-
-
 @pytest.mark.parametrize("order", ["ab", "ba"])
 @pytest.mark.parametrize("kind", ["counts", "values"])
 def test_a_column_of_two_likelihoods_is_in_all_that_either_clamps_it_to(kind, order):

@@ -21,15 +21,6 @@ def moved_at_most(sums, relation):
     return max(np.abs(move).sum() for move in moves), max((move**2).sum() for move in moves)
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize(("graph", "levels"), CASES)
-def test_sensitivity_is_that_of_the_worst_of_all_neighbours(graph, levels, relation):
-    sums = NetworkSums(network=network_of(graph, levels), sized=relation == "add_remove")
-    found = network_sensitivity(sums, relation)
-    assert (found.l1, found.l2_squared) == moved_at_most(sums, relation)
-    assert "found by" in found.reason
-
-
 @pytest.mark.few(3)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("most", [1, 4, 16])
@@ -55,10 +46,3 @@ def test_a_chain_of_any_length_is_exact(length):
     found = network_sensitivity(NetworkSums(network=chain(length), sized=False), "replace")
     assert found.l1 == 2 * max(best.values())
     assert found.l1 < 2 * (2 * length)  # of the paper: every coefficient
-
-
-def test_the_number_of_rows_moves_only_when_a_row_comes_or_goes():
-    network = network_of(PAIR)
-    alone, sized = (network_sensitivity(NetworkSums(network=network, sized=one), "replace") for one in (False, True))
-    assert alone.l1 == sized.l1
-    assert network_sensitivity(NetworkSums(network=network, sized=True), "add_remove").l1 == 4

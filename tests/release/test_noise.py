@@ -1,13 +1,8 @@
-import inspect
 import math
-import re
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
-from opendp.domains import atom_domain, vector_domain
-from opendp.mod import OpenDPException, disable_features, enable_features
 from scipy import stats
 
 from pymc_dp.accounting import DiscreteGaussianEvent, calibrated
@@ -145,23 +140,3 @@ def test_noise_that_cannot_be_drawn_is_refused_with_a_way_out(noise, scale):
         noise.add(zeros, scale)
     with pytest.raises(PrivacyError, match=f"OpenDP refuses {noise.name}"):
         mechanism(noise, -1.0)
-
-
-def test_the_page_says_what_of_opendp_the_noise_rests_on_and_what_is_tested_here():
-    """OpenDP refuses to make either kind of noise without the feature under which it keeps what is not vetted."""
-    page = " ".join((Path(__file__).parents[2] / "docs" / "guarantees.md").read_text().split())
-    section = page.partition("**What OpenDP proves.**")[2].partition(" ## ")[0]
-    not_vetted = section.partition("**Not vetted**")[2].partition("**Tested here**")[0]
-    for noise in NOISES.values():
-        made = inspect.getsource(noise.made)
-        (maker,) = set(re.findall(r"make_\w+", made))
-        assert f"`{maker}`" in not_vetted
-        disable_features("contrib")
-        try:
-            with pytest.raises(OpenDPException, match="contrib"):
-                noise.made(vector_domain(atom_domain(T="i64")), 1.0)
-        finally:
-            enable_features("contrib")
-    scales = [f"{scale:g}" for scale in SCALES]
-    assert f"{DRAWS:,} draws of each kind of noise, at scales {', '.join(scales[:-1])} and {scales[-1]}" in section
-    assert WIDEST == 10**12 and "scales up to 10¹²" in section

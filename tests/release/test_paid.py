@@ -176,16 +176,6 @@ def charged(ledger, epsilon=20.0, delta=0.5):
         pass
 
 
-def test_both_are_said_and_the_release_is_made():
-    ledger = dp.Ledger(20.0)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        charged(ledger)
-    assert [item.category for item in caught] == [WeakGuaranteeWarning] * 2
-    assert [item.filename for item in caught] == [__file__] * 2
-    assert ledger.spent.epsilon == 20.0
-
-
 def test_warnings_come_before_the_charge():
     ledger = dp.Ledger(20.0)
     with pytest.raises(WeakGuaranteeWarning, match="bounds very little"), warnings.catch_warnings():

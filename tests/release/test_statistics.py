@@ -11,7 +11,6 @@ from pymc_dp.accounting import total_epsilon, zcdp
 from pymc_dp.accounting.calibrate import with_noise_times
 from pymc_dp.accounting.pure import pure_epsilon
 from pymc_dp.errors import ArgumentError
-from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.plan import draw_release, plan_release
 from pymc_dp.release.statistics import Statistics
@@ -86,15 +85,6 @@ def test_each_block_is_charged_for_the_noise_it_gets():
             assert table.scales[list(block.columns)] == pytest.approx(block.scale * np.array(block.steps))
 
 
-def test_sizes_and_moments_of_private_groups_share_the_budget_by_their_sensitivities():
-    (table,) = (t for t in plan_of(model_of(others=True, grouped=True), bounds={"x": (0, 100)}).tables if t.name == "x")
-    sizes, moments = table.blocks
-    assert table.labels[0] == "rows"
-    assert moments.event.epsilon / sizes.event.epsilon == pytest.approx(3 / 2)
-    # In half widths the noise of all columns is then the same.
-    assert moments.scale / GRID == pytest.approx(sizes.scale)
-
-
 @pytest.mark.parametrize(
     ("arguments", "texts"),
     [
@@ -145,23 +135,6 @@ def test_gaussian_noise_is_the_least_that_the_sensitivity_allows(domain, grouped
     (one,) = plan_of(model_of(), 0.5, GAUSSIAN, 1e-5).tables
     (table,) = plan_of(model_of(grouped=grouped), 0.5, GAUSSIAN, 1e-5, **domain).tables
     assert table.scales == pytest.approx([l2_squared**0.5 * one.scales[0]] * len(table.labels), rel=1e-3)
-
-
-def test_every_column_has_the_gaussian_noise_its_plan_states():
-    plan = plan_of(model_of(others=True, grouped=True), 1.0, GAUSSIAN, 1e-6, bounds={"x": (0, 100)})
-    with without_noise():
-        exact = draw_release(plan).values
-    draws = [draw_release(plan).values for _ in range(200)]
-    for table in plan.tables:
-        noise = np.array([draw[table.name] for draw in draws]) - exact[table.name]
-        for column, scale in enumerate(table.scales):
-            sample = noise[..., column].ravel()
-            # Of the variance of a normal sample, relative: sqrt(2 / n).
-            assert sample.var() / scale**2 == pytest.approx(1, abs=5.5 * np.sqrt(2 / len(sample)))
-            rounded = sample + (
-                0 if table.name == "x" and column else np.random.default_rng(1).uniform(-0.5, 0.5, len(sample))
-            )
-            assert stats.kstest(rounded, stats.norm(scale=scale).cdf).pvalue > CHANCE
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Sums of columns that a model computes: those of the columns computed by hand, wherever the rows are held."""
 
-from itertools import product
-
 import numpy as np
 import polars as pl
 import pymc as pm
@@ -64,36 +62,6 @@ def test_stored_rows_give_the_sums_of_rows_in_the_model(hold, rng):
     asked = plan_release(found, Statistics(), 1.0).asked
     assert made.check(asked) == ()
     np.testing.assert_array_equal(made.sums(asked)[0], expected)
-
-
-HOSTILE = (-np.inf, -2.0, 0.0, 1.3, 2.0, 1e300, np.nan)
-
-
-@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
-def test_no_row_moves_sums_by_more_than_is_claimed(neighbours, rng):
-    sized = {"neighbours": neighbours, "n_max": N} if neighbours == "add_remove" else {}
-    model, domain = computed(table(rng, 40), **sized)
-    table_plan = plan_release(inspect(model, domain).sums, Statistics(), 1.0).tables[0]
-    (one,), (block,) = table_plan.asked, table_plan.blocks
-    rows = [dict(zip(BOUNDS, values, strict=True)) for values in product(HOSTILE, HOSTILE, (0, 1), (-4.0, 9.0))]
-    alone = [
-        one.of(lambda column, row=row: np.array([row[column.name]], dtype=column.leaf.type.dtype))[0] for row in rows
-    ]
-    moved = [a - b for a in alone for b in alone] if neighbours == "replace" else alone
-    assert max(int(np.abs(difference).sum()) for difference in moved) <= block.sensitivity.l1
-    longest = max(sum(int(step) ** 2 for step in difference) for difference in moved)
-    assert longest <= block.sensitivity.l2_squared
-
-
-def test_a_row_more_adds_what_it_adds_alone(rng):
-    rows, one_more = table(rng, 50), table(rng, 1)
-    both = {name: np.concatenate([one_more[name], rows[name]]) for name in rows}
-    one = asked_of(*computed(rows, neighbours="add_remove", n_max=N))
-
-    def of(held):
-        return one.of(lambda column: held[column.name])
-
-    np.testing.assert_array_equal(of(both), of(rows) + of(one_more))
 
 
 def test_rows_of_persons_are_chosen_before_columns_are_computed(rng):

@@ -112,14 +112,6 @@ def test_sums_are_those_of_python_integers(hostile, shape):
     assert found.tolist() == slow_sums(statistic, rows, code)
 
 
-@pytest.mark.parametrize("bits", [1, 7, FINEST_BITS])
-def test_coarser_grids_are_summed_as_well(hostile, bits):
-    arrays, _, code = hostile
-    arrays, statistic = [values[:60] for values in arrays], replace(STATISTIC, bits=bits)
-    rows = rows_of_integers(statistic, arrays)
-    assert gram_sums(statistic, arrays[:-1], arrays[-1]).tolist() == slow_sums(statistic, rows, 0 * code[:60])
-
-
 def test_neither_order_of_rows_nor_layout_nor_threads_nor_a_function_for_cells_makes_a_difference(hostile, monkeypatch):
     arrays, _, code = hostile
     statistic = replace(STATISTIC, **SHAPES["private cells"])

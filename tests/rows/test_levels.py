@@ -8,7 +8,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.rows.gate import opened_gate
-from pymc_dp.rows.levels import BLOCK, Levels, label_column
+from pymc_dp.rows.levels import Levels, label_column
 from pymc_dp.rows.stored import Arrays
 
 CITIES = Levels("city", ["Rome", "Oslo"])
@@ -56,13 +56,6 @@ def test_whole_numbers_are_labels_too():
     ):
         assert levels.codes(held).tolist() == [1, 2, 0]
     assert Levels("code", [30, 10], other=None).codes(np.array([10, 7, 30])).tolist() == [1, 0, 0]
-
-
-def test_the_code_of_a_row_depends_on_no_other_row(rng):
-    held = np.array(["Rome", "Oslo", "Bonn", ""])[rng.integers(0, 4, 2 * BLOCK + 7)]
-    whole = CITIES.codes(held)
-    assert np.array_equal(whole, np.concatenate([CITIES.codes(part) for part in np.array_split(held, 5)]))
-    assert CITIES.codes(held[:0]).tolist() == []
 
 
 @pytest.mark.parametrize(

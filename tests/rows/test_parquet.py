@@ -37,18 +37,6 @@ def read(model, source, scratch, domain=None):
     return dict(zip(by_column(found, layouts), held, strict=True))
 
 
-@pytest.mark.parametrize("files", [1, 3])
-def test_row_groups_and_files_are_read_in_order(small, tmp_path, monkeypatch, files):
-    monkeypatch.setattr("pymc_dp.rows.spool.BLOCK_BYTES", 1000)
-    parts, paths = np.array_split(np.arange(200), files), []
-    for place, part in enumerate(parts):
-        paths.append(tmp_path / f"{place}.parquet")
-        pq.write_table(pa.table(columns_of(part)), paths[-1], row_group_size=33)
-    found = read(small, Parquet(paths[0] if files == 1 else paths, COLUMNS), tmp_path)
-    for name, expected in zip("xgy", table(), strict=True):
-        assert np.array_equal(found[name], expected) and found[name].shape == expected.shape
-
-
 def test_a_folder_is_its_files_in_the_order_of_their_names(small, tmp_path):
     folder = tmp_path / "table"
     folder.mkdir()
@@ -65,22 +53,6 @@ def test_a_folder_is_its_files_in_the_order_of_their_names(small, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(ArgumentError, match=r"must hold files \*\.parquet"):
         Parquet(tmp_path / "empty", COLUMNS).layouts()
-
-
-def test_nulls_are_clamped_as_nan_is(small, tmp_path):
-    path = tmp_path / "t.parquet"
-    values = {
-        "a": pa.array([None, 0.5, np.nan]),
-        "b": pa.array([1, None, 3], pa.int16()),
-        "c": pa.array([None, None, np.inf], pa.float32()),
-        "group": pa.array([None, 2**40, 1]),
-        "answer": pa.array([None, True, False]),
-    }
-    pq.write_table(pa.table(values), path)
-    domain = dp.Domain(bounds={"x": (-1, 3), "g": (0, 1)})
-    found = read(small, Parquet(path, COLUMNS), tmp_path, domain)
-    assert found["x"].tolist() == [[1, 1, 1], [0.5, 1, 1], [1, 3, 3]]
-    assert found["g"].tolist() == [0, 1, 1] and found["y"].tolist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -136,37 +108,6 @@ def test_a_broken_file_shows_no_value(small, tmp_path):
     with pytest.raises(PrivacyError, match="cannot be read"):
         spooled(Passes.of(found, source), scratch=Scratch(folder=str(tmp_path / "s")))
     assert list((tmp_path / "s").iterdir()) == []
-
-
-LABELS = [b"Oslo", None, b"Rome", b"\xff\xfe", b"Oslo", b"other", b""]
-CITIES = dp.Levels("city", ["Rome", "Oslo"])
-
-
-def stored_labels(kind):
-    """Labels in one of the forms that files hold; one of them is no UTF-8, but in a dictionary."""
-    if kind == "dictionary":
-        return pa.array(
-            [None if held is None else held.decode("utf-8", "replace") for held in LABELS]
-        ).dictionary_encode()
-    binary = pa.array(LABELS, pa.binary())
-    texts = pa.Array.from_buffers(pa.string(), len(binary), binary.buffers())
-    return texts if kind == "string" else texts.cast(getattr(pa, kind)())
-
-
-@pytest.mark.parametrize("kind", ["string", "large_string", "string_view", "dictionary"])
-def test_labels_become_codes_as_they_are_read(small, tmp_path, kind):
-    path = tmp_path / "t.parquet"
-    group = pa.array([0, 1, 0, 1, 0, 1, 0])
-    numbers = {name: np.arange(7.0) for name in "abc"}
-    pq.write_table(pa.table({**numbers, "city": stored_labels(kind), "answer": group}), path, row_group_size=3)
-    source = Parquet(path, {"x": ["a", "b", "c"], "g": CITIES, "y": "answer"})
-    assert source.layouts()["g"].dtypes == (np.dtype(np.int64),)
-    found = read(small, source, tmp_path, dp.Domain(bounds={"g": (0, 2)}))
-    assert found["g"].tolist() == [1, 2, 0, 2, 1, 2, 2]
-    column = source.labels("y")
-    assert column.whole and column.column == "answer" and column.n_rows == 7
-    counts = Parquet(path, {"g": "city"}).labels("g").counts()
-    assert counts == {"Oslo": 2, "Rome": 1, "\ufffd\ufffd": 1, "other": 1, "": 1}
 
 
 def test_dictionaries_are_never_written_out():

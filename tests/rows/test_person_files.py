@@ -74,21 +74,6 @@ def test_files_are_for_their_owner_alone(scratch):
         os.umask(mask)
 
 
-class Missing(Arrays):
-    """Of every third row nobody knows whose it is."""
-
-    def blocks(self, size):
-        for block in super().blocks(size):
-            (part,) = block["who"]
-            yield {**block, "who": [Part(part.values, np.arange(len(part.values)) % 3 == 0)]}
-
-
-def test_rows_that_are_nobodys_are_left_out():
-    with PersonFiles(passes(table(), Missing), held) as files:
-        count = sum(len(owners) for owners, _ in files.parts())
-    assert 0.6 * N < count < 0.7 * N
-
-
 def test_files_go_where_something_fails_and_no_value_is_shown(monkeypatch):
     made = passes(table())
 

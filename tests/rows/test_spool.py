@@ -9,15 +9,12 @@ import sys
 
 import cloudpickle
 import numpy as np
-import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, PrivacyError, ReleaseError
+from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.rows import spool as spool_module
 from pymc_dp.rows import stored
-from pymc_dp.rows.gate import read
 from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.spool import Scratch, SpooledRows, spooled
 from pymc_dp.rows.stored import Arrays
@@ -27,7 +24,6 @@ from tests.step_methods.langevin.conftest import BATCH, BUDGET, CLIP, N_ROWS, lo
 pytestmark = pytest.mark.usefixtures("paid")
 
 QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
-PLAIN = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 
 
 @pytest.fixture(scope="module")
@@ -67,18 +63,6 @@ def test_only_the_owner_can_read_the_copy(small, rows, scratch):
     assert [path.name for path in sorted(folder.iterdir())] == ["0", "1", "2"]
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
     assert isinstance(held, SpooledRows)
-
-
-def test_columns_are_mapped_and_clamped(small, rows, scratch, monkeypatch):
-    monkeypatch.setattr(spool_module, "BLOCK_BYTES", 100)
-    domain = dp.Domain(bounds={"x": (-0.5, 0.25)})
-    found, inspection = poured(small, rows, scratch, domain)
-    memory = inspect(logistic(*table()), domain).rows.columns
-    for column, array, whole in zip(inspection.columns, found, memory, strict=True):
-        assert column.name == whole.name and np.array_equal(array, read(whole)) and array.dtype == read(whole).dtype
-        assert not array.flags.owndata and array.flags.c_contiguous and array.flags.aligned
-    (x,) = (array for array in found if array.ndim == 2)
-    assert (x.min(), x.max()) == (-0.5, 0.25)
 
 
 @pytest.mark.slow
@@ -132,14 +116,6 @@ def test_failures_leave_no_file_and_show_no_value(small, rows, scratch, monkeypa
             )
 
 
-def test_a_table_that_has_changed_is_refused(small, rows, scratch, monkeypatch):
-    blocks = Arrays.blocks
-    monkeypatch.setattr(Arrays, "blocks", lambda self, size: list(blocks(self, 150))[:1])
-    with pytest.raises(PrivacyError, match="has changed"):
-        poured(small, rows, scratch)
-    assert list(scratch.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("hidden", "n_rows", "dtype", "row"),
     [({}, N_ROWS, "float64", 36), ({"neighbours": "add_remove", "n_max": 7000}, 7000, "float32", 24)],
@@ -174,24 +150,6 @@ def test_draws_are_those_of_the_same_rows_in_memory(model, small, rows, scratch,
     for name in ("coefficients", "scale", "offset"):
         assert np.array_equal(*(tree["posterior"][name].values for tree in trees))
     assert str(trees[0].dp.report()) == str(trees[1].dp.report())
-
-
-@pytest.mark.slow
-def test_workers_that_share_nothing_find_the_rows(small, rows, scratch, shared):
-    with small:
-        step = SGLD(rows=rows, scratch=scratch, batch_size=BATCH, chains=2, **BUDGET)
-        tree = dp.scrub(pm.sample(4, step=step, chains=2, cores=2, mp_ctx="forkserver", **PLAIN), small)
-    assert len(np.unique(tree["posterior"]["scale"])) == 8
-
-
-def test_a_failing_chain_leaves_no_file(small, rows, scratch, shared, monkeypatch):
-    def broken(self, *arguments):
-        raise RuntimeError("stopped")
-
-    monkeypatch.setattr(SGLD, "_walk", broken)
-    with pytest.raises(ReleaseError):
-        dp.sample(3, **BUDGET, step=SGLD(rows=rows, scratch=scratch, batch_size=BATCH), model=small, **QUIET)
-    assert list(scratch.iterdir()) == []
 
 
 def test_nothing_is_copied_before_the_charge(small, rows, scratch, shared):

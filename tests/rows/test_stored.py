@@ -10,7 +10,7 @@ import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.rows.passes import held
-from pymc_dp.rows.stored import Arrays, Part
+from pymc_dp.rows.stored import Part
 from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT
 from tests.step_methods.langevin.conftest import BUDGET, logistic, table
 
@@ -42,24 +42,6 @@ def columns_of(model, domain=DOMAIN):
     return {column.name: column for column in inspect(model, domain).rows.columns}
 
 
-def test_blocks_are_clamped_as_the_whole_column_is(rng):
-    hostile = {
-        "bounded": rng.choice(WORST, size=40),
-        "free": rng.choice(WORST, size=40),
-        "wide": rng.choice(WORST, size=(40, 3)),
-        "group": rng.choice([-(2**31), -1, 0, 3, 7, 2**31 - 1], size=40).astype(np.int32),
-        "flag": rng.choice([-1, 0, 1, 2], size=40),
-        "count": rng.choice([-1, 0, 5, 6], size=40),
-    }
-    columns = columns_of(mixed(np.zeros(4)))
-    assert set(columns) == set(hostile)
-    for name, column in columns.items():
-        blocks = [held(column, parts[name]) for size in (1, 7) for parts in Arrays({name: hostile[name]}).blocks(size)]
-        whole = column.clamped(hostile[name].astype(column.leaf.type.dtype))
-        assert np.array_equal(np.concatenate(blocks), np.concatenate([whole, whole]))
-        assert blocks[0].dtype == whole.dtype and np.isfinite(whole).all()
-
-
 @pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("name", "stored", "expected"),
@@ -77,16 +59,6 @@ def test_other_dtypes_become_the_nearest_value_that_the_model_can_hold(name, sto
     column = columns_of(mixed(np.zeros(4)))[name]
     found = held(column, [Part(stored, None)])
     assert found.tolist() == expected and found.dtype == column.leaf.type.dtype
-
-
-def test_missing_values_go_where_nan_goes():
-    columns = columns_of(mixed(np.zeros(4)))
-    missing = np.array([True, False])
-    found = {
-        name: held(columns[name], [Part(np.array([1, 1]), missing)])[0]
-        for name in ("bounded", "free", "group", "flag", "count")
-    }
-    assert found == {"bounded": 0.5, "free": 0.0, "group": 0, "flag": 0, "count": 2}
 
 
 @pytest.mark.parametrize(

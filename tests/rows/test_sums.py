@@ -109,20 +109,6 @@ def test_chunks_and_threads_change_nothing(rng):
     assert whole.tolist() == sums.sum(axis=0, keepdims=True).tolist()
 
 
-def test_cells_of_public_columns_have_known_sizes_and_empty_ones_are_left_out():
-    region = column(np.array([2, 0, 2, 2]), [0, 1, 2], public=True, name="region")
-    cells = make_cells([region], 4, None)
-    assert cells.sizes.tolist() == [1, 3]
-    assert cells.labels == ("region=0", "region=2")
-    group = column(np.array([0, 1, 1, 0]), [0, 1], name="group")
-    mixed = make_cells([group, region], 4, None)
-    assert mixed.sizes is None
-    assert (mixed.groups.tolist(), mixed.n_private) == ([1, 3, 1, 3], 2)
-    assert sum_rows(mixed, LEVELS, np.array([0, 1, 2, 1]), with_sizes=False).tolist() == [
-        [0, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1],
-    ]  # fmt: skip
-
-
 def test_cells_of_private_columns_do_not_depend_on_the_rows():
     some = make_cells([column(np.array([0, 0, 0]), [0, 1, 2])], 3, None)
     other = make_cells([column(np.array([2, 1, 7]), [0, 1, 2])], 3, None)

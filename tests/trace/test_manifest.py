@@ -5,11 +5,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from pymc_dp.trace.manifest import BY_ROW, digest, unlisted
-
-
-def test_fresh_trace_has_nothing_unlisted(trace: xr.DataTree) -> None:
-    assert unlisted(trace).lines == ()
+from pymc_dp.trace.manifest import BY_ROW, unlisted
 
 
 @pytest.mark.parametrize("suffix", ["nc", "zarr"])
@@ -94,16 +90,3 @@ CHANGES = [
 @pytest.mark.parametrize("change", CHANGES)
 def test_every_addition_and_change_is_named(trace: xr.DataTree, change) -> None:
     assert change(trace) in unlisted(trace).lines
-
-
-def test_dropping_is_no_addition(trace: xr.DataTree) -> None:
-    del trace["sample_stats"]
-    assert unlisted(trace).lines == ()
-
-
-def test_digest_sees_dims_shape_and_values() -> None:
-    one = xr.Variable(("a", "b"), np.arange(6.0).reshape(2, 3))
-    assert digest(one) == digest(one.astype("f4").astype("f8"))
-    different = [one.transpose(), xr.Variable(("c", "b"), one.values), one + 1, one + 1e-12]
-    assert len({digest(one), *(digest(item) for item in different)}) == 5
-    assert digest(xr.Variable("a", ["x", "y"])) != digest(xr.Variable("a", ["x", "z"]))

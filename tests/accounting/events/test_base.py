@@ -104,10 +104,3 @@ def test_two_kinds_cannot_have_one_name_but_a_class_may_be_defined_again(kinds):
         defined(kind="pure")
     assert kinds["one"] is first and kinds["pure"] is PureEvent
     assert defined() is kinds["one"] is not first
-
-
-def test_a_composition_that_cannot_change_its_parts_is_not_taken_for_changed():
-    event = defined(parts=lambda self: ((PureEvent(epsilon=0.1), 3),))(size=1.0)
-    assert total_epsilon(event).epsilon == 0.3
-    with pytest.raises(ArgumentError, match="with_parts has no rule for an event of type OneEvent"):
-        group_event(event, rows=2)

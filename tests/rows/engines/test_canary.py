@@ -7,19 +7,16 @@ import numpy as np
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import PrivacyError, UnsupportedModelError
+from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.paid import forget_releases
 from pymc_dp.release.plan import lay_out
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows import table as table_module
 from pymc_dp.rows.engines import expressions
-from pymc_dp.rows.engines.lazy import LazyFrame
 from tests.release.test_beside import domain_of, model_of, table
 from tests.rows.engines.engines import exact, in_engine
 from tests.rows.engines.test_identity import stored
-
-NAMES = ["bernoulli", "categorical", "binomial", "normal", "one_cell", "histogram", "regression"]
 
 
 @pytest.fixture(autouse=True)
@@ -85,23 +82,6 @@ def test_mutants_are_refused_and_nothing_is_spent(mutant, monkeypatch):
             domain = domain_of(name, "replace")
             dp.privatize(model_of(name, table(4)), epsilon=1.0, domain=domain, rows=beside, ledger=ledger)
         assert ledger.history == []
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_one_step_in_one_number_is_enough(name, monkeypatch):
-    fetch = LazyFrame.fetch
-
-    def one_off(self, names):
-        lines = fetch(self, names)
-        *kept, last = lines[0]
-        return [(*kept, last + 1), *lines[1:]]
-
-    parts, columns = stored(name, table(50), np.random.default_rng(0))
-    beside, _ = in_engine("polars", parts, columns)
-    exact(model_of(name, table(4)), domain_of(name, "replace"), beside)
-    monkeypatch.setattr(LazyFrame, "fetch", one_off)
-    with pytest.raises((AssertionError, PrivacyError)):
-        exact(model_of(name, table(4)), domain_of(name, "replace"), beside)
 
 
 def test_integers_of_a_wrong_engine_stay_within_what_was_charged(monkeypatch):
