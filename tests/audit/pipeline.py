@@ -154,7 +154,7 @@ def weighted(relation):
     known = domain(relation, bounds={"y": (5, 100), "w": (0, 3)}, weights={"y": "w"})
     values, weights = (-3.0, 5.0, 52.5, 28.75, 100.0, INF, NAN), (0.0, 3.0, 1.0, 7.0, -2.0, INF, NAN)
     corners = tuple(product((0, 1), values, weights))
-    return Pipeline(model=model, domain=known, columns=("group", "d", "w"), corners=corners)
+    return Pipeline(model=model, domain=known, columns=("group", "d", "w"), corners=corners, reach=0.89)
 
 
 def weighted_counts(relation):
@@ -164,7 +164,7 @@ def weighted_counts(relation):
         pm.Categorical("y", p[pm.Data("group", np.array([0, 1]))], observed=pm.Data("d", np.array([0, 1])))
     known = domain(relation, bounds={"w": (0, 3)}, weights={"y": "w"})
     corners = tuple((g, y, w) for g in (0, 2, -1) for y in (0, 1, 5) for w in (0.0, 3.0, 7.0, INF, NAN))
-    return Pipeline(model=model, domain=known, columns=("group", "d", "w"), corners=corners)
+    return Pipeline(model=model, domain=known, columns=("group", "d", "w"), corners=corners, reach=0.89)
 
 
 def regression(relation):
