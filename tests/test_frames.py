@@ -4,11 +4,9 @@ import pickle
 import re
 
 import duckdb
-import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pymc as pm
 import pytest
 
 import pymc_dp as dp
@@ -139,22 +137,3 @@ def test_a_lazy_frame_is_not_run():
 def test_contradictions_are_refused(given, error, text):
     with pytest.raises(error, match=re.escape(text)):
         dp.Domain.of(**{"frame": polars_frame(), **given})
-
-
-def counted():
-    with pm.Model(coords={"group": ["a", "b", "c"]}) as model:
-        share = pm.Beta("share", 1, 1, dims="group")[pm.Data("g", np.zeros(6, dtype=int))]
-        pm.Bernoulli("y", share, observed=np.zeros(6, dtype=int))
-    return model
-
-
-@pytest.mark.parametrize(
-    ("levels", "text"),
-    [
-        (["c", "b", "a"], "its declared levels are c, b, a, and those of the dim 'group' are a, b, c"),
-        (["a", "b"], "it has 2 declared levels, and indexes 3"),
-    ],
-)
-def test_levels_are_those_of_the_dim_that_codes_index(levels, text):
-    with pytest.raises(dp.errors.UnsupportedModelError, match=re.escape(text)):
-        dp.privatize(counted(), epsilon=1.0, domain=dp.Domain(levels={"g": levels}))

@@ -22,15 +22,6 @@ def press(times: int = 1) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_it_waits_until_the_end(capfd):
-    done = []
-    with pytest.raises(KeyboardInterrupt), HeldBack() as held:
-        press()
-        done.append(held.asked)
-    assert done == [True]
-    assert "A second one ends it now" in capfd.readouterr().err
-
-
 def test_a_second_one_does_not_wait():
     done = []
     with pytest.raises(KeyboardInterrupt), HeldBack() as held:

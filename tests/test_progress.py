@@ -79,15 +79,6 @@ LABELS = {
 }
 
 
-@pytest.mark.parametrize("shown", [True, False])
-@pytest.mark.parametrize("kind", LABELS)
-def test_rows_that_levels_are_found_of_have_a_bar_and_missing_labels_count(bars, tmp_path, monkeypatch, kind, shown):
-    monkeypatch.setattr("pymc_dp.rows.levels.BLOCK", 7)
-    given = {"rows": LABELS[kind](tmp_path), "progressbar": shown}
-    dp.find_levels("city", epsilon=1.0, delta=1e-6, max_levels=3, ledger=dp.Ledger(1.0, 1e-5), **given)
-    assert bars == [("rows read", N_ROWS, N_ROWS, shown)]
-
-
 @pytest.mark.parametrize("kind", LABELS)
 def test_no_bar_says_how_many_labels_there_are_where_that_is_private(bars, tmp_path, kind, capfd):
     hidden = dp.Domain(neighbours="add_remove", n_max=1000)
@@ -96,19 +87,6 @@ def test_no_bar_says_how_many_labels_there_are_where_that_is_private(bars, tmp_p
     dp.find_levels("city", rows=rows, epsilon=1.0, delta=1e-6, max_levels=3, domain=hidden, ledger=account)
     assert not any(shown for *_, shown in bars)
     assert str(N_ROWS) not in "".join(capfd.readouterr())
-
-
-@pytest.mark.few(1, cases="all")
-@pytest.mark.parametrize(("neighbours", "shown"), [("replace", True), ("replace", False), ("add_remove", True)])
-def test_a_table_copied_before_a_chain_has_a_bar(bars, coin, monkeypatch, neighbours, shown):
-    monkeypatch.setattr("pymc_dp.rows.spool.BLOCK_BYTES", 999)
-    account = dp.Ledger(1.0, 1e-5, neighbours=neighbours)
-    domain = dp.Domain(neighbours=neighbours, n_max=None if neighbours == "replace" else 1000)
-    step = dp.SGLD(rows=BESIDE["engine"](), batch_size=50)
-    given = {"delta": 1e-5, "step": step, "ledger": account, "tune": 0, "progressbar": shown}
-    dp.sample(3, epsilon=1.0, model=coin, domain=domain, **given)
-    copied = [bar for bar in bars if bar[0] == "rows copied"]
-    assert copied == [("rows copied", N_ROWS, N_ROWS, shown and neighbours == "replace")]
 
 
 @pytest.mark.parametrize(("options", "shown"), [({}, True), ({"progressbar": False}, False), ({"quiet": True}, False)])

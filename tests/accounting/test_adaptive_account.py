@@ -13,7 +13,6 @@ from pymc_dp.accounting import (
     total_epsilon,
 )
 from pymc_dp.accounting.adaptive_account import Account, Concentrated, OneSum
-from pymc_dp.accounting.events import BoundedRangeEvent
 from tests.accounting.oracle import pure
 
 BUDGET = 1.0
@@ -113,13 +112,3 @@ def test_older_versions_cannot_read_an_account_that_has_failed():
     written = opened(3.0, 1e-6, ApproximateEvent(epsilon=0.5, delta=9e-7)).to_dict()
     assert "added" not in written
     assert Account.from_dict(written) == opened(3.0, 1e-6, ApproximateEvent(epsilon=0.5, delta=9e-7))
-
-
-def test_a_spend_that_fits_only_by_its_delta_is_let_through():
-    """Although the delta saves less than would be worth sharing."""
-    event = BoundedRangeEvent(eta=1.0)
-    alone = total_epsilon(event, 1e-5)
-    assert 0.99 < alone.epsilon < 0.999
-    budget = (1.0 + alone.epsilon) / 2
-    account, total = Account(epsilon=budget, delta=1e-5).after(event, alone)
-    assert total.epsilon <= budget and account.remaining < 0.01

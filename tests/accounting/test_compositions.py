@@ -260,31 +260,12 @@ def test_a_batch_of_all_rows_is_plain_gaussian_noise(neighbours, sensitivity, co
     assert noise_on_a_shift(10 / sensitivity, pld.epsilon_at(times(step, count), 1e-6)) == pytest.approx(1e-6, rel=1e-2)
 
 
-@pytest.mark.parametrize("s, q, count", [(1.0, 0.01, 100), (7.5, 180 / 32561, 32561)])
-def test_agrees_with_dp_accounting_on_batches(s, q, count):
-    from dp_accounting import NeighboringRelation
-    from dp_accounting.pld import privacy_loss_distribution as other
-
-    theirs = other.from_gaussian_mechanism(
-        s, sampling_prob=q, value_discretization_interval=1e-4, neighboring_relation=NeighboringRelation.REPLACE_ONE
-    ).self_compose(count)
-    ours = pld.epsilon_at(times(poisson(s, q), count), 1e-5)
-    assert ours == pytest.approx(theirs.get_epsilon_for_delta(1e-5), rel=3e-3)
-
-
 @pytest.mark.parametrize("step", [2, 5])
 def test_coarsened_noise_dominates(step, monkeypatch):
     monkeypatch.setattr(pairs, "_MOST_ATOMS", 60 // step)
     for epsilon in (0.3, 1.0, 2.0, 2.35):
         exact = oracle.by_definition([(25.0, 59)], epsilon)
         assert exact <= pld.delta_at(laplace(25.0, 59), epsilon) <= exact + 0.03 * step
-
-
-def test_huge_shifts_are_affordable_and_tight():
-    small, huge = laplace(2.0**12, 2**12), laplace(2.0**40, 2**40)
-    for epsilon in (0.1, 0.5, 0.9):
-        assert pld.delta_at(huge, epsilon) == pytest.approx(pld.delta_at(small, epsilon), rel=1e-3)
-    assert pld.epsilon_at(times(laplace(2.0**40, 2**40 + 12345), 10), 1e-6) < 10
 
 
 @pytest.mark.parametrize(
@@ -344,14 +325,6 @@ def test_nearness_to_normal_noise_is_paid_for_where_it_matters(shifts, monkeypat
     for epsilon in (0.1, 0.5, 2.0, 4.0):
         truth = oracle.gaussian_by_definition([(6.0, shift) for shift in shifts], epsilon)
         assert truth <= pld.delta_at(gaussian(6.0, *shifts), epsilon)
-
-
-@pytest.mark.parametrize("event", [gaussian(0.01, 1), gaussian(1e150, 1), gaussian(5e-324**0.25, 1)])
-@pytest.mark.parametrize("count", [1, 10**400])
-def test_extremes_have_bounds_that_are_numbers(event, count):
-    for delta in (1e-300, 1e-6, 0.5):
-        assert pld.epsilon_at(times(event, count), delta) >= 0
-    assert 0 <= pld.delta_at(times(event, count), 1.0) <= 1
 
 
 def vector(scale, norm, coordinates):

@@ -246,13 +246,6 @@ def test_sums_of_decimals_are_exact(count):
     assert pure_epsilon(times(pure(0.1), count)) == count / 10
 
 
-@pytest.mark.parametrize("other", [ZCDPEvent(rho=1e-9), gaussian(1e9, 1)], ids=repr)
-def test_concentrated_noise_has_no_pure_loss(other):
-    event = ComposedEvent(events=(pure(0.1), other))
-    assert pure_epsilon(event) == math.inf
-    assert pure_accountant.delta_at(event, 100.0) == 1.0
-
-
 @pytest.mark.parametrize("loss", [0.1, 0.3, 1 / 3, 5.0])
 @pytest.mark.parametrize("digits", [1, 2, 1000])
 def test_delta_is_rounded_up_to_the_last_digits_of_the_loss(loss, digits):

@@ -113,16 +113,6 @@ def test_shares_limit_who_has_one(ledger):
     assert "share of ann" in repr(ledger)
 
 
-def test_remarks_and_releases_are_added_beside_a_line(ledger):
-    entry = spend(ledger)
-    assert ledger.remark(entry, "ended early").label == "counts (ended early)"
-    assert ledger.history[0].label == "counts (ended early)" and ledger.spent.epsilon == 0.1
-    with pytest.raises(ArgumentError, match="must be a line"):
-        ledger.remark(Ledger(1.0).spend(PureEvent(epsilon=0.1), label="x", neighbours="replace"), "what?")
-    with pytest.raises(ArgumentError, match="No release is stored under number 1"):
-        ledger.release(1)
-
-
 EVENTS = st.one_of(
     st.floats(1e-4, 0.3).map(lambda epsilon: PureEvent(epsilon=epsilon)),
     st.floats(1e-6, 0.01).map(lambda rho: ZCDPEvent(rho=rho)),
@@ -455,27 +445,6 @@ def test_no_second_budget_in_a_schema_that_the_user_does_not_see():
         for attempt in (lambda: Ledger.create(url, dataset="survey", epsilon=1.0), lambda: Ledger.open(url)):
             with pytest.raises(ArgumentError, match="in the schema 'bob'"):
                 attempt()
-
-
-def test_shares_are_counted_like_ledgers_of_their_own(tmp_path):
-    rng, place = np.random.default_rng(2), tmp_path / "budget.sqlite"
-    ledger = Ledger.create(place, dataset="survey", epsilon=0.6, delta=1e-6)
-    ledger.grant("ann", epsilon=0.4, delta=1e-7)
-    whole, share = Ledger(0.6, 1e-6), Ledger(0.4, 1e-7)
-    for number in range(30):
-        event = PureEvent(epsilon=0.01 * (1 + number % 3)) if rng.random() < 0.5 else ZCDPEvent(rho=1e-4)
-        outcomes = []
-        for one in (Ledger.open(place).as_("ann"), whole, share):
-            try:
-                one.spend(event, label="x", neighbours="replace")
-                outcomes.append(True)
-            except BudgetExceeded:
-                outcomes.append(False)
-        assert outcomes[0] == (outcomes[1] and outcomes[2])
-        if outcomes[1] != outcomes[2]:
-            break
-    state = Ledger.open(place)._book.state
-    assert not outcomes[0] and state.account.left >= 0 and len(ledger.history) == number
 
 
 def test_a_spend_within_a_spend_of_the_same_thread_does_not_wait_for_itself(ledger, place):

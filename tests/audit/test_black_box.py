@@ -106,22 +106,6 @@ def test_a_mechanism_that_always_fails_is_an_error_not_a_pass():
         quiet(broken, 0, 1, vectorised=False, runs=100)
 
 
-def test_dicts_and_correlated_categories(rng):
-    def xor(bit):
-        first = rng.integers(2)
-        return {"a": "yn"[first], "b": "yn"[first ^ bit ^ (rng.random() < 0.1)], "c": float(rng.normal())}
-
-    found = quiet(lambda bit: {k: v for k, v in xor(bit).items() if k != "c"}, 0, 1, vectorised=False, runs=2000)
-    assert found.epsilon_lower > 1.5
-    assert "whole output" in found.event
-
-
-def test_own_events_replace_those_of_the_audit(laplace):
-    far = quiet(laplace(0.5), [0], [1], events={"above 10": lambda out: out[0] > 10})
-    assert far.passed and "above 10" in far.event
-    assert not quiet(laplace(0.5), [0], [1], events=[lambda out: out[0] > 0.5]).passed
-
-
 @pytest.mark.parametrize(
     ("options", "text"),
     [

@@ -51,13 +51,6 @@ def test_truncated_posterior_shows_a_temperature_that_is_half():
         assert compare_with_event(loss, PureEvent(epsilon=1.0)).passed is (factor == 1.0)
 
 
-def test_an_outcome_that_one_side_cannot_produce_costs_infinity():
-    loss = privacy_loss([math.log(0.5), math.log(0.5), -math.inf], [math.log(1.0), -math.inf, -math.inf])
-    assert loss.epsilon == math.inf
-    assert loss.hockey_stick(20.0)[0] == pytest.approx(0.5)
-    assert loss.renyi(2)[0] == math.inf
-
-
 def test_product_composes():
     loss = product(counts_loss(2.0), counts_loss(3.0))
     assert loss.epsilon == pytest.approx(1 / 2 + 1 / 3)

@@ -8,7 +8,7 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import BudgetExceeded, PrivacyError, ReleaseError, UnsupportedModelError
+from pymc_dp.errors import BudgetExceeded, PrivacyError, ReleaseError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.networks import FourierUpdates
 from pymc_dp.release.paid import forget_releases
@@ -178,13 +178,6 @@ def test_networks_are_counted_beside_the_model():
     assert np.array_equal(found["network"], expected["network"])
 
 
-def test_missing_values_in_a_histogram_count_in_the_middle_bin():
-    held = {"g": np.zeros(7, dtype=int), "y": np.full(7, np.nan)}
-    dummies = model_of("histogram", {key: np.zeros_like(values[:2]) for key, values in table().items()})
-    (counts,) = exact(dummies, domain_of("histogram", "replace"), held).values()
-    assert counts.sum() == counts[0].max() == 7 and counts[0].argmax() == counts.shape[1] // 2
-
-
 def test_the_charge_comes_first_and_errors_show_no_value(monkeypatch):
     def touched(self, size):
         raise ValueError("secret 0.1234")
@@ -210,30 +203,6 @@ def test_a_table_that_grows_is_noticed():
     dummies = model_of("one_cell", {"y": np.zeros(3)})
     with pytest.raises(PrivacyError, match="has changed"):
         dp.privatize(dummies, epsilon=0.5, domain=domain_of("one_cell", "replace"), rows=Growing({"y": np.ones(9)}))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"y": None}, "y: the column is not in rows="),
-        ({"other": np.zeros(9)}, "no row-level column of the model"),
-        ({"g": np.zeros(9)}, "cannot become int"),
-        ({"y": np.zeros(8)}, "of lengths"),
-    ],
-)
-def test_what_does_not_fit_costs_nothing(change, message):
-    rows = {"g": np.zeros(9, dtype=int), "y": np.zeros(9)} | change
-    ledger = dp.Ledger(10.0)
-    dummies = model_of("normal", {key: np.zeros_like(values[:3]) for key, values in table(3).items()})
-    with pytest.raises(UnsupportedModelError) as caught:
-        dp.privatize(
-            dummies,
-            epsilon=1.0,
-            domain=domain_of("normal", "replace"),
-            rows={name: column for name, column in rows.items() if column is not None},
-            ledger=ledger,
-        )
-    assert message in str(caught.value) and ledger.history == []
 
 
 def test_no_value_warns():

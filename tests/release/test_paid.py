@@ -163,13 +163,6 @@ def test_budgets_that_bound_next_to_nothing_are_named(epsilon, delta, words):
     assert all(word in texts[0] for word in words)
 
 
-def test_where_the_number_of_rows_is_private_its_bound_counts():
-    found = inspected(n=50, neighbours="add_remove", n_max=1000)
-    (text,) = weaknesses(found, Budget(1.0, 0.001))
-    assert "1 / 1000, for 1000 rows at most (n_max)" in text and "50" not in text
-    assert weaknesses(found, Budget(1.0, 0.0009)) == []
-
-
 def charged(ledger, epsilon=20.0, delta=0.5):
     event = PureEvent(epsilon=epsilon)
     with paid(inspected(), Budget(epsilon, delta), event=event, label="counts", ledger=ledger):

@@ -39,11 +39,6 @@ def test_an_indicator_is_whether_there_is_no_number():
     np.testing.assert_array_equal(held["x"], [0.5, 0.0, 1.0, -1.0, 0.0, 0.0])
 
 
-def test_an_indicator_of_the_table_itself_is_taken_as_it_is():
-    given = np.array([1, 1, 0, 0, 0, 0])
-    np.testing.assert_array_equal(read({"x": X, "y": Y, "x_missing": given})["x_missing"], given)
-
-
 def test_layouts_are_the_same_whatever_is_missing():
     shown = [
         str(flagged(Arrays({"x": x, "y": Y}), columns_of(inspect(model(), DOMAIN).rows)).layouts())

@@ -46,18 +46,6 @@ def test_labels_become_codes(kind):
     assert codes.tolist() == [1, 2, 0, 2, 1] and codes.dtype == np.int64
 
 
-def test_whole_numbers_are_labels_too():
-    levels = Levels("code", [30, 10])
-    assert levels.labels == ("30", "10", "other")
-    for held in (
-        np.array([10, 7, 30], dtype="uint8"),
-        pd.Series([10, None, 30], dtype="Int64"),
-        pl.Series([10, None, 30]),
-    ):
-        assert levels.codes(held).tolist() == [1, 2, 0]
-    assert Levels("code", [30, 10], other=None).codes(np.array([10, 7, 30])).tolist() == [1, 0, 0]
-
-
 @pytest.mark.parametrize(
     ("labels", "other", "says"),
     [

@@ -14,7 +14,7 @@ import pymc_dp as dp
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.rows import person_files
-from pymc_dp.rows.passes import Passes, held, with_stored
+from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.person_files import PersonFiles
 from pymc_dp.rows.spool import PREFIX
 from pymc_dp.rows.stored import Arrays, Part
@@ -48,18 +48,6 @@ def passes(rows, stored=Arrays):
     found = with_stored(inspect(model, domain, per_person=True).rows, made)
     found.require()
     return Passes.of(found, made)
-
-
-def test_a_person_is_whole_in_one_file_and_no_row_is_lost():
-    rows, seen, count = table(), set(), 0
-    with PersonFiles(passes(rows), held) as files:
-        assert files.count > 3
-        for owners, columns in files.parts():
-            assert not seen & set(owners)
-            seen |= set(owners)
-            count += len(owners)
-            assert all(len(column) == len(owners) for column in columns)
-    assert seen == set(rows["who"]) and count == N
 
 
 def test_files_are_for_their_owner_alone(scratch):

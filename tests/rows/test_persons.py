@@ -135,45 +135,9 @@ def test_a_number_below_0_is_nobodys():
     assert somebody(np.array([2**63 + 1], dtype=np.uint64)).all() and somebody(np.array(["-1"])).all()
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_rows_of_a_person_are_in_an_order_of_their_own(seed, monkeypatch):
-    """Whatever code the person has, and whoever else is there: a sum of floats is of these rows alone."""
-
-    def seen(owners, columns):
-        found = grouped(owners, columns, len(owners))
-        held = [np.nan_to_num(column + 0.0, nan=-1.0) for column in found.columns]
-        return [
-            b"".join(column[a:b].tobytes() for column in held)
-            for a, b in zip(found.edges[:-1], found.edges[1:], strict=True)
-        ]
-
-    owners, columns = table(seed, values=100)
-    rng = np.random.default_rng(seed)
-    for _ in range(2):
-        order, codes = rng.permutation(len(owners)), rng.permutation(40)
-        again = seen(codes[owners[order]], [column[order] for column in columns])
-        assert sorted(again) == sorted(seen(owners, columns))
-        rows = owners != owners[0]
-        assert set(seen(codes[owners[rows]], [column[rows] for column in columns])) <= set(again)
-        monkeypatch.setattr(persons, "_mixed", lambda values: values & np.uint64(1))  # nearly all rows collide
-
-
 def test_a_person_keeps_as_many_rows_as_may_count_and_all_where_there_are_fewer():
     owners, _ = table(3)
     kept = kept_rows(owners, MOST)
     held, left = (np.unique(one, return_counts=True) for one in (owners, owners[kept]))
     np.testing.assert_array_equal(held[0], left[0])
     np.testing.assert_array_equal(left[1], np.minimum(held[1], MOST))
-
-
-def test_kept_rows_are_as_a_random_sample():
-    """Of many persons with the same rows, half of them 1, as many ones are kept as zeros, and rows of every place."""
-    count, each = 4000, 10
-    owners = np.repeat(np.arange(count), each)
-    with insecure_randomness(3):
-        kept = kept_rows(owners, 5).reshape(count, each)
-    ones = kept[:, 1::2].sum(axis=1)
-    assert (kept.sum(axis=1) == 5).all()
-    assert abs(ones.mean() - 2.5) < 5 * np.sqrt(5 / 4 * 5 / 9 / count)  # a hypergeometric variance
-    assert ones.var() == pytest.approx(5 / 4 * 5 / 9, rel=0.1)
-    assert np.abs(kept.mean(axis=0) - 0.5).max() < 5 * np.sqrt(0.25 / count)

@@ -52,26 +52,6 @@ def test_index_codes_outside_go_to_level_0_and_bounded_codes_to_the_nearest():
     assert sum_rows(nearest, LEVELS, y, with_sizes=False)[:, 0].tolist() == [3, 1, 3]
 
 
-@pytest.mark.few(8)
-@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint64", "float32", "float64", "bool"])
-def test_every_dtype_counts_alike(dtype):
-    values = np.array([0, 1, 1, 0, 1]).astype(dtype)
-    cells = make_cells([column(values, [0, 1])], 5, None)
-    assert sum_rows(cells, LEVELS, values, with_sizes=False).tolist() == [[2, 0, 0], [0, 3, 0]]
-    if dtype != "bool":
-        wild = np.array([np.iinfo(dtype).max if dtype[0] in "iu" else np.inf, 2], dtype=dtype)
-        assert sum_rows(make_cells([], 2, None), LEVELS, wild, with_sizes=False).tolist() == [[1, 0, 1]]
-
-
-def test_nan_is_level_0_of_an_index_and_the_middle_of_bounds():
-    rows = np.array([np.nan, -np.inf, np.inf, 1e300, 2.0])
-    y = np.zeros(5)
-    first, nearest = (make_cells([column(rows, np.arange(5), outside=o)], 5, None) for o in ("first", "nearest"))
-    assert sum_rows(first, LEVELS, y, with_sizes=False)[:, 0].tolist() == [4, 0, 1, 0, 0]
-    assert sum_rows(nearest, LEVELS, y, with_sizes=False)[:, 0].tolist() == [1, 0, 2, 0, 2]
-    assert sum_rows(make_cells([], 5, None), LEVELS, rows, with_sizes=False).tolist() == [[4, 0, 1]]
-
-
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize(
     "statistic",

@@ -9,7 +9,6 @@ import pytensor
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.audit import contains_canary, plant
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.paid import forget_releases
@@ -17,8 +16,8 @@ from pymc_dp.rows.engines.lazy import LazyFrame
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.spool import Scratch, spooled
-from tests.release.test_beside import QUIET, domain_of, model_of, table
-from tests.rows.engines.engines import ENGINES, HERE, database, in_engine, part
+from tests.release.test_beside import domain_of, model_of, table
+from tests.rows.engines.engines import ENGINES, database, in_engine, part
 from tests.rows.engines.test_identity import stored
 
 pl, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
@@ -36,22 +35,6 @@ def frame(**columns):
 
 def dummies(name="one_cell"):
     return model_of(name, table(4))
-
-
-@pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize("engine", HERE)
-def test_a_posterior_from_an_engine(engine):
-    rows = table(500)
-    planted = plant(rows["y"], rows=range(0, 500, 100), low=-2, high=12)  # few: chance finds four bytes
-    beside, _ = in_engine(engine, {"a": part(rows["g"]), "b": part(planted.values)}, {"g": "a", "y": "b"})
-    domain, ledger = domain_of("normal", "replace"), dp.Ledger(2.0)
-    with dummies("normal"):
-        shown = dp.explain(domain=domain, rows=beside)
-        assert shown.ok and "500" in str(shown.full()) and "is made of one row of its source" in str(shown.full())
-        idata = dp.sample(5, epsilon=1.0, domain=domain, rows=beside, ledger=ledger, **QUIET)
-    report = str(idata.dp.report())
-    assert idata.dp.guarantee == "exact" and len(ledger.history) == 1 and "made of one row of its source" in report
-    assert not contains_canary(idata, planted.canaries)
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------

@@ -2,21 +2,11 @@ from __future__ import annotations
 
 import arviz as az
 import pymc as pm
-import pytensor
 import pytest
 import xarray as xr
 
-import pymc_dp as dp
 from pymc_dp.errors import TraceError
 from tests.trace.conftest import CANARY, LABELS
-
-
-@pytest.mark.parametrize(
-    "attribute", ["epsilon", "delta", "guarantee", "arithmetic", "neighbours", "history", "release"]
-)
-def test_tree_without_privacy_says_so(attribute: str) -> None:
-    with pytest.raises(TraceError, match="no /privacy group"):
-        getattr(xr.DataTree().dp, attribute)
 
 
 def test_publish_writes_what_can_be_read_back(trace: xr.DataTree, tmp_path) -> None:
@@ -59,19 +49,6 @@ def test_predictive_draws_for_rows_are_named_without_their_rows_too(trace: xr.Da
     said = str(caught.value)
     assert said.startswith("This trace holds draws made row by row") and "to_netcdf" not in said
     assert "holds the private rows" not in said + trace.dp.report().headline
-
-
-def test_what_is_of_the_release_is_not_called_rows(trace: xr.DataTree, raw_model: pm.Model, tmp_path) -> None:
-    private = dp.condition(raw_model, dp.Release.of(trace))
-    with private, pytensor.config.change_flags(mode="FAST_COMPILE"):
-        pm.sample_posterior_predictive(trace, extend_inferencedata=True, progressbar=False, random_seed=1)
-        pm.compute_log_likelihood(trace, progressbar=False)
-    report = trace.dp.report()
-    assert {line.split()[1] for line in report.additions} >= {"/posterior_predictive", "/observed_data"}
-    assert not report.rows and not report.by_row and "rows" not in " ".join(report.additions)
-    with pytest.raises(TraceError, match=r"(?s)The trace holds what was not paid for.*with to_netcdf") as caught:
-        trace.dp.publish(tmp_path / "more.nc")
-    assert "private rows" not in str(caught.value)
 
 
 def test_file_names_in_encodings_stay_behind(trace: xr.DataTree, tmp_path) -> None:

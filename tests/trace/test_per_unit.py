@@ -57,14 +57,6 @@ def test_epsilon_is_for_a_row_and_said_per_unit_beside(trace):
     assert trace[PRIVACY].attrs["metric"] == "|Δx|"
 
 
-def test_the_report_says_both(trace):
-    text = " ".join(str(trace.dp.report()).replace("│", " ").split())
-    assert "covered by ε = 0.5 per unit of ρ (|Δx|)" in text
-    assert "for one row of the table" not in text
-    assert "ε per unit of ρ" in text and "ε for a whole row" in text and "3, because rows are at most 6 apart" in text
-    assert "the metric, and its weights: ρ = |Δx|" in text
-
-
 def test_what_is_said_survives_a_file(trace, tmp_path):
     trace.dp.publish(tmp_path / "public.nc")
     again = az.from_netcdf(tmp_path / "public.nc")
@@ -78,15 +70,6 @@ def test_a_release_keeps_its_metric(private, tmp_path):
     assert again.record.metric == release.record.metric
     conditioned = dp.condition(model(), again)
     assert dp.Release.of(conditioned).record.metric == release.record.metric
-
-
-def test_explanations_say_what_epsilon_is_per_unit_of():
-    found = dp.explain(model(), DOMAIN, epsilon=0.5)
-    text = " ".join(str(found.full()).split())
-    assert "at ε = 0.5 per unit of ρ" in text and "for a whole row it is 6 ε" in text
-    assert "range R per unit of ρ" in text and "gaussian" not in text
-    assert found.ok and "dp.sample(step=dp.OPS())" in found.methods and len(found.methods) == 5
-    assert found.advice == ()
 
 
 def test_what_one_row_can_move_is_proved_per_unit():

@@ -46,22 +46,6 @@ def test_scrubbed_trace_has_allowed_groups_only(private: pm.Model, bare: xr.Data
     assert safe.dp.report().additions == ()
 
 
-@pytest.mark.slow
-def test_anything_beside_the_private_models_variables_stays_behind(private: pm.Model, bare: xr.DataTree) -> None:
-    tree = bare.copy(deep=True)
-    posterior = tree["posterior"].to_dataset()
-    tree["posterior"].dataset = posterior.assign(stowaway=("row", np.zeros(60))).assign_coords(
-        row=[f"r{i}" for i in range(60)]
-    )
-    tree["constant_data"] = xr.DataTree(xr.Dataset({"rows": ("row", np.arange(60))}))
-    safe = dp.scrub(tree, private)
-    assert (
-        "stowaway" not in safe["posterior"]
-        and "row" not in safe["posterior"].coords
-        and "constant_data" not in safe.children
-    )
-
-
 def test_trace_of_the_raw_model_is_refused(private: pm.Model) -> None:
     raw = build_model(*table())
     tree = xr.DataTree.from_dict(

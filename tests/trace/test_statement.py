@@ -17,7 +17,6 @@ import pymc_dp as dp
 from pymc_dp._documents import latex, markdown, web_page
 from pymc_dp._versions import versions
 from pymc_dp.errors import ArgumentError
-from pymc_dp.testing import without_noise
 from pymc_dp.trace.report import Report
 from pymc_dp.trace.statement import ENDINGS, SCHEMA, Statement, right_at_most
 from pymc_dp.transforms.privatize import record_of
@@ -59,10 +58,6 @@ def released(domain: dp.Domain, **options: object) -> Report:
 
 def stated(report: Report) -> dict[str, object]:
     return Statement.of(report, "a survey").to_dict()
-
-
-def edited(report: Report, **changes: object) -> Report:
-    return Report(record={**report.record, **changes}, additions=report.additions, released=report.released)
 
 
 @pytest.fixture(scope="module")
@@ -134,16 +129,6 @@ def test_another_ending_is_refused_before_anything_is_written(trace: xr.DataTree
     assert not list(tmp_path.iterdir())
 
 
-def test_a_private_number_of_rows_is_the_released_one(persons: Report) -> None:
-    rows, (table,) = stated(persons)["rows"], persons.record["tables"]
-    (scale,) = set(table["scales"])
-    assert rows["public"] is None and rows["at_most"] == 50
-    assert rows["released"] == persons.released["y"].sum()
-    assert rows["standard_deviation"] == pytest.approx(scale * math.sqrt(2 * persons.released["y"].size))
-    assert "at most 2 of a person counted" in rows["text"]
-    assert stated(edited(persons, tables=[]))["rows"]["text"] == "private; the number of persons is at most 50"
-
-
 def test_plain_words_say_whom_it_protects(persons: Report, trace: xr.DataTree) -> None:
     of_person, of_row = stated(persons), stated(trace.dp.report())
     assert "whether one person is in them, and holds both for equally likely" in of_person["plain"][1]
@@ -161,15 +146,6 @@ def test_the_percentage_is_what_the_worst_mechanism_reaches_rounded_up(epsilon: 
     truth = math.exp(epsilon) / (1 + math.exp(epsilon))  # randomised response, which shows all with probability δ
     reached = 100 * (delta + (1 - delta) * truth)
     assert reached <= right_at_most(epsilon, delta) < reached + 0.1 + 1e-9
-
-
-def test_a_trace_that_is_not_private_says_so_first(tmp_path) -> None:
-    with without_noise():
-        report = released(dp.Domain())
-    found = stated(report)
-    assert found["plain"][0].startswith("This trace is not private.") and len(found["plain"]) == 1
-    assert not found["publishable"] and found["registry"]["dp_variant"]["variant_name"] is None
-    assert "73.2%" not in report.save(tmp_path / "a.md").read_text(encoding="utf-8")
 
 
 def test_additions_are_named_and_nothing_says_that_they_are_covered(trace: xr.DataTree) -> None:
