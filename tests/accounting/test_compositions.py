@@ -167,7 +167,7 @@ TRUTH = {
         lambda at: 0.01 + 0.99 * of_randomised_responses(0.7, 1, at),
         [0.1, 0.3, 0.69],
         1e-5,
-    ),  # fmt: skip
+    ),
     "50 failures": (
         times(failing(0.1, 1e-9), 50),
         lambda at: 1 - (1 - 1e-9) ** 50 * (1 - of_randomised_responses(0.1, 50, at)),

@@ -38,13 +38,6 @@ def test_negative_values_are_normal_and_the_record_says_who_states_what(noised):
     assert record.tables[0].approximations == ()
 
 
-def test_each_cell_may_have_a_scale_of_its_own(noised, tmp_path):
-    scales = np.linspace(3, 6, 100)
-    release = made({"count": noised}, scales)
-    assert np.allclose(release.to_dataset()["count_noise_scale"], scales)
-    assert dp.Release.load(release.save(tmp_path / "r.nc")).record.tables[0].scales == tuple(scales)
-
-
 def test_a_coordinate_beside_a_dim_names_groups(noised):
     cells = labelled(noised)
     regions = cells.groupby("region").sum() + 1
