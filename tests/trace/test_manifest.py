@@ -23,8 +23,8 @@ def test_manifest_survives_files(trace: xr.DataTree, tmp_path, suffix: str) -> N
     assert unlisted(back).changed == ("/posterior/p was changed",)
 
 
-def add(tree: xr.DataTree, group: str, **variables: object) -> None:
-    tree[group].dataset = tree[group].to_dataset().assign(**variables)
+def add(tree: xr.DataTree, where: str, /, **variables: object) -> None:
+    tree[where].dataset = tree[where].to_dataset().assign(**variables)
 
 
 def set_value(tree: xr.DataTree, name: str, value: float) -> None:
