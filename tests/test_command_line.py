@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import sys
 
 import numpy as np
 import pytest
 import xarray as xr
 
-import pymc_dp
 from pymc_dp.__main__ import main
 from pymc_dp.accounting import Ledger, PureEvent
 from tests.golden.topics import FOLDER
@@ -131,41 +129,3 @@ def test_an_error_of_another_package_is_one_line_too(capsys, tmp_path, ledger):
     break_a_line(broken)
     status, _, errors = run(capsys, "ledger", "show", broken)
     assert status == 2 and "was changed after it was written" in errors[0] and len(errors) == 1
-
-
-@pytest.mark.parametrize("command", [[], ["report"], ["verify"], ["ledger"], ["ledger", "show"], ["warm"]])
-def test_every_command_says_what_it_does(command, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main([*command, "--help"])
-    assert ended.value.code == 0
-    said = capsys.readouterr().out
-    assert said.startswith("usage: python -m pymc_dp") and len(said.splitlines()) > 3
-
-
-def test_the_help_is_as_wide_as_the_terminal_and_there_is_a_version(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    for command in ([], ["verify"], ["report"]):
-        with pytest.raises(SystemExit):
-            main([*command, "--help"])
-        said = capsys.readouterr().out
-        assert max(map(len, said.splitlines())) <= 80
-        assert "\n\n" in said and ("  python -m pymc_dp ledger show budget.sqlite" in said) == (not command)
-    with pytest.raises(SystemExit) as ended:
-        main(["--version"])
-    assert ended.value.code == 0 and capsys.readouterr().out == f"pymc_dp {pymc_dp.__version__}\n"
-
-
-def test_a_missing_permission_or_package_is_called_one(capsys, monkeypatch, tmp_path, ledger, changed):
-    def closed(*_, **__):
-        error = sqlite3.OperationalError("unable to open database file")
-        error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
-        raise error
-
-    monkeypatch.setattr("os.access", lambda *_, **__: False)
-    assert "no permission to read" in run(capsys, "report", TRACE)[2][0]
-    monkeypatch.setattr("sqlite3.connect", closed)
-    said = run(capsys, "ledger", "show", ledger)[2][0]
-    assert "no permission to read and write" in said and "OperationalError" not in said
-    monkeypatch.undo()
-    monkeypatch.setitem(sys.modules, "zarr", None)
-    assert run(capsys, "report", changed)[2][0].endswith("Install it: pip install zarr.")

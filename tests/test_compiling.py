@@ -1,68 +1,16 @@
 """What takes long to compile is said once, where bars are shown, and before it has ended."""
 
-from types import SimpleNamespace
-
 import numba
 import numpy as np
 import pytest
 
 from pymc_dp import _compiling
-from pymc_dp._compiling import LONG, WORDS, Compiled, heard, says_when_it_compiles
-
-START, END = (SimpleNamespace(is_start=start) for start in (True, False))
-
-
-class Clock:
-    """Time that passes when a test says so."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def after(self, seconds: float, compiled: Compiled, event: SimpleNamespace) -> None:
-        self.now += seconds
-        compiled.notify(event)
-
-
-@pytest.fixture
-def clock():
-    return Clock()
+from pymc_dp._compiling import WORDS, says_when_it_compiles
 
 
 def fresh():
     """A function that numba has not seen."""
     return numba.njit(lambda x: x + 1)
-
-
-def test_seconds_are_those_of_the_outermost_function(clock):
-    compiled = Compiled(clock=clock)
-    for seconds, event in ((0.0, START), (1.0, START), (1.0, END), (0.5, END), (10.0, START), (0.25, END)):
-        clock.after(seconds, compiled, event)
-    assert (compiled.functions, compiled.seconds) == (3, 2.75)
-
-
-def test_it_is_said_once_while_the_rest_is_being_compiled(clock):
-    said = []
-    compiled = Compiled(lambda: said.append(clock.now), clock)
-    for seconds, event in ((0.0, START), (LONG - 0.5, START), (1.0, END), (5.0, END), (5.0, START), (9.0, END)):
-        clock.after(seconds, compiled, event)
-    assert said == [LONG + 0.5]
-
-
-def test_little_compiling_is_not_spoken_of(clock):
-    compiled = Compiled(lambda: pytest.fail("said"), clock)
-    for seconds, event in ((0.0, START), (LONG - 0.1, END), (100.0, START), (0.05, END)):
-        clock.after(seconds, compiled, event)
-
-
-def test_what_numba_compiles_is_heard_within_and_not_after():
-    with heard(Compiled()) as compiled:
-        fresh()(1)
-    assert compiled.functions == 1
-    assert compiled.seconds > 0
-    fresh()(1)
-    assert compiled.functions == 1
 
 
 @says_when_it_compiles
@@ -85,8 +33,3 @@ def test_a_function_says_it_where_its_bar_is_shown(monkeypatch, capsys, options,
     assert work(**options) == 2
     assert (WORDS in " ".join(capsys.readouterr().out.split())) == shown
     assert work.__doc__ == "Compile something."
-
-
-def test_nothing_is_said_where_nothing_takes_long(capsys):
-    work()
-    assert capsys.readouterr().out == ""

@@ -174,11 +174,3 @@ def test_pressed_twice_it_says_what_was_lost(call, rng):
             assert "the budget is spent" in str(found.error)
             assert found.error.__suppress_context__ or found.error.__context__ is None
     assert lost
-
-
-def test_what_is_kept_can_be_used_at_no_further_cost(rng):
-    at = moments_of(released, rng)[-1]
-    found, _ = outcome(released, (at,))
-    with found.kept:
-        tree = dp.scrub(pm.sample(6, tune=4, chains=1, progressbar=False, **QUIET), found.kept)
-    assert tree.dp.epsilon == 1.0 and len(found.ledger.history) == 1

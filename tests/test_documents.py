@@ -131,23 +131,8 @@ def test_latex_takes_no_text_for_a_command(text):
     assert problems(body(latex(page(text)))) == []
 
 
-@pytest.mark.parametrize("text", ["a_b", "50%", "{", "}", "\\badness", "a & b", "\\begin{itemize}", "$", "x^2", "#"])
-def test_what_latex_would_stumble_over_is_seen(text):
-    assert problems(body(latex(page("a"))).replace("a", text))
-
-
-def test_latex_spells_letters_and_signs():
-    spelled = body(latex(Page(title="Łódź ő 中", headline="ε² -- a", good=True, parts=[])))
-    assert r"\section*{\L{}\'{o}d\'{z} \H{o} \character{4E2D}}" in spelled
-    assert r"\textbf{\ensuremath{\varepsilon}\ensuremath{{}^2} -{}- a}" in spelled
-
-
 @pytest.mark.parametrize("render", [markdown, web_page, latex])
 def test_what_cannot_be_seen_is_shown_by_its_number(render):
     document = render(Page(title="a\u202eb\x07c\u200bd", headline="e\u00a0\r\nf", good=True, parts=[]))
     assert "aU+202EbU+0007cU+200Bd" in document and "\x07" not in document
     assert not any(sign in document for sign in "\u202e\u200b\x07\r")
-
-
-def test_a_terminal_shows_every_part_too():
-    assert page("abc").text().count("abc") == PLACES

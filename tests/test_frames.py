@@ -4,11 +4,9 @@ import pickle
 import re
 
 import duckdb
-import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pymc as pm
 import pytest
 
 import pymc_dp as dp
@@ -46,20 +44,6 @@ def test_declared_levels_are_taken_in_their_order(kind):
     assert eval(repr(domain), {"Domain": dp.Domain}) == domain
 
 
-def test_an_ordered_categorical_of_pandas_is_taken_in_its_order_as_bambi_takes_it():
-    """The order is neither that of the alphabet nor that of the rows, and a level that no row has is one."""
-    levels = ["good", "unknown", "bad", "fair"]
-    frame = pd.DataFrame(ROWS).astype({"rating": pd.CategoricalDtype(levels, ordered=True)})
-    codes = pd.DataFrame({"code": pd.Categorical([3, 1], categories=[3, 1, 2], ordered=True)})
-    assert dp.Domain.of(frame, bounds=BOUNDS).levels["rating"] == tuple(levels)
-    assert dp.Domain.of(codes).levels["code"] == (3, 1, 2)
-
-
-def test_an_enum_of_polars_is_taken_in_its_order():
-    frame = pl.DataFrame(ROWS, schema_overrides={"rating": pl.Enum(["good", "unknown", "bad"])})
-    assert dp.Domain.of(frame).levels["rating"] == ("good", "unknown", "bad")
-
-
 def test_categories_of_pandas_without_an_order_are_taken_where_somebody_says_that_they_are_public():
     frame = pandas_frame()
     with pytest.raises(DomainError, match=re.escape("say so, public_levels=['rating']")):
@@ -76,13 +60,6 @@ def test_intervals_are_refused_as_their_ends_may_be_quantiles_of_the_rows(cut):
         assert not any(digits in str(caught.value) for digits in ("18", "31", "64", "70"))
     named = pd.DataFrame({"group": cut(ages, 3, labels=["young", "middle", "old"])})
     assert dp.Domain.of(named).levels["group"] == ("young", "middle", "old")
-
-
-def test_categories_that_dask_would_have_to_look_for_are_refused():
-    dask = pytest.importorskip("dask.dataframe")
-    frame = dask.from_pandas(pd.DataFrame({"city": ["Rome", "Oslo"]}), npartitions=1).astype({"city": "category"})
-    with pytest.raises(DomainError, match="its categories are those of its rows"):
-        dp.Domain.of(frame, public_levels=["city"])
 
 
 UNDECLARED = {
@@ -104,15 +81,6 @@ def test_what_only_rows_could_tell_is_refused_with_the_line_to_write(kind, said)
     assert "Rome" not in str(caught.value)
     assert dp.Domain.of(UNDECLARED[kind], levels={"city": ["Oslo", "Bonn"]}).levels == {"city": ("Oslo", "Bonn")}
     assert dp.Domain.of(UNDECLARED[kind], columns=[]) == dp.Domain()
-
-
-def test_all_that_is_in_the_way_is_said_at_once_with_the_columns_that_are_not():
-    frame = pandas_frame().assign(city="Rome", note="x")
-    with pytest.raises(DomainError) as caught:
-        dp.Domain.of(frame)
-    assert all(f"{name!r} " in str(caught.value) for name in ("rating", "city", "note"))
-    assert "columns=['smokes', 'age']" in str(caught.value)
-    assert dp.Domain.of(frame, columns=["smokes", "age"], bounds=BOUNDS).bounds == {"age": (18, 95)}
 
 
 def other_rows(frame):
@@ -169,63 +137,3 @@ def test_a_lazy_frame_is_not_run():
 def test_contradictions_are_refused(given, error, text):
     with pytest.raises(error, match=re.escape(text)):
         dp.Domain.of(**{"frame": polars_frame(), **given})
-
-
-def test_lists_of_levels_are_those_of_a_domain_too():
-    levels = dp.Levels("city", ["Oslo", "Rome"])
-    assert dp.Domain(levels={"city": levels}).levels == {"city": ("Oslo", "Rome", "other")}
-    assert dp.Domain(levels={"code": np.array([30, 10])}).levels == {"code": (30, 10)}
-
-
-@pytest.mark.slow
-def test_codes_of_levels_need_no_bounds_and_are_listed_as_assumed_public():
-    frame = polars_frame()
-    domain = dp.Domain.of(frame, bounds={"age": (18, 95)})
-    with pm.Model(coords={"rating": domain.levels["rating"]}) as model:
-        rating = pm.Data("rating_index", frame["rating"].to_physical().to_numpy().astype(int))
-        level = pm.Normal("level", 50, 20, dims="rating")
-        mean = level[rating] + pm.Normal("slope") * pm.Data("smokes", frame["smokes"].to_numpy())
-        pm.Normal("age", mean, 10, observed=frame["age"].to_numpy())
-    found = dp.explain(model, domain)
-    assert found.ok
-    assert "levels of rating, in this order: bad, fair, good" in found.assumptions
-    assert "levels of smokes, in this order: False, True" in found.assumptions
-    assert "bounds of smokes: (0, 1)" in found.assumptions
-    assert not dp.explain(model, dp.Domain(bounds=BOUNDS)).ok
-    release = dp.Release.of(dp.privatize(model, epsilon=1.0, domain=domain, ledger=dp.Ledger(1.0)))
-    assert "levels of rating, in this order: bad, fair, good" in release.record.assumptions
-    assert release.record.domain["bounds"] == {"age": [18.0, 95.0], "smokes": [0.0, 1.0]}
-
-
-def test_bounds_that_were_given_are_kept_and_columns_that_the_model_lacks_play_no_part():
-    domain = dp.Domain(bounds={"rating": (0, 1)}, levels={"rating": RATINGS, "city": ["Oslo"], "smokes": ["no", "yes"]})
-    assert dict(domain.of_columns(["rating", "city"]).bounds) == {"rating": (0.0, 1.0)}
-    assert dict(domain.of_columns(["smokes"]).bounds) == {"rating": (0.0, 1.0), "smokes": (0.0, 1.0)}
-
-
-def counted():
-    with pm.Model(coords={"group": ["a", "b", "c"]}) as model:
-        share = pm.Beta("share", 1, 1, dims="group")[pm.Data("g", np.zeros(6, dtype=int))]
-        pm.Bernoulli("y", share, observed=np.zeros(6, dtype=int))
-    return model
-
-
-@pytest.mark.parametrize(
-    ("levels", "text"),
-    [
-        (["c", "b", "a"], "its declared levels are c, b, a, and those of the dim 'group' are a, b, c"),
-        (["a", "b"], "it has 2 declared levels, and indexes 3"),
-    ],
-)
-def test_levels_are_those_of_the_dim_that_codes_index(levels, text):
-    with pytest.raises(dp.errors.UnsupportedModelError, match=re.escape(text)):
-        dp.privatize(counted(), epsilon=1.0, domain=dp.Domain(levels={"g": levels}))
-
-
-def test_numbers_have_no_levels():
-    with pm.Model() as model:
-        b = pm.Normal("b", shape=2)
-        pm.Normal("y", b[0] + b[1] * pm.Data("x", np.zeros(6)), 1.0, observed=np.zeros(6))
-    domain = dp.Domain(bounds={"y": (-1, 1)}, levels={"x": ["a", "b"]})
-    with pytest.raises(DomainError, match="levels names 'x', which holds float64 numbers and no codes 0 to 1"):
-        dp.privatize(model, epsilon=1.0, domain=domain)

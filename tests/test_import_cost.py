@@ -23,31 +23,6 @@ def test_the_package_imports_almost_nothing_of_itself():
     assert loaded == {f"pymc_dp{name}" for name in ("", "._lazy", "._version", ".trace", ".trace.registered")}
 
 
-def test_a_name_brings_in_what_it_needs_only():
-    loaded = printed("import sys, pymc_dp; pymc_dp.Budget, pymc_dp.Ledger; print(' '.join(sys.modules))")
-    assert "pymc_dp.accounting.ledger" in loaded
-    assert not {"pymc_dp.inspection", "pymc_dp.step_methods", "pymc_dp.transforms", "dp_accounting"} & loaded
-
-
-def test_traces_know_of_their_privacy_before_anything_is_used():
-    assert printed("import xarray, pymc_dp; print('dp' in dir(xarray.DataTree))") == {"True"}
-
-
-EXPLAINED = """
-import sys
-import numpy as np, pymc as pm, pymc_dp as dp
-with pm.Model() as model:
-    pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.arange(20) % 2)
-print(" ".join(dp.explain(model).methods), " ".join(sys.modules))
-"""
-
-
-def test_a_look_at_a_model_composes_no_privacy_losses_and_compiles_nothing():
-    loaded = printed(EXPLAINED)
-    assert "dp.privatize()" in loaded
-    assert not {"dp_accounting", "scipy.stats", "scipy.optimize", "numba", "randomgen"} & loaded
-
-
 RELEASE = """
 import sys
 import numpy as np, pymc as pm, pymc_dp as dp

@@ -4,8 +4,6 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 PACKAGE = "pymc_dp"
 ROOT = Path(__file__).parents[1] / PACKAGE
 
@@ -113,79 +111,3 @@ def test_imports_point_from_right_to_left():
 
 def test_every_file_belongs_to_a_layer():
     assert files_without_layer(ROOT) == []
-
-
-@pytest.fixture
-def planted(tmp_path):
-    """A function that writes one file into an otherwise empty package and returns the package's folder."""
-
-    def plant(name: str, text: str) -> Path:
-        path = tmp_path / PACKAGE / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        return tmp_path / PACKAGE
-
-    return plant
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("domain.py", "from pymc_dp.trace.scrub import scrub"),
-        ("domain.py", "import pymc_dp.trace"),
-        ("domain.py", "import numpy, pymc_dp.trace.scrub as s"),
-        ("domain.py", "from pymc_dp import trace"),
-        ("domain.py", "from . import trace"),
-        ("domain.py", "from .trace import scrub"),
-        ("domain.py", "def f():\n    from pymc_dp import sampling"),
-        ("domain.py", "if TYPE_CHECKING:\n    from pymc_dp.plots import budget"),
-        ("domain.py", "import importlib\nimportlib.import_module('pymc_dp.sampling')"),
-        ("families/poisson.py", "from ..sensitivity import statistics"),
-        ("families/poisson.py", "from ..sensitivity.statistics import delta"),
-        ("families/__init__.py", "from ..sensitivity import statistics"),
-        ("families/deep/poisson.py", "from ... import sensitivity"),
-        ("step_methods/gibbs/tempered.py", "from pymc_dp.trace import scrub"),
-        ("plots/_budget.py", "import pymc_dp"),
-        ("plots/_budget.py", "from pymc_dp import Budget"),
-        ("plots/_budget.py", "from pymc_dp.sampling import sample"),
-        ("sampling.py", "from pymc_dp.audit import audit"),
-        ("errors.py", "from pymc_dp._validate import number"),
-        ("_random.py", "from pymc_dp.testing import insecure_randomness"),
-        ("testing.py", "from pymc_dp.domain import Domain"),
-        ("datasets/adult.py", "from pymc_dp.theorems import laplace"),
-        ("elsewhere.py", "from pymc_dp.domain import Domain"),
-    ],
-)
-def test_wrong_import_is_found(planted, name, text):
-    found = wrong_imports(planted(name, text))
-    assert len(found) == 1
-    assert found[0].startswith(name)
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("trace/scrub.py", "from pymc_dp.domain import Domain\nfrom pymc_dp.transforms import prior_model"),
-        ("trace/scrub.py", "from . import manifest\nfrom .manifest import Manifest\nfrom pymc_dp.trace import report"),
-        ("trace/__init__.py", "from .scrub import scrub\nfrom ..errors import TraceError"),
-        ("domain.py", "from pymc_dp import _validate\nfrom pymc_dp.errors import DomainError\nimport pymc_dp._random"),
-        ("domain.py", "import pymc_dp_extras, numpy\nfrom pymc_dp_extras import trace"),
-        ("testing.py", "from pymc_dp import _random"),
-        ("audit/canary.py", "from pymc_dp.sampling import sample\nfrom pymc_dp.plan import plan"),
-        ("__init__.py", "from pymc_dp.sampling import sample\nfrom . import theorems, datasets, testing"),
-    ],
-)
-def test_right_import_is_let_through(planted, name, text):
-    assert wrong_imports(planted(name, text)) == []
-
-
-def test_file_without_layer_is_found(planted):
-    planted("domain.py", "")
-    planted("trace/__init__.py", "")
-    assert files_without_layer(planted("utils.py", "")) == ["utils.py"]
-
-
-def test_layers_are_reached_from_the_left_only():
-    for position, layer in enumerate(LAYERS):
-        assert not ALLOWED[layer] & set(LAYERS[position:])
-    assert not any(others & set(LAYERS) for others in BESIDE.values())

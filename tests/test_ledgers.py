@@ -1,12 +1,10 @@
 """A ledger that is stored, with releases: they are kept before any sampler starts, and traces state the line."""
 
-import gc
 import os
 import signal
 import subprocess
 import sys
 import time
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -14,8 +12,7 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.accounting import PureEvent
-from pymc_dp.errors import ArgumentError, BudgetWarning, RepeatedReleaseWarning
+from pymc_dp.errors import ArgumentError, BudgetWarning
 from pymc_dp.release.paid import Paid, forget_releases
 
 ROWS = np.random.default_rng(3).integers(0, 2, 40)
@@ -24,15 +21,6 @@ ROWS = np.random.default_rng(3).integers(0, 2, 40)
 def build(rows=ROWS):
     with pm.Model() as model:
         pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=rows)
-    return model
-
-
-def build_regression():
-    rng = np.random.default_rng(4)
-    with pm.Model() as model:
-        x = pm.Data("x", rng.uniform(-1, 1, 300))
-        b = pm.Normal("b", 0, 1, shape=2)
-        pm.Bernoulli("z", logit_p=b[0] + b[1] * x, observed=rng.integers(0, 2, 300))
     return model
 
 
@@ -55,16 +43,6 @@ def test_what_was_released_is_kept_and_fits_the_same(place):
     at = {"p_logodds__": np.array(0.3)}
     assert again.compile_logp()(at) == private.compile_logp()(at)
     assert len(ledger.history) == 1
-
-
-@pytest.mark.slow
-def test_gradients_are_kept_too(place):
-    ledger, domain = dp.Ledger.open(place), dp.Domain(bounds={"x": (-1, 1)})
-    chosen = {"epsilon": 1.0, "delta": 1e-6, "domain": domain, "statistics": dp.Gradients()}
-    private = dp.privatize(build_regression(), ledger=ledger, label="who answers", **chosen)
-    assert ledger.history[0].label == ledger.release(1).record.label == "who answers"
-    (found,), (held,) = ledger.release(1).tables.values(), dp.Release.of(private).tables.values()
-    np.testing.assert_array_equal(found, held)
 
 
 def test_a_trace_and_its_report_state_the_line(place):
@@ -126,46 +104,6 @@ def test_a_release_that_cannot_be_kept_is_in_the_error(place_that_goes):
     assert dp.Release.of(caught.value.private_model).epsilon == 1.0
 
 
-@pytest.mark.slow
-def test_draws_are_not_lost_with_the_ledger(place_that_goes):
-    ledger, model = dp.Ledger.open(place_that_goes), dp.truncate(build(), {"p": (0.05, 0.95)})
-    idata = dp.sample(1, epsilon=0.5, model=model, step=dp.OPS(), ledger=ledger, progressbar=False)
-    assert "survey, line 1, " in str(idata.dp.report())
-
-
-@pytest.mark.slow
-def test_releases_through_as_count_as_of_their_ledger(place):
-    ledger = dp.Ledger.open(place)
-    dp.privatize(build(), epsilon=0.1, ledger=ledger.as_("ann"))
-    gc.collect()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        dp.privatize(build(), epsilon=0.1, ledger=ledger.as_("bob"))
-    with pytest.warns(RepeatedReleaseWarning, match=r"ε=0.2 of 4 is spent"):
-        dp.privatize(build(), epsilon=0.1, ledger=dp.Ledger(1.0))
-
-
-def test_another_ledger_that_is_gone_refuses_nothing(place):
-    other = dp.Ledger.open(place)
-    dp.privatize(build(), epsilon=0.1, ledger=other)
-    place.unlink()
-    with pytest.warns(RepeatedReleaseWarning, match="what is not known now of 4 is spent"):
-        dp.privatize(build(), epsilon=0.1, ledger=dp.Ledger(1.0))
-
-
-def test_ctrl_c_while_others_spend_says_that_nothing_was_charged(place, monkeypatch):
-    ledger = dp.Ledger.open(place)
-
-    def interrupted(self, *arguments, **more):
-        dp.Ledger.open(place).as_("bob").spend(PureEvent(epsilon=0.1), label="ages", neighbours="replace")
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt) as caught:
-        patch.setattr("pymc_dp.release.paid.charge", interrupted)
-        dp.privatize(build(), epsilon=0.1, ledger=ledger)
-    assert not caught.value.args and len(ledger.history) == 1
-
-
 def test_ctrl_c_while_a_release_is_kept_says_where_it_is(place, monkeypatch):
     def interrupted(self, *arguments):
         raise KeyboardInterrupt
@@ -174,16 +112,6 @@ def test_ctrl_c_while_a_release_is_kept_says_where_it_is(place, monkeypatch):
     with pytest.raises(KeyboardInterrupt) as caught:
         dp.privatize(build(), epsilon=1.0, ledger=dp.Ledger.open(place))
     assert not caught.value.args and dp.Release.of(caught.value.private_model).epsilon == 1.0
-
-
-def test_ctrl_c_where_the_ledger_is_gone_is_ctrl_c(place, monkeypatch):
-    def interrupted(self, *arguments, **more):
-        place.unlink()
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("pymc_dp.release.paid.charge", interrupted)
-    with pytest.raises(KeyboardInterrupt, match="the budget is spent"):
-        dp.privatize(build(), epsilon=1.0, ledger=dp.Ledger.open(place))
 
 
 RUN = """

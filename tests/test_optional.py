@@ -20,13 +20,6 @@ def test_a_package_that_lacks_is_named_with_the_extra_that_brings_it(package, mo
     assert any(one.startswith(package) for one in PROJECT["optional-dependencies"][EXTRAS[package]])
 
 
-def test_what_a_package_itself_lacks_is_not_said_of_the_package(monkeypatch, tmp_path):
-    (tmp_path / "broken_inside.py").write_text("import no_such_package_anywhere")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ModuleNotFoundError, match="no_such_package_anywhere"):
-        require("broken_inside", by="This")
-
-
 @pytest.mark.parametrize(
     ("package", "use"), [("matplotlib", lambda: plots.budget(Ledger(1.0), backend="matplotlib")), ("pyarrow", arrow)]
 )

@@ -1,7 +1,5 @@
 """A bar says what is done of how much, and nothing unless it is shown."""
 
-from threading import Event
-
 import numpy as np
 import polars as pl
 import pymc as pm
@@ -9,9 +7,7 @@ import pytest
 from rich.progress import Progress
 
 import pymc_dp as dp
-from pymc_dp._progress import announced, progress
 from pymc_dp.errors import ArgumentError
-from pymc_dp.explain import WORDS
 from pymc_dp.release.paid import forget_releases
 
 N_ROWS = 500
@@ -22,31 +18,6 @@ def _no_history():
     forget_releases()
     yield
     forget_releases()
-
-
-@pytest.fixture
-def ended(monkeypatch):
-    """The bars that have ended, which no test draws."""
-    bars = []
-    monkeypatch.setattr("rich.progress.Progress.stop", lambda self: bars.append(self))
-    return bars
-
-
-def test_bar_says_the_last_words_and_how_many_parts_are_done(ended):
-    with progress(True, "first", 5) as advance:
-        advance()
-        assert not ended
-        advance(2, "second")
-        advance(0)
-    ((task,),) = [bar.tasks for bar in ended]
-    assert (task.description, task.completed, task.total) == ("second", 3, 5)
-    assert not ended[0].disable
-
-
-def test_nothing_is_drawn_unless_shown(ended):
-    with progress(False, "first", 5) as advance:
-        advance()
-    assert ended[0].disable
 
 
 @pytest.fixture
@@ -92,17 +63,6 @@ def test_no_bar_says_how_many_rows_there_are_where_that_is_private(bars, coin, k
     assert str(N_ROWS) not in "".join(capfd.readouterr())
 
 
-@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
-def test_rows_that_bounds_are_found_of_have_a_bar(bars, coin, neighbours):
-    with pm.Model() as heights:
-        pm.Normal("y", pm.Normal("mean", 0, 10), 1.0, observed=np.zeros(2))
-    domain = dp.Domain(neighbours=neighbours, n_max=None if neighbours == "replace" else 1000)
-    ledger = dp.Ledger(1.0, neighbours=neighbours)
-    rows = {"y": TOSSED + 1.1}
-    dp.find_bounds(heights, "y", epsilon=1.0, domain=domain, ledger=ledger, rows=rows)
-    assert bars == [("rows read", N_ROWS, N_ROWS, neighbours == "replace")]
-
-
 CITIES = np.array(["Oslo", "Rome", None, "Oslo"] * (N_ROWS // 4), dtype=object)
 
 
@@ -119,15 +79,6 @@ LABELS = {
 }
 
 
-@pytest.mark.parametrize("shown", [True, False])
-@pytest.mark.parametrize("kind", LABELS)
-def test_rows_that_levels_are_found_of_have_a_bar_and_missing_labels_count(bars, tmp_path, monkeypatch, kind, shown):
-    monkeypatch.setattr("pymc_dp.rows.levels.BLOCK", 7)
-    given = {"rows": LABELS[kind](tmp_path), "progressbar": shown}
-    dp.find_levels("city", epsilon=1.0, delta=1e-6, max_levels=3, ledger=dp.Ledger(1.0, 1e-5), **given)
-    assert bars == [("rows read", N_ROWS, N_ROWS, shown)]
-
-
 @pytest.mark.parametrize("kind", LABELS)
 def test_no_bar_says_how_many_labels_there_are_where_that_is_private(bars, tmp_path, kind, capfd):
     hidden = dp.Domain(neighbours="add_remove", n_max=1000)
@@ -136,40 +87,6 @@ def test_no_bar_says_how_many_labels_there_are_where_that_is_private(bars, tmp_p
     dp.find_levels("city", rows=rows, epsilon=1.0, delta=1e-6, max_levels=3, domain=hidden, ledger=account)
     assert not any(shown for *_, shown in bars)
     assert str(N_ROWS) not in "".join(capfd.readouterr())
-
-
-@pytest.mark.few(1, cases="all")
-@pytest.mark.parametrize(("neighbours", "shown"), [("replace", True), ("replace", False), ("add_remove", True)])
-def test_a_table_copied_before_gradients_has_a_bar_and_then_the_passes(bars, coin, monkeypatch, neighbours, shown):
-    monkeypatch.setattr("pymc_dp.rows.spool.BLOCK_BYTES", 999)
-    account = dp.Ledger(1.0, 1e-5, neighbours=neighbours)
-    domain = dp.Domain(neighbours=neighbours, n_max=None if neighbours == "replace" else 1000)
-    given = {"domain": domain, "ledger": account, "rows": BESIDE["engine"](), "progressbar": shown}
-    dp.privatize(coin, epsilon=1.0, delta=1e-5, statistics=dp.Gradients(steps=10), **given)
-    (copied, passes), public = bars, neighbours == "replace"
-    assert copied == ("rows copied", N_ROWS, N_ROWS, shown and public)
-    assert passes[1] == passes[2] < N_ROWS and passes[3] is shown
-    assert passes[0].startswith("passes over the rows, ε = ")
-
-
-def test_a_table_that_passes_read_again_and_again_is_not_copied_and_has_one_bar(bars, coin):
-    given = {"ledger": dp.Ledger(1.0, 1e-5), "rows": BESIDE["arrays"]()}
-    dp.privatize(coin, epsilon=1.0, delta=1e-5, statistics=dp.Gradients(steps=10), **given)
-    ((words, *_),) = bars
-    assert words.startswith("passes over the rows")
-
-
-@pytest.mark.few(1, cases="all")
-@pytest.mark.parametrize(("neighbours", "shown"), [("replace", True), ("replace", False), ("add_remove", True)])
-def test_a_table_copied_before_a_chain_has_a_bar(bars, coin, monkeypatch, neighbours, shown):
-    monkeypatch.setattr("pymc_dp.rows.spool.BLOCK_BYTES", 999)
-    account = dp.Ledger(1.0, 1e-5, neighbours=neighbours)
-    domain = dp.Domain(neighbours=neighbours, n_max=None if neighbours == "replace" else 1000)
-    step = dp.SGLD(rows=BESIDE["engine"](), batch_size=50)
-    given = {"delta": 1e-5, "step": step, "ledger": account, "tune": 0, "progressbar": shown}
-    dp.sample(3, epsilon=1.0, model=coin, domain=domain, **given)
-    copied = [bar for bar in bars if bar[0] == "rows copied"]
-    assert copied == [("rows copied", N_ROWS, N_ROWS, shown and neighbours == "replace")]
 
 
 @pytest.mark.parametrize(("options", "shown"), [({}, True), ({"progressbar": False}, False), ({"quiet": True}, False)])
@@ -183,21 +100,3 @@ def test_draws_that_pymc_shows_no_bar_of_have_one(bars, coin, options, shown):
 def test_what_is_no_flag_is_refused(coin, call):
     with pytest.raises(ArgumentError, match="progressbar must be True or False"):
         call(model=coin, epsilon=1.0, ledger=dp.Ledger(1.0), progressbar="split")
-
-
-def test_work_that_takes_long_is_announced_on_stderr_and_other_work_is_not(capsys):
-    with announced("Pricing.", after=0.0):
-        Event().wait(0.2)
-    assert capsys.readouterr().err == "Pricing.\n"
-    with announced("Pricing.", after=60.0):
-        pass
-    assert capsys.readouterr() == ("", "")
-
-
-def test_explaining_says_what_takes_long(monkeypatch, capsys):
-    monkeypatch.setattr("pymc_dp._progress.LONG", 0.0)
-    with pm.Model() as model:
-        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.zeros(5, dtype=int))
-    dp.explain(model)
-    said = capsys.readouterr()
-    assert said.err == f"{WORDS}\n" and said.out == ""

@@ -5,7 +5,7 @@ import pytest
 
 from pymc_dp._random import secure_generator
 from pymc_dp.errors import PrivacyError
-from pymc_dp.testing import insecure_randomness, without_noise
+from pymc_dp.testing import without_noise
 
 
 def test_secure_generators_are_aes_and_differ():
@@ -24,22 +24,6 @@ def test_numpy_seed_does_not_reach_it():
     first = secure_generator().random(4)
     np.random.seed(1)  # noqa: NPY002
     assert not np.array_equal(first, secure_generator().random(4))
-
-
-def test_insecure_generators_repeat_and_differ_from_each_other(seed):
-    def draw() -> list[np.ndarray]:
-        with insecure_randomness(seed):
-            return [secure_generator().random(4) for _ in range(3)]
-
-    first, again = draw(), draw()
-    assert np.array_equal(first, again)
-    assert len({tuple(chain) for chain in first}) == 3
-
-
-def test_insecure_generator_does_not_outlive_its_block(seed):
-    with insecure_randomness(seed):
-        pass
-    assert type(secure_generator().bit_generator).__name__ == "AESCounter"
 
 
 def test_without_noise_refuses():

@@ -3,8 +3,7 @@
 import pytest
 
 from pymc_dp import warm
-from pymc_dp.__main__ import main
-from pymc_dp.warm import KINDS, Warmed
+from pymc_dp.warm import KINDS
 
 
 @pytest.fixture
@@ -19,30 +18,6 @@ def test_every_kind_is_fitted_once(fitted):
     found = list(warm.warm())
     assert fitted == list(KINDS) == [one.kind for one in found]
     assert [one.functions for one in found] == [0] * len(KINDS)
-
-
-def test_the_command_says_what_it_compiled_and_how_long_that_took(monkeypatch, capsys):
-    monkeypatch.setattr(warm, "warm", lambda: iter([Warmed("counts", 12, 3.21), Warmed("sums", 0, 0.5)]))
-    assert main(["warm"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[1:] == [
-        "  counts: 12 functions compiled, 3.2 s",
-        "  sums: 0 functions compiled, 0.5 s",
-        "12 functions compiled, 4 s in all.",
-    ]
-
-
-def test_where_all_was_compiled_it_says_so(fitted, capsys):
-    assert main(["warm"]) == 0
-    assert capsys.readouterr().out.endswith("Everything was compiled before.\n")
-
-
-@pytest.mark.parametrize("arguments", [[], ["cold"]])
-def test_an_unknown_command_is_refused(arguments, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == 2
-    assert "usage: python -m pymc_dp" in capsys.readouterr().err
 
 
 @pytest.mark.slow

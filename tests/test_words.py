@@ -62,30 +62,3 @@ def test_words_of_the_field_stand_for_ours(word):
     assert len(exempt) == sum(it == word for _, it in EXEMPT)
     shown = [place for place in places if place not in exempt]
     assert not shown, "\n".join([f"{len(shown)} times {word!r}; write {instead!r}:", *shown])
-
-
-@pytest.mark.parametrize(
-    ("word", "line"),
-    [
-        ("hang on", "what its density hangs on"),
-        ("husk", "husk_of(model)"),
-        ("movement", "MOVEMENTS = {}"),
-        ("heat", "def _heat(momenta):"),
-        ("imagine", "class ImaginedRows:"),
-        ("plain number", "no plain number"),
-        ("told", "_told_of(asked)"),
-        ("law", "a truncated gamma law"),
-    ],
-)
-def test_a_word_is_found(word, line):
-    assert list(found(WORDS[word][0], ["", line])) == [(2, line)]
-
-
-def test_a_word_is_found_across_lines():
-    assert [
-        number for number, _ in found(WORDS["plain number"][0], ['    "it is no plain "', '    "number: give one"'])
-    ] == [1]
-
-
-def test_laws_of_theory_may_be_named():
-    assert not list(found(WORDS["law"][0], ["the law of large numbers", "lawful, flaw, claws"]))

@@ -1,16 +1,23 @@
-"""Independent truth: hockey-stick divergences by plain sums over outcomes, sharing no code with the package."""
+"""Events of every kind, and independent truth: hockey-stick divergences by plain sums over outcomes."""
 
 import math
 
 import numpy as np
 
 from pymc_dp.accounting import (
+    ApproximateEvent,
+    BoundedRangeEvent,
+    ComposedEvent,
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
+    GaussianEvent,
+    GDPEvent,
+    PenaltyBitEvent,
     PureEvent,
     SelfComposedEvent,
     SubsampledGaussianEvent,
+    ZCDPEvent,
 )
 
 
@@ -107,3 +114,42 @@ def without_replacement(noise_multiplier, batch_size, population):
         batch_size=batch_size,
         neighbours="replace",
     )
+
+
+EVENTS = [
+    pure(0.1),
+    pure(3.0),
+    laplace(10.0, 1),
+    laplace(7.3, 1, 1),
+    laplace(40.0, 5, 2),
+    DiscreteLaplaceEvent(scale=20.0, sensitivity=3),
+    ZCDPEvent(rho=0.01),
+    gaussian(7.3, 1, 1),
+    gaussian(6e9, 10**9, 3),
+    DiscreteGaussianEvent(scale=20.0, l2_squared=3),
+    ComposedEvent(events=(pure(0.2), laplace(12.0, 2))),
+    ComposedEvent(events=(pure(0.2), ZCDPEvent(rho=0.02))),
+    BoundedRangeEvent(eta=0.3),
+    GaussianEvent(noise_multiplier=6.0),
+    GDPEvent(mu=0.15),
+    ComposedEvent(
+        events=(GDPEvent(mu=0.1), GaussianEvent(noise_multiplier=9.0), BoundedRangeEvent(eta=0.1), pure(0.1))
+    ),
+    PenaltyBitEvent(ratio=0.15, most_noise=3.0),
+    ComposedEvent(events=(PenaltyBitEvent(ratio=0.05, most_noise=1.0), GDPEvent(mu=0.1))),
+    ApproximateEvent(epsilon=0.1, delta=1e-9),
+    ComposedEvent(events=(ApproximateEvent(epsilon=0.2, delta=2e-9), pure(0.1), ZCDPEvent(rho=0.01))),
+    poisson(3.0, 0.01, "add_remove"),
+    without_replacement(4.0, 10, 1000),
+    ComposedEvent(events=(poisson(1.5, 0.01), ZCDPEvent(rho=0.0001))),
+    ComposedEvent(
+        events=(BoundedRangeEvent(eta=0.1), poisson(4.0, 0.02), GaussianEvent(noise_multiplier=20.0), pure(0.1))
+    ),
+]
+DELTAS = (1e-200, 1e-12, 1e-9, 1e-6, 1e-3, 0.5, 0.999999)
+EPSILONS = (0.0, 1e-9, 0.01, 0.3, 1.0, 5.0, 500.0)
+
+
+class UnknownEvent(Event):
+    def to_dict(self):
+        return {"kind": "unknown"}

@@ -8,23 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pymc_dp.accounting import (
-    BoundedRangeEvent,
     ComposedEvent,
     GaussianEvent,
     GaussianFilter,
     GDPEvent,
-    Ledger,
-    PureEvent,
     PureFilter,
-    ZCDPEvent,
     ZCDPFilter,
-    filters,
     gdp,
-    total_epsilon,
-    zcdp,
 )
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
-from tests.accounting.oracle import times
 
 FILTERS = (PureFilter, ZCDPFilter, GaussianFilter)
 every_filter = pytest.mark.parametrize("kind", FILTERS)
@@ -55,16 +47,6 @@ def test_the_sum_never_exceeds_the_preset(kind, preset, losses):
 
 
 @every_filter
-def test_ten_tenths_fit_and_not_a_hair_more(kind):
-    run = kind(1.0)
-    for _ in range(10):
-        run.spend(0.1)
-    assert (run.spent, run.remaining) == (1.0, 0.0)
-    assert not run.may_spend(5e-324)
-    assert run.may_spend(0.0)
-
-
-@every_filter
 def test_many_small_steps_are_all_counted(kind):
     # in float64 1 + 1e-17 is 1: a plain sum would never end
     run = kind(1.0)
@@ -87,44 +69,10 @@ def test_a_step_that_is_no_loss_is_refused(kind, loss):
 
 
 @every_filter
-@pytest.mark.parametrize("preset", [0.0, -1.0, math.inf, math.nan])
-def test_a_preset_is_a_loss_above_zero(kind, preset):
-    with pytest.raises(ArgumentError):
-        kind(preset)
-
-
-@every_filter
-def test_the_event_is_the_preset_whatever_is_spent(kind):
-    run = kind(0.05)
-    before = run.event
-    run.spend(0.01)
-    assert run.event == before
-    assert run.epsilon_spent(1e-6) < total_epsilon(run.event, 1e-6).epsilon
-    assert kind(0.05).epsilon_spent(1e-6) == 0.0
-
-
-@every_filter
 def test_a_filter_cannot_be_copied(kind):
     for act in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(PrivacyError, match="cannot be copied"):
             act(kind(1.0))
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
-@pytest.mark.parametrize("delta", [1e-9, 1e-5])
-def test_presets_of_a_budget_stay_within_it(epsilon, delta):
-    for kind in (ZCDPFilter, GaussianFilter):
-        run = kind.for_budget(epsilon, delta)
-        ledger = Ledger(epsilon, delta)
-        ledger.spend(run.event, label="chain", neighbours="replace")
-        assert epsilon * (1 - 1e-6) <= ledger.spent.epsilon <= epsilon
-    assert GaussianFilter.for_budget(epsilon, delta).preset > ZCDPFilter.for_budget(epsilon, delta).preset
-
-
-@pytest.mark.parametrize("preset", [1e-9, 0.005, 0.1, 1 / 3, 7.7])
-def test_the_event_of_gaussian_noise_covers_the_preset(preset):
-    event = GaussianFilter(preset).event
-    assert Fraction(repr(preset)) <= event.rho <= Fraction(repr(preset)) * (1 + Fraction(1, 10**12))
 
 
 def test_steps_of_gaussian_noise_together_cost_no_more_than_the_event():
@@ -141,36 +89,3 @@ def test_steps_of_gaussian_noise_together_cost_no_more_than_the_event():
         made.append(step)
     total = gdp.epsilon_at(ComposedEvent(events=tuple(made)), 1e-6)
     assert 0.9 < total <= run.epsilon_spent(1e-6) * (1 + 1e-9) <= 1.0
-
-
-def test_a_filter_of_ranges_pays_for_what_zcdp_adds():
-    run = ZCDPFilter.for_budget(0.375, 1e-5)
-    loss = float(BoundedRangeEvent(eta=0.01).zcdp_rho())
-    made = 0
-    while run.may_spend(loss):
-        run.spend(loss)
-        made += 1
-    assert made == 399  # the 400 of theory 5 cost .3753
-    assert zcdp.epsilon_at(times(BoundedRangeEvent(eta=0.01), made), 1e-5) <= 0.375
-
-
-def test_events_say_what_they_are():
-    assert (PureFilter(0.5).event, ZCDPFilter(0.5).event) == (PureEvent(epsilon=0.5), ZCDPEvent(rho=0.5))
-    assert repr(ZCDPFilter(0.5)) == "ZCDPFilter(rho=0.5), spent 0.0"
-
-
-MUTANTS = {
-    "spends nothing": ("decimal", lambda true: lambda value: true(value) * 0),
-    "rounds down": ("decimal", lambda true: lambda value: Fraction(math.floor(value * 100), 100)),
-}
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_a_filter_that_forgets_is_seen(name, monkeypatch):
-    function, mutate = MUTANTS[name]
-    monkeypatch.setattr(filters, function, mutate(getattr(filters, function)))
-    with pytest.raises((AssertionError, BudgetExceeded)):
-        run = PureFilter(1.0)
-        for _ in range(6):
-            run.spend(0.199)
-        raise AssertionError("six steps of 0.199 fitted 1.0")

@@ -1,17 +1,19 @@
 """The real way from rows to a release, made fast enough to be run ten thousand times and to be fuzzed."""
 
 from dataclasses import dataclass, replace
+from itertools import product
 from unittest.mock import patch
 
 import numpy as np
 import pymc as pm
 
 from pymc_dp.domain import Domain
-from pymc_dp.inspection.inspect import inspect
+from pymc_dp.networks import FourierUpdates
 from pymc_dp.release.noise import Noise
-from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows.asked import Asked
+from pymc_dp.transforms.privatize import plan_for
+from tests.networks import TRIANGLE, network_model
 from tests.paid import draw_release
 
 NAN, INF = float("nan"), float("inf")
@@ -28,9 +30,14 @@ class Pipeline:
     epsilon: float = 1.0
     delta: float = 0.0
     noise: str = "laplace"
+    how: object = None
+    reach: float = 1 - 1e-6
+    """Share of the claim that some pair of the corners has to move sums by."""
 
     def plan(self):
-        return plan_release(inspect(self.model, self.domain).sums, Statistics(self.noise), self.epsilon, self.delta)
+        statistics = Statistics(self.noise, mechanism=self.how)
+        budget = {"epsilon": self.epsilon, "delta": self.delta}
+        return plan_for(self.model, domain=self.domain, statistics=statistics, **budget)[1]
 
     def with_gaussian_noise(self, delta):
         return replace(self, noise="gaussian", delta=delta)
@@ -110,6 +117,85 @@ def grouped_poisson(relation):
 
 
 VALUES = (-1e300, -3.0, 0.0, 5.0, 20.0, 28.75, 30.000000001, 52.5, 100.0, 1e9, INF, -INF, NAN, 5e-324)
+
+
+def _bounded(relation, low, high, build, dtype=float):
+    """One column of a wide or tiny range."""
+    with pm.Model() as model:
+        build(pm.Data("d", np.array([low, high]).astype(dtype)))
+    inside = [low + (high - low) * part for part in (0, 0.25, 0.5, 0.75, 1)]
+    beyond = (-1e300, 1e300, INF, -INF, NAN, 0.0) if dtype is float else (-(2**31), 2**31 - 1, -1)
+    corners = tuple((dtype(x),) for x in (*inside, *beyond))
+    return Pipeline(model=model, domain=domain(relation, bounds={"y": (low, high)}), columns=("d",), corners=corners)
+
+
+def huge_range(relation):
+    return _bounded(
+        relation, -1e100, 3e99, lambda d: pm.Normal("y", pm.Normal("mean"), pm.HalfNormal("sd"), observed=d)
+    )
+
+
+def tiny_range(relation):
+    return _bounded(
+        relation, 1e-30, 3e-30, lambda d: pm.Normal("y", pm.Normal("mean"), pm.HalfNormal("sd"), observed=d)
+    )
+
+
+def large_counts(relation):
+    return _bounded(relation, 0, 2**29, lambda d: pm.Poisson("y", pm.Gamma("rate", 1, 1), observed=d), int)
+
+
+def weighted(relation):
+    """Sums and squares of rows whose weights are at most 3."""
+    with pm.Model(coords={"of": range(2)}) as model:
+        pm.Data("w", np.ones(2))
+        mean = pm.Normal("mean", dims="of")[pm.Data("group", np.array([0, 1]))]
+        pm.Normal("y", mean, pm.HalfNormal("sd"), observed=pm.Data("d", np.array([5.0, 6.0])))
+    known = domain(relation, bounds={"y": (5, 100), "w": (0, 3)}, weights={"y": "w"})
+    values, weights = (-3.0, 5.0, 52.5, 28.75, 100.0, INF, NAN), (0.0, 3.0, 1.0, 7.0, -2.0, INF, NAN)
+    corners = tuple(product((0, 1), values, weights))
+    return Pipeline(model=model, domain=known, columns=("group", "d", "w"), corners=corners, reach=0.89)
+
+
+def weighted_counts(relation):
+    with pm.Model(coords={"of": range(3), "level": range(2)}) as model:
+        pm.Data("w", np.ones(2))
+        p = pm.Dirichlet("p", np.ones(2), dims=("of", "level"))
+        pm.Categorical("y", p[pm.Data("group", np.array([0, 1]))], observed=pm.Data("d", np.array([0, 1])))
+    known = domain(relation, bounds={"w": (0, 3)}, weights={"y": "w"})
+    corners = tuple((g, y, w) for g in (0, 2, -1) for y in (0, 1, 5) for w in (0.0, 3.0, 7.0, INF, NAN))
+    return Pipeline(model=model, domain=known, columns=("group", "d", "w"), corners=corners, reach=0.89)
+
+
+def regression(relation):
+    return _regression(relation, computed=False)
+
+
+def computed(relation):
+    """Products with columns that the model computes of others."""
+    return _regression(relation, computed=True)
+
+
+def _regression(relation, computed):
+    with pm.Model() as model:
+        x, y = pm.Data("x", np.zeros(2)), pm.Data("d", np.zeros(2))
+        mean = pm.Normal("a") + pm.Normal("b") * x
+        if computed:
+            mean = mean + pm.Normal("c") * x**2 + pm.Normal("e") * (x > 0.5).astype(float)
+        pm.Normal("y", mean, pm.HalfNormal("sd"), observed=y)
+    corners = tuple((x, y) for x in (-3.0, 0.0, 0.5, 0.6, 2.0, INF, NAN) for y in (5.0, 52.5, 100.0, -INF, 1e300))
+    known = domain(relation, bounds={"x": (-3, 2), "y": (5, 100)})
+    return Pipeline(model=model, domain=known, columns=("x", "d"), corners=corners, reach=0.75 if computed else 0.9)
+
+
+def network(relation):
+    """Coefficients of three nodes, of which one has three levels: all rows there are."""
+    levels = {"a": 2, "b": 3, "c": 2}
+    model = network_model(TRIANGLE, levels=levels)
+    corners = tuple(product(*(range(count) for count in levels.values())))
+    columns = tuple(f"{name}_rows" for name in levels)
+    fourier = FourierUpdates(t=1)
+    return Pipeline(model=model, domain=domain(relation), columns=columns, corners=corners, how=fourier)
 
 
 def normal(relation):

@@ -106,55 +106,6 @@ def test_a_mechanism_that_always_fails_is_an_error_not_a_pass():
         quiet(broken, 0, 1, vectorised=False, runs=100)
 
 
-def test_a_failure_whose_text_shows_the_row_is_found():
-    def tells(rows):
-        raise KeyError(str(rows))
-
-    assert not quiet(tells, 0, 1, vectorised=False, runs=400).passed
-
-
-def test_dicts_and_correlated_categories(rng):
-    def xor(bit):
-        first = rng.integers(2)
-        return {"a": "yn"[first], "b": "yn"[first ^ bit ^ (rng.random() < 0.1)], "c": float(rng.normal())}
-
-    found = quiet(lambda bit: {k: v for k, v in xor(bit).items() if k != "c"}, 0, 1, vectorised=False, runs=2000)
-    assert found.epsilon_lower > 1.5
-    assert "whole output" in found.event
-
-
-def test_nan_is_an_output(rng):
-    def sometimes(bit, n):
-        return np.where(rng.random(n) < 0.05 * bit, np.nan, rng.normal(size=n))
-
-    assert not quiet(sometimes, 0, 1).passed
-
-
-def test_constant_outputs_pass():
-    found = quiet(lambda rows, n: np.zeros(n), 0, 1, runs=400)
-    assert found.passed and found.epsilon_lower == 0
-
-
-def test_own_events_replace_those_of_the_audit(laplace):
-    far = quiet(laplace(0.5), [0], [1], events={"above 10": lambda out: out[0] > 10})
-    assert far.passed and "above 10" in far.event
-    assert not quiet(laplace(0.5), [0], [1], events=[lambda out: out[0] > 0.5]).passed
-
-
-def test_several_pairs_share_the_error_probability(laplace):
-    found = quiet(laplace(0.7), pairs=[([0], [0]), ([0], [1])])
-    assert not found.passed and found.pair == 1 and found.bounds == 8
-    assert "of pair 1" in found.report()
-
-
-def test_runs_are_counted_by_a_progress_bar(laplace, monkeypatch):
-    advanced = []
-    monkeypatch.setattr("rich.progress.Progress.update", lambda self, task, advance, **_: advanced.append(advance))
-    quiet(laplace(1.0), [0], [1], runs=1000, progressbar=True)
-    audit(lambda rows: 0.0, 0, 1, epsilon=1, runs=1001, progressbar=False)
-    assert sum(advanced) == 2 * 1000 + 2 * 1001
-
-
 @pytest.mark.parametrize(
     ("options", "text"),
     [

@@ -9,7 +9,6 @@ import pytest
 import xarray as xr
 
 from pymc_dp.audit import contains_canary, plant
-from pymc_dp.errors import ArgumentError
 from pymc_dp.privatize import privatize
 from tests.audit import pipeline
 
@@ -141,12 +140,6 @@ def test_nothing_is_found_where_nothing_is(obj):
     assert contains_canary(obj, [FLOAT, INTEGER, LABEL]) == []
 
 
-def test_objects_that_hold_themselves_come_to_an_end():
-    loop: list[object] = [FLOAT]
-    loop.append(loop)
-    assert contains_canary(loop, [FLOAT])
-
-
 def test_planted_canaries_fit_the_column():
     floats = plant(np.zeros(5, dtype=np.float32), rows=[1, 3], low=0, high=100)
     assert len(set(floats.canaries)) == 2 and all(0 < canary < 100 for canary in floats.canaries)
@@ -156,15 +149,6 @@ def test_planted_canaries_fit_the_column():
     assert integers.values[2] == integers.canaries[0] > 10**8
     labels = plant(["a", "b"], rows=[1])
     assert labels.values.tolist() == ["a", labels.canaries[0]]
-
-
-def test_a_column_too_narrow_is_refused():
-    with pytest.raises(ArgumentError, match="too narrow"):
-        plant(np.zeros(3, dtype=np.int8))
-    with pytest.raises(ArgumentError, match="numbers or text"):
-        plant(np.zeros(3, dtype=bool))
-    with pytest.raises(ArgumentError, match="number or text"):
-        contains_canary(1.0, [None])
 
 
 @pytest.mark.parametrize("kind", [pipeline.poisson, pipeline.normal], ids=lambda kind: kind.__name__)

@@ -48,11 +48,6 @@ def test_events_become_codes_of_public_levels():
     assert set(map(str, found.dtypes)) == {"int64"}
 
 
-def test_fields_do_not_decide_which_events_are_kept():
-    changed = LOG.assign(type=None, grade=99, killed=None, wounded=None)
-    assert read(changed)[["region", "month"]].equals(read()[["region", "month"]])
-
-
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
 def test_a_file_is_read_like_the_table_in_it(suffix, tmp_path):
     path = tmp_path / f"log{suffix}"
@@ -78,8 +73,3 @@ def test_a_file_is_read_like_the_table_in_it(suffix, tmp_path):
 def test_wrong_arguments_are_named(wrong, says):
     with pytest.raises(ArgumentError, match=says):
         read(**wrong)
-
-
-def test_an_unknown_kind_of_file_is_named(tmp_path):
-    with pytest.raises(ArgumentError, match="source must end in"):
-        read(tmp_path / "log.xlsx")

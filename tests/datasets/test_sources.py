@@ -52,20 +52,3 @@ def test_failed_download_says_what_to_do(monkeypatch):
     monkeypatch.setattr(_sources.pooch, "retrieve", fail)
     with pytest.raises(PrivacyError, match="PYMC_DP_DATA"):
         _sources.zip_member(URL, "table.csv", sha256=DIGEST)
-
-
-def test_local_copy_is_found_only_where_the_variable_points(tmp_path, monkeypatch):
-    (tmp_path / "table.parquet").touch()
-    monkeypatch.setenv("PYMC_DP_DATA", str(tmp_path))
-    assert _sources.local_copy("table.parquet") == tmp_path / "table.parquet"
-    assert _sources.local_copy("other.parquet") is None
-    for nowhere in ("", str(tmp_path / "no_such_folder")):
-        monkeypatch.setenv("PYMC_DP_DATA", nowhere)
-        assert _sources.local_copy("table.parquet") is None
-    monkeypatch.delenv("PYMC_DP_DATA")
-    assert _sources.local_copy("table.parquet") is None
-
-
-def test_missing_package_is_named_with_the_way_to_install_it():
-    with pytest.raises(ImportError, match="load_x needs no_such_package.*pip install no_such_package"):
-        _sources.require("no_such_package.part", by="load_x")

@@ -31,8 +31,7 @@ from pymc_dp.accounting import (
 )
 from pymc_dp.accounting.calibrate import with_noise_times
 from pymc_dp.accounting.events import base
-from tests.accounting.contract import EVENTS, UnknownEvent
-from tests.accounting.oracle import poisson, times, without_replacement
+from tests.accounting.oracle import EVENTS, UnknownEvent, poisson, times, without_replacement
 from tests.golden.plain import Json
 from tests.golden.topics import Topic, or_refusal
 

@@ -4,15 +4,11 @@ import warnings
 
 import numpy as np
 import pymc as pm
-import pytensor
 import pytensor.tensor as pt
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import pymc_dp as dp
-from pymc_dp.audit import contains_canary, plant
-from pymc_dp.errors import BudgetExceeded, PrivacyError, ReleaseError, UnsupportedModelError
+from pymc_dp.errors import BudgetExceeded, PrivacyError, ReleaseError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.networks import FourierUpdates
 from pymc_dp.release.paid import forget_releases
@@ -170,28 +166,6 @@ def test_sums_are_those_of_the_same_rows_in_the_model(name, relation, monkeypatc
         assert all(np.array_equal(found[key], small[key]) for key in found)
 
 
-@pytest.mark.slow
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data(), name=st.sampled_from(["normal", "binomial", "regression"]))
-def test_any_rows_give_the_same_integers(data, name, monkeypatch):
-    n_rows = data.draw(st.integers(1, 40))
-    floats = st.floats(allow_nan=False, width=64)
-    rows = {
-        "x": np.array(data.draw(st.lists(st.tuples(floats, floats), min_size=n_rows, max_size=n_rows))),
-        "y": np.array(data.draw(st.lists(floats, min_size=n_rows, max_size=n_rows))),
-        **{
-            key: np.array(data.draw(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=n_rows, max_size=n_rows)))
-            for key in "gk"
-        },
-    }
-    monkeypatch.setattr(passes_module, "SUM_BYTES", data.draw(st.sampled_from([1, 100, 1000])))
-    domain = domain_of(name, "add_remove")
-    expected = exact(model_of(name, as_observed(rows)), domain)
-    dummies = model_of(name, {key: np.zeros_like(values[:1]) for key, values in rows.items()})
-    found = exact(dummies, domain, {key: rows[key] for key in uses(name)})
-    assert all(np.array_equal(found[key], expected[key]) for key in expected)
-
-
 def test_networks_are_counted_beside_the_model():
     rng = np.random.default_rng(1)
     rows = {"g": rng.integers(0, 2, 500), "k": rng.integers(0, 2, 500)}
@@ -202,40 +176,6 @@ def test_networks_are_counted_beside_the_model():
         network({name: values[:4] for name, values in rows.items()})
     expected, found = exact(whole, None, None, how), exact(dummies, None, rows, how)
     assert np.array_equal(found["network"], expected["network"])
-
-
-def test_missing_values_in_a_histogram_count_in_the_middle_bin():
-    held = {"g": np.zeros(7, dtype=int), "y": np.full(7, np.nan)}
-    dummies = model_of("histogram", {key: np.zeros_like(values[:2]) for key, values in table().items()})
-    (counts,) = exact(dummies, domain_of("histogram", "replace"), held).values()
-    assert counts.sum() == counts[0].max() == 7 and counts[0].argmax() == counts.shape[1] // 2
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("interpreted")
-def test_a_posterior_from_files(tmp_path):
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    rows = table(500)
-    planted = plant(rows["y"], rows=range(0, 500, 100), low=-2, high=12)
-    pq.write_table(pa.table({"group": rows["g"], "value": planted.values}), tmp_path / "rows.parquet")
-    with model_of("normal", {key: np.zeros_like(values[:3]) for key, values in table(3).items()}):
-        beside = dp.Parquet(tmp_path / "rows.parquet", {"g": "group", "y": "value"})
-        ledger = dp.Ledger(2.0)
-        shown = dp.explain(domain=domain_of("normal", "replace"), rows=beside)
-        assert shown.ok and "500" in str(shown.full()) and not shown.samplers
-        idata = dp.sample(5, epsilon=1.0, domain=domain_of("normal", "replace"), rows=beside, ledger=ledger, **QUIET)
-    assert idata.dp.guarantee == "exact" and len(ledger.history) == 1
-    assert not contains_canary(idata, planted.canaries)
-    assert "500" in str(idata.dp.report())
-
-
-def test_the_number_of_rows_shows_nowhere_under_add_remove():
-    rows = {key: values for key, values in table(777).items() if key in uses("normal")}
-    dummies = model_of("normal", {key: np.zeros_like(values[:3]) for key, values in table(3).items()})
-    domain = domain_of("normal", "add_remove")
-    shown = str(dp.explain(dummies, domain, rows=rows).full())
-    others = str(dp.explain(dummies, domain, rows={key: values[:5] for key, values in rows.items()}).full())
-    assert shown == others and "777" not in shown
 
 
 def test_the_charge_comes_first_and_errors_show_no_value(monkeypatch):
@@ -265,41 +205,6 @@ def test_a_table_that_grows_is_noticed():
         dp.privatize(dummies, epsilon=0.5, domain=domain_of("one_cell", "replace"), rows=Growing({"y": np.ones(9)}))
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"y": None}, "y: the column is not in rows="),
-        ({"other": np.zeros(9)}, "no row-level column of the model"),
-        ({"g": np.zeros(9)}, "cannot become int"),
-        ({"y": np.zeros(8)}, "of lengths"),
-    ],
-)
-def test_what_does_not_fit_costs_nothing(change, message):
-    rows = {"g": np.zeros(9, dtype=int), "y": np.zeros(9)} | change
-    ledger = dp.Ledger(10.0)
-    dummies = model_of("normal", {key: np.zeros_like(values[:3]) for key, values in table(3).items()})
-    with pytest.raises(UnsupportedModelError) as caught:
-        dp.privatize(
-            dummies,
-            epsilon=1.0,
-            domain=domain_of("normal", "replace"),
-            rows={name: column for name, column in rows.items() if column is not None},
-            ledger=ledger,
-        )
-    assert message in str(caught.value) and ledger.history == []
-
-
-def test_public_columns_are_refused():
-    dummies = model_of("normal", {key: np.zeros_like(values[:3]) for key, values in table(3).items()})
-    with pytest.raises(UnsupportedModelError, match="range of the dummy rows"):
-        dp.privatize(
-            dummies,
-            epsilon=1.0,
-            domain=dp.Domain(bounds={"y": (-2, 12)}, public=["g"]),
-            rows={"g": np.zeros(9, dtype=int), "y": np.zeros(9)},
-        )
-
-
 def test_no_value_warns():
     """A signalling NaN of 32 bits makes a cast warn, which a filter may turn into an error."""
     signalling = np.array([0x7F800001], np.uint32).view(np.float32)[0]
@@ -319,42 +224,3 @@ def test_no_value_warns():
                 rows={"x": x, "y": np.zeros(6)},
                 ledger=dp.Ledger(1.0),
             )
-
-
-def test_more_rows_than_can_be_added_up_are_refused_before_the_charge():
-    dummies, ledger = model_of("bernoulli", table(3)), dp.Ledger(2.0)
-    many = np.broadcast_to(np.int8(0), (2**32 + 1,))
-    with pytest.raises(UnsupportedModelError, match="more than 2"):
-        dp.privatize(dummies, epsilon=1.0, rows={"g": many, "k": many}, ledger=ledger)
-    assert ledger.history == []
-
-
-def test_a_table_is_named_by_what_holds_it_or_by_what_observes_it():
-    with pm.Model() as model:
-        pm.Normal("y", pm.Normal("m"), 1, observed=pm.Data("held", np.zeros(3)))
-    rows, found = np.ones(9), []
-    for name in ("y", "held"):
-        found.append(exact(model, dp.Domain(bounds={"y": (-1, 2)}), {name: rows})["y"])
-        shown = dp.explain(model, dp.Domain(bounds={"y": (-1, 2)}), delta=1e-6, rows={name: rows})
-        assert shown.ok and not shown.default.by_gradients
-    assert np.array_equal(*found)
-    with pytest.raises(UnsupportedModelError, match="no row-level column"):
-        dp.privatize(model, epsilon=1.0, delta=1e-6, domain=dp.Domain(bounds={"y": (-1, 2)}), rows={"other": rows})
-
-
-def test_null_fits_the_dtype_of_the_model(tmp_path):
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    pq.write_table(pa.table({"y": pa.array([1, None, 3], pa.int8())}), tmp_path / "rows.parquet")
-    with pm.Model() as model:
-        pm.Poisson("y", pm.Gamma("rate", 1, 1), observed=pytensor.shared(np.zeros(3, np.int8), name="d"))
-    found = exact(model, dp.Domain(bounds={"y": (0, 1000)}), dp.Parquet(tmp_path / "rows.parquet", {"y": "y"}))
-    assert found["y"][0, -1] == 1 + 127 + 3  # the middle of the bounds is 500
-
-
-@pytest.mark.parametrize("beside", [False, True])
-def test_narrow_floats_are_summed(beside):
-    held = np.array([0.25, 0.5, 1.0], np.float16)
-    with pm.Model() as model:
-        pm.Normal("y", pm.Normal("m"), 1, observed=pytensor.shared(held, name="d"))
-    found = exact(model, dp.Domain(bounds={"y": (0, 1)}), {"y": held} if beside else None)
-    assert np.isclose(found["y"][0, -1], 1.75 - 1.5)

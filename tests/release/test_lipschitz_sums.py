@@ -1,7 +1,5 @@
 """Sums under a metric: they move in proportion to the distance of rows, exactly, or are refused."""
 
-import math
-from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -10,7 +8,6 @@ import pytest
 
 from pymc_dp.domain import Domain
 from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.metrics import L1, L2, Geographic, Hamming
 from pymc_dp.release.plan import plan_release
@@ -181,46 +178,6 @@ def sums(model, plan, values):
     return {one.name: found[one.name][:, -len(one.labels) :] for one in plan.tables}
 
 
-def test_rounded_squares_move_by_two_steps_at_most_per_step(rng):
-    """As the pass over the rows computes them, near the largest and anywhere."""
-    top = np.arange(GRID - 3000, GRID + 1)
-    anywhere = rng.integers(-GRID, GRID + 1, 100_000)
-    for m in (1, 2, 3, 7, 15, 16, 1000):
-        for k in (top[:-m] if m < 3000 else top, -top[m:], anywhere[abs(anywhere) <= GRID - m]):
-            one, two = (np.rint(np.float64(i) * np.float64(i) * (1.0 / GRID)) for i in (k, k + m))
-            assert np.abs(two - one).max() <= 2 * m
-    one, two = (np.rint(np.float64(i) ** 2 * (1.0 / GRID)) for i in (top[:-1], top[1:]))
-    assert np.abs(two - one).max() == 2
-
-
-def test_noise_is_in_proportion_to_what_a_unit_moves():
-    def scale(name):
-        (one,) = planned(name)[1].tables
-        return float(one.scales[0])
-
-    assert scale("a sum") == pytest.approx(1.0, rel=1e-6)  # a value that moves by 1 moves the sum by 1
-    assert scale("a sum, in other units") == pytest.approx(1 / 0.03, rel=1e-6)
-    assert scale("a sum, different or not") == pytest.approx(8 / 0.5, rel=1e-6)
-    assert scale("counts") == pytest.approx(1.0, rel=1e-6)
-    assert scale("levels") == pytest.approx(2 / 2.0, rel=1e-6)
-
-
-def test_whole_rows_cost_what_they_do_without_a_metric():
-    build, bounds, _ = CASES["groups, whole rows"]
-    rows = plan_release(inspect(model_of(build), Domain(bounds=bounds)).sums, Statistics(), 1.0)
-    found = planned("groups, whole rows")[1]
-    assert [block.scale for block in found.tables[0].blocks] == [block.scale for block in rows.tables[0].blocks]
-    assert found.diameter == 1.0
-
-
-DIAMETERS = {"a sum": 8.0, "a sum and squares": 4.0, "counts": 12.0, "levels": 6.0, "groups": 11.0}
-
-
-@pytest.mark.parametrize("name", DIAMETERS)
-def test_diameters_are_those_of_what_sums_clamp_values_to(name):
-    assert planned(name)[1].diameter == DIAMETERS[name]
-
-
 @pytest.mark.parametrize("order", ["ab", "ba"])
 @pytest.mark.parametrize("kind", ["counts", "values"])
 def test_a_column_of_two_likelihoods_is_in_all_that_either_clamps_it_to(kind, order):
@@ -259,43 +216,6 @@ def exact_sums(model, plan, values):
     return {one.name: one.asked[0].of(values_of) for one in plan.tables}
 
 
-@pytest.mark.parametrize("name", ["x", "x_rows"])
-@pytest.mark.parametrize("high", [3.0, 2.0**29, 2.0**30])
-def test_what_values_are_rounded_to_is_told_whatever_the_step_and_the_name(name, high):
-    bounds = {"x": (-high, high)}
-    plan = plan_release(
-        inspect(model_of(normal), Domain(bounds=bounds, metric=L1(name)), per_unit=True).sums, Statistics(), 1.0
-    )
-    assert plan.grids == (f"x to {high / GRID:.3g}",)
-
-
-def test_whole_numbers_are_not_rounded_but_on_a_grid_that_leaves_them_out():
-    assert planned("counts")[1].grids == () == planned("answers")[1].grids
-    domain = Domain(bounds={"x": (0, 3)}, metric=L1("x"))
-    plan = plan_release(inspect(model_of(normal, True), domain, per_unit=True).sums, Statistics(), 1.0)
-    assert plan.grids == (f"x to {1.5 / GRID:.3g}",)  # thirds of 2^30 steps
-
-
-def test_two_values_near_a_boundary_of_the_grid_are_a_step_apart():
-    """Why ρ is between rounded values: a move by next to nothing may move the sum by a whole step."""
-    values = {"x": np.zeros(N)}
-    model, plan = planned("a sum")
-    unit, centre = plan.tables[0].statistic.unit, plan.tables[0].statistic.centre
-    values["x"][0] = centre + unit * 0.4999
-    other = {"x": values["x"].copy()}
-    other["x"][0] = centre + unit * 0.5001
-    change = sums(model, plan, other)["x"] - sums(model, plan, values)["x"]
-    assert abs(change).sum() == 1
-    assert CASES["a sum"][2].distance(values, other).sum() < 1e-3 * unit
-    assert CASES["a sum"][2].distance(used(plan, values), used(plan, other)).sum() == pytest.approx(unit)
-
-
-def test_sensitivities_are_rounded_up():
-    (one,) = planned("a sum, in other units")[1].tables
-    (block,) = one.blocks
-    assert block.sensitivity.l1 == math.ceil(1 / (Fraction("0.03") * Fraction(one.statistic.unit)))
-
-
 @pytest.mark.parametrize(
     ("build", "metric", "bounds", "text"),
     [
@@ -325,13 +245,3 @@ def test_what_is_no_smooth_function_of_a_column_is_refused(build, metric, bounds
     with pytest.raises(UnsupportedModelError) as caught:
         plan_release(inspection, Statistics(), 1.0)
     assert text in str(caught.value)
-
-
-def test_a_histogram_is_released_where_values_are_told_apart():
-    with pm.Model() as model:
-        pm.StudentT("x", nu=4, mu=pm.Normal("mu", 0, 1), sigma=1, observed=REAL)
-    plan = plan_release(
-        inspect(model, Domain(bounds=X, metric=Hamming({"x": 0.5})), per_unit=True).sums, Statistics(), 1.0
-    )
-    (block,) = plan.tables[0].blocks
-    assert block.sensitivity.l1 == 4 and plan.diameter == 0.5

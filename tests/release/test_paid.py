@@ -10,9 +10,8 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.accounting import Budget, GDPEvent, PureEvent
+from pymc_dp.accounting import Budget, PureEvent
 from pymc_dp.errors import (
-    ArgumentError,
     BudgetExceeded,
     PrivacyError,
     ReleaseError,
@@ -20,7 +19,7 @@ from pymc_dp.errors import (
     WeakGuaranteeWarning,
 )
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.release.paid import forget_releases, keep, paid, weaknesses
+from pymc_dp.release.paid import forget_releases, paid, weaknesses
 
 CANARY = 8_675_309
 
@@ -138,25 +137,6 @@ def test_where_the_ledger_refuses_nothing_is_read_and_ctrl_c_is_free_again(inspe
     assert ledger.history == [] and signal.getsignal(signal.SIGINT) is before
 
 
-def test_a_remark_stands_in_the_ledger_and_changes_no_loss(inspection):
-    ledger = dp.Ledger(1.0)
-    with payment(inspection, ledger) as release:
-        release.remark("ended after 3 of 5 draws")
-        release.remark("again")
-    (entry,) = ledger.history
-    assert entry.label == "y (ended after 3 of 5 draws) (again)" and ledger.spent.epsilon == 0.5
-    forget_releases()
-    with payment(inspection, None) as release:
-        release.remark("nowhere to write")
-
-
-def test_what_was_released_is_kept_once():
-    error = KeyboardInterrupt()
-    keep(error, idata="trace", private_model=None)
-    keep(error, idata="another")
-    assert error.idata == "trace" and len(error.__notes__) == 1 and not hasattr(error, "private_model")
-
-
 def inspected(n=50, **domain):
     with pm.Model() as model:
         pm.Poisson("y", pm.Gamma("rate", 1, 1), observed=np.zeros(n, dtype=int))
@@ -183,31 +163,10 @@ def test_budgets_that_bound_next_to_nothing_are_named(epsilon, delta, words):
     assert all(word in texts[0] for word in words)
 
 
-def test_where_the_number_of_rows_is_private_its_bound_counts():
-    found = inspected(n=50, neighbours="add_remove", n_max=1000)
-    (text,) = weaknesses(found, Budget(1.0, 0.001))
-    assert "1 / 1000, for 1000 rows at most (n_max)" in text and "50" not in text
-    assert weaknesses(found, Budget(1.0, 0.0009)) == []
-
-
-def test_what_a_unit_is_worth_is_not_judged():
-    assert weaknesses(inspected(metric=dp.metrics.L1("y")), Budget(100.0)) == []
-
-
 def charged(ledger, epsilon=20.0, delta=0.5):
     event = PureEvent(epsilon=epsilon)
     with paid(inspected(), Budget(epsilon, delta), event=event, label="counts", ledger=ledger):
         pass
-
-
-def test_both_are_said_and_the_release_is_made():
-    ledger = dp.Ledger(20.0)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        charged(ledger)
-    assert [item.category for item in caught] == [WeakGuaranteeWarning] * 2
-    assert [item.filename for item in caught] == [__file__] * 2
-    assert ledger.spent.epsilon == 20.0
 
 
 def test_warnings_come_before_the_charge():
@@ -228,13 +187,3 @@ def test_a_refused_charge_is_no_release():
     charged(None, epsilon=1.0, delta=0.0)
     with pytest.warns(RepeatedReleaseWarning, match="second release from these rows, ε=2 in total"):
         charged(None, epsilon=1.0, delta=0.0)
-
-
-def test_a_ledger_without_delta_is_refused_without_a_word_about_other_ledgers(inspection):
-    """Nothing was charged, so that nothing is beside the open ledger of these rows."""
-    open_one = dp.Ledger(1.0)
-    with payment(inspection, open_one):
-        pass
-    with pytest.raises(ArgumentError, match="The ledger has delta=0, and this release needs delta=1e-06"):
-        paid(inspection, Budget(0.5, 1e-6), event=GDPEvent(mu=0.1), label="y", ledger=dp.Ledger(2.0)).__enter__()
-    assert len(open_one.history) == 1

@@ -1,7 +1,5 @@
 """Tables that others noised: what is taken, and what is refused because values show that they were changed."""
 
-import math
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -38,27 +36,6 @@ def test_negative_values_are_normal_and_the_record_says_who_states_what(noised):
     assert record.maker["made_by"] == "an office" and record.maker["guarantee"] == "zCDP, rho = 0.02"
     assert "ε = 0.5" in repr(release)
     assert record.tables[0].approximations == ()
-
-
-def test_epsilon_is_unknown_where_it_is_not_stated(noised):
-    release = made({"count": noised})
-    assert release.epsilon == math.inf and "ε not stated" in repr(release)
-
-
-@pytest.mark.parametrize("ending", ["json", "nc"])
-def test_a_saved_release_is_the_same(noised, ending, tmp_path):
-    release = made({"count": noised, "total": int(noised.sum()) + 3}, {"count": 5.0, "total": 2.0},
-                   dims={"count": "area", "total": ()})  # fmt: skip
-    found = dp.Release.load(release.save(tmp_path / f"r.{ending}"))
-    assert found.record == release.record
-    assert all(np.array_equal(found.tables[name], release.tables[name]) for name in release.tables)
-
-
-def test_each_cell_may_have_a_scale_of_its_own(noised, tmp_path):
-    scales = np.linspace(3, 6, 100)
-    release = made({"count": noised}, scales)
-    assert np.allclose(release.to_dataset()["count_noise_scale"], scales)
-    assert dp.Release.load(release.save(tmp_path / "r.nc")).record.tables[0].scales == tuple(scales)
 
 
 def test_a_coordinate_beside_a_dim_names_groups(noised):
@@ -159,9 +136,3 @@ def test_wrong_arguments_are_named(given, match):
     right = {"values": {"count": [1, -2, 7]}, "scale": 5.0, "dims": "area", **STATED}
     with pytest.raises(ArgumentError, match=match):
         dp.Release.of_counts(**{**right, **given})
-
-
-def test_dims_of_an_array_that_has_its_own_are_refused(noised):
-    with pytest.raises(ArgumentError, match="Leave dims out"):
-        made({"count": labelled(noised)})
-    assert list(made(labelled(noised), dims=None).tables) == ["count"]

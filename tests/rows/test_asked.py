@@ -1,7 +1,5 @@
 """Sums of columns that a model computes: those of the columns computed by hand, wherever the rows are held."""
 
-from itertools import product
-
 import numpy as np
 import polars as pl
 import pymc as pm
@@ -12,8 +10,6 @@ import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
-from pymc_dp.rows import asked as asked_module
-from pymc_dp.rows.gate import values_of
 from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.persons import summed
 from pymc_dp.rows.stored import Arrays
@@ -47,65 +43,9 @@ def computed(rows, **domain):
     return model, dp.Domain(bounds=known, **domain)
 
 
-def by_hand(rows):
-    made = {
-        "x2": rows["x"] ** 2,
-        "xz": rows["x"] * rows["z"],
-        "hinge": np.maximum(rows["z"] - 1.5, 0),
-        "over": (rows["z"] > 1).astype(float),
-        "flagged": rows["H"] * rows["x"],
-        "log": np.log(rows["z"]),
-    }
-    with pm.Model() as model:
-        terms = [pm.Normal(f"b_{name}") * pm.Data(name, made[name]) for name in COMPUTED]
-        mean = sum(terms) + pm.Normal("b") * pm.Data("x", rows["x"])
-        mean += pm.Normal("a", shape=2)[pm.Data("x > 0", (rows["x"] > 0).astype(int))]
-        pm.Normal("y", mean, pm.HalfNormal("s"), observed=rows["y"])
-    ends = {name: bounds for name, (bounds, _, _) in COMPUTED.items()}
-    return model, dp.Domain(bounds={**ends, "x": BOUNDS["x"], "y": BOUNDS["y"]})
-
-
 def asked_of(model, domain):
     (one,) = plan_release(inspect(model, domain, per_person=True).sums, Statistics(), 1.0).asked
     return one
-
-
-def names(one):
-    """Predictors as they are called by hand."""
-    hand = dict(zip(["x ** 2", "x * z", "maximum(z - 1.5, 0)", "z > 1", "H * x", "log(z)"], COMPUTED, strict=True))
-    return [hand.get(item.name, item.name) for item in one.predictors]
-
-
-def by_pairs(one, sums):
-    """Sums by the names of what is multiplied, whatever the order of predictors is."""
-    order = names(one)
-    labels = one.statistic.labels
-    for source, name in zip(one.statistic.sources, order, strict=True):
-        labels = [label.replace(f"sum {source.name} ", f"sum {name} ") for label in labels]
-    d, n_cells = len(order), len(one.statistic.cells)
-    parts = one.statistic.parts
-    first = sums[parts["first"]].reshape(n_cells, d + 1)
-    i, j = np.triu_indices(d)
-    second = sums[parts["second"]]
-    pairs = {frozenset((order[a], order[b])): value for a, b, value in zip(i, j, second[: len(i)], strict=True)}
-    singles = {(cell, name): first[cell, place] for cell in range(n_cells) for place, name in enumerate([*order, "y"])}
-    crossed = dict(zip(order, second[len(i) : len(i) + d], strict=True))
-    return list(sums[parts["sizes"]]), singles, pairs, crossed, second[-1]
-
-
-@pytest.mark.slow
-def test_sums_are_those_of_columns_computed_by_hand(rng):
-    rows = table(rng)
-    ours, theirs = asked_of(*computed(rows)), asked_of(*by_hand(rows))
-    assert by_pairs(ours, ours.of(values_of)[0]) == by_pairs(theirs, theirs.of(values_of)[0])
-
-
-@pytest.mark.slow
-def test_blocks_make_no_difference(rng, monkeypatch):
-    one = asked_of(*computed(table(rng)))
-    whole = one.of(values_of)
-    monkeypatch.setattr(asked_module, "BLOCK", 7)
-    np.testing.assert_array_equal(one.of(values_of), whole)
 
 
 @pytest.mark.parametrize("hold", ["memory", "polars"])
@@ -124,45 +64,8 @@ def test_stored_rows_give_the_sums_of_rows_in_the_model(hold, rng):
     np.testing.assert_array_equal(made.sums(asked)[0], expected)
 
 
-HOSTILE = (-np.inf, -2.0, 0.0, 1.3, 2.0, 1e300, np.nan)
-
-
-@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
-def test_no_row_moves_sums_by_more_than_is_claimed(neighbours, rng):
-    sized = {"neighbours": neighbours, "n_max": N} if neighbours == "add_remove" else {}
-    model, domain = computed(table(rng, 40), **sized)
-    table_plan = plan_release(inspect(model, domain).sums, Statistics(), 1.0).tables[0]
-    (one,), (block,) = table_plan.asked, table_plan.blocks
-    rows = [dict(zip(BOUNDS, values, strict=True)) for values in product(HOSTILE, HOSTILE, (0, 1), (-4.0, 9.0))]
-    alone = [
-        one.of(lambda column, row=row: np.array([row[column.name]], dtype=column.leaf.type.dtype))[0] for row in rows
-    ]
-    moved = [a - b for a in alone for b in alone] if neighbours == "replace" else alone
-    assert max(int(np.abs(difference).sum()) for difference in moved) <= block.sensitivity.l1
-    longest = max(sum(int(step) ** 2 for step in difference) for difference in moved)
-    assert longest <= block.sensitivity.l2_squared
-
-
-def test_a_row_more_adds_what_it_adds_alone(rng):
-    rows, one_more = table(rng, 50), table(rng, 1)
-    both = {name: np.concatenate([one_more[name], rows[name]]) for name in rows}
-    one = asked_of(*computed(rows, neighbours="add_remove", n_max=N))
-
-    def of(held):
-        return one.of(lambda column: held[column.name])
-
-    np.testing.assert_array_equal(of(both), of(rows) + of(one_more))
-
-
 def test_rows_of_persons_are_chosen_before_columns_are_computed(rng):
     rows, owners = table(rng, 50), np.repeat(np.arange(25), 2)
     one = asked_of(*computed(rows, neighbours="add_remove", n_max=N))
     (sums,) = summed([one], owners, lambda column: rows[column.name], 2)
     np.testing.assert_array_equal(sums, one.of(lambda column: rows[column.name]))
-
-
-def test_columns_of_other_lengths_are_refused(rng):
-    rows = table(rng, 50)
-    one = asked_of(*computed(rows))
-    with pytest.raises(dp.errors.PrivacyError, match="different lengths"):
-        one.of(lambda column: rows[column.name][: 49 if column.name == "z" else 50])

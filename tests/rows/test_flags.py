@@ -2,7 +2,6 @@
 
 import numpy as np
 import pymc as pm
-import pytest
 
 import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
@@ -38,38 +37,6 @@ def test_an_indicator_is_whether_there_is_no_number():
     held = read({"x": X, "y": Y})
     np.testing.assert_array_equal(held["x_missing"], [0, 1, 0, 0, 1, 0])
     np.testing.assert_array_equal(held["x"], [0.5, 0.0, 1.0, -1.0, 0.0, 0.0])
-
-
-def test_an_indicator_of_the_table_itself_is_taken_as_it_is():
-    given = np.array([1, 1, 0, 0, 0, 0])
-    np.testing.assert_array_equal(read({"x": X, "y": Y, "x_missing": given})["x_missing"], given)
-
-
-def test_values_that_a_file_does_not_have_are_missing(tmp_path):
-    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    table = pyarrow.table({"income": pyarrow.array([0.5, None, 0.25]), "y": pyarrow.array([0, 1, 1])})
-    parquet.write_table(table, tmp_path / "rows.parquet")
-    stored = dp.Parquet(tmp_path / "rows.parquet", {"x": "income", "y": "y"})
-    found = with_stored(inspect(model(), DOMAIN).rows, stored)
-    assert not found.problems
-    passes = Passes.of(found, stored)
-    with opened_gate():
-        (chunk,) = [chunk() for chunk in passes.chunks(10)]
-    held = dict(zip([column.name for column in passes.columns], chunk, strict=True))
-    np.testing.assert_array_equal(held["x_missing"], [0, 1, 0])
-
-
-def test_a_table_without_the_column_lacks_both():
-    problems = with_stored(inspect(model(), DOMAIN).rows, Arrays({"y": Y})).problems
-    assert {problem.where for problem in problems} == {"x", "x_missing"}
-
-
-def test_a_column_that_only_has_such_a_name_is_none():
-    with pm.Model() as made:
-        z = pm.Data("x_missing", [0.0, 1.0])
-        pm.Bernoulli("y", logit_p=pm.Normal("b") * pm.Data("x", [0.0, 0.1]) + z, observed=[0, 1])
-    stored = Arrays({"x": X, "y": Y})
-    assert flagged(stored, columns_of(inspect(made).rows)) is stored
 
 
 def test_layouts_are_the_same_whatever_is_missing():

@@ -1,13 +1,11 @@
-"""The gate: nothing else reads private values, and nothing reads them before they are paid for.
+"""Charge before read: no entry point looks at a row before its ledger is charged, and what is free never does.
 
-Rows of a model are sealed: a look at them from anywhere but the gate, or before a charge, raises and is noted.
+Rows of a model are sealed: every look at them is noted, and raises where nothing was charged.
 """
 
-import ast
 import sys
 import warnings
-from contextlib import contextmanager, nullcontext
-from functools import cache
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
@@ -18,143 +16,17 @@ import pytest
 from pytensor.compile import SharedVariable
 
 import pymc_dp as dp
-from pymc_dp import sampling
 from pymc_dp.errors import BudgetExceeded, PrivacyError
-from pymc_dp.inspection.inspect import inspect
-from pymc_dp.inspection.rows import known_rows, public_values, unwrap
-from pymc_dp.release import paid as paid_module
+from pymc_dp.inspection.rows import unwrap
 from pymc_dp.release.paid import forget_releases
-from pymc_dp.release.plan import draw_release, plan_release
-from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows import gate
 from pymc_dp.step_methods import base
-from pymc_dp.transforms.privatize import plan_for
 from tests.networks import PAIR, network_model
 
 ROOT = Path(dp.__file__).parent
-GATE = str(ROOT / "rows" / "gate.py")
+ANSWERS = np.array([0, 1, 1, 0, 1, 1, 0, 1])
 SHAPES = {(str(ROOT / "inspection" / "rows.py"), "shape_of"), (str(ROOT / "inspection" / "schema.py"), "dim_length")}
 """What may ask for a shape."""
-
-
-# --- who may read -----------------------------------------------------------------------------------------------------
-
-RAW = {
-    "rows/gate.py": "private values, once they are paid for",
-    "inspection/rows.py": "public values, shapes, and arrays that code makes of nothing",
-    "inspection/schema.py": "lengths of dimensions",
-    "trace/scrub.py": "released tables",
-    "transforms/fill.py": "which values are missing: one more private column, there whatever is missing",
-    "transforms/prior_model.py": "copies of public data, without a look",
-    "transforms/tabulated.py": "released tables",
-    "transforms/marginal_states.py": "released tables",
-    "transforms/trial.py": "data of private models",
-    "step_methods/markov/collapsed.py": "released tables",
-}
-"""Files that take values out of shared variables, and which."""
-OPENERS = {"release/paid.py", "step_methods/base.py"}
-"""Between a charge and its release; a move that was paid for."""
-
-
-@cache
-def files():
-    return [(str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))) for path in ROOT.rglob("*.py")]
-
-
-def test_no_other_file_takes_values_out_of_shared_variables():
-    found = {
-        name
-        for name, tree in files()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and node.attr in ("get_value", "container", "storage")
-    }
-    assert found == set(RAW)
-
-
-def test_no_other_file_takes_the_array_of_a_leaf():
-    """``leaf.data`` of columns, of observed variables and of what they are called."""
-    leaves = ("leaf", "held", "observed", "column")
-    found = [
-        (name, node.lineno)
-        for name, tree in files()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and node.attr == "data" and name not in RAW
-        if (getattr(node.value, "id", None) or getattr(node.value, "attr", None)) in leaves
-    ]
-    assert found == []
-
-
-def test_the_gate_is_opened_where_something_was_paid_for_and_nowhere_else():
-    found = {
-        name
-        for name, tree in files()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and any(item.name in ("opened_gate", "_OPEN") for item in node.names)
-    }
-    assert found == OPENERS
-    assert not any(
-        isinstance(node, ast.Attribute) and node.attr in ("opened_gate", "_OPEN")
-        for name, tree in files()
-        if name != "rows/gate.py"
-        for node in ast.walk(tree)
-    )
-
-
-def test_stored_rows_are_read_in_blocks_by_passes_alone():
-    """Or by a table that passes the blocks of another on, when it is asked for its own."""
-    found = {
-        (name, node.name)
-        for name, tree in files()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
-        for call in ast.walk(node)
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "blocks"
-    }
-    assert found == {("rows/passes.py", "_blocks"), ("rows/flags.py", "blocks")}
-
-
-# --- when it is shut --------------------------------------------------------------------------------------------------
-
-ANSWERS = np.array([0, 1, 1, 0, 1, 1, 0, 1])
-SHARED = pytensor.shared(np.arange(4.0), name="x")
-
-
-def test_it_is_shut_before_and_after_and_where_its_block_fails():
-    with pytest.raises(PrivacyError, match="before they are paid for"):
-        gate.private_values(SHARED)
-    with pytest.raises(ZeroDivisionError), gate.opened_gate():
-        assert gate.private_values(SHARED).tolist() == [0, 1, 2, 3]
-        raise ZeroDivisionError
-    with pytest.raises(PrivacyError):
-        gate.private_values(SHARED)
-
-
-def test_it_is_shut_in_other_threads():
-    found = []
-
-    def look():
-        try:
-            found.append(gate.private_values(SHARED))
-        except PrivacyError as error:
-            found.append(error)
-
-    with gate.opened_gate():
-        thread = Thread(target=look)
-        thread.start()
-        thread.join()
-    assert [type(item) for item in found] == [PrivacyError]
-
-
-def test_private_values_do_not_pass_for_public_ones():
-    with pytest.raises(PrivacyError, match="taken for public"):
-        public_values(SHARED, [SHARED])
-    (column,) = inspect(grouped()).sums.observed[0].columns
-    assert not column.public
-    with pytest.raises(PrivacyError, match="taken for public"):
-        known_rows(column)
-
-
-# --- sealed rows ------------------------------------------------------------------------------------------------------
 
 
 def grouped():
@@ -203,6 +75,7 @@ def network():
     return network_model(PAIR, {"a": ANSWERS, "b": 1 - ANSWERS})
 
 
+FOURIER = dp.networks.FourierUpdates()
 X, Y, BOTH = (dict.fromkeys(names, (-1, 1)) for names in ("x", "y", "xy"))
 WIDE = {"y": (-3, 3)}
 SHORT = {"draws": 3, "tune": 0, "progressbar": False}
@@ -228,24 +101,19 @@ def modal(model, **more):
     return dp.find_map(model=model, epsilon=1.0, grid=5, **more)
 
 
-def funded(model, domain=None, ledger=None):
-    with model:
-        step = dp.OPS(epsilon=1.0, domain=domain)
-    if ledger is not None:
-        raise BudgetExceeded("a funded step has no ledger")
-    return step
-
-
 WAYS = {
     "counts with Laplace noise": (grouped, {}, private()),
-    "counts with Gaussian noise": (grouped, {}, private(delta=1e-5, statistics=Statistics(noise="gaussian"))),
+    "counts with Gaussian noise": (grouped, {}, private(delta=1e-5, statistics=dp.Statistics(noise="gaussian"))),
     "moments": (normal, Y, private()),
     "products of a regression": (linear, BOTH, private()),
-    "coefficients of a network": (network, {}, private(statistics=Statistics(mechanism=dp.networks.FourierUpdates()))),
+    "coefficients of a network": (
+        network,
+        {},
+        private(statistics=dp.Statistics(mechanism=dp.networks.FourierUpdates())),
+    ),
     "noised gradients": (logistic, X, private(delta=1e-3, statistics=dp.Gradients())),
     "OPS on sums": (grouped, {}, sampled(dp.OPS())),
     "OPS on rows": (logistic, X, sampled(dp.OPS())),
-    "a funded step": (grouped, {}, funded),
     "Gibbs on sums": (grouped, {}, sampled(dp.TemperedGibbs())),
     "Gibbs on rows": (logistic, X, sampled(dp.TemperedGibbs())),
     "Gibbs with a latent per row": (mixture, WIDE, sampled(dp.TemperedGibbs())),
@@ -267,19 +135,14 @@ FREE = {
         {},
         lambda model, domain: dp.plan(model, epsilon=1.0, domain=domain, repeats=2, progressbar=False),
     ),
-    "a plan of a release": (
-        linear,
-        BOTH,
-        lambda model, domain: plan_for(model, epsilon=1.0, delta=0.0, domain=domain, statistics=None),
-    ),
 }
 
 
 class Seal:
-    """Notes every look at sealed values: how many were taken through the gate, and who took others."""
+    """Notes looks at sealed values; one before the charge raises, and names who looked."""
 
-    def __init__(self):
-        self.broken, self.read = [], 0
+    def __init__(self, ledger):
+        self.ledger, self.broken, self.read = ledger, [], 0
 
     def look(self):
         frame = sys._getframe(2)
@@ -288,7 +151,7 @@ class Seal:
         where = ("a test", "") if frame is None else (frame.f_code.co_filename, frame.f_code.co_name)
         if where in SHAPES:
             return
-        if where[0] != GATE or not gate._OPEN.get():
+        if not (self.ledger.history and gate._OPEN.get()):
             self.broken.append(where)
             raise AssertionError(f"sealed rows are looked at by {where}")
         self.read += 1
@@ -324,15 +187,11 @@ class Storage(list):
         return Storage(list.copy(self), self._seal)
 
 
-def leaves_of(model):
-    observed = [unwrap(model.rvs_to_values[rv]) for rv in model.observed_RVs]
-    return list(dict.fromkeys([*model.data_vars, *observed]))
-
-
 @contextmanager
-def sealed(model):
-    seal = Seal()
-    for leaf in leaves_of(model):
+def sealed(model, ledger):
+    seal = Seal(ledger)
+    observed = [unwrap(model.rvs_to_values[rv]) for rv in model.observed_RVs]
+    for leaf in dict.fromkeys([*model.data_vars, *observed]):
         seal.put_on(leaf)
     with warnings.catch_warnings(), pytensor.config.change_flags(mode="FAST_COMPILE"):
         warnings.simplefilter("ignore")
@@ -354,56 +213,33 @@ def test_a_look_breaks_the_seal():
         (grouped(), lambda model: model.rvs_to_values[model["y"]].data),
         (normal(), lambda model: model.compile_logp()(model.initial_point())),
     ):
-        with pytest.raises(AssertionError, match="a test"), sealed(model):
+        with pytest.raises(AssertionError, match="a test"), sealed(model, dp.Ledger(1.0)):
             look(model)
 
 
 @pytest.mark.few(7, cases="all")
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("way", WAYS)
-def test_rows_are_read_by_the_gate_after_the_charge(way):
+def test_rows_are_read_after_the_charge_and_never_where_it_is_refused(way):
     build, bounds, use = WAYS[way]
-    model = build()
-    with sealed(model) as seal:
-        use(model, domain=dp.Domain(bounds=bounds))
-    assert seal.read
-
-
-@pytest.mark.few(7, cases="all")
-@pytest.mark.parametrize("way", [way for way in WAYS if way != "a funded step"])
-def test_nothing_is_read_where_the_ledger_refuses(way):
-    build, bounds, use = WAYS[way]
-    model = build()
-    with sealed(model) as seal, pytest.raises(BudgetExceeded):
-        use(model, domain=dp.Domain(bounds=bounds), ledger=dp.Ledger(epsilon=0.5, delta=1e-4))
-    assert not seal.read
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_nothing_can_be_read_while_the_gate_is_shut(way, monkeypatch):
-    """Every way goes through it: where a charge does not open it, or something reads before, all of them fail."""
-    build, bounds, use = WAYS[way]
-    model = build()
-    monkeypatch.setattr(paid_module, "opened_gate", nullcontext)
-    monkeypatch.setattr(base, "opened_gate", nullcontext)
-    with sealed(model) as seal, pytest.raises(PrivacyError, match="before they are paid for"):
-        use(model, domain=dp.Domain(bounds=bounds))
-    assert not seal.read
+    for epsilon, delta in ((2.0, 1e-2), (0.5, 1e-4)):
+        model, ledger = build(), dp.Ledger(epsilon, delta)
+        with sealed(model, ledger) as seal:
+            try:
+                use(model, domain=dp.Domain(bounds=bounds), ledger=ledger)
+            except BudgetExceeded:
+                assert epsilon < 1 and not seal.read
+            else:
+                assert epsilon > 1 and seal.read and len(ledger.history) == 1
 
 
 @pytest.mark.parametrize("what", FREE)
 def test_what_is_free_never_looks(what):
     build, bounds, use = FREE[what]
     model = build()
-    with sealed(model) as seal:
+    with sealed(model, dp.Ledger(1.0)) as seal:
         use(model, dp.Domain(bounds=bounds))
     assert not seal.read
-
-
-def test_a_release_is_not_drawn_before_the_charge():
-    inspection = inspect(grouped()).sums
-    with pytest.raises(PrivacyError, match="before they are paid for"):
-        draw_release(plan_release(inspection, Statistics(), 1.0))
 
 
 def test_a_step_that_reads_before_the_charge_fails(monkeypatch):
@@ -417,26 +253,26 @@ def test_a_step_that_reads_before_the_charge_fails(monkeypatch):
 
     monkeypatch.setattr(base.PrivateStep, "bound", eager)
     model, ledger = grouped(), dp.Ledger(epsilon=2.0)
-    with sealed(model) as seal, pytest.raises(PrivacyError, match="before they are paid for"):
-        sampling.sample(3, model=model, epsilon=1.0, step=dp.TemperedGibbs(), ledger=ledger, progressbar=False)
+    with sealed(model, ledger) as seal, pytest.raises(PrivacyError, match="before they are paid for"):
+        sampled(dp.TemperedGibbs())(model, ledger=ledger)
     assert not seal.read and not ledger.history
 
 
-@pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize("start", [None, pytest.param("spawn", marks=pytest.mark.slow)])
-def test_latents_beside_rows_are_drawn_in_other_processes(start):
-    """The gate is opened by the step itself, wherever it runs."""
-    model = mixture()
-    idata = dp.sample(
-        2,
-        tune=0,
-        chains=2,
-        cores=2,
-        epsilon=1.0,
-        model=model,
-        step=dp.TemperedGibbs(),
-        domain=dp.Domain(bounds=WIDE),
-        progressbar=False,
-        mp_ctx=start,
-    )
-    assert idata["posterior"]["z"].shape == (2, 2, 6)
+def test_the_gate_is_shut_but_in_its_block_and_thread():
+    shared, found = pytensor.shared(np.arange(4.0), name="x"), []
+
+    def look():
+        try:
+            found.append(gate.private_values(shared).tolist())
+        except PrivacyError as error:
+            found.append(type(error))
+
+    look()
+    with pytest.raises(ZeroDivisionError), gate.opened_gate():
+        look()
+        thread = Thread(target=look)
+        thread.start()
+        thread.join()
+        raise ZeroDivisionError
+    look()
+    assert found == [PrivacyError, [0.0, 1.0, 2.0, 3.0], PrivacyError, PrivacyError]

@@ -112,14 +112,6 @@ def test_sums_are_those_of_python_integers(hostile, shape):
     assert found.tolist() == slow_sums(statistic, rows, code)
 
 
-@pytest.mark.parametrize("bits", [1, 7, FINEST_BITS])
-def test_coarser_grids_are_summed_as_well(hostile, bits):
-    arrays, _, code = hostile
-    arrays, statistic = [values[:60] for values in arrays], replace(STATISTIC, bits=bits)
-    rows = rows_of_integers(statistic, arrays)
-    assert gram_sums(statistic, arrays[:-1], arrays[-1]).tolist() == slow_sums(statistic, rows, 0 * code[:60])
-
-
 def test_neither_order_of_rows_nor_layout_nor_threads_nor_a_function_for_cells_makes_a_difference(hostile, monkeypatch):
     arrays, _, code = hostile
     statistic = replace(STATISTIC, **SHAPES["private cells"])
@@ -132,38 +124,6 @@ def test_neither_order_of_rows_nor_layout_nor_threads_nor_a_function_for_cells_m
     monkeypatch.setattr(gram_rows, "cpu_count", lambda: 3)
     found = gram_sums(statistic, other[:-1], other[-1], lambda begin, end: code[order][begin:end])
     np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.int64, np.float16, np.float32, ">f8", bool])
-def test_arrays_of_any_type_count_as_the_floats_nearest_to_them(dtype):
-    values = np.array([0, 1, 1, 0, 1]).astype(dtype)
-    assert (
-        gram_sums(STATISTIC_OF_ONE, [values], values).tolist()
-        == gram_sums(STATISTIC_OF_ONE, [values.astype(float)], values.astype(float)).tolist()
-    )
-
-
-STATISTIC_OF_ONE = GramSums(sources=(FLAG,), response=RESPONSE, bits=9)
-
-
-def test_many_columns_by_themselves_are_those_of_one_matrix():
-    rng, d = np.random.default_rng(603), 11
-    values, response = rng.normal(size=(3000, d)), rng.normal(size=3000)
-    together = Source(name="x", centres=(0.1,) * d, halves=(1.5,) * d)
-    alone = tuple(Source(name=f"x{j}", centres=(0.1,), halves=(1.5,)) for j in range(d))
-    np.testing.assert_array_equal(
-        gram_sums(GramSums(sources=(together,), response=RESPONSE), [values], response),
-        gram_sums(GramSums(sources=alone, response=RESPONSE), list(values.T), response),
-    )
-
-
-@pytest.mark.parametrize("low, high", [(0.0, 100.0), (5.0, 100.0), (-3e-9, 7e-9), (0.1, 0.3)])
-def test_bounds_fall_on_the_ends_of_the_grid(low, high):
-    source = Source(name="x", centres=((low + high) / 2,), halves=((high - low) / 2,))
-    statistic = GramSums(sources=(source,), response=RESPONSE)
-    for value, end in ((low, -1), (high, 1), (2 * high, 1), (low - high, -1)):
-        found = gram_sums(statistic, [np.array([value])], np.array([4.0])) * statistic.step
-        assert found.tolist() == [end, 1.0, 1.0, end, 1.0]
 
 
 @pytest.mark.parametrize("width", [2, 3, 50, 4100])
@@ -189,14 +149,3 @@ def test_more_rows_than_fit_are_refused_before_a_row_is_read():
     values = np.broadcast_to(np.nan, limit)
     with pytest.raises(PrivacyError, match="more rows than"):
         gram_sums(GramSums(sources=(FLAG,), response=RESPONSE), [values], values)
-
-
-def test_arrays_that_do_not_match_are_refused():
-    with pytest.raises(PrivacyError, match="different lengths"):
-        gram_sums(STATISTIC_OF_ONE, [np.zeros(3)], np.zeros(4))
-    with pytest.raises(PrivacyError, match="other numbers of columns"):
-        gram_sums(STATISTIC_OF_ONE, [np.zeros((3, 2))], np.zeros(3))
-
-
-def test_a_table_without_rows_adds_nothing():
-    assert not gram_sums(STATISTIC_OF_ONE, [np.zeros(0)], np.zeros(0)).any()

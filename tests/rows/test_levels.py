@@ -1,7 +1,5 @@
 """Labels become codes row by row, whatever they are stored as; lists that say two things are refused."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,7 +8,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.rows.gate import opened_gate
-from pymc_dp.rows.levels import BLOCK, Labels, Levels, label_column
+from pymc_dp.rows.levels import Levels, label_column
 from pymc_dp.rows.stored import Arrays
 
 CITIES = Levels("city", ["Rome", "Oslo"])
@@ -46,35 +44,6 @@ STORED = {
 def test_labels_become_codes(kind):
     codes = CITIES.codes(STORED[kind])
     assert codes.tolist() == [1, 2, 0, 2, 1] and codes.dtype == np.int64
-
-
-def test_whole_numbers_are_labels_too():
-    levels = Levels("code", [30, 10])
-    assert levels.labels == ("30", "10", "other")
-    for held in (
-        np.array([10, 7, 30], dtype="uint8"),
-        pd.Series([10, None, 30], dtype="Int64"),
-        pl.Series([10, None, 30]),
-    ):
-        assert levels.codes(held).tolist() == [1, 2, 0]
-    assert Levels("code", [30, 10], other=None).codes(np.array([10, 7, 30])).tolist() == [1, 0, 0]
-
-
-def test_the_code_of_a_row_depends_on_no_other_row(rng):
-    held = np.array(["Rome", "Oslo", "Bonn", ""])[rng.integers(0, 4, 2 * BLOCK + 7)]
-    whole = CITIES.codes(held)
-    assert np.array_equal(whole, np.concatenate([CITIES.codes(part) for part in np.array_split(held, 5)]))
-    assert CITIES.codes(held[:0]).tolist() == []
-
-
-def test_labels_go_into_coords_and_show_what_was_written():
-    assert CITIES.labels == ("Rome", "Oslo", "other") and dict(CITIES.counts) == {}
-    assert repr(CITIES) == "Levels('city', ['Rome', 'Oslo'], other='other')"
-    assert repr(Levels("n", range(20))) == "Levels('n', [0, 1, 2, 3, 4, 5, 6, 7, ... 20 in all], other='other')"
-    assert pickle.loads(pickle.dumps(Levels("n", range(20)))) == Levels("n", range(20)) != Levels("n", range(19))
-    found = Levels.found("city", {"Rome": 7, "Oslo": 9}, other="elsewhere")
-    assert found.labels == ("Oslo", "Rome", "elsewhere") and dict(found.counts) == {"Oslo": 9, "Rome": 7}
-    assert pickle.loads(pickle.dumps(found)) == found
 
 
 @pytest.mark.parametrize(
@@ -130,23 +99,6 @@ def test_no_value_is_looked_at_before_it_is_read():
             assert column.counts() == {"Oslo": 2, "Rome": 1, "Bonn": 1}
 
 
-def test_series_are_converted_only_where_they_are_read(monkeypatch):
-    monkeypatch.setattr(pd.Series, "to_numpy", lambda *given, **more: pytest.fail("values were read"))
-    monkeypatch.setattr(pl.Series, "to_list", lambda self: pytest.fail("values were read"))
-    monkeypatch.setattr(pd.api.types, "infer_dtype", lambda *given, **more: pytest.fail("values were read"))
-    for held in (pd.Series([1, None], dtype="Int64"), pd.Series(HELD, dtype=object), pl.Series(HELD)):
-        Labels.of("values", held)
-
-
-@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, dict])
-def test_a_column_of_a_table_in_memory_is_found_by_its_name(kind):
-    rows = kind({"city": pd.Series(HELD) if kind is not pl.DataFrame else HELD})
-    with opened_gate():
-        assert label_column(rows, "city").counts() == {"Oslo": 2, "Rome": 1, "Bonn": 1}
-    with pytest.raises(ArgumentError, match=r"no column 'citi' \(known: 'city'\). Did you mean 'city'"):
-        label_column(rows, "citi")
-
-
 def not_utf8(texts):
     """Texts as Arrow holds them, of which it has not looked at one."""
     pa = pytest.importorskip("pyarrow")
@@ -177,19 +129,6 @@ def test_no_bytes_of_a_row_decide_whether_a_column_can_be_read(kind, last):
     assert counts == {"Oslo": 1, "Rome": 1, last.decode("utf-8", "replace"): 1}
 
 
-def test_categories_may_be_whole_numbers():
-    held = pd.Series([30, 10, None, 30], dtype="Int64").astype("category")
-    assert Levels("code", [30, 10]).codes(held).tolist() == [0, 1, 2, 0]
-    with opened_gate():
-        assert label_column({"code": held}, "code").counts() == {30: 2, 10: 1}
-
-
-def test_categories_that_do_not_occur_are_not_counted():
-    held = pd.Series(pd.Categorical(["Oslo", None], categories=["Rome", "Oslo"]))
-    with opened_gate():
-        assert label_column({"city": held}, "city").counts() == {"Oslo": 1}
-
-
 def test_no_refusal_shows_how_long_a_label_is():
     for held in (np.array([["Oslo", "x" * 87]]), np.array(["Oslo", "x" * 87]).astype("S")):
         with pytest.raises(ArgumentError) as caught:
@@ -199,22 +138,3 @@ def test_no_refusal_shows_how_long_a_label_is():
         dp.SGLD(rows={"y": np.array("x" * 87)})
     assert "87" not in str(caught.value) and "has dtype str and 0 axes" in str(caught.value)
     assert str(Arrays({"y": np.array(["x" * 87])}).layouts()["y"]) == "str"
-
-
-def test_a_name_that_stands_twice_is_refused():
-    with pytest.raises(ArgumentError, match="got one name twice") as caught:
-        label_column(pd.DataFrame([["a", "b"]], columns=["city", "city"]), "city")
-    assert caught.value.__cause__ is None
-
-
-@pytest.mark.parametrize("rows", [3, None, [1], pl.LazyFrame({"city": HELD}), np.array(HELD)])
-def test_what_is_no_table_is_refused(rows):
-    with pytest.raises(ArgumentError, match="rows must map names to arrays"):
-        label_column(rows, "city")
-
-
-def test_arrays_of_labels_are_refused_where_numbers_are_asked_for():
-    """Texts may say whose row it is, which is seen where there is a domain (test_stored.py)."""
-    for labels in (np.array([b"a"]), np.array(["a"], dtype=object)):
-        with pytest.raises(ArgumentError, match=r"dp.Levels\('y', \[\.\.\.\]\).codes"):
-            dp.SGLD(rows={"y": labels})

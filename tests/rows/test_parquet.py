@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 import pymc_dp as dp
-from pymc_dp import _optional
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.rows.arrow import part_of
-from pymc_dp.rows.arrow_labels import encoded
 from pymc_dp.rows.parquet import Parquet
 from pymc_dp.rows.passes import Passes, by_column, with_stored
 from pymc_dp.rows.spool import Scratch, spooled
@@ -39,18 +37,6 @@ def read(model, source, scratch, domain=None):
     return dict(zip(by_column(found, layouts), held, strict=True))
 
 
-@pytest.mark.parametrize("files", [1, 3])
-def test_row_groups_and_files_are_read_in_order(small, tmp_path, monkeypatch, files):
-    monkeypatch.setattr("pymc_dp.rows.spool.BLOCK_BYTES", 1000)
-    parts, paths = np.array_split(np.arange(200), files), []
-    for place, part in enumerate(parts):
-        paths.append(tmp_path / f"{place}.parquet")
-        pq.write_table(pa.table(columns_of(part)), paths[-1], row_group_size=33)
-    found = read(small, Parquet(paths[0] if files == 1 else paths, COLUMNS), tmp_path)
-    for name, expected in zip("xgy", table(), strict=True):
-        assert np.array_equal(found[name], expected) and found[name].shape == expected.shape
-
-
 def test_a_folder_is_its_files_in_the_order_of_their_names(small, tmp_path):
     folder = tmp_path / "table"
     folder.mkdir()
@@ -67,29 +53,6 @@ def test_a_folder_is_its_files_in_the_order_of_their_names(small, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(ArgumentError, match=r"must hold files \*\.parquet"):
         Parquet(tmp_path / "empty", COLUMNS).layouts()
-
-
-def test_nulls_are_clamped_as_nan_is(small, tmp_path):
-    path = tmp_path / "t.parquet"
-    values = {
-        "a": pa.array([None, 0.5, np.nan]),
-        "b": pa.array([1, None, 3], pa.int16()),
-        "c": pa.array([None, None, np.inf], pa.float32()),
-        "group": pa.array([None, 2**40, 1]),
-        "answer": pa.array([None, True, False]),
-    }
-    pq.write_table(pa.table(values), path)
-    domain = dp.Domain(bounds={"x": (-1, 3), "g": (0, 1)})
-    found = read(small, Parquet(path, COLUMNS), tmp_path, domain)
-    assert found["x"].tolist() == [[1, 1, 1], [0.5, 1, 1], [1, 3, 3]]
-    assert found["g"].tolist() == [0, 1, 1] and found["y"].tolist() == [0, 1, 0]
-
-
-def test_a_file_without_rows_is_read_under_add_remove(small, tmp_path):
-    path = tmp_path / "t.parquet"
-    pq.write_table(pa.table(columns_of(slice(0, 0))), path)
-    found = read(small, Parquet(path, COLUMNS), tmp_path, dp.Domain(neighbours="add_remove", n_max=10))
-    assert found["x"].shape == (0, 3)
 
 
 @pytest.mark.parametrize(
@@ -147,107 +110,6 @@ def test_a_broken_file_shows_no_value(small, tmp_path):
     assert list((tmp_path / "s").iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("files", "columns", "message"),
-    [
-        ([], {"x": "a"}, "files must be"),
-        (3, {"x": "a"}, "files must be"),
-        ("t.parquet", ["a"], "columns must map"),
-        ("t.parquet", {}, "columns must map"),
-        ("t.parquet", {"x": []}, "must be the name of a column or a list"),
-        ("t.parquet", {"x": [1]}, "must be a name, a text that is not empty"),
-    ],
-)
-def test_wrong_arguments_are_explained(files, columns, message):
-    with pytest.raises(ArgumentError, match=message):
-        Parquet(files, columns)
-
-
-def test_it_shows_as_it_was_written():
-    source = Parquet("t.parquet", COLUMNS)
-    assert repr(dp.SGNHT(rows=source)) == (
-        "SGNHT(rows=Parquet('t.parquet', {'x': ['a', 'b', 'c'], 'g': 'group', 'y': 'answer'}))"
-    )
-    assert repr(Parquet(["a", "b"], {"x": "a"})) == "Parquet(['a', 'b'], {'x': 'a'})"
-
-
-def test_without_pyarrow_the_way_out_is_told(monkeypatch):
-    def missing(name):
-        raise ModuleNotFoundError(name, name=name)
-
-    monkeypatch.setattr(_optional.importlib, "import_module", missing)
-    with pytest.raises(ImportError, match=r"pip install 'pymc-dp\[parquet\]'"):
-        Parquet("t.parquet", {"x": "a"}).layouts()
-
-
-LABELS = [b"Oslo", None, b"Rome", b"\xff\xfe", b"Oslo", b"other", b""]
-CITIES = dp.Levels("city", ["Rome", "Oslo"])
-
-
-def stored_labels(kind):
-    """Labels in one of the forms that files hold; one of them is no UTF-8, but in a dictionary."""
-    if kind == "dictionary":
-        return pa.array(
-            [None if held is None else held.decode("utf-8", "replace") for held in LABELS]
-        ).dictionary_encode()
-    binary = pa.array(LABELS, pa.binary())
-    texts = pa.Array.from_buffers(pa.string(), len(binary), binary.buffers())
-    return texts if kind == "string" else texts.cast(getattr(pa, kind)())
-
-
-@pytest.mark.parametrize("kind", ["string", "large_string", "string_view", "dictionary"])
-def test_labels_become_codes_as_they_are_read(small, tmp_path, kind):
-    path = tmp_path / "t.parquet"
-    group = pa.array([0, 1, 0, 1, 0, 1, 0])
-    numbers = {name: np.arange(7.0) for name in "abc"}
-    pq.write_table(pa.table({**numbers, "city": stored_labels(kind), "answer": group}), path, row_group_size=3)
-    source = Parquet(path, {"x": ["a", "b", "c"], "g": CITIES, "y": "answer"})
-    assert source.layouts()["g"].dtypes == (np.dtype(np.int64),)
-    found = read(small, source, tmp_path, dp.Domain(bounds={"g": (0, 2)}))
-    assert found["g"].tolist() == [1, 2, 0, 2, 1, 2, 2]
-    column = source.labels("y")
-    assert column.whole and column.column == "answer" and column.n_rows == 7
-    counts = Parquet(path, {"g": "city"}).labels("g").counts()
-    assert counts == {"Oslo": 2, "Rome": 1, "\ufffd\ufffd": 1, "other": 1, "": 1}
-
-
-def test_whole_numbers_are_counted_and_coded(tmp_path):
-    path = tmp_path / "t.parquet"
-    pq.write_table(pa.table({"code": pa.array([7, None, 2**62, 7], pa.int64())}), path)
-    assert Parquet(path, {"g": "code"}).labels("g").counts() == {7: 2, 2**62: 1}
-    levels = dp.Levels("code", [2**62, 7])
-    blocks = list(Parquet(path, {"g": levels, "wide": [levels, "code"]}).blocks(3))
-    assert [block["g"][0].values.tolist() for block in blocks] == [[1, 2, 0], [1]]
-    assert blocks[0]["wide"][1].values.tolist() == [7, 0, 2**62]
-
-
-@pytest.mark.parametrize(
-    ("columns", "name", "message"),
-    [
-        ({"g": "price"}, "g", "of type double, which holds no labels"),
-        ({"g": CITIES}, "g", "more than the name of a column of labels"),
-        ({"g": ["city", "price"]}, "g", "more than the name"),
-        ({"g": "city"}, "h", "no column 'h'"),
-        ({"g": "town"}, "g", "no column 'town'"),
-    ],
-)
-def test_columns_without_labels_are_refused(tmp_path, columns, name, message):
-    pq.write_table(pa.table({"city": ["secret"], "price": [1.0]}), tmp_path / "t.parquet")
-    with pytest.raises(ArgumentError, match=message) as refused:
-        Parquet(tmp_path / "t.parquet", columns).labels(name)
-    assert "secret" not in str(refused.value)
-
-
-def test_levels_of_another_kind_than_the_labels_are_refused(tmp_path):
-    paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
-    pq.write_table(pa.table({"city": ["secret"]}), paths[0])
-    pq.write_table(pa.table({"city": [3]}), paths[1])
-    with pytest.raises(ArgumentError, match="are whole numbers, and its values texts"):
-        Parquet(paths[0], {"g": dp.Levels("city", [1, 2])}).layouts()
-    with pytest.raises(ArgumentError, match="in some of the files and texts in others"):
-        Parquet(paths, {"g": "city"}).labels("g")
-
-
 def test_dictionaries_are_never_written_out():
     """As texts these rows would be 2**31 bytes, more than an array of texts holds."""
     levels, n = dp.Levels("city", ["y", "x" * 32768]), 65_537
@@ -255,13 +117,3 @@ def test_dictionaries_are_never_written_out():
         places = pa.array(np.full(n, index, dtype=np.int8))
         column = pa.DictionaryArray.from_arrays(places, pa.array(["x" * 32768, "y"]))
         assert set(part_of(column, levels).values.tolist()) == {code}
-
-
-def test_a_dictionary_may_hold_a_label_twice_one_that_does_not_occur_and_nulls(tmp_path):
-    labels = pa.array(["Rome", None, "Oslo", "Rome", "Bonn"])
-    column = pa.DictionaryArray.from_arrays(pa.array([0, 3, 1, None, 2, 2], pa.uint64()), labels)
-    assert part_of(column, dp.Levels("c", ["Oslo", "Rome"])).values.tolist() == [1, 1, 2, 2, 0, 0]
-    column = pa.DictionaryArray.from_arrays(pa.array([0, 2, None, 1, 1]), pa.array(["Rome", "Oslo", "Rome", "Bonn"]))
-    pq.write_table(pa.table({"c": column}), tmp_path / "t.parquet")
-    assert dp.Parquet(tmp_path / "t.parquet", {"c": "c"}).labels("c").counts() == {"Rome": 2, "Oslo": 2}
-    assert encoded(column)[0] == ["Rome", "Oslo"]

@@ -14,9 +14,8 @@ import pymc_dp as dp
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.rows import person_files
-from pymc_dp.rows.passes import Passes, held, with_stored
-from pymc_dp.rows.person_files import OWNER, PersonFiles, stored_sums
-from pymc_dp.rows.persons import grouped
+from pymc_dp.rows.passes import Passes, with_stored
+from pymc_dp.rows.person_files import PersonFiles
 from pymc_dp.rows.spool import PREFIX
 from pymc_dp.rows.stored import Arrays, Part
 
@@ -51,38 +50,6 @@ def passes(rows, stored=Arrays):
     return Passes.of(found, made)
 
 
-def test_a_person_is_whole_in_one_file_and_no_row_is_lost():
-    rows, seen, count = table(), set(), 0
-    with PersonFiles(passes(rows), held) as files:
-        assert files.count > 3
-        for owners, columns in files.parts():
-            assert not seen & set(owners)
-            seen |= set(owners)
-            count += len(owners)
-            assert all(len(column) == len(owners) for column in columns)
-    assert seen == set(rows["who"]) and count == N
-
-
-def test_chunks_hold_the_rows_of_persons_as_they_are_in_memory():
-    rows = table()
-    made = passes(rows)
-    named = zip(made.columns, made.names, strict=True)
-    whole = grouped(rows["who"], [column.clamped(rows[name]) for column, name in named], N)
-    people = {
-        whole.columns[0][a:b].tobytes() + whole.columns[1][a:b].tobytes()
-        for a, b in zip(whole.edges[:-1], whole.edges[1:], strict=True)
-    }
-    with PersonFiles.of(made, N) as files:
-        for size in (1, 50, 10_000):
-            found = [chunk() for chunk in files.chunks(size)]
-            seen = [
-                chunk.columns[0][a:b].tobytes() + chunk.columns[1][a:b].tobytes()
-                for chunk in found
-                for a, b in zip(chunk.edges[:-1], chunk.edges[1:], strict=True)
-            ]
-            assert len(seen) == len(people) and set(seen) == people
-
-
 def test_files_are_for_their_owner_alone(scratch):
     mask = os.umask(0)
     try:
@@ -93,21 +60,6 @@ def test_files_are_for_their_owner_alone(scratch):
             assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o600}
     finally:
         os.umask(mask)
-
-
-class Missing(Arrays):
-    """Of every third row nobody knows whose it is."""
-
-    def blocks(self, size):
-        for block in super().blocks(size):
-            (part,) = block["who"]
-            yield {**block, "who": [Part(part.values, np.arange(len(part.values)) % 3 == 0)]}
-
-
-def test_rows_that_are_nobodys_are_left_out():
-    with PersonFiles(passes(table(), Missing), held) as files:
-        count = sum(len(owners) for owners, _ in files.parts())
-    assert 0.6 * N < count < 0.7 * N
 
 
 def test_files_go_where_something_fails_and_no_value_is_shown(monkeypatch):
@@ -121,22 +73,3 @@ def test_files_go_where_something_fails_and_no_value_is_shown(monkeypatch):
     with pytest.raises(PrivacyError) as caught:
         PersonFiles.of(made, N)
     assert "10995" not in str(caught.value)
-
-
-def test_a_table_of_persons_is_never_read_row_by_row():
-    made = passes(table())
-    with pytest.raises(PrivacyError, match="one by one"):
-        made.chunks(10)
-    with pytest.raises(PrivacyError, match="one by one"):
-        made.sums([])
-
-
-def test_an_empty_table_has_sums_too():
-    rows = {name: column[:0] for name, column in table().items()}
-    assert stored_sums(passes(rows), [], 2) == []
-    with PersonFiles.of(passes(rows), N) as files:
-        assert not list(files.chunks(10))
-
-
-def test_the_name_of_the_owner_is_no_name_of_a_column():
-    assert not OWNER.isdigit()

@@ -9,7 +9,7 @@ import pytest
 
 from pymc_dp._random import secure_keys
 from pymc_dp.rows import persons
-from pymc_dp.rows.persons import Grouped, grouped, hashes_of, identified, kept_rows, somebody
+from pymc_dp.rows.persons import grouped, hashes_of, kept_rows, somebody
 from pymc_dp.testing import insecure_randomness, without_noise
 
 MOST = 3
@@ -135,83 +135,9 @@ def test_a_number_below_0_is_nobodys():
     assert somebody(np.array([2**63 + 1], dtype=np.uint64)).all() and somebody(np.array(["-1"])).all()
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_rows_of_a_person_are_in_an_order_of_their_own(seed, monkeypatch):
-    """Whatever code the person has, and whoever else is there: a sum of floats is of these rows alone."""
-
-    def seen(owners, columns):
-        found = grouped(owners, columns, len(owners))
-        held = [np.nan_to_num(column + 0.0, nan=-1.0) for column in found.columns]
-        return [
-            b"".join(column[a:b].tobytes() for column in held)
-            for a, b in zip(found.edges[:-1], found.edges[1:], strict=True)
-        ]
-
-    owners, columns = table(seed, values=100)
-    rng = np.random.default_rng(seed)
-    for _ in range(2):
-        order, codes = rng.permutation(len(owners)), rng.permutation(40)
-        again = seen(codes[owners[order]], [column[order] for column in columns])
-        assert sorted(again) == sorted(seen(owners, columns))
-        rows = owners != owners[0]
-        assert set(seen(codes[owners[rows]], [column[rows] for column in columns])) <= set(again)
-        monkeypatch.setattr(persons, "_mixed", lambda values: values & np.uint64(1))  # nearly all rows collide
-
-
 def test_a_person_keeps_as_many_rows_as_may_count_and_all_where_there_are_fewer():
     owners, _ = table(3)
     kept = kept_rows(owners, MOST)
     held, left = (np.unique(one, return_counts=True) for one in (owners, owners[kept]))
     np.testing.assert_array_equal(held[0], left[0])
     np.testing.assert_array_equal(left[1], np.minimum(held[1], MOST))
-
-
-def test_kept_rows_are_as_a_random_sample():
-    """Of many persons with the same rows, half of them 1, as many ones are kept as zeros, and rows of every place."""
-    count, each = 4000, 10
-    owners = np.repeat(np.arange(count), each)
-    with insecure_randomness(3):
-        kept = kept_rows(owners, 5).reshape(count, each)
-    ones = kept[:, 1::2].sum(axis=1)
-    assert (kept.sum(axis=1) == 5).all()
-    assert abs(ones.mean() - 2.5) < 5 * np.sqrt(5 / 4 * 5 / 9 / count)  # a hypergeometric variance
-    assert ones.var() == pytest.approx(5 / 4 * 5 / 9, rel=0.1)
-    assert np.abs(kept.mean(axis=0) - 0.5).max() < 5 * np.sqrt(0.25 / count)
-
-
-@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64, np.uint64])
-def test_the_type_of_numbers_makes_no_difference(dtype):
-    owners, _ = table(4)
-    with without_noise():
-        np.testing.assert_array_equal(kept_rows(owners.astype(dtype), MOST), kept_rows(owners, MOST))
-
-
-def test_persons_are_whole_in_a_chunk_and_none_is_left_out():
-    owners, columns = table(5)
-    found = grouped(owners, [owners.astype(float), *columns], len(owners), beside=np.arange(len(owners)))
-    assert sorted(found.columns[-1]) == list(range(len(owners)))
-    for size in (1, 7, 64, 10_000):
-        seen = []
-        for chunk in found.chunks(size):
-            assert isinstance(chunk, Grouped) and chunk.edges[0] == 0 and chunk.edges[-1] == len(chunk.columns[0])
-            for start, stop in zip(chunk.edges[:-1], chunk.edges[1:], strict=True):
-                (who,) = set(chunk.columns[0][start:stop])
-                seen.append(who)
-            assert len(chunk.edges) == 2 or len(chunk.columns[0]) <= size
-        assert seen == sorted(set(owners))
-
-
-def test_every_text_is_somebody():
-    """Lone surrogates, other encodings, nothing at all: none raises an error, and none is another's."""
-    texts = np.array(["a", "a ", "", "\ud800", "Zoë", "zoë", "a"])
-    found = identified(texts)
-    assert len(set(found)) == 6 and found[0] == found[-1]
-    held = np.array([b"a", "Zoë".encode(), b"\xff\xfe"], dtype=object)
-    assert list(identified(held)[:2]) == [found[0], found[4]]
-    assert len(hashes_of(found)) == 7 and hashes_of(found)[0] == hashes_of(found[-1:])[0]
-
-
-def test_an_empty_table_has_no_persons():
-    none = np.zeros(0, dtype=np.int64)
-    assert not len(kept_rows(none, 3))
-    assert not list(grouped(none, [none], 3).chunks(10))

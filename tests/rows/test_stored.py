@@ -7,11 +7,10 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.accounting import Budget
 from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.rows.passes import by_column, held, with_stored
-from pymc_dp.rows.stored import Arrays, Part
+from pymc_dp.rows.passes import held
+from pymc_dp.rows.stored import Part
 from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT
 from tests.step_methods.langevin.conftest import BUDGET, logistic, table
 
@@ -43,24 +42,6 @@ def columns_of(model, domain=DOMAIN):
     return {column.name: column for column in inspect(model, domain).rows.columns}
 
 
-def test_blocks_are_clamped_as_the_whole_column_is(rng):
-    hostile = {
-        "bounded": rng.choice(WORST, size=40),
-        "free": rng.choice(WORST, size=40),
-        "wide": rng.choice(WORST, size=(40, 3)),
-        "group": rng.choice([-(2**31), -1, 0, 3, 7, 2**31 - 1], size=40).astype(np.int32),
-        "flag": rng.choice([-1, 0, 1, 2], size=40),
-        "count": rng.choice([-1, 0, 5, 6], size=40),
-    }
-    columns = columns_of(mixed(np.zeros(4)))
-    assert set(columns) == set(hostile)
-    for name, column in columns.items():
-        blocks = [held(column, parts[name]) for size in (1, 7) for parts in Arrays({name: hostile[name]}).blocks(size)]
-        whole = column.clamped(hostile[name].astype(column.leaf.type.dtype))
-        assert np.array_equal(np.concatenate(blocks), np.concatenate([whole, whole]))
-        assert blocks[0].dtype == whole.dtype and np.isfinite(whole).all()
-
-
 @pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("name", "stored", "expected"),
@@ -78,36 +59,6 @@ def test_other_dtypes_become_the_nearest_value_that_the_model_can_hold(name, sto
     column = columns_of(mixed(np.zeros(4)))[name]
     found = held(column, [Part(stored, None)])
     assert found.tolist() == expected and found.dtype == column.leaf.type.dtype
-
-
-def test_missing_values_go_where_nan_goes():
-    columns = columns_of(mixed(np.zeros(4)))
-    missing = np.array([True, False])
-    found = {
-        name: held(columns[name], [Part(np.array([1, 1]), missing)])[0]
-        for name in ("bounded", "free", "group", "flag", "count")
-    }
-    assert found == {"bounded": 0.5, "free": 0.0, "group": 0, "flag": 0, "count": 2}
-
-
-def test_the_number_of_rows_is_that_of_what_is_stored():
-    stored = Arrays(dict(zip("xgy", table(), strict=True)))
-    found = with_stored(inspect(placeholder(), None).rows, stored)
-    assert not found.problems and found.n_rows == 200
-    assert "number of rows: 200" in found.assumptions and "number of rows: 4" not in found.assumptions
-    names = by_column(found, stored.layouts())
-    assert [column.name for column in found.columns] == list(names) and set(names) == set("xgy")
-
-
-def test_observed_columns_go_by_either_name():
-    with pm.Model() as model:
-        pm.Normal("y", pm.Normal("m"), 1, observed=pm.Data("d", np.zeros(3)))
-    found = inspect(model, None).rows
-    for name in "dy":
-        stored = Arrays({name: np.ones(9)})
-        assert by_column(with_stored(found, stored), stored.layouts()) == (name,)
-    twice = with_stored(found, Arrays({"d": np.ones(9), "y": np.ones(9)})).problems
-    assert "more than once, as d and y" in str(twice[0])
 
 
 @pytest.mark.parametrize(
@@ -132,20 +83,6 @@ def test_what_does_not_fit_is_told_at_once_and_costs_nothing(change, messages):
     for message in messages:
         assert message in str(refused.value) and "secret" not in str(refused.value)
     assert ledger.spent.epsilon == 0
-
-
-def test_problems_of_the_model_come_first():
-    with pm.Model() as model:
-        x = pm.Data("x", np.linspace(0, 1, 3))
-        pm.Normal("y", pm.Normal("m", x.mean(), 1), 1.0, observed=np.zeros(3))
-    found = SGLD(rows={"y": np.zeros(30)}, batch_size=5).inspect(model, None)
-    assert found.problems and all("rows=" not in str(problem) for problem in found.problems)
-
-
-def test_a_public_column_is_not_clamped_to_the_range_of_dummy_rows():
-    found = SGLD(rows=dict(zip("xgy", table(), strict=True))).inspect(placeholder(), dp.Domain(public=["x"]))
-    assert [problem.where for problem in found.problems] == ["x"]
-    assert "would be clamped to the range of the dummy rows" in str(found.problems[0])
 
 
 def test_lengths_are_not_told_under_add_remove():
@@ -177,36 +114,8 @@ def test_arguments_that_are_no_rows_are_explained_without_a_value(rows, message)
     assert "secret" not in str(refused.value) and "123" not in str(refused.value)
 
 
-def test_no_chain_starts_at_the_posterior_of_dummy_rows():
-    with pytest.raises(ArgumentError, match="but these are dummies"):
-        SGNHT(start=dp.OPS(), rows={"x": np.zeros(3)})
-
-
 @pytest.mark.parametrize("method", [SGFS, SGLD, SGHMC, SGNHT])
 def test_no_row_is_shown_or_kept_among_the_settings(method):
     step = method(rows={"x": np.full((10_000, 3), 123.456)})
     assert "rows={'x': <float64, (3,) a row>}" in repr(step) and "123" not in repr(step)
     assert len(pickle.dumps(step.sampling_state)) < 10_000
-
-
-def test_it_can_be_looked_at_before_anything_is_spent(monkeypatch):
-    def touched(self, size):
-        raise AssertionError("rows were read")
-
-    monkeypatch.setattr(Arrays, "blocks", touched)
-    step = SGLD(rows=dict(zip("xgy", table(), strict=True)), batch_size=40)
-    found = step.preview(placeholder(), None, Budget(1.0, 1e-5))
-    assert found.fits and dict(found.facts)["batch"] == "Poisson, 40 of 200 rows expected"
-    assert "rows={'x': <float64, (3,) a row>" in found.call
-    assert (
-        "above the number of rows, 200"
-        in SGLD(rows=step._stored, batch_size=201).preview(placeholder(), None, Budget(1.0, 1e-5)).problem
-    )
-
-
-@pytest.mark.slow
-def test_a_model_of_dummy_rows_is_explained():
-    with pm.Model() as model:
-        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.array([0, 1]))
-    found = next(item for item in dp.explain(model, delta=1e-6).samplers if "SGLD" in item.call)
-    assert found.fits and ("rows, public", "2") in found.facts

@@ -52,26 +52,6 @@ def test_index_codes_outside_go_to_level_0_and_bounded_codes_to_the_nearest():
     assert sum_rows(nearest, LEVELS, y, with_sizes=False)[:, 0].tolist() == [3, 1, 3]
 
 
-@pytest.mark.few(8)
-@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint64", "float32", "float64", "bool"])
-def test_every_dtype_counts_alike(dtype):
-    values = np.array([0, 1, 1, 0, 1]).astype(dtype)
-    cells = make_cells([column(values, [0, 1])], 5, None)
-    assert sum_rows(cells, LEVELS, values, with_sizes=False).tolist() == [[2, 0, 0], [0, 3, 0]]
-    if dtype != "bool":
-        wild = np.array([np.iinfo(dtype).max if dtype[0] in "iu" else np.inf, 2], dtype=dtype)
-        assert sum_rows(make_cells([], 2, None), LEVELS, wild, with_sizes=False).tolist() == [[1, 0, 1]]
-
-
-def test_nan_is_level_0_of_an_index_and_the_middle_of_bounds():
-    rows = np.array([np.nan, -np.inf, np.inf, 1e300, 2.0])
-    y = np.zeros(5)
-    first, nearest = (make_cells([column(rows, np.arange(5), outside=o)], 5, None) for o in ("first", "nearest"))
-    assert sum_rows(first, LEVELS, y, with_sizes=False)[:, 0].tolist() == [4, 0, 1, 0, 0]
-    assert sum_rows(nearest, LEVELS, y, with_sizes=False)[:, 0].tolist() == [1, 0, 2, 0, 2]
-    assert sum_rows(make_cells([], 5, None), LEVELS, rows, with_sizes=False).tolist() == [[4, 0, 1]]
-
-
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize(
     "statistic",
@@ -109,27 +89,6 @@ def test_chunks_and_threads_change_nothing(rng):
     assert whole.tolist() == sums.sum(axis=0, keepdims=True).tolist()
 
 
-def test_strided_and_read_only_rows_are_read_in_place():
-    table = np.arange(12.0).reshape(4, 3) % 3
-    values = table[:, 1]
-    table.flags.writeable = False
-    assert sum_rows(make_cells([], 4, None), LEVELS, values, with_sizes=False).tolist() == [[0, 4, 0]]
-
-
-def test_cells_of_public_columns_have_known_sizes_and_empty_ones_are_left_out():
-    region = column(np.array([2, 0, 2, 2]), [0, 1, 2], public=True, name="region")
-    cells = make_cells([region], 4, None)
-    assert cells.sizes.tolist() == [1, 3]
-    assert cells.labels == ("region=0", "region=2")
-    group = column(np.array([0, 1, 1, 0]), [0, 1], name="group")
-    mixed = make_cells([group, region], 4, None)
-    assert mixed.sizes is None
-    assert (mixed.groups.tolist(), mixed.n_private) == ([1, 3, 1, 3], 2)
-    assert sum_rows(mixed, LEVELS, np.array([0, 1, 2, 1]), with_sizes=False).tolist() == [
-        [0, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1],
-    ]  # fmt: skip
-
-
 def test_cells_of_private_columns_do_not_depend_on_the_rows():
     some = make_cells([column(np.array([0, 0, 0]), [0, 1, 2])], 3, None)
     other = make_cells([column(np.array([2, 1, 7]), [0, 1, 2])], 3, None)
@@ -138,19 +97,6 @@ def test_cells_of_private_columns_do_not_depend_on_the_rows():
     assert some.sizes is other.sizes is None
     hidden = [make_cells([column(np.zeros(n, dtype=int), [0, 1])], n, 99).groups.tolist() for n in (0, 5)]
     assert hidden == [[99, 99], [99, 99]]
-
-
-def test_no_rows_sum_to_zero():
-    for columns in ([], [column(np.zeros(0, dtype=int), [0, 1])]):
-        cells = make_cells(columns, 0, 10)
-        assert not sum_rows(cells, LEVELS, np.zeros(0), with_sizes=False).any()
-        assert not sum_rows(cells, moments(0.0, 1.0, offset=GRID // 2), np.zeros(0), with_sizes=True).any()
-
-
-@pytest.mark.parametrize("levels", [[True, False], [0.25, 1.5], [1_000_001, 1_000_002]])
-def test_labels_tell_cells_apart(levels):
-    public = column(np.array(levels), np.sort(levels), public=True)
-    assert len(set(make_cells([public], 2, None).labels)) == 2
 
 
 def test_reach_is_that_of_the_compiled_pass(rng):

@@ -9,7 +9,6 @@ import pytensor
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.audit import contains_canary, plant
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.paid import forget_releases
@@ -17,8 +16,8 @@ from pymc_dp.rows.engines.lazy import LazyFrame
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.spool import Scratch, spooled
-from tests.release.test_beside import QUIET, domain_of, model_of, table
-from tests.rows.engines.engines import ENGINES, HERE, database, in_engine, part
+from tests.release.test_beside import domain_of, model_of, table
+from tests.rows.engines.engines import ENGINES, database, in_engine, part
 from tests.rows.engines.test_identity import stored
 
 pl, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
@@ -36,31 +35,6 @@ def frame(**columns):
 
 def dummies(name="one_cell"):
     return model_of(name, table(4))
-
-
-@pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize("engine", HERE)
-def test_a_posterior_from_an_engine(engine):
-    rows = table(500)
-    planted = plant(rows["y"], rows=range(0, 500, 100), low=-2, high=12)  # few: chance finds four bytes
-    beside, _ = in_engine(engine, {"a": part(rows["g"]), "b": part(planted.values)}, {"g": "a", "y": "b"})
-    domain, ledger = domain_of("normal", "replace"), dp.Ledger(2.0)
-    with dummies("normal"):
-        shown = dp.explain(domain=domain, rows=beside)
-        assert shown.ok and "500" in str(shown.full()) and "is made of one row of its source" in str(shown.full())
-        idata = dp.sample(5, epsilon=1.0, domain=domain, rows=beside, ledger=ledger, **QUIET)
-    report = str(idata.dp.report())
-    assert idata.dp.guarantee == "exact" and len(ledger.history) == 1 and "made of one row of its source" in report
-    assert not contains_canary(idata, planted.canaries)
-
-
-def test_the_number_of_rows_shows_nowhere_under_add_remove():
-    domain, texts = domain_of("normal", "add_remove"), []
-    for n_rows in (777, 5):
-        parts, columns = stored("normal", table(n_rows), np.random.default_rng(1))
-        beside, _ = in_engine("duckdb", parts, columns)
-        texts.append(str(dp.explain(dummies("normal"), domain, rows=beside).full()) + repr(beside))
-    assert texts[0] == texts[1] and "777" not in texts[0]
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------
@@ -191,35 +165,6 @@ def test_blocks_are_the_rows(engine, monkeypatch, tmp_path):
     assert np.array_equal(*found) and list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_blocks_of_labels_are_codes(engine):
-    levels = dp.Levels("city", ["Oslo", "Rome"])
-    parts = {"city": part(np.array(["Rome", "Paris", "Oslo", "Oslo"], dtype=object), [False, False, False, True])}
-    beside, _ = in_engine(engine, parts, {"g": levels})
-    with opened_gate():
-        blocks = [block["g"][0].values.tolist() for block in beside.blocks(2)]
-    assert sorted(code for block in blocks for code in block) == [0, 1, 2, 2]
-    assert beside.layouts()["g"].dtypes == (np.dtype(np.int64),) and "Levels('city'" in repr(beside)
-
-
-@pytest.mark.parametrize(
-    ("column", "labels", "message"),
-    [
-        ("name", [1, 2], "are whole numbers, and its values texts"),
-        ("g", ["1", "2"], "are texts, and its values whole numbers"),
-        ("y", [1, 2], "'y' of type float64, which holds no labels"),
-    ],
-)
-def test_levels_that_do_not_fit(column, labels, message):
-    with pytest.raises(ArgumentError, match=message):
-        dp.Table(frame(), {"g": dp.Levels(column, labels)}).layouts()
-
-
-def test_blocks_need_an_open_gate():
-    with pytest.raises(PrivacyError, match="before they are paid for"):
-        next(dp.Table(frame(), {"y": "y"}).blocks(10))
-
-
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
@@ -299,21 +244,6 @@ def test_norms_narrow_floats_and_long_statements():
     assert "would be rounded to float32" in problems[0].what
 
 
-@pytest.mark.parametrize("name", ["*", "^y$", "^.*$"])
-def test_names_that_engines_take_for_several_columns(name):
-    with pytest.raises(ArgumentError, match="take for several columns. Rename"):
-        dp.Table(frame(), {"y": name}).layouts()
-
-
-def test_columns_of_dask_that_may_hold_anything():
-    frames, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
-    held = pandas.DataFrame({"city": pandas.Series(["Oslo", 3, None, b"x"], dtype=object), "y": 1.0})
-    with pytest.importorskip("dask").config.set({"dataframe.convert-string": False}):
-        beside = dp.Table(frames.from_pandas(held, npartitions=2), {"g": dp.Levels("city", ["Oslo"]), "y": "y"})
-        with pytest.raises(ArgumentError, match="object, which may hold anything"):
-            beside.layouts()
-
-
 def in_dask(folder, columns, **reading):
     """Read files of Parquet, one for each list of columns, by Dask."""
     frames, arrow, parquet = map(pytest.importorskip, ("dask.dataframe", "pyarrow", "pyarrow.parquet"))
@@ -327,13 +257,6 @@ def in_dask(folder, columns, **reading):
 
 WHOLE = {"who": [2**62, 2**62 + 1, 2**62 + 2], "ward": [1, 2, 2], "yes": [True, False, True], "y": [9_999_999_999] * 3}
 NOTHING = {"who": [7], "ward": [None], "yes": [None], "y": [None]}
-
-
-@pytest.mark.parametrize("name", ["who", "ward", "yes", "y"])
-def test_types_of_dask_that_have_no_nulls(tmp_path, name):
-    held = in_dask(tmp_path / "held", [WHOLE])
-    with pytest.raises(ArgumentError, match=rf"'{name}' in types of NumPy, .* dtype_backend=\"pyarrow\""):
-        dp.Table(held, {name: name}, assume_rows=True).layouts()
 
 
 @pytest.mark.parametrize("backend", ["pyarrow", "numpy_nullable"])

@@ -10,13 +10,11 @@ from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.release.blocks import check_wide
 from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.stored import stored_rows
-from pymc_dp.rows.weighted import SHARES, finer_bits, largest_of, shares_of
+from pymc_dp.rows.weighted import SHARES
 from pymc_dp.transforms.privatize import plan_for
-from tests.paid import draw_release
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 LARGEST, ROWS = 3.0, 12
-HOSTILE = (0.0, LARGEST, 1.0, 7.0, -2.0, 1e308, np.inf, -np.inf, np.nan)
 KINDS = {
     "normal": (lambda g: (pm.Normal, {"mu": pm.Normal("m", dims="group")[g], "sigma": pm.HalfNormal("s")}), (-2, 2)),
     "bernoulli": (lambda g: (pm.Bernoulli, {"p": pm.Beta("p", 1, 1, dims="group")[g]}), None),
@@ -53,62 +51,6 @@ def values(rng, kind, count):
     return rng.integers(0, {"bernoulli": 2, "binomial": 8, "poisson": 10, "categorical": 3}[kind], count)
 
 
-def integers(table, y, w, g):
-    """What single rows add to the integers that get noise, (n_rows, n_cells, n_integers)."""
-    (asked,) = table.asked
-    held = {"y": np.asarray(y), "w": np.asarray(w), "g": np.asarray(g)}
-    every = [
-        asked.of(lambda column, k=k: held[column.name][k : k + 1]).astype(object)  # exact whatever their size
-        for k in range(len(y))
-    ]
-    return np.array(every)
-
-
-@pytest.mark.usefixtures("paid")
-@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_row_moves_sums_by_more_than_is_claimed_and_some_nearly_do(kind, neighbours, rng):
-    count = 80
-    y, w, g = values(rng, kind, count), rng.choice(HOSTILE, count), rng.integers(0, 2, count)
-    (table,) = planned(kind, (y[:ROWS], np.ones(ROWS)), neighbours=neighbours).tables
-    found = integers(table, y, w, g)
-    other = np.zeros_like(found[:1]) if neighbours == "add_remove" else found
-    moved = np.array([one - two for one in found for two in other])
-    for block in table.blocks:
-        own = moved[:, :, list(block.columns)].reshape(len(moved), -1)
-        first, second = abs(own).sum(axis=1).max(), (own**2).sum(axis=1).max()
-        assert first <= block.sensitivity.l1 and second <= block.sensitivity.l2_squared
-        least = 0.99 if kind in ("normal", "bernoulli", "binomial", "categorical") else 0.4
-        assert first >= least * block.sensitivity.l1 and second >= 0.8 * least**2 * block.sensitivity.l2_squared
-
-
-@pytest.mark.parametrize("kind", ["normal", "bernoulli", "poisson"])
-def test_what_a_weight_moves_is_as_much_as_its_bound_allows(kind, rng):
-    rows = values(rng, kind, ROWS), np.ones(ROWS)
-    for noise, delta in (("laplace", 0.0), ("gaussian", 1e-5)):
-        given = {"statistics": dp.Statistics(noise), "delta": delta}
-        one, other = (planned(kind, rows, largest, **given).tables[0].scales for largest in (LARGEST, 2 * LARGEST))
-        np.testing.assert_allclose(other, 2 * one)
-    alone = planned(kind, rows, neighbours="add_remove").tables[0].scales
-    np.testing.assert_allclose(planned(kind, rows).tables[0].scales, 2 * alone, rtol=1e-6)
-
-
-@pytest.mark.usefixtures("paid")
-@pytest.mark.parametrize("kind", KINDS)
-def test_rows_of_weight_one_are_those_that_count_once(kind, rng):
-    """With one as the largest weight: the same whole numbers in finer steps, and shares in the place of sizes."""
-    y = values(rng, kind, 400)
-    rows = {"y": y, "w": np.ones(400), "g": np.arange(400) % 2}
-    (table,) = planned(kind, (y, rows["w"]), largest=1.0).tables
-    (plain,) = planned(kind, (y, rows["w"]), neighbours="add_remove", weights=False).tables
-    found, once = (one.asked[0].of(lambda column: rows[column.name]) for one in (table, plain))
-    finer = 2 ** finer_bits(largest_of(table.statistic))
-    sums = slice(len(table.blocks) - 1, None)
-    np.testing.assert_array_equal(found[:, sums], once[:, sums] * finer)
-    if len(table.blocks) > 1:
-        np.testing.assert_array_equal(found[:, 0], once[:, 0] * SHARES)
-
-
 @pytest.mark.usefixtures("paid")
 @pytest.mark.parametrize("kind", KINDS)
 def test_sums_are_of_weighted_rows_whatever_their_order(kind, rng):
@@ -126,28 +68,6 @@ def test_sums_are_of_weighted_rows_whatever_their_order(kind, rng):
         wanted = (each[:, :, columns] * weights).sum(axis=0) * once.steps
         room = 500 * (np.max(np.abs(each[:, :, columns])) * LARGEST / SHARES * np.array(once.steps) + block.steps)
         assert (np.abs(found[:, columns] * block.steps - wanted) <= room).all()
-
-
-def test_shares_are_whole_numbers_whatever_a_weight_is():
-    found = shares_of(np.array(HOSTILE), LARGEST)
-    assert found.dtype == np.int64 and found.min() >= 0 and found.max() == SHARES
-    assert found[2] == round(SHARES / 3) and found[-1] == 0, "what is no number was clamped before"
-
-
-def test_a_release_is_about_the_weighted_rows(rng):
-    n = 5000
-    w = rng.gamma(2, 0.5, n)
-    y = (rng.random(n) < np.where(w > 1, 0.8, 0.2)).astype(int)
-    plan = planned("bernoulli", (y, w), largest=6.0, epsilon=4.0)
-    value = draw_release(plan).values["y"]
-    wanted = [np.bincount(y[g::2], weights=w[g::2]) for g in (0, 1)]
-    np.testing.assert_allclose(value, wanted, atol=10 * plan.tables[0].scales.max())
-    assert not plan.tables[0].sizes_known and (plan.tables[0].cells.groups == 6 * n).all()
-    model, _ = model_of("bernoulli", y, w)
-    domain = dp.Domain(bounds={"w": (0, 6)}, weights={"y": "w"})
-    private = dp.privatize(model, domain=domain, epsilon=4.0)
-    (record,) = private.dp_record.tables
-    assert any("pseudo-posterior" in text and "claim no coverage" in text for text in record.approximations)
 
 
 @pytest.mark.usefixtures("paid")

@@ -1,48 +1,12 @@
 from __future__ import annotations
 
 import arviz as az
-import numpy as np
 import pymc as pm
-import pytensor
 import pytest
 import xarray as xr
 
-import pymc_dp as dp
 from pymc_dp.errors import TraceError
 from tests.trace.conftest import CANARY, LABELS
-
-
-@pytest.mark.slow
-def test_reads_what_was_spent(trace: xr.DataTree) -> None:
-    assert (trace.dp.epsilon, trace.dp.delta) == (1.0, 0.0)
-    assert (trace.dp.guarantee, trace.dp.arithmetic, trace.dp.neighbours) == ("exact", "hardened", "replace")
-    history = trace.dp.history
-    assert list(history["variable"]) == ["answer"] and history["epsilon"].sum() == 1.0
-    assert history["noise_scale"][0] == (2.0, 2.0)
-
-
-def test_release_is_a_dataset_with_its_noise(trace: xr.DataTree) -> None:
-    release = trace.dp.release
-    assert release["answer"].dims == ("answer_cell", "answer_statistic")
-    assert release["answer_noise_scale"].values.tolist() == [2.0, 2.0]
-    assert release["answer"].sel(answer_cell="group=b", answer_statistic="count of 0").size == 1
-
-
-@pytest.mark.parametrize(
-    "attribute", ["epsilon", "delta", "guarantee", "arithmetic", "neighbours", "history", "release"]
-)
-def test_tree_without_privacy_says_so(attribute: str) -> None:
-    with pytest.raises(TraceError, match="no /privacy group"):
-        getattr(xr.DataTree().dp, attribute)
-
-
-def test_it_shows_what_everything_is_covered_by_and_where_the_rest_is(trace: xr.DataTree) -> None:
-    text = repr(trace.dp)
-    assert "covered by ε = 1 for one row" in text and "exact" in text and ".report()" in text
-    assert "covered by ε = 1 for one row" in trace.dp._repr_html_()
-    trace["posterior_predictive"] = xr.Dataset({"answer": ("row", [CANARY])})
-    assert "Do not publish it as it is" in repr(trace.dp) and str(CANARY) not in repr(trace.dp)
-    assert "no /privacy group" in repr(xr.DataTree().dp)
 
 
 def test_publish_writes_what_can_be_read_back(trace: xr.DataTree, tmp_path) -> None:
@@ -50,11 +14,6 @@ def test_publish_writes_what_can_be_read_back(trace: xr.DataTree, tmp_path) -> N
         back = read(trace.dp.publish(tmp_path / name))
         assert back.dp.epsilon == 1.0 and back.dp.report().additions == ()
         assert back["posterior"]["p"].equals(trace["posterior"]["p"])
-
-
-def test_publish_refuses_other_suffixes(trace: xr.DataTree, tmp_path) -> None:
-    with pytest.raises(TraceError, match=r"must end in \.nc or \.zarr"):
-        trace.dp.publish(tmp_path / "trace.csv")
 
 
 def test_predictive_of_the_raw_model_is_named_and_not_published(
@@ -92,39 +51,6 @@ def test_predictive_draws_for_rows_are_named_without_their_rows_too(trace: xr.Da
     assert "holds the private rows" not in said + trace.dp.report().headline
 
 
-def test_what_is_of_the_release_is_not_called_rows(trace: xr.DataTree, raw_model: pm.Model, tmp_path) -> None:
-    private = dp.condition(raw_model, dp.Release.of(trace))
-    with private, pytensor.config.change_flags(mode="FAST_COMPILE"):
-        pm.sample_posterior_predictive(trace, extend_inferencedata=True, progressbar=False, random_seed=1)
-        pm.compute_log_likelihood(trace, progressbar=False)
-    report = trace.dp.report()
-    assert {line.split()[1] for line in report.additions} >= {"/posterior_predictive", "/observed_data"}
-    assert not report.rows and not report.by_row and "rows" not in " ".join(report.additions)
-    with pytest.raises(TraceError, match=r"(?s)The trace holds what was not paid for.*with to_netcdf") as caught:
-        trace.dp.publish(tmp_path / "more.nc")
-    assert "private rows" not in str(caught.value)
-
-
-def test_public_columns_are_not_called_private(trace: xr.DataTree) -> None:
-    trace["constant_data"] = xr.Dataset({"times": ("row", np.arange(3))})
-    assert trace.dp.report().rows == ("constant_data",)
-    with pm.Model() as model:
-        times = pm.Data("times", np.linspace(0, 1, 40))
-        pm.Bernoulli("y", logit_p=pm.TruncatedNormal("a", lower=-1, upper=1) * times, observed=np.arange(40) % 2)
-    domain = dp.Domain(public=["times"])
-    found = dp.sample(epsilon=1.0, model=model, domain=domain, step=dp.OPS(), ledger=dp.Ledger(1.0), progressbar=False)
-    found["constant_data"] = xr.Dataset({"times": ("row", np.arange(3))})
-    assert found.dp.report().additions and not found.dp.report().rows
-
-
-@pytest.mark.slow
-def test_log_likelihoods_of_rows_are_named_and_not_published(trace: xr.DataTree, raw_model: pm.Model, tmp_path) -> None:
-    pm.compute_log_likelihood(trace, model=raw_model, progressbar=False)
-    assert any(line.startswith("group /log_likelihood was added") for line in trace.dp.report().additions)
-    with pytest.raises(TraceError, match=r"private rows.*\n.*/log_likelihood.*numbers computed from each private row"):
-        trace.dp.publish(tmp_path / "leak.nc")
-
-
 def test_file_names_in_encodings_stay_behind(trace: xr.DataTree, tmp_path) -> None:
     trace["posterior"]["p"].encoding["source"] = f"/home/{LABELS[0]}"
     path = trace.dp.publish(tmp_path / "a.nc")
@@ -143,11 +69,3 @@ def test_a_selection_is_one_change_that_is_free_and_cannot_be_checked(trace: xr.
     text = " ".join(str(report).replace("│", "").split())
     assert "was changed since" in report.headline and "makes the trace publishable" not in text
     assert "Changed since it was paid for" in text
-
-
-def test_dropping_is_no_advice_where_something_was_changed_too(trace: xr.DataTree) -> None:
-    trace["more"] = xr.Dataset({"y": ("row", np.arange(3))})
-    assert "dropping these makes the trace publishable" in str(trace.dp.report())
-    trace["posterior"]["p"].values[0, 0, 0] += 1e-9
-    report = str(trace.dp.report())
-    assert "Not paid for" in report and "dropping these" not in report and "/posterior/p was changed" in report

@@ -57,12 +57,6 @@ def test_the_draws_made_so_far_are_returned_and_all_are_charged(chains, at, kept
     assert text in ledger.history[0].label and text in str(tree.dp.report())
 
 
-def test_the_last_draw_is_the_end():
-    ledger = dp.Ledger(1.0)
-    tree = sample(14, ledger=ledger)
-    assert tree["posterior"]["p"].shape == (1, 10) and ledger.history[0].label == "OPS of p"
-
-
 def test_before_the_first_draw_the_error_has_the_states_of_the_tuning():
     ledger = dp.Ledger(1.0)
     with pytest.warns(BudgetWarning), pytest.raises(KeyboardInterrupt, match="3 of 4 tuning draws") as caught:
@@ -71,20 +65,6 @@ def test_before_the_first_draw_the_error_has_the_states_of_the_tuning():
     assert set(tree.children) == {"warmup_posterior", "warmup_sample_stats", "privacy"}
     assert tree["warmup_posterior"]["p"].shape == (1, 3) and tree.dp.epsilon == pytest.approx(1.0, rel=1e-12)
     assert "ended after 3 of 4 tuning draws" in ledger.history[0].label
-
-
-@pytest.mark.parametrize("asymptotic", [True, False])
-def test_what_was_not_asked_for_or_is_burn_in_is_not_kept(asymptotic, monkeypatch):
-    given = {"discard_tuned_samples": True}
-    if asymptotic:
-        given = {}
-        monkeypatch.setattr(dp.OPS, "claimed", "asymptotic")
-    with pytest.raises(KeyboardInterrupt, match="budget is spent") as caught:
-        sample(3, ledger=dp.Ledger(1.0), **given)
-    assert not hasattr(caught.value, "idata")
-    with pytest.warns(BudgetWarning):
-        tree = sample(9, ledger=dp.Ledger(1.0), **given)
-    assert set(tree.children) == {"posterior", "sample_stats", "privacy"}
 
 
 def test_where_warnings_are_errors_the_trace_is_in_the_error():

@@ -1,7 +1,5 @@
 """What a trace under a metric says: ε per unit, and what that is for a whole row."""
 
-import json
-
 import arviz as az
 import numpy as np
 import pymc as pm
@@ -9,10 +7,8 @@ import pytensor
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import TraceError
 from pymc_dp.metrics import L1
-from pymc_dp.trace.manifest import PRIVACY, RECORD
-from tests.trace.conftest import write_record
+from pymc_dp.trace.manifest import PRIVACY
 
 METRIC = L1("x")
 DOMAIN = dp.Domain(bounds={"x": (-3, 3)}, metric=METRIC)
@@ -61,37 +57,6 @@ def test_epsilon_is_for_a_row_and_said_per_unit_beside(trace):
     assert trace[PRIVACY].attrs["metric"] == "|Δx|"
 
 
-def test_what_a_chain_has_spent_is_for_a_row(drawn):
-    assert drawn["sample_stats"]["epsilon_spent"].values.tolist() == [[3.0]]
-
-
-def test_the_report_says_both(trace):
-    text = " ".join(str(trace.dp.report()).replace("│", " ").split())
-    assert "covered by ε = 0.5 per unit of ρ (|Δx|)" in text
-    assert "for one row of the table" not in text
-    assert "ε per unit of ρ" in text and "ε for a whole row" in text and "3, because rows are at most 6 apart" in text
-    assert "the metric, and its weights: ρ = |Δx|" in text
-
-
-def test_the_report_names_the_grid_that_values_are_rounded_to(drawn, released):
-    assert "rounded (x to 2.79e-09)" in " ".join(str(released.dp.report()).split()).replace("│ │ ", "")
-    assert "rounded" not in str(drawn.dp.report())
-
-
-def test_the_losses_of_tables_are_those_of_whole_rows_and_said_to_be(released):
-    html = released.dp.report()._repr_html_()
-    assert "ε of a whole row" in html
-    assert "Δ1 = 1: per unit of ρ" in released.dp.history["sensitivity"][0]
-
-
-def test_traces_without_a_metric_have_none(trace):
-    plain = trace.copy(deep=True)
-    write_record(plain, {**json.loads(trace[PRIVACY].attrs[RECORD]), "metric": None})
-    assert plain.dp.metric is None
-    with pytest.raises(TraceError, match="per row"):
-        _ = plain.dp.epsilon_per_unit
-
-
 def test_what_is_said_survives_a_file(trace, tmp_path):
     trace.dp.publish(tmp_path / "public.nc")
     again = az.from_netcdf(tmp_path / "public.nc")
@@ -105,15 +70,6 @@ def test_a_release_keeps_its_metric(private, tmp_path):
     assert again.record.metric == release.record.metric
     conditioned = dp.condition(model(), again)
     assert dp.Release.of(conditioned).record.metric == release.record.metric
-
-
-def test_explanations_say_what_epsilon_is_per_unit_of():
-    found = dp.explain(model(), DOMAIN, epsilon=0.5)
-    text = " ".join(str(found.full()).split())
-    assert "at ε = 0.5 per unit of ρ" in text and "for a whole row it is 6 ε" in text
-    assert "range R per unit of ρ" in text and "gaussian" not in text
-    assert found.ok and "dp.sample(step=dp.OPS())" in found.methods and len(found.methods) == 5
-    assert found.advice == ()
 
 
 def test_what_one_row_can_move_is_proved_per_unit():

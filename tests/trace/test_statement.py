@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,10 +17,6 @@ import pymc_dp as dp
 from pymc_dp._documents import latex, markdown, web_page
 from pymc_dp._versions import versions
 from pymc_dp.errors import ArgumentError
-from pymc_dp.release.record import STATED, read_record
-from pymc_dp.release.several import Labelled, together
-from pymc_dp.testing import without_noise
-from pymc_dp.trace.manifest import PRIVACY
 from pymc_dp.trace.report import Report
 from pymc_dp.trace.statement import ENDINGS, SCHEMA, Statement, right_at_most
 from pymc_dp.transforms.privatize import record_of
@@ -63,10 +58,6 @@ def released(domain: dp.Domain, **options: object) -> Report:
 
 def stated(report: Report) -> dict[str, object]:
     return Statement.of(report, "a survey").to_dict()
-
-
-def edited(report: Report, **changes: object) -> Report:
-    return Report(record={**report.record, **changes}, additions=report.additions, released=report.released)
 
 
 @pytest.fixture(scope="module")
@@ -138,38 +129,6 @@ def test_another_ending_is_refused_before_anything_is_written(trace: xr.DataTree
     assert not list(tmp_path.iterdir())
 
 
-def test_the_ledger_names_the_data_set(trace: xr.DataTree) -> None:
-    head = {"dataset": "by the ledger", "ledger": "0" * 32, "line": 3, "hash": "f" * 64}
-    report = edited(trace.dp.report(), ledger=head)
-    assert Statement.of(report, None).dataset == "by the ledger"
-    assert Statement.of(report, "by hand").dataset == "by hand"
-
-
-def test_the_versions_are_those_that_made_the_trace(trace: xr.DataTree, tmp_path) -> None:
-    trace[PRIVACY].attrs["made_with"] = '{"PyMC": "0.0"}'
-    with pytest.raises(dp.errors.TraceError, match="made_with was changed"):
-        trace.dp.report()
-    del trace[PRIVACY].attrs["made_with"]
-    page = trace.dp.report().save(tmp_path / "a.md").read_text(encoding="utf-8")
-    assert "not recorded" in page and versions()["PyMC"] not in page
-
-
-def test_a_private_number_of_rows_is_the_released_one(persons: Report) -> None:
-    rows, (table,) = stated(persons)["rows"], persons.record["tables"]
-    (scale,) = set(table["scales"])
-    assert rows["public"] is None and rows["at_most"] == 50
-    assert rows["released"] == persons.released["y"].sum()
-    assert rows["standard_deviation"] == pytest.approx(scale * math.sqrt(2 * persons.released["y"].size))
-    assert "at most 2 of a person counted" in rows["text"]
-    assert stated(edited(persons, tables=[]))["rows"]["text"] == "private; the number of persons is at most 50"
-
-
-def test_no_number_of_a_trace_with_additions_is_taken_for_a_released_one(trace: xr.DataTree) -> None:
-    assert set(trace.dp.report().released) == {"answer"}
-    trace["released"]["answer"] = trace["released"]["answer"] + 1
-    assert trace.dp.report().released == {}
-
-
 def test_plain_words_say_whom_it_protects(persons: Report, trace: xr.DataTree) -> None:
     of_person, of_row = stated(persons), stated(trace.dp.report())
     assert "whether one person is in them, and holds both for equally likely" in of_person["plain"][1]
@@ -189,38 +148,6 @@ def test_the_percentage_is_what_the_worst_mechanism_reaches_rounded_up(epsilon: 
     assert reached <= right_at_most(epsilon, delta) < reached + 0.1 + 1e-9
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"guarantee": "asymptotic"}, "has converged, which nothing can prove"),
-        ({"arithmetic": "float64"}, "numbers on a computer behave as real numbers"),
-        ({"epsilon": math.inf}, "not stated as a number"),
-        ({"guarantee": STATED}, "As far as others state it, the privacy loss is"),
-        ({"delta": 1e-6}, "The privacy loss is ε = 1, δ = 1e-06."),
-    ],
-)
-def test_plain_words_say_what_it_rests_on(trace: xr.DataTree, changes: dict[str, object], said: str) -> None:
-    report = trace.dp.report()
-    assert said not in " ".join(stated(report)["plain"])
-    assert said in " ".join(stated(edited(report, **changes))["plain"])
-
-
-def test_a_guarantee_per_unit_of_distance_is_stated_as_one(trace: xr.DataTree) -> None:
-    metric = {"metric": "|Δage|", "columns": ["age"], "epsilon_per_unit": 0.5, "diameter": 100.0, "grids": []}
-    found = stated(edited(trace.dp.report(), metric=metric, epsilon=50.0))
-    assert "ε = 0.5. Suppose" in found["plain"][1] and "one unit of distance apart (|Δage|)" in found["plain"][1]
-    assert found["registry"]["privacy_loss"]["privacy_parameters"] is None
-
-
-def test_a_trace_that_is_not_private_says_so_first(tmp_path) -> None:
-    with without_noise():
-        report = released(dp.Domain())
-    found = stated(report)
-    assert found["plain"][0].startswith("This trace is not private.") and len(found["plain"]) == 1
-    assert not found["publishable"] and found["registry"]["dp_variant"]["variant_name"] is None
-    assert "73.2%" not in report.save(tmp_path / "a.md").read_text(encoding="utf-8")
-
-
 def test_additions_are_named_and_nothing_says_that_they_are_covered(trace: xr.DataTree) -> None:
     trace["observed_data"] = xr.Dataset({"y": ("row", np.arange(3))})
     found = stated(trace.dp.report())
@@ -229,46 +156,3 @@ def test_additions_are_named_and_nothing_says_that_they_are_covered(trace: xr.Da
     ]
     assert "holds the confidential data themselves" in found["plain"][0]
     assert "must not be published as it is" in found["plain"][0] and not found["publishable"]
-
-
-def test_tables_of_others_are_theirs() -> None:
-    by = {"made_by": "an office", "guarantee": "zCDP, rho = 0.5"}
-    release = dp.Release.of_counts({"count": [12, -3]}, 4.0, noise="discrete gaussian", dims="area", **by)
-    found = stated(Report(record=json.loads(json.dumps(release.record.to_dict())), additions=()))
-    assert "No confidential row was read" in found["plain"][0] and "zCDP, rho = 0.5" in found["plain"][0]
-    assert found["epsilon"] is None and found["unit"]["protects"] is None
-    assert found["registry"]["deployment_model"]["model_name"] is None
-
-
-def test_several_releases_are_stated_one_by_one(persons: Report) -> None:
-    own, by = read_record(persons.record), {"made_by": "an office", "guarantee": "zCDP, rho = 0.5"}
-    counts = dp.Release.of_counts({"count": [12, -3]}, 4.0, noise="discrete gaussian", dims="area", **by).record
-    parts = [
-        Labelled(label="ours", record=own, names={"y": "y"}),
-        Labelled(label="theirs", record=counts, names={"count": "count"}),
-    ]
-    joined = Report(record=json.loads(json.dumps(together(parts).to_dict())), additions=())
-    found = stated(joined)
-    assert found["rows"]["text"] == "ours: private; the number of persons is at most 50; theirs: not known here"
-    assert "from 2 releases, which may all be of one data set. " in found["plain"][0]
-    assert "not stated as a number" in found["plain"][1] and found["epsilon"] is None
-    assert [(one["label"], one["epsilon"]) for one in found["sources"]] == [("ours", 1.0), ("theirs", None)]
-    assert problems(body(latex(Statement.of(joined, None).page))) == []
-    paid = [
-        replace(part, record=replace(part.record, account=32 * digit)) for part, digit in zip(parts, "12", strict=True)
-    ]
-    apart = Report(record=json.loads(json.dumps(together(paid).to_dict())), additions=())
-    assert "2 data sets, and what is said here is of one of them" in stated(apart)["plain"][0]
-
-
-@pytest.mark.parametrize("other", ["several", "stated"])
-def test_no_replaced_row_is_promised_where_neighbours_are_others(trace: xr.DataTree, other: str) -> None:
-    found = stated(edited(trace.dp.report(), neighbours=other))
-    assert "private values" not in found["plain"][1] and "two data sets it is, that are neighbours" in found["plain"][1]
-    assert found["unit"]["protects"] is None and found["registry"]["privacy_loss"]["privacy_unit"] is None
-
-
-def test_a_summary_is_one_sentence(trace: xr.DataTree) -> None:
-    said = "Verdict on intervals: ok. Everything in this trace is covered by ε = 1 for one row of the table. (exact"
-    assert repr(trace.dp).startswith(said) and "\n" not in repr(trace.dp)
-    assert "no /privacy group" in repr(xr.DataTree().dp)

@@ -15,7 +15,6 @@ import xarray as xr
 import pymc_dp as dp
 from pymc_dp.errors import PosteriorWarning, TraceError
 from pymc_dp.trace.manifest import PRIVACY, RECORD
-from pymc_dp.trace.report import Report
 from pymc_dp.trace.verify import verify
 from tests.golden.topics import FOLDER
 from tests.trace.conftest import build_model, table, write_record
@@ -85,18 +84,6 @@ def test_exact_sums_are_ok_and_every_first_line_says_so(trace: xr.DataTree, tmp_
     assert OK in report.save(tmp_path / "a.html").read_text(encoding="utf-8")
 
 
-def test_what_must_not_be_published_says_that_first(trace: xr.DataTree) -> None:
-    trace.attrs["note"] = "x"
-    headline = trace.dp.report().headline
-    assert headline.startswith("The release cost ε = 1") and headline.endswith("Verdict on intervals: ok.")
-
-
-def test_noise_that_hides_the_rows_makes_intervals_wide_but_ok() -> None:
-    found = release(0.01).verdict
-    assert found.word == "wide but ok" and not found.warns
-    assert "The noise on answer makes intervals up to about" in str(found) and "dp.explain" in str(found)
-
-
 def test_sums_taken_as_exact_are_doubtful_and_fitted_again_at_no_cost() -> None:
     made = release(statistics=dp.Statistics(noise_aware=False))
     assert made.verdict.word == "doubtful" and "treats noised sums as exact" in str(made.verdict)
@@ -153,40 +140,6 @@ def test_the_worst_reason_comes_first_and_a_remedy_is_said_once(gradients: dp.Re
     assert with_plan(gradients, verdict=REASONS[2:]).verdict.word == "doubtful"
 
 
-@pytest.mark.parametrize("wrong", [{"word": "fine", "what": "", "remedy": ""}, {"word": "doubtful"}])
-def test_a_verdict_of_another_form_is_refused(gradients: dp.Release, wrong: dict[str, str]) -> None:
-    with pytest.raises(TraceError, match="verdict"):
-        _ = with_plan(gradients, verdict=[wrong]).verdict
-
-
-def test_several_releases_have_the_verdict_of_the_worst() -> None:
-    parts = {"north": release(), "south": release(0.01), "west": release(0.02)}
-    model = dp.condition(build_model(*table()), parts)
-    found = dp.Release.of(model).verdict
-    assert found.word == "wide but ok" and [one.release for one in found.reasons] == ["south", "west"]
-    assert "In release south: The noise on answer_south" in str(found) and "north" not in str(found)
-    assert str(found).count("dp.explain") == 1
-    plain = dp.condition(build_model(*table()), {"north": parts["north"], "west": parts["west"]}, noise_aware=False)
-    assert [one.word for one in dp.Release.of(plain).verdict.reasons] == ["do not use", "doubtful"]
-
-
-def test_gradients_say_what_was_trusted(gradients: dp.Release) -> None:
-    for changes, label in (
-        ({}, "accounts for the noise, if rows are of the model (not checked); verdict: ok"),
-        ({"trust_model": False}, "accounts for the noise and for what is clipped off; verdict: ok"),
-        ({"momentum_steps": 20}, "accounts for the noise, around one mode of several; verdict: doubtful"),
-        ({"trust_model": None}, "accounts for the noise; verdict: ok"),
-    ):
-        made = with_plan(gradients, verdict=[], **changes)
-        assert label in shown(Report(record=made.record.to_dict(), additions=()))
-    assert "local, not calibrated" in str(with_plan(gradients, momentum_steps=20).verdict)
-
-
-def test_gradients_of_an_earlier_version_were_not_checked(gradients: dp.Release) -> None:
-    old = with_plan(gradients, verdict=None, trust_model=None).verdict
-    assert old.word == "not checked" and not old.warns and "An earlier version of pymc_dp" in str(old)
-
-
 def test_a_warning_follows_the_verdict_and_names_parameters_by_their_labels() -> None:
     wide = dp.Release.of(dp.privatize(regression(40), **by_gradients(0.1))).verdict
     assert wide.word == "wide but ok" and "slope[age], slope[income]" in str(wide)
@@ -211,17 +164,3 @@ def test_traces_of_earlier_versions_have_a_verdict() -> None:
         assert tree.dp.verdict.word == word
         assert tree.dp.report().headline.startswith(f"Verdict on intervals: {word}. Everything in this trace")
     assert "12 draws of a sampler, which are too few" in str(tree.dp.verdict)
-
-
-def test_draws_of_a_sampler_are_wide_and_few_of_them_doubtful() -> None:
-    with pm.Model() as model:
-        pm.Normal("y", pm.Uniform("mean", -1, 1), 1, observed=np.linspace(-2, 2, 60))
-    settings = {"domain": dp.Domain(bounds={"y": (-3, 3)}), "progressbar": False, "model": model, "epsilon": 1.0}
-    with pytensor.config.change_flags(mode="FAST_COMPILE"):
-        few = dp.sample(step=dp.OPS(), draws=2, ledger=dp.Ledger(1.0), **settings)
-        many = dp.sample(step=dp.OPS(), draws=40, ledger=dp.Ledger(1.0), **settings)
-    assert few.dp.verdict.word == "doubtful" and "2 draws of a sampler" in str(few.dp.verdict)
-    assert "dp.from_draws.draw_intervals" in str(few.dp.verdict)
-    assert many.dp.verdict.word == "wide but ok" and "to the power" in str(many.dp.verdict)
-    found = dp.Release.of(dp.condition(model, few)).verdict
-    assert found.word == "wide but ok" and "times as wide as without privacy" in str(found)

@@ -1,10 +1,7 @@
 import copy
-import dataclasses
 import json
 import math
 import pickle
-import subprocess
-import sys
 from fractions import Fraction
 
 import pytest
@@ -25,8 +22,7 @@ from pymc_dp.accounting import (
 )
 from pymc_dp.accounting.events import base
 from pymc_dp.errors import ArgumentError
-from tests.accounting.contract import EVENTS, UnknownEvent
-from tests.accounting.oracle import gaussian, laplace, poisson, pure, times, without_replacement
+from tests.accounting.oracle import EVENTS, UnknownEvent, laplace, poisson, pure, times, without_replacement
 
 
 @pytest.mark.parametrize("event", [*EVENTS, times(times(pure(0.1), 2), 3)], ids=repr)
@@ -41,49 +37,28 @@ def test_events_survive_json_pickle_and_copy(event):
     [
         (lambda: PureEvent(epsilon=0), "epsilon must be > 0"),
         (lambda: PureEvent(epsilon=math.nan), "finite"),
-        (lambda: PureEvent(epsilon=math.inf), "finite"),
-        (lambda: PureEvent(epsilon="1"), "must be a number"),
         (lambda: PureEvent(epsilon=True), "must be a number"),
         (lambda: ZCDPEvent(rho=-1.0), "rho must be > 0"),
         (lambda: DiscreteLaplaceEvent(scale=0.0, shifts=(1,)), "scale must be > 0"),
         (lambda: DiscreteLaplaceEvent(scale=1.0), "Give sensitivity"),
-        (lambda: DiscreteLaplaceEvent(scale=1.0, shifts=()), "shifts must be a tuple"),
         (lambda: DiscreteLaplaceEvent(scale=1.0, shifts=(1, 0)), "each of shifts must be >= 1"),
-        (lambda: DiscreteLaplaceEvent(scale=1.0, shifts=(1.0,)), "whole number"),
-        (lambda: DiscreteLaplaceEvent(scale=1.0, sensitivity=-2), "sensitivity must be >= 1"),
         (lambda: DiscreteLaplaceEvent(scale=1.0, sensitivity=1, shifts=(1, 1)), "sum to 2"),
         (lambda: DiscreteLaplaceEvent(scale=5e-324, shifts=(1,)), "finite"),
         (lambda: DiscreteLaplaceEvent.calibrated(epsilon=5e-324, shifts=(1,)), "too small"),
-        (lambda: DiscreteGaussianEvent(scale=0.0, shifts=(1,)), "scale must be > 0"),
-        (lambda: DiscreteGaussianEvent(scale=math.inf, shifts=(1,)), "finite"),
         (lambda: DiscreteGaussianEvent(scale=1.0), "Give l2_squared"),
-        (lambda: DiscreteGaussianEvent(scale=1.0, shifts=()), "shifts must be a tuple"),
-        (lambda: DiscreteGaussianEvent(scale=1.0, shifts="11"), "shifts must be a tuple"),
         (lambda: DiscreteGaussianEvent(scale=1.0, shifts=(1, 0)), "each of shifts must be >= 1"),
-        (lambda: DiscreteGaussianEvent(scale=1.0, shifts=(1, -1)), "each of shifts must be >= 1"),
-        (lambda: DiscreteGaussianEvent(scale=1.0, l2_squared=-2), "l2_squared must be >= 1"),
-        (lambda: DiscreteGaussianEvent(scale=1.0, l2_squared=2.0), "whole number"),
         (lambda: DiscreteGaussianEvent(scale=1.0, l2_squared=4, shifts=(1, 1)), "sum to 2, but l2_squared is 4"),
         (lambda: DiscreteGaussianEvent(scale=1e-200, shifts=(1,)), "finite"),
         (lambda: BoundedRangeEvent(eta=0.0), "eta must be > 0"),
-        (lambda: BoundedRangeEvent(eta=math.nan), "finite"),
-        (lambda: GaussianEvent(noise_multiplier=0.0), "noise_multiplier"),
         (lambda: GaussianEvent(noise_multiplier=-1.0), "L2 sensitivity"),
-        (lambda: GaussianEvent(noise_multiplier=math.inf), "finite"),
         (lambda: GDPEvent(mu=0.0), "mu must be > 0"),
-        (lambda: GDPEvent(mu=math.inf), "finite"),
-        (lambda: GDPEvent(mu="1"), "must be a number"),
         (lambda: poisson(0.0, 0.1), "clip norm"),
         (lambda: poisson(1.0, 0.0), "sample_rate must lie in"),
-        (lambda: poisson(1.0, 1.5), "sample_rate must lie in"),
         (lambda: poisson(1.0, None), "sample_rate must be a number"),
         (lambda: without_replacement(1.0, 11, 10), "batch_size must be in 1..10"),
-        (lambda: without_replacement(1.0, 0, 10), "batch_size must be in 1..10"),
-        (lambda: without_replacement(1.0, 5.0, 10), "whole number"),
         (lambda: ComposedEvent(events=()), "one event or more"),
         (lambda: ComposedEvent(events=(1.0,)), "float"),
         (lambda: SelfComposedEvent(event=pure(1.0), count=0), "count must be >= 1"),
-        (lambda: SelfComposedEvent(event=pure(1.0), count=2.0), "whole number"),
         (lambda: SelfComposedEvent(event="x", count=2), "str"),
         (lambda: leaves(UnknownEvent()), "UnknownEvent"),
         (lambda: event_from_dict({"kind": "pur", "epsilon": 1.0}), "Did you mean 'pure'"),
@@ -133,29 +108,10 @@ def test_every_kind_has_a_sample_that_the_contracts_are_tried_on():
     assert set().union(*map(kinds, [*EVENTS, times(pure(0.1), 2)])) == of_package
 
 
-def test_a_file_of_its_own_holds_every_kind_but_the_compositions():
-    files = {kind: known.__module__.rpartition(".")[2] for kind, known in base._KINDS.items()}
-    assert {kind: files[kind] for kind in ("composed", "self_composed")} == dict.fromkeys(
-        ("composed", "self_composed"), "composed"
-    )
-    assert all(files[kind] == kind for kind in kinds(ComposedEvent(events=tuple(EVENTS))) - {"composed"})
-
-
 def test_two_relations_cannot_be_composed():
     event = ComposedEvent(events=(poisson(1.0, 0.1, "replace"), times(poisson(1.0, 0.1, "add_remove"), 2)))
     with pytest.raises(ArgumentError, match="cannot be composed"):
         leaves(event)
-
-
-def test_events_are_frozen():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        pure(1.0).epsilon = 0.1
-
-
-def test_the_order_of_shifts_does_not_matter():
-    assert laplace(2.0, 1, 3) == laplace(2.0, 3, 1)
-    assert hash(laplace(2.0, 1, 3)) == hash(laplace(2.0, 3, 1))
-    assert gaussian(2.0, 1, 3) == gaussian(2.0, 3, 1)
 
 
 def test_leaves_do_not_depend_on_nesting_or_order():
@@ -174,13 +130,3 @@ def test_calibrated_noise_never_overspends_nor_wastes(epsilon, shifts):
     assert Fraction(sum(shifts)) / Fraction(event.scale) <= Fraction(repr(epsilon))
     less = math.nextafter(event.scale, 0)
     assert Fraction(sum(shifts)) / Fraction(less) > Fraction(repr(epsilon))
-
-
-def test_epsilon_is_rounded_up():
-    for scale in (3.0, 7.0, 1.1, 1e5 + 0.3):
-        assert Fraction(repr(laplace(scale, 1).epsilon)) >= 1 / Fraction(scale)
-
-
-def test_import_is_light():
-    program = "import pymc_dp.accounting, sys; assert 'dp_accounting' not in sys.modules"
-    subprocess.run([sys.executable, "-c", program], check=True)

@@ -4,6 +4,8 @@ import atexit
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from pymc_dp.rows.stored import Layout, Part, StoredRows
 from tests.accounting.ledgers import server
 
 pa = pytest.importorskip("pyarrow")
-HERE = ["polars", "duckdb"]
+HERE = ["polars", "duckdb", "parquet"]
 SLOWER = [
     pytest.param("dask", marks=pytest.mark.slow(cases="all")),
     pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.slow(cases="all")]),
@@ -67,7 +69,7 @@ def part(values: Any, missing: Any = None) -> Part:
     return Part(values, np.zeros(len(values), dtype=bool) if missing is None else np.asarray(missing))
 
 
-def in_engine(engine: str, parts: Mapping[str, Part], columns: Mapping[str, Columns]) -> tuple[dp.Table, Held]:
+def in_engine(engine: str, parts: Mapping[str, Part], columns: Mapping[str, Columns]) -> tuple[StoredRows, Held]:
     """Return a table in an engine, and the same in memory."""
     return MAKERS[engine](parts, columns), Held(parts, columns)
 
@@ -104,6 +106,15 @@ def dask(parts: Mapping[str, Part], columns: Mapping[str, Columns]) -> dp.Table:
         return None if pa.types.is_floating(kind) else pandas.ArrowDtype(kind)
 
     return dp.Table(frames.from_pandas(arrow(parts).to_pandas(types_mapper=mapped), npartitions=2), columns)
+
+
+def parquet(parts: Mapping[str, Part], columns: Mapping[str, Columns]) -> dp.Parquet:
+    """Return rows in two files, of several row groups each."""
+    folder, whole = Path(mkdtemp()), arrow(parts)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for place, part_of in enumerate((whole.slice(0, len(whole) // 3), whole.slice(len(whole) // 3))):
+        pytest.importorskip("pyarrow.parquet").write_table(part_of, folder / f"{place}.parquet", row_group_size=97)
+    return dp.Parquet(folder, columns)
 
 
 @cache
@@ -145,7 +156,7 @@ def spark(parts: Mapping[str, Part], columns: Mapping[str, Columns]) -> dp.Table
     return dp.Table(session().createDataFrame(lists(parts)[1], schema=schema).repartition(2), columns)
 
 
-MAKERS = {"polars": polars, "duckdb": duckdb, "dask": dask, "postgres": postgres, "spark": spark}
+MAKERS = {"polars": polars, "parquet": parquet, "duckdb": duckdb, "dask": dask, "postgres": postgres, "spark": spark}
 
 
 def exact(model: Any, domain: dp.Domain | None, stored: StoredRows, statistics: Statistics | None = None) -> list[Any]:

@@ -4,23 +4,19 @@ import math
 
 import narwhals as nw
 import numpy as np
-import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import PrivacyError, UnsupportedModelError
+from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.paid import forget_releases
 from pymc_dp.release.plan import lay_out
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows import table as table_module
-from pymc_dp.rows.engines import canary, expressions
-from pymc_dp.rows.engines.lazy import LazyFrame
+from pymc_dp.rows.engines import expressions
 from tests.release.test_beside import domain_of, model_of, table
 from tests.rows.engines.engines import exact, in_engine
 from tests.rows.engines.test_identity import stored
-
-NAMES = ["bernoulli", "categorical", "binomial", "normal", "one_cell", "histogram", "regression"]
 
 
 @pytest.fixture(autouse=True)
@@ -88,57 +84,6 @@ def test_mutants_are_refused_and_nothing_is_spent(mutant, monkeypatch):
         assert ledger.history == []
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_one_step_in_one_number_is_enough(name, monkeypatch):
-    fetch = LazyFrame.fetch
-
-    def one_off(self, names):
-        lines = fetch(self, names)
-        *kept, last = lines[0]
-        return [(*kept, last + 1), *lines[1:]]
-
-    parts, columns = stored(name, table(50), np.random.default_rng(0))
-    beside, _ = in_engine("polars", parts, columns)
-    exact(model_of(name, table(4)), domain_of(name, "replace"), beside)
-    monkeypatch.setattr(LazyFrame, "fetch", one_off)
-    with pytest.raises((AssertionError, PrivacyError)):
-        exact(model_of(name, table(4)), domain_of(name, "replace"), beside)
-
-
-OWN = [
-    "create macro sum(x) as 7",
-    "create macro encode(x) as 'a'::blob",
-    "set default_collation = 'nocase'",
-]
-
-
-@pytest.mark.parametrize("own", OWN)
-def test_constants_of_duckdb_go_through_the_connection_of_the_rows(own):
-    """A macro or a collation of the user's is seen, or does not count."""
-    duckdb = pytest.importorskip("duckdb")
-    connection = duckdb.connect()
-    connection.execute("create table kept as select unnest(['Oslo', 'Rome']) as city, 1.0::double as y")
-    relation = connection.table("kept")
-    connection.execute(own)
-    beside = dp.Table(relation, {"place": dp.Levels("city", ["Oslo", "Rome"]), "y": "y"}, assume_rows=True)
-    with pm.Model() as model:
-        pm.Normal("y", pm.Normal("m", shape=2)[pm.Data("place", np.zeros(3, int))], 1, observed=np.zeros(3))
-    shown = dp.explain(model, dp.Domain(bounds={"y": (0, 2)}), rows=beside)
-    assert not shown.ok and "does not add up public constants" in str(shown.full())
-
-
-def test_labels_of_a_collated_column_are_compared_as_bytes():
-    duckdb = pytest.importorskip("duckdb")
-    connection = duckdb.connect()
-    connection.execute("create table kept (city varchar collate nocase)")
-    connection.execute("insert into kept values ('Oslo'), ('oslo'), ('OSLO'), ('Rome'), ('\u00e9\\x'), (null)")
-    beside = dp.Table(connection.table("kept"), {"y": dp.Levels("city", ["Oslo", "Rome", "\u00e9\\x"])})
-    with pm.Model() as model:
-        pm.Categorical("y", pm.Dirichlet("p", np.ones(4)), observed=np.zeros(3, int))
-    (found,) = exact(model, None, beside)
-    assert found.ravel().tolist() == [1, 1, 1, 3]
-
-
 def test_integers_of_a_wrong_engine_stay_within_what_was_charged(monkeypatch):
     """Whatever an engine computes, a row moves sums by no more than what was paid for."""
     monkeypatch.setattr(table_module, "sings", lambda *_: True)
@@ -158,38 +103,3 @@ def test_integers_of_a_wrong_engine_stay_within_what_was_charged(monkeypatch):
         moved = max(sum(abs(one - other)) for one in found for other in found)
         layout = lay_out(inspect(model, domain).sums, Statistics())
         assert 0 < moved <= layout.tables[0].blocks[-1].sensitivity.l1
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_constants_are_the_same_whatever_the_rows(name):
-    """Every value of a column is there, and nulls."""
-    made = []
-    for seed in (1, 2):
-        parts, columns = stored(name, table(60, seed=seed), np.random.default_rng(seed))
-        beside, _ = in_engine("duckdb", parts, columns)
-        seen = []
-        with pytest.MonkeyPatch.context() as patch:
-            original = canary.constants
-            patch.setattr(canary, "constants", lambda *given: seen.append(original(*given)) or seen[-1])  # noqa: B023
-            exact(model_of(name, table(4)), domain_of(name, "replace"), beside)
-        made.append(seen[0])
-    assert made[0].keys() == made[1].keys()
-    for key, held in made[0].items():
-        assert np.array_equal(held.values, made[1][key].values, equal_nan=held.values.dtype.kind == "f")
-        if held.missing is not None:
-            assert np.array_equal(held.missing, made[1][key].missing) and held.missing.sum() == canary.NULLS
-            shown = held.values[~held.missing]
-            special = canary.SPECIAL if held.values.dtype.kind == "f" else (-(2**63), 2**63 - 1, 0)
-            assert set(map(str, np.array(special, dtype=held.values.dtype))) <= set(map(str, shown))
-
-
-def test_the_canary_reads_no_row(monkeypatch):
-    """The source is a view that cannot be run."""
-    duckdb = pytest.importorskip("duckdb")
-    connection = duckdb.connect()
-    connection.execute("create table kept (t varchar)")
-    connection.execute("insert into kept values ('not a number')")
-    relation = connection.sql("select cast(t as double) as y from kept")
-    monkeypatch.setattr(LazyFrame, "count", lambda self: 1)  # of rows, without their values
-    beside = dp.Table(relation, {"y": "y"})
-    assert dp.explain(model_of("one_cell", table(4)), domain_of("one_cell", "replace"), rows=beside).ok

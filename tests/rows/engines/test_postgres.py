@@ -59,19 +59,3 @@ def test_rows_are_read_in_a_transaction_of_our_own():
         with pytest.raises(PrivacyError, match="ReadOnlySqlTransaction"), opened_gate():
             next(dp.Table.sql(own, "writing", {"y": "y"}).blocks(10))
         own.rollback()
-
-
-@pytest.mark.slow
-@pytest.mark.postgres
-def test_cursors_are_of_our_own():
-    """Those of a connection may write values into statements; a pipeline sends these when it likes."""
-    psycopg = pytest.importorskip("psycopg")
-
-    with psycopg.connect(database().info.dsn, cursor_factory=psycopg.ClientCursor, autocommit=True) as own:
-        own.execute("create temporary table held as select 1.5::float8 as y")
-        beside = dp.Table.sql(own, "held", {"y": "y"})
-        assert beside.layouts()["y"].n_rows == 1
-        with opened_gate():
-            assert next(beside.blocks(10))["y"][0].values.tolist() == [1.5]
-        with own.pipeline(), pytest.raises(ArgumentError, match="is in a pipeline"):
-            beside.layouts()

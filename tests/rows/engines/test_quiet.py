@@ -1,7 +1,6 @@
 """While an engine runs nothing is logged or warned of, whatever loggers it has and however calls overlap."""
 
 import logging
-import threading
 import warnings
 
 import numpy as np
@@ -53,28 +52,6 @@ def test_loggers_with_levels_and_handlers_of_their_own_are_silent(capfd, recwarn
     assert of_engine().layouts()["y"].n_rows == 1
     assert SECRET not in "".join(capfd.readouterr()) and len(recwarn) == 0
     assert logging.root.manager.disable == logging.NOTSET
-
-
-def test_engines_that_overlap_are_silent_to_the_last(capfd):
-    """The first to begin ends first: it must not give back what the other one silenced, nor the other what it found."""
-    before = list(warnings.filters)
-    begun, over = threading.Event(), threading.Event()
-
-    def first():
-        begun.set()
-        over.wait(30)
-
-    one = threading.Thread(target=lambda: of_engine(first).layouts())
-    one.start()
-    assert begun.wait(30)
-
-    def second():
-        over.set()
-        one.join(30)
-
-    assert of_engine(second).layouts()["y"].n_rows == 1
-    assert SECRET not in "".join(capfd.readouterr())
-    assert logging.root.manager.disable == logging.NOTSET and list(warnings.filters) == before
 
 
 @pytest.mark.slow

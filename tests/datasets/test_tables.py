@@ -1,0 +1,122 @@
+"""Tables are those that were published, with public levels; any other is refused, and texts say where one belongs."""
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pymc_dp.datasets import (
+    DatasetError,
+    _sources,
+    adult,
+    adult_categories,
+    collisions,
+    encode_adult,
+    fair,
+    load_adult,
+    load_collisions,
+    load_fair,
+    load_randhie,
+    load_syria_events,
+    load_tax_units,
+    syria,
+    tax_units,
+)
+
+LOADED = {
+    "fair": (None, load_fair, (6366, 10)),
+    "randhie": (None, load_randhie, (20190, 12)),
+    "adult": ("adult/adult_train.parquet", load_adult, (32561, 15)),
+    "adult, test": ("adult/adult_test.parquet", lambda: load_adult("test"), (16281, 15)),
+    "syria": (syria._FILE, load_syria_events, (16227, None)),
+    "collisions": (collisions._FILE, load_collisions, (140056, None)),
+    "tax units": (tax_units._FILE, load_tax_units, (280005, 25)),
+}
+FACTS = {
+    "fair": lambda table: (table["affair"].sum(), ((table["affairs"] > 0) == table["affair"]).all()) == (2053, True),
+    "randhie": lambda table: (round(table["visits"].mean(), 6), table["visits"].max()) == (2.860426, 77),
+    "adult": lambda table: table["income"].value_counts()[">50K"] == 7841,
+    "adult, test": lambda table: table["income"].value_counts()[">50K"] == 3846,
+    "syria": lambda table: [len(table.attrs["levels"][name]) for name in ("region", "month")] == [14, 47],
+    "collisions": lambda table: table["severity"].value_counts().sort_index().tolist() == [1616, 20038, 118402],
+    "tax units": lambda table: round(table["weight"].sum() / 1e6) == 171,
+}
+
+
+def held(name):
+    file, load, _ = LOADED[name]
+    if file is not None and _sources.local_copy(file) is None:
+        pytest.skip(f"needs {file} in the folder named by {_sources.FOLDER_VARIABLE}")
+    return load()
+
+
+@pytest.mark.parametrize("name", LOADED)
+def test_a_table_has_the_known_rows(name):
+    table, (rows, columns) = held(name), LOADED[name][2]
+    assert len(table) == rows and columns in (None, table.shape[1])
+    assert FACTS[name](table) and not table.isna().any(axis=None)
+    for column, levels in table.attrs.get("levels", {}).items():
+        assert table[column].between(0, len(levels) - 1).all()
+    table[table.columns[0]] = 0
+    assert not held(name).equals(table)  # the next one is its own
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_codes_of_adult_point_back_at_the_text(split):
+    table = held("adult" if split == "train" else "adult, test")
+    codes = encode_adult(table)
+    for column, levels in adult_categories().items():
+        assert (np.array(levels)[codes[column]] == table[column].to_numpy()).all()
+
+
+def test_levels_of_adult_are_102_and_other_values_become_minus_one():
+    levels = adult_categories()
+    assert levels.pop("income") == ("<=50K", ">50K") and sum(map(len, levels.values())) == 102
+    codes = encode_adult(pd.DataFrame({"sex": ["Male", None, "male", np.nan], "age": [1, 2, 3, 4]}))
+    assert codes.to_dict("list") == {"sex": [1, -1, -1, -1]}
+    with pytest.raises(ValueError, match="workclass"):
+        encode_adult(pd.DataFrame({"age": [1]}))
+    with pytest.raises(ValueError, match="split must be one of 'train', 'test', got 'tset'. Did you mean 'test'?"):
+        load_adult("tset")
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_reading_adult_undoes_writing(split):
+    row = dict.fromkeys(adult._COLUMNS, 1) | {name: levels[-1] for name, levels in adult_categories().items()}
+    table = pd.DataFrame([row, row | {"age": 90, "workclass": "Private"}]).astype(adult._COLUMNS)
+    pd.testing.assert_frame_equal(adult._parse(adult._serialise(table, split)), table)
+
+
+OF_FOLDER = {"syria": syria, "collisions": collisions, "tax units": tax_units}
+
+
+@pytest.mark.parametrize("name", OF_FOLDER)
+def test_missing_and_altered_copies_are_refused(name, tmp_path, monkeypatch):
+    module, load = OF_FOLDER[name], LOADED[name][1]
+    monkeypatch.delenv(_sources.FOLDER_VARIABLE, raising=False)
+    with pytest.raises(DatasetError, match=f"Set PYMC_DP_DATA to a folder with a copy at {module._FILE}"):
+        load()
+    monkeypatch.setenv(_sources.FOLDER_VARIABLE, str(tmp_path))
+    path = tmp_path / module._FILE
+    path.parent.mkdir()
+    pd.DataFrame([dict.fromkeys(module._COLUMNS, 1)]).to_parquet(path)
+    with pytest.raises(DatasetError, match="not the published table.*Replace it"):
+        load()
+    pd.DataFrame({"other": [1]}).to_parquet(path)
+    with pytest.raises(DatasetError, match="lacks the columns"):
+        load()
+
+
+def test_a_changed_file_of_the_package_is_refused(monkeypatch, tmp_path):
+    changed = tmp_path / "fair.csv.gz"
+    changed.write_bytes(gzip.compress(b"rate_marriage\n1\n"))
+    monkeypatch.setattr(fair, "_TABLE", changed)
+    with pytest.raises(DatasetError, match="not the published table"):
+        load_fair()
+
+
+def test_fair_is_the_table_of_statsmodels():
+    published = pytest.importorskip("statsmodels.datasets.fair").load_pandas().data
+    codes = dict.fromkeys(("rate_marriage", "religious", "educ", "occupation", "occupation_husb"), "int64")
+    pd.testing.assert_frame_equal(load_fair()[list(published)], published.astype(codes), check_exact=True)
