@@ -160,8 +160,6 @@ def test_bounds_of_a_domain_do_not_make_two_rows_of_one():
     np.testing.assert_allclose(tables[1], [[1, 2], [0, 0]], atol=1e-9)
 
 
-
-
 # --- what is refused -------------------------------------------------------------------------------------------------
 
 
