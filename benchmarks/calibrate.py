@@ -1,7 +1,8 @@
 """``make calibrate``: coverage and width of the intervals of ``dp.Gradients`` in every cell, into `calibration.json`.
 
 Resumable: a cell that has its tables, of this version of the walk, is left out. ``python benchmarks/calibrate.py 50``
-takes 50 tables a cell; ``python benchmarks/calibrate.py 50 poisson`` only cells whose names begin so.
+takes 50 tables a cell; ``python benchmarks/calibrate.py 50 poisson`` only cells whose names begin so; ``page`` prints
+the table of docs/calibration.md.
 """
 
 from __future__ import annotations
@@ -95,6 +96,22 @@ def main(tables: int, begins: str) -> None:
         planned_weights.cache_clear()
 
 
-if __name__ == "__main__":
+def page() -> Iterable[str]:
+    """Yield the lines of the docs' table."""
+    yield "| cell | tables | coverage of 90% | width over not private |"
+    yield "|---|---|---|---|"
+    for name, cell in load()["cells"].items():
+        covered = [
+            f"{'' if part == 'all' else part + ' '}{share:.3f} ± {cell['error'][part]:.3f}"
+            for part, share in cell["coverage"].items()
+        ]
+        widths = ", ".join(f"{ratio:.2f}" for ratio in cell["over not private"].values())
+        title = name.replace(", 60 steps", "").replace("eps", "ε =")
+        yield f"| {title} | {cell['tables']} | {', '.join(covered)} | {widths} |"
+
+
+if __name__ == "__main__" and sys.argv[1:] == ["page"]:
+    print("\n".join(page()))
+elif __name__ == "__main__":
     warnings.simplefilter("ignore")
     main(int(sys.argv[1]) if len(sys.argv) > 1 else TABLES, sys.argv[2] if len(sys.argv) > 2 else "")

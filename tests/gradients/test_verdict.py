@@ -8,6 +8,9 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.errors import PosteriorWarning
+from pymc_dp.gradients.misfit import LEVEL, Residuals, misfit_of
+from pymc_dp.gradients.row_parts import ROOM
+from pymc_dp.gradients.verdict import DISPERSED
 from pymc_dp.release.verdict import Verdict
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
@@ -80,3 +83,13 @@ def test_gradients_of_rows_of_the_model_agree_with_one_quadratic_but_about_once_
     plans = [dp.Release.of(one).record.tables[0].plan for one in private]
     found = np.array([plan["chi_squared"] / plan["chi_squared_limit"] for plan in plans])
     assert np.mean(found > 1) <= 0.05 and 0.5 < np.median(found) < 1
+
+
+@pytest.mark.parametrize("ratio", [0.003, 0.02, 0.1])
+def test_the_noise_that_is_said_is_that_of_the_check_of_the_fit_and_rarely_doubts_for_nothing(ratio, rng):
+    deviation = ratio * N * ROOM / 2
+    drawn = [misfit_of(rng.normal(size=Residuals.count) * deviation, deviation, N) for _ in range(3000)]
+    off, said = (np.array([getattr(one, name) for one in drawn]) for name in ("dispersion", "deviation"))
+    assert off.std() == pytest.approx(np.median(said), rel=0.3)
+    assert np.std([one.at_bounds for one in drawn]) == pytest.approx(drawn[0].share_deviation, rel=0.1)
+    assert (off - LEVEL * said > DISPERSED).mean() < 0.01
