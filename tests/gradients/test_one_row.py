@@ -17,7 +17,6 @@ BUILDS = {
     **{build.__name__: build for build in (*models.ALL, models.integrated)},
     **{name: likelihoods.CONTINUOUS[name] for name in ("von Mises", "mixture of two peaks", "censored")},
     **{name: likelihoods.DISCRETE[name] for name in ("binomial, n a column", "zero-inflated")},
-    **likelihoods.VECTORS,
 }
 PUBLIC = {"ordered": ["cuts"], "mixture of two peaks": ["w"]}
 """Arrays of priors."""
@@ -28,7 +27,7 @@ def table_of(model):
     """Columns of a model by name: data and observed values."""
     data = {one.name: one.get_value() for one in model.data_vars}
     values = {one.name: model.rvs_to_values[one] for one in model.observed_RVs}
-    return data | {name: one.data for name, one in values.items() if one not in model.data_vars}
+    return data | {name: one.data for name, one in values.items() if hasattr(one, "data")}
 
 
 def row_of(table, bad):

@@ -27,7 +27,6 @@ INDEPENDENT: dict[str, dict[str, Any]] = {
     "OPS, rows one by one": MANY,
     "OPS, rejection within bounds": {"draws": 300, "epsilon": 900.0},
     "OPS, log-concave": {"draws": 300, "epsilon": 60.0, "delta": 1e-3},
-    "OPS, log-concave in two dimensions": {"draws": 300, "epsilon": 60.0, "delta": 1e-3},
     "Gibbs": MANY,
     "Gibbs, counts": {"draws": 300, "epsilon": 900.0},
     "Gibbs, rows one by one": MANY,

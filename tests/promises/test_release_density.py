@@ -2,7 +2,6 @@
 
 from functools import reduce
 
-import cloudpickle
 import numpy as np
 import pymc as pm
 import pytest
@@ -103,15 +102,3 @@ def test_sums_of_normal_numbers_are_normal_and_noised(noise, rng):
         for p in GRID
     ]
     same(found, np.array(exact), 1e-3)
-
-
-def test_where_a_release_is_overwritten_there_is_no_density():
-    """Its density was tabulated: of another release the table would be wrong."""
-    with pm.Model() as model:
-        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.arange(200) % 2)
-    private = dp.privatize(model, epsilon=1.0)
-    copy = cloudpickle.loads(cloudpickle.dumps(private))
-    start, held = private.initial_point(), copy.rvs_to_values[copy["y"]]
-    assert copy.compile_logp()(start) == private.compile_logp()(start)
-    held.set_value(held.get_value() + 1)
-    assert np.isnan(copy.compile_logp()(start)) and np.isfinite(private.compile_logp()(start))

@@ -8,7 +8,16 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.errors import PosteriorWarning, UnsupportedModelError
 from pymc_dp.released import Release
+from pymc_dp.transforms import trial as trials
 from tests.transforms.zoo import no_reading
+
+
+@pytest.fixture(autouse=True)
+def trials_by_numpy(monkeypatch):
+    """In place of that of all other tests: models are tried, each anew."""
+    monkeypatch.setattr(trials, "_PASSED", trials._PASSED.copy())
+    trials._PASSED.clear()
+
 
 ROWS = np.array([0, 1, 1, 0, 1, 1, 0, 1])
 

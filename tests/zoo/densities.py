@@ -103,7 +103,7 @@ ODD: dict[str, Likelihood] = {
         lambda v, eta: v * pt.log(pm.math.invprobit(eta)) + (1 - v) * pt.log1p(-pm.math.invprobit(eta)), 7.5
     ),
     "stable probit regression": slope(lambda v, eta: pm.logcdf(pm.Normal.dist(0, 1), (2 * v - 1) * eta), 36.0),
-    "tail of groups": Likelihood(build=groups, bounds={"y": (0, 0.0437)}),
+    "tail of groups": Likelihood(build=groups, bounds={"y": (0, 0.0437)}, relations=("replace",)),
     "tail beside a normal": Likelihood(build=two_outcomes, bounds={"y": (0, 0.0437), "z": (-3, 3)}),
     "censored far away": real(censored, -1, 1, relations=("replace",)),
     "truncated far away": real(truncated, 20, 30),

@@ -458,7 +458,7 @@ def _metropolis() -> None:
         ("Barker", "open_share", {}),
         ("Barker, numbers", "open_mean", {}),
         ("Barker, rows come or go", "open_share", {**ADDED, **SMALL_DELTA}),
-        ("Barker, rows one by one", "robust", SMALL_DELTA),
+        ("Barker, rows one by one", "robust", {**SMALL_DELTA, "epsilon": 200.0, "draws": 12}),
         ("Barker, two coefficients", "two_coefficients", {}),
     ]:
         enter(name, "Accept bits by Barker's rule, charged by the ranges of their ratios.", of, barker,
