@@ -44,7 +44,7 @@ def columns_of(rng: np.random.Generator, n: int) -> Rows:
     return {
         "even": rng.uniform(-2, 2, n),
         "normal": rng.normal(size=n),
-        "skewed": rng.lognormal(-0.5, 0.8, n),
+        "skewed": np.minimum(rng.lognormal(-0.5, 0.8, n), 20),
         "half": (rng.random(n) < 0.5).astype(float),
         "rare": (rng.random(n) < 0.05).astype(float),
     }
@@ -53,9 +53,8 @@ def columns_of(rng: np.random.Generator, n: int) -> Rows:
 def drawn(likelihood: str, kind: str, rng: np.random.Generator, n: int) -> Rows:
     """Make up a table: of the model, or of one with other tails, more spread or a bent predictor."""
     rows, right = columns_of(rng, n), kind == KINDS[0]
-    slopes = rng.normal(0, 0.3, len(COLUMNS))
+    slopes = rng.normal(0, 0.3, len(COLUMNS)) * [1, 1, 0.3, 1, 1]
     eta = rng.normal(0, 0.5) + sum(slope * rows[one.name] for slope, one in zip(slopes, COLUMNS, strict=True))
-    eta = np.clip(eta, -3, 3)
     y = (_of_the_model if right else _not_of_the_model)(likelihood, eta, rows, rng)
     return rows | {"y": y}
 
