@@ -36,10 +36,7 @@ INCOME = {
     "aged_21_or_more": (0, 6),
     "elderly": (0, 1),
 }
-"""Public bounds of the predictors of earnings, and of earnings in dollars.
-
-Values that pile up at a bound, as zeros would, are taken for clamped ones.
-"""
+"""Public bounds of the predictors of earnings, and of earnings in dollars."""
 EARNINGS = (-200_000.0, 200_000.0)
 
 
