@@ -1,5 +1,7 @@
 """Small models, one of each class that ``explain`` tells apart."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import numpy as np
@@ -43,6 +45,12 @@ def location(nu: float = 4.0, bounds: tuple[float, float] | None = None) -> Case
     return model, dp.Domain(bounds={"y": (-5.0, 5.0)})
 
 
+def clamped_location() -> Case:
+    """A range that is proved, and no exact draws: the parameter has no bounds and the posterior is not log-concave."""
+    model, domain = location()
+    return dp.clamp(model, -6, 0), domain
+
+
 @pytest.fixture(scope="session")
 def explained() -> Callable[..., Explanation]:
     """``dp.explain``, once for each case and budget."""
@@ -51,6 +59,7 @@ def explained() -> Callable[..., Explanation]:
         "counts": lambda: counts(0.05, 0.95),
         "logistic": logistic,
         "location": lambda: location(bounds=(-5.0, 5.0)),
+        "clamped": clamped_location,
     }
 
     def explain(case: str, epsilon: float = 1.0, delta: float = 1e-6) -> Explanation:
