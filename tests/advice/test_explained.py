@@ -12,7 +12,7 @@ import pymc_dp as dp
 from pymc_dp.accounting import Budget
 from pymc_dp.advice.gradients import default_release, with_gradients
 from pymc_dp.advice.releases import FRAME_COLUMNS, frame_rows, noise_advice, release_tables
-from pymc_dp.advice.samplers import network_parts, temperature_of
+from pymc_dp.advice.samplers import network_parts
 from pymc_dp.advice.tightened import with_public
 from pymc_dp.errors import PrivacyError, UnsupportedModelError
 from pymc_dp.explain import Explanation
@@ -22,8 +22,7 @@ from pymc_dp.inspection.rows import UnreadColumn
 from pymc_dp.release.plan import lay_out, plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows.gate import read
-from pymc_dp.step_methods.ops import OPS
-from tests.advice.conftest import counts, logistic
+from tests.advice.conftest import logistic
 from tests.gradients.models import bernoulli, negative_binomial, poisson, student_t, two
 from tests.networks import COLLIDER, network_model
 
@@ -85,41 +84,6 @@ def test_the_noise_of_a_count_is_what_is_told(call, mechanism):
         found = np.sqrt(2) * plan.tables[0].scales * np.sqrt((weights**2).sum(axis=1))
     ends = [float(item) for item in told.split(" to ")]
     assert [min(found), max(found)] == pytest.approx([ends[0], ends[-1]], rel=0.01)
-
-
-TWO = Budget(1.0, 1e-6)
-
-
-def _temperature(case, budget=TWO, step=None):
-    preview = (step or OPS()).preview(*case, budget)
-    assert preview.fits, preview.problem
-    return temperature_of(preview.bound)
-
-
-def _line(explanation, *phrases):
-    found = [line for line in explanation.advice if all(phrase in line for phrase in phrases)]
-    assert len(found) == 1, explanation.advice
-    return found[0]
-
-
-def _falls(line):
-    return [float(number) for number in re.search(r"T falls from ([\d.]+) to ([\d.]+) with", line).groups()]
-
-
-@pytest.mark.slow
-def test_truncation_is_priced_as_the_truncated_model_is(explained):
-    model, domain = logistic()
-    truncated = dp.truncate(model, {"b": (-2, 2)})
-    expected = [_temperature((model, domain)), _temperature((truncated, domain))]
-    line = _line(explained("logistic"), "dp.truncate(model, {'b': (-2, 2)})")
-    assert _falls(line) == pytest.approx(expected, rel=1e-3)
-
-
-def test_the_cost_of_the_posterior_itself_is_enough_and_not_much_more(explained):
-    line = _line(explained("counts", delta=0.0), "the posterior itself")
-    needed = float(re.search(r"ε = ([\d.]+)\.", line).group(1))
-    assert _temperature(counts(0.05, 0.95), Budget(needed)) == 1
-    assert _temperature(counts(0.05, 0.95), Budget(needed - 0.02)) > 1
 
 
 def test_a_column_taken_as_public_is_never_read():
