@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.real.measure import Score, released, score
+from benchmarks.real.measure import Score, released, said, score
 from benchmarks.real.models import Column, Response, Rows
 from benchmarks.real.posterior import by_mode
 from benchmarks.real.table import Table
@@ -101,17 +101,19 @@ def one(kind: str, likelihood: str, epsilon: float, n: int, place: int) -> dict[
     table = Table(likelihood, "made up", lambda: rows, COLUMNS, RESPONSES[likelihood])
     model = table.model()
     found = released(table, model, epsilon)
-    said = score(found | {"warm": True}, by_mode(model))
+    own = score(found | {"warm": True}, by_mode(model))
+    silent, alarm = marks(own)
     return {
         "kind": kind,
         "likelihood": likelihood,
         "epsilon": epsilon,
         "rows": n,
         "place": place,
-        "z": [round(float(value), 3) for value in said.z],
-        "width": [round(float(value), 3) for value in said.width],
-        "verdict": said.verdict,
-        "failed": said.failed,
+        "z": [round(float(value), 3) for value in own.z],
+        "width": [round(float(value), 3) for value in own.width],
+        "verdict": own.verdict,
+        "silent": silent,
+        "alarm": alarm,
     }
 
 
@@ -130,11 +132,10 @@ def cells() -> Iterator[tuple[str, str, float, int, int]]:
                         yield kind, likelihood, epsilon, n, place
 
 
-def is_far(z: np.ndarray, verdict: str | None, *, failed: bool) -> tuple[bool, bool]:
+def marks(own: Score) -> tuple[bool, bool]:
     """Say whether a release failed without a word, and whether it was doubted for nothing."""
-    said = failed or (verdict or "").startswith(("doubtful", "do not use"))
-    worst = float(np.abs(z).max(initial=0.0))
-    return worst > FAR and not said, said and not failed and worst <= NEAR
+    worst = float(np.abs(own.z).max(initial=0.0))
+    return worst > FAR and not said(own), said(own) and not own.failed and worst <= NEAR
 
 
 def says(held: list[dict[str, Any]]) -> Iterator[str]:
@@ -144,23 +145,17 @@ def says(held: list[dict[str, Any]]) -> Iterator[str]:
     for kind in KINDS:
         own = [found for found in held if found["kind"] == kind]
         if own:
-            yield line(kind, [(np.array(found["z"]), np.array(found["width"]), found["verdict"]) for found in own])
+            yield line(kind, own)
 
 
-def line(name: str, own: list[tuple[np.ndarray, np.ndarray, str | None]]) -> str:
+def line(kind: str, held: list[dict[str, Any]]) -> str:
     """Return one line of it."""
-    marks = [is_far(z, verdict, failed=not len(z)) for z, _, verdict in own]
-    z, width = np.concatenate([part[0] for part in own]), np.concatenate([part[1] for part in own])
-    silent, alarm = (np.mean([mark[place] for mark in marks]) for place in (0, 1))
+    silent, alarm = np.mean([(found["silent"], found["alarm"]) for found in held], axis=0)
+    z, width = (np.concatenate([found[key] for found in held]) for key in ("z", "width"))
     return (
-        f"| {name} | {len(own)} | {np.sqrt(np.mean(z**2)):.2f} | {(np.abs(z) > FAR).mean():.1%} | {silent:.1%} | "
+        f"| {kind} | {len(held)} | {np.sqrt(np.mean(z**2)):.2f} | {(np.abs(z) > FAR).mean():.1%} | {silent:.1%} | "
         f"{alarm:.1%} | {np.median(width):.2f} |"
     )
-
-
-def of_real(scores: list[Score]) -> str:
-    """Return the line of releases of real tables."""
-    return line("real tables", [(one.z, one.width, one.verdict) for one in scores])
 
 
 def main() -> None:

@@ -199,7 +199,7 @@ def line(name: str, epsilon: str, scores: list[Score], names: list[str] | None) 
     width, inside, narrow = (
         np.concatenate([getattr(one, key) for one in made]) for key in ("width", "inside", "narrow")
     )
-    silent = sum(bool((np.abs(one.z) > 3).any()) and not _said(one) for one in made)
+    silent = sum(bool((np.abs(one.z) > 3).any()) and not said(one) for one in made)
     seconds = [one.seconds for one in made if one.seconds is not None]
     return (
         f"{name:24}{epsilon:>4}{len(scores):9d}{np.sqrt(np.mean(z**2)):8.2f}{z[worst]:+9.1f} {of[:17]:18}"
@@ -245,7 +245,7 @@ def _cell(scores: list[Score]) -> str:
     return f"{np.sqrt(np.mean(z**2)):.2f}, {z[int(np.argmax(np.abs(z)))]:+.1f}, {_geometric(width):.2f}"
 
 
-def _said(one: Score) -> bool:
+def said(one: Score) -> bool:
     """Whether a release says that it is not to be relied on."""
     return one.warned if one.verdict is None else not one.verdict.startswith(("ok", "wide but ok"))
 

@@ -86,7 +86,8 @@ class Response:
     by_hand : bool
         Whether a density was written by hand, and need not end where values do.
     moves : bool
-        Whether the bounds of a continuous one are moved, row by row, so that its median is in their middle.
+        Whether the bounds of a continuous one without quantiles are moved, row by row, so that its median is in their
+        middle.
     varied : bool
         Whether the probabilities of such a row are drawn themselves, from a Dirichlet distribution of these numbers.
     together : bool
@@ -118,7 +119,10 @@ class Response:
     together: bool = False
 
     def clamped(self, values: Array, weights: Array | None) -> Array:
-        """Return values as they would be in the table, within bounds, (n_rows, n_values, entries).
+        """Return values in the type of the column, (n_rows, n_values, entries).
+
+        Values that are quantiles stay as they are, also beyond the bounds: without clipping, scores then add up to
+        those of the clamped rows. All others are within the bounds.
 
         Parameters
         ----------

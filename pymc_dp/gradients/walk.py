@@ -220,12 +220,10 @@ def walk(
             limits = later
             if limit is not None:
                 limits = _raised(later, stage, releases, n_rows, at, widest)
-            if last:
-                limits = (
-                    _relaxed(later, stage, releases, n_rows)
-                    if limit is None
-                    else replace(limits, clip_norm=UNLIMITED, weighing=False)
-                )
+                if last:
+                    limits = replace(limits, clip_norm=UNLIMITED, weighing=False)
+            elif last:
+                limits = _relaxed(later, stage, releases, n_rows)
         elif picked is not None:
             limits = _raised(limits, stage, releases, n_rows, at, widest)
         noised, deviation = releases.curvature(stage, at, limits)
