@@ -6,10 +6,24 @@ import pytest
 
 from tests.zoo.every import kinds
 from tests.zoo.kind import Kind
+from tests.zoo.page import MARK, PAGE, explained, page, table
 
 
 def test_the_zoo_is_large() -> None:
     assert len(kinds()) >= 120
+
+
+def test_the_page_shows_the_zoo() -> None:
+    assert list(table()) == [kind.name for kind in kinds()]
+    assert PAGE.read_text().partition(MARK)[2] == page(table()), "python -m tests.zoo.page"
+
+
+@pytest.mark.few(40)
+@pytest.mark.parametrize("kind", [pytest.param(kind, id=kind.name) for kind in kinds()])
+def test_a_kind_is_released_or_refused_as_recorded(kind: Kind) -> None:
+    if kind.name.startswith("formula"):
+        pytest.importorskip("bambi")
+    assert explained(kind) == tuple(table()[kind.name].values())
 
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, id=kind.name) for kind in kinds()])
