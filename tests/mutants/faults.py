@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants.fault import Fault
+from tests.mutants.faults_fresh import FRESH
 
 SUMS = (
     Fault(
@@ -722,6 +723,7 @@ FAULTS: tuple[Fault, ...] = (
     *CHOICES,
     *LEDGER,
     *LEAVES,
+    *FRESH,
 )
 
 __all__ = ["FAULTS"]
