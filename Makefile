@@ -75,7 +75,7 @@ test-exhaustive: $(VENV)/.test ## all other cases of slow tests, and the longest
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m exhaustive tests
 
 .PHONY: mutants
-mutants: $(VENV)/.test ## sixty mistakes that break a guarantee, one at a time: which quick test notices each; hours, goes on where it was stopped
+mutants: $(VENV)/.test ## eighty mistakes that break a guarantee, one at a time: which quick test notices each; hours, goes on where it was stopped
 	nice $(BIN)/python -m tests.mutants
 
 .PHONY: wheel

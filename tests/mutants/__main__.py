@@ -1,7 +1,8 @@
 """Make each mistake of `faults`, one at a time, and see which quick test notices: ``make mutants``.
 
-Results are kept in `results.json` for one state of the package and its tests, so that a run goes on where it was
-stopped. A test that fails without a mistake too notices nothing; it is left out, and the mistake is tried again.
+Results are kept in `results.json`, so that a run goes on where it was stopped. That a test notices a mistake stands as
+long as the package and that test file do; that none does, as long as the package and all tests do. A test that fails
+without a mistake too notices nothing; it is left out, and the mistake is tried again.
 """
 
 from __future__ import annotations
@@ -44,20 +45,22 @@ PASSED = re.compile(r"(\d+) passed")
 
 
 class Results:
-    """What was found so far of one tree, as a file."""
+    """What was found so far, as a file."""
 
-    def __init__(self, path: Path, tree: str) -> None:
-        self.path = path
+    def __init__(self, path: Path) -> None:
+        self.path, package = path, tree_hash(f"{PACKAGE}/")
         held = json.loads(path.read_text()) if path.exists() else {}
-        self.found: dict[str, Any] = held if held.get("tree") == tree else {"tree": tree, "broken": [], "faults": {}}
+        new = {"package": package, "broken": [], "faults": {}}
+        self.found: dict[str, Any] = held if held.get("package") == package else new
 
     def of(self, fault: Fault, seconds: float = 0.0) -> dict[str, Any] | None:
         """Return what is known of a mistake; not that nothing noticed it in less time than there is now."""
         held = self.found["faults"].get(fault.name)
-        return held if held is not None and held["digest"] == fault.digest and held["tried"] >= seconds else None
+        stands = held is not None and (held["digest"], held["tests"]) == (fault.digest, _tests_of(held))
+        return held if stands and held["tried"] >= seconds else None
 
     def put(self, fault: Fault, result: dict[str, Any]) -> None:
-        self.found["faults"][fault.name] = {"digest": fault.digest, **result}
+        self.found["faults"][fault.name] = {"digest": fault.digest, "tests": _tests_of(result), **result}
         self.write()
 
     @property
@@ -67,6 +70,11 @@ class Results:
 
     def write(self) -> None:
         self.path.write_text(json.dumps(self.found, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+
+
+def _tests_of(result: dict[str, Any]) -> str:
+    """Hash the tests that a result rests on."""
+    return tree_hash(result["killed"].partition("::")[0] if "killed" in result else "tests/")
 
 
 def stages(fault: Fault) -> list[list[str]]:
@@ -243,7 +251,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of the processor, for each mistake")
     asked = parser.parse_args(arguments)
     faults = [fault for fault in FAULTS if fault.name.startswith(asked.only)]
-    results = Results(RESULTS, tree_hash())
+    results = Results(RESULTS)
     if asked.list:
         for fault in faults:
             result = results.of(fault) or {}
