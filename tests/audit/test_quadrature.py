@@ -51,12 +51,6 @@ def test_truncated_posterior_shows_a_temperature_that_is_half():
         assert compare_with_event(loss, PureEvent(epsilon=1.0)).passed is (factor == 1.0)
 
 
-def test_product_composes():
-    loss = product(counts_loss(2.0), counts_loss(3.0))
-    assert loss.epsilon == pytest.approx(1 / 2 + 1 / 3)
-    assert loss.hockey_stick(0.5)[0] == pytest.approx(by_definition([(2.0, 1), (3.0, 1)], 0.5), rel=1e-9)
-
-
 @pytest.mark.parametrize(
     ("event", "losses"),
     [
