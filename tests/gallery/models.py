@@ -124,20 +124,14 @@ def _reasons(known: dict[str, Any]) -> list[str]:
     return ["", *(f"- {name}, {distance:.2f}: {REASONS.get(name, UNKNOWN)}." for name, distance in far.items())]
 
 
-def seconds(known: dict[str, Any], key: str) -> list[float]:
-    """Return the CPU seconds that were taken of a call: of all models that it was made of."""
-    return [found[key] for found in known.values() if isinstance(found.get(key), float)]
-
-
 def _seconds(known: dict[str, Any]) -> list[str]:
-    """Say how long models take to be explained and released."""
-    calls = {"explain": "`dp.explain` takes", "privatize": "`dp.privatize` takes, beside compiling,"}
-    said = [
-        f"{call} {median(taken):.1f} s of CPU in the median of {len(taken)} models, and {max(taken):.1f} s at most."
-        for key, call in calls.items()
-        if (taken := seconds(known, key))
+    """Say how long models take to be explained."""
+    taken = [found["explain"] for found in known.values() if isinstance(found.get("explain"), float)]
+    middle, most = median(taken), max(taken)
+    return [
+        "",
+        f"`dp.explain` takes {middle:.1f} s of CPU in the median of {len(taken)} models, and {most:.1f} s at most.",
     ]
-    return ["", " ".join(said)]
 
 
 def _compared(found: dict[str, Any]) -> tuple[str, str]:
