@@ -9,8 +9,8 @@ from scipy import stats
 
 import pymc_dp as dp
 from pymc_dp.audit import contains_canary, plant
-from pymc_dp.errors import ArgumentError
-from pymc_dp.plan import sampler
+from pymc_dp.errors import ArgumentError, UnsupportedModelError
+from pymc_dp.plan import posteriors, sampler
 from pymc_dp.step_methods import cost
 from pymc_dp.step_methods.langevin import base
 from pymc_dp.step_methods.langevin.base import StochasticGradient
@@ -104,6 +104,60 @@ def test_the_release_is_the_one_that_sample_would_take():
         private = dp.privatize(model, epsilon=1.0, delta=1e-6, ledger=dp.Ledger(1.0, 1e-6))
         assert found.methods == (kind,) and kind in dp.Release.of(private).record.noise.lower().replace(" ", "")
         assert any(note.startswith("dp.sample releases exact sums") for note in found.notes)
+
+
+def naive_bayes():
+    with pm.Model(coords={"label": [0, 1]}) as model:
+        label = pm.Bernoulli("sick", pm.Beta("share", 1, 1), observed=pm.Data("held", np.zeros(60, dtype=int)))
+        pm.Bernoulli("seen", pm.Beta("q", 1, 1, dims="label")[label], observed=np.zeros(60, dtype=int))
+    return model
+
+
+def hierarchy():
+    with pm.Model(coords={"g": range(2)}) as model:
+        z = pm.Normal("z", pm.Normal("centre", 0, 1), 1, dims="g")
+        pm.Bernoulli("y", logit_p=z[pm.Data("g_index", np.zeros(60, dtype=int))], observed=np.zeros(60, dtype=int))
+    return model
+
+
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(
+    ("build", "how", "names"),
+    [(grouped, "on a grid", "p gap"), (naive_bayes, "on a grid", "share q"), (hierarchy, "by NUTS", "centre z")],
+)
+def test_posteriors_are_found_on_grids_or_by_chains(build, how, names, monkeypatch):
+    monkeypatch.setattr(posteriors, "TUNE", 4)
+    monkeypatch.setattr(posteriors, "DRAWS_OF_CHAIN", 3)
+    found = quick(build(), 5.0, repeats=2, var_names=names.split())
+    frame = found.to_frame()
+    assert frame["variable"].unique().tolist() == names.split()
+    assert np.isfinite(frame["width"]).all() and (frame["width"] > 0).all()
+    assert f"Posteriors were found {how}." in " ".join(str(found).replace("│", " ").split())
+
+
+def flat():
+    pm.Bernoulli("y", logit_p=pm.Flat("a"), observed=np.zeros(5, dtype=int))
+
+
+def weighted():
+    p = pm.Beta("p", 1, 1)
+    pm.Potential("more", -p)
+    pm.Bernoulli("y", p, observed=np.zeros(5, dtype=int))
+
+
+def discrete():
+    pm.Bernoulli("y", pm.math.sigmoid(pm.Poisson("k", 3)), observed=np.zeros(5, dtype=int))
+
+
+@pytest.mark.parametrize(
+    ("build", "why"),
+    [(flat, "proper distribution"), (weighted, "ignore a Potential"), (discrete, "continuous free variables")],
+)
+def test_what_cannot_be_drawn_is_refused(build, why):
+    with pm.Model() as model:
+        build()
+    with pytest.raises(UnsupportedModelError, match=why):
+        quick(model, 1.0)
 
 
 @pytest.mark.parametrize(
