@@ -11,9 +11,7 @@ import xarray as xr
 
 import pymc_dp as dp
 from pymc_dp.answer import regret_bound
-from pymc_dp.errors import ArgumentError, TraceError
 from pymc_dp.release.record import ReleaseRecord, SamplerRecord
-from pymc_dp.testing import without_noise
 from pymc_dp.trace.scrub import annotate
 from pymc_dp.transforms.privatize import record_of
 
@@ -96,7 +94,7 @@ def _without_privacy(tree):
 @pytest.mark.parametrize("spoil", [_added, _changed, _without_privacy])
 def test_draws_that_nothing_paid_for_give_no_answer(share, spoil):
     spoil(share)
-    with pytest.raises(TraceError, match=r"were paid for|that were paid"):
+    with pytest.raises(dp.errors.TraceError, match=r"were paid for|that were paid"):
         dp.answer(share, "squared_error", [0.5], query="p")
 
 
@@ -123,9 +121,9 @@ def test_draws_that_nothing_paid_for_give_no_answer(share, spoil):
     ],
 )
 def test_arguments_are_checked(share, given, text):
-    with pytest.raises(ArgumentError, match=text):
+    with pytest.raises(dp.errors.ArgumentError, match=text):
         dp.answer(share, **{"utility": "squared_error", "responses": [0.5], **given})
-    with pytest.raises(ArgumentError, match="must be a trace"):
+    with pytest.raises(dp.errors.ArgumentError, match="must be a trace"):
         dp.answer(None, "squared_error", [0.5])
 
 
@@ -183,12 +181,12 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_does_not_fit_is_refused(case):
     made, given, text = REFUSED[case]
-    with pytest.raises(ArgumentError, match=text.replace("?", r"\?")):
+    with pytest.raises(dp.errors.ArgumentError, match=text.replace("?", r"\?")):
         dp.poststratify(trace(), made(), **{"var": "p", **given})
 
 
 def test_a_trace_without_a_posterior_is_refused():
-    with pytest.raises(ArgumentError, match="posterior"):
+    with pytest.raises(dp.errors.ArgumentError, match="posterior"):
         dp.poststratify(xr.DataTree(), cells(), var="p")
 
 
@@ -210,7 +208,7 @@ DOMAIN = dp.Domain(bounds={"age": (0, 100), "visits": (0, 20)})
 
 def traced(model, posterior, domain=DOMAIN):
     """A trace whose posterior is one known place."""
-    with without_noise():
+    with dp.testing.without_noise():
         private = dp.privatize(model, epsilon=1.0, domain=domain)
     record, tables = record_of(private)
     places = {name: (("chain", "draw", *dims), np.asarray(at)[None, None]) for name, (dims, at) in posterior.items()}

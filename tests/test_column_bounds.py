@@ -8,7 +8,6 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.audit.sensitivity import fuzz_sensitivity
-from pymc_dp.errors import ArgumentError, DomainError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.plan import plan_release
 from tests.paid import draw_release
@@ -143,6 +142,6 @@ def test_a_sampler_proves_with_the_bounds_of_each_column():
     ],
 )
 def test_pairs_that_say_nothing_are_refused(arguments, texts):
-    with pytest.raises((DomainError, ArgumentError)) as caught:
+    with pytest.raises((dp.errors.DomainError, dp.errors.ArgumentError)) as caught:
         dp.Domain(**arguments)
     assert all(text in str(caught.value) for text in texts)

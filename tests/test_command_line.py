@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import pymc_dp as dp
 from pymc_dp.__main__ import main
-from pymc_dp.accounting import Ledger, PureEvent
+from pymc_dp.accounting import PureEvent
 from tests.golden.topics import FOLDER
 
 TRACE = FOLDER / "trace_released.nc"
@@ -19,7 +20,7 @@ TRACE = FOLDER / "trace_released.nc"
 
 @pytest.fixture
 def ledger(tmp_path):
-    made = Ledger.create(tmp_path / "budget.sqlite", dataset="survey", epsilon=2.0)
+    made = dp.Ledger.create(tmp_path / "budget.sqlite", dataset="survey", epsilon=2.0)
     made.grant("ann", epsilon=1.0)
     made.as_("ann", why="report 7").spend(PureEvent(epsilon=0.25), label="ages", neighbours="replace")
     return tmp_path / "budget.sqlite"
@@ -83,7 +84,7 @@ def test_a_ledger_that_the_trace_does_not_name_is_checked_too(capsys, ledger):
 
 
 def test_a_ledger_is_shown(capsys, ledger):
-    Ledger.create(ledger, dataset="other", epsilon=1.0)
+    dp.Ledger.create(ledger, dataset="other", epsilon=1.0)
     status, lines, _ = run(capsys, "ledger", "show", ledger, "--dataset", "survey")
     text = "\n".join(lines)
     assert status == 0 and "Of ε = 2, 0.25 is spent and 1.75 is left." in text

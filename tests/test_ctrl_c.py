@@ -19,7 +19,6 @@ import pytest
 import xarray as xr
 
 import pymc_dp as dp
-from pymc_dp.accounting import Ledger
 from pymc_dp.release.paid import forget_releases
 
 MOMENTS = 10
@@ -86,7 +85,7 @@ class Moments:
 class Outcome:
     """What a call came to."""
 
-    ledger: Ledger
+    ledger: dp.Ledger
     pressed: int
     tree: xr.DataTree | None = None
     error: BaseException | None = None
@@ -107,7 +106,7 @@ class Outcome:
 def outcome(call: Callable[..., Any], at: tuple[int, ...] = ()) -> tuple[Outcome, Moments]:
     """Make a call that costs the whole of a ledger, and press Ctrl+C at some moments."""
     forget_releases()  # a ledger of its own for each call
-    made, ledger = model(), Ledger(epsilon=1.0)
+    made, ledger = model(), dp.Ledger(epsilon=1.0)
     moments, tree, error = Moments(at=at), None, None
     try:
         # An interrupted change of PyTensor's settings stays, as it does without this package.

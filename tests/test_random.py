@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
+import pymc_dp as dp
 from pymc_dp._random import secure_generator
-from pymc_dp.errors import PrivacyError
-from pymc_dp.testing import without_noise
 
 
 def test_secure_generators_are_aes_and_differ():
@@ -27,5 +26,5 @@ def test_numpy_seed_does_not_reach_it():
 
 
 def test_without_noise_refuses():
-    with without_noise(), pytest.raises(PrivacyError, match="insecure_randomness"):
+    with dp.testing.without_noise(), pytest.raises(dp.errors.PrivacyError, match="insecure_randomness"):
         secure_generator()

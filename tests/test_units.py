@@ -10,13 +10,9 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp import Domain, Ledger, Unit
-from pymc_dp.errors import ArgumentError, PrivacyError, UnsupportedModelError
 from pymc_dp.gradients import fit
-from pymc_dp.networks import FourierUpdates, LaplaceUpdates
 from pymc_dp.release import plan
 from pymc_dp.rows import person_files, persons
-from pymc_dp.testing import without_noise
 from pymc_dp.transforms.privatize import record_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
@@ -26,8 +22,8 @@ RNG = np.random.default_rng(6)
 X = RNG.uniform(-1, 1, len(OWNERS))
 Y = RNG.binomial(1, 0.3, len(OWNERS))
 G = RNG.integers(0, 2, len(OWNERS))
-DOMAIN = Domain(
-    bounds={"x": (-1, 1), "z": (-2, 2)}, neighbours="add_remove", n_max=100, unit=Unit("patient_id", max_rows=MOST)
+DOMAIN = dp.Domain(
+    bounds={"x": (-1, 1), "z": (-2, 2)}, neighbours="add_remove", n_max=100, unit=dp.Unit("patient_id", max_rows=MOST)
 )
 
 
@@ -69,11 +65,11 @@ WAYS = [
 def domain_of(model):
     names = {var.name for var in (*model.data_vars, *model.observed_RVs)}
     bounds = {name: ends for name, ends in DOMAIN.bounds.items() if name in names}
-    return Domain(bounds=bounds, neighbours="add_remove", n_max=100, unit=DOMAIN.unit)
+    return dp.Domain(bounds=bounds, neighbours="add_remove", n_max=100, unit=DOMAIN.unit)
 
 
 def released(model, statistics, delta, rows=None, domain=None):
-    with without_noise(), warnings.catch_warnings():
+    with dp.testing.without_noise(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         domain = domain_of(model) if domain is None else domain
         private = dp.privatize(model, epsilon=1.0, delta=delta, statistics=statistics, domain=domain, rows=rows)
@@ -127,7 +123,7 @@ def test_a_newcomer_moves_counts_by_own_rows_alone_though_all_codes_are_new(name
     count, rng = 2000, np.random.default_rng(3)
     ids = np.repeat(np.arange(count), 6)
     held = {"g": rng.integers(0, 2, len(ids)), "y": rng.binomial(1, 0.5, len(ids))}
-    domain, found = Domain(neighbours="add_remove", n_max=3000, unit=Unit("patient_id", 1)), []
+    domain, found = dp.Domain(neighbours="add_remove", n_max=3000, unit=dp.Unit("patient_id", 1)), []
     for more in (0, 9):
         owners = pd.factorize(np.append(np.full(more, "new"), ids.astype(str)))[0]
         rows = {name: np.append(np.zeros(more, dtype=int), column) for name, column in held.items()}
@@ -151,12 +147,12 @@ def test_at_most_so_many_rows_of_a_person_count():
 def test_the_whole_noise_is_for_a_person(name):
     model = MODELS[name]()
     domain = domain_of(model)
-    alone = Domain(bounds=domain.bounds, neighbours="add_remove", n_max=100 * MOST)
+    alone = dp.Domain(bounds=domain.bounds, neighbours="add_remove", n_max=100 * MOST)
     of_person, of_row = (released(model, dp.Statistics(), 0.0, domain=one)[0] for one in (domain, alone))
     for one, other in zip(of_person.tables, of_row.tables, strict=True):
         assert one.columns == other.columns
         assert f"a person adds {MOST} rows at most" in one.sensitivities[-1]
-    ledgers = Ledger(1.0, unit="patient_id"), Ledger(1.0, neighbours="add_remove")
+    ledgers = dp.Ledger(1.0, unit="patient_id"), dp.Ledger(1.0, neighbours="add_remove")
     scales = []
     for ledger, one in zip(ledgers, (domain, alone), strict=True):
         record = record_of(dp.privatize(model, epsilon=1.0, domain=one, ledger=ledger))[0]
@@ -184,8 +180,8 @@ STEPS = [
 @pytest.mark.parametrize("name", ["counts", "logistic"])
 def test_samplers_that_hold_rows_refuse_and_say_what_releases_of_persons(step, name):
     model = MODELS[name]()
-    ledger = Ledger(5.0, 1e-3, unit="patient_id")
-    with pytest.raises(UnsupportedModelError, match=r"(?s)dp\.privatize without step=.*not per person"):
+    ledger = dp.Ledger(5.0, 1e-3, unit="patient_id")
+    with pytest.raises(dp.errors.UnsupportedModelError, match=r"(?s)dp\.privatize without step=.*not per person"):
         dp.sample(epsilon=1.0, delta=1e-4, step=step, model=model, domain=domain_of(model), ledger=ledger)
     assert not ledger.history
 
@@ -202,28 +198,32 @@ def test_every_other_way_refuses_too():
         lambda: dp.find_bounds(model, "y", epsilon=1.0, domain=domain),
         lambda: dp.find_levels("y", rows={"y": Y}, epsilon=1.0, delta=1e-6, max_levels=3, domain=domain),
         lambda: dp.plan(model, epsilon=1.0, domain=domain, step=dp.OPS()),
-        lambda: dp.privatize(model, epsilon=1.0, domain=domain, statistics=dp.Statistics(mechanism=LaplaceUpdates())),
-        lambda: dp.privatize(model, epsilon=1.0, domain=domain, statistics=dp.Statistics(mechanism=FourierUpdates(1))),
+        lambda: dp.privatize(
+            model, epsilon=1.0, domain=domain, statistics=dp.Statistics(mechanism=dp.networks.LaplaceUpdates())
+        ),
+        lambda: dp.privatize(
+            model, epsilon=1.0, domain=domain, statistics=dp.Statistics(mechanism=dp.networks.FourierUpdates(1))
+        ),
     ):
-        with pytest.raises(PrivacyError, match=r"person|unit|add_remove|number of rows"):
+        with pytest.raises(dp.errors.PrivacyError, match=r"person|unit|add_remove|number of rows"):
             call()
 
 
 def test_a_ledger_of_persons_takes_no_event_per_row_and_the_reverse():
     model = counts()
-    rows = Domain(neighbours="add_remove", n_max=1000)
+    rows = dp.Domain(neighbours="add_remove", n_max=1000)
     for ledger, domain in (
-        (Ledger(5.0, unit="patient_id"), rows),
-        (Ledger(5.0, neighbours="add_remove"), domain_of(model)),
-        (Ledger(5.0), domain_of(model)),
-        (Ledger(5.0, unit="clinic"), domain_of(model)),
+        (dp.Ledger(5.0, unit="patient_id"), rows),
+        (dp.Ledger(5.0, neighbours="add_remove"), domain_of(model)),
+        (dp.Ledger(5.0), domain_of(model)),
+        (dp.Ledger(5.0, unit="clinic"), domain_of(model)),
     ):
-        with pytest.raises(ArgumentError, match="ledger of the same persons"):
+        with pytest.raises(dp.errors.ArgumentError, match="ledger of the same persons"):
             dp.privatize(model, epsilon=1.0, domain=domain, ledger=ledger)
         assert not ledger.history
-    ledger = Ledger(5.0, unit="patient_id")
+    ledger = dp.Ledger(5.0, unit="patient_id")
     for most in (1, 2):  # how many rows count makes no difference to whom ε protects
-        domain = Domain(neighbours="add_remove", n_max=100, unit=Unit("patient_id", most))
+        domain = dp.Domain(neighbours="add_remove", n_max=100, unit=dp.Unit("patient_id", most))
         dp.privatize(model, epsilon=1.0, domain=domain, ledger=ledger)
     assert ledger.spent.epsilon == 2.0
 

@@ -7,7 +7,6 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp import Domain, Unit
 from pymc_dp.gradients.row_scores import RowScores
 from tests.test_units import OWNERS, released
 
@@ -24,7 +23,7 @@ STATISTICS = dp.Gradients(steps=10)
 
 
 def domain(most=MOST, **more):
-    return Domain(neighbours="add_remove", n_max=100, unit=Unit("patient_id", max_rows=most), **more)
+    return dp.Domain(neighbours="add_remove", n_max=100, unit=dp.Unit("patient_id", max_rows=most), **more)
 
 
 def wide(rows=slice(None), answers=ANSWERS):

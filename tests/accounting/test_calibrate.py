@@ -2,6 +2,7 @@ import math
 
 import pytest
 
+import pymc_dp as dp
 from pymc_dp.accounting import (
     BoundedRangeEvent,
     ComposedEvent,
@@ -20,7 +21,6 @@ from pymc_dp.accounting import (
     total_epsilon,
 )
 from pymc_dp.accounting.calibrate import with_noise_times
-from pymc_dp.errors import ArgumentError
 from tests.accounting.oracle import EVENTS, UnknownEvent, laplace, pure, times
 
 POISSON = {"sampling": "poisson", "sample_rate": 180 / 32561}
@@ -108,7 +108,7 @@ def test_mu_never_overspends_nor_wastes(epsilon, delta, uses):
     ],
 )
 def test_budgets_without_an_answer_are_refused(build, text):
-    with pytest.raises(ArgumentError, match=text):
+    with pytest.raises(dp.errors.ArgumentError, match=text):
         build()
 
 
@@ -127,7 +127,7 @@ def test_a_target_is_never_overspent_nor_wasted(event):
 @every_event
 def test_without_delta_what_is_pure_fills_the_budget_to_the_last_digit(event):
     if math.isinf(pure_epsilon(event)):
-        with pytest.raises(ArgumentError, match="Allow a delta > 0"):
+        with pytest.raises(dp.errors.ArgumentError, match="Allow a delta > 0"):
             calibrated(event, 1.0, uses=3)
         return
     found = calibrated(event, 1.0, uses=3)
@@ -158,5 +158,5 @@ def test_parts_keep_their_shares():
     ],
 )
 def test_targets_without_an_answer_are_refused(build, text):
-    with pytest.raises(ArgumentError, match=text):
+    with pytest.raises(dp.errors.ArgumentError, match=text):
         build()

@@ -9,8 +9,7 @@ import sys
 import cloudpickle
 import pytest
 
-from pymc_dp import Ledger
-from pymc_dp.errors import PrivacyError
+import pymc_dp as dp
 
 # Forks of a process that runs threads warn, and may stand still: they are made in one that runs none of pytest's.
 SCRIPT = """
@@ -107,10 +106,10 @@ def test_no_fork_can_spend_and_the_process_that_opened_it_goes_on(found):
 
 
 def test_no_ledger_travels_to_another_process():
-    ledger = Ledger(1.0)
+    ledger = dp.Ledger(1.0)
     for method in set(multiprocessing.get_all_start_methods()) - {"fork"}:
         process = multiprocessing.get_context(method).Process(target=print, args=(ledger,))
-        with pytest.raises(PrivacyError, match="cannot be copied or pickled"):
+        with pytest.raises(dp.errors.PrivacyError, match="cannot be copied or pickled"):
             process.start()
-    with pytest.raises(PrivacyError, match="cannot be copied or pickled"):
+    with pytest.raises(dp.errors.PrivacyError, match="cannot be copied or pickled"):
         cloudpickle.dumps(lambda: ledger.remaining)

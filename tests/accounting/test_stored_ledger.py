@@ -18,11 +18,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pymc_dp.accounting import Budget, GaussianEvent, Ledger, PureEvent, ZCDPEvent
+import pymc_dp as dp
+from pymc_dp.accounting import GaussianEvent, PureEvent, ZCDPEvent
 from pymc_dp.accounting import high_water as marks
 from pymc_dp.accounting.book import store_of
 from pymc_dp.accounting.events import ApproximateEvent, DiscreteLaplaceEvent, Event, base
-from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
 from tests.accounting.ledgers import server
 
 PLACES = ["sqlite", pytest.param("postgresql", marks=[pytest.mark.postgres, pytest.mark.slow(cases="all")])]
@@ -46,7 +46,7 @@ def named() -> str:
 
 @pytest.fixture
 def ledger(place):
-    return Ledger.create(place, dataset=named(), epsilon=1.0, delta=1e-6)
+    return dp.Ledger.create(place, dataset=named(), epsilon=1.0, delta=1e-6)
 
 
 def spend(ledger, epsilon=0.1, label="counts"):
@@ -55,15 +55,15 @@ def spend(ledger, epsilon=0.1, label="counts"):
 
 def test_it_outlives_the_object(place):
     dataset = named()
-    made = Ledger.create(place, dataset=dataset, epsilon=1.0)
+    made = dp.Ledger.create(place, dataset=dataset, epsilon=1.0)
     entry = spend(made, 0.25, "ages")
-    opened = Ledger.open(place, dataset=dataset)
+    opened = dp.Ledger.open(place, dataset=dataset)
     assert opened == made and hash(opened) == hash(made)
     assert opened.history == [entry] and opened.spent == made.spent and opened.remaining == 0.75
     assert entry.seq == 1 and entry.time
     assert opened.head == made.head and opened.head["line"] == 1
     assert repr(dataset) in repr(opened) and "1. ages" in repr(opened) and dataset in opened._repr_html_()
-    with pytest.raises(BudgetExceeded, match="at most 0.75"):
+    with pytest.raises(dp.errors.BudgetExceeded, match="at most 0.75"):
         spend(opened, 0.8)
     assert opened.history == [entry]
 
@@ -71,7 +71,7 @@ def test_it_outlives_the_object(place):
 def test_copies_spend_the_same_budget(ledger):
     copy = pickle.loads(pickle.dumps(ledger.as_("ann", why="report 7")))
     spend(copy, 0.6)
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(dp.errors.BudgetExceeded):
         spend(ledger, 0.6)
     assert (ledger.history[0].who, ledger.history[0].why) == ("ann", "report 7")
 
@@ -79,18 +79,18 @@ def test_copies_spend_the_same_budget(ledger):
 def test_never_two_budgets_by_a_typo(place):
     dataset = named()
     missing = place.with_name("bugdet.sqlite") if isinstance(place, Path) else place
-    with pytest.raises(ArgumentError, match="There is no ledger|holds ledgers"):
-        Ledger.open(missing, dataset=dataset)
+    with pytest.raises(dp.errors.ArgumentError, match="There is no ledger|holds ledgers"):
+        dp.Ledger.open(missing, dataset=dataset)
     if isinstance(place, Path):
         assert not missing.exists()
-    Ledger.create(place, dataset=dataset, epsilon=1.0)
-    with pytest.raises(ArgumentError, match="already, and a second budget"):
-        Ledger.create(place, dataset=dataset, epsilon=2.0)
+    dp.Ledger.create(place, dataset=dataset, epsilon=1.0)
+    with pytest.raises(dp.errors.ArgumentError, match="already, and a second budget"):
+        dp.Ledger.create(place, dataset=dataset, epsilon=2.0)
     other = named()
-    Ledger.create(place, dataset=other, epsilon=2.0)
-    with pytest.raises(ArgumentError, match="must say which of them"):
-        Ledger.open(place)
-    assert Ledger.open(place, dataset=other).budget.epsilon == 2.0
+    dp.Ledger.create(place, dataset=other, epsilon=2.0)
+    with pytest.raises(dp.errors.ArgumentError, match="must say which of them"):
+        dp.Ledger.open(place)
+    assert dp.Ledger.open(place, dataset=other).budget.epsilon == 2.0
 
 
 def test_shares_limit_who_has_one(ledger):
@@ -98,17 +98,17 @@ def test_shares_limit_who_has_one(ledger):
     ann = ledger.as_("ann", why="ages")
     spend(ann, 0.2)
     assert ann.remaining == pytest.approx(0.1) and ledger.remaining > 0.7
-    with pytest.raises(BudgetExceeded, match="share of epsilon=0.3"):
+    with pytest.raises(dp.errors.BudgetExceeded, match="share of epsilon=0.3"):
         spend(ann, 0.2)
     spend(ledger, 0.2)
-    with pytest.raises(ArgumentError, match="'bob' has no share"):
+    with pytest.raises(dp.errors.ArgumentError, match="'bob' has no share"):
         ledger.as_("bob")
-    with pytest.raises(ArgumentError, match="has a share already"):
+    with pytest.raises(dp.errors.ArgumentError, match="has a share already"):
         ledger.grant("ann", epsilon=1.0)
-    with pytest.raises(ArgumentError, match="within the budget"):
+    with pytest.raises(dp.errors.ArgumentError, match="within the budget"):
         ledger.grant("bob", epsilon=2.0)
     spend(ledger, 0.55)
-    with pytest.raises(BudgetExceeded, match="of a budget of"):
+    with pytest.raises(dp.errors.BudgetExceeded, match="of a budget of"):
         spend(ann, 0.09)
     assert "share of ann" in repr(ledger)
 
@@ -127,15 +127,15 @@ EVENTS = st.one_of(
 @given(events=st.lists(EVENTS, min_size=1, max_size=12), delta=st.sampled_from([0.0, 1e-6]))
 def test_stored_and_in_memory_refuse_alike_bit_for_bit(tmp_path_factory, events, delta):
     place = tmp_path_factory.mktemp("ledgers") / "budget.sqlite"
-    stored = Ledger.create(place, dataset="survey", epsilon=1.0, delta=delta)
-    memory = Ledger(1.0, delta)
+    stored = dp.Ledger.create(place, dataset="survey", epsilon=1.0, delta=delta)
+    memory = dp.Ledger(1.0, delta)
     for event in events:
         outcomes = []
-        for ledger in (memory, Ledger.open(place)):
+        for ledger in (memory, dp.Ledger.open(place)):
             try:
                 entry = ledger.spend(event, label="x", neighbours="replace")
                 outcomes.append((entry.alone, entry.added, entry.total))
-            except (ArgumentError, BudgetExceeded) as error:
+            except (dp.errors.ArgumentError, dp.errors.BudgetExceeded) as error:
                 outcomes.append((type(error), str(error)))
         assert outcomes[0] == outcomes[1]
         assert stored._book.state == memory._book.state and stored.remaining == memory.remaining
@@ -191,13 +191,13 @@ def tampered(place, statement):
 )
 def test_changed_lines_are_seen(tmp_path, statement):
     place = tmp_path / "budget.sqlite"
-    ledger = Ledger.create(place, dataset="survey", epsilon=1.0)
+    ledger = dp.Ledger.create(place, dataset="survey", epsilon=1.0)
     spend(ledger)
     spend(ledger)
     tampered(place, statement)
-    with pytest.raises(PrivacyError, match="was changed after it was written, or lines are missing"):
-        Ledger.open(place)
-    with pytest.raises(PrivacyError, match="was changed after it was written, or lines are missing"):
+    with pytest.raises(dp.errors.PrivacyError, match="was changed after it was written, or lines are missing"):
+        dp.Ledger.open(place)
+    with pytest.raises(dp.errors.PrivacyError, match="was changed after it was written, or lines are missing"):
         ledger.verify()
 
 
@@ -205,7 +205,7 @@ def test_changed_lines_are_seen(tmp_path, statement):
 def test_an_older_copy_is_refused_also_where_it_went_on(tmp_path, more):
     """A restored backup, and one with which somebody elsewhere went on: a fork."""
     place, backup = tmp_path / "budget.sqlite", tmp_path / "backup.sqlite"
-    ledger = Ledger.create(place, dataset="survey", epsilon=1.0)
+    ledger = dp.Ledger.create(place, dataset="survey", epsilon=1.0)
     spend(ledger)
     backup.write_bytes(place.read_bytes())
     spend(ledger)
@@ -214,10 +214,10 @@ def test_an_older_copy_is_refused_also_where_it_went_on(tmp_path, more):
     kept = seen.read_text()
     seen.unlink()
     for _ in range(more):
-        spend(Ledger.open(place))
+        spend(dp.Ledger.open(place))
     seen.write_text(kept)
-    for attempt in (lambda: Ledger.open(place), lambda: spend(ledger)):
-        with pytest.raises(PrivacyError, match="not the newest copy"):
+    for attempt in (lambda: dp.Ledger.open(place), lambda: spend(ledger)):
+        with pytest.raises(dp.errors.PrivacyError, match="not the newest copy"):
             attempt()
 
 
@@ -225,14 +225,14 @@ def test_an_older_copy_is_refused_also_where_it_went_on(tmp_path, more):
 def test_a_file_that_is_no_ledger_is_refused(tmp_path, content):
     place = tmp_path / "junk.sqlite"
     place.write_bytes(content)
-    with pytest.raises(ArgumentError, match="is not a ledger: it is .*dp.Ledger.create"):
-        Ledger.open(place)
+    with pytest.raises(dp.errors.ArgumentError, match="is not a ledger: it is .*dp.Ledger.create"):
+        dp.Ledger.open(place)
     assert place.read_bytes() == content
 
 
 def test_a_ledger_that_others_hold_is_waited_for(tmp_path, monkeypatch):
     place = tmp_path / "budget.sqlite"
-    ledger = Ledger.create(place, dataset="survey", epsilon=1.0)
+    ledger = dp.Ledger.create(place, dataset="survey", epsilon=1.0)
     connection = sqlite3.connect(place, isolation_level=None, check_same_thread=False)
     connection.execute("BEGIN IMMEDIATE")
     timer = threading.Timer(0.3, lambda: connection.execute("ROLLBACK"))
@@ -241,7 +241,7 @@ def test_a_ledger_that_others_hold_is_waited_for(tmp_path, monkeypatch):
     timer.join()
     connection.execute("BEGIN IMMEDIATE")
     monkeypatch.setattr("pymc_dp.accounting.sqlite_store.PATIENCE", 0.2)
-    with pytest.raises(PrivacyError, match="database is locked"):
+    with pytest.raises(dp.errors.PrivacyError, match="database is locked"):
         spend(ledger)
     connection.execute("ROLLBACK")
     connection.close()
@@ -272,7 +272,7 @@ except PrivacyError as error:
 @pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="no limits of files")
 def test_on_a_full_disk_nothing_is_confirmed_and_the_next_spend_works(tmp_path):
     place = tmp_path / "budget.sqlite"
-    ledger = Ledger.create(place, dataset="survey", epsilon=1.0)
+    ledger = dp.Ledger.create(place, dataset="survey", epsilon=1.0)
     process = child(FULL, place, place.stat().st_size + 40_000, stdout=subprocess.PIPE, text=True)
     said, _ = process.communicate(timeout=120)
     assert said.startswith("refused") and "could not be read or written" in said
@@ -299,7 +299,7 @@ print(done)
 
 def test_of_several_processes_exactly_as_many_spend_as_there_is_budget(place):
     dataset = named()
-    ledger = Ledger.create(place, dataset=dataset, epsilon=1.0)
+    ledger = dp.Ledger.create(place, dataset=dataset, epsilon=1.0)
     processes = [child(TRIES, place, dataset, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     done = [int(process.communicate(timeout=300)[0]) for process in processes]
     assert sum(done) == 100 == len(ledger.history)
@@ -329,7 +329,7 @@ while True:
 def kill_at_random(place, tmp_path, times, *, delta, epsilon):
     dataset, log, rng = named(), tmp_path / "reads.txt", np.random.default_rng(1)
     log.write_text("")
-    ledger = Ledger.create(place, dataset=dataset, epsilon=epsilon, delta=delta)
+    ledger = dp.Ledger.create(place, dataset=dataset, epsilon=epsilon, delta=delta)
     for _ in range(times):
         process = child(KILLED, place, dataset, log, delta, stdout=subprocess.PIPE)
         before = len(ledger.history)
@@ -378,11 +378,11 @@ def test_an_event_that_is_not_known_here_keeps_nobody_out(ledger):
 
 def test_a_ledger_that_another_one_replaced_is_said(tmp_path):
     place = tmp_path / "budget.sqlite"
-    ledger = Ledger.create(place, dataset="survey", epsilon=1.0)
+    ledger = dp.Ledger.create(place, dataset="survey", epsilon=1.0)
     place.unlink()
-    Ledger.create(place, dataset="survey", epsilon=1.0)
+    dp.Ledger.create(place, dataset="survey", epsilon=1.0)
     for attempt in (lambda: ledger.spent, lambda: spend(ledger)):
-        with pytest.raises(PrivacyError, match="not in its database any more"):
+        with pytest.raises(dp.errors.PrivacyError, match="not in its database any more"):
             attempt()
 
 
@@ -395,8 +395,8 @@ def test_a_network_file_system_is_seen_through_links(tmp_path, monkeypatch):
     monkeypatch.setattr(
         Path, "read_text", lambda self, **more: table if str(self) == "/proc/mounts" else read(self, **more)
     )
-    with pytest.raises(ArgumentError, match="file system of kind nfs4"):
-        Ledger.create(tmp_path / "near" / "budget.sqlite", dataset="survey", epsilon=1.0)
+    with pytest.raises(dp.errors.ArgumentError, match="file system of kind nfs4"):
+        dp.Ledger.create(tmp_path / "near" / "budget.sqlite", dataset="survey", epsilon=1.0)
 
 
 @pytest.mark.parametrize(
@@ -427,8 +427,8 @@ def test_error_texts_show_no_password(url, shown):
     ],
 )
 def test_a_url_of_which_the_server_would_quote_the_password_is_refused(url):
-    with pytest.raises(ArgumentError, match="URL of the database") as caught:
-        Ledger.open(url)
+    with pytest.raises(dp.errors.ArgumentError, match="URL of the database") as caught:
+        dp.Ledger.open(url)
     assert "secret" not in str(caught.value)
 
 
@@ -441,19 +441,19 @@ def test_no_second_budget_in_a_schema_that_the_user_does_not_see():
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("CREATE ROLE bob LOGIN")
             connection.execute("CREATE SCHEMA bob AUTHORIZATION bob")
-        Ledger.create(url.replace("user=postgres", "user=bob"), dataset="survey", epsilon=1.0)
-        for attempt in (lambda: Ledger.create(url, dataset="survey", epsilon=1.0), lambda: Ledger.open(url)):
-            with pytest.raises(ArgumentError, match="in the schema 'bob'"):
+        dp.Ledger.create(url.replace("user=postgres", "user=bob"), dataset="survey", epsilon=1.0)
+        for attempt in (lambda: dp.Ledger.create(url, dataset="survey", epsilon=1.0), lambda: dp.Ledger.open(url)):
+            with pytest.raises(dp.errors.ArgumentError, match="in the schema 'bob'"):
                 attempt()
 
 
 def test_a_spend_within_a_spend_of_the_same_thread_does_not_wait_for_itself(ledger, place):
     """As of a signal handler, by whichever object."""
-    other = Ledger.open(place, dataset=ledger.dataset)
+    other = dp.Ledger.open(place, dataset=ledger.dataset)
     with ledger._book.changing("outer") as state:
-        with pytest.raises(PrivacyError, match="by a signal handler or a finalizer"):
+        with pytest.raises(dp.errors.PrivacyError, match="by a signal handler or a finalizer"):
             spend(other)
-        ledger._book.granted("ann", state.granted("ann", Budget(0.1)))
+        ledger._book.granted("ann", state.granted("ann", dp.Budget(0.1)))
     spend(other)
     assert len(ledger.history) == 1 and "share of ann" in repr(ledger)
 
@@ -461,8 +461,8 @@ def test_a_spend_within_a_spend_of_the_same_thread_does_not_wait_for_itself(ledg
 def test_many_spends_of_different_noise_can_be_written_and_read(tmp_path):
     """The digits of exact fractions add up, and Python neither writes nor reads more than 4300."""
     place = tmp_path / "budget.sqlite"
-    ledger = Ledger.create(place, dataset="survey", epsilon=9.0, delta=1e-6)
+    ledger = dp.Ledger.create(place, dataset="survey", epsilon=9.0, delta=1e-6)
     noises = np.random.default_rng(1).uniform(500, 1000, 150).tolist()
     for noise in noises:
         ledger.spend(GaussianEvent(noise_multiplier=noise), label="noised", neighbours="replace")
-    assert len(Ledger.open(place).history) == 150 and ledger.verify() == []
+    assert len(dp.Ledger.open(place).history) == 150 and ledger.verify() == []

@@ -3,11 +3,11 @@ import math
 import mpmath
 import pytest
 
+import pymc_dp as dp
 from pymc_dp.accounting import (
     ApproximateEvent,
     ComposedEvent,
     GDPEvent,
-    Ledger,
     PureEvent,
     ZCDPEvent,
     basic,
@@ -19,12 +19,11 @@ from pymc_dp.accounting import (
     total_epsilon,
     zcdp,
 )
-from pymc_dp.errors import ArgumentError, BudgetExceeded
 from tests.accounting.oracle import poisson, pure, times
 
 
 def test_zcdp_without_delta_is_refused_with_the_way_out():
-    with pytest.raises(ArgumentError, match="Allow a delta > 0"):
+    with pytest.raises(dp.errors.ArgumentError, match="Allow a delta > 0"):
         total_epsilon(ComposedEvent(events=(pure(0.1), ZCDPEvent(rho=0.1))))
 
 
@@ -78,14 +77,14 @@ def test_losses_and_failures_add_exactly():
 
 
 def test_a_ledger_takes_it_with_all_of_delta_and_pure_losses_beside():
-    ledger = Ledger(epsilon=3.0, delta=1e-6)
+    ledger = dp.Ledger(epsilon=3.0, delta=1e-6)
     ledger.spend(PureEvent(epsilon=1.0), label="a", neighbours="replace")
     ledger.spend(one(1.0, 1e-6), label="b", neighbours="replace")
     assert ledger.spent.epsilon == pytest.approx(2.0)
     ledger.spend(PureEvent(epsilon=0.5), label="c", neighbours="replace")
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(dp.errors.BudgetExceeded):
         ledger.spend(one(0.1, 1e-7), label="d", neighbours="replace")
-    other = Ledger(epsilon=3.0, delta=1e-6)
+    other = dp.Ledger(epsilon=3.0, delta=1e-6)
     other.spend(ZCDPEvent(rho=0.001), label="a", neighbours="replace")
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(dp.errors.BudgetExceeded):
         other.spend(one(0.1, 1e-6), label="b", neighbours="replace")

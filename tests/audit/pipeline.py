@@ -7,10 +7,8 @@ from unittest.mock import patch
 import numpy as np
 import pymc as pm
 
-from pymc_dp.domain import Domain
-from pymc_dp.networks import FourierUpdates
+import pymc_dp as dp
 from pymc_dp.release.noise import Noise
-from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows.asked import Asked
 from pymc_dp.transforms.privatize import plan_for
 from tests.networks import TRIANGLE, network_model
@@ -24,7 +22,7 @@ class Pipeline:
     """One model; rows are tuples with one entry for each `pm.Data`."""
 
     model: pm.Model
-    domain: Domain
+    domain: dp.Domain
     columns: tuple[str, ...]
     corners: tuple[tuple, ...]
     epsilon: float = 1.0
@@ -35,7 +33,7 @@ class Pipeline:
     """Share of the claim that some pair of the corners has to move sums by."""
 
     def plan(self):
-        statistics = Statistics(self.noise, mechanism=self.how)
+        statistics = dp.Statistics(self.noise, mechanism=self.how)
         budget = {"epsilon": self.epsilon, "delta": self.delta}
         return plan_for(self.model, domain=self.domain, statistics=statistics, **budget)[1]
 
@@ -69,7 +67,7 @@ class Pipeline:
 
 
 def domain(relation, **options):
-    return Domain(neighbours=relation, n_max=100 if relation == "add_remove" else None, **options)
+    return dp.Domain(neighbours=relation, n_max=100 if relation == "add_remove" else None, **options)
 
 
 def bernoulli(relation):
@@ -194,7 +192,7 @@ def network(relation):
     model = network_model(TRIANGLE, levels=levels)
     corners = tuple(product(*(range(count) for count in levels.values())))
     columns = tuple(f"{name}_rows" for name in levels)
-    fourier = FourierUpdates(t=1)
+    fourier = dp.networks.FourierUpdates(t=1)
     return Pipeline(model=model, domain=domain(relation), columns=columns, corners=corners, how=fourier)
 
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import pymc_dp as dp
 from pymc_dp.accounting import pure_epsilon, total_epsilon
-from pymc_dp.audit import audit, compare_with_event, product
+from pymc_dp.audit import compare_with_event, product
 from tests.audit import pipeline
 from tests.audit.pipeline import INF, NAN
 from tests.audit.test_quadrature import counts_loss
@@ -42,7 +43,7 @@ def test_releases_pass(case, delta):
     kind, relation, table, neighbour = case
     line = kind(relation).with_gaussian_noise(delta) if delta else kind(relation)
     budget = {"epsilon": 1.0, "delta": delta, "runs": 2000, "confidence": 1 - 1e-6}
-    found = audit(line.mechanism, table, neighbour, **budget, vectorised=True, progressbar=False)
+    found = dp.audit(line.mechanism, table, neighbour, **budget, vectorised=True, progressbar=False)
     assert found.passed, found.report()
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+import pymc_dp as dp
 from pymc_dp.accounting import ComposedEvent, PureEvent, SelfComposedEvent
 from pymc_dp.accounting.events import Event
 from pymc_dp.audit import compare_with_event, density_loss, privacy_loss, product
-from pymc_dp.errors import ArgumentError
 from tests.accounting.oracle import by_definition, laplace, noise
 
 
@@ -79,5 +79,5 @@ def test_no_accountant_claims_less_than_the_truth(event: Event, losses):
     ],
 )
 def test_distributions_that_are_none_are_refused(p, q, weights, text):
-    with pytest.raises(ArgumentError, match=text):
+    with pytest.raises(dp.errors.ArgumentError, match=text):
         privacy_loss(p, q, weights)

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 import xarray as xr
 
+import pymc_dp as dp
 from pymc_dp.audit import contains_canary, plant
-from pymc_dp.privatize import privatize
 from tests.audit import pipeline
 
 FLOAT, INTEGER, LABEL = 0.418792434, 618033988, "canary-618033988"
@@ -112,7 +112,7 @@ def test_private_models_hold_no_canary(kind, caplog, recwarn):
     assert contains_canary(line.model, column.canaries), "the search does not see the rows of the raw model"
     # Numba's own log of a compilation, some 100,000 records of bytecode, comes before any row is read.
     with caplog.at_level(logging.DEBUG), caplog.at_level(logging.WARNING, logger="numba"):
-        private = privatize(line.model, epsilon=1.0, domain=line.domain)
+        private = dp.privatize(line.model, epsilon=1.0, domain=line.domain)
     assert contains_canary([private, caplog.records, list(recwarn)], column.canaries) == []
 
 
@@ -121,5 +121,5 @@ def test_refusals_name_no_canary():
     column = plant(line.model["d"].get_value(), low=5, high=100)
     line.model["d"].set_value(column.values)
     with pytest.raises(Exception, match="bounds") as refused:
-        privatize(line.model, epsilon=1.0)
+        dp.privatize(line.model, epsilon=1.0)
     assert contains_canary([str(refused.value), repr(refused.value), refused.value.args], column.canaries) == []

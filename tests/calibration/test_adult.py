@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.datasets import DatasetError
 
 N_RELEASES = 2
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
@@ -23,7 +22,7 @@ def test_naive_bayes_predicts_from_a_private_release(epsilon: float, monkeypatch
 
     try:
         train, test = _adult.tables()
-    except DatasetError as error:
+    except dp.datasets.DatasetError as error:
         pytest.skip(f"UCI Adult is not at hand: {error}")
     model, scores = _adult.naive_bayes(train), []
     with dp.testing.insecure_randomness(2024):

@@ -11,7 +11,6 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.accounting import Budget
 from pymc_dp.from_draws.given import GivenDraws
 from pymc_dp.from_draws.mechanism import Mechanism, PublicModel
 from pymc_dp.inspection.rows import unwrap
@@ -55,7 +54,7 @@ def mechanisms(build, n_rows, epsilon, n_tables, rng):
     public = PublicModel.of(model, domain, "dp.from_draws.draw_intervals")
     spec = dp.OPS(grid=48) if domain is not None else dp.OPS()
     inspection = spec.inspect(model, domain)
-    steps = {count: spec.bound(inspection, Budget(epsilon), chains=1, steps=count)[0] for count in COUNTS}
+    steps = {count: spec.bound(inspection, dp.Budget(epsilon), chains=1, steps=count)[0] for count in COUNTS}
     for _ in range(n_tables):
         truth, columns = simulate(rng)
         for name, values in columns.items():

@@ -11,7 +11,6 @@ import numpy as np
 import pymc as pm
 
 import pymc_dp as dp
-from pymc_dp.accounting import Budget
 from pymc_dp.advice.gradients import default_release
 from tests.gallery.entry import DELTA, EPSILON, Entry
 
@@ -65,11 +64,11 @@ def compared(entry: Entry, seed: int) -> Comparison:
         apart={name: _apart(*pair) for name, pair in pairs.items()},
         wider={name: float(ratio[np.abs(np.log(ratio)).argmax()]) for name, ratio in wider.items()},
         error=max(float(np.hypot(ours[name] * wider[name].max(), theirs[name])) for name in pairs),
-        by=release_of(model, domain, Budget(EPSILON, DELTA)),
+        by=release_of(model, domain, dp.Budget(EPSILON, DELTA)),
     )
 
 
-def release_of(model: pm.Model, domain: dp.Domain, budget: Budget) -> str:
+def release_of(model: pm.Model, domain: dp.Domain, budget: dp.Budget) -> str:
     """Return what ``dp.sample`` releases of a model, or raise its error.
 
     Unlike ``dp.explain`` it looks at no sampler: to prove what one row can move takes minutes for some models.

@@ -10,8 +10,6 @@ from statistics import median
 from typing import Any
 
 import pymc_dp as dp
-from pymc_dp.accounting import Budget
-from pymc_dp.errors import first_of
 from pymc_dp.inspection.given import given_model
 from tests.gallery.compare import CLOSE, release_of
 from tests.gallery.entry import DELTA, GALLERY, Entry
@@ -56,7 +54,7 @@ def released(entry: Entry) -> tuple[str, list[str]]:
     model = entry.model()
     try:
         source, domain = given_model(model, entry.domain(model))
-        return release_of(source, domain, Budget(1.0, DELTA)), []
+        return release_of(source, domain, dp.Budget(1.0, DELTA)), []
     except dp.errors.UnsupportedModelError as error:
         return "refused", str(error).splitlines()
 
@@ -69,7 +67,7 @@ def status_of(found: dp.Explanation) -> tuple[str, list[str]]:
     if found.ok:
         return "statistics", []
     ways = [found.problems, *([] if found.gradients is None else [found.gradients.problems])]
-    return "refused", str(dp.errors.UnsupportedModelError(first_of(*ways))).splitlines()
+    return "refused", str(dp.errors.UnsupportedModelError(dp.errors.first_of(*ways))).splitlines()
 
 
 def usable(name: str, found: dict[str, Any]) -> Entry | None:

@@ -9,7 +9,6 @@ from scipy import stats
 
 import pymc_dp as dp
 from pymc_dp.audit import contains_canary, plant
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.plan import posteriors, sampler
 from pymc_dp.step_methods import cost
 from pymc_dp.step_methods.langevin import base
@@ -83,14 +82,14 @@ def test_the_one_reader_of_rows_is_never_called(monkeypatch):
 def test_a_private_number_of_rows_is_no_more_than_its_bound():
     domain = dp.Domain(neighbours="add_remove", n_max=400)
     assert quick(coin(7), 1.0, domain=domain, n_rows=300).rows == "300 rows of at most 400"
-    with pytest.raises(ArgumentError, match="above n_max=400"):
+    with pytest.raises(dp.errors.ArgumentError, match="above n_max=400"):
         quick(coin(7), 1.0, domain=domain, n_rows=500)
 
 
 def test_only_gaussian_noise_gets_the_delta():
     found = quick(coin(), 1.0, delta=1e-6, noise=["laplace", "gaussian"])
     assert [(outcome.method, outcome.delta) for outcome in found.outcomes[1:]] == [("laplace", 0.0), ("gaussian", 1e-6)]
-    with pytest.raises(ArgumentError, match="needs delta > 0"):
+    with pytest.raises(dp.errors.ArgumentError, match="needs delta > 0"):
         quick(coin(), 1.0, noise="gaussian")
 
 
@@ -156,7 +155,7 @@ def discrete():
 def test_what_cannot_be_drawn_is_refused(build, why):
     with pm.Model() as model:
         build()
-    with pytest.raises(UnsupportedModelError, match=why):
+    with pytest.raises(dp.errors.UnsupportedModelError, match=why):
         quick(model, 1.0)
 
 
@@ -176,13 +175,13 @@ def test_what_cannot_be_drawn_is_refused(build, why):
     ],
 )
 def test_arguments_out_of_range_are_refused(arguments, match):
-    with pytest.raises(ArgumentError, match=match):
+    with pytest.raises(dp.errors.ArgumentError, match=match):
         quick(grouped(), **arguments)
 
 
 @pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 def test_a_private_model_is_no_model_to_plan_for():
-    with pytest.raises(ArgumentError, match="private already"):
+    with pytest.raises(dp.errors.ArgumentError, match="private already"):
         quick(dp.privatize(coin(), epsilon=1.0))
 
 
@@ -239,7 +238,7 @@ def test_rows_are_not_read_for_a_sampler(monkeypatch, caplog):
 )
 @pytest.mark.usefixtures("_uncompiled")
 def test_arguments_without_a_meaning_are_refused(options, match):
-    with pytest.raises(ArgumentError, match=match):
+    with pytest.raises(dp.errors.ArgumentError, match=match):
         plan_of_sampler(model_of(np.zeros((100, 2))), **options)
 
 

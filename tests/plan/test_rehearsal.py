@@ -6,7 +6,6 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp._random import insecure
-from pymc_dp.errors import ArgumentError
 
 DELTA = 1e-5
 ROWS = 600
@@ -79,9 +78,9 @@ def test_wrong_calls_say_the_way_out():
         ({"var_names": ["c"]}, "var_names"),
         ({"covariates": {}}, r"dp.Gradients\(columns="),
     ):
-        with pytest.raises(ArgumentError, match=text):
+        with pytest.raises(dp.errors.ArgumentError, match=text):
             plan(model=model, **given)
-    with pytest.raises(ArgumentError, match="n_max=100"):
+    with pytest.raises(dp.errors.ArgumentError, match="n_max=100"):
         plan(model=model, domain=domain(neighbours="add_remove", n_max=100), n_rows=200)
 
 

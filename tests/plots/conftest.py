@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pymc_dp.accounting import ComposedEvent, DiscreteGaussianEvent, Ledger
+import pymc_dp as dp
+from pymc_dp.accounting import ComposedEvent, DiscreteGaussianEvent
 from pymc_dp.accounting.events import PureEvent
 from pymc_dp.release.record import ReleaseRecord, TableRecord
 from pymc_dp.trace.scrub import annotate
@@ -74,7 +75,7 @@ def other_noise(record):
 
 @pytest.fixture
 def ledger():
-    account = Ledger(epsilon=2.0)
+    account = dp.Ledger(epsilon=2.0)
     account.spend(PureEvent(epsilon=0.5), label="statistics of affair", neighbours="replace")
     account.spend(PureEvent(epsilon=1.0), label="a label " * 20, neighbours="replace")
     return account

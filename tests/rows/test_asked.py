@@ -9,7 +9,6 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.plan import plan_release
-from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.persons import summed
 from pymc_dp.rows.stored import Arrays
@@ -44,7 +43,7 @@ def computed(rows, **domain):
 
 
 def asked_of(model, domain):
-    (one,) = plan_release(inspect(model, domain, per_person=True).sums, Statistics(), 1.0).asked
+    (one,) = plan_release(inspect(model, domain, per_person=True).sums, dp.Statistics(), 1.0).asked
     return one
 
 
@@ -59,7 +58,7 @@ def test_stored_rows_give_the_sums_of_rows_in_the_model(hold, rng):
     found = with_stored(dummy, stored)
     found.require()
     made = Passes.of(found, stored)
-    asked = plan_release(found, Statistics(), 1.0).asked
+    asked = plan_release(found, dp.Statistics(), 1.0).asked
     assert made.check(asked) == ()
     np.testing.assert_array_equal(made.sums(asked)[0], expected)
 

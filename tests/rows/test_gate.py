@@ -16,7 +16,6 @@ import pytest
 from pytensor.compile import SharedVariable
 
 import pymc_dp as dp
-from pymc_dp.errors import BudgetExceeded, PrivacyError
 from pymc_dp.inspection.rows import unwrap
 from pymc_dp.rows import gate
 from tests.networks import PAIR, network_model
@@ -161,7 +160,7 @@ def test_rows_are_read_after_the_charge_and_never_where_it_is_refused(way):
         with sealed(model, ledger) as seal:
             try:
                 use(model, domain=dp.Domain(bounds=bounds), ledger=ledger)
-            except BudgetExceeded:
+            except dp.errors.BudgetExceeded:
                 assert epsilon < 1 and not seal.read
             else:
                 assert epsilon > 1 and seal.read and len(ledger.history) == 1
@@ -182,7 +181,7 @@ def test_the_gate_is_shut_but_in_its_block_and_thread():
     def look():
         try:
             found.append(gate.private_values(shared).tolist())
-        except PrivacyError as error:
+        except dp.errors.PrivacyError as error:
             found.append(type(error))
 
     look()
@@ -193,4 +192,4 @@ def test_the_gate_is_shut_but_in_its_block_and_thread():
         thread.join()
         raise ZeroDivisionError
     look()
-    assert found == [PrivacyError, [0.0, 1.0, 2.0, 3.0], PrivacyError, PrivacyError]
+    assert found == [dp.errors.PrivacyError, [0.0, 1.0, 2.0, 3.0], dp.errors.PrivacyError, dp.errors.PrivacyError]

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import pymc_dp as dp
 from pymc_dp._random import secure_keys
 from pymc_dp.rows import persons
 from pymc_dp.rows.persons import grouped, kept_rows, somebody
-from pymc_dp.testing import insecure_randomness, without_noise
 
 MOST = 3
 
@@ -78,11 +78,11 @@ def test_keys_are_fresh_for_every_release_and_can_be_repeated_in_tests_alone():
     assert not set(first) & set(secure_keys(1000)) and len(set(first)) == 1000
     found = []
     for _ in range(2):
-        with insecure_randomness(5):
+        with dp.testing.insecure_randomness(5):
             found.append((kept_rows(owners, MOST), kept_rows(owners, MOST)))
     np.testing.assert_array_equal(found[0], found[1])
     assert (found[0][0] != found[0][1]).any()
-    with without_noise():
+    with dp.testing.without_noise():
         np.testing.assert_array_equal(kept_rows(owners, MOST), kept_rows(owners, MOST))
 
 

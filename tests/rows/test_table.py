@@ -9,7 +9,6 @@ import pytensor
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.paid import forget_releases
 from pymc_dp.rows.engines.lazy import LazyFrame
@@ -73,10 +72,10 @@ def test_an_engine_that_fails_leaves_a_spent_budget_and_nothing_else(broken, cap
     warnings.simplefilter("always")
     ledger, model = dp.Ledger(1.0), dummies()
     how = {"domain": domain_of("one_cell", "replace"), "rows": broken(), "ledger": ledger}
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(dp.errors.BudgetExceeded):
         dp.privatize(model, epsilon=3.0, **how)
     assert ledger.history == []
-    with pytest.raises(PrivacyError, match=r"The engine failed \(\w+\).*The budget is spent") as caught:
+    with pytest.raises(dp.errors.PrivacyError, match=r"The engine failed \(\w+\).*The budget is spent") as caught:
         dp.privatize(model, epsilon=0.5, **how)
     error = caught.value
     assert ledger.spent.epsilon == 0.5 and error.__cause__ is None and error.__context__ is None
@@ -96,7 +95,7 @@ def test_nothing_is_asked_of_private_rows_before_the_charge(monkeypatch):
 
     monkeypatch.setattr(LazyFrame, "_collected", seen)
     how = {"domain": domain_of("one_cell", "replace"), "rows": beside, "ledger": dp.Ledger(1.0)}
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(dp.errors.BudgetExceeded):
         dp.privatize(dummies(), epsilon=3.0, **how)
     of_rows = [plan for plan in asked if '"name"' in plan]
     assert asked and all("len()" in plan and "sum" not in plan for plan in of_rows)
@@ -119,7 +118,7 @@ def test_an_engine_that_is_killed_in_the_middle(failure, monkeypatch):
     monkeypatch.setattr(LazyFrame, "fetch", killed)
     ledger = dp.Ledger(1.0)
     how = {"domain": domain_of("one_cell", "replace"), "rows": dp.Table(frame(), {"y": "y"}), "ledger": ledger}
-    with pytest.raises((PrivacyError, KeyboardInterrupt)) as caught:
+    with pytest.raises((dp.errors.PrivacyError, KeyboardInterrupt)) as caught:
         dp.privatize(dummies(), epsilon=0.5, **how)
     assert ledger.spent.epsilon == 0.5 and SECRET not in str(caught.value)
 
@@ -138,7 +137,7 @@ def test_rows_that_come_between_plan_and_scan_are_noticed(monkeypatch):
     monkeypatch.setattr(LazyFrame, "fetch", late)
     ledger = dp.Ledger(1.0)
     how = {"domain": domain_of("one_cell", "replace"), "rows": dp.Table(connection.table("stored"), {"y": "y"})}
-    with pytest.raises(PrivacyError, match="has changed"):
+    with pytest.raises(dp.errors.PrivacyError, match="has changed"):
         dp.privatize(dummies(), epsilon=0.5, ledger=ledger, **how)
     assert ledger.spent.epsilon == 0.5
 
@@ -179,7 +178,7 @@ def test_blocks_are_the_rows(engine, monkeypatch, tmp_path):
     ],
 )
 def test_what_is_no_lazy_frame(native, message):
-    with pytest.raises(ArgumentError, match=message):
+    with pytest.raises(dp.errors.ArgumentError, match=message):
         dp.Table(native, {"y": "y"})
 
 
@@ -203,7 +202,7 @@ def test_columns_that_are_no_numbers(column, message):
         big=pl.Series([1], dtype=pl.UInt64),
         list=[[1.0]],
     )
-    with pytest.raises(ArgumentError, match=message) as caught:
+    with pytest.raises(dp.errors.ArgumentError, match=message) as caught:
         dp.explain(dummies(), domain_of("one_cell", "replace"), rows=dp.Table(held, {"y": column}))
     assert "secret" not in str(caught.value)
 
@@ -219,7 +218,7 @@ def test_statistics_that_engines_do_not_make(build, what):
     parts, columns = stored(build, table(20), np.random.default_rng(1))
     beside, _ = in_engine("polars", parts, columns)
     ledger = dp.Ledger(1.0)
-    with pytest.raises(UnsupportedModelError, match=what) as caught:
+    with pytest.raises(dp.errors.UnsupportedModelError, match=what) as caught:
         dp.privatize(dummies(build), epsilon=1.0, domain=domain_of(build, "replace"), rows=beside, ledger=ledger)
     assert "rows=dp.Parquet" in str(caught.value) and "dp.Gradients()" in str(caught.value) and ledger.history == []
 
@@ -235,7 +234,7 @@ def test_norms_narrow_floats_and_long_statements():
         pm.StudentT("y", nu=4, mu=pm.Normal("m"), sigma=1, observed=np.zeros(3))
     wide = dp.Statistics(mechanism=dp.Histogram(5000))
     how = {"domain": dp.Domain(bounds={"y": (-1, 1)}), "statistics": wide, "rows": dp.Table(held, {"y": "y"})}
-    with pytest.raises(UnsupportedModelError, match="more than the 2000 that an engine is asked for"):
+    with pytest.raises(dp.errors.UnsupportedModelError, match="more than the 2000 that an engine is asked for"):
         dp.privatize(bins, epsilon=1.0, **how)
     with pytensor.config.change_flags(floatX="float32"), pm.Model() as narrow:
         pm.Normal("y", pm.Data("x", np.zeros(3)) * pm.Normal("b"), 1, observed=np.zeros(3))

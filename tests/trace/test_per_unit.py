@@ -7,10 +7,9 @@ import pytensor
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.metrics import L1
 from pymc_dp.trace.manifest import PRIVACY
 
-METRIC = L1("x")
+METRIC = dp.metrics.L1("x")
 DOMAIN = dp.Domain(bounds={"x": (-3, 3)}, metric=METRIC)
 SHORT = {"progressbar": False, "compute_convergence_checks": False}
 
@@ -70,12 +69,3 @@ def test_a_release_keeps_its_metric(private, tmp_path):
     assert again.record.metric == release.record.metric
     conditioned = dp.condition(model(), again)
     assert dp.Release.of(conditioned).record.metric == release.record.metric
-
-
-def test_what_one_row_can_move_is_proved_per_unit():
-    found = dp.sensitivity(model(), DOMAIN)
-    assert found.per_unit.value == pytest.approx(2.0, rel=1e-3)
-    assert found.lipschitz.value == pytest.approx(4.0, rel=1e-3)
-    assert found.range.value == pytest.approx(12.0, rel=1e-3)
-    assert "L_ρ, slope per unit of ρ" in str(found)
-    assert dp.sensitivity(model(), dp.Domain(bounds={"x": (-3, 3)})).per_unit is None

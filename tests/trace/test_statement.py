@@ -16,7 +16,6 @@ import xarray as xr
 import pymc_dp as dp
 from pymc_dp._documents import latex, markdown, web_page
 from pymc_dp._versions import versions
-from pymc_dp.errors import ArgumentError
 from pymc_dp.trace.report import Report
 from pymc_dp.trace.statement import ENDINGS, SCHEMA, Statement, right_at_most
 from pymc_dp.transforms.privatize import record_of
@@ -122,9 +121,9 @@ def test_json_has_a_version_and_its_keys(trace: xr.DataTree, tmp_path) -> None:
 
 @pytest.mark.parametrize("name", ["a.pdf", "a", "a.html.txt"])
 def test_another_ending_is_refused_before_anything_is_written(trace: xr.DataTree, tmp_path, name: str) -> None:
-    with pytest.raises(ArgumentError, match=r"path must end in \.md or \.html or \.tex or \.json"):
+    with pytest.raises(dp.errors.ArgumentError, match=r"path must end in \.md or \.html or \.tex or \.json"):
         trace.dp.report().save(tmp_path / name)
-    with pytest.raises(ArgumentError, match="dataset must be a name"):
+    with pytest.raises(dp.errors.ArgumentError, match="dataset must be a name"):
         trace.dp.report().save(tmp_path / "a.md", dataset="")
     assert not list(tmp_path.iterdir())
 

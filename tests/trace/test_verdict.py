@@ -13,7 +13,6 @@ import pytest
 import xarray as xr
 
 import pymc_dp as dp
-from pymc_dp.errors import PosteriorWarning, TraceError
 from pymc_dp.trace.manifest import PRIVACY, RECORD
 from pymc_dp.trace.verify import verify
 from tests.golden.topics import FOLDER
@@ -121,7 +120,7 @@ def test_an_edited_verdict_in_a_published_file_is_found(drawn: xr.DataTree, tmp_
     with xr.open_datatree(tmp_path / "b.nc") as edited:
         edited.load()
     for read in (lambda: edited.dp.verdict, edited.dp.report):
-        with pytest.raises(TraceError, match="was changed"):
+        with pytest.raises(dp.errors.TraceError, match="was changed"):
             read()
     assert [check.outcome for check in verify(edited)] == ["FAILED"]
 
@@ -147,7 +146,7 @@ def test_a_warning_follows_the_verdict_and_names_parameters_by_their_labels() ->
     rng = np.random.default_rng(5)
     with pm.Model() as model:
         pm.Poisson("y", pm.math.exp(pm.Normal("level", 0.7, 0.3)), observed=rng.choice([0, 20], 4000, p=[0.9, 0.1]))
-    with pytest.warns(PosteriorWarning, match='The verdict on this release is "d') as caught:
+    with pytest.warns(dp.errors.PosteriorWarning, match='The verdict on this release is "d') as caught:
         private = dp.privatize(
             model, epsilon=3.0, delta=1e-6, domain=dp.Domain(bounds={"y": (0, 60)}),
             statistics=dp.Gradients(steps=10), ledger=dp.Ledger(3.0, 1e-5), progressbar=False,

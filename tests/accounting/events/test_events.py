@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 
+import pymc_dp as dp
 from pymc_dp.accounting import (
     BoundedRangeEvent,
     ComposedEvent,
@@ -21,7 +22,6 @@ from pymc_dp.accounting import (
     leaves,
 )
 from pymc_dp.accounting.events import base
-from pymc_dp.errors import ArgumentError
 from tests.accounting.oracle import EVENTS, UnknownEvent, laplace, poisson, pure, times, without_replacement
 
 
@@ -66,7 +66,7 @@ def test_events_survive_json_pickle_and_copy(event):
     ],
 )
 def test_bad_events_are_refused_with_a_text(build, text):
-    with pytest.raises(ArgumentError, match=text):
+    with pytest.raises(dp.errors.ArgumentError, match=text):
         build()
 
 
@@ -84,10 +84,10 @@ def test_a_sampler_without_a_proved_curve_cannot_be_written_down(sampling, neigh
     }:
         assert build().rate == 0.1
         foreign = {"batch_size": 10} if sampling == "poisson" else {"sample_rate": 0.1}
-        with pytest.raises(ArgumentError, match="does not belong"):
+        with pytest.raises(dp.errors.ArgumentError, match="does not belong"):
             build(**foreign)
     else:
-        with pytest.raises(ArgumentError, match="sampling='without_replacement' with neighbours='replace'"):
+        with pytest.raises(dp.errors.ArgumentError, match="sampling='without_replacement' with neighbours='replace'"):
             build()
 
 
@@ -110,7 +110,7 @@ def test_every_kind_has_a_sample_that_the_contracts_are_tried_on():
 
 def test_two_relations_cannot_be_composed():
     event = ComposedEvent(events=(poisson(1.0, 0.1, "replace"), times(poisson(1.0, 0.1, "add_remove"), 2)))
-    with pytest.raises(ArgumentError, match="cannot be composed"):
+    with pytest.raises(dp.errors.ArgumentError, match="cannot be composed"):
         leaves(event)
 
 

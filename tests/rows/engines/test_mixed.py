@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError
 from pymc_dp.rows.engines.mixed import UNREADABLE, seen_by_dask, seen_by_duckdb, seen_by_polars, seen_by_spark
 from tests.rows.engines.engines import session
 
@@ -69,7 +68,7 @@ BY_ROWS = {
 @pytest.mark.parametrize("plan", OF_ROWS)
 def test_plans_that_mix_rows_are_refused(plan):
     mixed = OF_ROWS[plan](frame())
-    with pytest.raises(ArgumentError, match=r"may make one row of several ones.*assume_rows=True"):
+    with pytest.raises(dp.errors.ArgumentError, match=r"may make one row of several ones.*assume_rows=True"):
         dp.Table(mixed, {"y": mixed.collect_schema().names()[0]}).layouts()
 
 
@@ -91,7 +90,7 @@ def test_files_of_polars(tmp_path):
     assert "ROW_INDEX" in seen_by_polars(pl.scan_parquet(path, row_index_name="n"))
     assert "SLICE" in seen_by_polars(pl.scan_parquet(path, n_rows=1))
     texts = pl.scan_csv(tmp_path / "stays.csv")
-    with pytest.raises(ArgumentError, match="schema may be inferred from rows"):
+    with pytest.raises(dp.errors.ArgumentError, match="schema may be inferred from rows"):
         dp.Table(texts, {"y": "y"}).layouts()
     assert dp.Table(texts, {"y": "y"}, assume_rows=True).layouts()["y"].n_rows == 2
 
@@ -179,7 +178,7 @@ def test_plans_of_dask():
         ((kept.y + held.y).to_frame(), "several filters"),
     ):
         assert seen in seen_by_dask(mixed)
-    with pytest.raises(ArgumentError, match="may make one row of several ones"):
+    with pytest.raises(dp.errors.ArgumentError, match="may make one row of several ones"):
         dp.Table(held.assign(y=held.y.cumsum()), {"y": "y"}).layouts()
 
 
@@ -213,7 +212,7 @@ def test_a_plan_that_cannot_be_read_is_refused(monkeypatch):
         raise ValueError("secret")
 
     monkeypatch.setattr("pymc_dp.rows.engines.lazy.SEEN", {"Polars": broken})
-    with pytest.raises(ArgumentError, match=UNREADABLE):
+    with pytest.raises(dp.errors.ArgumentError, match=UNREADABLE):
         dp.Table(frame(), {"y": "y"}).layouts()
     assert seen_by_spark(object()) == UNREADABLE
 
@@ -255,5 +254,5 @@ def test_plans_of_spark(tmp_path):
         (spark.read.schema("y double").csv(str(tmp_path / "stays.csv")), "CSV"),
     ):
         assert seen in seen_by_spark(mixed)
-        with pytest.raises(ArgumentError, match="may make one row of several ones"):
+        with pytest.raises(dp.errors.ArgumentError, match="may make one row of several ones"):
             dp.Table(mixed, {"y": mixed.columns[0]}).layouts()
