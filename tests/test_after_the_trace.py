@@ -13,7 +13,7 @@ import pymc_dp as dp
 from pymc_dp.answer import regret_bound
 from pymc_dp.release.record import ReleaseRecord, SamplerRecord
 from pymc_dp.trace.scrub import annotate
-from pymc_dp.transforms.privatize import record_of
+from tests.traced import traced
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 
@@ -142,13 +142,10 @@ def cells():
     return xr.DataArray(PEOPLE, {"state": STATES, "age": AGES}, ("state", "age"))
 
 
-def test_the_mean_of_all_is_weighted_by_people():
+def test_means_are_weighted_by_people_of_all_or_of_parts():
     found = dp.poststratify(trace(), cells(), var="p")
     assert found.dims == ("chain", "draw") and found.name == "p"
     np.testing.assert_allclose(found, (P * PEOPLE).sum(axis=(2, 3)) / PEOPLE.sum())
-
-
-def test_parts_of_the_population_have_means_of_their_own():
     by_state = dp.poststratify(trace(), cells(), var="p", by="state")
     assert by_state.dims == ("chain", "draw", "state")
     np.testing.assert_allclose(by_state, (P * PEOPLE).sum(axis=3) / PEOPLE.sum(axis=1))
@@ -206,21 +203,18 @@ def naive_bayes(rng, n=4000):
 DOMAIN = dp.Domain(bounds={"age": (0, 100), "visits": (0, 20)})
 
 
-def traced(model, posterior, domain=DOMAIN):
-    """A trace whose posterior is one known place."""
+def at_one_place(model, posterior, dims=None, domain=DOMAIN):
     with dp.testing.without_noise():
         private = dp.privatize(model, epsilon=1.0, domain=domain)
-    record, tables = record_of(private)
-    places = {name: (("chain", "draw", *dims), np.asarray(at)[None, None]) for name, (dims, at) in posterior.items()}
-    return annotate({"posterior": xr.Dataset(places)}, record, tables)
+    return traced(private, {name: np.asarray(place)[None] for name, place in posterior.items()}, dims)
 
 
 @pytest.fixture(scope="module")
 def example():
     rng = np.random.default_rng(3)
     model = naive_bayes(rng)
-    posterior = {"share": ((), 0.3), "mu": (("label",), [30.0, 50.0]), "rate": (("g",), [1.0, 2.0, 3.0])}
-    return model, traced(model, posterior)
+    posterior = {"share": 0.3, "mu": [30.0, 50.0], "rate": [1.0, 2.0, 3.0]}
+    return model, at_one_place(model, posterior, {"mu": ("label",), "rate": ("g",)})
 
 
 def test_rows_follow_the_model(example):
@@ -252,7 +246,7 @@ def test_a_private_number_of_rows_is_the_released_one():
     rng = np.random.default_rng(0)
     with pm.Model() as model:
         pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=(rng.random(120) < 0.5).astype(int))
-    idata = traced(model, {"p": ((), 0.5)}, dp.Domain(neighbours="add_remove", n_max=1000))
+    idata = at_one_place(model, {"p": 0.5}, domain=dp.Domain(neighbours="add_remove", n_max=1000))
     assert dp.synthesize(idata, model).sizes["row"] == 120
 
 

@@ -7,8 +7,7 @@ import xarray as xr
 
 import pymc_dp as dp
 from pymc_dp._random import insecure
-from pymc_dp.trace.scrub import annotate
-from pymc_dp.transforms.privatize import record_of
+from tests.traced import traced
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 DELTA = 1e-6
@@ -29,14 +28,6 @@ def logistic(x=None, y=None, rows=ROWS):
         held = pm.Data("x", np.zeros((rows, 2)) if x is None else x)
         pm.Bernoulli("y", logit_p=a + held @ b, observed=np.zeros(rows, dtype=int) if y is None else y)
     return model
-
-
-def traced(private, posterior):
-    """A trace of a private model with draws that are known."""
-    record, tables = record_of(private)
-    draws = {name: (("chain", "draw", *(f"{name}_{k}" for k in range(one.ndim - 1))), one[None])
-             for name, one in posterior.items()}  # fmt: skip
-    return annotate({"posterior": xr.Dataset(draws)}, record, tables)
 
 
 def of_coin(statistics=None, epsilon=1.0):
@@ -77,20 +68,6 @@ def test_intervals_of_a_model_that_fits_hold_up(found):
     assert frame.index.tolist() == ["a", "b[0]", "b[1]", "all"]
     assert frame["width_ratio"].between(0.8, 1.25).all(), "tables are as many rows of the same columns"
     assert frame.loc["all", "coverage"] == pytest.approx(frame["coverage"][:-1].mean())
-
-
-@pytest.mark.slow(cases="all")
-def test_a_release_that_is_too_sure_is_seen(gradients):
-    """What was released is made a hundred times as precise: widths of simulated intervals say so."""
-    idata, _ = gradients
-    release = dp.Release.of(idata)
-    table = release.tables["gradients"].copy()
-    table[:, 2 + len(table) :] /= 100
-    posterior = idata["posterior"].to_dataset()
-    doctored = annotate({"posterior": posterior}, release.record, {"gradients": table})
-    found = rehearsed(doctored, logistic(), tables=4)
-    assert found.width_ratio > 5 and not found.good
-    assert "too sure" in found.verdict and "b[0]" in found.verdict
 
 
 @pytest.mark.slow(cases="all")
