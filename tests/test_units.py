@@ -13,7 +13,6 @@ import pymc_dp as dp
 from pymc_dp.gradients import fit
 from pymc_dp.release import plan
 from pymc_dp.rows import person_files, persons
-from pymc_dp.transforms.privatize import record_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 PERSONS, MOST = 60, 3
@@ -73,8 +72,8 @@ def released(model, statistics, delta, rows=None, domain=None):
         warnings.simplefilter("ignore")
         domain = domain_of(model) if domain is None else domain
         private = dp.privatize(model, epsilon=1.0, delta=delta, statistics=statistics, domain=domain, rows=rows)
-    record, tables = record_of(private)
-    return record, next(iter(tables.values()))
+    found = dp.Release.of(private)
+    return found.record, next(iter(found.tables.values()))
 
 
 @pytest.fixture
@@ -155,25 +154,14 @@ def test_the_whole_noise_is_for_a_person(name):
     ledgers = dp.Ledger(1.0, unit="patient_id"), dp.Ledger(1.0, neighbours="add_remove")
     scales = []
     for ledger, one in zip(ledgers, (domain, alone), strict=True):
-        record = record_of(dp.privatize(model, epsilon=1.0, domain=one, ledger=ledger))[0]
+        record = dp.Release.of(dp.privatize(model, epsilon=1.0, domain=one, ledger=ledger)).record
         scales.append(record.tables[0].scales[0])
         assert record.epsilon <= 1.0
     assert scales[0] == pytest.approx(MOST * scales[1], rel=1e-6)
 
 
-STEPS = [
-    dp.OPS(),
-    dp.OPS(assume_converged=True),
-    dp.TemperedGibbs(),
-    dp.BarkerMetropolis(),
-    dp.PenaltyMetropolis(),
-    dp.TemperedMetropolis(),
-    dp.PrivateHMC(),
-    dp.SGLD(),
-    dp.SGHMC(),
-    dp.SGNHT(),
-    dp.SGFS(),
-]
+NAMES = "OPS TemperedGibbs BarkerMetropolis PenaltyMetropolis TemperedMetropolis PrivateHMC SGLD SGHMC SGNHT SGFS"
+STEPS = [dp.OPS(assume_converged=True), *(getattr(dp, name)() for name in NAMES.split())]
 
 
 @pytest.mark.parametrize("step", STEPS, ids=repr)
@@ -252,5 +240,5 @@ def test_nobody_is_named(name, statistics, delta):
     assert str(canary) not in str(dp.explain(model, domain, delta=delta).full())
     private = dp.privatize(model, epsilon=1.0, delta=delta, statistics=statistics, domain=domain)
     assert "patient_id" not in private.named_vars
-    record, tables = record_of(private)
-    assert str(canary) not in str(record.to_dict()) and str(canary) not in str(tables)
+    release = dp.Release.of(private)
+    assert str(canary) not in str(release.record.to_dict()) and str(canary) not in str(release.tables)

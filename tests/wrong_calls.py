@@ -60,16 +60,26 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Call:
-    """A call of the package, the arguments that are right for it, and those to replace: by default every one."""
+    """A call of the package, the arguments that are right for it beside defaults, and those to replace: by default all.
+
+    A method is looked up when its arguments are made: some take a trace to be made.
+    """
 
     name: str
     function: Callable[..., Any]
-    right: Callable[[], dict[str, Any]]
+    given: Callable[[], dict[str, Any]]
+    varied: tuple[str, ...] = ()
     slow: bool = False
+
+    def right(self) -> dict[str, Any]:
+        parameters = inspect.signature(self.function).parameters.values()
+        kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        own = [one for one in parameters if one.kind not in kinds and one.default is not inspect.Parameter.empty]
+        return {one.name: one.default for one in own if one.name not in LEFT} | self.given()
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        return tuple(self.right())
+        return self.varied or tuple(self.right())
 
 
 @cache
@@ -369,8 +379,7 @@ def calls() -> list[Call]:
     found += [Call(name, *one, slow=True) for name, one in SLOW.items()]
     for step, own in STEPS.items():
         within = {**own, **BUDGET, "chains": 1, "domain": dp.Domain(), "vars": None}
-        found.append(Call(step.__name__, step, partial(dict, own), slow=True))
-        found.append(Call(f"{step.__name__} in a model", step, partial(in_model, within), slow=True))
+        found.append(Call(step.__name__, step, partial(in_model, within), slow=True))
     return found
 
 

@@ -18,7 +18,6 @@ from pymc_dp._documents import latex, markdown, web_page
 from pymc_dp._versions import versions
 from pymc_dp.trace.report import Report
 from pymc_dp.trace.statement import ENDINGS, SCHEMA, Statement, right_at_most
-from pymc_dp.transforms.privatize import record_of
 from tests.golden.plain import read
 from tests.golden.topics import FOLDER
 from tests.test_documents import Read, body, problems
@@ -51,8 +50,8 @@ def released(domain: dp.Domain, **options: object) -> Report:
         pm.Data("person", np.repeat(np.arange(20), 2))
         group = pm.Data("group", np.arange(40) % 2)
         pm.Bernoulli("y", pm.Beta("p", 1, 1, dims="half")[group], observed=np.arange(40) // 2 % 2)
-    record, tables = record_of(dp.privatize(model, epsilon=1.0, domain=domain, **options))
-    return Report(record=json.loads(json.dumps(record.to_dict())), additions=(), released=tables)
+    found = dp.Release.of(dp.privatize(model, epsilon=1.0, domain=domain, **options))
+    return Report(record=json.loads(json.dumps(found.record.to_dict())), additions=(), released=found.tables)
 
 
 def stated(report: Report) -> dict[str, object]:
