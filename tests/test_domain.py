@@ -1,5 +1,4 @@
 import pickle
-from dataclasses import FrozenInstanceError
 
 import pytest
 
@@ -42,20 +41,6 @@ def test_contradictions_are_refused_with_value_range_and_way_out(arguments, text
     assert isinstance(caught.value, dp.errors.PrivacyError)
     for text in texts:
         assert text in str(caught.value)
-
-
-def test_domain_is_a_value():
-    given = {"age": (0, 100)}
-    domain = dp.Domain(rows="woman", bounds=given, public=["region"])
-    given["age"] = (0, 1)
-    assert domain.bounds["age"] == (0, 100)
-    with pytest.raises(TypeError):
-        domain.bounds["age"] = (0, 1)
-    with pytest.raises(FrozenInstanceError):
-        domain.neighbours = "add_remove"
-    copy = pickle.loads(pickle.dumps(domain))
-    assert copy == domain
-    assert repr(copy) == repr(domain)
 
 
 @pytest.mark.parametrize(

@@ -46,23 +46,6 @@ def test_says_what_is_private_released_and_assumed(explained: Explanation) -> No
         assert phrase in text and phrase in page, phrase
 
 
-@pytest.mark.slow
-def test_a_budget_that_bounds_next_to_nothing_is_named_so() -> None:
-    domain = dp.Domain(bounds={"income": (0, 100)})
-    found = dp.explain(_two_likelihoods(), domain, epsilon=20.0, delta=0.5)
-    assert [text[:8] for text in found.weak] == ["ε = 20 b", "δ = 0.5 "]
-    assert "What this budget is worth" in str(found.full()) and not dp.explain(_two_likelihoods(), domain).weak
-
-
-@pytest.mark.slow
-def test_frame_gives_noise_by_epsilon(explained: Explanation) -> None:
-    frame = explained.to_frame()
-    assert len(frame) == 2 * 4
-    answer = frame[frame["variable"] == "answer"].set_index("epsilon")
-    assert answer.loc[1.0, "noise_sd"] == pytest.approx(np.sqrt(2) * 4), "half of ε = 1 on a table with Δ1 = 2"
-    assert answer.loc[0.1, "noise_sd"] == pytest.approx(10 * answer.loc[1.0, "noise_sd"])
-
-
 def test_samplers_are_listed_with_temperature_or_with_what_is_in_the_way():
     with pm.Model() as model:
         p = pm.Truncated("p", pm.Beta.dist(1, 1), 0.05, 0.95)

@@ -44,15 +44,6 @@ def test_what_was_released_is_kept_and_fits_the_same(place):
     assert len(ledger.history) == 1
 
 
-def test_a_trace_and_its_report_state_the_line(place):
-    ledger = dp.Ledger.open(place)
-    model = dp.truncate(build(), {"p": (0.05, 0.95)})
-    idata = dp.sample(1, epsilon=0.5, model=model, step=dp.OPS(), ledger=ledger, progressbar=False)
-    assert f"survey, line 1, {ledger.head['hash'][:16]}" in str(idata.dp.report())
-    with pytest.raises(dp.errors.ArgumentError, match="No release is stored"):
-        ledger.release(1)
-
-
 def test_the_label_of_a_release_is_in_ledger_record_and_report(place):
     ledger, bare = dp.Ledger.open(place), dp.Ledger(1.0)
     model = dp.truncate(build(), {"p": (0.05, 0.95)})
@@ -88,12 +79,6 @@ def place_that_goes(place, monkeypatch):
 
     monkeypatch.setattr(Paid, "read", gone)
     return place
-
-
-def test_a_release_that_cannot_be_kept_is_returned(place_that_goes):
-    with pytest.warns(dp.errors.BudgetWarning, match="could not be written into the ledger"):
-        private = dp.privatize(build(), epsilon=1.0, ledger=dp.Ledger.open(place_that_goes))
-    assert dp.Release.of(private).record.ledger["line"] == 1
 
 
 @pytest.mark.filterwarnings("error")

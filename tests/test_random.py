@@ -18,13 +18,6 @@ def test_keys_come_from_the_operating_system(monkeypatch):
     assert np.array_equal(secure_generator().random(4), secure_generator().random(4))
 
 
-def test_numpy_seed_does_not_reach_it():
-    np.random.seed(1)  # noqa: NPY002
-    first = secure_generator().random(4)
-    np.random.seed(1)  # noqa: NPY002
-    assert not np.array_equal(first, secure_generator().random(4))
-
-
 def test_without_noise_refuses():
     with dp.testing.without_noise(), pytest.raises(dp.errors.PrivacyError, match="insecure_randomness"):
         secure_generator()

@@ -66,15 +66,6 @@ def test_a_ledger_of_rows_is_charged_for_whole_rows():
     assert other.remaining == 2.5
 
 
-def test_a_ledger_of_rows_refuses_what_has_no_loss_for_a_row():
-    ledger = dp.Ledger(3.0)
-    with pytest.raises(dp.errors.ArgumentError, match="public bounds"):
-        charge(ledger, PureEvent(epsilon=0.1), label="a draw", domain=UNITS, diameter=math.inf)
-    with pytest.raises(dp.errors.ArgumentError, match="at_distance"):
-        ledger.spend(PureEvent(epsilon=0.1), label="a draw", neighbours=METRIC.relation)
-    assert ledger.history == []
-
-
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

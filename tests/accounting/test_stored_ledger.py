@@ -1,16 +1,12 @@
 """Ledgers that outlive the process: nothing is read that was not spent, nothing is forgotten, nothing changes."""
 
 import os
-import pickle
 import resource
 import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
-from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +18,7 @@ import pymc_dp as dp
 from pymc_dp.accounting import GaussianEvent, PureEvent, ZCDPEvent
 from pymc_dp.accounting import high_water as marks
 from pymc_dp.accounting.book import store_of
-from pymc_dp.accounting.events import ApproximateEvent, DiscreteLaplaceEvent, Event, base
+from pymc_dp.accounting.events import ApproximateEvent, DiscreteLaplaceEvent
 from tests.accounting.ledgers import server
 
 PLACES = ["sqlite", pytest.param("postgresql", marks=[pytest.mark.postgres, pytest.mark.slow(cases="all")])]
@@ -66,14 +62,6 @@ def test_it_outlives_the_object(place):
     with pytest.raises(dp.errors.BudgetExceeded, match="at most 0.75"):
         spend(opened, 0.8)
     assert opened.history == [entry]
-
-
-def test_copies_spend_the_same_budget(ledger):
-    copy = pickle.loads(pickle.dumps(ledger.as_("ann", why="report 7")))
-    spend(copy, 0.6)
-    with pytest.raises(dp.errors.BudgetExceeded):
-        spend(ledger, 0.6)
-    assert (ledger.history[0].who, ledger.history[0].why) == ("ann", "report 7")
 
 
 def test_never_two_budgets_by_a_typo(place):
@@ -230,24 +218,6 @@ def test_a_file_that_is_no_ledger_is_refused(tmp_path, content):
     assert place.read_bytes() == content
 
 
-def test_a_ledger_that_others_hold_is_waited_for(tmp_path, monkeypatch):
-    place = tmp_path / "budget.sqlite"
-    ledger = dp.Ledger.create(place, dataset="survey", epsilon=1.0)
-    connection = sqlite3.connect(place, isolation_level=None, check_same_thread=False)
-    connection.execute("BEGIN IMMEDIATE")
-    timer = threading.Timer(0.3, lambda: connection.execute("ROLLBACK"))
-    timer.start()
-    spend(ledger)
-    timer.join()
-    connection.execute("BEGIN IMMEDIATE")
-    monkeypatch.setattr("pymc_dp.accounting.sqlite_store.PATIENCE", 0.2)
-    with pytest.raises(dp.errors.PrivacyError, match="database is locked"):
-        spend(ledger)
-    connection.execute("ROLLBACK")
-    connection.close()
-    assert len(ledger.history) == 1
-
-
 def child(program, *arguments, **options):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     return subprocess.Popen([sys.executable, "-c", program, *map(str, arguments)], env=environment, **options)
@@ -357,35 +327,6 @@ def test_two_hundred_kills(place, tmp_path, delta):
     kill_at_random(place, tmp_path, 200, delta=delta, epsilon=100.0)
 
 
-def test_an_event_that_is_not_known_here_keeps_nobody_out(ledger):
-    @dataclass(frozen=True, kw_only=True)
-    class OwnEvent(Event, kind="own kind of a notebook"):
-        epsilon: float
-
-        def pure_loss(self):
-            return Fraction(repr(self.epsilon))
-
-    try:
-        ledger.spend(OwnEvent(epsilon=0.25), label="own", neighbours="replace")
-    finally:
-        del base._KINDS["own kind of a notebook"]
-    spend(ledger)
-    first, second = ledger.history
-    assert first.total.epsilon == 0.25 and first.event.to_dict() == {"kind": "own kind of a notebook", "epsilon": 0.25}
-    assert second.total.epsilon == 0.35 and "own" in repr(ledger) and len(ledger.to_frame()) == 2
-    assert "'own kind of a notebook' is not known" in ledger.verify()[0]
-
-
-def test_a_ledger_that_another_one_replaced_is_said(tmp_path):
-    place = tmp_path / "budget.sqlite"
-    ledger = dp.Ledger.create(place, dataset="survey", epsilon=1.0)
-    place.unlink()
-    dp.Ledger.create(place, dataset="survey", epsilon=1.0)
-    for attempt in (lambda: ledger.spent, lambda: spend(ledger)):
-        with pytest.raises(dp.errors.PrivacyError, match="not in its database any more"):
-            attempt()
-
-
 def test_a_network_file_system_is_seen_through_links(tmp_path, monkeypatch):
     if not Path("/proc/mounts").is_file():
         pytest.skip("no list of mounts")
@@ -430,21 +371,6 @@ def test_a_url_of_which_the_server_would_quote_the_password_is_refused(url):
     with pytest.raises(dp.errors.ArgumentError, match="URL of the database") as caught:
         dp.Ledger.open(url)
     assert "secret" not in str(caught.value)
-
-
-@pytest.mark.postgres
-@pytest.mark.slow
-def test_no_second_budget_in_a_schema_that_the_user_does_not_see():
-    psycopg = pytest.importorskip("psycopg")
-
-    with server() as url:
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute("CREATE ROLE bob LOGIN")
-            connection.execute("CREATE SCHEMA bob AUTHORIZATION bob")
-        dp.Ledger.create(url.replace("user=postgres", "user=bob"), dataset="survey", epsilon=1.0)
-        for attempt in (lambda: dp.Ledger.create(url, dataset="survey", epsilon=1.0), lambda: dp.Ledger.open(url)):
-            with pytest.raises(dp.errors.ArgumentError, match="in the schema 'bob'"):
-                attempt()
 
 
 def test_a_spend_within_a_spend_of_the_same_thread_does_not_wait_for_itself(ledger, place):

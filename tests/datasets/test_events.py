@@ -47,16 +47,6 @@ def test_events_become_codes_of_public_levels():
     assert set(map(str, found.dtypes)) == {"int64"}
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
-def test_a_file_is_read_like_the_table_in_it(suffix, tmp_path):
-    path = tmp_path / f"log{suffix}"
-    if suffix == ".parquet":
-        LOG.to_parquet(path)
-    else:
-        LOG.to_csv(path, index=False)
-    assert read(path).equals(read())
-
-
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [

@@ -5,7 +5,6 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.rows.arrow import part_of
 from pymc_dp.rows.passes import Passes, by_column, with_stored
 from pymc_dp.rows.spool import Scratch, spooled
 from tests.step_methods.langevin.conftest import logistic, table
@@ -106,12 +105,3 @@ def test_a_broken_file_shows_no_value(small, tmp_path):
     with pytest.raises(dp.errors.PrivacyError, match="cannot be read"):
         spooled(Passes.of(found, source), scratch=Scratch(folder=str(tmp_path / "s")))
     assert list((tmp_path / "s").iterdir()) == []
-
-
-def test_dictionaries_are_never_written_out():
-    """As texts these rows would be 2**31 bytes, more than an array of texts holds."""
-    levels, n = dp.Levels("city", ["y", "x" * 32768]), 65_537
-    for index, code in ((0, 1), (1, 0)):
-        places = pa.array(np.full(n, index, dtype=np.int8))
-        column = pa.DictionaryArray.from_arrays(places, pa.array(["x" * 32768, "y"]))
-        assert set(part_of(column, levels).values.tolist()) == {code}

@@ -1,13 +1,9 @@
 """Clamped copies on a disk: who may read them, when they go, what other processes get, and that draws are the same."""
 
-import copy
-import gc
-import pickle
 import stat
 import subprocess
 import sys
 
-import cloudpickle
 import numpy as np
 import pytest
 
@@ -17,7 +13,7 @@ from pymc_dp.rows import stored
 from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.spool import Scratch, SpooledRows, spooled
 from pymc_dp.rows.stored import Arrays
-from tests.step_methods.langevin.conftest import BATCH, BUDGET, CLIP, N_ROWS, logistic, table
+from tests.step_methods.langevin.conftest import BUDGET, N_ROWS, logistic, table
 
 pytestmark = pytest.mark.usefixtures("paid")
 
@@ -61,26 +57,6 @@ def test_only_the_owner_can_read_the_copy(small, rows, scratch):
     assert [path.name for path in sorted(folder.iterdir())] == ["0", "1", "2"]
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
     assert isinstance(held, SpooledRows)
-
-
-@pytest.mark.slow
-def test_the_copy_goes_with_its_owner_and_not_before(small, rows, scratch):
-    found, _ = poured(small, rows, scratch)
-    other = pickle.loads(cloudpickle.dumps(found))
-    assert all(np.array_equal(one, two) for one, two in zip(found, other, strict=True))
-    again = copy.deepcopy(other)
-    other.spool.remove()
-    del other
-    gc.collect()
-    assert len(list(scratch.iterdir())) == 1, "a copy owns nothing"
-    way = pickle.dumps(found)
-    assert len(way) < 1000, "no row travels"
-    del found
-    gc.collect()
-    assert list(scratch.iterdir()) == []
-    assert np.array_equal(np.sort(again[0], axis=None), np.sort(again[0].copy(), axis=None)), "mapped files live on"
-    with pytest.raises(dp.errors.PrivacyError, match="gone"):
-        pickle.loads(way)
 
 
 @pytest.mark.slow
@@ -133,21 +109,6 @@ def test_a_sampler_asks_for_room_by_a_public_number(small, rows, scratch, shared
 
 
 # --- chains -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow(cases=2)
-@pytest.mark.parametrize("sampling", ["poisson", "without_replacement"])
-def test_draws_are_those_of_the_same_rows_in_memory(model, small, rows, scratch, shared, sampling):
-    trees = []
-    for source, settings in ((model, {}), (small, {"rows": rows, "scratch": scratch})):
-        with dp.testing.insecure_randomness(4):
-            step = dp.SGLD(batch_size=BATCH, clip_norm=CLIP, sampling=sampling, steps_per_draw=7, **settings)
-            ledger = dp.Ledger(**BUDGET)
-            trees.append(dp.sample(5, **BUDGET, step=step, model=source, ledger=ledger, **QUIET))
-        assert ledger.spent.epsilon > 0 and list(scratch.iterdir()) == []
-    for name in ("coefficients", "scale", "offset"):
-        assert np.array_equal(*(tree["posterior"][name].values for tree in trees))
-    assert str(trees[0].dp.report()) == str(trees[1].dp.report())
 
 
 def test_nothing_is_copied_before_the_charge(small, rows, scratch, shared):

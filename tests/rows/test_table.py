@@ -207,22 +207,6 @@ def test_columns_that_are_no_numbers(column, message):
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("build", "what"),
-    [
-        ("features", "adds up counts, powers and products alone"),
-        ("vectors", "adds up counts, powers and products alone"),
-    ],
-)
-def test_statistics_that_engines_do_not_make(build, what):
-    parts, columns = stored(build, table(20), np.random.default_rng(1))
-    beside, _ = in_engine("polars", parts, columns)
-    ledger = dp.Ledger(1.0)
-    with pytest.raises(dp.errors.UnsupportedModelError, match=what) as caught:
-        dp.privatize(dummies(build), epsilon=1.0, domain=domain_of(build, "replace"), rows=beside, ledger=ledger)
-    assert "rows=dp.Parquet" in str(caught.value) and "dp.Gradients()" in str(caught.value) and ledger.history == []
-
-
 def test_norms_narrow_floats_and_long_statements():
     with pm.Model() as norms:
         pm.Normal("y", pm.Data("x", np.zeros((3, 2))) @ pm.Normal("b", shape=2), 1, observed=np.zeros(3))
@@ -241,44 +225,3 @@ def test_norms_narrow_floats_and_long_statements():
     domain = dp.Domain(bounds={"y": (-1, 1), "x": (-1, 1)})
     problems = dp.explain(narrow, domain, rows=dp.Table(held, {"y": "y", "x": "a"})).problems
     assert "would be rounded to float32" in problems[0].what
-
-
-def in_dask(folder, columns, **reading):
-    """Read files of Parquet, one for each list of columns, by Dask."""
-    frames, arrow, parquet = map(pytest.importorskip, ("dask.dataframe", "pyarrow", "pyarrow.parquet"))
-    kinds = {"who": arrow.int64(), "ward": arrow.int64(), "yes": arrow.bool_(), "y": arrow.int64()}
-    folder.mkdir()
-    for place, values in enumerate(columns):
-        typed = {name: arrow.array(values[name], kind) for name, kind in kinds.items()}
-        parquet.write_table(arrow.table(typed), folder / f"{place}.parquet")
-    return frames.read_parquet(folder, **reading)
-
-
-WHOLE = {"who": [2**62, 2**62 + 1, 2**62 + 2], "ward": [1, 2, 2], "yes": [True, False, True], "y": [9_999_999_999] * 3}
-NOTHING = {"who": [7], "ward": [None], "yes": [None], "y": [None]}
-
-
-@pytest.mark.parametrize("backend", ["pyarrow", "numpy_nullable"])
-def test_a_row_without_values_leaves_others_as_they_are_in_dask(tmp_path, backend):
-    """In types of NumPy labels, clipping and identity of all rows of its partition were others."""
-    wanted = {"who": "who", "w": dp.Levels("ward", [1, 2, 3]), "yes": "yes", "y": "y"}
-
-    def read(name, *columns):
-        beside = dp.Table(in_dask(tmp_path / name, columns, dtype_backend=backend), wanted)
-        with opened_gate():
-            blocks = list(beside.blocks(100))
-        parts = {name: [one for block in blocks for one in block[name]] for name in wanted}
-        return {
-            name: [np.concatenate([getattr(one, of) for one in found]) for of in ("values", "missing") if name != "w"]
-            or [np.concatenate([one.values for one in found])]
-            for name, found in parts.items()
-        }
-
-    together = {name: [*WHOLE[name], *NOTHING[name]] for name in WHOLE}
-    plain, *others = read("a", WHOLE), read("b", together), read("c", WHOLE, NOTHING)
-    for found in others:
-        for name, held in plain.items():
-            for expected, made in zip(held, found[name], strict=True):
-                np.testing.assert_array_equal(made[:3], expected)
-                assert made.dtype == expected.dtype
-        assert found["y"][1].tolist() == [False] * 3 + [True] and len(np.unique(found["who"][0])) == 4

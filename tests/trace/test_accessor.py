@@ -1,19 +1,11 @@
 from __future__ import annotations
 
-import arviz as az
 import pymc as pm
 import pytest
 import xarray as xr
 
 import pymc_dp as dp
 from tests.trace.conftest import CANARY, LABELS
-
-
-def test_publish_writes_what_can_be_read_back(trace: xr.DataTree, tmp_path) -> None:
-    for name, read in (("a.nc", az.from_netcdf), ("a.zarr", az.from_zarr)):
-        back = read(trace.dp.publish(tmp_path / name))
-        assert back.dp.epsilon == 1.0 and back.dp.report().additions == ()
-        assert back["posterior"]["p"].equals(trace["posterior"]["p"])
 
 
 def test_predictive_of_the_raw_model_is_named_and_not_published(

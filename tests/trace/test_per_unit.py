@@ -1,6 +1,5 @@
 """What a trace under a metric says: ε per unit, and what that is for a whole row."""
 
-import arviz as az
 import numpy as np
 import pymc as pm
 import pytensor
@@ -54,12 +53,6 @@ def test_epsilon_is_for_a_row_and_said_per_unit_beside(trace):
     assert trace[PRIVACY].attrs["epsilon"] == 3.0
     assert trace[PRIVACY].attrs["epsilon_per_unit_of_metric"] == 0.5
     assert trace[PRIVACY].attrs["metric"] == "|Δx|"
-
-
-def test_what_is_said_survives_a_file(trace, tmp_path):
-    trace.dp.publish(tmp_path / "public.nc")
-    again = az.from_netcdf(tmp_path / "public.nc")
-    assert (again.dp.epsilon, again.dp.epsilon_per_unit, again.dp.metric) == (3.0, 0.5, "|Δx|")
 
 
 def test_a_release_keeps_its_metric(private, tmp_path):

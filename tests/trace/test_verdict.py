@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import arviz as az
 import numpy as np
 import pymc as pm
 import pytensor
@@ -89,20 +88,6 @@ def test_sums_taken_as_exact_are_doubtful_and_fitted_again_at_no_cost() -> None:
     again = dp.Release.of(dp.condition(build_model(*table()), made))
     assert again.verdict.word == "ok" and again.record.event == made.record.event
     assert release(0.01, statistics=dp.Statistics(noise_aware=False)).verdict.word == "do not use"
-
-
-def test_it_survives_files(trace: xr.DataTree, tmp_path) -> None:
-    record = trace.dp.report().record
-    record["noise_aware"] = False
-    write_record(trace, record)
-    said = str(trace.dp.verdict)
-    assert said.startswith("doubtful: ")
-    for name, read in (("a.nc", az.from_netcdf), ("a.zarr", az.from_zarr)):
-        back = read(trace.dp.publish(tmp_path / name))
-        assert str(back.dp.verdict) == said and back.dp.report().headline.startswith("Verdict on intervals: doubtful.")
-    made = release(0.01)
-    for name in ("a.json", "b.nc"):
-        assert str(dp.Release.load(made.save(tmp_path / name)).verdict) == str(made.verdict)
 
 
 def test_an_edited_verdict_in_a_published_file_is_found(drawn: xr.DataTree, tmp_path) -> None:
