@@ -2,7 +2,6 @@
 
 import math
 
-import arviz as az
 import numpy as np
 import pandas as pd
 import pymc as pm
@@ -262,14 +261,6 @@ def fitted():
     drawn = {"tune": 300, "draws": 300, "chains": 2, "cores": 1, "random_seed": 1, "progressbar": False}
     idata = dp.sample(epsilon=5.0, model=model, ledger=dp.Ledger(5.0), **drawn)
     return idata, dp.condition(model, dp.Release.of(idata))
-
-
-@pytest.mark.slow
-def test_the_trace_has_no_log_likelihood(fitted):
-    idata, _ = fitted
-    assert "log_likelihood" not in idata
-    with pytest.raises(TypeError, match="log likelihood not found"):
-        az.loo(idata)
 
 
 @pytest.mark.filterwarnings("ignore:Numba will use object mode")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 
 import numpy as np
@@ -67,13 +66,6 @@ def test_a_check_that_fails_is_the_status(capsys, changed):
     assert f"FAILED manifest: {what}" in lines
 
 
-def test_a_report_that_says_not_to_publish_is_the_status(capsys, tmp_path, changed):
-    status, lines, _ = run(capsys, "report", changed)
-    assert status == 1 and "Do not publish it as it is." in " ".join(lines)
-    path = tmp_path / "statement.md"
-    assert run(capsys, "report", changed, "--save", path) == (1, [f"Written: {path}"], [])
-
-
 def test_a_ledger_that_the_trace_does_not_name_is_checked_too(capsys, ledger):
     status, lines, _ = run(capsys, "verify", TRACE, "--ledger", ledger)
     assert status == 0 and any(line.startswith("note   ledger: the trace names none") for line in lines)
@@ -122,11 +114,3 @@ def test_what_cannot_be_run_is_one_line_on_stderr(capsys, tmp_path, ledger, argu
     status, lines, errors = run(capsys, *given)
     assert (status, lines, len(errors)) == (2, [], 1)
     assert errors[0].startswith("python -m pymc_dp: ") and said in errors[0]
-
-
-def test_an_error_of_another_package_is_one_line_too(capsys, tmp_path, ledger):
-    broken = tmp_path / "broken.sqlite"
-    shutil.copy(ledger, broken)
-    break_a_line(broken)
-    status, _, errors = run(capsys, "ledger", "show", broken)
-    assert status == 2 and "was changed after it was written" in errors[0] and len(errors) == 1

@@ -73,7 +73,8 @@ def test_a_unit_is_a_column_and_a_number_of_rows(arguments, text):
 def test_a_domain_of_persons_is_a_value_and_has_a_relation_of_its_own():
     domain = dp.Domain(neighbours="add_remove", n_max=100, unit=dp.Unit("who", max_rows=5))
     assert domain.relation == "unit: who" and domain.most_rows == 500 and domain.rows_of_one == 5
-    assert pickle.loads(pickle.dumps(domain)) == domain and eval(repr(domain), {"Domain": dp.Domain, "Unit": dp.Unit}) == domain
+    names = {"Domain": dp.Domain, "Unit": dp.Unit}
+    assert pickle.loads(pickle.dumps(domain)) == domain and eval(repr(domain), names) == domain
     assert domain.protected == "one person (who, max_rows=5)"
     rows = dp.Domain(neighbours="add_remove", n_max=100)
     assert rows.most_rows == 100 and rows.relation == "add_remove" and rows.protected == "one row"

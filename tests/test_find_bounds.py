@@ -12,18 +12,11 @@ from pymc_dp.accounting import pure_epsilon
 from pymc_dp.find_bounds import Search
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.noise import LAPLACE
-from pymc_dp.release.paid import forget_releases
 from pymc_dp.rows.gate import opened_gate
 
+pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 STRANGE = [np.nan, np.inf, -np.inf, 5e-324, 1.8e308, -1.8e308, -0.0, 0.0, 1.0, 1.5, -2.0, 1e300, 2.0**-40]
 CANARY = 86.75309e17
-
-
-@pytest.fixture(autouse=True)
-def _no_history():
-    forget_releases()
-    yield
-    forget_releases()
 
 
 def table(income, *, wide=None, counts=None):

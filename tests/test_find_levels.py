@@ -10,17 +10,10 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.accounting import ApproximateEvent
-from pymc_dp.release.paid import forget_releases
 
+pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 SECRET = "ZYXWVUT-8675309"
 PAID = {"epsilon": 1.0, "delta": 1e-6, "max_levels": 10}
-
-
-@pytest.fixture(autouse=True)
-def _no_history():
-    forget_releases()
-    yield
-    forget_releases()
 
 
 def cities(n=3000, seed=1):
@@ -58,26 +51,14 @@ def test_what_is_no_text_or_called_as_the_rest_is_of_the_rest():
     assert levels.labels == ("Oslo", "other") and np.bincount(levels.codes(held)).tolist() == [900, 3600]
 
 
-class Ear(logging.Handler):
-    """Everything that is logged."""
-
-    def __init__(self):
-        super().__init__(logging.DEBUG)
-        self.heard = []
-
-    def emit(self, record):
-        self.heard.append(record.getMessage())
-
-
 def broken(values):
     raise ValueError(f"{SECRET} is no city")
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_label_of_one_row_is_in_no_text_that_is_not_its_release(fails, monkeypatch):
-    account, ear = ledger(), Ear()
-    logging.getLogger().addHandler(ear)
-    said = []
+def test_a_label_of_one_row_is_in_no_text_that_is_not_its_release(fails, monkeypatch, caplog):
+    account, said = ledger(), []
+    caplog.set_level(logging.DEBUG)
     if fails:
         monkeypatch.setattr("pymc_dp.rows.levels.Counter", broken)
     try:
@@ -87,9 +68,7 @@ def test_a_label_of_one_row_is_in_no_text_that_is_not_its_release(fails, monkeyp
             said += [repr(levels), str(levels.labels), str(levels.counts)]
     except dp.errors.ReleaseError as error:
         said += [str(error), repr(error.__cause__), repr(error.__context__)]
-    finally:
-        logging.getLogger().removeHandler(ear)
-    said += [str(item.message) for item in caught] + ear.heard + [repr(account), account.to_frame().to_string()]
+    said += [str(item.message) for item in caught] + [caplog.text] + [repr(account), account.to_frame().to_string()]
     assert SECRET not in "\n".join(said) and account.spent.epsilon == 0.05
     assert fails or [item.category for item in caught] == [dp.errors.DomainWarning]
 

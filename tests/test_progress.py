@@ -7,16 +7,9 @@ import pytest
 from rich.progress import Progress
 
 import pymc_dp as dp
-from pymc_dp.release.paid import forget_releases
 
+pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 N_ROWS = 500
-
-
-@pytest.fixture(autouse=True)
-def _no_history():
-    forget_releases()
-    yield
-    forget_releases()
 
 
 @pytest.fixture

@@ -127,16 +127,16 @@ def _bounded(relation, low, high, build, dtype=float):
     return Pipeline(model=model, domain=domain(relation, bounds={"y": (low, high)}), columns=("d",), corners=corners)
 
 
+def _normal_of_both(data):
+    pm.Normal("y", pm.Normal("mean"), pm.HalfNormal("sd"), observed=data)
+
+
 def huge_range(relation):
-    return _bounded(
-        relation, -1e100, 3e99, lambda d: pm.Normal("y", pm.Normal("mean"), pm.HalfNormal("sd"), observed=d)
-    )
+    return _bounded(relation, -1e100, 3e99, _normal_of_both)
 
 
 def tiny_range(relation):
-    return _bounded(
-        relation, 1e-30, 3e-30, lambda d: pm.Normal("y", pm.Normal("mean"), pm.HalfNormal("sd"), observed=d)
-    )
+    return _bounded(relation, 1e-30, 3e-30, _normal_of_both)
 
 
 def large_counts(relation):
@@ -165,16 +165,8 @@ def weighted_counts(relation):
     return Pipeline(model=model, domain=known, columns=("group", "d", "w"), corners=corners, reach=0.89)
 
 
-def regression(relation):
-    return _regression(relation, computed=False)
-
-
-def computed(relation):
-    """Products with columns that the model computes of others."""
-    return _regression(relation, computed=True)
-
-
-def _regression(relation, computed):
+def regression(relation, computed=False):
+    """Products with columns of which the model may compute others."""
     with pm.Model() as model:
         x, y = pm.Data("x", np.zeros(2)), pm.Data("d", np.zeros(2))
         mean = pm.Normal("a") + pm.Normal("b") * x
@@ -184,6 +176,10 @@ def _regression(relation, computed):
     corners = tuple((x, y) for x in (-3.0, 0.0, 0.5, 0.6, 2.0, INF, NAN) for y in (5.0, 52.5, 100.0, -INF, 1e300))
     known = domain(relation, bounds={"x": (-3, 2), "y": (5, 100)})
     return Pipeline(model=model, domain=known, columns=("x", "d"), corners=corners, reach=0.75 if computed else 0.9)
+
+
+def computed(relation):
+    return regression(relation, computed=True)
 
 
 def network(relation):
@@ -196,23 +192,7 @@ def network(relation):
     return Pipeline(model=model, domain=domain(relation), columns=columns, corners=corners, how=fourier)
 
 
-def normal(relation):
-    return _normal(relation, ("mean", "sd"))
-
-
-def normal_mean(relation):
-    return _normal(relation, ("mean",))
-
-
-def normal_sd(relation):
-    return _normal(relation, ("sd",))
-
-
-def grouped_normal(relation):
-    return _normal(relation, ("mean", "sd"), grouped=True)
-
-
-def _normal(relation, free, grouped=False):
+def normal(relation, free=("mean", "sd"), grouped=False):
     with pm.Model(coords={"of": range(2)}) as model:
         mean = pm.Normal("mean", dims="of" if grouped else None) if "mean" in free else 20.0
         sd = pm.HalfNormal("sd") if "sd" in free else 2.0
@@ -222,6 +202,18 @@ def _normal(relation, free, grouped=False):
     corners = tuple((g, x) for g in (0, 1) for x in VALUES) if grouped else tuple((x,) for x in VALUES)
     columns = ("group", "d") if grouped else ("d",)
     return Pipeline(model=model, domain=domain(relation, bounds={"y": (5, 100)}), columns=columns, corners=corners)
+
+
+def normal_mean(relation):
+    return normal(relation, ("mean",))
+
+
+def normal_sd(relation):
+    return normal(relation, ("sd",))
+
+
+def grouped_normal(relation):
+    return normal(relation, grouped=True)
 
 
 def two_variables(relation):

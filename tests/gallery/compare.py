@@ -25,17 +25,8 @@ CHAINS = {"chains": 2, "cores": 1, "progressbar": False}
 class Comparison:
     """Two posteriors, parameter by parameter, of several elements the furthest.
 
-    Attributes
-    ----------
-    apart : mapping
-        Distances of medians, in standard deviations of the posterior that is not private: of locations, and of
-        logarithms of scales.
-    wider : mapping
-        Standard deviations of the private posterior, times those of the other.
-    error : float
-        Largest Monte Carlo error of a distance.
-    by : {"statistics", "gradients"}
-        What was released.
+    Medians are `apart` in standard deviations of the posterior that is not private, and standard deviations of the
+    private one are `wider` times those; `error` is the largest Monte Carlo error of a distance.
     """
 
     apart: dict[str, float]

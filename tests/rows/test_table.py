@@ -10,7 +10,6 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.release.paid import forget_releases
 from pymc_dp.rows.engines.lazy import LazyFrame
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.rows.passes import Passes, with_stored
@@ -19,13 +18,9 @@ from tests.release.test_beside import domain_of, model_of, table
 from tests.rows.engines.engines import ENGINES, database, in_engine, part
 from tests.rows.engines.test_identity import stored
 
+pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 pl, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
 SECRET = "4711secret"
-
-
-@pytest.fixture(autouse=True)
-def _no_history():
-    forget_releases()
 
 
 def frame(**columns):

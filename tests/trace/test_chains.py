@@ -66,12 +66,6 @@ def test_before_the_first_draw_the_error_has_the_states_of_the_tuning():
     assert "ended after 3 of 4 tuning draws" in ledger.history[0].label
 
 
-def test_where_warnings_are_errors_the_trace_is_in_the_error():
-    with pytest.raises(dp.errors.BudgetWarning) as caught:
-        sample(9, ledger=dp.Ledger(1.0))
-    assert caught.value.idata["posterior"]["p"].shape == (1, 5)
-
-
 def test_an_error_in_a_chain_shows_and_keeps_nothing():
     def fail(trace, draw) -> None:
         raise ValueError(CANARY)

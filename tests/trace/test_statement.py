@@ -144,13 +144,3 @@ def test_the_percentage_is_what_the_worst_mechanism_reaches_rounded_up(epsilon: 
     truth = math.exp(epsilon) / (1 + math.exp(epsilon))  # randomised response, which shows all with probability δ
     reached = 100 * (delta + (1 - delta) * truth)
     assert reached <= right_at_most(epsilon, delta) < reached + 0.1 + 1e-9
-
-
-def test_additions_are_named_and_nothing_says_that_they_are_covered(trace: xr.DataTree) -> None:
-    trace["observed_data"] = xr.Dataset({"y": ("row", np.arange(3))})
-    found = stated(trace.dp.report())
-    assert found["not_paid_for"] == [
-        "group /observed_data was added (variables y): these are the private rows themselves"
-    ]
-    assert "holds the confidential data themselves" in found["plain"][0]
-    assert "must not be published as it is" in found["plain"][0] and not found["publishable"]

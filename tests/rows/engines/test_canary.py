@@ -8,7 +8,6 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.release.paid import forget_releases
 from pymc_dp.release.plan import lay_out
 from pymc_dp.rows import table as table_module
 from pymc_dp.rows.engines import expressions
@@ -16,10 +15,7 @@ from tests.release.test_beside import domain_of, model_of, table
 from tests.rows.engines.engines import exact, in_engine
 from tests.rows.engines.test_identity import stored
 
-
-@pytest.fixture(autouse=True)
-def _no_history():
-    forget_releases()
+pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 
 
 def half_away(frame, value):
