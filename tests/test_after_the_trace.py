@@ -101,21 +101,15 @@ def test_draws_that_nothing_paid_for_give_no_answer(share, spoil):
     ("given", "text"),
     [
         ({"utility": "square"}, "utility must be one of 'squared_error'"),
-        ({"utility": 3}, "utility must be a function"),
-        ({"responses": "ab"}, "responses must be a list"),
         ({"responses": []}, "one response or more"),
         ({"responses": [[0.1, 0.2]]}, "cannot compare a response"),
-        ({"responses": ["much"]}, "cannot compare a response"),
         ({"query": "q"}, "query must be one of 'p'"),
-        ({"query": 3}, "query must be one of p"),
         ({"utility": lambda draw, r: 0.0, "query": "p"}, "query= is for utilities by name"),
         ({"utility": lambda draw, r: None}, "utility must return a number"),
-        ({"utility": lambda draw, r: math.nan}, "NaN or infinite"),
         ({"utility": "log_score", "responses": [1.0]}, "NaN or infinite"),
         ({"utility": "log_score", "responses": [1.5]}, "log_score needs probabilities"),
         ({"bounds": (0, 1)}, r"outside of bounds=\(0.0, 1.0\)"),
         ({"bounds": (1, 0)}, "low < high"),
-        ({"bounds": 3}, "bounds must be a pair"),
         ({"failure": 1}, r"failure must lie in \(0, 1\)"),
     ],
 )
@@ -233,11 +227,7 @@ def test_rows_follow_the_model(example):
 
 def test_rows_of_the_model_are_not_read(example):
     model, idata = example
-    with pm.Model(coords={"label": [0, 1], "g": range(3)}) as dummy:
-        labels = pm.Bernoulli("sick", pm.Beta("share", 1, 1), observed=pm.Data("label_held", np.zeros(2, int)))
-        pm.Normal("age", pm.Normal("mu", 40, 20, dims="label")[labels], 5.0, observed=pm.Data("age_held", np.zeros(2)))
-        rate = pm.Gamma("rate", 2, 1, dims="g")
-        pm.Poisson("visits", rate[pm.Data("group", np.zeros(2, int))], observed=np.zeros(2, int))
+    dummy = naive_bayes(np.random.default_rng(0), 2)
     assert dp.synthesize(idata, dummy, 30, random_seed=1).equals(dp.synthesize(idata, model, 30, random_seed=1))
 
 

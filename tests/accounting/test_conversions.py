@@ -10,9 +10,7 @@ from scipy.integrate import quad
 
 from pymc_dp.accounting import (
     BoundedRangeEvent,
-    ComposedEvent,
     DiscreteGaussianEvent,
-    GaussianEvent,
     ZCDPEvent,
     gdp,
     rdp,
@@ -86,26 +84,6 @@ def test_delta_is_that_of_two_shifted_gaussians(mu, share):
         claimed = gdp.delta_of_mu(mu, epsilon)
         assert exact <= claimed
         assert claimed <= exact * (1 + mpmath.mpf(10) ** -6) or claimed < 1e-30
-
-
-@pytest.mark.parametrize(
-    "event",
-    [
-        pure(0.1),
-        laplace(10.0, 1),
-        gaussian(10.0, 1),
-        gaussian(1e9, 1),
-        ZCDPEvent(rho=1e-9),
-        BoundedRangeEvent(eta=1e-3),
-        poisson(10.0, 0.01),
-        without_replacement(10.0, 1, 100),
-    ],
-    ids=repr,
-)
-def test_anything_but_gaussian_noise_on_all_rows_is_infinite_not_free(event):
-    for composed in (event, ComposedEvent(events=(GaussianEvent(noise_multiplier=100.0), event))):
-        assert gdp.epsilon_at(composed, 1e-6) == math.inf
-        assert gdp.delta_at(composed, 100.0) == 1.0
 
 
 ORDERS = (1.1, 1.5, 2.0, 3.5, 8.0, 32.0, 100.0)

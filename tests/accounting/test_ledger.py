@@ -1,4 +1,3 @@
-import re
 import threading
 
 import pytest
@@ -129,22 +128,3 @@ def test_a_spend_after_all_of_delta_is_used_is_told_so():
         dp.errors.BudgetExceeded, match="all of delta.*only pure losses may follow.*need no delta.*at most 1 at delta=0"
     ):
         spend(ledger, zcdp_of(0.1))
-
-
-def advice(ledger, event, delta=None):
-    """Return the epsilon and the delta that a refusal says may be asked for."""
-    with pytest.raises(dp.errors.BudgetExceeded) as caught:
-        ledger.spend(event, label="more", neighbours="replace", delta=delta)
-    found = re.search(r"at most ([0-9.e-]+) at delta=([0-9.e-]+)", str(caught.value))
-    return float(found[1]), float(found[2])
-
-
-@pytest.mark.parametrize("before", [[], [0.3], [0.3, 0.3, 0.3]])
-@pytest.mark.parametrize("delta", [1e-8, 1e-6, 1e-5])
-def test_a_refusal_of_noise_that_needs_a_delta_names_what_fits_of_it(before, delta):
-    ledger = dp.Ledger(2.0, 1e-6)
-    for epsilon in before:
-        spend(ledger, gdp_of(epsilon))
-    most, at = advice(ledger, GDPEvent(mu=mu_budget(2.5, delta)), delta)
-    assert most <= 2.0 and at <= min(delta, 1e-6) and len(f"{most:g}") <= 4
-    ledger.spend(GDPEvent(mu=mu_budget(most, at)), label="as advised", neighbours="replace", delta=at)

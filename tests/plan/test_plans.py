@@ -159,26 +159,6 @@ def test_what_cannot_be_drawn_is_refused(build, why):
         quick(model, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [
-        ({"epsilon": []}, "at least one budget"),
-        ({"epsilon": [0.1, -1]}, "epsilon must be > 0"),
-        ({"delta": 2.0}, "delta must lie in"),
-        ({"repeats": 1}, "repeats must be >= 2"),
-        ({"interval": 1.0}, "interval must be between 0 and 1"),
-        ({"n_rows": 0}, "n_rows must be >= 1"),
-        ({"var_names": ["q"]}, "var_names must be one of 'p', 'gap'"),
-        ({"var_names": []}, "at least one of p, gap"),
-        ({"width": {"q": 1.0}}, "width must be one of 'p'"),
-        ({"width": -1.0}, "width of p must be > 0"),
-    ],
-)
-def test_arguments_out_of_range_are_refused(arguments, match):
-    with pytest.raises(dp.errors.ArgumentError, match=match):
-        quick(grouped(), **arguments)
-
-
 @pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 def test_a_private_model_is_no_model_to_plan_for():
     with pytest.raises(dp.errors.ArgumentError, match="private already"):

@@ -93,25 +93,6 @@ def test_lengths_are_not_told_under_add_remove():
     assert not any(number in str(found.problems) for number in ("37", "38"))
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([1, 2], "rows must map names"),
-        ({}, "rows must map names"),
-        ({"x": [1.0, 2.0]}, "must be a NumPy array"),
-        ({"x": np.ma.masked_array([123.456])}, "must be a NumPy array"),
-        ({"x": np.array([b"secret"])}, "must hold numbers or booleans"),
-        ({"x": np.array([object()])}, "must hold numbers or booleans"),
-        ({"x": np.array(1.0)}, "an axis that counts rows"),
-        ({"x": np.zeros(3, dtype=[("a", float)])}, "must hold numbers or booleans"),
-    ],
-)
-def test_arguments_that_are_no_rows_are_explained_without_a_value(rows, message):
-    with pytest.raises(dp.errors.ArgumentError, match=message) as refused:
-        dp.SGLD(rows=rows)
-    assert "secret" not in str(refused.value) and "123" not in str(refused.value)
-
-
 @pytest.mark.parametrize("method", [dp.SGFS, dp.SGLD, dp.SGHMC, dp.SGNHT])
 def test_no_row_is_shown_or_kept_among_the_settings(method):
     step = method(rows={"x": np.full((10_000, 3), 123.456)})

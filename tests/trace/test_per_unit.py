@@ -53,12 +53,3 @@ def test_epsilon_is_for_a_row_and_said_per_unit_beside(trace):
     assert trace[PRIVACY].attrs["epsilon"] == 3.0
     assert trace[PRIVACY].attrs["epsilon_per_unit_of_metric"] == 0.5
     assert trace[PRIVACY].attrs["metric"] == "|Δx|"
-
-
-def test_a_release_keeps_its_metric(private, tmp_path):
-    release = dp.Release.of(private)
-    assert release.epsilon == 3.0 and release.record.metric.epsilon_per_unit == 0.5
-    again = dp.Release.load(release.save(tmp_path / "x.json"))
-    assert again.record.metric == release.record.metric
-    conditioned = dp.condition(model(), again)
-    assert dp.Release.of(conditioned).record.metric == release.record.metric

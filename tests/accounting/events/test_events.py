@@ -8,16 +8,13 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.accounting import (
-    BoundedRangeEvent,
     ComposedEvent,
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     GaussianEvent,
-    GDPEvent,
     PureEvent,
     SelfComposedEvent,
     SubsampledGaussianEvent,
-    ZCDPEvent,
     event_from_dict,
     leaves,
 )
@@ -35,10 +32,8 @@ def test_events_survive_json_pickle_and_copy(event):
 @pytest.mark.parametrize(
     ("build", "text"),
     [
-        (lambda: PureEvent(epsilon=0), "epsilon must be > 0"),
         (lambda: PureEvent(epsilon=math.nan), "finite"),
         (lambda: PureEvent(epsilon=True), "must be a number"),
-        (lambda: ZCDPEvent(rho=-1.0), "rho must be > 0"),
         (lambda: DiscreteLaplaceEvent(scale=0.0, shifts=(1,)), "scale must be > 0"),
         (lambda: DiscreteLaplaceEvent(scale=1.0), "Give sensitivity"),
         (lambda: DiscreteLaplaceEvent(scale=1.0, shifts=(1, 0)), "each of shifts must be >= 1"),
@@ -46,12 +41,9 @@ def test_events_survive_json_pickle_and_copy(event):
         (lambda: DiscreteLaplaceEvent(scale=5e-324, shifts=(1,)), "finite"),
         (lambda: DiscreteLaplaceEvent.calibrated(epsilon=5e-324, shifts=(1,)), "too small"),
         (lambda: DiscreteGaussianEvent(scale=1.0), "Give l2_squared"),
-        (lambda: DiscreteGaussianEvent(scale=1.0, shifts=(1, 0)), "each of shifts must be >= 1"),
         (lambda: DiscreteGaussianEvent(scale=1.0, l2_squared=4, shifts=(1, 1)), "sum to 2, but l2_squared is 4"),
         (lambda: DiscreteGaussianEvent(scale=1e-200, shifts=(1,)), "finite"),
-        (lambda: BoundedRangeEvent(eta=0.0), "eta must be > 0"),
         (lambda: GaussianEvent(noise_multiplier=-1.0), "L2 sensitivity"),
-        (lambda: GDPEvent(mu=0.0), "mu must be > 0"),
         (lambda: poisson(0.0, 0.1), "clip norm"),
         (lambda: poisson(1.0, 0.0), "sample_rate must lie in"),
         (lambda: poisson(1.0, None), "sample_rate must be a number"),
