@@ -2,7 +2,6 @@
 
 import math
 
-import arviz as az
 import numpy as np
 import pandas as pd
 import pymc as pm
@@ -11,11 +10,9 @@ import xarray as xr
 
 import pymc_dp as dp
 from pymc_dp.answer import regret_bound
-from pymc_dp.errors import ArgumentError, TraceError
 from pymc_dp.release.record import ReleaseRecord, SamplerRecord
-from pymc_dp.testing import without_noise
 from pymc_dp.trace.scrub import annotate
-from pymc_dp.transforms.privatize import record_of
+from tests.traced import traced
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 
@@ -96,7 +93,7 @@ def _without_privacy(tree):
 @pytest.mark.parametrize("spoil", [_added, _changed, _without_privacy])
 def test_draws_that_nothing_paid_for_give_no_answer(share, spoil):
     spoil(share)
-    with pytest.raises(TraceError, match=r"were paid for|that were paid"):
+    with pytest.raises(dp.errors.TraceError, match=r"were paid for|that were paid"):
         dp.answer(share, "squared_error", [0.5], query="p")
 
 
@@ -104,28 +101,22 @@ def test_draws_that_nothing_paid_for_give_no_answer(share, spoil):
     ("given", "text"),
     [
         ({"utility": "square"}, "utility must be one of 'squared_error'"),
-        ({"utility": 3}, "utility must be a function"),
-        ({"responses": "ab"}, "responses must be a list"),
         ({"responses": []}, "one response or more"),
         ({"responses": [[0.1, 0.2]]}, "cannot compare a response"),
-        ({"responses": ["much"]}, "cannot compare a response"),
         ({"query": "q"}, "query must be one of 'p'"),
-        ({"query": 3}, "query must be one of p"),
         ({"utility": lambda draw, r: 0.0, "query": "p"}, "query= is for utilities by name"),
         ({"utility": lambda draw, r: None}, "utility must return a number"),
-        ({"utility": lambda draw, r: math.nan}, "NaN or infinite"),
         ({"utility": "log_score", "responses": [1.0]}, "NaN or infinite"),
         ({"utility": "log_score", "responses": [1.5]}, "log_score needs probabilities"),
         ({"bounds": (0, 1)}, r"outside of bounds=\(0.0, 1.0\)"),
         ({"bounds": (1, 0)}, "low < high"),
-        ({"bounds": 3}, "bounds must be a pair"),
         ({"failure": 1}, r"failure must lie in \(0, 1\)"),
     ],
 )
 def test_arguments_are_checked(share, given, text):
-    with pytest.raises(ArgumentError, match=text):
+    with pytest.raises(dp.errors.ArgumentError, match=text):
         dp.answer(share, **{"utility": "squared_error", "responses": [0.5], **given})
-    with pytest.raises(ArgumentError, match="must be a trace"):
+    with pytest.raises(dp.errors.ArgumentError, match="must be a trace"):
         dp.answer(None, "squared_error", [0.5])
 
 
@@ -144,13 +135,10 @@ def cells():
     return xr.DataArray(PEOPLE, {"state": STATES, "age": AGES}, ("state", "age"))
 
 
-def test_the_mean_of_all_is_weighted_by_people():
+def test_means_are_weighted_by_people_of_all_or_of_parts():
     found = dp.poststratify(trace(), cells(), var="p")
     assert found.dims == ("chain", "draw") and found.name == "p"
     np.testing.assert_allclose(found, (P * PEOPLE).sum(axis=(2, 3)) / PEOPLE.sum())
-
-
-def test_parts_of_the_population_have_means_of_their_own():
     by_state = dp.poststratify(trace(), cells(), var="p", by="state")
     assert by_state.dims == ("chain", "draw", "state")
     np.testing.assert_allclose(by_state, (P * PEOPLE).sum(axis=3) / PEOPLE.sum(axis=1))
@@ -183,12 +171,12 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_does_not_fit_is_refused(case):
     made, given, text = REFUSED[case]
-    with pytest.raises(ArgumentError, match=text.replace("?", r"\?")):
+    with pytest.raises(dp.errors.ArgumentError, match=text.replace("?", r"\?")):
         dp.poststratify(trace(), made(), **{"var": "p", **given})
 
 
 def test_a_trace_without_a_posterior_is_refused():
-    with pytest.raises(ArgumentError, match="posterior"):
+    with pytest.raises(dp.errors.ArgumentError, match="posterior"):
         dp.poststratify(xr.DataTree(), cells(), var="p")
 
 
@@ -208,21 +196,18 @@ def naive_bayes(rng, n=4000):
 DOMAIN = dp.Domain(bounds={"age": (0, 100), "visits": (0, 20)})
 
 
-def traced(model, posterior, domain=DOMAIN):
-    """A trace whose posterior is one known place."""
-    with without_noise():
+def at_one_place(model, posterior, dims=None, domain=DOMAIN):
+    with dp.testing.without_noise():
         private = dp.privatize(model, epsilon=1.0, domain=domain)
-    record, tables = record_of(private)
-    places = {name: (("chain", "draw", *dims), np.asarray(at)[None, None]) for name, (dims, at) in posterior.items()}
-    return annotate({"posterior": xr.Dataset(places)}, record, tables)
+    return traced(private, {name: np.asarray(place)[None] for name, place in posterior.items()}, dims)
 
 
 @pytest.fixture(scope="module")
 def example():
     rng = np.random.default_rng(3)
     model = naive_bayes(rng)
-    posterior = {"share": ((), 0.3), "mu": (("label",), [30.0, 50.0]), "rate": (("g",), [1.0, 2.0, 3.0])}
-    return model, traced(model, posterior)
+    posterior = {"share": 0.3, "mu": [30.0, 50.0], "rate": [1.0, 2.0, 3.0]}
+    return model, at_one_place(model, posterior, {"mu": ("label",), "rate": ("g",)})
 
 
 def test_rows_follow_the_model(example):
@@ -242,11 +227,7 @@ def test_rows_follow_the_model(example):
 
 def test_rows_of_the_model_are_not_read(example):
     model, idata = example
-    with pm.Model(coords={"label": [0, 1], "g": range(3)}) as dummy:
-        labels = pm.Bernoulli("sick", pm.Beta("share", 1, 1), observed=pm.Data("label_held", np.zeros(2, int)))
-        pm.Normal("age", pm.Normal("mu", 40, 20, dims="label")[labels], 5.0, observed=pm.Data("age_held", np.zeros(2)))
-        rate = pm.Gamma("rate", 2, 1, dims="g")
-        pm.Poisson("visits", rate[pm.Data("group", np.zeros(2, int))], observed=np.zeros(2, int))
+    dummy = naive_bayes(np.random.default_rng(0), 2)
     assert dp.synthesize(idata, dummy, 30, random_seed=1).equals(dp.synthesize(idata, model, 30, random_seed=1))
 
 
@@ -254,7 +235,7 @@ def test_a_private_number_of_rows_is_the_released_one():
     rng = np.random.default_rng(0)
     with pm.Model() as model:
         pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=(rng.random(120) < 0.5).astype(int))
-    idata = traced(model, {"p": ((), 0.5)}, dp.Domain(neighbours="add_remove", n_max=1000))
+    idata = at_one_place(model, {"p": 0.5}, domain=dp.Domain(neighbours="add_remove", n_max=1000))
     assert dp.synthesize(idata, model).sizes["row"] == 120
 
 
@@ -270,14 +251,6 @@ def fitted():
     drawn = {"tune": 300, "draws": 300, "chains": 2, "cores": 1, "random_seed": 1, "progressbar": False}
     idata = dp.sample(epsilon=5.0, model=model, ledger=dp.Ledger(5.0), **drawn)
     return idata, dp.condition(model, dp.Release.of(idata))
-
-
-@pytest.mark.slow
-def test_the_trace_has_no_log_likelihood(fitted):
-    idata, _ = fitted
-    assert "log_likelihood" not in idata
-    with pytest.raises(TypeError, match="log likelihood not found"):
-        az.loo(idata)
 
 
 @pytest.mark.filterwarnings("ignore:Numba will use object mode")

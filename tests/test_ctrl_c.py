@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from types import FrameType
 from typing import Any
 
@@ -19,7 +19,6 @@ import pytest
 import xarray as xr
 
 import pymc_dp as dp
-from pymc_dp.accounting import Ledger
 from pymc_dp.release.paid import forget_releases
 
 MOMENTS = 10
@@ -86,7 +85,7 @@ class Moments:
 class Outcome:
     """What a call came to."""
 
-    ledger: Ledger
+    ledger: dp.Ledger
     pressed: int
     tree: xr.DataTree | None = None
     error: BaseException | None = None
@@ -107,7 +106,7 @@ class Outcome:
 def outcome(call: Callable[..., Any], at: tuple[int, ...] = ()) -> tuple[Outcome, Moments]:
     """Make a call that costs the whole of a ledger, and press Ctrl+C at some moments."""
     forget_releases()  # a ledger of its own for each call
-    made, ledger = model(), Ledger(epsilon=1.0)
+    made, ledger = model(), dp.Ledger(epsilon=1.0)
     moments, tree, error = Moments(at=at), None, None
     try:
         # An interrupted change of PyTensor's settings stays, as it does without this package.
@@ -133,24 +132,16 @@ def moments_of(call: Callable[..., Any], rng: np.random.Generator) -> list[int]:
     return [*whole.tolist(), *within.tolist()]
 
 
-def statistics(**given: Any) -> xr.DataTree:
-    return dp.sample(**given, **SHORT)
-
-
-def step(**given: Any) -> xr.DataTree:
-    return dp.sample(**given, **SHORT, step=dp.OPS())
-
-
-def released(**given: Any) -> pm.Model:
-    return dp.privatize(**given)
-
-
-def annealed(**given: Any) -> xr.DataTree:
-    return dp.sample_ais(**given, particles=4, temperatures=3, progressbar=False)
+CALLS = [
+    partial(dp.sample, **SHORT),
+    partial(dp.sample, **SHORT, step=dp.OPS()),
+    dp.privatize,
+    partial(dp.sample_ais, particles=4, temperatures=3, progressbar=False),
+]
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("call", [statistics, step, released, annealed])
+@pytest.mark.parametrize("call", CALLS, ids=["statistics", "step", "released", "annealed"])
 def test_pressed_once_it_loses_nothing_that_was_charged(call, rng):
     charged = 0
     for at in moments_of(call, rng):
@@ -163,7 +154,7 @@ def test_pressed_once_it_loses_nothing_that_was_charged(call, rng):
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("call", [statistics, step, released, annealed])
+@pytest.mark.parametrize("call", CALLS, ids=["statistics", "step", "released", "annealed"])
 def test_pressed_twice_it_says_what_was_lost(call, rng):
     lost = 0
     for at in moments_of(call, rng)[MOMENTS // 2 :]:

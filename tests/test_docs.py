@@ -23,23 +23,12 @@ RESULTS = {
 SKIPPED = {"from_bambi", "load_adult", "load_collisions", "load_syria_events", "load_tax_units", "sample"}
 """Their examples are shown, but need a package or tables that are not everywhere, or compile."""
 CONSTANTS = {"EARTH", "PER_UNIT"}
-SLOW = {"how_it_works", "public_and_private", "samplers", "seven_names"} | {
-    f"howto/{name}"
-    for name in (
-        *(
-            "bambi",
-            "check_a_release",
-            "curves",
-            "fields",
-            "gradients",
-            "hierarchical",
-            "larger_than_memory",
-            "latents_per_row",
-        ),
-        *("missing_values", "networks", "poststratify", "regression", "table_in_duckdb", "which_bounds"),
-        "which_method",
-    )
-}
+SLOW = {"how_it_works", "public_and_private", "samplers", "seven_names"}
+HOWTOS = """
+bambi check_a_release curves fields gradients hierarchical larger_than_memory latents_per_row missing_values networks
+poststratify regression table_in_duckdb which_bounds which_method
+"""
+SLOW |= {f"howto/{name}" for name in HOWTOS.split()}
 """Pages whose code takes about two seconds or more."""
 
 

@@ -1,12 +1,11 @@
 import html
+from typing import Any
 
 import numpy as np
 import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.advice.short import LINES
-from pymc_dp.explain import Explanation
 from tests.trace.conftest import CANARY, build_model, table
 
 
@@ -19,7 +18,7 @@ def _two_likelihoods(low: int = 0) -> pm.Model:
 
 
 @pytest.fixture(scope="module")
-def explained() -> Explanation:
+def explained() -> Any:
     return dp.explain(_two_likelihoods(), dp.Domain(bounds={"income": (0, 100)}))
 
 
@@ -36,7 +35,7 @@ def test_all_problems_at_once_with_remedies() -> None:
     assert caught.value.problems == explanation.problems
 
 
-def test_says_what_is_private_released_and_assumed(explained: Explanation) -> None:
+def test_says_what_is_private_released_and_assumed(explained: Any) -> None:
     explanation = explained
     assert explanation.ok
     assert explanation.private == ("answer", "group_index", "income")
@@ -44,23 +43,6 @@ def test_says_what_is_private_released_and_assumed(explained: Explanation) -> No
     text, page = str(explanation.full()), html.unescape(explanation.full()._repr_html_())
     for phrase in ("Yes:", "bounds of income: (0, 100)", "group_index (3)", "number of rows: 60", "row_probability"):
         assert phrase in text and phrase in page, phrase
-
-
-@pytest.mark.slow
-def test_a_budget_that_bounds_next_to_nothing_is_named_so() -> None:
-    domain = dp.Domain(bounds={"income": (0, 100)})
-    found = dp.explain(_two_likelihoods(), domain, epsilon=20.0, delta=0.5)
-    assert [text[:8] for text in found.weak] == ["ε = 20 b", "δ = 0.5 "]
-    assert "What this budget is worth" in str(found.full()) and not dp.explain(_two_likelihoods(), domain).weak
-
-
-@pytest.mark.slow
-def test_frame_gives_noise_by_epsilon(explained: Explanation) -> None:
-    frame = explained.to_frame()
-    assert len(frame) == 2 * 4
-    answer = frame[frame["variable"] == "answer"].set_index("epsilon")
-    assert answer.loc[1.0, "noise_sd"] == pytest.approx(np.sqrt(2) * 4), "half of ε = 1 on a table with Δ1 = 2"
-    assert answer.loc[0.1, "noise_sd"] == pytest.approx(10 * answer.loc[1.0, "noise_sd"])
 
 
 def test_samplers_are_listed_with_temperature_or_with_what_is_in_the_way():
@@ -89,7 +71,7 @@ def test_twelve_lines_say_what_to_do() -> None:
     text = " ".join(str(found).replace("│", " ").split())
     assert len(found.problems) > 2 and f"{len(found.problems) - 2} more problem" in text
     assert all(problem.remedy[:30] in text for problem in found.problems[:2])
-    assert len(str(found).splitlines()) <= LINES
+    assert len(str(found).splitlines()) <= 12
     one = dp.explain(_two_likelihoods())
     (problem,) = one.problems
     said = " ".join(str(one).replace("│", " ").split())

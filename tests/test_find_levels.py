@@ -9,26 +9,11 @@ import polars as pl
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.accounting import ApproximateEvent, Budget
-from pymc_dp.errors import (
-    ArgumentError,
-    BudgetExceeded,
-    DomainError,
-    DomainWarning,
-    ReleaseError,
-    UnsupportedModelError,
-)
-from pymc_dp.release.paid import forget_releases
+from pymc_dp.accounting import ApproximateEvent
 
+pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 SECRET = "ZYXWVUT-8675309"
 PAID = {"epsilon": 1.0, "delta": 1e-6, "max_levels": 10}
-
-
-@pytest.fixture(autouse=True)
-def _no_history():
-    forget_releases()
-    yield
-    forget_releases()
 
 
 def cities(n=3000, seed=1):
@@ -57,7 +42,7 @@ def test_common_levels_are_found_and_the_rest_is_other(kind):
     assert all(abs(count - exact[label]) < 40 for label, count in levels.counts.items())
     (entry,) = account.history
     assert entry.label == "levels of city (found: 'Bonn', 'Lyon', 'Oslo', 'Rome')"
-    assert account.spent == Budget(1.0, 1e-5) and entry.event == ApproximateEvent(epsilon=1.0, delta=1e-6)
+    assert account.spent == dp.Budget(1.0, 1e-5) and entry.event == ApproximateEvent(epsilon=1.0, delta=1e-6)
 
 
 def test_what_is_no_text_or_called_as_the_rest_is_of_the_rest():
@@ -66,26 +51,14 @@ def test_what_is_no_text_or_called_as_the_rest_is_of_the_rest():
     assert levels.labels == ("Oslo", "other") and np.bincount(levels.codes(held)).tolist() == [900, 3600]
 
 
-class Ear(logging.Handler):
-    """Everything that is logged."""
-
-    def __init__(self):
-        super().__init__(logging.DEBUG)
-        self.heard = []
-
-    def emit(self, record):
-        self.heard.append(record.getMessage())
-
-
 def broken(values):
     raise ValueError(f"{SECRET} is no city")
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_label_of_one_row_is_in_no_text_that_is_not_its_release(fails, monkeypatch):
-    account, ear = ledger(), Ear()
-    logging.getLogger().addHandler(ear)
-    said = []
+def test_a_label_of_one_row_is_in_no_text_that_is_not_its_release(fails, monkeypatch, caplog):
+    account, said = ledger(), []
+    caplog.set_level(logging.DEBUG)
     if fails:
         monkeypatch.setattr("pymc_dp.rows.levels.Counter", broken)
     try:
@@ -93,17 +66,15 @@ def test_a_label_of_one_row_is_in_no_text_that_is_not_its_release(fails, monkeyp
             warnings.simplefilter("always")
             levels = dp.find_levels("city", rows={"city": cities(50)}, ledger=account, **{**PAID, "epsilon": 0.05})
             said += [repr(levels), str(levels.labels), str(levels.counts)]
-    except ReleaseError as error:
+    except dp.errors.ReleaseError as error:
         said += [str(error), repr(error.__cause__), repr(error.__context__)]
-    finally:
-        logging.getLogger().removeHandler(ear)
-    said += [str(item.message) for item in caught] + ear.heard + [repr(account), account.to_frame().to_string()]
+    said += [str(item.message) for item in caught] + [caplog.text] + [repr(account), account.to_frame().to_string()]
     assert SECRET not in "\n".join(said) and account.spent.epsilon == 0.05
-    assert fails or [item.category for item in caught] == [DomainWarning]
+    assert fails or [item.category for item in caught] == [dp.errors.DomainWarning]
 
 
 def test_where_nothing_is_found_it_says_so():
-    with pytest.warns(DomainWarning, match=r"No levels of 'city' were found: no label has the \d+ rows"):
+    with pytest.warns(dp.errors.DomainWarning, match=r"No levels of 'city' were found: no label has the \d+ rows"):
         levels = dp.find_levels("city", rows={"city": cities(10)}, ledger=ledger(), **PAID)
     assert levels.labels == ("other",) and levels.codes(cities(10)).tolist() == [0] * 11
 
@@ -111,7 +82,7 @@ def test_where_nothing_is_found_it_says_so():
 def test_nothing_is_read_where_the_budget_is_not_enough(monkeypatch):
     monkeypatch.setattr("pymc_dp.rows.levels.Labels.batches", lambda self: pytest.fail("rows were read"))
     for account in (dp.Ledger(0.5, 1e-5), dp.Ledger(3.0, 1e-7), dp.Ledger(3.0)):
-        with pytest.raises(BudgetExceeded, match="delta"):
+        with pytest.raises(dp.errors.BudgetExceeded, match="delta"):
             dp.find_levels("city", rows={"city": cities()}, ledger=account, **PAID)
         assert account.history == []
 
@@ -119,14 +90,18 @@ def test_nothing_is_read_where_the_budget_is_not_enough(monkeypatch):
 @pytest.mark.parametrize(
     ("given", "kind", "says"),
     [
-        ({"delta": 0.0}, ArgumentError, "delta must be > 0, got 0"),
-        ({"max_levels": 0}, ArgumentError, "max_levels must be >= 1"),
-        ({"other": ""}, ArgumentError, "other must be a name"),
-        ({"rows": {"town": cities()}}, ArgumentError, "no column 'city'"),
-        ({"rows": {"city": np.ones(3)}}, ArgumentError, "dtype float64"),
-        ({"rows": pl.LazyFrame({"city": ["a"]})}, ArgumentError, "rows must map"),
-        ({"domain": dp.Domain(public=["city"])}, DomainError, "is public"),
-        ({"domain": dp.Domain(metric=dp.metrics.Hamming("city"))}, UnsupportedModelError, "per unit of a metric"),
+        ({"delta": 0.0}, dp.errors.ArgumentError, "delta must be > 0, got 0"),
+        ({"max_levels": 0}, dp.errors.ArgumentError, "max_levels must be >= 1"),
+        ({"other": ""}, dp.errors.ArgumentError, "other must be a name"),
+        ({"rows": {"town": cities()}}, dp.errors.ArgumentError, "no column 'city'"),
+        ({"rows": {"city": np.ones(3)}}, dp.errors.ArgumentError, "dtype float64"),
+        ({"rows": pl.LazyFrame({"city": ["a"]})}, dp.errors.ArgumentError, "rows must map"),
+        ({"domain": dp.Domain(public=["city"])}, dp.errors.DomainError, "is public"),
+        (
+            {"domain": dp.Domain(metric=dp.metrics.Hamming("city"))},
+            dp.errors.UnsupportedModelError,
+            "per unit of a metric",
+        ),
     ],
 )
 def test_what_cannot_be_found_is_refused(given, kind, says):

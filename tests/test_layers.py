@@ -17,39 +17,22 @@ LAYERS = (
     *("schedules", "markov", "models"),
 )
 # Importable by every layer, importing none.
+CHECKS = {"errors", "_validate"}
 BESIDE = {
-    "errors": set(),
-    "_validate": {"errors"},
-    "_random": {"errors", "_validate"},
-    "_interrupts": set(),
-    "_lazy": set(),
-    "_optional": set(),
-    "_version": set(),
-    "nuts_samplers": {"errors", "_validate", "_versions"},
-    "sampler_arguments": {"errors", "_validate", "nuts_samplers"},
-    "_column_bounds": {"errors", "_validate"},
-    "_compiling": set(),
-    "_display": set(),
-    "_frames": {"errors", "_validate"},
-    "_documents": {"_display"},
-    "_progress": set(),
-    "_special": set(),
-    "_versions": set(),
-    "draws": {"errors"},
-    "intervals": {"errors", "_special"},
-    "theorems": {"errors", "_validate", "_random"},
-    "networks": {"errors", "_validate"},
-    "metrics": {"errors", "_validate"},
-    "datasets": {"errors", "_validate", "_random", "_optional"},
-    "testing": {"errors", "_validate", "_random"},
-    "unit": {"errors", "_validate"},
+    **{key: set() for key in ("errors", "_interrupts", "_lazy", "_optional", "_version", "_compiling", "_display")},
+    **{key: set() for key in ("_progress", "_special", "_versions")},
+    **dict.fromkeys(("_column_bounds", "_frames", "networks", "metrics", "unit"), CHECKS),
+    **{"_validate": {"errors"}, "draws": {"errors"}, "intervals": {"errors", "_special"}, "_documents": {"_display"}},
+    **{key: {*CHECKS, "_random"} for key in ("theorems", "testing")},
+    "_random": CHECKS,
+    "nuts_samplers": {*CHECKS, "_versions"},
+    "sampler_arguments": {*CHECKS, "nuts_samplers"},
+    "datasets": {*CHECKS, "_random", "_optional"},
 }
 ALLOWED = {
     **BESIDE,
     **{layer: {*LAYERS[:position], *BESIDE} for position, layer in enumerate(LAYERS)},
-    # The package itself shows the names of all of them.
-    "": {*LAYERS, *BESIDE},
-    "__main__": {*LAYERS, *BESIDE},
+    **{key: {*LAYERS, *BESIDE} for key in ("", "__main__")},  # the package itself shows the names of all of them
 }
 
 
@@ -86,28 +69,13 @@ def imported_modules(path: Path, root: Path) -> Iterator[tuple[int, str]]:
         yield from ((node.lineno, name) for name in found if name.split(".")[0] == root.name)
 
 
-def wrong_imports(root: Path) -> list[str]:
+def test_imports_point_from_right_to_left_and_every_file_belongs_to_a_layer():
     wrong = []
-    for path in sorted(root.rglob("*.py")):
-        own = part_of(module_name(path, root))
-        for line, imported in imported_modules(path, root):
+    for path in sorted(ROOT.rglob("*.py")):
+        own = part_of(module_name(path, ROOT))
+        assert own in ALLOWED, path
+        for line, imported in imported_modules(path, ROOT):
             other = part_of(imported)
-            if other not in ALLOWED.get(own, set()) | {own} or (other == "" and own != ""):
-                wrong.append(f"{path.relative_to(root)}:{line} imports {imported}")
-    return wrong
-
-
-def files_without_layer(root: Path) -> list[str]:
-    return [
-        str(path.relative_to(root))
-        for path in sorted(root.rglob("*.py"))
-        if part_of(module_name(path, root)) not in ALLOWED
-    ]
-
-
-def test_imports_point_from_right_to_left():
-    assert wrong_imports(ROOT) == []
-
-
-def test_every_file_belongs_to_a_layer():
-    assert files_without_layer(ROOT) == []
+            if other not in ALLOWED[own] | {own} or (other == "" and own != ""):
+                wrong.append(f"{path.relative_to(ROOT)}:{line} imports {imported}")
+    assert wrong == []

@@ -2,9 +2,9 @@ import sys
 
 import pytest
 
+import pymc_dp as dp
 from pymc_dp import plots
 from pymc_dp._optional import EXTRAS, require
-from pymc_dp.accounting import Ledger
 from pymc_dp.rows.arrow_labels import arrow
 from tests.project import PROJECT
 
@@ -21,7 +21,7 @@ def test_a_package_that_lacks_is_named_with_the_extra_that_brings_it(package, mo
 
 
 @pytest.mark.parametrize(
-    ("package", "use"), [("matplotlib", lambda: plots.budget(Ledger(1.0), backend="matplotlib")), ("pyarrow", arrow)]
+    ("package", "use"), [("matplotlib", lambda: plots.budget(dp.Ledger(1.0), backend="matplotlib")), ("pyarrow", arrow)]
 )
 def test_figures_and_stored_tables_say_what_they_need(package, use, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)

@@ -7,17 +7,9 @@ import pytest
 from rich.progress import Progress
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError
-from pymc_dp.release.paid import forget_releases
 
+pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 N_ROWS = 500
-
-
-@pytest.fixture(autouse=True)
-def _no_history():
-    forget_releases()
-    yield
-    forget_releases()
 
 
 @pytest.fixture
@@ -98,5 +90,5 @@ def test_draws_that_pymc_shows_no_bar_of_have_one(bars, coin, options, shown):
 
 @pytest.mark.parametrize("call", [dp.privatize, dp.find_map])
 def test_what_is_no_flag_is_refused(coin, call):
-    with pytest.raises(ArgumentError, match="progressbar must be True or False"):
+    with pytest.raises(dp.errors.ArgumentError, match="progressbar must be True or False"):
         call(model=coin, epsilon=1.0, ledger=dp.Ledger(1.0), progressbar="split")

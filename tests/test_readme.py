@@ -19,18 +19,6 @@ def page(name):
     return (ROOT / "docs" / name).read_text(encoding="utf-8")
 
 
-def cells(line):
-    return [cell.strip() for cell in line.strip("| \n").split("|")]
-
-
-def column(table, name, row):
-    """Return what the table of a page that has a column says of a row, named as in its first column."""
-    lines = [line for line in table.replace("\N{NO-BREAK SPACE}", " ").splitlines() if line.startswith("|")]
-    place = next(place for place, line in enumerate(lines) if name in cells(line))
-    head = cells(lines[place])
-    return next(cells(line) for line in lines[place:] if cells(line)[0] == row)[head.index(name)]
-
-
 def test_it_is_short():
     assert len(TEXT.split()) <= MOST_WORDS
 
@@ -47,19 +35,6 @@ def test_its_first_block_runs_and_publishes(tmp_path):
 def test_shares_of_right_guesses_are_those_of_the_text(epsilon, share, text):
     assert round(100 / (1 + np.exp(-epsilon)), 1 if share % 1 else 0) == share
     assert f"{share:g}% at ε = {epsilon:g}" in text
-
-
-@pytest.mark.parametrize("method", ["pymc_dp, noised gradients", "DP-SGD, Opacus", "DP-SVI, d3p"])
-@pytest.mark.parametrize(
-    ("here", "there"),
-    [("one row is", "one row is"), ("accuracy", "Adult: accuracy"), ("coverage", "Logistic: coverage")],
-)
-def test_its_comparison_is_a_part_of_the_measured_table(method, here, there):
-    measured = page("compared.md")
-    assert column(TEXT, here, method) == column(measured, there, method)
-    assert column(measured, "ε, δ claimed", method) == "1, 1e-05"
-    without = (column(measured, name, "not private").split()[0] for name in ("Adult: accuracy", "Logistic: coverage"))
-    assert "Without privacy: {} and {}.".format(*without) in TEXT
 
 
 def test_its_counts_of_models_are_those_of_the_page():

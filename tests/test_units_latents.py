@@ -7,8 +7,6 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp import Domain, Unit
-from pymc_dp.gradients.row_scores import RowScores
 from tests.test_units import OWNERS, released
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
@@ -24,7 +22,7 @@ STATISTICS = dp.Gradients(steps=10)
 
 
 def domain(most=MOST, **more):
-    return Domain(neighbours="add_remove", n_max=100, unit=Unit("patient_id", max_rows=most), **more)
+    return dp.Domain(neighbours="add_remove", n_max=100, unit=dp.Unit("patient_id", max_rows=most), **more)
 
 
 def wide(rows=slice(None), answers=ANSWERS):
@@ -59,13 +57,6 @@ def test_latents_integrated_out_are_released_for_persons():
     np.testing.assert_array_equal(release(wide(ORDER))[1], plain)
     stored = {"patient_id": OWNERS[ORDER], "y": ANSWERS[ORDER]}
     np.testing.assert_array_equal(release(wide(slice(2)), stored)[1], plain)
-
-
-@pytest.mark.slow
-def test_rows_that_are_alike_are_released_as_if_each_were_evaluated_by_itself(monkeypatch):
-    plain = release(wide())[1]
-    monkeypatch.setattr(RowScores, "alike", property(lambda self: False))
-    np.testing.assert_allclose(release(wide())[1], plain, rtol=1e-3, atol=1e-3 * np.abs(plain).max())
 
 
 @pytest.mark.few(1)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import PrivacyError
 from tests.wrong_calls import FEW, WORDS, WRONG, Call, calls, planned, trace
 
 CALLS = calls()
@@ -69,7 +68,7 @@ def names_it_and_spends_nothing(call: Call, argument: str) -> None:
         if error is None:
             continue
         text = str(error)
-        assert isinstance(error, PrivacyError), f"{name}: {type(error).__name__}: {text[:200]}"
+        assert isinstance(error, dp.errors.PrivacyError), f"{name}: {type(error).__name__}: {text[:200]}"
         assert any(word in text for word in (argument, *WORDS.get(argument, ()))) or name in RIGHT, f"{name}: {text}"
         assert len(text.split()) > 5 and "114813069527425" not in text
 

@@ -1,9 +1,11 @@
 """Every public call with arguments that are right; a test puts wrong ones in the place of each."""
 
+import inspect
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,7 @@ WRONG = {
         "path": Path("/nonexistent/x"),
     },
 }
+LEFT = ("progressbar", "scratch")  # flags of many kinds; a text is a right folder
 FEW = ("object", "text", "matrix", "huge")
 """Names of wrong values that no argument takes for a right one."""
 WORDS = {
@@ -57,13 +60,22 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Call:
-    """A call of the package, the arguments that are right for it, and those to replace: by default every one."""
+    """A call of the package, the arguments that are right for it beside defaults, and those to replace: by default all.
+
+    A method is looked up when its arguments are made: some take a trace to be made.
+    """
 
     name: str
     function: Callable[..., Any]
-    right: Callable[[], dict[str, Any]]
+    given: Callable[[], dict[str, Any]]
     varied: tuple[str, ...] = ()
     slow: bool = False
+
+    def right(self) -> dict[str, Any]:
+        parameters = inspect.signature(self.function).parameters.values()
+        kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        own = [one for one in parameters if one.kind not in kinds and one.default is not inspect.Parameter.empty]
+        return {one.name: one.default for one in own if one.name not in LEFT} | self.given()
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -77,10 +89,6 @@ def model() -> pm.Model:
         p = pm.Uniform("p", 0.1, 0.9)
         pm.Bernoulli("y", p, observed=np.array([0, 1, 1, 0, 1, 1, 0, 1]))
     return made
-
-
-def latent_model_arguments() -> dict[str, Any]:
-    return {"model": latent_model(), "latent": "theta", "nodes": 5}
 
 
 @cache
@@ -150,6 +158,11 @@ def folder() -> Path:
     return Path(tempfile.mkdtemp())
 
 
+def attribute(name: str, tree: Any) -> Any:
+    found = getattr(PrivacyAccessor(tree), name)
+    return found() if name == "report" else found
+
+
 def mechanism(data: Any, n: int) -> Any:
     return np.random.default_rng(len(data)).laplace(size=n)
 
@@ -159,279 +172,219 @@ def planned() -> Any:
     return dp.plan(model(), [1.0], repeats=2, random_seed=1, progressbar=False)
 
 
-def _model_calls() -> Iterator[Call]:
-    budget = {"epsilon": 1.0, "delta": 1e-6}
-
-    def shared() -> dict[str, Any]:
-        return {**budget, "domain": dp.Domain(), "ledger": ledger(), "model": model()}
-
-    gaussian = dp.Statistics(noise="gaussian")
-    yield Call("privatize", dp.privatize, lambda: {**shared(), "statistics": gaussian})
-    yield Call(
-        "sample", dp.sample, lambda: {**shared(), "draws": 5, "tune": 5, "chains": 1, "cores": 1,
-        "statistics": gaussian},
-    )  # fmt: skip
-    yield Call(
-        "sample with a step", dp.sample, lambda: {**shared(), "draws": 5, "tune": 0, "chains": 1, "cores": 1,
-        "step": dp.OPS(), "statistics": None},
-    )  # fmt: skip
-    yield Call(
-        "sample with augmentation", dp.sample, lambda: {**shared(), "draws": 5, "tune": 0, "chains": 1,
-        "step": dp.DataAugmentation(), "delta": 0.0},
-    )  # fmt: skip
-    yield Call(
-        "find_map", dp.find_map, lambda: {**shared(), "grid": 20, "candidates": None, "annealed": False,
-        "assume_converged": False},
-    )  # fmt: skip
-    yield Call(
-        "find_bounds", dp.find_bounds, lambda: {"model": counted(), "columns": "k", "epsilon": 1.0,
-        "domain": dp.Domain(), "ledger": ledger(), "rows": None, "outside": 0.01},
-    )  # fmt: skip
-    yield Call(
-        "find_levels", dp.find_levels, lambda: {"column": "city", "rows": {"city": np.array(["Oslo"] * 9)}, **budget,
-        "max_levels": 5, "other": "other", "domain": dp.Domain(), "ledger": ledger()},
-    )  # fmt: skip
-    yield Call(
-        "find_map among candidates", lambda **given: dp.find_map(**given), lambda: {**shared(),
-        "candidates": {"p": [0.2, 0.5]}}, varied=("candidates",),
-    )  # fmt: skip
-    yield Call(
-        "sample_ais", dp.sample_ais, lambda: {**shared(), "draws": 1, "particles": 3, "temperatures": 3, "power": None,
-        "resampling": "range", "marginal_likelihood": False, "weights_share": None, "evidence_share": None,
-        "grid": None, "random_seed": 1, "progressbar": False},
-    )  # fmt: skip
-    yield Call("explain", dp.explain, lambda: {"model": model(), "domain": dp.Domain(), **budget})
-    yield Call("sensitivity", dp.sensitivity, lambda: {"model": model(), "domain": dp.Domain()})
-    yield Call(
-        "plan", dp.plan, lambda: {"model": model(), **budget, "noise": None, "statistics": None, "step": None,
-        "covariates": None, "var_names": ["p"], "n_rows": 10, "repeats": 2, "interval": 0.9, "domain": dp.Domain(),
-        "random_seed": 1, "progressbar": False, "width": 0.1},
-    )  # fmt: skip
-    yield Call(
-        "plan of a sampler", dp.plan, lambda: {"model": model(), **budget, "step": dp.SGLD(), "covariates": {},
-        "n_rows": None, "repeats": 2, "domain": dp.Domain()},
-    )  # fmt: skip
-    yield Call("truncate", dp.truncate, lambda: {"model": model(), "bounds": {"p": (0.2, 0.8)}})
-    yield Call(
-        "truncate to", lambda low, high: dp.truncate(model(), {"p": (low, high)}), lambda: {"low": 0.2, "high": 0.8}
-    )
-    yield Call("integrate", dp.integrate, latent_model_arguments)
-    yield Call("fill", dp.fill, lambda: {"model": covariate_model(), "values": {"x": 0.0}})
-    yield Call("clamp", dp.clamp, lambda: {"model": model(), "low": -3.0, "high": 0.0})
-    yield Call("from_bambi", dp.models.from_bambi, lambda: {"model": None, "domain": None})
-    yield Call("condition", dp.condition, lambda: {"model": model(), "release": release(), "noise_aware": True})
-    yield Call(
-        "condition on draws", dp.condition, lambda: {"model": model(), "release": drawn(), "noise_aware": True,
-        "covariates": {}, "n_rows": 8}, slow=True,
-    )  # fmt: skip
-    yield Call(
-        "draw_intervals", dp.from_draws.draw_intervals, lambda: {"idata": drawn(), "model": model(),
-        "probability": 0.9, "covariates": {}, "n_rows": 8}, slow=True,
-    )  # fmt: skip
-    yield Call("marginalize_states", dp.markov.marginalize_states, lambda: {"model": model()})
-    yield Call("draw_states", dp.markov.draw_states, lambda: {"idata": trace(), "model": model(), "random_seed": 1})
+BUDGET = {"epsilon": 1.0, "delta": 1e-6}
+SHORT = {"draws": 5, "tune": 0, "chains": 1, "cores": 1}
+GAUSSIAN = dp.Statistics(noise="gaussian")
 
 
-def _trace_calls() -> Iterator[Call]:
-    yield Call("scrub", dp.scrub, lambda: {"idata": trace(), "model": model()})
-    people = xr.DataArray([3, 1], {"cell": ["a", "b"]}, "cell")
-    yield Call(
-        "poststratify", dp.poststratify, lambda: {"idata": of_cells(), "cells": people, "var": "p", "by": "cell"}
-    )
-    yield Call("synthesize", dp.synthesize, lambda: {"idata": trace(), "model": model(), "n": 5, "random_seed": 1})
-    yield Call(
-        "rehearse", dp.rehearse, lambda: {"idata": trace(), "model": model(), "tables": 3, "random_seed": 1,
-        "progressbar": False},
-    )  # fmt: skip
-    yield Call(
-        "answer", dp.answer, lambda: {"idata": trace(), "utility": "squared_error", "responses": [0.1, 0.5],
-        "query": "p", "bounds": (-1, 0), "failure": 0.05},
-    )  # fmt: skip
-    yield Call("Release.of", dp.Release.of, lambda: {"source": trace()})
-    yield Call(
-        "Release.of_counts", dp.Release.of_counts, lambda: {"values": {"count": [3, -4, 9]}, "scale": 5.0,
-        "noise": "discrete laplace", "dims": "area", "made_by": "an office", "guarantee": "pure, epsilon = 0.2",
-        "budget": dp.Budget(0.2), "postprocessed": False},
-    )  # fmt: skip
-    yield Call(
-        "condition on several", lambda release: dp.condition(model(), release), lambda: {"release": {"2025": release(),
-        "2026": other_release()}},
-    )  # fmt: skip
-    yield Call("Release.load", dp.Release.load, lambda: {"path": release().save(folder() / "r.nc")})
-    yield Call("Release.save", lambda path: release().save(path), lambda: {"path": folder() / "r.nc"})
-    yield Call("publish", lambda path: trace().dp.publish(path), lambda: {"path": folder() / "r.nc"})
-    yield Call(
-        "report.save", lambda path, dataset: trace().dp.report().save(path, dataset=dataset),
-        lambda: {"path": folder() / "r.md", "dataset": "a survey"},
-    )  # fmt: skip
-    for attribute in ("epsilon", "delta", "guarantee", "arithmetic", "neighbours", "history", "release", "metric"):
-        yield Call(
-            f"dp.{attribute}", lambda tree, attribute=attribute: getattr(PrivacyAccessor(tree), attribute),
-            lambda: {"tree": trace()},
-        )  # fmt: skip
-    yield Call("dp.report", lambda tree: PrivacyAccessor(tree).report(), lambda: {"tree": trace()})
-    yield Call("plots.budget", dp.plots.budget, lambda: {"source": trace(), "backend": "none"})
-    yield Call(
-        "plots.release", dp.plots.release, lambda: {"idata": trace(), "var_name": None, "ci_prob": 0.9,
-        "backend": "none"},
-    )  # fmt: skip
-    yield Call(
-        "plots.tradeoff", dp.plots.tradeoff, lambda: {"plan": planned(), "var_names": None, "quantity": "width",
-        "backend": "none"},
-    )  # fmt: skip
-    yield Call(
-        "Plan.suggest", lambda width, var_name: planned().suggest(width, var_name=var_name), lambda: {"width": 0.3,
-        "var_name": None},
-    )  # fmt: skip
-    yield Call(
-        "audit", dp.audit, lambda: {"mechanism": mechanism, "data": [0, 0], "neighbour": [0, 1], "epsilon": 1.0,
-        "delta": 0.0, "pairs": None, "runs": 100, "events": None, "confidence": 0.9, "vectorised": True,
-        "progressbar": False},
-    )  # fmt: skip
+def asked(**more: Any) -> dict[str, Any]:
+    return {**BUDGET, "domain": dp.Domain(), "ledger": ledger(), "model": model(), **more}
 
 
-def _value_calls() -> Iterator[Call]:
-    metric = dp.metrics.L1({"y": 1.0})
-    yield Call(
-        "Domain", dp.Domain, lambda: {"rows": "row", "bounds": {"y": (0, 1)}, "norms": {"x": 1.0}, "public": ("g",),
-        "neighbours": "replace", "n_max": None, "metric": None, "unit": None, "levels": {"g": ["a", "b"]}},
-    )  # fmt: skip
-    yield Call(
-        "Domain.of", dp.Domain.of, lambda: {"frame": pl.DataFrame({"g": ["a"], "y": [0.5]}), "bounds": {"y": (0, 1)},
-        "levels": {"g": ["a", "b"]}, "public_levels": (), "columns": ["g", "y"]},
-    )  # fmt: skip
-    yield Call(
-        "Domain of a hidden number of rows", dp.Domain, lambda: {"neighbours": "add_remove", "n_max": 10,
-        "unit": dp.Unit("who", 2)}, varied=("n_max", "unit"),
-    )  # fmt: skip
-    yield Call("Unit", dp.Unit, lambda: {"column": "who", "max_rows": 2})
-    yield Call("Domain bounds", lambda ends: dp.Domain(bounds={"y": ends}), lambda: {"ends": (0, 1)})
-    yield Call("Domain norms", lambda norm: dp.Domain(norms={"x": norm}), lambda: {"norm": 1.0})
-    yield Call("Budget", dp.Budget, lambda: {"epsilon": 1.0, "delta": 0.0})
-    yield Call("Budget.covers", dp.Budget(1.0).covers, lambda: {"other": dp.Budget(0.5)})
-    yield Call("Budget.split", dp.Budget(1.0).split, lambda: {"weights": [1, 2]})
-    yield Call(
-        "Ledger", dp.Ledger, lambda: {"epsilon": 1.0, "delta": 0.0, "neighbours": "replace", "metric": metric,
-        "unit": None},
-    )  # fmt: skip
-    yield Call(
-        "Ledger.spend", lambda **given: dp.Ledger(1.0).spend(**given), lambda: {"event": PureEvent(epsilon=0.5),
-        "label": "ages", "neighbours": "replace"},
-    )  # fmt: skip
-    yield Call(
-        "Statistics", dp.Statistics, lambda: {"noise": "laplace", "noise_aware": True, "share": {"y": 1.0},
-        "mechanism": None},
-    )  # fmt: skip
-    yield Call("Statistics.histogram", dp.Statistics().histogram, lambda: {"name": "y"})
-    yield Call("Histogram", dp.Histogram, lambda: {"edges": [0, 1, 2]})
-    yield Call("LaplaceUpdates", dp.networks.LaplaceUpdates, lambda: {"papers": False})
-    yield Call("FourierUpdates", dp.networks.FourierUpdates, lambda: {"t": 0.0, "papers": False})
-    yield Call("AlphaPhase", dp.schedules.AlphaPhase, lambda: {"alpha": 0.5})
-    yield Call(
-        "PolynomialDecay", dp.schedules.PolynomialDecay, lambda: {"first": 0.1, "least": 0.01, "offset": 1.0,
-        "power": 0.55},
-    )  # fmt: skip
-    yield Call(
-        "EstimatedNorm", dp.schedules.EstimatedNorm, lambda: {"share": 0.1, "quantile": 0.9, "low": 1e-4, "high": 1e6}
-    )
-    frame = pl.LazyFrame({"y": [0]})
-    yield Call("Table", dp.Table, lambda: {"frame": frame, "columns": {"y": "y"}, "assume_rows": False})
-    yield Call("Levels", dp.Levels, lambda: {"column": "city", "labels": ["Oslo"], "other": "other"})
-    yield Call("Levels.codes", dp.Levels("city", ["a"]).codes, lambda: {"values": np.array(["a"])})
-    yield Call("Parquet", dp.Parquet, lambda: {"files": "x.parquet", "columns": {"y": "y"}})
+def of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of these arguments alone, by name."""
+    found = lambda **given: function(*given.values())  # noqa: E731
+    found.__signature__ = inspect.Signature()  # type: ignore[attr-defined]
+    return found
 
 
-def _step_calls() -> Iterator[Call]:
-    batch = {
-        "batch_size": 5, "clip_norm": 1.0, "step_size": None, "sampling": "poisson", "papers": False,
-        "dtype": "float64", "steps_per_draw": 1, "start": None, "start_share": 0.5, "rows": None, "scratch": None,
-    }  # fmt: skip
-    moves = {"clamp": 1.0, "scale": 0.1, "covariance": None, "blocks": None, "steps_per_draw": 1, "share": 1.0}
-    own: dict[Any, dict[str, Any]] = {
-        dp.OPS: {"papers": False, "grid": 20, "assume_converged": False, "scans": None},
-        dp.TemperedGibbs: {"steps_per_draw": 1, "grid": 20, "share": 1.0},
-        dp.BarkerMetropolis: moves,
-        dp.PenaltyMetropolis: moves,
-        dp.TemperedMetropolis: {"beta": 1.0, "radius": 0.1, "covariance": None, "blocks": None, "steps_per_draw": 1},
-        dp.PrivateHMC: {
-            "clip_norm": None, "clamp": None, "n_leapfrog": 2, "step_size": None, "scale": None, "gradient_share": 0.4,
-            "steps_per_draw": 1,
+SLOW: dict[str, tuple[Callable[..., Any], Callable[[], dict[str, Any]]]] = {
+    "privatize": (dp.privatize, lambda: asked(statistics=GAUSSIAN)),
+    "sample": (dp.sample, lambda: asked(**SHORT, statistics=GAUSSIAN)),
+    "sample with a step": (dp.sample, lambda: asked(**SHORT, step=dp.OPS())),
+    "sample with augmentation": (dp.sample, lambda: asked(**SHORT, step=dp.DataAugmentation(), delta=0.0)),
+    "find_map": (dp.find_map, lambda: asked(grid=20)),
+    "find_map among candidates": (dp.find_map, lambda: asked(candidates={"p": [0.2, 0.5]})),
+    "find_bounds": (
+        dp.find_bounds,
+        lambda: {"model": counted(), "columns": "k", "epsilon": 1.0, "domain": dp.Domain(), "ledger": ledger()},
+    ),
+    "find_levels": (
+        dp.find_levels,
+        lambda: {
+            "column": "city",
+            "rows": {"city": np.array(["Oslo"] * 9)},
+            "max_levels": 5,
+            **BUDGET,
+            "domain": dp.Domain(),
+            "ledger": ledger(),
         },
-        dp.SGLD: {**batch, "precondition": None},
-        dp.SGHMC: {**batch, "friction": 0.1},
-        dp.SGNHT: {**batch, "friction": 0.1},
-        dp.SGFS: {**batch, "fisher_share": 0.1},
-    }  # fmt: skip
-    for step, settings in own.items():
-        yield Call(step.__name__, step, lambda settings=settings: {"vars": None, **settings})
-        yield Call(
-            f"funded {step.__name__}", step, lambda: {"epsilon": 1.0, "delta": 1e-6, "chains": 1,
-            "domain": dp.Domain(), "model": model(), "vars": None},
-        )  # fmt: skip
-        yield Call(
-            f"{step.__name__} in a model",
-            lambda step=step, settings=settings, **given: step(
-                **{**settings, **given}, epsilon=1.0, delta=1e-6, model=model()
-            ),
-            lambda settings=settings: dict(settings),
-            varied=tuple(name for name in settings if name != "scratch"),  # a text is a right one
-        )
-    yield Call("DataAugmentation.on", dp.DataAugmentation().on, lambda: {"private": model()})
-
-
-def _metric_calls() -> Iterator[Call]:
-    for metric in (dp.metrics.L1, dp.metrics.L2, dp.metrics.Hamming):
-        yield Call(metric.__name__, metric, lambda: {"columns": {"y": 1.0}})
-        yield Call(
-            f"{metric.__name__} weights", lambda weight, metric=metric: metric({"y": weight}), lambda: {"weight": 1.0}
-        )
-    yield Call("Geographic", dp.metrics.Geographic, lambda: {"latitude": "lat", "longitude": "lon", "weight": 1.0})
-
-
-def _bound_calls() -> Iterator[Call]:
-    b = dp.theorems
-    given = b.StochasticLipschitz(offset=0.1, rate=2.0, ratio=2.0)
-    yield Call("StochasticLipschitz", b.StochasticLipschitz, lambda: {"offset": 0.1, "rate": 2.0, "ratio": 2.0})
-    for function, right in (
-        (b.approximate_sampling, {"epsilon": 1.0, "l1_distance": 0.1, "distance": 1.0}),
-        (b.distinguishing_distance, {"lipschitz": 1.0, "samples": 2, "delta": 0.1, "papers": False}),
-        (
-            b.fourier_updates_error,
-            {"epsilon": 1.0, "closure": 8, "parents": 2, "delta": 0.1, "increment": 1.0, "n_rows": 10},
-        ),
-        (
-            b.laplace_updates_divergence,
-            {"n_rows": 100, "epsilon": 1.0, "nodes": 2, "alpha": [2.0, 2.0], "beta": [2.0, 2.0], "delta": 0.1},
-        ),
-        (b.posterior_divergence, {"lipschitz": 1.0, "distance": 1.0}),
-        (b.posterior_privacy, {"lipschitz": 1.0, "distance": 1.0, "samples": 1}),
-        (b.query_loss, {"samples": 10, "delta": 0.1, "responses": 2}),
-        (b.random_privacy, {"given": given, "lipschitz": 1.0}),
-        (b.restricted_prior_loss, {"outside": 0.1, "samples": 10, "delta": 0.1, "responses": 2}),
-        (b.stochastic_distinguishing_distance, {"given": given, "samples": 10, "delta": 0.1, "step": 0.1}),
-        (b.stochastic_divergence, {"given": given, "distance": 1.0, "step": 0.1}),
-        (b.stochastic_total_variation, {"given": given, "distance": 1.0, "step": 0.1}),
-    ):
-        yield Call(f"bounds.{function.__name__}", function, lambda right=right: dict(right))
-    for name, right in FAMILIES.items():
-        yield Call(f"families.{name}", getattr(b.families, name), lambda right=right: dict(right))
-
-
-FAMILIES: dict[str, dict[str, Any]] = {
-    "bayesian_network": {"smallest": 0.1, "children": [1, 2]},
-    "beta_binomial": {"concentration": 2.0, "trials": 5},
-    "exponential": {"rate": (0.1, 2.0), "bound": 3.0, "prior_rate": 1.0},
-    "laplace": {"inverse_scale": (0.1, 2.0), "location": 0.0, "bound": 3.0, "prior_rate": 1.0},
-    "multivariate_normal": {"eigenvalues": [1.0, 2.0], "mean_norm": 1.0, "row_norm": 2.0},
-    "normal_precision": {"precision": (0.1, 2.0), "mean": 0.0, "bound": 3.0, "prior_rate": 1.0},
+    ),
+    "sample_ais": (dp.sample_ais, lambda: asked(particles=3, temperatures=3, random_seed=1, progressbar=False)),
+    "explain": (dp.explain, lambda: {"model": model(), "domain": dp.Domain(), **BUDGET}),
+    "sensitivity": (dp.sensitivity, lambda: {"model": model(), "domain": dp.Domain()}),
+    "plan": (
+        dp.plan,
+        lambda: {
+            "model": model(),
+            **BUDGET,
+            "var_names": ["p"],
+            "n_rows": 10,
+            "repeats": 2,
+            "domain": dp.Domain(),
+            "random_seed": 1,
+            "progressbar": False,
+            "width": 0.1,
+        },
+    ),
+    "plan of a sampler": (
+        dp.plan,
+        lambda: {"model": model(), **BUDGET, "step": dp.SGLD(), "covariates": {}, "repeats": 2, "domain": dp.Domain()},
+    ),
+    "truncate": (dp.truncate, lambda: {"model": model(), "bounds": {"p": (0.2, 0.8)}}),
+    "truncate to": (of(lambda low, high: dp.truncate(model(), {"p": (low, high)})), lambda: {"low": 0.2, "high": 0.8}),
+    "integrate": (dp.integrate, lambda: {"model": latent_model(), "latent": "theta", "nodes": 5}),
+    "fill": (dp.fill, lambda: {"model": covariate_model(), "values": {"x": 0.0}}),
+    "clamp": (dp.clamp, lambda: {"model": model(), "low": -3.0, "high": 0.0}),
+    "from_bambi": (dp.models.from_bambi, lambda: {"model": None}),
+    "condition": (dp.condition, lambda: {"model": model(), "release": release()}),
+    "condition on draws": (dp.condition, lambda: {"model": model(), "release": drawn(), "covariates": {}, "n_rows": 8}),
+    "draw_intervals": (
+        dp.from_draws.draw_intervals,
+        lambda: {"idata": drawn(), "model": model(), "covariates": {}, "n_rows": 8},
+    ),
+    "marginalize_states": (dp.markov.marginalize_states, lambda: {"model": model()}),
+    "draw_states": (dp.markov.draw_states, lambda: {"idata": trace(), "model": model(), "random_seed": 1}),
+    "DataAugmentation.on": (dp.DataAugmentation().on, lambda: {"private": model()}),
 }
+PEOPLE = xr.DataArray([3, 1], {"cell": ["a", "b"]}, "cell")
+ATTRIBUTES = ("epsilon", "delta", "guarantee", "arithmetic", "neighbours", "history", "release", "metric", "report")
+METRIC = dp.metrics.L1({"y": 1.0})
+GIVEN = dp.theorems.StochasticLipschitz(offset=0.1, rate=2.0, ratio=2.0)
+QUICK: dict[str, tuple[Callable[..., Any], Callable[[], dict[str, Any]]]] = {
+    "scrub": (dp.scrub, lambda: {"idata": trace(), "model": model()}),
+    "poststratify": (dp.poststratify, lambda: {"idata": of_cells(), "cells": PEOPLE, "var": "p", "by": "cell"}),
+    "synthesize": (dp.synthesize, lambda: {"idata": trace(), "model": model(), "n": 5, "random_seed": 1}),
+    "rehearse": (
+        dp.rehearse,
+        lambda: {"idata": trace(), "model": model(), "tables": 3, "random_seed": 1, "progressbar": False},
+    ),
+    "answer": (
+        dp.answer,
+        lambda: {"idata": trace(), "utility": "squared_error", "responses": [0.1, 0.5], "query": "p",
+                 "bounds": (-1, 0)},
+    ),
+    "Release.of": (dp.Release.of, lambda: {"source": trace()}),
+    "Release.of_counts": (
+        dp.Release.of_counts,
+        lambda: {"values": {"count": [3, -4, 9]}, "scale": 5.0, "noise": "discrete laplace", "dims": "area",
+                 "made_by": "an office", "guarantee": "pure, epsilon = 0.2", "budget": dp.Budget(0.2)},
+    ),
+    "condition on several": (
+        of(lambda release: dp.condition(model(), release)),
+        lambda: {"release": {"2025": release(), "2026": other_release()}},
+    ),
+    "Release.load": (dp.Release.load, lambda: {"path": release().save(folder() / "r.nc")}),
+    "Release.save": (of(lambda path: release().save(path)), lambda: {"path": folder() / "r.nc"}),
+    "publish": (of(lambda path: trace().dp.publish(path)), lambda: {"path": folder() / "r.nc"}),
+    "report.save": (
+        of(lambda path, dataset: trace().dp.report().save(path, dataset=dataset)),
+        lambda: {"path": folder() / "r.md", "dataset": "a survey"},
+    ),
+    **{f"dp.{name}": (of(partial(attribute, name)), lambda: {"tree": trace()}) for name in ATTRIBUTES},
+    "plots.budget": (dp.plots.budget, lambda: {"source": trace(), "backend": "none"}),
+    "plots.release": (dp.plots.release, lambda: {"idata": trace(), "backend": "none"}),
+    "plots.tradeoff": (dp.plots.tradeoff, lambda: {"plan": planned(), "backend": "none"}),
+    "Plan.suggest": (
+        of(lambda width, name: planned().suggest(width, var_name=name)), lambda: {"width": 0.3, "var_name": None}
+    ),
+    "audit": (
+        dp.audit,
+        lambda: {"mechanism": mechanism, "data": [0, 0], "neighbour": [0, 1], "epsilon": 1.0, "runs": 100,
+                 "confidence": 0.9, "vectorised": True, "progressbar": False},
+    ),
+    "Domain": (
+        dp.Domain,
+        lambda: {"rows": "row", "bounds": {"y": (0, 1)}, "norms": {"x": 1.0}, "public": ("g",),
+                 "levels": {"g": ["a", "b"]}},
+    ),
+    "Domain.of": (
+        dp.Domain.of,
+        lambda: {"frame": pl.DataFrame({"g": ["a"], "y": [0.5]}), "bounds": {"y": (0, 1)}, "columns": ["g", "y"],
+                 "levels": {"g": ["a", "b"]}},
+    ),
+    "Domain of a hidden number of rows": (
+        of(lambda n_max, unit: dp.Domain(neighbours="add_remove", n_max=n_max, unit=unit)),
+        lambda: {"n_max": 10, "unit": dp.Unit("who", 2)},
+    ),
+    "Unit": (dp.Unit, lambda: {"column": "who", "max_rows": 2}),
+    "Domain bounds": (of(lambda ends: dp.Domain(bounds={"y": ends})), lambda: {"ends": (0, 1)}),
+    "Domain norms": (of(lambda norm: dp.Domain(norms={"x": norm})), lambda: {"norm": 1.0}),
+    "Budget": (dp.Budget, lambda: {"epsilon": 1.0}),
+    "Budget.covers": (dp.Budget(1.0).covers, lambda: {"other": dp.Budget(0.5)}),
+    "Budget.split": (dp.Budget(1.0).split, lambda: {"weights": [1, 2]}),
+    "Ledger": (dp.Ledger, lambda: {"epsilon": 1.0, "metric": METRIC}),
+    "Ledger.spend": (
+        lambda event, label, neighbours: dp.Ledger(1.0).spend(event, label=label, neighbours=neighbours),
+        lambda: {"event": PureEvent(epsilon=0.5), "label": "ages", "neighbours": "replace"},
+    ),
+    "Statistics": (dp.Statistics, lambda: {"share": {"y": 1.0}}),
+    "Statistics.histogram": (dp.Statistics().histogram, lambda: {"name": "y"}),
+    "Histogram": (dp.Histogram, lambda: {"edges": [0, 1, 2]}),
+    "LaplaceUpdates": (dp.networks.LaplaceUpdates, dict),
+    "FourierUpdates": (dp.networks.FourierUpdates, dict),
+    "AlphaPhase": (dp.schedules.AlphaPhase, dict),
+    "PolynomialDecay": (dp.schedules.PolynomialDecay, lambda: {"first": 0.1, "least": 0.01}),
+    "EstimatedNorm": (dp.schedules.EstimatedNorm, dict),
+    "Table": (dp.Table, lambda: {"frame": pl.LazyFrame({"y": [0]}), "columns": {"y": "y"}}),
+    "Levels": (dp.Levels, lambda: {"column": "city", "labels": ["Oslo"]}),
+    "Levels.codes": (dp.Levels("city", ["a"]).codes, lambda: {"values": np.array(["a"])}),
+    "Parquet": (dp.Parquet, lambda: {"files": "x.parquet", "columns": {"y": "y"}}),
+    **{name: (getattr(dp.metrics, name), lambda: {"columns": {"y": 1.0}}) for name in ("L1", "L2", "Hamming")},
+    "L1 weights": (of(lambda weight: dp.metrics.L1({"y": weight})), lambda: {"weight": 1.0}),
+    "Geographic": (dp.metrics.Geographic, lambda: {"latitude": "lat", "longitude": "lon"}),
+}  # fmt: skip
+BATCH, MOVES = {"batch_size": 5, "clip_norm": 1.0, "sampling": "poisson"}, {"clamp": 1.0, "scale": 0.1}
+STEPS: dict[Any, dict[str, Any]] = {
+    dp.OPS: {"grid": 20},
+    dp.TemperedGibbs: {"grid": 20},
+    dp.BarkerMetropolis: MOVES,
+    dp.PenaltyMetropolis: MOVES,
+    dp.TemperedMetropolis: {"radius": 0.1},
+    dp.PrivateHMC: {"n_leapfrog": 2},
+    **dict.fromkeys((dp.SGLD, dp.SGHMC, dp.SGNHT, dp.SGFS), BATCH),
+}
+THEOREMS: dict[str, dict[str, Any]] = {
+    "StochasticLipschitz": {"offset": 0.1, "rate": 2.0, "ratio": 2.0},
+    "approximate_sampling": {"epsilon": 1.0, "l1_distance": 0.1},
+    "distinguishing_distance": {"lipschitz": 1.0, "samples": 2, "delta": 0.1},
+    "fourier_updates_error": {
+        "epsilon": 1.0, "closure": 8, "parents": 2, "delta": 0.1, "increment": 1.0, "n_rows": 10
+    },
+    "laplace_updates_divergence": {
+        "n_rows": 100, "epsilon": 1.0, "nodes": 2, "alpha": [2.0, 2.0], "beta": [2.0, 2.0], "delta": 0.1
+    },
+    "posterior_divergence": {"lipschitz": 1.0, "distance": 1.0},
+    "posterior_privacy": {"lipschitz": 1.0, "distance": 1.0},
+    "query_loss": {"samples": 10, "delta": 0.1, "responses": 2},
+    "random_privacy": {"given": GIVEN, "lipschitz": 1.0},
+    "restricted_prior_loss": {"outside": 0.1, "samples": 10, "delta": 0.1, "responses": 2},
+    "stochastic_distinguishing_distance": {"given": GIVEN, "samples": 10, "delta": 0.1, "step": 0.1},
+    "stochastic_divergence": {"given": GIVEN, "distance": 1.0, "step": 0.1},
+    "stochastic_total_variation": {"given": GIVEN, "distance": 1.0, "step": 0.1},
+    "families.bayesian_network": {"smallest": 0.1, "children": [1, 2]},
+    "families.beta_binomial": {"concentration": 2.0, "trials": 5},
+    "families.exponential": {"rate": (0.1, 2.0), "bound": 3.0, "prior_rate": 1.0},
+    "families.laplace": {"inverse_scale": (0.1, 2.0), "location": 0.0, "bound": 3.0, "prior_rate": 1.0},
+    "families.multivariate_normal": {"eigenvalues": [1.0, 2.0], "mean_norm": 1.0, "row_norm": 2.0},
+    "families.normal_precision": {"precision": (0.1, 2.0), "mean": 0.0, "bound": 3.0, "prior_rate": 1.0},
+}  # fmt: skip
 
 
 def calls() -> list[Call]:
     """Return every public call."""
-    quick = (_trace_calls, _value_calls, _metric_calls, _bound_calls)
-    slow = (_model_calls, _step_calls)
-    return [call for part in quick for call in part()] + [replace(call, slow=True) for part in slow for call in part()]
+    found = [Call(name, *one) for name, one in QUICK.items()]
+    for name, right in THEOREMS.items():
+        found.append(Call(f"theorems.{name}", attrgetter(name)(dp.theorems), partial(dict, right)))
+    found += [Call(name, *one, slow=True) for name, one in SLOW.items()]
+    for step, own in STEPS.items():
+        within = {**own, **BUDGET, "chains": 1, "domain": dp.Domain(), "vars": None}
+        found.append(Call(step.__name__, step, partial(in_model, within), slow=True))
+    return found
+
+
+def in_model(given: dict[str, Any]) -> dict[str, Any]:
+    return {**given, "model": model()}
 
 
 __all__ = ["FEW", "WORDS", "WRONG", "Call", "calls", "planned", "trace"]

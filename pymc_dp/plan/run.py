@@ -179,6 +179,7 @@ def plan(
     budget, source = Budget(losses[0], delta), None
     chosen = tuple[str, ...]()
     _validate.flag("misfit", misfit)
+    n_rows = None if n_rows is None else _validate.many("n_rows", n_rows)
     if noise is None and statistics is None and step is None and budget.delta:
         source, domain = given_model(model, domain)
         statistics, chosen = _chosen(source, domain, losses, budget.delta, n_rows)

@@ -5,8 +5,8 @@ import math
 
 import pytest
 
+import pymc_dp as dp
 from pymc_dp.accounting import ComposedEvent, basic, gdp, pld, pure, rdp, sum_of_parts, total_delta, total_epsilon, zcdp
-from pymc_dp.errors import ArgumentError
 from tests.accounting import oracle
 from tests.accounting.oracle import EVENTS, UnknownEvent, laplace, times
 
@@ -19,7 +19,7 @@ def total_or_inf(event, delta, **options):
     """A total, infinite where there is none: what fails with a probability of its own has none at smaller deltas."""
     try:
         return total_epsilon(event, delta, **options).epsilon
-    except ArgumentError as error:
+    except dp.errors.ArgumentError as error:
         if "No finite epsilon" in str(error):
             return math.inf
         raise
@@ -88,7 +88,7 @@ def test_covers_vectors_in_every_direction(name, shifts, sign):
 def test_an_unknown_event_is_refused(name):
     for event in (UnknownEvent(), times(UnknownEvent(), 2)):
         for ask, at in zip(ACCOUNTANTS[name], (1e-6, 1.0), strict=True):
-            with pytest.raises(ArgumentError, match="UnknownEvent"):
+            with pytest.raises(dp.errors.ArgumentError, match="UnknownEvent"):
                 ask(event, at)
 
 

@@ -1,5 +1,6 @@
 import pytest
 
+import pymc_dp as dp
 from pymc_dp.accounting import (
     BoundedRangeEvent,
     ComposedEvent,
@@ -12,7 +13,6 @@ from pymc_dp.accounting import (
     replace_event,
     total_delta,
 )
-from pymc_dp.errors import ArgumentError
 from tests.accounting import oracle
 from tests.accounting.oracle import UnknownEvent, gaussian, laplace, poisson, pure, times, without_replacement
 
@@ -65,5 +65,5 @@ def test_replace_is_one_removal_and_one_addition():
     ],
 )
 def test_groups_without_an_answer_are_refused(build, text):
-    with pytest.raises(ArgumentError, match=text):
+    with pytest.raises(dp.errors.ArgumentError, match=text):
         build()

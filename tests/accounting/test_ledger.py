@@ -1,22 +1,18 @@
-import math
-import re
 import threading
 
 import pytest
 
+import pymc_dp as dp
 from pymc_dp.accounting import (
-    Budget,
     ComposedEvent,
     DiscreteLaplaceEvent,
     GDPEvent,
-    Ledger,
     ZCDPEvent,
     mu_budget,
     rho_budget,
     total_epsilon,
 )
-from pymc_dp.errors import ArgumentError, BudgetExceeded
-from tests.accounting.oracle import UnknownEvent, laplace, poisson, pure, times
+from tests.accounting.oracle import laplace, poisson, pure, times
 
 
 def spend(ledger, event, label="counts", neighbours="replace"):
@@ -28,95 +24,62 @@ def spend(ledger, event, label="counts", neighbours="replace"):
 )
 def test_decimal_amounts_fill_a_budget_exactly(budget, amount, count):
     for event in (pure(amount), DiscreteLaplaceEvent.calibrated(epsilon=amount, shifts=(1, 1))):
-        ledger = Ledger(budget)
+        ledger = dp.Ledger(budget)
         for _ in range(count):
             spend(ledger, event)
         assert ledger.spent.epsilon <= budget
         assert ledger.remaining < 1e-14
-        with pytest.raises(BudgetExceeded):
+        with pytest.raises(dp.errors.BudgetExceeded):
             spend(ledger, event)
 
 
 def test_a_refused_spend_changes_nothing_and_says_all():
-    ledger = Ledger(1.0)
+    ledger = dp.Ledger(1.0)
     spend(ledger, pure(0.8))
     before = (ledger.spent, ledger.remaining, ledger.history, repr(ledger))
-    with pytest.raises(BudgetExceeded) as caught:
+    with pytest.raises(dp.errors.BudgetExceeded) as caught:
         spend(ledger, pure(0.5), label="ages")
     assert (ledger.spent, ledger.remaining, ledger.history, repr(ledger)) == before
     for part in ("'ages'", "asks for epsilon=0.5", "Spent so far: epsilon=0.8", "1.3", "epsilon=1.0", "at most 0.2"):
         assert part in str(caught.value)
     spend(ledger, pure(0.2))
-    with pytest.raises(BudgetExceeded, match="The budget is used up: work with what was already released"):
+    with pytest.raises(dp.errors.BudgetExceeded, match="The budget is used up: work with what was already released"):
         spend(ledger, pure(1e-9))
 
 
-def test_history_tells_each_spend_and_the_running_total():
-    ledger = Ledger(3.0)
-    for epsilon in (0.5, 0.25, 1.0):
-        spend(ledger, pure(epsilon), label=f"step {epsilon}")
-    assert [entry.label for entry in ledger.history] == ["step 0.5", "step 0.25", "step 1.0"]
-    assert [entry.alone.epsilon for entry in ledger.history] == [0.5, 0.25, 1.0]
-    assert [entry.total.epsilon for entry in ledger.history] == [0.5, 0.75, 1.75]
-    assert ledger.spent == Budget(1.75)
-    ledger.history.clear()
-    assert len(ledger.history) == 3
-    frame = ledger.to_frame()
-    assert list(frame["total_epsilon"]) == [0.5, 0.75, 1.75]
-    assert list(Ledger(1.0).to_frame().columns) == list(frame.columns)
-
-
 def test_relations_do_not_mix():
-    ledger = Ledger(1.0)
-    with pytest.raises(ArgumentError, match=r"2 epsilon, \(1 \+ e\^epsilon\) delta"):
+    ledger = dp.Ledger(1.0)
+    with pytest.raises(dp.errors.ArgumentError, match=r"2 epsilon, \(1 \+ e\^epsilon\) delta"):
         spend(ledger, pure(0.1), neighbours="add_remove")
-    with pytest.raises(ArgumentError, match="cannot be converted"):
-        spend(Ledger(1.0, neighbours="add_remove"), pure(0.1), neighbours="replace")
-    with pytest.raises(ArgumentError, match="Did you mean 'replace'"):
+    with pytest.raises(dp.errors.ArgumentError, match="cannot be converted"):
+        spend(dp.Ledger(1.0, neighbours="add_remove"), pure(0.1), neighbours="replace")
+    with pytest.raises(dp.errors.ArgumentError, match="Did you mean 'replace'"):
         spend(ledger, pure(0.1), neighbours="replaced")
     assert ledger.history == []
-    spend(Ledger(1.0, neighbours="add_remove"), pure(0.1), neighbours="add_remove")
+    spend(dp.Ledger(1.0, neighbours="add_remove"), pure(0.1), neighbours="add_remove")
 
 
 def test_only_a_first_spend_is_counted_by_the_fixed_schedule_accountant():
     whole = times(laplace(55.0, 1), 200)
-    ledger = Ledger(1.0, 1e-5)
+    ledger = dp.Ledger(1.0, 1e-5)
     assert spend(ledger, whole).total == total_epsilon(whole, 1e-5)
     assert ledger.history[0].total.accountant == "pld"
     # as soon as a later choice could have looked at the first result, losses add to what it cost
     more = pure(0.0513)
     assert total_epsilon(ComposedEvent(events=(whole, more)), 1e-5).epsilon < 0.98
     assert ledger.remaining < 0.0513
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(dp.errors.BudgetExceeded):
         spend(ledger, more)
 
 
-@pytest.mark.parametrize(
-    "build",
-    [
-        lambda: Ledger(0.0),
-        lambda: Ledger(math.nan),
-        lambda: Ledger("1"),
-        lambda: Ledger(1.0, 1.0),
-        lambda: Ledger(1.0, neighbours="both"),
-        lambda: spend(Ledger(1.0), UnknownEvent()),
-        lambda: spend(Ledger(1.0), 0.5),
-        lambda: spend(Ledger(1.0), pure(0.5), label=""),
-    ],
-)
-def test_bad_arguments_are_refused(build):
-    with pytest.raises(ArgumentError):
-        build()
-
-
 def test_threads_together_cannot_overspend():
-    ledger, refused = Ledger(1.0), []
+    ledger, refused = dp.Ledger(1.0), []
 
     def work():
         for _ in range(20):
             try:
                 spend(ledger, pure(0.01))
-            except BudgetExceeded:
+            except dp.errors.BudgetExceeded:
                 refused.append(1)
 
     threads = [threading.Thread(target=work) for _ in range(8)]
@@ -124,17 +87,17 @@ def test_threads_together_cannot_overspend():
         thread.start()
     for thread in threads:
         thread.join()
-    assert ledger.spent == Budget(1.0)
+    assert ledger.spent == dp.Budget(1.0)
     assert len(ledger.history) == 100
     assert len(refused) == 60
 
 
 @pytest.mark.parametrize("neighbours, other", [("replace", "add_remove"), ("add_remove", "replace")])
 def test_an_event_bound_to_another_relation_is_refused(neighbours, other):
-    ledger = Ledger(5.0, 1e-6, neighbours=neighbours)
+    ledger = dp.Ledger(5.0, 1e-6, neighbours=neighbours)
     step = times(poisson(4.0, 0.01, other), 10)
     for said in ("replace", "add_remove"):
-        with pytest.raises(ArgumentError, match="This ledger counts under"):
+        with pytest.raises(dp.errors.ArgumentError, match="This ledger counts under"):
             spend(ledger, step, neighbours=said)
     assert ledger.history == []
     spend(ledger, times(poisson(4.0, 0.01, neighbours), 10), neighbours=neighbours)
@@ -151,7 +114,7 @@ def gdp_of(epsilon, delta=1e-6):
 @pytest.mark.parametrize("costly", [zcdp_of, gdp_of])
 @pytest.mark.parametrize("small", [0.2, 1.0, 2.5])
 def test_a_pure_loss_and_an_epsilon_at_delta_add_to_a_budget_exactly(costly, small):
-    ledger = Ledger(3.0, 1e-6)
+    ledger = dp.Ledger(3.0, 1e-6)
     assert spend(ledger, pure(small)).total.delta == 0.0
     last = spend(ledger, costly(3.0 - small)).total
     assert (last.accountant, last.delta) == ("sum", 1e-6)
@@ -159,28 +122,9 @@ def test_a_pure_loss_and_an_epsilon_at_delta_add_to_a_budget_exactly(costly, sma
 
 
 def test_a_spend_after_all_of_delta_is_used_is_told_so():
-    ledger = Ledger(3.0, 1e-6)
+    ledger = dp.Ledger(3.0, 1e-6)
     spend(ledger, zcdp_of(2.0))
     with pytest.raises(
-        BudgetExceeded, match="all of delta.*only pure losses may follow.*need no delta.*at most 1 at delta=0"
+        dp.errors.BudgetExceeded, match="all of delta.*only pure losses may follow.*need no delta.*at most 1 at delta=0"
     ):
         spend(ledger, zcdp_of(0.1))
-
-
-def advice(ledger, event, delta=None):
-    """Return the epsilon and the delta that a refusal says may be asked for."""
-    with pytest.raises(BudgetExceeded) as caught:
-        ledger.spend(event, label="more", neighbours="replace", delta=delta)
-    found = re.search(r"at most ([0-9.e-]+) at delta=([0-9.e-]+)", str(caught.value))
-    return float(found[1]), float(found[2])
-
-
-@pytest.mark.parametrize("before", [[], [0.3], [0.3, 0.3, 0.3]])
-@pytest.mark.parametrize("delta", [1e-8, 1e-6, 1e-5])
-def test_a_refusal_of_noise_that_needs_a_delta_names_what_fits_of_it(before, delta):
-    ledger = Ledger(2.0, 1e-6)
-    for epsilon in before:
-        spend(ledger, gdp_of(epsilon))
-    most, at = advice(ledger, GDPEvent(mu=mu_budget(2.5, delta)), delta)
-    assert most <= 2.0 and at <= min(delta, 1e-6) and len(f"{most:g}") <= 4
-    ledger.spend(GDPEvent(mu=mu_budget(most, at)), label="as advised", neighbours="replace", delta=at)

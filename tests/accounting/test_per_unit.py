@@ -5,11 +5,11 @@ from fractions import Fraction
 
 import pytest
 
+import pymc_dp as dp
 from pymc_dp.accounting import (
     BoundedRangeEvent,
     ComposedEvent,
     DiscreteLaplaceEvent,
-    Ledger,
     PureEvent,
     SelfComposedEvent,
     at_distance,
@@ -17,12 +17,9 @@ from pymc_dp.accounting import (
     loss_at,
     pure_epsilon,
 )
-from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError
-from pymc_dp.metrics import L1, Hamming
 
-METRIC = L1("x")
-ROWS, UNITS = Domain(), Domain(metric=METRIC)
+METRIC = dp.metrics.L1("x")
+ROWS, UNITS = dp.Domain(), dp.Domain(metric=METRIC)
 PURE = [
     PureEvent(epsilon=0.1),
     BoundedRangeEvent(eta=0.7),
@@ -50,30 +47,23 @@ def test_a_loss_at_a_distance_is_never_rounded_down():
     assert math.isinf(loss_at(0.1, math.inf))
 
 
-@pytest.mark.parametrize("domain", [ROWS, Domain(metric=L1({"x": 2.0})), Domain(metric=Hamming("x"))])
+@pytest.mark.parametrize(
+    "domain", [ROWS, dp.Domain(metric=dp.metrics.L1({"x": 2.0})), dp.Domain(metric=dp.metrics.Hamming("x"))]
+)
 def test_a_ledger_of_a_metric_takes_nothing_else(domain):
-    ledger = Ledger(1.0, metric=METRIC)
-    with pytest.raises(ArgumentError):
+    ledger = dp.Ledger(1.0, metric=METRIC)
+    with pytest.raises(dp.errors.ArgumentError):
         charge(ledger, PureEvent(epsilon=0.1), label="a draw", domain=domain, diameter=1.0)
     assert ledger.history == []
 
 
 def test_a_ledger_of_rows_is_charged_for_whole_rows():
-    ledger = Ledger(3.0)
+    ledger = dp.Ledger(3.0)
     charge(ledger, BoundedRangeEvent(eta=0.5), label="a draw", domain=UNITS, diameter=6.0)
     assert ledger.remaining == 0
     assert ledger.history[0].label == "a draw (whole rows: ρ up to 6)"
-    charge(other := Ledger(3.0), PureEvent(epsilon=0.5), label="a draw", domain=ROWS, diameter=6.0)
+    charge(other := dp.Ledger(3.0), PureEvent(epsilon=0.5), label="a draw", domain=ROWS, diameter=6.0)
     assert other.remaining == 2.5
-
-
-def test_a_ledger_of_rows_refuses_what_has_no_loss_for_a_row():
-    ledger = Ledger(3.0)
-    with pytest.raises(ArgumentError, match="public bounds"):
-        charge(ledger, PureEvent(epsilon=0.1), label="a draw", domain=UNITS, diameter=math.inf)
-    with pytest.raises(ArgumentError, match="at_distance"):
-        ledger.spend(PureEvent(epsilon=0.1), label="a draw", neighbours=METRIC.relation)
-    assert ledger.history == []
 
 
 @pytest.mark.parametrize(
@@ -85,5 +75,5 @@ def test_a_ledger_of_rows_refuses_what_has_no_loss_for_a_row():
     ],
 )
 def test_ledgers_of_a_metric_are_pure_and_between_tables_of_one_length(arguments, text):
-    with pytest.raises(ArgumentError, match=text):
-        Ledger(1.0, **arguments)
+    with pytest.raises(dp.errors.ArgumentError, match=text):
+        dp.Ledger(1.0, **arguments)

@@ -7,10 +7,8 @@ from unittest.mock import patch
 import numpy as np
 import pymc as pm
 
-from pymc_dp.domain import Domain
-from pymc_dp.networks import FourierUpdates
+import pymc_dp as dp
 from pymc_dp.release.noise import Noise
-from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows.asked import Asked
 from pymc_dp.transforms.privatize import plan_for
 from tests.networks import TRIANGLE, network_model
@@ -24,7 +22,7 @@ class Pipeline:
     """One model; rows are tuples with one entry for each `pm.Data`."""
 
     model: pm.Model
-    domain: Domain
+    domain: dp.Domain
     columns: tuple[str, ...]
     corners: tuple[tuple, ...]
     epsilon: float = 1.0
@@ -35,7 +33,7 @@ class Pipeline:
     """Share of the claim that some pair of the corners has to move sums by."""
 
     def plan(self):
-        statistics = Statistics(self.noise, mechanism=self.how)
+        statistics = dp.Statistics(self.noise, mechanism=self.how)
         budget = {"epsilon": self.epsilon, "delta": self.delta}
         return plan_for(self.model, domain=self.domain, statistics=statistics, **budget)[1]
 
@@ -69,7 +67,7 @@ class Pipeline:
 
 
 def domain(relation, **options):
-    return Domain(neighbours=relation, n_max=100 if relation == "add_remove" else None, **options)
+    return dp.Domain(neighbours=relation, n_max=100 if relation == "add_remove" else None, **options)
 
 
 def bernoulli(relation):
@@ -129,16 +127,16 @@ def _bounded(relation, low, high, build, dtype=float):
     return Pipeline(model=model, domain=domain(relation, bounds={"y": (low, high)}), columns=("d",), corners=corners)
 
 
+def _normal_of_both(data):
+    pm.Normal("y", pm.Normal("mean"), pm.HalfNormal("sd"), observed=data)
+
+
 def huge_range(relation):
-    return _bounded(
-        relation, -1e100, 3e99, lambda d: pm.Normal("y", pm.Normal("mean"), pm.HalfNormal("sd"), observed=d)
-    )
+    return _bounded(relation, -1e100, 3e99, _normal_of_both)
 
 
 def tiny_range(relation):
-    return _bounded(
-        relation, 1e-30, 3e-30, lambda d: pm.Normal("y", pm.Normal("mean"), pm.HalfNormal("sd"), observed=d)
-    )
+    return _bounded(relation, 1e-30, 3e-30, _normal_of_both)
 
 
 def large_counts(relation):
@@ -167,16 +165,8 @@ def weighted_counts(relation):
     return Pipeline(model=model, domain=known, columns=("group", "d", "w"), corners=corners, reach=0.89)
 
 
-def regression(relation):
-    return _regression(relation, computed=False)
-
-
-def computed(relation):
-    """Products with columns that the model computes of others."""
-    return _regression(relation, computed=True)
-
-
-def _regression(relation, computed):
+def regression(relation, computed=False):
+    """Products with columns of which the model may compute others."""
     with pm.Model() as model:
         x, y = pm.Data("x", np.zeros(2)), pm.Data("d", np.zeros(2))
         mean = pm.Normal("a") + pm.Normal("b") * x
@@ -188,33 +178,21 @@ def _regression(relation, computed):
     return Pipeline(model=model, domain=known, columns=("x", "d"), corners=corners, reach=0.75 if computed else 0.9)
 
 
+def computed(relation):
+    return regression(relation, computed=True)
+
+
 def network(relation):
     """Coefficients of three nodes, of which one has three levels: all rows there are."""
     levels = {"a": 2, "b": 3, "c": 2}
     model = network_model(TRIANGLE, levels=levels)
     corners = tuple(product(*(range(count) for count in levels.values())))
     columns = tuple(f"{name}_rows" for name in levels)
-    fourier = FourierUpdates(t=1)
+    fourier = dp.networks.FourierUpdates(t=1)
     return Pipeline(model=model, domain=domain(relation), columns=columns, corners=corners, how=fourier)
 
 
-def normal(relation):
-    return _normal(relation, ("mean", "sd"))
-
-
-def normal_mean(relation):
-    return _normal(relation, ("mean",))
-
-
-def normal_sd(relation):
-    return _normal(relation, ("sd",))
-
-
-def grouped_normal(relation):
-    return _normal(relation, ("mean", "sd"), grouped=True)
-
-
-def _normal(relation, free, grouped=False):
+def normal(relation, free=("mean", "sd"), grouped=False):
     with pm.Model(coords={"of": range(2)}) as model:
         mean = pm.Normal("mean", dims="of" if grouped else None) if "mean" in free else 20.0
         sd = pm.HalfNormal("sd") if "sd" in free else 2.0
@@ -224,6 +202,18 @@ def _normal(relation, free, grouped=False):
     corners = tuple((g, x) for g in (0, 1) for x in VALUES) if grouped else tuple((x,) for x in VALUES)
     columns = ("group", "d") if grouped else ("d",)
     return Pipeline(model=model, domain=domain(relation, bounds={"y": (5, 100)}), columns=columns, corners=corners)
+
+
+def normal_mean(relation):
+    return normal(relation, ("mean",))
+
+
+def normal_sd(relation):
+    return normal(relation, ("sd",))
+
+
+def grouped_normal(relation):
+    return normal(relation, grouped=True)
 
 
 def two_variables(relation):

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import pymc_dp as dp
 from pymc_dp.accounting import pure_epsilon, total_epsilon
-from pymc_dp.audit import audit, compare_with_event, product
+from pymc_dp.audit import compare_with_event, product
 from tests.audit import pipeline
 from tests.audit.pipeline import INF, NAN
 from tests.audit.test_quadrature import counts_loss
@@ -35,33 +36,14 @@ CASES += [(kind, "add_remove", table, table[1:]) for kind, table in REMOVED]
 NAMES = [f"{kind.__name__}-{relation}" for kind, relation, _, _ in CASES]
 
 
-def run(case, runs, **options):
-    kind, relation, table, neighbour = case
-    line = kind(relation)
-    return audit(
-        line.mechanism, table, neighbour, epsilon=1.0, runs=runs, vectorised=True, progressbar=False, **options
-    )
-
-
-def run_gaussian(case, runs, **options):
-    """At a δ of .02, which some hundreds of runs can see."""
-    kind, relation, table, neighbour = case
-    line = kind(relation).with_gaussian_noise(0.02)
-    options |= {"epsilon": 1.0, "delta": 0.02, "runs": runs, "vectorised": True, "progressbar": False}
-    return audit(line.mechanism, table, neighbour, **options)
-
-
-@pytest.mark.few(4)
+@pytest.mark.few(8)
+@pytest.mark.parametrize("delta", [0.0, 0.02], ids=["laplace", "gaussian"])  # a δ that some hundreds of runs can see
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
-def test_releases_pass(case):
-    found = run(case, 2000, confidence=1 - 1e-6)
-    assert found.passed, found.report()
-
-
-@pytest.mark.few(4)
-@pytest.mark.parametrize("case", CASES, ids=NAMES)
-def test_releases_with_gaussian_noise_pass(case):
-    found = run_gaussian(case, 2000, confidence=1 - 1e-6)
+def test_releases_pass(case, delta):
+    kind, relation, table, neighbour = case
+    line = kind(relation).with_gaussian_noise(delta) if delta else kind(relation)
+    budget = {"epsilon": 1.0, "delta": delta, "runs": 2000, "confidence": 1 - 1e-6}
+    found = dp.audit(line.mechanism, table, neighbour, **budget, vectorised=True, progressbar=False)
     assert found.passed, found.report()
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+import pymc_dp as dp
 from pymc_dp.accounting import ComposedEvent, PureEvent, SelfComposedEvent
 from pymc_dp.accounting.events import Event
 from pymc_dp.audit import compare_with_event, density_loss, privacy_loss, product
-from pymc_dp.errors import ArgumentError
 from tests.accounting.oracle import by_definition, laplace, noise
 
 
@@ -51,12 +51,6 @@ def test_truncated_posterior_shows_a_temperature_that_is_half():
         assert compare_with_event(loss, PureEvent(epsilon=1.0)).passed is (factor == 1.0)
 
 
-def test_product_composes():
-    loss = product(counts_loss(2.0), counts_loss(3.0))
-    assert loss.epsilon == pytest.approx(1 / 2 + 1 / 3)
-    assert loss.hockey_stick(0.5)[0] == pytest.approx(by_definition([(2.0, 1), (3.0, 1)], 0.5), rel=1e-9)
-
-
 @pytest.mark.parametrize(
     ("event", "losses"),
     [
@@ -85,5 +79,5 @@ def test_no_accountant_claims_less_than_the_truth(event: Event, losses):
     ],
 )
 def test_distributions_that_are_none_are_refused(p, q, weights, text):
-    with pytest.raises(ArgumentError, match=text):
+    with pytest.raises(dp.errors.ArgumentError, match=text):
         privacy_loss(p, q, weights)

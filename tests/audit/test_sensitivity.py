@@ -31,12 +31,6 @@ def test_finds_the_worst_pair_and_keeps_it():
     assert "not a proof" in fuzz_sensitivity(clamped_sum, [(0,), (1000,)], claimed=95).report()
 
 
-def test_add_remove_takes_one_row_away():
-    worst = fuzz_sensitivity(clamped_sum, [(0,), (1000,)], claimed=100, relation="add_remove")
-    assert worst.passed and worst.sensitivity == 100
-    assert len(worst.table) == len(worst.neighbour) + 1
-
-
 def test_climbs_to_corners_that_no_row_combines():
     """The corners hold each extreme value, but never both in one row; ascent combines them."""
     corners = [(k, 0, 0) for k in range(3)] + [(0, k, 0) for k in range(3)] + [(0, 0, k) for k in range(3)]

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 import xarray as xr
 
+import pymc_dp as dp
 from pymc_dp.audit import contains_canary, plant
-from pymc_dp.privatize import privatize
 from tests.audit import pipeline
 
 FLOAT, INTEGER, LABEL = 0.418792434, 618033988, "canary-618033988"
@@ -51,91 +51,44 @@ def warned(text):
     return caught
 
 
-def tree(**parts):
+def tree(change=lambda dataset: dataset):
     dataset = xr.Dataset({"p": ("row", [0.1, 0.2])}, coords={"row": ["a", "b"]})
-    match parts:
-        case {"value": value}:
-            dataset["p"].values[0] = value
-        case {"coord": value}:
-            dataset = dataset.assign_coords(row=["a", value])
-        case {"attr": value}:
-            dataset["p"].attrs["note"] = {"nested": [value]}
-        case {"encoding": value}:
-            dataset["p"].encoding["fill"] = value
-        case {"name": value}:
-            dataset = dataset.rename(p=value)
-        case {"dim": value}:
-            dataset = dataset.rename_dims(row=value)
-    return xr.DataTree.from_dict({"/a/b": dataset})
+    return xr.DataTree.from_dict({"/a/b": change(dataset) or dataset})
 
 
-@pytest.mark.parametrize(
-    "obj",
-    [
-        FLOAT,
-        np.float32(FLOAT),
-        np.array([[1.0, FLOAT]]),
-        np.array([FLOAT], dtype=complex),
-        np.array([{"x": (FLOAT,)}], dtype=object),
-        np.array([(1, FLOAT)], dtype=[("a", int), ("b", float)]),
-        f"mean is {FLOAT:.5f}",
-        f"mean is {FLOAT:.7e}, and more",
-        "cut: 0.41879",
-        np.array(FLOAT).tobytes(),
-        np.array(FLOAT, dtype=">f4").tobytes(),
-        {"a": [{"b": FLOAT}]},
-        {FLOAT: 1},
-        {INTEGER},
-        f"row {INTEGER}",
-        np.array([INTEGER], dtype=np.int32),
-        float(INTEGER),
-        {LABEL: 0},
-        np.array(["a", LABEL]),
-        tree(value=FLOAT),
-        tree(coord=LABEL),
-        tree(attr=FLOAT),
-        tree(attr=LABEL),
-        tree(encoding=FLOAT),
-        tree(name=LABEL),
-        tree(dim=LABEL),
-        tree(value=FLOAT)["a/b/p"],
-        pd.DataFrame({"x": [FLOAT]}),
-        pd.Series([1], index=[LABEL]),
-        logging.LogRecord("name", 10, "path", 1, "value %s", (FLOAT,), None),
-        warned(f"row {LABEL}"),
-        raised(LABEL),
-        Holder(FLOAT),
-        Slotted(LABEL),
-        (lambda held: lambda: held)(np.array([FLOAT])),
-        Holder(FLOAT).get,
-        functools.partial(print, sep=LABEL),
-        Unwilling(FLOAT),
-        pickle.dumps({"x": FLOAT}),
-    ],
-    ids=lambda obj: type(obj).__name__,
-)
+HOLDING = [
+    *(FLOAT, np.float32(FLOAT), np.array([[1.0, FLOAT]]), np.array([FLOAT], dtype=complex), float(INTEGER)),
+    np.array([{"x": (FLOAT,)}], dtype=object),
+    np.array([(1, FLOAT)], dtype=[("a", int), ("b", float)]),
+    *(f"mean is {FLOAT:.5f}", f"mean is {FLOAT:.7e}, and more", "cut: 0.41879", f"row {INTEGER}"),
+    *(np.array(FLOAT).tobytes(), np.array(FLOAT, dtype=">f4").tobytes(), pickle.dumps({"x": FLOAT})),
+    *({"a": [{"b": FLOAT}]}, {FLOAT: 1}, {INTEGER}, {LABEL: 0}),
+    *(np.array([INTEGER], dtype=np.int32), np.array(["a", LABEL])),
+    tree(lambda one: one["p"].values.__setitem__(0, FLOAT)),
+    tree(lambda one: one.assign_coords(row=["a", LABEL])),
+    tree(lambda one: one["p"].attrs.update(note={"nested": [FLOAT]})),
+    tree(lambda one: one["p"].encoding.update(fill=FLOAT)),
+    tree(lambda one: one.rename(p=LABEL)),
+    tree(lambda one: one.rename_dims(row=LABEL)),
+    tree(lambda one: one["p"].values.__setitem__(0, FLOAT))["a/b/p"],
+    *(pd.DataFrame({"x": [FLOAT]}), pd.Series([1], index=[LABEL])),
+    logging.LogRecord("name", 10, "path", 1, "value %s", (FLOAT,), None),
+    *(warned(f"row {LABEL}"), raised(LABEL), Holder(FLOAT), Slotted(LABEL), Holder(FLOAT).get, Unwilling(FLOAT)),
+    (lambda held: lambda: held)(np.array([FLOAT])),
+    functools.partial(print, sep=LABEL),
+]
+CLEAN = [None, True, 0, 1.0, "0.4188 and 12345", 0.41880, np.linspace(0, 1, 101), tree(), {"a": ["b"]}]
+CLEAN += [Holder(0.5), b"\0" * 64]
+
+
+@pytest.mark.parametrize("obj", HOLDING, ids=lambda obj: type(obj).__name__)
 def test_canaries_are_found_wherever_they_sit(obj):
     found = contains_canary(obj, [FLOAT, INTEGER, LABEL])
     assert found
     assert not any(secret in path for path in found for secret in (str(FLOAT), str(INTEGER), LABEL))
 
 
-@pytest.mark.parametrize(
-    "obj",
-    [
-        None,
-        True,
-        0,
-        1.0,
-        "0.4188 and 12345",
-        0.41880,
-        np.linspace(0, 1, 101),
-        tree(),
-        {"a": ["b"]},
-        Holder(0.5),
-        b"\0" * 64,
-    ],
-)
+@pytest.mark.parametrize("obj", CLEAN)
 def test_nothing_is_found_where_nothing_is(obj):
     assert contains_canary(obj, [FLOAT, INTEGER, LABEL]) == []
 
@@ -159,7 +112,7 @@ def test_private_models_hold_no_canary(kind, caplog, recwarn):
     assert contains_canary(line.model, column.canaries), "the search does not see the rows of the raw model"
     # Numba's own log of a compilation, some 100,000 records of bytecode, comes before any row is read.
     with caplog.at_level(logging.DEBUG), caplog.at_level(logging.WARNING, logger="numba"):
-        private = privatize(line.model, epsilon=1.0, domain=line.domain)
+        private = dp.privatize(line.model, epsilon=1.0, domain=line.domain)
     assert contains_canary([private, caplog.records, list(recwarn)], column.canaries) == []
 
 
@@ -168,5 +121,5 @@ def test_refusals_name_no_canary():
     column = plant(line.model["d"].get_value(), low=5, high=100)
     line.model["d"].set_value(column.values)
     with pytest.raises(Exception, match="bounds") as refused:
-        privatize(line.model, epsilon=1.0)
+        dp.privatize(line.model, epsilon=1.0)
     assert contains_canary([str(refused.value), repr(refused.value), refused.value.args], column.canaries) == []

@@ -3,8 +3,8 @@ import zipfile
 
 import pytest
 
+import pymc_dp as dp
 from pymc_dp.datasets import _sources
-from pymc_dp.errors import PrivacyError
 
 URL = "https://example.org/table.zip"
 CONTENT = b"a, b\n1, 2\n"
@@ -50,5 +50,5 @@ def test_failed_download_says_what_to_do(monkeypatch):
         raise ConnectionError
 
     monkeypatch.setattr(_sources.pooch, "retrieve", fail)
-    with pytest.raises(PrivacyError, match="PYMC_DP_DATA"):
+    with pytest.raises(dp.errors.PrivacyError, match="PYMC_DP_DATA"):
         _sources.zip_member(URL, "table.csv", sha256=DIGEST)

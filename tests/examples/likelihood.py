@@ -7,7 +7,7 @@ import pymc as pm
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dp.errors import Problem
+import pymc_dp as dp
 from pymc_dp.families import register
 from pymc_dp.families.closed_form import OneParameter, number, unknown
 from pymc_dp.families.conjugate_form import Rate
@@ -37,12 +37,12 @@ class Pareto(FeatureFamily):
     conjugate = (Rate(slot=0, exponents=lambda e: (e.rows, e.total - e.rows * np.log(e.given[0]))),)
 
     @override
-    def features(self, observed: Observed, low: float, high: float) -> BoundedFeatures | Problem:
+    def features(self, observed: Observed, low: float, high: float) -> BoundedFeatures | dp.errors.Problem:
         scale = number(observed.parameters[1])
         if scale is None:
             return unknown(observed, "the scale m of a Pareto likelihood")
         if low < scale:
-            return Problem(
+            return dp.errors.Problem(
                 where=observed.name,
                 what=f"the bounds ({low:g}, {high:g}) reach below the scale m = {scale:g}, where no value can be",
                 remedy="Give a range above m; values beyond are clamped to it.",

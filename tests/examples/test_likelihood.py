@@ -7,7 +7,6 @@ import pytest
 from scipy import stats
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from pymc_dp.families import FAMILIES, names, register
 from tests.examples.likelihood import Pareto
 
@@ -80,15 +79,15 @@ def test_a_scan_draws_exactly_from_sums():
 def test_a_density_that_needs_more_than_its_sum_is_refused():
     with pm.Model() as two:
         pm.Pareto("y", pm.Uniform("alpha", 0.5, 10), pm.Uniform("m", 0.1, 1), observed=ROWS)
-    with pytest.raises(UnsupportedModelError) as refused:
+    with pytest.raises(dp.errors.UnsupportedModelError) as refused:
         dp.privatize(two, epsilon=1, domain=DOMAIN)
     assert "the scale m of a Pareto likelihood" in str(refused.value.problems)
-    with pytest.raises(UnsupportedModelError, match="reach below the scale m = 2"):
+    with pytest.raises(dp.errors.UnsupportedModelError, match="reach below the scale m = 2"):
         dp.privatize(model(scale=2.0), epsilon=1, domain=DOMAIN)
 
 
 def test_a_likelihood_is_registered_once():
     assert "Pareto" in names()
     for taken in (Pareto(), FAMILIES["poisson"]):
-        with pytest.raises(ArgumentError, match=r"has a family already"):
+        with pytest.raises(dp.errors.ArgumentError, match=r"has a family already"):
             register(taken)

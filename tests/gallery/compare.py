@@ -11,7 +11,6 @@ import numpy as np
 import pymc as pm
 
 import pymc_dp as dp
-from pymc_dp.accounting import Budget
 from pymc_dp.advice.gradients import default_release
 from tests.gallery.entry import DELTA, EPSILON, Entry
 
@@ -26,17 +25,8 @@ CHAINS = {"chains": 2, "cores": 1, "progressbar": False}
 class Comparison:
     """Two posteriors, parameter by parameter, of several elements the furthest.
 
-    Attributes
-    ----------
-    apart : mapping
-        Distances of medians, in standard deviations of the posterior that is not private: of locations, and of
-        logarithms of scales.
-    wider : mapping
-        Standard deviations of the private posterior, times those of the other.
-    error : float
-        Largest Monte Carlo error of a distance.
-    by : {"statistics", "gradients"}
-        What was released.
+    Medians are `apart` in standard deviations of the posterior that is not private, and standard deviations of the
+    private one are `wider` times those; `error` is the largest Monte Carlo error of a distance.
     """
 
     apart: dict[str, float]
@@ -65,11 +55,11 @@ def compared(entry: Entry, seed: int) -> Comparison:
         apart={name: _apart(*pair) for name, pair in pairs.items()},
         wider={name: float(ratio[np.abs(np.log(ratio)).argmax()]) for name, ratio in wider.items()},
         error=max(float(np.hypot(ours[name] * wider[name].max(), theirs[name])) for name in pairs),
-        by=release_of(model, domain, Budget(EPSILON, DELTA)),
+        by=release_of(model, domain, dp.Budget(EPSILON, DELTA)),
     )
 
 
-def release_of(model: pm.Model, domain: dp.Domain, budget: Budget) -> str:
+def release_of(model: pm.Model, domain: dp.Domain, budget: dp.Budget) -> str:
     """Return what ``dp.sample`` releases of a model, or raise its error.
 
     Unlike ``dp.explain`` it looks at no sampler: to prove what one row can move takes minutes for some models.

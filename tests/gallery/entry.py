@@ -44,26 +44,11 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A model as its authors write it.
+    """A model as its authors write it, of a book or collection.
 
-    Attributes
-    ----------
-    name : str
-    source : str
-        Book or collection.
-    build : callable
-        Makes the model of a `Table`.
-    rows : callable
-        Makes its columns.
-    given : mapping
-        Arguments of ``dp.Domain``; bounds of what the model does not name are left out.
-    locations, scales : sequence of str
-        Parameters whose medians, or those of their logarithms, are compared.
-    says : str
-        What the text of a refusal must tell to do, which `remedied` does; empty where the model is accepted, or refused
-        for good.
-    remedied : Entry or None
-        The model after that.
+    `given` is for ``dp.Domain``: bounds of what the model does not name are left out. Of `locations` and `scales` the
+    medians, or those of logarithms, are compared. `says` is what the text of a refusal must tell to do, which
+    `remedied` does; empty where the model is accepted, or refused for good.
     """
 
     name: str

@@ -1,11 +1,9 @@
-"""Write the table anew: ``python -m tests.gallery.measure [--fit [--rest] | --time] [names]``, all by default.
+"""Write the table anew: ``python -m tests.gallery.measure [--fit [--rest]] [names]``, all by default.
 
 Explains every model as it stands, takes the CPU time of ``dp.explain``, and looks at what ``dp.sample`` would release
-of it and with what the texts say applied; with
-``--fit`` releases and samples those that can be, beside the posterior that is not private, each in a process that is
-ended after `LIMIT` seconds; with ``--rest`` only those that were not compared yet. With ``--time`` it takes the CPU
-time of ``dp.privatize`` beside compiling, of the second release in a process of its own. The page in docs is written
-anew; with ``--page`` only that is done.
+of it and with what the texts say applied; with ``--fit`` releases and samples those that can be, beside the posterior
+that is not private, each in a process that is ended after `LIMIT` seconds; with ``--rest`` only those that were not
+compared yet. The page in docs is written anew; with ``--page`` only that is done.
 """
 
 from __future__ import annotations
@@ -16,13 +14,11 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 from tests.gallery.compare import compared
 from tests.gallery.entry import GALLERY, Entry
 from tests.gallery.models import TABLE, explained, page, released, table, usable
-from tests.gallery.timing import release_seconds
 
 PAGE = TABLE.parents[2] / "docs" / "models.md"
 MARK = "<!-- written by python -m tests.gallery.measure -->\n\n"
@@ -30,25 +26,22 @@ LIMIT = 300
 """Seconds that a model may take to be released and sampled, and without privacy, all that is compiled included."""
 OVER = f"over {LIMIT} s"
 COMPARED = ("apart", "by", "wider", "error", "seconds")
-TIMED = ("privatize",)
 
 
 def main(arguments: list[str]) -> None:
     if "--help" in arguments:
         print(__doc__)
         return
-    fit, timed = "--fit" in arguments, "--time" in arguments
+    fit = "--fit" in arguments
     names = [name for name in arguments if not name.startswith("--")]
     warnings.simplefilter("ignore")
     for name in () if "--page" in arguments else names or GALLERY:
         known = (table() if TABLE.exists() else {}).get(name, {})
         if fit and "--rest" in arguments and "apart" in known:
             continue
-        found_now = _timed(name, known) if timed else _fitted(name, known) if fit else _explained(GALLERY[name])
+        found_now = _fitted(name, known) if fit else _explained(GALLERY[name])
         found = table() if TABLE.exists() else {}
-        others = [key for key in found.get(name, {}) if key not in (*COMPARED, *TIMED)]
-        dropped = TIMED if timed else COMPARED if fit else others
-        kept = {key: value for key, value in found.get(name, {}).items() if key not in dropped}
+        kept = {key: value for key, value in found.get(name, {}).items() if (key in COMPARED) != fit}
         found[name] = {**kept, **found_now}
         ordered = {name: found[name] for name in GALLERY if name in found}
         TABLE.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n")
@@ -72,37 +65,28 @@ def _explained(entry: Entry) -> dict[str, Any]:
 def _fitted(name: str, known: dict[str, Any]) -> dict[str, Any]:
     """Compare a model with the posterior that is not private."""
     begun = time.monotonic()
-    found = _apart(_compare, usable(name, known), "apart")
+    found = _apart(usable(name, known))
     return found if not found or found["apart"] == OVER else {**found, "seconds": round(time.monotonic() - begun)}
 
 
-def _timed(name: str, known: dict[str, Any]) -> dict[str, Any]:
-    """Take the time of a release."""
-    return _apart(_time, usable(name, known), "privatize")
-
-
-def _apart(target: Callable[[Entry, Any], None], released: Entry | None, key: str) -> dict[str, Any]:
-    """Do something with a model in a process of its own, which has all that is imported, and which can be ended."""
+def _apart(released: Entry | None) -> dict[str, Any]:
+    """Compare in a process of its own, which has all that is imported, and which can be ended."""
     if released is None:
         return {}
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)
-    process = context.Process(target=target, args=(released, there))
+    process = context.Process(target=_compare, args=(released, there))
     process.start()
     there.close()
-    found: dict[str, Any] = {key: OVER}
+    found: dict[str, Any] = {"apart": OVER}
     if here.poll(LIMIT):
         try:
             found = here.recv()
         except EOFError:
-            found = {key: "ended"}
+            found = {"apart": "ended"}
     process.kill()
     process.join()
     return found
-
-
-def _time(released: Entry, there: Any) -> None:
-    there.send({"privatize": round(release_seconds(released), 1)})
 
 
 def _compare(released: Entry, there: Any) -> None:

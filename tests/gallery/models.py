@@ -10,8 +10,6 @@ from statistics import median
 from typing import Any
 
 import pymc_dp as dp
-from pymc_dp.accounting import Budget
-from pymc_dp.errors import first_of
 from pymc_dp.inspection.given import given_model
 from tests.gallery.compare import CLOSE, release_of
 from tests.gallery.entry import DELTA, GALLERY, Entry
@@ -56,7 +54,7 @@ def released(entry: Entry) -> tuple[str, list[str]]:
     model = entry.model()
     try:
         source, domain = given_model(model, entry.domain(model))
-        return release_of(source, domain, Budget(1.0, DELTA)), []
+        return release_of(source, domain, dp.Budget(1.0, DELTA)), []
     except dp.errors.UnsupportedModelError as error:
         return "refused", str(error).splitlines()
 
@@ -69,7 +67,7 @@ def status_of(found: dp.Explanation) -> tuple[str, list[str]]:
     if found.ok:
         return "statistics", []
     ways = [found.problems, *([] if found.gradients is None else [found.gradients.problems])]
-    return "refused", str(dp.errors.UnsupportedModelError(first_of(*ways))).splitlines()
+    return "refused", str(dp.errors.UnsupportedModelError(dp.errors.first_of(*ways))).splitlines()
 
 
 def usable(name: str, found: dict[str, Any]) -> Entry | None:
@@ -124,20 +122,14 @@ def _reasons(known: dict[str, Any]) -> list[str]:
     return ["", *(f"- {name}, {distance:.2f}: {REASONS.get(name, UNKNOWN)}." for name, distance in far.items())]
 
 
-def seconds(known: dict[str, Any], key: str) -> list[float]:
-    """Return the CPU seconds that were taken of a call: of all models that it was made of."""
-    return [found[key] for found in known.values() if isinstance(found.get(key), float)]
-
-
 def _seconds(known: dict[str, Any]) -> list[str]:
-    """Say how long models take to be explained and released."""
-    calls = {"explain": "`dp.explain` takes", "privatize": "`dp.privatize` takes, beside compiling,"}
-    said = [
-        f"{call} {median(taken):.1f} s of CPU in the median of {len(taken)} models, and {max(taken):.1f} s at most."
-        for key, call in calls.items()
-        if (taken := seconds(known, key))
+    """Say how long models take to be explained."""
+    taken = [found["explain"] for found in known.values() if isinstance(found.get("explain"), float)]
+    middle, most = median(taken), max(taken)
+    return [
+        "",
+        f"`dp.explain` takes {middle:.1f} s of CPU in the median of {len(taken)} models, and {most:.1f} s at most.",
     ]
-    return ["", " ".join(said)]
 
 
 def _compared(found: dict[str, Any]) -> tuple[str, str]:

@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from pymc_dp.errors import COLUMNS, MOST_LINES
+import pymc_dp as dp
 from tests.gallery.compare import CLOSE, ERROR, compared
 from tests.gallery.measure import MARK, PAGE
 from tests.gallery.models import GALLERY, USABLE, explained, off, page, released, table, usable
@@ -47,7 +47,7 @@ def test_medians_of_nearly_all_models_are_near():
 @pytest.mark.parametrize("name", [name for name, found in TABLE.items() if found["status"] == "refused"])
 def test_a_refusal_is_short_and_says_first_what_to_do(name):
     lines = TABLE[name]["problems"]
-    assert sum(len(textwrap.wrap(line, COLUMNS)) for line in lines) <= MOST_LINES
+    assert sum(len(textwrap.wrap(line, dp.errors.COLUMNS)) for line in lines) <= dp.errors.MOST_LINES
     assert "Why: " in lines[1] and not any("Why: " in line for line in lines[::2])
     assert len(set(lines)) == len(lines)
     assert GALLERY[name].says in "\n".join(lines[:3])

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import pymc_dp as dp
 from pymc_dp.accounting.events.base import _KINDS
-from pymc_dp.errors import PrivacyError
 from pymc_dp.release.paid import forget_releases
 from tests.golden.plain import Json, plain
 
@@ -54,7 +54,7 @@ def or_refusal(compute: Callable[..., Json], *given: object, **named: object) ->
 def _or_refusal(compute: Callable[..., Json], *given: object, **named: object) -> Json:
     try:
         return compute(*given, **named)
-    except PrivacyError as error:
+    except dp.errors.PrivacyError as error:
         text = str(error)
         for other in _KINDS.values():  # events of examples are registered where their tests were collected
             text = text if other.__module__.startswith("pymc_dp.") else text.replace(f", {other.__name__}", "")

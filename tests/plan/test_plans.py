@@ -9,8 +9,7 @@ from scipy import stats
 
 import pymc_dp as dp
 from pymc_dp.audit import contains_canary, plant
-from pymc_dp.errors import ArgumentError
-from pymc_dp.plan import sampler
+from pymc_dp.plan import posteriors, sampler
 from pymc_dp.step_methods import cost
 from pymc_dp.step_methods.langevin import base
 from pymc_dp.step_methods.langevin.base import StochasticGradient
@@ -83,14 +82,14 @@ def test_the_one_reader_of_rows_is_never_called(monkeypatch):
 def test_a_private_number_of_rows_is_no_more_than_its_bound():
     domain = dp.Domain(neighbours="add_remove", n_max=400)
     assert quick(coin(7), 1.0, domain=domain, n_rows=300).rows == "300 rows of at most 400"
-    with pytest.raises(ArgumentError, match="above n_max=400"):
+    with pytest.raises(dp.errors.ArgumentError, match="above n_max=400"):
         quick(coin(7), 1.0, domain=domain, n_rows=500)
 
 
 def test_only_gaussian_noise_gets_the_delta():
     found = quick(coin(), 1.0, delta=1e-6, noise=["laplace", "gaussian"])
     assert [(outcome.method, outcome.delta) for outcome in found.outcomes[1:]] == [("laplace", 0.0), ("gaussian", 1e-6)]
-    with pytest.raises(ArgumentError, match="needs delta > 0"):
+    with pytest.raises(dp.errors.ArgumentError, match="needs delta > 0"):
         quick(coin(), 1.0, noise="gaussian")
 
 
@@ -106,29 +105,63 @@ def test_the_release_is_the_one_that_sample_would_take():
         assert any(note.startswith("dp.sample releases exact sums") for note in found.notes)
 
 
+def naive_bayes():
+    with pm.Model(coords={"label": [0, 1]}) as model:
+        label = pm.Bernoulli("sick", pm.Beta("share", 1, 1), observed=pm.Data("held", np.zeros(60, dtype=int)))
+        pm.Bernoulli("seen", pm.Beta("q", 1, 1, dims="label")[label], observed=np.zeros(60, dtype=int))
+    return model
+
+
+def hierarchy():
+    with pm.Model(coords={"g": range(2)}) as model:
+        z = pm.Normal("z", pm.Normal("centre", 0, 1), 1, dims="g")
+        pm.Bernoulli("y", logit_p=z[pm.Data("g_index", np.zeros(60, dtype=int))], observed=np.zeros(60, dtype=int))
+    return model
+
+
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(
-    ("arguments", "match"),
-    [
-        ({"epsilon": []}, "at least one budget"),
-        ({"epsilon": [0.1, -1]}, "epsilon must be > 0"),
-        ({"delta": 2.0}, "delta must lie in"),
-        ({"repeats": 1}, "repeats must be >= 2"),
-        ({"interval": 1.0}, "interval must be between 0 and 1"),
-        ({"n_rows": 0}, "n_rows must be >= 1"),
-        ({"var_names": ["q"]}, "var_names must be one of 'p', 'gap'"),
-        ({"var_names": []}, "at least one of p, gap"),
-        ({"width": {"q": 1.0}}, "width must be one of 'p'"),
-        ({"width": -1.0}, "width of p must be > 0"),
-    ],
+    ("build", "how", "names"),
+    [(grouped, "on a grid", "p gap"), (naive_bayes, "on a grid", "share q"), (hierarchy, "by NUTS", "centre z")],
 )
-def test_arguments_out_of_range_are_refused(arguments, match):
-    with pytest.raises(ArgumentError, match=match):
-        quick(grouped(), **arguments)
+def test_posteriors_are_found_on_grids_or_by_chains(build, how, names, monkeypatch):
+    monkeypatch.setattr(posteriors, "TUNE", 4)
+    monkeypatch.setattr(posteriors, "DRAWS_OF_CHAIN", 3)
+    found = quick(build(), 5.0, repeats=2, var_names=names.split())
+    frame = found.to_frame()
+    assert frame["variable"].unique().tolist() == names.split()
+    assert np.isfinite(frame["width"]).all() and (frame["width"] > 0).all()
+    assert f"Posteriors were found {how}." in " ".join(str(found).replace("│", " ").split())
+
+
+def flat():
+    pm.Bernoulli("y", logit_p=pm.Flat("a"), observed=np.zeros(5, dtype=int))
+
+
+def weighted():
+    p = pm.Beta("p", 1, 1)
+    pm.Potential("more", -p)
+    pm.Bernoulli("y", p, observed=np.zeros(5, dtype=int))
+
+
+def discrete():
+    pm.Bernoulli("y", pm.math.sigmoid(pm.Poisson("k", 3)), observed=np.zeros(5, dtype=int))
+
+
+@pytest.mark.parametrize(
+    ("build", "why"),
+    [(flat, "proper distribution"), (weighted, "ignore a Potential"), (discrete, "continuous free variables")],
+)
+def test_what_cannot_be_drawn_is_refused(build, why):
+    with pm.Model() as model:
+        build()
+    with pytest.raises(dp.errors.UnsupportedModelError, match=why):
+        quick(model, 1.0)
 
 
 @pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 def test_a_private_model_is_no_model_to_plan_for():
-    with pytest.raises(ArgumentError, match="private already"):
+    with pytest.raises(dp.errors.ArgumentError, match="private already"):
         quick(dp.privatize(coin(), epsilon=1.0))
 
 
@@ -185,7 +218,7 @@ def test_rows_are_not_read_for_a_sampler(monkeypatch, caplog):
 )
 @pytest.mark.usefixtures("_uncompiled")
 def test_arguments_without_a_meaning_are_refused(options, match):
-    with pytest.raises(ArgumentError, match=match):
+    with pytest.raises(dp.errors.ArgumentError, match=match):
         plan_of_sampler(model_of(np.zeros((100, 2))), **options)
 
 

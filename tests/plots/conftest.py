@@ -1,83 +1,36 @@
-"""Traces with hand-made numbers: what is drawn is known, and nothing is sampled."""
-
-from dataclasses import replace
+"""Traces of releases whose draws are known: what is drawn is known, and nothing is sampled."""
 
 import numpy as np
+import pymc as pm
 import pytest
 
-from pymc_dp.accounting import ComposedEvent, DiscreteGaussianEvent, Ledger
-from pymc_dp.accounting.events import PureEvent
-from pymc_dp.release.record import ReleaseRecord, TableRecord
-from pymc_dp.trace.scrub import annotate
+import pymc_dp as dp
+from tests.traced import traced
 
-VALUES = {"affair": np.array([[30.0, 12.0], [-3.0, 7.0], [100.0, 41.0]]), "income": np.array([[20.0, 55.5]])}
+RATING = np.arange(180) % 3
 
 
-def table(name, cells, columns, scales, epsilon):
-    return TableRecord(
-        name=name,
-        likelihood="bernoulli",
-        cell_dim=f"{name}_cell",
-        column_dim=f"{name}_statistic",
-        cells=cells,
-        columns=columns,
-        scales=scales,
-        epsilon=epsilon,
-        sensitivities=("Δ1 = 2: one row leaves one count and joins another",),
-        sizes_public=False,
-        plan={"blocks": [{}]},
-    )
+def trace_of(**asked):
+    """Three quarters of the budget for a table of counts, and one for the sum of another column."""
+    with pm.Model(coords={"rating": range(3), "row": range(180)}) as model:
+        p = pm.Beta("p", 1, 1, dims="rating")
+        pm.Bernoulli("affair", p[pm.Data("rating_index", RATING)], observed=RATING % 2, dims="row")
+        pm.Normal("income", pm.Normal("mu"), 1.0, observed=np.linspace(0, 1, 180), dims="row")
+    domain = dp.Domain(bounds={"income": (0, 1)})
+    statistics = dp.Statistics(asked.pop("noise", "laplace"), share={"affair": 3, "income": 1})
+    given = {"domain": domain, "statistics": statistics, "ledger": dp.Ledger(9.0, 0.1)}
+    private = dp.privatize(model, epsilon=1.0, **asked, **given)
+    return traced(private, {"p": np.full((5, 3), 0.5), "mu": np.zeros(5)})
 
 
 @pytest.fixture(scope="session")
-def record():
-    tables = (
-        table("affair", ("rating=1", "rating=2", "rating=3"), ("count of 0", "count of 1"), (2.0, 2.0), 0.75),
-        table("income", ("all rows",), ("sum", "sum of squares"), (4.0, 8.0), 0.25),
-    )
-    return ReleaseRecord(
-        epsilon=1.0,
-        delta=0.0,
-        guarantee="exact",
-        arithmetic="hardened",
-        neighbours="replace",
-        noise="discrete Laplace",
-        noise_aware=True,
-        event={},
-        tables=tables,
-        assumptions=("number of rows: 180",),
-        left_out=(),
-    )
+def trace():
+    return trace_of()
 
 
 @pytest.fixture(scope="session")
-def trace(record):
-    return annotate({}, record, VALUES)
-
-
-@pytest.fixture(scope="session")
-def gaussian_noise(record):
-    """Two parts of one budget, of which the second is a quarter in ρ."""
-    events = tuple(DiscreteGaussianEvent(scale=scale, l2_squared=1, shifts=(1,)) for scale in (5.0, 10.0))
-    first, second = record.tables
-    changed = {
-        "tables": (replace(first, epsilon=0.85), replace(second, epsilon=0.38)),
-        "event": ComposedEvent(events=events).to_dict(),
-    }
-    return annotate({}, replace(record, noise="discrete Gaussian", delta=1e-6, **changed), VALUES)
-
-
-@pytest.fixture(scope="session")
-def other_noise(record):
-    return annotate({}, replace(record, noise="staircase"), VALUES)
-
-
-@pytest.fixture
-def ledger():
-    account = Ledger(epsilon=2.0)
-    account.spend(PureEvent(epsilon=0.5), label="statistics of affair", neighbours="replace")
-    account.spend(PureEvent(epsilon=1.0), label="a label " * 20, neighbours="replace")
-    return account
+def gaussian_noise():
+    return trace_of(noise="gaussian", delta=1e-6)
 
 
 @pytest.fixture

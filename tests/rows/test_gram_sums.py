@@ -7,7 +7,7 @@ from math import isqrt
 import numpy as np
 import pytest
 
-from pymc_dp.errors import PrivacyError
+import pymc_dp as dp
 from pymc_dp.families.gram import FINEST_BITS, GramSums, Source, grid_bits
 from pymc_dp.rows import gram_sums as gram_rows
 from pymc_dp.rows.gram_sums import gram_sums
@@ -147,5 +147,5 @@ def test_more_rows_than_fit_are_refused_before_a_row_is_read():
     limit = 2**22
     assert grid_bits(limit - 1) == FINEST_BITS and grid_bits(limit) == FINEST_BITS - 1
     values = np.broadcast_to(np.nan, limit)
-    with pytest.raises(PrivacyError, match="more rows than"):
+    with pytest.raises(dp.errors.PrivacyError, match="more rows than"):
         gram_sums(GramSums(sources=(FLAG,), response=RESPONSE), [values], values)

@@ -6,12 +6,11 @@ import polars as pl
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.rows.gate import opened_gate
-from pymc_dp.rows.levels import Levels, label_column
+from pymc_dp.rows.levels import label_column
 from pymc_dp.rows.stored import Arrays
 
-CITIES = Levels("city", ["Rome", "Oslo"])
+CITIES = dp.Levels("city", ["Rome", "Oslo"])
 HELD = ["Oslo", None, "Rome", "Bonn", "Oslo"]
 
 
@@ -53,35 +52,31 @@ def test_labels_become_codes(kind):
         (["a", "a"], "other", "must differ"),
         (["a", "other"], "other", "must differ from each other and from other='other'"),
         ([1, 2], "1", "must differ"),
-        ([], None, "at least one level"),
-        ([True], "other", "must be a text or a whole number, got True"),
         ([1.5], "other", "must be a text or a whole number"),
         ("abc", "other", "must be a list"),
         (["a"], "", "other must be a name"),
     ],
 )
 def test_lists_that_say_two_things_are_refused(labels, other, says):
-    with pytest.raises(ArgumentError, match=says):
-        Levels("city", labels, other=other)
+    with pytest.raises(dp.errors.ArgumentError, match=says):
+        dp.Levels("city", labels, other=other)
 
 
 @pytest.mark.parametrize(
     ("values", "says"),
     [
         (np.array([1.5]), "dtype float64 and 1 axes"),
-        (np.array([True]), "dtype bool"),
         (np.array([["Oslo"]]), "2 axes"),
         (np.ma.array([1]), "array of texts"),
         (["Oslo"], "got a list"),
         (pd.Series([1.5]), "series of Float64"),
-        (pl.Series([True]), "series of Boolean"),
         (pl.Series([1], dtype=pl.Int128), "series of Int128"),
         (pd.Series([1.5]).astype("category"), "categories of values must be .*series of Float64"),
         (np.array([1]), "are texts, and its values whole numbers"),
     ],
 )
 def test_what_holds_no_labels_is_refused(values, says):
-    with pytest.raises(ArgumentError, match=says):
+    with pytest.raises(dp.errors.ArgumentError, match=says):
         CITIES.codes(values)
 
 
@@ -93,7 +88,7 @@ def test_no_value_is_looked_at_before_it_is_read():
     for held in (pd.Series(HELD), pl.Series(HELD), np.array(HELD, dtype=object)):
         column = label_column({"city": held}, "city")
         assert (column.column, column.whole, column.n_rows) == ("city", False, 5)
-        with pytest.raises(PrivacyError, match="before they are paid for"):
+        with pytest.raises(dp.errors.PrivacyError, match="before they are paid for"):
             column.counts()
         with opened_gate():
             assert column.counts() == {"Oslo": 2, "Rome": 1, "Bonn": 1}
@@ -131,10 +126,10 @@ def test_no_bytes_of_a_row_decide_whether_a_column_can_be_read(kind, last):
 
 def test_no_refusal_shows_how_long_a_label_is():
     for held in (np.array([["Oslo", "x" * 87]]), np.array(["Oslo", "x" * 87]).astype("S")):
-        with pytest.raises(ArgumentError) as caught:
+        with pytest.raises(dp.errors.ArgumentError) as caught:
             label_column({"city": held}, "city")
         assert "87" not in str(caught.value)
-    with pytest.raises(ArgumentError) as caught:
+    with pytest.raises(dp.errors.ArgumentError) as caught:
         dp.SGLD(rows={"y": np.array("x" * 87)})
     assert "87" not in str(caught.value) and "has dtype str and 0 axes" in str(caught.value)
     assert str(Arrays({"y": np.array(["x" * 87])}).layouts()["y"]) == "str"

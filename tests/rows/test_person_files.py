@@ -11,7 +11,6 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.rows import person_files
 from pymc_dp.rows.passes import Passes, with_stored
@@ -70,6 +69,6 @@ def test_files_go_where_something_fails_and_no_value_is_shown(monkeypatch):
         raise ValueError("1099511627776 is shown")
 
     monkeypatch.setattr(Arrays, "blocks", failing)
-    with pytest.raises(PrivacyError) as caught:
+    with pytest.raises(dp.errors.PrivacyError) as caught:
         PersonFiles.of(made, N)
     assert "10995" not in str(caught.value)

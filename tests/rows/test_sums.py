@@ -89,16 +89,6 @@ def test_chunks_and_threads_change_nothing(rng):
     assert whole.tolist() == sums.sum(axis=0, keepdims=True).tolist()
 
 
-def test_cells_of_private_columns_do_not_depend_on_the_rows():
-    some = make_cells([column(np.array([0, 0, 0]), [0, 1, 2])], 3, None)
-    other = make_cells([column(np.array([2, 1, 7]), [0, 1, 2])], 3, None)
-    assert some.labels == other.labels == ("c=0", "c=1", "c=2")
-    assert some.groups.tolist() == other.groups.tolist() == [3, 3, 3]
-    assert some.sizes is other.sizes is None
-    hidden = [make_cells([column(np.zeros(n, dtype=int), [0, 1])], n, 99).groups.tolist() for n in (0, 5)]
-    assert hidden == [[99, 99], [99, 99]]
-
-
 def test_reach_is_that_of_the_compiled_pass(rng):
     """A bound that lies half a step off the grid must round alike where it is claimed and where it is summed."""
     cells = make_cells([], 1, None)

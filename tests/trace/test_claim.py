@@ -6,7 +6,6 @@ import pytest
 import xarray as xr
 
 import pymc_dp as dp
-from pymc_dp.errors import TraceError
 from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RECORD
 from tests.trace.conftest import write_record
 
@@ -21,7 +20,7 @@ READ = ("epsilon", "delta", "guarantee", "arithmetic", "neighbours", "history", 
 @pytest.mark.parametrize("attribute", READ)
 def test_an_edited_record_is_not_believed(trace: xr.DataTree, attribute: str) -> None:
     trace[PRIVACY].attrs[RECORD] = json.dumps({**record_of(trace), "epsilon": 0.1})
-    with pytest.raises(TraceError, match=r"/privacy@dp_record was changed\. Nothing that it says"):
+    with pytest.raises(dp.errors.TraceError, match=r"/privacy@dp_record was changed\. Nothing that it says"):
         getattr(trace.dp, attribute)
 
 
@@ -38,13 +37,13 @@ def test_whatever_else_is_edited_is_named(trace: xr.DataTree, edit: str) -> None
         group.attrs[MANIFEST], what = json.dumps(listed), "/privacy@dp_record was changed"
     else:
         group.attrs[RECORD], what = "{", "cannot be read"
-    with pytest.raises(TraceError, match=what):
+    with pytest.raises(dp.errors.TraceError, match=what):
         _ = trace.dp.epsilon
-    with pytest.raises(TraceError, match=what):
+    with pytest.raises(dp.errors.TraceError, match=what):
         trace.dp.report()
-    with pytest.raises(TraceError, match=what):
+    with pytest.raises(dp.errors.TraceError, match=what):
         dp.answer(trace, lambda p, response: 0.0, [0])
-    with pytest.raises(TraceError, match=what):
+    with pytest.raises(dp.errors.TraceError, match=what):
         dp.Release.of(trace)
 
 
@@ -62,7 +61,7 @@ def test_whatever_else_is_edited_is_named(trace: xr.DataTree, edit: str) -> None
 )
 def test_a_record_that_contradicts_its_events_is_refused_even_with_a_manifest_that_fits(trace, change, words) -> None:
     write_record(trace, {**record_of(trace), **change})
-    with pytest.raises(TraceError, match=words):
+    with pytest.raises(dp.errors.TraceError, match=words):
         _ = trace.dp.epsilon
 
 
@@ -71,10 +70,10 @@ def test_a_loss_per_unit_is_held_against_that_of_whole_rows(trace: xr.DataTree) 
     write_record(trace, {**record_of(trace), "epsilon": 3.0, "metric": metric})
     assert trace.dp.epsilon == 3.0
     write_record(trace, {**record_of(trace), "epsilon": 2.9})
-    with pytest.raises(TraceError, match=r"ε = 1 per unit of ρ is more than ε = 2.9 for rows up to 3 apart"):
+    with pytest.raises(dp.errors.TraceError, match=r"ε = 1 per unit of ρ is more than ε = 2.9 for rows up to 3 apart"):
         _ = trace.dp.epsilon
     write_record(trace, {**record_of(trace), "epsilon": 3.0, "metric": {**metric, "epsilon_per_unit": 0.9}})
-    with pytest.raises(TraceError, match="per unit of ρ, δ = 0 that it says"):
+    with pytest.raises(dp.errors.TraceError, match="per unit of ρ, δ = 0 that it says"):
         _ = trace.dp.epsilon
 
 
@@ -82,5 +81,7 @@ def test_a_saved_release_that_contradicts_itself_is_refused(trace: xr.DataTree, 
     path = dp.Release.of(trace).save(tmp_path / "release.json")
     written = json.loads(path.read_text())
     path.write_text(json.dumps({**written, "record": {**written["record"], "epsilon": 0.5}}))
-    with pytest.raises(TraceError, match=r"release.json contradicts itself: its events cost more than the ε = 0.5"):
+    with pytest.raises(
+        dp.errors.TraceError, match=r"release.json contradicts itself: its events cost more than the ε = 0.5"
+    ):
         dp.Release.load(path)

@@ -1,26 +1,10 @@
 from __future__ import annotations
 
-import arviz as az
 import numpy as np
 import pytest
 import xarray as xr
 
 from pymc_dp.trace.manifest import BY_ROW, unlisted
-
-
-@pytest.mark.parametrize("suffix", ["nc", "zarr"])
-def test_manifest_survives_files(trace: xr.DataTree, tmp_path, suffix: str) -> None:
-    path = tmp_path / f"trace.{suffix}"
-    if suffix == "nc":
-        trace.to_netcdf(path)
-        back = az.from_netcdf(path)
-    else:
-        trace.to_zarr(path)
-        back = az.from_zarr(path)
-    back.load()
-    assert unlisted(back).lines == ()
-    back["posterior"]["p"].values[0, 0, 0] += 1e-9
-    assert unlisted(back).changed == ("/posterior/p was changed",)
 
 
 def add(tree: xr.DataTree, where: str, /, **variables: object) -> None:

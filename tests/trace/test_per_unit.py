@@ -1,16 +1,14 @@
 """What a trace under a metric says: ε per unit, and what that is for a whole row."""
 
-import arviz as az
 import numpy as np
 import pymc as pm
 import pytensor
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.metrics import L1
 from pymc_dp.trace.manifest import PRIVACY
 
-METRIC = L1("x")
+METRIC = dp.metrics.L1("x")
 DOMAIN = dp.Domain(bounds={"x": (-3, 3)}, metric=METRIC)
 SHORT = {"progressbar": False, "compute_convergence_checks": False}
 
@@ -55,27 +53,3 @@ def test_epsilon_is_for_a_row_and_said_per_unit_beside(trace):
     assert trace[PRIVACY].attrs["epsilon"] == 3.0
     assert trace[PRIVACY].attrs["epsilon_per_unit_of_metric"] == 0.5
     assert trace[PRIVACY].attrs["metric"] == "|Δx|"
-
-
-def test_what_is_said_survives_a_file(trace, tmp_path):
-    trace.dp.publish(tmp_path / "public.nc")
-    again = az.from_netcdf(tmp_path / "public.nc")
-    assert (again.dp.epsilon, again.dp.epsilon_per_unit, again.dp.metric) == (3.0, 0.5, "|Δx|")
-
-
-def test_a_release_keeps_its_metric(private, tmp_path):
-    release = dp.Release.of(private)
-    assert release.epsilon == 3.0 and release.record.metric.epsilon_per_unit == 0.5
-    again = dp.Release.load(release.save(tmp_path / "x.json"))
-    assert again.record.metric == release.record.metric
-    conditioned = dp.condition(model(), again)
-    assert dp.Release.of(conditioned).record.metric == release.record.metric
-
-
-def test_what_one_row_can_move_is_proved_per_unit():
-    found = dp.sensitivity(model(), DOMAIN)
-    assert found.per_unit.value == pytest.approx(2.0, rel=1e-3)
-    assert found.lipschitz.value == pytest.approx(4.0, rel=1e-3)
-    assert found.range.value == pytest.approx(12.0, rel=1e-3)
-    assert "L_ρ, slope per unit of ρ" in str(found)
-    assert dp.sensitivity(model(), dp.Domain(bounds={"x": (-3, 3)})).per_unit is None

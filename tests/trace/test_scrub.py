@@ -6,7 +6,6 @@ import pytest
 import xarray as xr
 
 import pymc_dp as dp
-from pymc_dp.errors import TraceError
 from tests.trace.conftest import build_model, table
 
 QUIET = {
@@ -54,14 +53,14 @@ def test_trace_of_the_raw_model_is_refused(private: pm.Model) -> None:
             "/observed_data": xr.Dataset({"answer": ("patient", np.asarray(raw.rvs_to_values[raw["answer"]].data))}),
         }
     )
-    with pytest.raises(TraceError, match="was not sampled from this private model"):
+    with pytest.raises(dp.errors.TraceError, match="was not sampled from this private model"):
         dp.scrub(tree, private)
 
 
 @pytest.mark.slow
 def test_trace_of_another_release_is_refused(bare: xr.DataTree) -> None:
     other = dp.privatize(build_model(*table()), epsilon=0.01, ledger=dp.Ledger(epsilon=1.0))
-    with pytest.raises(TraceError, match="do not hold the release of 'answer'"):
+    with pytest.raises(dp.errors.TraceError, match="do not hold the release of 'answer'"):
         dp.scrub(bare, other)
 
 
@@ -80,5 +79,5 @@ def test_noise_of_tests_gives_no_guarantee(tmp_path) -> None:
     safe = dp.scrub(tree, private)
     assert safe.dp.guarantee == "none"
     assert "Not private" in str(safe.dp.report())
-    with pytest.raises(TraceError, match="seeded"):
+    with pytest.raises(dp.errors.TraceError, match="seeded"):
         safe.dp.publish(tmp_path / "a.nc")

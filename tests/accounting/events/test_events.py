@@ -6,23 +6,20 @@ from fractions import Fraction
 
 import pytest
 
+import pymc_dp as dp
 from pymc_dp.accounting import (
-    BoundedRangeEvent,
     ComposedEvent,
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     GaussianEvent,
-    GDPEvent,
     PureEvent,
     SelfComposedEvent,
     SubsampledGaussianEvent,
-    ZCDPEvent,
     event_from_dict,
     leaves,
 )
 from pymc_dp.accounting.events import base
-from pymc_dp.errors import ArgumentError
-from tests.accounting.oracle import EVENTS, UnknownEvent, laplace, poisson, pure, times, without_replacement
+from tests.accounting.oracle import EVENTS, UnknownEvent, poisson, pure, times, without_replacement
 
 
 @pytest.mark.parametrize("event", [*EVENTS, times(times(pure(0.1), 2), 3)], ids=repr)
@@ -35,10 +32,8 @@ def test_events_survive_json_pickle_and_copy(event):
 @pytest.mark.parametrize(
     ("build", "text"),
     [
-        (lambda: PureEvent(epsilon=0), "epsilon must be > 0"),
         (lambda: PureEvent(epsilon=math.nan), "finite"),
         (lambda: PureEvent(epsilon=True), "must be a number"),
-        (lambda: ZCDPEvent(rho=-1.0), "rho must be > 0"),
         (lambda: DiscreteLaplaceEvent(scale=0.0, shifts=(1,)), "scale must be > 0"),
         (lambda: DiscreteLaplaceEvent(scale=1.0), "Give sensitivity"),
         (lambda: DiscreteLaplaceEvent(scale=1.0, shifts=(1, 0)), "each of shifts must be >= 1"),
@@ -46,12 +41,9 @@ def test_events_survive_json_pickle_and_copy(event):
         (lambda: DiscreteLaplaceEvent(scale=5e-324, shifts=(1,)), "finite"),
         (lambda: DiscreteLaplaceEvent.calibrated(epsilon=5e-324, shifts=(1,)), "too small"),
         (lambda: DiscreteGaussianEvent(scale=1.0), "Give l2_squared"),
-        (lambda: DiscreteGaussianEvent(scale=1.0, shifts=(1, 0)), "each of shifts must be >= 1"),
         (lambda: DiscreteGaussianEvent(scale=1.0, l2_squared=4, shifts=(1, 1)), "sum to 2, but l2_squared is 4"),
         (lambda: DiscreteGaussianEvent(scale=1e-200, shifts=(1,)), "finite"),
-        (lambda: BoundedRangeEvent(eta=0.0), "eta must be > 0"),
         (lambda: GaussianEvent(noise_multiplier=-1.0), "L2 sensitivity"),
-        (lambda: GDPEvent(mu=0.0), "mu must be > 0"),
         (lambda: poisson(0.0, 0.1), "clip norm"),
         (lambda: poisson(1.0, 0.0), "sample_rate must lie in"),
         (lambda: poisson(1.0, None), "sample_rate must be a number"),
@@ -66,7 +58,7 @@ def test_events_survive_json_pickle_and_copy(event):
     ],
 )
 def test_bad_events_are_refused_with_a_text(build, text):
-    with pytest.raises(ArgumentError, match=text):
+    with pytest.raises(dp.errors.ArgumentError, match=text):
         build()
 
 
@@ -84,10 +76,10 @@ def test_a_sampler_without_a_proved_curve_cannot_be_written_down(sampling, neigh
     }:
         assert build().rate == 0.1
         foreign = {"batch_size": 10} if sampling == "poisson" else {"sample_rate": 0.1}
-        with pytest.raises(ArgumentError, match="does not belong"):
+        with pytest.raises(dp.errors.ArgumentError, match="does not belong"):
             build(**foreign)
     else:
-        with pytest.raises(ArgumentError, match="sampling='without_replacement' with neighbours='replace'"):
+        with pytest.raises(dp.errors.ArgumentError, match="sampling='without_replacement' with neighbours='replace'"):
             build()
 
 
@@ -110,16 +102,8 @@ def test_every_kind_has_a_sample_that_the_contracts_are_tried_on():
 
 def test_two_relations_cannot_be_composed():
     event = ComposedEvent(events=(poisson(1.0, 0.1, "replace"), times(poisson(1.0, 0.1, "add_remove"), 2)))
-    with pytest.raises(ArgumentError, match="cannot be composed"):
+    with pytest.raises(dp.errors.ArgumentError, match="cannot be composed"):
         leaves(event)
-
-
-def test_leaves_do_not_depend_on_nesting_or_order():
-    a, b = pure(0.1), laplace(3.0, 1)
-    first = leaves(ComposedEvent(events=(times(a, 2), b, times(ComposedEvent(events=(a, b)), 3))))
-    second = leaves(ComposedEvent(events=(b,) * 4 + (a,) * 5))
-    assert list(first.items()) == list(second.items())
-    assert first == {a: 5, b: 4}
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 0.7, 1.1, 1 / 3, 2.5, 1e-7, 3e-290, 40.0, 0.1 + 0.2])

@@ -4,9 +4,9 @@ import mpmath
 import numpy as np
 import pytest
 
+import pymc_dp as dp
 from pymc_dp.accounting import PenaltyBitEvent, penalty_ratio, rdp, total_epsilon
 from pymc_dp.accounting.events import penalty_bit
-from pymc_dp.errors import ArgumentError
 from tests.accounting.oracle import times
 
 ORDERS = (1.1, 2.0, 16.0, 256.0)
@@ -62,7 +62,7 @@ def test_ratio_fits_its_budget_and_buys_more_than_the_noised_ratios_would(uses):
 
 
 def test_no_delta_is_refused():
-    with pytest.raises(ArgumentError, match="delta > 0"):
+    with pytest.raises(dp.errors.ArgumentError, match="delta > 0"):
         penalty_ratio(1.0, 0.0, uses=10, most_noise=3.0)
-    with pytest.raises(ArgumentError, match="most_noise"):
+    with pytest.raises(dp.errors.ArgumentError, match="most_noise"):
         PenaltyBitEvent(ratio=1.0, most_noise=0.1)

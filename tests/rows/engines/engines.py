@@ -14,7 +14,6 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.plan import lay_out
-from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows.columns import Columns, Item, entries, name_of, shape_of
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.rows.passes import Passes, with_stored
@@ -159,11 +158,13 @@ def spark(parts: Mapping[str, Part], columns: Mapping[str, Columns]) -> dp.Table
 MAKERS = {"polars": polars, "parquet": parquet, "duckdb": duckdb, "dask": dask, "postgres": postgres, "spark": spark}
 
 
-def exact(model: Any, domain: dp.Domain | None, stored: StoredRows, statistics: Statistics | None = None) -> list[Any]:
+def exact(
+    model: Any, domain: dp.Domain | None, stored: StoredRows, statistics: dp.Statistics | None = None
+) -> list[Any]:
     """Return the exact sums of a release of stored rows, after all checks."""
     found = with_stored(inspect(model, domain).sums, stored)
     found.require()
-    asked = lay_out(found, statistics or Statistics()).asked
+    asked = lay_out(found, statistics or dp.Statistics()).asked
     passes = Passes.of(found, stored)
     problems = passes.check(asked)
     assert problems == (), problems

@@ -7,21 +7,15 @@ import numpy as np
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.release.paid import forget_releases
 from pymc_dp.release.plan import lay_out
-from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows import table as table_module
 from pymc_dp.rows.engines import expressions
 from tests.release.test_beside import domain_of, model_of, table
 from tests.rows.engines.engines import exact, in_engine
 from tests.rows.engines.test_identity import stored
 
-
-@pytest.fixture(autouse=True)
-def _no_history():
-    forget_releases()
+pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 
 
 def half_away(frame, value):
@@ -78,7 +72,7 @@ def test_mutants_are_refused_and_nothing_is_spent(mutant, monkeypatch):
         parts, columns = stored(name, rows, np.random.default_rng(0))
         beside, _ = in_engine("polars", parts, columns)
         ledger = dp.Ledger(1.0)
-        with pytest.raises(UnsupportedModelError, match="does not add up public constants to the integers"):
+        with pytest.raises(dp.errors.UnsupportedModelError, match="does not add up public constants to the integers"):
             domain = domain_of(name, "replace")
             dp.privatize(model_of(name, table(4)), epsilon=1.0, domain=domain, rows=beside, ledger=ledger)
         assert ledger.history == []
@@ -101,5 +95,5 @@ def test_integers_of_a_wrong_engine_stay_within_what_was_charged(monkeypatch):
             beside, _ = in_engine("polars", parts, columns)
             found.append(exact(model, domain, beside)[0].ravel().astype(object))
         moved = max(sum(abs(one - other)) for one in found for other in found)
-        layout = lay_out(inspect(model, domain).sums, Statistics())
+        layout = lay_out(inspect(model, domain).sums, dp.Statistics())
         assert 0 < moved <= layout.tables[0].blocks[-1].sensitivity.l1

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError
 from pymc_dp.rows.engines.mixed import UNREADABLE, seen_by_dask, seen_by_duckdb, seen_by_polars, seen_by_spark
 from tests.rows.engines.engines import session
 
@@ -25,26 +24,19 @@ def file(tmp_path):
 OF_ROWS = {
     "aggregate": lambda one: one.group_by("g").agg(col("y").sum()),
     "join": lambda one: one.join(one, on="g").select("y", "g"),
-    "cross": lambda one: one.join(one, how="cross"),
     "window": lambda one: one.with_columns(y=col("y").sum().over("g")),
     "filter by mean": lambda one: one.filter(col("y") > col("y").mean()),
     "sort and slice": lambda one: one.sort("y").head(1),
-    "head": lambda one: one.head(1),
     "shift": lambda one: one.with_columns(y=col("y").shift()),
-    "unique": lambda one: one.unique(),
     "fill": lambda one: one.with_columns(y=col("y").fill_null(strategy="forward")),
-    "rank": lambda one: one.with_columns(y=col("y").rank()),
     "number": lambda one: one.with_row_index("n"),
     "length": lambda one: one.with_columns(y=col("y") / pl.len()),
     "function": lambda one: one.map_batches(lambda found: found),
     "python": lambda one: one.with_columns(y=col("y").map_elements(lambda value: value, return_dtype=pl.Float64)),
-    "twice": lambda one: pl.concat([one, one]),
     "unpivot": lambda one: one.unpivot(["y"], index="g", value_name="v").select("g", y="v"),
-    "null_count": lambda one: one.with_columns(y=col("y").null_count()),
     "corr": lambda one: one.with_columns(y=pl.corr("y", "g")),
     "text": lambda one: one.with_columns(t=col("name").str.join("")),
     "fold": lambda one: one.with_columns(y=pl.fold(pl.lit(0.0), lambda a, b: a + b, ["y", "g"])),
-    "append": lambda one: one.select(col("y").append(col("y"))),
     "codes by order": lambda one: one.with_columns(y=col("name").cast(pl.Categorical).to_physical()),
     "series": lambda one: one.with_columns(y=pl.Series([1.0, 2.0])),
     "in all": lambda one: one.with_columns(t=col("g").is_in(col("g").implode())),
@@ -69,7 +61,7 @@ BY_ROWS = {
 @pytest.mark.parametrize("plan", OF_ROWS)
 def test_plans_that_mix_rows_are_refused(plan):
     mixed = OF_ROWS[plan](frame())
-    with pytest.raises(ArgumentError, match=r"may make one row of several ones.*assume_rows=True"):
+    with pytest.raises(dp.errors.ArgumentError, match=r"may make one row of several ones.*assume_rows=True"):
         dp.Table(mixed, {"y": mixed.collect_schema().names()[0]}).layouts()
 
 
@@ -91,7 +83,7 @@ def test_files_of_polars(tmp_path):
     assert "ROW_INDEX" in seen_by_polars(pl.scan_parquet(path, row_index_name="n"))
     assert "SLICE" in seen_by_polars(pl.scan_parquet(path, n_rows=1))
     texts = pl.scan_csv(tmp_path / "stays.csv")
-    with pytest.raises(ArgumentError, match="schema may be inferred from rows"):
+    with pytest.raises(dp.errors.ArgumentError, match="schema may be inferred from rows"):
         dp.Table(texts, {"y": "y"}).layouts()
     assert dp.Table(texts, {"y": "y"}, assume_rows=True).layouts()["y"].n_rows == 2
 
@@ -109,16 +101,13 @@ QUERIES = [
     ("select t.y, t.g from t join t as u using (g)", "JOIN"),
     ("select y - avg(y) over () as y from t", "LOGICAL_WINDOW"),
     ("select case when row_number() over () > 1 then y end as y from t", "LOGICAL_WINDOW"),
-    ("select y from numbered", "LOGICAL_WINDOW"),
     ("select rowid as y from t", "rowid"),
     ("select random() as y from t", "random"),
     ("select noisy(y) as y from t", "random"),
     ("select mine(y) as y from t", "mine"),
     ("from t order by y limit 3", "LOGICAL_LIMIT"),
-    ("from t using sample 3", "LOGICAL_SAMPLE"),
     ("select unnest([y, y]) as y from t", "UNNEST"),
     ("select g in (select g from t) as y from t", "JOIN"),
-    ("select y - (select avg(y) from t) as y from t", "LOGICAL_AGGREGATE"),
     ("from (pivot t on g using sum(y))", "LOGICAL_CHUNK_GET"),
     ("select range::double as y from range(3)", "a scan by range"),
 ]
@@ -128,7 +117,6 @@ def connected():
     connection = duckdb.connect()
     connection.execute("create table t as select range::double as y, range % 3 as g, 'a' as s from range(100)")
     connection.execute("create view plain as select y from t where y > 1")
-    connection.execute("create view numbered as select row_number() over () as y from t")
     connection.execute("create macro noisy(x) as x + random()")
     connection.create_function("mine", lambda value: value, ["DOUBLE"], "DOUBLE")
     return connection
@@ -179,7 +167,7 @@ def test_plans_of_dask():
         ((kept.y + held.y).to_frame(), "several filters"),
     ):
         assert seen in seen_by_dask(mixed)
-    with pytest.raises(ArgumentError, match="may make one row of several ones"):
+    with pytest.raises(dp.errors.ArgumentError, match="may make one row of several ones"):
         dp.Table(held.assign(y=held.y.cumsum()), {"y": "y"}).layouts()
 
 
@@ -213,7 +201,7 @@ def test_a_plan_that_cannot_be_read_is_refused(monkeypatch):
         raise ValueError("secret")
 
     monkeypatch.setattr("pymc_dp.rows.engines.lazy.SEEN", {"Polars": broken})
-    with pytest.raises(ArgumentError, match=UNREADABLE):
+    with pytest.raises(dp.errors.ArgumentError, match=UNREADABLE):
         dp.Table(frame(), {"y": "y"}).layouts()
     assert seen_by_spark(object()) == UNREADABLE
 
@@ -255,5 +243,5 @@ def test_plans_of_spark(tmp_path):
         (spark.read.schema("y double").csv(str(tmp_path / "stays.csv")), "CSV"),
     ):
         assert seen in seen_by_spark(mixed)
-        with pytest.raises(ArgumentError, match="may make one row of several ones"):
+        with pytest.raises(dp.errors.ArgumentError, match="may make one row of several ones"):
             dp.Table(mixed, {"y": mixed.columns[0]}).layouts()

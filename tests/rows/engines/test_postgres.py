@@ -3,7 +3,6 @@
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.rows.gate import opened_gate
 from tests.rows.engines.engines import database
 
@@ -12,7 +11,7 @@ duckdb = pytest.importorskip("duckdb")
 
 def test_only_connections_of_psycopg_are_taken():
     for other in (None, duckdb.connect(), "postgresql://server/db"):
-        with pytest.raises(ArgumentError, match=r"must be a psycopg\.Connection"):
+        with pytest.raises(dp.errors.ArgumentError, match=r"must be a psycopg\.Connection"):
             dp.Table.sql(other, "survey", {"y": "y"})
 
 
@@ -27,12 +26,12 @@ def test_names_are_quoted_and_queries_are_refused():
     assert dp.Table.sql(connection, "My Table", {"y": odd}).layouts()["y"].n_rows == 0
     assert dp.Table.sql(connection, "other.survey", {"y": "y"}).layouts()["y"].n_rows == 1
     for query in ("select y from other.survey", "(table survey)", "survey; drop table survey", "values (1)"):
-        with pytest.raises(ArgumentError, match="got the text of a query"):
+        with pytest.raises(dp.errors.ArgumentError, match="got the text of a query"):
             dp.Table.sql(connection, query, {"y": "y"})
     for column, message in (("name", "'name' of type text"), ("price", "'price' of type numeric"), ("z", "no column")):
-        with pytest.raises(ArgumentError, match=message):
+        with pytest.raises(dp.errors.ArgumentError, match=message):
             dp.Table.sql(connection, "other.survey", {"y": column}).layouts()
-    with pytest.raises(PrivacyError, match="UndefinedTable"):
+    with pytest.raises(dp.errors.PrivacyError, match="UndefinedTable"):
         dp.Table.sql(connection, "surveys", {"y": "y"}).layouts()
 
 
@@ -44,7 +43,7 @@ def test_rows_are_read_in_a_transaction_of_our_own():
     with psycopg.connect(database().info.dsn) as own:
         own.execute("create temporary table held as select 1.0::float8 as y")
         beside = dp.Table.sql(own, "held", {"y": "y"})
-        with pytest.raises(ArgumentError, match="in the middle of a transaction"):
+        with pytest.raises(dp.errors.ArgumentError, match="in the middle of a transaction"):
             beside.layouts()
         own.commit()
         assert beside.layouts()["y"].n_rows == 1
@@ -56,6 +55,6 @@ def test_rows_are_read_in_a_transaction_of_our_own():
         )
         own.execute("create or replace view writing as select writes() as y")
         own.commit()
-        with pytest.raises(PrivacyError, match="ReadOnlySqlTransaction"), opened_gate():
+        with pytest.raises(dp.errors.PrivacyError, match="ReadOnlySqlTransaction"), opened_gate():
             next(dp.Table.sql(own, "writing", {"y": "y"}).blocks(10))
         own.rollback()

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import PrivacyError
 from pymc_dp.rows.engines.frames import Frame, Schema
 from tests.release.test_beside import domain_of, model_of, table
 from tests.rows.engines.engines import session
@@ -60,7 +59,7 @@ def test_loggers_of_spark_show_no_value(capfd, caplog):
     """What its Java process writes to the terminal is not ours; Python's loggers write JSON with their name."""
     query = f"select cast(t as double) as y from (select concat('{SECRET}', id) as t from range(1))"
     beside = dp.Table(session().sql(query), {"y": "y"}, assume_rows=True)
-    with pytest.raises(PrivacyError, match="The engine failed") as caught:
+    with pytest.raises(dp.errors.PrivacyError, match="The engine failed") as caught:
         dp.privatize(model_of("one_cell", table(4)), epsilon=0.5, domain=domain_of("one_cell", "replace"), rows=beside)
     assert SECRET not in str(caught.value)
     assert SECRET not in caplog.text  # where pytest has handlers, PySpark adds none of its own
