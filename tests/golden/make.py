@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import pytensor
 
 from tests.golden import saved
+from tests.golden.events import COSTS
 from tests.golden.explanations import EXPLANATIONS
 from tests.golden.plain import differences, read, written
 from tests.golden.releases import RELEASES
@@ -21,7 +22,8 @@ from tests.golden.sensitivities import SENSITIVITIES
 from tests.golden.topics import Topic
 
 TOPICS = {
-    topic.name: topic for topic in (SENSITIVITIES, EXPLANATIONS, RELEASES, SAMPLED, saved.SAVED, saved.NEW_TRACES)
+    topic.name: topic
+    for topic in (COSTS, SENSITIVITIES, EXPLANATIONS, RELEASES, SAMPLED, saved.SAVED, saved.NEW_TRACES)
 }
 MOST_SHOWN = 20
 LONG = 4.0
