@@ -21,7 +21,6 @@ from pymc_dp.families.statistic import GRID, BoundedMoments
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.likelihoods import likelihood_of
-from pymc_dp.testing import without_noise
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 
@@ -144,7 +143,7 @@ def private(case: Case, values, **options) -> pm.Model:
 def test_plug_in_is_the_density_of_the_rows_up_to_a_constant(name, rng):
     case = CASES[name]
     values = values_of(case, case.points[0], rng)
-    with without_noise():
+    with dp.testing.without_noise():
         released = private(case, values, statistics=dp.Statistics(noise_aware=False))
     found = []
     whole, sums = (model.compile_logp(mode="FAST_COMPILE") for model in (model_of(case, values), released))

@@ -10,7 +10,6 @@ import pymc_dp as dp
 from pymc_dp.families import FAMILIES
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_function
-from pymc_dp.testing import insecure_randomness, without_noise
 
 WILD = (np.nan, np.inf, -np.inf, 1e308, -1e308, 0.0, -7.0, 1e-320)
 
@@ -53,7 +52,7 @@ def moment_function(model, domain):
 
 def plug_in_gaps(model, domain, points):
     """Log density of the rows less that of their exact sums, at several points: one number if all is well."""
-    with without_noise():
+    with dp.testing.without_noise():
         private = dp.privatize(model, epsilon=1.0, domain=domain, statistics=dp.Statistics(noise_aware=False))
     whole, sums = (item.compile_logp(mode="FAST_COMPILE") for item in (model, private))
     found = [float(whole(point)) - float(sums(point)) for point in points]
@@ -64,7 +63,7 @@ def told_of(build, rows, domain, **options):
     """Everything but the noised numbers that a release says of these rows; and the numbers."""
     model = build(np.full(rows.shape, 0.5))
     model["rows"].set_value(rows)  # where NaN and infinite values come from
-    with insecure_randomness(5):
+    with dp.testing.insecure_randomness(5):
         private = dp.privatize(model, epsilon=1.0, domain=domain, **options)
     value = private.rvs_to_values[private["y"]].get_value()
     names = [(var.name, var.type.shape) for var in (*private.free_RVs, *private.observed_RVs)]

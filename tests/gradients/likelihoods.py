@@ -159,28 +159,7 @@ SEVERAL = {
 
 def _outcomes(predictor):
     factor = pm.math.stack([pm.math.stack(list(line)) for line in [[1.5, 0.0], [-0.6, 0.8]]])
-    pm.MvNormal("y", predictor[:, None] * np.array([1.0, -1.0]), chol=factor, observed=RNG.normal(size=(ROWS, 2)))
+    pm.MvNormal("y", pt.stack([predictor, -predictor], axis=1), chol=factor, observed=RNG.normal(size=(ROWS, 2)))
 
 
-def _shares(predictor):
-    pm.Dirichlet("y", pm.math.exp(pm.Normal("c", shape=3)), observed=RNG.dirichlet(np.ones(3), ROWS))
-    pm.Normal("z", predictor, 1.0, observed=ANY)
-
-
-def _counted(family):
-    def observe(predictor):
-        a = pm.LogNormal("levels", 0, 0.5, shape=3)
-        given = {"p": a / a.sum()} if family is pm.Multinomial else {"a": a}
-        family("y", n=pm.Data("n", TRIALS), **given, observed=RNG.multinomial(TRIALS, np.ones(3) / 3))
-        pm.Normal("z", predictor, 1.0, observed=ANY)
-
-    return observe
-
-
-VECTORS = {
-    "normal vectors": _built(_outcomes, (-9, 9)),
-    "shares that add up to one": _built(_shares, (0, 1), z=(-9, 9)),
-    "multinomial": _built(_counted(pm.Multinomial), (0, 8), n=(4, 8), z=(-9, 9)),
-    "Dirichlet-multinomial": _built(_counted(pm.DirichletMultinomial), (0, 8), n=(4, 8), z=(-9, 9)),
-}
-"""Rows of entries that depend on each other."""
+VECTORS = {"normal vectors": _built(_outcomes, (-9, 9))}

@@ -6,7 +6,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.moments import EVEN, Moments
+from pymc_dp.gradients.moments import Moments
 from pymc_dp.gradients.row_parts import ROOM
 from pymc_dp.inspection.rows import shape_of
 from pymc_dp.rows.gate import read
@@ -72,15 +72,3 @@ def test_made_up_columns_have_the_moments_that_were_released(rng):
     np.testing.assert_allclose(drawn.std(axis=0), x.std(axis=0), rtol=0.15)
     dummy = drawn[:, 1]
     assert 0.01 < np.mean(dummy > 0.5) < 0.03 and np.mean((dummy > 0.05) & (dummy < 0.95)) < 0.03
-
-
-def test_what_noise_hides_is_as_if_spread_evenly(rng):
-    _, inspection, moments, columns = made(rng)
-    released = moments.rows(columns).sum(axis=0)
-    for _ in range(20):
-        deviation = 100.0 * ROWS
-        noised = released + deviation * rng.normal(size=len(released))
-        found, known = moments.drawn(evenly(rng, inspection), noised, deviation, np.random.default_rng(1))
-        u = (found[moments.entries[0].place] - (LOW + HIGH) / 2) / ((HIGH - LOW) / 2)
-        assert known == [] and np.abs(u).max() <= 1
-        np.testing.assert_allclose(np.mean(u**2, axis=0), EVEN, atol=0.25)

@@ -6,7 +6,6 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.audit import contains_canary, plant
-from pymc_dp.errors import ArgumentError, DomainError, UnsupportedModelError
 
 CHOICE = dp.Gradients(steps=10)
 pytestmark = [
@@ -63,10 +62,10 @@ def test_other_ways_refuse_before_any_charge():
         lambda: dp.sensitivity(model, domain()),
     ]
     for call in tried:
-        with pytest.raises(UnsupportedModelError, match="(?s)Gradients.*does not weigh rows"):
+        with pytest.raises(dp.errors.UnsupportedModelError, match="(?s)Gradients.*does not weigh rows"):
             call()
     for choice in (dp.Gradients(momentum_steps=20), dp.Gradients(conservative=True)):
-        with pytest.raises(ArgumentError, match="Leave them out"):
+        with pytest.raises(dp.errors.ArgumentError, match="Leave them out"):
             dp.privatize(statistics=choice, delta=1e-5, **given)
     assert not ledger.history
 
@@ -74,22 +73,22 @@ def test_other_ways_refuse_before_any_charge():
 def test_what_cannot_be_a_weight_is_refused():
     held = table(50)
     for bounds in ({}, {"w": (-1, 2)}, {"w": (0, 1e101)}):
-        with pytest.raises(DomainError, match="needs bounds of at least 0"):
+        with pytest.raises(dp.errors.DomainError, match="needs bounds of at least 0"):
             dp.Domain(bounds=bounds, weights={"y": "w"})
-    with pytest.raises(DomainError, match="do not go together"):
+    with pytest.raises(dp.errors.DomainError, match="do not go together"):
         domain(neighbours="add_remove", n_max=50, unit=dp.Unit("person", 2))
-    with pytest.raises(DomainError, match="Leave it out of public"):
+    with pytest.raises(dp.errors.DomainError, match="Leave it out of public"):
         domain(public=["w"])
     release = {"epsilon": 1.0, "delta": 1e-5, "statistics": CHOICE}
-    with pytest.raises(DomainError, match="no pm.Data of the model"):
+    with pytest.raises(dp.errors.DomainError, match="no pm.Data of the model"):
         dp.privatize(logistic(held["x"], held["y"]), domain=domain(), **release)
-    with pytest.raises(DomainError, match="Did you mean 'y'"):
+    with pytest.raises(dp.errors.DomainError, match="Did you mean 'y'"):
         dp.privatize(logistic(**held), domain=domain(weights={"yy": "w"}), **release)
-    with pytest.raises(UnsupportedModelError, match="one number for each row"):
+    with pytest.raises(dp.errors.UnsupportedModelError, match="one number for each row"):
         dp.privatize(logistic(held["x"], held["y"], held["w"][:7]), domain=domain(), **release)
     with logistic(**held) as model:
         pm.Normal("z", model["a"], 1.0, observed=held["x"][:, 0])
-    with pytest.raises(UnsupportedModelError, match="name every observed variable"):
+    with pytest.raises(dp.errors.UnsupportedModelError, match="name every observed variable"):
         dp.privatize(model, domain=dp.Domain(bounds={**domain().bounds, "z": (-2, 2)}, weights={"y": "w"}), **release)
 
 

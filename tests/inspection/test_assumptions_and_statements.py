@@ -7,7 +7,6 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import inspect
 
 ROWS = np.arange(7.0)
@@ -103,7 +102,10 @@ def state(statistics=lambda row: [row[0]], **changed):
     lambda: "y",
 ])  # fmt: skip
 def test_only_densities_of_vectors_state_statistics(build):
-    with pm.Model(), pytest.raises(ArgumentError, match="what pm.CustomDist returned for rows that are vectors"):
+    with (
+        pm.Model(),
+        pytest.raises(dp.errors.ArgumentError, match="what pm.CustomDist returned for rows that are vectors"),
+    ):
         dp.models.with_statistics(build(), lambda row: [row[0]], bounds=(0, 1), moments=lambda: ([0.0], [[1.0]]))
 
 
@@ -125,7 +127,7 @@ SHARED = pytensor.shared(np.ones(2), name="held")
     ],
 )
 def test_statistics_are_functions_of_one_row(statistics, text):
-    with pytest.raises(ArgumentError, match=text):
+    with pytest.raises(dp.errors.ArgumentError, match=text):
         state(statistics)
 
 
@@ -150,5 +152,5 @@ def test_statistics_are_functions_of_one_row(statistics, text):
     ],
 )
 def test_every_argument_is_checked(changed, text):
-    with pytest.raises(ArgumentError, match=text):
+    with pytest.raises(dp.errors.ArgumentError, match=text):
         state(**changed)

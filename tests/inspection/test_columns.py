@@ -7,7 +7,7 @@ import pymc as pm
 import pytensor
 import pytest
 
-from pymc_dp.domain import Domain
+import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
 
 pytestmark = pytest.mark.usefixtures("paid")
@@ -20,7 +20,7 @@ ADD_REMOVE = {"neighbours": "add_remove", "n_max": 500}
 def columns(write, **domain):
     with pm.Model(coords={"level": range(4), "cut": range(3), "two": range(2)}) as model:
         write()
-    found = inspect(model, Domain(**domain)).rows
+    found = inspect(model, dp.Domain(**domain)).rows
     assert found.problems == ()
     return {column.name: column for column in found.columns}
 
@@ -81,7 +81,7 @@ def test_what_the_model_gives_a_meaning_bounds_a_column(write, relation):
     assert (column.bounds, column.outside, column.integer, column.public) == (bounds, outside, True, False)
     with pm.Model(coords={"level": range(4), "cut": range(3), "two": range(2)}) as model:
         WRITTEN[write]()
-    assert not any(line.startswith("bounds of") for line in inspect(model, Domain(**relation)).rows.assumptions)
+    assert not any(line.startswith("bounds of") for line in inspect(model, dp.Domain(**relation)).rows.assumptions)
 
 
 @pytest.mark.parametrize("write", [name for name in WRITTEN if name not in IMPLIED])

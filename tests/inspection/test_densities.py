@@ -13,7 +13,6 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.shape import Shape_i
 from scipy import special
 
-from pymc_dp.domain import Domain
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.made_by_pymc import without_arrays
 from pymc_dp.inspection.taint import NUMBER_OF_ROWS, trace_rows
@@ -87,6 +86,7 @@ def test_powers_of_whole_numbers_have_a_result(base, by):
 
 REMAINDERS = """
 import numpy as np, pytensor.tensor as pt
+import pymc_dp as dp
 from pymc_dp.step_methods.numpy_functions import compiled
 from pymc_dp.step_methods.row_functions.builder import compiled_rows
 inputs, outputs, values = [], [], []
@@ -144,7 +144,7 @@ def test_scalar_operations_that_are_not_of_pytensor_are_refused():
     with pm.Model() as model:
         b = pm.Normal("b")
         pm.Normal("y", b * operation(pm.Data("x", np.ones(5))), 1.0, observed=np.zeros(5))
-    inspection = inspect(model, Domain(bounds={"x": (-1, 1), "y": (-1, 1)})).rows
+    inspection = inspect(model, dp.Domain(bounds={"x": (-1, 1), "y": (-1, 1)})).rows
     assert any("is not one of PyTensor's or PyMC's own" in problem.what for problem in inspection.problems)
 
 
@@ -224,4 +224,4 @@ def test_a_number_beside_columns_is_as_long_as_they_are(joined):
     with pm.Model() as model:
         b = pm.Normal("b", 0, 1, shape=2)
         pm.Categorical("y", logit_p=joined(b * pm.Data("X", X_MADE_BY_PYMC)), observed=GROUP % 2)
-    assert not inspect(model, Domain(bounds=BOUNDS)).rows.problems
+    assert not inspect(model, dp.Domain(bounds=BOUNDS)).rows.problems

@@ -10,7 +10,6 @@ from pytensor import wrap_py
 from pytensor.compile.builders import OpFromGraph
 
 import pymc_dp as dp
-from pymc_dp.errors import PrivacyError, TraceError
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 N, RNG = 60, np.random.default_rng(12)
@@ -63,7 +62,7 @@ def test_levels_stay_within_the_dtype_of_their_column():
 def test_one_column_cannot_have_two_bounds():
     with pm.Model() as model:
         pm.Poisson("y", pm.Gamma("rate", 2, 1), observed=pm.Data("d", GROUPS))
-    with pytest.raises(PrivacyError, match="one column twice"):
+    with pytest.raises(dp.errors.PrivacyError, match="one column twice"):
         dp.explain(model, dp.Domain(bounds={"y": (0, 10), "d": (0, 3)}))
 
 
@@ -93,7 +92,7 @@ def test_a_private_model_that_was_extended_cannot_be_scrubbed():
     private = dp.privatize(model, epsilon=1.0, domain=BOUNDS)
     with private:
         pm.Deterministic("residual", private["mu"] - VALUES)
-    with pytest.raises(TraceError, match=r"added: \['residual'\]"):
+    with pytest.raises(dp.errors.TraceError, match=r"added: \['residual'\]"):
         dp.scrub(xr.DataTree(), private)
 
 

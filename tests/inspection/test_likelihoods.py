@@ -8,7 +8,6 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import UnsupportedModelError
 
 N = 6
 Y, GROUP, VALUE = np.array([0, 1, 1, 0, 1, 1]), np.arange(N) % 3, np.array([987654.25, 1.0, 2.0, 3.0, 4.0, 5.0])
@@ -69,7 +68,7 @@ def test_missing_values_are_refused_with_what_to_do(filled):
         x = pm.Normal("x", pm.Normal("mu"), 1, observed=values)
         if filled == "covariate":
             pm.Normal("y", pm.Normal("b") + x, 1, observed=VALUE)
-    with pytest.raises(UnsupportedModelError) as caught:
+    with pytest.raises(dp.errors.UnsupportedModelError) as caught:
         dp.privatize(model, epsilon=1.0, statistics=dp.Statistics())
     text = str(caught.value)
     if filled == "covariate":
@@ -83,7 +82,7 @@ def test_missing_values_are_refused_with_what_to_do(filled):
 def test_extreme_bounds_are_refused_in_words(bounds):
     with pm.Model() as model:
         pm.Normal("y", pm.Normal("mu"), pm.HalfNormal("s"), observed=VALUE)
-    with pytest.raises(UnsupportedModelError, match="(?s)another unit.*too wide or too narrow"):
+    with pytest.raises(dp.errors.UnsupportedModelError, match="(?s)another unit.*too wide or too narrow"):
         dp.privatize(model, epsilon=1.0, domain=dp.Domain(bounds={"y": bounds}), statistics=dp.Statistics())
 
 
@@ -92,7 +91,9 @@ def test_columns_of_different_length_are_refused():
         g = pm.Data("g", GROUP, dims="row")
         pm.Bernoulli("y", pm.Beta("p", 1, 1, shape=3)[g], observed=Y, dims="row")
     g.set_value(GROUP[:4].astype(g.type.dtype))
-    with pytest.raises(UnsupportedModelError, match="'g' and the observed values have different numbers of rows"):
+    with pytest.raises(
+        dp.errors.UnsupportedModelError, match="'g' and the observed values have different numbers of rows"
+    ):
         dp.privatize(model, epsilon=1.0)
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_dp import Domain
+import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.network import Network, find_network
 
@@ -31,7 +31,7 @@ def by_an_expression(columns):
 def found_in(write, columns, **domain):
     with pm.Model() as model:
         write(columns)
-    inspection = inspect(model, Domain(**domain)).sums
+    inspection = inspect(model, dp.Domain(**domain)).sums
     assert not inspection.problems, inspection.problems
     return find_network(inspection)
 

@@ -5,9 +5,8 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dp.domain import Domain
+import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.transforms.integrate import integrate
 
 N = 30
 RNG = np.random.default_rng(5)
@@ -123,7 +122,7 @@ def overdispersed_of(m):
     with pm.Model() as model:
         excess = pm.Normal("excess", 0, pm.HalfNormal("spread"), shape=m)
         pm.Poisson("y", pt.exp(pm.Normal("rate") + excess), observed=np.zeros(m, dtype=int))
-    return integrate(model, "excess", nodes=5)
+    return dp.integrate(model, "excess", nodes=5)
 
 
 def mixture_of(m):
@@ -142,7 +141,7 @@ def censored_of(m):
 @pytest.mark.parametrize("build", [overdispersed_of, mixture_of, censored_of])
 def test_a_table_of_one_row_is_read_as_one_of_two(build):
     """Numbers of one element that PyMC writes a density with counted as columns: one row was refused, and two not."""
-    domain = Domain(bounds={"y": (0, 9)}, neighbours="add_remove", n_max=9)
+    domain = dp.Domain(bounds={"y": (0, 9)}, neighbours="add_remove", n_max=9)
     one, two = (inspect(build(m), domain).rows for m in (1, 2))
     assert one.problems == two.problems == ()
     assert [column.name for column in one.columns] == [column.name for column in two.columns] == ["y"]
@@ -161,7 +160,7 @@ def test_the_only_row_within_a_function_is_a_column_still(held):
             else:
                 written = {"dist": lambda mean, size: pm.Normal.dist(mean + pt.constant(x) * 2, 1.0, size=size)}
             pm.CustomDist("y", mu, **written, observed=np.zeros(len(x)))
-        found = inspect(model, Domain(bounds={"y": (-5, 5)}, neighbours="add_remove", n_max=9)).rows
+        found = inspect(model, dp.Domain(bounds={"y": (-5, 5)}, neighbours="add_remove", n_max=9)).rows
         assert not found.problems
         return [float(np.ravel(column.leaf.data)[0]) for column in found.columns]
 

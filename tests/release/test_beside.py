@@ -8,12 +8,9 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import BudgetExceeded, PrivacyError, ReleaseError
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.networks import FourierUpdates
 from pymc_dp.release.paid import forget_releases
 from pymc_dp.release.plan import draw_release, plan_release
-from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows import passes as passes_module
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.rows.passes import Passes, with_stored
@@ -131,7 +128,7 @@ def exact(model, domain, rows=None, statistics=None):
         found = with_stored(found, stored)
         found.require()
         beside = Passes.of(found, stored)
-    plan = plan_release(found, statistics or Statistics(), 1.0)
+    plan = plan_release(found, statistics or dp.Statistics(), 1.0)
     with dp.testing.without_noise(), opened_gate():
         return draw_release(plan, beside).values
 
@@ -169,7 +166,7 @@ def test_sums_are_those_of_the_same_rows_in_the_model(name, relation, monkeypatc
 def test_networks_are_counted_beside_the_model():
     rng = np.random.default_rng(1)
     rows = {"g": rng.integers(0, 2, 500), "k": rng.integers(0, 2, 500)}
-    how = Statistics(mechanism=FourierUpdates(t=1))
+    how = dp.Statistics(mechanism=dp.networks.FourierUpdates(t=1))
     with pm.Model() as whole:
         network(rows)
     with pm.Model() as dummies:
@@ -186,10 +183,10 @@ def test_the_charge_comes_first_and_errors_show_no_value(monkeypatch):
     monkeypatch.setattr(Arrays, "blocks", touched)
     ledger = dp.Ledger(1.0)
     how = {"domain": domain_of("one_cell", "replace"), "rows": {"y": np.ones(9)}, "ledger": ledger}
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(dp.errors.BudgetExceeded):
         dp.privatize(dummies, epsilon=3.0, **how)
     assert ledger.history == []
-    with pytest.raises(ReleaseError) as caught:
+    with pytest.raises(dp.errors.ReleaseError) as caught:
         dp.privatize(dummies, epsilon=0.5, **how)
     assert ledger.spent.epsilon == 0.5 and "secret" not in str(caught.value) and caught.value.__cause__ is None
 
@@ -201,7 +198,7 @@ def test_a_table_that_grows_is_noticed():
             yield from super().blocks(size)
 
     dummies = model_of("one_cell", {"y": np.zeros(3)})
-    with pytest.raises(PrivacyError, match="has changed"):
+    with pytest.raises(dp.errors.PrivacyError, match="has changed"):
         dp.privatize(dummies, epsilon=0.5, domain=domain_of("one_cell", "replace"), rows=Growing({"y": np.ones(9)}))
 
 

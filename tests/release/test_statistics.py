@@ -6,15 +6,12 @@ import pytensor.tensor as pt
 import pytest
 from scipy import stats
 
-from pymc_dp import Domain
+import pymc_dp as dp
 from pymc_dp.accounting import total_epsilon, zcdp
 from pymc_dp.accounting.calibrate import with_noise_times
 from pymc_dp.accounting.pure import pure_epsilon
-from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.plan import draw_release, plan_release
-from pymc_dp.release.statistics import Statistics
-from pymc_dp.testing import without_noise
 
 pytestmark = pytest.mark.usefixtures("paid")
 
@@ -34,7 +31,7 @@ def model_of(*, grouped=False, others=False):
 
 
 def plan_of(model, epsilon=1.0, statistics=None, delta=0.0, **domain):
-    return plan_release(inspect(model, Domain(**domain)).sums, statistics or Statistics(), epsilon, delta)
+    return plan_release(inspect(model, dp.Domain(**domain)).sums, statistics or dp.Statistics(), epsilon, delta)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +48,7 @@ def test_noise_is_the_least_that_the_sensitivity_allows(domain, grouped, scale):
 
 def test_every_column_of_a_release_has_the_noise_its_plan_states():
     plan = plan_of(model_of(others=True, grouped=True), bounds={"x": (0, 100)})
-    with without_noise():
+    with dp.testing.without_noise():
         exact = draw_release(plan).values
     draws = [draw_release(plan).values for _ in range(300)]
     for table in plan.tables:
@@ -68,7 +65,7 @@ def test_every_column_of_a_release_has_the_noise_its_plan_states():
 @pytest.mark.parametrize("epsilon", [0.1, 1 / 3, 0.7, 1.0, 2.9])
 @pytest.mark.parametrize("share", [None, {"y": 1, "k": 2, "x": 7}, {"y": 0.1, "k": 0.2, "x": 0.3}])
 def test_parts_never_cost_more_than_the_whole_and_use_it_up(epsilon, share):
-    plan = plan_of(model_of(others=True), epsilon, Statistics(share=share), bounds={"x": (0, 100)})
+    plan = plan_of(model_of(others=True), epsilon, dp.Statistics(share=share), bounds={"x": (0, 100)})
     assert epsilon * (1 - 1e-12) < pure_epsilon(plan.event) <= epsilon
     weights = share or {"y": 1, "k": 1, "x": 1}
     for table in plan.tables:
@@ -98,22 +95,22 @@ def test_each_block_is_charged_for_the_noise_it_gets():
     ],
 )
 def test_wrong_arguments_are_refused_with_value_range_and_way_out(arguments, texts):
-    with pytest.raises(ArgumentError) as caught:
-        plan_of(model_of(others=True), statistics=Statistics(**arguments), bounds={"x": (0, 100)})
+    with pytest.raises(dp.errors.ArgumentError) as caught:
+        plan_of(model_of(others=True), statistics=dp.Statistics(**arguments), bounds={"x": (0, 100)})
     for text in texts:
         assert text in str(caught.value)
 
 
 # --- Gaussian noise --------------------------------------------------------------------------------------------------
 
-GAUSSIAN = Statistics("gaussian")
+GAUSSIAN = dp.Statistics("gaussian")
 
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-9), (1 / 3, 1e-6), (1.0, 1e-6), (2.9, 1e-3)])
 @pytest.mark.parametrize("share", [None, {"y": 1, "k": 2, "x": 7}])
 def test_gaussian_noise_never_costs_more_than_asked_and_is_the_least_there_is(epsilon, delta, share):
-    statistics = Statistics("gaussian", share=share)
+    statistics = dp.Statistics("gaussian", share=share)
     plan = plan_of(model_of(others=True), epsilon, statistics, delta, bounds={"x": (0, 100)})
     assert total_epsilon(plan.event, delta).epsilon <= epsilon
     assert total_epsilon(with_noise_times(plan.event, 0.999), delta).epsilon > epsilon
@@ -143,7 +140,7 @@ def test_gaussian_noise_is_the_least_that_the_sensitivity_allows(domain, grouped
      ("laplace", 1e-6, ["delta=1e-06", "pure ε", "delta=0", 'Statistics(noise="gaussian")'])],
 )  # fmt: skip
 def test_a_delta_that_does_not_fit_the_noise_is_refused_with_a_way_out(noise, delta, texts):
-    with pytest.raises(ArgumentError) as caught:
-        plan_of(model_of(), 1.0, Statistics(noise), delta)
+    with pytest.raises(dp.errors.ArgumentError) as caught:
+        plan_of(model_of(), 1.0, dp.Statistics(noise), delta)
     for text in texts:
         assert text in str(caught.value)

@@ -6,8 +6,6 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.domain import Domain
-from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.simulation.columns import ROWS, public_rows
 from pymc_dp.simulation.rows import draw_tables
@@ -96,12 +94,12 @@ def test_columns_that_hang_on_each_other_are_refused():
         x, y = (pm.Data(name, np.ones(20)) for name in "xy")
         pm.Normal("a", pm.Normal("slope", 0, 1) * y, 1, observed=x)
         pm.Normal("b", x, 1, observed=y)
-    with pytest.raises(UnsupportedModelError, match="drawn given themselves"):
+    with pytest.raises(dp.errors.UnsupportedModelError, match="drawn given themselves"):
         tables(model)
     with pm.Model() as model:
         y = pm.Data("y", np.ones(20))
         pm.Normal("a", pm.Normal("slope", 0, 1) * y, 1, observed=y)
-    with pytest.raises(UnsupportedModelError, match="drawn given themselves"):
+    with pytest.raises(dp.errors.UnsupportedModelError, match="drawn given themselves"):
         tables(model)
 
 
@@ -116,7 +114,7 @@ def test_columns_that_draws_alone_take_are_refused():
             random=lambda mu, held, rng=None, size=None: rng.normal(mu + held),
             observed=np.zeros(20),
         )
-    with pytest.raises(UnsupportedModelError, match="draws of it take 'secret'"):
+    with pytest.raises(dp.errors.UnsupportedModelError, match="draws of it take 'secret'"):
         tables(model)
 
 
@@ -124,7 +122,7 @@ def columns(values, public=()):
     with pm.Model() as model:
         x = pm.Data("x", values)
         pm.Bernoulli("y", logit_p=pm.Normal("b", 0, 1) * x, observed=np.zeros(len(values), dtype=int))
-    return inspect(model, Domain(bounds={"x": (-2, 3)}, public=public)).rows.columns
+    return inspect(model, dp.Domain(bounds={"x": (-2, 3)}, public=public)).rows.columns
 
 
 def test_ends_come_first_and_nothing_leaves_the_bounds():

@@ -8,13 +8,10 @@ import pytest
 from pymc.pytensorf import rewrite_pregrad
 
 import pymc_dp as dp
-from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import rebuild
 from pymc_dp.release.plan import plan_release
-from pymc_dp.release.statistics import Statistics
-from pymc_dp.testing import without_noise
 from pymc_dp.transforms.bins import bin_probabilities
 from pymc_dp.transforms.privatize import record_of
 from tests.families.laws import LAWS, A
@@ -37,7 +34,7 @@ def compiled(names):
         a = pm.Normal("a")
         for name in names:
             LAWS[name][0](name.replace(" ", "_") + "_y", a)
-    plan = plan_release(inspect(model).sums, Statistics(mechanism=dp.Histogram(EDGES)), 1.0)
+    plan = plan_release(inspect(model).sums, dp.Statistics(mechanism=dp.Histogram(EDGES)), 1.0)
     at = pt.dscalar()
     graphs = [
         rebuild([bin_probabilities(table.observed, table.cells, table.statistic)], {a: at})[0][0]
@@ -118,9 +115,9 @@ def test_without_noise_the_plug_in_density_is_that_of_the_counts(rng):
     """Each row then adds the log-probability of the bin that holds it, at the parameters of its own group."""
     model = grouped_model(rng)
     bins = {name: dp.Histogram((-1.5, 0.0, 0.5, 2.0)) for name in ("t", "zip", "c", "x")}
-    with without_noise():
+    with dp.testing.without_noise():
         private = privatize(
-            model, domain=dp.Domain(public=["r"], **DOMAIN), statistics=Statistics(noise_aware=False, mechanism=bins)
+            model, domain=dp.Domain(public=["r"], **DOMAIN), statistics=dp.Statistics(noise_aware=False, mechanism=bins)
         )
     found = log_likelihoods(private, points(private, rng, 3))
     for name, likelihood in zip(found, model.observed_RVs, strict=True):
@@ -182,5 +179,7 @@ def test_another_likelihood_is_fitted_to_the_same_bins(rng, tmp_path):
     assert np.isfinite(found["income"]).all() and found["income"][1] > found["income"][0] + 50
     with pm.Model() as without:
         pm.SkewNormal("income", mu=pm.Normal("mu"), sigma=1.0, alpha=1.0, observed=np.zeros(2))
-    with pytest.raises(UnsupportedModelError, match=r"PyMC has no distribution function \(logcdf\) of a SkewNormal"):
+    with pytest.raises(
+        dp.errors.UnsupportedModelError, match=r"PyMC has no distribution function \(logcdf\) of a SkewNormal"
+    ):
         dp.condition(without, release)

@@ -12,7 +12,6 @@ from scipy import stats
 import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.plan import plan_release
-from pymc_dp.release.statistics import Statistics
 from pymc_dp.transforms.density import ReleaseDensity
 
 N = 40
@@ -41,7 +40,7 @@ def density_of(kind, domain, epsilon=0.5, *, groups=1, noise_aware=True, noise="
                 pm.Poisson("y", at(pm.Gamma("rate", 2, 1, dims=dims)), observed=np.zeros(N, dtype=int))
             case "normal":
                 pm.Normal("y", at(pm.Normal("mu", dims=dims)), pm.HalfNormal("s"), observed=np.zeros(N))
-    plan = plan_release(inspect(model, domain).sums, Statistics(noise), epsilon, DELTAS[noise])
+    plan = plan_release(inspect(model, domain).sums, dp.Statistics(noise), epsilon, DELTAS[noise])
     return ReleaseDensity.of(plan.tables[0], noise_aware=noise_aware)
 
 

@@ -12,15 +12,12 @@ from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 import pymc_dp as dp
-from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.noise import GAUSSIAN
 from pymc_dp.release.plan import plan_release
-from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.written import released_rows
 from pymc_dp.released import planned
 from pymc_dp.simulation.networks import draw_counts
-from pymc_dp.testing import insecure_randomness
 from pymc_dp.trace.scrub import annotate
 from pymc_dp.transforms.network import NetworkDensity
 from pymc_dp.transforms.privatize import record_of
@@ -29,12 +26,12 @@ from tests.paid import draw_release
 from tests.transforms.zoo import log_likelihoods, points, privatize
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
-FOURIER = Statistics(mechanism=dp.networks.FourierUpdates())
+FOURIER = dp.Statistics(mechanism=dp.networks.FourierUpdates())
 
 
 def density_of(graph, n_rows, mechanism=None, *, epsilon=1.0, noise="gaussian", levels=None, **domain):
     inspection = inspect(network_model(graph, n_rows, levels), dp.Domain(**domain)).sums
-    statistics = Statistics(noise, mechanism=mechanism or dp.networks.FourierUpdates())
+    statistics = dp.Statistics(noise, mechanism=mechanism or dp.networks.FourierUpdates())
     plan = plan_release(inspection, statistics, epsilon, 1e-6 if noise == "gaussian" else 0.0)
     return NetworkDensity.of(plan.tables[0], noise_aware=True), plan
 
@@ -130,9 +127,9 @@ def test_posterior_of_a_turned_or_missing_edge_is_that_of_the_exact_counts(graph
     settings = {
         "epsilon": 2.0,
         "delta": 1e-6,
-        "statistics": Statistics("gaussian", mechanism=dp.networks.FourierUpdates()),
+        "statistics": dp.Statistics("gaussian", mechanism=dp.networks.FourierUpdates()),
     }
-    with insecure_randomness(5):
+    with dp.testing.insecure_randomness(5):
         release = dp.Release.of(privatize(network_model(PAIR, {"a": a.astype(int), "b": b.astype(int)}), **settings))
     _, (table,) = planned(network_model(graph, 2), release)
     places = released_rows(release.record.tables[0].plan, table)
@@ -215,7 +212,7 @@ def test_networks_whose_families_lie_within_those_released_can_be_fitted(private
     ],
 )
 def test_networks_that_need_more_are_refused(private, graph, levels, text):
-    with pytest.raises(UnsupportedModelError, match=text):
+    with pytest.raises(dp.errors.UnsupportedModelError, match=text):
         dp.condition(network_model(graph, 2, levels), dp.Release.of(private))
 
 
@@ -241,7 +238,7 @@ def test_seeded_releases_of_neighbours_differ_by_the_row_alone(rng):
     found = []
     for table in (rows, other):
         plan = plan_release(inspect(network_model(TRIANGLE, table)).sums, FOURIER, 1.0)
-        with insecure_randomness(7):
+        with dp.testing.insecure_randomness(7):
             found.append(draw_release(plan).values["network"][:, 0])
     moved = dict(zip(plan.tables[0].cell_labels, found[0] - found[1], strict=True))
     assert {label: abs(size) for label, size in moved.items() if size} == {"a": 2, "b": 2, "c": 2, "a·b·c": 2}

@@ -8,9 +8,6 @@ import pytest
 from pymc.distributions.transforms import ordered
 
 import pymc_dp as dp
-from pymc_dp.accounting import Ledger
-from pymc_dp.errors import BudgetExceeded, ReleaseError
-from pymc_dp.testing import without_noise
 from pymc_dp.transforms.privatize import record_of
 from tests.transforms.zoo import no_reading, privatize
 
@@ -152,7 +149,7 @@ def test_values_that_arrive_by_set_data_are_clamped_in_silence(recwarn):
     domain, wild = dp.Domain(bounds={"x": (0, 10)}), VALUE.copy()
     wild[:3] = [np.nan, np.inf, -np.inf]
     pm.set_data({"held": wild, "g": np.where(Y, GROUP, -7)}, model=model)
-    with without_noise():
+    with dp.testing.without_noise():
         found = record_of(privatize(model, domain=domain))[1]["x"]
     level = np.where(Y, GROUP, 0)
     clean = np.clip(np.where(np.isnan(wild), 5, wild), 0, 10) - 5
@@ -162,10 +159,10 @@ def test_values_that_arrive_by_set_data_are_clamped_in_silence(recwarn):
 
 
 def test_a_spent_ledger_refuses_before_the_rows_are_read(monkeypatch):
-    ledger = Ledger(epsilon=1.5)
+    ledger = dp.Ledger(epsilon=1.5)
     privatize(simple(), epsilon=1.0, ledger=ledger)
     before = (ledger.spent, ledger.remaining, repr(ledger))
-    with no_reading(monkeypatch), pytest.raises(BudgetExceeded) as caught:
+    with no_reading(monkeypatch), pytest.raises(dp.errors.BudgetExceeded) as caught:
         privatize(simple(), epsilon=1.0, ledger=ledger)
     assert (ledger.spent, ledger.remaining, repr(ledger)) == before
     assert "at most 0.5" in str(caught.value)
@@ -173,8 +170,8 @@ def test_a_spent_ledger_refuses_before_the_rows_are_read(monkeypatch):
 
 def test_the_budget_is_spent_before_the_rows_are_read(monkeypatch):
     """A failure while reading loses budget, never privacy."""
-    ledger = Ledger(epsilon=1.5)
-    with no_reading(monkeypatch), pytest.raises(ReleaseError):
+    ledger = dp.Ledger(epsilon=1.5)
+    with no_reading(monkeypatch), pytest.raises(dp.errors.ReleaseError):
         privatize(simple(), epsilon=1.0, ledger=ledger)
     assert ledger.spent.epsilon == 1.0
 

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.release.statistics import Statistics
-from pymc_dp.testing import without_noise
 from tests.transforms.zoo import BOUNDS, indexed_model, log_likelihoods, points, privatize, table
 
-PLUG_IN = Statistics(noise_aware=False)
+PLUG_IN = dp.Statistics(noise_aware=False)
 # Values are rounded to half_width * 2**-30: 60 rows, half width <= 5.7, sd >= 0.1 give 60 (5.7/0.1)^2 2**-31 < 1e-4.
 GRID_TOLERANCE = 1e-4
 COUNT_TOLERANCE = 1e-9
@@ -42,14 +40,14 @@ def assert_constant(original, released, at_least=1.0):
 @pytest.mark.parametrize("relation", DOMAINS)
 def test_plug_in_differs_by_a_constant(zoo, relation):
     model, at, original = zoo
-    with without_noise():
+    with dp.testing.without_noise():
         private = privatize(model, domain=DOMAINS[relation], statistics=PLUG_IN)
     assert_constant(original, log_likelihoods(private, at))
 
 
 def test_noise_aware_counts_of_public_size_differ_by_a_constant(zoo):
     model, at, original = zoo
-    with without_noise():
+    with dp.testing.without_noise():
         private = privatize(model, domain=DOMAINS["replace"])
     for name, released in log_likelihoods(private, at, ("binary", "binary_public")).items():
         assert np.ptp(original[name] - released) < TABLE_TOLERANCE
@@ -67,7 +65,7 @@ def test_rows_outside_count_as_clamped_rows(rng):
     wild["level"][:3], columns["level"][:3] = [-1, 4, 2**31 - 1], 0
     wild["binary"][:2], columns["binary"][:2] = [2, -1], 0
     wild["rating"][:2], columns["rating"][:2] = [0, 99], [1, 5]
-    with without_noise():
+    with dp.testing.without_noise():
         for domain in DOMAINS.values():
             outside, inside = (privatize(indexed_model(table), domain=domain).dp_tables for table in (wild, columns))
             for name, values in inside.items():

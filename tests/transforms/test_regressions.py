@@ -9,7 +9,6 @@ from pytensor.compile.mode import Mode
 from scipy import stats
 
 import pymc_dp as dp
-from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.families.gram import GramSums, Response, Source, quadratic, quadratic_error
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.transforms.regression import RegressionDensity
@@ -282,7 +281,7 @@ def test_links_under_gaussian_noise_are_refused_before_anything_is_charged(name,
     (model, domain), ledger = build(name), dp.Ledger(1.0, 1e-5)
     asked = {"epsilon": 1.0, "delta": 1e-5, "statistics": dp.Statistics("gaussian", noise_aware=form)}
     for call in (dp.privatize, dp.sample):
-        with pytest.raises(UnsupportedModelError, match="gradients of the likelihood itself") as caught:
+        with pytest.raises(dp.errors.UnsupportedModelError, match="gradients of the likelihood itself") as caught:
             call(model=model, domain=domain, ledger=ledger, **asked)
         (problem,) = caught.value.problems
         assert "dp.sample(model=model, epsilon=..., delta=..., statistics=dp.Gradients())" in problem.remedy

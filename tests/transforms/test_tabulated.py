@@ -13,7 +13,6 @@ from pytensor.graph.traversal import ancestors
 
 import pymc_dp as dp
 from pymc_dp.inspection.interpreted import plain_function
-from pymc_dp.testing import insecure_randomness
 from pymc_dp.transforms.cell_tables import TableLogp
 from pymc_dp.transforms.tabulated import holds
 
@@ -40,7 +39,7 @@ DOMAIN = dp.Domain(bounds={"many": (0, 9)})
 
 @pytest.fixture(scope="module")
 def private():
-    with insecure_randomness(3):
+    with dp.testing.insecure_randomness(3):
         return dp.privatize(both(*rows(np.random.default_rng(1))), epsilon=1.0, domain=DOMAIN)
 
 

@@ -7,7 +7,6 @@ import pytest
 from scipy import stats
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError
 from pymc_dp.transforms.restricted_priors import BallTransform, TruncatedSimplexTransform
 
 FAST = "FAST_COMPILE"
@@ -122,7 +121,7 @@ REFUSED = [
 @pytest.mark.parametrize(("text", "bounds", "norms"), REFUSED)
 def test_what_cannot_be_truncated_is_refused(model, text, bounds, norms):
     given = {**({} if bounds is None else {"bounds": bounds}), **({} if norms is None else {"norms": norms})}
-    with pytest.raises(ArgumentError, match=text):
+    with pytest.raises(dp.errors.ArgumentError, match=text):
         dp.truncate(model, **given)
 
 
@@ -142,7 +141,7 @@ def test_no_prior_keeps_what_it_was_computed_from(prior, given, shared):
     with pm.Model() as model:
         x = pm.Data("x", ROWS) if shared else pt.as_tensor(ROWS)
         pm.Bernoulli("y", logit_p=(x * prior(x)).sum(axis=1), observed=[0, 1, 1, 0])
-    with pytest.raises(ArgumentError, match="arrays|not constants"):
+    with pytest.raises(dp.errors.ArgumentError, match="arrays|not constants"):
         dp.truncate(model, **given)
 
 
@@ -211,5 +210,5 @@ def test_a_truncated_dirichlet_is_the_dirichlet_inside_and_nothing_outside(seed)
     ],
 )
 def test_what_is_no_truncated_dirichlet_is_refused(a, lower, text):
-    with pytest.raises(ArgumentError, match=text):
+    with pytest.raises(dp.errors.ArgumentError, match=text):
         dp.TruncatedDirichlet.dist(a, lower)

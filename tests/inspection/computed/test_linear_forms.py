@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dp.domain import Domain
+import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.rows.gate import opened_gate, values_of
@@ -56,7 +56,7 @@ def test_the_mean_of_every_row_is_that_of_its_columns(name):
     mean, expected = MEANS[name]
     model = built(mean)
     known = {name: ends for name, ends in BOUNDS.items() if name in model.named_vars}
-    found = inspect(model, Domain(bounds=known)).sums
+    found = inspect(model, dp.Domain(bounds=known)).sums
     assert not found.problems
     (observed,) = found.observed
     assert sorted(item.name for item in observed.design.predictors) == sorted(expected)
@@ -83,5 +83,5 @@ def test_the_mean_of_every_row_is_that_of_its_columns(name):
 def test_a_parameter_in_a_curved_function_of_a_column_is_refused(mean):
     model = built(mean)
     known = {name: ends for name, ends in BOUNDS.items() if name in model.named_vars}
-    problems = inspect(model, Domain(bounds=known)).sums.problems
+    problems = inspect(model, dp.Domain(bounds=known)).sums.problems
     assert any("linear predictor" in problem.what or "not affine" in problem.what for problem in problems)

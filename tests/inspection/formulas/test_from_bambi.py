@@ -7,8 +7,6 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.domain import Domain
-from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.gradients.responses import responses_of
 from pymc_dp.inspection.given import from_bambi
 from pymc_dp.inspection.inspect import inspect
@@ -180,7 +178,7 @@ def test_what_may_come_from_rows_is_refused_with_a_remedy(name):
     if name == "strings":
         data["s"] = np.resize(list("pq"), 40)
     real = bambi.Model("y ~ x", table(0))
-    with pytest.raises(UnsupportedModelError) as refused:
+    with pytest.raises(dp.errors.UnsupportedModelError) as refused:
         try:
             bounded(formula, data=data, **options)
         except (
@@ -191,7 +189,7 @@ def test_what_may_come_from_rows_is_refused_with_a_remedy(name):
             AttributeError,
         ):  # bambi's own, of what it cannot build
             real.formula, real.data = bambi.Formula(formula), data
-            from_bambi(real, Domain(bounds={name: pair for name, pair in BOUNDS.items() if name in data}))
+            from_bambi(real, dp.Domain(bounds={name: pair for name, pair in BOUNDS.items() if name in data}))
     assert remedy in " ".join(map(str, refused.value.problems))
 
 
