@@ -50,6 +50,8 @@ BUILDS = {
 }
 PUBLIC = {"ordered": ["cuts"], "mixture of two peaks": ["w"]}
 """Arrays of priors."""
+QUICK = ["cells", "persons", "zero-inflated"]
+SLOW = [pytest.param(name, marks=pytest.mark.slow(cases="all")) for name in BUILDS if name not in QUICK]
 HOSTILE = (np.nan, np.inf, -1e308)
 
 
@@ -66,8 +68,7 @@ def row_of(table, bad):
             for name, column in table.items()}  # fmt: skip
 
 
-@pytest.mark.few(4, cases="all")
-@pytest.mark.parametrize("name", BUILDS)
+@pytest.mark.parametrize("name", QUICK + SLOW)
 def test_a_row_adds_what_it_adds_alone(name, monkeypatch):
     monkeypatch.setattr("pymc_dp.gradients.fit.block_size", lambda rows: 7)
     model, domain = BUILDS[name]()

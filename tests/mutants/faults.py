@@ -271,7 +271,7 @@ HISTOGRAMS = (
         new="            norms = norms / max(1.0, np.nanmax(norms, initial=0.0) / edges[-2])\n"
         "            places = np.where(~np.isfinite(norms), 0,",
         breaks="Norms are scaled by the largest of a chunk: one row moves many rows to other bins.",
-        first=("tests/gradients/test_bounds.py", "tests/gradients/test_tails.py"),
+        first=("tests/gradients/test_one_row.py", "tests/gradients/test_tails.py"),
     ),
 )
 SAMPLERS = (

@@ -8,15 +8,9 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.inspection.inspect import inspect
-from pymc_dp.release.paid import forget_releases
-from pymc_dp.release.plan import draw_release, plan_release
-from pymc_dp.rows import passes as passes_module
-from pymc_dp.rows.gate import opened_gate
-from pymc_dp.rows.passes import Passes, with_stored
-from pymc_dp.rows.stored import Arrays, stored_rows
+from pymc_dp.rows.stored import Arrays
 
-pytestmark = pytest.mark.usefixtures("paid")
+pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 
 AWKWARD = np.array(
     [
@@ -26,11 +20,6 @@ AWKWARD = np.array(
 )
 GROUPS = np.array([-(2**63), 2**63 - 1, -1, 0, 1, 2, 3, 4, 2**40])
 QUIET = {"tune": 5, "chains": 1, "progressbar": False}
-
-
-@pytest.fixture(autouse=True)
-def _no_history():
-    forget_releases()
 
 
 def table(n_rows=4000, seed=3):
@@ -122,15 +111,9 @@ def domain_of(name, relation):
 
 def exact(model, domain, rows=None, statistics=None):
     """The sums without noise, of the rows of the model or of a table beside it."""
-    found, beside = inspect(model, domain, per_unit=True).sums, None
-    if rows is not None:
-        stored = stored_rows(rows)
-        found = with_stored(found, stored)
-        found.require()
-        beside = Passes.of(found, stored)
-    plan = plan_release(found, statistics or dp.Statistics(), 1.0)
-    with dp.testing.without_noise(), opened_gate():
-        return draw_release(plan, beside).values
+    with dp.testing.without_noise():
+        private = dp.privatize(model, epsilon=1.0, domain=domain, rows=rows, statistics=statistics or dp.Statistics())
+    return dp.Release.of(private).tables
 
 
 def as_observed(rows):
@@ -157,7 +140,7 @@ def test_sums_are_those_of_the_same_rows_in_the_model(name, relation, monkeypatc
             small = exact(model_of(name, as_observed({key: values[:150] for key, values in rows.items()})), domain)
         else:
             held, small = {key: rows[key] for key in uses(name)}, expected
-        monkeypatch.setattr(passes_module, "SUM_BYTES", size)
+        monkeypatch.setattr("pymc_dp.rows.passes.SUM_BYTES", size)
         found = exact(dummies, domain, held)
         assert found.keys() == small.keys()
         assert all(np.array_equal(found[key], small[key]) for key in found)

@@ -33,10 +33,8 @@ def moved_at_most(sums, relation):
 @pytest.mark.parametrize("most", [1, 4, 16])
 def test_elimination_in_groups_is_a_bound(most, relation, monkeypatch, rng):
     monkeypatch.setattr("pymc_dp.release.network_layout.MOST_STATES", most)
-    cases = [
-        network_of(graph, levels)
-        for graph, levels in ((PAIR, {"a": 3}), (PAIR, {"a": 4, "b": 5}), (COLLIDER, {"b": 3}))
-    ] + [random_network(rng, 7, 3)]
+    small = (PAIR, {"a": 3}), (PAIR, {"a": 4, "b": 5}), (COLLIDER, {"b": 3})
+    cases = [*(network_of(graph, levels) for graph, levels in small), random_network(rng, 7, 3)]
     for network in cases:
         sums = NetworkSums(network=network, sized=relation == "add_remove")
         found, exact = network_sensitivity(sums, relation), moved_at_most(sums, relation)
