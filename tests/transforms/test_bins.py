@@ -13,7 +13,6 @@ from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import rebuild
 from pymc_dp.release.plan import plan_release
 from pymc_dp.transforms.bins import bin_probabilities
-from pymc_dp.transforms.privatize import record_of
 from tests.families.laws import LAWS, A
 from tests.transforms.zoo import log_likelihoods, points, privatize
 
@@ -107,17 +106,17 @@ def grouped_model(rng, n=90):
     return model
 
 
-DOMAIN = {"bounds": dict.fromkeys(("t", "c", "x"), (-3, 3)) | {"zip": (0, 5)}}
-
-
 @pytest.mark.slow
 def test_without_noise_the_plug_in_density_is_that_of_the_counts(rng):
     """Each row then adds the log-probability of the bin that holds it, at the parameters of its own group."""
     model = grouped_model(rng)
+    bounds = dict.fromkeys(("t", "c", "x"), (-3, 3)) | {"zip": (0, 5)}
     bins = {name: dp.Histogram((-1.5, 0.0, 0.5, 2.0)) for name in ("t", "zip", "c", "x")}
     with dp.testing.without_noise():
         private = privatize(
-            model, domain=dp.Domain(public=["r"], **DOMAIN), statistics=dp.Statistics(noise_aware=False, mechanism=bins)
+            model,
+            domain=dp.Domain(public=["r"], bounds=bounds),
+            statistics=dp.Statistics(noise_aware=False, mechanism=bins),
         )
     found = log_likelihoods(private, points(private, rng, 3))
     for name, likelihood in zip(found, model.observed_RVs, strict=True):
@@ -159,7 +158,7 @@ def mixed(observed):
 
 def test_edges_alone_are_enough(rng):
     statistics = dp.Statistics(mechanism=dp.Histogram([20, 40, 60]))
-    record = record_of(dp.privatize(incomes(rng), epsilon=1.0, statistics=statistics))[0]
+    record = dp.Release.of(dp.privatize(incomes(rng), epsilon=1.0, statistics=statistics)).record
     (table,) = record.tables
     assert "bins of income: cut at 20, 40, 60" in record.assumptions
     assert table.columns == ("count of (-inf, 20]", "count of (20, 40]", "count of (40, 60]", "count of (60, inf)")

@@ -11,7 +11,6 @@ from scipy import stats
 from scipy.special import logsumexp
 
 import pymc_dp as dp
-from pymc_dp.inspection.inspect import inspect
 
 FAST = "FAST_COMPILE"
 START, MOVES = np.array([0.2, 0.5, 0.3]), np.array([[0.6, 0.3, 0.1], [0.0, 0.5, 0.5], [0.4, 0.2, 0.4]])
@@ -37,28 +36,6 @@ def test_draws_move_as_the_chain_does(seed):
     assert moves[1, 0] == 0
     for row in (0, 2):
         assert stats.chisquare(moves[row], MOVES[row] * moves[row].sum()).pvalue > 0.001
-
-
-def indexed(n_profiles, n_states=3):
-    numbers = np.arange(30)
-    with pm.Model(coords={"region": "ab", "month": range(3)}) as model:
-        states = dp.markov.MarkovStates(
-            "states", np.ones(n_states) / n_states, np.eye(n_states), dims=("region", "month")
-        )
-        profile = pm.Dirichlet("profile", np.ones((n_profiles, 2)))
-        cell = states[pm.Data("region_index", numbers % 2), pm.Data("month_index", numbers % 3)]
-        pm.Categorical("kind", profile[cell], observed=numbers % 5 % 2)
-    return model
-
-
-@pytest.mark.parametrize("domain", [None, dp.Domain(public=("region_index", "month_index"))])
-def test_the_state_of_a_cell_may_index_a_parameter_that_is_long_enough(domain):
-    found = inspect(indexed(3), domain).sums
-    assert not found.problems
-    assert {column.name for column in found.observed[0].columns} == {"region_index", "month_index"}
-    assert not inspect(indexed(4), domain).sums.problems
-    (problem,) = inspect(indexed(2), domain).sums.problems
-    assert "the range of a computed index cannot be checked" in problem.what
 
 
 PUBLIC = dp.Domain(public=("region_index", "month_index"))
