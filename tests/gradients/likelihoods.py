@@ -123,40 +123,6 @@ CUT = _built(lambda eta: pm.Poisson("y", pt.exp(eta), observed=np.minimum(COUNTS
 """Counts of which many are clamped."""
 
 
-def several(kind, count):
-    """Return a model of several values per row, each with an intercept of its own."""
-
-    def build():
-        with pm.Model() as model:
-            mean = pm.Data("x", X) @ pm.Normal("b", shape=(2, count)) + pm.Normal("a", shape=count)
-            if kind == "normal":
-                pm.Normal("y", mean, pm.LogNormal("scale"), observed=RNG.normal(size=(ROWS, count)))
-            else:
-                pm.Bernoulli("y", logit_p=mean, observed=RNG.integers(0, 2, (ROWS, count)))
-        return model, dp.Domain(bounds={"x": (-1, 1), **({"y": (-10, 10)} if kind == "normal" else {})})
-
-    return build
-
-
-def four_normals():
-    """Four observed variables, whose values together are more than can be gone through."""
-    with pm.Model() as model:
-        mean, scale = pm.Data("x", X) @ pm.Normal("b", shape=2), pm.LogNormal("scale")
-        for place in range(4):
-            pm.Normal(f"y{place}", (1 + place) * mean, scale, observed=RNG.normal(size=ROWS))
-    return model, dp.Domain(bounds={"x": (-1, 1), **{f"y{place}": (-50, 50) for place in range(4)}})
-
-
-SEVERAL = {
-    "two normals a row": several("normal", 2),
-    "four normals a row": several("normal", 4),
-    "four yes or no": several("bernoulli", 4),
-    "ten yes or no": several("bernoulli", 10),
-    "four observed variables": four_normals,
-}
-"""Several values per row."""
-
-
 def _outcomes(predictor):
     factor = pm.math.stack([pm.math.stack(list(line)) for line in [[1.5, 0.0], [-0.6, 0.8]]])
     pm.MvNormal("y", pt.stack([predictor, -predictor], axis=1), chol=factor, observed=RNG.normal(size=(ROWS, 2)))

@@ -7,7 +7,6 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.inspection.inspect import inspect
 
 ROWS = np.arange(7.0)
 SHIFT = 0.123
@@ -36,8 +35,8 @@ WRITTEN = {
 def test_functions_written_by_hand_are_listed_since_numbers_may_hide_in_them(name):
     with pm.Model() as model:
         WRITTEN[name](pm.Normal("mu", 0, 1), observed=ROWS)
-    found = inspect(model, dp.Domain(bounds={"y": (-9, 9)})).sums
-    assert not found.problems
+    found = dp.explain(model, dp.Domain(bounds={"y": (-9, 9)}))
+    assert found.ok
     assert [line for line in found.assumptions if "functions" in line] == [
         "the functions that y is written with, and numbers in them"
     ]
@@ -55,7 +54,7 @@ def test_numbers_that_nobody_would_choose_are_asked_about():
         pm.Deterministic("shown", mu * 7.654321)
         pm.Normal("y", mu + shifts[0], tau, observed=ROWS)
     domain = dp.Domain(bounds={"y": (-9, 12.34567)})
-    found = inspect(model, domain).sums.assumptions
+    found = dp.explain(model, domain).assumptions
     for line in (
         f"numbers in the prior of mu: -0.0736625{TAIL}, 1",
         f"numbers in the prior of tau: 173.284{TAIL}, 2",
@@ -75,7 +74,7 @@ def test_no_text_shows_by_a_length_how_many_rows_there_are():
         with pm.Model(coords={"group": list("abcde")}) as model:
             b = pm.Normal("b", means, 1.0, dims="group")
             pm.Bernoulli("y", logit_p=b[pm.Data("g", np.arange(n_rows) % 5)], observed=np.arange(n_rows) % 2)
-        return inspect(model, dp.Domain(neighbours="add_remove", n_max=1000)).sums.assumptions
+        return dp.explain(model, dp.Domain(neighbours="add_remove", n_max=1000)).assumptions
 
     assert lines(4) == lines(5) == lines(6)
 

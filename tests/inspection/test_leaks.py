@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseW
 N, RNG = 60, np.random.default_rng(12)
 VALUES, GROUPS, ANSWERS = RNG.normal(1.2345, 1, N), RNG.integers(0, 3, N), RNG.integers(0, 2, N)
 CANARIES = RNG.normal(size=(N, 2))
-BOUNDS, HIDDEN = dp.Domain(bounds={"y": (-5, 5)}), dp.Domain(neighbours="add_remove", n_max=1000)
+BOUNDS = dp.Domain(bounds={"y": (-5, 5)})
 
 
 def normal(mean):
@@ -25,17 +25,6 @@ def normal(mean):
 @wrap_py(itypes=[pt.dscalar], otypes=[pt.dscalar])
 def add_secret(mu):
     return np.asarray(mu + VALUES.mean())
-
-
-def test_number_of_rows_leaves_no_deterministic_and_no_assumption():
-    with pm.Model(coords={"obs": range(N)}) as model:
-        pm.Deterministic("count", model.dim_lengths["obs"] * 1.0)
-        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=ANSWERS, dims="obs")
-    found = dp.explain(model, HIDDEN)
-    assert found.ok and found.left_out == ("count",)
-    with pm.Model(coords={"obs": range(N)}) as unused:
-        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=ANSWERS)
-    assert not any("60" in line for line in dp.explain(unused, HIDDEN).assumptions)
 
 
 def test_arrays_that_reach_only_deterministics_stay_behind():

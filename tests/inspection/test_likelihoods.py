@@ -11,43 +11,6 @@ import pymc_dp as dp
 
 N = 6
 Y, GROUP, VALUE = np.array([0, 1, 1, 0, 1, 1]), np.arange(N) % 3, np.array([987654.25, 1.0, 2.0, 3.0, 4.0, 5.0])
-PAIRS, COUNTS = np.full((N, 2), 0.5), np.full((N, 2), 2)
-WITHIN = dp.Domain(bounds={"y": (0.1, 0.9)})
-
-
-def shares(*shape):
-    return pm.Dirichlet("p", np.ones(2), shape=(*shape, 2))
-
-
-def means(*shape):
-    return pm.Normal("mu", shape=(*shape, 2))
-
-
-def covariance():
-    sigma = pm.HalfNormal("sigma", shape=2)
-    return pm.math.stack([pm.math.stack([sigma[0] ** 2, 0.0]), pm.math.stack([0.0, sigma[1] ** 2])])
-
-
-def lkj():
-    return pm.LKJCholeskyCov("chol", n=2, eta=2, sd_dist=pm.Exponential.dist(1.0, shape=2))[0]
-
-
-VECTORS = {
-    "multinomial": lambda: pm.Multinomial("y", 4, shares(), observed=COUNTS),
-    "multinomial by group": lambda: pm.Multinomial("y", 4, shares(2)[GROUP % 2], observed=COUNTS),
-    "normal by group": lambda: pm.MvNormal("y", means(2)[GROUP % 2], covariance(), observed=PAIRS),
-    "normal by Cholesky factor": lambda: pm.MvNormal("y", means(), chol=covariance(), observed=PAIRS),
-    "normal by precision": lambda: pm.MvNormal("y", means(), tau=covariance(), observed=PAIRS),
-    "normal by LKJ": lambda: pm.MvNormal("y", means(), chol=lkj(), observed=PAIRS),
-    "dirichlet by group": lambda: pm.Dirichlet("y", pm.HalfNormal("a", 5, shape=(2, 2))[GROUP % 2], observed=PAIRS),
-}
-
-
-@pytest.mark.parametrize("name", VECTORS)
-def test_rows_that_are_vectors_are_a_table(name):
-    with pm.Model() as model:
-        VECTORS[name]()
-    assert dp.explain(model, dp.Domain() if "multinomial" in name else WITHIN).ok
 
 
 def test_columns_within_components_and_arrays_as_long_as_the_table_are_private():
@@ -106,20 +69,6 @@ def test_the_dimension_of_rows_is_found_wherever_it_is_written(how):
         pm.Deterministic("constant", pt.zeros(N) + p, dims="row")
     found = dp.explain(model, dp.Domain(rows="row" if how == "domain" else None))
     assert found.left_out == ("constant",) and "person" not in str(found.full())
-
-
-@pytest.mark.parametrize(
-    "expression",
-    [lambda p: p[GROUP], lambda p: p.sum() * VALUE, lambda p: p.sum() * VALUE[:2], lambda p: p[np.array([2, 0])]],
-)
-def test_deterministics_that_hold_arrays_are_left_out(expression):
-    """The array is another object than the one in the likelihood, and may be any part of the table."""
-    with pm.Model() as model:
-        p = pm.Beta("p", 1, 1, shape=3)
-        pm.Deterministic("kept", p.sum())
-        pm.Deterministic("left out", expression(p))
-        pm.Bernoulli("y", p[GROUP], observed=Y)
-    assert dp.explain(model).left_out == ("left out",)
 
 
 def test_what_is_assumed_public_is_listed():

@@ -6,7 +6,8 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
-from tests.inspection.test_row_terms import FINE, N, build
+from tests.zoo.every import ZOO
+from tests.zoo.kind import N, people
 
 FAST = "FAST_COMPILE"
 Y = np.array([-0.3, 0.2, 0.9, 1.4, 7.0, 30.0])
@@ -38,10 +39,13 @@ def points(model, rng, count=3):
     ]
 
 
+MODELS = "linear normal_mixture censored ordinal_regression several_outcomes votes_of_a_row logistic density_by_hand"
+
+
 @pytest.mark.few(5)
-@pytest.mark.parametrize("write", FINE)
-def test_terms_of_rows_are_those_of_the_model_clipped(write, rng):
-    model = build(write)
+@pytest.mark.parametrize("name", MODELS.split())
+def test_terms_of_rows_are_those_of_the_model_clipped(name, rng):
+    model = ZOO[name].build(people())
     new = dp.clamp(model, -2.0, -0.4)
     expected = by_hand(model, -2.0, -0.4)
     terms = new.compile_logp(vars=new.observed_RVs, sum=False, jacobian=False, mode=FAST)

@@ -4,7 +4,6 @@ from functools import reduce
 
 import mpmath
 import numpy as np
-import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
@@ -12,7 +11,6 @@ from scipy import stats
 from scipy.integrate import quad
 from scipy.special import erfcx, log_ndtr, logsumexp
 
-import pymc_dp as dp
 from pymc_dp.families import FAMILIES
 from pymc_dp.families.feature_family import bounded_count
 from pymc_dp.transforms.cell_sizes import Sizes
@@ -53,17 +51,6 @@ def test_normal_laplace_is_exact_in_every_tail(scale):
         logp, *gradients = evaluate(z, np.full(z.shape, float(s) ** 2))
         np.testing.assert_allclose(logp, exact, rtol=1e-12, atol=1e-12)
         assert np.isfinite(gradients).all()
-
-
-def test_gradients_of_normal_laplace_are_its_slopes(rng):
-    evaluate = normal_laplace_function(3.0)
-    z, v = rng.normal(scale=20, size=50), np.exp(rng.normal(size=50) * 3)
-    _, slope_z, slope_v = evaluate(z, v)
-    for found, (up, down, step) in (
-        (slope_z, (evaluate(z + 1e-5, v)[0], evaluate(z - 1e-5, v)[0], 2e-5)),
-        (slope_v, (evaluate(z, v * (1 + 1e-6))[0], evaluate(z, v * (1 - 1e-6))[0], 2e-6 * v)),
-    ):
-        np.testing.assert_allclose(found, (up - down) / step, rtol=1e-4, atol=1e-6)
 
 
 def numpy_normal_laplace(z, v, b):
@@ -312,20 +299,6 @@ def covariance_of(rng, count):
     return (root @ root.T / count + 0.1 * np.eye(count))[None]
 
 
-@pytest.mark.parametrize("count", [2, 3, 5])
-def test_gaussian_noise_adds_its_variance(count, rng):
-    bound, scales = np.array([7, 300]), rng.uniform(0.5, 30, count)
-    mean, covariance = rng.normal(size=(1, count)), covariance_of(rng, count)
-    value = bound[:, None] * mean + rng.normal(size=(2, count)) * 20
-    found, *slopes = density(count, 2, scales, sizes_of("gaussian", *bound))(value, mean, covariance)
-    exact = [
-        stats.multivariate_normal(n * mean[0], n * covariance[0] + np.diag(scales**2)).logpdf(row)
-        for n, row in zip(bound, value, strict=True)
-    ]
-    np.testing.assert_allclose(found, exact, rtol=1e-6)
-    assert all(np.isfinite(item).all() for item in slopes)
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
 def test_a_private_size_is_a_sum_over_sizes(kind, rng):
@@ -375,11 +348,3 @@ def test_densities_are_finite_at_extreme_parameters_and_releases(kind):
                     given.append(np.full((1, count, count), spread))
                     extra = [np.full((1, count), e)] if kind == "laplace" else []
                     assert all(np.isfinite(item).all() for item in evaluate(*given, *extra))
-
-
-def test_a_name_that_a_release_needs_is_refused():
-    with pm.Model() as model:
-        noise = pm.HalfNormal("y_noise_variance")
-        pm.MvNormal("y", pt.zeros(2), noise * pt.eye(2), observed=np.zeros((4, 2)))
-    with pytest.raises(dp.errors.UnsupportedModelError, match="y_noise_variance"):
-        dp.privatize(model, epsilon=1.0, domain=dp.Domain(bounds={"y": (-1, 1)}))

@@ -7,9 +7,7 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.gradients.responses import responses_of
 from pymc_dp.inspection.given import from_bambi
-from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_function
 from tests.inspection.formulas.models import BOUNDS, GIVEN, bounded, table
 
@@ -138,15 +136,6 @@ def test_one_row_moves_itself_only_whatever_it_holds(formula, recwarn):
             low, high = domain.bounds[data.name]
             assert (moved[data.name].get_value() >= low).all() and (moved[data.name].get_value() <= high).all()
     assert not recwarn.list
-
-
-@pytest.mark.few(4)
-@pytest.mark.parametrize("formula", FORMULAS)
-def test_rows_are_accepted_one_by_one_and_have_responses(formula):
-    _, model, domain = bounded(formula, **FORMULAS[formula])
-    found = inspect(model, domain).rows
-    assert found.problems == ()
-    assert responses_of(found)[1] == []
 
 
 REFUSED = {
