@@ -57,14 +57,3 @@ def plug_in_gaps(model, domain, points):
     whole, sums = (item.compile_logp(mode="FAST_COMPILE") for item in (model, private))
     found = [float(whole(point)) - float(sums(point)) for point in points]
     return np.array([b - a for a, b in pairwise(found)])
-
-
-def told_of(build, rows, domain, **options):
-    """Everything but the noised numbers that a release says of these rows; and the numbers."""
-    model = build(np.full(rows.shape, 0.5))
-    model["rows"].set_value(rows)  # where NaN and infinite values come from
-    with dp.testing.insecure_randomness(5):
-        private = dp.privatize(model, epsilon=1.0, domain=domain, **options)
-    value = private.rvs_to_values[private["y"]].get_value()
-    names = [(var.name, var.type.shape) for var in (*private.free_RVs, *private.observed_RVs)]
-    return value, (str(private.dp_record), names)

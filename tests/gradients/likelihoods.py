@@ -84,39 +84,14 @@ def _in_binomial(eta):
     pm.Binomial("y", n=pm.Data("n", TRIALS), logit_p=eta, observed=COUNTS)
 
 
-def _beta_binomial(eta):
-    n, beta = pm.Data("n", TRIALS), pm.LogNormal("beta")
-    pm.BetaBinomial("y", n=n, alpha=pt.exp(eta), beta=beta, observed=COUNTS)
-
-
-def _poisson_mixture(eta):
-    parts = [pm.Poisson.dist(pt.exp(eta)), pm.Poisson.dist(pt.exp(eta + 1))]
-    pm.Mixture("y", w=pm.Dirichlet("w", [2.0, 2.0]), comp_dists=parts, observed=COUNTS)
-
-
 def _zero_inflated(eta):
     psi, alpha = pm.Beta("psi", 2, 2), pm.LogNormal("alpha")
     pm.ZeroInflatedNegativeBinomial("y", psi=psi, mu=pt.exp(eta), alpha=alpha, observed=COUNTS)
 
 
-def _uniform(eta):
-    pm.DiscreteUniform("y", 0, pm.Data("n", TRIALS), observed=COUNTS)
-    pm.Bernoulli("z", logit_p=eta, observed=COUNTS > 2)
-
-
 DISCRETE = {
     "binomial, n a column": _built(_in_binomial, (0, 8), n=(4, 8)),
-    "beta-binomial, n a column": _built(_beta_binomial, (0, 8), n=(4, 8)),
-    "mixture of Poissons": _built(_poisson_mixture, (0, 60)),
     "zero-inflated": _built(_zero_inflated, (0, 80)),
-    "zero-inflated Poisson": _built(
-        lambda eta: pm.ZeroInflatedPoisson("y", psi=pm.Beta("psi", 2, 2), mu=pt.exp(eta), observed=COUNTS), (0, 40)
-    ),
-    "geometric": _built(lambda eta: pm.Geometric("y", p=pm.math.invlogit(eta), observed=COUNTS + 1), (1, 60)),
-    "truncated Poisson": _built(
-        lambda eta: pm.Truncated("y", pm.Poisson.dist(pt.exp(eta)), lower=1, observed=COUNTS + 1), (1, 60)
-    ),
-    "discrete uniform": _built(_uniform, (0, 8), n=(4, 8)),
 }
 """Responses of whole numbers."""
 CUT = _built(lambda eta: pm.Poisson("y", pt.exp(eta), observed=np.minimum(COUNTS, 2)), (0, 2))

@@ -37,35 +37,6 @@ def released():
 
 
 @pytest.mark.slow
-def test_a_private_model_has_the_priors_and_what_was_released(released):
-    private, ledger = released
-    assert [var.name for var in private.free_RVs] == ["tau", "b"]
-    assert private.named_vars_to_dims["gradients"] == ("gradients_parameter", "gradients_statistic")
-    assert private.coords["gradients_parameter"] == ("b[0]", "b[1]"), "tau never meets a row"
-    (entry,) = ledger.history
-    assert 2.99 < entry.alone.epsilon <= 3.0 and entry.label == "noised gradients of y"
-    assert len(entry.event.events) == 67
-
-
-@pytest.mark.slow
-def test_the_trace_finds_the_truth_and_says_what_was_spent(released):
-    private, ledger = released
-    with private:
-        found = dp.scrub(
-            pm.sample(400, tune=400, chains=2, cores=1, random_seed=3, progressbar=False, quiet=True), private
-        )
-    mean, sd = (getattr(found["posterior"]["b"], what)(("chain", "draw")).values for what in ("mean", "std"))
-    assert (np.abs(mean - TRUTH) < 4 * sd).all() and (sd < 0.25).all()
-    assert found.dp.epsilon == ledger.history[0].alone.epsilon
-    assert (found.dp.guarantee, found.dp.arithmetic) == ("exact", "hardened")
-    quadratic, clipped, agreement = found.dp.approximations
-    assert "quadratic" in quadratic and "beyond the limit" in clipped and "χ²" in agreement
-    assert found.dp.report().publishable and "2 C of scores" in found.dp.history["sensitivity"][0]
-    assert found.dp.history["epsilon"].tolist() == [found.dp.epsilon]
-    assert found.dp.release["gradients"].shape == (2, 6)
-
-
-@pytest.mark.slow
 @pytest.mark.usefixtures("interpreted")
 def test_a_release_is_saved_and_refitted_with_another_prior(released, tmp_path):
     private, _ = released

@@ -1,8 +1,5 @@
 """A descent with momentum before the walk: what it books, what steers it, and what is said of what it releases."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -13,7 +10,6 @@ from tests.gradients.models import bernoulli
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 LOCAL = dp.Gradients(steps=10, momentum_steps=20)
 DOMAIN = dp.Domain(bounds={"x": (-1, 1)})
@@ -62,12 +58,3 @@ def test_nets_are_known_by_their_layers_and_explain_says_so(rng):
     text = " ".join(str(dp.explain(net(*table(rng, 40)), DOMAIN, delta=1e-5).full()).replace("│", " ").split())
     assert "dp.Gradients(momentum_steps=150)" in text and "local" in text
     assert "momentum" not in str(dp.explain(*bernoulli(), delta=1e-5).full())
-
-
-@pytest.mark.slow
-def test_a_small_net_predicts_almost_as_well_as_the_one_that_made_the_rows():
-    import _gradient_net
-
-    (accuracy, loss), found = _gradient_net.fitted(11)
-    assert accuracy >= 0.815 and loss < 0.45 and any("local" in text for text in found.dp.approximations)
-    assert accuracy <= _gradient_net.bayes()[0] + 0.01

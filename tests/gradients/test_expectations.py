@@ -68,18 +68,6 @@ def test_clipped_scores_have_mean_zero_over_a_density_on_a_fine_grid(name, rng):
     assert mean < 0.01 and longest == pytest.approx(1), "some are clipped"
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("name", likelihoods.DISCRETE)
-def test_weights_of_counts_are_their_probabilities_and_scores_have_mean_zero(name, rng):
-    *_, found, limit = a_row(likelihoods.DISCRETE[name], rng)
-    weights, scores = found.responses.weights[0], found.responses.scores[0]
-    assert weights.sum() == pytest.approx(1, abs=1e-12)
-    spread = np.sqrt(weights @ scores**2)
-    np.testing.assert_array_less(np.abs(weights @ scores), 1e-6 * spread + 1e-12)
-    mean, longest = size_of_mean(found, scores, weights, limit)
-    assert mean < 0.01 and longest <= 1 + 1e-9
-
-
 @pytest.mark.parametrize("build", [likelihoods.CONTINUOUS["normal, a third clamped"], likelihoods.CUT])
 def test_of_rows_that_are_not_clipped_the_scores_of_clamped_rows_are_added(build, rng):
     """So that the estimate is that of the same clamped rows without privacy, and not of what they were before."""

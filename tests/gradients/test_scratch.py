@@ -97,15 +97,6 @@ def test_too_little_room_is_refused_before_the_charge_by_a_public_number(kind, r
     assert len(ledger.history) == 1
 
 
-def test_persons_in_arrays_are_copied_too_and_other_arrays_are_not(room, scratch):
-    room(0)
-    ledger = ledger_of("persons")
-    with pytest.raises(dp.errors.ArgumentError, match=r"needs 19,200 bytes in .*scratch, which has 0 bytes"):
-        released("persons", ledger, dp.Gradients(steps=10, scratch=scratch), engine=False)
-    assert ledger.history == []
-    assert released("rows", ledger_of("rows"), engine=False) is not None
-
-
 @pytest.mark.parametrize("kind", ["rows", "persons"])
 def test_a_folder_that_is_named_has_the_copy_until_the_release_is_made(kind, scratch, usual, monkeypatch):
     walk, seen = Planned.walk, []

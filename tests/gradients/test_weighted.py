@@ -5,7 +5,6 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.audit import contains_canary, plant
 
 CHOICE = dp.Gradients(steps=10)
 pytestmark = [
@@ -90,21 +89,3 @@ def test_what_cannot_be_a_weight_is_refused():
         pm.Normal("z", model["a"], 1.0, observed=held["x"][:, 0])
     with pytest.raises(dp.errors.UnsupportedModelError, match="name every observed variable"):
         dp.privatize(model, domain=dp.Domain(bounds={**domain().bounds, "z": (-2, 2)}, weights={"y": "w"}), **release)
-
-
-@pytest.mark.slow
-def test_what_is_released_says_what_it_is_and_holds_no_weight():
-    held = table(300)
-    planted = plant(held["w"], low=1.0, high=3.0)
-    held["w"] = planted.values
-    model = logistic(**held)
-    with model:
-        pm.Deterministic("heaviest", model["w"].max())
-    private = dp.privatize(model, domain=domain(), epsilon=3.0, delta=1e-5, statistics=CHOICE)
-    record = private.dp_record
-    assert not contains_canary(private, planted.canaries) and "w" not in private.named_vars
-    assert "heaviest" in record.left_out and record.domain["weights"] == {"y": "w"}
-    assert any("pseudo-posterior" in text for text in record.tables[0].approximations)
-    shown = str(dp.explain(model, domain(), epsilon=3.0, delta=1e-5)).replace("\n", " ")
-    assert "pseudo-posterior" in shown and "with probabilities" in shown
-    assert domain() == eval(repr(domain()), {"Domain": dp.Domain})

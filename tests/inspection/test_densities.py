@@ -85,28 +85,6 @@ def test_remainders_have_a_result_and_end_no_process():
     assert done.stdout.split("\n")[:3] == ["0 0 0 2 -2 0 0 0 0 0"] * 3
 
 
-CASES = {
-    "whole quotient": (lambda x, k: x // k, ["int64", "int64"]),
-    "quotient": (lambda x, k: x / k, ["int64", "int64"]),
-    "reciprocal": (lambda x, k: 1 / x + 1 / k, ["int64", "float64"]),
-    "remainder of floats": (lambda x, k: x % k, ["float64", "float64"]),
-    "whole quotient of floats": (lambda x, k: x // k, ["float64", "float64"]),
-    "power of floats": (lambda x, k: x**k, ["float64", "float64"]),
-    "logarithms": (lambda x, k: pt.log(x) + pt.log1p(k) + pt.sqrt(x), ["int64", "float64"]),
-    "gamma functions": (lambda x, k: pt.gammaln(x) + pt.psi(k) + pt.gammainc(x, k), ["float64", "float64"]),
-    "casts": (lambda x, k: pt.cast(x, "int64") + pt.cast(k, "uint8"), ["float64", "float64"]),
-}
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize("case", CASES)
-def test_other_arithmetic_has_a_result(case):
-    build, dtypes = CASES[case]
-    kinds = [FLOATS if dtype == "float64" else WHOLE for dtype in dtypes]
-    columns, found = evaluated(build, *kinds, dtypes=dtypes)
-    assert len(found) == len(columns[0])
-
-
 class Failing(ps.UnaryScalarOp):
     """An operation of a user's own, which fails for negative numbers."""
 

@@ -4,23 +4,12 @@ import warnings
 
 import numpy as np
 import pymc as pm
-import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
 
 N = 6
 Y, GROUP, VALUE = np.array([0, 1, 1, 0, 1, 1]), np.arange(N) % 3, np.array([987654.25, 1.0, 2.0, 3.0, 4.0, 5.0])
-
-
-def test_columns_within_components_and_arrays_as_long_as_the_table_are_private():
-    with pm.Model(coords={"level": ["a", "b", "c"]}) as model:
-        mu, w = pm.Normal("mu", dims="level"), pm.Beta("w", 1, 1)
-        parts = [pm.Normal.dist(mu[pm.Data("g", GROUP)], 1.0), pm.StudentT.dist(3.0, mu=0.0, sigma=2.0)]
-        pm.Mixture("y", pt.stack([w, 1 - w]), parts, observed=VALUE)
-        pm.Censored("z", pm.Normal.dist(mu[GROUP % 2], 1.0), lower=0.0, upper=5.0, observed=VALUE)
-    found = dp.explain(model, dp.Domain(bounds={"y": (0, 9), "z": (0, 9)}))
-    assert found.ok and {"y", "z", "g"} <= set(found.private) and len(found.private) == 4
 
 
 @pytest.mark.parametrize("filled", ["masked", "nan", "covariate"])
@@ -58,17 +47,6 @@ def test_columns_of_different_length_are_refused():
         dp.errors.UnsupportedModelError, match="'g' and the observed values have different numbers of rows"
     ):
         dp.privatize(model, epsilon=1.0)
-
-
-@pytest.mark.parametrize("how", ["observed", "held", "domain"])
-def test_the_dimension_of_rows_is_found_wherever_it_is_written(how):
-    with pm.Model(coords={"row": [f"person {i}" for i in range(N)]}) as model:
-        held = pm.Data("held", Y, dims=None if how == "observed" else "row")
-        p = pm.Beta("p", 1, 1)
-        pm.Bernoulli("y", p, observed=held, dims="row" if how == "observed" else None)
-        pm.Deterministic("constant", pt.zeros(N) + p, dims="row")
-    found = dp.explain(model, dp.Domain(rows="row" if how == "domain" else None))
-    assert found.left_out == ("constant",) and "person" not in str(found.full())
 
 
 def test_what_is_assumed_public_is_listed():

@@ -137,3 +137,23 @@ def test_columns_of_another_length_are_refused_without_either_length():
         pm.Normal("y", pm.Normal("b") * pm.Data("x", TABLE[: K + 1, 1]), 1.0, observed=pm.Data("z", TABLE[:K, 0]))
     (problem,) = inspect(model, dp.Domain(neighbours="add_remove", n_max=100)).rows.problems
     assert "different numbers of rows" in str(problem) and str(K) not in str(problem)
+
+
+@pytest.mark.parametrize("held", ["density", "distribution"])
+def test_the_only_row_within_a_function_is_a_column_still(held):
+    """A function in Python holds it, and the graph of the variable does not show it."""
+
+    def columns(x):
+        with pm.Model() as model:
+            mu = pm.Normal("mu")
+            if held == "density":
+                written = {"logp": lambda value, mean: -((value - mean - x) ** 2)}
+            else:
+                written = {"dist": lambda mean, size: pm.Normal.dist(mean + pt.constant(x) * 2, 1.0, size=size)}
+            pm.CustomDist("y", mu, **written, observed=np.zeros(len(x)))
+        found = inspect(model, dp.Domain(bounds={"y": (-5, 5)}, neighbours="add_remove", n_max=9)).rows
+        assert not found.problems
+        return [float(np.ravel(column.leaf.data)[0]) for column in found.columns]
+
+    for x in (np.array([0.3]), np.array([0.3, 0.4])):
+        assert set(columns(x)) & {0.3, 0.6}

@@ -1,6 +1,5 @@
 """What was charged is released, or its loss is said; errors where rows are held show none of them."""
 
-import os
 import signal
 import warnings
 from collections.abc import Iterator
@@ -33,10 +32,6 @@ def inspection():
 
 def payment(inspection, ledger):
     return paid(inspection, dp.Budget(0.5), event=PureEvent(epsilon=0.5), label="y", ledger=ledger)
-
-
-def press() -> None:
-    os.kill(os.getpid(), signal.SIGINT)
 
 
 class Holder:
@@ -104,26 +99,6 @@ def test_an_error_of_the_package_keeps_its_text_and_loses_what_came_before_it(in
     ):
         made.read(work)
     assert str(CANARY) not in everything_of(caught.value)
-
-
-def test_ctrl_c_waits_until_the_release_is_made(inspection):
-    ledger, made = dp.Ledger(1.0), []
-    with pytest.raises(KeyboardInterrupt), payment(inspection, ledger) as release:
-        press()
-        made.append(release.read(lambda: 3))
-    assert made == [3] and ledger.spent.epsilon == 0.5
-
-
-@pytest.mark.parametrize("reading", [True, False])
-def test_a_second_one_says_that_the_budget_is_spent(inspection, reading):
-    ledger = dp.Ledger(1.0)
-    text = "budget is spent, and nothing was released"
-    with pytest.raises(KeyboardInterrupt, match=text) as caught, payment(inspection, ledger) as release:
-        press()
-        if reading:
-            release.read(press)
-        press()
-    assert caught.value.__cause__ is None and ledger.spent.epsilon == 0.5
 
 
 def test_where_the_ledger_refuses_nothing_is_read_and_ctrl_c_is_free_again(inspection):

@@ -63,13 +63,6 @@ def test_what_was_added_is_still_not_published(trace, tmp_path):
         added.dp.publish(tmp_path / "trace.nc")
 
 
-def test_each_cell_is_drawn_with_its_own_noise(trace):
-    intervals = trace.dp.release["count_noise_scale"]
-    assert np.array_equal(intervals, SCALES)
-    assert dp.plots.release(trace, backend="none") is not None
-    assert dp.plots.budget(trace, backend="none") is not None
-
-
 def test_rows_that_are_not_there_are_not_made_up(private, trace):
     with pytest.raises(dp.errors.ArgumentError, match="there is no one table of rows"):
         dp.synthesize(trace, model(), 5)

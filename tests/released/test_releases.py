@@ -119,10 +119,3 @@ def test_a_changed_file_is_refused(change, tmp_path):
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
     with pytest.raises(dp.errors.TraceError, match="no release"):
         dp.Release.load(path)
-
-
-def test_nothing_of_the_rows_is_in_the_file(tmp_path):
-    canary = np.array([0.123456789, 2.718281828, -1.0, 0.3, 1.2, 0.0, 0.7, -0.4])
-    private = dp.privatize(values(canary), epsilon=1.0, domain=dp.Domain(bounds={"y": (-3, 3)}))
-    text = dp.Release.of(private).save(tmp_path / "release.json").read_text()
-    assert "0.1234" not in text and "2.718" not in text

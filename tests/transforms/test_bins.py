@@ -14,7 +14,7 @@ from pymc_dp.inspection.rows import rebuild
 from pymc_dp.release.plan import plan_release
 from pymc_dp.transforms.bins import bin_probabilities
 from tests.families.laws import LAWS, A
-from tests.transforms.zoo import log_likelihoods, points, privatize
+from tests.transforms.zoo import log_likelihoods
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 EDGES = (-40.0, -3.0, -1.0, 0.0, 0.25, 0.5, 1.0, 2.5, 7.0, 40.0, 1e3)
@@ -92,50 +92,6 @@ def test_all_other_likelihoods_with_a_distribution_function():
     evaluate, _ = compiled(names)
     check_probabilities(names, evaluate(A)[0])
     check_slopes(names, evaluate)
-
-
-def grouped_model(rng, n=90):
-    group, region = rng.integers(0, 3, n), rng.permutation(np.resize(np.arange(2), n))
-    with pm.Model(coords={"three": range(3), "two": range(2)}) as model:
-        mu, s, psi = pm.Normal("mu", dims="three"), pm.HalfNormal("s"), pm.Beta("psi", 2, 2, dims="two")
-        g, r = pm.Data("g", group), pm.Data("r", region)
-        pm.StudentT("t", 4.0, mu=mu[g], sigma=s, observed=rng.normal(size=n))
-        pm.ZeroInflatedPoisson("zip", psi[r], pm.math.exp(mu[g]), observed=rng.integers(0, 4, n))
-        pm.Censored("c", pm.Normal.dist(mu[g], s), lower=-1.0, upper=1.0, observed=rng.normal(size=n).clip(-1, 1))
-        pm.Normal("x", mu[g], s, observed=rng.normal(size=n))
-    return model
-
-
-@pytest.mark.slow
-def test_without_noise_the_plug_in_density_is_that_of_the_counts(rng):
-    """Each row then adds the log-probability of the bin that holds it, at the parameters of its own group."""
-    model = grouped_model(rng)
-    bounds = dict.fromkeys(("t", "c", "x"), (-3, 3)) | {"zip": (0, 5)}
-    bins = {name: dp.Histogram((-1.5, 0.0, 0.5, 2.0)) for name in ("t", "zip", "c", "x")}
-    with dp.testing.without_noise():
-        private = privatize(
-            model,
-            domain=dp.Domain(public=["r"], bounds=bounds),
-            statistics=dp.Statistics(noise_aware=False, mechanism=bins),
-        )
-    found = log_likelihoods(private, points(private, rng, 3))
-    for name, likelihood in zip(found, model.observed_RVs, strict=True):
-        data = np.asarray(model.rvs_to_values[likelihood].data)
-        edges = np.array([-np.inf, -1.5, 0.0, 0.5, 2.0, np.inf])
-        place = np.searchsorted(edges[1:-1], data, side="left")
-        ends = []
-        for cut in (edges[place], edges[place + 1]):
-            value = pt.constant(np.where(np.isinf(cut), np.sign(cut) * 1e6, np.floor(cut) if name == "zip" else cut))
-            ends.append(pt.exp(pm.logcdf(likelihood, value.astype(likelihood.dtype), warn_rvs=False)))
-        rows = pt.log(ends[1] - ends[0]).sum()
-        evaluate = model.compile_fn(
-            model.replace_rvs_by_values([rows]), inputs=model.value_vars, mode="FAST_COMPILE", on_unused_input="ignore"
-        )
-        start = points(private, np.random.default_rng(5), 2)
-        expected = [float(np.squeeze(evaluate(point))) for point in start]
-        ours = log_likelihoods(private, start, (name,))[name]
-        assert ours[0] - ours[1] == pytest.approx(expected[0] - expected[1], rel=1e-6), name
-        assert ours[0] == pytest.approx(expected[0], rel=1e-6), name
 
 
 INCOMES = dp.Domain(bounds={"income": (0, 100)})

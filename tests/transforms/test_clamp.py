@@ -91,15 +91,6 @@ def test_no_row_leaves_the_bounds_whatever_it_holds(likelihood, rng):
         np.testing.assert_array_equal(np.delete(found, 3), np.delete(term, 3), "one row decides for itself alone")
 
 
-def test_invalid_parameters_of_all_rows_have_the_low_end():
-    with pm.Model() as model:
-        pm.Gamma("y", alpha=pm.Normal("a"), beta=1.0, observed=np.array([0.5, 1.0, 2.0]))
-    new = dp.clamp(model, -7, 2)
-    logp = new.compile_logp(vars=new.observed_RVs, mode=FAST)
-    assert logp({"a": np.array(-0.5)}) == -21
-    assert logp({"a": np.array(1.5)}) > -6
-
-
 @pytest.mark.parametrize(
     ("low", "high", "text"),
     [

@@ -42,12 +42,6 @@ def test_copies_have_the_same_density(private):
         assert copy.compile_logp(mode=NUMPY)(point) == pytest.approx(expected, abs=1e-12)
 
 
-def test_another_observation_has_a_density(private):
-    table = private.rvs_to_values[private["yes"]].get_value() + 1
-    changed = pm.observe(private, {"yes": table})
-    assert np.isfinite(changed.compile_logp(mode=NUMPY)(changed.initial_point()))
-
-
 def test_where_the_release_is_overwritten_there_is_no_density(private):
     copy = cloudpickle.loads(cloudpickle.dumps(private))
     evaluate = copy.compile_logp(mode=NUMPY)
@@ -60,12 +54,3 @@ def test_a_refit_has_the_same_density(private, rng):
     again = dp.condition(both(*rows(rng)), dp.Release.of(private))
     point = private.initial_point()
     assert again.compile_logp(mode=NUMPY)(point) == pytest.approx(private.compile_logp(mode=NUMPY)(point), abs=1e-9)
-
-
-@pytest.mark.slow
-def test_second_derivatives_are_those_of_the_graph(private):
-    point = {"mu": 0.3, "z": np.array([-1.0, 0.2, 0.7, 2.0])}
-    second = private.compile_d2logp(negate_output=False, mode=NUMPY)
-    slope, step = private.compile_dlogp(mode=NUMPY), 1e-4
-    rise = slope({**point, "mu": 0.3 + step}) - slope({**point, "mu": 0.3 - step})
-    np.testing.assert_allclose(second(point)[0], rise / (2 * step), rtol=1e-4, atol=1e-4)

@@ -76,16 +76,6 @@ def bounded(model):
     return dp.truncate(model, BOUNDS, norms={"ball": 1.5})
 
 
-def test_everything_else_is_as_it_was(model, bounded):
-    assert [rv.name for rv in bounded.free_RVs] == [rv.name for rv in model.free_RVs]
-    assert list(bounded.named_vars) == list(model.named_vars)
-    assert [var.name for var in (*bounded.deterministics, *bounded.potentials)] == ["odds", "pull"]
-    assert (bounded.named_vars_to_dims, bounded.coords) == (model.named_vars_to_dims, model.coords)
-    assert bounded["edge"].owner.op == model["edge"].owner.op
-    assert bounded.rvs_to_initial_values[bounded["rate"]] == 1.5
-    assert bounded.rvs_to_values[bounded["y"]] is model.rvs_to_values[model["y"]]
-
-
 @pytest.mark.filterwarnings("ignore:The effect of Potentials")
 def test_draws_and_starts_lie_within(bounded, seed):
     assert np.isfinite(bounded.initial_point()["p_interval__"]).all()
