@@ -378,7 +378,6 @@ MOMENTS = (
         breaks="Moments of a replaced row move by twice the norm of one, and once is paid for.",
         first=(
             "tests/gradients/test_schedule.py",
-            "tests/gradients/test_moments.py",
             "tests/gradients/test_bounds.py",
         ),
     ),
