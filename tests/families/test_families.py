@@ -21,7 +21,6 @@ from pymc_dp.families.statistic import GRID, BoundedMoments
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.likelihoods import likelihood_of
-from pymc_dp.testing import without_noise
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 
@@ -144,7 +143,7 @@ def private(case: Case, values, **options) -> pm.Model:
 def test_plug_in_is_the_density_of_the_rows_up_to_a_constant(name, rng):
     case = CASES[name]
     values = values_of(case, case.points[0], rng)
-    with without_noise():
+    with dp.testing.without_noise():
         released = private(case, values, statistics=dp.Statistics(noise_aware=False))
     found = []
     whole, sums = (model.compile_logp(mode="FAST_COMPILE") for model in (model_of(case, values), released))
@@ -258,20 +257,3 @@ def test_clamped_normal_has_the_moments_of_its_distribution():
     assert (found[2] >= 0).all()
     assert (found[5] >= 0).all()
     assert np.isfinite([slope_mean, slope_sd]).all()
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("bounds", [(0, 1), (3, 4), (2, 9), (0, 20), (5, 100), (0, 10_000)])
-def test_clamped_poisson_has_the_moments_of_its_distribution(bounds):
-    low, high = map(float, bounds)
-    bounded = statistic(low, high, (1,))
-    rate = np.array([1e-12, 1e-6, 0.01, 0.5, 3, 9, 30, 200, 999, 5e4, 1e9])
-    mean, variance, slope = compiled(FAMILIES["poisson"], bounded, 1)(rate)
-    k = np.arange(low, high + 1)
-    p = stats.poisson.pmf(k, rate[:, None])
-    p[:, 0], p[:, -1] = stats.poisson.cdf(low, rate), stats.poisson.sf(high - 1, rate)
-    t = (k - bounded.centre) / bounded.half_width
-    np.testing.assert_allclose(mean, p @ t, atol=1e-9)
-    np.testing.assert_allclose(variance, (p * (t - (p @ t)[:, None]) ** 2).sum(axis=1), atol=1e-9)
-    assert (variance >= 0).all()
-    assert np.isfinite(slope).all()

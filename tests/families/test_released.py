@@ -5,7 +5,6 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import UnsupportedModelError
 
 FAMILIES = {
     "Poisson": lambda y: pm.Poisson("y", pm.HalfNormal("mu", 5), observed=y),
@@ -38,7 +37,7 @@ def test_bounds_that_a_family_cannot_take_are_refused_with_others(name, bounds, 
     with pm.Model() as model:
         FAMILIES[name](np.array([2, 3, 5, 1, 2]))
     domain = dp.Domain(bounds={} if bounds is None else {"y": bounds})
-    with pytest.raises(UnsupportedModelError, match=remedy):
+    with pytest.raises(dp.errors.UnsupportedModelError, match=remedy):
         dp.privatize(model, epsilon=1.0, domain=domain)
 
 
@@ -46,5 +45,5 @@ def test_trials_of_which_sums_of_many_rows_overflow_are_refused():
     """Ten rows of 1e18 trials are more than a whole number of 64 bits holds: one row would move their sum by 2**64."""
     with pm.Model() as model:
         pm.Binomial("y", 10**18, pm.Beta("p", 1, 1), observed=np.full(10, 1e18))
-    with pytest.raises(UnsupportedModelError, match=r"2\*\*29"):
+    with pytest.raises(dp.errors.UnsupportedModelError, match=r"2\*\*29"):
         dp.privatize(model, epsilon=1.0)

@@ -11,11 +11,9 @@ import pymc_dp as dp
 from pymc_dp.families.stated import sums_of
 from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.stated import statement_of
-from pymc_dp.release.noise import sums_sensitivity
 from pymc_dp.rows.sums import row_integers
-from tests.families.vectors import WILD, plug_in_gaps, told_of
+from tests.families.vectors import WILD, plug_in_gaps
 
-BOUNDS = ((-2.0, 2.0), (0.0, 4.0))
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 
 
@@ -58,33 +56,6 @@ def test_whatever_a_row_holds_it_adds_no_more_than_the_bounds():
     assert nowhere.tolist() == [[0, 0, 0]]  # the middle of the bounds
 
 
-def of_states(statistic, low, high, f):
-    return np.array([f(np.array(state)) for state in product(range(low, high + 1), repeat=statistic.width)])
-
-
-@pytest.mark.parametrize(
-    ("values", "f", "bounds"),
-    [
-        ((0, 2), lambda y: [y[0] == y[1], y[0] * y[1]], [(0, 1), (0, 4)]),
-        ((-1, 1), lambda y: [y[0] * y[1] * y[2]], [(-1, 1)]),
-        ((0, 1), lambda y: [y[0], y[1], y[0] * y[1]], [(0, 1)] * 3),
-        ((0, 3), lambda y: [y[0] + y[1], abs(y[0] - y[1])], [(0, 4), (0, 3)]),
-    ],
-)
-def test_sensitivity_of_whole_numbers_is_that_of_all_pairs_of_rows(values, f, bounds):
-    width = 3 if len(bounds) == 1 else 2
-    symbolic = lambda row: [pt.eq(row[0], row[1]), row[0] * row[1]] if values == (0, 2) else f(row)  # noqa: E731
-    statistic = stated(width, symbolic, len(bounds), bounds, values)
-    low, high = np.array(bounds, dtype=float).T
-    t = (of_states(statistic, *values, f).astype(float).clip(low, high) - (low + high) / 2) / ((high - low) / 2)
-    apart = np.abs(t[:, None] - t[None])
-    sensitivity = sums_sensitivity(statistic, "replace", sizes_known=True)
-    assert sensitivity.l1 == pytest.approx(apart.sum(axis=-1).max() * GRID, abs=len(bounds))
-    assert sensitivity.l2_squared == pytest.approx((apart**2).sum(axis=-1).max() * float(GRID) ** 2, rel=1e-8)
-    alone = sums_sensitivity(statistic, "add_remove", sizes_known=False)
-    assert alone.l1 == pytest.approx(np.abs(t).sum(axis=-1).max() * GRID, abs=len(bounds))
-
-
 def test_too_many_rows_to_pair_are_bounded_by_the_range_of_each_statistic():
     """12 entries of two values: x0 x1 as 0 or 1 is flipped by x0 only where x1 is 1, so that no shortcut holds."""
     statistic = stated(12, lambda row: [row[0] * row[1], row[2]], 2, (0, 4), (0, 1))
@@ -104,16 +75,6 @@ def test_a_row_of_which_nothing_can_be_computed_adds_nothing():
     statistic = stated(2, to_a_whole_power, 1, (0.0, 10.0))
     rows = np.array([[2.0, 3.0], [2.0, -1.0], [np.nan, np.inf]])
     assert row_integers(statistic, rows)[:, 0].tolist() == [round(0.6 * GRID), 0, 0]
-
-
-def test_no_row_shows_in_anything_but_its_noised_sums(rng):
-    rows = rng.normal(size=(30, 2))
-    for wild in (WILD[:2], (1e308, -np.inf)):
-        other = rows.copy()
-        other[4] = wild
-        one, two = (told_of(lambda given: pairs_model(given, BOUNDS), given, dp.Domain()) for given in (rows, other))
-        assert one[1] == two[1]
-        assert (np.abs(one[0] - two[0]) <= 4 + 1e-6).all()
 
 
 def log_likelihood(sums, size, mean):

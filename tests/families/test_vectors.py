@@ -6,17 +6,11 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.families.statistic import GRID
-from pymc_dp.rows.sums import row_integers
 from tests.families.vectors import (
-    WILD,
     dirichlet_model,
     moment_function,
     normal_model,
     plug_in_gaps,
-    statistic_of,
-    told_of,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
@@ -58,20 +52,9 @@ def test_moments_are_those_of_clamped_rows(shape, bounds, rng):
 
 @pytest.mark.parametrize("bounds", [None, (0.0, 0.9), (0.1, 1.0), (-1.0, 0.5)])
 def test_bounds_lie_strictly_within_0_and_1(bounds):
-    with pytest.raises(UnsupportedModelError, match=r"strictly within \(0, 1\)"):
+    with pytest.raises(dp.errors.UnsupportedModelError, match=r"strictly within \(0, 1\)"):
         domain = dp.Domain(bounds={} if bounds is None else {"y": bounds})
         dp.privatize(dirichlet_model(np.full((5, 2), 0.5)), epsilon=1.0, domain=domain)
-
-
-@pytest.mark.parametrize("wild", [WILD[:3], (1.0, 1.0, 1.0)])
-def test_no_row_shows_in_anything_but_its_noised_sums(wild, rng):
-    """Nor does a row that is no point of the simplex."""
-    rows = rng.dirichlet((3, 2, 4), 30)
-    other = rows.copy()
-    other[4] = wild
-    one, two = (told_of(dirichlet_model, given, DOMAIN) for given in (rows, other))
-    assert one[1] == two[1]
-    assert (np.abs(one[0] - two[0]) <= np.log(98) + 1e-6).all()
 
 
 NUMBERS = dp.Domain(bounds={"y": (-3, 4)})
@@ -125,22 +108,12 @@ def test_moments_are_those_of_clamped_normal_rows(name, moments, rng):
     assert statistic.labels[3] == "sum (x0^2 - 6.125)"
 
 
-def test_products_are_of_the_same_numbers_as_entries_as_far_from_zero_as_bounds_may_be():
-    """Their sensitivity is proved for ``(t, t t')`` with one t for both."""
-    low = 2.0**21 + 1
-    statistic = statistic_of(normal_model(np.zeros((5, 2))), dp.Domain(bounds={"y": (low, low + 6)}))
-    ends = np.array([[a, b] for a in range(0, 7, 2) for b in range(0, 7, 2)])
-    t, products = np.split(row_integers(statistic, low + ends) / GRID, [2], axis=1)
-    exact = np.stack([t[:, 0] ** 2 - 0.5, t[:, 0] * t[:, 1], t[:, 1] ** 2 - 0.5], axis=1)
-    assert np.abs(products - exact).max() < 1e-8
-
-
 def test_what_has_no_sums_is_refused():
     def problem(bounds, size=2, covariance=None):
         with pm.Model() as model:
             sigma = pm.HalfNormal("sigma")
             pm.MvNormal("y", pt.zeros(size), sigma * pt.eye(size), observed=np.zeros((5, size)))
-        with pytest.raises(UnsupportedModelError) as error:
+        with pytest.raises(dp.errors.UnsupportedModelError) as error:
             dp.privatize(model, epsilon=1.0, domain=dp.Domain(bounds=bounds))
         return str(error.value)
 
@@ -148,15 +121,3 @@ def test_what_has_no_sums_is_refused():
     assert "or overflows" in problem({"y": (0, 1e200)})
     assert "too narrow for floats" in problem({"y": (1e9, 1e9 + 1e-3)})
     assert "unknown covariance of 7 entries" in problem({"y": (0, 1)}, 7)
-
-
-@pytest.mark.parametrize("wild", [WILD[:2], (1e308, -np.inf)])
-def test_no_normal_row_shows_in_anything_but_its_noised_sums(wild, rng):
-    rows = rows_of(rng, 30, 2)
-    other = rows.copy()
-    other[4] = wild
-    one, two = (told_of(normal_model, given, NUMBERS) for given in (rows, other))
-    assert one[1] == two[1]
-    half = 3.5
-    assert (np.abs(one[0] - two[0]) <= 1e-6 + np.array([2 * half, 2 * half, *[2 * half**2] * 3])).all()
-    assert np.isfinite(two[0]).all()

@@ -84,103 +84,23 @@ def _in_binomial(eta):
     pm.Binomial("y", n=pm.Data("n", TRIALS), logit_p=eta, observed=COUNTS)
 
 
-def _beta_binomial(eta):
-    n, beta = pm.Data("n", TRIALS), pm.LogNormal("beta")
-    pm.BetaBinomial("y", n=n, alpha=pt.exp(eta), beta=beta, observed=COUNTS)
-
-
-def _poisson_mixture(eta):
-    parts = [pm.Poisson.dist(pt.exp(eta)), pm.Poisson.dist(pt.exp(eta + 1))]
-    pm.Mixture("y", w=pm.Dirichlet("w", [2.0, 2.0]), comp_dists=parts, observed=COUNTS)
-
-
 def _zero_inflated(eta):
     psi, alpha = pm.Beta("psi", 2, 2), pm.LogNormal("alpha")
     pm.ZeroInflatedNegativeBinomial("y", psi=psi, mu=pt.exp(eta), alpha=alpha, observed=COUNTS)
 
 
-def _uniform(eta):
-    pm.DiscreteUniform("y", 0, pm.Data("n", TRIALS), observed=COUNTS)
-    pm.Bernoulli("z", logit_p=eta, observed=COUNTS > 2)
-
-
 DISCRETE = {
     "binomial, n a column": _built(_in_binomial, (0, 8), n=(4, 8)),
-    "beta-binomial, n a column": _built(_beta_binomial, (0, 8), n=(4, 8)),
-    "mixture of Poissons": _built(_poisson_mixture, (0, 60)),
     "zero-inflated": _built(_zero_inflated, (0, 80)),
-    "zero-inflated Poisson": _built(
-        lambda eta: pm.ZeroInflatedPoisson("y", psi=pm.Beta("psi", 2, 2), mu=pt.exp(eta), observed=COUNTS), (0, 40)
-    ),
-    "geometric": _built(lambda eta: pm.Geometric("y", p=pm.math.invlogit(eta), observed=COUNTS + 1), (1, 60)),
-    "truncated Poisson": _built(
-        lambda eta: pm.Truncated("y", pm.Poisson.dist(pt.exp(eta)), lower=1, observed=COUNTS + 1), (1, 60)
-    ),
-    "discrete uniform": _built(_uniform, (0, 8), n=(4, 8)),
 }
 """Responses of whole numbers."""
 CUT = _built(lambda eta: pm.Poisson("y", pt.exp(eta), observed=np.minimum(COUNTS, 2)), (0, 2))
 """Counts of which many are clamped."""
 
 
-def several(kind, count):
-    """Return a model of several values per row, each with an intercept of its own."""
-
-    def build():
-        with pm.Model() as model:
-            mean = pm.Data("x", X) @ pm.Normal("b", shape=(2, count)) + pm.Normal("a", shape=count)
-            if kind == "normal":
-                pm.Normal("y", mean, pm.LogNormal("scale"), observed=RNG.normal(size=(ROWS, count)))
-            else:
-                pm.Bernoulli("y", logit_p=mean, observed=RNG.integers(0, 2, (ROWS, count)))
-        return model, dp.Domain(bounds={"x": (-1, 1), **({"y": (-10, 10)} if kind == "normal" else {})})
-
-    return build
-
-
-def four_normals():
-    """Four observed variables, whose values together are more than can be gone through."""
-    with pm.Model() as model:
-        mean, scale = pm.Data("x", X) @ pm.Normal("b", shape=2), pm.LogNormal("scale")
-        for place in range(4):
-            pm.Normal(f"y{place}", (1 + place) * mean, scale, observed=RNG.normal(size=ROWS))
-    return model, dp.Domain(bounds={"x": (-1, 1), **{f"y{place}": (-50, 50) for place in range(4)}})
-
-
-SEVERAL = {
-    "two normals a row": several("normal", 2),
-    "four normals a row": several("normal", 4),
-    "four yes or no": several("bernoulli", 4),
-    "ten yes or no": several("bernoulli", 10),
-    "four observed variables": four_normals,
-}
-"""Several values per row."""
-
-
 def _outcomes(predictor):
     factor = pm.math.stack([pm.math.stack(list(line)) for line in [[1.5, 0.0], [-0.6, 0.8]]])
-    pm.MvNormal("y", predictor[:, None] * np.array([1.0, -1.0]), chol=factor, observed=RNG.normal(size=(ROWS, 2)))
+    pm.MvNormal("y", pt.stack([predictor, -predictor], axis=1), chol=factor, observed=RNG.normal(size=(ROWS, 2)))
 
 
-def _shares(predictor):
-    pm.Dirichlet("y", pm.math.exp(pm.Normal("c", shape=3)), observed=RNG.dirichlet(np.ones(3), ROWS))
-    pm.Normal("z", predictor, 1.0, observed=ANY)
-
-
-def _counted(family):
-    def observe(predictor):
-        a = pm.LogNormal("levels", 0, 0.5, shape=3)
-        given = {"p": a / a.sum()} if family is pm.Multinomial else {"a": a}
-        family("y", n=pm.Data("n", TRIALS), **given, observed=RNG.multinomial(TRIALS, np.ones(3) / 3))
-        pm.Normal("z", predictor, 1.0, observed=ANY)
-
-    return observe
-
-
-VECTORS = {
-    "normal vectors": _built(_outcomes, (-9, 9)),
-    "shares that add up to one": _built(_shares, (0, 1), z=(-9, 9)),
-    "multinomial": _built(_counted(pm.Multinomial), (0, 8), n=(4, 8), z=(-9, 9)),
-    "Dirichlet-multinomial": _built(_counted(pm.DirichletMultinomial), (0, 8), n=(4, 8), z=(-9, 9)),
-}
-"""Rows of entries that depend on each other."""
+VECTORS = {"normal vectors": _built(_outcomes, (-9, 9))}

@@ -57,21 +57,3 @@ def test_curvature_is_the_slope_of_the_mean_and_bounds_the_variance():
     own = np.einsum("nqd,nqk->nkd", jacobian, part.factors)
     norms = np.linalg.norm(np.einsum("nkd,nke->nde", own, own), axis=(1, 2))
     assert (norms <= 1.5 * (1 + 1e-9)).all() and (norms > 1.49).any()
-
-
-@pytest.mark.parametrize(("nodes", "q"), [(2, 1), (5, 1), (5, 2)])
-def test_a_row_is_clipped_alike_wherever_it_stands(nodes, q, rng):
-    n = 101
-    weights, scores = rng.dirichlet(np.ones(nodes), size=n), rng.normal(size=(n, nodes, q))
-    jacobian, observed = rng.normal(size=(n, q, 4)), rng.normal(size=(n, q))
-    gram = jacobian @ jacobian.transpose(0, 2, 1)
-
-    def of(rows):
-        responses = Responses(weights=weights[rows], scores=scores[rows])
-        return clipped(responses, observed[rows], gram[rows], clip_norm=0.8, clip_curvature=0.5)
-
-    whole, order = of(np.arange(n)), rng.permutation(n)
-    for rows in (order, order[:1], order[:33], order[:64]):
-        found = of(rows)
-        for name in ("scores", "factors", "variances"):
-            np.testing.assert_array_equal(getattr(found, name), getattr(whole, name)[rows])

@@ -16,13 +16,6 @@ def rotated(values, rng):
     return (vectors * values) @ vectors.T
 
 
-def test_without_noise_a_matrix_stays_as_it_is():
-    true = rotated(np.array([1.0, 5.0, 20.0]), np.random.default_rng(1))
-    found = shrunk(true, 1e-9)
-    np.testing.assert_allclose(found.matrix, true, rtol=1e-6)
-    assert found.unresolved == 0
-
-
 def test_noise_alone_has_no_direction_that_is_resolved_and_is_positive():
     rng = np.random.default_rng(2)
     for _ in range(20):

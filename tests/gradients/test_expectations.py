@@ -68,40 +68,6 @@ def test_clipped_scores_have_mean_zero_over_a_density_on_a_fine_grid(name, rng):
     assert mean < 0.01 and longest == pytest.approx(1), "some are clipped"
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("name", likelihoods.DISCRETE)
-def test_weights_of_counts_are_their_probabilities_and_scores_have_mean_zero(name, rng):
-    *_, found, limit = a_row(likelihoods.DISCRETE[name], rng)
-    weights, scores = found.responses.weights[0], found.responses.scores[0]
-    assert weights.sum() == pytest.approx(1, abs=1e-12)
-    spread = np.sqrt(weights @ scores**2)
-    np.testing.assert_array_less(np.abs(weights @ scores), 1e-6 * spread + 1e-12)
-    mean, longest = size_of_mean(found, scores, weights, limit)
-    assert mean < 0.01 and longest <= 1 + 1e-9
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("name", likelihoods.SEVERAL)
-def test_clipped_scores_of_several_values_have_mean_zero_over_draws(name, rng):
-    """Draws of each value by its own weights: they are independent given the predictors."""
-    rows, columns, at, found, limit = a_row(likelihoods.SEVERAL[name], rng)
-    count = 40_000
-    chunk = [np.repeat(column, count, axis=0) for column in columns]
-    predictors = rows.predicted(at, *chunk)[0]
-    for one, quantile in zip(rows.interface.responses, rows.quantiles, strict=True):
-        shape = chunk[one.place].shape
-        if quantile is not None:
-            chunk[one.place] = rng.uniform(size=shape)
-            chunk[one.place] = quantile(predictors, *chunk)[0].reshape(shape)
-        else:
-            chunk[one.place] = np.zeros(shape, dtype=int)
-            zero = np.exp(rows.separate[0](predictors, *chunk)[1])
-            chunk[one.place] = (rng.uniform(size=shape) > zero).astype(int)
-    scores = rows.scored(predictors, *chunk)[0]
-    size, longest = size_of_mean(found, scores, np.full(count, 1 / count), limit)
-    assert size < 0.02 and longest == pytest.approx(1), "some are clipped"
-
-
 @pytest.mark.parametrize("build", [likelihoods.CONTINUOUS["normal, a third clamped"], likelihoods.CUT])
 def test_of_rows_that_are_not_clipped_the_scores_of_clamped_rows_are_added(build, rng):
     """So that the estimate is that of the same clamped rows without privacy, and not of what they were before."""

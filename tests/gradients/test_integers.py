@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from pymc_dp.gradients import integers
 from pymc_dp.gradients.integers import (
     CURVATURE_UNITS,
+    MOST_ROWS,
     SCORE_UNITS,
     add_counts,
     add_curvatures,
@@ -113,9 +113,15 @@ def test_counts_are_exact_and_what_is_no_bin_changes_no_other(rng):
     np.testing.assert_array_equal(found, np.bincount(places, shares, 5) * SCORE_UNITS)
 
 
-@pytest.mark.parametrize("rows", [integers.MOST_ROWS])
-def test_the_most_rows_fit_into_64_bits(rows):
-    assert rows * SCORE_UNITS < 2**63 and rows * CURVATURE_UNITS < 2**63
+def test_the_most_rows_fit_into_64_bits():
+    assert MOST_ROWS * SCORE_UNITS < 2**63 and MOST_ROWS * CURVATURE_UNITS < 2**63
+
+
+def test_many_small_factors_of_one_person_are_held_exactly():
+    """A sum of very many squares in floats loses the small ones: there is room for that."""
+    small = np.zeros((1, 512, 4))
+    small[0, 0, 0], small[0, 1:, 1] = 1 - 6e-9, 2e-4
+    assert squared(curved(small)) <= CURVATURE_UNITS**2
 
 
 @pytest.mark.parametrize("count", [1, 2, 7])

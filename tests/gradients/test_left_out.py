@@ -7,11 +7,8 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import PosteriorWarning
 from pymc_dp.gradients.left_out import MANY, RowCounts
-from pymc_dp.rows.persons import Grouped, grouped, kept_rows
-from pymc_dp.testing import insecure_randomness, without_noise
-from pymc_dp.transforms.privatize import record_of
+from pymc_dp.rows.persons import Grouped, kept_rows
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning"),
@@ -30,7 +27,7 @@ class Released(NamedTuple):
     event: dict
 
 
-def released(owners, x, y, most, *, noise=without_noise, epsilon=9.0):
+def released(owners, x, y, most, *, noise=dp.testing.without_noise, epsilon=9.0):
     """A release of a logistic regression by noised gradients of persons: record, and released numbers."""
     with pm.Model() as model:
         pm.Data("who", owners)
@@ -41,14 +38,14 @@ def released(owners, x, y, most, *, noise=without_noise, epsilon=9.0):
         private = dp.privatize(
             model, epsilon=epsilon, delta=1e-6, statistics=dp.Gradients(steps=10), domain=domain, progressbar=False
         )
-    record, tables = record_of(private)
-    return Released(record.tables[0], next(iter(tables.values())), record.event)
+    release = dp.Release.of(private)
+    return Released(release.record.tables[0], release.tables["gradients"], release.record.event)
 
 
 @pytest.mark.parametrize("most", [1, 2])
 def test_a_release_is_that_of_the_rows_that_are_kept(most):
     """All passes see the same rows, and each of them counts in full; none is left out of a table that has no others."""
-    with without_noise():
+    with dp.testing.without_noise():
         kept = kept_rows(OWNERS, most)
     assert kept.sum() < 0.7 * len(OWNERS)
     table, numbers, _ = released(OWNERS, X, Y, most)
@@ -72,7 +69,7 @@ def test_the_stated_noise_of_shares_is_what_it_is(rng):
 def test_what_is_left_out_stands_in_the_record_and_in_the_verdict():
     held, beyond = np.unique(OWNERS, return_counts=True)[1], {}
     for most in (1, 2, 8):
-        with pytest.warns(PosteriorWarning) if most < 8 else without_noise():
+        with pytest.warns(dp.errors.PosteriorWarning) if most < 8 else dp.testing.without_noise():
             table, *_ = released(OWNERS, X, Y, most)
         left = np.minimum(np.maximum(held - most, 0), 2 * most).sum()
         share = left / (np.minimum(held, most).sum() + left)
@@ -87,35 +84,7 @@ def test_what_is_left_out_stands_in_the_record_and_in_the_verdict():
 
 
 def test_nothing_is_said_of_what_noise_hides():
-    table, *_ = released(OWNERS[FEW], X[FEW], Y[FEW], 1, noise=lambda: insecure_randomness(2), epsilon=0.3)
+    table, *_ = released(OWNERS[FEW], X[FEW], Y[FEW], 1, noise=lambda: dp.testing.insecure_randomness(2), epsilon=0.3)
     assert table.plan["left_out"]["rows"] is None
     assert "an unknown share (noise hides it)" in table.approximations[0]
     assert not [one for one in table.plan["verdict"] if "left out" in one["what"]]
-
-
-@pytest.mark.parametrize("change", ["as they are", "permuted", "relabelled"])
-def test_the_same_rows_are_kept_as_often_whatever_the_order_and_the_codes(change):
-    """Each row of a person with k rows in max_rows / k of all releases, and each pair as often as by chance."""
-    rng, most, tries = np.random.default_rng(4), 2, 2000
-    owners = np.repeat(np.arange(8), [1, 2, 3, 4, 5, 6, 7, 7])
-    order, codes = np.arange(len(owners)), owners
-    if change == "permuted":
-        order = rng.permutation(len(owners))
-    elif change == "relabelled":
-        codes = rng.permutation(10_000)[owners]
-    times, pairs = np.zeros(len(owners)), np.zeros((len(owners),) * 2)
-    with insecure_randomness(6):
-        for _ in range(tries):
-            found = grouped(codes[order], [order], most, beside=order)
-            kept = np.zeros(len(owners))
-            kept[found.columns[-1]] = 1
-            times += kept
-            pairs += np.outer(kept, kept)
-    size = np.bincount(owners)[owners]
-    chance = np.minimum(most / size, 1)
-    assert np.abs(times / tries - chance).max() < 5 * np.sqrt(0.25 / tries)
-    same = owners[:, None] == owners
-    together = np.where(size > most, 1 / np.maximum(size * (size - 1) / 2, 1), 1)[:, None]
-    together = np.where(same, np.broadcast_to(together, same.shape), np.outer(chance, chance))
-    np.fill_diagonal(together, chance)
-    assert np.abs(pairs / tries - together).max() < 6 * np.sqrt(0.25 / tries)

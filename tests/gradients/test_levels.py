@@ -5,11 +5,9 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import BudgetExceeded, PosteriorWarning
 from pymc_dp.gradients.curvature import Collapsed, Levels, estimated
-from pymc_dp.gradients.integers import CURVATURE_UNITS, add_collapsed, add_curvatures, symmetric
+from pymc_dp.gradients.integers import CURVATURE_UNITS, add_collapsed
 from pymc_dp.gradients.release import units
-from pymc_dp.testing import insecure_randomness
 
 pytestmark = pytest.mark.usefixtures("paid")
 
@@ -59,17 +57,6 @@ def test_no_row_moves_the_sums_further_than_is_charged_whatever_it_meets(neighbo
     assert most > 0.2 * CURVATURE_UNITS**2, "and it comes to something"
 
 
-def test_sums_are_those_of_whole_curvatures(rng):
-    rows = crossed(rng, 200) * 0.3
-    whole = np.zeros((9, 9), dtype=np.int64)
-    add_curvatures(rows, whole)
-    whole, total, slots = symmetric(whole), collapsed(rows), np.eye(4, dtype=np.int64)[CROSSED.slots]
-    pairs = np.triu(slots.T @ whole @ slots)
-    pairs[CROSSED.shared, CROSSED.shared] = 0
-    np.testing.assert_array_equal(total[:16].reshape(4, 4), pairs)
-    np.testing.assert_array_equal(total[16:], np.where(CROSSED.groups >= 0, np.diag(whole), 0))
-
-
 def test_a_curvature_in_which_arrays_meet_in_proportion_is_found_from_its_sums(rng):
     rows = crossed(rng, 200_000)[:, 0] * np.array([1, *[1] * 6, 1, 1])
     whole, slots = rows.T @ rows, np.eye(4)[CROSSED.slots]
@@ -93,10 +80,10 @@ def test_more_parameters_than_were_calibrated_warn_before_anything_is_spent(rng)
     assert "With more than 200 parameters that is not calibrated" in str(dp.explain(model, **settings).full())
     ledger = dp.Ledger(0.5, 1e-5)
     said = "250 parameters enter the likelihood.*not calibrated.*Nothing is spent yet"
-    with pytest.warns(PosteriorWarning, match=said), pytest.raises(BudgetExceeded):
+    with pytest.warns(dp.errors.PosteriorWarning, match=said), pytest.raises(dp.errors.BudgetExceeded):
         dp.privatize(model, **settings, statistics=dp.Gradients(steps=10), ledger=ledger)
-    after = pytest.warns(PosteriorWarning, match="The verdict on this release is.*250 parameters enter")
-    with insecure_randomness(1), after, pytest.warns(PosteriorWarning, match=said):
+    after = pytest.warns(dp.errors.PosteriorWarning, match="The verdict on this release is.*250 parameters enter")
+    with dp.testing.insecure_randomness(1), after, pytest.warns(dp.errors.PosteriorWarning, match=said):
         found = dp.privatize(model, **settings, statistics=dp.Gradients(steps=10), ledger=dp.Ledger(1.0, 1e-5))
     table = dp.Release.of(found).record.tables[0]
     assert any("not calibrated" in line for line in table.approximations)

@@ -3,10 +3,9 @@
 import numpy as np
 import pymc as pm
 import pytest
-from pymc.distributions.transforms import Chain, Ordered, ordered
+from pymc.distributions.transforms import ordered
 
 import pymc_dp as dp
-from pymc_dp.simulation.prior import draw_prior
 
 N, CUTS = 1_500, 6
 START = np.linspace(-2, 2, CUTS)
@@ -62,24 +61,4 @@ def test_intervals_of_ordered_cutpoints_are_those_of_the_rows(prior, seed):
     for name in ("slope", "cut"):
         theirs = np.quantile(expected[name], [0.05, 0.5, 0.95], axis=(0, 1))
         ours = np.quantile(found[name], [0.05, 0.5, 0.95], axis=(0, 1))
-        assert (np.abs(ours - theirs) < 0.5 * np.asarray(expected[name].std(("chain", "draw")))).all(), (
-            name,
-            ours,
-            theirs,
-        )
-
-
-@pytest.mark.parametrize(
-    ("transform", "sign"), [(ordered, 1), (Ordered(ascending=False), -1), (Chain([ordered]), 1)], ids=str
-)
-def test_ordered_numbers_are_drawn_as_their_prior_has_them(transform, sign, rng):
-    """Numbers alike and independent, under the condition of an order, are those of draws put in order."""
-    with pm.Model() as model:
-        cut = pm.Normal("cut", 1, 2, shape=8, transform=transform, initval=sign * np.arange(8.0))
-        child = pm.Deterministic("least", cut.min())
-    found = draw_prior(model, rng, 4_000, [child])
-    values = found.values["cut"]
-    assert (sign * np.diff(values, axis=1) > 0).all()
-    assert np.array_equal(found.beside[0], values.min(axis=1))
-    expected = np.sort(np.random.default_rng(3).normal(1, 2, (100_000, 8)))[:, ::sign].mean(axis=0)
-    np.testing.assert_allclose(values.mean(axis=0), expected, atol=0.12)
+        assert (np.abs(ours - theirs) < 0.5 * np.asarray(expected[name].std(("chain", "draw")))).all(), name

@@ -6,7 +6,6 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from tests.gradients import models
 
 Y, X, G = np.arange(8) % 2, np.linspace(-1, 1, 8), np.arange(8) % 3
@@ -138,7 +137,7 @@ def model_of(build):
 def test_what_is_in_the_way_is_said_before_anything_is_charged(name):
     build, where, says, declared = REFUSED[name]
     model, domain, ledger = model_of(build), dp.Domain(**declared), dp.Ledger(1.0, 1e-5)
-    with pytest.raises(UnsupportedModelError, match=f"(?s){says}") as caught:
+    with pytest.raises(dp.errors.UnsupportedModelError, match=f"(?s){says}") as caught:
         dp.privatize(
             model, epsilon=1.0, delta=1e-5, domain=domain, statistics=dp.Gradients(), ledger=ledger, progressbar=False
         )
@@ -161,7 +160,7 @@ def test_a_model_most_of_whose_rows_would_add_nothing_is_refused():
         pm.Poisson("y", pt.exp(pm.Normal("a", 2000)), observed=np.ones(8, dtype=int))
     ledger = dp.Ledger(1.0, 1e-5)
     given = {"epsilon": 1.0, "delta": 1e-5, "domain": dp.Domain(bounds={"y": (0, 9)}), "ledger": ledger}
-    with pytest.raises(UnsupportedModelError, match="scores that are not finite"):
+    with pytest.raises(dp.errors.UnsupportedModelError, match="scores that are not finite"):
         dp.privatize(model, statistics=dp.Gradients(), **given)
     assert ledger.history == []
 
@@ -180,6 +179,7 @@ def test_densities_by_hand_are_taken(logp, values, dtype):
     assert dp.explain(model, dp.Domain(bounds={"t": (0, 30)}), delta=1e-5).gradients.fits
 
 
+@pytest.mark.few(2, cases="all")
 @pytest.mark.parametrize("build", models.ALL, ids=lambda build: build.__name__)
 def test_all_likelihoods_that_gradients_take_fit(build):
     model, domain = build()
@@ -205,7 +205,7 @@ def test_calls_that_cannot_be_are_refused_before_anything_is_charged(given, decl
     unit = "who" if declared else None
     ledger = given.get("ledger") or dp.Ledger(1.0, 1e-5, neighbours="add_remove" if unit else "replace", unit=unit)
     settings = {"epsilon": 1.0, "delta": 1e-5, "statistics": dp.Gradients(), "ledger": ledger, **given}
-    with pytest.raises(ArgumentError, match=says):
+    with pytest.raises(dp.errors.ArgumentError, match=says):
         dp.privatize(model, domain=dp.Domain(**declared), **settings)
     assert ledger.history == []
 
@@ -216,7 +216,7 @@ def test_calls_that_cannot_be_are_refused_before_anything_is_charged(given, decl
      ({"momentum_steps": 2.5}, "momentum_steps"), ({"robust": 1}, "robust"), ({"scratch": 5}, "must be a path, got 5")],
 )  # fmt: skip
 def test_settings_that_cannot_be_are_refused(given, says):
-    with pytest.raises(ArgumentError, match=says):
+    with pytest.raises(dp.errors.ArgumentError, match=says):
         dp.Gradients(**given)
 
 

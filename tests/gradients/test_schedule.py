@@ -2,7 +2,8 @@
 
 import pytest
 
-from pymc_dp.accounting import Budget, total_epsilon
+import pymc_dp as dp
+from pymc_dp.accounting import total_epsilon
 from pymc_dp.gradients.schedule import Schedule, Units, stages_of
 
 
@@ -25,7 +26,7 @@ def test_shares_add_up_and_later_steps_are_paid_more():
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
 @pytest.mark.parametrize("momentum_steps", [0, 150])
 def test_all_releases_together_cost_the_budget_and_not_more(neighbours, epsilon, momentum_steps):
-    schedule = Schedule.within(Budget(epsilon, 1e-5), units(neighbours), 60, momentum_steps)
+    schedule = Schedule.within(dp.Budget(epsilon, 1e-5), units(neighbours), 60, momentum_steps)
     spent = total_epsilon(schedule.event, 1e-5)
     assert epsilon * (1 - 1e-3) < spent.epsilon <= epsilon
     assert len(schedule.event.events) == 64 + momentum_steps

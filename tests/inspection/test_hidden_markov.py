@@ -5,9 +5,9 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
+import pymc_dp as dp
 from pymc_dp.inspection.hidden_markov import chains_of, emission_of, hidden_markov
 from pymc_dp.inspection.priors import priors_of
-from pymc_dp.transforms.markov_states import MarkovStates
 
 PLACES = np.array([[0, 1, 1, 0], [2, 0, 1, 1]])
 
@@ -17,7 +17,7 @@ def model_of(parameter, start=None, moves=None):
     with pm.Model() as model:
         first = pm.Dirichlet("start", np.ones(2)) if start is None else start
         following = pm.Dirichlet("moves", np.ones((2, 2))) if moves is None else moves(model)
-        states = MarkovStates("states", first, following, shape=(2, 3))
+        states = dp.markov.MarkovStates("states", first, following, shape=(2, 3))
         profile = pm.Dirichlet("profile", np.ones((2, 3)))
     return model, parameter(states, profile)
 

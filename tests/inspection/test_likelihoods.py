@@ -4,61 +4,12 @@ import warnings
 
 import numpy as np
 import pymc as pm
-import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import UnsupportedModelError
 
 N = 6
 Y, GROUP, VALUE = np.array([0, 1, 1, 0, 1, 1]), np.arange(N) % 3, np.array([987654.25, 1.0, 2.0, 3.0, 4.0, 5.0])
-PAIRS, COUNTS = np.full((N, 2), 0.5), np.full((N, 2), 2)
-WITHIN = dp.Domain(bounds={"y": (0.1, 0.9)})
-
-
-def shares(*shape):
-    return pm.Dirichlet("p", np.ones(2), shape=(*shape, 2))
-
-
-def means(*shape):
-    return pm.Normal("mu", shape=(*shape, 2))
-
-
-def covariance():
-    sigma = pm.HalfNormal("sigma", shape=2)
-    return pm.math.stack([pm.math.stack([sigma[0] ** 2, 0.0]), pm.math.stack([0.0, sigma[1] ** 2])])
-
-
-def lkj():
-    return pm.LKJCholeskyCov("chol", n=2, eta=2, sd_dist=pm.Exponential.dist(1.0, shape=2))[0]
-
-
-VECTORS = {
-    "multinomial": lambda: pm.Multinomial("y", 4, shares(), observed=COUNTS),
-    "multinomial by group": lambda: pm.Multinomial("y", 4, shares(2)[GROUP % 2], observed=COUNTS),
-    "normal by group": lambda: pm.MvNormal("y", means(2)[GROUP % 2], covariance(), observed=PAIRS),
-    "normal by Cholesky factor": lambda: pm.MvNormal("y", means(), chol=covariance(), observed=PAIRS),
-    "normal by precision": lambda: pm.MvNormal("y", means(), tau=covariance(), observed=PAIRS),
-    "normal by LKJ": lambda: pm.MvNormal("y", means(), chol=lkj(), observed=PAIRS),
-    "dirichlet by group": lambda: pm.Dirichlet("y", pm.HalfNormal("a", 5, shape=(2, 2))[GROUP % 2], observed=PAIRS),
-}
-
-
-@pytest.mark.parametrize("name", VECTORS)
-def test_rows_that_are_vectors_are_a_table(name):
-    with pm.Model() as model:
-        VECTORS[name]()
-    assert dp.explain(model, dp.Domain() if "multinomial" in name else WITHIN).ok
-
-
-def test_columns_within_components_and_arrays_as_long_as_the_table_are_private():
-    with pm.Model(coords={"level": ["a", "b", "c"]}) as model:
-        mu, w = pm.Normal("mu", dims="level"), pm.Beta("w", 1, 1)
-        parts = [pm.Normal.dist(mu[pm.Data("g", GROUP)], 1.0), pm.StudentT.dist(3.0, mu=0.0, sigma=2.0)]
-        pm.Mixture("y", pt.stack([w, 1 - w]), parts, observed=VALUE)
-        pm.Censored("z", pm.Normal.dist(mu[GROUP % 2], 1.0), lower=0.0, upper=5.0, observed=VALUE)
-    found = dp.explain(model, dp.Domain(bounds={"y": (0, 9), "z": (0, 9)}))
-    assert found.ok and {"y", "z", "g"} <= set(found.private) and len(found.private) == 4
 
 
 @pytest.mark.parametrize("filled", ["masked", "nan", "covariate"])
@@ -69,7 +20,7 @@ def test_missing_values_are_refused_with_what_to_do(filled):
         x = pm.Normal("x", pm.Normal("mu"), 1, observed=values)
         if filled == "covariate":
             pm.Normal("y", pm.Normal("b") + x, 1, observed=VALUE)
-    with pytest.raises(UnsupportedModelError) as caught:
+    with pytest.raises(dp.errors.UnsupportedModelError) as caught:
         dp.privatize(model, epsilon=1.0, statistics=dp.Statistics())
     text = str(caught.value)
     if filled == "covariate":
@@ -83,7 +34,7 @@ def test_missing_values_are_refused_with_what_to_do(filled):
 def test_extreme_bounds_are_refused_in_words(bounds):
     with pm.Model() as model:
         pm.Normal("y", pm.Normal("mu"), pm.HalfNormal("s"), observed=VALUE)
-    with pytest.raises(UnsupportedModelError, match="(?s)another unit.*too wide or too narrow"):
+    with pytest.raises(dp.errors.UnsupportedModelError, match="(?s)another unit.*too wide or too narrow"):
         dp.privatize(model, epsilon=1.0, domain=dp.Domain(bounds={"y": bounds}), statistics=dp.Statistics())
 
 
@@ -92,33 +43,10 @@ def test_columns_of_different_length_are_refused():
         g = pm.Data("g", GROUP, dims="row")
         pm.Bernoulli("y", pm.Beta("p", 1, 1, shape=3)[g], observed=Y, dims="row")
     g.set_value(GROUP[:4].astype(g.type.dtype))
-    with pytest.raises(UnsupportedModelError, match="'g' and the observed values have different numbers of rows"):
+    with pytest.raises(
+        dp.errors.UnsupportedModelError, match="'g' and the observed values have different numbers of rows"
+    ):
         dp.privatize(model, epsilon=1.0)
-
-
-@pytest.mark.parametrize("how", ["observed", "held", "domain"])
-def test_the_dimension_of_rows_is_found_wherever_it_is_written(how):
-    with pm.Model(coords={"row": [f"person {i}" for i in range(N)]}) as model:
-        held = pm.Data("held", Y, dims=None if how == "observed" else "row")
-        p = pm.Beta("p", 1, 1)
-        pm.Bernoulli("y", p, observed=held, dims="row" if how == "observed" else None)
-        pm.Deterministic("constant", pt.zeros(N) + p, dims="row")
-    found = dp.explain(model, dp.Domain(rows="row" if how == "domain" else None))
-    assert found.left_out == ("constant",) and "person" not in str(found.full())
-
-
-@pytest.mark.parametrize(
-    "expression",
-    [lambda p: p[GROUP], lambda p: p.sum() * VALUE, lambda p: p.sum() * VALUE[:2], lambda p: p[np.array([2, 0])]],
-)
-def test_deterministics_that_hold_arrays_are_left_out(expression):
-    """The array is another object than the one in the likelihood, and may be any part of the table."""
-    with pm.Model() as model:
-        p = pm.Beta("p", 1, 1, shape=3)
-        pm.Deterministic("kept", p.sum())
-        pm.Deterministic("left out", expression(p))
-        pm.Bernoulli("y", p[GROUP], observed=Y)
-    assert dp.explain(model).left_out == ("left out",)
 
 
 def test_what_is_assumed_public_is_listed():

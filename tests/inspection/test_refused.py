@@ -11,7 +11,6 @@ from pytensor import wrap_py
 from pytensor.compile.builders import OpFromGraph
 
 import pymc_dp as dp
-from pymc_dp.errors import UnsupportedModelError
 
 N, CANARY = 7, 987654.25
 Y, GROUP, VALUE = np.resize([0, 1, 1], N), np.arange(N) % 3, np.array([CANARY, *np.linspace(1, 5, N - 1)])
@@ -326,7 +325,7 @@ def refused(build, domain, texts, **release):
         build()
     neighbours = domain.get("neighbours", "replace")
     ledger = dp.Ledger(1.0, 1e-5, neighbours=neighbours)
-    with pytest.raises(UnsupportedModelError) as caught:
+    with pytest.raises(dp.errors.UnsupportedModelError) as caught:
         dp.privatize(model, epsilon=1.0, domain=dp.Domain(**domain), ledger=ledger, **release)
     said = "\n".join([str(caught.value), *map(str, caught.value.problems)])
     assert all(text in said for text in texts), said

@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dp import Domain
+import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
 
 K = 4
@@ -97,7 +97,7 @@ REFUSED = {
 
 def told(build, n, *, data=pm.Data):
     """Everything that two inspections say of a table of `n` rows."""
-    domain = Domain(bounds={"y": (0, 9)}, neighbours="add_remove", n_max=100)
+    domain = dp.Domain(bounds={"y": (0, 9)}, neighbours="add_remove", n_max=100)
     with pm.Model(coords={"level": range(K), "other": range(K - 1), "twice": range(2 * K)}) as model:
         build(n, data)
     found = inspect(model, domain).rows
@@ -135,5 +135,25 @@ def test_what_is_refused_is_refused_at_every_length(kind):
 def test_columns_of_another_length_are_refused_without_either_length():
     with pm.Model() as model:
         pm.Normal("y", pm.Normal("b") * pm.Data("x", TABLE[: K + 1, 1]), 1.0, observed=pm.Data("z", TABLE[:K, 0]))
-    (problem,) = inspect(model, Domain(neighbours="add_remove", n_max=100)).rows.problems
+    (problem,) = inspect(model, dp.Domain(neighbours="add_remove", n_max=100)).rows.problems
     assert "different numbers of rows" in str(problem) and str(K) not in str(problem)
+
+
+@pytest.mark.parametrize("held", ["density", "distribution"])
+def test_the_only_row_within_a_function_is_a_column_still(held):
+    """A function in Python holds it, and the graph of the variable does not show it."""
+
+    def columns(x):
+        with pm.Model() as model:
+            mu = pm.Normal("mu")
+            if held == "density":
+                written = {"logp": lambda value, mean: -((value - mean - x) ** 2)}
+            else:
+                written = {"dist": lambda mean, size: pm.Normal.dist(mean + pt.constant(x) * 2, 1.0, size=size)}
+            pm.CustomDist("y", mu, **written, observed=np.zeros(len(x)))
+        found = inspect(model, dp.Domain(bounds={"y": (-5, 5)}, neighbours="add_remove", n_max=9)).rows
+        assert not found.problems
+        return [float(np.ravel(column.leaf.data)[0]) for column in found.columns]
+
+    for x in (np.array([0.3]), np.array([0.3, 0.4])):
+        assert set(columns(x)) & {0.3, 0.6}

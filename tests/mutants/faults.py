@@ -191,7 +191,7 @@ GRADIENTS = (
         old='return self.gradient**2 * (4 if self.neighbours == "replace" else 1)',
         new='return self.gradient**2 * (2 if self.neighbours == "replace" else 1)',
         breaks="A replaced score moves a sum by twice its norm, and √2 times is paid for.",
-        first=("tests/gradients/test_schedule.py", "tests/gradients/test_release.py"),
+        first=("tests/gradients/test_schedule.py", "tests/gradients/test_bounds.py"),
     ),
     Fault(
         name="gradients-noise-over-root-two",
@@ -201,7 +201,7 @@ GRADIENTS = (
         old="        return GAUSSIAN.add(total, scale)\n",
         new="        return GAUSSIAN.add(total, scale / np.sqrt(2))\n",
         breaks="Gradients have noise that is narrower by √2 than is charged.",
-        first=("tests/gradients/test_release.py", "tests/gradients/test_private_model.py"),
+        first=("tests/gradients/test_bounds.py", "tests/gradients/test_choice.py"),
     ),
     Fault(
         name="gradients-summed-in-floats",
@@ -213,7 +213,7 @@ GRADIENTS = (
         "        return np.sum(np.asarray(parts, dtype=np.float64), axis=0).astype(np.int64)\n"
         "    low, high = np.zeros_like(parts[0]), np.zeros_like(parts[0])\n",
         breaks="Sums of several threads are added up in floats, whose last bits depend on which rows a thread had.",
-        first=("tests/gradients/test_integers.py", "tests/gradients/test_release.py"),
+        first=("tests/gradients/test_integers.py", "tests/gradients/test_bounds.py"),
     ),
     Fault(
         name="gradients-charged-after-the-read",
@@ -227,7 +227,7 @@ GRADIENTS = (
         "            found = planned.walk_over(passes, progressbar)\n"
         "        with paid(inspection, budget, event=event, label=what, called=label, ledger=ledger) as payment:\n",
         breaks="The walk over the rows is made before the ledger is asked.",
-        first=("tests/gradients/test_private_model.py", "tests/release/test_paid.py"),
+        first=("tests/gradients/test_choice.py", "tests/release/test_paid.py"),
     ),
     Fault(
         name="histograms-charged-with-more-noise",
@@ -237,7 +237,7 @@ GRADIENTS = (
         old="            events.append(self._noised(self.norms_scale, units.counts_squared, BINS))\n",
         new="            events.append(self._noised(2 * self.norms_scale, units.counts_squared, BINS))\n",
         breaks="The histogram of norms is charged as if its noise were twice as wide.",
-        first=("tests/gradients/test_schedule.py", "tests/gradients/test_release.py"),
+        first=("tests/gradients/test_schedule.py", "tests/gradients/test_bounds.py"),
     ),
 )
 CURVATURES = (
@@ -259,7 +259,7 @@ CURVATURES = (
         old="    own[kept] = GAUSSIAN.add(np.ascontiguousarray(np.diag(total)[kept]), scale)\n",
         new="    own[kept] = GAUSSIAN.add(np.ascontiguousarray(np.diag(total)[kept]), scale / np.sqrt(2))\n",
         breaks="The diagonal of a curvature has the noise of the entries off it, less by √2 than is charged.",
-        first=("tests/gradients/test_release.py", "tests/gradients/test_curvature.py"),
+        first=("tests/gradients/test_bounds.py", "tests/gradients/test_curvature.py"),
     ),
 )
 HISTOGRAMS = (
@@ -272,7 +272,7 @@ HISTOGRAMS = (
         new="            norms = norms / max(1.0, np.nanmax(norms, initial=0.0) / edges[-2])\n"
         "            places = np.where(~np.isfinite(norms), 0,",
         breaks="Norms are scaled by the largest of a chunk: one row moves many rows to other bins.",
-        first=("tests/gradients/test_release.py", "tests/gradients/test_tails.py"),
+        first=("tests/gradients/test_one_row.py", "tests/gradients/test_tails.py"),
     ),
 )
 SAMPLERS = (
@@ -379,8 +379,7 @@ MOMENTS = (
         breaks="Moments of a replaced row move by twice the norm of one, and once is paid for.",
         first=(
             "tests/gradients/test_schedule.py",
-            "tests/gradients/test_moments.py",
-            "tests/gradients/test_release.py",
+            "tests/gradients/test_bounds.py",
         ),
     ),
     Fault(
@@ -393,7 +392,7 @@ MOMENTS = (
         "units.gradient_squared, self.extras.checks))\n",
         new="",
         breaks="The check of the fit is released, and stands in no event.",
-        first=("tests/gradients", "tests/gradients/test_schedule.py", "tests/gradients/test_release.py"),
+        first=("tests/gradients/test_schedule.py", "tests/gradients/test_bounds.py"),
     ),
 )
 DRAWS = (

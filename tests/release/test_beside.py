@@ -8,18 +8,9 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import BudgetExceeded, PrivacyError, ReleaseError
-from pymc_dp.inspection.inspect import inspect
-from pymc_dp.networks import FourierUpdates
-from pymc_dp.release.paid import forget_releases
-from pymc_dp.release.plan import draw_release, plan_release
-from pymc_dp.release.statistics import Statistics
-from pymc_dp.rows import passes as passes_module
-from pymc_dp.rows.gate import opened_gate
-from pymc_dp.rows.passes import Passes, with_stored
-from pymc_dp.rows.stored import Arrays, stored_rows
+from pymc_dp.rows.stored import Arrays
 
-pytestmark = pytest.mark.usefixtures("paid")
+pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 
 AWKWARD = np.array(
     [
@@ -29,11 +20,6 @@ AWKWARD = np.array(
 )
 GROUPS = np.array([-(2**63), 2**63 - 1, -1, 0, 1, 2, 3, 4, 2**40])
 QUIET = {"tune": 5, "chains": 1, "progressbar": False}
-
-
-@pytest.fixture(autouse=True)
-def _no_history():
-    forget_releases()
 
 
 def table(n_rows=4000, seed=3):
@@ -125,15 +111,9 @@ def domain_of(name, relation):
 
 def exact(model, domain, rows=None, statistics=None):
     """The sums without noise, of the rows of the model or of a table beside it."""
-    found, beside = inspect(model, domain, per_unit=True).sums, None
-    if rows is not None:
-        stored = stored_rows(rows)
-        found = with_stored(found, stored)
-        found.require()
-        beside = Passes.of(found, stored)
-    plan = plan_release(found, statistics or Statistics(), 1.0)
-    with dp.testing.without_noise(), opened_gate():
-        return draw_release(plan, beside).values
+    with dp.testing.without_noise():
+        private = dp.privatize(model, epsilon=1.0, domain=domain, rows=rows, statistics=statistics or dp.Statistics())
+    return dp.Release.of(private).tables
 
 
 def as_observed(rows):
@@ -160,7 +140,7 @@ def test_sums_are_those_of_the_same_rows_in_the_model(name, relation, monkeypatc
             small = exact(model_of(name, as_observed({key: values[:150] for key, values in rows.items()})), domain)
         else:
             held, small = {key: rows[key] for key in uses(name)}, expected
-        monkeypatch.setattr(passes_module, "SUM_BYTES", size)
+        monkeypatch.setattr("pymc_dp.rows.passes.SUM_BYTES", size)
         found = exact(dummies, domain, held)
         assert found.keys() == small.keys()
         assert all(np.array_equal(found[key], small[key]) for key in found)
@@ -169,7 +149,7 @@ def test_sums_are_those_of_the_same_rows_in_the_model(name, relation, monkeypatc
 def test_networks_are_counted_beside_the_model():
     rng = np.random.default_rng(1)
     rows = {"g": rng.integers(0, 2, 500), "k": rng.integers(0, 2, 500)}
-    how = Statistics(mechanism=FourierUpdates(t=1))
+    how = dp.Statistics(mechanism=dp.networks.FourierUpdates(t=1))
     with pm.Model() as whole:
         network(rows)
     with pm.Model() as dummies:
@@ -186,10 +166,10 @@ def test_the_charge_comes_first_and_errors_show_no_value(monkeypatch):
     monkeypatch.setattr(Arrays, "blocks", touched)
     ledger = dp.Ledger(1.0)
     how = {"domain": domain_of("one_cell", "replace"), "rows": {"y": np.ones(9)}, "ledger": ledger}
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(dp.errors.BudgetExceeded):
         dp.privatize(dummies, epsilon=3.0, **how)
     assert ledger.history == []
-    with pytest.raises(ReleaseError) as caught:
+    with pytest.raises(dp.errors.ReleaseError) as caught:
         dp.privatize(dummies, epsilon=0.5, **how)
     assert ledger.spent.epsilon == 0.5 and "secret" not in str(caught.value) and caught.value.__cause__ is None
 
@@ -201,7 +181,7 @@ def test_a_table_that_grows_is_noticed():
             yield from super().blocks(size)
 
     dummies = model_of("one_cell", {"y": np.zeros(3)})
-    with pytest.raises(PrivacyError, match="has changed"):
+    with pytest.raises(dp.errors.PrivacyError, match="has changed"):
         dp.privatize(dummies, epsilon=0.5, domain=domain_of("one_cell", "replace"), rows=Growing({"y": np.ones(9)}))
 
 

@@ -10,7 +10,7 @@ import pytest
 from mpmath import mp, mpf
 
 import pymc_dp as dp
-from pymc_dp.accounting import Budget, total_epsilon
+from pymc_dp.accounting import total_epsilon
 from pymc_dp.accounting.budget import decimal
 from pymc_dp.release.level_threshold import LevelThreshold, largest, tail
 from pymc_dp.release.noise import LAPLACE
@@ -18,7 +18,7 @@ from pymc_dp.release.noise import LAPLACE
 REACH = 24
 MISSED = 2e-5
 """Probability of noise beyond the reach."""
-BUDGET = Budget(1.0, 0.04)
+BUDGET = dp.Budget(1.0, 0.04)
 
 
 @pytest.mark.parametrize("scale", [0.05, 1.0, 20.0, 1e6, 2.0 / 0.3])
@@ -37,7 +37,7 @@ def test_the_tail_is_exact_and_never_too_small(scale, least):
     ("epsilon", "delta"), [(0.1, 1e-6), (1.0, 1e-9), (3.0, 0.3), (20.0, 1e-3), (1.0, 5e-324), (1e-3, 0.4)]
 )
 def test_a_level_of_one_row_is_released_with_probability_delta_at_most(neighbours, epsilon, delta):
-    threshold = LevelThreshold.calibrated(Budget(epsilon, delta), neighbours)
+    threshold = LevelThreshold.calibrated(dp.Budget(epsilon, delta), neighbours)
     assert tail(threshold.scale, threshold.least - 1) <= decimal(delta)
     assert threshold.least == 2 or tail(threshold.scale, threshold.least - 2) > decimal(delta)
     rows = 2 if neighbours == "replace" else 1
@@ -103,6 +103,6 @@ def test_the_largest_are_kept_by_their_noised_counts_alone():
     assert largest(seen, 2) == {"c": 9, "a": 5}
     assert largest(dict(reversed(seen.items())), 2) == {"c": 9, "a": 5}
     with dp.testing.without_noise():
-        threshold = LevelThreshold.calibrated(Budget(1.0, 1e-6), "replace")
+        threshold = LevelThreshold.calibrated(dp.Budget(1.0, 1e-6), "replace")
         assert threshold.released({"x": threshold.least, "y": threshold.least - 1}, 5) == {"x": threshold.least}
         assert threshold.released({}, 5) == {}

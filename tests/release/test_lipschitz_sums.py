@@ -6,12 +6,9 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_dp.domain import Domain
-from pymc_dp.errors import UnsupportedModelError
+import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.metrics import L1, L2, Geographic, Hamming
 from pymc_dp.release.plan import plan_release
-from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows.gate import values_of
 
 pytestmark = pytest.mark.usefixtures("paid")
@@ -65,22 +62,22 @@ def places(held):
 
 X = {"x": (-3.0, 5.0)}
 CASES = {
-    "a sum": (normal, X, L1("x")),
-    "a sum, in other units": (normal, X, L1({"x": 0.03})),
-    "a sum, Euclidean": (normal, X, L2("x")),
-    "a sum, different or not": (normal, X, Hamming({"x": 0.5})),
-    "squares": (spread, X, L1("x")),
-    "a sum and squares": (both, X, L1({"x": 0.5})),
-    "waiting times": (waiting, {"x": (0.0, 5.0)}, L1("x")),
-    "counts": (visits, {"x": (0, 12)}, L1("x")),
-    "answers": (answers, {}, L1("x")),
-    "levels": (levels, {}, L1({"x": 2.0})),
-    "levels, told apart": (levels, {}, Hamming("x")),
-    "groups": (grouped, X, L1("x") + Hamming({"group": 3.0})),
-    "groups, all told apart": (grouped, X, Hamming({"x": 2.0, "group": 3.0})),
-    "groups, whole rows": (grouped, X, Hamming()),
-    "answers in groups": (grouped_answers, {}, L1({"x": 0.5}) + Hamming("group")),
-    "places": (places, {"lat": (46.0, 49.0), "lon": (9.0, 17.0)}, Geographic("lat", "lon", 0.1)),
+    "a sum": (normal, X, dp.metrics.L1("x")),
+    "a sum, in other units": (normal, X, dp.metrics.L1({"x": 0.03})),
+    "a sum, Euclidean": (normal, X, dp.metrics.L2("x")),
+    "a sum, different or not": (normal, X, dp.metrics.Hamming({"x": 0.5})),
+    "squares": (spread, X, dp.metrics.L1("x")),
+    "a sum and squares": (both, X, dp.metrics.L1({"x": 0.5})),
+    "waiting times": (waiting, {"x": (0.0, 5.0)}, dp.metrics.L1("x")),
+    "counts": (visits, {"x": (0, 12)}, dp.metrics.L1("x")),
+    "answers": (answers, {}, dp.metrics.L1("x")),
+    "levels": (levels, {}, dp.metrics.L1({"x": 2.0})),
+    "levels, told apart": (levels, {}, dp.metrics.Hamming("x")),
+    "groups": (grouped, X, dp.metrics.L1("x") + dp.metrics.Hamming({"group": 3.0})),
+    "groups, all told apart": (grouped, X, dp.metrics.Hamming({"x": 2.0, "group": 3.0})),
+    "groups, whole rows": (grouped, X, dp.metrics.Hamming()),
+    "answers in groups": (grouped_answers, {}, dp.metrics.L1({"x": 0.5}) + dp.metrics.Hamming("group")),
+    "places": (places, {"lat": (46.0, 49.0), "lon": (9.0, 17.0)}, dp.metrics.Geographic("lat", "lon", 0.1)),
 }
 WHOLE = {"answers": 1, "answers in groups": 1, "levels": 3, "levels, told apart": 3, "counts": 12}
 """Greatest value, where values are whole numbers from 0."""
@@ -92,7 +89,7 @@ def planned(name):
     build, bounds, metric = CASES[name]
     model = model_of(build, name in WHOLE)
     return model, plan_release(
-        inspect(model, Domain(bounds=bounds, metric=metric), per_unit=True).sums, Statistics(), 1.0
+        inspect(model, dp.Domain(bounds=bounds, metric=metric), per_unit=True).sums, dp.Statistics(), 1.0
     )
 
 
@@ -198,7 +195,9 @@ def test_a_column_of_two_likelihoods_is_in_all_that_either_clamps_it_to(kind, or
         for name in order:
             {"a": a, "b": b}[name](held)
     bounds = {"b": (0, 20)} | ({"a": (0, 1)} if kind == "values" else {})
-    plan = plan_release(inspect(model, Domain(bounds=bounds, metric=L1("k")), per_unit=True).sums, Statistics(), 1.0)
+    plan = plan_release(
+        inspect(model, dp.Domain(bounds=bounds, metric=dp.metrics.L1("k")), per_unit=True).sums, dp.Statistics(), 1.0
+    )
     values = {"k": np.zeros(N, dtype=COUNT.dtype if kind == "counts" else float)}
     other = {"k": values["k"].copy()}
     other["k"][0] = 20
@@ -221,27 +220,31 @@ def exact_sums(model, plan, values):
     [
         (
             lambda held: pm.StudentT("x", nu=4, mu=pm.Normal("mu", 0, 1), sigma=1, observed=held("x")),
-            *(L1("x"), X, "not a sum of its values"),  # bins: two values nearby may lie in two of them
+            *(dp.metrics.L1("x"), X, "not a sum of its values"),  # bins: two values nearby may lie in two of them
         ),
         (
             lambda held: pm.Gamma("x", pm.Gamma("a", 2, 1), pm.Gamma("b", 2, 1), observed=held("x")),
-            *(L1("x"), {"x": (0.1, 5)}, "not a sum of its values"),  # logarithms are rounded on a grid of their own
+            *(
+                dp.metrics.L1("x"),
+                {"x": (0.1, 5)},
+                "not a sum of its values",
+            ),  # logarithms are rounded on a grid of their own
         ),
-        (grouped, L1(["x", "group"]), X, "not a smooth function"),
-        (grouped, L1("x"), X, "says nothing about it"),
-        (normal, L1({"x": 1e-12}), X, "than integers hold"),
-        (normal, Hamming({"x": 1e-30}), X, "than integers hold"),
-        (grouped, L1("x") + Hamming({"group": 1e-12}), X, "than integers hold"),
-        (places, Geographic("lat", "lon"), {"lat": (46, 49), "lon": (-180, 180)}, "goes around the Earth"),
-        (places, Geographic("lat", "lon"), {"lat": (46, 90), "lon": (9, 17)}, "to a pole"),
-        (places, Geographic("lat", "lon"), {"lat": (46, 49), "lon": (9, 17)}, None),
+        (grouped, dp.metrics.L1(["x", "group"]), X, "not a smooth function"),
+        (grouped, dp.metrics.L1("x"), X, "says nothing about it"),
+        (normal, dp.metrics.L1({"x": 1e-12}), X, "than integers hold"),
+        (normal, dp.metrics.Hamming({"x": 1e-30}), X, "than integers hold"),
+        (grouped, dp.metrics.L1("x") + dp.metrics.Hamming({"group": 1e-12}), X, "than integers hold"),
+        (places, dp.metrics.Geographic("lat", "lon"), {"lat": (46, 49), "lon": (-180, 180)}, "goes around the Earth"),
+        (places, dp.metrics.Geographic("lat", "lon"), {"lat": (46, 90), "lon": (9, 17)}, "to a pole"),
+        (places, dp.metrics.Geographic("lat", "lon"), {"lat": (46, 49), "lon": (9, 17)}, None),
     ],
 )
 def test_what_is_no_smooth_function_of_a_column_is_refused(build, metric, bounds, text):
-    inspection = inspect(model_of(build), Domain(bounds=bounds, metric=metric), per_unit=True).sums
+    inspection = inspect(model_of(build), dp.Domain(bounds=bounds, metric=metric), per_unit=True).sums
     if text is None:
-        assert plan_release(inspection, Statistics(), 1.0).diameter > 100
+        assert plan_release(inspection, dp.Statistics(), 1.0).diameter > 100
         return
-    with pytest.raises(UnsupportedModelError) as caught:
-        plan_release(inspection, Statistics(), 1.0)
+    with pytest.raises(dp.errors.UnsupportedModelError) as caught:
+        plan_release(inspection, dp.Statistics(), 1.0)
     assert text in str(caught.value)

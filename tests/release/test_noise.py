@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import pymc_dp as dp
 from pymc_dp.accounting import DiscreteGaussianEvent, calibrated
-from pymc_dp.errors import PrivacyError
 from pymc_dp.release.noise import GAUSSIAN, LAPLACE, NOISES, mechanism
-from pymc_dp.testing import insecure_randomness, without_noise
 
 # OpenDP's noise cannot be seeded: a test of its distribution must fail by chance less than once in a million runs.
 CHANCE = 1e-6
@@ -41,7 +40,7 @@ def test_noise_has_its_distribution(noise, scale, source, seed):
     if source == "secure":
         draws = noise.add(zeros, scale)
     elif source == "seeded":
-        with insecure_randomness(seed):
+        with dp.testing.insecure_randomness(seed):
             draws = noise.add(zeros, scale)
     else:
         draws = noise.simulated(np.random.default_rng(seed), scale, zeros.shape)
@@ -60,7 +59,7 @@ def test_noise_of_a_fine_grid_has_the_scale_asked_for(noise, scale, secure, seed
     if secure:
         draws = noise.add(centre, scale) - 2**40
     else:
-        with insecure_randomness(seed):
+        with dp.testing.insecure_randomness(seed):
             draws = noise.add(centre, scale) - 2**40
     assert stats.kstest(draws / scale, continuous.cdf).pvalue > CHANCE
     assert stats.kstest(draws / scale * math.sqrt(2), continuous.cdf).pvalue < CHANCE
@@ -124,7 +123,7 @@ def test_seeded_noise_repeats_and_secure_noise_does_not(noise):
     zeros = np.zeros(200, dtype=np.int64)
     draws = []
     for seed in (1, 1, 2):
-        with insecure_randomness(seed):
+        with dp.testing.insecure_randomness(seed):
             draws.append(noise.add(zeros, 5.0).tolist())
     assert draws[0] == draws[1] != draws[2]
     assert noise.add(zeros, 5.0).tolist() != noise.add(zeros, 5.0).tolist()
@@ -134,9 +133,9 @@ def test_seeded_noise_repeats_and_secure_noise_does_not(noise):
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.inf, math.nan])
 def test_noise_that_cannot_be_drawn_is_refused_with_a_way_out(noise, scale):
     zeros = np.zeros(1, dtype=np.int64)
-    with pytest.raises(PrivacyError, match="must be finite and > 0, got .*; choose a larger epsilon"):
+    with pytest.raises(dp.errors.PrivacyError, match="must be finite and > 0, got .*; choose a larger epsilon"):
         noise.add(zeros, scale)
-    with without_noise(), pytest.raises(PrivacyError, match="must be finite and > 0"):
+    with dp.testing.without_noise(), pytest.raises(dp.errors.PrivacyError, match="must be finite and > 0"):
         noise.add(zeros, scale)
-    with pytest.raises(PrivacyError, match=f"OpenDP refuses {noise.name}"):
+    with pytest.raises(dp.errors.PrivacyError, match=f"OpenDP refuses {noise.name}"):
         mechanism(noise, -1.0)

@@ -1,6 +1,5 @@
 """What was charged is released, or its loss is said; errors where rows are held show none of them."""
 
-import os
 import signal
 import warnings
 from collections.abc import Iterator
@@ -10,14 +9,7 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.accounting import Budget, PureEvent
-from pymc_dp.errors import (
-    BudgetExceeded,
-    PrivacyError,
-    ReleaseError,
-    RepeatedReleaseWarning,
-    WeakGuaranteeWarning,
-)
+from pymc_dp.accounting import PureEvent
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.paid import forget_releases, paid, weaknesses
 
@@ -39,11 +31,7 @@ def inspection():
 
 
 def payment(inspection, ledger):
-    return paid(inspection, Budget(0.5), event=PureEvent(epsilon=0.5), label="y", ledger=ledger)
-
-
-def press() -> None:
-    os.kill(os.getpid(), signal.SIGINT)
+    return paid(inspection, dp.Budget(0.5), event=PureEvent(epsilon=0.5), label="y", ledger=ledger)
 
 
 class Holder:
@@ -80,7 +68,7 @@ def failing(holder: Holder, kind: type[Exception] = ValueError) -> None:
 
 def test_an_error_shows_and_keeps_nothing(inspection):
     ledger, holder = dp.Ledger(1.0), Holder()
-    with pytest.raises(ReleaseError) as caught, payment(inspection, ledger) as made:
+    with pytest.raises(dp.errors.ReleaseError) as caught, payment(inspection, ledger) as made:
         made.read(lambda: failing(holder), holder=holder)
     assert str(CANARY) not in everything_of(caught.value)
     assert caught.value.__cause__ is caught.value.__context__ is None and vars(holder) == {}
@@ -90,7 +78,7 @@ def test_an_error_shows_and_keeps_nothing(inspection):
 def test_all_errors_have_one_text(inspection):
     said = set()
     for kind in (ValueError, MemoryError, ZeroDivisionError):
-        with pytest.raises(ReleaseError) as caught, payment(inspection, None) as made:
+        with pytest.raises(dp.errors.ReleaseError) as caught, payment(inspection, None) as made:
             made.read(lambda kind=kind: failing(Holder(), kind))
         said.add(str(caught.value))
         forget_releases()
@@ -103,36 +91,19 @@ def test_an_error_of_the_package_keeps_its_text_and_loses_what_came_before_it(in
         try:
             raise KeyError(rows[0])
         except KeyError as error:
-            raise BudgetExceeded("All chains have begun.") from error
+            raise dp.errors.BudgetExceeded("All chains have begun.") from error
 
-    with pytest.raises(PrivacyError, match="All chains have begun") as caught, payment(inspection, None) as made:
+    with (
+        pytest.raises(dp.errors.PrivacyError, match="All chains have begun") as caught,
+        payment(inspection, None) as made,
+    ):
         made.read(work)
     assert str(CANARY) not in everything_of(caught.value)
 
 
-def test_ctrl_c_waits_until_the_release_is_made(inspection):
-    ledger, made = dp.Ledger(1.0), []
-    with pytest.raises(KeyboardInterrupt), payment(inspection, ledger) as release:
-        press()
-        made.append(release.read(lambda: 3))
-    assert made == [3] and ledger.spent.epsilon == 0.5
-
-
-@pytest.mark.parametrize("reading", [True, False])
-def test_a_second_one_says_that_the_budget_is_spent(inspection, reading):
-    ledger = dp.Ledger(1.0)
-    text = "budget is spent, and nothing was released"
-    with pytest.raises(KeyboardInterrupt, match=text) as caught, payment(inspection, ledger) as release:
-        press()
-        if reading:
-            release.read(press)
-        press()
-    assert caught.value.__cause__ is None and ledger.spent.epsilon == 0.5
-
-
 def test_where_the_ledger_refuses_nothing_is_read_and_ctrl_c_is_free_again(inspection):
     ledger, before = dp.Ledger(0.1), signal.getsignal(signal.SIGINT)
-    with pytest.raises(BudgetExceeded), payment(inspection, ledger):
+    with pytest.raises(dp.errors.BudgetExceeded), payment(inspection, ledger):
         pytest.fail("rows were read")
     assert ledger.history == [] and signal.getsignal(signal.SIGINT) is before
 
@@ -158,32 +129,32 @@ def inspected(n=50, **domain):
     ],
 )
 def test_budgets_that_bound_next_to_nothing_are_named(epsilon, delta, words):
-    texts = weaknesses(inspected(), Budget(epsilon, delta))
+    texts = weaknesses(inspected(), dp.Budget(epsilon, delta))
     assert len(texts) == bool(words)
     assert all(word in texts[0] for word in words)
 
 
 def charged(ledger, epsilon=20.0, delta=0.5):
     event = PureEvent(epsilon=epsilon)
-    with paid(inspected(), Budget(epsilon, delta), event=event, label="counts", ledger=ledger):
+    with paid(inspected(), dp.Budget(epsilon, delta), event=event, label="counts", ledger=ledger):
         pass
 
 
 def test_warnings_come_before_the_charge():
     ledger = dp.Ledger(20.0)
-    with pytest.raises(WeakGuaranteeWarning, match="bounds very little"), warnings.catch_warnings():
+    with pytest.raises(dp.errors.WeakGuaranteeWarning, match="bounds very little"), warnings.catch_warnings():
         warnings.simplefilter("error")
         charged(ledger)
     other = dp.Ledger(20.0)
     charged(other, epsilon=1.0, delta=0.0)
-    with pytest.raises(RepeatedReleaseWarning, match="ε=1 of 20 is spent"):
+    with pytest.raises(dp.errors.RepeatedReleaseWarning, match="ε=1 of 20 is spent"):
         charged(ledger, epsilon=1.0, delta=0.0)
     assert ledger.history == [] and len(other.history) == 1
 
 
 def test_a_refused_charge_is_no_release():
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(dp.errors.BudgetExceeded):
         charged(dp.Ledger(0.5), epsilon=1.0, delta=0.0)
     charged(None, epsilon=1.0, delta=0.0)
-    with pytest.warns(RepeatedReleaseWarning, match="second release from these rows, ε=2 in total"):
+    with pytest.warns(dp.errors.RepeatedReleaseWarning, match="second release from these rows, ε=2 in total"):
         charged(None, epsilon=1.0, delta=0.0)

@@ -11,7 +11,6 @@ import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.release.noise import Noise
 from pymc_dp.release.plan import draw_release, plan_release
-from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows import persons
 
 pytestmark = pytest.mark.usefixtures("paid")
@@ -66,7 +65,7 @@ class Released:
         with self.model:
             self.owner = pm.Data("who", np.arange(2))
         found = inspect(self.model, self.domain, per_person=True).sums
-        self.plan = plan_release(found, Statistics(noise), 1.0, 1e-6 if noise == "gaussian" else 0.0)
+        self.plan = plan_release(found, dp.Statistics(noise), 1.0, 1e-6 if noise == "gaussian" else 0.0)
 
     def __call__(self, rows, owners, keys=None):
         """The random numbers that choose rows are those of the rows, wherever they are."""

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pymc_dp.errors import PrivacyError
+import pymc_dp as dp
 from pymc_dp.families.gram import GramSums, Source
 from pymc_dp.release.regression_sensitivity import gram_sensitivity
 from pymc_dp.rows.gram_sums import gram_sums
@@ -192,7 +192,7 @@ def test_with_public_predictors_the_response_alone_moves(source, constant, squar
     moved = [item - sums[-1] for item in sums]
     assert 0 <= sensitivity.l1 / max(sum(abs(item)) for item in moved) - 1 < 1e-3
     assert 0 <= sensitivity.l2_squared / max(sum(item**2) for item in moved) - 1 < 1e-3
-    with pytest.raises(PrivacyError, match="public"):
+    with pytest.raises(dp.errors.PrivacyError, match="public"):
         gram_sensitivity(statistic, "add_remove")
 
 

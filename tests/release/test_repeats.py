@@ -9,7 +9,6 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import BudgetExceeded, RepeatedReleaseWarning
 from pymc_dp.release.paid import forget_releases
 
 HIDDEN = dp.Domain(neighbours="add_remove", n_max=100)
@@ -25,7 +24,7 @@ def warning_of(model, epsilon=1.0, ledger=None, domain=None):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         dp.privatize(model, epsilon=epsilon, domain=domain, ledger=ledger)
-    assert all(item.category is RepeatedReleaseWarning for item in caught)
+    assert all(item.category is dp.errors.RepeatedReleaseWarning for item in caught)
     return " ".join(str(item.message) for item in caught)
 
 
@@ -64,11 +63,11 @@ def test_a_ledger_is_open_as_long_as_somebody_holds_it():
 
 
 def test_what_was_refused_is_not_remembered():
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(dp.errors.BudgetExceeded):
         dp.privatize(model_of(), epsilon=2.0, ledger=dp.Ledger(1.0))
     ledger, other = dp.Ledger(1.0), dp.Ledger(1.0)
     assert warning_of(model_of(), ledger=ledger) == ""
     for _ in range(2):
-        with pytest.raises(RepeatedReleaseWarning, match="open ledger"):
+        with pytest.raises(dp.errors.RepeatedReleaseWarning, match="open ledger"):
             dp.privatize(model_of(), epsilon=1.0, ledger=other)
     assert other.history == []

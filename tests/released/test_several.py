@@ -6,7 +6,6 @@ import pytest
 from scipy import stats
 
 import pymc_dp as dp
-from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.privatize import record_of
 
@@ -89,10 +88,12 @@ def test_a_release_of_several_travels_and_comes_apart(hospitals, ending, tmp_pat
 def test_each_likelihood_needs_a_release_and_each_release_a_likelihood(hospitals):
     with answers() as model:
         pm.Bernoulli("z", pm.Beta("q", 1, 1), observed=DUMMIES)
-    with pytest.raises(UnsupportedModelError, match="z: no table of this name"):
+    with pytest.raises(dp.errors.UnsupportedModelError, match="z: no table of this name"):
         dp.condition(model, hospitals)
     counts = dp.Release.of_counts({"count": [3, -4, 9]}, 5.0, dims="area", **STATED)
-    with pytest.raises(UnsupportedModelError, match=r"release 3: the model has no likelihood that it is about \(count"):
+    with pytest.raises(
+        dp.errors.UnsupportedModelError, match=r"release 3: the model has no likelihood that it is about \(count"
+    ):
         dp.condition(answers(), [*hospitals, counts])
 
 

@@ -8,17 +8,13 @@ import pytest
 from pymc.pytensorf import rewrite_pregrad
 
 import pymc_dp as dp
-from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import rebuild
 from pymc_dp.release.plan import plan_release
-from pymc_dp.release.statistics import Statistics
-from pymc_dp.testing import without_noise
 from pymc_dp.transforms.bins import bin_probabilities
-from pymc_dp.transforms.privatize import record_of
 from tests.families.laws import LAWS, A
-from tests.transforms.zoo import log_likelihoods, points, privatize
+from tests.transforms.zoo import log_likelihoods
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 EDGES = (-40.0, -3.0, -1.0, 0.0, 0.25, 0.5, 1.0, 2.5, 7.0, 40.0, 1e3)
@@ -37,7 +33,7 @@ def compiled(names):
         a = pm.Normal("a")
         for name in names:
             LAWS[name][0](name.replace(" ", "_") + "_y", a)
-    plan = plan_release(inspect(model).sums, Statistics(mechanism=dp.Histogram(EDGES)), 1.0)
+    plan = plan_release(inspect(model).sums, dp.Statistics(mechanism=dp.Histogram(EDGES)), 1.0)
     at = pt.dscalar()
     graphs = [
         rebuild([bin_probabilities(table.observed, table.cells, table.statistic)], {a: at})[0][0]
@@ -98,50 +94,6 @@ def test_all_other_likelihoods_with_a_distribution_function():
     check_slopes(names, evaluate)
 
 
-def grouped_model(rng, n=90):
-    group, region = rng.integers(0, 3, n), rng.permutation(np.resize(np.arange(2), n))
-    with pm.Model(coords={"three": range(3), "two": range(2)}) as model:
-        mu, s, psi = pm.Normal("mu", dims="three"), pm.HalfNormal("s"), pm.Beta("psi", 2, 2, dims="two")
-        g, r = pm.Data("g", group), pm.Data("r", region)
-        pm.StudentT("t", 4.0, mu=mu[g], sigma=s, observed=rng.normal(size=n))
-        pm.ZeroInflatedPoisson("zip", psi[r], pm.math.exp(mu[g]), observed=rng.integers(0, 4, n))
-        pm.Censored("c", pm.Normal.dist(mu[g], s), lower=-1.0, upper=1.0, observed=rng.normal(size=n).clip(-1, 1))
-        pm.Normal("x", mu[g], s, observed=rng.normal(size=n))
-    return model
-
-
-DOMAIN = {"bounds": dict.fromkeys(("t", "c", "x"), (-3, 3)) | {"zip": (0, 5)}}
-
-
-@pytest.mark.slow
-def test_without_noise_the_plug_in_density_is_that_of_the_counts(rng):
-    """Each row then adds the log-probability of the bin that holds it, at the parameters of its own group."""
-    model = grouped_model(rng)
-    bins = {name: dp.Histogram((-1.5, 0.0, 0.5, 2.0)) for name in ("t", "zip", "c", "x")}
-    with without_noise():
-        private = privatize(
-            model, domain=dp.Domain(public=["r"], **DOMAIN), statistics=Statistics(noise_aware=False, mechanism=bins)
-        )
-    found = log_likelihoods(private, points(private, rng, 3))
-    for name, likelihood in zip(found, model.observed_RVs, strict=True):
-        data = np.asarray(model.rvs_to_values[likelihood].data)
-        edges = np.array([-np.inf, -1.5, 0.0, 0.5, 2.0, np.inf])
-        place = np.searchsorted(edges[1:-1], data, side="left")
-        ends = []
-        for cut in (edges[place], edges[place + 1]):
-            value = pt.constant(np.where(np.isinf(cut), np.sign(cut) * 1e6, np.floor(cut) if name == "zip" else cut))
-            ends.append(pt.exp(pm.logcdf(likelihood, value.astype(likelihood.dtype), warn_rvs=False)))
-        rows = pt.log(ends[1] - ends[0]).sum()
-        evaluate = model.compile_fn(
-            model.replace_rvs_by_values([rows]), inputs=model.value_vars, mode="FAST_COMPILE", on_unused_input="ignore"
-        )
-        start = points(private, np.random.default_rng(5), 2)
-        expected = [float(np.squeeze(evaluate(point))) for point in start]
-        ours = log_likelihoods(private, start, (name,))[name]
-        assert ours[0] - ours[1] == pytest.approx(expected[0] - expected[1], rel=1e-6), name
-        assert ours[0] == pytest.approx(expected[0], rel=1e-6), name
-
-
 INCOMES = dp.Domain(bounds={"income": (0, 100)})
 
 
@@ -162,7 +114,7 @@ def mixed(observed):
 
 def test_edges_alone_are_enough(rng):
     statistics = dp.Statistics(mechanism=dp.Histogram([20, 40, 60]))
-    record = record_of(dp.privatize(incomes(rng), epsilon=1.0, statistics=statistics))[0]
+    record = dp.Release.of(dp.privatize(incomes(rng), epsilon=1.0, statistics=statistics)).record
     (table,) = record.tables
     assert "bins of income: cut at 20, 40, 60" in record.assumptions
     assert table.columns == ("count of (-inf, 20]", "count of (20, 40]", "count of (40, 60]", "count of (60, inf)")
@@ -182,5 +134,7 @@ def test_another_likelihood_is_fitted_to_the_same_bins(rng, tmp_path):
     assert np.isfinite(found["income"]).all() and found["income"][1] > found["income"][0] + 50
     with pm.Model() as without:
         pm.SkewNormal("income", mu=pm.Normal("mu"), sigma=1.0, alpha=1.0, observed=np.zeros(2))
-    with pytest.raises(UnsupportedModelError, match=r"PyMC has no distribution function \(logcdf\) of a SkewNormal"):
+    with pytest.raises(
+        dp.errors.UnsupportedModelError, match=r"PyMC has no distribution function \(logcdf\) of a SkewNormal"
+    ):
         dp.condition(without, release)

@@ -5,7 +5,6 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import inspect
 
 FAST = "FAST_COMPILE"
@@ -61,11 +60,11 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_filled_is_refused(case):
     values, text = REFUSED[case]
-    with pytest.raises(ArgumentError, match=text.replace("?", r"\?")):
+    with pytest.raises(dp.errors.ArgumentError, match=text.replace("?", r"\?")):
         dp.fill(build(), values)
 
 
 def test_a_name_that_is_taken_is_refused():
     model = dp.fill(build(), {"x": 0.0})
-    with pytest.raises(ArgumentError, match="'x_missing' is taken"):
+    with pytest.raises(dp.errors.ArgumentError, match="'x_missing' is taken"):
         dp.fill(model, {"x": 0.0})

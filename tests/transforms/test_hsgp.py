@@ -7,7 +7,6 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 RNG = np.random.default_rng(12)
@@ -49,7 +48,7 @@ def test_values_beyond_the_bounds_are_clamped():
     ],
 )
 def test_bounds_that_say_nothing_are_refused(given, words):
-    with pm.Model(), pytest.raises(ArgumentError, match=re.escape(words)):
+    with pm.Model(), pytest.raises(dp.errors.ArgumentError, match=re.escape(words)):
         dp.models.HSGP(**{"m": [3], "c": 1.5, "cov_func": covariance(1), **given})
 
 

@@ -8,7 +8,6 @@ from scipy import stats
 from scipy.special import expit
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.integrated import is_integrated
 
@@ -196,6 +195,6 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_no_normal_latent_of_rows_is_refused(case):
     build, name, texts = REFUSED[case]
-    with pytest.raises(ArgumentError) as caught:
+    with pytest.raises(dp.errors.ArgumentError) as caught:
         dp.integrate(build(), name, nodes=5)
     assert all(text in str(caught.value) for text in texts), str(caught.value)

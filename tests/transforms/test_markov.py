@@ -10,13 +10,7 @@ import xarray as xr
 from scipy import stats
 from scipy.special import logsumexp
 
-from pymc_dp.accounting import Ledger
-from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
-from pymc_dp.inspection.inspect import inspect
-from pymc_dp.privatize import privatize
-from pymc_dp.transforms.marginal_states import draw_states, marginalize_states
-from pymc_dp.transforms.markov_states import MarkovStates
+import pymc_dp as dp
 
 FAST = "FAST_COMPILE"
 START, MOVES = np.array([0.2, 0.5, 0.3]), np.array([[0.6, 0.3, 0.1], [0.0, 0.5, 0.5], [0.4, 0.2, 0.4]])
@@ -24,16 +18,16 @@ START, MOVES = np.array([0.2, 0.5, 0.3]), np.array([[0.6, 0.3, 0.1], [0.0, 0.5, 
 
 def test_probabilities_are_those_of_the_chain_and_add_up_to_one():
     paths = np.array(list(product(range(3), repeat=3)))
-    found = pm.logp(MarkovStates.dist(START, MOVES, shape=(27, 3)), paths).eval(mode=FAST)
+    found = pm.logp(dp.markov.MarkovStates.dist(START, MOVES, shape=(27, 3)), paths).eval(mode=FAST)
     truth = [START[a] * MOVES[a, b] * MOVES[b, c] for a, b, c in paths]
     np.testing.assert_allclose(np.exp(found), truth)
     assert np.exp(found).sum() == pytest.approx(1)
-    outside = pm.logp(MarkovStates.dist(START, MOVES, shape=(2, 3)), [[0, 3, 0], [0, -1, 0]]).eval(mode=FAST)
+    outside = pm.logp(dp.markov.MarkovStates.dist(START, MOVES, shape=(2, 3)), [[0, 3, 0], [0, -1, 0]]).eval(mode=FAST)
     assert np.isneginf(outside).all()
 
 
 def test_draws_move_as_the_chain_does(seed):
-    draws = pm.draw(MarkovStates.dist(START, MOVES, shape=(50, 4)), 40, random_seed=seed, mode=FAST)
+    draws = pm.draw(dp.markov.MarkovStates.dist(START, MOVES, shape=(50, 4)), 40, random_seed=seed, mode=FAST)
     assert draws.shape == (40, 50, 4) and draws.dtype.kind == "i"
     firsts = np.bincount(draws[..., 0].ravel(), minlength=3)
     assert stats.chisquare(firsts, START * 2000).pvalue > 0.001
@@ -44,27 +38,7 @@ def test_draws_move_as_the_chain_does(seed):
         assert stats.chisquare(moves[row], MOVES[row] * moves[row].sum()).pvalue > 0.001
 
 
-def indexed(n_profiles, n_states=3):
-    numbers = np.arange(30)
-    with pm.Model(coords={"region": "ab", "month": range(3)}) as model:
-        states = MarkovStates("states", np.ones(n_states) / n_states, np.eye(n_states), dims=("region", "month"))
-        profile = pm.Dirichlet("profile", np.ones((n_profiles, 2)))
-        cell = states[pm.Data("region_index", numbers % 2), pm.Data("month_index", numbers % 3)]
-        pm.Categorical("kind", profile[cell], observed=numbers % 5 % 2)
-    return model
-
-
-@pytest.mark.parametrize("domain", [None, Domain(public=("region_index", "month_index"))])
-def test_the_state_of_a_cell_may_index_a_parameter_that_is_long_enough(domain):
-    found = inspect(indexed(3), domain).sums
-    assert not found.problems
-    assert {column.name for column in found.observed[0].columns} == {"region_index", "month_index"}
-    assert not inspect(indexed(4), domain).sums.problems
-    (problem,) = inspect(indexed(2), domain).sums.problems
-    assert "the range of a computed index cannot be checked" in problem.what
-
-
-PUBLIC = Domain(public=("region_index", "month_index"))
+PUBLIC = dp.Domain(public=("region_index", "month_index"))
 PATHS = [np.array(path).reshape(2, 3) for path in product(range(2), repeat=6)]
 
 
@@ -73,20 +47,20 @@ def hidden(extra=lambda states, profile: None):
     with pm.Model(coords={"region": ["A", "B"], "month": range(3), "state": range(2)}) as model:
         start = pm.Dirichlet("start", np.ones(2), dims="state")
         transition = pm.Dirichlet("transition", np.ones((2, 2)))
-        states = MarkovStates("states", start, transition, dims=("region", "month"))
+        states = dp.markov.MarkovStates("states", start, transition, dims=("region", "month"))
         cell = states[pm.Data("region_index", numbers % 2), pm.Data("month_index", numbers // 2 % 3)]
         profile = pm.Dirichlet("profile", np.array([[4.0, 1.0, 1.0], [1.0, 1.0, 4.0]]))
         pm.Categorical("kind", profile[cell], observed=numbers % 5 % 3)
         rate = pm.Beta("rate", 2.0, 2.0, dims="state")
         pm.Bernoulli("yes", rate[cell], observed=numbers % 7 % 2)
         extra(states, profile)
-    return privatize(model, epsilon=2.0, domain=PUBLIC, ledger=Ledger(epsilon=99.0))
+    return dp.privatize(model, epsilon=2.0, domain=PUBLIC, ledger=dp.Ledger(epsilon=99.0))
 
 
 @pytest.mark.slow
 def test_the_density_is_the_sum_over_all_paths(rng):
     private = hidden()
-    summed = marginalize_states(private)
+    summed = dp.markov.marginalize_states(private)
     assert [rv.name for rv in summed.free_RVs] == ["start", "transition", "profile", "rate"]
     assert [rv.name for rv in summed.observed_RVs] == ["kind", "yes"]
     with pytensor.config.change_flags(mode=FAST):
@@ -113,7 +87,7 @@ def test_states_are_drawn_given_each_draw(rng):
         }
     )
     with pytensor.config.change_flags(mode=FAST):
-        found = draw_states(xr.DataTree.from_dict({"/posterior": posterior}), private, random_seed=rng)
+        found = dp.markov.draw_states(xr.DataTree.from_dict({"/posterior": posterior}), private, random_seed=rng)
         kinds = [private[name] for name in ("kind", "yes")]
         symbols = {private[name]: private[name].type() for name in ("start", "transition", "profile", "rate", "states")}
         terms = [pm.logp(rv, private.rvs_to_values[rv]).sum() for rv in kinds]
@@ -132,12 +106,12 @@ def test_states_are_drawn_given_each_draw(rng):
 
 
 def test_what_is_not_simply_selected_by_states_is_refused():
-    with pytest.raises(ArgumentError, match="private model"):
-        marginalize_states(pm.Model())
-    with pytest.raises(UnsupportedModelError, match="more than released tables"):
-        marginalize_states(hidden(lambda states, profile: pm.Bernoulli("more", 0.2 + 0.1 * states[0, 0])))
+    with pytest.raises(dp.errors.ArgumentError, match="private model"):
+        dp.markov.marginalize_states(pm.Model())
+    with pytest.raises(dp.errors.UnsupportedModelError, match="more than released tables"):
+        dp.markov.marginalize_states(hidden(lambda states, profile: pm.Bernoulli("more", 0.2 + 0.1 * states[0, 0])))
     with pm.Model() as model:
         p = pm.Beta("p", 1, 1)
         pm.Bernoulli("y", p, observed=np.arange(9) % 2)
-    with pytest.raises(UnsupportedModelError, match="it has 0 variables"):
-        marginalize_states(privatize(model, epsilon=1.0))
+    with pytest.raises(dp.errors.UnsupportedModelError, match="it has 0 variables"):
+        dp.markov.marginalize_states(dp.privatize(model, epsilon=1.0))

@@ -1,23 +1,21 @@
 """Densities of noised counts and sums against brute force: exact where they claim to be, else within stated errors."""
 
-from functools import partial, reduce
+from functools import reduce
 
 import mpmath
 import numpy as np
-import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
 from scipy import stats
 from scipy.integrate import quad
-from scipy.special import erfcx, gammaln, log_ndtr, logsumexp, xlogy
+from scipy.special import erfcx, log_ndtr, logsumexp
 
-import pymc_dp as dp
 from pymc_dp.families import FAMILIES
 from pymc_dp.families.feature_family import bounded_count
 from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.density import ReleaseDensity
-from pymc_dp.transforms.noise_aware import counts_logp, moments_logp
+from pymc_dp.transforms.noise_aware import moments_logp
 from pymc_dp.transforms.sum_noises import normal_laplace, normal_laplace_pair
 from pymc_dp.transforms.vector_sums import mixed, vector_sums_logp
 
@@ -53,17 +51,6 @@ def test_normal_laplace_is_exact_in_every_tail(scale):
         logp, *gradients = evaluate(z, np.full(z.shape, float(s) ** 2))
         np.testing.assert_allclose(logp, exact, rtol=1e-12, atol=1e-12)
         assert np.isfinite(gradients).all()
-
-
-def test_gradients_of_normal_laplace_are_its_slopes(rng):
-    evaluate = normal_laplace_function(3.0)
-    z, v = rng.normal(scale=20, size=50), np.exp(rng.normal(size=50) * 3)
-    _, slope_z, slope_v = evaluate(z, v)
-    for found, (up, down, step) in (
-        (slope_z, (evaluate(z + 1e-5, v)[0], evaluate(z - 1e-5, v)[0], 2e-5)),
-        (slope_v, (evaluate(z, v * (1 + 1e-6))[0], evaluate(z, v * (1 - 1e-6))[0], 2e-6 * v)),
-    ):
-        np.testing.assert_allclose(found, (up - down) / step, rtol=1e-4, atol=1e-6)
 
 
 def numpy_normal_laplace(z, v, b):
@@ -157,90 +144,9 @@ def each(*of_laplace, gaussian):
     return [("laplace", *case) for case in of_laplace] + [("gaussian", *case) for case in gaussian]
 
 
-def counts_function(scale, sizes, n_levels):
-    """Log density and gradients as a function of released counts and of probabilities (n_cells, n_levels)."""
-    n_cells = len(sizes.bound)
-    width = 1 if sizes.public and n_levels == 2 else n_levels
-    value, p = pt.matrix("value", shape=(n_cells, width)), pt.matrix("p", shape=(n_cells, n_levels))
-    logp = counts_logp(value, p, scale, sizes)
-    return function([value, p], [logp, pt.grad(logp.sum(), p)])
-
-
-RATES = np.array([1e-4, 0.01, 0.2, 0.3, 0.34, 0.5, 0.9, 1 - 1e-4])
-
-
-@pytest.mark.few(32)
-@pytest.mark.parametrize("kind", LOG_NOISE)
-@pytest.mark.parametrize("scale", [0.1, 0.6, 1.0, 3.0, 20.0, 300.0])
-@pytest.mark.parametrize("n", [1, 5, 100, 3000])
-def test_a_noised_binomial_count_is_exact(n, scale, kind):
-    evaluate = counts_function(scale, public(*[n] * len(RATES), kind=kind), 2)
-    s, far = np.arange(n + 1), int(5 * scale if kind == "laplace" else 3 * scale) + 1
-    for value in {0, n // 3, n, n + far, -far}:
-        found, gradient = evaluate(np.full((len(RATES), 1), float(value)), np.stack([1 - RATES, RATES], axis=1))
-        exact = logsumexp(stats.binom.logpmf(s, n, RATES[:, None]) + LOG_NOISE[kind](value - s, scale), axis=1)
-        near = exact > exact.max() - BULK
-        np.testing.assert_allclose(found[near], exact[near], atol=1e-8, rtol=0)
-        assert np.isfinite(found).all()
-        assert np.isfinite(gradient).all()
-
-
-THREE = each(
-    *((30, 0.5, 0.25), (30, 2.0, 0.15), (60, 4.0, 0.15), (60, 20.0, 0.03)),
-    gaussian=[(30, 0.5, 0.25), (30, 2.0, 0.1), (60, 4.0, 0.05), (60, 25.0, 0.01)],
-)
-
-
-@pytest.mark.parametrize(("kind", "n", "scale", "error"), THREE)
-def test_three_noised_counts_of_public_size_vary_as_they_should(kind, n, scale, error, rng):
-    """K = 3: a constant aside, the log density is right to `error` (standard deviation over the posterior)."""
-    edge = np.linspace(0.02, 0.98, 25)
-    p = np.array([(a, b, 1 - a - b) for a in edge for b in edge if a + b < 0.99])
-    i, j = (item.ravel() for item in np.meshgrid(np.arange(n + 1), np.arange(n + 1), indexing="ij"))
-    counts = np.stack([i, j, n - i - j])[:, i + j <= n]
-    ways = gammaln(n + 1) - gammaln(counts + 1).sum(axis=0)
-    evaluate = counts_function(scale, public(*[n] * len(p), kind=kind), 3)
-    for true in ((0.2, 0.3, 0.5), (0.05, 0.15, 0.8)):
-        value = rng.multinomial(n, true) + noise(rng, kind, scale, 3)
-        terms = ways + LOG_NOISE[kind](value[:, None] - counts, scale).sum(axis=0)
-        exact = logsumexp(terms + np.log(p) @ counts, axis=1)
-        found, _ = evaluate(np.tile(value.astype(float), (len(p), 1)), p)
-        weight = np.exp(exact - logsumexp(exact))
-        difference = found - exact
-        assert np.sqrt(weight @ (difference - weight @ difference) ** 2) < error
-
-
-def counts_of_private_size(value, p, kind, scale, bound, log_prior):
-    """Rates integrated with thousands of nodes, counts summed one by one."""
-    x, w = np.polynomial.legendre.leggauss(12)
-    edges = np.linspace(0, bound, 200)
-    middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
-    rate, weight = (middle[:, None] + half[:, None] * x).ravel(), (half[:, None] * w).ravel()
-    total = log_prior(rate)
-    for released, probability in zip(value, p, strict=True):
-        s = np.arange(int(bound * probability + 12 * np.sqrt(bound) + 30))
-        terms = xlogy(s, rate[:, None] * probability) - rate[:, None] * probability - gammaln(s + 1)
-        total = total + logsumexp(terms + LOG_NOISE[kind](released - s, scale), axis=1)
-    return logsumexp(total, b=weight)
-
-
 def log_prior(n, rate, bound):
     """Log density of a size."""
     return np.log1p(rate * bound) - 2 * np.log1p(rate * n) - np.log(bound)
-
-
-@pytest.mark.few(12)
-@pytest.mark.parametrize(("kind", "scale"), each((0.3,), (1.9,), (2.1,), (10.0,), gaussian=[(0.3,), (1.0,), (10.0,)]))
-@pytest.mark.parametrize(("rate", "n_levels"), [(0.0, 2), (0.4, 4)])
-def test_counts_of_private_size_are_right_to_five_thousandths(kind, scale, rate, n_levels, rng):
-    bound = 100
-    evaluate = counts_function(scale, private(bound, rate=rate, kind=kind), n_levels)
-    for _ in range(5):
-        p, n = rng.dirichlet(np.ones(n_levels)), rng.integers(0, bound // (1 if rate == 0 else 5) + 1)
-        value = rng.multinomial(n, p) + noise(rng, kind, scale, n_levels)
-        found, _ = evaluate(value[None].astype(float), p[None])
-        prior = partial(log_prior, rate=rate, bound=bound)
-        assert found[0] == pytest.approx(counts_of_private_size(value, p, kind, scale, bound, prior), abs=5e-3)
 
 
 def normal_sum(z, mean, covariance, n, kind, scale):
@@ -292,31 +198,6 @@ def test_moments_of_private_size_are_an_integral_over_sizes(kind, seen, count, s
             assert found == pytest.approx(logsumexp(terms, b=weights), abs=error)
 
 
-EXTREME = [(public, (size,), levels) for levels in (2, 3) for size in (0, 50, 10**6)]
-EXTREME += [(private, (50,), 2), (partial(private, rate=1e-3), (10**6,), 3)]
-
-
-@pytest.mark.few(27)
-@pytest.mark.parametrize(
-    ("kind", "made", "bound", "n_levels"),
-    each(*EXTREME, gaussian=[*EXTREME, (partial(private, seen=np.array([-40.0]), noise=9.0), (10**6,), 2)]),
-)
-@pytest.mark.parametrize("scale", [0.05, 1.0, 40.0])
-def test_counts_are_finite_at_extreme_parameters_and_releases(kind, made, bound, n_levels, scale):
-    sizes = made(*bound, kind=kind)
-    evaluate = counts_function(scale, sizes, n_levels)
-    width = 1 if sizes.public and n_levels == 2 else n_levels
-    for level in (-1e7, -30.0, -1.0, 0.0, 25.0, 1e7):
-        for tiny in (1e-16, 1e-12, 0.3):
-            p = np.full((1, n_levels), tiny)
-            p[0, 0] = 1 - tiny * (n_levels - 1)
-            logp, gradient = evaluate(np.full((1, width), level), p)
-            assert np.isfinite(logp).all(), (level, tiny)
-            assert np.isfinite(gradient).all(), (level, tiny)
-
-
-SIZES = np.array([1, 2, 5, 1, 3000])
-"""The last cell has too many rows."""
 CASES = {
     "poisson": ((0, 20), lambda x: stats.poisson(x), (None,), [0.01, 0.9, 10.0, 40.0]),
     "poisson from 2": ((2, 9), lambda x: stats.poisson(x), (None,), [0.3, 5.0]),
@@ -324,14 +205,6 @@ CASES = {
     "negative_binomial": ((0, 15), lambda x: stats.nbinom(1.7, x), (1.7, None), [0.05, 0.4, 0.9]),
     "binomial": ((0, 6), lambda x: stats.binom(6, x), (6.0, None), [0.02, 0.5, 0.99]),
 }
-
-
-def density_of(name, kind, scale, sizes=SIZES):
-    return ReleaseDensity(
-        family=FAMILIES[name.split()[0]], statistic=bounded_count(*CASES[name][0], sizes_known=True),
-        sizes=Sizes(public=True, bound=sizes, n_private=1, kind=kind), scales=np.array([scale]), steps=np.ones(1),
-        noise_aware=True,
-    )  # fmt: skip
 
 
 def parameters(name, unknown):
@@ -342,30 +215,6 @@ def row(name, parameter):
     """Probabilities of a clamped row."""
     (low, high), of = CASES[name][0], CASES[name][1](parameter)
     return np.array([of.cdf(low), *of.pmf(np.arange(low + 1, high)), of.sf(high - 1)])
-
-
-def exact(name, parameter, n, value, kind, scale):
-    """Log density of one cell, in half widths."""
-    low, high = CASES[name][0]
-    masses = reduce(np.convolve, [row(name, parameter)] * n)
-    log_noise = LOG_NOISE[kind](value - n * low - np.arange(len(masses)), scale)
-    return logsumexp(log_noise, b=masses) + np.log((high - low) / 2)
-
-
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("sizes", [[3], [2, 3000]], ids=["few", "mixed"])
-def test_draws_follow_the_density(name, sizes, seed):
-    density, parameter = density_of(name, "laplace", 2.0, np.array(sizes)), CASES[name][3][1]
-    batch = [np.full((20_000, len(sizes)), parameter if item is None else item) for item in CASES[name][2]]
-    draws = density.random(*batch, rng=np.random.default_rng(seed))[:, 0, 0]
-    low, high = CASES[name][0]
-    values = np.arange(sizes[0] * low - 20, sizes[0] * high + 21)
-    p = np.exp([exact(name, parameter, sizes[0], x, "laplace", 2.0) for x in values]) / ((high - low) / 2)
-    expected = p * len(draws)
-    inside = expected > 10
-    counts = np.array([(draws == x).sum() for x in values])
-    assert stats.chisquare([*counts[inside], len(draws) - counts[inside].sum()],
-                           [*expected[inside], len(draws) - expected[inside].sum()]).pvalue > 1e-4  # fmt: skip
 
 
 OF_SIZE = {"laplace": 0.1, "gaussian": 0.3}
@@ -450,20 +299,6 @@ def covariance_of(rng, count):
     return (root @ root.T / count + 0.1 * np.eye(count))[None]
 
 
-@pytest.mark.parametrize("count", [2, 3, 5])
-def test_gaussian_noise_adds_its_variance(count, rng):
-    bound, scales = np.array([7, 300]), rng.uniform(0.5, 30, count)
-    mean, covariance = rng.normal(size=(1, count)), covariance_of(rng, count)
-    value = bound[:, None] * mean + rng.normal(size=(2, count)) * 20
-    found, *slopes = density(count, 2, scales, sizes_of("gaussian", *bound))(value, mean, covariance)
-    exact = [
-        stats.multivariate_normal(n * mean[0], n * covariance[0] + np.diag(scales**2)).logpdf(row)
-        for n, row in zip(bound, value, strict=True)
-    ]
-    np.testing.assert_allclose(found, exact, rtol=1e-6)
-    assert all(np.isfinite(item).all() for item in slopes)
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
 def test_a_private_size_is_a_sum_over_sizes(kind, rng):
@@ -498,26 +333,3 @@ def test_free_variances_make_laplace_noise(rng):
         found = logsumexp(evaluate(np.tile(value, (draws, 1)), mean, covariance, nodes)[0]) - np.log(draws)
         terms = stats.laplace.logpdf(value - exact_sums, scale=scales).sum(axis=1)
         assert found == pytest.approx(logsumexp(terms) - np.log(len(terms)), abs=0.05)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
-def test_densities_are_finite_at_extreme_parameters_and_releases(kind):
-    for public in (True, False):
-        count, sizes = 3, sizes_of(kind, 1000, public=public)
-        evaluate = density(count, 1, np.full(count + (not public), 5.0), sizes)
-        for level in (-1e6, 0.0, 1e6):
-            for spread in (0.0, 1e-12, 1.0):
-                for e in (1e-6, 1.0, 50.0):
-                    given = [np.full((1, count + (not public)), level), np.full((1, count), 0.5)]
-                    given.append(np.full((1, count, count), spread))
-                    extra = [np.full((1, count), e)] if kind == "laplace" else []
-                    assert all(np.isfinite(item).all() for item in evaluate(*given, *extra))
-
-
-def test_a_name_that_a_release_needs_is_refused():
-    with pm.Model() as model:
-        noise = pm.HalfNormal("y_noise_variance")
-        pm.MvNormal("y", pt.zeros(2), noise * pt.eye(2), observed=np.zeros((4, 2)))
-    with pytest.raises(dp.errors.UnsupportedModelError, match="y_noise_variance"):
-        dp.privatize(model, epsilon=1.0, domain=dp.Domain(bounds={"y": (-1, 1)}))

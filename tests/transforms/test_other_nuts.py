@@ -8,7 +8,6 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError
 from pymc_dp.transforms.released_logp import ReleasedLogp
 
 SAMPLERS = ("nutpie", "numpyro", "blackjax")
@@ -109,7 +108,7 @@ def test_what_jax_cannot_evaluate_costs_nothing(given):
     jax_funcify.register(ReleasedLogp)(no_form)
     ledger = dp.Ledger(1.0)
     try:
-        with pytest.raises(ArgumentError, match="JAX cannot evaluate its density .*NotImplementedError"):
+        with pytest.raises(dp.errors.ArgumentError, match="JAX cannot evaluate its density .*NotImplementedError"):
             dp.sample(5, epsilon=1.0, tune=5, model=shares(np.random.default_rng(1))[0], ledger=ledger, **given)
     finally:
         jax_funcify.register(ReleasedLogp)(original)

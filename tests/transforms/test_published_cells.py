@@ -9,7 +9,6 @@ from scipy import stats
 from scipy.special import logsumexp
 
 import pymc_dp as dp
-from pymc_dp.errors import UnsupportedModelError
 
 STATED = {"made_by": "an office", "guarantee": "zCDP"}
 VALUES, SCALES = np.array([12, -3, 45, 0, 7]), np.array([3.0, 4.0, 0.8, 15.0, 1.0])
@@ -148,13 +147,13 @@ def test_sums_of_counts_are_nearly_normal_given_the_cells(kind):
 )
 def test_likelihoods_that_do_not_fit_are_refused_with_a_way_out(build, match):
     release = dp.Release.of_counts({"count": VALUES}, 4.0, noise="discrete laplace", dims="a", **STATED)
-    with pytest.raises(UnsupportedModelError, match=match):
+    with pytest.raises(dp.errors.UnsupportedModelError, match=match):
         dp.condition(model_of(build, a=range(5)), release)
 
 
 def test_sums_that_would_take_too_long_are_refused():
     release = dp.Release.of_counts({"count": VALUES}, 1e4, noise="discrete laplace", dims="a", **STATED)
-    with pytest.raises(UnsupportedModelError, match="(?s)Use a Poisson likelihood.*is too long"):
+    with pytest.raises(dp.errors.UnsupportedModelError, match="(?s)Use a Poisson likelihood.*is too long"):
         dp.condition(model_of(EXACT["negative binomial"][0], a=range(5)), release)
 
 
@@ -168,5 +167,5 @@ def test_exact_sums_that_follow_from_others_are_refused():
         **STATED,
     )
     likelihood = partial(pm.Poisson, "count", dims=("a", "b"), observed=np.zeros((2, 3), int))
-    with pytest.raises(UnsupportedModelError, match=r"total: it is exact \(scale 0\), and follows from"):
+    with pytest.raises(dp.errors.UnsupportedModelError, match=r"total: it is exact \(scale 0\), and follows from"):
         dp.condition(model_of(lambda r: likelihood(r), a=range(2), b=range(3)), release)

@@ -6,8 +6,6 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import PosteriorWarning, UnsupportedModelError
-from pymc_dp.released import Release
 from pymc_dp.transforms import trial as trials
 from tests.transforms.zoo import no_reading
 
@@ -34,7 +32,7 @@ def bent(mean=0.0, limit=np.inf, rows=ROWS, **prior):
 
 def test_a_gradient_that_is_no_number_is_refused_and_nothing_is_spent(monkeypatch):
     ledger = dp.Ledger(1.0)
-    with no_reading(monkeypatch), pytest.raises(UnsupportedModelError, match="gradient") as caught:
+    with no_reading(monkeypatch), pytest.raises(dp.errors.UnsupportedModelError, match="gradient") as caught:
         dp.privatize(bent(limit=0), epsilon=1.0, ledger=ledger)
     assert not ledger.history
     problem, other = caught.value.problems
@@ -43,12 +41,14 @@ def test_a_gradient_that_is_no_number_is_refused_and_nothing_is_spent(monkeypatc
 
 
 def test_more_than_half_of_the_prior_without_a_gradient_is_refused():
-    with pytest.raises(UnsupportedModelError, match="at 4[0-9] of 50 points of the prior"):
+    with pytest.raises(dp.errors.UnsupportedModelError, match="at 4[0-9] of 50 points of the prior"):
         dp.privatize(bent(mean=-2.0, limit=0.8, initval=0.0), epsilon=1.0, ledger=dp.Ledger(1.0))
 
 
 def test_some_of_the_prior_without_a_gradient_is_one_line():
-    with pytest.warns(PosteriorWarning, match="a: the gradient of .* is not finite at [0-9]+ of 53 points") as caught:
+    with pytest.warns(
+        dp.errors.PosteriorWarning, match="a: the gradient of .* is not finite at [0-9]+ of 53 points"
+    ) as caught:
         dp.privatize(bent(limit=0.8), epsilon=1.0, ledger=dp.Ledger(1.0))
     assert len(caught) == 1 and "\n" not in str(caught[0].message)
 
@@ -57,11 +57,11 @@ def test_a_density_that_is_no_number_names_what_makes_it_so():
     model = bent()
     with model:
         pm.Potential("bad", pt.log(model["a"] - 100))
-    with pytest.raises(UnsupportedModelError, match="bad: .* the log density .* at the start point"):
+    with pytest.raises(dp.errors.UnsupportedModelError, match="bad: .* the log density .* at the start point"):
         dp.privatize(model, epsilon=1.0, ledger=dp.Ledger(1.0))
 
 
 def test_what_was_paid_for_already_is_warned_of_at_most():
-    release = Release.of(dp.privatize(bent(), epsilon=1.0, ledger=dp.Ledger(1.0)))
-    with pytest.warns(PosteriorWarning, match="a: the gradient"):
+    release = dp.Release.of(dp.privatize(bent(), epsilon=1.0, ledger=dp.Ledger(1.0)))
+    with pytest.warns(dp.errors.PosteriorWarning, match="a: the gradient"):
         dp.condition(bent(limit=0), release)

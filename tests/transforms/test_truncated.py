@@ -7,7 +7,6 @@ import pytest
 from scipy import stats
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError
 from pymc_dp.transforms.restricted_priors import BallTransform, TruncatedSimplexTransform
 
 FAST = "FAST_COMPILE"
@@ -77,16 +76,6 @@ def bounded(model):
     return dp.truncate(model, BOUNDS, norms={"ball": 1.5})
 
 
-def test_everything_else_is_as_it_was(model, bounded):
-    assert [rv.name for rv in bounded.free_RVs] == [rv.name for rv in model.free_RVs]
-    assert list(bounded.named_vars) == list(model.named_vars)
-    assert [var.name for var in (*bounded.deterministics, *bounded.potentials)] == ["odds", "pull"]
-    assert (bounded.named_vars_to_dims, bounded.coords) == (model.named_vars_to_dims, model.coords)
-    assert bounded["edge"].owner.op == model["edge"].owner.op
-    assert bounded.rvs_to_initial_values[bounded["rate"]] == 1.5
-    assert bounded.rvs_to_values[bounded["y"]] is model.rvs_to_values[model["y"]]
-
-
 @pytest.mark.filterwarnings("ignore:The effect of Potentials")
 def test_draws_and_starts_lie_within(bounded, seed):
     assert np.isfinite(bounded.initial_point()["p_interval__"]).all()
@@ -122,7 +111,7 @@ REFUSED = [
 @pytest.mark.parametrize(("text", "bounds", "norms"), REFUSED)
 def test_what_cannot_be_truncated_is_refused(model, text, bounds, norms):
     given = {**({} if bounds is None else {"bounds": bounds}), **({} if norms is None else {"norms": norms})}
-    with pytest.raises(ArgumentError, match=text):
+    with pytest.raises(dp.errors.ArgumentError, match=text):
         dp.truncate(model, **given)
 
 
@@ -142,7 +131,7 @@ def test_no_prior_keeps_what_it_was_computed_from(prior, given, shared):
     with pm.Model() as model:
         x = pm.Data("x", ROWS) if shared else pt.as_tensor(ROWS)
         pm.Bernoulli("y", logit_p=(x * prior(x)).sum(axis=1), observed=[0, 1, 1, 0])
-    with pytest.raises(ArgumentError, match="arrays|not constants"):
+    with pytest.raises(dp.errors.ArgumentError, match="arrays|not constants"):
         dp.truncate(model, **given)
 
 
@@ -152,12 +141,6 @@ def test_a_ball_has_the_normal_density_inside_and_none_outside(bounded):
     expected = stats.norm(0, 2).logpdf(value).sum(axis=1)
     assert found[0] - found[1] == pytest.approx(expected[0] - expected[1])
     assert found[2] == -np.inf
-
-
-def test_lengths_in_a_ball_have_their_distribution(bounded):
-    found = np.linalg.norm(pm.draw(bounded["ball"], 3000, random_seed=1, mode=FAST), axis=1)
-    chi = stats.chi(3, scale=2.0)
-    assert stats.kstest(found, lambda x: chi.cdf(x) / chi.cdf(1.5)).pvalue > 1e-3
 
 
 A, LOWER = np.array([2.0, 0.5, 4.0]), np.array([0.1, 0.05, 0.2])
@@ -211,5 +194,5 @@ def test_a_truncated_dirichlet_is_the_dirichlet_inside_and_nothing_outside(seed)
     ],
 )
 def test_what_is_no_truncated_dirichlet_is_refused(a, lower, text):
-    with pytest.raises(ArgumentError, match=text):
+    with pytest.raises(dp.errors.ArgumentError, match=text):
         dp.TruncatedDirichlet.dist(a, lower)

@@ -4,7 +4,7 @@ import bambi
 import numpy as np
 import pandas as pd
 
-from pymc_dp.domain import Domain
+import pymc_dp as dp
 from pymc_dp.inspection.given import from_bambi
 
 BOUNDS = {"y": (-3, 3), "x": (0, 1), "w": (0.5, 10), "c": (0, 30), "k": (0, 20), "m": (0, 20), "n": (1, 20)}
@@ -42,4 +42,4 @@ def bounded(formula, family="gaussian", data=None, *, bounds=BOUNDS, public=(), 
     data = table(0) if data is None else data
     source = bambi.Model(formula, data, family=family, **options)
     named = {name: pair for name, pair in bounds.items() if name in data}
-    return source, *from_bambi(source, Domain(bounds=named, public=public))
+    return source, *from_bambi(source, dp.Domain(bounds=named, public=public))

@@ -8,7 +8,6 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, UnsupportedModelError
 from tests.inspection.formulas.models import bounded, table
 
 SHIFT = 3.0
@@ -36,7 +35,7 @@ def test_what_may_mix_rows_is_refused(formula, monkeypatch):
     source.formula = bambi.Formula(formula)  # what it cannot build itself, too
     source.parameters["mu"].design.env = env.with_outer_namespace({"np": np})
     monkeypatch.setattr(bambi, "Model", lambda *args, **kwargs: source)
-    with pytest.raises(UnsupportedModelError) as refused:
+    with pytest.raises(dp.errors.UnsupportedModelError) as refused:
         bounded(formula)
     assert MIXING[formula] in str(refused.value)
 
@@ -70,7 +69,7 @@ def test_weights_that_are_no_column_or_have_no_bounds_are_refused():
         ("weighted(y, w) ~ x", dp.Domain(bounds=BOUNDS, weights={"y": "w"}), "given twice"),
         ("y ~ x", dp.Domain(bounds=BOUNDS, weights={"z": "w"}), "not of the response"),
     ):
-        with pytest.raises(UnsupportedModelError, match=why):
+        with pytest.raises(dp.errors.UnsupportedModelError, match=why):
             dp.models.from_bambi(bambi.Model(formula, table), given)
 
 
@@ -105,14 +104,14 @@ def test_a_bambi_model_is_privatized_as_it_is(grouped):
 
 
 def test_where_a_model_is_taken_without_its_domain_the_remedy_is_told(grouped):
-    with pytest.raises(ArgumentError, match="dp.models.from_bambi"):
+    with pytest.raises(dp.errors.ArgumentError, match="dp.models.from_bambi"):
         dp.truncate(grouped, {"Intercept": (-1, 1)})
 
 
 def test_other_models_are_not_bambis():
-    with pytest.raises(ArgumentError, match="bambi.Model"):
+    with pytest.raises(dp.errors.ArgumentError, match="bambi.Model"):
         dp.models.from_bambi(object())
-    with pytest.raises(ArgumentError, match="pymc.Model"):
+    with pytest.raises(dp.errors.ArgumentError, match="pymc.Model"):
         dp.privatize(object(), epsilon=1.0)
 
 
@@ -121,5 +120,5 @@ def test_a_model_of_named_axes_is_refused_with_what_to_write():
     with pm.Model(coords={"row": range(3)}) as model:
         pmd.Normal("y", pmd.Normal("mu", 0, 1), 1, observed=pmd.as_xtensor(np.zeros(3), dims=("row",)), dims="row")
     for call in (dp.explain, dp.privatize):
-        with pytest.raises(ArgumentError, match="must not use pymc.dims, as 'mu' does"):
+        with pytest.raises(dp.errors.ArgumentError, match="must not use pymc.dims, as 'mu' does"):
             call(model, epsilon=1.0)

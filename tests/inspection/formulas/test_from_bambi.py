@@ -7,11 +7,7 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.domain import Domain
-from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.gradients.responses import responses_of
 from pymc_dp.inspection.given import from_bambi
-from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_function
 from tests.inspection.formulas.models import BOUNDS, GIVEN, bounded, table
 
@@ -142,15 +138,6 @@ def test_one_row_moves_itself_only_whatever_it_holds(formula, recwarn):
     assert not recwarn.list
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize("formula", FORMULAS)
-def test_rows_are_accepted_one_by_one_and_have_responses(formula):
-    _, model, domain = bounded(formula, **FORMULAS[formula])
-    found = inspect(model, domain).rows
-    assert found.problems == ()
-    assert responses_of(found)[1] == []
-
-
 REFUSED = {
     "strings": ("y ~ s", {}, "astype(pd.CategoricalDtype"),
     "labels without an order": ("y ~ u", {}, "ordered=True"),
@@ -180,7 +167,7 @@ def test_what_may_come_from_rows_is_refused_with_a_remedy(name):
     if name == "strings":
         data["s"] = np.resize(list("pq"), 40)
     real = bambi.Model("y ~ x", table(0))
-    with pytest.raises(UnsupportedModelError) as refused:
+    with pytest.raises(dp.errors.UnsupportedModelError) as refused:
         try:
             bounded(formula, data=data, **options)
         except (
@@ -191,7 +178,7 @@ def test_what_may_come_from_rows_is_refused_with_a_remedy(name):
             AttributeError,
         ):  # bambi's own, of what it cannot build
             real.formula, real.data = bambi.Formula(formula), data
-            from_bambi(real, Domain(bounds={name: pair for name, pair in BOUNDS.items() if name in data}))
+            from_bambi(real, dp.Domain(bounds={name: pair for name, pair in BOUNDS.items() if name in data}))
     assert remedy in " ".join(map(str, refused.value.problems))
 
 
