@@ -8,6 +8,7 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytest
+from tests.step_methods.ops.models import bound
 
 import pymc_dp as dp
 from pymc_dp.audit import contains_canary
@@ -17,7 +18,6 @@ from pymc_dp.release.paid import forget_releases
 from pymc_dp.step_methods.ops import OPS, converged
 from pymc_dp.step_methods.ops import converged as tempered_chain
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
-from tests.step_methods.ops.models import bound
 
 CANARY = 0.98765432
 SHORT = {"TRIAL": 8, "TRIALS": 1, "LEAST": 10, "CORRELATION_TIMES": 1, "GOOD_RHAT": 20.0, "FEW_DIVERGENCES": 1.0}

@@ -3,12 +3,12 @@
 import numpy as np
 import pytensor
 import pytest
+from tests.step_methods.metric_rows import used
 
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.rows import Column
 from pymc_dp.metrics import L1, L2, Geographic, Hamming
 from pymc_dp.step_methods.row_functions import NodeBound, Nodes
-from tests.step_methods.metric_rows import used
 
 POINTS = np.arange(3.0)
 
