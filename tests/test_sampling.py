@@ -9,7 +9,6 @@ import pytest
 import xarray as xr
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, ReleaseError, UnsupportedModelError
 from pymc_dp.release.paid import forget_releases
 from tests.trace.conftest import CANARY, LABELS, build_model, table
 
@@ -101,7 +100,7 @@ def test_budget_is_charged_before_rows_are_read(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(dp.BudgetExceeded, match="no data were read"):
         dp.sample(epsilon=2.0, model=model, ledger=ledger, **SHORT)
     assert ledger.spent.epsilon == 0
-    with pytest.raises(ReleaseError):
+    with pytest.raises(dp.errors.ReleaseError):
         dp.sample(epsilon=0.75, model=model, ledger=ledger, **SHORT)
     assert ledger.spent.epsilon == 0.75, "a failure after the charge loses budget, never privacy"
 
@@ -128,7 +127,7 @@ def test_ledger_of_another_relation_is_refused() -> None:
     ],
 )
 def test_bad_arguments_name_value_range_and_way_out(arguments: dict, text: str) -> None:
-    with pytest.raises(ArgumentError, match=text):
+    with pytest.raises(dp.errors.ArgumentError, match=text):
         dp.sample(model=build_model(*table()), **arguments)
 
 
@@ -145,7 +144,7 @@ def test_the_release_is_chosen_and_the_trace_says_why() -> None:
         mu = pm.Normal("mu")
         pm.StudentT("y", nu=4, mu=mu * pm.Data("x", np.linspace(-1, 1, 30)), sigma=1.0, observed=np.zeros(30))
     domain = dp.Domain(bounds={"x": (-1, 1), "y": (-9, 9)})
-    with pytest.raises(UnsupportedModelError, match="(?s)^1. Pass delta=1e-06.*noised gradients fit it as it is"):
+    with pytest.raises(dp.errors.UnsupportedModelError, match="(?s)^1. Pass delta=1e-06.*noised gradients fit it as it is"):
         dp.sample(epsilon=1.0, model=model, domain=domain, ledger=ledger, **SHORT)
     assert len(ledger.history) == 1
     gradients = dp.sample(epsilon=1.0, delta=1e-6, model=model, domain=domain, ledger=ledger, **SHORT)

@@ -4,13 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pymc_dp.draws.truncated import (
-    truncated_beta,
-    truncated_dirichlet,
-    truncated_gamma,
-    truncated_normal,
-)
-from pymc_dp.errors import ArgumentError
+import pymc_dp as dp
+from pymc_dp.draws.truncated import truncated_beta, truncated_dirichlet, truncated_gamma, truncated_normal
 
 N = 4000
 ALPHA = 0.001
@@ -135,12 +130,12 @@ def test_extreme_parameters_give_draws_within_the_bounds(rng):
     ],
 )
 def test_what_is_no_law_is_refused(rng, draw, text):
-    with pytest.raises(ArgumentError, match=text):
+    with pytest.raises(dp.errors.ArgumentError, match=text):
         draw(rng)
 
 
 def test_no_text_shows_a_parameter(rng):
-    with pytest.raises(ArgumentError) as error:
+    with pytest.raises(dp.errors.ArgumentError) as error:
         truncated_beta(rng, -123.456, 1)
     assert "123" not in str(error.value)
 
@@ -258,5 +253,5 @@ def test_every_pair_of_components_has_its_law_given_the_others(name, rng):
     ],
 )
 def test_what_is_no_dirichlet_is_refused(rng, alpha, lower, text):
-    with pytest.raises(ArgumentError, match=text):
+    with pytest.raises(dp.errors.ArgumentError, match=text):
         truncated_dirichlet(rng, alpha, lower)

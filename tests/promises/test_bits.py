@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
@@ -153,8 +154,10 @@ def test_the_odds_of_a_bit_are_those_of_the_posterior(name: str) -> None:
         with watched(normal) as seen:
             idata = one.sample(table, draws=2, epsilon=500.0 if "Barker" in name else one.epsilon, random_seed=3)
         found.append(seen[1])
-    states = {axis: idata["posterior"][axis.split("[")[0]].values[0].reshape(2, -1)[:, int(axis[2:-1]) if "[" in axis else 0]
-              for axis in one.law.axes}  # fmt: skip
+    states = {}
+    for axis in one.law.axes:
+        name, _, place = axis.partition("[")
+        states[axis] = idata["posterior"][name].values[0].reshape(2, -1)[:, int(place.rstrip("]") or 0)]
     power = idata.dp.report().record["sampler"]["power"]
     logs = one.law.prior(states) + power * one.law.likelihood(table, states)
     for low, high in [INTERVALS[one.kind.name]] if one.kind.name in INTERVALS else []:
@@ -214,3 +217,72 @@ def test_a_ratio_of_hmc_has_the_noise_that_is_charged_for_what_a_row_moves(relat
     assert noise == pytest.approx(multiplier * rows * CLAMP * length, rel=1e-6)
     (near, seen, _), (far, other, _) = (moved_by([row], relation) for row in (0.9, 1e6))
     assert near == far == state and 0 < other[0] - seen[0] <= CLAMP * length * (1 + ROUNDING)
+
+
+def test_hmc_makes_as_many_noised_gradients_and_ratios_as_are_charged() -> None:
+    made, own = {"vectors": 0, "numbers": 0}, Watched.standard_normal
+
+    def counted(self: Watched, size: int | None = None) -> Any:
+        made["numbers" if size is None else "vectors"] += 1
+        return own(self, size)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Watched, "standard_normal", counted)
+        with pm.Model() as model:
+            pm.Normal("y", pm.Normal("mu"), 1.0, observed=np.array([1.0, 2.0]))
+        with watched():
+            step = dp.PrivateHMC(clip_norm=CLIP, n_leapfrog=3)
+            idata = dp.sample(4, tune=0, chains=1, epsilon=2.0, delta=1e-6, step=step, model=model, **QUIET)
+    counts = sorted(event["count"] for event in idata.dp.report().record["event"]["events"])
+    assert counts == [4, 13] and made == {"numbers": 4, "vectors": 13 + 4}  # a momentum each
+
+
+# --- where nothing is proved, and where a budget ends -----------------------------------------------------------------
+
+
+def test_what_is_no_number_counts_for_no_more_than_its_clamp() -> None:
+    """A density of one row that is no number, infinite, or near the ends of floats, by its value."""
+
+    def logp(value: Any, mu: Any) -> Any:
+        found = -mu * value
+        for place, number in enumerate((np.nan, np.inf, -np.inf, 1e308, -1e308), start=1):
+            found = pt.switch(pt.eq(value, float(place)), pt.constant(number) * pt.sign(mu), found)
+        return found
+
+    odds = []
+    for value in (*np.arange(6.0), -0.5, 0.5, 1e300):
+        with pm.Model() as model:
+            pm.CustomDist("y", pm.Normal("mu", initval=-0.7), logp=logp, observed=np.array([0.0, value]))
+        with watched() as seen:
+            step = dp.BarkerMetropolis(clamp=1.0, scale=1.5)
+            idata = dp.sample(2, tune=0, chains=1, epsilon=90.0, step=step, model=model, random_seed=1, **QUIET)
+        odds.append(np.log(seen[0]) - np.log1p(-seen[0]))
+        spent = float(idata["sample_stats"]["epsilon_spent"][0, 0])
+    assert np.isfinite(odds).all() and 0.5 < np.ptp(odds) / spent <= 1 + ROUNDING
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_chain_ends_before_its_budget_is_exceeded(delta: float) -> None:
+    with pytest.warns(UserWarning, match="was spent after"):
+        idata = SAMPLERS["Barker"].sample(draws=500, epsilon=1.0, delta=delta)
+    spent = idata["sample_stats"]["epsilon_spent"].values[0]
+    assert len(spent) < 500 and (np.diff(spent) >= 0).all() and 0.3 < spent[-2] <= spent[-1] <= 1.0
+
+
+REFUSED = [
+    (dp.BarkerMetropolis, {"blocks": "all"}, "blocks"),
+    (dp.BarkerMetropolis, {"blocks": [["mu"], []]}, "blocks"),
+    (dp.BarkerMetropolis, {"blocks": [["mu", "nu"]]}, "once"),
+    (dp.BarkerMetropolis, {"blocks": [["mu"], ["mu"]]}, "once"),
+    (dp.TemperedMetropolis, {"radius": 1e6}, "no certificate at the initial point"),
+    (dp.PrivateHMC, {}, "Give clip_norm"),
+]
+
+
+@pytest.mark.parametrize(("make", "given", "words"), REFUSED)
+def test_what_is_wrong_costs_nothing(make: Any, given: dict[str, Any], words: str) -> None:
+    one, ledger = SAMPLERS["Barker, numbers"], dp.Ledger(2.0, 1e-6)
+    with pytest.raises(dp.errors.PrivacyError, match=words):
+        dp.sample(5, model=one.kind.build(one.kind.table()), domain=one.domain(), epsilon=1.0, delta=1e-6, ledger=ledger,
+                  step=make(**given), **QUIET)  # fmt: skip
+    assert ledger.history == []

@@ -15,7 +15,6 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.metrics import L1, L2, Geographic, Hamming
 from tests.promises import test_bits, test_choices
 from tests.promises.test_choices import CALLS
 from tests.zoo.samplers import QUIET
@@ -62,15 +61,15 @@ def jump() -> None:
 
 
 CASES: dict[str, tuple[Build, dp.metrics.Metric]] = {
-    "a mean": (mean, L1("x")),
-    "a mean, in other units": (mean, L1({"x": 0.1})),
-    "whole rows": (mean, Hamming()),
-    "a location": (location, L1("x")),
-    "a slope": (slope, L2(["x", "z"])),
-    "a slope, added": (slope, L1({"x": 1.0, "z": 3.0})),
-    "a slope, told apart": (slope, L1("x") + Hamming({"z": 2.0})),
-    "a rate": (rate, L1("k")),
-    "a place": (places, Geographic("lat", "lon", 0.01)),
+    "a mean": (mean, dp.metrics.L1("x")),
+    "a mean, in other units": (mean, dp.metrics.L1({"x": 0.1})),
+    "whole rows": (mean, dp.metrics.Hamming()),
+    "a location": (location, dp.metrics.L1("x")),
+    "a slope": (slope, dp.metrics.L2(["x", "z"])),
+    "a slope, added": (slope, dp.metrics.L1({"x": 1.0, "z": 3.0})),
+    "a slope, told apart": (slope, dp.metrics.L1("x") + dp.metrics.Hamming({"z": 2.0})),
+    "a rate": (rate, dp.metrics.L1("k")),
+    "a place": (places, dp.metrics.Geographic("lat", "lon", 0.01)),
 }
 SAMPLERS: Mapping[str, Callable[..., Any]] = {
     **CALLS,
@@ -171,7 +170,7 @@ def test_no_bit_tells_more_than_is_spent_per_unit(case: str) -> None:
 
 def test_where_a_density_jumps_near_rows_are_told_apart_by_no_more() -> None:
     """What candidates are weighed by is enforced, and not proved."""
-    assert 0.005 < used(chosen("find_map"), jump, L1("x")) <= 1 + ROUNDING
+    assert 0.005 < used(chosen("find_map"), jump, dp.metrics.L1("x")) <= 1 + ROUNDING
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -186,12 +185,12 @@ OTHERS = {
     "SGFS": {"batch_size": 2, "clip_norm": 1.0},
 }
 REFUSED = [
-    *((mean, L1("x"), name, given, 1e-6, "not per unit of a metric") for name, given in OTHERS.items()),
-    (mean, L1("x"), "OPS", {}, 1e-6, "does not grow in proportion"),
-    (mean, L1("x"), "TemperedGibbs", {}, 1e-6, "does not grow in proportion"),
-    (mean, L1("x"), "BarkerMetropolis", {"clamp": 1.0}, 0.0, "says nothing about two rows that are close"),
-    (slope, L1("x"), "OPS", {}, 0.0, "z"),
-    (slope, L1("x"), "TemperedGibbs", {}, 0.0, "z"),
+    *((mean, dp.metrics.L1("x"), name, given, 1e-6, "not per unit of a metric") for name, given in OTHERS.items()),
+    (mean, dp.metrics.L1("x"), "OPS", {}, 1e-6, "does not grow in proportion"),
+    (mean, dp.metrics.L1("x"), "TemperedGibbs", {}, 1e-6, "does not grow in proportion"),
+    (mean, dp.metrics.L1("x"), "BarkerMetropolis", {"clamp": 1.0}, 0.0, "says nothing about two rows that are close"),
+    (slope, dp.metrics.L1("x"), "OPS", {}, 0.0, "z"),
+    (slope, dp.metrics.L1("x"), "TemperedGibbs", {}, 0.0, "z"),
 ]
 
 

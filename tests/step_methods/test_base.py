@@ -8,7 +8,6 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, BudgetExceeded, RepeatedReleaseWarning, TraceError
 from tests.step_methods.conftest import bernoulli
 
 ANSWERS = np.arange(60) % 3 == 0
@@ -19,9 +18,9 @@ PLAIN = {"progressbar": False, "quiet": True, "compute_convergence_checks": Fals
 def test_a_specification_needs_no_model_and_does_nothing_alone():
     step = dp.OPS()
     assert repr(step) == "OPS()" and repr(dp.OPS(grid=100)) == "OPS(grid=100)"
-    with pytest.raises(ArgumentError, match=r"has no budget.*dp.OPS\(epsilon=..., chains=...\)"):
+    with pytest.raises(dp.errors.ArgumentError, match=r"has no budget.*dp.OPS\(epsilon=..., chains=...\)"):
         step.setup_chain(None, 0, 1)
-    with pytest.raises(ArgumentError, match="mean nothing"):
+    with pytest.raises(dp.errors.ArgumentError, match="mean nothing"):
         dp.OPS(delta=1e-6)
 
 
@@ -31,7 +30,7 @@ def test_a_funded_step_means_the_same_on_one_core_and_two(cores):
         step = dp.OPS(epsilon=1.0, chains=2)
         raw = pm.sample(4, step=step, chains=2, cores=cores, **PLAIN)
         tree = dp.scrub(raw, model)
-        with pytest.raises(BudgetExceeded, match="all of them have begun"):
+        with pytest.raises(dp.errors.BudgetExceeded, match="all of them have begun"):
             pm.sample(4, step=step, chains=1, **PLAIN)
     assert "observed_data" in raw.children and "observed_data" not in tree.children
     np.testing.assert_allclose(tree["sample_stats"]["epsilon_spent"].values, [[0.25, 0.5, 0.75, 1.0]] * 2)
@@ -43,14 +42,14 @@ def test_a_funded_step_means_the_same_on_one_core_and_two(cores):
 def test_more_chains_than_paid_for_are_refused():
     with bernoulli(ANSWERS):
         step = dp.OPS(epsilon=1.0)
-        with pytest.raises(BudgetExceeded, match="funded for 1 chain,"):
+        with pytest.raises(dp.errors.BudgetExceeded, match="funded for 1 chain,"):
             pm.sample(2, step=step, chains=2, cores=1, **PLAIN)
 
 
 def test_some_of_the_variables_are_refused():
     with bernoulli(ANSWERS):
         pm.Normal("other")
-        with pytest.raises(ArgumentError, match="would see the raw rows"):
+        with pytest.raises(dp.errors.ArgumentError, match="would see the raw rows"):
             dp.OPS(["p"], epsilon=1.0)
 
 
@@ -58,11 +57,11 @@ def test_a_funded_step_is_not_funded_again():
     model = bernoulli(ANSWERS)
     with model:
         step = dp.OPS(epsilon=1.0)
-    with pytest.raises(ArgumentError, match="budget of its own already"):
+    with pytest.raises(dp.errors.ArgumentError, match="budget of its own already"):
         dp.sample(epsilon=1.0, step=step, model=model, **QUIET)
-    with pytest.raises(ArgumentError, match="releases none"):
+    with pytest.raises(dp.errors.ArgumentError, match="releases none"):
         dp.sample(epsilon=1.0, step=dp.OPS(), statistics=dp.Statistics(), model=model, **QUIET)
-    with pytest.raises(ArgumentError, match="only private step methods"):
+    with pytest.raises(dp.errors.ArgumentError, match="only private step methods"):
         dp.sample(epsilon=1.0, step=pm.NUTS, model=model, **QUIET)
 
 
@@ -70,17 +69,17 @@ def test_a_trace_without_its_step_is_refused():
     model = bernoulli(ANSWERS)
     with model:
         raw = pm.sample(3, step=dp.OPS(epsilon=1.0), chains=1, **PLAIN)
-        with pytest.warns(RepeatedReleaseWarning, match="second release"):
+        with pytest.warns(dp.errors.RepeatedReleaseWarning, match="second release"):
             other = dp.OPS(epsilon=1.0)
-    with pytest.raises(TraceError, match="not made by privatize"):
+    with pytest.raises(dp.errors.TraceError, match="not made by privatize"):
         dp.scrub(raw, bernoulli(ANSWERS))
     longer = raw.copy()
     longer["posterior"] = longer["posterior"].to_dataset().reindex(draw=np.arange(7))
-    with pytest.raises(TraceError, match="more states than its step has made"):
+    with pytest.raises(dp.errors.TraceError, match="more states than its step has made"):
         dp.scrub(longer, model)
     unnumbered = raw.copy()
     unnumbered["sample_stats"] = unnumbered["sample_stats"].to_dataset().drop_vars("step_identity")
-    with pytest.raises(TraceError, match="No funded step of this model made this trace"):
+    with pytest.raises(dp.errors.TraceError, match="No funded step of this model made this trace"):
         dp.scrub(unnumbered, model)
     assert other.binding.claims.taken() == []
 
@@ -115,7 +114,7 @@ def test_other_samplers_beside_a_private_one_are_refused():
     with bernoulli(ANSWERS) as model:
         step = dp.OPS(epsilon=1.0)
         raw = pm.sample(1, tune=0, step=[step, pm.Slice([model["p"]])], chains=1, **PLAIN)
-        with pytest.raises(TraceError, match="statistics of other samplers"):
+        with pytest.raises(dp.errors.TraceError, match="statistics of other samplers"):
             dp.scrub(raw, model)
 
 
@@ -134,9 +133,9 @@ def test_each_trace_gets_the_guarantee_of_its_own_step():
         first = dp.OPS(epsilon=0.5, delta=0.05)
         with dp.testing.insecure_randomness(1):
             seeded = pm.sample(1, step=first, chains=1, **PLAIN)
-        with pytest.warns(RepeatedReleaseWarning):
+        with pytest.warns(dp.errors.RepeatedReleaseWarning):
             second = dp.OPS(epsilon=2.0)
-        with pytest.warns(RepeatedReleaseWarning):
+        with pytest.warns(dp.errors.RepeatedReleaseWarning):
             third = dp.OPS(epsilon=0.1)
         traces = [pm.sample(1, step=step, chains=1, **PLAIN) for step in (second, third)]
         found = [dp.scrub(raw, model).dp for raw in (seeded, *traces)]
@@ -151,5 +150,5 @@ def test_steps_beyond_those_paid_for_are_refused():
     point = model.initial_point()
     for _ in range(2):
         point, _ = step.step(point)
-    with pytest.raises(BudgetExceeded, match="All 2 steps of this chain"):
+    with pytest.raises(dp.errors.BudgetExceeded, match="All 2 steps of this chain"):
         step.step(point)

@@ -1,4 +1,4 @@
-"""What one posterior sample of coefficients is charged: never less than neighbouring posteriors differ by, hardly more."""
+"""What one posterior sample of coefficients is charged: what neighbouring posteriors differ by, hardly more."""
 
 import math
 from dataclasses import dataclass
