@@ -1,12 +1,10 @@
 """``dp.find_map``: what is charged, refused, shown and written; and what the paper's score would cost."""
 
 import json
-import math
 
 import numpy as np
 import pymc as pm
 import pytest
-from scipy import special, stats
 
 import pymc_dp as dp
 
@@ -117,23 +115,3 @@ def test_arguments_are_checked(given, text):
     with pytest.raises(dp.errors.ArgumentError, match=text):
         dp.find_map(**{"epsilon": 1.0, "model": share(), "ledger": ledger, **given})
     assert ledger.spent.epsilon == 0.0
-
-
-# --- the paper's score ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("unit", "shown"), [(1.0, 0.59), (1000.0, 590.0)])
-def test_a_density_as_score_costs_what_its_units_are(unit, shown):
-    """Zhang et al. 2016, algorithm 3, for a share in [.1, .9] of 4000 rows, in units of 1 or of 1/1000.
-
-    exp(ε p / 2Δ), p the posterior density, Δ = log 9 the Lipschitz constant of log p(x | θ), which no unit changes. At
-    claimed ε = 1 one row shows as much as p moves: .59, or 590.
-    """
-    n, delta, grid = 4000, math.log(9), np.linspace(0.1, 0.9, 8001)
-
-    def log_probabilities(ones):
-        held = stats.beta.logpdf(grid, 1 + ones, 1 + n - ones)
-        score = np.exp(held - special.logsumexp(held)) / (grid[1] - grid[0]) * unit / (2 * delta)
-        return score - special.logsumexp(score)
-
-    assert np.abs(log_probabilities(440) - log_probabilities(441)).max() == pytest.approx(shown, rel=0.01)

@@ -78,14 +78,6 @@ def test_the_spread_is_that_of_proposition_9(public, temperature, count):
     assert mutant == pytest.approx(np.sqrt(temperature / count) * posterior_sd, rel=0.05)
 
 
-def test_a_tempered_prior_counts_as_it_was_tempered(public):
-    """A Uniform prior is the same to any power on its own scale: the Jacobian is not tempered."""
-    one = mechanism(public, [0.2], 12.0, 200)
-    given = GivenDraws(flat=one.given.flat, power=1 / 12, prior_power=1 / 12, n_rows=200)
-    other = Mechanism.of(public, given, {}, "dp.from_draws.draw_intervals")
-    assert np.allclose(one.posterior, other.posterior)
-
-
 def test_a_clamped_likelihood_is_refused():
     with pytest.raises(dp.errors.UnsupportedModelError, match="clamped"):
         PublicModel.of(dp.clamp(coin(20), -2, 0), None, "dp.from_draws.draw_intervals")

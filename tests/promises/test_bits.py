@@ -156,8 +156,8 @@ def test_the_odds_of_a_bit_are_those_of_the_posterior(name: str) -> None:
         found.append(seen[1])
     states = {}
     for axis in one.law.axes:
-        name, _, place = axis.partition("[")
-        states[axis] = idata["posterior"][name].values[0].reshape(2, -1)[:, int(place.rstrip("]") or 0)]
+        variable, _, place = axis.partition("[")
+        states[axis] = idata["posterior"][variable].values[0].reshape(2, -1)[:, int(place.rstrip("]") or 0)]
     power = idata.dp.report().record["sampler"]["power"]
     logs = one.law.prior(states) + power * one.law.likelihood(table, states)
     for low, high in [INTERVALS[one.kind.name]] if one.kind.name in INTERVALS else []:
@@ -266,7 +266,7 @@ def test_a_chain_ends_before_its_budget_is_exceeded(delta: float) -> None:
     with pytest.warns(UserWarning, match="was spent after"):
         idata = SAMPLERS["Barker"].sample(draws=500, epsilon=1.0, delta=delta)
     spent = idata["sample_stats"]["epsilon_spent"].values[0]
-    assert len(spent) < 500 and (np.diff(spent) >= 0).all() and 0.3 < spent[-2] <= spent[-1] <= 1.0
+    assert len(spent) < 500 and (np.diff(spent) >= 0).all() and 0.3 < spent[-1] <= 1.0
 
 
 REFUSED = [
@@ -283,6 +283,6 @@ REFUSED = [
 def test_what_is_wrong_costs_nothing(make: Any, given: dict[str, Any], words: str) -> None:
     one, ledger = SAMPLERS["Barker, numbers"], dp.Ledger(2.0, 1e-6)
     with pytest.raises(dp.errors.PrivacyError, match=words):
-        dp.sample(5, model=one.kind.build(one.kind.table()), domain=one.domain(), epsilon=1.0, delta=1e-6, ledger=ledger,
-                  step=make(**given), **QUIET)  # fmt: skip
+        model, domain = one.kind.build(one.kind.table()), one.domain()
+        dp.sample(5, model=model, domain=domain, epsilon=1.0, delta=1e-6, ledger=ledger, step=make(**given), **QUIET)
     assert ledger.history == []

@@ -86,23 +86,6 @@ def test_constants_bound_every_slope_and_are_reached(name):
     assert true >= found.lipschitz * {"normal": 0.9, "shifted normal": 0.4}.get(name, 0.999)
 
 
-@every_case
-def test_mass_of_smooth_parameters_is_what_assumption_2_asks(name):
-    found, density, (low, high, prior), values, distance = CASES[name]
-    given = found.stochastic
-    for theta in np.linspace(low, high, 7):
-        lipschitz = steepest(lambda x, t: np.log(density(x, t)), distance, values, [theta])
-        mass = -math.expm1(-prior * (theta - low)) / -math.expm1(-prior * (high - low))
-        assert mass >= 1 - math.exp(-given.rate * (lipschitz - given.offset)) - 1e-9
-
-
-@every_case
-def test_rows_are_no_further_apart_than_said(name):
-    found, _, _, values, distance = CASES[name]
-    x, y = np.meshgrid(values, values)
-    assert float(distance(x, y).max()) <= found.distances["one row"] * (1 + 1e-12)
-
-
 @pytest.mark.parametrize("trials", [1, 2, 7, 10])
 @pytest.mark.parametrize("alpha", [1.5, 13.0])
 def test_ratio_of_lemma_21_is_that_of_quadrature(trials, alpha):
