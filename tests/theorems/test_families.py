@@ -7,7 +7,6 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import beta, expon, laplace, norm
 
-from pymc_dp import theorems
 from pymc_dp.theorems import families
 
 
@@ -113,25 +112,3 @@ def test_multivariate_normals_are_as_steep_as_lemma_23_says(rng):
         worst = max(worst, slope / found.lipschitz)
         assert distance(x, y) <= found.distances["one row"]
     assert 0.3 < worst <= 1
-
-
-def test_lemma_24_covers_one_entry_and_not_a_row():
-    """Two Bernoulli nodes without edges on [0.1, 0.9]: a row of 4000 that changes both."""
-    found = families.bayesian_network(0.1, children=[0, 0])
-    claims = {
-        what: theorems.posterior_privacy(found.lipschitz, distance=distance).proof.epsilon
-        for what, distance in found.distances.items()
-    }
-    theta, n = np.linspace(0.1, 0.9, 200_001), 4000
-
-    node = _loss(theta, n)
-    assert round(claims["one entry"], 2) == 4.61 and round(claims["one row"], 2) == 9.21
-    assert round(2 * node, 2) == 8.78
-    assert node <= claims["one entry"] < 2 * node <= claims["one row"]
-
-
-def _loss(theta, n):
-    """Largest log-ratio of the posteriors of 1 and of 0 ones among n, stable where they vanish."""
-    zero, one = (ones * np.log(theta) + (n - ones) * np.log1p(-theta) for ones in (0, 1))
-    totals = [np.log(np.exp(item - item.max()).sum()) + item.max() for item in (zero, one)]
-    return float(np.abs((one - totals[1]) - (zero - totals[0])).max())
