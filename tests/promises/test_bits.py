@@ -18,6 +18,7 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
+from pymc_dp.accounting import ZCDPEvent, total_epsilon
 from tests.zoo.kind import Table
 from tests.zoo.samplers import QUIET, SAMPLERS, Sampler
 
@@ -259,6 +260,19 @@ def test_what_is_no_number_counts_for_no_more_than_its_clamp() -> None:
         odds.append(np.log(seen[0]) - np.log1p(-seen[0]))
         spent = float(idata["sample_stats"]["epsilon_spent"][0, 0])
     assert np.isfinite(odds).all() and 0.5 < np.ptp(odds) / spent <= 1 + ROUNDING
+
+
+def test_bits_of_a_small_range_are_charged_an_eighth_of_its_square() -> None:
+    """The same moves at δ = 0, where ranges add, and at δ > 0."""
+    runs = []
+    for given in ({"epsilon": 500.0, "delta": 0.0}, {"epsilon": 50.0, "delta": 1e-3}):
+        with watched():
+            idata = SAMPLERS["Barker"].sample(draws=30, random_seed=3, **given)
+        runs.append((idata["posterior"]["p"].values[0], idata["sample_stats"]["epsilon_spent"].values[0, :-1]))
+    (states, added), (same, spent) = runs
+    assert np.array_equal(states, same)
+    rho = (np.diff(added, prepend=0.0) ** 2).sum() / 8
+    assert 1 - ROUNDING <= spent[-1] / total_epsilon(ZCDPEvent(rho=rho), 1e-3).epsilon < 1.01
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])

@@ -22,7 +22,8 @@ def private(noise_aware):
 def test_a_release_is_sampled_from_its_own_density_at_no_cost(noise_aware):
     model = private(noise_aware)
     safe = dp.scrub(
-        pm.sample(600, tune=20, chains=1, step=dp.TemperedGibbs(), model=model, random_seed=1, **QUIET), model
+        pm.sample(600, tune=20, chains=1, step=dp.TemperedGibbs(model=model), model=model, random_seed=1, **QUIET),
+        model,
     )
     assert safe.dp.epsilon == 1.0 and safe["sample_stats"]["epsilon_spent"].values.max() == 0
     logp, grid = model.compile_logp(), np.linspace(-6, 6, 601)
