@@ -4,9 +4,6 @@ import numpy as np
 import pymc as pm
 
 import pymc_dp as dp
-from tests.step_methods.quick import interpreted
-
-pytest_runtest_protocol = interpreted(__file__, slow=True)
 
 REGIONS, MONTHS, STATES = 2, 3, 2
 PUBLIC = dp.Domain(public=("region_index", "month_index"))

@@ -13,6 +13,8 @@ import pymc_dp as dp
 from pymc_dp.step_methods.markov.collapsed import CollapsedScan
 from tests.step_methods.markov.conftest import MONTHS, MOVES, PUBLIC, REGIONS, START, STATES, TWO, hidden_model
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 
 def scan_of(domain, noise_aware=True, rows=24, fields=("two",), **options):
     statistics = dp.Statistics(noise_aware=noise_aware)
