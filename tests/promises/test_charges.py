@@ -229,3 +229,9 @@ def test_all_chains_are_charged_together(one: Sampler) -> None:
     first, second = (both["posterior"].isel(chain=chain) for chain in (0, 1))
     name = next(iter(first.data_vars))
     assert not np.array_equal(first[name].values, second[name].values)
+
+
+def test_a_row_moves_the_choice_of_a_mode_by_what_is_charged_where_all_rows_are_looked_at() -> None:
+    one = Likelihood(build=lambda: pm.Bernoulli("y", pm.Uniform("p", 0.1, 0.9), observed=NONE), bounds={"y": (0, 1)})
+    for relation in ("replace", "add_remove"):
+        assert 0.9 < used(CALLS["find_map"], one, relation, 1.0, False) <= 1 + ROUNDING
