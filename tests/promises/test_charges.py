@@ -231,7 +231,17 @@ def test_all_chains_are_charged_together(one: Sampler) -> None:
     assert not np.array_equal(first[name].values, second[name].values)
 
 
-def test_a_row_moves_the_choice_of_a_mode_by_what_is_charged_where_all_rows_are_looked_at() -> None:
-    one = Likelihood(build=lambda: pm.Bernoulli("y", pm.Uniform("p", 0.1, 0.9), observed=NONE), bounds={"y": (0, 1)})
-    for relation in ("replace", "add_remove"):
-        assert 0.9 < used(CALLS["find_map"], one, relation, 1.0, False) <= 1 + ROUNDING
+@pytest.mark.parametrize(("relation", "rows"), [("replace", 2), ("add_remove", 1)])
+def test_candidates_are_weighed_by_the_range_of_all_rows_that_there_can_be(relation: str, rows: int) -> None:
+    """No more is charged, and by less the numbers of rows would be cut."""
+    with pm.Model() as model:
+        p = pm.Uniform("p", 0.1, 0.9)
+        pm.CustomDist(
+            "y", p, logp=lambda v, p: v * pm.math.log(p) + (1 - v) * pm.math.log1p(-p), observed=np.arange(9) % 2
+        )
+    domain = dp.Domain(bounds={"y": (0, 1)}, neighbours=relation, n_max=20 if relation == "add_remove" else None)
+    grid = {"p": np.linspace(0.1, 0.9, 9)}
+    idata = dp.find_map(epsilon=1.0, model=model, domain=domain, grid=grid, progressbar=False)
+    record = idata.dp.report().record
+    (eta,) = charged(record["event"])
+    assert f"{rows * math.log(9):.4g}" in str(record["sampler"]) and eta == pytest.approx(1.0)
