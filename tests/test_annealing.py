@@ -3,30 +3,19 @@
 import arviz as az
 import numpy as np
 import pymc as pm
-import pytensor
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import (
-    ArgumentError,
-    RepeatedReleaseWarning,
-    TraceError,
-    UnsupportedModelError,
-)
-from pymc_dp.release.paid import forget_releases
-from pymc_dp.testing import insecure_randomness
 from tests.step_methods.conftest import bernoulli
 
 ANSWERS = np.arange(40) % 3 == 0
 SMALL = {"particles": 4, "temperatures": 3, "progressbar": False}
 
 
-@pytest.fixture(autouse=True)
-def _no_history():
-    forget_releases()
-    with pytensor.config.change_flags(mode="FAST_COMPILE"):
-        yield
-    forget_releases()
+pytestmark = [
+    pytest.mark.usefixtures("interpreted"),
+    pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning"),
+]
 
 
 def grouped(rows, bounds=(-2.0, 2.0)):
@@ -79,12 +68,12 @@ def test_everything_in_the_trace_was_paid_for(tmp_path):
     assert str(read.dp.report()) == report and "fitted" in report
     read.close()
     tree["released"]["log_evidence_tempered"] = tree["released"]["log_evidence_tempered"] + 1
-    with pytest.raises(TraceError, match="/released/log_evidence_tempered was changed"):
+    with pytest.raises(dp.errors.TraceError, match="/released/log_evidence_tempered was changed"):
         tree.dp.publish(tmp_path / "changed.nc")
 
 
 def test_an_evidence_of_the_model_itself_is_named_so():
-    with insecure_randomness(1):
+    with dp.testing.insecure_randomness(1):
         tree = ais(epsilon=1e6, marginal_likelihood=True)
     released = tree["released"].to_dataset()
     assert list(released.data_vars) == ["log_evidence"] and released["log_evidence"].attrs["beta"] == 1
@@ -94,7 +83,7 @@ def test_an_evidence_of_the_model_itself_is_named_so():
 def test_a_second_run_without_a_ledger_warns():
     model = bernoulli(ANSWERS)
     ais(model=model)
-    with pytest.warns(RepeatedReleaseWarning, match="second release"):
+    with pytest.warns(dp.errors.RepeatedReleaseWarning, match="release from these rows"):
         ais(model=model)
 
 
@@ -102,10 +91,10 @@ def test_latents_private_models_and_models_without_bounds_are_refused():
     with pm.Model() as plain:
         pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=ANSWERS)
     ledger = dp.Ledger(1.0)
-    with pytest.raises(UnsupportedModelError, match="dp.truncate"):
+    with pytest.raises(dp.errors.UnsupportedModelError, match="dp.truncate"):
         ais(model=plain, ledger=ledger)
     private = dp.privatize(plain, epsilon=1.0, ledger=dp.Ledger(1.0))
-    with pytest.raises(ArgumentError, match="private already"):
+    with pytest.raises(dp.errors.ArgumentError, match="private already"):
         ais(model=private, ledger=ledger)
     assert ledger.spent.epsilon == 0
 
@@ -127,7 +116,7 @@ def test_latents_private_models_and_models_without_bounds_are_refused():
     ],
 )
 def test_arguments_out_of_range_are_refused(given, what):
-    with pytest.raises(ArgumentError, match=what):
+    with pytest.raises(dp.errors.ArgumentError, match=what):
         ais(**given)
 
 
@@ -141,7 +130,7 @@ def test_names_of_the_trace_are_refused_before_anything_is_spent(name):
         else:
             pm.Deterministic(name, p + 1)
         pm.Bernoulli("y", p, observed=ANSWERS)
-    with pytest.raises(UnsupportedModelError, match="dimension of the trace"):
+    with pytest.raises(dp.errors.UnsupportedModelError, match="dimension of the trace"):
         ais(None, model=model, ledger=ledger)
     assert ledger.spent.epsilon == 0
 

@@ -1,18 +1,14 @@
 """Every argument of ``pm.sample`` is checked before the charge, and no other is taken."""
 
-import inspect
 import re
 
 import numpy as np
 import pymc as pm
-import pytensor
 import pytest
 
 import pymc_dp as dp
 from pymc_dp import nuts_samplers
 from pymc_dp import sampler_arguments as arguments
-from pymc_dp.errors import ArgumentError
-from pymc_dp.transforms.trial import Trial
 
 ROWS = np.arange(40) % 3 == 0
 
@@ -33,7 +29,7 @@ def refused(text: str, **given) -> None:
     """Assert that a call is refused with an error that names the argument, and costs nothing."""
     ledger = dp.Ledger(epsilon=1.0)
     source = given.pop("model", None) or model()
-    with pytest.raises(ArgumentError, match=text):
+    with pytest.raises(dp.errors.ArgumentError, match=text):
         dp.sample(**{"draws": 5, "tune": 5, "epsilon": 1.0, "progressbar": False} | given, model=source, ledger=ledger)
     assert ledger.history == []
 
@@ -208,34 +204,6 @@ def test_settings_of_pymcs_own_nuts_cost_nothing_where_pymc_takes_nutpie(setting
         arguments.require_fitting(by_numba(**{setting: OF_PYMC[setting]}, **given), model())
 
 
-def test_pymcs_rule_for_nutpie_is_followed(all_installed, monkeypatch):
-    given = {"backend": "numba"}
-    assert nuts_samplers.chosen(given) == nuts_samplers.chosen({"compile_kwargs": {"mode": "JAX"}}) == "nutpie"
-    assert nuts_samplers.chosen(given | {"init": "auto", "callback": None, "nuts_sampler": None}) == "nutpie"
-    own = ({"init": "advi"}, {"callback": print}, {"backend": "c"}, {"nuts_sampler": "pymc"})
-    assert {nuts_samplers.chosen(given | one) for one in own} == {"pymc"}
-    assert nuts_samplers.chosen({"compile_kwargs": {"mode": "FAST_COMPILE"}}) == "pymc"
-    assert nuts_samplers.chosen(given, continuous=False) == "pymc"
-    assert nuts_samplers.chosen(given | {"nuts_sampler": "numpyro"}) == "numpyro"
-    for version in ("0.16.9", "0.16", ""):
-        all_installed["nutpie"] = version
-        assert nuts_samplers.chosen(given) == "pymc"
-    all_installed["nutpie"] = "0.17.0rc1"
-    assert nuts_samplers.chosen(given) == "nutpie"
-    monkeypatch.setattr("pymc.sampling.mcmc.NUTPIE_INSTALLED", False)
-    assert nuts_samplers.chosen(given) == "pymc"
-
-
-def test_a_trial_compiles_what_pymcs_own_nuts_will_call(all_installed):
-    assert not Trial.before_sampling({"compile_kwargs": {"mode": "NUMBA"}})._compiled
-    assert Trial.before_sampling({"nuts_sampler": "pymc"})._compiled
-    with pytensor.config.change_flags(mode="NUMBA"):
-        assert not Trial.before_sampling({})._compiled
-        assert Trial.before_sampling({"init": "adapt_diag"})._compiled
-    with pytensor.config.change_flags(mode="FAST_COMPILE"):
-        assert Trial.before_sampling({})._compiled
-
-
 def test_a_nutpie_that_pymc_cannot_call_costs_nothing(all_installed, monkeypatch):
     all_installed["nutpie"] = "0.16.9"
     refused(r"needs nutpie 0.16.10 or later, .* not 0.16.9\. Install it: pip install", nuts_sampler="nutpie")
@@ -261,54 +229,19 @@ def test_every_sampler_has_its_own_word_for_the_depth_of_a_tree(name, own, all_i
     refused(f"max_treedepth is given twice: {name} calls it {own}", nuts_sampler=name, max_treedepth=6, nuts={own: 6})
 
 
-@pytest.mark.parametrize(
-    ("given", "chains", "cores", "devices"),
-    [
-        ({}, 3, 1, 3), ({}, 1, 4, 1), ({}, None, 3, 3), ({}, None, 1, 2),
-        ({"nuts": {"chain_method": "vectorized"}}, 4, 1, 1), ({"nuts_sampler": "numpyro"}, 4, 1, 1),
-    ],
-)  # fmt: skip
-def test_blackjax_needs_a_device_for_each_chain(given, chains, cores, devices):
-    found = Trial.before_sampling({"nuts_sampler": "blackjax", **given}, chains=chains, cores=cores)
-    assert found._devices == devices
-
-
 def test_a_sampler_for_other_models_costs_nothing(all_installed):
     refused("needs a model without discrete variables", model=model(discrete=True), nuts_sampler="nutpie")
     refused("callback=.* has no effect on", nuts_sampler="nutpie", callback=lambda **_: None)
 
 
-def test_what_is_right_is_passed_on_as_it_is():
-    given = {
-        "var_names": ["p"], "quiet": True, "mp_ctx": "spawn", "blas_cores": None, "callback": lambda trace, draw: None,
-        "idata_kwargs": {"include_transformed": True}, "compile_kwargs": {"mode": "FAST_COMPILE"}, "init": "adapt_diag",
-    }  # fmt: skip
-    assert arguments.checked(given, own_step=False, holds_rows=False) == given
-    assert arguments.checked({}, own_step=True, holds_rows=True) == {}
-    assert arguments.seed(np.array([1, 2])) == [1, 2] and arguments.seed(None) is None
-    rng = np.random.default_rng(1)
-    state = rng.bit_generator.state
-    assert arguments.seed(rng) is rng and rng.bit_generator.state == state
-    assert arguments.progressbar("split+stats") == "split+stats" and arguments.progressbar(np.True_) is True
-
-
-def test_the_whole_of_pymcs_signature_is_known():
-    own = {*arguments.OWN_ARGUMENTS, "kwargs"}
-    assert set(inspect.signature(dp.sample).parameters) == own
-    known = {*arguments.ALWAYS, *arguments.FREE, *arguments.FIXED_ARGUMENTS}
-    assert not own & known
-    assert known < set(inspect.signature(pm.sample).parameters) <= known | own
-    of_nuts = {"Emax", "target_accept", "gamma", "k", "t0", "adapt_step_size", "step_scale"}
-    taken = {name for one in (pm.NUTS, pm.NUTS.__mro__[1]) for name in inspect.signature(one.__init__).parameters}
-    assert of_nuts | {"max_treedepth", "early_max_treedepth"} == set(arguments.NUTS) <= taken
-
-
 def test_a_misspelt_epsilon_and_a_model_in_the_place_of_draws_are_named():
-    with pytest.raises(ArgumentError, match="epsilon is missing.*epsilonn= is no argument: did you mean epsilon="):
+    with pytest.raises(
+        dp.errors.ArgumentError, match="epsilon is missing.*epsilonn= is no argument: did you mean epsilon="
+    ):
         dp.sample(epsilonn=1.0)
-    with pytest.raises(ArgumentError, match="^epsilon is missing, the privacy loss of the trace. Write"):
+    with pytest.raises(dp.errors.ArgumentError, match="^epsilon is missing, the privacy loss of the trace. Write"):
         dp.sample(draws=3)
-    with pytest.raises(ArgumentError, match=r"got a Model\. Write dp\.sample\(model=\.\.\.\)"):
+    with pytest.raises(dp.errors.ArgumentError, match=r"got a Model\. Write dp\.sample\(model=\.\.\.\)"):
         dp.sample(pm.Model(), epsilon=1.0)
-    with pytest.raises(ArgumentError, match=r"got 0\.5\. Did you mean epsilon=0\.5\?"):
+    with pytest.raises(dp.errors.ArgumentError, match=r"got 0\.5\. Did you mean epsilon=0\.5\?"):
         dp.explain(pm.Model(), 0.5)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import pymc_dp as dp
 from pymc_dp.draws.finite_choice import EARLY, _log_arrivals, choose
-from pymc_dp.errors import ArgumentError
 
 
 @pytest.mark.parametrize("shift", [0.0, -1e5, 1e5, 700.0])
@@ -55,5 +55,5 @@ def test_early_arrivals_are_exponential_on_a_logarithmic_scale(rng, monkeypatch)
     "weights", [[np.nan, 0.0], [np.inf, 0.0], [-np.inf, -np.inf], [[0.0, 0.0], [-np.inf, -np.inf]], [], 1.0]
 )
 def test_what_cannot_be_weighed_is_refused(rng, weights):
-    with pytest.raises(ArgumentError, match="log_weights"):
+    with pytest.raises(dp.errors.ArgumentError, match="log_weights"):
         choose(rng, weights)

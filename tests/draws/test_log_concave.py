@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import pymc_dp as dp
 from pymc_dp.draws.log_concave import (
     LogConcave,
     draw_log_concave_vector,
@@ -12,7 +13,6 @@ from pymc_dp.draws.log_concave import (
     log_acceptance,
     mode,
 )
-from pymc_dp.errors import ArgumentError
 from tests.draws.regressions import (
     HUBER,
     LAPLACE,
@@ -151,13 +151,13 @@ def test_values_that_are_no_numbers_are_outside_of_the_support(rng):
 )
 def test_what_is_no_density_is_refused(change, text):
     true = posterior(NORMAL, np.ones((3, 2)), np.ones(3), 1.0)
-    with pytest.raises(ArgumentError, match=text):
+    with pytest.raises(dp.errors.ArgumentError, match=text):
         LogConcave(**{**vars(true), **change})
 
 
 @pytest.mark.parametrize("start", [np.zeros(3), np.full(2, np.inf), np.full(2, -123.5)])
 def test_a_start_outside_is_refused_without_a_value(rng, start):
     true = posterior(NORMAL, np.full((3, 2), 123.456), np.full(3, 123.456), 1.0, low=np.zeros(2))
-    with pytest.raises(ArgumentError, match="start must be 2 numbers") as error:
+    with pytest.raises(dp.errors.ArgumentError, match="start must be 2 numbers") as error:
         draw_log_concave_vector(rng, true, start)
     assert "123" not in str(error.value)

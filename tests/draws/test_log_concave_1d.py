@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import pymc_dp as dp
 from pymc_dp.draws.log_concave_1d import WORST_ACCEPTANCE, draw_log_concave, tangents
-from pymc_dp.errors import ArgumentError
 from tests.draws.regressions import HUBER, LAPLACE, LOGISTIC, NORMAL, POISSON, PROBIT
 from tests.draws.test_truncated import cumulative
 
@@ -148,5 +148,5 @@ def test_envelopes_lie_above_and_a_fair_share_is_accepted(rng, name):
     ],
 )
 def test_what_is_no_density_is_refused(rng, log_density, slope, low, high, start, text):
-    with pytest.raises(ArgumentError, match=text):
+    with pytest.raises(dp.errors.ArgumentError, match=text):
         draw_log_concave(rng, log_density, slope, low, high, start)

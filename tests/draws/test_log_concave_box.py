@@ -96,18 +96,3 @@ def test_envelopes_lie_above_and_accept_what_is_promised(box, pull, rng):
     promised = worst_acceptance_in_box(n_rows=40, inverse_temperature=1.0, curvature=0.625, strong=STRONG)
     best = min(faces.log_mass, envelope_at(target, point).log_mass) + np.log(2 * np.pi)
     assert promised <= total - best < 0.01
-
-
-def test_the_mass_of_the_faces_is_that_of_independent_normal_laws():
-    faces = FaceEnvelope(
-        gradient=np.array([30.0, -2.0, 0.0]),
-        strong=np.array([2.0, 1.0, 4.0]),
-        low=np.array([-1.0, 0.0, -np.inf]),
-        high=np.array([0.0, 3.0, np.inf]),
-    )
-    ends = [(-1, 0), (0, 3), (-9, 9)]
-    parts = [
-        integrate.quad(lambda v, g=g, m=m: np.exp(g * v - m * v**2 / 2), *end)[0]
-        for g, m, end in zip(faces.gradient, faces.strong, ends, strict=True)
-    ]
-    assert faces.log_mass + 1.5 * np.log(2 * np.pi) == pytest.approx(np.log(parts).sum())

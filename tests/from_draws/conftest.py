@@ -10,7 +10,6 @@ import pytest
 import xarray as xr
 
 import pymc_dp as dp
-from pymc_dp.accounting import Budget
 from pymc_dp.trace.scrub import annotate
 
 LOW, HIGH = 0.05, 0.95
@@ -44,7 +43,7 @@ def trace_of(
     """Return what dp.sample would, had it drawn these: one chain. `changed` replaces parts of the sampler's record."""
     count = len(next(iter(draws.values())))
     spec = dp.OPS(grid=16)
-    step, _ = spec.bound(spec.inspect(model, domain), Budget(epsilon), chains=1, steps=count)
+    step, _ = spec.bound(spec.inspect(model, domain), dp.Budget(epsilon), chains=1, steps=count)
     record = replace(step.record(), guarantee="exact")
     record = replace(record, sampler=replace(record.sampler, **changed))
     posterior = {name: (("chain", "draw"), np.asarray(values, float)[None]) for name, values in draws.items()}

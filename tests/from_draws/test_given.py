@@ -5,7 +5,6 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, TraceError
 from pymc_dp.from_draws.given import TemperedTrace
 from tests.from_draws.conftest import coin, logistic, trace_of
 
@@ -18,7 +17,7 @@ def test_the_record_has_the_temperature_as_a_number():
     assert trace.mechanism["power"] == pytest.approx(eta / (2 * np.log(0.95 / 0.05)), rel=1e-6)
     assert (trace.mechanism["prior_power"], trace.mechanism["n_rows"]) == (1.0, 50)
     assert trace.rows(None) == trace.rows(50) == 50
-    with pytest.raises(ArgumentError, match="contradicts"):
+    with pytest.raises(dp.errors.ArgumentError, match="contradicts"):
         trace.rows(51)
 
 
@@ -35,30 +34,30 @@ def test_a_private_number_of_rows_is_not_written_and_has_to_be_given():
     assert "50" not in str(tree["privacy"].attrs["dp_record"])
     trace = TemperedTrace.of(tree, "idata")
     assert trace.rows(60) == 60
-    with pytest.raises(ArgumentError, match="n_rows must be given"):
+    with pytest.raises(dp.errors.ArgumentError, match="n_rows must be given"):
         trace.rows(None)
 
 
 def test_traces_of_older_versions_and_other_samplers_are_refused():
-    with pytest.raises(TraceError, match="did not keep the temperature"):
+    with pytest.raises(dp.errors.TraceError, match="did not keep the temperature"):
         TemperedTrace.of(trace_of(coin(50), DRAWS, mechanism=None), "idata")
-    with pytest.raises(TraceError, match="these are of TemperedGibbs"):
+    with pytest.raises(dp.errors.TraceError, match="these are of TemperedGibbs"):
         TemperedTrace.of(trace_of(coin(50), DRAWS, name="TemperedGibbs"), "idata")
 
 
 def test_changed_draws_are_refused():
     tree = trace_of(coin(50), DRAWS)
     tree["posterior"] = tree["posterior"].to_dataset().assign(p=tree["posterior"]["p"] + 0.01)
-    with pytest.raises(TraceError, match="not those that were paid for"):
+    with pytest.raises(dp.errors.TraceError, match="not those that were paid for"):
         TemperedTrace.of(tree, "idata")
 
 
 def test_another_model_is_refused():
     tree = trace_of(coin(50), DRAWS)
-    with pytest.raises(ArgumentError, match="free variables a, b"):
+    with pytest.raises(dp.errors.ArgumentError, match="free variables a, b"):
         dp.from_draws.draw_intervals(tree, logistic(50))
     with pm.Model() as vector:
         p = pm.Uniform("p", 0.05, 0.95, shape=2)
         pm.Bernoulli("y", p[0], observed=np.zeros(50, dtype=int))
-    with pytest.raises(ArgumentError, match="of shape"):
+    with pytest.raises(dp.errors.ArgumentError, match="of shape"):
         dp.from_draws.draw_intervals(tree, vector)

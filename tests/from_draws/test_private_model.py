@@ -6,9 +6,7 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError
 from pymc_dp.from_draws.private_model import LATENT, NAME
-from pymc_dp.released import condition
 from tests.from_draws.conftest import logistic
 from tests.reachable import reachable_arrays
 
@@ -17,7 +15,7 @@ CANARY = 8_765_432.25
 
 @pytest.fixture(scope="module")
 def private(made):
-    return condition(made[0], made[1])
+    return dp.condition(made[0], made[1])
 
 
 @pytest.mark.slow
@@ -57,7 +55,7 @@ def test_it_says_what_it_is(made, private):
 
 def test_no_row_is_read(made, private, monkeypatch):
     monkeypatch.setattr("pymc_dp.rows.gate._array", lambda self: pytest.fail("rows were read"))
-    other = condition(logistic(7, x=CANARY), made[1])
+    other = dp.condition(logistic(7, x=CANARY), made[1])
     for var in reachable_arrays(other):
         held = np.asarray(var.data if hasattr(var, "data") else var.get_value(), dtype=object)
         assert not any(isinstance(item, float) and abs(item - CANARY) < 1 for item in held.ravel())
@@ -71,14 +69,14 @@ def test_no_row_is_read(made, private, monkeypatch):
 
 def test_arguments_of_the_other_kind_are_refused(made):
     model, tree, _ = made
-    with pytest.raises(ArgumentError, match="noise_aware"):
-        condition(model, tree, noise_aware=False)
+    with pytest.raises(dp.errors.ArgumentError, match="noise_aware"):
+        dp.condition(model, tree, noise_aware=False)
     rows = pm.Model()
     with rows:
         pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.array([0, 1, 1]))
     release = dp.Release.of(dp.privatize(rows, epsilon=1.0, ledger=dp.Ledger(1.0)))
-    with pytest.raises(ArgumentError, match="covariates and n_rows are for draws"):
-        condition(rows, release, n_rows=3)
+    with pytest.raises(dp.errors.ArgumentError, match="covariates and n_rows are for draws"):
+        dp.condition(rows, release, n_rows=3)
 
 
 @pytest.mark.slow

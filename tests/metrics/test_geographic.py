@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pymc_dp.errors import DomainError
-from pymc_dp.metrics import EARTH, Extent, Geographic
+import pymc_dp as dp
 
 REGIONS = {
     "a country": ((46.0, 49.0), (9.5, 17.0)),
@@ -20,7 +19,8 @@ every_region = pytest.mark.parametrize("name", REGIONS)
 
 def extents_of(name):
     return {
-        column: Extent(low=low, high=high) for column, (low, high) in zip(("lat", "lon"), REGIONS[name], strict=True)
+        column: dp.metrics.Extent(low=low, high=high)
+        for column, (low, high) in zip(("lat", "lon"), REGIONS[name], strict=True)
     }
 
 
@@ -40,7 +40,7 @@ def pairs(name, rng, count=20_000):
 @every_region
 @pytest.mark.parametrize("slopes", [(1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.3, 5.0)])
 def test_changes_in_degrees_are_bounded_by_kilometres(name, slopes, rng):
-    metric = Geographic("lat", "lon")
+    metric = dp.metrics.Geographic("lat", "lon")
     one, two = pairs(name, rng)
     distance = metric.distance(one, two)
     change = slopes[0] * abs(one["lat"] - two["lat"]) + slopes[1] * abs(one["lon"] - two["lon"])
@@ -53,24 +53,24 @@ def test_changes_in_degrees_are_bounded_by_kilometres(name, slopes, rng):
 
 
 def test_a_degree_of_latitude_is_111_km():
-    constant = Geographic("lat", "lon").steepest(1.0, 0.0, extents_of("a street"))
-    assert 1 / constant == pytest.approx(math.pi / 180 * EARTH, rel=1e-6)
+    constant = dp.metrics.Geographic("lat", "lon").steepest(1.0, 0.0, extents_of("a street"))
+    assert 1 / constant == pytest.approx(math.pi / 180 * dp.metrics.EARTH, rel=1e-6)
     assert round(1 / constant, 1) == 111.2
 
 
 def test_where_longitudes_go_around_nothing_bounds_what_changes_with_them():
-    around = {"lat": Extent(low=-10.0, high=10.0), "lon": Extent(low=-180.0, high=180.0)}
-    metric = Geographic("lat", "lon")
+    around = {"lat": dp.metrics.Extent(low=-10.0, high=10.0), "lon": dp.metrics.Extent(low=-180.0, high=180.0)}
+    metric = dp.metrics.Geographic("lat", "lon")
     assert math.isinf(metric.steepest(0.0, 1.0, around))
     assert math.isfinite(metric.steepest(1.0, 0.0, around))
-    pole = {"lat": Extent(low=0.0, high=90.0), "lon": Extent(low=0.0, high=10.0)}
+    pole = {"lat": dp.metrics.Extent(low=0.0, high=90.0), "lon": dp.metrics.Extent(low=0.0, high=10.0)}
     assert math.isinf(metric.steepest(0.0, 1.0, pole))
 
 
 @pytest.mark.parametrize("lat", [(-math.inf, math.inf), (0.0, 91.0), (-100.0, 10.0)])
 def test_latitudes_without_bounds_are_refused(lat):
-    given = {"lat": Extent(low=lat[0], high=lat[1]), "lon": Extent(low=0.0, high=10.0)}
-    with pytest.raises(DomainError, match="public bounds in degrees"):
-        Geographic("lat", "lon").diameter(given)
-    with pytest.raises(DomainError, match="public bounds in degrees"):
-        Geographic("lat", "lon").steepest(1.0, 1.0, given)
+    given = {"lat": dp.metrics.Extent(low=lat[0], high=lat[1]), "lon": dp.metrics.Extent(low=0.0, high=10.0)}
+    with pytest.raises(dp.errors.DomainError, match="public bounds in degrees"):
+        dp.metrics.Geographic("lat", "lon").diameter(given)
+    with pytest.raises(dp.errors.DomainError, match="public bounds in degrees"):
+        dp.metrics.Geographic("lat", "lon").steepest(1.0, 1.0, given)

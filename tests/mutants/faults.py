@@ -286,7 +286,7 @@ SAMPLERS = (
         new="            weights = self.scores.at(self.points, values, sums, beta, size) + "
         "self.rows_at(self.knots, values)\n",
         breaks="Rows that are held one by one count in full, where a fraction β of them is paid for.",
-        first=("tests/step_methods/gibbs", "tests/step_methods/gibbs/test_privacy.py"),
+        first=("tests/promises/test_choices.py", "tests/promises/test_charges.py"),
     ),
     Fault(
         name="gibbs-range-doubled",
@@ -329,8 +329,7 @@ SAMPLERS = (
         breaks="A replaced row moves a log ratio by the length of the interval, and half of it is charged.",
         first=(
             "tests/step_methods/row_functions/test_limits.py",
-            "tests/step_methods/metropolis/test_ratios.py",
-            "tests/step_methods/metropolis/test_privacy.py",
+            "tests/promises/test_bits.py",
         ),
     ),
     Fault(
@@ -343,7 +342,7 @@ SAMPLERS = (
         breaks="Log ratios of rows are added up as floats: one row more shifts the rounding of all others.",
         first=(
             "tests/step_methods/row_functions/test_limits.py",
-            "tests/step_methods/metropolis/test_row_ratios.py",
+            "tests/promises/test_bits.py",
             "tests/promises/test_choices.py",
         ),
     ),
@@ -355,7 +354,7 @@ SAMPLERS = (
         old="min(reach * reach / 8, reach * math.tanh(reach / 2))",
         new="min(reach * reach / 16, reach * math.tanh(reach / 2))",
         breaks="An accept bit is charged half of the ρ that it costs.",
-        first=("tests/step_methods/metropolis/test_barker.py", "tests/step_methods/metropolis/test_privacy.py"),
+        first=("tests/promises/test_bits.py", "tests/promises/test_charges.py"),
     ),
     Fault(
         name="penalty-noise-halved",
@@ -365,7 +364,7 @@ SAMPLERS = (
         old="        return reach / self.ratio * (1 + 1e-15)\n",
         new="        return 0.5 * reach / self.ratio * (1 + 1e-15)\n",
         breaks="The noise on a log ratio is half of what is charged.",
-        first=("tests/step_methods/metropolis/test_penalty.py", "tests/step_methods/metropolis/test_privacy.py"),
+        first=("tests/promises/test_bits.py",),
     ),
 )
 MOMENTS = (
@@ -404,7 +403,7 @@ DRAWS = (
         old="    event = BoundedRangeEvent(eta=eta if inverse < 1 else range_)\n",
         new="    event = BoundedRangeEvent(eta=eta / 2 if inverse < 1 else range_)\n",
         breaks="A draw from the tempered posterior is charged half of its range.",
-        first=("tests/step_methods/ops/test_price.py", "tests/step_methods/test_ops.py", "tests/step_methods/ops"),
+        first=("tests/step_methods/ops/test_price.py", "tests/promises/test_laws.py", "tests/promises/test_charges.py"),
     ),
     Fault(
         name="ops-row-that-changes-its-cell",
@@ -414,7 +413,7 @@ DRAWS = (
         old="np.sort(alone)[-2:].sum() if apart else 0.0",
         new="alone.max() if apart else 0.0",
         breaks="A row that changes its cell moves two of them, and the range of one is paid for.",
-        first=("tests/proofs", "tests/step_methods/test_ops.py"),
+        first=("tests/promises/test_charges.py", "tests/proofs"),
     ),
     Fault(
         name="ops-same-key-every-time",
@@ -449,7 +448,7 @@ DRAWS = (
         new="    from pymc_dp.rows.gate import opened_gate\n\n"
         "    with opened_gate():\n        run.load()\n    idata = None\n    try:\n        with paid(",
         breaks="Rows are read before the ledger is asked.",
-        first=("tests/test_annealing.py", "tests/step_methods/annealing/test_sampler.py"),
+        first=("tests/test_annealing.py", "tests/promises/test_samplers.py"),
     ),
     Fault(
         name="chains-one-is-charged",
@@ -459,7 +458,7 @@ DRAWS = (
         old="        return self.chains * self.steps\n",
         new="        return self.steps\n",
         breaks="Steps of one chain are charged, however many chains there are.",
-        first=("tests/step_methods/test_cost.py", "tests/step_methods/test_base.py", "tests/step_methods/test_ops.py"),
+        first=("tests/promises/test_charges.py", "tests/step_methods/test_base.py"),
     ),
 )
 BATCHES = (
@@ -476,7 +475,7 @@ BATCHES = (
         breaks="All entries of a gradient have the same noise, so that their differences are exact.",
         first=(
             "tests/step_methods/langevin/test_kernels.py",
-            "tests/step_methods/langevin/test_sgld.py",
+            "tests/promises/test_batches.py",
             "tests/step_methods/langevin/test_dynamics.py",
         ),
     ),
@@ -490,7 +489,7 @@ BATCHES = (
         breaks="A batch's gradient has half of the noise of the multiplier that is charged.",
         first=(
             "tests/step_methods/langevin",
-            "tests/step_methods/langevin/test_sgld.py",
+            "tests/promises/test_batches.py",
             "tests/step_methods/langevin/test_kernels.py",
         ),
     ),
@@ -507,7 +506,7 @@ BATCHES = (
         breaks="A sum is divided by how many rows the batch has, so that one row more changes what all others add.",
         first=(
             "tests/step_methods/langevin/test_kernels.py",
-            "tests/step_methods/langevin/test_sgld.py",
+            "tests/promises/test_batches.py",
             "tests/step_methods/langevin",
         ),
     ),
@@ -581,7 +580,7 @@ CHOICES = (
         old="        largest = np.max([np.ptp(values - other, axis=1).max() for other in values])\n",
         new="        largest = np.ptp(values, axis=1).max()\n",
         breaks="Of a replaced row the range of one is charged, and not that of the difference of two.",
-        first=("tests/step_methods/mode", "tests/test_find_map.py"),
+        first=("tests/promises/test_choices.py", "tests/promises/test_charges.py"),
     ),
     Fault(
         name="metrics-steep-numbers-kept",
@@ -591,7 +590,7 @@ CHOICES = (
         old="        found = Numbers.within(self.most, self.nodes, values, owner)\n",
         new="        found = Numbers.of(self.nodes, values, owner)\n",
         breaks="Numbers of nodes that are steeper than is charged per unit of the metric are added up as they are.",
-        first=("tests/step_methods/test_enforced_per_unit.py", "tests/step_methods/test_per_unit.py"),
+        first=("tests/promises/test_per_unit.py",),
     ),
     Fault(
         name="metrics-unit-charged-for-a-row",

@@ -4,7 +4,6 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_dp.domain import Domain
 from pymc_dp.release.paid import forget_releases
 
 
@@ -23,7 +22,3 @@ def bernoulli(answers, low=0.05, high=0.95, groups=None):
         held = p if groups is None else p[pm.Data("group", np.asarray(groups))]
         pm.Bernoulli("y", held, observed=np.asarray(answers, dtype=int))
     return model
-
-
-def domain(relation, **options):
-    return Domain(neighbours=relation, n_max=1000 if relation == "add_remove" else None, **options)

@@ -8,16 +8,6 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import (
-    ArgumentError,
-    BudgetExceeded,
-    PrivacyError,
-    RepeatedReleaseWarning,
-    TraceError,
-    UnsupportedModelError,
-)
-from pymc_dp.step_methods.base import SPENT
-from pymc_dp.step_methods.ops import OPS
 from tests.step_methods.conftest import bernoulli
 
 ANSWERS = np.arange(60) % 3 == 0
@@ -26,24 +16,24 @@ PLAIN = {"progressbar": False, "quiet": True, "compute_convergence_checks": Fals
 
 
 def test_a_specification_needs_no_model_and_does_nothing_alone():
-    step = OPS()
-    assert repr(step) == "OPS()" and repr(OPS(grid=100)) == "OPS(grid=100)"
-    with pytest.raises(ArgumentError, match=r"has no budget.*dp.OPS\(epsilon=..., chains=...\)"):
+    step = dp.OPS()
+    assert repr(step) == "OPS()" and repr(dp.OPS(grid=100)) == "OPS(grid=100)"
+    with pytest.raises(dp.errors.ArgumentError, match=r"has no budget.*dp.OPS\(epsilon=..., chains=...\)"):
         step.setup_chain(None, 0, 1)
-    with pytest.raises(ArgumentError, match="mean nothing"):
-        OPS(delta=1e-6)
+    with pytest.raises(dp.errors.ArgumentError, match="mean nothing"):
+        dp.OPS(delta=1e-6)
 
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_a_funded_step_means_the_same_on_one_core_and_two(cores):
     with bernoulli(ANSWERS) as model:
-        step = OPS(epsilon=1.0, chains=2)
+        step = dp.OPS(epsilon=1.0, chains=2)
         raw = pm.sample(4, step=step, chains=2, cores=cores, **PLAIN)
         tree = dp.scrub(raw, model)
-        with pytest.raises(BudgetExceeded, match="all of them have begun"):
+        with pytest.raises(dp.errors.BudgetExceeded, match="all of them have begun"):
             pm.sample(4, step=step, chains=1, **PLAIN)
     assert "observed_data" in raw.children and "observed_data" not in tree.children
-    np.testing.assert_allclose(tree["sample_stats"][SPENT].values, [[0.25, 0.5, 0.75, 1.0]] * 2)
+    np.testing.assert_allclose(tree["sample_stats"]["epsilon_spent"].values, [[0.25, 0.5, 0.75, 1.0]] * 2)
     one, other = tree["posterior"]["p"].values
     assert not np.isin(one, other).any(), "chains must not repeat each other"
     assert tree.dp.epsilon == 1.0
@@ -51,45 +41,45 @@ def test_a_funded_step_means_the_same_on_one_core_and_two(cores):
 
 def test_more_chains_than_paid_for_are_refused():
     with bernoulli(ANSWERS):
-        step = OPS(epsilon=1.0)
-        with pytest.raises(BudgetExceeded, match="funded for 1 chain,"):
+        step = dp.OPS(epsilon=1.0)
+        with pytest.raises(dp.errors.BudgetExceeded, match="funded for 1 chain,"):
             pm.sample(2, step=step, chains=2, cores=1, **PLAIN)
 
 
 def test_some_of_the_variables_are_refused():
     with bernoulli(ANSWERS):
         pm.Normal("other")
-        with pytest.raises(ArgumentError, match="would see the raw rows"):
-            OPS(["p"], epsilon=1.0)
+        with pytest.raises(dp.errors.ArgumentError, match="would see the raw rows"):
+            dp.OPS(["p"], epsilon=1.0)
 
 
 def test_a_funded_step_is_not_funded_again():
     model = bernoulli(ANSWERS)
     with model:
-        step = OPS(epsilon=1.0)
-    with pytest.raises(ArgumentError, match="budget of its own already"):
+        step = dp.OPS(epsilon=1.0)
+    with pytest.raises(dp.errors.ArgumentError, match="budget of its own already"):
         dp.sample(epsilon=1.0, step=step, model=model, **QUIET)
-    with pytest.raises(ArgumentError, match="releases none"):
-        dp.sample(epsilon=1.0, step=OPS(), statistics=dp.Statistics(), model=model, **QUIET)
-    with pytest.raises(ArgumentError, match="only private step methods"):
+    with pytest.raises(dp.errors.ArgumentError, match="releases none"):
+        dp.sample(epsilon=1.0, step=dp.OPS(), statistics=dp.Statistics(), model=model, **QUIET)
+    with pytest.raises(dp.errors.ArgumentError, match="only private step methods"):
         dp.sample(epsilon=1.0, step=pm.NUTS, model=model, **QUIET)
 
 
 def test_a_trace_without_its_step_is_refused():
     model = bernoulli(ANSWERS)
     with model:
-        raw = pm.sample(3, step=OPS(epsilon=1.0), chains=1, **PLAIN)
-        with pytest.warns(RepeatedReleaseWarning, match="second release"):
-            other = OPS(epsilon=1.0)
-    with pytest.raises(TraceError, match="not made by privatize"):
+        raw = pm.sample(3, step=dp.OPS(epsilon=1.0), chains=1, **PLAIN)
+        with pytest.warns(dp.errors.RepeatedReleaseWarning, match="second release"):
+            other = dp.OPS(epsilon=1.0)
+    with pytest.raises(dp.errors.TraceError, match="not made by privatize"):
         dp.scrub(raw, bernoulli(ANSWERS))
     longer = raw.copy()
     longer["posterior"] = longer["posterior"].to_dataset().reindex(draw=np.arange(7))
-    with pytest.raises(TraceError, match="more states than its step has made"):
+    with pytest.raises(dp.errors.TraceError, match="more states than its step has made"):
         dp.scrub(longer, model)
     unnumbered = raw.copy()
     unnumbered["sample_stats"] = unnumbered["sample_stats"].to_dataset().drop_vars("step_identity")
-    with pytest.raises(TraceError, match="No funded step of this model made this trace"):
+    with pytest.raises(dp.errors.TraceError, match="No funded step of this model made this trace"):
         dp.scrub(unnumbered, model)
     assert other.binding.claims.taken() == []
 
@@ -97,11 +87,11 @@ def test_a_trace_without_its_step_is_refused():
 def test_copies_of_a_begun_step_do_not_repeat_its_randomness():
     """Two that go on from different points with the same noise would show what the rows say of either."""
     with bernoulli(ANSWERS) as model:
-        step = OPS(epsilon=1.0, chains=2)
+        step = dp.OPS(epsilon=1.0, chains=2)
     step.setup_chain(None, 0, 10)
     again = pickle.loads(cloudpickle.dumps(step))
     assert step._generator is not None and again._generator is None
-    with pytest.raises(PrivacyError, match="setup_chain first"):
+    with pytest.raises(dp.errors.PrivacyError, match="setup_chain first"):
         again.step(model.initial_point())
     again.setup_chain(None, 0, 10)
     start = model.initial_point()
@@ -113,8 +103,8 @@ def test_problems_come_all_at_once_and_cost_nothing():
     with pm.Model() as model:
         pm.Poisson("a", pm.Gamma("rate", 2, 1), observed=np.array([1, 2]))
         pm.Normal("b", pm.Normal("mu"), 1, observed=np.array([1.0, 2.0]))
-    with pytest.raises(UnsupportedModelError) as refused:
-        dp.sample(epsilon=1.0, step=OPS(), model=model, ledger=ledger, **QUIET)
+    with pytest.raises(dp.errors.UnsupportedModelError) as refused:
+        dp.sample(epsilon=1.0, step=dp.OPS(), model=model, ledger=ledger, **QUIET)
     assert len(refused.value.problems) == 2
     assert "Domain(bounds={'a': (low, high)})" in str(refused.value) and ledger.spent.epsilon == 0
 
@@ -122,16 +112,16 @@ def test_problems_come_all_at_once_and_cost_nothing():
 @pytest.mark.usefixtures("interpreted")
 def test_other_samplers_beside_a_private_one_are_refused():
     with bernoulli(ANSWERS) as model:
-        step = OPS(epsilon=1.0)
+        step = dp.OPS(epsilon=1.0)
         raw = pm.sample(1, tune=0, step=[step, pm.Slice([model["p"]])], chains=1, **PLAIN)
-        with pytest.raises(TraceError, match="statistics of other samplers"):
+        with pytest.raises(dp.errors.TraceError, match="statistics of other samplers"):
             dp.scrub(raw, model)
 
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_seeded_chains_are_known_afterwards(cores):
     with bernoulli(ANSWERS) as model:
-        step = OPS(epsilon=1.0, chains=2)
+        step = dp.OPS(epsilon=1.0, chains=2)
         with dp.testing.insecure_randomness(1):
             raw = pm.sample(2, step=step, chains=2, cores=cores, **PLAIN)
         assert dp.scrub(raw, model).dp.guarantee == "none"
@@ -140,13 +130,13 @@ def test_seeded_chains_are_known_afterwards(cores):
 
 def test_each_trace_gets_the_guarantee_of_its_own_step():
     with bernoulli(ANSWERS) as model:
-        first = OPS(epsilon=0.5, delta=0.05)
+        first = dp.OPS(epsilon=0.5, delta=0.05)
         with dp.testing.insecure_randomness(1):
             seeded = pm.sample(1, step=first, chains=1, **PLAIN)
-        with pytest.warns(RepeatedReleaseWarning):
-            second = OPS(epsilon=2.0)
-        with pytest.warns(RepeatedReleaseWarning):
-            third = OPS(epsilon=0.1)
+        with pytest.warns(dp.errors.RepeatedReleaseWarning):
+            second = dp.OPS(epsilon=2.0)
+        with pytest.warns(dp.errors.RepeatedReleaseWarning):
+            third = dp.OPS(epsilon=0.1)
         traces = [pm.sample(1, step=step, chains=1, **PLAIN) for step in (second, third)]
         found = [dp.scrub(raw, model).dp for raw in (seeded, *traces)]
     assert [(one.delta, one.guarantee) for one in found] == [(0.05, "none"), (0.0, "exact"), (0.0, "exact")]
@@ -155,10 +145,10 @@ def test_each_trace_gets_the_guarantee_of_its_own_step():
 
 def test_steps_beyond_those_paid_for_are_refused():
     with bernoulli(ANSWERS) as model:
-        step = OPS(epsilon=1.0)
+        step = dp.OPS(epsilon=1.0)
         step.setup_chain(np.random.default_rng(1), 0, 2)
     point = model.initial_point()
     for _ in range(2):
         point, _ = step.step(point)
-    with pytest.raises(BudgetExceeded, match="All 2 steps of this chain"):
+    with pytest.raises(dp.errors.BudgetExceeded, match="All 2 steps of this chain"):
         step.step(point)

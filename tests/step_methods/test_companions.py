@@ -4,7 +4,6 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.errors import ArgumentError, PrivacyError
 from tests.step_methods.turns import BOUNDS, LOSS, PLAIN, ROWS, mixture
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -40,7 +39,7 @@ def test_funded_steps_that_move_all_variables_work_together():
 def test_a_funded_step_alone_begins_no_chain():
     model = mixture()
     step = funded(model, "w")
-    with model, pytest.raises(ArgumentError, match="does not move low.*would see the raw rows"):
+    with model, pytest.raises(dp.errors.ArgumentError, match="does not move low.*would see the raw rows"):
         pm.sample(2, tune=0, step=step, chains=1, **PLAIN)
     assert step.binding.claims.taken() == []
 
@@ -48,7 +47,7 @@ def test_a_funded_step_alone_begins_no_chain():
 @pytest.mark.slow
 def test_a_funded_step_stops_where_something_else_moves_the_others():
     model, both = two()
-    with model, pytest.raises(PrivacyError, match="goes on alone, and something else moves low"):
+    with model, pytest.raises(dp.errors.PrivacyError, match="goes on alone, and something else moves low"):
         pm.sample(2, tune=0, step=both[0], chains=1, **PLAIN)
 
 

@@ -4,31 +4,9 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.accounting import ComposedEvent, total_epsilon
-from pymc_dp.errors import ArgumentError
-from tests.step_methods.turns import BOUNDS, LOSS, QUIET, bound, normal, steps
+from tests.step_methods.turns import BOUNDS, LOSS, QUIET, normal, steps
 
 pytestmark = pytest.mark.usefixtures("interpreted")
-
-
-# --- shares -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-@pytest.mark.parametrize("share", [1.0, 3.0])
-def test_shares_are_raised_together_as_far_as_the_whole_allows(delta, share):
-    step, event = bound(normal(), steps(share), count=20, chains=2, delta=delta)
-    parts = [part.budget for part in step.parts]
-    assert isinstance(event, ComposedEvent) and event.events == tuple(part.event for part in step.parts)
-    assert parts[1].epsilon == pytest.approx(share * parts[0].epsilon)
-    assert sum(part.delta for part in parts) <= delta
-    assert 0.99 * 2.0 < total_epsilon(event, delta).epsilon <= 2.0
-    together = sum(part.epsilon for part in parts)
-    assert together > 2.2 if delta else together == pytest.approx(2.0, rel=2e-3)
-
-
-# --- what is sampled --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -47,7 +25,7 @@ def test_shares_are_raised_together_as_far_as_the_whole_allows(delta, share):
 )
 def test_what_does_not_fit_together_is_refused(given, words):
     ledger = dp.Ledger(**LOSS)
-    with normal(), pytest.raises(ArgumentError, match=words):
+    with normal(), pytest.raises(dp.errors.ArgumentError, match=words):
         dp.sample(**LOSS, step=given(), domain=dp.Domain(bounds=BOUNDS), ledger=ledger, **QUIET)
     assert ledger.history == []
 

@@ -4,48 +4,12 @@ import numpy as np
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.release.paid import forget_releases
-from tests.step_methods.conftest import bernoulli, domain
+from tests.step_methods.conftest import bernoulli
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 BUDGET = {"epsilon": 2.0, "delta": 1e-6}
 QUIET = {"progressbar": False, "cores": 1}
 ANSWERS = np.repeat([0, 1], [150, 250])
-STEPS = {
-    "OPS": lambda: dp.OPS(),
-    "papers' OPS": lambda: dp.OPS(papers=True),
-    "TemperedGibbs": lambda: dp.TemperedGibbs(),
-    "BarkerMetropolis": lambda: dp.BarkerMetropolis(scale=0.02),
-    "PenaltyMetropolis": lambda: dp.PenaltyMetropolis(scale=0.3),
-    "TemperedMetropolis": lambda: dp.TemperedMetropolis(beta=0.001),
-    "PrivateHMC": lambda: dp.PrivateHMC(clip_norm=2.0),
-    "SGLD": lambda: dp.SGLD(clip_norm=2.0, batch_size=40),
-    "papers' SGLD": lambda: dp.SGLD(clip_norm=2.0, batch_size=40, papers=True),
-    "SGNHT": lambda: dp.SGNHT(clip_norm=2.0, batch_size=40),
-    "SGFS": lambda: dp.SGFS(clip_norm=2.0, batch_size=40),
-    "hybrid": lambda: dp.SGLD(clip_norm=2.0, batch_size=40, start=dp.OPS()),
-    "composed": lambda: [dp.TemperedGibbs(["p"])],
-}
-PURE = {"papers' OPS"}
-
-
-def sampled(name, relation, chains, draws=6, tune=0, **more):
-    forget_releases()
-    ledger = dp.Ledger(20.0, 1e-4, neighbours=relation)
-    budget = {**BUDGET, "delta": 0.0} if name in PURE else BUDGET
-    with bernoulli(ANSWERS):
-        found = dp.sample(
-            draws,
-            tune=tune,
-            chains=chains,
-            step=STEPS[name](),
-            domain=domain(relation),
-            ledger=ledger,
-            **budget,
-            **QUIET,
-            **more,
-        )
-    return found, ledger.history[-1]
 
 
 def test_a_ledger_labels_what_it_adds():
@@ -64,8 +28,9 @@ def test_a_ledger_labels_what_it_adds():
 
 
 def test_history_has_a_row_for_every_mechanism():
-    hybrid = sampled("hybrid", "replace", 2)[0]
-    forget_releases()
+    with bernoulli(ANSWERS):
+        step = dp.SGLD(clip_norm=2.0, batch_size=40, start=dp.OPS())
+        hybrid = dp.sample(6, tune=0, chains=2, step=step, ledger=dp.Ledger(9.0, 1e-4), **BUDGET, **QUIET)
     ends = [bar["x"][1] for bar in dp.plots.budget(hybrid, backend="none").viz["bars"]["epsilon"].values]
     assert ends[-1] == hybrid.dp.epsilon < hybrid.dp.history["epsilon"].sum(), "events compose better than losses add"
     assert hybrid.dp.history["likelihood"].tolist() == ["posterior sample at the start", "SGLD, steps"]
@@ -75,3 +40,11 @@ def test_history_has_a_row_for_every_mechanism():
     assert [row.split(", ")[1] for row in annealed.dp.history["likelihood"]] == ["path", "draws", "log evidence"]
     assert annealed.dp.history["epsilon"].sum() == pytest.approx(annealed.dp.epsilon, rel=1e-9)
     assert (annealed["sample_stats"]["epsilon_spent"] == annealed.dp.epsilon).all()
+
+
+def test_four_hundred_updates_of_range_one_hundredth_are_told_at_their_price():
+    """The papers add up to 4. A chain whose budget comes to such a β says what it really costs."""
+    with bernoulli([0, 1] * 50):
+        found = dp.sample(400, tune=0, epsilon=0.376, delta=1e-5, step=dp.TemperedGibbs(), **QUIET)
+    beta = found.dp.report().record["sampler"]["power"]
+    assert 0.01 <= beta * 2 * np.log(19) < 0.0101 and 0.37 < found.dp.epsilon <= 0.376

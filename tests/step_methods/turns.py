@@ -4,10 +4,6 @@ import numpy as np
 import pymc as pm
 
 import pymc_dp as dp
-from pymc_dp.accounting import Budget
-from pymc_dp.rows.gate import opened_gate
-from pymc_dp.step_methods.composed import ComposedSteps
-from tests.step_methods.conftest import domain
 
 QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 PLAIN = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
@@ -37,13 +33,3 @@ def mixture(rows=ROWS):
 
 def steps(share=1.0, **options):
     return [dp.TemperedGibbs(["sd"]), dp.BarkerMetropolis(["mean"], share=share, **options)]
-
-
-def bound(model, given, relation="replace", *, count=1, chains=1, epsilon=2.0, delta=1e-6):
-    """Steps that hold the rows of a model."""
-    public = domain(relation, bounds=BOUNDS)
-    composed = ComposedSteps(given, model, public)
-    step, event = composed.bound(composed.inspect(model, public), Budget(epsilon, delta), chains=chains, steps=count)
-    with opened_gate():
-        step.load()
-    return step, event

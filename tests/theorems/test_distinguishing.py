@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+import pymc_dp as dp
 from pymc_dp import theorems
-from pymc_dp.errors import ArgumentError
 
 
 def least_error(p, q):
@@ -50,5 +50,5 @@ def test_theorem_13_as_printed_fails_for_large_error_probabilities():
     distance = math.log(1 / 0.28 - 1)
     assert least_error(np.array([0.72, 0.28]), np.array([0.28, 0.72])) == pytest.approx(0.28)
     assert distance < 0.75 * math.log(1 / 0.28)
-    with pytest.raises(ArgumentError, match=r"0\.27"):
+    with pytest.raises(dp.errors.ArgumentError, match=r"0\.27"):
         theorems.distinguishing_distance(1.0, samples=1, delta=0.28, papers=True)

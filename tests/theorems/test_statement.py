@@ -4,10 +4,10 @@ import itertools
 
 import pytest
 
+import pymc_dp as dp
 from pymc_dp import theorems
-from pymc_dp.accounting import Budget, ComposedEvent, Ledger, PureEvent, SelfComposedEvent, total_epsilon
-from pymc_dp.errors import ArgumentError, PrivacyError
-from pymc_dp.theorems import Statement, StochasticLipschitz
+from pymc_dp.accounting import ComposedEvent, PureEvent, SelfComposedEvent, total_epsilon
+from pymc_dp.theorems import StochasticLipschitz
 
 GIVEN = StochasticLipschitz(offset=0.1, rate=3.0, ratio=2.0)
 STATEMENTS = {
@@ -38,45 +38,30 @@ def test_only_two_theorems_prove_privacy(name):
     proof = STATEMENTS[name].proof
     assert (proof is not None) == (name in PROOFS)
     if proof is not None:
-        assert Budget(proof.epsilon, proof.delta).epsilon > 0
+        assert dp.Budget(proof.epsilon, proof.delta).epsilon > 0
 
 
 @every
 @pytest.mark.parametrize(
     "use",
     [
-        lambda given: Budget(given),
-        lambda given: Budget(1.0, given),
-        lambda given: Ledger(given),
-        lambda given: Ledger(1.0, given),
+        lambda given: dp.Budget(given),
+        lambda given: dp.Budget(1.0, given),
+        lambda given: dp.Ledger(given),
+        lambda given: dp.Ledger(1.0, given),
         lambda given: PureEvent(epsilon=given),
         lambda given: ComposedEvent(events=(PureEvent(epsilon=0.1), given)),
         lambda given: SelfComposedEvent(event=given, count=2),
         lambda given: total_epsilon(given, 1e-6),
-        lambda given: Ledger(1.0, 1e-6).spend(given, label="a theorem", neighbours="replace"),
+        lambda given: dp.Ledger(1.0, 1e-6).spend(given, label="a theorem", neighbours="replace"),
     ],
 )
 def test_no_budget_ledger_or_event_takes_a_statement_for_a_number_or_an_event(name, use):
-    with pytest.raises(PrivacyError):
+    with pytest.raises(dp.errors.PrivacyError):
         use(STATEMENTS[name])
     if (proof := STATEMENTS[name].proof) is not None:
-        with pytest.raises(PrivacyError):
+        with pytest.raises(dp.errors.PrivacyError):
             use(proof)
-
-
-def test_proofs_enter_a_ledger_as_the_events_that_they_prove():
-    proof = STATEMENTS["privacy"].proof
-    ledger = Ledger(1.0)
-    ledger.spend(PureEvent(epsilon=proof.epsilon), label="one posterior sample", neighbours="replace")
-    assert ledger.remaining == 0
-
-
-def test_every_function_gives_a_statement_and_names_a_paper():
-    functions = [item for name in theorems.__all__ if callable(item := getattr(theorems, name)) and name.islower()]
-    assert len(functions) == len(STATEMENTS) - 2
-    for function in functions:
-        assert function.__annotations__["return"] in ("Statement", Statement)
-        assert any(paper in function.__doc__ for paper in ("Dimitrakakis", "Wang, Fienberg", "Zhang, Rubinstein"))
 
 
 @pytest.mark.parametrize("bad", [0, -1.0, float("nan"), float("inf"), "1", True, None])
@@ -95,7 +80,7 @@ def test_arguments_out_of_range_are_refused(bad):
         lambda: StochasticLipschitz(offset=0.1, rate=bad, ratio=2.0),
     ]
     for call in calls:
-        with pytest.raises((ArgumentError, TypeError)):
+        with pytest.raises((dp.errors.ArgumentError, TypeError)):
             call()
 
 

@@ -3,7 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from pymc_dp.accounting import Budget, DiscreteLaplaceEvent, leaves, total_epsilon
+import pymc_dp as dp
+from pymc_dp.accounting import DiscreteLaplaceEvent, leaves, total_epsilon
 from pymc_dp.step_methods.annealing.price import Costs, largest_beta, weights_sensitivity
 
 
@@ -28,7 +29,7 @@ def costs(**given):
 )
 def test_what_is_charged_fits_the_budget_and_fills_it(given, delta):
     held = costs(particles=20, **given)
-    beta = largest_beta(held, Budget(1.0, delta))
+    beta = largest_beta(held, dp.Budget(1.0, delta))
     assert 0.998 < total_epsilon(held.event(beta), delta).epsilon <= 1
     pure = [leaf.epsilon for leaf in leaves(held.event(beta)) if isinstance(leaf, DiscreteLaplaceEvent)]
     np.testing.assert_allclose(sorted(pure), sorted(given[name] for name in ("weights", "evidence") if name in given))

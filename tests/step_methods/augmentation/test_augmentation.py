@@ -1,39 +1,62 @@
 """Draws are from the exact posterior given the release, which brute force finds on tiny tables."""
 
 import itertools
+import math
 
+import arviz as az
 import numpy as np
 import pymc as pm
 import pytest
 from scipy import special, stats
 
-from pymc_dp.accounting import Ledger
-from pymc_dp.audit import contains_canary, plant
-from pymc_dp.domain import Domain
-from pymc_dp.errors import UnsupportedModelError
-from pymc_dp.privatize import privatize
-from pymc_dp.release.statistics import Statistics
-from pymc_dp.released import Release, condition
-from pymc_dp.sampling import sample
-from pymc_dp.step_methods.augmentation import DataAugmentation
-from pymc_dp.testing import insecure_randomness, without_noise
-from tests.step_methods.augmentation.exact import agrees, bound, run, sum_of
-from tests.transforms.zoo import no_reading
+import pymc_dp as dp
 
 UNIT = np.linspace(0.0005, 0.9995, 1000)
+QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False, "cores": 1}
+pytestmark = [
+    pytest.mark.usefixtures("interpreted"),
+    pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning"),
+]
 
 
-def coins(n=20, rows=None):
+def coins(n=20):
     with pm.Model() as model:
-        p = pm.Beta("p", 1, 1)
-        pm.Bernoulli("y", p, observed=np.arange(n) % 3 == 0 if rows is None else rows)
+        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.arange(n) % 3 == 0)
     return model
 
 
-def released(model, **settings):
-    with insecure_randomness(3):
-        private = privatize(model, **settings)
-    return private, Release.of(private)
+def drawn(model, draws, **settings):
+    """Return the posterior, the released tables, and the scale of the noise of each."""
+    with dp.testing.insecure_randomness(3):
+        private = dp.privatize(model, **settings)
+    release = dp.Release.of(private)
+    trace = pm.sample(
+        draws, tune=60, chains=1, step=dp.DataAugmentation(model=private), model=private, random_seed=1, **QUIET
+    )
+    return trace["posterior"], release.tables, {table.name: table.scales[0] for table in release.record.tables}
+
+
+def agrees(chain, grid, log_density, *, least=100):
+    """Mixes, has the mean of a density on a grid, and its distribution (Kolmogorov, Smirnov, on thinned draws)."""
+    mass = np.exp(log_density - np.max(log_density))
+    mass /= mass.sum()
+    ess = float(az.ess(chain[None]))
+    assert ess > least, ess
+    assert abs(chain.mean() - grid @ mass) < 5 * float(az.mcse(chain[None])), (chain.mean(), grid @ mass)
+    thinned = chain[:: math.ceil(len(chain) / ess)]
+    below = np.cumsum(mass) - mass / 2
+    assert stats.kstest(thinned, lambda x: np.interp(x, grid, below)).pvalue > 0.001
+
+
+def sum_of(masses, n):
+    """Probabilities of sums of n independent rows, each on 0..k with probabilities along the last axis."""
+    found = np.ones((*masses.shape[:-1], 1))
+    for _ in range(n):
+        longer = np.zeros((*masses.shape[:-1], found.shape[-1] + masses.shape[-1] - 1))
+        for k in range(masses.shape[-1]):
+            longer[..., k : k + found.shape[-1]] += found * masses[..., [k]]
+        found = longer
+    return found
 
 
 def log_laplace(distance, scale):
@@ -44,39 +67,31 @@ def log_gaussian(distance, scale):
     return -0.5 * (distance / scale) ** 2
 
 
-NOISES = {
-    "laplace": (log_laplace, {"epsilon": 2.0}),
-    "gaussian": (log_gaussian, {"epsilon": 2.0, "delta": 1e-3, "statistics": Statistics(noise="gaussian")}),
-}
-
-
 @pytest.mark.slow
 def test_posteriors_of_a_proportion_are_exact():
-    private, release = released(coins(), epsilon=0.5)
-    ones, scale = release.tables["y"][0, 0], release.record.tables[0].scales[0]
-    chain = special.expit(run(bound(private), private, 500)["p_logodds__"])
-    s = np.arange(21)
-    terms = stats.binom.logpmf(s, 20, UNIT[:, None]) + log_laplace(ones - s, scale)
-    agrees(chain, UNIT, special.logsumexp(terms, axis=1))
+    posterior, tables, scales = drawn(coins(), 500, epsilon=0.5)
+    terms = stats.binom.logpmf(np.arange(21), 20, UNIT[:, None]) + log_laplace(
+        tables["y"][0, 0] - np.arange(21), scales["y"]
+    )
+    agrees(posterior["p"].values[0], UNIT, special.logsumexp(terms, axis=1))
 
 
 @pytest.mark.parametrize("noise", [pytest.param("laplace", marks=pytest.mark.slow), "gaussian"])
 def test_posteriors_of_counts_that_are_clamped_are_exact(noise):
     """Three rows, half of them at a bound: far from the central limit."""
-    log_noise, settings = NOISES[noise]
+    settings = {"delta": 1e-3, "statistics": dp.Statistics(noise="gaussian")} if noise == "gaussian" else {}
     with pm.Model() as model:
-        rate = pm.Gamma("rate", 2, 1)
-        pm.Poisson("y", rate, observed=np.array([0, 5, 1]))
-    private, release = released(model, domain=Domain(bounds={"y": (1, 3)}), **settings)
-    total, scale = release.tables["y"][0, 0], release.record.tables[0].scales[0]
-    chain = run(bound(private), private, 500)["rate_log__"]
+        pm.Poisson("y", pm.Gamma("rate", 2, 1), observed=np.array([0, 5, 1]))
+    posterior, tables, scales = drawn(model, 500, epsilon=2.0, domain=dp.Domain(bounds={"y": (1, 3)}), **settings)
     grid = np.linspace(-6, 2.5, 1200)
     rates = np.exp(grid)[:, None]
-    masses = np.concatenate(
-        [stats.poisson.cdf(1, rates), stats.poisson.pmf(2, rates), stats.poisson.sf(2, rates)], axis=1
+    masses = [stats.poisson.cdf(1, rates), stats.poisson.pmf(2, rates), stats.poisson.sf(2, rates)]
+    noised = log_gaussian if noise == "gaussian" else log_laplace
+    terms = np.log(sum_of(np.concatenate(masses, axis=1), 3)) + noised(
+        tables["y"][0, 0] - 3 - np.arange(7), scales["y"]
     )
-    terms = np.log(sum_of(masses, 3)) + log_noise(total - 3 - np.arange(7), scale)
-    agrees(chain, grid, special.logsumexp(terms, axis=1) + stats.gamma.logpdf(rates[:, 0], 2) + grid)
+    truth = special.logsumexp(terms, axis=1) + stats.gamma.logpdf(rates[:, 0], 2) + grid
+    agrees(np.log(posterior["rate"].values[0]), grid, truth)
 
 
 def multinomial_posteriors(seen_of, n, weigh):
@@ -95,73 +110,37 @@ def multinomial_posteriors(seen_of, n, weigh):
 
 
 @pytest.mark.slow
-def test_posteriors_by_private_group_are_exact():
+@pytest.mark.parametrize("observed_class", [False, True])
+def test_posteriors_by_private_group_and_of_naive_bayes_are_exact(observed_class):
     """Every split of the rows between the levels has the same prior probability."""
+    groups, answers = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 0, 1, 1, 1, 1])
     with pm.Model(coords={"group": ["a", "b"]}) as model:
-        index = pm.Data("index", np.array([0, 0, 0, 0, 1, 1, 1]))
         p = pm.Beta("p", 1, 1, dims="group")
-        pm.Bernoulli("y", p[index], observed=np.array([0, 0, 0, 1, 1, 1, 1]))
-    private, release = released(model, epsilon=2.0)
-    seen, scale = release.tables["y"], release.record.tables[0].scales[0]
-    chain = special.expit(run(bound(private), private, 400)["p_logodds__"])
-    truth = multinomial_posteriors(lambda table: log_laplace(table - seen, scale).sum(), 7, lambda *sizes: 0.0)
-    for place, density in enumerate(truth):
-        agrees(chain[:, place], UNIT, density)
-
-
-@pytest.mark.slow
-def test_posteriors_of_naive_bayes_are_exact():
-    """The augmented class of a row is the one that its features are of."""
-    with pm.Model(coords={"class": ["a", "b"]}) as model:
-        q = pm.Beta("q", 1, 1)
-        p = pm.Beta("p", 1, 1, dims="class")
-        label = pm.Bernoulli("label", q, observed=np.array([0, 0, 0, 1, 1, 1]))
-        pm.Bernoulli("y", p[label], observed=np.array([0, 0, 1, 1, 1, 1]))
-    private, release = released(model, epsilon=3.0)
-    ones, seen = release.tables["label"][0, 0], release.tables["y"]
-    scales = [table.scales[0] for table in release.record.tables]
-    chain = special.expit(run(bound(private), private, 2000)["p_logodds__"])
+        index = pm.Bernoulli("label", pm.Beta("q", 1, 1), observed=groups) if observed_class else pm.Data("g", groups)
+        pm.Bernoulli("y", p[index], observed=answers)
+    posterior, tables, scales = drawn(model, 2000 if observed_class else 400, epsilon=3.0)
 
     def noise(table):
-        return log_laplace(table - seen, scales[1]).sum() + log_laplace(table[1].sum() - ones, scales[0])
+        found = log_laplace(table - tables["y"], scales["y"]).sum()
+        return found + (log_laplace(table[1].sum() - tables["label"][0, 0], scales["label"]) if observed_class else 0.0)
 
     for place, density in enumerate(multinomial_posteriors(noise, 6, lambda *sizes: 0.0)):
-        agrees(chain[:, place], UNIT, density)
-
-
-@pytest.mark.slow
-def test_chains_depend_on_the_release_alone():
-    """Another model with other rows, conditioned on the same release, makes the same chain; no row is in the step."""
-    rows = plant(np.linspace(-1, 1, 30), rows=[3, 20], low=-1, high=1)
-
-    def build(values):
-        with pm.Model() as model:
-            pm.Normal("y", pm.Normal("mean", 0, 1), 1.0, observed=values)
-        return model
-
-    private, release = released(build(rows.values), epsilon=1.0, domain=Domain(bounds={"y": (-2, 2)}))
-    rows.values[:] = np.nan
-    step = bound(private)
-    first = run(step, private, 20, tune=0)["mean"]
-    assert not contains_canary(step, rows.canaries)
-    other = condition(build(np.zeros(2)), release)
-    assert np.array_equal(first, run(bound(other), other, 20, tune=0)["mean"])
+        agrees(posterior["p"].values[0, :, place], UNIT, density)
 
 
 def infinite():
     with pm.Model() as model:
-        k = pm.Poisson("k", 2.0)
-        pm.Bernoulli("y", pm.Beta("p", 1 + k, 1.0), observed=np.array([0, 1, 1]))
+        pm.Bernoulli("y", pm.Beta("p", 1 + pm.Poisson("k", 2.0), 1.0), observed=np.array([0, 1, 1]))
     return model
 
 
 REFUSED = {
     "private numbers of rows": (
         coins,
-        {"domain": Domain(neighbours="add_remove", n_max=50)},
-        "data augmentation has to",
+        {"domain": dp.Domain(neighbours="add_remove", n_max=50)},
+        "data augmentation has",
     ),
-    "plug-in models": (coins, {"statistics": Statistics(noise_aware=False)}, "treats the release as exact sums"),
+    "plug-in models": (coins, {"statistics": dp.Statistics(noise_aware=False)}, "treats the release as exact sums"),
     "large tables": (lambda: coins(100_001), {}, "all 100001 rows, more than 100000"),
     "infinite discrete variables": (infinite, {}, "without a known finite set of levels"),
 }
@@ -170,14 +149,15 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_augmented_is_refused_before_anything_is_spent(name, monkeypatch):
     build, settings, text = REFUSED[name]
-    ledger = Ledger(1.0)
-    with build(), no_reading(monkeypatch), pytest.raises(UnsupportedModelError, match=text):
-        sample(epsilon=1.0, step=DataAugmentation(), ledger=ledger, **settings)
+    ledger, model = dp.Ledger(1.0), build()
+    monkeypatch.setattr("pymc_dp.rows.gate._array", lambda leaf: pytest.fail("rows were read"))
+    with pytest.raises(dp.errors.UnsupportedModelError, match=text):
+        dp.sample(epsilon=1.0, step=dp.DataAugmentation(), ledger=ledger, model=model, **settings)
     assert not ledger.history
 
 
 def test_releases_without_noise_are_refused():
-    with without_noise():
-        private = privatize(coins(), epsilon=1.0)
-    with pytest.raises(UnsupportedModelError, match="no noise"):
-        DataAugmentation(model=private)
+    with dp.testing.without_noise():
+        private = dp.privatize(coins(), epsilon=1.0)
+    with pytest.raises(dp.errors.UnsupportedModelError, match="no noise"):
+        dp.DataAugmentation(model=private)

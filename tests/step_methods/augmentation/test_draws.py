@@ -7,11 +7,8 @@ from scipy import stats
 
 from pymc_dp.families import FAMILIES
 from pymc_dp.families.family import drawn_levels
-from pymc_dp.families.features import BoundedFeatures, curve, feature
-from pymc_dp.families.statistic import GRID, BoundedMoments
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.likelihoods import likelihood_of
-from pymc_dp.rows.sums import make_cells, row_integers, sum_rows
 
 LAWS = {
     "bernoulli": (pm.Bernoulli.dist(0.3), stats.bernoulli(0.3)),
@@ -52,21 +49,3 @@ def test_levels_have_their_probabilities(rng):
     p = np.tile([0.2, 0.0, 0.5, 0.3], (N, 1))
     observed = np.bincount(drawn_levels(rng, p).astype(int), minlength=4)
     assert observed[1] == 0 and stats.chisquare(observed[[0, 2, 3]], N * np.array([0.2, 0.5, 0.3])).pvalue > 1e-4
-
-
-MOMENTS = {"low": -1.0, "high": 3.0, "centre": 1.0, "unit": 2 / GRID, "half_width": 2.0}
-STATISTICS = {
-    "moments": BoundedMoments(**MOMENTS, powers=(1, 2)),
-    "offset": BoundedMoments(**MOMENTS, powers=(1, 2), offset=GRID // 2),
-    "square": BoundedMoments(**MOMENTS, powers=(2,)),
-    "logs": BoundedFeatures(low=0.1, high=0.9, features=tuple(feature(f, 0.1, 0.9) for f in ("log", "log_rest"))),
-    "curve": BoundedFeatures(low=0.1, high=3.0, features=curve(0.1, 3.0, log=True), pairing="curve"),
-}
-
-
-@pytest.mark.parametrize("name", STATISTICS)
-def test_what_rows_add_one_by_one_is_what_they_add_together(name, rng):
-    statistic, values = STATISTICS[name], rng.uniform(-2, 4, 500)
-    values[:2] = -np.inf, np.inf
-    found = row_integers(statistic, values)
-    assert (found.sum(axis=0) == sum_rows(make_cells([], 500, None), statistic, values, with_sizes=False)[0]).all()

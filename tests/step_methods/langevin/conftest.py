@@ -5,7 +5,6 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.domain import Domain
 from pymc_dp.release.paid import forget_releases
 from pymc_dp.step_methods.langevin import SGLD, base, walk
 
@@ -44,7 +43,7 @@ def model():
 
 
 def relation(name="replace", **options):
-    return Domain(neighbours=name, n_max=250 if name == "add_remove" else None, **options)
+    return dp.Domain(neighbours=name, n_max=250 if name == "add_remove" else None, **options)
 
 
 def funded(model, neighbours="replace", steps=50, domain=None, method=SGLD, tune=0, **settings):

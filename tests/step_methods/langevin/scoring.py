@@ -4,9 +4,9 @@ import numba
 import numpy as np
 import pymc as pm
 
+import pymc_dp as dp
 from pymc_dp.release.paid import forget_releases
 from pymc_dp.step_methods.langevin import SGFS
-from pymc_dp.testing import insecure_randomness
 
 from .conftest import BATCH, BUDGET, N_ROWS, relation
 
@@ -51,6 +51,6 @@ def funded(model, neighbours="replace", steps=50, **settings):
     forget_releases()
     with model:
         step = SGFS(domain=relation(neighbours), **settings)
-    with insecure_randomness(1):
+    with dp.testing.insecure_randomness(1):
         step.setup_chain(None, 0, steps)
     return step

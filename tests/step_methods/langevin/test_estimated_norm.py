@@ -3,31 +3,21 @@
 import math
 
 import numpy as np
+import pymc as pm
 import pytest
 from scipy.special import log_softmax
 
 import pymc_dp as dp
-from pymc_dp.accounting import BoundedRangeEvent, Budget, ComposedEvent, total_epsilon
-from pymc_dp.step_methods import cost
-from pymc_dp.step_methods.langevin import SGLD, EstimatedNorm
-from pymc_dp.step_methods.langevin.base import StochasticGradient
+from pymc_dp.step_methods.langevin import EstimatedNorm
 
-from .conftest import BATCH, BUDGET, N_ROWS, start
-
-QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
-BOUGHT = EstimatedNorm(share=0.5, quantile=0.6, low=0.05, high=50.0)
 SMALL = {"low": 0.5, "high": 2.0}
-
-
-@pytest.fixture
-def _no_curve(monkeypatch):
-    """What every number of steps costs alone is not looked at."""
-    monkeypatch.setattr(cost, "some_of", lambda steps: [])
 
 
 def log_odds(estimate, norms, neighbours):
     """Exact log-probabilities of the candidates at ε = 1."""
-    return log_softmax(estimate.weight(Budget(1.0, 1e-6), neighbours) * estimate.scores(np.asarray(norms, dtype=float)))
+    return log_softmax(
+        estimate.weight(dp.Budget(1.0, 1e-6), neighbours) * estimate.scores(np.asarray(norms, dtype=float))
+    )
 
 
 def worst(estimate, tables, neighbours):
@@ -61,7 +51,7 @@ def test_no_row_moves_the_odds_by_more_than_what_is_paid(neighbours, quantile, n
     estimate = EstimatedNorm(share=0.6, quantile=quantile, **SMALL)
     pairs = neighbours_of(np.random.default_rng(n_rows), neighbours, n_rows, estimate)
     loss, span = worst(estimate, pairs, neighbours)
-    paid = estimate.event(Budget(1.0, 1e-6)).eta
+    paid = estimate.event(dp.Budget(1.0, 1e-6)).eta
     assert paid == 0.6 and max(loss, span) <= paid
 
 
@@ -79,7 +69,7 @@ def test_the_bound_is_reached(neighbours, quantile, moved):
 
 def test_draws_have_the_probabilities_that_were_looked_at():
     estimate = EstimatedNorm(share=0.6, quantile=0.5, **SMALL)
-    norms, budget = np.array([0.55, 0.7, 0.9, 1.1, 1.8]), Budget(1.0, 1e-6)
+    norms, budget = np.array([0.55, 0.7, 0.9, 1.1, 1.8]), dp.Budget(1.0, 1e-6)
     with dp.testing.insecure_randomness(3):
         drawn = [estimate.estimate(norms, budget, "replace") for _ in range(3000)]
     expected = np.exp(log_odds(estimate, norms, "replace"))
@@ -87,35 +77,23 @@ def test_draws_have_the_probabilities_that_were_looked_at():
     assert found.sum() == 1 and np.abs(found - expected).max() < 5 * math.sqrt(0.25 / 3000)
 
 
-# --- the chain --------------------------------------------------------------------------------------------------------
+QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False, "cores": 1}
 
 
-@pytest.mark.few(1)
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
-def test_the_whole_is_paid_for_before_the_norm_is_known(begin, neighbours):
-    step, plain = begin(neighbours, clip_norm=BOUGHT, epsilon=0.5), begin(neighbours, epsilon=0.5)
-    assert isinstance(step.event, ComposedEvent)
-    bought, steps = step.event.events
-    assert bought == BoundedRangeEvent(eta=0.25) and steps.count == 50
-    assert 0.49 < total_epsilon(step.event, BUDGET["delta"]).epsilon <= 0.5
-    assert steps.event.noise_multiplier > plain.event.event.noise_multiplier
-    assert step.clip_norm in BOUGHT.candidates and step.clip_norm * (1 - 1e-7) < step._loop.clip.bound < step.clip_norm
-    assert step.course.sigma == pytest.approx(
-        steps.event.noise_multiplier * step.clip_norm * step.population / BATCH, rel=1e-8
+def test_an_estimate_is_paid_for_once_with_the_steps_and_not_read_before(neighbours, monkeypatch):
+    bought = EstimatedNorm(share=0.5, quantile=0.6, low=0.05, high=50.0)
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.arange(300) % 2)
+    domain = dp.Domain(neighbours=neighbours, n_max=310 if neighbours == "add_remove" else None)
+    given = {"step": dp.SGLD(batch_size=100, clip_norm=bought), "model": model, "domain": domain, **QUIET}
+    tree = dp.sample(
+        3, tune=0, chains=2, epsilon=0.5, delta=1e-5, ledger=dp.Ledger(1.0, 1e-4, neighbours=neighbours), **given
     )
-    assert step.spent() == 0.0
-    step.step(start(step))
-    assert step.spent() > total_epsilon(bought, BUDGET["delta"]).epsilon
-
-
-@pytest.mark.usefixtures("_no_curve")
-def test_an_estimate_is_made_once_and_after_the_charge(model, shared, monkeypatch):
-    made = []
-    monkeypatch.setattr(StochasticGradient, "row_norms", lambda *_: made.append(1) or np.ones(N_ROWS))
-    ledger = dp.Ledger(epsilon=0.1, delta=1e-5)
+    first, steps = tree.dp.report().record["event"]["events"]
+    assert first["kind"] == "bounded_range" and first["eta"] == 0.25 and steps["count"] == 6
+    assert 0.3 < tree.dp.epsilon <= 0.5
+    monkeypatch.setattr("pymc_dp.rows.gate._array", lambda leaf: pytest.fail("rows were read"))
     with pytest.raises(dp.BudgetExceeded):
-        dp.sample(3, **BUDGET, step=SGLD(batch_size=BATCH, clip_norm=BOUGHT), model=model, ledger=ledger, **QUIET)
-    assert not made
-    step = SGLD(batch_size=BATCH, clip_norm=BOUGHT)
-    tree = dp.sample(3, chains=2, **BUDGET, step=step, model=model, **{**QUIET, "cores": 1})
-    assert len(made) == 1 and 0.5 * BUDGET["epsilon"] < tree.dp.epsilon <= BUDGET["epsilon"]
+        dp.sample(3, epsilon=0.5, delta=1e-5, ledger=dp.Ledger(0.1, 1e-4, neighbours=neighbours), **given)

@@ -89,26 +89,3 @@ def test_one_row_moves_both_releases_together_by_what_the_event_says(rng, share)
     assert 0.98 * exact < replaced_most <= exact <= 2 * claim
     # The largest sensitivity needs opposite gradients while products are cheap, and these move no product.
     assert (exact == pytest.approx(2 * math.sqrt(1 - share))) == (share < 1 / 3)
-
-
-def covariance_sensitivity(points, x, y):
-    return np.linalg.norm(np.cov(np.vstack([points, x]).T) - np.cov(np.vstack([points, y]).T))
-
-
-@pytest.mark.parametrize("batch", [2, 3, 5, 20])
-def test_the_covariance_of_a_batch_moves_by_four_over_its_size(rng, batch):
-    """Lemma 19 says 7 / (b - 1); the exact worst case is 4 / b, far points from a mean that all others are at."""
-    found = 0.0
-    others = rng.normal(size=(400, batch - 1, SIZE))
-    others[::2] = others[::2, :1]
-    others /= np.maximum(1, np.linalg.norm(others, axis=2, keepdims=True))
-    for points in others:
-        x, y = rng.normal(size=(2, SIZE)) * 10
-        if rng.random() < 0.5:
-            x, y = -points.mean(axis=0) * 10, points.mean(axis=0) + 0.1 * rng.normal(size=SIZE)
-        x, y = (point / max(1.0, np.linalg.norm(point)) for point in (x, y))
-        found = max(found, covariance_sensitivity(points, x, y))
-    worst = np.tile([1.0, 0.0, 0.0], (batch - 1, 1))
-    reached = covariance_sensitivity(worst, -worst[0], worst[0])
-    assert reached == pytest.approx(4 / batch)
-    assert 0.8 * reached < found <= reached < 7 / (batch - 1)

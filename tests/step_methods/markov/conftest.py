@@ -3,15 +3,10 @@
 import numpy as np
 import pymc as pm
 
-from pymc_dp.domain import Domain
-from pymc_dp.transforms.markov_states import MarkovStates
-from pymc_dp.transforms.restricted_priors import TruncatedDirichlet
-from tests.step_methods.quick import interpreted
-
-pytest_runtest_protocol = interpreted(__file__, slow=True)
+import pymc_dp as dp
 
 REGIONS, MONTHS, STATES = 2, 3, 2
-PUBLIC = Domain(public=("region_index", "month_index"))
+PUBLIC = dp.Domain(public=("region_index", "month_index"))
 TWO, THREE = np.array([[3.0, 1.0], [1.0, 2.0]]), np.array([[2.0, 1.0, 1.0], [1.0, 1.0, 3.0]])
 """Concentrations of the profiles, different for each state so that states are told apart."""
 START, MOVES = np.array([1.0, 2.0]), np.array([[2.0, 1.0], [1.0, 1.5]])
@@ -26,16 +21,18 @@ def hidden_model(rows=24, *, lower=None, fields=("two", "three"), shift=0):
         month = pm.Data("month_index", numbers // REGIONS % MONTHS)
         start = pm.Dirichlet("start", START, dims="state")
         transition = pm.Dirichlet("transition", MOVES, shape=(STATES, STATES))
-        states = MarkovStates("states", start, transition, dims=("region", "month"))
+        states = dp.markov.MarkovStates("states", start, transition, dims=("region", "month"))
         cell = states[region, month]
         if "two" in fields:
-            two = pm.Dirichlet("two_profile", TWO) if lower is None else TruncatedDirichlet("two_profile", TWO, lower)
+            two = (
+                pm.Dirichlet("two_profile", TWO) if lower is None else dp.TruncatedDirichlet("two_profile", TWO, lower)
+            )
             pm.Categorical("two", two[cell], observed=(numbers + shift) % 7 % 2)
         if "three" in fields:
             three = (
                 pm.Dirichlet("three_profile", THREE, dims=("state", "level"))
                 if lower is None
-                else TruncatedDirichlet("three_profile", THREE, lower, dims=("state", "level"))
+                else dp.TruncatedDirichlet("three_profile", THREE, lower, dims=("state", "level"))
             )
             pm.Categorical("three", three[cell], observed=(numbers + shift) % 5 % 3)
     return model

@@ -9,17 +9,17 @@ import pytest
 from scipy.signal import convolve2d
 from scipy.special import gammaln
 
-from pymc_dp.accounting import Ledger
-from pymc_dp.privatize import privatize
-from pymc_dp.release.statistics import Statistics
+import pymc_dp as dp
 from pymc_dp.step_methods.markov.collapsed import CollapsedScan
 from tests.step_methods.markov.conftest import MONTHS, MOVES, PUBLIC, REGIONS, START, STATES, TWO, hidden_model
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 
 def scan_of(domain, noise_aware=True, rows=24, fields=("two",), **options):
-    statistics = Statistics(noise_aware=noise_aware)
+    statistics = dp.Statistics(noise_aware=noise_aware)
     source = hidden_model(rows, fields=fields, **options)
-    private = privatize(source, epsilon=1.0, domain=domain, statistics=statistics, ledger=Ledger(epsilon=9.0))
+    private = dp.privatize(source, epsilon=1.0, domain=domain, statistics=statistics, ledger=dp.Ledger(epsilon=9.0))
     return private, CollapsedScan.of(private)
 
 

@@ -1,18 +1,27 @@
-"""What one posterior sample is charged: never less than what two neighbouring posteriors differ by."""
+"""What one posterior sample of coefficients is charged: what neighbouring posteriors differ by, hardly more."""
 
 import math
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
 import pytest
-from scipy import optimize, special
+from scipy import optimize, special, stats
 
-from pymc_dp.accounting import Budget, GDPEvent, PureEvent, SelfComposedEvent, total_delta, total_epsilon
+import pymc_dp as dp
+from pymc_dp.accounting import GDPEvent, event_from_dict, total_delta
 from pymc_dp.accounting.rdp import divergence
 from pymc_dp.audit.quadrature import compare_with_event, privacy_loss
-from pymc_dp.step_methods.funding import Funding
-from pymc_dp.step_methods.ops.price import by_concavity, by_papers, by_range
-from tests.step_methods.ops.models import LINES, bound, domain
+
+pytestmark = [
+    pytest.mark.usefixtures("interpreted"),
+    pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning"),
+]
+SEEN, MOST = 2.0, 10
+"""Standard deviation of the priors, and largest count."""
+
 
 SIZES = {"replace": (1, 20, 200), "add_remove": (0, 1, 200)}
 ORDERS = np.array([1.5, 2.0, 8.0, 32.0])
@@ -22,24 +31,114 @@ RELATIONS = ("replace", "add_remove")
 RULES = {"logistic": GDPEvent, "narrow Poisson": GDPEvent}
 
 
+def slope(name, wide, sd=SEEN):
+    """Prior of a coefficient: normal, or truncated."""
+    return pm.Normal(name, 0, sd) if wide is None else pm.TruncatedNormal(name, 0, sd, lower=-wide, upper=wide)
+
+
+def logistic(rows, wide=None, sd=SEEN):
+    x, y = columns(rows)
+    with pm.Model() as model:
+        pm.Bernoulli("y", logit_p=slope("b", wide, sd) * pm.Data("x", x), observed=y)
+    return model
+
+
+def poisson(rows, wide=1.5, sd=SEEN):
+    x, y = columns(rows)
+    with pm.Model() as model:
+        pm.Poisson("y", pt.exp(slope("b", wide, sd) * pm.Data("x", x)), observed=y)
+    return model
+
+
+def columns(rows):
+    """Columns x and y of pairs."""
+    table = np.asarray(rows, dtype=float).reshape(-1, 2)
+    return table[:, 0].copy(), table[:, 1].astype(int)
+
+
+def logistic_logp(b, x, y):
+    return np.where(y == 1, -np.logaddexp(0, -b * x), -np.logaddexp(0, b * x))
+
+
+def poisson_logp(b, x, y):
+    return y * b * x - np.exp(b * x) - special.gammaln(y + 1)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A model of one coefficient b, and rows (x, y) at its corners: x in [-1, 1]."""
+
+    model: object
+    logp: object
+    corners: tuple[tuple[float, int], ...]
+    wide: float | None
+    sd: float
+    bounds: dict[str, tuple[float, float]]
+
+    @property
+    def edge(self):
+        return 12 * self.sd if self.wide is None else self.wide
+
+    def quadrature(self, panels=160):
+        """Places b, both edges included, and weights of a Gauss-Legendre rule."""
+        nodes, weights = np.polynomial.legendre.leggauss(8)
+        half = self.edge / panels
+        middles = np.linspace(-self.edge + half, self.edge - half, panels)
+        inner = (middles[:, None] + half * nodes).ravel()
+        return np.append(inner, [-self.edge, self.edge]), np.append(np.tile(half * weights, panels), [0.0, 0.0])
+
+    def posterior(self, rows, inverse):
+        """Log density of b at the places of the quadrature, and its weights."""
+        return self.law(self.corners, [rows.count(corner) for corner in self.corners], inverse)
+
+    def law(self, cells, counts, inverse):
+        """The same for so many rows in each of some cells (x, y)."""
+        b, weights = self.quadrature()
+        held = stats.norm.logpdf(b, 0, self.sd) + inverse * self.logp(b[:, None], *np.array(cells).T) @ np.array(counts)
+        inside = weights > 0
+        return held - special.logsumexp(held[inside] + np.log(weights[inside])), weights
+
+    def tables(self, size):
+        """Data sets of `size` rows: all at one corner, two separable ones, and all corners evenly."""
+        found = [[one] * size for one in self.corners] if size else [[]]
+        if size > 1:
+            found += [[self.corners[i], self.corners[-1 - i]] * (size // 2) for i in (0, 1)]
+            found += [list(self.corners) * (size // 4)] * (size > 3)
+        return found
+
+    def neighbours(self, size, relation):
+        """Pairs of data sets that differ in one row."""
+        for table in self.tables(size):
+            if relation == "add_remove":
+                yield from ((table, [*table, row]) for row in self.corners)
+            else:
+                yield from ((table, [*table[1:], row]) for row in self.corners if row != table[0])
+
+
+X = {"x": (-1.0, 1.0)}
+BITS, COUNTS = ((-1.0, 0), (-1.0, 1), (1.0, 0), (1.0, 1)), ((-1.0, 0), (-1.0, MOST), (1.0, 0), (1.0, MOST))
+LINES = {
+    "logistic": Line(logistic, logistic_logp, BITS, None, SEEN, X),
+    "truncated logistic": Line(logistic, logistic_logp, BITS, 3.0, SEEN, X),
+    "Poisson": Line(poisson, poisson_logp, COUNTS, 1.5, SEEN, {**X, "y": (0, MOST)}),
+    "narrow Poisson": Line(poisson, poisson_logp, COUNTS, 1.5, 0.2, {**X, "y": (0, MOST)}),
+}
+
+
 @cache
-def planned(name, relation):
-    """A step without data, for a model and a relation."""
-    line = LINES[name]
-    model = line.model([(1.0, 0)] * 3, line.wide, line.sd)
-    return bound(model, domain(relation, bounds=line.bounds), 1.0, 1e-6, read=False)[0]
-
-
 def priced(name, relation, epsilon=1.0):
-    """A step at the temperature of a budget, and the event of one draw."""
-    step, delta = planned(name, relation), 1e-6 if name in RULES else 0.0
-    event = step.price(Funding(budget=Budget(epsilon, delta), chains=1, steps=1))
-    return step, event.event
+    """The power of the likelihood at a budget, and the event of one draw."""
+    line = LINES[name]
+    domain = dp.Domain(neighbours=relation, n_max=1000 if relation == "add_remove" else None, bounds=line.bounds)
+    model = line.model([(1.0, 0)] * 3, line.wide, line.sd)
+    given = {"epsilon": epsilon, "delta": 1e-6 if name in RULES else 0.0, "model": model, "domain": domain}
+    record = dp.sample(1, step=dp.OPS(), progressbar=False, **given).dp.report().record
+    return record["sampler"]["power"], event_from_dict(record["event"]["event"])
 
 
-def loss_of(line, pair, step, share=1.0):
-    """Privacy loss of two data sets at the temperature of a step, times `share`."""
-    (p, weights), (q, _) = (line.posterior(rows, step.temperature.inverse / share) for rows in pair)
+def loss_of(line, pair, power, share=1.0):
+    """Privacy loss of two data sets at a power of the likelihood, over `share`."""
+    (p, weights), (q, _) = (line.posterior(rows, power / share) for rows in pair)
     return privacy_loss(p, q, weights)
 
 
@@ -53,14 +152,14 @@ def reach(event):
 @pytest.mark.parametrize("name", sorted(LINES))
 def test_no_row_shows_more_than_is_charged(name, relation, epsilon):
     """theory.md 10: hockey-sticks and Rényi divergences; sup log-ratios where a range is what is charged."""
-    step, event = priced(name, relation, epsilon)
+    power, event = priced(name, relation, epsilon)
     assert isinstance(event, RULES.get(name, type(event)))
     places = SHARES * reach(event)
     deltas = np.array([total_delta(event, place) for place in places])
     moments = np.array([divergence(event, order) for order in ORDERS])
     line, worst = LINES[name], None
     for pair in (pair for size in SIZES[relation] for pair in line.neighbours(size, relation)):
-        loss = loss_of(line, pair, step)
+        loss = loss_of(line, pair, power)
         assert (loss.hockey_stick(places) <= deltas * (1 + 1e-6) + 1e-12).all()
         assert (loss.renyi(ORDERS) <= moments * (1 + 1e-6)).all()
         worst = max(worst or loss, loss, key=lambda one: one.epsilon)
@@ -93,34 +192,9 @@ def gaussian(epsilons, deltas):
 )
 def test_some_row_shows_nearly_what_is_charged(name, relation, least):
     """So half a gradient bound, or half a range, would be found out."""
-    step, event = priced(name, relation)
+    power, event = priced(name, relation)
     line, sizes = LINES[name], {"replace": (1, 200), "add_remove": (0, 200)}[relation]
     pairs = [pair for size in sizes for pair in line.neighbours(size, relation)]
-    share, pair = max((used(event, loss_of(line, pair, step)), pair) for pair in pairs)
+    share, pair = max((used(event, loss_of(line, pair, power)), pair) for pair in pairs)
     assert least < share <= 1
-    assert used(event, loss_of(line, pair, step, 0.5)) > 1.5
-
-
-# --- rules ------------------------------------------------------------------------------------------------------------
-
-
-def test_fewer_or_cooler_draws_than_the_budget_allows_are_never_charged_less():
-    for budget in (Budget(0.1, 1e-6), Budget(3.0, 1e-4)):
-        for uses in (1, 2, 50):
-            for size in (1e-3, 0.7, 40.0, 1e6):
-                for rule in (by_range, by_concavity):
-                    found = rule(size, budget, uses)
-                    event = SelfComposedEvent(event=found.event, count=uses)
-                    assert total_epsilon(event, budget.delta).epsilon <= budget.epsilon
-                    assert 0 < found.inverse <= 1
-                    size_of_event = found.event.mu if rule is by_concavity else found.event.eta
-                    assert found.inverse * size <= size_of_event  # beta R <= eta, beta G / sqrt(m) <= mu
-                papers = by_papers(size, Budget(budget.epsilon), uses)
-                assert 2 * papers.inverse * size <= papers.event.epsilon <= budget.epsilon / uses
-                assert papers.prior
-
-
-def test_a_posterior_that_the_budget_allows_as_it_is_costs_what_it_shows():
-    assert by_range(0.5, Budget(1.0), 1).event.eta == 0.5
-    assert by_concavity(0.01, Budget(1.0, 1e-6), 1).event == GDPEvent(mu=0.01)
-    assert by_papers(0.2, Budget(1.0), 1).event == PureEvent(epsilon=0.4)
+    assert used(event, loss_of(line, pair, power, 0.5)) > 1.5

@@ -4,13 +4,25 @@ import numpy as np
 import pytensor
 import pytest
 
-from pymc_dp.errors import UnsupportedModelError
+import pymc_dp as dp
 from pymc_dp.inspection.rows import Column
-from pymc_dp.metrics import L1, L2, Geographic, Hamming
 from pymc_dp.step_methods.row_functions import NodeBound, Nodes
-from tests.step_methods.metric_rows import used
 
 POINTS = np.arange(3.0)
+
+
+def used(nodes, rows):
+    """Rows as nodes have them: real numbers on a grid of their own, written out once more."""
+    axes, found = iter(nodes.axes), []
+    for row in rows:
+        flat = row.reshape(len(row), -1).astype(float)
+        for entry in range(flat.shape[1]):
+            axis = next(axes)
+            if axis.bits is not None:
+                grid = axis.step / 2**axis.bits
+                flat[:, entry] = axis.low + np.rint((flat[:, entry] - axis.low) / grid) * grid
+        found.append(flat.reshape(row.shape))
+    return found
 
 
 def column(name, low, high, dtype="float64", shape=(), **given):
@@ -25,18 +37,18 @@ X, Y = column("x", -3.0, 3.0), column("y", 0.0, 10.0)
 K = column("k", 0, 4, "int64")
 W = column("w", -1.0, 1.0, shape=(2,))
 CASES = {
-    "one number": ([X], L1({"x": 0.1})),
-    "two numbers": ([X, Y], L2({"x": 2.0, "y": 0.5})),
-    "two numbers, added": ([X, Y], L1({"x": 2.0, "y": 0.5})),
-    "a level": ([K], Hamming("k")),
-    "a count": ([K], L1("k")),
-    "a number and a level": ([X, K], L1("x") + Hamming({"k": 3.0})),
-    "numbers told apart": ([X, Y], Hamming({"x": 1.0, "y": 2.0})),
-    "a vector": ([W], L2("w")),
-    "a vector, added": ([W, K], L1({"w": 0.3, "k": 1.0})),
-    "whole rows": ([X, K], Hamming()),
-    "a place": ([column("lat", 46, 49), column("lon", 9, 17)], Geographic("lat", "lon", 0.01)),
-    "a public level": ([X, column("g", 0, 2, "int64", public=True)], L1("x")),
+    "one number": ([X], dp.metrics.L1({"x": 0.1})),
+    "two numbers": ([X, Y], dp.metrics.L2({"x": 2.0, "y": 0.5})),
+    "two numbers, added": ([X, Y], dp.metrics.L1({"x": 2.0, "y": 0.5})),
+    "a level": ([K], dp.metrics.Hamming("k")),
+    "a count": ([K], dp.metrics.L1("k")),
+    "a number and a level": ([X, K], dp.metrics.L1("x") + dp.metrics.Hamming({"k": 3.0})),
+    "numbers told apart": ([X, Y], dp.metrics.Hamming({"x": 1.0, "y": 2.0})),
+    "a vector": ([W], dp.metrics.L2("w")),
+    "a vector, added": ([W, K], dp.metrics.L1({"w": 0.3, "k": 1.0})),
+    "whole rows": ([X, K], dp.metrics.Hamming()),
+    "a place": ([column("lat", 46, 49), column("lon", 9, 17)], dp.metrics.Geographic("lat", "lon", 0.01)),
+    "a public level": ([X, column("g", 0, 2, "int64", public=True)], dp.metrics.L1("x")),
 }
 every_case = pytest.mark.parametrize("name", CASES)
 
@@ -142,5 +154,5 @@ def test_whatever_a_density_returns_no_sum_is_steeper_than_is_charged(hostile, r
     ],
 )
 def test_rows_that_have_no_nodes_are_refused(columns):
-    with pytest.raises(UnsupportedModelError, match="under a metric"):
-        Nodes.of(columns, L1(["x"]) if not columns[0].public else L1("k"), 10)
+    with pytest.raises(dp.errors.UnsupportedModelError, match="under a metric"):
+        Nodes.of(columns, dp.metrics.L1(["x"]) if not columns[0].public else dp.metrics.L1("k"), 10)
