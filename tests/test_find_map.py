@@ -36,6 +36,8 @@ def test_the_estimate_is_one_draw_that_may_be_published(tmp_path):
     assert idata.dp.publish(tmp_path / "map.nc").is_file()
     assert set(idata.children) == {"posterior", "sample_stats", "privacy"}
     assert "log joint density within" in str(idata.dp.report())
+    moves = dict(idata.dp.report().record["sampler"]["facts"])["one row moves"]
+    assert float(moves.split()[2].rstrip(":")) == pytest.approx(2 * np.log(0.95 / 0.05), rel=1e-4)
     assert dp.answer(idata, "zero_one", [p], query="p").regret is None
 
 

@@ -579,8 +579,8 @@ CHOICES = (
         file="pymc_dp/step_methods/mode/mode.py",
         old="        largest = np.max([np.ptp(values - other, axis=1).max() for other in values])\n",
         new="        largest = np.ptp(values, axis=1).max()\n",
-        breaks="Of a replaced row the range of one is charged, and not that of the difference of two.",
-        first=("tests/promises/test_choices.py", "tests/promises/test_charges.py"),
+        breaks="Rows are cut to the range of one, and not of the difference of two: the record states a wrong range.",
+        first=("tests/test_find_map.py", "tests/promises/test_choices.py"),
     ),
     Fault(
         name="metrics-steep-numbers-kept",
