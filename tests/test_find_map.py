@@ -36,9 +36,17 @@ def test_the_estimate_is_one_draw_that_may_be_published(tmp_path):
     assert idata.dp.publish(tmp_path / "map.nc").is_file()
     assert set(idata.children) == {"posterior", "sample_stats", "privacy"}
     assert "log joint density within" in str(idata.dp.report())
-    moves = dict(idata.dp.report().record["sampler"]["facts"])["one row moves"]
-    assert float(moves.split()[2].rstrip(":")) == pytest.approx(2 * np.log(0.95 / 0.05), rel=1e-4)
     assert dp.answer(idata, "zero_one", [p], query="p").regret is None
+
+
+def test_the_range_of_a_row_is_that_of_a_difference_of_two():
+    """3 log 2 for counts up to 3 and rates of 1 and 2; one row alone has less."""
+    with pm.Model() as model:
+        pm.Poisson("y", pm.Uniform("rate", 0.5, 3), observed=[0, 1, 3, 2])
+    domain = dp.Domain(bounds={"y": (0, 3)})
+    idata = dp.find_map(epsilon=1.0, model=model, domain=domain, grid={"rate": [1.0, 2.0]}, progressbar=False)
+    moves = dict(idata.dp.report().record["sampler"]["facts"])["one row moves"]
+    assert float(moves.split()[2].rstrip(":")) == pytest.approx(3 * np.log(2), rel=1e-4)
 
 
 def test_a_second_choice_is_seen():
