@@ -47,6 +47,7 @@ def test_the_range_of_a_row_is_that_of_a_difference_of_two():
     idata = dp.find_map(epsilon=1.0, model=model, domain=domain, grid={"rate": [1.0, 2.0]}, progressbar=False)
     moves = dict(idata.dp.report().record["sampler"]["facts"])["one row moves"]
     assert float(moves.split()[2].rstrip(":")) == pytest.approx(3 * np.log(2), rel=1e-4)
+    assert "times the bound" not in moves, "what is enforced was raised: the range was not one of all rows"
 
 
 def test_a_second_choice_is_seen():

@@ -579,7 +579,7 @@ CHOICES = (
         file="pymc_dp/step_methods/mode/mode.py",
         old="        largest = np.max([np.ptp(values - other, axis=1).max() for other in values])\n",
         new="        largest = np.ptp(values, axis=1).max()\n",
-        breaks="Rows are cut to the range of one, and not of the difference of two: the record states a wrong range.",
+        breaks="The range of one row is taken for that of a difference of two; what rows are held to has to mend it.",
         first=("tests/test_find_map.py", "tests/promises/test_choices.py"),
     ),
     Fault(
