@@ -110,3 +110,11 @@ def test_the_order_of_rows_changes_no_bit_and_one_row_of_a_million_moves_no_more
         other = rows.copy()
         other[:, 17] = new
         assert np.ptp(summed(limit, other) - total) * limit.unit <= limit.charge
+
+
+def test_a_sum_of_ratios_is_that_of_the_whole_numbers_of_each_row(rng):
+    limit = RatioLimit.of(-3.0, 3.0, 10_000)
+    found, base = rng.normal(size=(2, 10_000))
+    alone = [limit.total(found[[place]], base[[place]], 10_000) / limit.unit for place in range(len(found))]
+    assert all(number.is_integer() for number in alone)
+    assert limit.total(found, base, 10_000) / limit.unit == sum(alone)
