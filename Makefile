@@ -89,7 +89,7 @@ test-wheel: wheel ## the wheel in an empty environment: the first block of the R
 	$(BIN)/python -m tests.wheel
 
 .PHONY: coverage
-coverage: $(VENV)/.coverage ## lines of the package that the quick tests run; fails below 95%
+coverage: $(VENV)/.coverage ## lines of the package that the quick tests run; fails below 90%
 	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term:skip-covered tests pymc_dp
 
 .PHONY: reproduce

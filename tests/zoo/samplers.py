@@ -343,7 +343,7 @@ def ball(table: Table) -> None:
     ),
 )
 def network(table: Table) -> None:
-    """A share, and another outcome whose share hangs on the first one."""
+    """A share, and another outcome whose share depends on the first one."""
     first = pm.Bernoulli("seen", pm.Uniform("p", 0.1, 0.9), observed=table["yes"])
     pm.Bernoulli("chosen", pm.Uniform("q", 0.1, 0.9, shape=2)[first], observed=(table["choice"] > 0).astype(int))
 
@@ -364,7 +364,7 @@ def hierarchy(table: Table) -> None:
 
 @model(public="month h")
 def hidden_states(table: Table) -> None:
-    """States of regions over time, which nobody sees, and an outcome whose share hangs on them."""
+    """States of regions over time, which nobody sees, and an outcome whose share depends on them."""
     pm.modelcontext(None).add_coords({"region": range(4), "quarter": range(12)})
     start, moves = pm.Dirichlet("start", np.ones(2)), pm.Dirichlet("moves", np.ones((2, 2)))
     states = dp.markov.MarkovStates("states", start, moves, dims=("region", "quarter"))
