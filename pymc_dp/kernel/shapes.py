@@ -1,0 +1,353 @@
+"""Certified shapes: sets of whole numbers that one row adds, and by how much neighbours can then move a sum.
+
+A norm alone would cost a third more noise than these. The kernel holds each row within the shape, and computes the
+move from the shape, the neighbours, cells, weights and persons: no caller states a sensitivity.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final, override
+
+import numpy as np
+import numpy.typing as npt
+
+from pymc_dp.kernel import limits
+from pymc_dp.kernel._outside import (
+    ArgumentError,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    Event,
+)
+from pymc_dp.kernel.table import WEIGHT
+
+Array = npt.NDArray[Any]
+
+LONGEST = 2**30
+"""Largest L1 norm of what a row adds: 2^32 rows of it fit into 64 bits."""
+GRID = 2**30
+FACTOR = 2**15
+"""Units of a vector whose outer product has a Frobenius norm of 1: 2^30 units."""
+ROOM = 1 - 1e-8
+"""For the rounding of a sum of up to 10^7 squares, in floats."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Move:
+    """By how much neighbours move a vector of whole numbers at most: exact whole numbers.
+
+    Attributes
+    ----------
+    l1 : int
+    l2_squared : int
+    shifts : tuple of int or None
+        Of the coordinates in the worst case, where every worst case is dominated by an order of these.
+    coordinates : int or None
+        Number of entries, where an accountant may use it.
+    """
+
+    l1: int
+    l2_squared: int
+    shifts: tuple[int, ...] | None = None
+    coordinates: int | None = None
+
+    def event(self, noise: str, scale: float) -> Event:
+        """Return what discrete noise of a scale costs, in whole units; ArgumentError for a scale that is none."""
+        if noise == "laplace":
+            return DiscreteLaplaceEvent(scale=scale, sensitivity=self.l1, shifts=self.shifts)
+        if noise != "gaussian":
+            raise ArgumentError(f"noise must be 'laplace' or 'gaussian', got {noise!r}.")
+        return DiscreteGaussianEvent(
+            scale=scale,
+            l2_squared=self.l2_squared,
+            shifts=self.shifts,
+            coordinates=None if self.shifts is not None else self.coordinates,
+        )
+
+
+@dataclass(frozen=True)
+class Shape(ABC):
+    """What one row adds: whole numbers of a set, computed from `inputs` numbers of a row map, in whole units."""
+
+    @property
+    @abstractmethod
+    def inputs(self) -> int:
+        """How many numbers the row map returns."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many whole numbers a row adds."""
+
+    @property
+    @abstractmethod
+    def magnitude(self) -> tuple[int, int]:
+        """Largest L1 and squared L2 norm of what one row adds."""
+
+    @property
+    @abstractmethod
+    def spread(self) -> tuple[int, int]:
+        """Largest L1 and squared L2 distance of what two rows add."""
+
+    signless = False
+    """Whether a row adds numbers >= 0 alone: two in different places are then no further apart than √2."""
+
+    @abstractmethod
+    def _hold(self, found: Array, whole: Array) -> None:
+        """Write (n_rows, size) whole numbers of the set, whatever stands in (n_rows, inputs) floats. **Private**."""
+
+    def _alone(self, moved: int) -> tuple[int, ...] | None:
+        """Return shifts, where one coordinate moves."""
+        return (moved,) if self.size == 1 else None
+
+    @final
+    def finer(self, weighted: bool) -> int:
+        """Return by how many bits weighted sums are finer, so that they fit."""
+        return min(WEIGHT.bit_length() - 1, max(0, 30 - self.magnitude[0].bit_length())) if weighted else 0
+
+    @final
+    def move(self, neighbours: str, *, moves: bool = False, weighted: bool = False, rows: int = 1) -> Move:
+        """Return by how much a sum moves at most.
+
+        Parameters
+        ----------
+        neighbours : {"replace", "add_remove"}
+        moves : bool
+            Whether a row may change its cell under replace: it then leaves one, and joins another.
+        weighted : bool
+            A weighted row is no longer in any norm, and keeps its signs; two are as far apart as two magnitudes.
+        rows : int
+            Of a person, add_remove alone: so many times a row's norm, in L2 too, for all may be alike.
+        """
+        one, square = self.magnitude
+        if neighbours == "add_remove":
+            finer = self.finer(weighted)
+            shifts = self._added(one) if rows == 1 and not weighted else None
+            return Move(l1=rows * one << finer, l2_squared=rows**2 * square << 2 * finer, shifts=shifts)
+        apart = (2 if self.signless else 4) * square
+        if weighted:
+            finer = self.finer(True)
+            return Move(l1=2 * one << finer, l2_squared=apart << 2 * finer)
+        l1, l2 = self.spread
+        if moves:  # two cells: their parts are apart
+            return Move(l1=max(l1, 2 * one), l2_squared=max(l2, 2 * square), shifts=self._replaced(moves=True))
+        return Move(l1=l1, l2_squared=l2, shifts=self._replaced(moves=False))
+
+    def _added(self, one: int) -> tuple[int, ...] | None:
+        return self._alone(one)
+
+    def _replaced(self, *, moves: bool) -> tuple[int, ...] | None:
+        return None if moves else self._alone(self.spread[0])
+
+
+@final
+@dataclass(frozen=True)
+class OneHot(Shape):
+    """A row counts 1 at one of `levels` places, the one that its number rounds to; a number of no place counts nowhere.
+
+    Move: 1 under add_remove; two places by 1 under replace (L1 2, L2 √2).
+    """
+
+    levels: int
+    signless = True
+    inputs = 1
+
+    @property
+    @override
+    def size(self) -> int:
+        return self.levels
+
+    @property
+    @override
+    def magnitude(self) -> tuple[int, int]:
+        return 1, 1
+
+    @property
+    @override
+    def spread(self) -> tuple[int, int]:
+        return (2, 2) if self.levels > 1 else (1, 1)
+
+    @override
+    def _added(self, one: int) -> tuple[int, ...]:
+        return (1,)
+
+    @override
+    def _replaced(self, *, moves: bool) -> tuple[int, ...]:
+        return (1, 1) if moves or self.levels > 1 else (1,)
+
+    @override
+    def _hold(self, found: Array, whole: Array) -> None:
+        limits.hold_places(found, self.levels, whole)
+
+
+@final
+@dataclass(frozen=True)
+class MHot(Shape):
+    """A row adds counts >= 0 to `levels` places, `most` together at most.
+
+    Move: two such vectors differ by 2m in L1 and by 2m² in squared L2 at most (a² + b² - 2ab, ab >= 0).
+    """
+
+    levels: int
+    most: int
+    signless = True
+
+    def __post_init__(self) -> None:
+        if not (self.levels >= 1 and 1 <= self.most <= LONGEST):
+            raise ArgumentError(f"A row has 1 level or more, and from 1 to {LONGEST} counts.")
+
+    @property
+    @override
+    def inputs(self) -> int:
+        return self.levels
+
+    @property
+    @override
+    def size(self) -> int:
+        return self.levels
+
+    @property
+    @override
+    def magnitude(self) -> tuple[int, int]:
+        return self.most, self.most**2
+
+    @property
+    @override
+    def spread(self) -> tuple[int, int]:
+        m = self.most
+        return (2 * m, 2 * m**2) if self.levels > 1 else (m, m**2)
+
+    @override
+    def _hold(self, found: Array, whole: Array) -> None:
+        limits.hold_counts(found, self.most, whole)
+
+
+@final
+@dataclass(frozen=True)
+class Interval(Shape):
+    """A row adds one whole number for each of some entries, the k-th within [low_k, high_k]; NaN counts as 0.
+
+    Move: each entry from one end to the other under replace, from 0 to the farther end under add_remove.
+    """
+
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        ends = list(zip(self.low, self.high, strict=True))
+        if not ends or not all(isinstance(a, int) and isinstance(b, int) and a <= b for a, b in ends):
+            raise ArgumentError("Ends of intervals must be whole numbers, low <= high, one pair for each entry.")
+        if not 1 <= self.magnitude[0] <= LONGEST:
+            raise ArgumentError(f"The ends of intervals together must be from 1 to {LONGEST}. Take a coarser unit.")
+
+    @property
+    @override
+    def inputs(self) -> int:
+        return len(self.low)
+
+    @property
+    @override
+    def size(self) -> int:
+        return len(self.low)
+
+    @property
+    @override
+    def magnitude(self) -> tuple[int, int]:
+        far = [max(abs(a), abs(b)) for a, b in zip(self.low, self.high, strict=True)]
+        return sum(far), sum(each**2 for each in far)
+
+    @property
+    @override
+    def spread(self) -> tuple[int, int]:
+        wide = [b - a for a, b in zip(self.low, self.high, strict=True)]
+        return max(sum(wide), 1), max(sum(each**2 for each in wide), 1)
+
+    @override
+    def _hold(self, found: Array, whole: Array) -> None:
+        limits.hold_whole(found, np.array(self.low), np.array(self.high), whole)
+
+
+@final
+@dataclass(frozen=True)
+class Curve(Shape):
+    """A row adds a number k within ±`units`, and its square k²/units, rounded, less `units`/2 where `centred`.
+
+    The kernel squares. With t = k/units and a = |t - t'|, |t + t'| <= 2 - a: L1 a (3 - a) <= 9/4; squared L2
+    a² + a² (2 - a)² <= 4, where the intervals would be 3 and 5 apart. Roundings move a distance by 1 at most.
+    """
+
+    units: int = GRID
+    centred: bool = True
+    inputs = 1
+    size = 2
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.units <= GRID or self.units % 2:
+            raise ArgumentError(f"units must be an even number from 2 to {GRID}, got {self.units}.")
+
+    @property
+    @override
+    def magnitude(self) -> tuple[int, int]:
+        G = self.units
+        return (3 * G + 1) // 2 if self.centred else 2 * G, G**2 + ((G // 2 + 1) if self.centred else G) ** 2
+
+    @property
+    @override
+    def spread(self) -> tuple[int, int]:
+        return 9 * self.units // 4 + 1, (2 * self.units + 2) ** 2
+
+    @override
+    def _hold(self, found: Array, whole: Array) -> None:
+        G = self.units
+        limits.hold_whole(found, np.array([-G]), np.array([G]), whole[:, :1])
+        whole[:, 1] = (whole[:, 0] ** 2 + G // 2) // G - (G // 2 if self.centred else 0)
+
+
+@final
+@dataclass(frozen=True)
+class Psd(Shape):
+    """A row adds Σ v vᵀ over `columns` vectors of `width` numbers: a matrix >= 0, Frobenius norm <= 2^30 units.
+
+    The map gives the vectors, in units of the root of the largest norm; the kernel multiplies. Released is the upper
+    triangle, by rows. Move: tr(AB) >= 0 for two such matrices, so that they are no further apart than √2 norms.
+    Norms count entries off the diagonal twice; their noise is less by √2 (`noise_of`).
+    """
+
+    width: int
+    columns: int = 1
+
+    def __post_init__(self) -> None:
+        if not (self.width >= 1 and self.columns >= 1 and self.width * self.columns**2 <= 10**7):
+            raise ArgumentError("width and columns must be 1 or more, and width times columns² 10^7 at most.")
+
+    @property
+    @override
+    def inputs(self) -> int:
+        return self.width * self.columns
+
+    @property
+    @override
+    def size(self) -> int:
+        return self.width * (self.width + 1) // 2
+
+    @property
+    @override
+    def magnitude(self) -> tuple[int, int]:
+        return self.width * FACTOR**2, FACTOR**4  # L1 over the triangle, by Cauchy and Schwarz; nobody pays by it
+
+    @property
+    @override
+    def spread(self) -> tuple[int, int]:
+        return 2 * self.width * FACTOR**2, 2 * FACTOR**4
+
+    @cached_property
+    def diagonal(self) -> Array:
+        """Which entries of the triangle are on the diagonal."""
+        rows, columns = np.triu_indices(self.width)
+        return np.asarray(rows == columns)
+
+    @override
+    def _hold(self, found: Array, whole: Array) -> None:
+        limits.hold_products(found, self.columns, float(FACTOR), float(FACTOR) ** 4 * ROOM, whole)
