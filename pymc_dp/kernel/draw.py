@@ -116,11 +116,15 @@ def below(limits: Array) -> Array:
     return found
 
 
-def accepted(exponent: int) -> bool:
-    """Draw a bit with probability floor(2^62 min(1, e^t)) / 2^62, t = `exponent` 2^-48; exp has 40 digits."""
+def chance(exponent: int) -> int:
+    """Return floor(2^62 min(1, e^t)), t = `exponent` 2^-48; exp has 40 digits."""
     with localcontext(prec=40):
-        chance = int((Decimal(min(0, exponent)) / 2**SHIFT).exp() * 2**BIT)
-    return int(below(np.array([2**BIT]))[0]) < chance
+        return int((Decimal(min(0, exponent)) / 2**SHIFT).exp() * 2**BIT)
+
+
+def accepted(exponent: int) -> bool:
+    """Draw a bit with probability `chance` / 2^62."""
+    return int(below(np.array([2**BIT]))[0]) < chance(exponent)
 
 
 def poisson_batch(count: int, rate: float) -> Array:

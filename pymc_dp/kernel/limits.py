@@ -14,7 +14,7 @@ import numpy as np
 
 UNITS = 2**24
 """A span, a norm, or the width of an interval is so many units."""
-MOST_ENDS = 2**28
+MOST_ENDS = 2**30
 """Units of the far end of an interval."""
 FAR = 2.0**50
 """A number of one row counts in whole units below this."""

@@ -1,0 +1,181 @@
+"""Row maps are untrusted: whatever they compute, a row's numbers are a function of that row; nothing else is read."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.ops import wrap_py
+from pytensor.raise_op import Assert
+
+from pymc_dp.errors import ArgumentError
+from pymc_dp.kernel import Column, RowMap, rowmap
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    """Checks that raise, logarithms of what is below 0, indices beyond axes of known and of unknown length, products."""
+    x, t = pt.vector("x", shape=(3,)), pt.matrix("t", shape=(None, 3))
+    g, m, q = pt.scalar("g", dtype="int64"), pt.matrix("m", shape=(3, 5)), pt.vector("q")
+    checked = Assert("no")(pt.log(x[0]) * (t @ x), pt.ge(x[1], 0.1))
+    inner = OpFromGraph([q, g], [q[g] * 2 - q[g]])(q, g)
+    output = checked + m[g, g] + inner + q[pt.stack([g, g + 10**9])].sum() + pt.special.logsumexp(x) * 0 + q[0] - q[0]
+    return RowMap({"x": x, "g": g}, [t, m, q], output)
+
+
+@pytest.fixture
+def blocks(monkeypatch):
+    monkeypatch.setattr(rowmap, "ENOUGH", 64)
+
+
+POINTS = np.arange(6.0).reshape(2, 3)
+MATRIX = np.arange(15.0).reshape(3, 5)
+
+
+def test_an_index_beyond_its_axis_reads_nothing_else(hostile):
+    """Compiled code does not check: it would read what lies beside, which may be other rows."""
+    g = np.array([0, 2, 3, 10**6, -1, -(10**9)])
+    out = hostile.on({"x": np.ones((6, 3)), "g": g}, [np.zeros((1, 3)), MATRIX, [10.0, 20.0]], 1)[:, 0]
+    held = [MATRIX[0, 0], MATRIX[2, 2], MATRIX[2, 3], MATRIX[2, 4], MATRIX[2, 4], MATRIX[0, 0]]
+    first = [10.0, 20.0, 20.0, 20.0, 20.0, 10.0]
+    last = [20.0, 20.0, 20.0, 20.0, 20.0, 10.0]
+    assert np.allclose(out, np.array(held) + first + first + last)
+
+
+def test_an_axis_that_is_empty_gives_nan(hostile):
+    out = hostile.on({"x": np.ones((2, 3)), "g": [0, 1]}, [np.zeros((1, 3)), MATRIX, np.zeros(0)], 1)
+    assert np.isnan(out).all()
+
+
+def test_a_row_that_raises_is_nan_and_no_other_row_is(hostile):
+    rows = np.array([[1.0, 0.0, 1.0], [1.0, 0.5, 1.0], [-1.0, 0.5, 1.0], [0.0, 0.5, 1.0]])
+    out = hostile.on({"x": rows, "g": np.zeros(4, dtype=int)}, [POINTS, MATRIX, [1.0]], 2)
+    assert np.isnan(out[[0, 2]]).all() and np.isfinite(out[1]).all() and (out[3] == -np.inf).all()
+
+
+def test_a_row_has_the_same_bits_wherever_it_stands(hostile, blocks):
+    """Row by row everywhere; in blocks, whoever stands beside it, also where another one raises or is NaN."""
+    rng = np.random.default_rng(0)
+    rows, g = rng.random((256, 3)), rng.integers(0, 3, 256)
+    given = [POINTS, MATRIX, np.ones(2)]
+    alone = hostile.on({"x": rows, "g": g}, given, 2)
+    for start in (1, 3, 50):
+        assert np.array_equal(hostile.on({"x": rows[start:], "g": g[start:]}, given, 2), alone[start:], equal_nan=True)
+    one, two = np.empty((250, 2)), np.empty((250, 2))
+    hostile([rows[:250], g[:250]], given, one, by_blocks=True)
+    assert hostile._blocks is not None
+    other = rows[:250].copy()
+    other[70] = [-1.0, -5.0, np.inf]
+    hostile([other, g[:250]], given, two, by_blocks=True)
+    rest = np.arange(250) != 70
+    assert np.array_equal(one[rest], two[rest], equal_nan=True) and np.isnan(two[70]).all()
+    assert np.allclose(one, alone[:250], equal_nan=True)
+    assert (np.isnan(one[:, 0]) == (rows[:250, 1] < 0.1)).all()
+
+
+def test_what_raises_in_a_block_is_worked_off_row_by_row(blocks):
+    """Lengths that disagree raise in compiled code: there the rows of a block are computed each among its copies."""
+    x, n = pt.scalar("x"), pt.scalar("n", dtype="int64")
+    t = pt.vector("t")
+    made = RowMap({"x": x}, [t, n], t * x + pt.ones(n))
+    out = np.empty((100, 2))
+    made([np.ones(100)], made.arguments([np.ones(2), 3]), out, by_blocks=True)
+    assert np.isnan(out).all()
+    made([np.ones(100)], made.arguments([np.ones(2), 2]), out, by_blocks=True)
+    assert (out == 2).all()
+    made([np.ones(100)], made.arguments([np.ones(3), 3]), out, by_blocks=False)
+    assert np.isnan(out).all()  # of another length than was asked for
+
+
+def test_gradients_write_within_the_place_of_an_index():
+    g, level, x = pt.scalar("g", dtype="int64"), pt.vector("level", shape=(4,)), pt.scalar("x")
+    made = RowMap({"g": g, "x": x}, [level], pt.grad((level[g] * x) ** 2, level))
+    out = made.on({"g": [1, 7, -9], "x": [1.0, 2.0, 3.0]}, [np.ones(4)], 4)
+    assert out.tolist() == [[0, 2, 0, 0], [0, 0, 0, 8], [18, 0, 0, 0]]
+
+
+def test_sums_of_products_are_computed_without_blas():
+    x, y, m = pt.vector("x", shape=(3,)), pt.matrix("y", shape=(3, 4)), pt.matrix("m", shape=(2, 3))
+    for output in (x @ y, m @ x, (m @ y)[0], pt.dot(x, x)[None], pt.batched_dot(m[None], y[None])[0, 0]):
+        prepared = rowmap.prepared(output)
+        names = {type(rowmap._core(node.op)).__name__ for node in pytensor.graph.traversal.toposort([prepared])}
+        assert not {"Dot", "BatchedDot", "Dot22", "Gemv"} & names
+        given = {x: np.arange(3.0), y: np.arange(12.0).reshape(3, 4), m: np.arange(6.0).reshape(2, 3)}
+        given = {var: value for var, value in given.items() if var in set(pytensor.graph.traversal.ancestors([output]))}
+        mode = "FAST_COMPILE"
+        assert np.allclose(prepared.eval(given, mode=mode), output.eval(given, mode=mode))
+
+
+X, T, G = pt.scalar("x"), pt.vector("t"), pt.scalar("g", dtype="int64")
+
+
+def memory():
+    @wrap_py(itypes=[pt.dscalar], otypes=[pt.dscalar])
+    def op(value):
+        return value
+
+    return op(X)
+
+
+REFUSED = {
+    "shared variable 'table'": lambda: T * X + pytensor.shared(1.0, name="table"),
+    "constant of 100": lambda: T * X + pt.constant(np.zeros(100)).sum(),
+    "variable 'other'": lambda: T * X + pt.scalar("other"),
+    "NormalRV": lambda: T * pt.random.normal(X, 1.0),
+    "AllocEmpty": lambda: T * X + pt.empty(3).sum(),
+    "FromFunctionOp": lambda: T * memory(),
+    "Print": lambda: T * pytensor.printing.Print("row")(X),
+    "mask": lambda: T[T > X],
+    "known shape": lambda: pt.set_subtensor(T[G], X),
+    "slice that is computed": lambda: pt.set_subtensor(pt.zeros(4)[:G], 0.0),
+    "place 7": lambda: T * pt.zeros(3)[7],
+    "Cholesky": lambda: T * pt.linalg.cholesky(pt.eye(2) * X)[0, 0],
+    "vector": lambda: X,
+    "inside of a graph 100": None,
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_is_no_function_of_a_row_is_refused(text):
+    make = REFUSED[text]
+    if make is None:
+        text, output = "constant of 100", OpFromGraph([X], [X + pt.constant(np.zeros(100)).sum()])(X) * T
+    else:
+        output = make()
+    with pytest.raises(ArgumentError, match=text):
+        RowMap({"x": X, "g": G}, [T], output)
+
+
+def test_constants_that_are_named_are_public():
+    known = pt.constant(np.arange(100.0))
+    made = RowMap({"x": X}, [T], T * X + known[99], public=[known])
+    assert made.on({"x": [2.0]}, [np.ones(2)], 2).tolist() == [[101, 101]]
+    assert len(made.arguments([np.ones(5)])) == 1
+
+
+def test_inputs_of_other_shapes_than_compiled_are_refused(hostile):
+    """Compiled code trusts shapes: what is shorter would be read beyond its end."""
+    for given, text in [
+        ([np.zeros((1, 2)), MATRIX, [1.0]], "shape"),
+        ([POINTS, MATRIX[:2], [1.0]], "shape"),
+        ([POINTS, MATRIX], "takes 3"),
+    ]:
+        with pytest.raises(ArgumentError, match=text):
+            hostile.arguments(given)
+    columns = {"x": Column(np.zeros((2, 2)), 0.0, 1.0), "g": Column(np.zeros(2, dtype=int), 0, 1)}
+    with pytest.raises(ArgumentError, match="shape"):
+        hostile.check_columns(columns)
+    with pytest.raises(ArgumentError, match="no column"):
+        hostile.check_columns({})
+
+
+def test_nan_is_seen_behind_fast_arithmetic(hostile):
+    """PyTensor compiles so that NaN is undefined; row maps are compiled without, and limits look at memory."""
+    from pymc_dp.kernel import limits
+
+    out = hostile.on({"x": [[-1.0, 1.0, 1.0], [1.0, 1.0, 1.0]], "g": [0, 0]}, [POINTS, MATRIX, [1.0]], 2)
+    total = np.zeros((1, 2), dtype=np.int64)
+    limits.add_spans(out, np.arange(3), np.ones(2, dtype=np.int64), np.zeros(2, dtype=np.int64), 1.0, 100, total)
+    alone = np.zeros((1, 2), dtype=np.int64)
+    limits.add_spans(out[1:], np.arange(2), np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64), 1.0, 100, alone)
+    assert (total == alone).all()
