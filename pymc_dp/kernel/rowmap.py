@@ -281,14 +281,14 @@ def within_axes(output: Variable) -> Variable:
     Where the length of an axis is not known, it is checked to be above 0; index arrays that go together, and what is
     written, have to be of known shapes that fit.
     """
-    changed: dict[Variable, Variable] = {}
-    for node in toposort([output]):
-        op = _core(node.op)
-        if isinstance(op, READS + WRITES):
-            inputs = _held(node, op)
-            if inputs != node.inputs:
-                changed[node.outputs[0]] = node.clone_with_new_inputs(inputs, strict=False).outputs[0]
-    return graph_replace([output], changed, strict=False)[0] if changed else output
+    new: dict[Variable, Variable] = {}
+    for node in toposort([output]):  # each rebuilt on what was rebuilt before it: an index may be read by an index
+        inputs = [new.get(var, var) for var in node.inputs]
+        again = node if inputs == node.inputs else node.clone_with_new_inputs(inputs, strict=False)
+        if isinstance(_core(again.op), READS + WRITES):
+            again = again.clone_with_new_inputs(_held(again, _core(again.op)), strict=False)
+        new.update(zip(node.outputs, again.outputs, strict=True))
+    return new.get(output, output)
 
 
 def _held(node: Apply, op: Any) -> list[Variable]:
