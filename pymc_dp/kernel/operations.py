@@ -1,15 +1,434 @@
-"""The operations by which anything leaves private rows. Each: check, cost, pay, read, enforce, sum exactly, draw."""
+"""All operations, and here noised sums: of vectors within a norm, of numbers, of certified shapes, of batches, of labels."""
 
 from __future__ import annotations
 
-from typing import final
+import math
+from collections.abc import Hashable, Sequence
+from fractions import Fraction
+from typing import Any, Literal, final
 
-from pymc_dp.kernel.sums import Sums
+import numpy as np
+
+from pymc_dp.kernel import draw, limits
+from pymc_dp.kernel._outside import (
+    ApproximateEvent,
+    ArgumentError,
+    DiscreteGaussianEvent,
+    Event,
+    SubsampledGaussianEvent,
+    decimal,
+    float_up,
+    tail,
+    total_epsilon,
+)
+from pymc_dp.kernel.account import Grant, repeated
+from pymc_dp.kernel.choices import Choices, Ends, _count
+from pymc_dp.kernel.holder import NONE, Array, Pay, positive, weighted
+from pymc_dp.kernel.limits import UNITS
+from pymc_dp.kernel.rowmap import RowMap
+from pymc_dp.kernel.shapes import Move, OneHot, Psd, Shape
+from pymc_dp.kernel.table import WEIGHT, WEIGHT_BITS, Table
+
+Noise = Literal["laplace", "gaussian"]
+ORDERS = {"laplace": 1, "gaussian": 2}
+TAIL = 12
+"""Standard deviations within which discrete noise and rounded normal noise are compared."""
+
+
+def least_gap(candidates: int) -> float:
+    """Return the least high - low of a `soft_max`: below, its floats would err by more than a unit."""
+    return 2.0**-20 * (1 + math.log(candidates))
+
+
+def discrete_batches(epsilon: float, delta: float, entries: int, steps: int, scale: float) -> tuple[float, float]:
+    """Return the (ε, δ) of `steps` batches with discrete noise, from what PLD finds with continuous noise.
+
+    With s = `scale` whole units, η = d T t² / (8 s²), τ = 2.1 d T e^(-t²/2), t = 12: (ε + 2η, e^η (δ + e^ε τ) + τ).
+    Continuous noise rounded to units is post-processing; given the batch, each step of both differs by a factor within
+    e^(±η/T) off a set of mass τ/T; that is mixed over batches, and chained over steps.
+    """
+    if scale < 2.0**20:
+        raise ArgumentError(f"Discrete noise of batches needs a scale of 2^20 units, got {scale:g}.")
+    eta = Fraction(entries * steps * TAIL**2, 8) / Fraction(scale) ** 2
+    mass = 2.1 * entries * steps * math.exp(-(TAIL**2) / 2)
+    wide = math.exp(float(eta)) * (delta + math.exp(epsilon) * mass) + mass
+    return float_up(decimal(epsilon) + 2 * eta), wide * (1 + 1e-9)
 
 
 @final
-class Kernel(Sums):
-    """A table, the account of its budget, and every operation on them; see `Holder`, `Choices` and `Sums`."""
+class Kernel(Choices):
+    """A table, the account of its budget, and every operation on them; see `Holder` and `Choices` for the rest."""
+
+    def sum(
+        self,
+        rowmap: RowMap,
+        parameters: Sequence[Any],
+        size: int,
+        *,
+        bound: float,
+        noise: Noise,
+        scale: float,
+        units: int = UNITS,
+        pay: Pay = None,
+    ) -> Array:
+        """Return noised sums of units' vectors, shortened to an L1 (laplace) or L2 norm (gaussian) of `bound`.
+
+        Parameters
+        ----------
+        bound : float
+            In the unit of the row map, in which sums are returned too.
+        scale : float
+            Of the noise, over what neighbours move the sum by.
+        units : int
+            `bound` is so many whole units, 2^24 at most.
+
+        Notes
+        -----
+        **Guarantee.** ε = 1 / scale (laplace) or ρ = 1 / (2 scale²). Norms of whole numbers are at most `units`,
+        checked on these; neighbours differ by sense `units`. Class exact, noise discrete.
+        """
+        positive(bound=bound, scale=scale)
+        given, move = self._prepared(rowmap, parameters), self._of_norm(noise, _count("size", size), units)
+        wide = scale * (self.sense * units)
+        event = move.event(noise, wide)
+        draw.check_noise(noise, wide)
+        self._pay(pay, event, "sum")
+        total = self._read(lambda: draw.noised(self._vector(rowmap, given, size, bound, noise, units), noise, wide))
+        return np.asarray(total * (bound / units))
+
+    def _of_one(self, moved: int, noise: str, scale: float) -> Event:
+        event = Move(l1=moved, l2_squared=moved**2, shifts=(moved,)).event(noise, scale)
+        draw.check_noise(noise, scale)
+        return event
+
+    def _of_norm(self, noise: str, size: int, units: int) -> Move:
+        if noise not in ORDERS or not 1 <= _count("units", units) <= UNITS:
+            raise ArgumentError(f"noise must be 'laplace' or 'gaussian', and units {UNITS} at most.")
+        most = self.sense * units
+        return Move(l1=most, l2_squared=most**2, coordinates=size)
+
+    def _vector(
+        self, rowmap: RowMap, given: list[Any], size: int, bound: float, noise: str, units: int, table: Any = None
+    ) -> Array:
+        total = np.zeros(size, dtype=np.int64)
+
+        def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
+            limits.add_norms(weighted(found, shares) / bound, first, times, ORDERS[noise], units, total)
+
+        self._scan(rowmap, given, size, add, table)
+        return total
+
+    def sum_within(
+        self,
+        rowmap: RowMap,
+        parameters: Sequence[Any],
+        *,
+        low: float,
+        high: float,
+        noise: Noise,
+        scale: float,
+        pay: Pay = None,
+    ) -> float:
+        """Return a noised sum of one number of each unit, held within [low, high]; `scale` as in `sum`.
+
+        Notes
+        -----
+        **Guarantee.** ε = 1 / scale or ρ = 1 / (2 scale²). Class exact.
+        """
+        positive(scale=scale)
+        ends, given = Ends(low, high), self._prepared(rowmap, parameters)
+        moved = ends.moved(self.sense)
+        self._pay(pay, self._of_one(moved, noise, scale * moved), "sum_within")
+
+        def work() -> int:
+            total = np.array([self._number(rowmap, given, ends)], dtype=np.int64)
+            return int(draw.noised(total, noise, scale * moved)[0])
+
+        return self._read(work) / ends.inverse
+
+    def soft_max(
+        self,
+        rowmap: RowMap,
+        parameters: Sequence[Any],
+        candidates: int,
+        *,
+        low: float,
+        high: float,
+        noise: Noise,
+        scale: float,
+        pay: Pay = None,
+    ) -> float:
+        """Return a noised log mean exp over candidates of Σ f_k, each unit's f_k held within [low, high].
+
+        Notes
+        -----
+        **Guarantee.** ε = 1 / scale or ρ = 1 / (2 scale²). It moves by no more than the sums do, and 3 units: two for
+        rounding to whole units, and one for the floats, whose error is at most 2^-44 (1 + log K) U / (high - low)
+        units; where that is more, it is refused. Class exact.
+        """
+        positive(scale=scale)
+        ends, given = Ends(low, high), self._prepared(rowmap, parameters)
+        if high - low < least_gap(_count("candidates", candidates)):
+            raise ArgumentError(f"high - low must be {least_gap(candidates):.2g} or more, got {high - low:g}.")
+        moved = ends.moved(self.sense) + 3
+        self._pay(pay, self._of_one(moved, noise, scale * moved), "soft_max")
+        total = np.zeros(candidates, dtype=np.int64)
+
+        def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
+            limits.add_interval(weighted(found, shares), first, times, ends.inverse, ends.low, ends.high, total)
+
+        def work() -> int:
+            self._scan(rowmap, given, candidates, add)
+            return int(draw.noised(np.array([_soft_max(total, ends.inverse)]), noise, scale * moved)[0])
+
+        return self._read(work) / ends.inverse
+
+    def sums(
+        self,
+        rowmap: RowMap,
+        parameters: Sequence[Any],
+        shape: Shape,
+        *,
+        noise: Noise,
+        scale: float,
+        cell: str | None = None,
+        cells: int = 1,
+        pay: Pay = None,
+    ) -> Array:
+        """Return noised sums of whole numbers of a certified shape, by cells: (size,) or (cells, size).
+
+        Parameters
+        ----------
+        scale : float
+            Of the noise, in whole units; of those that are 2^finer times finer, with weights (`Shape.finer`), in which
+            sums are returned then. Of a `Psd`, of entries on the diagonal: the others have noise that is less by √2.
+        cell : str, optional
+            Column of whole numbers. Where it is public, a row cannot change its cell.
+
+        Notes
+        -----
+        **Guarantee.** What `Shape.move` proves, at this scale: a pure loss of l1 / scale, or ρ = l2² / (2 scale²).
+        Whole numbers are computed by the kernel from what the map returns, within the shape whatever that is. Class
+        exact.
+        """
+        positive(scale=scale)
+        place, several, scales = self._cell(cell, persons=True), _count("cells", cells), np.array([scale])
+        given, move = self._prepared(rowmap, parameters), self.move_of(shape, cell)
+        event: Event
+        if isinstance(shape, Psd):
+            if noise != "gaussian" or cell is not None:
+                raise ArgumentError("A sum of matrices has Gaussian noise, and no cells.")
+            least = math.nextafter(scale / math.sqrt(2), 0.0)
+            event = DiscreteGaussianEvent(
+                scale=least, l2_squared=-(-move.l2_squared // 2), coordinates=shape.facts.size
+            )
+            scales = np.where(shape.diagonal, scale, math.nextafter(scale / math.sqrt(2), math.inf))
+        else:
+            event = move.event(noise, scale)
+        for each in np.unique(scales):
+            draw.check_noise(noise, float(each))
+        self._pay(pay, event, "sums")
+        coarser = WEIGHT_BITS - shape.finer(self._table.weighted)
+
+        def work() -> Array:
+            total = np.zeros((several, shape.facts.size), dtype=np.int64)
+            self._shaped(rowmap, given, shape, place, coarser, total)
+            wide = np.broadcast_to(scales, total.shape)
+            parts = [(wide == each, each) for each in np.unique(wide)]
+            for where, each in parts:
+                total[where] = draw.noised(total[where], noise, float(each))
+            return total
+
+        found = self._read(work)
+        return found if cell is not None else found[0]
+
+    def move_of(self, shape: Shape, cell: str | None = None) -> Move:
+        """Return by how much neighbours of this table move a sum of a shape; public."""
+        table = self._table
+        if not isinstance(shape, Shape):
+            raise ArgumentError("shape must be one of the certified shapes.")
+        if isinstance(shape, Psd):  # weights scale its vectors, whose products stay of the shape
+            return shape.move(table.neighbours, rows=table.max_rows)
+        moves = cell is not None and not table.columns[cell].public
+        return shape.move(table.neighbours, moves=moves, weighted=table.weighted, rows=table.max_rows)
+
+    def _shaped(
+        self, rowmap: RowMap, given: list[Any], shape: Shape, place: int | None, coarser: int, total: Array
+    ) -> None:
+        roots = isinstance(shape, Psd)
+
+        def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
+            whole = np.zeros((len(found), shape.facts.size), dtype=np.int64)
+            if roots and shares.size:
+                found, shares = found * np.sqrt(shares / WEIGHT)[:, None], NONE
+            shape._hold(found, whole)
+            own = np.zeros(len(found), dtype=np.int64) if place is None else rows[place]
+            limits.add_held(whole, first, times, own, shares, coarser, total)
+
+        self._scan(rowmap, given, shape.facts.inputs, add)
+
+    def histogram(
+        self,
+        rowmap: RowMap,
+        parameters: Sequence[Any],
+        edges: Any,
+        *,
+        size: int = 1,
+        of: Literal["value", "norm"] = "value",
+        noise: Noise,
+        scale: float,
+        pay: Pay = None,
+    ) -> Array:
+        """Return noised counts of units in bins between public edges, one below them and one above: (n_edges + 1,).
+
+        Of a unit's number, or of the L2 norm of its vector of `size` numbers: of all its rows together.
+
+        Notes
+        -----
+        **Guarantee.** One unit, one bin: that of `OneHot` at this scale, in counts. Class exact.
+        """
+        positive(scale=scale)
+        given, held = self._prepared(rowmap, parameters), np.array(edges, dtype=np.float64)
+        if held.ndim != 1 or not held.size or not np.isfinite(held).all() or not (np.diff(held) > 0).all():
+            raise ArgumentError("edges must be finite numbers that increase.")
+        if of not in ("value", "norm") or (of == "value" and _count("size", size) != 1):
+            raise ArgumentError("of must be 'norm', or 'value' with size=1.")
+        event = OneHot(len(held) + 1).move(self.neighbours).event(noise, scale)
+        draw.check_noise(noise, scale)
+        self._pay(pay, event, "histogram")
+        total = np.zeros(len(held) + 1, dtype=np.int64)
+
+        def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
+            limits.add_bins(weighted(found, shares), first, times, held, of == "norm", total)
+
+        def work() -> Array:
+            self._scan(rowmap, given, size, add)
+            return draw.noised(total, noise, scale)
+
+        return self._read(work)
+
+    def labels(self, column: str, *, scale: float, least: int, pay: Pay = None) -> dict[int, int]:
+        """Return noised counts of the whole numbers that occur in a column, as far as they reach `least`, by label.
+
+        A unit counts 1 for each of its labels: 1 for a row, as many as its rows for a person. The noise is Laplace's.
+
+        Notes
+        -----
+        **Guarantee.** (ε, δ)-DP with ε = sense m / scale for m labels of a unit, and δ = 1 - (1 - P(1 + Z >= least))^m,
+        once under both relations. Labels are independent; those that both tables have differ by pure losses, those that
+        one unit alone has are shown with probability 1 - (1 - p)^m at most. In the order of labels. Class exact.
+        """
+        positive(scale=scale)
+        held, m = self._table.columns.get(column), self._table.max_rows
+        if held is None or held.dtype != "int64" or held.shape or type(self._table) is not Table:
+            raise ArgumentError(f"column must name a column of whole numbers, got {column!r}.")
+        if not isinstance(least, int) or least < 2:
+            raise ArgumentError(f"least must be a whole number of 2 or more, got {least!r}.")
+        chance = 1 - (1 - tail(scale, least - 1)) ** m
+        loss = Fraction(self.sense * m) / Fraction(scale)
+        self._pay(pay, ApproximateEvent(epsilon=float_up(loss), delta=float_up(chance)), "labels")
+
+        def work() -> dict[int, int]:
+            counts: dict[Hashable, int] = {}
+            place = list(self._table.columns).index(column)
+            for rows, first, _ in self._table._blocks(2**20):
+                units = np.repeat(np.arange(len(first) - 1), np.diff(first))
+                pairs = np.unique(np.stack([units, rows[place]]), axis=1)
+                for label, count in zip(*np.unique(pairs[1], return_counts=True), strict=True):
+                    counts[int(label)] = counts.get(int(label), 0) + int(count)
+            order = sorted(counts)  # type: ignore[type-var]
+            noised = draw.noised(np.array([counts[label] for label in order], dtype=np.int64), "laplace", scale)
+            return {int(label): int(n) for label, n in zip(order, noised, strict=True) if n >= least}  # type: ignore[call-overload]
+
+        return self._read(work)
+
+    # Batches.
+
+    def batch_event(
+        self, scale: float, *, rate: float | None = None, size: int | None = None
+    ) -> SubsampledGaussianEvent:
+        """Return what a step on a batch costs, with noise of `scale` norms: Poisson of a rate, or of a size."""
+        if (rate is None) == (size is None):
+            raise ArgumentError("A batch has a rate, or a size. Give one of them.")
+        if rate is not None:
+            neighbours: Any = self.neighbours
+            return SubsampledGaussianEvent(
+                noise_multiplier=scale, sampling="poisson", sample_rate=rate, neighbours=neighbours
+            )
+        return SubsampledGaussianEvent(
+            noise_multiplier=scale,
+            sampling="without_replacement",
+            population=self.n_rows,
+            batch_size=size,
+            neighbours="replace",
+        )
+
+    def grant_batches(
+        self, event: SubsampledGaussianEvent, steps: int, *, entries: int, delta: float, label: str = "kernel"
+    ) -> Grant:
+        """Pay for `steps` batches of `entries` numbers with discrete noise (`hardened`), whose losses are counted at δ.
+
+        Charged is the (ε, δ) of all of them together: that of continuous noise, and what `discrete_batches` adds.
+        """
+        epsilon = total_epsilon(repeated(event, steps), delta).epsilon
+        scale = event.noise_multiplier * UNITS
+        loss, failure = discrete_batches(epsilon, delta, _count("entries", entries), steps, scale)
+        self._charge(ApproximateEvent(epsilon=loss, delta=failure), label)
+        return self._kept(Grant(event, steps, entries=entries))
+
+    def batch(
+        self,
+        rowmap: RowMap,
+        parameters: Sequence[Any],
+        size: int,
+        *,
+        bound: float,
+        scale: float,
+        rate: float | None = None,
+        rows: int | None = None,
+        hardened: bool = False,
+        pay: Pay = None,
+    ) -> Array:
+        """Return the noised sum of a secret batch of rows: vectors shortened to an L2 norm of `bound`.
+
+        Parameters
+        ----------
+        scale : float
+            Of the noise, over `bound`.
+        rate : float, optional
+            Each row is in the batch by itself with this probability.
+        rows : int, optional
+            The batch is uniform among all of this size; replace alone.
+        hardened : bool
+            Discrete noise by OpenDP, paid for by `grant_batches`. Else normals of the secure generator, rounded to
+            whole units, which is post-processing: arithmetic float64.
+
+        Notes
+        -----
+        **Guarantee.** That of `SubsampledGaussianEvent`: rows move the sum by a norm of whole numbers, checked on
+        these. Persons, kinds and unequal noise are refused.
+        """
+        positive(bound=bound, scale=scale)
+        if self._table.persons or type(self._table) is not Table:
+            raise ArgumentError("A batch is of rows that are units.")
+        given, event = self._prepared(rowmap, parameters), self.batch_event(scale, rate=rate, size=rows)
+        _count("size", size)
+        if hardened and not (isinstance(pay, Grant) and size <= pay.entries):
+            raise ArgumentError(f"Discrete noise of a batch of {size} numbers is paid for by grant_batches.")
+        self._pay(pay, event, "batch")
+
+        def work() -> Array:
+            n = self._table._n
+            chosen = draw.poisson_batch(n, rate) if rate is not None else draw.batch_of(n, rows or 0)
+            total = self._vector(rowmap, given, size, bound, "gaussian", UNITS, self._table._batch(chosen))
+            if hardened:
+                return draw.noised(total, "gaussian", scale * UNITS)
+            return total + draw.rounded_normals(size, scale * UNITS)
+
+        return np.asarray(self._read(work) * (bound / UNITS))
 
 
-__all__ = ["Kernel"]
+def _soft_max(total: Array, inverse: float) -> int:
+    """Return log mean exp of whole sums, in whole units: exact but for floats of the distance to the largest."""
+    top = int(total.max())
+    return top + round(math.log(float(np.mean(np.exp((total - top) / inverse)))) * inverse)

@@ -345,37 +345,45 @@ def single(ROWS, GIVEN, out, i):
         for k in range(found.size):
             out[i, k] = found[k]
 
+def tried(ROWS, GIVEN, out, i):
+    try:
+        single(ROWS, GIVEN, out, i)
+    except Exception:
+        for k in range(out.shape[1]):
+            out[i, k] = np.nan
+
 def loop(ROWS, GIVEN, out):
     for i in range(out.shape[0]):
-        try:
-            single(ROWS, GIVEN, out, i)
-        except Exception:
-            for k in range(out.shape[1]):
-                out[i, k] = np.nan
+        tried(ROWS, GIVEN, out, i)
 """
 _BLOCKS = """
-def single(ROWS, GIVEN, out, start, first, last):
-    found = jit(SOME, GIVEN)[0]
+def same(rows, i):
+    copies = np.empty_like(rows)
+    copies[:] = rows[i]
+    return copies
+
+def single(ROWS, GIVEN, out, first, last):
+    found = jit(ROWS, GIVEN)[0]
     if found.shape[0] == BLOCK and found.shape[1] == out.shape[1]:
         for i in range(first, last):
             for k in range(out.shape[1]):
-                out[start + i, k] = found[i, k]
+                out[i, k] = found[i, k]
 
-def alone(ROWS, GIVEN, out, start, i):
-    ALIKE
-    single(ROWS, GIVEN, out[start:], 0, i, i + 1)
+def tried(ROWS, GIVEN, out, first, last):
+    try:
+        single(ROWS, GIVEN, out, first, last)
+        return True
+    except Exception:
+        return False
 
 def loop(ROWS, GIVEN, out):
     for start in range(0, out.shape[0], BLOCK):
-        try:
-            single(ROWS, GIVEN, out, start, 0, BLOCK)
-        except Exception:  # of one of them: each in its place, among copies of itself
+        here = out[start : start + BLOCK]
+        if not tried(SOME, GIVEN, here, 0, BLOCK):  # one of them raises: each in its place, among copies of itself
+            here[:] = np.nan
             for i in range(BLOCK):
-                try:
-                    alone(ROWS, GIVEN, out, start, i)
-                except Exception:
-                    for k in range(out.shape[1]):
-                        out[start + i, k] = np.nan
+                if not tried(ALIKE, GIVEN, here, i, i + 1):
+                    here[i] = np.nan
 """
 
 
@@ -383,17 +391,13 @@ def _over_rows(jit: Any, axes: Sequence[int], parameters: int, source: str) -> C
     """Compile a loop that hands rows to a compiled function, and catches what it raises."""
     rows, given = [f"r{i}" for i in range(len(axes))], [f"p{i}" for i in range(parameters)]
     one = [f"{name}[i]" if axis else f"np.asarray({name}[i])" for name, axis in zip(rows, axes, strict=True)]
-    alike = "; ".join(
-        f"c{i} = {name}[start : start + BLOCK].copy(); c{i}[:] = {name}[start + i]; {name} = c{i}"
-        for i, name in enumerate(rows)
-    )
-    words = {"ROWS": rows, "ONE": one, "SOME": [f"{name}[start : start + BLOCK]" for name in rows]}
-    source = source.replace("ALIKE", alike or "pass").replace(", GIVEN", "".join(f", {name}" for name in given))
-    for word, parts in words.items():
+    some = [f"{name}[start : start + BLOCK]" for name in rows]
+    alike = [f"same({part}, i)" for part in some]
+    source = source.replace(", GIVEN", "".join(f", {name}" for name in given))
+    for word, parts in {"ROWS": rows, "ONE": one, "SOME": some, "ALIKE": alike}.items():
         source = source.replace(word, ", ".join(parts))
     space: dict[str, Any] = {"np": np, "jit": jit, "BLOCK": BLOCK}
     exec(source, space)
-    for name in ("single", "alone", "loop"):
-        if name in space:
-            space[name] = numba.njit(nogil=True, error_model="numpy")(space[name])
+    for name in [name for name in ("same", "single", "tried", "loop") if name in space]:
+        space[name] = numba.njit(nogil=True, error_model="numpy")(space[name])
     return space["loop"]

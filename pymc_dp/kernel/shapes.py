@@ -9,19 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final, override
+from typing import Any, NamedTuple, final, override
 
 import numpy as np
 import numpy.typing as npt
 
 from pymc_dp.kernel import limits
-from pymc_dp.kernel._outside import (
-    ArgumentError,
-    DiscreteGaussianEvent,
-    DiscreteLaplaceEvent,
-    Event,
-)
-from pymc_dp.kernel.table import WEIGHT
+from pymc_dp.kernel._outside import ArgumentError, DiscreteGaussianEvent, DiscreteLaplaceEvent, Event
+from pymc_dp.kernel.table import WEIGHT_BITS
 
 Array = npt.NDArray[Any]
 
@@ -38,14 +33,7 @@ ROOM = 1 - 1e-8
 class Move:
     """By how much neighbours move a vector of whole numbers at most: exact whole numbers.
 
-    Attributes
-    ----------
-    l1 : int
-    l2_squared : int
-    shifts : tuple of int or None
-        Of the coordinates in the worst case, where every worst case is dominated by an order of these.
-    coordinates : int or None
-        Number of entries, where an accountant may use it.
+    `shifts` are those of the coordinates in a worst case that dominates all, in some order; `coordinates` their number.
     """
 
     l1: int
@@ -59,53 +47,46 @@ class Move:
             return DiscreteLaplaceEvent(scale=scale, sensitivity=self.l1, shifts=self.shifts)
         if noise != "gaussian":
             raise ArgumentError(f"noise must be 'laplace' or 'gaussian', got {noise!r}.")
-        return DiscreteGaussianEvent(
-            scale=scale,
-            l2_squared=self.l2_squared,
-            shifts=self.shifts,
-            coordinates=None if self.shifts is not None else self.coordinates,
-        )
+        count = self.coordinates if self.shifts is None else None
+        return DiscreteGaussianEvent(scale=scale, l2_squared=self.l2_squared, shifts=self.shifts, coordinates=count)
 
 
-@dataclass(frozen=True)
+class Facts(NamedTuple):
+    """What a shape is: numbers that the row map returns, whole numbers that a row adds, and how large these are.
+
+    `magnitude` is the largest L1 and squared L2 norm of what a row adds, `spread` the largest distances of two rows.
+    """
+
+    inputs: int
+    size: int
+    magnitude: tuple[int, int]
+    spread: tuple[int, int]
+
+
 class Shape(ABC):
-    """What one row adds: whole numbers of a set, computed from `inputs` numbers of a row map, in whole units."""
+    """What one row adds: whole numbers of a set, computed from the numbers of a row map, in whole units.
 
-    @property
-    @abstractmethod
-    def inputs(self) -> int:
-        """How many numbers the row map returns."""
-
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """How many whole numbers a row adds."""
-
-    @property
-    @abstractmethod
-    def magnitude(self) -> tuple[int, int]:
-        """Largest L1 and squared L2 norm of what one row adds."""
-
-    @property
-    @abstractmethod
-    def spread(self) -> tuple[int, int]:
-        """Largest L1 and squared L2 distance of what two rows add."""
+    Attributes
+    ----------
+    signless : bool
+        Whether a row adds numbers >= 0 alone: two in different places are then no further apart than √2.
+    """
 
     signless = False
-    """Whether a row adds numbers >= 0 alone: two in different places are then no further apart than √2."""
+
+    @property
+    @abstractmethod
+    def facts(self) -> Facts:
+        """Sizes and bounds, proved in the docstring of the class."""
 
     @abstractmethod
     def _hold(self, found: Array, whole: Array) -> None:
         """Write (n_rows, size) whole numbers of the set, whatever stands in (n_rows, inputs) floats. **Private**."""
 
-    def _alone(self, moved: int) -> tuple[int, ...] | None:
-        """Return shifts, where one coordinate moves."""
-        return (moved,) if self.size == 1 else None
-
     @final
     def finer(self, weighted: bool) -> int:
         """Return by how many bits weighted sums are finer, so that they fit."""
-        return min(WEIGHT.bit_length() - 1, max(0, 30 - self.magnitude[0].bit_length())) if weighted else 0
+        return min(WEIGHT_BITS, max(0, 30 - self.facts.magnitude[0].bit_length())) if weighted else 0
 
     @final
     def move(self, neighbours: str, *, moves: bool = False, weighted: bool = False, rows: int = 1) -> Move:
@@ -117,29 +98,21 @@ class Shape(ABC):
         moves : bool
             Whether a row may change its cell under replace: it then leaves one, and joins another.
         weighted : bool
-            A weighted row is no longer in any norm, and keeps its signs; two are as far apart as two magnitudes.
+            A weighted row is no larger in any norm, and keeps its signs; two are as far apart as two magnitudes.
         rows : int
             Of a person, add_remove alone: so many times a row's norm, in L2 too, for all may be alike.
         """
-        one, square = self.magnitude
+        (_, size, (one, square), spread), finer = self.facts, self.finer(weighted)
         if neighbours == "add_remove":
-            finer = self.finer(weighted)
-            shifts = self._added(one) if rows == 1 and not weighted else None
-            return Move(l1=rows * one << finer, l2_squared=rows**2 * square << 2 * finer, shifts=shifts)
-        apart = (2 if self.signless else 4) * square
+            alone = self._shifts(one, one=size == 1, replaced=False) if rows == 1 and not weighted else None
+            return Move(l1=rows * one << finer, l2_squared=rows**2 * square << 2 * finer, shifts=alone)
         if weighted:
-            finer = self.finer(True)
-            return Move(l1=2 * one << finer, l2_squared=apart << 2 * finer)
-        l1, l2 = self.spread
-        if moves:  # two cells: their parts are apart
-            return Move(l1=max(l1, 2 * one), l2_squared=max(l2, 2 * square), shifts=self._replaced(moves=True))
-        return Move(l1=l1, l2_squared=l2, shifts=self._replaced(moves=False))
+            return Move(l1=2 * one << finer, l2_squared=(2 if self.signless else 4) * square << 2 * finer)
+        l1, l2 = (max(spread[0], 2 * one), max(spread[1], 2 * square)) if moves else spread
+        return Move(l1=l1, l2_squared=l2, shifts=self._shifts(l1, one=size == 1 and not moves, replaced=True))
 
-    def _added(self, one: int) -> tuple[int, ...] | None:
-        return self._alone(one)
-
-    def _replaced(self, *, moves: bool) -> tuple[int, ...] | None:
-        return None if moves else self._alone(self.spread[0])
+    def _shifts(self, moved: int, *, one: bool, replaced: bool) -> tuple[int, ...] | None:
+        return (moved,) if one else None
 
 
 @final
@@ -152,30 +125,15 @@ class OneHot(Shape):
 
     levels: int
     signless = True
-    inputs = 1
 
     @property
     @override
-    def size(self) -> int:
-        return self.levels
-
-    @property
-    @override
-    def magnitude(self) -> tuple[int, int]:
-        return 1, 1
-
-    @property
-    @override
-    def spread(self) -> tuple[int, int]:
-        return (2, 2) if self.levels > 1 else (1, 1)
+    def facts(self) -> Facts:
+        return Facts(1, self.levels, (1, 1), (2, 2) if self.levels > 1 else (1, 1))
 
     @override
-    def _added(self, one: int) -> tuple[int, ...]:
-        return (1,)
-
-    @override
-    def _replaced(self, *, moves: bool) -> tuple[int, ...]:
-        return (1, 1) if moves or self.levels > 1 else (1,)
+    def _shifts(self, moved: int, *, one: bool, replaced: bool) -> tuple[int, ...]:
+        return (1, 1) if replaced and not one else (1,)
 
     @override
     def _hold(self, found: Array, whole: Array) -> None:
@@ -200,24 +158,9 @@ class MHot(Shape):
 
     @property
     @override
-    def inputs(self) -> int:
-        return self.levels
-
-    @property
-    @override
-    def size(self) -> int:
-        return self.levels
-
-    @property
-    @override
-    def magnitude(self) -> tuple[int, int]:
-        return self.most, self.most**2
-
-    @property
-    @override
-    def spread(self) -> tuple[int, int]:
-        m = self.most
-        return (2 * m, 2 * m**2) if self.levels > 1 else (m, m**2)
+    def facts(self) -> Facts:
+        m, apart = self.most, 2 if self.levels > 1 else 1
+        return Facts(self.levels, self.levels, (m, m**2), (apart * m, apart * m**2))
 
     @override
     def _hold(self, found: Array, whole: Array) -> None:
@@ -239,30 +182,16 @@ class Interval(Shape):
         ends = list(zip(self.low, self.high, strict=True))
         if not ends or not all(isinstance(a, int) and isinstance(b, int) and a <= b for a, b in ends):
             raise ArgumentError("Ends of intervals must be whole numbers, low <= high, one pair for each entry.")
-        if not 1 <= self.magnitude[0] <= LONGEST:
+        if not 1 <= self.facts.magnitude[0] <= LONGEST:
             raise ArgumentError(f"The ends of intervals together must be from 1 to {LONGEST}. Take a coarser unit.")
 
     @property
     @override
-    def inputs(self) -> int:
-        return len(self.low)
-
-    @property
-    @override
-    def size(self) -> int:
-        return len(self.low)
-
-    @property
-    @override
-    def magnitude(self) -> tuple[int, int]:
+    def facts(self) -> Facts:
         far = [max(abs(a), abs(b)) for a, b in zip(self.low, self.high, strict=True)]
-        return sum(far), sum(each**2 for each in far)
-
-    @property
-    @override
-    def spread(self) -> tuple[int, int]:
         wide = [b - a for a, b in zip(self.low, self.high, strict=True)]
-        return max(sum(wide), 1), max(sum(each**2 for each in wide), 1)
+        norms = [(sum(each), sum(part**2 for part in each)) for each in (far, wide)]
+        return Facts(len(far), len(far), norms[0], (max(norms[1][0], 1), max(norms[1][1], 1)))
 
     @override
     def _hold(self, found: Array, whole: Array) -> None:
@@ -280,8 +209,6 @@ class Curve(Shape):
 
     units: int = GRID
     centred: bool = True
-    inputs = 1
-    size = 2
 
     def __post_init__(self) -> None:
         if not 2 <= self.units <= GRID or self.units % 2:
@@ -289,14 +216,10 @@ class Curve(Shape):
 
     @property
     @override
-    def magnitude(self) -> tuple[int, int]:
+    def facts(self) -> Facts:
         G = self.units
-        return (3 * G + 1) // 2 if self.centred else 2 * G, G**2 + ((G // 2 + 1) if self.centred else G) ** 2
-
-    @property
-    @override
-    def spread(self) -> tuple[int, int]:
-        return 9 * self.units // 4 + 1, (2 * self.units + 2) ** 2
+        norms = ((3 * G + 1) // 2, G**2 + (G // 2 + 1) ** 2) if self.centred else (2 * G, G**2 + (G + 1) ** 2)
+        return Facts(1, 2, norms, (9 * G // 4 + 1, (2 * G + 2) ** 2))
 
     @override
     def _hold(self, found: Array, whole: Array) -> None:
@@ -312,7 +235,7 @@ class Psd(Shape):
 
     The map gives the vectors, in units of the root of the largest norm; the kernel multiplies. Released is the upper
     triangle, by rows. Move: tr(AB) >= 0 for two such matrices, so that they are no further apart than √2 norms.
-    Norms count entries off the diagonal twice; their noise is less by √2 (`noise_of`).
+    Norms count entries off the diagonal twice; their noise is less by √2. For L1 there is no claim: noise is Gaussian.
     """
 
     width: int
@@ -324,23 +247,9 @@ class Psd(Shape):
 
     @property
     @override
-    def inputs(self) -> int:
-        return self.width * self.columns
-
-    @property
-    @override
-    def size(self) -> int:
-        return self.width * (self.width + 1) // 2
-
-    @property
-    @override
-    def magnitude(self) -> tuple[int, int]:
-        return self.width * FACTOR**2, FACTOR**4  # L1 over the triangle, by Cauchy and Schwarz; nobody pays by it
-
-    @property
-    @override
-    def spread(self) -> tuple[int, int]:
-        return 2 * self.width * FACTOR**2, 2 * FACTOR**4
+    def facts(self) -> Facts:
+        d, square = self.width, FACTOR**4
+        return Facts(d * self.columns, d * (d + 1) // 2, (d * FACTOR**2, square), (2 * d * FACTOR**2, 2 * square))
 
     @cached_property
     def diagonal(self) -> Array:

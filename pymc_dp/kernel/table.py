@@ -18,7 +18,8 @@ from pymc_dp.kernel.limits import MOST_OF_A_PERSON, MOST_ROWS
 Array = npt.NDArray[Any]
 Block = tuple[list[Array], Array, Array]
 """Columns of some rows, where units start among them and end, and how often each unit counts."""
-WEIGHT = 2**16
+WEIGHT_BITS = 16
+WEIGHT = 2**WEIGHT_BITS
 """A weight is a whole number of 2^-16 of the largest that counts."""
 MOST_KINDS = 2**20
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)

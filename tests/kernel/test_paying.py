@@ -131,9 +131,7 @@ def test_a_pool_pays_for_steps_chosen_in_turn():
 
 
 def batch(noise, rate, neighbours="replace"):
-    return SubsampledGaussianEvent(
-        noise_multiplier=noise, sampling="poisson", sample_rate=rate, neighbours=neighbours
-    )
+    return SubsampledGaussianEvent(noise_multiplier=noise, sampling="poisson", sample_rate=rate, neighbours=neighbours)
 
 
 def drawn(noise, size):

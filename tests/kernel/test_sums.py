@@ -15,7 +15,7 @@ from pymc_dp.accounting import (
     total_epsilon,
 )
 from pymc_dp.errors import ArgumentError
-from pymc_dp.kernel import Curve, Interval, MHot, OneHot, Psd, draw, sums
+from pymc_dp.kernel import Curve, Interval, MHot, OneHot, Psd, draw, operations
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.testing import without_noise
 from tests.kernel.pairs import RELATIONS, Lookup, kernel, nasty, pair, table
@@ -101,7 +101,7 @@ def test_a_soft_max_whose_floats_would_show_a_row_is_refused():
             k.soft_max(Lookup([[0.0, 0.0]]), [], 2, low=0.0, high=width, noise="laplace", scale=1.0)
     assert not k.account.events
     total = np.array([3, 9, -4]) * 10**5
-    found = sums._soft_max(total, 10.0**5)
+    found = operations._soft_max(total, 10.0**5)
     assert found == pytest.approx(np.log(np.mean(np.exp([3, 9, -4]))) * 10**5, abs=1)
 
 
@@ -123,15 +123,15 @@ SHAPES = [
 def of_shape(rng, shape, trial):
     """Numbers that a row map may return for a shape: any floats, or where two rows are far apart."""
     if trial % 3 == 0:
-        return nasty(rng, 400, shape.inputs)
+        return nasty(rng, 400, shape.facts.inputs)
     if isinstance(shape, Psd):
         numbers = rng.normal(size=(400, shape.columns, shape.width)) * rng.choice([0.1, 1.0], (400, 1, 1))
         return (numbers / np.sqrt(np.linalg.norm(np.einsum("rci,rcj->rij", numbers, numbers), axis=(1, 2)))[:, None, None]
                 ).reshape(400, -1) * (1 - 1e-9)  # fmt: skip
     most = {OneHot: 5, MHot: 5, Interval: 10, Curve: getattr(shape, "units", 0)}[type(shape)]
     if trial % 3 == 1:
-        return rng.integers(-most, most + 1, (400, shape.inputs)).astype(float)
-    return rng.choice([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, -(2.0**40), 2.0**40], (400, shape.inputs)) * most
+        return rng.integers(-most, most + 1, (400, shape.facts.inputs)).astype(float)
+    return rng.choice([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, -(2.0**40), 2.0**40], (400, shape.facts.inputs)) * most
 
 
 @pytest.mark.parametrize("how", ["plain", "cells", "public cells", "weighted"])
@@ -175,13 +175,14 @@ def psd_moved(exact, shape, event):
 
 
 @pytest.mark.parametrize(
-    "shape", [Curve(units=8), Curve(units=14, centred=False), MHot(2, 3), MHot(3, 2), OneHot(3), Interval((-2, 0), (1, 3))]
+    "shape",
+    [Curve(units=8), Curve(units=14, centred=False), MHot(2, 3), MHot(3, 2), OneHot(3), Interval((-2, 0), (1, 3))],
 )
 def test_moves_of_small_shapes_are_the_largest_of_all_pairs(shape):
     """Exhaustive: every row that there is, against every other, and against none."""
     reach = range(-3, 4) if not isinstance(shape, Curve) else range(-shape.units, shape.units + 1)
-    numbers = np.array(list(itertools.product(reach, repeat=shape.inputs)), dtype=float)
-    whole = np.zeros((len(numbers), shape.size), dtype=np.int64)
+    numbers = np.array(list(itertools.product(reach, repeat=shape.facts.inputs)), dtype=float)
+    whole = np.zeros((len(numbers), shape.facts.size), dtype=np.int64)
     shape._hold(numbers, whole)
     whole = np.unique(whole, axis=0)
     apart = np.abs(whole[:, None] - whole[None])
@@ -327,10 +328,10 @@ def test_discrete_noise_of_batches_is_as_near_to_normal_noise_as_charged():
     a, b = log_ndtr(-(np.abs(k) - 0.5) / s), log_ndtr(-(np.abs(k) + 0.5) / s)
     rounded = a + np.log1p(-np.exp(b - a))
     assert np.abs(rounded - discrete).max() <= t**2 / (8 * s**2) * (1 + 1e-6)
-    wide, failure = sums.discrete_batches(1.0, 1e-7, entries=10**3, steps=10**4, scale=1e7)
+    wide, failure = operations.discrete_batches(1.0, 1e-7, entries=10**3, steps=10**4, scale=1e7)
     assert wide - 1 == pytest.approx(3.6e-6, rel=0.01) and 1e-7 < failure < 1.001e-7
     with pytest.raises(ArgumentError, match="2\\^20"):
-        sums.discrete_batches(1.0, 1e-7, 1, 1, 2.0**19)
+        operations.discrete_batches(1.0, 1e-7, 1, 1, 2.0**19)
 
 
 def test_discrete_noise_of_a_batch_is_paid_for_by_a_grant_of_its_own():
