@@ -5,7 +5,7 @@ noise, dp_accounting, and the operating system's entropy. Not trusted are row ma
 parameters), samplers, models, ranges, centres and grids: whatever they do, what leaves costs what was charged.
 """
 
-from pymc_dp.kernel.account import Account, Grant, LedgerAccount, Pool, Rehearsal
+from pymc_dp.kernel.account import Account, Grant, LedgerAccount, Pool
 from pymc_dp.kernel.choices import choice_event
 from pymc_dp.kernel.metric import choose_per_unit, rounding
 from pymc_dp.kernel.operations import Kernel
@@ -26,7 +26,6 @@ __all__ = [
     "OneHot",
     "Pool",
     "Psd",
-    "Rehearsal",
     "RowMap",
     "Shape",
     "Table",

@@ -22,6 +22,7 @@ from pymc_dp.accounting import (
     ZCDPFilter,
     total_epsilon,
 )
+from pymc_dp.accounting._process import Birthplace
 from pymc_dp.accounting.budget import decimal, float_up
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, ReleaseError
 from pymc_dp.metrics import PER_UNIT
@@ -35,6 +36,7 @@ __all__ = [
     "PER_UNIT",
     "ApproximateEvent",
     "ArgumentError",
+    "Birthplace",
     "BoundedRangeEvent",
     "BudgetExceeded",
     "DiscreteGaussianEvent",

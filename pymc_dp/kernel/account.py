@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
-from typing import Protocol, final
+from typing import Never, Protocol, SupportsIndex, final
 
 from pymc_dp.kernel._outside import (
     ApproximateEvent,
     ArgumentError,
+    Birthplace,
     BoundedRangeEvent,
     BudgetExceeded,
     DiscreteGaussianEvent,
@@ -79,8 +80,22 @@ class Rehearsal:
         self.events.append((label, event))
 
 
+class Once:
+    """What may be spent once: it cannot be copied or pickled, and pays in the process that made it alone."""
+
+    def __init__(self) -> None:
+        self._lock, self._birthplace = threading.Lock(), Birthplace()
+
+    def _require_here(self) -> None:
+        if not self._birthplace.here:
+            raise PrivacyError("This is a copy, in another process, of what pays there. Nothing was read.")
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Never:
+        raise PrivacyError("A grant or a pool cannot be copied or pickled: the copies could spend it twice.")
+
+
 @final
-class Grant:
+class Grant(Once):
     """So many uses of one event, charged at once; `take` allows a use that costs no more than the event.
 
     **Guarantee.** All uses together are dominated by `count` times `event`, whatever each use is chosen by: a use has
@@ -89,8 +104,8 @@ class Grant:
     """
 
     def __init__(self, event: Event, count: int, *, entries: int = 0) -> None:
-        self.event, self.entries = event, entries
-        self._left, self._lock = count, threading.Lock()
+        super().__init__()
+        self.event, self.entries, self._left = event, entries, count
 
     @property
     def left(self) -> int:
@@ -99,6 +114,7 @@ class Grant:
 
     def take(self, event: Event) -> None:
         """Use it once, or raise BudgetExceeded and use nothing."""
+        self._require_here()
         if not covers(self.event, event):
             raise BudgetExceeded(f"{event} costs more than the grant of {self.event} covers. Nothing was read.")
         with self._lock:
@@ -108,7 +124,7 @@ class Grant:
 
 
 @final
-class Pool:
+class Pool(Once):
     """A filter that was charged at once: steps of any cost, chosen by what was released, until it is used up.
 
     In pure ε, which adds (Rogers et al. 2016), or in ρ of zCDP (Feldman, Zrnic 2021).
@@ -117,7 +133,8 @@ class Pool:
     def __init__(self, *, rho: float | None = None, epsilon: float | None = None) -> None:
         if (rho is None) == (epsilon is None):
             raise ArgumentError("A pool is of rho or of epsilon. Give one of them.")
-        self._pure, self._lock = epsilon is not None, threading.Lock()
+        super().__init__()
+        self._pure = epsilon is not None
         self._filter = PureFilter(epsilon) if epsilon is not None else ZCDPFilter(rho or 0.0)
 
     @property
@@ -136,6 +153,7 @@ class Pool:
 
     def take(self, event: Event) -> None:
         """Pay for one step, or raise BudgetExceeded and pay nothing."""
+        self._require_here()
         loss = self._loss(event)
         with self._lock:
             if not self._filter.may_spend(loss):
@@ -176,7 +194,7 @@ def covers(most: Event, event: Event) -> bool:
             return False
         if most.shifts is None and most.coordinates is None:
             return _at_most(event.rho, most.rho)
-        return replace(event, scale=most.scale) == most and event.scale >= most.scale
+        return event == most  # of discrete Gaussian noise nobody has proved that more of it tells less
     if isinstance(most, SubsampledGaussianEvent) and isinstance(event, SubsampledGaussianEvent):
         like = replace(event, noise_multiplier=most.noise_multiplier)
         if most.sampling == "poisson" and event.sampling == "poisson" and event.rate <= most.rate:

@@ -1,4 +1,4 @@
-"""All operations, and here noised sums: of vectors within a norm, of numbers, of certified shapes, of batches, of labels."""
+"""All operations; here noised sums: of vectors within a norm, of numbers, of shapes, of batches, and of labels."""
 
 from __future__ import annotations
 

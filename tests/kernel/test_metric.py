@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from pymc_dp.errors import ArgumentError, PrivacyError
-from pymc_dp.kernel import Column, Kernel, Rehearsal, Table, choose_per_unit, rounding
+from pymc_dp.kernel import Column, Kernel, Table, choose_per_unit, rounding
+from pymc_dp.kernel.account import Rehearsal
 from tests.kernel.pairs import Lookup, exp_down, kernel, spread_of_ratios, table
 
 WEIGHTS = {"x": 2.0, "z": 0.5}

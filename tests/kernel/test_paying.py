@@ -1,5 +1,7 @@
 """Nothing is read before it is paid for; what pays covers what it is used for; errors hold nothing of the rows."""
 
+import copy
+import pickle
 import traceback
 
 import numpy as np
@@ -160,7 +162,8 @@ def drawn(noise, size):
         (DiscreteLaplaceEvent(scale=2.0, shifts=(2,)), DiscreteLaplaceEvent(scale=2.0, sensitivity=2), False),
         (DiscreteLaplaceEvent(scale=2.0, shifts=(2,)), DiscreteGaussianEvent(scale=9.0, shifts=(2,)), False),
         (DiscreteGaussianEvent(scale=2.0, l2_squared=4), DiscreteGaussianEvent(scale=1.0, shifts=(1,)), True),
-        (DiscreteGaussianEvent(scale=2.0, shifts=(2,)), DiscreteGaussianEvent(scale=3.0, shifts=(2,)), True),
+        (DiscreteGaussianEvent(scale=2.0, shifts=(2,)), DiscreteGaussianEvent(scale=2.0, shifts=(2,)), True),
+        (DiscreteGaussianEvent(scale=2.0, shifts=(2,)), DiscreteGaussianEvent(scale=3.0, shifts=(2,)), False),
         (DiscreteGaussianEvent(scale=2.0, shifts=(2,)), DiscreteGaussianEvent(scale=1.0, shifts=(1,)), False),
         (
             DiscreteGaussianEvent(scale=2.0, l2_squared=4, coordinates=3),
@@ -212,3 +215,14 @@ def test_public_rows_are_those_of_the_table():
         with pytest.raises(ArgumentError, match="Public rows"):
             k.on_public(rows, **options)
     assert k.on_public({"i": [1]}, weights=[0.5]).n_rows == 1
+
+
+def test_what_pays_cannot_be_spent_twice():
+    k = Kernel(table([0], "replace"), LedgerAccount(Ledger(1.0, 1e-6)))
+    for pay in (k.grant(choice_event(0.1, 2)), k.pool(epsilon=0.1)):
+        for twice in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(PrivacyError, match="twice"):
+                twice(pay)
+        pay._birthplace.pid -= 1
+        with pytest.raises(PrivacyError, match="another process"):
+            k.choose(NUMBERS, [], 2, width=1.0, eta=0.01, pay=pay)

@@ -126,8 +126,8 @@ def of_shape(rng, shape, trial):
         return nasty(rng, 400, shape.facts.inputs)
     if isinstance(shape, Psd):
         numbers = rng.normal(size=(400, shape.columns, shape.width)) * rng.choice([0.1, 1.0], (400, 1, 1))
-        return (numbers / np.sqrt(np.linalg.norm(np.einsum("rci,rcj->rij", numbers, numbers), axis=(1, 2)))[:, None, None]
-                ).reshape(400, -1) * (1 - 1e-9)  # fmt: skip
+        norms = np.linalg.norm(np.einsum("rci,rcj->rij", numbers, numbers), axis=(1, 2))
+        return (numbers / np.sqrt(norms)[:, None, None]).reshape(400, -1) * (1 - 1e-9)
     most = {OneHot: 5, MHot: 5, Interval: 10, Curve: getattr(shape, "units", 0)}[type(shape)]
     if trial % 3 == 1:
         return rng.integers(-most, most + 1, (400, shape.facts.inputs)).astype(float)
@@ -164,7 +164,7 @@ def test_sums_of_a_shape_move_by_no_more_than_charged(shape, relation, how, exac
 
 
 def psd_moved(exact, shape, event):
-    """Entries with more noise count less: their squares over the squares of their noise, against ρ. One entry: one kind."""
+    """Entries with more noise count less: squares over squares of their noise, against ρ. One entry: one kind."""
     kinds = 2 if shape.width > 1 else 1
     one, two = exact[-2 * kinds : -kinds], exact[-kinds:]
     rho = Fraction(0)
