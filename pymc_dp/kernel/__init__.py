@@ -7,6 +7,7 @@ parameters), samplers, models, ranges, centres and grids: whatever they do, what
 
 from pymc_dp.kernel.account import Account, Grant, LedgerAccount, Pool
 from pymc_dp.kernel.choices import choice_event
+from pymc_dp.kernel.exact import OneParameter, Probabilities
 from pymc_dp.kernel.metric import choose_per_unit, rounding
 from pymc_dp.kernel.operations import Kernel
 from pymc_dp.kernel.rowmap import RowMap
@@ -24,7 +25,9 @@ __all__ = [
     "MHot",
     "Move",
     "OneHot",
+    "OneParameter",
     "Pool",
+    "Probabilities",
     "Psd",
     "RowMap",
     "Shape",

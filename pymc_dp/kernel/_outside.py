@@ -24,6 +24,7 @@ from pymc_dp.accounting import (
 )
 from pymc_dp.accounting._process import Birthplace
 from pymc_dp.accounting.budget import decimal, float_up
+from pymc_dp.draws.truncated import truncated_beta, truncated_dirichlet, truncated_gamma, truncated_normal
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, ReleaseError
 from pymc_dp.metrics import PER_UNIT
 from pymc_dp.release.level_threshold import tail
@@ -59,4 +60,8 @@ __all__ = [
     "secure_keys",
     "tail",
     "total_epsilon",
+    "truncated_beta",
+    "truncated_dirichlet",
+    "truncated_gamma",
+    "truncated_normal",
 ]

@@ -162,3 +162,8 @@ def rounded_normals(size: int, scale: float) -> Array:
     """Return normal noise of the secure generator, rounded to whole numbers; arithmetic float64."""
     drawn = secure_generator().standard_normal(size) * scale
     return np.rint(np.clip(drawn, -(2.0**62), 2.0**62)).astype(np.int64)
+
+
+def float_generator() -> np.random.Generator:
+    """Return a secure generator of floats, for draws whose arithmetic is float64."""
+    return secure_generator()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Literal, final
 
@@ -13,6 +13,7 @@ from pymc_dp.kernel import draw, limits
 from pymc_dp.kernel._outside import (
     ApproximateEvent,
     ArgumentError,
+    BoundedRangeEvent,
     DiscreteGaussianEvent,
     Event,
     SubsampledGaussianEvent,
@@ -23,6 +24,7 @@ from pymc_dp.kernel._outside import (
 )
 from pymc_dp.kernel.account import Grant, repeated
 from pymc_dp.kernel.choices import Choices, Ends, _count
+from pymc_dp.kernel.exact import Family
 from pymc_dp.kernel.holder import NONE, Array, Pay, positive, weighted
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.kernel.rowmap import RowMap
@@ -329,16 +331,42 @@ class Kernel(Choices):
         self._pay(pay, ApproximateEvent(epsilon=float_up(loss), delta=float_up(chance)), "labels")
 
         def work() -> dict[int, int]:
-            counts: dict[Hashable, int] = {}
+            counts: dict[int, int] = {}
             place = list(self._table.columns).index(column)
             for rows, first, _ in self._table._blocks(2**20):
                 units = np.repeat(np.arange(len(first) - 1), np.diff(first))
                 pairs = np.unique(np.stack([units, rows[place]]), axis=1)
                 for label, count in zip(*np.unique(pairs[1], return_counts=True), strict=True):
                     counts[int(label)] = counts.get(int(label), 0) + int(count)
-            order = sorted(counts)  # type: ignore[type-var]
+            order = sorted(counts)
+            if not order:
+                return {}
             noised = draw.noised(np.array([counts[label] for label in order], dtype=np.int64), "laplace", scale)
-            return {int(label): int(n) for label, n in zip(order, noised, strict=True) if n >= least}  # type: ignore[call-overload]
+            return {label: int(n) for label, n in zip(order, noised, strict=True) if n >= least}
+
+        return self._read(work)
+
+    def draw(
+        self, rowmap: RowMap, parameters: Sequence[Any], family: Family, *, beta: float = 1.0, pay: Pay = None
+    ) -> Array:
+        """Draw once, exactly, from a posterior that is conjugate up to its box, at inverse temperature beta.
+
+        Notes
+        -----
+        **Guarantee.** Bounded range beta times `Family.range`, times the rows of a person: whole numbers are held
+        within the set whose vertices that is taken of. Arithmetic float64: the last bits are not covered.
+        """
+        positive(beta=beta)
+        given, table = self._prepared(rowmap, parameters), self._table
+        if not isinstance(family, Family) or table.weighted:
+            raise ArgumentError("family must be one that is known, and rows must count once.")
+        wide = family.range(table.neighbours) * table.max_rows
+        self._pay(pay, BoundedRangeEvent(eta=float_up(Fraction(beta) * Fraction(wide))), "draw")
+
+        def work() -> Array:
+            total = np.zeros((1, family.shape.facts.size), dtype=np.int64)
+            self._shaped(rowmap, given, family.shape, None, 0, total)
+            return family._draw(draw.float_generator(), total[0], beta)
 
         return self._read(work)
 

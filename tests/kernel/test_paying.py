@@ -18,13 +18,14 @@ from pymc_dp.accounting import (
     ZCDPEvent,
 )
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, ReleaseError
-from pymc_dp.kernel import Column, Kernel, LedgerAccount, OneHot, Psd, Table, choice_event
+from pymc_dp.kernel import Column, Kernel, LedgerAccount, OneHot, OneParameter, Psd, Table, choice_event
 from pymc_dp.kernel.account import covers
 from pymc_dp.testing import insecure_randomness
 from tests.kernel.pairs import Lookup, table
 
 NUMBERS = Lookup([[0.0, -1.0], [1.0, 0.5]])
 ONE = Lookup([[0.5], [1.0]])
+BETA = OneParameter(kind="beta", low=0.1, high=0.9, prior=(1.0, 1.0), trials=1)
 OPERATIONS = {
     "choose": lambda k: k.choose(NUMBERS, [], 2, width=1.0, eta=5.0),
     "choose_for_each": lambda k: k.choose_for_each(NUMBERS, [], 2, width=1.0, eta=5.0),
@@ -37,6 +38,7 @@ OPERATIONS = {
     "psd": lambda k: k.sums(ONE, [], Psd(1), noise="gaussian", scale=2.0**27),
     "histogram": lambda k: k.histogram(ONE, [], [0.5], noise="laplace", scale=0.1),
     "labels": lambda k: k.labels("i", scale=0.1, least=5),
+    "draw": lambda k: k.draw(ONE, [], BETA, beta=1e3),
     "batch": lambda k: k.batch(ONE, [], 1, bound=1.0, scale=0.1, rate=0.5),
 }
 
