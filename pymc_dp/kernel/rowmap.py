@@ -10,6 +10,7 @@ row's numbers, whose last bits would depend on the machine.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -54,8 +55,8 @@ ALLOWED = frozenset(
 """Classes of operations, exactly these: functions of their inputs that Numba compiles. Derived classes are others."""
 SCALARS = (pytensor.scalar.basic, pytensor.scalar.math, dist_math)
 """Where operations on single numbers are defined."""
-BLOCK, ENOUGH = 32, 2**15
-"""Rows at a time, and rows from which on compiling that pays."""
+BLOCK, ENOUGH = 32, 2**22
+"""Rows at a time, and rows that were worked off one by one after which compiling that pays."""
 MOST_ENTRIES = 32
 """Of a constant that need not be named: an array of more entries could be a column of the table."""
 
@@ -102,7 +103,7 @@ class RowMap:
         check_inputs(inputs, self._output, public)
         self._loop = self._compiled(self._row, self._output, _LOOP)
         self._blocks: Callable[..., None] | None = None
-        self._tried = False
+        self._rows = 0.0
 
     def _compiled(self, row: Sequence[Variable], output: Variable, source: str) -> Callable[..., None]:
         with warnings.catch_warnings(), pytensor.config.change_flags(numba__fastmath=False):
@@ -132,21 +133,23 @@ class RowMap:
     def __call__(self, rows: Sequence[Any], parameters: Sequence[Any], out: Any, *, by_blocks: bool) -> None:
         """Write the numbers of each row into (n_rows, K), NaN where one raises. **Private**, where rows are.
 
-        `by_blocks`: `BLOCK` rows at a time, by the same graph vectorised, whose operations treat rows apart. The last
-        bit of a row may depend on its place in the block, so that places must not be private: replace alone.
+        `by_blocks`: after many rows, `BLOCK` of them at a time, by the same graph vectorised, whose operations treat
+        rows apart. The last bit of a row may depend on its place in the block, so that places and how many rows there
+        are must not be private: replace alone.
         """
         done = 0
         out[:] = np.nan
-        if by_blocks and len(out) >= ENOUGH:
-            if not self._tried:
-                self._tried, self._blocks = True, self._by_blocks()
+        if by_blocks:
+            if self._blocks is None and self._rows >= ENOUGH:
+                self._rows, self._blocks = -math.inf, self._by_blocks()  # once
             if self._blocks is not None:
                 done = len(out) // BLOCK * BLOCK
                 self._blocks(*[column[:done] for column in rows], *parameters, out[:done])
+            self._rows += len(out)
         self._loop(*[column[done:] for column in rows], *parameters, out[done:])
 
     def _by_blocks(self) -> Callable[..., None] | None:
-        """Compile the graph for a block of rows; None where it has no such form. Depends on the graph alone."""
+        """Compile the graph for a block of rows; None where it has no such form."""
         many = {var: pt.TensorType(var.type.dtype, (BLOCK, *var.type.shape))() for var in self._row}
         try:
             output = vectorize_graph(self._output, many)
