@@ -11,11 +11,12 @@ from pymc_dp.kernel.exact import OneParameter, Probabilities
 from pymc_dp.kernel.metric import choose_per_unit, rounding
 from pymc_dp.kernel.operations import Kernel
 from pymc_dp.kernel.rowmap import RowMap
-from pymc_dp.kernel.shapes import Curve, Interval, MHot, Move, OneHot, Psd, Shape
+from pymc_dp.kernel.shapes import Ball, Curve, Interval, MHot, Move, OneHot, Products, Psd, Shape
 from pymc_dp.kernel.table import Column, Table
 
 __all__ = [
     "Account",
+    "Ball",
     "Column",
     "Curve",
     "Grant",
@@ -28,6 +29,7 @@ __all__ = [
     "OneParameter",
     "Pool",
     "Probabilities",
+    "Products",
     "Psd",
     "RowMap",
     "Shape",

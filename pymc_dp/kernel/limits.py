@@ -159,6 +159,28 @@ def hold_places(found, levels, whole):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**FLAGS)
+def hold_ball(found, units, whole):  # type: ignore[no-untyped-def]
+    """Write vectors of L2 norm <= `units`, (n_rows, d), of floats in units of it: as `add_norms` does, row by row."""
+    most = np.int64(units) * np.int64(units)
+    for row in range(found.shape[0]):
+        norm = np.sqrt((found[row] * found[row]).sum())
+        share = units if norm <= 1.0 else units * (1 - 1e-9) / norm
+        used, good = np.int64(0), True
+        for j in range(found.shape[1]):
+            value = found[row, j] * share
+            if not abs(value) <= units:
+                good = False
+                break
+            whole[row, j] = np.int64(value)
+            used += whole[row, j] * whole[row, j]
+            if used > most:
+                good = False
+                break
+        if not good:
+            whole[row] = 0
+
+
+@numba.njit(**FLAGS)
 def hold_products(found, columns, units, most, whole):  # type: ignore[no-untyped-def]
     """Write upper triangles of Σ v vᵀ over `columns` vectors of a row, v in `units`, toward zero: (n_rows, d(d+1)/2).
 

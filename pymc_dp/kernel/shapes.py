@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from math import isqrt
 from typing import Any, NamedTuple, final, override
 
 import numpy as np
@@ -226,6 +227,68 @@ class Curve(Shape):
         G = self.units
         limits.hold_whole(found, np.array([-G]), np.array([G]), whole[:, :1])
         whole[:, 1] = (whole[:, 0] ** 2 + G // 2) // G - (G // 2 if self.centred else 0)
+
+
+@final
+@dataclass(frozen=True)
+class Ball(Shape):
+    """A row adds a vector of `width` numbers of an L2 norm of `units` at most, shortened to it; one with NaN adds 0.
+
+    Move: two norms apart in L2; in L1 by Cauchy and Schwarz.
+    """
+
+    width: int
+    units: int = limits.UNITS
+
+    def __post_init__(self) -> None:
+        if not (self.width >= 1 and 1 <= self.units <= GRID):
+            raise ArgumentError(f"width must be 1 or more, and units from 1 to {GRID}.")
+
+    @property
+    @override
+    def facts(self) -> Facts:
+        one, square = isqrt(self.width * self.units**2), self.units**2
+        return Facts(self.width, self.width, (one, square), (2 * one + 1, 4 * square))
+
+    @override
+    def _hold(self, found: Array, whole: Array) -> None:
+        limits.hold_ball(found, self.units, whole)
+
+
+@final
+@dataclass(frozen=True)
+class Products(Shape):
+    """A row adds `width` numbers k within ±`units`, and all k_i k_j / units, i <= j, rounded, squares less units / 2.
+
+    The kernel multiplies. With t = k / units, h = |t - t'| / 2, m = |t + t'| / 2 <= 1 - h and H = Σh, numbers move by
+    2h, products by 2 (m_i h_j + h_i m_j) at most, squares by 4mh: together 2 (d + 2) H - 2 H² - 2 Σh² at most, largest
+    where every h is (d + 2) / 2(d + 1): d (d + 2)² / 2(d + 1). A quarter of the squared L2 is at most |h|² (1 + |m|²) +
+    (Σmh)² + 2 Σm²h², largest where every h is 0 or 1: k ones give 4k (1 + d - k). Roundings move each by 1 at most.
+    """
+
+    width: int
+    units: int = GRID
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.width <= 100 or not 2 <= self.units <= GRID or self.units % 2:
+            raise ArgumentError(f"width must be from 1 to 100, and units an even number from 2 to {GRID}.")
+
+    @property
+    @override
+    def facts(self) -> Facts:
+        d, G = self.width, self.units
+        crossed, size = d * (d - 1) // 2, d * (d + 3) // 2
+        one, square = d * (G + G // 2) + crossed * G, (d + crossed) * G**2 + d * (G // 2) ** 2
+        l1 = -(-d * (d + 2) ** 2 * G // (2 * (d + 1))) + size + 1
+        corners = max(4 * k * (1 + d - k) for k in range(d + 1))
+        return Facts(d, size, (one, square), (l1, (isqrt(corners * G**2) + 1 + isqrt(size) + 1) ** 2))
+
+    @override
+    def _hold(self, found: Array, whole: Array) -> None:
+        d, G = self.width, self.units
+        limits.hold_whole(found, np.full(d, -G), np.full(d, G), whole[:, :d])
+        for place, (i, j) in enumerate(zip(*np.triu_indices(d), strict=True), start=d):
+            whole[:, place] = (whole[:, i] * whole[:, j] + G // 2) // G - (G // 2 if i == j else 0)
 
 
 @final
