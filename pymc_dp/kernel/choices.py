@@ -214,7 +214,7 @@ class Choices(Holder):
         n_rows = self._table.n_rows if self.neighbours == "replace" else None
         bit = Bit(ends, beta, public, self.sense, n_rows)
         self._pay(pay, bit.event, "accept")
-        return self._read(lambda: draw.accepted(bit.public + bit.rate * self._number(rowmap, given, ends)))
+        return self._read(lambda: draw.accepted(bit.public + bit.rate * int(self._held(rowmap, given, 1, ends)[0])))
 
     def penalty(
         self,
@@ -247,22 +247,21 @@ class Choices(Holder):
         self._pay(pay, event, "penalty")
 
         def work() -> bool:
-            total = np.array([self._number(rowmap, given, ends)], dtype=np.int64)
-            noised = float(draw.noised(total, "gaussian", scale)[0])
+            noised = float(draw.noised(self._held(rowmap, given, 1, ends), "gaussian", scale)[0])
             exponent = public + beta * noised / ends.inverse - (beta * scale / ends.inverse) ** 2 / 2
             return draw.accepted(math.floor(max(min(exponent, 0.0), -1e4) * 2**draw.SHIFT))
 
         return self._read(work)
 
-    def _number(self, rowmap: RowMap, given: list[Any], ends: Ends) -> int:
-        """Return the exact sum of one number of each unit, in whole units. **Private**."""
-        total = np.zeros(1, dtype=np.int64)
+    def _held(self, rowmap: RowMap, given: list[Any], count: int, ends: Ends) -> Array:
+        """Return exact sums of `count` numbers of each unit, each held within an interval, in units. **Private**."""
+        total = np.zeros(count, dtype=np.int64)
 
         def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
             limits.add_interval(weighted(found, shares), first, times, ends.inverse, ends.low, ends.high, total)
 
-        self._scan(rowmap, given, 1, add)
-        return int(total[0])
+        self._scan(rowmap, given, count, add)
+        return total
 
     def _cell(self, cell: str | None, *, persons: bool = False) -> int | None:
         """Return the place of a column of cells; refuse one that is none."""

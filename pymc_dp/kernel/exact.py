@@ -184,3 +184,6 @@ class Probabilities(Family):
     @override
     def _draw(self, rng: Any, sums: Array, beta: float) -> Array:
         return np.asarray(truncated_dirichlet(rng, np.array(self.prior) + beta * sums, np.array(self.least)))
+
+
+FAMILIES: tuple[type[Family], ...] = (OneParameter, Probabilities)

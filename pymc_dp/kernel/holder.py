@@ -30,6 +30,7 @@ Add = Callable[[Array, Array, Array, list[Array], Array], None]
 
 AT_ONCE = 2**20
 """Numbers of rows that are held at once."""
+ROW_MAPS: set[type] = {RowMap}
 NONE = np.zeros(0, dtype=np.int64)
 
 
@@ -152,8 +153,8 @@ class Holder:
 
     def _prepared(self, rowmap: RowMap, parameters: Sequence[Any]) -> list[Any]:
         """Check a row map against the table, and return its parameters; before anything is paid."""
-        if not isinstance(rowmap, RowMap):
-            raise ArgumentError("rowmap must be a RowMap.")
+        if type(rowmap) not in ROW_MAPS:
+            raise ArgumentError("rowmap must be a RowMap, and of no class derived from it: that could keep rows.")
         rowmap.check_columns(self._table.columns)
         return rowmap.arguments(parameters)
 

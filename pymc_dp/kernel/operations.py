@@ -24,11 +24,11 @@ from pymc_dp.kernel._outside import (
 )
 from pymc_dp.kernel.account import Grant, repeated
 from pymc_dp.kernel.choices import Choices, Ends, _count
-from pymc_dp.kernel.exact import Family
+from pymc_dp.kernel.exact import FAMILIES, Family
 from pymc_dp.kernel.holder import NONE, Array, Pay, positive, weighted
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.kernel.rowmap import RowMap
-from pymc_dp.kernel.shapes import Move, OneHot, Psd, Shape
+from pymc_dp.kernel.shapes import CERTIFIED, Move, OneHot, Psd, Shape
 from pymc_dp.kernel.table import WEIGHT, WEIGHT_BITS, Table
 
 Noise = Literal["laplace", "gaussian"]
@@ -90,9 +90,11 @@ class Kernel(Choices):
         checked on these; neighbours differ by sense `units`. Class exact, noise discrete.
         """
         positive(bound=bound, scale=scale)
-        given, move = self._prepared(rowmap, parameters), self._of_norm(noise, _count("size", size), units)
-        wide = scale * (self.sense * units)
-        event = move.event(noise, wide)
+        given, most = self._prepared(rowmap, parameters), self.sense * _count("units", units)
+        if noise not in ORDERS or units > UNITS:
+            raise ArgumentError(f"noise must be 'laplace' or 'gaussian', and units {UNITS} at most.")
+        wide = scale * most
+        event = Move(l1=most, l2_squared=most**2, coordinates=_count("size", size)).event(noise, wide)
         draw.check_noise(noise, wide)
         self._pay(pay, event, "sum")
         total = self._read(lambda: draw.noised(self._vector(rowmap, given, size, bound, noise, units), noise, wide))
@@ -102,12 +104,6 @@ class Kernel(Choices):
         event = Move(l1=moved, l2_squared=moved**2, shifts=(moved,)).event(noise, scale)
         draw.check_noise(noise, scale)
         return event
-
-    def _of_norm(self, noise: str, size: int, units: int) -> Move:
-        if noise not in ORDERS or not 1 <= _count("units", units) <= UNITS:
-            raise ArgumentError(f"noise must be 'laplace' or 'gaussian', and units {UNITS} at most.")
-        most = self.sense * units
-        return Move(l1=most, l2_squared=most**2, coordinates=size)
 
     def _vector(
         self, rowmap: RowMap, given: list[Any], size: int, bound: float, noise: str, units: int, table: Any = None
@@ -141,12 +137,8 @@ class Kernel(Choices):
         ends, given = Ends(low, high), self._prepared(rowmap, parameters)
         moved = ends.moved(self.sense)
         self._pay(pay, self._of_one(moved, noise, scale * moved), "sum_within")
-
-        def work() -> int:
-            total = np.array([self._number(rowmap, given, ends)], dtype=np.int64)
-            return int(draw.noised(total, noise, scale * moved)[0])
-
-        return self._read(work) / ends.inverse
+        found = self._read(lambda: draw.noised(self._held(rowmap, given, 1, ends), noise, scale * moved))
+        return int(found[0]) / ends.inverse
 
     def soft_max(
         self,
@@ -174,16 +166,12 @@ class Kernel(Choices):
             raise ArgumentError(f"high - low must be {least_gap(candidates):.2g} or more, got {high - low:g}.")
         moved = ends.moved(self.sense) + 3
         self._pay(pay, self._of_one(moved, noise, scale * moved), "soft_max")
-        total = np.zeros(candidates, dtype=np.int64)
 
-        def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
-            limits.add_interval(weighted(found, shares), first, times, ends.inverse, ends.low, ends.high, total)
+        def work() -> Array:
+            whole = _soft_max(self._held(rowmap, given, candidates, ends), ends.inverse)
+            return draw.noised(np.array([whole]), noise, scale * moved)
 
-        def work() -> int:
-            self._scan(rowmap, given, candidates, add)
-            return int(draw.noised(np.array([_soft_max(total, ends.inverse)]), noise, scale * moved)[0])
-
-        return self._read(work) / ends.inverse
+        return int(self._read(work)[0]) / ends.inverse
 
     def sums(
         self,
@@ -247,7 +235,7 @@ class Kernel(Choices):
     def move_of(self, shape: Shape, cell: str | None = None) -> Move:
         """Return by how much neighbours of this table move a sum of a shape; public."""
         table = self._table
-        if not isinstance(shape, Shape):
+        if type(shape) not in CERTIFIED:  # exactly: another class would state its own move
             raise ArgumentError("shape must be one of the certified shapes.")
         if isinstance(shape, Psd):  # weights scale its vectors, whose products stay of the shape
             return shape.move(table.neighbours, rows=table.max_rows)
@@ -328,6 +316,7 @@ class Kernel(Choices):
             raise ArgumentError(f"least must be a whole number of 2 or more, got {least!r}.")
         chance = 1 - (1 - tail(scale, least - 1)) ** m
         loss = Fraction(self.sense * m) / Fraction(scale)
+        draw.check_noise("laplace", scale)
         self._pay(pay, ApproximateEvent(epsilon=float_up(loss), delta=float_up(chance)), "labels")
 
         def work() -> dict[int, int]:
@@ -358,7 +347,7 @@ class Kernel(Choices):
         """
         positive(beta=beta)
         given, table = self._prepared(rowmap, parameters), self._table
-        if not isinstance(family, Family) or table.weighted:
+        if type(family) not in FAMILIES or table.weighted:
             raise ArgumentError("family must be one that is known, and rows must count once.")
         wide = family.range(table.neighbours) * table.max_rows
         self._pay(pay, BoundedRangeEvent(eta=float_up(Fraction(beta) * Fraction(wide))), "draw")

@@ -323,3 +323,6 @@ class Psd(Shape):
     @override
     def _hold(self, found: Array, whole: Array) -> None:
         limits.hold_products(found, self.columns, float(FACTOR), float(FACTOR) ** 4 * ROOM, whole)
+
+
+CERTIFIED: tuple[type[Shape], ...] = (OneHot, MHot, Interval, Curve, Ball, Products, Psd)

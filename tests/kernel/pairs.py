@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from pymc_dp.kernel import Column, Kernel, RowMap, Table
+from pymc_dp.kernel import Column, Kernel, RowMap, Table, holder
 from pymc_dp.kernel.account import Rehearsal
 
 NASTY = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 1.0, -1.0, 1e16, -1e16, 1e-9, 0.1, 37.5])
@@ -21,6 +21,9 @@ class Lookup(RowMap):
 
     def __call__(self, rows, parameters, out, *, by_blocks):
         out[:] = self.numbers[rows[0]]
+
+
+holder.ROW_MAPS.add(Lookup)
 
 
 def nasty(rng, *shape):

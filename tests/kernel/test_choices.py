@@ -158,10 +158,10 @@ def test_an_accept_bit_uses_no_more_and_its_delta_is_tight(relation, monkeypatch
     assert worst > 0.5
 
 
-@pytest.mark.parametrize(("sense", "n"), [(2, 1), (2, 5), (2, 10**6), (1, None)])
+@pytest.mark.parametrize(("sense", "n"), [(2, 1), (2, 2), (2, 5), (2, 10**6), (1, None)])
 def test_no_pair_of_sums_costs_more_than_an_accept_bit_is_charged(sense, n):
     worst = Fraction(0)
-    for beta, public, low, high in [(0.3, 0.0, -1.0, 0.0), (0.02, 0.1, -0.5, 0.5), (1.5, -2.0, -1.0, 1.0)]:
+    for beta, public, low, high in [(0.3, 0.0, -1.0, 0.0), (0.02, 0.1, -0.5, 0.5), (1.5, -2.0, -1.0, 1.0), (0.3, 0.0, -1.0, 1.0)]:
         ends = Ends(low, high)
         bit = Bit(ends, beta, public, sense, n)
         factor, delta = exp_down(Fraction(repr(bit.event.epsilon))), Fraction(repr(bit.event.delta))
@@ -204,6 +204,16 @@ def test_the_noised_ratio_of_a_penalty_bit_pays_for_how_far_neighbours_move_it(r
         assert float(event.rho) == pytest.approx(1 / (2 * 0.7**2))
         worst = max(worst, (one - two) ** 2 / event.l2_squared)
     assert worst > 0.8
+
+
+def test_a_row_counts_as_often_as_its_weight_in_a_choice(weights):
+    rowmap, logs = Lookup([[0.0, -1.0], [0.0, -0.5]]), []
+    for rows, shares in [([0, 0], [0.5, 0.0]), ([1], [1.0])]:
+        k = kernel(table(rows, "replace", weights=np.array(shares)))
+        k.choose(rowmap, [], 2, width=1.0, eta=2.0)
+        k.choose_for_each(rowmap, [], 2, width=1.0, eta=2.0)
+        logs += [np.diff(np.log(weights[-2][0])), np.diff(np.log(weights[-1][0]))]
+    assert np.allclose(logs, -0.5, atol=1e-6)
 
 
 def test_a_choice_is_drawn_with_the_stated_probabilities():

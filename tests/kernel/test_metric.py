@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pymc_dp.errors import ArgumentError, PrivacyError
-from pymc_dp.kernel import Column, Kernel, Table, choose_per_unit, rounding
+from pymc_dp.kernel import Column, Kernel, Table, choose_per_unit, holder, rounding
 from pymc_dp.kernel.account import Rehearsal
 from tests.kernel.pairs import Lookup, exp_down, kernel, spread_of_ratios, table
 
@@ -23,6 +23,9 @@ class Steep(Lookup):
         x, z = rows
         with np.errstate(all="ignore"):
             out[:] = np.where(x > 0.3, 5.0, np.log(x))[:, None] * np.linspace(-1, 1, 5) * (z[:, None] + 1.0) ** 2
+
+
+holder.ROW_MAPS.add(Steep)
 
 
 def per_unit(x, z):

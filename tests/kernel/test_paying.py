@@ -18,8 +18,20 @@ from pymc_dp.accounting import (
     ZCDPEvent,
 )
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, ReleaseError
-from pymc_dp.kernel import Column, Kernel, LedgerAccount, OneHot, OneParameter, Psd, Table, choice_event
+from pymc_dp.kernel import (
+    Column,
+    Interval,
+    Kernel,
+    LedgerAccount,
+    OneHot,
+    OneParameter,
+    Psd,
+    RowMap,
+    Table,
+    choice_event,
+)
 from pymc_dp.kernel.account import covers
+from pymc_dp.kernel.shapes import Facts
 from pymc_dp.testing import insecure_randomness
 from tests.kernel.pairs import Lookup, table
 
@@ -228,3 +240,24 @@ def test_what_pays_cannot_be_spent_twice():
         pay._birthplace.pid -= 1
         with pytest.raises(PrivacyError, match="another process"):
             k.choose(NUMBERS, [], 2, width=1.0, eta=0.01, pay=pay)
+
+
+def test_classes_that_state_their_own_move_or_keep_rows_are_refused():
+    class Free(Interval):
+        facts = Facts(1, 1, (1, 1), (1, 1))
+
+    class Cheap(OneParameter):
+        def range(self, neighbours):
+            return 1e-9
+
+    class Keeper(RowMap):
+        pass
+
+    k = Kernel(table([0], "replace"), LedgerAccount(Ledger(1.0)))
+    with pytest.raises(ArgumentError, match="certified"):
+        k.sums(ONE, [], Free((0,), (2**20,)), noise="laplace", scale=1.0)
+    with pytest.raises(ArgumentError, match="known"):
+        k.draw(ONE, [], Cheap(kind="beta", low=0.1, high=0.9, prior=(1.0, 1.0), trials=1))
+    with pytest.raises(ArgumentError, match="derived"):
+        k.choose(object.__new__(Keeper), [], 2, width=1.0, eta=0.1)
+    assert not k.made
