@@ -100,6 +100,8 @@ def test_a_soft_max_whose_floats_would_show_a_row_is_refused():
         with pytest.raises(ArgumentError, match="high - low"):
             k.soft_max(Lookup([[0.0, 0.0]]), [], 2, low=0.0, high=width, noise="laplace", scale=1.0)
     assert not k.account.events
+    k.soft_max(Lookup([[0.0, 0.0]]), [], 2, low=0.0, high=1.0, noise="laplace", scale=1.0)
+    assert k.made[-1][1].shifts == (UNITS + 3,)  # three units for rounding and floats
     total = np.array([3, 9, -4]) * 10**5
     found = operations._soft_max(total, 10.0**5)
     assert found == pytest.approx(np.log(np.mean(np.exp([3, 9, -4]))) * 10**5, abs=1)
