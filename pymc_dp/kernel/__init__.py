@@ -8,6 +8,7 @@ parameters), samplers, models, ranges, centres and grids: whatever they do, what
 from pymc_dp.kernel.account import Account, Grant, LedgerAccount, Pool
 from pymc_dp.kernel.choices import choice_event
 from pymc_dp.kernel.exact import OneParameter, Probabilities
+from pymc_dp.kernel.gram import Regression
 from pymc_dp.kernel.metric import choose_per_unit, rounding
 from pymc_dp.kernel.operations import Kernel
 from pymc_dp.kernel.rowmap import RowMap
@@ -31,6 +32,7 @@ __all__ = [
     "Probabilities",
     "Products",
     "Psd",
+    "Regression",
     "RowMap",
     "Shape",
     "Table",

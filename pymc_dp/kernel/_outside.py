@@ -29,6 +29,7 @@ from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, ReleaseE
 from pymc_dp.metrics import PER_UNIT
 from pymc_dp.release.level_threshold import tail
 from pymc_dp.release.noise import NOISES, mechanism
+from pymc_dp.release.regression_sensitivity import _Blocks as RegressionBlocks
 from pymc_dp.unit import PER_PERSON
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "PrivacyError",
     "PureEvent",
     "PureFilter",
+    "RegressionBlocks",
     "ReleaseError",
     "SelfComposedEvent",
     "SubsampledGaussianEvent",

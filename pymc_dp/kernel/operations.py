@@ -25,10 +25,11 @@ from pymc_dp.kernel._outside import (
 from pymc_dp.kernel.account import Grant, repeated
 from pymc_dp.kernel.choices import Choices, Ends, _count
 from pymc_dp.kernel.exact import FAMILIES, Family
+from pymc_dp.kernel.gram import CERTIFIED
 from pymc_dp.kernel.holder import NONE, Array, Pay, positive, weighted
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.kernel.rowmap import RowMap
-from pymc_dp.kernel.shapes import CERTIFIED, Move, OneHot, Psd, Shape
+from pymc_dp.kernel.shapes import Move, OneHot, Psd, Shape
 from pymc_dp.kernel.table import WEIGHT, WEIGHT_BITS, Table
 
 Noise = Literal["laplace", "gaussian"]
@@ -183,6 +184,7 @@ class Kernel(Choices):
         scale: float,
         cell: str | None = None,
         cells: int = 1,
+        public: RowMap | None = None,
         pay: Pay = None,
     ) -> Array:
         """Return noised sums of whole numbers of a certified shape, by cells: (size,) or (cells, size).
@@ -194,6 +196,9 @@ class Kernel(Choices):
             sums are returned then. Of a `Psd`, of entries on the diagonal: the others have noise that is less by √2.
         cell : str, optional
             Column of whole numbers. Where it is public, a row cannot change its cell.
+        public : RowMap, optional
+            Of public columns alone, with the same parameters: its numbers come before those of `rowmap`. For shapes
+            that hold by `public_inputs`.
 
         Notes
         -----
@@ -204,6 +209,10 @@ class Kernel(Choices):
         positive(scale=scale)
         place, several, scales = self._cell(cell, persons=True), _count("cells", cells), np.array([scale])
         given, move = self._prepared(rowmap, parameters), self.move_of(shape, cell)
+        maps = self._with_public(rowmap, public, shape, parameters)
+        n_rows = self._table.n_rows if self.neighbours == "replace" else limits.MOST_ROWS
+        if shape.entry * n_rows > 2**62:
+            raise ArgumentError(f"Sums of {n_rows} rows would not fit into 64 bits. Take coarser units.")
         event: Event
         if isinstance(shape, Psd):
             if noise != "gaussian" or cell is not None:
@@ -222,7 +231,7 @@ class Kernel(Choices):
 
         def work() -> Array:
             total = np.zeros((several, shape.facts.size), dtype=np.int64)
-            self._shaped(rowmap, given, shape, place, coarser, total)
+            self._shaped(maps, given, shape, place, coarser, total)
             wide = np.broadcast_to(scales, total.shape)
             parts = [(wide == each, each) for each in np.unique(wide)]
             for where, each in parts:
@@ -242,12 +251,40 @@ class Kernel(Choices):
         moves = cell is not None and not table.columns[cell].public
         return shape.move(table.neighbours, moves=moves, weighted=table.weighted, rows=table.max_rows)
 
+    def _with_public(
+        self, rowmap: RowMap, public: RowMap | None, shape: Shape, parameters: Sequence[Any]
+    ) -> list[tuple[RowMap, int]]:
+        """Return row maps and how many numbers each gives; refuse numbers that are not public where they have to be."""
+        first = shape.public_inputs
+        if (public is None) != (first == 0):
+            raise ArgumentError(f"public must be a row map of {first} numbers, and is for shapes of public numbers.")
+        if public is None:
+            return [(rowmap, shape.facts.inputs)]
+        self._prepared(public, parameters)
+        if not all(self._table.columns[name].public for name in public.types):
+            raise ArgumentError("public must read public columns alone.")
+        return [(public, first), (rowmap, shape.facts.inputs - first)]
+
     def _shaped(
-        self, rowmap: RowMap, given: list[Any], shape: Shape, place: int | None, coarser: int, total: Array
+        self,
+        maps: list[tuple[RowMap, int]],
+        given: list[Any],
+        shape: Shape,
+        place: int | None,
+        coarser: int,
+        total: Array,
     ) -> None:
-        roots = isinstance(shape, Psd)
+        roots, beside = isinstance(shape, Psd), list[Array]()
+        for rowmap, width in maps[:-1]:  # of public columns: they are held beside the rows
+            self._scan(rowmap, given, width, lambda found, *_: beside.append(found))
+        known = np.concatenate(beside) if beside else None
+        done = 0
 
         def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
+            nonlocal done
+            if known is not None:
+                found = np.concatenate([known[done : done + len(found)], found], axis=1)
+            done += len(found)
             whole = np.zeros((len(found), shape.facts.size), dtype=np.int64)
             if roots and shares.size:
                 found, shares = found * np.sqrt(shares / WEIGHT)[:, None], NONE
@@ -255,7 +292,7 @@ class Kernel(Choices):
             own = np.zeros(len(found), dtype=np.int64) if place is None else rows[place]
             limits.add_held(whole, first, times, own, shares, coarser, total)
 
-        self._scan(rowmap, given, shape.facts.inputs, add)
+        self._scan(maps[-1][0], given, maps[-1][1], add)
 
     def histogram(
         self,
@@ -354,7 +391,7 @@ class Kernel(Choices):
 
         def work() -> Array:
             total = np.zeros((1, family.shape.facts.size), dtype=np.int64)
-            self._shaped(rowmap, given, family.shape, None, 0, total)
+            self._shaped([(rowmap, family.shape.facts.inputs)], given, family.shape, None, 0, total)
             return family._draw(draw.float_generator(), total[0], beta)
 
         return self._read(work)

@@ -71,9 +71,15 @@ class Shape(ABC):
     ----------
     signless : bool
         Whether a row adds numbers >= 0 alone: two in different places are then no further apart than √2.
+    public_inputs : int
+        How many numbers, which come first, are functions of public columns by which `facts` hold.
+    entry : int
+        Largest entry of what a row adds.
     """
 
     signless = False
+    public_inputs = 0
+    entry = LONGEST
 
     @property
     @abstractmethod
@@ -323,6 +329,3 @@ class Psd(Shape):
     @override
     def _hold(self, found: Array, whole: Array) -> None:
         limits.hold_products(found, self.columns, float(FACTOR), float(FACTOR) ** 4 * ROOM, whole)
-
-
-CERTIFIED: tuple[type[Shape], ...] = (OneHot, MHot, Interval, Curve, Ball, Products, Psd)

@@ -161,7 +161,12 @@ def test_an_accept_bit_uses_no_more_and_its_delta_is_tight(relation, monkeypatch
 @pytest.mark.parametrize(("sense", "n"), [(2, 1), (2, 2), (2, 5), (2, 10**6), (1, None)])
 def test_no_pair_of_sums_costs_more_than_an_accept_bit_is_charged(sense, n):
     worst = Fraction(0)
-    for beta, public, low, high in [(0.3, 0.0, -1.0, 0.0), (0.02, 0.1, -0.5, 0.5), (1.5, -2.0, -1.0, 1.0), (0.3, 0.0, -1.0, 1.0)]:
+    for beta, public, low, high in [
+        (0.3, 0.0, -1.0, 0.0),
+        (0.02, 0.1, -0.5, 0.5),
+        (1.5, -2.0, -1.0, 1.0),
+        (0.3, 0.0, -1.0, 1.0),
+    ]:
         ends = Ends(low, high)
         bit = Bit(ends, beta, public, sense, n)
         factor, delta = exp_down(Fraction(repr(bit.event.epsilon))), Fraction(repr(bit.event.delta))

@@ -37,6 +37,7 @@ from tests.kernel.pairs import Lookup, table
 
 NUMBERS = Lookup([[0.0, -1.0], [1.0, 0.5]])
 ONE = Lookup([[0.5], [1.0]])
+HELD = []
 BETA = OneParameter(kind="beta", low=0.1, high=0.9, prior=(1.0, 1.0), trials=1)
 OPERATIONS = {
     "choose": lambda k: k.choose(NUMBERS, [], 2, width=1.0, eta=5.0),
@@ -72,8 +73,9 @@ def test_a_failure_while_rows_are_read_is_paid_for_and_tells_nothing(name):
         pass
 
     def fail(*_, **__):
-        secret = f"the row says {4700 + 11}"
-        raise Secret(secret)
+        private = f"the row says {4700 + 11}"
+        HELD.append(Secret(private))
+        raise HELD[-1]
 
     made = table([0, 1], "replace")
     made._blocks = made._batch = fail
@@ -84,6 +86,9 @@ def test_a_failure_while_rows_are_read_is_paid_for_and_tells_nothing(name):
     assert error.__cause__ is None and error.__context__ is None and len(ledger.history) == 1
     text = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
     assert str(4700 + 11) not in text
+    frames = [frame for frame, _ in traceback.walk_tb(HELD.pop().__traceback__)]
+    assert any(frame.f_code is fail.__code__ for frame in frames)
+    assert not any(frame.f_locals.get("private") for frame in frames)  # whoever else holds the error
 
 
 @pytest.mark.parametrize("name", OPERATIONS)

@@ -194,6 +194,7 @@ def psd_moved(exact, shape, event):
         MHot(3, 2),
         OneHot(3),
         Interval((-2, 0), (1, 3)),
+        Interval((-3,), (3,)),
         Ball(2, 5),
         Products(2, 4),
         Products(1, 10),
@@ -218,8 +219,11 @@ def test_moves_of_small_shapes_are_the_largest_of_all_pairs(shape):
         )  # roundings count for much on so few units
         assert move.l1 <= loose * found[0] and move.l2_squared <= loose * found[1]
     both = [2 * part for part in (np.abs(whole).sum(-1).max(), (whole**2).sum(-1).max())]
-    moves = shape.move("replace", moves=True)
+    moves, weighted = (shape.move("replace", **how) for how in ({"moves": True}, {"weighted": True}))
     assert moves.l1 >= both[0] and moves.l2_squared >= both[1]
+    finer = shape.finer(True)
+    assert weighted.l1 >= apart.sum(-1).max() << finer
+    assert weighted.l2_squared >= (apart**2).sum(-1).max() << 2 * finer
 
 
 def test_shapes_cost_what_sums_cost_today():
