@@ -1,5 +1,6 @@
 """Row maps are untrusted: whatever they compute, a row's numbers are a function of that row; nothing else is read."""
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -48,6 +49,20 @@ def test_every_index_is_held_also_one_that_two_axes_share():
         found = output.eval({g: at, m: np.arange(15.0).reshape(3, 5), q: [1.0, 2.0]}, mode="FAST_COMPILE")
         place = min(max(at + 2 * (at < 0), 0), 1)
         assert found == 5 * held[0] + held[1] + 2 * (1 + place) + 2 + 3 * held[1] + 15
+
+    with pytest.raises(AssertionError, match="empty"):
+        output.eval({g: 0, m: np.zeros((3, 5)), q: []}, mode="FAST_COMPILE")
+
+
+def test_numbers_are_added_in_order_without_fast_arithmetic():
+    """Reassociated, a sum would have other last bits on another machine; and NaN would be undefined."""
+    a, rng = pt.vector("a", shape=(64,)), np.random.default_rng(0)
+    rows = rng.normal(size=(2, 64)) * 10.0 ** rng.integers(-8, 8, 64)
+    made = RowMap({"a": a}, [], pt.stack([a.sum(), pt.isnan(pt.log(a)).sum()]))
+    ordered = [list(itertools.accumulate(row.tolist()))[-1] for row in rows]
+    assert made.on({"a": rows}, [], 2).tolist() == [
+        [total, (row < 0).sum()] for total, row in zip(ordered, rows, strict=True)
+    ]
 
 
 def test_an_axis_that_is_empty_gives_nan(hostile):
