@@ -33,6 +33,8 @@ from pymc_dp.kernel.shapes import Move, OneHot, Psd, Shape
 from pymc_dp.kernel.table import WEIGHT, WEIGHT_BITS, Table
 
 Noise = Literal["laplace", "gaussian"]
+Part = tuple[RowMap, list[Any], int]
+"""A row map, its parameters, and how many numbers it gives."""
 ORDERS = {"laplace": 1, "gaussian": 2}
 TAIL = 12
 """Standard deviations within which discrete noise and rounded normal noise are compared."""
@@ -209,7 +211,7 @@ class Kernel(Choices):
         positive(scale=scale)
         place, several, scales = self._cell(cell, persons=True), _count("cells", cells), np.array([scale])
         given, move = self._prepared(rowmap, parameters), self.move_of(shape, cell)
-        maps = self._with_public(rowmap, public, shape, parameters)
+        maps = self._with_public(rowmap, given, public, shape, parameters)
         n_rows = self._table.n_rows if self.neighbours == "replace" else limits.MOST_ROWS
         if shape.entry * n_rows > 2**62:
             raise ArgumentError(f"Sums of {n_rows} rows would not fit into 64 bits. Take coarser units.")
@@ -231,7 +233,7 @@ class Kernel(Choices):
 
         def work() -> Array:
             total = np.zeros((several, shape.facts.size), dtype=np.int64)
-            self._shaped(maps, given, shape, place, coarser, total)
+            self._shaped(maps, shape, place, coarser, total)
             wide = np.broadcast_to(scales, total.shape)
             parts = [(wide == each, each) for each in np.unique(wide)]
             for where, each in parts:
@@ -252,38 +254,31 @@ class Kernel(Choices):
         return shape.move(table.neighbours, moves=moves, weighted=table.weighted, rows=table.max_rows)
 
     def _with_public(
-        self, rowmap: RowMap, public: RowMap | None, shape: Shape, parameters: Sequence[Any]
-    ) -> list[tuple[RowMap, int]]:
+        self, rowmap: RowMap, given: list[Any], public: RowMap | None, shape: Shape, parameters: Sequence[Any]
+    ) -> list[Part]:
         """Return row maps and how many numbers each gives; refuse numbers that are not public where they have to be."""
         first = shape.public_inputs
         if (public is None) != (first == 0):
             raise ArgumentError(f"public must be a row map of {first} numbers, and is for shapes of public numbers.")
         if public is None:
-            return [(rowmap, shape.facts.inputs)]
-        self._prepared(public, parameters)
+            return [(rowmap, given, shape.facts.inputs)]
+        known = self._prepared(public, parameters)
         if not all(self._table.columns[name].public for name in public.types):
             raise ArgumentError("public must read public columns alone.")
-        return [(public, first), (rowmap, shape.facts.inputs - first)]
+        return [(public, known, first), (rowmap, given, shape.facts.inputs - first)]
 
-    def _shaped(
-        self,
-        maps: list[tuple[RowMap, int]],
-        given: list[Any],
-        shape: Shape,
-        place: int | None,
-        coarser: int,
-        total: Array,
-    ) -> None:
+    def _shaped(self, parts: list[Part], shape: Shape, place: int | None, coarser: int, total: Array) -> None:
+        """Add whole numbers of a shape, by cells: its inputs are those of all parts, side by side. **Private**."""
         roots, beside = isinstance(shape, Psd), list[Array]()
-        for rowmap, width in maps[:-1]:  # of public columns: they are held beside the rows
-            self._scan(rowmap, given, width, lambda found, *_: beside.append(found))
-        known = np.concatenate(beside) if beside else None
+        for public, known, width in parts[:-1]:
+            self._scan(public, known, width, lambda found, *_: beside.append(found))
+        rowmap, given, width = parts[-1]
         done = 0
 
         def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
             nonlocal done
-            if known is not None:
-                found = np.concatenate([known[done : done + len(found)], found], axis=1)
+            if beside:
+                found = np.concatenate([np.concatenate(beside)[done : done + len(found)], found], axis=1)
             done += len(found)
             whole = np.zeros((len(found), shape.facts.size), dtype=np.int64)
             if roots and shares.size:
@@ -292,7 +287,7 @@ class Kernel(Choices):
             own = np.zeros(len(found), dtype=np.int64) if place is None else rows[place]
             limits.add_held(whole, first, times, own, shares, coarser, total)
 
-        self._scan(maps[-1][0], given, maps[-1][1], add)
+        self._scan(rowmap, given, width, add)
 
     def histogram(
         self,
@@ -391,7 +386,7 @@ class Kernel(Choices):
 
         def work() -> Array:
             total = np.zeros((1, family.shape.facts.size), dtype=np.int64)
-            self._shaped([(rowmap, family.shape.facts.inputs)], given, family.shape, None, 0, total)
+            self._shaped([(rowmap, given, family.shape.facts.inputs)], family.shape, None, 0, total)
             return family._draw(draw.float_generator(), total[0], beta)
 
         return self._read(work)

@@ -231,6 +231,8 @@ def check_operations(output: Variable) -> None:
             raise ArgumentError(
                 f"A row map may not contain {type(core).__name__}: it is not among what is known to be safe."
             )
+        if node.op.destroy_map or core.destroy_map:
+            raise ArgumentError("A row map may not overwrite its inputs: what one row leaves, the next would find.")
         scalar = getattr(core, "scalar_op", None)
         if scalar is not None and not any(
             vars(module).get(type(scalar).__name__) is type(scalar) for module in SCALARS

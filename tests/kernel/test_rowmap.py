@@ -8,9 +8,11 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor import scalar
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.ops import wrap_py
 from pytensor.raise_op import Assert
+from pytensor.tensor.elemwise import Elemwise
 
 from pymc_dp.errors import ArgumentError
 from pymc_dp.kernel import Column, RowMap, Table, rowmap
@@ -138,6 +140,7 @@ REFUSED = {
     "AllocEmpty": lambda: T * X + pt.empty(3).sum(),
     "FromFunctionOp": lambda: T * memory(),
     "Print": lambda: T * pytensor.printing.Print("row")(X),
+    "overwrite": lambda: Elemwise(scalar.add, inplace_pattern={0: 0})(T, X),
     "mask": lambda: T[T > X],
     "known shape": lambda: pt.set_subtensor(T[G], X),
     "slice that is computed": lambda: pt.set_subtensor(pt.zeros(4)[:G], 0.0),
