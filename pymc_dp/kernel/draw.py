@@ -147,20 +147,26 @@ def batch_of(count: int, size: int) -> Array:
     return np.sort(found)
 
 
-def check_noise(kind: str, scale: float) -> None:
+def check_noise(kind: str, scale: float | Array) -> None:
     """Refuse noise that cannot be drawn, before it is paid for."""
-    if insecure() is None:
-        mechanism(NOISES[kind], float(scale))
+    for each in np.unique(scale) if insecure() is None else ():
+        mechanism(NOISES[kind], float(each))
 
 
-def noised(whole: Array, kind: str, scale: float) -> Array:
-    """Add discrete Laplace or Gaussian noise to whole numbers: exact sampling, by OpenDP."""
-    return np.asarray(NOISES[kind].add(whole, scale), dtype=np.int64)
+def noised(whole: Array, kind: str, scale: float | Array) -> Array:
+    """Add discrete Laplace or Gaussian noise to whole numbers: exact sampling, by OpenDP. One scale, or one each."""
+    wide, found = np.broadcast_to(scale, whole.shape), np.array(whole)
+    for each in np.unique(wide):
+        found[wide == each] = NOISES[kind].add(found[wide == each], float(each))
+    return found
 
 
-def rounded_normals(size: int, scale: float) -> Array:
+def rounded_normals(scales: Array) -> Array:
     """Return normal noise of the secure generator, rounded to whole numbers; arithmetic float64."""
-    drawn = secure_generator().standard_normal(size) * scale
+    replacement = insecure()
+    if replacement is not None and replacement.rng is None:
+        return np.zeros(len(scales), dtype=np.int64)
+    drawn = secure_generator().standard_normal(len(scales)) * scales
     return np.rint(np.clip(drawn, -(2.0**62), 2.0**62)).astype(np.int64)
 
 

@@ -29,7 +29,7 @@ from pymc_dp.kernel.gram import CERTIFIED
 from pymc_dp.kernel.holder import NONE, Array, Pay, positive, weighted
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.kernel.rowmap import RowMap
-from pymc_dp.kernel.shapes import Move, OneHot, Psd, Shape
+from pymc_dp.kernel.shapes import FACTOR, Move, OneHot, Psd, Shape
 from pymc_dp.kernel.table import WEIGHT, WEIGHT_BITS, Table
 
 Noise = Literal["laplace", "gaussian"]
@@ -211,7 +211,7 @@ class Kernel(Choices):
         positive(scale=scale)
         place, several, scales = self._cell(cell, persons=True), _count("cells", cells), np.array([scale])
         given, move = self._prepared(rowmap, parameters), self.move_of(shape, cell)
-        maps = self._with_public(rowmap, given, public, shape, parameters)
+        parts = self._with_public(rowmap, given, public, shape, parameters)
         n_rows = self._table.n_rows if self.neighbours == "replace" else limits.MOST_ROWS
         if shape.entry * n_rows > 2**62:
             raise ArgumentError(f"Sums of {n_rows} rows would not fit into 64 bits. Take coarser units.")
@@ -219,28 +219,15 @@ class Kernel(Choices):
         if isinstance(shape, Psd):
             if noise != "gaussian" or cell is not None:
                 raise ArgumentError("A sum of matrices has Gaussian noise, and no cells.")
-            least = math.nextafter(scale / math.sqrt(2), 0.0)
-            event = DiscreteGaussianEvent(
-                scale=least, l2_squared=-(-move.l2_squared // 2), coordinates=shape.facts.size
-            )
-            scales = np.where(shape.diagonal, scale, math.nextafter(scale / math.sqrt(2), math.inf))
+            least, squares = math.nextafter(scale / math.sqrt(2), 0.0), -(-move.l2_squared // 2)
+            event = DiscreteGaussianEvent(scale=least, l2_squared=squares, coordinates=shape.facts.size)
+            scales = shape.scales(scale)
         else:
             event = move.event(noise, scale)
-        for each in np.unique(scales):
-            draw.check_noise(noise, float(each))
+        draw.check_noise(noise, scales)
         self._pay(pay, event, "sums")
         coarser = WEIGHT_BITS - shape.finer(self._table.weighted)
-
-        def work() -> Array:
-            total = np.zeros((several, shape.facts.size), dtype=np.int64)
-            self._shaped(maps, shape, place, coarser, total)
-            wide = np.broadcast_to(scales, total.shape)
-            parts = [(wide == each, each) for each in np.unique(wide)]
-            for where, each in parts:
-                total[where] = draw.noised(total[where], noise, float(each))
-            return total
-
-        found = self._read(work)
+        found = self._read(lambda: draw.noised(self._shaped(parts, shape, place, several, coarser), noise, scales))
         return found if cell is not None else found[0]
 
     def move_of(self, shape: Shape, cell: str | None = None) -> Move:
@@ -267,9 +254,12 @@ class Kernel(Choices):
             raise ArgumentError("public must read public columns alone.")
         return [(public, known, first), (rowmap, given, shape.facts.inputs - first)]
 
-    def _shaped(self, parts: list[Part], shape: Shape, place: int | None, coarser: int, total: Array) -> None:
-        """Add whole numbers of a shape, by cells: its inputs are those of all parts, side by side. **Private**."""
+    def _shaped(
+        self, parts: list[Part], shape: Shape, place: int | None, cells: int, coarser: int, table: Any = None
+    ) -> Array:
+        """Return sums of whole numbers of a shape, by cells; its inputs are those of all parts. **Private**."""
         roots, beside = isinstance(shape, Psd), list[Array]()
+        total = np.zeros((cells, shape.facts.size), dtype=np.int64)
         for public, known, width in parts[:-1]:
             self._scan(public, known, width, lambda found, *_: beside.append(found))
         rowmap, given, width = parts[-1]
@@ -287,7 +277,8 @@ class Kernel(Choices):
             own = np.zeros(len(found), dtype=np.int64) if place is None else rows[place]
             limits.add_held(whole, first, times, own, shares, coarser, total)
 
-        self._scan(rowmap, given, width, add)
+        self._scan(rowmap, given, width, add, table)
+        return total
 
     def histogram(
         self,
@@ -385,8 +376,7 @@ class Kernel(Choices):
         self._pay(pay, BoundedRangeEvent(eta=float_up(Fraction(beta) * Fraction(wide))), "draw")
 
         def work() -> Array:
-            total = np.zeros((1, family.shape.facts.size), dtype=np.int64)
-            self._shaped([(rowmap, given, family.shape.facts.inputs)], family.shape, None, 0, total)
+            total = self._shaped([(rowmap, given, family.shape.facts.inputs)], family.shape, None, 1, 0)
             return family._draw(draw.float_generator(), total[0], beta)
 
         return self._read(work)
@@ -429,7 +419,7 @@ class Kernel(Choices):
         self,
         rowmap: RowMap,
         parameters: Sequence[Any],
-        size: int,
+        size: int | Psd,
         *,
         bound: float,
         scale: float,
@@ -442,6 +432,8 @@ class Kernel(Choices):
 
         Parameters
         ----------
+        size : int or Psd
+            Of the vectors; or of matrices as in `sums`, whose vectors are in units of the root of `bound`.
         scale : float
             Of the noise, over `bound`.
         rate : float, optional
@@ -461,20 +453,22 @@ class Kernel(Choices):
         if self._table.persons or type(self._table) is not Table:
             raise ArgumentError("A batch is of rows that are units.")
         given, event = self._prepared(rowmap, parameters), self.batch_event(scale, rate=rate, size=rows)
-        _count("size", size)
-        if hardened and not (isinstance(pay, Grant) and size <= pay.entries):
-            raise ArgumentError(f"Discrete noise of a batch of {size} numbers is paid for by grant_batches.")
+        count, units = (size.facts.size, FACTOR**2) if isinstance(size, Psd) else (_count("size", size), UNITS)
+        if hardened and not (isinstance(pay, Grant) and count <= pay.entries):
+            raise ArgumentError(f"Discrete noise of a batch of {count} numbers is paid for by grant_batches.")
+        scales = size.scales(scale * units) if isinstance(size, Psd) else np.full(count, scale * units)
         self._pay(pay, event, "batch")
 
         def work() -> Array:
             n = self._table._n
-            chosen = draw.poisson_batch(n, rate) if rate is not None else draw.batch_of(n, rows or 0)
-            total = self._vector(rowmap, given, size, bound, "gaussian", UNITS, self._table._batch(chosen))
-            if hardened:
-                return draw.noised(total, "gaussian", scale * UNITS)
-            return total + draw.rounded_normals(size, scale * UNITS)
+            table = self._table._batch(draw.poisson_batch(n, rate) if rate is not None else draw.batch_of(n, rows or 0))
+            if isinstance(size, Psd):
+                total = self._shaped([(rowmap, given, size.facts.inputs)], size, None, 1, 0, table)[0]
+            else:
+                total = self._vector(rowmap, given, size, bound, "gaussian", UNITS, table)
+            return draw.noised(total, "gaussian", scales) if hardened else total + draw.rounded_normals(scales)
 
-        return np.asarray(self._read(work) * (bound / UNITS))
+        return np.asarray(self._read(work) * (bound / units))
 
 
 def _soft_max(total: Array, inverse: float) -> int:

@@ -6,9 +6,9 @@ move from the shape, the neighbours, cells, weights and persons: no caller state
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from math import isqrt
 from typing import Any, NamedTuple, final, override
 
@@ -320,11 +320,10 @@ class Psd(Shape):
         d, square = self.width, FACTOR**4
         return Facts(d * self.columns, d * (d + 1) // 2, (d * FACTOR**2, square), (2 * d * FACTOR**2, 2 * square))
 
-    @cached_property
-    def diagonal(self) -> Array:
-        """Which entries of the triangle are on the diagonal."""
+    def scales(self, scale: float) -> Array:
+        """Return the scale of each entry's noise: on the diagonal, and less by √2 off it, rounded up."""
         rows, columns = np.triu_indices(self.width)
-        return np.asarray(rows == columns)
+        return np.where(rows == columns, scale, math.nextafter(scale / math.sqrt(2), math.inf))
 
     @override
     def _hold(self, found: Array, whole: Array) -> None:

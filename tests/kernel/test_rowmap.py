@@ -140,6 +140,7 @@ REFUSED = {
     "AllocEmpty": lambda: T * X + pt.empty(3).sum(),
     "FromFunctionOp": lambda: T * memory(),
     "Print": lambda: T * pytensor.printing.Print("row")(X),
+    "runs as Python": lambda: T * pt.repeat(pt.ones((2, 2)) * X, pt.stack([G, G]), axis=0).sum(),
     "overwrite": lambda: Elemwise(scalar.add, inplace_pattern={0: 0})(T, X),
     "mask": lambda: T[T > X],
     "known shape": lambda: pt.set_subtensor(T[G], X),

@@ -163,7 +163,7 @@ def test_sums_of_a_shape_move_by_no_more_than_charged(shape, relation, how, exac
             k.sums(rowmap, [], shape, noise=noise, scale=4.0, **more)
         event = k.made[-1][1]
         if isinstance(shape, Psd):
-            used = psd_moved(exact, shape, event)
+            used = psd_moved(exact, event)
         else:
             used = moved(exact, event)
             if event.shifts is not None:
@@ -174,15 +174,11 @@ def test_sums_of_a_shape_move_by_no_more_than_charged(shape, relation, how, exac
     assert worst > (0.0 if shape == Psd(1) else 0.1 if how == "weighted" or relation == "persons" else 0.3)
 
 
-def psd_moved(exact, shape, event):
-    """Entries with more noise count less: squares over squares of their noise, against ρ. One entry: one kind."""
-    kinds = 2 if shape.width > 1 else 1
-    one, two = exact[-2 * kinds : -kinds], exact[-kinds:]
-    rho = Fraction(0)
-    for (a, _, scale), (b, _, same) in zip(one, two, strict=True):
-        assert scale == same
-        rho += Fraction(int(((a - b) ** 2).sum())) / (2 * Fraction(scale) ** 2)
-    return rho / event.rho
+def psd_moved(exact, event):
+    """Entries with more noise count less: squares over squares of their noise, against ρ."""
+    (one, _, scales), (two, _, _) = exact[-2:]
+    moves = zip((one - two).ravel(), scales, strict=True)
+    return sum(Fraction(int(move)) ** 2 / (2 * Fraction(float(scale)) ** 2) for move, scale in moves) / event.rho
 
 
 @pytest.mark.parametrize(
@@ -337,7 +333,7 @@ def units_of(made):
 def test_a_batch_moves_by_norms_of_its_rows(relation, monkeypatch):
     rng, caught = np.random.default_rng(6), []
     monkeypatch.setattr(draw, "poisson_batch", lambda count, rate: np.arange(0, count, 2))
-    monkeypatch.setattr(draw, "rounded_normals", lambda size, scale: caught.append(scale) or np.zeros(size, dtype=int))
+    monkeypatch.setattr(draw, "rounded_normals", lambda scales: caught.append(scales) or 0)
     for _ in range(50):
         numbers = nasty(rng, 400, 3)
         rows = rng.integers(0, 400, 9)
@@ -350,9 +346,27 @@ def test_a_batch_moves_by_norms_of_its_rows(relation, monkeypatch):
         assert event == SubsampledGaussianEvent(
             noise_multiplier=1.5, sampling="poisson", sample_rate=0.25, neighbours=relation
         )
-        assert caught[-1] == event.noise_multiplier * UNITS
+        assert (caught[-1] == event.noise_multiplier * UNITS).all()
         norm = sum((a - b) ** 2 for a, b in zip(*found, strict=True))
         assert norm <= (k.sense * UNITS) ** 2
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_a_batch_of_matrices_moves_by_norms_in_units_of_its_noise(relation, monkeypatch):
+    rng, caught, worst = np.random.default_rng(8), [], 0.0
+    monkeypatch.setattr(draw, "poisson_batch", lambda count, rate: np.arange(count))
+    monkeypatch.setattr(draw, "rounded_normals", lambda scales: caught.append(scales) or 0)
+    for trial in range(60):
+        numbers = of_shape(rng, Psd(2), 3 * trial + 1 + trial % 2)
+        numbers[: len(numbers) // 2] = [np.sqrt(0.999), 0.0]
+        rows, found = rng.integers(0, 400, 5), []
+        for held in (rows, np.r_[rows[:4], rng.integers(0, 400, int(relation == "replace"))]):
+            k = kernel(table(held, relation))
+            found.append(k.batch(Lookup(numbers), [], Psd(2), bound=3.0, scale=1.5, rate=0.25) / 3.0 * 2**30)
+        used = math.sqrt((((found[0] - found[1]) / caught[-1]) ** 2).sum()) * k.made[-1][1].noise_multiplier
+        assert used <= k.sense
+        worst = max(worst, used)
+    assert worst > 0.9
 
 
 def test_batches_are_as_large_as_said():
@@ -398,6 +412,9 @@ def test_discrete_noise_of_a_batch_is_paid_for_by_a_grant_of_its_own():
     plain = total_epsilon(event, 1e-7)
     assert isinstance(charged, ApproximateEvent) and charged.epsilon > plain.epsilon and charged.delta > 1e-7
     assert len(k.batch(rowmap, [], 2, bound=1.0, scale=2.0, rate=0.1, hardened=True, pay=grant)) == 2
+    assert len(k.batch(Lookup([[0.5]]), [], Psd(1), bound=1.0, scale=2.0, rate=0.1, hardened=True, pay=grant)) == 1
+    with without_noise():
+        assert k.batch(rowmap, [], 2, bound=1.0, scale=2.0, rate=1.0).tolist() == [50, 0]
     for pay, size in [(None, 2), (k.grant(event), 2), (grant, 3)]:
         with pytest.raises(ArgumentError, match="grant_batches"):
             k.batch(rowmap, [], size, bound=1.0, scale=2.0, rate=0.1, hardened=True, pay=pay)
