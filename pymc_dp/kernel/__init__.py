@@ -11,7 +11,7 @@ from pymc_dp.kernel.exact import OneParameter, Probabilities
 from pymc_dp.kernel.gram import Regression
 from pymc_dp.kernel.metric import choose_per_unit, rounding
 from pymc_dp.kernel.operations import Kernel
-from pymc_dp.kernel.rowmap import RowMap
+from pymc_dp.kernel.rowmap import Columns, RowMap
 from pymc_dp.kernel.shapes import Ball, Curve, Interval, MHot, Move, OneHot, Products, Psd, Shape
 from pymc_dp.kernel.table import Column, Table
 
@@ -19,6 +19,7 @@ __all__ = [
     "Account",
     "Ball",
     "Column",
+    "Columns",
     "Curve",
     "Grant",
     "Interval",

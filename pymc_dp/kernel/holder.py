@@ -20,7 +20,7 @@ from pymc_dp.kernel._outside import (
     insecure,
 )
 from pymc_dp.kernel.account import Account, Grant, Pool, Rehearsal, check_pays, repeated
-from pymc_dp.kernel.rowmap import RowMap
+from pymc_dp.kernel.rowmap import Columns, RowMap
 from pymc_dp.kernel.table import WEIGHT, ByKind, Column, Table
 
 Array = npt.NDArray[Any]
@@ -30,7 +30,7 @@ Add = Callable[[Array, Array, Array, list[Array], Array], None]
 
 AT_ONCE = 2**20
 """Numbers of rows that are held at once."""
-ROW_MAPS: set[type] = {RowMap}
+ROW_MAPS: set[type] = {RowMap, Columns}
 NONE = np.zeros(0, dtype=np.int64)
 
 

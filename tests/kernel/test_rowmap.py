@@ -15,7 +15,8 @@ from pytensor.raise_op import Assert
 from pytensor.tensor.elemwise import Elemwise
 
 from pymc_dp.errors import ArgumentError
-from pymc_dp.kernel import Column, RowMap, Table, rowmap
+from pymc_dp.kernel import Column, Columns, Interval, OneHot, RowMap, Table, rowmap
+from pymc_dp.testing import without_noise
 from tests.kernel.pairs import exp_down, kernel, spread_of_ratios
 
 
@@ -213,3 +214,21 @@ def test_hostile_rows_through_a_compiled_graph_use_no_more_than_charged(weights)
             k.choose(made, [np.linspace(-1, 1, 9)], 9, width=2.0, eta=eta)
         (one,), (two,) = weights[-2:]
         assert spread_of_ratios(one, two) <= exp_down(Fraction(repr(k.made[-1][1].eta)))
+
+
+def test_columns_as_they_are_need_no_graph():
+    rng = np.random.default_rng(0)
+    columns = {"x": Column(rng.normal(size=(5, 2)), -1.0, 1.0), "y": Column(np.arange(5), 0, 4)}
+    k, given = kernel(Table(columns)), {"y": (2.0, 0.5), "x": (0.0, 1.0)}
+    with without_noise():
+        found = k.sums(Columns(given), [], Interval((-4, -1, -1), (4, 1, 1)), noise="laplace", scale=1.0)
+    held = k._table.columns["x"].values
+    assert found.tolist() == [0, *np.rint(held).sum(axis=0).astype(int)]
+    out = np.empty((5, 2))
+    Columns(given)([columns["y"].values, columns["x"].values], [], out, by_blocks=True)
+    assert np.isnan(out).all()  # of another width than was asked for
+    for bad, text in [({"z": (0.0, 1.0)}, "no columns"), ({"y": (0.0, 0.0)}, "unit"), ({}, "unit")]:
+        with pytest.raises(ArgumentError, match=text):
+            k.sums(Columns(bad), [], OneHot(5), noise="laplace", scale=1.0)
+    with pytest.raises(ArgumentError, match="takes 0"):
+        k.sums(Columns(given), [1.0], OneHot(5), noise="laplace", scale=1.0)
