@@ -273,7 +273,7 @@ class Choices(Holder):
         return list(self._table.columns).index(cell)
 
 
-def _count(name: str, value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+def _count(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise ArgumentError(f"{name} must be a whole number of 1 or more, got {value!r}.")
-    return value
+    return int(value)

@@ -36,7 +36,7 @@ def slack(candidates: int) -> Fraction:
 def _bits(candidates: int) -> int:
     if not 1 <= candidates <= MOST_CANDIDATES:
         raise ArgumentError(f"A choice is among 1 to {MOST_CANDIDATES} candidates, got {candidates}.")
-    return 61 - (candidates - 1).bit_length()
+    return 61 - (int(candidates) - 1).bit_length()
 
 
 def log_weights(public: Any, shape: tuple[int, ...]) -> Array:

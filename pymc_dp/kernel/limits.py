@@ -16,12 +16,12 @@ UNITS = 2**24
 """A span, a norm, or the width of an interval is so many units."""
 MOST_ENDS = 2**30
 """Units of the far end of an interval."""
-FAR = 2.0**50
-"""A number of one row counts in whole units below this."""
+FAR = 2.0**45
+"""A number of one row counts in whole units up to this."""
 MOST_ROWS = 2**32
 """Rows, or units, of a table: sums of as many numbers up to 2^30 stay below 2^62."""
-MOST_OF_A_PERSON = 2**11
-"""Rows of a person: their sums of numbers up to `FAR` stay below 2^61, and differences of these below 2^62."""
+MOST_OF_A_PERSON = 2**16
+"""Rows of a person: their sums of numbers up to `FAR` stay within 2^61, and differences of these within 2^62."""
 FLAGS: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath": False}
 
 
@@ -29,8 +29,8 @@ FLAGS: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy", "
 def add_spans(found, first, times, cells, inverse, width, total):  # type: ignore[no-untyped-def]
     """Add scores of units, (n_rows, K), to (n_cells, K): each a vector of range at most `width`, its largest entry 0.
 
-    Numbers are taken times `inverse` and rounded. A unit with NaN, or a number of `FAR` or more, adds nothing; less
-    than -FAR counts as -FAR. A unit of no cell that there is adds nothing.
+    Numbers are taken less the largest of their row, times `inverse`, and rounded; less than -FAR counts as -FAR. A unit
+    with NaN or +inf, or a row of -inf alone, adds nothing; nor does a unit of no cell that there is.
 
     Guarantee: unit u adds times[u] v to its cell, with -width <= v_k <= 0 for all k.
     """
@@ -41,9 +41,12 @@ def add_spans(found, first, times, cells, inverse, width, total):  # type: ignor
         good = 0 <= cell < total.shape[0]
         whole[:] = 0
         for row in range(first[unit], first[unit + 1]):
+            highest = -np.inf
             for k in range(candidates):
-                value = np.rint(found[row, k] * inverse)
-                if not value < FAR:
+                highest = max(highest, found[row, k])
+            for k in range(candidates):
+                value = np.rint((found[row, k] - highest) * inverse)
+                if not value <= 0.0:
                     good = False
                     break
                 whole[k] += np.int64(max(value, -FAR))

@@ -212,8 +212,8 @@ def test_the_noised_ratio_of_a_penalty_bit_pays_for_how_far_neighbours_move_it(r
 
 
 def test_a_row_with_nan_counts_for_nothing_and_one_that_is_impossible_counts(weights):
-    rows = [[np.nan, 0.0], [-np.inf, 0.0], [np.inf, 0.0], [-1e300, 0.0]]
-    for place, counts in enumerate([False, True, False, True]):
+    rows = [[np.nan, 0.0], [-np.inf, 0.0], [np.inf, 0.0], [-1e300, 0.0], [-np.inf, -np.inf], [1e12 - 2, 1e12]]
+    for place, counts in enumerate([False, True, False, True, False, True]):
         kernel(table([place], "replace")).choose(Lookup(rows), [], 2, width=1.0, eta=2.0)
         assert np.allclose(np.diff(np.log(weights[-1][0])), 1.0 if counts else 0.0, atol=1e-6)
 

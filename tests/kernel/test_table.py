@@ -32,7 +32,7 @@ def test_values_are_clamped_when_loaded():
         lambda: Table({"x": Column([1.0], public=True)}, neighbours="add_remove"),
         lambda: Table({"x": Column([1.0], 0, 1), "y": Column([1.0, 2.0], 0, 1)}),
         lambda: Table({"x": Column([1.0], 0, 1)}, person=[1]),
-        lambda: Table({"x": Column([1.0], 0, 1)}, neighbours="add_remove", person=[1], max_rows=2**12),
+        lambda: Table({"x": Column([1.0], 0, 1)}, neighbours="add_remove", person=[1], max_rows=2**17),
         lambda: Table({"x": Column([1.0], 0, 1)}, neighbours="add_remove", person=np.array([{}], dtype=object)),
         lambda: Table({"x": Column([1.0], 0, 1)}, weights=["secret"]),
         lambda: Table({"x": Column([1.0], 0, 1)}, neighbours="other"),
