@@ -15,7 +15,7 @@ from pymc_dp.accounting import (
     total_epsilon,
 )
 from pymc_dp.errors import ArgumentError
-from pymc_dp.kernel import Ball, Curve, Interval, MHot, OneHot, Products, Psd, draw, limits, operations
+from pymc_dp.kernel import Ball, Curve, Interval, MHot, OneHot, Products, Psd, draw, limits, operations, sums
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.testing import without_noise
 from tests.kernel.pairs import RELATIONS, Lookup, kernel, nasty, pair, table
@@ -103,7 +103,7 @@ def test_a_soft_max_whose_floats_would_show_a_row_is_refused():
     k.soft_max(Lookup([[0.0, 0.0]]), [], 2, low=0.0, high=1.0, noise="laplace", scale=1.0)
     assert k.made[-1][1].shifts == (UNITS + 3,)  # three units for rounding and floats
     total = np.array([3, 9, -4]) * 10**5
-    found = operations._soft_max(total, 10.0**5)
+    found = sums._soft_max(total, 10.0**5)
     assert found == pytest.approx(np.log(np.mean(np.exp([3, 9, -4]))) * 10**5, abs=1)
 
 
