@@ -91,6 +91,18 @@ def test_a_failure_while_rows_are_read_is_paid_for_and_tells_nothing(name):
     assert not any(frame.f_locals.get("private") for frame in frames)  # whoever else holds the error
 
 
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_an_interrupted_operation_is_paid_for_and_tells_nothing(kind):
+    def fail(*_):
+        raise kind("the row says 1") from ValueError("and 2")
+
+    made, ledger = table([0, 1], "replace"), Ledger(1e6)
+    made._blocks = fail
+    with pytest.raises(kind) as caught:
+        OPERATIONS["choose"](Kernel(made, LedgerAccount(ledger)))
+    assert not caught.value.args and caught.value.__context__ is None and len(ledger.history) == 1
+
+
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operation_on_public_rows_costs_nothing_and_says_what_it_would_cost(name):
     ledger = Ledger(1e6, 0.5)
