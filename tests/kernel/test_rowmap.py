@@ -243,7 +243,7 @@ def test_densities_of_pymc_and_their_slopes_are_row_maps():
         pm.Poisson.dist(pt.exp(a)),
         pm.NegativeBinomial.dist(mu=pt.exp(a), alpha=pt.exp(b)),
         pm.Normal.dist(pt.dot(many, many), pt.exp(b)),
-        pm.StudentT.dist(4, a, pt.exp(b)),
+        pm.StudentT.dist(nu=4, mu=a, sigma=pt.exp(b)),
         pm.Gamma.dist(pt.exp(a), pt.exp(b)),
         pm.Beta.dist(pt.exp(a), pt.exp(b)),
         pm.Weibull.dist(pt.exp(a), pt.exp(b)),

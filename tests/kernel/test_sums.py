@@ -488,6 +488,9 @@ def test_a_norm_is_checked_on_whole_numbers_also_where_floats_are_wrong(order, m
     total = np.zeros(3, dtype=np.int64)
     limits.add_norms.py_func(rows, np.arange(4), np.ones(3, dtype=np.int64), order, 1000, total)
     assert total.tolist() == [100, 200, 0]
+    whole = np.ones((3, 3), dtype=np.int64)
+    limits.hold_ball.py_func(rows, 1000, whole)
+    assert whole.tolist() == [[0, 0, 0], [100, 200, 0], [0, 0, 0]]
 
 
 def test_what_is_too_long_is_shortened():
