@@ -165,17 +165,20 @@ class Holder:
         ------
         ReleaseError
             If anything fails: with one text, without a cause, and with the frames that it went through emptied.
+        KeyboardInterrupt, SystemExit
+            Likewise, where they end it.
         """
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)
                 return work()
-        except Exception as error:
+        except BaseException as error:  # panics of compiled libraries too
+            failure = type(error)() if type(error) in (KeyboardInterrupt, SystemExit) else ReleaseError()
             found: BaseException | None = error
             while found is not None:
                 traceback.clear_frames(found.__traceback__)
                 found = found.__cause__ or found.__context__
-        raise ReleaseError  # out here, where it has no context
+        raise failure  # out here, where it has no context
 
 
 def weighted(found: Array, shares: Array) -> Array:

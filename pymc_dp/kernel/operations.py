@@ -30,6 +30,7 @@ from pymc_dp.kernel.shapes import FACTOR, Psd
 from pymc_dp.kernel.sums import Sums
 from pymc_dp.kernel.table import Table
 
+Label = int | str
 TAIL = 12
 """Standard deviations within which discrete noise and rounded normal noise are compared."""
 
@@ -53,8 +54,8 @@ def discrete_batches(epsilon: float, delta: float, entries: int, steps: int, sca
 class Kernel(Sums):
     """A table, the account of its budget, and every operation on them; see `Holder`, `Choices` and `Sums`."""
 
-    def labels(self, column: str, *, scale: float, least: int, pay: Pay = None) -> dict[int, int]:
-        """Return noised counts of the whole numbers that occur in a column, as far as they reach `least`, by label.
+    def labels(self, column: str, *, scale: float, least: int, pay: Pay = None) -> dict[Label, int]:
+        """Return noised counts of the texts or whole numbers that occur in a column, as far as they reach `least`.
 
         A unit counts 1 for each of its labels: 1 for a row, as many as its rows for a person. The noise is Laplace's.
 
@@ -66,8 +67,8 @@ class Kernel(Sums):
         """
         positive(scale=scale)
         held, m = self._table.columns.get(column), self._table.max_rows
-        if held is None or held.dtype != "int64" or held.shape or type(self._table) is not Table:
-            raise ArgumentError(f"column must name a column of whole numbers, got {column!r}.")
+        if held is None or held.dtype == "float64" or held.shape or type(self._table) is not Table:
+            raise ArgumentError(f"column must name a column of texts or whole numbers, got {column!r}.")
         if not isinstance(least, int) or least < 2:
             raise ArgumentError(f"least must be a whole number of 2 or more, got {least!r}.")
         chance = 1 - (1 - tail(scale, least - 1)) ** m
@@ -75,19 +76,12 @@ class Kernel(Sums):
         draw.check_noise("laplace", scale)
         self._pay(pay, ApproximateEvent(epsilon=float_up(loss), delta=float_up(chance)), "labels")
 
-        def work() -> dict[int, int]:
-            counts: dict[int, int] = {}
-            place = list(self._table.columns).index(column)
-            for rows, first, _ in self._table._blocks(2**20):
-                units = np.repeat(np.arange(len(first) - 1), np.diff(first))
-                pairs = np.unique(np.stack([units, rows[place]]), axis=1)
-                for label, count in zip(*np.unique(pairs[1], return_counts=True), strict=True):
-                    counts[int(label)] = counts.get(int(label), 0) + int(count)
-            order = sorted(counts)
-            if not order:
-                return {}
-            noised = draw.noised(np.array([counts[label] for label in order], dtype=np.int64), "laplace", scale)
-            return {label: int(n) for label, n in zip(order, noised, strict=True) if n >= least}
+        def work() -> dict[Label, int]:
+            values, units = self._table._column(column)
+            labels, codes = np.unique(values, return_inverse=True)  # in the order of labels
+            once = np.unique(np.stack([units, codes.ravel()]), axis=1)[1]
+            noised = draw.noised(np.bincount(once, minlength=len(labels)), "laplace", scale) if len(labels) else codes
+            return {label: int(n) for label, n in zip(labels.tolist(), noised, strict=True) if n >= least}
 
         return self._read(work)
 

@@ -30,10 +30,10 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.replace import graph_replace, vectorize_graph
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.raise_op import Assert, CheckAndRaise
-from pytensor.scalar.basic import ScalarType
+from pytensor.scalar.basic import Composite, ScalarOp, ScalarType
 from pytensor.tensor import basic, elemwise, extra_ops, subtensor
 from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.math import All, Argmax, Dot, Max, Min, Prod, ProdWithoutZeros, Sum
+from pytensor.tensor.math import All, Argmax, Dot, Max, Min, MulWithoutZeros, Prod, ProdWithoutZeros, Sum
 from pytensor.tensor.math import Any as AnyOf
 from pytensor.tensor.reshape import JoinDims, SplitDims
 from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
@@ -53,8 +53,13 @@ ALLOWED = frozenset(
     )
 )
 """Classes of operations, exactly these: functions of their inputs that Numba compiles. Derived classes are others."""
-SCALARS = (pytensor.scalar.basic, pytensor.scalar.math, dist_math)
-"""Where operations on single numbers are defined."""
+SCALARS = frozenset(
+    found
+    for module in (pytensor.scalar.basic, pytensor.scalar.math, dist_math)
+    for found in (*vars(module).values(), MulWithoutZeros)
+    if isinstance(found, type) and issubclass(found, ScalarOp) and found is not Composite
+)
+"""Classes of operations on single numbers, exactly these; each is one operation."""
 BLOCK, ENOUGH = 32, 2**22
 """Rows at a time, and rows that were worked off one by one after which compiling that pays."""
 MOST_ENTRIES = 32
@@ -266,12 +271,8 @@ def check_operations(output: Variable) -> None:
         if node.op.destroy_map or core.destroy_map:
             raise ArgumentError("A row map may not overwrite its inputs: what one row leaves, the next would find.")
         scalar = getattr(core, "scalar_op", None)
-        if scalar is not None and not any(
-            vars(module).get(type(scalar).__name__) is type(scalar) for module in SCALARS
-        ):
+        if scalar is not None and type(scalar) not in SCALARS:
             raise ArgumentError(f"A row map may not contain the scalar operation {type(scalar).__name__}.")
-        if isinstance(scalar, pytensor.scalar.basic.Composite):
-            raise ArgumentError("A row map may not contain Composite: write its operations one by one.")
         if isinstance(core, Reshape) and node.inputs[1].type.shape[-1] != core.ndim:
             raise ArgumentError("A row map may reshape to a shape of known length alone.")
 
@@ -299,7 +300,7 @@ def _without_check(node: Apply) -> list[Variable] | None:
     if not (conditions and value.type.dtype.startswith("float")):
         return [value]  # of whole numbers there is no NaN; indices are held within their axes anyway
     met = [pt.as_tensor_variable(condition).all() for condition in conditions]
-    return [pt.switch(pt.all(pt.stack(met)), value, np.nan)]
+    return [pt.switch(pt.all(pt.stack(met)), value, np.nan).astype(value.type.dtype)]
 
 
 def _without_dot(node: Apply) -> list[Variable] | None:

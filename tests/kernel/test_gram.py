@@ -7,7 +7,7 @@ import pytest
 
 from pymc_dp.errors import ArgumentError
 from pymc_dp.families.gram import GramSums, Source
-from pymc_dp.kernel import Column, Kernel, Regression, Table, draw
+from pymc_dp.kernel import Column, Kernel, Regression, Table, draw, limits
 from pymc_dp.kernel.account import Rehearsal
 from pymc_dp.release.regression_sensitivity import gram_sensitivity
 from pymc_dp.rows.gram_sums import gram_sums
@@ -146,3 +146,11 @@ def test_sums_that_would_not_fit_are_refused():
     for given in ({"boxes": 0}, {"boxes": 1, "bits": 21}, {"balls": (1,)}, {"boxes": 1, "known": True, "sizes": True}):
         with pytest.raises(ArgumentError):
             Regression(**given)
+
+
+def test_a_ball_is_checked_on_whole_numbers_also_where_floats_are_wrong(monkeypatch):
+    monkeypatch.setattr(limits.np, "sqrt", lambda value: 0.5)
+    rows, whole = np.array([[0.9, 0.1, 1.0], [0.3, 0.4, 1.0]]), np.ones((2, 8), dtype=np.int64)
+    limits.hold_regression.py_func(rows, np.array([2]), 16, 1, False, True, False, False, False, whole)
+    assert (whole[0, :2] == 0).all() and whole[0, 2] == 256  # t is left out, u is not
+    assert (whole[1, :2] == np.array([9, 12]) * 16).all()

@@ -59,7 +59,7 @@ OPERATIONS = {
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_nothing_is_read_where_the_budget_does_not_suffice(name):
     made = table([0, 1], "replace")
-    made._blocks = made._batch = None  # reading raises
+    made._blocks = made._batch = made._column = None  # reading raises
     ledger = Ledger(0.5, 1e-6)
     k = Kernel(made, LedgerAccount(ledger))
     with pytest.raises(PrivacyError):
@@ -78,7 +78,7 @@ def test_a_failure_while_rows_are_read_is_paid_for_and_tells_nothing(name):
         raise HELD[-1]
 
     made = table([0, 1], "replace")
-    made._blocks = made._batch = fail
+    made._blocks = made._batch = made._column = fail
     ledger = Ledger(1e6, 0.5)
     with pytest.raises(ReleaseError) as caught:
         OPERATIONS[name](Kernel(made, LedgerAccount(ledger)))
@@ -89,6 +89,18 @@ def test_a_failure_while_rows_are_read_is_paid_for_and_tells_nothing(name):
     frames = [frame for frame, _ in traceback.walk_tb(HELD.pop().__traceback__)]
     assert any(frame.f_code is fail.__code__ for frame in frames)
     assert not any(frame.f_locals.get("private") for frame in frames)  # whoever else holds the error
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_an_interrupted_operation_is_paid_for_and_tells_nothing(kind):
+    def fail(*_):
+        raise kind("the row says 1") from ValueError("and 2")
+
+    made, ledger = table([0, 1], "replace"), Ledger(1e6)
+    made._blocks = fail
+    with pytest.raises(kind) as caught:
+        OPERATIONS["choose"](Kernel(made, LedgerAccount(ledger)))
+    assert not caught.value.args and caught.value.__context__ is None and len(ledger.history) == 1
 
 
 @pytest.mark.parametrize("name", OPERATIONS)

@@ -232,3 +232,32 @@ def test_columns_as_they_are_need_no_graph():
             k.sums(Columns(bad), [], OneHot(5), noise="laplace", scale=1.0)
     with pytest.raises(ArgumentError, match="takes 0"):
         k.sums(Columns(given), [1.0], OneHot(5), noise="laplace", scale=1.0)
+
+
+def test_densities_of_pymc_and_their_slopes_are_row_maps():
+    a, b, g = pt.scalar("a"), pt.scalar("b"), pt.scalar("g", dtype="int64")
+    many = pt.vector("many", shape=(3,))
+    made = [
+        pm.Bernoulli.dist(logit_p=many[g]),
+        pm.Binomial.dist(n=9, p=pt.sigmoid(a)),
+        pm.Poisson.dist(pt.exp(a)),
+        pm.NegativeBinomial.dist(mu=pt.exp(a), alpha=pt.exp(b)),
+        pm.Normal.dist(pt.dot(many, many), pt.exp(b)),
+        pm.StudentT.dist(nu=4, mu=a, sigma=pt.exp(b)),
+        pm.Gamma.dist(pt.exp(a), pt.exp(b)),
+        pm.Beta.dist(pt.exp(a), pt.exp(b)),
+        pm.Weibull.dist(pt.exp(a), pt.exp(b)),
+        pm.Categorical.dist(logit_p=many),
+        pm.OrderedLogistic.dist(eta=a, cutpoints=many),
+        pm.NormalMixture.dist(w=pt.special.softmax(many), mu=many, sigma=1.0),
+        pm.ZeroInflatedPoisson.dist(0.3, pt.exp(a)),
+        pm.Truncated.dist(pm.Normal.dist(a, pt.exp(b)), 0, 3),
+        pm.Censored.dist(pm.Normal.dist(a, pt.exp(b)), 0, 3),
+        pm.DiscreteUniform.dist(0, 9),
+        pm.Dirichlet.dist(pt.exp(many)),
+    ]
+    for variable in made:
+        density = pm.logp(variable, variable.type("y"), warn_rvs=False)
+        for output in (density, *pytensor.grad(density, [a, b, many], disconnected_inputs="ignore")):
+            prepared = rowmap.prepared(output)
+            assert prepared.type.dtype == output.type.dtype and prepared.type.ndim == output.type.ndim

@@ -15,7 +15,21 @@ from pymc_dp.accounting import (
     total_epsilon,
 )
 from pymc_dp.errors import ArgumentError
-from pymc_dp.kernel import Ball, Curve, Interval, MHot, OneHot, Products, Psd, draw, limits, operations, sums
+from pymc_dp.kernel import (
+    Ball,
+    Column,
+    Curve,
+    Interval,
+    MHot,
+    OneHot,
+    Products,
+    Psd,
+    Table,
+    draw,
+    limits,
+    operations,
+    sums,
+)
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.testing import without_noise
 from tests.kernel.pairs import RELATIONS, Lookup, kernel, nasty, pair, table
@@ -320,6 +334,22 @@ def test_labels_move_by_one_for_each_of_a_unit(relation, exact, same_keys):
     assert 1 - 1e-12 < one.made[-1][1].delta / float(1 - (1 - p) ** m) < 1 + 1e-12
 
 
+def test_labels_may_be_texts():
+    texts = np.array(["b", "a", "b", "a long one", "b", "a"])
+    for relation, person, counts in [
+        ("replace", None, {"a": 2, "b": 3}),
+        ("add_remove", np.array([1, 1, 1, 2, 2, 3]), {"a": 2, "b": 2}),
+    ]:
+        k = kernel(Table({"t": Column(texts)}, neighbours=relation, person=person, max_rows=3))
+        with without_noise():
+            assert k.labels("t", scale=1.0, least=2) == counts
+    for name in ("x", "u"):
+        with pytest.raises(ArgumentError, match="texts"):
+            kernel(Table({"x": Column([0.5], 0.0, 1.0)})).labels(name, scale=1.0, least=2)
+    empty = Table({"t": Column(texts)}, neighbours="add_remove", person=np.full(6, -1))
+    assert kernel(empty).labels("t", scale=1.0, least=2) == {}
+
+
 def units_of(made):
     """Labels of each unit, each once."""
     values = made.columns["i"].values
@@ -458,6 +488,9 @@ def test_a_norm_is_checked_on_whole_numbers_also_where_floats_are_wrong(order, m
     total = np.zeros(3, dtype=np.int64)
     limits.add_norms.py_func(rows, np.arange(4), np.ones(3, dtype=np.int64), order, 1000, total)
     assert total.tolist() == [100, 200, 0]
+    whole = np.ones((3, 3), dtype=np.int64)
+    limits.hold_ball.py_func(rows, 1000, whole)
+    assert whole.tolist() == [[0, 0, 0], [100, 200, 0], [0, 0, 0]]
 
 
 def test_what_is_too_long_is_shortened():

@@ -27,7 +27,8 @@ def test_values_are_clamped_when_loaded():
         lambda: Column([1.0], 0.0, np.inf),
         lambda: Column([1.0], 1.0, 0.0),
         lambda: Column([1], 0.5, 2),
-        lambda: Column(["a"], 0, 1),
+        lambda: Column([b"a"], 0, 1),
+        lambda: ByKind(Table({"t": Column(["a"])})),
         lambda: Column(np.zeros((2, 2, 2)), 0, 1),
         lambda: Table({"x": Column([1.0], public=True)}, neighbours="add_remove"),
         lambda: Table({"x": Column([1.0], 0, 1), "y": Column([1.0, 2.0], 0, 1)}),
@@ -77,6 +78,18 @@ def test_kept_rows_depend_on_nothing_but_the_person(same_keys):
             assert not set(kept(people(person[rest], x[rest], k[rest]))) - set(found)
             assert len(kept(people(person[rest], x[rest], k[rest]))) == len(found) - 1
         assert all(len(rows) <= 3 for rows in found)
+
+
+def test_kept_rows_depend_on_no_longer_text_of_another_person(same_keys):
+    rng = np.random.default_rng(3)
+    texts, person = rng.choice(["a", "bb", "ccc", "a b"], 40), np.repeat(np.arange(4), 10)
+
+    def rows(texts, person):
+        made = Table({"t": Column(texts)}, neighbours="add_remove", person=person, max_rows=3)
+        return [tuple(made.columns["t"].values[a:b]) for a, b in zip(made._first, made._first[1:], strict=False)]
+
+    more = np.append(texts, "a text that is longer than any other one")
+    assert rows(more, np.append(person, 9))[:4] == rows(texts, person)
 
 
 def test_kept_rows_are_drawn_anew_and_evenly_also_among_equal_ones():
