@@ -99,8 +99,9 @@ class Grant(Once):
     """So many uses of one event, charged at once; `take` allows a use that costs no more than the event.
 
     **Guarantee.** All uses together are dominated by `count` times `event`, whatever each use is chosen by: a use has
-    fixed parameters of the same kind, each at least as private (`covers`), and fewer uses cost less. Of batches whose
-    noise is discrete, one of up to `entries` numbers was paid for.
+    fixed parameters of the same kind, each at least as private (`covers`), and fewer uses cost less. Uses may come
+    between other charges: such mechanisms compose as if one followed the other (Haney et al. 2023, on concurrent
+    composition with filters). Of batches whose noise is discrete, one of up to `entries` numbers was paid for.
     """
 
     def __init__(self, event: Event, count: int, *, entries: int = 0) -> None:

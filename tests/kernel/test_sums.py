@@ -294,7 +294,9 @@ def test_weights_count_in_steps_and_stay_within():
     with without_noise():
         assert k.sums(Lookup([[0.0]]), [], OneHot(2), noise="laplace", scale=1.0).tolist() == [2.5 * 2**16, 0]
         held = k.sum_within(Lookup([[3.0]]), [], low=0.0, high=2.0, noise="laplace", scale=1.0)
+        matrix = k.sums(Lookup([[0.9]]), [], Psd(1), noise="gaussian", scale=1.0)
     assert held == pytest.approx(2 + 1.5 + 2)  # the limit holds after weighting
+    assert matrix[0] / 2**30 == pytest.approx(2.5 * 0.9**2, rel=1e-4)
 
 
 @pytest.mark.parametrize("of", ["value", "norm"])
