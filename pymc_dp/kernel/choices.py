@@ -1,0 +1,279 @@
+"""Choices among public candidates, and accept bits of chains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pymc_dp.kernel import draw, limits
+from pymc_dp.kernel._outside import (
+    ApproximateEvent,
+    ArgumentError,
+    BoundedRangeEvent,
+    DiscreteGaussianEvent,
+    Event,
+    PrivacyError,
+    float_up,
+)
+from pymc_dp.kernel.holder import Array, Holder, Pay, positive, weighted
+from pymc_dp.kernel.limits import UNITS
+from pymc_dp.kernel.rowmap import RowMap
+from pymc_dp.kernel.table import Table
+
+MOST_LOSS = 7
+"""Of an accept bit: its 62 bits are rounded by less than 2^-50 of the bound up to here."""
+EXTRA = Fraction(1, 2**50)
+
+
+def choice_event(eta: float, candidates: int, *, cells: bool = False) -> BoundedRangeEvent:
+    """Return what a choice costs: its range eta, and the slack of whole weights; twice the slack with private cells."""
+    positive(eta=eta)
+    return BoundedRangeEvent(eta=float_up(Fraction(eta) + draw.slack(candidates) * (2 if cells else 1)))
+
+
+class Ends:
+    """An interval in whole units: `UNITS` for its width, its ends rounded outward.
+
+    Attributes
+    ----------
+    inverse : float
+        Units per unit of the row map.
+    low, high : int
+    """
+
+    def __init__(self, low: float, high: float) -> None:
+        positive(width=high - low)
+        self.inverse = UNITS / (high - low)
+        if not max(-low, high) * self.inverse < limits.MOST_ENDS:
+            raise ArgumentError("The interval is too short for its distance from 0. Subtract its middle first.")
+        self.low, self.high = math.floor(low * self.inverse), math.ceil(high * self.inverse)
+
+    @property
+    def far(self) -> int:
+        """The farther end's distance from 0."""
+        return max(abs(self.low), abs(self.high))
+
+    def moved(self, sense: int) -> int:
+        """By how much a sum moves: from end to end under replace, from 0 to an end under add_remove."""
+        return self.high - self.low if sense == 2 else self.far
+
+
+class Bit:
+    """Metropolis's bit in whole numbers: its exponent is `public` + `rate` times a sum, in units of 2^-48 nats."""
+
+    def __init__(self, ends: Ends, beta: float, public: float, sense: int, n_rows: int | None) -> None:
+        positive(beta=beta)
+        if not math.isfinite(public):
+            raise ArgumentError(f"public must be a finite number, got {public!r}.")
+        self.rate = math.floor(Fraction(beta) * 2**draw.SHIFT / Fraction(ends.inverse))
+        self.public = math.floor(Fraction(public) * 2**draw.SHIFT)
+        self.loss = Fraction(self.rate * ends.moved(sense), 2**draw.SHIFT)
+        self.fall: Fraction | None = None
+        if n_rows is not None:
+            self.fall = Fraction(abs(self.public) + self.rate * n_rows * ends.far, 2**draw.SHIFT)
+
+    @property
+    def event(self) -> ApproximateEvent:
+        """(Δ, 1 - e^-min(Δ, F) + 2^-50), both rounded up."""
+        if not 0 < self.loss <= MOST_LOSS:
+            raise ArgumentError(f"A bit may cost more than 0, and {MOST_LOSS} at most. Take a smaller step, or beta.")
+        least = self.loss if self.fall is None else min(self.loss, self.fall)
+        delta = Fraction(-math.expm1(-float_up(least))) * (1 + Fraction(1, 2**40)) + EXTRA
+        if delta >= 1:
+            raise ArgumentError("A rejection is possible on some table. Take a smaller step, or beta.")
+        return ApproximateEvent(epsilon=float_up(self.loss), delta=float_up(delta))
+
+
+class Choices(Holder):
+    """Operations whose outcome is one of finitely many."""
+
+    def choose(
+        self,
+        rowmap: RowMap,
+        parameters: Sequence[Any],
+        candidates: int,
+        *,
+        width: float,
+        eta: float,
+        public: Any = None,
+        cell: str | None = None,
+        cells: int = 1,
+        pay: Pay = None,
+    ) -> Any:
+        """Draw a candidate with probability ∝ exp(public_k + T Σ_rows f_k), T = eta / (sense width).
+
+        Parameters
+        ----------
+        width : float
+            Range over candidates, > 0, within which each unit's scores f are held.
+        eta : float
+            > 0, what the exponents of neighbours may differ by, as a range.
+        public : (K,) or (cells, K) array, optional
+            Log weights that owe nothing to the rows; -inf excludes.
+        cell : str, optional
+            Column of whole numbers: there are `cells` choices, and a row counts for the one that it names.
+
+        Returns
+        -------
+        int, or (cells,) array
+
+        Notes
+        -----
+        **Guarantee.** Bounded range eta + `draw.slack`; all cells together, twice the slack. A unit's whole numbers lie
+        in [-U, 0] whatever the floats, so that sums of neighbours differ by a vector of range sense U. From one cell to
+        another, two independent choices move by range U, at eta / (2 U) each. Class exact.
+        """
+        positive(width=width, eta=eta)
+        given = self._prepared(rowmap, parameters)
+        place = self._cell(cell)
+        log_weights = draw.log_weights(public, (_count("cells", cells), _count("candidates", candidates)))
+        self._pay(pay, choice_event(eta, candidates, cells=cell is not None), "choose")
+        inverse, total = UNITS / width, np.zeros((cells, candidates), dtype=np.int64)
+
+        def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
+            own = np.zeros(len(times), dtype=np.int64) if place is None else rows[place]
+            limits.add_spans(weighted(found, shares), first, times, own, inverse, UNITS, total)
+
+        def work() -> Array:
+            self._scan(rowmap, given, candidates, add)
+            span = self.sense * UNITS
+            pairs = zip(total, log_weights, strict=True)
+            return draw.one_of(np.stack([draw.whole_weights(scores, span, eta, b) for scores, b in pairs]))
+
+        chosen = self._read(work)
+        return int(chosen[0]) if cell is None else chosen
+
+    def choose_for_each(
+        self,
+        rowmap: RowMap,
+        parameters: Sequence[Any],
+        candidates: int,
+        *,
+        width: float,
+        eta: float,
+        public: Any = None,
+        pay: Pay = None,
+    ) -> Array:
+        """Draw a candidate for each row, by its own scores, as `choose` on that row alone; replace alone.
+
+        Returns
+        -------
+        (n_rows,) array
+
+        Notes
+        -----
+        **Guarantee.** That of one choice: neighbours differ in one row, and choices are independent (parallel
+        composition). Class exact.
+        """
+        positive(width=width, eta=eta)
+        if self.neighbours != "replace" or type(self._table) is not Table:
+            raise PrivacyError("A choice for each row would show how many there are. Use neighbours='replace'.")
+        given = self._prepared(rowmap, parameters)
+        log_weights = draw.log_weights(public, (_count("candidates", candidates),))
+        if eta > 2.0**11:
+            raise ArgumentError(f"eta must be 2048 at most for a choice of each row, got {eta!r}.")
+        self._pay(pay, choice_event(eta, candidates), "choose_for_each")
+        inverse, chosen = UNITS / width, list[Array]()
+
+        def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
+            own = np.zeros((len(found), candidates), dtype=np.int64)
+            limits.add_spans(weighted(found, shares), first, times, np.arange(len(found)), inverse, UNITS, own)
+            chosen.append(draw.one_of(draw.whole_weights(own, self.sense * UNITS, eta, log_weights)))
+
+        def work() -> Array:
+            self._scan(rowmap, given, candidates, add)
+            return np.concatenate([np.zeros(0, dtype=np.int64), *chosen])
+
+        return self._read(work)
+
+    def accept(
+        self,
+        rowmap: RowMap,
+        parameters: Sequence[Any],
+        *,
+        low: float,
+        high: float,
+        beta: float = 1.0,
+        public: float = 0.0,
+        pay: Pay = None,
+    ) -> bool:
+        """Draw Metropolis's own bit, min(1, e^λ), λ = public + beta Σ g, each unit's g held within [low, high].
+
+        Notes
+        -----
+        **Guarantee.** (Δ, 1 - e^-min(Δ, F) + 2^-50)-DP with Δ = beta (high - low), or beta max(|low|, |high|) under
+        add_remove, and F = |public| + beta n max(|low|, |high|) where n is public: accepting moves by a factor e^Δ at
+        most; of rejecting, (1 - e^λ)₊ - e^Δ (1 - e^λ')₊ is largest at λ = -min(Δ, F), λ' = 0. λ is a whole multiple of
+        2^-48, the chance one of 2^-62. Class exact (Foulds et al. 2016, theorem C.1, made tight).
+        """
+        ends, given = Ends(low, high), self._prepared(rowmap, parameters)
+        n_rows = self._table.n_rows if self.neighbours == "replace" else None
+        bit = Bit(ends, beta, public, self.sense, n_rows)
+        self._pay(pay, bit.event, "accept")
+        return self._read(lambda: draw.accepted(bit.public + bit.rate * int(self._held(rowmap, given, 1, ends)[0])))
+
+    def penalty(
+        self,
+        rowmap: RowMap,
+        parameters: Sequence[Any],
+        *,
+        low: float,
+        high: float,
+        noise: float,
+        beta: float = 1.0,
+        public: float = 0.0,
+        pay: Pay = None,
+    ) -> bool:
+        """Draw the bit of the penalty method: min(1, e^(λ + s Z - s²/2)), λ as in `accept`, s its noise in nats.
+
+        `noise` is the scale of Z's term over what neighbours move Σ g by. The noised ratio is not shown.
+
+        Notes
+        -----
+        **Guarantee.** ρ = 1 / (2 noise²), that of the noised ratio: the bit is computed from it alone. Class exact.
+        """
+        ends, given = Ends(low, high), self._prepared(rowmap, parameters)
+        positive(beta=beta, noise=noise)
+        if not math.isfinite(public):
+            raise ArgumentError(f"public must be a finite number, got {public!r}.")
+        moved = ends.moved(self.sense)
+        scale = noise * moved
+        event: Event = DiscreteGaussianEvent(scale=scale, shifts=(moved,))
+        draw.check_noise("gaussian", scale)
+        self._pay(pay, event, "penalty")
+
+        def work() -> bool:
+            noised = float(draw.noised(self._held(rowmap, given, 1, ends), "gaussian", scale)[0])
+            exponent = public + beta * noised / ends.inverse - (beta * scale / ends.inverse) ** 2 / 2
+            return draw.accepted(math.floor(max(min(exponent, 0.0), -1e4) * 2**draw.SHIFT))
+
+        return self._read(work)
+
+    def _held(self, rowmap: RowMap, given: list[Any], count: int, ends: Ends) -> Array:
+        """Return exact sums of `count` numbers of each unit, each held within an interval, in units. **Private**."""
+        total = np.zeros(count, dtype=np.int64)
+
+        def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
+            limits.add_interval(weighted(found, shares), first, times, ends.inverse, ends.low, ends.high, total)
+
+        self._scan(rowmap, given, count, add)
+        return total
+
+    def _cell(self, cell: str | None, *, persons: bool = False) -> int | None:
+        """Return the place of a column of cells; refuse one that is none."""
+        if cell is None:
+            return None
+        column = self._table.columns.get(cell)
+        if column is None or column.dtype != "int64" or column.shape or (self._table.persons and not persons):
+            raise ArgumentError(f"cell must name a column of whole numbers, with rows as units, got {cell!r}.")
+        return list(self._table.columns).index(cell)
+
+
+def _count(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ArgumentError(f"{name} must be a whole number of 1 or more, got {value!r}.")
+    return int(value)

@@ -1,0 +1,175 @@
+"""Randomness that is a release: one of K by whole weights, whole numbers, batches. All of it from secure bits."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pymc_dp.kernel._outside import NOISES, ArgumentError, insecure, mechanism, secure_generator, secure_keys
+
+Array = npt.NDArray[Any]
+
+SHIFT = 48
+"""Exponents are whole multiples of 2^-48, without rounding."""
+FLOOR = 30
+"""The largest weight is about 2^m and the least 2^(m - 30), where 2^m K stays below 2^62."""
+FLOAT = 2.0**-40
+"""Bound of the relative error of exp in float64 on [-64, 0]: a thousand times what libraries state."""
+MOST_CANDIDATES = 2**23
+BIT = 62
+"""Bits to which the chance of an accept bit is known."""
+
+
+def slack(candidates: int) -> Fraction:
+    """Return what whole weights add to the range of a choice: a bound of 2 ln κ, κ = max(C / (C-1), (1+ρ) / (1-ρ)).
+
+    ln(C / (C - 1)) <= 1 / (C - 1), and ln((1 + ρ) / (1 - ρ)) <= 2.1 ρ for ρ = 2^-40.
+    """
+    return 2 * max(Fraction(1, 2 ** (_bits(candidates) - FLOOR) - 1), Fraction(21, 10 * 2**40))
+
+
+def _bits(candidates: int) -> int:
+    if not 1 <= candidates <= MOST_CANDIDATES:
+        raise ArgumentError(f"A choice is among 1 to {MOST_CANDIDATES} candidates, got {candidates}.")
+    return 61 - (int(candidates) - 1).bit_length()
+
+
+def log_weights(public: Any, shape: tuple[int, ...]) -> Array:
+    """Return public log weights of a choice, broadcast to `shape`: numbers, or -inf for what is excluded."""
+    try:
+        found = np.array(np.broadcast_to(0.0 if public is None else public, shape), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"public must be numbers of shape {shape}.") from None
+    if np.isnan(found).any() or (found == np.inf).any() or not (found > -np.inf).any(axis=-1).all():
+        raise ArgumentError("public must be log weights: numbers or -inf, not all of them -inf.")
+    return found
+
+
+def whole_weights(scores: Array, span: int, eta: float, public: Array) -> Array:
+    """Return whole weights w_k ∝ exp(eta scores_k / span + public_k), up to a factor κ, whatever the scores.
+
+    Parameters
+    ----------
+    scores : (K,) int64, or (n, K) of single rows within [-span, 0]
+    span : int
+    eta : float
+    public : (K,) array
+        As `log_weights` returns it.
+
+    Notes
+    -----
+    w = C + floor(2^m e^t (1 + δ)), t <= 0 the distance of an exponent to the largest, |δ| <= `FLOAT`, C = 2^(m - 30);
+    w = 0 where `public` is -inf. Exponents are exact whole numbers: the rate is rounded down, so that they move by eta
+    at most where scores move by a vector of range `span`.
+
+    **Guarantee.** If the scores of two tables differ by a vector of range `span` at most, the logarithms of the ratios
+    of w / Σw lie in an interval of length eta + `slack`. With e_k = log x_k/x'_k in [-a, c], a + c <= eta, w_k/w'_k is
+    at most (C + x(1+ρ)) / (C - 1 + x'(1-ρ)) <= e^c κ, since a mediant lies below the larger fraction; likewise >=
+    e^-a / κ. So both ends move by ln κ, and dividing by the two sums moves the interval as a whole.
+    """
+    count = scores.shape[-1]
+    rate = math.floor(Fraction(eta) * 2**SHIFT / span)
+    possible = public > -np.inf
+    held = np.where(possible, public - public.max(), 0.0)
+    fixed = [int(value) for value in np.rint(np.maximum(held, -(2.0**11)) * 2.0**SHIFT)]
+    if scores.ndim == 1:
+        exact = [int(score) * rate + b for score, b in zip(scores, fixed, strict=True)]
+        top = max(value for value, can in zip(exact, possible, strict=True) if can)
+        behind = np.array([max(value - top, -(2**62)) for value in exact], dtype=np.int64)
+    else:
+        if eta > 2.0**11:
+            raise ArgumentError(f"A choice for each row costs 2048 at most, got {eta!r}.")
+        sums = scores * rate + np.array(fixed, dtype=np.int64)
+        behind = sums - np.where(possible, sums, -(2**62)).max(axis=-1, keepdims=True)
+    bits = _bits(count)
+    near = np.exp(np.minimum(behind, 0) * 2.0**-SHIFT)
+    whole = np.floor(np.minimum(near, 1.0) * 2.0**bits).astype(np.int64) + 2 ** (bits - FLOOR)
+    return np.where(possible, whole, 0)
+
+
+def one_of(weights: Array) -> Array:
+    """Draw an index of each row of (n, K) weights, with probability exactly w_k / Σ w."""
+    ends = np.cumsum(weights, axis=-1)
+    return (ends <= below(ends[:, -1])[:, None]).sum(axis=1)
+
+
+def below(limits: Array) -> Array:
+    """Return a uniform whole number below each of some limits from 1 to 2^62, by rejection."""
+    found, left = np.zeros(len(limits), dtype=np.int64), np.arange(len(limits))
+    mask = limits - 1
+    for shift in (1, 2, 4, 8, 16, 32):
+        mask |= mask >> shift
+    replacement = insecure()
+    fixed = replacement is not None and replacement.rng is None  # keys are the same ones each time
+    while left.size:
+        drawn = secure_keys(left.size).view(np.int64) & mask[left]
+        if fixed:
+            drawn %= limits[left]
+        good = drawn < limits[left]
+        found[left[good]] = drawn[good]
+        left = left[~good]
+    return found
+
+
+def chance(exponent: int) -> int:
+    """Return floor(2^62 min(1, e^t)), t = `exponent` 2^-48; exp has 40 digits."""
+    with localcontext(prec=40):
+        return int((Decimal(min(0, exponent)) / 2**SHIFT).exp() * 2**BIT)
+
+
+def accepted(exponent: int) -> bool:
+    """Draw a bit with probability `chance` / 2^62."""
+    return int(below(np.array([2**BIT]))[0]) < chance(exponent)
+
+
+def poisson_batch(count: int, rate: float) -> Array:
+    """Return the rows of a batch: each by itself, with probability `rate` rounded down to a multiple of 2^-62."""
+    drawn = secure_keys(count) >> np.uint64(2)
+    return np.flatnonzero(drawn < np.uint64(math.floor(Fraction(rate) * 2**62)))
+
+
+def batch_of(count: int, size: int) -> Array:
+    """Return `size` of `count` rows, uniform among all such sets, in increasing order.
+
+    The first draws of a shuffle (Fisher, Yates): each exact, and only what was swapped is written down.
+    """
+    moved: dict[int, int] = {}
+    found = np.empty(size, dtype=np.int64)
+    for place, over in enumerate(below(count - np.arange(size)).tolist()):
+        other = place + over
+        found[place] = moved.get(other, other)
+        moved[other] = moved.get(place, place)
+    return np.sort(found)
+
+
+def check_noise(kind: str, scale: float | Array) -> None:
+    """Refuse noise that cannot be drawn, before it is paid for."""
+    for each in np.unique(scale) if insecure() is None else ():
+        mechanism(NOISES[kind], float(each))
+
+
+def noised(whole: Array, kind: str, scale: float | Array) -> Array:
+    """Add discrete Laplace or Gaussian noise to whole numbers: exact sampling, by OpenDP. One scale, or one each."""
+    wide, found = np.broadcast_to(scale, whole.shape), np.array(whole)
+    for each in np.unique(wide):
+        found[wide == each] = NOISES[kind].add(found[wide == each], float(each))
+    return found
+
+
+def rounded_normals(scales: Array) -> Array:
+    """Return normal noise of the secure generator, rounded to whole numbers; arithmetic float64."""
+    replacement = insecure()
+    if replacement is not None and replacement.rng is None:
+        return np.zeros(len(scales), dtype=np.int64)
+    drawn = secure_generator().standard_normal(len(scales)) * scales
+    return np.rint(np.clip(drawn, -(2.0**62), 2.0**62)).astype(np.int64)
+
+
+def float_generator() -> np.random.Generator:
+    """Return a secure generator of floats, for draws whose arithmetic is float64."""
+    return secure_generator()

@@ -1,0 +1,189 @@
+"""Exact draws of one parameter, or of probabilities, from exact sums; float64, outside of the kernel's claim.
+
+A row's log-likelihood is linear in whole numbers that it adds, which lie in an enforced set. Its range over a public
+box is a seminorm of these, so that it is largest at two vertices of the set, where it has a closed form.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Literal, final, override
+
+import numpy as np
+
+from pymc_dp.kernel import limits
+from pymc_dp.kernel._outside import (
+    ArgumentError,
+    truncated_beta,
+    truncated_dirichlet,
+    truncated_gamma,
+    truncated_normal,
+)
+from pymc_dp.kernel.holder import Array, positive
+from pymc_dp.kernel.shapes import Facts, Interval, MHot, Shape
+
+UP = 1 + 1e-12
+"""Room for the rounding of a closed form."""
+
+
+class Family(ABC):
+    """A posterior that is conjugate up to its box."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> Shape:
+        """What one row adds."""
+
+    @abstractmethod
+    def range(self, neighbours: str) -> float:
+        """Return by how much neighbours move the log-likelihood over the box at most, as a range; for one row."""
+
+    @abstractmethod
+    def _draw(self, rng: Any, sums: Array, beta: float) -> Array:
+        """Draw from the posterior of exact sums at an inverse temperature. **Private** release."""
+
+
+@final
+@dataclass(frozen=True)
+class Counted(Shape):
+    """A row adds (k, trials - k), k its number held within [0, trials]."""
+
+    trials: int
+    signless = True
+
+    @property
+    @override
+    def facts(self) -> Facts:
+        m = self.trials
+        return Facts(1, 2, (m, m**2), (2 * m, 2 * m**2))
+
+    @override
+    def _hold(self, found: Array, whole: Array) -> None:
+        limits.hold_whole(found, np.array([0]), np.array([self.trials]), whole[:, :1])
+        whole[:, 1] = self.trials - whole[:, 0]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class OneParameter(Family):
+    """A likelihood exp(a φ(θ) + b ψ(θ)), and its prior, restricted to [low, high].
+
+    ======  ==========================  ======================================
+    kind    (φ, ψ)                      prior
+    ======  ==========================  ======================================
+    beta    (log θ, log(1 - θ))         θ^(prior_0 - 1) (1 - θ)^(prior_1 - 1)
+    gamma   (log θ, -θ)                 θ^(prior_0 - 1) e^(-prior_1 θ)
+    normal  (θ, -θ²/2)                  e^(prior_0 θ - prior_1 θ²/2)
+    ======  ==========================  ======================================
+
+    Parameters
+    ----------
+    low, high : float
+        Public box; within (0, 1) or above 0 where φ asks for it.
+    prior : (float, float)
+    first, second : (int, int)
+        Ends of the whole numbers that a row adds to a and b; >= 0 for b, and for a unless `kind` is normal.
+    units : (float, float)
+        What these count in.
+    trials : int, optional
+        For beta, instead of `first` and `second`: a row adds (k, trials - k).
+    """
+
+    kind: Literal["beta", "gamma", "normal"]
+    low: float
+    high: float
+    prior: tuple[float, float]
+    first: tuple[int, int] = (0, 1)
+    second: tuple[int, int] = (0, 1)
+    units: tuple[float, float] = (1.0, 1.0)
+    trials: int | None = None
+
+    def __post_init__(self) -> None:
+        least, most = {"beta": (0.0, 1.0), "gamma": (0.0, math.inf), "normal": (-math.inf, math.inf)}[self.kind]
+        if not least < self.low < self.high < most:
+            raise ArgumentError(f"The box must lie within ({least:g}, {most:g}), got ({self.low:g}, {self.high:g}).")
+        positive(units=min(self.units), prior=self.prior[1])
+        if self.second[0] < 0 or (self.kind != "normal" and (self.first[0] < 0 or self.prior[0] <= 0)):
+            raise ArgumentError("Whole numbers and priors of this kind must not be below 0.")
+        if self.trials is not None and (self.kind != "beta" or not 1 <= self.trials <= 2**30):
+            raise ArgumentError("trials go with kind='beta', and are from 1 to 2^30.")
+
+    @property
+    @override
+    def shape(self) -> Shape:
+        if self.trials is not None:
+            return Counted(self.trials)
+        return Interval((self.first[0], self.second[0]), (self.first[1], self.second[1]))
+
+    @override
+    def range(self, neighbours: str) -> float:
+        corners = list(itertools.product(self.first, self.second))
+        if self.trials is not None:
+            corners = [(0, self.trials), (self.trials, 0)]
+        others = corners if neighbours == "replace" else [(0, 0)]
+        moves = itertools.product(corners, others)
+        return max(self._range(a - c, b - d) for (a, b), (c, d) in moves)
+
+    def _range(self, a: float, b: float) -> float:
+        """Return the range over the box of a φ + b ψ: it is at the ends, or where the slope is 0."""
+        a, b = a * self.units[0], b * self.units[1]
+        points = [self.low, self.high]
+        below = a + b if self.kind == "beta" else b
+        if below and self.low < a / below < self.high:
+            points.append(a / below)
+        values = [self._value(a, b, point) for point in points]
+        return (max(values) - min(values)) + (UP - 1) * max(map(abs, values))
+
+    def _value(self, a: float, b: float, point: float) -> float:
+        if self.kind == "normal":
+            return a * point - b * point**2 / 2
+        return a * math.log(point) + b * (math.log1p(-point) if self.kind == "beta" else -point)
+
+    @override
+    def _draw(self, rng: Any, sums: Array, beta: float) -> Array:
+        a, b = (p + beta * unit * int(s) for p, unit, s in zip(self.prior, self.units, sums, strict=True))
+        if self.kind == "beta":
+            return np.asarray(truncated_beta(rng, a, b, self.low, self.high))
+        if self.kind == "gamma":
+            return np.asarray(truncated_gamma(rng, a, b, self.low, self.high))
+        return np.asarray(truncated_normal(rng, a / b, b**-0.5, self.low, self.high))
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Probabilities(Family):
+    """Counts of levels, `most` of a row at most, and a Dirichlet prior, restricted to p_k >= least_k.
+
+    Range: two rows of one level each, m log(p_i / p_j), between (top_i, least_j) and (least_i, top_j), where top_i is
+    1 less the other bounds; a row against none, m log p_i, between top_i and least_i.
+    """
+
+    prior: tuple[float, ...]
+    least: tuple[float, ...]
+    most: int = 1
+
+    def __post_init__(self) -> None:
+        positive(prior=min(self.prior), least=min(self.least))
+        if len(self.prior) != len(self.least) or len(self.prior) < 2 or math.fsum(self.least) >= 1 - 1e-9:
+            raise ArgumentError("prior and least must be of 2 levels or more, and least add up to less than 1.")
+
+    @property
+    @override
+    def shape(self) -> Shape:
+        return MHot(len(self.prior), self.most)
+
+    @override
+    def range(self, neighbours: str) -> float:
+        room = 1 - math.fsum(self.least)
+        wide = sorted((math.log((least + room) / least) for least in self.least), reverse=True)
+        return self.most * (wide[0] + (wide[1] if neighbours == "replace" else 0.0)) * UP
+
+    @override
+    def _draw(self, rng: Any, sums: Array, beta: float) -> Array:
+        return np.asarray(truncated_dirichlet(rng, np.array(self.prior) + beta * sums, np.array(self.least)))
+
+
+FAMILIES: tuple[type[Family], ...] = (OneParameter, Probabilities)

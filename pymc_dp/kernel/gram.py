@@ -1,0 +1,108 @@
+"""Sums of a regression: products of a row's numbers, as one certified shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+from typing import final, override
+
+import numpy as np
+
+from pymc_dp.kernel import limits
+from pymc_dp.kernel._outside import ArgumentError, RegressionBlocks
+from pymc_dp.kernel.shapes import Array, Ball, Curve, Facts, Interval, MHot, OneHot, Products, Psd, Shape
+
+MOST_BITS = 20
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Regression(Shape):
+    """A row in a cell, with predictors t and a response u, adds products of these in steps of 4^-bits.
+
+    In this order: 1 to the size of its cell, with `sizes`; t (unless `known`) and u to its cell, with `constant`;
+    t_i t_j for i <= j (unless `known`), t_i u, and u² with `square`: in all cells together, or `apart` in its own. The
+    row map gives the cell's number (with several cells), t and u; the kernel rounds, and multiplies.
+
+    Parameters
+    ----------
+    balls : tuple of int
+        Numbers of predictors, which come first, whose vectors are no longer than 1.
+    boxes : int
+        Number of the other predictors, each within [-1, 1], as u is.
+    cells : int
+    sizes : bool
+        Whether cells are private (or, of one, the number of rows), and their sizes are released.
+    known : bool
+        Whether t and the cell are functions of public columns alone: a row then changes u alone.
+    constant, square, apart : bool
+    bits : int
+        A number counts in units of 2^-bits.
+
+    Notes
+    -----
+    Move: `RegressionBlocks` has the proof, case by case, in reals; rows are rounded before they are multiplied.
+    """
+
+    balls: tuple[int, ...] = ()
+    boxes: int = 0
+    cells: int = 1
+    sizes: bool = False
+    known: bool = False
+    constant: bool = True
+    square: bool = True
+    apart: bool = False
+    bits: int = 15
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.bits <= MOST_BITS or self.cells < 1 or self.boxes < 0 or any(w < 2 for w in self.balls):
+            raise ArgumentError(f"bits must be from 1 to {MOST_BITS}, and a ball of 2 predictors or more.")
+        if not 1 <= self.width <= 1000 or (self.known and self.sizes):
+            raise ArgumentError("There must be from 1 to 1000 predictors; if these are public, so are the cells.")
+
+    @property
+    def width(self) -> int:
+        """Number of predictors."""
+        return sum(self.balls) + self.boxes
+
+    @property
+    def public_inputs(self) -> int:  # type: ignore[override]
+        """The cell where its size is known, and all predictors where they are."""
+        return (self.cells > 1 and not self.sizes) + self.width * self.known
+
+    @property
+    def entry(self) -> int:  # type: ignore[override]
+        """A product of two numbers, or a size."""
+        return int(4**self.bits)
+
+    @cached_property
+    @override
+    def facts(self) -> Facts:
+        blocks = RegressionBlocks(
+            balls=self.balls,
+            boxes=self.boxes + 1,
+            constant=self.constant,
+            square=self.square,
+            sizes=self.sizes,
+            apart=self.apart,
+            longest=None,
+        )
+        l1, l2 = blocks.known if self.known else (blocks.stay_l1, blocks.stay_squared)
+        if self.cells > 1 and self.sizes:
+            l1, l2 = max(l1, blocks.move_l1), max(l2, blocks.move_squared)
+        d, unit = self.width, self.entry
+        first = self.cells * (d * (not self.known) + 1) if self.constant else 0
+        second = d * (d + 1) // 2 * (not self.known) + d + self.square
+        size = self.cells * self.sizes + first + second * (self.cells if self.apart else 1)
+        norms = [(ceil(a * unit), ceil(b * unit**2)) for a, b in ((blocks.row_l1, blocks.row_squared), (l1, l2))]
+        return Facts((self.cells > 1) + d + 1, size, norms[0], norms[1])
+
+    @override
+    def _hold(self, found: Array, whole: Array) -> None:
+        flags = (self.sizes, self.constant, self.known, self.apart, self.square)
+        balls = np.array(self.balls, dtype=np.int64)
+        limits.hold_regression(np.ascontiguousarray(found), balls, 2**self.bits, self.cells, *flags, whole)
+
+
+CERTIFIED: tuple[type[Shape], ...] = (OneHot, MHot, Interval, Curve, Ball, Products, Psd, Regression)

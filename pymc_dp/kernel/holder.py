@@ -1,0 +1,195 @@
+"""The only holder of rows: what pays for reading them, and how they are read."""
+
+from __future__ import annotations
+
+import math
+import traceback
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from pymc_dp.kernel._outside import (
+    PER_UNIT,
+    ArgumentError,
+    Event,
+    PrivacyError,
+    ReleaseError,
+    insecure,
+)
+from pymc_dp.kernel.account import Account, Grant, Pool, Rehearsal, check_pays, repeated
+from pymc_dp.kernel.rowmap import Columns, RowMap
+from pymc_dp.kernel.table import WEIGHT, ByKind, Column, Table
+
+Array = npt.NDArray[Any]
+Pay = Grant | Pool | None
+Add = Callable[[Array, Array, Array, list[Array], Array], None]
+"""Takes numbers of rows, where units start, how often each counts, columns of the rows, and their weights."""
+
+AT_ONCE = 2**20
+"""Numbers of rows that are held at once."""
+ROW_MAPS: set[type] = {RowMap, Columns}
+NONE = np.zeros(0, dtype=np.int64)
+
+
+class Holder:
+    """A table and the account of its budget.
+
+    Every operation checks its arguments, computes what it costs from them, is paid for, and only then reads: units'
+    numbers are held within a limit as whole numbers, summed exactly, and a draw is made. Under "replace" a neighbour
+    moves a sum by `sense` = 2 times what a unit may add, under "add_remove" by `sense` = 1.
+
+    Parameters
+    ----------
+    table : Table
+    account : Account
+        Of the table's relation, or per unit of a metric (then `choose_per_unit` alone is possible).
+
+    Attributes
+    ----------
+    made : list of (str, Event)
+        Operations that were paid for, with their exact costs.
+    """
+
+    def __init__(self, table: Table, account: Account) -> None:
+        if account.relation != table.relation and not account.relation.startswith(PER_UNIT):
+            raise PrivacyError(f"The account counts under {account.relation!r}, the table under {table.relation!r}.")
+        self._table, self.account = table, account
+        self.neighbours, self.sense = table.neighbours, 2 if table.neighbours == "replace" else 1
+        self._own: list[Grant | Pool] = []
+        self.made: list[tuple[str, Event]] = []
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows; public under replace alone."""
+        return self._table.n_rows
+
+    @property
+    def guarantee(self) -> str:
+        """Class of what comes out: "exact", or "none" on public rows and where a test replaces the noise."""
+        return "none" if isinstance(self.account, Rehearsal) or insecure() is not None else "exact"
+
+    # What pays.
+
+    def grant(self, event: Event, count: int = 1, *, label: str = "kernel") -> Grant:
+        """Pay for so many uses of an event that is fixed now; BudgetExceeded where they do not fit."""
+        self._charge(repeated(event, count), label)
+        return self._kept(Grant(event, count))
+
+    def pool(self, *, rho: float | None = None, epsilon: float | None = None, label: str = "kernel") -> Pool:
+        """Reserve ρ of zCDP, or pure ε, for steps whose costs depend on what they release."""
+        pool = Pool(rho=rho, epsilon=epsilon)
+        self._charge(pool.event, label)
+        return self._kept(pool)
+
+    def _kept[P: (Grant, Pool)](self, pay: P) -> P:
+        self._own.append(pay)
+        return pay
+
+    def _charge(self, event: Event, label: str, relation: str | None = None) -> None:
+        if self.account.relation != (relation or self._table.relation):
+            raise PrivacyError(f"The account counts under {self.account.relation!r}, which this does not.")
+        self.account.charge(event, label)
+
+    def _pay(self, pay: Pay, event: Event, name: str) -> None:
+        """Charge an operation, or take it from what was charged; before anything is read."""
+        if pay is None:
+            self._charge(event, name)
+        else:
+            check_pays(pay, self._own)
+            pay.take(event)
+        self.made.append((name, event))
+
+    # The same rows otherwise.
+
+    def by_kind(self, nodes: int = 257) -> Self:
+        """Return the same rows counted by kind, on the same account: a pass is then one over public kinds."""
+        return self._with(ByKind(self._table, nodes))
+
+    def beside(self, **released: Any) -> Self:
+        """Return the same rows with more public columns, one value a row, on the same account; replace alone."""
+        return self._with(self._table.beside(released))
+
+    def _with(self, table: Table) -> Self:
+        other = type(self)(table, self.account)
+        other._own, other.made = self._own, self.made
+        return other
+
+    def on_public(self, rows: Mapping[str, Any], *, person: Any = None, weights: Any = None) -> Self:
+        """Return a kernel on made-up public rows of the same columns: nothing is charged, its guarantee is "none".
+
+        Every operation runs as on the rows, costs what it would cost (`made`), and refuses what it would refuse.
+        """
+        table = self._table
+        if set(rows) != set(table.columns) or (person is None) == table.persons or (weights is None) == table.weighted:
+            raise ArgumentError("Public rows need the columns of the table, and persons and weights where it has them.")
+        columns = {
+            name: Column(np.asarray(rows[name], dtype=held.dtype), held.low, held.high, held.public)
+            for name, held in table.columns.items()
+        }
+        if any(column.shape != table.columns[name].shape for name, column in columns.items()):
+            raise ArgumentError("Public rows must be of the shapes of the table's.")
+        made_up = Table(columns, neighbours=table.neighbours, person=person, max_rows=table.max_rows, weights=weights)
+        made_up.relation = table.relation
+        return type(self)(made_up, Rehearsal(self.account.relation))
+
+    # Reading.
+
+    def _scan(
+        self, rowmap: RowMap, parameters: Sequence[Any], width: int, add: Add, table: Table | None = None
+    ) -> None:
+        """Hand the numbers of all rows, times their weights, to `add`. **Private**; after it was paid for."""
+        table = table or self._table
+        blocks, done = self.neighbours == "replace", 0
+        places = [list(table.columns).index(name) for name in rowmap.types]
+        for rows, first, times in table._blocks(max(1, AT_ONCE // width)):
+            found = np.empty((len(rows[0]), width))
+            rowmap([rows[place] for place in places], parameters, found, by_blocks=blocks)
+            shares = NONE if table._weights is None else table._weights[done : done + len(found)]
+            add(found, first, times, rows, shares)
+            done += len(found)
+
+    def _prepared(self, rowmap: RowMap, parameters: Sequence[Any]) -> list[Any]:
+        """Check a row map against the table, and return its parameters; before anything is paid."""
+        if type(rowmap) not in ROW_MAPS:
+            raise ArgumentError("rowmap must be a RowMap, and of no class derived from it: that could keep rows.")
+        rowmap.check_columns(self._table.columns)
+        return rowmap.arguments(parameters)
+
+    def _read[T](self, work: Callable[[], T]) -> T:
+        """Return what `work` makes of the rows. What it raises could show one of them, and is not passed on.
+
+        Raises
+        ------
+        ReleaseError
+            If anything fails: with one text, without a cause, and with the frames that it went through emptied.
+        KeyboardInterrupt, SystemExit
+            Likewise, where they end it.
+        """
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                return work()
+        except BaseException as error:  # panics of compiled libraries too
+            failure = type(error)() if type(error) in (KeyboardInterrupt, SystemExit) else ReleaseError()
+            found: BaseException | None = error
+            while found is not None:
+                traceback.clear_frames(found.__traceback__)
+                found = found.__cause__ or found.__context__
+        raise failure  # out here, where it has no context
+
+
+def weighted(found: Array, shares: Array) -> Array:
+    """Return numbers of rows times their weights, in place; limits come after."""
+    if shares.size:
+        found *= (shares / WEIGHT)[:, None]
+    return found
+
+
+def positive(**given: Any) -> None:
+    """Refuse what is not a finite number > 0."""
+    for name, value in given.items():
+        if not (isinstance(value, int | float | np.number) and 0 < value < math.inf):
+            raise ArgumentError(f"{name} must be finite and > 0, got {value!r}.")

@@ -1,0 +1,300 @@
+"""Limits that hold on the whole numbers that units add: a span, a norm, an interval, a count.
+
+Whatever floats a row map returned, what is added here obeys its limit exactly: each decision is taken on the whole
+numbers that are added, and sums are exact in 64 bits. A unit is the rows ``first[u]`` to ``first[u + 1]``, and counts
+``times[u]`` times. All of it is compiled without fast arithmetic, apart from row maps, so that NaN is seen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+UNITS = 2**24
+"""A span, a norm, or the width of an interval is so many units."""
+MOST_ENDS = 2**30
+"""Units of the far end of an interval."""
+FAR = 2.0**45
+"""A number of one row counts in whole units up to this."""
+MOST_ROWS = 2**32
+"""Rows, or units, of a table: sums of as many numbers up to 2^30 stay below 2^62."""
+MOST_OF_A_PERSON = 2**16
+"""Rows of a person: their sums of numbers up to `FAR` stay within 2^61, and differences of these within 2^62."""
+FLAGS: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath": False}
+
+
+@numba.njit(**FLAGS)
+def add_spans(found, first, times, cells, inverse, width, total):  # type: ignore[no-untyped-def]
+    """Add scores of units, (n_rows, K), to (n_cells, K): each a vector of range at most `width`, its largest entry 0.
+
+    Numbers are taken less the largest of their row, times `inverse`, and rounded; less than -FAR counts as -FAR. A unit
+    with NaN or +inf, or a row of -inf alone, adds nothing; nor does a unit of no cell that there is.
+
+    Guarantee: unit u adds times[u] v to its cell, with -width <= v_k <= 0 for all k.
+    """
+    candidates = found.shape[1]
+    whole = np.zeros(candidates, dtype=np.int64)
+    for unit in range(first.size - 1):
+        cell = cells[unit]
+        good = 0 <= cell < total.shape[0]
+        whole[:] = 0
+        for row in range(first[unit], first[unit + 1]):
+            highest = -np.inf
+            for k in range(candidates):
+                highest = max(highest, found[row, k])
+            for k in range(candidates):
+                value = np.rint((found[row, k] - highest) * inverse)
+                if not value <= 0.0:
+                    good = False
+                    break
+                whole[k] += np.int64(max(value, -FAR))
+        if good:
+            top = whole.max()
+            for k in range(candidates):
+                total[cell, k] += max(whole[k] - top, -width) * times[unit]
+
+
+@numba.njit(**FLAGS)
+def add_norms(found, first, times, order, units, total):  # type: ignore[no-untyped-def]
+    """Add vectors of units, (n_rows, d), in multiples of their norm bound: of L1 or L2 norm <= `units` (order 1, 2).
+
+    A longer vector is shortened in floats, and rounded toward zero; if its whole numbers are still longer, or it is not
+    finite, it adds nothing.
+    """
+    size = found.shape[1]
+    vector, whole = np.zeros(size), np.zeros(size, dtype=np.int64)
+    most = np.int64(units) if order == 1 else np.int64(units) * np.int64(units)
+    for unit in range(first.size - 1):
+        vector[:] = 0.0
+        for row in range(first[unit], first[unit + 1]):
+            for j in range(size):
+                vector[j] += found[row, j]
+        norm = np.abs(vector).sum() if order == 1 else np.sqrt((vector * vector).sum())
+        share = units if norm <= 1.0 else units * (1 - 1e-9) / norm
+        good, used = True, np.int64(0)
+        for j in range(size):
+            value = vector[j] * share
+            if not abs(value) <= units:
+                good = False
+                break
+            whole[j] = np.int64(value)
+            used += abs(whole[j]) if order == 1 else whole[j] * whole[j]
+            if used > most:
+                good = False
+                break
+        if good:
+            for j in range(size):
+                total[j] += whole[j] * times[unit]
+
+
+@numba.njit(**FLAGS)
+def add_interval(found, first, times, inverse, low, high, total):  # type: ignore[no-untyped-def]
+    """Add numbers of units, (n_rows, K), each held within [low, high] whole units; NaN of a row counts as 0."""
+    for unit in range(first.size - 1):
+        for k in range(found.shape[1]):
+            whole = np.int64(0)
+            for row in range(first[unit], first[unit + 1]):
+                value = np.rint(found[row, k] * inverse)
+                if value == value:
+                    whole += np.int64(min(max(value, -FAR), FAR))
+            total[k] += min(max(whole, low), high) * times[unit]
+
+
+@numba.njit(**FLAGS)
+def add_bins(found, first, times, edges, norm, total):  # type: ignore[no-untyped-def]
+    """Count units in bins between edges: by the sum of their rows' first numbers, or by the norm of their vectors.
+
+    ``total`` has a bin more than there are edges: below the first, between them, and from the last on. NaN is in none.
+
+    Guarantee: a unit adds times[u] to one bin at most, and nothing to any other.
+    """
+    size = found.shape[1]
+    vector = np.zeros(size)
+    for unit in range(first.size - 1):
+        vector[:] = 0.0
+        for row in range(first[unit], first[unit + 1]):
+            for j in range(size):
+                vector[j] += found[row, j]
+        value = np.sqrt((vector * vector).sum()) if norm else vector[0]
+        if value == value:
+            total[np.searchsorted(edges, value, side="right")] += times[unit]
+
+
+@numba.njit(**FLAGS)
+def hold_whole(found, low, high, whole):  # type: ignore[no-untyped-def]
+    """Write whole numbers held within [low_k, high_k], (n_rows, K); NaN as what is nearest to 0 there."""
+    for row in range(found.shape[0]):
+        for k in range(found.shape[1]):
+            value = np.rint(found[row, k])
+            least, most = low[k], high[k]
+            if value >= most:
+                whole[row, k] = most
+            elif value <= least:
+                whole[row, k] = least
+            elif value == value:
+                whole[row, k] = np.int64(value)
+            else:
+                whole[row, k] = min(max(np.int64(0), least), most)
+
+
+@numba.njit(**FLAGS)
+def hold_counts(found, most, whole):  # type: ignore[no-untyped-def]
+    """Write counts >= 0 whose sum is `most` at most, (n_rows, K): each from 0 to what is left, in order."""
+    for row in range(found.shape[0]):
+        left = np.int64(most)
+        for k in range(found.shape[1]):
+            value = np.rint(found[row, k])
+            taken = left if value >= left else np.int64(value) if value > 0.0 else np.int64(0)
+            whole[row, k] = taken
+            left -= taken
+
+
+@numba.njit(**FLAGS)
+def hold_places(found, levels, whole):  # type: ignore[no-untyped-def]
+    """Write 1 at the place that a row's number rounds to, (n_rows, levels), and 0 elsewhere; no such place: all 0."""
+    whole[:] = 0
+    for row in range(found.shape[0]):
+        value = np.rint(found[row, 0])
+        if 0.0 <= value < levels:
+            whole[row, np.int64(value)] = 1
+
+
+@numba.njit(**FLAGS)
+def hold_ball(found, units, whole):  # type: ignore[no-untyped-def]
+    """Write vectors of L2 norm <= `units`, (n_rows, d), of floats in units of it: as `add_norms` does, row by row."""
+    most = np.int64(units) * np.int64(units)
+    for row in range(found.shape[0]):
+        norm = np.sqrt((found[row] * found[row]).sum())
+        share = units if norm <= 1.0 else units * (1 - 1e-9) / norm
+        used, good = np.int64(0), True
+        for j in range(found.shape[1]):
+            value = found[row, j] * share
+            if not abs(value) <= units:
+                good = False
+                break
+            whole[row, j] = np.int64(value)
+            used += whole[row, j] * whole[row, j]
+            if used > most:
+                good = False
+                break
+        if not good:
+            whole[row] = 0
+
+
+@numba.njit(**FLAGS)
+def hold_products(found, columns, units, most, whole):  # type: ignore[no-untyped-def]
+    """Write upper triangles of Σ v vᵀ over `columns` vectors of a row, v in `units`, toward zero: (n_rows, d(d+1)/2).
+
+    A row whose matrix has a squared Frobenius norm above `most`, or is not finite, is 0. The norm is Σ (v · v')² of
+    whole numbers, in floats: `most` has room for the rounding of a sum of terms that are all >= 0.
+    """
+    size = found.shape[1] // columns
+    held = np.zeros((columns, size), dtype=np.int64)
+    whole[:] = 0
+    for row in range(found.shape[0]):
+        good = True
+        for c in range(columns):
+            for j in range(size):
+                value = found[row, c * size + j] * units
+                if not abs(value) <= units:
+                    good = False
+                    break
+                held[c, j] = np.int64(value)
+            if not good:
+                break
+        if not good:
+            continue
+        norm = 0.0
+        for one in range(columns):
+            for other in range(columns):
+                product = np.int64(0)
+                for j in range(size):
+                    product += held[one, j] * held[other, j]
+                norm += np.float64(product) * np.float64(product)
+        if not norm <= most:
+            continue
+        place = 0
+        for i in range(size):
+            for j in range(i, size):
+                for c in range(columns):
+                    whole[row, place] += held[c, i] * held[c, j]
+                place += 1
+
+
+@numba.njit(**FLAGS)
+def hold_regression(found, balls, top, cells, sizes, constant, known, apart, square, whole):  # type: ignore[no-untyped-def]
+    """Write products of a row's numbers, each in units of 1 / `top`: see `gram.Regression` for their order.
+
+    Numbers of a ball are shortened to a length of 1, toward zero, and checked as whole numbers; the others are held
+    within [-1, 1], NaN as 0. A cell that there is not is the nearest one.
+    """
+    skip = 1 if cells > 1 else 0
+    width = found.shape[1] - skip
+    held = np.zeros(width, dtype=np.int64)
+    whole[:] = 0
+    for row in range(found.shape[0]):
+        cell = np.int64(0)
+        if skip:
+            value = np.rint(found[row, 0])
+            cell = np.int64(min(max(value if value == value else 0.0, 0.0), cells - 1.0))
+        start = 0
+        for size in balls:
+            length = 0.0
+            for j in range(start, start + size):
+                t = found[row, skip + j]
+                t = min(max(t, -1e150), 1e150) if t == t else 0.0
+                length += t * t
+            share = top * (1 - (size + 8) * 2.0**-52) / np.sqrt(max(length, 1.0))
+            used = np.int64(0)
+            for j in range(start, start + size):
+                t = found[row, skip + j]
+                held[j] = np.int64(min(max(t, -1e150), 1e150) * share) if t == t else 0
+                used += held[j] * held[j]
+            if not used <= top * top:
+                held[start : start + size] = 0
+            start += size
+        for j in range(start, width):
+            value = np.rint(found[row, skip + j] * top)
+            held[j] = np.int64(min(max(value, -float(top)), float(top))) if value == value else 0
+        u, last, at = held[width - 1], width - 1, 0
+        if sizes:
+            whole[row, cell] = top * top
+            at = cells
+        if constant:
+            first = last if known else 0
+            place = at + cell * (width - first)
+            for j in range(first, width):
+                whole[row, place + j - first] = held[j] * top
+            at += cells * (width - first)
+        count = (0 if known else last * (last + 1) // 2) + last + square
+        at += cell * count if apart else 0
+        if not known:
+            for i in range(last):
+                for j in range(i, last):
+                    whole[row, at] = held[i] * held[j]
+                    at += 1
+        for i in range(last):
+            whole[row, at + i] = held[i] * u
+        if square:
+            whole[row, at + last] = u * u
+
+
+@numba.njit(**FLAGS)
+def add_held(whole, first, times, cells, shares, coarser, total):  # type: ignore[no-untyped-def]
+    """Add whole numbers of rows, (n_rows, size), to their cells, (n_cells, size), each times its unit's `times`.
+
+    With `shares` (n_rows,) of weights, each first times its share, and shifted by `coarser` bits, toward zero.
+    """
+    for unit in range(first.size - 1):
+        for row in range(first[unit], first[unit + 1]):
+            cell = cells[row]
+            if not 0 <= cell < total.shape[0]:
+                continue
+            for k in range(whole.shape[1]):
+                value = whole[row, k]
+                if shares.size and value != 0:
+                    product = abs(value) * shares[row] >> coarser
+                    value = product if value > 0 else -product
+                total[cell, k] += value * times[unit]

@@ -1,0 +1,198 @@
+"""All operations by which anything leaves private rows. Each: check, cost, pay, read, enforce, sum exactly, draw."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+
+from pymc_dp.kernel import draw
+from pymc_dp.kernel._outside import (
+    ApproximateEvent,
+    ArgumentError,
+    BoundedRangeEvent,
+    SubsampledGaussianEvent,
+    decimal,
+    float_up,
+    tail,
+    total_epsilon,
+)
+from pymc_dp.kernel.account import Grant, repeated
+from pymc_dp.kernel.choices import _count
+from pymc_dp.kernel.exact import FAMILIES, Family
+from pymc_dp.kernel.holder import Array, Pay, positive
+from pymc_dp.kernel.limits import UNITS
+from pymc_dp.kernel.rowmap import RowMap
+from pymc_dp.kernel.shapes import FACTOR, Psd
+from pymc_dp.kernel.sums import Sums
+from pymc_dp.kernel.table import Table
+
+Label = int | str
+TAIL = 12
+"""Standard deviations within which discrete noise and rounded normal noise are compared."""
+
+
+def discrete_batches(epsilon: float, delta: float, entries: int, steps: int, scale: float) -> tuple[float, float]:
+    """Return the (ε, δ) of `steps` batches with discrete noise, from what PLD finds with continuous noise.
+
+    With s = `scale` whole units, η = d T t² / (8 s²), τ = 2.1 d T e^(-t²/2), t = 12: (ε + 2η, e^η (δ + e^ε τ) + τ).
+    Continuous noise rounded to units is post-processing; given the batch, each step of both differs by a factor within
+    e^(±η/T) off a set of mass τ/T; that is mixed over batches, and chained over steps.
+    """
+    if scale < 2.0**20:
+        raise ArgumentError(f"Discrete noise of batches needs a scale of 2^20 units, got {scale:g}.")
+    eta = Fraction(entries * steps * TAIL**2, 8) / Fraction(scale) ** 2
+    mass = 2.1 * entries * steps * math.exp(-(TAIL**2) / 2)
+    wide = math.exp(float(eta)) * (delta + math.exp(epsilon) * mass) + mass
+    return float_up(decimal(epsilon) + 2 * eta), wide * (1 + 1e-9)
+
+
+@final
+class Kernel(Sums):
+    """A table, the account of its budget, and every operation on them; see `Holder`, `Choices` and `Sums`."""
+
+    def labels(self, column: str, *, scale: float, least: int, pay: Pay = None) -> dict[Label, int]:
+        """Return noised counts of the texts or whole numbers that occur in a column, as far as they reach `least`.
+
+        A unit counts 1 for each of its labels: 1 for a row, as many as its rows for a person. The noise is Laplace's.
+
+        Notes
+        -----
+        **Guarantee.** (ε, δ)-DP with ε = sense m / scale for m labels of a unit, and δ = 1 - (1 - P(1 + Z >= least))^m,
+        once under both relations. Labels are independent; those that both tables have differ by pure losses, those that
+        one unit alone has are shown with probability 1 - (1 - p)^m at most. In the order of labels. Class exact.
+        """
+        positive(scale=scale)
+        held, m = self._table.columns.get(column), self._table.max_rows
+        if held is None or held.dtype == "float64" or held.shape or type(self._table) is not Table:
+            raise ArgumentError(f"column must name a column of texts or whole numbers, got {column!r}.")
+        if not isinstance(least, int) or least < 2:
+            raise ArgumentError(f"least must be a whole number of 2 or more, got {least!r}.")
+        chance = 1 - (1 - tail(scale, least - 1)) ** m
+        loss = Fraction(self.sense * m) / Fraction(scale)
+        draw.check_noise("laplace", scale)
+        self._pay(pay, ApproximateEvent(epsilon=float_up(loss), delta=float_up(chance)), "labels")
+
+        def work() -> dict[Label, int]:
+            values, units = self._table._column(column)
+            labels, codes = np.unique(values, return_inverse=True)  # in the order of labels
+            once = np.unique(np.stack([units, codes.ravel()]), axis=1)[1]
+            noised = draw.noised(np.bincount(once, minlength=len(labels)), "laplace", scale) if len(labels) else codes
+            return {label: int(n) for label, n in zip(labels.tolist(), noised, strict=True) if n >= least}
+
+        return self._read(work)
+
+    def draw(
+        self, rowmap: RowMap, parameters: Sequence[Any], family: Family, *, beta: float = 1.0, pay: Pay = None
+    ) -> Array:
+        """Draw once, exactly, from a posterior that is conjugate up to its box, at inverse temperature beta.
+
+        Notes
+        -----
+        **Guarantee.** Bounded range beta times `Family.range`, times the rows of a person: whole numbers are held
+        within the set whose vertices that is taken of. Arithmetic float64: the last bits are not covered.
+        """
+        positive(beta=beta)
+        given, table = self._prepared(rowmap, parameters), self._table
+        if type(family) not in FAMILIES or table.weighted:
+            raise ArgumentError("family must be one that is known, and rows must count once.")
+        wide = family.range(table.neighbours) * table.max_rows
+        self._pay(pay, BoundedRangeEvent(eta=float_up(Fraction(beta) * Fraction(wide))), "draw")
+
+        def work() -> Array:
+            total = self._shaped([(rowmap, given, family.shape.facts.inputs)], family.shape, None, 1, 0)
+            return family._draw(draw.float_generator(), total[0], beta)
+
+        return self._read(work)
+
+    # Batches.
+
+    def batch_event(
+        self, scale: float, *, rate: float | None = None, size: int | None = None
+    ) -> SubsampledGaussianEvent:
+        """Return what a step on a batch costs, with noise of `scale` norms: Poisson of a rate, or of a size."""
+        if (rate is None) == (size is None):
+            raise ArgumentError("A batch has a rate, or a size. Give one of them.")
+        if rate is not None:
+            neighbours: Any = self.neighbours
+            return SubsampledGaussianEvent(
+                noise_multiplier=scale, sampling="poisson", sample_rate=rate, neighbours=neighbours
+            )
+        return SubsampledGaussianEvent(
+            noise_multiplier=scale,
+            sampling="without_replacement",
+            population=self.n_rows,
+            batch_size=size,
+            neighbours="replace",
+        )
+
+    def grant_batches(
+        self, event: SubsampledGaussianEvent, steps: int, *, entries: int, delta: float, label: str = "kernel"
+    ) -> Grant:
+        """Pay for `steps` batches of `entries` numbers with discrete noise (`hardened`), whose losses are counted at δ.
+
+        Charged is the (ε, δ) of all of them together: that of continuous noise, and what `discrete_batches` adds.
+        """
+        epsilon = total_epsilon(repeated(event, steps), delta).epsilon
+        scale = event.noise_multiplier * UNITS
+        loss, failure = discrete_batches(epsilon, delta, _count("entries", entries), steps, scale)
+        self._charge(ApproximateEvent(epsilon=loss, delta=failure), label)
+        return self._kept(Grant(event, steps, entries=entries))
+
+    def batch(
+        self,
+        rowmap: RowMap,
+        parameters: Sequence[Any],
+        size: int | Psd,
+        *,
+        bound: float,
+        scale: float,
+        rate: float | None = None,
+        rows: int | None = None,
+        hardened: bool = False,
+        pay: Pay = None,
+    ) -> Array:
+        """Return the noised sum of a secret batch of rows: vectors shortened to an L2 norm of `bound`.
+
+        Parameters
+        ----------
+        size : int or Psd
+            Of the vectors; or of matrices as in `sums`, whose vectors are in units of the root of `bound`.
+        scale : float
+            Of the noise, over `bound`.
+        rate : float, optional
+            Each row is in the batch by itself with this probability.
+        rows : int, optional
+            The batch is uniform among all of this size; replace alone.
+        hardened : bool
+            Discrete noise by OpenDP, paid for by `grant_batches`. Else normals of the secure generator, rounded to
+            whole units, which is post-processing: arithmetic float64.
+
+        Notes
+        -----
+        **Guarantee.** That of `SubsampledGaussianEvent`: rows move the sum by a norm of whole numbers, checked on
+        these. Persons, kinds and unequal noise are refused.
+        """
+        positive(bound=bound, scale=scale)
+        if self._table.persons or type(self._table) is not Table:
+            raise ArgumentError("A batch is of rows that are units.")
+        given, event = self._prepared(rowmap, parameters), self.batch_event(scale, rate=rate, size=rows)
+        count, units = (size.facts.size, FACTOR**2) if isinstance(size, Psd) else (_count("size", size), UNITS)
+        if hardened and not (isinstance(pay, Grant) and count <= pay.entries):
+            raise ArgumentError(f"Discrete noise of a batch of {count} numbers is paid for by grant_batches.")
+        scales = size.scales(scale * units) if isinstance(size, Psd) else np.full(count, scale * units)
+        self._pay(pay, event, "batch")
+
+        def work() -> Array:
+            n = self._table._n
+            table = self._table._batch(draw.poisson_batch(n, rate) if rate is not None else draw.batch_of(n, rows or 0))
+            if isinstance(size, Psd):
+                total = self._shaped([(rowmap, given, size.facts.inputs)], size, None, 1, 0, table)[0]
+            else:
+                total = self._vector(rowmap, given, size, bound, "gaussian", UNITS, table)
+            return draw.noised(total, "gaussian", scales) if hardened else total + draw.rounded_normals(scales)
+
+        return np.asarray(self._read(work) * (bound / units))

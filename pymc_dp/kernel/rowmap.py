@@ -1,0 +1,441 @@
+"""What one row is worth at some parameters: an untrusted graph, compiled so that it sees one row and nothing else.
+
+The compiled loop hands the graph one row at a time, or blocks of rows to the same graph vectorised, so that what a row
+adds depends on no other row, whatever the model is. It may be any number, NaN and infinities too; what raises for a row
+makes its numbers NaN. Numbers are handed over in memory, and compiled without fast arithmetic.
+
+Only operations that are named here may stand in a graph. Sums of products are written out as such: no BLAS computes a
+row's numbers, whose last bits would depend on the machine.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, final, override
+
+import numba
+import numpy as np
+import pytensor
+import pytensor.scalar.basic
+import pytensor.scalar.math
+import pytensor.tensor as pt
+from pymc.distributions import dist_math
+from pytensor.compile import SharedVariable
+from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.ops import DeepCopyOp, ViewOp
+from pytensor.gradient import DisconnectedGrad, ZeroGrad
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.replace import graph_replace, vectorize_graph
+from pytensor.graph.traversal import ancestors, toposort
+from pytensor.raise_op import Assert, CheckAndRaise
+from pytensor.scalar.basic import Composite, ScalarOp, ScalarType
+from pytensor.tensor import basic, elemwise, extra_ops, subtensor
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.math import All, Argmax, Dot, Max, Min, MulWithoutZeros, Prod, ProdWithoutZeros, Sum
+from pytensor.tensor.math import Any as AnyOf
+from pytensor.tensor.reshape import JoinDims, SplitDims
+from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
+from pytensor.tensor.sort import ArgSortOp, SortOp
+
+from pymc_dp.kernel._outside import ArgumentError
+
+READS = (subtensor.Subtensor, subtensor.AdvancedSubtensor)
+WRITES = (subtensor.IncSubtensor, subtensor.AdvancedIncSubtensor)
+ALLOWED = frozenset(
+    (
+        *(elemwise.Elemwise, elemwise.DimShuffle, elemwise.CAReduce, Blockwise, *READS, *WRITES),
+        *(Sum, Prod, ProdWithoutZeros, Max, Min, All, AnyOf, Argmax, SortOp, ArgSortOp, extra_ops.CumOp),
+        *(basic.Alloc, basic.ARange, basic.ExtractDiag, basic.Eye, basic.Join, basic.MakeVector, basic.Split),
+        *(basic.ScalarFromTensor, basic.TensorFromScalar, extra_ops.Repeat, Reshape, Shape, Shape_i, SpecifyShape),
+        *(JoinDims, SplitDims, ViewOp, DeepCopyOp, DisconnectedGrad, ZeroGrad),
+    )
+)
+"""Classes of operations, exactly these: functions of their inputs that Numba compiles. Derived classes are others."""
+SCALARS = frozenset(
+    found
+    for module in (pytensor.scalar.basic, pytensor.scalar.math, dist_math)
+    for found in (*vars(module).values(), MulWithoutZeros)
+    if isinstance(found, type) and issubclass(found, ScalarOp) and found is not Composite
+)
+"""Classes of operations on single numbers, exactly these; each is one operation."""
+BLOCK, ENOUGH = 32, 2**22
+"""Rows at a time, and rows that were worked off one by one after which compiling that pays."""
+MOST_ENTRIES = 32
+"""Of a constant that need not be named: an array of more entries could be a column of the table."""
+
+
+class RowMap:
+    """A compiled function of one row and of public parameters; `output` is a vector, a number per candidate or entry.
+
+    Parameters
+    ----------
+    row : mapping of str to Variable
+        Inputs for single rows of columns, by the names of the columns: scalars or vectors, float64 or int64.
+    parameters : sequence of Variable
+        Public inputs.
+    output : Variable
+        A vector.
+    public : sequence of Constant
+        Constants of many entries that are public.
+
+    Raises
+    ------
+    ArgumentError
+        For what could reach anything but its inputs, keep a memory, or has no compiled form. It names the operation.
+    """
+
+    def __init__(
+        self,
+        row: Mapping[str, Variable],
+        parameters: Sequence[Variable],
+        output: Variable,
+        *,
+        public: Sequence[Variable] = (),
+    ) -> None:
+        if output.type.ndim != 1:
+            raise ArgumentError(f"The output of a row map must be a vector, got {output.type.ndim} axes.")
+        for name, var in row.items():
+            if var.type.dtype not in ("int64", "float64") or None in var.type.shape:
+                raise ArgumentError(f"The input {name!r} of a row must be float64 or int64, of a shape that is known.")
+        inputs = [*row.values(), *parameters]
+        if len({*inputs}) < len(inputs):
+            raise ArgumentError("Each input of a row map must be a variable of its own.")
+        self.types = {name: (var.type.dtype, tuple(var.type.shape)) for name, var in row.items()}
+        self._row, self.parameters = list(row.values()), tuple(parameters)
+        self._output = pt.cast(prepared(output), "float64")
+        check_inputs(inputs, self._output, public)
+        self._loop = self._compiled(self._row, self._output, _LOOP)
+        self._blocks: Callable[..., None] | None = None
+        self._rows = 0.0
+
+    def _compiled(self, row: Sequence[Variable], output: Variable, source: str) -> Callable[..., None]:
+        with warnings.catch_warnings(), pytensor.config.change_flags(numba__fastmath=False):
+            # Python inside of compiled code: what it raises is not caught there, and it may have a memory.
+            warnings.filterwarnings("error", message=".*object mode.*")
+            try:
+                function = pytensor.function(
+                    [*row, *self.parameters], output, mode="NUMBA", on_unused_input="ignore", trust_input=True
+                )
+            except UserWarning:
+                raise ArgumentError(
+                    "A row map must have a compiled form; one of its operations runs as Python."
+                ) from None
+        for node in function.maker.fgraph.toposort():
+            if _core(node.op).__class__ is Dot or ".blas" in type(_core(node.op)).__module__:
+                raise ArgumentError(f"A row map was rewritten with {node.op}, whose last bits depend on the machine.")
+        axes, block = [var.type.ndim for var in self._row], output.type.ndim - 1
+        loop = _over_rows(function.vm.jit_fn, axes, len(self.parameters), source)
+        none = [np.empty((0, *var.type.shape[block:]), dtype=var.type.dtype) for var in row]
+        given = [np.empty([size or 0 for size in var.type.shape], dtype=var.type.dtype) for var in self.parameters]
+        try:
+            loop(*none, *given, np.empty((0, 1)))  # compiles it, on no rows
+        except numba.core.errors.NumbaError:
+            raise ArgumentError("A row map must have a compiled form; Numba finds none for this one.") from None
+        return loop
+
+    def __call__(self, rows: Sequence[Any], parameters: Sequence[Any], out: Any, *, by_blocks: bool) -> None:
+        """Write the numbers of each row into (n_rows, K), NaN where one raises. **Private**, where rows are.
+
+        `by_blocks`: after many rows, `BLOCK` of them at a time, by the same graph vectorised, whose operations treat
+        rows apart. The last bit of a row may depend on its place in the block, so that places and how many rows there
+        are must not be private: replace alone.
+        """
+        done = 0
+        out[:] = np.nan
+        if by_blocks:
+            if self._blocks is None and self._rows >= ENOUGH:
+                self._rows, self._blocks = -math.inf, self._by_blocks()  # once
+            if self._blocks is not None:
+                done = len(out) // BLOCK * BLOCK
+                self._blocks(*[column[:done] for column in rows], *parameters, out[:done])
+            self._rows += len(out)
+        self._loop(*[column[done:] for column in rows], *parameters, out[done:])
+
+    def _by_blocks(self) -> Callable[..., None] | None:
+        """Compile the graph for a block of rows; None where it has no such form."""
+        many = {var: pt.TensorType(var.type.dtype, (BLOCK, *var.type.shape))() for var in self._row}
+        try:
+            output = vectorize_graph(self._output, many)
+            return self._compiled(list(many.values()), output, _BLOCKS) if output.type.ndim == 2 else None
+        except Exception:  # of the graph alone, which is public; PyTensor names no class for it
+            return None
+
+    def on(self, rows: Mapping[str, Any], parameters: Sequence[Any], width: int) -> Any:
+        """Return the numbers of public rows, (n_rows, width)."""
+        held = [np.ascontiguousarray(rows[name], dtype=dtype) for name, (dtype, _) in self.types.items()]
+        for values, (name, (_, entries)) in zip(held, self.types.items(), strict=True):
+            if values.shape[1:] != entries or len(values) != len(held[0]):
+                raise ArgumentError(f"Rows of {name!r} must be of shape {entries}, as many as of the others.")
+        out = np.full((len(held[0]), width), np.nan)
+        self(held, self.arguments(parameters), out, by_blocks=False)
+        return out
+
+    def arguments(self, parameters: Sequence[Any]) -> list[Any]:
+        """Return public parameters in the types and shapes that were compiled: other shapes would be read beyond."""
+        if len(parameters) != len(self.parameters):
+            raise ArgumentError(f"A row map takes {len(self.parameters)} parameters, got {len(parameters)}.")
+        found = []
+        for value, var in zip(parameters, self.parameters, strict=True):
+            held = np.array(value, dtype=var.type.dtype, order="C", ndmin=0)
+            if held.ndim != var.type.ndim or any(
+                b not in (None, a) for a, b in zip(held.shape, var.type.shape, strict=True)
+            ):
+                raise ArgumentError(f"The parameter {var.name or var} has shape {var.type.shape}, got {held.shape}.")
+            found.append(held)
+        return found
+
+    def check_columns(self, columns: Mapping[str, Any]) -> None:
+        """Refuse columns of other types or shapes than those that were compiled."""
+        for name, (dtype, entries) in self.types.items():
+            if name not in columns:
+                raise ArgumentError(f"A row map reads {name!r}, which is no column of the table.")
+            if (columns[name].dtype, columns[name].shape) != (dtype, entries):
+                raise ArgumentError(
+                    f"Column {name!r} holds {columns[name].dtype} of shape {columns[name].shape}; the row map was made "
+                    f"for {dtype} of shape {entries}."
+                )
+
+
+@final
+class Columns(RowMap):
+    """A row map of columns as they are, each number x as (x - centre) / unit: nothing is compiled, rows stay apart.
+
+    Parameters
+    ----------
+    columns : mapping of str to (float, float)
+        Centre and unit of the entries of each column.
+    """
+
+    def __init__(self, columns: Mapping[str, tuple[float, float]]) -> None:
+        if not columns or not all(math.isfinite(c) and 0 < u < math.inf for c, u in columns.values()):
+            raise ArgumentError("Columns need a finite centre, and a finite unit > 0.")
+        self._scales, self.parameters = dict(columns), ()
+        self.types = dict.fromkeys(columns, ("", ()))
+
+    @override
+    def __call__(self, rows: Sequence[Any], parameters: Sequence[Any], out: Any, *, by_blocks: bool) -> None:
+        wide = [held.reshape(len(held), -1) for held in rows]
+        ends = np.cumsum([0, *(held.shape[1] for held in wide)])
+        if ends[-1] != out.shape[1]:
+            out[:] = np.nan
+            return
+        for held, start, stop, (centre, unit) in zip(wide, ends[:-1], ends[1:], self._scales.values(), strict=True):
+            np.multiply(held - centre, 1 / unit, out=out[:, start:stop])
+
+    @override
+    def check_columns(self, columns: Mapping[str, Any]) -> None:
+        if not set(self.types) <= set(columns):
+            raise ArgumentError(f"{sorted(set(self.types) - set(columns))} are no columns of the table.")
+
+
+def check_inputs(inputs: Sequence[Variable], output: Variable, public: Sequence[Variable]) -> None:
+    """Refuse a graph that reaches anything but its inputs and public constants."""
+    known, named = {*inputs}, {*public}
+    for var in ancestors([output]):
+        if var.owner is not None or var in known:
+            continue
+        if not isinstance(var, Constant):
+            kind = "shared variable" if isinstance(var, SharedVariable) else "variable"
+            raise ArgumentError(f"A row map depends on the {kind} {var.name!r}, which is no input of it.")
+        if var not in named and np.size(var.data) > MOST_ENTRIES:
+            raise ArgumentError(
+                f"A row map holds a constant of {np.size(var.data)} numbers. Name it in public=, or make it a column."
+            )
+
+
+def prepared(output: Variable) -> Variable:
+    """Return a graph of allowed operations alone: inner graphs laid open, no checks, no BLAS, indices within axes."""
+    changes = (_inlined, _without_check, _without_dot)
+    while True:
+        for node in toposort([output]):
+            new = next((found for change in changes if (found := change(node)) is not None), None)
+            if new is not None:
+                output = graph_replace([output], dict(zip(node.outputs, new, strict=True)), strict=False)[0]
+                break
+        else:
+            break
+    check_operations(output)
+    return within_axes(output)
+
+
+def check_operations(output: Variable) -> None:
+    """Refuse what is not named: it may have effects, a memory, or read beyond its inputs."""
+    for node in toposort([output]):
+        core = _core(node.op)
+        if type(core) not in ALLOWED or type(node.op) not in ALLOWED:
+            raise ArgumentError(
+                f"A row map may not contain {type(core).__name__}: it is not among what is known to be safe."
+            )
+        if node.op.destroy_map or core.destroy_map:
+            raise ArgumentError("A row map may not overwrite its inputs: what one row leaves, the next would find.")
+        scalar = getattr(core, "scalar_op", None)
+        if scalar is not None and type(scalar) not in SCALARS:
+            raise ArgumentError(f"A row map may not contain the scalar operation {type(scalar).__name__}.")
+        if isinstance(core, Reshape) and node.inputs[1].type.shape[-1] != core.ndim:
+            raise ArgumentError("A row map may reshape to a shape of known length alone.")
+
+
+def _core(op: Any) -> Any:
+    return op.core_op if isinstance(op, Blockwise) else op
+
+
+def _inlined(node: Apply) -> list[Variable] | None:
+    """Return what a graph within the graph computes, whatever class it is of; of a vectorised one likewise."""
+    op = _core(node.op)
+    if not isinstance(op, OpFromGraph):
+        return None
+    if op is node.op:
+        return list(op.fgraph.bind(dict(zip(op.fgraph.inputs, node.inputs, strict=True))))
+    inner = op.fgraph.unfreeze()
+    return list(vectorize_graph(list(inner.outputs), dict(zip(inner.inputs, node.inputs, strict=True))))
+
+
+def _without_check(node: Apply) -> list[Variable] | None:
+    """Return NaN where a check fails: raised in a block, an error of one row would be that of others."""
+    if not isinstance(node.op, CheckAndRaise):
+        return None
+    value, *conditions = node.inputs
+    if not (conditions and value.type.dtype.startswith("float")):
+        return [value]  # of whole numbers there is no NaN; indices are held within their axes anyway
+    met = [pt.as_tensor_variable(condition).all() for condition in conditions]
+    return [pt.switch(pt.all(pt.stack(met)), value, np.nan).astype(value.type.dtype)]
+
+
+def _without_dot(node: Apply) -> list[Variable] | None:
+    """Return sums of products, one by one, in place of BLAS."""
+    if type(_core(node.op)) is not Dot:
+        return None
+    x, y = node.inputs
+    if x.type.ndim == 1 or y.type.ndim == 1:
+        return [(x * y).sum(axis=-1)] if y.type.ndim == 1 else [(x[:, None] * y).sum(axis=0)]
+    return [(x[..., :, :, None] * y[..., None, :, :]).sum(axis=-2)]
+
+
+def within_axes(output: Variable) -> Variable:
+    """Hold every computed index within its axis: compiled code does not check, and would read what lies beside it.
+
+    Where the length of an axis is not known, it is checked to be above 0; index arrays that go together, and what is
+    written, have to be of known shapes that fit.
+    """
+    new: dict[Variable, Variable] = {}
+    for node in toposort([output]):  # each rebuilt on what was rebuilt before it: an index may be read by an index
+        inputs = [new.get(var, var) for var in node.inputs]
+        again = node if inputs == node.inputs else node.clone_with_new_inputs(inputs, strict=False)
+        if isinstance(_core(again.op), READS + WRITES):
+            again = again.clone_with_new_inputs(_held(again, _core(again.op)), strict=False)
+        new.update(zip(node.outputs, again.outputs, strict=True))
+    return new.get(output, output)
+
+
+def _held(node: Apply, op: Any) -> list[Variable]:
+    """Return the inputs of a reading or writing operation, each index held within its own axis."""
+    write, inputs = isinstance(op, WRITES), list(node.inputs)
+    source = inputs[0]
+    batch = node.outputs[0].type.ndim - len(node.op.outputs_sig[0]) if op is not node.op else 0
+    if write and None in (*source.type.shape, *inputs[1].type.shape):
+        raise ArgumentError("A row map may write only what is of known shape, into what is.")
+    arrays = []
+    for axis, entry in enumerate(op.idx_list, start=batch):
+        if isinstance(entry, slice):  # cut to the axis by itself
+            ends = [inputs[1 + write + end] for end in (entry.start, entry.stop, entry.step) if end is not None]
+            if write and not all(isinstance(end, Constant) for end in ends):
+                raise ArgumentError("A row map may not write to a slice that is computed.")
+            continue
+        index = inputs[1 + write + entry]
+        if index.type.dtype == "bool":
+            raise ArgumentError("A row map may not choose by a mask: what comes out would have another shape.")
+        if not isinstance(index.type, ScalarType) and index.type.ndim > batch:
+            arrays.append(index)
+        inputs[1 + write + entry] = _within(index, source, axis)
+    if len(arrays) > 1 and any(None in index.type.shape for index in arrays):
+        raise ArgumentError("A row map may index by several arrays together only where their shapes are known.")
+    if write:
+        core = subtensor.Subtensor if isinstance(op, subtensor.IncSubtensor) else subtensor.AdvancedSubtensor
+        place = core(op.idx_list)(source, *inputs[2:]).type.shape if op is node.op else (None,)
+        value = inputs[1].type.shape
+        if any(b not in (1, a) for a, b in zip(place[::-1], value[::-1], strict=False)) or len(value) > len(place):
+            raise ArgumentError("A row map may write only what is of the shape of its place.")
+    return inputs
+
+
+def _within(index: Variable, source: Variable, axis: int) -> Variable:
+    known = source.type.shape[axis]
+    if isinstance(index, Constant) and known is not None:
+        at = np.asarray(index.data)
+        if at.size and not -known <= at.min() <= at.max() < known:
+            raise ArgumentError(f"A row map reads place {at} of an axis of length {known}.")
+        return index
+    if known == 0:
+        raise ArgumentError("A row map indexes an axis of length 0.")
+    held, length = pt.as_tensor_variable(index).astype("int64"), pt.as_tensor_variable(known or source.shape[axis])
+    if known is None:
+        length = Assert("An axis is empty.")(length, pt.gt(length, 0))  # raises for this row: its numbers become NaN
+    found = pt.clip(pt.switch(held < 0, held + length, held), 0, length - 1).astype("int64")
+    return pt.scalar_from_tensor(found) if isinstance(index.type, ScalarType) else found
+
+
+_LOOP = """
+def single(ROWS, GIVEN, out, i):
+    found = jit(ONE, GIVEN)[0]
+    if found.size == out.shape[1]:
+        for k in range(found.size):
+            out[i, k] = found[k]
+
+def tried(ROWS, GIVEN, out, i):
+    try:
+        single(ROWS, GIVEN, out, i)
+    except Exception:
+        for k in range(out.shape[1]):
+            out[i, k] = np.nan
+
+def loop(ROWS, GIVEN, out):
+    for i in range(out.shape[0]):
+        tried(ROWS, GIVEN, out, i)
+"""
+_BLOCKS = """
+def same(rows, i):
+    copies = np.empty_like(rows)
+    copies[:] = rows[i]
+    return copies
+
+def single(ROWS, GIVEN, out, first, last):
+    found = jit(ROWS, GIVEN)[0]
+    if found.shape[0] == BLOCK and found.shape[1] == out.shape[1]:
+        for i in range(first, last):
+            for k in range(out.shape[1]):
+                out[i, k] = found[i, k]
+
+def tried(ROWS, GIVEN, out, first, last):
+    try:
+        single(ROWS, GIVEN, out, first, last)
+        return True
+    except Exception:
+        return False
+
+def loop(ROWS, GIVEN, out):
+    for start in range(0, out.shape[0], BLOCK):
+        here = out[start : start + BLOCK]
+        if not tried(SOME, GIVEN, here, 0, BLOCK):  # one of them raises: each in its place, among copies of itself
+            here[:] = np.nan
+            for i in range(BLOCK):
+                if not tried(ALIKE, GIVEN, here, i, i + 1):
+                    here[i] = np.nan
+"""
+
+
+def _over_rows(jit: Any, axes: Sequence[int], parameters: int, source: str) -> Callable[..., None]:
+    """Compile a loop that hands rows to a compiled function, and catches what it raises."""
+    rows, given = [f"r{i}" for i in range(len(axes))], [f"p{i}" for i in range(parameters)]
+    one = [f"{name}[i]" if axis else f"np.asarray({name}[i])" for name, axis in zip(rows, axes, strict=True)]
+    some = [f"{name}[start : start + BLOCK]" for name in rows]
+    alike = [f"same({part}, i)" for part in some]
+    source = source.replace(", GIVEN", "".join(f", {name}" for name in given))
+    for word, parts in {"ROWS": rows, "ONE": one, "SOME": some, "ALIKE": alike}.items():
+        source = source.replace(word, ", ".join(parts))
+    space: dict[str, Any] = {"np": np, "jit": jit, "BLOCK": BLOCK}
+    exec(source, space)
+    for name in [name for name in ("same", "single", "tried", "loop") if name in space]:
+        space[name] = numba.njit(nogil=True, error_model="numpy")(space[name])
+    return space["loop"]

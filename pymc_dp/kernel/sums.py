@@ -1,0 +1,295 @@
+"""Noised sums: of vectors within a norm, of numbers within an interval, of certified shapes, and of bins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from pymc_dp.kernel import draw, limits
+from pymc_dp.kernel._outside import ArgumentError, DiscreteGaussianEvent, Event
+from pymc_dp.kernel.choices import Choices, Ends, _count
+from pymc_dp.kernel.gram import CERTIFIED
+from pymc_dp.kernel.holder import NONE, Array, Pay, positive, weighted
+from pymc_dp.kernel.limits import UNITS
+from pymc_dp.kernel.rowmap import RowMap
+from pymc_dp.kernel.shapes import Move, OneHot, Psd, Shape
+from pymc_dp.kernel.table import WEIGHT, WEIGHT_BITS
+
+Noise = Literal["laplace", "gaussian"]
+Part = tuple[RowMap, list[Any], int]
+"""A row map, its parameters, and how many numbers it gives."""
+ORDERS = {"laplace": 1, "gaussian": 2}
+
+
+def least_gap(candidates: int) -> float:
+    """Return the least high - low of a `soft_max`: below, its floats would err by more than a unit."""
+    return 2.0**-20 * (1 + math.log(candidates))
+
+
+class Sums(Choices):
+    """Operations that release sums of rows with noise."""
+
+    def sum(
+        self,
+        rowmap: RowMap,
+        parameters: Sequence[Any],
+        size: int,
+        *,
+        bound: float,
+        noise: Noise,
+        scale: float,
+        units: int = UNITS,
+        pay: Pay = None,
+    ) -> Array:
+        """Return noised sums of units' vectors, shortened to an L1 (laplace) or L2 norm (gaussian) of `bound`.
+
+        Parameters
+        ----------
+        bound : float
+            In the unit of the row map, in which sums are returned too.
+        scale : float
+            Of the noise, over what neighbours move the sum by.
+        units : int
+            `bound` is so many whole units, 2^24 at most.
+
+        Notes
+        -----
+        **Guarantee.** ε = 1 / scale (laplace) or ρ = 1 / (2 scale²). Norms of whole numbers are at most `units`,
+        checked on these; neighbours differ by sense `units`. Class exact, noise discrete.
+        """
+        positive(bound=bound, scale=scale)
+        given, most = self._prepared(rowmap, parameters), self.sense * _count("units", units)
+        if noise not in ORDERS or units > UNITS:
+            raise ArgumentError(f"noise must be 'laplace' or 'gaussian', and units {UNITS} at most.")
+        wide = scale * most
+        event = Move(l1=most, l2_squared=most**2, coordinates=_count("size", size)).event(noise, wide)
+        draw.check_noise(noise, wide)
+        self._pay(pay, event, "sum")
+        total = self._read(lambda: draw.noised(self._vector(rowmap, given, size, bound, noise, units), noise, wide))
+        return np.asarray(total * (bound / units))
+
+    def _of_one(self, moved: int, noise: str, scale: float) -> Event:
+        event = Move(l1=moved, l2_squared=moved**2, shifts=(moved,)).event(noise, scale)
+        draw.check_noise(noise, scale)
+        return event
+
+    def _vector(
+        self, rowmap: RowMap, given: list[Any], size: int, bound: float, noise: str, units: int, table: Any = None
+    ) -> Array:
+        total = np.zeros(size, dtype=np.int64)
+
+        def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
+            limits.add_norms(weighted(found, shares) / bound, first, times, ORDERS[noise], units, total)
+
+        self._scan(rowmap, given, size, add, table)
+        return total
+
+    def sum_within(
+        self,
+        rowmap: RowMap,
+        parameters: Sequence[Any],
+        *,
+        low: float,
+        high: float,
+        noise: Noise,
+        scale: float,
+        pay: Pay = None,
+    ) -> float:
+        """Return a noised sum of one number of each unit, held within [low, high]; `scale` as in `sum`.
+
+        Notes
+        -----
+        **Guarantee.** ε = 1 / scale or ρ = 1 / (2 scale²). Class exact.
+        """
+        positive(scale=scale)
+        ends, given = Ends(low, high), self._prepared(rowmap, parameters)
+        moved = ends.moved(self.sense)
+        self._pay(pay, self._of_one(moved, noise, scale * moved), "sum_within")
+        found = self._read(lambda: draw.noised(self._held(rowmap, given, 1, ends), noise, scale * moved))
+        return int(found[0]) / ends.inverse
+
+    def soft_max(
+        self,
+        rowmap: RowMap,
+        parameters: Sequence[Any],
+        candidates: int,
+        *,
+        low: float,
+        high: float,
+        noise: Noise,
+        scale: float,
+        pay: Pay = None,
+    ) -> float:
+        """Return a noised log mean exp over candidates of Σ f_k, each unit's f_k held within [low, high].
+
+        Notes
+        -----
+        **Guarantee.** ε = 1 / scale or ρ = 1 / (2 scale²). It moves by no more than the sums do, and 3 units: two for
+        rounding to whole units, and one for the floats, whose error is at most 2^-44 (1 + log K) U / (high - low)
+        units; where that is more, it is refused. Class exact.
+        """
+        positive(scale=scale)
+        ends, given = Ends(low, high), self._prepared(rowmap, parameters)
+        if high - low < least_gap(_count("candidates", candidates)):
+            raise ArgumentError(f"high - low must be {least_gap(candidates):.2g} or more, got {high - low:g}.")
+        moved = ends.moved(self.sense) + 3
+        self._pay(pay, self._of_one(moved, noise, scale * moved), "soft_max")
+
+        def work() -> Array:
+            whole = _soft_max(self._held(rowmap, given, candidates, ends), ends.inverse)
+            return draw.noised(np.array([whole]), noise, scale * moved)
+
+        return int(self._read(work)[0]) / ends.inverse
+
+    def sums(
+        self,
+        rowmap: RowMap,
+        parameters: Sequence[Any],
+        shape: Shape,
+        *,
+        noise: Noise,
+        scale: float,
+        cell: str | None = None,
+        cells: int = 1,
+        public: RowMap | None = None,
+        pay: Pay = None,
+    ) -> Array:
+        """Return noised sums of whole numbers of a certified shape, by cells: (size,) or (cells, size).
+
+        Parameters
+        ----------
+        scale : float
+            Of the noise, in whole units; of those that are 2^finer times finer, with weights (`Shape.finer`), in which
+            sums are returned then. Of a `Psd`, of entries on the diagonal: the others have noise that is less by √2.
+        cell : str, optional
+            Column of whole numbers. Where it is public, a row cannot change its cell.
+        public : RowMap, optional
+            Of public columns alone, with the same parameters: its numbers come before those of `rowmap`. For shapes
+            that hold by `public_inputs`.
+
+        Notes
+        -----
+        **Guarantee.** What `Shape.move` proves, at this scale: a pure loss of l1 / scale, or ρ = l2² / (2 scale²).
+        Whole numbers are computed by the kernel from what the map returns, within the shape whatever that is. Class
+        exact.
+        """
+        positive(scale=scale)
+        place, several, scales = self._cell(cell, persons=True), _count("cells", cells), np.array([scale])
+        given, move = self._prepared(rowmap, parameters), self.move_of(shape, cell)
+        parts = self._with_public(rowmap, given, public, shape, parameters)
+        n_rows = self._table.n_rows if self.neighbours == "replace" else limits.MOST_ROWS
+        if shape.entry * n_rows > 2**62:
+            raise ArgumentError(f"Sums of {n_rows} rows would not fit into 64 bits. Take coarser units.")
+        event: Event
+        if isinstance(shape, Psd):
+            if noise != "gaussian" or cell is not None:
+                raise ArgumentError("A sum of matrices has Gaussian noise, and no cells.")
+            least, squares = math.nextafter(scale / math.sqrt(2), 0.0), -(-move.l2_squared // 2)
+            event = DiscreteGaussianEvent(scale=least, l2_squared=squares, coordinates=shape.facts.size)
+            scales = shape.scales(scale)
+        else:
+            event = move.event(noise, scale)
+        draw.check_noise(noise, scales)
+        self._pay(pay, event, "sums")
+        coarser = WEIGHT_BITS - shape.finer(self._table.weighted)
+        found = self._read(lambda: draw.noised(self._shaped(parts, shape, place, several, coarser), noise, scales))
+        return found if cell is not None else found[0]
+
+    def move_of(self, shape: Shape, cell: str | None = None) -> Move:
+        """Return by how much neighbours of this table move a sum of a shape; public."""
+        table = self._table
+        if type(shape) not in CERTIFIED:  # exactly: another class would state its own move
+            raise ArgumentError("shape must be one of the certified shapes.")
+        if isinstance(shape, Psd):  # weights scale its vectors, whose products stay of the shape
+            return shape.move(table.neighbours, rows=table.max_rows)
+        moves = cell is not None and not table.columns[cell].public
+        return shape.move(table.neighbours, moves=moves, weighted=table.weighted, rows=table.max_rows)
+
+    def _with_public(
+        self, rowmap: RowMap, given: list[Any], public: RowMap | None, shape: Shape, parameters: Sequence[Any]
+    ) -> list[Part]:
+        """Return row maps and how many numbers each gives; refuse numbers that are not public where they have to be."""
+        first = shape.public_inputs
+        if (public is None) != (first == 0):
+            raise ArgumentError(f"public must be a row map of {first} numbers, and is for shapes of public numbers.")
+        if public is None:
+            return [(rowmap, given, shape.facts.inputs)]
+        known = self._prepared(public, parameters)
+        if not all(self._table.columns[name].public for name in public.types):
+            raise ArgumentError("public must read public columns alone.")
+        return [(public, known, first), (rowmap, given, shape.facts.inputs - first)]
+
+    def _shaped(
+        self, parts: list[Part], shape: Shape, place: int | None, cells: int, coarser: int, table: Any = None
+    ) -> Array:
+        """Return sums of whole numbers of a shape, by cells; its inputs are those of all parts. **Private**."""
+        roots, beside = isinstance(shape, Psd), list[Array]()
+        total = np.zeros((cells, shape.facts.size), dtype=np.int64)
+        for public, known, width in parts[:-1]:
+            self._scan(public, known, width, lambda found, *_: beside.append(found))
+        rowmap, given, width = parts[-1]
+        done = 0
+
+        def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
+            nonlocal done
+            if beside:
+                found = np.concatenate([np.concatenate(beside)[done : done + len(found)], found], axis=1)
+            done += len(found)
+            whole = np.zeros((len(found), shape.facts.size), dtype=np.int64)
+            if roots and shares.size:
+                found, shares = found * np.sqrt(shares / WEIGHT)[:, None], NONE
+            shape._hold(found, whole)
+            own = np.zeros(len(found), dtype=np.int64) if place is None else rows[place]
+            limits.add_held(whole, first, times, own, shares, coarser, total)
+
+        self._scan(rowmap, given, width, add, table)
+        return total
+
+    def histogram(
+        self,
+        rowmap: RowMap,
+        parameters: Sequence[Any],
+        edges: Any,
+        *,
+        size: int = 1,
+        of: Literal["value", "norm"] = "value",
+        noise: Noise,
+        scale: float,
+        pay: Pay = None,
+    ) -> Array:
+        """Return noised counts of units in bins between public edges, one below them and one above: (n_edges + 1,).
+
+        Of a unit's number, or of the L2 norm of its vector of `size` numbers: of all its rows together.
+
+        Notes
+        -----
+        **Guarantee.** One unit, one bin: that of `OneHot` at this scale, in counts. Class exact.
+        """
+        positive(scale=scale)
+        given, held = self._prepared(rowmap, parameters), np.array(edges, dtype=np.float64)
+        if held.ndim != 1 or not held.size or not np.isfinite(held).all() or not (np.diff(held) > 0).all():
+            raise ArgumentError("edges must be finite numbers that increase.")
+        if of not in ("value", "norm") or (of == "value" and _count("size", size) != 1):
+            raise ArgumentError("of must be 'norm', or 'value' with size=1.")
+        event = OneHot(len(held) + 1).move(self.neighbours).event(noise, scale)
+        draw.check_noise(noise, scale)
+        self._pay(pay, event, "histogram")
+        total = np.zeros(len(held) + 1, dtype=np.int64)
+
+        def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
+            limits.add_bins(weighted(found, shares), first, times, held, of == "norm", total)
+
+        def work() -> Array:
+            self._scan(rowmap, given, size, add)
+            return draw.noised(total, noise, scale)
+
+        return self._read(work)
+
+
+def _soft_max(total: Array, inverse: float) -> int:
+    """Return log mean exp of whole sums, in whole units: exact but for floats of the distance to the largest."""
+    top = int(total.max())
+    return top + round(math.log(float(np.mean(np.exp((total - top) / inverse)))) * inverse)

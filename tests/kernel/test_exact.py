@@ -1,0 +1,103 @@
+"""Draws from exact sums: the range that is charged is the largest over a box of what neighbours differ by."""
+
+import math
+
+import numpy as np
+import pytest
+
+from pymc_dp.errors import ArgumentError
+from pymc_dp.kernel import OneParameter, Probabilities
+from tests.kernel.pairs import RELATIONS, Lookup, kernel, nasty, pair, table
+
+FAMILIES = [
+    OneParameter(kind="beta", low=0.05, high=0.7, prior=(1.0, 2.0), trials=3),
+    OneParameter(kind="beta", low=0.2, high=0.9, prior=(1.0, 2.0), first=(0, 2), second=(1, 4), units=(0.5, 2.0)),
+    OneParameter(kind="gamma", low=0.3, high=5.0, prior=(2.0, 1.0), first=(0, 7), second=(1, 1)),
+    OneParameter(kind="gamma", low=0.3, high=5.0, prior=(2.0, 1.0), first=(1, 1), second=(0, 40), units=(0.5, 0.1)),
+    OneParameter(kind="normal", low=-2.0, high=1.0, prior=(0.0, 0.1), first=(-9, 9), second=(2, 2), units=(0.3, 0.5)),
+    OneParameter(kind="normal", low=-2.0, high=1.0, prior=(0.0, 0.1), first=(-9, 9), second=(0, 6), units=(0.3, 0.5)),
+    Probabilities(prior=(1.0, 1.0, 2.0), least=(0.1, 0.02, 0.3)),
+    Probabilities(prior=(1.0, 1.0), least=(0.1, 0.2), most=4),
+]
+
+
+def grid(family):
+    """(φ, ψ) at many points of a box, or log p."""
+    if isinstance(family, Probabilities):
+        rng, least = np.random.default_rng(0), np.array(family.least)
+        inner = rng.dirichlet(np.full(len(least), 0.3), 2000)
+        corners = np.concatenate([np.eye(len(least)), inner]) * (1 - least.sum()) + least
+        return np.log(corners)
+    t = np.linspace(family.low, family.high, 20_001)
+    if family.kind == "normal":
+        return np.column_stack([t, -(t**2) / 2]) * family.units
+    return np.column_stack([np.log(t), np.log1p(-t) if family.kind == "beta" else -t]) * family.units
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("family", FAMILIES, ids=str)
+def test_neighbours_differ_by_the_range_that_is_charged_at_most(family, relation, monkeypatch, same_keys):
+    caught, rng, worst, points = [], np.random.default_rng(1), 0.0, grid(family)
+    for kind in (OneParameter, Probabilities):
+        monkeypatch.setattr(kind, "_draw", lambda self, rng, sums, beta: caught.append(sums.copy()) or sums)
+    for trial in range(200):
+        inputs = family.shape.facts.inputs
+        numbers = nasty(rng, 400, inputs) if trial % 2 else rng.choice([-50.0, 50.0], (400, inputs))
+        for made in pair(rng, relation):
+            k = kernel(made)
+            k.draw(Lookup(numbers), [], family, beta=0.25)
+        used = 0.25 * np.ptp(points @ (caught[-1] - caught[-2]))
+        charged = k.made[-1][1].eta
+        assert used <= charged
+        worst = max(worst, used / charged)
+    assert worst > (0.6 if relation == "persons" else 0.999)
+
+
+def test_a_draw_has_the_stated_distribution():
+    from scipy import stats
+
+    k = kernel(table([0, 0, 0, 1], "replace"))
+    rowmap = Lookup([[1.0], [0.0]])
+    family = OneParameter(kind="beta", low=0.2, high=0.8, prior=(1.0, 1.0), trials=1)
+    found = [float(k.draw(rowmap, [], family)) for _ in range(800)]
+    low, high = stats.beta.cdf([0.2, 0.8], 4, 2)
+    uniform = (stats.beta.cdf(found, 4, 2) - low) / (high - low)
+    assert stats.kstest(uniform, "uniform").pvalue > 1e-4
+    gamma = OneParameter(kind="gamma", low=0.1, high=9.0, prior=(3.0, 1.0), first=(0, 5), second=(1, 1))
+    found = [float(k.draw(rowmap, [], gamma)) for _ in range(400)]  # Gamma(3 + 3 * 1, 1 + 4)
+    assert abs(np.mean(found) - 6 / 5) < 0.12
+    normal = OneParameter(kind="normal", low=-5.0, high=5.0, prior=(0.0, 1.0), first=(-2, 2), second=(1, 1))
+    found = [float(k.draw(rowmap, [], normal)) for _ in range(400)]
+    assert abs(np.mean(found) - 3 / 5) < 0.1 and abs(np.std(found) - 5**-0.5) < 0.08
+    shares = Probabilities(prior=(1.0, 1.0, 1.0), least=(0.01, 0.01, 0.01))
+    found = np.array([k.draw(Lookup([[0.0, 1.0, 0.0]] * 2), [], shares) for _ in range(300) if not k.made.clear()])
+    assert np.allclose(found.sum(axis=1), 1) and found[:, 1].mean() > 0.5
+
+
+def test_ranges_are_those_of_the_vertices():
+    logit = math.log(0.7 / 0.3) - math.log(0.05 / 0.95)
+    assert FAMILIES[0].range("replace") == pytest.approx(3 * logit)
+    assert FAMILIES[0].range("add_remove") == pytest.approx(3 * math.log(0.7 / 0.05))
+    assert FAMILIES[6].range("replace") == pytest.approx(math.log(0.68 / 0.1) + math.log(0.6 / 0.02))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"kind": "beta", "low": 0.0, "high": 0.5},
+        {"kind": "gamma", "low": -1.0, "high": 0.5},
+        {"kind": "normal", "low": 1.0, "high": 0.5},
+        {"kind": "gamma", "low": 1.0, "high": 2.0, "first": (-1, 2)},
+        {"kind": "normal", "low": 1.0, "high": 2.0, "second": (-1, 2)},
+        {"kind": "gamma", "low": 1.0, "high": 2.0, "trials": 2},
+        {"kind": "normal", "low": 1.0, "high": 2.0, "prior": (0.0, 0.0)},
+    ],
+)
+def test_boxes_and_sets_without_a_finite_range_are_refused(given):
+    with pytest.raises(ArgumentError):
+        OneParameter(**{"prior": (1.0, 1.0), **given})
+    with pytest.raises(ArgumentError):
+        Probabilities(prior=(1.0, 1.0), least=(0.0, 0.1))
+    k = kernel(table([0], "replace", weights=[1.0]))
+    with pytest.raises(ArgumentError, match="count once"):
+        k.draw(Lookup([[0.0]]), [], FAMILIES[0])

@@ -1,0 +1,84 @@
+"""ε per unit of a distance: neighbours at any distance use no more than ε times it, exactly."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pymc_dp.errors import ArgumentError, PrivacyError
+from pymc_dp.kernel import Column, Kernel, Table, choose_per_unit, holder, rounding
+from pymc_dp.kernel.account import Rehearsal
+from tests.kernel.pairs import Lookup, exp_down, kernel, spread_of_ratios, table
+
+WEIGHTS = {"x": 2.0, "z": 0.5}
+
+
+class Steep(Lookup):
+    """Numbers of two columns: a jump, a pole, and products."""
+
+    def __init__(self):
+        self.types, self.parameters = {"x": ("float64", ()), "z": ("int64", ())}, ()
+
+    def __call__(self, rows, parameters, out, *, by_blocks):
+        x, z = rows
+        with np.errstate(all="ignore"):
+            out[:] = np.where(x > 0.3, 5.0, np.log(x))[:, None] * np.linspace(-1, 1, 5) * (z[:, None] + 1.0) ** 2
+
+
+holder.ROW_MAPS.add(Steep)
+
+
+def per_unit(x, z):
+    made = Table({"x": Column(x, 0.0, 1.0), "z": Column(z, 0, 3)})
+    return Kernel(made, Rehearsal("metric: 2 x + z / 2")).by_kind(17)
+
+
+def test_rows_at_a_distance_use_no_more_than_epsilon_times_it(weights):
+    rng, worst, k = np.random.default_rng(0), Fraction(0), 16 * 64
+    for trial in range(200):
+        x, z = rng.uniform(0, 1, 20), rng.integers(0, 4, 20)
+        place = int(rng.integers(0, k))
+        other_x, other_z = x.copy(), z.copy()
+        x[3] = place / k
+        other_x[3] = min(max(place + int(rng.choice([1, -1, 3, 200, -700])), 0), k) / k
+        if trial % 3 == 0:
+            other_z[3] = rng.integers(0, 4)
+        for held in ((x, z), (other_x, other_z)):
+            made = per_unit(*held)
+            choose_per_unit(made, Steep(), [], 5, weights=WEIGHTS, beta=1e9, most=0.7)
+        distance = 2 * abs(Fraction(x[3]) - Fraction(other_x[3])) + Fraction(abs(int(z[3]) - int(other_z[3])), 2)
+        charged = Fraction(repr(made.made[-1][1].epsilon))
+        (one,), (two,) = weights[-2:]
+        used = spread_of_ratios(one, two)
+        assert used <= exp_down(charged * distance) if distance else used == 1
+        if distance:
+            worst = max(worst, (used - 1) / (exp_down(charged * distance) - 1))
+    assert worst > 0.5 and 0.7 < float(charged) < 0.701
+
+
+def test_the_temperature_is_what_is_asked_for_where_it_costs_less(weights):
+    made = per_unit(np.array([0.25]), np.array([1]))
+    _, beta = choose_per_unit(made, Steep(), [], 5, weights=WEIGHTS, beta=1e-3, most=50.0)
+    assert beta == pytest.approx(1e-3, rel=1e-6)
+    assert rounding(made) == {"x": 1 / 16 / 64, "z": 0.0}
+    # one row at a node, scores 4 log(1/4) linspace(-1, 1): the weights are those of its exponents
+    logs = np.log(weights[-1][0].astype(float))
+    assert np.allclose(np.diff(logs), 1e-3 * 4 * np.log(0.25) / 2, rtol=1e-4)
+
+
+def test_an_account_per_unit_pays_for_nothing_else_and_others_not_for_it():
+    made = per_unit(np.array([0.25]), np.array([1]))
+    with pytest.raises(PrivacyError, match="counts under"):
+        made.choose(Steep(), [], 5, width=1.0, eta=1.0)
+    with pytest.raises(PrivacyError, match="counts under"):
+        made.pool(epsilon=1.0)
+    plain = Kernel(Table({"x": Column([0.5], 0.0, 1.0), "z": Column([1], 0, 3)}), Rehearsal("replace")).by_kind(17)
+    with pytest.raises(PrivacyError, match="per unit"):
+        choose_per_unit(plain, Steep(), [], 5, weights=WEIGHTS, beta=1.0, most=1.0)
+    for given in ({"x": 1.0}, {"x": 1.0, "z": 0.0}):
+        with pytest.raises(ArgumentError, match="weigh"):
+            choose_per_unit(made, Steep(), [], 5, weights=given, beta=1.0, most=1.0)
+    with pytest.raises(ArgumentError, match="by kind"):
+        choose_per_unit(kernel(table([0], "replace")), Steep(), [], 5, weights=WEIGHTS, beta=1.0, most=1.0)
+    with pytest.raises(ArgumentError, match="by kind"):
+        rounding(kernel(table([0], "replace")))

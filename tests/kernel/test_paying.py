@@ -1,0 +1,280 @@
+"""Nothing is read before it is paid for; what pays covers what it is used for; errors hold nothing of the rows."""
+
+import copy
+import pickle
+import traceback
+
+import numpy as np
+import pytest
+
+from pymc_dp import Ledger
+from pymc_dp.accounting import (
+    ApproximateEvent,
+    BoundedRangeEvent,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    PureEvent,
+    SubsampledGaussianEvent,
+    ZCDPEvent,
+)
+from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, ReleaseError
+from pymc_dp.kernel import (
+    Column,
+    Interval,
+    Kernel,
+    LedgerAccount,
+    OneHot,
+    OneParameter,
+    Psd,
+    RowMap,
+    Table,
+    choice_event,
+)
+from pymc_dp.kernel.account import covers
+from pymc_dp.kernel.shapes import Facts
+from pymc_dp.testing import insecure_randomness
+from tests.kernel.pairs import Lookup, table
+
+NUMBERS = Lookup([[0.0, -1.0], [1.0, 0.5]])
+ONE = Lookup([[0.5], [1.0]])
+HELD = []
+BETA = OneParameter(kind="beta", low=0.1, high=0.9, prior=(1.0, 1.0), trials=1)
+OPERATIONS = {
+    "choose": lambda k: k.choose(NUMBERS, [], 2, width=1.0, eta=5.0),
+    "choose_for_each": lambda k: k.choose_for_each(NUMBERS, [], 2, width=1.0, eta=5.0),
+    "accept": lambda k: k.accept(ONE, [], low=0.0, high=1.0, beta=0.6),
+    "penalty": lambda k: k.penalty(ONE, [], low=0.0, high=1.0, noise=0.1),
+    "sum": lambda k: k.sum(NUMBERS, [], 2, bound=1.0, noise="laplace", scale=0.1),
+    "sum_within": lambda k: k.sum_within(ONE, [], low=0.0, high=1.0, noise="gaussian", scale=0.1),
+    "soft_max": lambda k: k.soft_max(NUMBERS, [], 2, low=0.0, high=1.0, noise="laplace", scale=0.1),
+    "sums": lambda k: k.sums(ONE, [], OneHot(2), noise="laplace", scale=0.1),
+    "psd": lambda k: k.sums(ONE, [], Psd(1), noise="gaussian", scale=2.0**27),
+    "histogram": lambda k: k.histogram(ONE, [], [0.5], noise="laplace", scale=0.1),
+    "labels": lambda k: k.labels("i", scale=0.1, least=5),
+    "draw": lambda k: k.draw(ONE, [], BETA, beta=1e3),
+    "batch": lambda k: k.batch(ONE, [], 1, bound=1.0, scale=0.1, rate=0.5),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_nothing_is_read_where_the_budget_does_not_suffice(name):
+    made = table([0, 1], "replace")
+    made._blocks = made._batch = made._column = None  # reading raises
+    ledger = Ledger(0.5, 1e-6)
+    k = Kernel(made, LedgerAccount(ledger))
+    with pytest.raises(PrivacyError):
+        OPERATIONS[name](k)
+    assert not k.made and not ledger.history
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_a_failure_while_rows_are_read_is_paid_for_and_tells_nothing(name):
+    class Secret(Exception):
+        pass
+
+    def fail(*_, **__):
+        private = f"the row says {4700 + 11}"
+        HELD.append(Secret(private))
+        raise HELD[-1]
+
+    made = table([0, 1], "replace")
+    made._blocks = made._batch = made._column = fail
+    ledger = Ledger(1e6, 0.5)
+    with pytest.raises(ReleaseError) as caught:
+        OPERATIONS[name](Kernel(made, LedgerAccount(ledger)))
+    error = caught.value
+    assert error.__cause__ is None and error.__context__ is None and len(ledger.history) == 1
+    text = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
+    assert str(4700 + 11) not in text
+    frames = [frame for frame, _ in traceback.walk_tb(HELD.pop().__traceback__)]
+    assert any(frame.f_code is fail.__code__ for frame in frames)
+    assert not any(frame.f_locals.get("private") for frame in frames)  # whoever else holds the error
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_an_interrupted_operation_is_paid_for_and_tells_nothing(kind):
+    def fail(*_):
+        raise kind("the row says 1") from ValueError("and 2")
+
+    made, ledger = table([0, 1], "replace"), Ledger(1e6)
+    made._blocks = fail
+    with pytest.raises(kind) as caught:
+        OPERATIONS["choose"](Kernel(made, LedgerAccount(ledger)))
+    assert not caught.value.args and caught.value.__context__ is None and len(ledger.history) == 1
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_on_public_rows_costs_nothing_and_says_what_it_would_cost(name):
+    ledger = Ledger(1e6, 0.5)
+    k = Kernel(table([0, 1], "replace"), LedgerAccount(ledger))
+    public = k.on_public({"i": [1, 0, 1]})
+    OPERATIONS[name](public)
+    assert public.guarantee == "none" and not ledger.history and not k.made
+    OPERATIONS[name](k)
+    assert k.guarantee == "exact" and [event for _, event in k.made] == [event for _, event in public.account.events]
+    assert [entry.event for entry in ledger.history] == [event for _, event in k.made]
+
+
+def test_a_test_of_noise_has_no_guarantee():
+    k = Kernel(table([0, 1], "replace"), LedgerAccount(Ledger(10.0)))
+    with insecure_randomness(1):
+        found = [k.choose(NUMBERS, [], 2, width=1.0, eta=1.0)]
+        assert k.guarantee == "none"
+    with insecure_randomness(1):
+        assert found == [k.choose(NUMBERS, [], 2, width=1.0, eta=1.0)]
+
+
+def test_a_grant_pays_for_uses_that_it_covers():
+    ledger = Ledger(2.0)
+    k = Kernel(table([0, 1], "replace"), LedgerAccount(ledger))
+    grant = k.grant(choice_event(0.5, 2), 2)
+    with pytest.raises(BudgetExceeded, match="covers"):
+        k.choose(NUMBERS, [], 2, width=1.0, eta=0.6, pay=grant)
+    with pytest.raises(BudgetExceeded, match="covers"):
+        k.sum(NUMBERS, [], 2, bound=1.0, noise="laplace", scale=1e3, pay=grant)
+    assert grant.left == 2
+    for eta in (0.5, 0.1):
+        k.choose(NUMBERS, [], 2, width=1.0, eta=eta, pay=grant)
+    with pytest.raises(BudgetExceeded, match="left"):
+        k.choose(NUMBERS, [], 2, width=1.0, eta=0.1, pay=grant)
+    assert len(ledger.history) == 1 and len(k.made) == 2
+    with pytest.raises(PrivacyError, match="another kernel"):
+        Kernel(table([0], "replace"), LedgerAccount(ledger)).choose(NUMBERS, [], 2, width=1.0, eta=0.1, pay=grant)
+    other = k.beside(z=[1, 2])
+    with pytest.raises(BudgetExceeded, match="left"):
+        other.choose(NUMBERS, [], 2, width=1.0, eta=0.1, pay=grant)
+
+
+def test_a_pool_pays_for_steps_chosen_in_turn():
+    k = Kernel(table([0, 1], "replace"), LedgerAccount(Ledger(1.0, 1e-6)))
+    pool = k.pool(rho=0.01)
+    assert pool.fits(choice_event(0.2, 2)) and not pool.fits(choice_event(0.3, 2))
+    steps = 0
+    while pool.fits(choice_event(0.1, 2)):
+        k.choose(NUMBERS, [], 2, width=1.0, eta=0.1, pay=pool)
+        steps += 1
+    assert steps == 7  # each 0.1² / 8
+    with pytest.raises(BudgetExceeded, match="left of the pool"):
+        k.choose(NUMBERS, [], 2, width=1.0, eta=0.1, pay=pool)
+    assert not pool.fits(k.batch_event(1e6, rate=0.1)) and not pool.fits(ApproximateEvent(epsilon=1e-9, delta=1e-9))
+    pure = Kernel(table([0], "replace"), LedgerAccount(Ledger(1.0))).pool(epsilon=0.5)
+    assert pure.fits(choice_event(0.4, 2)) and not pure.fits(DiscreteGaussianEvent(scale=100.0, shifts=(1,)))
+    with pytest.raises(ArgumentError, match="one of them"):
+        k.pool()
+
+
+def batch(noise, rate, neighbours="replace"):
+    return SubsampledGaussianEvent(noise_multiplier=noise, sampling="poisson", sample_rate=rate, neighbours=neighbours)
+
+
+def drawn(noise, size):
+    return SubsampledGaussianEvent(
+        noise_multiplier=noise, sampling="without_replacement", population=9, batch_size=size, neighbours="replace"
+    )
+
+
+@pytest.mark.parametrize(
+    ("most", "event", "covered"),
+    [
+        (BoundedRangeEvent(eta=1.0), BoundedRangeEvent(eta=1.0), True),
+        (BoundedRangeEvent(eta=1.0), PureEvent(epsilon=0.1), False),
+        (PureEvent(epsilon=1.0), BoundedRangeEvent(eta=1.0), True),
+        (PureEvent(epsilon=1.0), ZCDPEvent(rho=1e-9), False),
+        (ZCDPEvent(rho=0.125), BoundedRangeEvent(eta=1.0), True),
+        (ZCDPEvent(rho=0.12), BoundedRangeEvent(eta=1.0), False),
+        (ZCDPEvent(rho=9.0), batch(1e3, 0.1), False),
+        (ZCDPEvent(rho=9.0), ApproximateEvent(epsilon=0.1, delta=0.1), False),
+        (ApproximateEvent(epsilon=1.0, delta=0.1), ApproximateEvent(epsilon=1.0, delta=0.2), False),
+        (ApproximateEvent(epsilon=1.0, delta=0.1), PureEvent(epsilon=1.0), True),
+        (DiscreteLaplaceEvent(scale=2.0, sensitivity=2), DiscreteLaplaceEvent(scale=1.0, shifts=(1,)), True),
+        (DiscreteLaplaceEvent(scale=2.0, sensitivity=2), DiscreteLaplaceEvent(scale=1.0, shifts=(1, 1)), False),
+        (DiscreteLaplaceEvent(scale=2.0, shifts=(2,)), DiscreteLaplaceEvent(scale=2.0, shifts=(1, 1)), False),
+        (DiscreteLaplaceEvent(scale=2.0, shifts=(2,)), DiscreteLaplaceEvent(scale=3.0, shifts=(2,)), True),
+        (DiscreteLaplaceEvent(scale=2.0, shifts=(2,)), DiscreteLaplaceEvent(scale=2.0, sensitivity=2), False),
+        (DiscreteLaplaceEvent(scale=2.0, shifts=(2,)), DiscreteGaussianEvent(scale=9.0, shifts=(2,)), False),
+        (DiscreteGaussianEvent(scale=2.0, l2_squared=4), DiscreteGaussianEvent(scale=1.0, shifts=(1,)), True),
+        (DiscreteGaussianEvent(scale=2.0, shifts=(2,)), DiscreteGaussianEvent(scale=2.0, shifts=(2,)), True),
+        (DiscreteGaussianEvent(scale=2.0, shifts=(2,)), DiscreteGaussianEvent(scale=3.0, shifts=(2,)), False),
+        (DiscreteGaussianEvent(scale=2.0, shifts=(2,)), DiscreteGaussianEvent(scale=1.0, shifts=(1,)), False),
+        (
+            DiscreteGaussianEvent(scale=2.0, l2_squared=4, coordinates=3),
+            DiscreteGaussianEvent(scale=2.0, l2_squared=4, coordinates=4),
+            False,
+        ),
+        (batch(2.0, 0.1), batch(2.0, 0.1), True),
+        (batch(2.0, 0.1), batch(3.0, 0.05), True),
+        (batch(2.0, 0.1), batch(2.0, 0.2), False),
+        (batch(2.0, 0.1), batch(1.0, 0.1), False),
+        (batch(2.0, 0.1), batch(2.0, 0.1, "add_remove"), False),
+        (batch(2.0, 1.0), drawn(2.0, 3), False),
+        (drawn(2.0, 3), drawn(3.0, 3), True),
+        (drawn(2.0, 3), drawn(2.0, 4), False),
+    ],
+)
+def test_an_event_covers_what_costs_no_more_by_every_reading(most, event, covered):
+    assert covers(most, event) is covered
+
+
+def test_accounts_count_under_the_relation_of_the_table():
+    rows = {"i": Column([0, 1], 0, 1)}
+    for made, account in [
+        (Table(rows), Ledger(1.0, neighbours="add_remove")),
+        (Table(rows, neighbours="add_remove", person=[1, 2]), Ledger(1.0, neighbours="add_remove")),
+        (Table(rows, neighbours="add_remove", person=[1, 2]), Ledger(1.0, unit="other")),
+    ]:
+        with pytest.raises(PrivacyError, match="counts under"):
+            Kernel(made, LedgerAccount(account))
+    assert Kernel(Table(rows, neighbours="add_remove", person=[1, 2], unit="id"), LedgerAccount(Ledger(1.0, unit="id")))
+
+
+def test_charges_chosen_in_turn_stay_within_the_ledger():
+    """What is asked next may depend on what came out: the ledger is a filter, and stops it at its ε."""
+    ledger = Ledger(1.0, 1e-6)
+    k, asked = Kernel(table([0, 1], "replace"), LedgerAccount(ledger)), 0
+    with pytest.raises(BudgetExceeded):
+        for step in range(100):
+            found = k.sum(NUMBERS, [], 2, bound=1.0, noise="gaussian", scale=20.0 + step % 3)
+            asked += 1
+            if found[0] > 0:
+                k.choose(NUMBERS, [], 2, width=1.0, eta=0.1)
+    assert 2 < asked < 40 and ledger.spent.epsilon <= 1.0
+
+
+def test_public_rows_are_those_of_the_table():
+    k = Kernel(table([0, 1], "replace", weights=np.ones(2)), LedgerAccount(Ledger(1.0)))
+    for rows, options in [({}, {}), ({"i": [1]}, {}), ({"i": [[1]]}, {"weights": [1.0]})]:
+        with pytest.raises(ArgumentError, match="Public rows"):
+            k.on_public(rows, **options)
+    assert k.on_public({"i": [1]}, weights=[0.5]).n_rows == 1
+
+
+def test_what_pays_cannot_be_spent_twice():
+    k = Kernel(table([0], "replace"), LedgerAccount(Ledger(1.0, 1e-6)))
+    for pay in (k.grant(choice_event(0.1, 2)), k.pool(epsilon=0.1)):
+        for twice in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(PrivacyError, match="twice"):
+                twice(pay)
+        pay._birthplace.pid -= 1
+        with pytest.raises(PrivacyError, match="another process"):
+            k.choose(NUMBERS, [], 2, width=1.0, eta=0.01, pay=pay)
+
+
+def test_classes_that_state_their_own_move_or_keep_rows_are_refused():
+    class Free(Interval):
+        facts = Facts(1, 1, (1, 1), (1, 1))
+
+    class Cheap(OneParameter):
+        def range(self, neighbours):
+            return 1e-9
+
+    class Keeper(RowMap):
+        pass
+
+    k = Kernel(table([0], "replace"), LedgerAccount(Ledger(1.0)))
+    with pytest.raises(ArgumentError, match="certified"):
+        k.sums(ONE, [], Free((0,), (2**20,)), noise="laplace", scale=1.0)
+    with pytest.raises(ArgumentError, match="known"):
+        k.draw(ONE, [], Cheap(kind="beta", low=0.1, high=0.9, prior=(1.0, 1.0), trials=1))
+    with pytest.raises(ArgumentError, match="derived"):
+        k.choose(object.__new__(Keeper), [], 2, width=1.0, eta=0.1)
+    assert not k.made

@@ -1,0 +1,504 @@
+"""How far neighbours move what gets noise: whole numbers, never above what was charged; where it is tight, that far."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pymc_dp.accounting import (
+    ApproximateEvent,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    SubsampledGaussianEvent,
+    total_epsilon,
+)
+from pymc_dp.errors import ArgumentError
+from pymc_dp.kernel import (
+    Ball,
+    Column,
+    Curve,
+    Interval,
+    MHot,
+    OneHot,
+    Products,
+    Psd,
+    Table,
+    draw,
+    limits,
+    operations,
+    sums,
+)
+from pymc_dp.kernel.limits import UNITS
+from pymc_dp.testing import without_noise
+from tests.kernel.pairs import RELATIONS, Lookup, kernel, nasty, pair, table
+
+PAIRS = 200
+
+
+@pytest.fixture
+def exact(monkeypatch):
+    """Whole numbers as they get noise, with its kind and scale."""
+    caught = []
+
+    def noised(whole, kind, scale):
+        caught.append((np.array(whole, dtype=object), kind, scale))
+        return whole
+
+    monkeypatch.setattr(draw, "noised", noised)
+    return caught
+
+
+def moved(exact, event):
+    """How much two releases in a row used of what the event says: at most 1. The noise is what was charged."""
+    (one, kind, scale), (two, _, _) = exact[-2:]
+    assert scale == event.scale
+    if kind == "laplace":
+        assert isinstance(event, DiscreteLaplaceEvent)
+        return Fraction(int(abs(one - two).sum()), event.sensitivity)
+    assert isinstance(event, DiscreteGaussianEvent)
+    return Fraction(int(((one - two) ** 2).sum()), event.l2_squared)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_sum_moves_by_its_norm_at_most(relation, noise, weighted, exact, same_keys):
+    rng, worst = np.random.default_rng(1), Fraction(0)
+    for trial in range(PAIRS):
+        size, units = int(rng.integers(1, 6)), int(rng.choice([1, 7, UNITS]))
+        bound = float(10.0 ** rng.uniform(-10, 10))
+        numbers = nasty(rng, 400, size)
+        if trial % 2:
+            numbers = bound * rng.choice([-1.0, 1.0], (400, 1)) * np.eye(size)[rng.integers(0, size, 400)]
+        for made in pair(rng, relation, weighted=weighted):
+            k = kernel(made)
+            k.sum(Lookup(numbers), [], size, bound=bound, noise=noise, scale=0.5, units=units)
+        event = k.made[-1][1]
+        assert event.scale == 0.5 * k.sense * units
+        used = moved(exact, event)
+        assert used <= 1
+        worst = max(worst, used)
+    assert worst == 1
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("what", ["sum_within", 1e-3, 1e-5])
+def test_numbers_within_an_interval_and_their_soft_max_move_by_no_more(what, relation, noise, exact, same_keys):
+    rng, worst = np.random.default_rng(2), Fraction(0)
+    for trial in range(PAIRS):
+        K = 1 if what == "sum_within" else int(rng.integers(1, 6))
+        width = float(10.0 ** rng.uniform(-6, 6)) if what == "sum_within" else what
+        low = width * float(rng.choice([-1.0, -0.5, 0.0, 3.0]))
+        numbers = nasty(rng, 400, K)
+        if trial % 2:
+            numbers = rng.choice([low, low + width, low + width / 3], (400, K))
+        for made in pair(rng, relation):
+            k = kernel(made)
+            if what == "sum_within":
+                k.sum_within(Lookup(numbers), [], low=low, high=low + width, noise=noise, scale=0.5)
+            else:
+                k.soft_max(Lookup(numbers), [], K, low=low, high=low + width, noise=noise, scale=0.5)
+        used = moved(exact, k.made[-1][1])
+        assert used <= 1
+        worst = max(worst, used)
+    assert worst > 0.99
+
+
+def test_a_soft_max_whose_floats_would_show_a_row_is_refused():
+    """At high - low = 1e-16 one row would move it by 1.1 times its sensitivity, at 1e-20 by 11,000 times."""
+    k = kernel(table([0], "replace"))
+    for width in (1e-16, 1e-20, 9e-7):
+        with pytest.raises(ArgumentError, match="high - low"):
+            k.soft_max(Lookup([[0.0, 0.0]]), [], 2, low=0.0, high=width, noise="laplace", scale=1.0)
+    assert not k.account.events
+    k.soft_max(Lookup([[0.0, 0.0]]), [], 2, low=0.0, high=1.0, noise="laplace", scale=1.0)
+    assert k.made[-1][1].shifts == (UNITS + 3,)  # three units for rounding and floats
+    total = np.array([3, 9, -4]) * 10**5
+    found = sums._soft_max(total, 10.0**5)
+    assert found == pytest.approx(np.log(np.mean(np.exp([3, 9, -4]))) * 10**5, abs=1)
+
+
+SHAPES = [
+    OneHot(1),
+    OneHot(4),
+    MHot(3, 4),
+    Interval((0,), (1,)),
+    Interval((-3, 2), (5, 9)),
+    Interval((-(2**28),), (2**27,)),
+    Curve(),
+    Curve(units=6),
+    Curve(units=8, centred=False),
+    Ball(3),
+    Ball(2, 5),
+    Products(3),
+    Products(2, units=6),
+    Psd(3, 2),
+    Psd(1),
+]
+
+
+def of_shape(rng, shape, trial):
+    """Numbers that a row map may return for a shape: any floats, or where two rows are far apart."""
+    if trial % 3 == 0:
+        return nasty(rng, 400, shape.facts.inputs)
+    if isinstance(shape, Psd):
+        numbers = rng.normal(size=(400, shape.columns, shape.width)) * rng.choice([0.1, 1.0], (400, 1, 1))
+        norms = np.linalg.norm(np.einsum("rci,rcj->rij", numbers, numbers), axis=(1, 2))
+        return (numbers / np.sqrt(norms)[:, None, None]).reshape(400, -1) * (1 - 1e-9)
+    most = {OneHot: 5, MHot: 5, Interval: 10, Ball: 1}.get(type(shape)) or shape.units
+    if trial % 3 == 1:
+        return rng.integers(-most, most + 1, (400, shape.facts.inputs)).astype(float)
+    return rng.choice([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, -(2.0**40), 2.0**40], (400, shape.facts.inputs)) * most
+
+
+HOW = {"replace": ["plain", "cells", "public cells", "weighted"]}
+CASES = [
+    (shape, relation, how)
+    for shape, relation in itertools.product(SHAPES, RELATIONS)
+    for how in HOW.get(relation, ["plain", "cells", "weighted"])
+    if not isinstance(shape, Psd) or "cells" not in how
+]
+
+
+@pytest.mark.parametrize(("shape", "relation", "how"), CASES, ids=str)
+def test_sums_of_a_shape_move_by_no_more_than_charged(shape, relation, how, exact, same_keys):
+    rng, worst = np.random.default_rng(3), Fraction(0)
+    noises = ["gaussian"] if isinstance(shape, Psd) else ["laplace", "gaussian"]
+    for trial in range(60):
+        rowmap, cells = Lookup(of_shape(rng, shape, trial)), 2 if "cells" in how else None
+        noise = noises[trial % len(noises)]
+        given = {"cells": cells, "public": how == "public cells", "weighted": how == "weighted"}
+        for made in pair(rng, relation, **given):
+            k = kernel(made)
+            more = {} if cells is None else {"cell": "c", "cells": cells}
+            k.sums(rowmap, [], shape, noise=noise, scale=4.0, **more)
+        event = k.made[-1][1]
+        if isinstance(shape, Psd):
+            used = psd_moved(exact, event)
+        else:
+            used = moved(exact, event)
+            if event.shifts is not None:
+                steps = sorted(abs(exact[-1][0] - exact[-2][0]).ravel(), reverse=True)
+                assert all(a <= b for a, b in itertools.zip_longest(steps, event.shifts, fillvalue=0))
+        assert used <= 1
+        worst = max(worst, used)
+    assert worst > (0.0 if shape == Psd(1) else 0.1 if how == "weighted" or relation == "persons" else 0.3)
+
+
+def psd_moved(exact, event):
+    """Entries with more noise count less: squares over squares of their noise, against ρ."""
+    (one, _, scales), (two, _, _) = exact[-2:]
+    moves = zip((one - two).ravel(), scales, strict=True)
+    return sum(Fraction(int(move)) ** 2 / (2 * Fraction(float(scale)) ** 2) for move, scale in moves) / event.rho
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Curve(units=8),
+        Curve(units=14, centred=False),
+        MHot(2, 3),
+        MHot(3, 2),
+        OneHot(3),
+        Interval((-2, 0), (1, 3)),
+        Interval((-3,), (3,)),
+        Ball(2, 5),
+        Products(2, 4),
+        Products(1, 10),
+    ],
+)
+def test_moves_of_small_shapes_are_the_largest_of_all_pairs(shape):
+    """Exhaustive: every row that there is, against every other, and against none."""
+    reach = range(-3, 4) if not hasattr(shape, "units") else range(-shape.units, shape.units + 1)
+    numbers = np.array(list(itertools.product(reach, repeat=shape.facts.inputs)), dtype=float)
+    numbers /= shape.units if isinstance(shape, Ball) else 1
+    whole = np.zeros((len(numbers), shape.facts.size), dtype=np.int64)
+    shape._hold(numbers, whole)
+    whole = np.unique(whole, axis=0)
+    apart = np.abs(whole[:, None] - whole[None])
+    for found, move in [
+        ((apart.sum(-1).max(), (apart**2).sum(-1).max()), shape.move("replace")),
+        ((np.abs(whole).sum(-1).max(), (whole**2).sum(-1).max()), shape.move("add_remove")),
+    ]:
+        assert found[0] <= move.l1 and found[1] <= move.l2_squared
+        loose = (
+            3 if isinstance(shape, Products) else 1.7 if hasattr(shape, "units") else 1
+        )  # roundings count for much on so few units
+        assert move.l1 <= loose * found[0] and move.l2_squared <= loose * found[1]
+    both = [2 * part for part in (np.abs(whole).sum(-1).max(), (whole**2).sum(-1).max())]
+    moves, weighted = (shape.move("replace", **how) for how in ({"moves": True}, {"weighted": True}))
+    assert moves.l1 >= both[0] and moves.l2_squared >= both[1]
+    finer = shape.finer(True)
+    assert weighted.l1 >= apart.sum(-1).max() << finer
+    assert weighted.l2_squared >= (apart**2).sum(-1).max() << 2 * finer
+
+
+def test_shapes_cost_what_sums_cost_today():
+    from pymc_dp.families.features import BoundedFeatures, Feature, product
+    from pymc_dp.families.statistic import BoundedMoments, LevelCounts
+    from pymc_dp.release.noise import counts_sensitivity, sums_sensitivity
+
+    half = 2.0
+    moments = BoundedMoments(
+        low=-2.0, high=2.0, centre=0.0, unit=half / 2**30, half_width=half, powers=(1, 2), offset=2**29
+    )
+    counts = {
+        OneHot(3): (LevelCounts(labels=tuple("abc")), True),
+        Interval((0,), (1,)): (LevelCounts(labels=tuple("ab")), True),
+        MHot(3, 7): (LevelCounts(labels=tuple("abc"), trials=7), False),
+    }
+    for neighbours in ("replace", "add_remove"):
+        for shape, (statistic, sizes) in counts.items():
+            theirs, ours = counts_sensitivity(statistic, neighbours, sizes_known=sizes), shape.move(neighbours)
+            assert (ours.l1, ours.l2_squared, ours.shifts) == (theirs.l1, theirs.l2_squared, theirs.shifts)
+        for sizes in (True, False):
+            theirs = sums_sensitivity(moments, neighbours, sizes_known=sizes)
+            ours = Curve().move(neighbours, moves=not sizes)
+            assert (ours.l1, ours.l2_squared, ours.shifts) == (theirs.l1, theirs.l2_squared, theirs.shifts)
+    assert Psd(4).move("replace").l2_squared == 2 * 2**60
+    for d in (1, 2, 5):
+        line = [Feature(transform="identity", columns=(j,), centre=0.0, unit=2.0**-30, reach=2**30) for j in range(d)]
+        pairs = [product(int(i), int(j), [1.0] * d) for i, j in zip(*np.triu_indices(d), strict=True)]
+        theirs = BoundedFeatures(
+            low=-1.0, high=1.0, features=(*line, *pairs), pairing="products", names=tuple("abcde"[:d])
+        )
+        assert Products(d).facts.spread == (theirs.spread, theirs.spread_squared)
+        assert Products(d).facts.magnitude == (theirs.magnitude, theirs.magnitude_squared)
+
+
+def test_rows_add_what_they_add_today_within_a_unit():
+    from pymc_dp.families.statistic import BoundedMoments, LevelCounts
+    from pymc_dp.rows.sums import row_integers
+
+    rng = np.random.default_rng(7)
+    values = np.r_[rng.normal(size=500), -9.0, 9.0, np.inf, -np.inf, 2.0, -2.0, 0.0]
+    theirs = row_integers(
+        BoundedMoments(low=-2.0, high=2.0, centre=0.0, unit=2.0**-29, half_width=2.0, powers=(1, 2), offset=2**29),
+        values,
+    )
+    whole = np.zeros((len(values), 2), dtype=np.int64)
+    Curve()._hold(values[:, None] / 2.0 * 2**30, whole)
+    assert np.abs(whole - theirs).max() <= 1 and (whole == theirs).mean() > 0.7
+    levels = rng.integers(0, 3, 50)
+    whole = np.zeros((50, 3), dtype=np.int64)
+    OneHot(3)._hold(levels[:, None].astype(float), whole)
+    assert (whole == row_integers(LevelCounts(labels=tuple("abc")), levels)).all()
+
+
+def test_weights_count_in_steps_and_stay_within():
+    weights = np.array([1.0, 0.5, 0.0, 2.0, -1.0, np.nan, 1e-9])
+    k = kernel(table(np.zeros(7, dtype=int), "add_remove", weights=weights))
+    with without_noise():
+        assert k.sums(Lookup([[0.0]]), [], OneHot(2), noise="laplace", scale=1.0).tolist() == [2.5 * 2**16, 0]
+        held = k.sum_within(Lookup([[3.0]]), [], low=0.0, high=2.0, noise="laplace", scale=1.0)
+        matrix = k.sums(Lookup([[0.9]]), [], Psd(1), noise="gaussian", scale=1.0)
+    assert held == pytest.approx(2 + 1.5 + 2)  # the limit holds after weighting
+    assert matrix[0] / 2**30 == pytest.approx(2.5 * 0.9**2, rel=1e-4)
+
+
+@pytest.mark.parametrize("of", ["value", "norm"])
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_unit_is_in_one_bin(relation, of, exact, same_keys):
+    rng, size = np.random.default_rng(4), 1 if of == "value" else 2
+    for _ in range(PAIRS):
+        rowmap = Lookup(nasty(rng, 400, size))
+        for made in pair(rng, relation):
+            k = kernel(made)
+            k.histogram(rowmap, [], [0.0, 1e-3, 1.0], size=size, of=of, noise="laplace", scale=1.0)
+        steps = np.sort(abs(exact[-1][0] - exact[-2][0]))[::-1]
+        assert moved(exact, k.made[-1][1]) <= 1 and steps[0] <= 1 and steps[2] == 0
+    with without_noise():
+        k = kernel(table([0, 1, 2, 3], "replace"))
+        found = k.histogram(Lookup([[-1.0], [0.0], [0.5], [np.nan]]), [], [0.0, 1.0], noise="laplace", scale=1.0)
+    assert found.tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_labels_move_by_one_for_each_of_a_unit(relation, exact, same_keys):
+    rng = np.random.default_rng(5)
+    for _ in range(PAIRS):
+        shown = []
+        for made in pair(rng, relation, count=4):
+            k = kernel(made)
+            shown.append(k.labels("i", scale=2.0, least=2))
+        event, m = k.made[-1][1], made.max_rows
+        assert event.epsilon == k.sense * m / 2.0
+        counts = dict(zip(*np.unique(units_of(made), return_counts=True), strict=True))
+        assert shown[-1] == {label: count for label, count in counts.items() if count >= 2}
+        assert list(shown[-1]) == sorted(shown[-1])
+    one = kernel(table([1, 1, 2], relation, owner=[1, 2, 3]))
+    one.labels("i", scale=2.0, least=20)
+    r = math.exp(-1 / 2.0)
+    p, m = Fraction(r**19 / (1 + r)), one._table.max_rows
+    assert 1 - 1e-12 < one.made[-1][1].delta / float(1 - (1 - p) ** m) < 1 + 1e-12
+
+
+def test_labels_may_be_texts():
+    texts = np.array(["b", "a", "b", "a long one", "b", "a"])
+    for relation, person, counts in [
+        ("replace", None, {"a": 2, "b": 3}),
+        ("add_remove", np.array([1, 1, 1, 2, 2, 3]), {"a": 2, "b": 2}),
+    ]:
+        k = kernel(Table({"t": Column(texts)}, neighbours=relation, person=person, max_rows=3))
+        with without_noise():
+            assert k.labels("t", scale=1.0, least=2) == counts
+    for name in ("x", "u"):
+        with pytest.raises(ArgumentError, match="texts"):
+            kernel(Table({"x": Column([0.5], 0.0, 1.0)})).labels(name, scale=1.0, least=2)
+    empty = Table({"t": Column(texts)}, neighbours="add_remove", person=np.full(6, -1))
+    assert kernel(empty).labels("t", scale=1.0, least=2) == {}
+
+
+def units_of(made):
+    """Labels of each unit, each once."""
+    values = made.columns["i"].values
+    return np.concatenate([np.unique(values[a:b]) for a, b in itertools.pairwise(made._first)])
+
+
+# Batches.
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_a_batch_moves_by_norms_of_its_rows(relation, monkeypatch):
+    rng, caught = np.random.default_rng(6), []
+    monkeypatch.setattr(draw, "poisson_batch", lambda count, rate: np.arange(0, count, 2))
+    monkeypatch.setattr(draw, "rounded_normals", lambda scales: caught.append(scales) or 0)
+    for _ in range(50):
+        numbers = nasty(rng, 400, 3)
+        rows = rng.integers(0, 400, 9)
+        found = []
+        for held in (rows, np.r_[rows[:8], rng.integers(0, 400, int(relation == "replace"))]):
+            k = kernel(table(held, relation))
+            out = k.batch(Lookup(numbers), [], 3, bound=2.0, scale=1.5, rate=0.25)
+            found.append([int(value) for value in np.rint(out * UNITS / 2.0)])
+        event = k.made[-1][1]
+        assert event == SubsampledGaussianEvent(
+            noise_multiplier=1.5, sampling="poisson", sample_rate=0.25, neighbours=relation
+        )
+        assert (caught[-1] == event.noise_multiplier * UNITS).all()
+        norm = sum((a - b) ** 2 for a, b in zip(*found, strict=True))
+        assert norm <= (k.sense * UNITS) ** 2
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_a_batch_of_matrices_moves_by_norms_in_units_of_its_noise(relation, monkeypatch):
+    rng, caught, worst = np.random.default_rng(8), [], 0.0
+    monkeypatch.setattr(draw, "poisson_batch", lambda count, rate: np.arange(count))
+    monkeypatch.setattr(draw, "rounded_normals", lambda scales: caught.append(scales) or 0)
+    for trial in range(60):
+        numbers = of_shape(rng, Psd(2), 3 * trial + 1 + trial % 2)
+        numbers[: len(numbers) // 2] = [np.sqrt(0.999), 0.0]
+        rows, found = rng.integers(0, 400, 5), []
+        for held in (rows, np.r_[rows[:4], rng.integers(0, 400, int(relation == "replace"))]):
+            k = kernel(table(held, relation))
+            found.append(k.batch(Lookup(numbers), [], Psd(2), bound=3.0, scale=1.5, rate=0.25) / 3.0 * 2**30)
+        used = math.sqrt((((found[0] - found[1]) / caught[-1]) ** 2).sum()) * k.made[-1][1].noise_multiplier
+        assert used <= k.sense
+        worst = max(worst, used)
+    assert worst > 0.9
+
+
+def test_batches_are_as_large_as_said():
+    assert abs(len(draw.poisson_batch(100_000, 0.25)) - 25_000) < 1000
+    assert draw.poisson_batch(10, 1.0).tolist() == list(range(10))
+    sets = [tuple(draw.batch_of(5, 2)) for _ in range(20_000)]
+    kinds, counts = np.unique(sets, axis=0, return_counts=True)
+    assert len(kinds) == 10 and np.abs(counts / 20_000 - 0.1).max() < 0.012
+    assert draw.batch_of(7, 7).tolist() == list(range(7))
+
+
+def test_a_batch_without_replacement_goes_with_replace_alone():
+    rowmap = Lookup([[1.0]])
+    k = kernel(table(np.zeros(50, dtype=int), "replace"))
+    out = k.batch(rowmap, [], 1, bound=1.0, scale=1e-3, rows=10)
+    assert abs(out[0] - 10) < 0.1 and k.made[-1][1].population == 50
+    with pytest.raises(Exception, match="number of rows is private"):
+        kernel(table([0], "add_remove")).batch(rowmap, [], 1, bound=1.0, scale=1.0, rows=1)
+
+
+def test_discrete_noise_of_batches_is_as_near_to_normal_noise_as_charged():
+    """A normal variable rounded to whole numbers, against discrete Gaussian noise, within t standard deviations."""
+    from scipy.special import log_ndtr
+
+    s, t = 50.0, 12
+    k = np.arange(-int(t * s), int(t * s) + 1)
+    total = np.exp(-(np.arange(-4000, 4001) ** 2) / (2 * s**2)).sum()
+    discrete = -(k**2) / (2 * s**2) - np.log(total)
+    a, b = log_ndtr(-(np.abs(k) - 0.5) / s), log_ndtr(-(np.abs(k) + 0.5) / s)
+    rounded = a + np.log1p(-np.exp(b - a))
+    assert np.abs(rounded - discrete).max() <= t**2 / (8 * s**2) * (1 + 1e-6)
+    wide, failure = operations.discrete_batches(1.0, 1e-7, entries=10**3, steps=10**4, scale=1e7)
+    assert wide - 1 == pytest.approx(3.6e-6, rel=0.01) and 1e-7 < failure < 1.001e-7
+    with pytest.raises(ArgumentError, match="2\\^20"):
+        operations.discrete_batches(1.0, 1e-7, 1, 1, 2.0**19)
+
+
+def test_discrete_noise_of_a_batch_is_paid_for_by_a_grant_of_its_own():
+    k = kernel(table(np.zeros(50, dtype=int), "replace"))
+    rowmap, event = Lookup([[1.0, 0.0]]), k.batch_event(2.0, rate=0.1)
+    grant = k.grant_batches(event, 3, entries=2, delta=1e-7)
+    charged = k.account.events[-1][1]
+    plain = total_epsilon(event, 1e-7)
+    assert isinstance(charged, ApproximateEvent) and charged.epsilon > plain.epsilon and charged.delta > 1e-7
+    assert len(k.batch(rowmap, [], 2, bound=1.0, scale=2.0, rate=0.1, hardened=True, pay=grant)) == 2
+    assert len(k.batch(Lookup([[0.5]]), [], Psd(1), bound=1.0, scale=2.0, rate=0.1, hardened=True, pay=grant)) == 1
+    with without_noise():
+        assert k.batch(rowmap, [], 2, bound=1.0, scale=2.0, rate=1.0).tolist() == [50, 0]
+    for pay, size in [(None, 2), (k.grant(event), 2), (grant, 3)]:
+        with pytest.raises(ArgumentError, match="grant_batches"):
+            k.batch(rowmap, [], size, bound=1.0, scale=2.0, rate=0.1, hardened=True, pay=pay)
+
+
+def test_noise_is_added():
+    k = kernel(table(np.zeros(100, dtype=int), "replace"))
+    rowmap = Lookup([[1.0]])
+    for noise, deviation in [("laplace", 2 * math.sqrt(2) * 3), ("gaussian", 2 * 3)]:
+        found = [k.sum(rowmap, [], 1, bound=1.0, noise=noise, scale=3.0)[0] for _ in range(400)]
+        assert abs(np.mean(found) - 100) < deviation / 4 and 0.75 < np.std(found) / deviation < 1.3
+    found = [k.batch(rowmap, [], 1, bound=1.0, scale=3.0, rate=1.0)[0] for _ in range(400)]
+    assert abs(np.mean(found) - 100) < 1 and 0.75 < np.std(found) / 3 < 1.3
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "text"),
+    [
+        ("sum", {"size": 1, "bound": math.inf, "noise": "laplace", "scale": 1.0}, "bound"),
+        ("sum", {"size": 1, "bound": 1.0, "noise": "cauchy", "scale": 1.0}, "noise"),
+        ("sum", {"size": 1, "bound": 1.0, "noise": "laplace", "scale": 1.0, "units": 2**25}, "units"),
+        ("sums", {"shape": OneHot(2), "noise": "laplace", "scale": 0.0}, "scale"),
+        ("sums", {"shape": 3, "noise": "laplace", "scale": 1.0}, "shape"),
+        ("sums", {"shape": Psd(1), "noise": "laplace", "scale": 1.0}, "Gaussian"),
+        ("histogram", {"edges": [1.0, 0.0], "noise": "laplace", "scale": 1.0}, "increase"),
+        ("batch", {"size": 1, "bound": 1.0, "scale": 1.0}, "rate"),
+    ],
+)
+def test_sums_that_make_no_sense_are_refused_before_the_charge(name, given, text):
+    k = kernel(table([0], "replace"))
+    with pytest.raises(ArgumentError, match=text):
+        getattr(k, name)(Lookup([[0.0]]), [], **given)
+    assert not k.account.events
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_norm_is_checked_on_whole_numbers_also_where_floats_are_wrong(order, monkeypatch):
+    rows = np.array([[0.9, 0.9, -0.9], [0.1, 0.2, 0.0], [np.nan, 0.0, 0.0]])
+    monkeypatch.setattr(limits.np, "sqrt", lambda value: 0.0)
+    monkeypatch.setattr(limits.np, "abs", lambda value: np.zeros(1))
+    total = np.zeros(3, dtype=np.int64)
+    limits.add_norms.py_func(rows, np.arange(4), np.ones(3, dtype=np.int64), order, 1000, total)
+    assert total.tolist() == [100, 200, 0]
+    whole = np.ones((3, 3), dtype=np.int64)
+    limits.hold_ball.py_func(rows, 1000, whole)
+    assert whole.tolist() == [[0, 0, 0], [100, 200, 0], [0, 0, 0]]
+
+
+def test_what_is_too_long_is_shortened():
+    k = kernel(table([0, 1], "replace"))
+    rowmap = Lookup([[3.0, 4.0], [0.0, np.nan]])
+    with without_noise():
+        found = k.sum(rowmap, [], 2, bound=2.5, noise="gaussian", scale=1.0)
+        whole = k.sums(rowmap, [], Ball(2), noise="gaussian", scale=1.0) / UNITS
+    assert np.allclose(found, [1.5, 2.0], atol=1e-6) and np.allclose(whole, [0.6, 0.8], atol=1e-6)

@@ -1,0 +1,137 @@
+"""Values are clamped once, each by itself; which rows of a person are kept depends on that person's rows alone."""
+
+import numpy as np
+import pytest
+
+from pymc_dp.errors import ArgumentError, PrivacyError
+from pymc_dp.kernel import Column, Table
+from pymc_dp.kernel.table import ByKind
+
+
+def test_values_are_clamped_when_loaded():
+    values = np.array([np.nan, np.inf, -np.inf, 0.5, 1e300, -0.0])
+    held = Table({"x": Column(values, 0.0, 1.0), "k": Column([-(2**62), 7, 2**62, 1, 0, 3], 0, 3)})
+    assert held.columns["x"].values.tolist() == [0, 1, 0, 0.5, 1, 0]
+    assert held.columns["k"].values.tolist() == [0, 3, 3, 1, 0, 3]
+    assert not np.signbit(held.columns["x"].values).any() and held.columns["k"].dtype == "int64"
+    values[3] = 0.9  # the caller's array is not what is read
+    assert held.columns["x"].values[3] == 0.5
+    large = Column(np.array([2**64 - 1], dtype=np.uint64), 0, 5).clamped()
+    assert large.values.tolist() == [5] and Column(np.array([True]), 0, 1).clamped().values.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Column([1.0]),
+        lambda: Column([1.0], 0.0, np.inf),
+        lambda: Column([1.0], 1.0, 0.0),
+        lambda: Column([1], 0.5, 2),
+        lambda: Column([b"a"], 0, 1),
+        lambda: ByKind(Table({"t": Column(["a"])})),
+        lambda: Column(np.zeros((2, 2, 2)), 0, 1),
+        lambda: Table({"x": Column([1.0], public=True)}, neighbours="add_remove"),
+        lambda: Table({"x": Column([1.0], 0, 1), "y": Column([1.0, 2.0], 0, 1)}),
+        lambda: Table({"x": Column([1.0], 0, 1)}, person=[1]),
+        lambda: Table({"x": Column([1.0], 0, 1)}, neighbours="add_remove", person=[1], max_rows=2**17),
+        lambda: Table({"x": Column([1.0], 0, 1)}, neighbours="add_remove", person=np.array([{}], dtype=object)),
+        lambda: Table({"x": Column([1.0], 0, 1)}, weights=["secret"]),
+        lambda: Table({"x": Column([1.0], 0, 1)}, neighbours="other"),
+        lambda: ByKind(Table({"x": Column(np.zeros((1, 2)), 0.0, 1.0)})),
+        lambda: ByKind(Table({n: Column([1.0], 0.0, 1.0) for n in "abc"})),
+    ],
+)
+def test_what_is_no_table_is_refused(make):
+    with pytest.raises(ArgumentError) as error:
+        make()
+    assert "secret" not in str(error.value)
+
+
+def kept(held):
+    """Rows of every person, as a set of sorted tuples with the order in which they are summed."""
+    rows = np.column_stack([column.values.reshape(held._n, -1) for column in held.columns.values()])
+    return sorted(tuple(map(tuple, rows[a:b])) for a, b in zip(held._first, held._first[1:], strict=False))
+
+
+def people(person, x, k, most=3, **options):
+    return Table(
+        {"x": Column(x, -9.0, 9.0), "k": Column(k, 0, 9)},
+        neighbours="add_remove",
+        person=person,
+        max_rows=most,
+        **options,
+    )
+
+
+def test_kept_rows_depend_on_nothing_but_the_person(same_keys):
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        n = int(rng.integers(1, 60))
+        person, x, k = rng.integers(0, 8, n), np.round(rng.normal(size=n)), rng.integers(0, 3, n)
+        found = kept(people(person, x, k))
+        order = rng.permutation(n)
+        assert kept(people(person[order], x[order], k[order])) == found  # of rows
+        names = np.array([f"id {value}" for value in rng.permutation(100)])
+        assert kept(people(names[person], x, k)) == found  # of ids
+        rest = person != person[0]
+        if rest.any():  # of other persons
+            assert not set(kept(people(person[rest], x[rest], k[rest]))) - set(found)
+            assert len(kept(people(person[rest], x[rest], k[rest]))) == len(found) - 1
+        assert all(len(rows) <= 3 for rows in found)
+
+
+def test_kept_rows_depend_on_no_longer_text_of_another_person(same_keys):
+    rng = np.random.default_rng(3)
+    texts, person = rng.choice(["a", "bb", "ccc", "a b"], 40), np.repeat(np.arange(4), 10)
+
+    def rows(texts, person):
+        made = Table({"t": Column(texts)}, neighbours="add_remove", person=person, max_rows=3)
+        return [tuple(made.columns["t"].values[a:b]) for a, b in zip(made._first, made._first[1:], strict=False)]
+
+    more = np.append(texts, "a text that is longer than any other one")
+    assert rows(more, np.append(person, 9))[:4] == rows(texts, person)
+
+
+def test_kept_rows_are_drawn_anew_and_evenly_also_among_equal_ones():
+    x = np.array([1.0] * 5 + [2.0])
+    found = [people(np.zeros(6, dtype=int), x, np.zeros(6, dtype=int), most=2) for _ in range(3000)]
+    counts = np.array([(held.columns["x"].values == 2.0).sum() for held in found])
+    assert counts.max() == 1 and abs(counts.mean() - 2 / 6) < 0.04
+
+
+def test_rows_of_nobody_are_left_out_and_the_number_of_rows_is_private():
+    held = people(np.array([-1, 3, 3, -5]), np.arange(4.0), np.zeros(4, dtype=int))
+    assert kept(held) in ([((1.0, 0.0), (2.0, 0.0))], [((2.0, 0.0), (1.0, 0.0))])
+    with pytest.raises(PrivacyError, match="private"):
+        held.n_rows  # noqa: B018
+    assert len(people(np.array([-1.0, np.nan]), np.zeros(2), np.zeros(2, dtype=int))._first) == 1
+
+
+def test_blocks_hold_whole_units(same_keys):
+    rng = np.random.default_rng(1)
+    held = people(rng.integers(0, 30, 200), rng.normal(size=200), rng.integers(0, 3, 200), most=5)
+    parts = list(held._blocks(7))
+    assert sum(len(rows[0]) for rows, _, _ in parts) == held._n
+    assert all(first[-1] == len(rows[0]) and len(times) == len(first) - 1 for rows, first, times in parts)
+    lengths = np.concatenate([np.diff(first) for _, first, _ in parts])
+    assert (lengths == np.diff(held._first)).all()
+
+
+def test_kinds_count_every_row_once():
+    rng = np.random.default_rng(2)
+    table = Table({"x": Column(rng.uniform(-1, 1, 500), -1.0, 1.0), "k": Column(rng.integers(0, 3, 500), 0, 2)})
+    kinds = ByKind(table, nodes=9)
+    assert kinds._counts.sum() == 500 and len(kinds._counts) == 27
+    places = np.rint((table.columns["x"].values + 1) * 4) * 3 + table.columns["k"].values
+    assert (kinds._counts == np.bincount(places.astype(int), minlength=27)).all()
+    parts = list(kinds._blocks(10))
+    assert np.concatenate([times for _, _, times in parts]).sum() == 500
+
+
+def test_public_columns_go_beside_rows():
+    table = Table({"x": Column([0.5, 0.25], 0.0, 1.0)})
+    beside = table.beside({"z": [1, 2]})
+    assert beside.columns["z"].public and set(table.columns) == {"x"} and table.n_rows == 2
+    for released in ({"x": [1, 2]}, {"z": [1]}):
+        with pytest.raises(ArgumentError):
+            table.beside(released)
