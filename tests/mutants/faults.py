@@ -403,7 +403,11 @@ DRAWS = (
         old="    event = BoundedRangeEvent(eta=eta if inverse < 1 else range_)\n",
         new="    event = BoundedRangeEvent(eta=eta / 2 if inverse < 1 else range_)\n",
         breaks="A draw from the tempered posterior is charged half of its range.",
-        first=("tests/step_methods/ops/test_price.py", "tests/promises/test_distributions.py", "tests/promises/test_charges.py"),
+        first=(
+            "tests/step_methods/ops/test_price.py",
+            "tests/promises/test_distributions.py",
+            "tests/promises/test_charges.py",
+        ),
     ),
     Fault(
         name="ops-row-that-changes-its-cell",

@@ -69,7 +69,8 @@ def page(known: dict[str, Any]) -> str:
         budget = f"ε = {one.epsilon:g}" + (f", δ = {one.delta:g}" if one.delta else "")
         guarantee = "refused" if one.refused else one.guarantee
         lines.append(f"| {one.name} | {one.about} | {one.kind.name} | {budget}, {one.relation} | {guarantee} |")
-    lines += ["", "## Models of samplers", "", "| model | what it is | declared | exact distribution |", "|---|---|---|---|"]
+    lines += ["", "## Models of samplers", ""]
+    lines += ["| model | what it is | declared | exact distribution |", "|---|---|---|---|"]
     for kind, law in MODELS.values():
         lines.append(f"| {kind.name} | {kind.about} | {declared(kind)} | {'' if law is None else 'known'} |")
     return "\n".join(lines) + "\n"
