@@ -245,3 +245,13 @@ def test_candidates_are_weighed_by_the_range_of_all_rows_that_there_can_be(relat
     record = idata.dp.report().record
     (eta,) = charged(record["event"])
     assert f"{rows * math.log(9):.4g}" in str(record["sampler"]) and eta == pytest.approx(1.0)
+
+
+def test_an_element_is_charged_where_it_meets_rows_in_a_sum_with_others_too() -> None:
+    """Elements in [-1, 1]: given the other one, two rows differ by 2 in a sum of both, and by 2 where one is alone."""
+    rows = np.array([0, 1, 1, 0, 1, 0])
+    with pm.Model() as model:
+        b = pm.Uniform("b", -1.0, 1.0, shape=2)
+        pm.Bernoulli("y", logit_p=b[0] + b[1], observed=rows)
+        pm.Bernoulli("z", logit_p=b[pm.Data("group", rows)], observed=rows)
+    assert min(etas_over_power(ran(model, dp.TemperedGibbs(), epsilon=50.0))) >= 4.0
