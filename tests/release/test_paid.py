@@ -158,3 +158,12 @@ def test_a_refused_charge_is_no_release():
     charged(None, epsilon=1.0, delta=0.0)
     with pytest.warns(dp.errors.RepeatedReleaseWarning, match="second release from these rows, ε=2 in total"):
         charged(None, epsilon=1.0, delta=0.0)
+
+
+def test_a_warning_of_delta_names_no_number_of_private_rows():
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Beta("p", 1, 1), observed=np.arange(37) % 2)
+    domain = dp.Domain(neighbours="add_remove", n_max=50)
+    with pytest.warns(dp.errors.WeakGuaranteeWarning, match="n_max") as caught:
+        dp.privatize(model, epsilon=1.0, delta=0.5, domain=domain, statistics=dp.Statistics(noise="gaussian"))
+    assert not any("37" in str(one.message) for one in caught)

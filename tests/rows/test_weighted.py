@@ -8,7 +8,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.rows.passes import Passes
 from pymc_dp.rows.stored import stored_rows
-from pymc_dp.rows.weighted import SHARES
+from pymc_dp.rows.weighted import SHARES, shares_of
 from pymc_dp.transforms.privatize import plan_for
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
@@ -97,3 +97,20 @@ def test_what_sums_do_not_weigh_is_refused_before_the_charge(rng):
     with pytest.raises(dp.errors.ArgumentError, match="mean of about 1"):
         planned("bernoulli", rows, largest=0.1, epsilon=9.0)
     assert not ledger.history
+
+
+def test_a_weight_beyond_the_largest_counts_as_the_largest_and_changes_no_other():
+    released = []
+    for extreme in (LARGEST, 2 * LARGEST, 1e300, np.inf):
+        model, bounds = model_of("bernoulli", np.array([1, 0, 1, 1]), np.array([1.0, 1.0, 0.5, extreme]))
+        domain = dp.Domain(bounds={**bounds, "w": (0, LARGEST)}, weights={"y": "w"})
+        with dp.testing.without_noise():
+            private = dp.privatize(model, epsilon=1.0, domain=domain)
+        released.append(dp.Release.of(private).tables["y"])
+    for other in released[1:]:
+        np.testing.assert_array_equal(other, released[0])
+
+
+def test_shares_are_held_within_the_largest_whatever_others_weigh():
+    hostile = [LARGEST / 2, LARGEST, 2 * LARGEST, 1e300, np.inf, -1.0, -np.inf, np.nan]
+    assert shares_of(np.array(hostile), LARGEST).tolist() == [SHARES // 2, *[SHARES] * 4, 0, 0, 0]
