@@ -49,6 +49,7 @@ FRESH: tuple[Fault, ...] = (
         old="        hit = (owner != NONE) if element is None else (owner == element) | (owner == MANY)\n",
         new="        hit = (owner != NONE) if element is None else owner == element\n",
         breaks="An element that meets rows in a sum with others is updated for nothing, as if no row reached it.",
+        first=("tests/promises/test_charges.py",),
     ),
     Fault(
         name="fresh-ratios-half-an-interval-for-who-comes",
@@ -68,6 +69,7 @@ FRESH: tuple[Fault, ...] = (
         new="        change = there.coefficients - here.coefficients\n"
         "        exact = Fraction(float(change @ np.array(self._sums, dtype=np.float64)))\n",
         breaks="Products of large sums cancel with an error that one row changes by more than the range of its ratio.",
+        first=("tests/step_methods/test_coefficients.py",),
     ),
     Fault(
         name="fresh-penalty-a-scan-charged-as-one-bit",
@@ -79,6 +81,7 @@ FRESH: tuple[Fault, ...] = (
         "        )\n",
         new="        return SelfComposedEvent(event=bit, count=funding.uses)\n",
         breaks="A scan over several blocks releases a bit for each, and ledger and trace say that it was one.",
+        first=("tests/promises/test_bits.py", "tests/promises/test_samplers.py"),
     ),
     Fault(
         name="fresh-batches-a-row-twice",
@@ -88,6 +91,7 @@ FRESH: tuple[Fault, ...] = (
         old="            place = last\n            _held(keys, place)\n",
         new="            place = last\n",
         breaks="A batch of fixed size may hold a row twice, whose gradient then moves the sum by twice the clip norm.",
+        first=("tests/step_methods/langevin", "tests/promises/test_batches.py"),
     ),
     Fault(
         name="fresh-annealing-draws-by-weights-without-noise",
@@ -97,6 +101,7 @@ FRESH: tuple[Fault, ...] = (
         old="                places = public.choice(count, size=self.settings.draws, p=weights / weights.sum())\n",
         new="                places = chosen(rng, logs, self.settings.draws)\n",
         breaks="Draws are chosen by the exact weights, each a mechanism, and the noised weights alone are paid for.",
+        first=("tests/promises/test_charges.py", "tests/test_annealing.py", "tests/step_methods/annealing"),
     ),
     Fault(
         name="fresh-exact-draws-row-that-changes-its-cell",
@@ -106,6 +111,7 @@ FRESH: tuple[Fault, ...] = (
         old="        return np.maximum(same.max(), np.sort(alone)[-2:].sum() if apart else 0.0)\n",
         new="        return np.maximum(same.max(), alone.max() if apart else 0.0)\n",
         breaks="A replaced row that leaves one cell for another is bounded as one that only comes or goes.",
+        first=("tests/promises/test_charges.py", "tests/step_methods/ops"),
     ),
     Fault(
         name="fresh-accounting-delta-for-each-of-two-rules",
@@ -115,6 +121,7 @@ FRESH: tuple[Fault, ...] = (
         old="        half = self.delta_left / 2\n",
         new="        half = self.delta_left\n",
         breaks="Two rules may each let histories through that fail with all of δ, so that together they fail with 2 δ.",
+        first=("tests/accounting",),
     ),
     Fault(
         name="fresh-metric-squares-as-steep-as-values",
@@ -124,6 +131,7 @@ FRESH: tuple[Fault, ...] = (
         old="STEPS_PER_STEP = {(1,): 1, (2,): 2, (1, 2): 3}\n",
         new="STEPS_PER_STEP = {(1,): 1, (2,): 1, (1, 2): 2}\n",
         breaks="A square moves by two steps where its value moves by one, and ε per unit is stated for one of them.",
+        first=("tests/release", "tests/audit/test_sensitivity.py"),
     ),
     Fault(
         name="fresh-persons-in-several-files",
@@ -134,6 +142,7 @@ FRESH: tuple[Fault, ...] = (
         new="        _, number = np.unique(who, return_inverse=True)\n"
         "        where = (hashes_of(number.ravel()) % np.uint64(self.count)).astype(np.int64)\n",
         breaks="Numbers of persons within a block send one to several files, each of which keeps max_rows.",
+        first=("tests/rows",),
     ),
     Fault(
         name="fresh-refusals-private-data-in-a-public-prior",
@@ -145,6 +154,7 @@ FRESH: tuple[Fault, ...] = (
         new='    if name in findings.domain.public:\n        return "named"\n'
         '    if not isinstance(leaf, Constant):\n        return "private"\n',
         breaks="A pm.Data that nobody named reaches the prior of a variable that is named for its constants.",
+        first=("tests/promises/test_private_unless_named.py",),
     ),
     Fault(
         name="fresh-traces-labels-of-rows-in-the-private-model",
@@ -154,6 +164,7 @@ FRESH: tuple[Fault, ...] = (
         old="    lengths = {dim: model._dim_lengths[dim] for dim in used}\n",
         new="    lengths = dict(model._dim_lengths)\n",
         breaks="The private model, which may be published, keeps the coords of the rows: how many, and whose.",
+        first=("tests/promises/test_private_unless_named.py",),
     ),
     Fault(
         name="fresh-engines-ranks-are-let-through",
@@ -163,6 +174,7 @@ FRESH: tuple[Fault, ...] = (
         old='"negate", "not", "floor", "ceil", "round", "sin"),\n',
         new='"negate", "not", "floor", "ceil", "round", "rank", "sin"),\n',
         breaks="A lazy frame with ranks is taken, in which one row of its source changes the values of many.",
+        first=("tests/rows",),
     ),
     Fault(
         name="fresh-levels-counted-before-the-charge",
@@ -179,6 +191,7 @@ FRESH: tuple[Fault, ...] = (
         "ledger=ledger) as payment:\n"
         "            seen = payment.read(lambda: threshold.released(counts, most))\n",
         breaks="Labels are read before the ledger may refuse, and an error at a row shows what it holds.",
+        first=("tests/test_find_levels.py", "tests/rows/test_gate.py"),
     ),
     Fault(
         name="fresh-files-what-could-not-be-read",
@@ -188,6 +201,7 @@ FRESH: tuple[Fault, ...] = (
         old='                raise PrivacyError(f"{path} cannot be read ({type(error).__name__}).") from None\n',
         new='                raise PrivacyError(f"{path} cannot be read ({error}).") from None\n',
         breaks="What pyarrow says of a block that it cannot read may quote a value, and this error is shown.",
+        first=("tests/rows",),
     ),
     Fault(
         name="fresh-ledger-older-copy-put-back",
@@ -197,6 +211,7 @@ FRESH: tuple[Fault, ...] = (
         old="                require_newest(self.name, seen(self.name), [last], self.terms.dataset, locked.hash_at)\n",
         new="",
         breaks="A ledger whose file is put back from a backup while it is open spends once more what it has forgotten.",
+        first=("tests/accounting",),
     ),
 )
 
