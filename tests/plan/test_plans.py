@@ -230,7 +230,7 @@ def test_a_step_size_is_kept_with_clip_norms_that_it_allows():
     assert set(frame["step_size"]) == {3e-5} and set(frame["clip_norm"]) == {1.0}, "larger ones leave too little noise"
     with pytest.raises(dp.errors.ArgumentError, match="epsilon=3.0 was not simulated: give one of 5"):
         found.best(3.0)
-    with pytest.raises(dp.errors.ArgumentError, match="step_size=10.0 has too little noise"):
+    with pytest.raises(dp.errors.ArgumentError, match="step_size=10 has too little noise"):
         plan_of_sampler(model, 5.0, step=dp.SGLD(batch_size=10, step_size=10.0))
 
 
