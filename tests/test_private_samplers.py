@@ -1,4 +1,4 @@
-"""Private samplers by `dp.sample`: what each refuses before a charge, and chains that are tuned, scheduled and begun."""
+"""Private samplers by `dp.sample`: what each refuses before a charge, and chains that are tuned or scheduled."""
 
 import numpy as np
 import pymc as pm
@@ -47,7 +47,7 @@ REFUSED = [
     (
         lambda: dp.SGLD(clip_norm=S.EstimatedNorm(), batch_size=5),
         {"epsilon": 0.01},
-        "rows at epsilon=.*; 40 are publicl",
+        "rows at epsilon=.*; 40 are",
     ),
     (lambda: dp.SGNHT(start=dp.OPS(epsilon=1.0, model=bounded(), domain=ENDS)), {}, "start=OPS.* budget of its own"),
     (lambda: dp.SGLD(start=dp.OPS()), {}, r"Or leave start out: the chains need none.\nWhy: start=OPS\(\), y: one row"),
