@@ -151,7 +151,9 @@ def test_what_is_said_of_a_network_is_its_drawing_and_the_noise_of_each_mechanis
     shown = [line[4:-1].rstrip() for line in text.splitlines()]
     assert "a\n├── b (3)\n" in "\n".join(shown) and any(line.endswith("c [also b]") for line in shown)
     assert any(line.endswith("c ↑") for line in shown)
-    rows = {line.split()[1]: line.split()[2:-1] for line in text.splitlines() if "Updates()" in line and "±" not in line}
+    rows = {
+        line.split()[1]: line.split()[2:-1] for line in text.splitlines() if "Updates()" in line and "±" not in line
+    }
     assert rows["LaplaceUpdates()"][0] == "19" and rows["FourierUpdates()"][0] == "11"
     found = scales_of(of(graph, LaplaceUpdates(), 0.5, levels={"b": 3}))
     assert float(rows["LaplaceUpdates()"][-1]) == pytest.approx(np.sqrt(2) * found["a"][0], rel=0.01)
