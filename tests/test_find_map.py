@@ -126,3 +126,112 @@ def test_arguments_are_checked(given, text):
     with pytest.raises(dp.errors.ArgumentError, match=text):
         dp.find_map(**{"epsilon": 1.0, "model": share(), "ledger": ledger, **given})
     assert ledger.spent.epsilon == 0.0
+
+
+def several(**beside):
+    """A share, and two shares of groups."""
+    with pm.Model() as model:
+        u, p = pm.Uniform("u", -1, 3), pm.Beta("p", 1, 1, shape=2)
+        pm.Bernoulli("y", p[pm.Data("g", np.arange(6) % 2)] / (4 + u), observed=np.zeros(6, dtype=int))
+    return {"model": model, **beside}
+
+
+def loose(kind, **beside):
+    """A model whose prior has no ends, is of probabilities, or is in a ball."""
+    with pm.Model() as model:
+        priors = {"simplex": pm.Dirichlet.dist(np.ones(2)), "beta": pm.Beta.dist(2, 2, shape=2)}
+        b = model.register_rv(priors.get(kind, pm.Normal.dist(shape=2)), "b")
+        pm.Bernoulli("y", pm.math.sigmoid(b[0]), observed=np.zeros(6, dtype=int))
+    return {"model": dp.truncate(model, norms={"b": 2.0}) if kind == "ball" else model, **beside}
+
+
+HALVES = [[0.5, 0.5]] * 2
+CANDIDATES = [
+    (several(candidates={"u": [0.0, 1.0]}), r"values of \['u'\], but the free variables are \['p', 'u'\]"),
+    (several(candidates={"u": [0.0, 1.0], "p": [0.5, 0.5]}), r"must have shape \(n_candidates, 2\), got \(2,\)"),
+    (several(candidates={"u": [0.0, 1.0], "p": HALVES[:1]}), r"as many for each variable, got \["),
+    (several(candidates={"u": [0.0, np.nan], "p": HALVES}), r"candidates\['u'\] must hold finite numbers"),
+    (several(candidates={"u": np.ma.array([0.0, 1.0], mask=[0, 1]), "p": HALVES}), "must hold finite numbers"),
+    (several(candidates={"u": ["a", "b"], "p": HALVES}), "must be an array of numbers"),
+    (several(candidates={"u": [0.0, 0.0], "p": HALVES}), "There are 1 distinct candidates, and there must be 2 to"),
+    (several(candidates={"u": [0.0, 3.1], "p": HALVES}), "candidates of 'u' are outside of the support of its prior"),
+    (loose("beta", candidates={"b": [[0.0, 0.5], [0.5, 0.5]]}), "1 of 2 candidates have no finite prior density"),
+    (several(grid={"q": [1.0]}), r"grid names \['q'\], but the free variables are \['p', 'u'\]"),
+    (several(grid={"p": HALVES, "u": [0.0, 1.0]}), r"grid\['p'\] must be a list of numbers, got shape \(2, 2\)"),
+    (several(grid=2000), "The grid has 8000000000 points, more than"),
+    (loose("normal"), "The prior of 'b' has no ends between which a grid could be laid"),
+    (loose("simplex"), "A grid cannot hold probabilities that add up to 1"),
+    (loose("simplex", candidates={"b": [[0.5, 0.5], [0.5, 0.6]]}), "1 of 2 candidates are not among the values that b"),
+    (loose("ball", grid=20), "lie outside of the ball that 'b' is restricted to, of radius 2. Give annealed=True"),
+]
+
+
+@pytest.mark.parametrize(("given", "text"), CANDIDATES, ids=[text.split(".")[0][:30] for _, text in CANDIDATES])
+def test_candidates_that_do_not_fit_cost_nothing(given, text):
+    ledger = dp.Ledger(1.0)
+    with pytest.raises(dp.errors.ArgumentError, match=text):
+        dp.find_map(**{"epsilon": 1.0, "ledger": ledger, "progressbar": False, **given})
+    assert ledger.history == []
+
+
+def test_a_grid_over_many_scalars_is_refused():
+    with pm.Model() as model:
+        p = pm.Beta("p", 1, 1, shape=5)
+        pm.Bernoulli("y", p[pm.Data("g", np.arange(5))], observed=np.zeros(5, dtype=int))
+    with pytest.raises(dp.errors.ArgumentError, match="A grid over 5 scalars is too fine or too coarse"):
+        dp.find_map(epsilon=1.0, model=model)
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_candidates_given_one_by_one_are_chosen_by_their_density(relation):
+    """Equal ones count once and keep their numbers; at a large ε the likeliest is chosen."""
+    domain = dp.Domain(neighbours=relation, n_max=1000 if relation == "add_remove" else None)
+    ledger = dp.Ledger(1e4, neighbours=relation)
+    values = {"p": [0.2, 0.7, 0.2, 0.5]}
+    idata = dp.find_map(
+        epsilon=1e3,
+        model=share([0] * 25 + [1] * 25),
+        candidates=values,
+        domain=domain,
+        ledger=ledger,
+        progressbar=False,
+    )  # fmt: skip
+    assert float(idata["posterior"]["p"].squeeze()) == 0.5 and int(idata["sample_stats"]["candidate"].squeeze()) == 3
+    text = " ".join(str(idata.dp.report()).replace("│", " ").split())
+    assert "candidates, given as numbers: points of 'p'" in text
+
+
+def test_what_tells_nothing_and_what_may_tell_anything_is_refused():
+    with pytest.raises(dp.errors.UnsupportedModelError, match="Give other candidates") as nothing:
+        with pm.Model() as model:
+            pm.Bernoulli("y", 0.5 + 0 * pm.Uniform("p", 0, 1), observed=[0, 1, 1])
+        dp.find_map(epsilon=1.0, model=model, grid={"p": [0.2, 0.4]})
+    assert "no row can tell anything about which candidate is best" in str(nothing.value)
+    with pytest.raises(dp.errors.UnsupportedModelError, match="y"), pm.Model() as model:
+        pm.Normal("y", pm.Uniform("m", -1, 1), 1.0, observed=np.zeros(4))
+        dp.find_map(epsilon=1.0, grid={"m": [0.2, 0.4]})
+
+
+def test_draws_of_another_relation_or_beside_a_metric_are_no_candidates():
+    with pm.Model() as model:
+        pm.Normal("y", pm.Uniform("m", -1, 1), 1.0, observed=np.zeros(5))
+    ends, ledger = {"y": (-1, 1)}, dp.Ledger(9.0)
+    given = {"model": model, "ledger": ledger, "progressbar": False}
+    draws = dp.sample(4, epsilon=0.5, step=dp.OPS(), domain=dp.Domain(bounds=ends), **given)
+    for domain, text in (
+        (dp.Domain(bounds=ends, metric=dp.metrics.L1("y")), "losses per row and per unit of distance do not add"),
+        (dp.Domain(bounds=ends, neighbours="add_remove", n_max=9), "under replace, but the domain says add_remove"),
+    ):
+        with pytest.raises(dp.errors.ArgumentError, match=text):
+            dp.find_map(epsilon=0.5, candidates=draws, domain=domain, **given)
+    assert ledger.spent.epsilon == 0.5
+
+
+def test_an_annealed_draw_under_a_metric_is_of_a_grid():
+    """One row a unit away moves log-densities by little: at 200 rows the draw is near the mean."""
+    with pm.Model() as model:
+        pm.Normal("y", pm.Uniform("m", -1, 1), 1.0, observed=np.full(200, 0.5))
+    domain = dp.Domain(bounds={"y": (-1, 1)}, metric=dp.metrics.L1("y"))
+    with dp.testing.insecure_randomness(1):
+        idata = dp.find_map(epsilon=5.0, model=model, domain=domain, annealed=True, progressbar=False)
+    assert idata.dp.epsilon_per_unit == 5.0 and abs(float(idata["posterior"]["m"].squeeze()) - 0.5) < 0.5

@@ -141,3 +141,19 @@ def test_models_that_are_no_networks_are_refused():
     for mechanism in (LaplaceUpdates(), FourierUpdates()):
         with pytest.raises(dp.errors.UnsupportedModelError, match="it is Normal, and nodes are"):
             released(model, mechanism, domain=dp.Domain(bounds={"x": (0, 1)}))
+
+
+def test_what_is_said_of_a_network_is_its_drawing_and_the_noise_of_each_mechanism():
+    """1 + 6 + 12 counts, or 11 functions of levels that are not constant; the noise of a count is that of a release."""
+    graph = {"a": [], "b": ["a"], "c": ["a", "b"]}
+    text = str(dp.explain(network_model(graph, 20, {"b": 3}), epsilon=0.5).full())
+    assert "│ A Bayesian network of 3 nodes and 3 edges" in text
+    shown = [line[4:-1].rstrip() for line in text.splitlines()]
+    assert "a\n├── b (3)\n" in "\n".join(shown) and any(line.endswith("c [also b]") for line in shown)
+    assert any(line.endswith("c ↑") for line in shown)
+    rows = {
+        line.split()[1]: line.split()[2:-1] for line in text.splitlines() if "Updates()" in line and "±" not in line
+    }
+    assert rows["LaplaceUpdates()"][0] == "19" and rows["FourierUpdates()"][0] == "11"
+    found = scales_of(of(graph, LaplaceUpdates(), 0.5, levels={"b": 3}))
+    assert float(rows["LaplaceUpdates()"][-1]) == pytest.approx(np.sqrt(2) * found["a"][0], rel=0.01)

@@ -222,6 +222,18 @@ def test_arguments_without_a_meaning_are_refused(options, match):
         plan_of_sampler(model_of(np.zeros((100, 2))), **options)
 
 
+@pytest.mark.usefixtures("_uncompiled")
+def test_a_step_size_is_kept_with_clip_norms_that_it_allows():
+    step, model = dp.SGLD(batch_size=10, step_size=3e-5), model_of(np.zeros((100, 2)))
+    found = plan_of_sampler(model, 5.0, step=step)
+    frame = found.to_frame()
+    assert set(frame["step_size"]) == {3e-5} and set(frame["clip_norm"]) == {1.0}, "larger ones leave too little noise"
+    with pytest.raises(dp.errors.ArgumentError, match="epsilon=3.0 was not simulated: give one of 5"):
+        found.best(3.0)
+    with pytest.raises(dp.errors.ArgumentError, match="step_size=10 has too little noise"):
+        plan_of_sampler(model, 5.0, step=dp.SGLD(batch_size=10, step_size=10.0))
+
+
 @pytest.mark.slow
 def test_advice_is_good_on_data_like_the_simulated():
     """A chain with the recommended settings meets the posterior of other rows; a clip norm far below does not."""

@@ -129,6 +129,26 @@ def test_plans_of_duckdb(query, seen):
     assert found is None if seen is None else seen in found
 
 
+def test_files_and_tables_in_memory_of_duckdb(tmp_path):
+    connection, path = connected(), file(tmp_path)
+    held = pa.table({"y": [1.0, 2.0], 'odd "name': [1, 2]})
+    connection.register("held", held)
+    for plain in (
+        connection.from_arrow(held).project("y + 1 as y").filter("y > 1").order("y"),
+        connection.sql(f"select y as z from '{path}' where g > 0"),
+        connection.sql(f"select p.y from read_parquet(['{path}'], union_by_name = true) as p"),
+    ):
+        assert seen_by_duckdb(plain) is None, plain.sql_query()
+    for mixed in (
+        connection.from_arrow(held).project("sum(y) over () as y"),
+        connection.sql(f"select row_number() over () as y from '{path}'"),
+        connection.read_parquet(path, file_row_number=True),
+        connection.sql(f"select file_row_number as y from read_parquet('{path}')"),
+        connection.sql(f"from '{tmp_path / 'stays.csv'}'"),
+    ):
+        assert seen_by_duckdb(mixed) is not None, mixed.sql_query()
+
+
 def test_refusals_of_duckdb_do_not_depend_on_rows():
     """Its optimizer drops a branch by statistics: whether the query is refused would say what the extremes are."""
     said = set()
