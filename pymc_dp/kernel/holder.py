@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +19,7 @@ from pymc_dp.kernel._outside import (
     insecure,
 )
 from pymc_dp.kernel.account import Account, Grant, Pool, Rehearsal, check_pays, repeated
+from pymc_dp.kernel.arguments import positive, whole
 from pymc_dp.kernel.rowmap import Columns, RowMap
 from pymc_dp.kernel.table import WEIGHT, ByKind, Column, Table
 
@@ -75,11 +75,18 @@ class Holder:
 
     def grant(self, event: Event, count: int = 1, *, label: str = "kernel") -> Grant:
         """Pay for so many uses of an event that is fixed now; BudgetExceeded where they do not fit."""
+        count = whole("count", count)
         self._charge(repeated(event, count), label)
         return self._kept(Grant(event, count))
 
     def pool(self, *, rho: float | None = None, epsilon: float | None = None, label: str = "kernel") -> Pool:
         """Reserve ρ of zCDP, or pure ε, for steps whose costs depend on what they release."""
+        if (rho is None) == (epsilon is None):
+            raise ArgumentError("A pool is of rho or of epsilon. Give one of them.")
+        if rho is not None:
+            (rho,) = positive(rho=rho)
+        else:
+            (epsilon,) = positive(epsilon=epsilon)
         pool = Pool(rho=rho, epsilon=epsilon)
         self._charge(pool.event, label)
         return self._kept(pool)
@@ -186,10 +193,3 @@ def weighted(found: Array, shares: Array) -> Array:
     if shares.size:
         found *= (shares / WEIGHT)[:, None]
     return found
-
-
-def positive(**given: Any) -> None:
-    """Refuse what is not a finite number > 0."""
-    for name, value in given.items():
-        if not (isinstance(value, int | float | np.number) and 0 < value < math.inf):
-            raise ArgumentError(f"{name} must be finite and > 0, got {value!r}.")

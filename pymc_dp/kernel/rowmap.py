@@ -40,6 +40,7 @@ from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 from pytensor.tensor.sort import ArgSortOp, SortOp
 
 from pymc_dp.kernel._outside import ArgumentError
+from pymc_dp.kernel.arguments import finite, positive
 
 READS = (subtensor.Subtensor, subtensor.AdvancedSubtensor)
 WRITES = (subtensor.IncSubtensor, subtensor.AdvancedIncSubtensor)
@@ -209,10 +210,10 @@ class Columns(RowMap):
     """
 
     def __init__(self, columns: Mapping[str, tuple[float, float]]) -> None:
-        if not columns or not all(math.isfinite(c) and 0 < u < math.inf for c, u in columns.values()):
-            raise ArgumentError("Columns need a finite centre, and a finite unit > 0.")
-        self._scales, self.parameters = dict(columns), ()
-        self.types = dict.fromkeys(columns, ("", ()))
+        if not columns:
+            raise ArgumentError("Columns need a column, each with a finite centre, and a finite unit > 0.")
+        self._scales = {name: (finite("centre", c), *positive(unit=unit)) for name, (c, unit) in columns.items()}
+        self.types, self.parameters = dict.fromkeys(columns, ("", ())), ()
 
     @override
     def __call__(self, rows: Sequence[Any], parameters: Sequence[Any], out: Any, *, by_blocks: bool) -> None:
@@ -228,6 +229,8 @@ class Columns(RowMap):
     def check_columns(self, columns: Mapping[str, Any]) -> None:
         if not set(self.types) <= set(columns):
             raise ArgumentError(f"{sorted(set(self.types) - set(columns))} are no columns of the table.")
+        if any(columns[name].dtype == "str" for name in self.types):
+            raise ArgumentError("Columns must be of numbers; no row map reads texts.")
 
 
 def check_inputs(inputs: Sequence[Variable], output: Variable, public: Sequence[Variable]) -> None:
