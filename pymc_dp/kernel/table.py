@@ -197,7 +197,7 @@ class Table:
         """Yield 64 bits of every number of the rows, the weight among them. **Private**."""
         weights = [] if self._weights is None else [self._weights]
         for held in [*(column.values for column in self.columns.values()), *weights]:
-            for part in (_digests(held) if held.dtype.kind == "U" else held).reshape(len(held), -1).T:
+            for part in _parts(_digests(held) if held.dtype.kind == "U" else held).T:
                 yield np.ascontiguousarray(part).view(np.uint64)
 
     @property
@@ -311,6 +311,11 @@ def _shares(weights: Array) -> Array:
     with np.errstate(all="ignore"):
         found = np.rint(np.asarray(weights, dtype=np.float64) * WEIGHT)
     return np.where(found >= 0, np.minimum(found, WEIGHT), 0).astype(np.int64)
+
+
+def _parts(held: Array) -> Array:
+    """Return numbers of rows with one axis for those of a row, also of no rows."""
+    return held.reshape(len(held), math.prod(held.shape[1:]))
 
 
 def _digests(texts: Array) -> Array:
