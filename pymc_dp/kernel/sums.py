@@ -23,6 +23,8 @@ Noise = Literal["laplace", "gaussian"]
 Part = tuple[RowMap, list[Any], int]
 """A row map, its parameters, and how many numbers it gives."""
 ORDERS = {"laplace": 1, "gaussian": 2}
+FLOAT = 2.0**-45
+"""Bound of the relative errors of exp and log that `soft_max` needs: a hundred times what libraries state."""
 
 
 def least_gap(candidates: int) -> float:
@@ -129,7 +131,7 @@ class Sums(Choices):
         -----
         **Guarantee.** ε = 1 / scale or ρ = 1 / (2 scale²). It moves by no more than the sums do, and 3 units: two for
         rounding to whole units, and one for the floats, whose error is at most 2^-44 (1 + log K) U / (high - low)
-        units; where that is more, it is refused. Class exact.
+        units if exp and log err by no more than `FLOAT`; where that is more, it is refused. Class exact.
         """
         (scale,), kind = positive(scale=scale), word("noise", noise, ORDERS)
         candidates = whole("candidates", candidates)
@@ -185,7 +187,7 @@ class Sums(Choices):
         if shape.entry * n_rows > 2**62:
             raise ArgumentError(f"Sums of {n_rows} rows would not fit into 64 bits. Take coarser units.")
         event: Event
-        if isinstance(shape, Psd):
+        if type(shape) is Psd:
             if kind != "gaussian" or cell is not None:
                 raise ArgumentError("A sum of matrices has Gaussian noise, and no cells.")
             least, squares = math.nextafter(scale / math.sqrt(2), 0.0), -(-move.l2_squared // 2)
@@ -204,7 +206,7 @@ class Sums(Choices):
         table = self._table
         if type(shape) not in CERTIFIED:  # exactly: another class would state its own move
             raise ArgumentError("shape must be one of the certified shapes.")
-        if isinstance(shape, Psd):  # weights scale its vectors, whose products stay of the shape
+        if type(shape) is Psd:  # weights scale its vectors, whose products stay of the shape
             return shape.move(table.neighbours, rows=table.max_rows)
         moves = cell is not None and not table.columns[cell].public
         return shape.move(table.neighbours, moves=moves, weighted=table.weighted, rows=table.max_rows)
@@ -227,7 +229,7 @@ class Sums(Choices):
         self, parts: list[Part], shape: Shape, place: int | None, cells: int, coarser: int, table: Any = None
     ) -> Array:
         """Return sums of whole numbers of a shape, by cells; its inputs are those of all parts. **Private**."""
-        roots, beside = isinstance(shape, Psd), list[Array]()
+        roots, beside = type(shape) is Psd, list[Array]()
         total = np.zeros((cells, shape.facts.size), dtype=np.int64)
         for public, known, width in parts[:-1]:
             self._scan(public, known, width, lambda found, *_: beside.append(found))
