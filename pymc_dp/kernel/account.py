@@ -165,6 +165,13 @@ class Pool(Once):
         return float_up(loss)
 
 
+EVENTS = (
+    *(ApproximateEvent, BoundedRangeEvent, DiscreteGaussianEvent, DiscreteLaplaceEvent, PureEvent),
+    *(SubsampledGaussianEvent, ZCDPEvent),
+)
+"""Classes of events that a grant is of, exactly these: a derived one could cost less than it covers."""
+
+
 def covers(most: Event, event: Event) -> bool:
     """Whether `event` is at least as private as `most`, for every reading that an accountant may take of `most`.
 

@@ -18,7 +18,7 @@ import numpy as np
 from pymc_dp.kernel import draw
 from pymc_dp.kernel._outside import L1, ArgumentError, PrivacyError, PureEvent, float_up
 from pymc_dp.kernel.arguments import positive, whole
-from pymc_dp.kernel.holder import Array
+from pymc_dp.kernel.holder import HARDENED, Array, Made
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.kernel.operations import Kernel
 from pymc_dp.kernel.rowmap import RowMap
@@ -94,7 +94,7 @@ def choose_per_unit(
     eta = float(min(Fraction(most), Fraction(beta) * used))
     event = PureEvent(epsilon=float_up(Fraction(eta) + draw.slack(candidates) / least))
     kernel._charge(event, "choose_per_unit", kernel.account.relation)
-    kernel.made.append(("choose_per_unit", event))
+    kernel.made.append(Made("choose_per_unit", event, HARDENED))
 
     def work() -> int:
         held = _shares(table, bits).reshape(-1).astype(object) @ steps.reshape(-1, candidates).astype(object)

@@ -23,7 +23,7 @@ from pymc_dp.kernel._outside import (
 from pymc_dp.kernel.account import Grant, repeated
 from pymc_dp.kernel.arguments import flag, positive, whole
 from pymc_dp.kernel.exact import FAMILIES, Family
-from pymc_dp.kernel.holder import Array, Pay
+from pymc_dp.kernel.holder import FLOAT64, HARDENED, Array, Pay
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.kernel.rowmap import RowMap
 from pymc_dp.kernel.shapes import FACTOR, Psd
@@ -98,7 +98,7 @@ class Kernel(Sums):
         if type(family) not in FAMILIES or table.weighted:
             raise ArgumentError("family must be one that is known, and rows must count once.")
         wide = family.range(table.neighbours) * table.max_rows
-        self._pay(pay, BoundedRangeEvent(eta=float_up(Fraction(beta) * Fraction(wide))), "draw")
+        self._pay(pay, BoundedRangeEvent(eta=float_up(Fraction(beta) * Fraction(wide))), "draw", FLOAT64)
 
         def work() -> Array:
             total = self._shaped([(rowmap, given, family.shape.facts.inputs)], family.shape, None, 1, 0)
@@ -135,6 +135,8 @@ class Kernel(Sums):
 
         Charged is the (ε, δ) of all of them together: that of continuous noise, and what `discrete_batches` adds.
         """
+        if type(event) is not SubsampledGaussianEvent:
+            raise ArgumentError(f"event must be a SubsampledGaussianEvent, as batch_event returns, got {event!r}.")
         (delta,), steps, entries = positive(delta=delta), whole("steps", steps), whole("entries", entries)
         epsilon = total_epsilon(repeated(event, steps), delta).epsilon
         scale = event.noise_multiplier * UNITS
@@ -189,7 +191,7 @@ class Kernel(Sums):
         if hardened and not (type(pay) is Grant and count <= pay.entries):
             raise ArgumentError(f"Discrete noise of a batch of {count} numbers is paid for by grant_batches.")
         scales = np.full(count, scale * units) if psd is None else psd.scales(scale * units)
-        self._pay(pay, event, "batch")
+        self._pay(pay, event, "batch", HARDENED if hardened else FLOAT64)
 
         def work() -> Array:
             n = self._table._n
