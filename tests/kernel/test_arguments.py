@@ -207,3 +207,11 @@ def test_flags_and_words_of_operations_are_exact():
         with pytest.raises(ArgumentError):
             call()
     assert not k.made
+
+
+def test_an_error_shows_no_array_that_was_given_for_a_number():
+    k = kernel(table([0], "replace"))
+    for wrong in (np.array([4711.0]), [4711.0], (4711,)):
+        with pytest.raises(ArgumentError, match=f"got a {type(wrong).__name__}") as error:
+            k.sum_within(ONE, [], low=0.0, high=1.0, noise="laplace", scale=wrong)
+        assert "4711" not in str(error.value)
