@@ -102,6 +102,8 @@ class RowMap:
             if var.type.dtype not in ("int64", "float64") or None in var.type.shape:
                 raise ArgumentError(f"The input {name!r} of a row must be float64 or int64, of a shape that is known.")
         inputs = [*row.values(), *parameters]
+        if any(type(var.type) is not pt.TensorType for var in inputs):  # another class could state other shapes later
+            raise ArgumentError("Inputs of a row map must be tensors of PyTensor.")
         if len({*inputs}) < len(inputs):
             raise ArgumentError("Each input of a row map must be a variable of its own.")
         self.types = {name: (var.type.dtype, tuple(var.type.shape)) for name, var in row.items()}

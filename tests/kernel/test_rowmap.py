@@ -159,6 +159,15 @@ def test_a_shape_that_a_graph_states_is_not_believed(name):
     assert found[0] == found[1] and np.abs(found[0]).tolist() == [[1, 1], [2, 2]]
 
 
+def test_inputs_of_another_class_of_types_are_refused():
+    class Stated(pt.TensorType):
+        pass
+
+    for row, parameters in (({"v": Stated("float64", (4,))()}, []), ({"x": X}, [Stated("float64", (4,))()])):
+        with pytest.raises(ArgumentError, match="tensors of PyTensor"):
+            RowMap(row, parameters, pt.stack([X]))
+
+
 def test_axes_that_a_vectorised_operation_states_are_not_believed():
     """Which axes are alike decides what PyTensor takes for their lengths."""
     made = Blockwise(extra_ops.CumOp(axis=0), signature="(a)->(b)")(pt.stack([V, V]))
