@@ -14,7 +14,6 @@ from typing import Never, Protocol, SupportsIndex, final
 
 from pymc_dp.kernel._outside import (
     ApproximateEvent,
-    ArgumentError,
     Birthplace,
     BoundedRangeEvent,
     BudgetExceeded,
@@ -132,8 +131,6 @@ class Pool(Once):
     """
 
     def __init__(self, *, rho: float | None = None, epsilon: float | None = None) -> None:
-        if (rho is None) == (epsilon is None):
-            raise ArgumentError("A pool is of rho or of epsilon. Give one of them.")
         super().__init__()
         self._pure = epsilon is not None
         self._filter = PureFilter(epsilon) if epsilon is not None else ZCDPFilter(rho or 0.0)
@@ -166,6 +163,13 @@ class Pool(Once):
         if loss is None or (isinstance(event, SubsampledGaussianEvent) and not self._pure):
             return float("inf")  # what sampling saves is no zCDP: batches go with grants
         return float_up(loss)
+
+
+EVENTS = (
+    *(ApproximateEvent, BoundedRangeEvent, DiscreteGaussianEvent, DiscreteLaplaceEvent, PureEvent),
+    *(SubsampledGaussianEvent, ZCDPEvent),
+)
+"""Classes of events that a grant is of, exactly these: a derived one could cost less than it covers."""
 
 
 def covers(most: Event, event: Event) -> bool:
@@ -210,8 +214,6 @@ def _at_most(loss: object, bound: object) -> bool:
 
 def repeated(event: Event, count: int) -> Event:
     """Return an event that happens `count` times, all fixed beforehand."""
-    if not isinstance(count, int) or count < 1:
-        raise ArgumentError(f"A grant is of 1 use or more, got {count!r}.")
     return event if count == 1 else SelfComposedEvent(event=event, count=count)
 
 

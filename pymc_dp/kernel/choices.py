@@ -19,7 +19,8 @@ from pymc_dp.kernel._outside import (
     PrivacyError,
     float_up,
 )
-from pymc_dp.kernel.holder import Array, Holder, Pay, positive, weighted
+from pymc_dp.kernel.arguments import finite, flag, positive, whole
+from pymc_dp.kernel.holder import Array, Holder, Pay, weighted
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.kernel.rowmap import RowMap
 from pymc_dp.kernel.table import Table
@@ -31,8 +32,8 @@ EXTRA = Fraction(1, 2**50)
 
 def choice_event(eta: float, candidates: int, *, cells: bool = False) -> BoundedRangeEvent:
     """Return what a choice costs: its range eta, and the slack of whole weights; twice the slack with private cells."""
-    positive(eta=eta)
-    return BoundedRangeEvent(eta=float_up(Fraction(eta) + draw.slack(candidates) * (2 if cells else 1)))
+    (eta,), candidates = positive(eta=eta), whole("candidates", candidates)
+    return BoundedRangeEvent(eta=float_up(Fraction(eta) + draw.slack(candidates) * (2 if flag("cells", cells) else 1)))
 
 
 class Ends:
@@ -40,14 +41,16 @@ class Ends:
 
     Attributes
     ----------
+    width : float
     inverse : float
         Units per unit of the row map.
     low, high : int
     """
 
     def __init__(self, low: float, high: float) -> None:
-        positive(width=high - low)
-        self.inverse = UNITS / (high - low)
+        low, high = finite("low", low), finite("high", high)
+        (self.width,) = positive(**{"high - low": high - low})
+        self.inverse = UNITS / self.width
         if not max(-low, high) * self.inverse < limits.MOST_ENDS:
             raise ArgumentError("The interval is too short for its distance from 0. Subtract its middle first.")
         self.low, self.high = math.floor(low * self.inverse), math.ceil(high * self.inverse)
@@ -66,9 +69,7 @@ class Bit:
     """Metropolis's bit in whole numbers: its exponent is `public` + `rate` times a sum, in units of 2^-48 nats."""
 
     def __init__(self, ends: Ends, beta: float, public: float, sense: int, n_rows: int | None) -> None:
-        positive(beta=beta)
-        if not math.isfinite(public):
-            raise ArgumentError(f"public must be a finite number, got {public!r}.")
+        (beta,), public = positive(beta=beta), finite("public", public)
         self.rate = math.floor(Fraction(beta) * 2**draw.SHIFT / Fraction(ends.inverse))
         self.public = math.floor(Fraction(public) * 2**draw.SHIFT)
         self.loss = Fraction(self.rate * ends.moved(sense), 2**draw.SHIFT)
@@ -127,10 +128,11 @@ class Choices(Holder):
         in [-U, 0] whatever the floats, so that sums of neighbours differ by a vector of range sense U. From one cell to
         another, two independent choices move by range U, at eta / (2 U) each. Class exact.
         """
-        positive(width=width, eta=eta)
+        width, eta = positive(width=width, eta=eta)
+        candidates, cells = whole("candidates", candidates), whole("cells", cells)
         given = self._prepared(rowmap, parameters)
         place = self._cell(cell)
-        log_weights = draw.log_weights(public, (_count("cells", cells), _count("candidates", candidates)))
+        log_weights = draw.log_weights(public, (cells, candidates))
         self._pay(pay, choice_event(eta, candidates, cells=cell is not None), "choose")
         inverse, total = UNITS / width, np.zeros((cells, candidates), dtype=np.int64)
 
@@ -169,11 +171,11 @@ class Choices(Holder):
         **Guarantee.** That of one choice: neighbours differ in one row, and choices are independent (parallel
         composition). Class exact.
         """
-        positive(width=width, eta=eta)
+        (width, eta), candidates = positive(width=width, eta=eta), whole("candidates", candidates)
         if self.neighbours != "replace" or type(self._table) is not Table:
             raise PrivacyError("A choice for each row would show how many there are. Use neighbours='replace'.")
         given = self._prepared(rowmap, parameters)
-        log_weights = draw.log_weights(public, (_count("candidates", candidates),))
+        log_weights = draw.log_weights(public, (candidates,))
         if eta > 2.0**11:
             raise ArgumentError(f"eta must be 2048 at most for a choice of each row, got {eta!r}.")
         self._pay(pay, choice_event(eta, candidates), "choose_for_each")
@@ -237,18 +239,19 @@ class Choices(Holder):
         **Guarantee.** ρ = 1 / (2 noise²), that of the noised ratio: the bit is computed from it alone. Class exact.
         """
         ends, given = Ends(low, high), self._prepared(rowmap, parameters)
-        positive(beta=beta, noise=noise)
-        if not math.isfinite(public):
-            raise ArgumentError(f"public must be a finite number, got {public!r}.")
+        (beta, noise), public = positive(beta=beta, noise=noise), finite("public", public)
         moved = ends.moved(self.sense)
         scale = noise * moved
+        half = (beta * scale / ends.inverse) * (beta * scale / ends.inverse) / 2
+        if not math.isfinite(half):
+            raise ArgumentError("The noise of the bit is too large for floats. Take less noise, or a smaller beta.")
         event: Event = DiscreteGaussianEvent(scale=scale, shifts=(moved,))
         draw.check_noise("gaussian", scale)
         self._pay(pay, event, "penalty")
 
         def work() -> bool:
             noised = float(draw.noised(self._held(rowmap, given, 1, ends), "gaussian", scale)[0])
-            exponent = public + beta * noised / ends.inverse - (beta * scale / ends.inverse) ** 2 / 2
+            exponent = public + beta * noised / ends.inverse - half
             return draw.accepted(math.floor(max(min(exponent, 0.0), -1e4) * 2**draw.SHIFT))
 
         return self._read(work)
@@ -267,13 +270,7 @@ class Choices(Holder):
         """Return the place of a column of cells; refuse one that is none."""
         if cell is None:
             return None
-        column = self._table.columns.get(cell)
+        column = self._table.columns.get(cell) if type(cell) is str else None
         if column is None or column.dtype != "int64" or column.shape or (self._table.persons and not persons):
             raise ArgumentError(f"cell must name a column of whole numbers, with rows as units, got {cell!r}.")
         return list(self._table.columns).index(cell)
-
-
-def _count(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ArgumentError(f"{name} must be a whole number of 1 or more, got {value!r}.")
-    return int(value)

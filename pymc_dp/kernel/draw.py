@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal, localcontext
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -19,8 +19,11 @@ SHIFT = 48
 FLOOR = 30
 """The largest weight is about 2^m and the least 2^(m - 30), where 2^m K stays below 2^62."""
 FLOAT = 2.0**-40
-"""Bound of the relative error of exp in float64 on [-64, 0]: a thousand times what libraries state."""
+"""Bound of the relative error of exp in float64 on [-64, 0]: a thousand times what libraries state. It is that of
+choices; a soft maximum needs `sums.FLOAT`."""
 MOST_CANDIDATES = 2**23
+DECIMALS = Context(40, ROUND_HALF_EVEN, MIN_EMIN, MAX_EMAX, capitals=1, clamp=0, flags=[], traps=[])
+"""A context of its own: that of the caller may trap, or round otherwise."""
 BIT = 62
 """Bits to which the chance of an accept bit is known."""
 
@@ -75,12 +78,13 @@ def whole_weights(scores: Array, span: int, eta: float, public: Array) -> Array:
     count = scores.shape[-1]
     rate = math.floor(Fraction(eta) * 2**SHIFT / span)
     possible = public > -np.inf
-    held = np.where(possible, public - public.max(), 0.0)
-    fixed = [int(value) for value in np.rint(np.maximum(held, -(2.0**11)) * 2.0**SHIFT)]
+    logs = np.where(possible, public - public.max(), 0.0)
+    fixed = [int(value) for value in np.rint(np.maximum(logs, -(2.0**11)) * 2.0**SHIFT)]
     if scores.ndim == 1:
         exact = [int(score) * rate + b for score, b in zip(scores, fixed, strict=True)]
         top = max(value for value, can in zip(exact, possible, strict=True) if can)
-        behind = np.array([max(value - top, -(2**62)) for value in exact], dtype=np.int64)
+        held = [min(max(value - top, -(2**62)), 0) for value in exact]  # one that is excluded may lie far above
+        behind = np.array(held, dtype=np.int64)
     else:
         if eta > 2.0**11:
             raise ArgumentError(f"A choice for each row costs 2048 at most, got {eta!r}.")
@@ -117,9 +121,13 @@ def below(limits: Array) -> Array:
 
 
 def chance(exponent: int) -> int:
-    """Return floor(2^62 min(1, e^t)), t = `exponent` 2^-48; exp has 40 digits."""
-    with localcontext(prec=40):
-        return int((Decimal(min(0, exponent)) / 2**SHIFT).exp() * 2**BIT)
+    """Return floor(2^62 min(1, e^t)), t = `exponent` 2^-48; exp has 40 digits, whatever context the caller has.
+
+    Below -44 it is 0. Nothing is trapped: what raised for one sum would tell it.
+    """
+    held = max(min(exponent, 0), -(44 << SHIFT))
+    power = DECIMALS.exp(DECIMALS.divide(Decimal(held), Decimal(2**SHIFT)))
+    return int(DECIMALS.multiply(power, Decimal(2**BIT)))
 
 
 def accepted(exponent: int) -> bool:

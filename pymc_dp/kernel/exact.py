@@ -22,8 +22,9 @@ from pymc_dp.kernel._outside import (
     truncated_gamma,
     truncated_normal,
 )
-from pymc_dp.kernel.holder import Array, positive
-from pymc_dp.kernel.shapes import Facts, Interval, MHot, Shape
+from pymc_dp.kernel.arguments import exact, exact_all, finite, positive, word
+from pymc_dp.kernel.holder import Array
+from pymc_dp.kernel.shapes import LONGEST, Facts, Interval, MHot, Shape
 
 UP = 1 + 1e-12
 """Room for the rounding of a closed form."""
@@ -102,14 +103,22 @@ class OneParameter(Family):
     trials: int | None = None
 
     def __post_init__(self) -> None:
-        least, most = {"beta": (0.0, 1.0), "gamma": (0.0, math.inf), "normal": (-math.inf, math.inf)}[self.kind]
+        boxes = {"beta": (0.0, 1.0), "gamma": (0.0, math.inf), "normal": (-math.inf, math.inf)}
+        least, most = boxes[word("kind", self.kind, boxes)]
+        set_floats(self, "low", "high")
+        set_floats(self, "prior", "units", length=2)
+        exact_all(2, first=self.first, second=self.second)
         if not least < self.low < self.high < most:
             raise ArgumentError(f"The box must lie within ({least:g}, {most:g}), got ({self.low:g}, {self.high:g}).")
         positive(units=min(self.units), prior=self.prior[1])
         if self.second[0] < 0 or (self.kind != "normal" and (self.first[0] < 0 or self.prior[0] <= 0)):
             raise ArgumentError("Whole numbers and priors of this kind must not be below 0.")
-        if self.trials is not None and (self.kind != "beta" or not 1 <= self.trials <= 2**30):
-            raise ArgumentError("trials go with kind='beta', and are from 1 to 2^30.")
+        if self.trials is None:
+            Interval((self.first[0], self.second[0]), (self.first[1], self.second[1]))  # refuses what is none
+        elif self.kind != "beta":
+            raise ArgumentError("trials go with kind='beta'.")
+        else:
+            exact(1, LONGEST, trials=self.trials)
 
     @property
     @override
@@ -166,6 +175,8 @@ class Probabilities(Family):
     most: int = 1
 
     def __post_init__(self) -> None:
+        set_floats(self, "prior", "least", length=None)
+        exact(1, LONGEST, most=self.most)
         positive(prior=min(self.prior), least=min(self.least))
         if len(self.prior) != len(self.least) or len(self.prior) < 2 or math.fsum(self.least) >= 1 - 1e-9:
             raise ArgumentError("prior and least must be of 2 levels or more, and least add up to less than 1.")
@@ -184,6 +195,19 @@ class Probabilities(Family):
     @override
     def _draw(self, rng: Any, sums: Array, beta: float) -> Array:
         return np.asarray(truncated_dirichlet(rng, np.array(self.prior) + beta * sums, np.array(self.least)))
+
+
+def set_floats(family: Family, *names: str, length: int | None = 0) -> None:
+    """Make fields Python's floats: numbers, or tuples of so many numbers (None: of any)."""
+    for name in names:
+        value = getattr(family, name)
+        if length == 0:
+            found: Any = finite(name, value)
+        elif type(value) is tuple and value and length in (None, len(value)):
+            found = tuple(finite(name, each) for each in value)
+        else:
+            raise ArgumentError(f"{name} must be a tuple of {length or 'one or more'} numbers, got {value!r}.")
+        object.__setattr__(family, name, found)
 
 
 FAMILIES: tuple[type[Family], ...] = (OneParameter, Probabilities)

@@ -11,6 +11,7 @@ import numpy as np
 
 from pymc_dp.kernel import limits
 from pymc_dp.kernel._outside import ArgumentError, RegressionBlocks
+from pymc_dp.kernel.arguments import exact, exact_all, flag
 from pymc_dp.kernel.shapes import Array, Ball, Curve, Facts, Interval, MHot, OneHot, Products, Psd, Shape
 
 MOST_BITS = 20
@@ -56,8 +57,13 @@ class Regression(Shape):
     bits: int = 15
 
     def __post_init__(self) -> None:
-        if not 1 <= self.bits <= MOST_BITS or self.cells < 1 or self.boxes < 0 or any(w < 2 for w in self.balls):
-            raise ArgumentError(f"bits must be from 1 to {MOST_BITS}, and a ball of 2 predictors or more.")
+        exact_all(None, balls=self.balls)
+        exact(2, **{f"balls[{i}]": size for i, size in enumerate(self.balls)})
+        exact(0, boxes=self.boxes)
+        exact(1, cells=self.cells)
+        exact(1, MOST_BITS, bits=self.bits)
+        for name in ("sizes", "known", "constant", "square", "apart"):
+            flag(name, getattr(self, name))
         if not 1 <= self.width <= 1000 or (self.known and self.sizes):
             raise ArgumentError("There must be from 1 to 1000 predictors; if these are public, so are the cells.")
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,8 @@ from pymc_dp.kernel._outside import (
     ReleaseError,
     insecure,
 )
-from pymc_dp.kernel.account import Account, Grant, Pool, Rehearsal, check_pays, repeated
+from pymc_dp.kernel.account import EVENTS, Account, Grant, Pool, Rehearsal, check_pays, repeated
+from pymc_dp.kernel.arguments import positive, whole
 from pymc_dp.kernel.rowmap import Columns, RowMap
 from pymc_dp.kernel.table import WEIGHT, ByKind, Column, Table
 
@@ -32,6 +32,17 @@ AT_ONCE = 2**20
 """Numbers of rows that are held at once."""
 ROW_MAPS: set[type] = {RowMap, Columns}
 NONE = np.zeros(0, dtype=np.int64)
+
+HARDENED, FLOAT64 = "hardened", "float64"
+"""Arithmetic of an operation: exact whole numbers and discrete draws, or floats whose last bits are not covered."""
+
+
+class Made(NamedTuple):
+    """An operation that was paid for."""
+
+    name: str
+    event: Event
+    arithmetic: str
 
 
 class Holder:
@@ -49,17 +60,19 @@ class Holder:
 
     Attributes
     ----------
-    made : list of (str, Event)
-        Operations that were paid for, with their exact costs.
+    made : list of Made
+        Operations that were paid for, with their exact costs and their arithmetic.
     """
 
     def __init__(self, table: Table, account: Account) -> None:
+        if type(table) not in (Table, ByKind):
+            raise ArgumentError("table must be a Table, and of no class derived from it.")
         if account.relation != table.relation and not account.relation.startswith(PER_UNIT):
             raise PrivacyError(f"The account counts under {account.relation!r}, the table under {table.relation!r}.")
         self._table, self.account = table, account
         self.neighbours, self.sense = table.neighbours, 2 if table.neighbours == "replace" else 1
         self._own: list[Grant | Pool] = []
-        self.made: list[tuple[str, Event]] = []
+        self.made: list[Made] = []
 
     @property
     def n_rows(self) -> int:
@@ -68,18 +81,35 @@ class Holder:
 
     @property
     def guarantee(self) -> str:
-        """Class of what comes out: "exact", or "none" on public rows and where a test replaces the noise."""
+        """Class of what comes out: "exact", or "none" on public rows and where a test replaces the noise.
+
+        It is that of ideal arithmetic; `arithmetic` says which there was.
+        """
         return "none" if isinstance(self.account, Rehearsal) or insecure() is not None else "exact"
+
+    @property
+    def arithmetic(self) -> str:
+        """Of all operations made: "hardened" where whole numbers were, "float64" where the last bits may tell more."""
+        return FLOAT64 if any(one.arithmetic == FLOAT64 for one in self.made) else HARDENED
 
     # What pays.
 
     def grant(self, event: Event, count: int = 1, *, label: str = "kernel") -> Grant:
         """Pay for so many uses of an event that is fixed now; BudgetExceeded where they do not fit."""
+        count = whole("count", count)
+        if type(event) not in EVENTS:
+            raise ArgumentError(f"A grant is of an event that an operation may have, got {event!r}.")
         self._charge(repeated(event, count), label)
         return self._kept(Grant(event, count))
 
     def pool(self, *, rho: float | None = None, epsilon: float | None = None, label: str = "kernel") -> Pool:
         """Reserve ρ of zCDP, or pure ε, for steps whose costs depend on what they release."""
+        if (rho is None) == (epsilon is None):
+            raise ArgumentError("A pool is of rho or of epsilon. Give one of them.")
+        if rho is not None:
+            (rho,) = positive(rho=rho)
+        else:
+            (epsilon,) = positive(epsilon=epsilon)
         pool = Pool(rho=rho, epsilon=epsilon)
         self._charge(pool.event, label)
         return self._kept(pool)
@@ -93,14 +123,14 @@ class Holder:
             raise PrivacyError(f"The account counts under {self.account.relation!r}, which this does not.")
         self.account.charge(event, label)
 
-    def _pay(self, pay: Pay, event: Event, name: str) -> None:
+    def _pay(self, pay: Pay, event: Event, name: str, arithmetic: str = HARDENED) -> None:
         """Charge an operation, or take it from what was charged; before anything is read."""
         if pay is None:
             self._charge(event, name)
         else:
             check_pays(pay, self._own)
             pay.take(event)
-        self.made.append((name, event))
+        self.made.append(Made(name, event, arithmetic))
 
     # The same rows otherwise.
 
@@ -141,8 +171,8 @@ class Holder:
         self, rowmap: RowMap, parameters: Sequence[Any], width: int, add: Add, table: Table | None = None
     ) -> None:
         """Hand the numbers of all rows, times their weights, to `add`. **Private**; after it was paid for."""
+        blocks, done = self.neighbours == "replace" and table is None, 0  # places in a secret batch are secret
         table = table or self._table
-        blocks, done = self.neighbours == "replace", 0
         places = [list(table.columns).index(name) for name in rowmap.types]
         for rows, first, times in table._blocks(max(1, AT_ONCE // width)):
             found = np.empty((len(rows[0]), width))
@@ -186,10 +216,3 @@ def weighted(found: Array, shares: Array) -> Array:
     if shares.size:
         found *= (shares / WEIGHT)[:, None]
     return found
-
-
-def positive(**given: Any) -> None:
-    """Refuse what is not a finite number > 0."""
-    for name, value in given.items():
-        if not (isinstance(value, int | float | np.number) and 0 < value < math.inf):
-            raise ArgumentError(f"{name} must be finite and > 0, got {value!r}.")

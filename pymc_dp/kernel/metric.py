@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from pymc_dp.kernel import draw
-from pymc_dp.kernel._outside import PER_UNIT, ArgumentError, PrivacyError, PureEvent, float_up
-from pymc_dp.kernel.choices import _count
-from pymc_dp.kernel.holder import Array, positive
+from pymc_dp.kernel._outside import L1, ArgumentError, PrivacyError, PureEvent, float_up
+from pymc_dp.kernel.arguments import positive, whole
+from pymc_dp.kernel.holder import HARDENED, Array, Made
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.kernel.operations import Kernel
 from pymc_dp.kernel.rowmap import RowMap
@@ -34,7 +34,7 @@ def choose_per_unit(
     parameters: Sequence[Any],
     candidates: int,
     *,
-    weights: Mapping[str, float],
+    metric: L1,
     beta: float,
     most: float,
     public: Any = None,
@@ -45,8 +45,8 @@ def choose_per_unit(
     ----------
     kernel : Kernel
         Of rows `by_kind`, under replace, whose account counts per unit of this metric.
-    weights : mapping of str to float
-        > 0, of all columns: units of ρ per unit of each.
+    metric : L1
+        Of all columns: that which the account counts by.
     beta : float
         Inverse temperature, > 0.
     most : float
@@ -65,27 +65,27 @@ def choose_per_unit(
     has convex combinations of these as slopes. Whole weights add `slack` whenever a row differs at all. Class exact.
     """
     table = kernel._table
-    if not isinstance(table, ByKind) or kernel.neighbours != "replace" or set(weights) != set(table.columns):
-        raise ArgumentError("A metric weighs all columns of rows that are counted by kind, under replace.")
-    if not kernel.account.relation.startswith(PER_UNIT):
-        raise PrivacyError("The account must count per unit of the metric.")
-    positive(beta=beta, most=most, **{f"weight of {name}": weight for name, weight in weights.items()})
-    given, log_weights = (
-        kernel._prepared(rowmap, parameters),
-        draw.log_weights(public, (_count("candidates", candidates),)),
-    )
+    if type(table) is not ByKind or kernel.neighbours != "replace":
+        raise ArgumentError("A metric weighs rows that are counted by kind, under replace.")
+    if type(metric) is not L1 or kernel.account.relation != metric.relation:
+        raise PrivacyError(f"The account counts under {kernel.account.relation!r}, and pays for an L1 metric of that.")
+    weights = {name: positive(weight=weight)[0] for name, weight in metric.weights.items()}
+    if set(weights) != set(table.columns):
+        raise ArgumentError("The metric must weigh all columns of the table, and no other.")
+    (beta, most), candidates = positive(beta=beta, most=most), whole("candidates", candidates)
+    given, log_weights = kernel._prepared(rowmap, parameters), draw.log_weights(public, (candidates,))
     shape = [len(axis) for axis in table.axes]
     kinds = {name: column.values for name, column in table.columns.items()}
     found = rowmap.on({name: kinds[name] for name in rowmap.types}, given, candidates)
     found = np.where(np.isfinite(found).all(axis=1, keepdims=True), found, 0.0)
     unit = max(float(np.abs(found).max()), 1e-290) / UNITS
-    whole = np.rint(found / unit).astype(np.int64).reshape(*shape, candidates)
+    steps = np.rint(found / unit).astype(np.int64).reshape(*shape, candidates)
     bits = [0 if column.whole else BITS for column in table.columns.values()]
     slope, least = Fraction(0), Fraction(2**1000)
     for j, (axis, name) in enumerate(zip(table.axes, table.columns, strict=True)):
         if len(axis) > 1:
             step = (Fraction(axis[-1]) - Fraction(axis[0])) / (len(axis) - 1) * Fraction(weights[name])
-            apart = np.diff(whole, axis=j)
+            apart = np.diff(steps, axis=j)
             slope = max(slope, int((apart.max(axis=-1) - apart.min(axis=-1)).max()) / step)
             least = min(least, step / 2 ** bits[j])
     shares = 2 ** sum(bits)
@@ -94,10 +94,10 @@ def choose_per_unit(
     eta = float(min(Fraction(most), Fraction(beta) * used))
     event = PureEvent(epsilon=float_up(Fraction(eta) + draw.slack(candidates) / least))
     kernel._charge(event, "choose_per_unit", kernel.account.relation)
-    kernel.made.append(("choose_per_unit", event))
+    kernel.made.append(Made("choose_per_unit", event, HARDENED))
 
     def work() -> int:
-        held = _shares(table, bits).reshape(-1).astype(object) @ whole.reshape(-1, candidates).astype(object)
+        held = _shares(table, bits).reshape(-1).astype(object) @ steps.reshape(-1, candidates).astype(object)
         return int(draw.one_of(draw.whole_weights(held, span, eta, log_weights)[None])[0])
 
     return kernel._read(work), float(Fraction(eta) / used)
@@ -106,7 +106,7 @@ def choose_per_unit(
 def rounding(kernel: Kernel) -> dict[str, float]:
     """Return h_j of each column: two values that are rounded alike are no further apart; 0 for whole numbers."""
     table = kernel._table
-    if not isinstance(table, ByKind):
+    if type(table) is not ByKind:
         raise ArgumentError("Rows are not counted by kind here.")
     steps = [(axis[-1] - axis[0]) / max(len(axis) - 1, 1) for axis in table.axes]
     held = zip(table.columns.items(), steps, strict=True)

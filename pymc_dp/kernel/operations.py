@@ -21,9 +21,9 @@ from pymc_dp.kernel._outside import (
     total_epsilon,
 )
 from pymc_dp.kernel.account import Grant, repeated
-from pymc_dp.kernel.choices import _count
+from pymc_dp.kernel.arguments import flag, positive, whole
 from pymc_dp.kernel.exact import FAMILIES, Family
-from pymc_dp.kernel.holder import Array, Pay, positive
+from pymc_dp.kernel.holder import FLOAT64, HARDENED, Array, Pay
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.kernel.rowmap import RowMap
 from pymc_dp.kernel.shapes import FACTOR, Psd
@@ -65,12 +65,10 @@ class Kernel(Sums):
         once under both relations. Labels are independent; those that both tables have differ by pure losses, those that
         one unit alone has are shown with probability 1 - (1 - p)^m at most. In the order of labels. Class exact.
         """
-        positive(scale=scale)
-        held, m = self._table.columns.get(column), self._table.max_rows
+        (scale,), least = positive(scale=scale), whole("least", least, 2)
+        held, m = self._table.columns.get(column) if type(column) is str else None, self._table.max_rows
         if held is None or held.dtype == "float64" or held.shape or type(self._table) is not Table:
             raise ArgumentError(f"column must name a column of texts or whole numbers, got {column!r}.")
-        if not isinstance(least, int) or least < 2:
-            raise ArgumentError(f"least must be a whole number of 2 or more, got {least!r}.")
         chance = 1 - (1 - tail(scale, least - 1)) ** m
         loss = Fraction(self.sense * m) / Fraction(scale)
         draw.check_noise("laplace", scale)
@@ -95,12 +93,12 @@ class Kernel(Sums):
         **Guarantee.** Bounded range beta times `Family.range`, times the rows of a person: whole numbers are held
         within the set whose vertices that is taken of. Arithmetic float64: the last bits are not covered.
         """
-        positive(beta=beta)
+        (beta,) = positive(beta=beta)
         given, table = self._prepared(rowmap, parameters), self._table
         if type(family) not in FAMILIES or table.weighted:
             raise ArgumentError("family must be one that is known, and rows must count once.")
         wide = family.range(table.neighbours) * table.max_rows
-        self._pay(pay, BoundedRangeEvent(eta=float_up(Fraction(beta) * Fraction(wide))), "draw")
+        self._pay(pay, BoundedRangeEvent(eta=float_up(Fraction(beta) * Fraction(wide))), "draw", FLOAT64)
 
         def work() -> Array:
             total = self._shaped([(rowmap, given, family.shape.facts.inputs)], family.shape, None, 1, 0)
@@ -116,16 +114,17 @@ class Kernel(Sums):
         """Return what a step on a batch costs, with noise of `scale` norms: Poisson of a rate, or of a size."""
         if (rate is None) == (size is None):
             raise ArgumentError("A batch has a rate, or a size. Give one of them.")
+        (scale,) = positive(scale=scale)
         if rate is not None:
             neighbours: Any = self.neighbours
             return SubsampledGaussianEvent(
-                noise_multiplier=scale, sampling="poisson", sample_rate=rate, neighbours=neighbours
+                noise_multiplier=scale, sampling="poisson", sample_rate=positive(rate=rate)[0], neighbours=neighbours
             )
         return SubsampledGaussianEvent(
             noise_multiplier=scale,
             sampling="without_replacement",
             population=self.n_rows,
-            batch_size=size,
+            batch_size=whole("size", size),
             neighbours="replace",
         )
 
@@ -136,9 +135,12 @@ class Kernel(Sums):
 
         Charged is the (ε, δ) of all of them together: that of continuous noise, and what `discrete_batches` adds.
         """
+        if type(event) is not SubsampledGaussianEvent:
+            raise ArgumentError(f"event must be a SubsampledGaussianEvent, as batch_event returns, got {event!r}.")
+        (delta,), steps, entries = positive(delta=delta), whole("steps", steps), whole("entries", entries)
         epsilon = total_epsilon(repeated(event, steps), delta).epsilon
         scale = event.noise_multiplier * UNITS
-        loss, failure = discrete_batches(epsilon, delta, _count("entries", entries), steps, scale)
+        loss, failure = discrete_batches(epsilon, delta, entries, steps, scale)
         self._charge(ApproximateEvent(epsilon=loss, delta=failure), label)
         return self._kept(Grant(event, steps, entries=entries))
 
@@ -176,23 +178,28 @@ class Kernel(Sums):
         **Guarantee.** That of `SubsampledGaussianEvent`: rows move the sum by a norm of whole numbers, checked on
         these. Persons, kinds and unequal noise are refused.
         """
-        positive(bound=bound, scale=scale)
+        (bound, scale), hardened = positive(bound=bound, scale=scale), flag("hardened", hardened)
+        if rate is not None:
+            (rate,) = positive(rate=rate)
+        if rows is not None:
+            rows = whole("rows", rows)
         if self._table.persons or type(self._table) is not Table:
             raise ArgumentError("A batch is of rows that are units.")
         given, event = self._prepared(rowmap, parameters), self.batch_event(scale, rate=rate, size=rows)
-        count, units = (size.facts.size, FACTOR**2) if isinstance(size, Psd) else (_count("size", size), UNITS)
-        if hardened and not (isinstance(pay, Grant) and count <= pay.entries):
+        psd = size if type(size) is Psd else None  # exactly: another class would hold rows otherwise
+        count, units = (whole("size", size), UNITS) if psd is None else (psd.facts.size, FACTOR**2)
+        if hardened and not (type(pay) is Grant and count <= pay.entries):
             raise ArgumentError(f"Discrete noise of a batch of {count} numbers is paid for by grant_batches.")
-        scales = size.scales(scale * units) if isinstance(size, Psd) else np.full(count, scale * units)
-        self._pay(pay, event, "batch")
+        scales = np.full(count, scale * units) if psd is None else psd.scales(scale * units)
+        self._pay(pay, event, "batch", HARDENED if hardened else FLOAT64)
 
         def work() -> Array:
             n = self._table._n
             table = self._table._batch(draw.poisson_batch(n, rate) if rate is not None else draw.batch_of(n, rows or 0))
-            if isinstance(size, Psd):
-                total = self._shaped([(rowmap, given, size.facts.inputs)], size, None, 1, 0, table)[0]
+            if psd is None:
+                total = self._vector(rowmap, given, count, bound, "gaussian", UNITS, table)
             else:
-                total = self._vector(rowmap, given, size, bound, "gaussian", UNITS, table)
+                total = self._shaped([(rowmap, given, psd.facts.inputs)], psd, None, 1, 0, table)[0]
             return draw.noised(total, "gaussian", scales) if hardened else total + draw.rounded_normals(scales)
 
         return np.asarray(self._read(work) * (bound / units))

@@ -30,7 +30,7 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.replace import graph_replace, vectorize_graph
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.raise_op import Assert, CheckAndRaise
-from pytensor.scalar.basic import Composite, ScalarOp, ScalarType
+from pytensor.scalar.basic import ScalarInnerGraphOp, ScalarOp, ScalarType
 from pytensor.tensor import basic, elemwise, extra_ops, subtensor
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.math import All, Argmax, Dot, Max, Min, MulWithoutZeros, Prod, ProdWithoutZeros, Sum
@@ -38,8 +38,10 @@ from pytensor.tensor.math import Any as AnyOf
 from pytensor.tensor.reshape import JoinDims, SplitDims
 from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 from pytensor.tensor.sort import ArgSortOp, SortOp
+from pytensor.tensor.utils import safe_signature
 
 from pymc_dp.kernel._outside import ArgumentError
+from pymc_dp.kernel.arguments import finite, positive
 
 READS = (subtensor.Subtensor, subtensor.AdvancedSubtensor)
 WRITES = (subtensor.IncSubtensor, subtensor.AdvancedIncSubtensor)
@@ -57,9 +59,9 @@ SCALARS = frozenset(
     found
     for module in (pytensor.scalar.basic, pytensor.scalar.math, dist_math)
     for found in (*vars(module).values(), MulWithoutZeros)
-    if isinstance(found, type) and issubclass(found, ScalarOp) and found is not Composite
+    if isinstance(found, type) and issubclass(found, ScalarOp) and not issubclass(found, ScalarInnerGraphOp)
 )
-"""Classes of operations on single numbers, exactly these; each is one operation."""
+"""Classes of operations on single numbers, exactly these; each is one operation, and none has a graph of its own."""
 BLOCK, ENOUGH = 32, 2**22
 """Rows at a time, and rows that were worked off one by one after which compiling that pays."""
 MOST_ENTRIES = 32
@@ -100,6 +102,8 @@ class RowMap:
             if var.type.dtype not in ("int64", "float64") or None in var.type.shape:
                 raise ArgumentError(f"The input {name!r} of a row must be float64 or int64, of a shape that is known.")
         inputs = [*row.values(), *parameters]
+        if any(type(var.type) is not pt.TensorType for var in inputs):  # another class could state other shapes later
+            raise ArgumentError("Inputs of a row map must be tensors of PyTensor.")
         if len({*inputs}) < len(inputs):
             raise ArgumentError("Each input of a row map must be a variable of its own.")
         self.types = {name: (var.type.dtype, tuple(var.type.shape)) for name, var in row.items()}
@@ -209,10 +213,10 @@ class Columns(RowMap):
     """
 
     def __init__(self, columns: Mapping[str, tuple[float, float]]) -> None:
-        if not columns or not all(math.isfinite(c) and 0 < u < math.inf for c, u in columns.values()):
-            raise ArgumentError("Columns need a finite centre, and a finite unit > 0.")
-        self._scales, self.parameters = dict(columns), ()
-        self.types = dict.fromkeys(columns, ("", ()))
+        if not columns:
+            raise ArgumentError("Columns need a column, each with a finite centre, and a finite unit > 0.")
+        self._scales = {name: (finite("centre", c), *positive(unit=unit)) for name, (c, unit) in columns.items()}
+        self.types, self.parameters = dict.fromkeys(columns, ("", ())), ()
 
     @override
     def __call__(self, rows: Sequence[Any], parameters: Sequence[Any], out: Any, *, by_blocks: bool) -> None:
@@ -228,6 +232,8 @@ class Columns(RowMap):
     def check_columns(self, columns: Mapping[str, Any]) -> None:
         if not set(self.types) <= set(columns):
             raise ArgumentError(f"{sorted(set(self.types) - set(columns))} are no columns of the table.")
+        if any(columns[name].dtype == "str" for name in self.types):
+            raise ArgumentError("Columns must be of numbers; no row map reads texts.")
 
 
 def check_inputs(inputs: Sequence[Variable], output: Variable, public: Sequence[Variable]) -> None:
@@ -239,6 +245,8 @@ def check_inputs(inputs: Sequence[Variable], output: Variable, public: Sequence[
         if not isinstance(var, Constant):
             kind = "shared variable" if isinstance(var, SharedVariable) else "variable"
             raise ArgumentError(f"A row map depends on the {kind} {var.name!r}, which is no input of it.")
+        if not var.type.is_valid_value(var.data, strict=True):
+            raise ArgumentError(f"A row map holds a constant that is not of its type {var.type}.")
         if var not in named and np.size(var.data) > MOST_ENTRIES:
             raise ArgumentError(
                 f"A row map holds a constant of {np.size(var.data)} numbers. Name it in public=, or make it a column."
@@ -257,7 +265,30 @@ def prepared(output: Variable) -> Variable:
         else:
             break
     check_operations(output)
+    output = rebuilt(output)
+    check_operations(output)
     return within_axes(output)
+
+
+def rebuilt(output: Variable) -> Variable:
+    """Return the same graph with each operation applied anew: what it says of its shape is then inferred, not stated.
+
+    An index is held within the length that a graph states; one made by hand may state any.
+    """
+    new: dict[Variable, Variable] = {}
+    for node in toposort([output]):
+        op = node.op
+        try:
+            if type(op) is Blockwise:  # which axes are alike is inferred too
+                op = Blockwise(op.core_op, signature=_alike(op))
+            again = type(op).make_node(op, *(new.get(var, var) for var in node.inputs))
+        except Exception:  # of the graph alone, which is public; PyTensor names no class for it
+            raise ArgumentError(f"A row map applies {type(node.op).__name__} to what it does not go with.") from None
+        for old, found in zip(node.outputs, again.outputs, strict=True):
+            if (old.type.dtype, old.type.ndim) != (found.type.dtype, found.type.ndim):
+                raise ArgumentError(f"A row map states {old.type} of {type(node.op).__name__}, which is {found.type}.")
+            new[old] = found
+    return new.get(output, output)
 
 
 def check_operations(output: Variable) -> None:
@@ -275,6 +306,10 @@ def check_operations(output: Variable) -> None:
             raise ArgumentError(f"A row map may not contain the scalar operation {type(scalar).__name__}.")
         if isinstance(core, Reshape) and node.inputs[1].type.shape[-1] != core.ndim:
             raise ArgumentError("A row map may reshape to a shape of known length alone.")
+
+
+def _alike(op: Blockwise) -> str:
+    return safe_signature([len(axes) for axes in op.inputs_sig], [len(axes) for axes in op.outputs_sig])
 
 
 def _core(op: Any) -> Any:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from pymc_dp.kernel import limits
 from pymc_dp.kernel._outside import ArgumentError, DiscreteGaussianEvent, DiscreteLaplaceEvent, Event
+from pymc_dp.kernel.arguments import exact, exact_all, flag
 from pymc_dp.kernel.table import WEIGHT_BITS
 
 Array = npt.NDArray[Any]
@@ -133,6 +134,9 @@ class OneHot(Shape):
     levels: int
     signless = True
 
+    def __post_init__(self) -> None:
+        exact(1, levels=self.levels)
+
     @property
     @override
     def facts(self) -> Facts:
@@ -160,8 +164,8 @@ class MHot(Shape):
     signless = True
 
     def __post_init__(self) -> None:
-        if not (self.levels >= 1 and 1 <= self.most <= LONGEST):
-            raise ArgumentError(f"A row has 1 level or more, and from 1 to {LONGEST} counts.")
+        exact(1, levels=self.levels)
+        exact(1, LONGEST, most=self.most)
 
     @property
     @override
@@ -186,8 +190,9 @@ class Interval(Shape):
     high: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        ends = list(zip(self.low, self.high, strict=True))
-        if not ends or not all(isinstance(a, int) and isinstance(b, int) and a <= b for a, b in ends):
+        exact_all(None, low=self.low, high=self.high)
+        ends = list(zip(self.low, self.high, strict=False))
+        if not ends or len(self.low) != len(self.high) or not all(a <= b for a, b in ends):
             raise ArgumentError("Ends of intervals must be whole numbers, low <= high, one pair for each entry.")
         if not 1 <= self.facts.magnitude[0] <= LONGEST:
             raise ArgumentError(f"The ends of intervals together must be from 1 to {LONGEST}. Take a coarser unit.")
@@ -218,8 +223,10 @@ class Curve(Shape):
     centred: bool = True
 
     def __post_init__(self) -> None:
-        if not 2 <= self.units <= GRID or self.units % 2:
-            raise ArgumentError(f"units must be an even number from 2 to {GRID}, got {self.units}.")
+        flag("centred", self.centred)
+        exact(2, GRID, units=self.units)
+        if self.units % 2:
+            raise ArgumentError(f"units must be an even number, got {self.units}.")
 
     @property
     @override
@@ -247,8 +254,8 @@ class Ball(Shape):
     units: int = limits.UNITS
 
     def __post_init__(self) -> None:
-        if not (self.width >= 1 and 1 <= self.units <= GRID):
-            raise ArgumentError(f"width must be 1 or more, and units from 1 to {GRID}.")
+        exact(1, width=self.width)
+        exact(1, GRID, units=self.units)
 
     @property
     @override
@@ -276,8 +283,10 @@ class Products(Shape):
     units: int = GRID
 
     def __post_init__(self) -> None:
-        if not 1 <= self.width <= 100 or not 2 <= self.units <= GRID or self.units % 2:
-            raise ArgumentError(f"width must be from 1 to 100, and units an even number from 2 to {GRID}.")
+        exact(1, 100, width=self.width)
+        exact(2, GRID, units=self.units)
+        if self.units % 2:
+            raise ArgumentError(f"units must be an even number, got {self.units}.")
 
     @property
     @override
@@ -311,8 +320,9 @@ class Psd(Shape):
     columns: int = 1
 
     def __post_init__(self) -> None:
-        if not (self.width >= 1 and self.columns >= 1 and self.width * self.columns**2 <= 10**7):
-            raise ArgumentError("width and columns must be 1 or more, and width times columns² 10^7 at most.")
+        exact(1, width=self.width, columns=self.columns)
+        if self.width * self.columns**2 > 10**7:
+            raise ArgumentError("width times columns² must be 10^7 at most.")
 
     @property
     @override

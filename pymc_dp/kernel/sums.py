@@ -10,9 +10,10 @@ import numpy as np
 
 from pymc_dp.kernel import draw, limits
 from pymc_dp.kernel._outside import ArgumentError, DiscreteGaussianEvent, Event
-from pymc_dp.kernel.choices import Choices, Ends, _count
+from pymc_dp.kernel.arguments import positive, whole, word
+from pymc_dp.kernel.choices import Choices, Ends
 from pymc_dp.kernel.gram import CERTIFIED
-from pymc_dp.kernel.holder import NONE, Array, Pay, positive, weighted
+from pymc_dp.kernel.holder import NONE, Array, Pay, weighted
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.kernel.rowmap import RowMap
 from pymc_dp.kernel.shapes import Move, OneHot, Psd, Shape
@@ -22,6 +23,8 @@ Noise = Literal["laplace", "gaussian"]
 Part = tuple[RowMap, list[Any], int]
 """A row map, its parameters, and how many numbers it gives."""
 ORDERS = {"laplace": 1, "gaussian": 2}
+FLOAT = 2.0**-45
+"""Bound of the relative errors of exp and log that `soft_max` needs: a hundred times what libraries state."""
 
 
 def least_gap(candidates: int) -> float:
@@ -60,15 +63,14 @@ class Sums(Choices):
         **Guarantee.** ε = 1 / scale (laplace) or ρ = 1 / (2 scale²). Norms of whole numbers are at most `units`,
         checked on these; neighbours differ by sense `units`. Class exact, noise discrete.
         """
-        positive(bound=bound, scale=scale)
-        given, most = self._prepared(rowmap, parameters), self.sense * _count("units", units)
-        if noise not in ORDERS or units > UNITS:
-            raise ArgumentError(f"noise must be 'laplace' or 'gaussian', and units {UNITS} at most.")
+        bound, scale = positive(bound=bound, scale=scale)
+        size, units, kind = whole("size", size), whole("units", units, 1, UNITS), word("noise", noise, ORDERS)
+        given, most = self._prepared(rowmap, parameters), self.sense * units
         wide = scale * most
-        event = Move(l1=most, l2_squared=most**2, coordinates=_count("size", size)).event(noise, wide)
-        draw.check_noise(noise, wide)
+        event = Move(l1=most, l2_squared=most**2, coordinates=size).event(kind, wide)
+        draw.check_noise(kind, wide)
         self._pay(pay, event, "sum")
-        total = self._read(lambda: draw.noised(self._vector(rowmap, given, size, bound, noise, units), noise, wide))
+        total = self._read(lambda: draw.noised(self._vector(rowmap, given, size, bound, kind, units), kind, wide))
         return np.asarray(total * (bound / units))
 
     def _of_one(self, moved: int, noise: str, scale: float) -> Event:
@@ -104,11 +106,11 @@ class Sums(Choices):
         -----
         **Guarantee.** ε = 1 / scale or ρ = 1 / (2 scale²). Class exact.
         """
-        positive(scale=scale)
+        (scale,), kind = positive(scale=scale), word("noise", noise, ORDERS)
         ends, given = Ends(low, high), self._prepared(rowmap, parameters)
         moved = ends.moved(self.sense)
-        self._pay(pay, self._of_one(moved, noise, scale * moved), "sum_within")
-        found = self._read(lambda: draw.noised(self._held(rowmap, given, 1, ends), noise, scale * moved))
+        self._pay(pay, self._of_one(moved, kind, scale * moved), "sum_within")
+        found = self._read(lambda: draw.noised(self._held(rowmap, given, 1, ends), kind, scale * moved))
         return int(found[0]) / ends.inverse
 
     def soft_max(
@@ -129,18 +131,19 @@ class Sums(Choices):
         -----
         **Guarantee.** ε = 1 / scale or ρ = 1 / (2 scale²). It moves by no more than the sums do, and 3 units: two for
         rounding to whole units, and one for the floats, whose error is at most 2^-44 (1 + log K) U / (high - low)
-        units; where that is more, it is refused. Class exact.
+        units if exp and log err by no more than `FLOAT`; where that is more, it is refused. Class exact.
         """
-        positive(scale=scale)
+        (scale,), kind = positive(scale=scale), word("noise", noise, ORDERS)
+        candidates = whole("candidates", candidates)
         ends, given = Ends(low, high), self._prepared(rowmap, parameters)
-        if high - low < least_gap(_count("candidates", candidates)):
-            raise ArgumentError(f"high - low must be {least_gap(candidates):.2g} or more, got {high - low:g}.")
+        if ends.width < least_gap(candidates):
+            raise ArgumentError(f"high - low must be {least_gap(candidates):.2g} or more, got {ends.width:g}.")
         moved = ends.moved(self.sense) + 3
-        self._pay(pay, self._of_one(moved, noise, scale * moved), "soft_max")
+        self._pay(pay, self._of_one(moved, kind, scale * moved), "soft_max")
 
         def work() -> Array:
-            whole = _soft_max(self._held(rowmap, given, candidates, ends), ends.inverse)
-            return draw.noised(np.array([whole]), noise, scale * moved)
+            found = _soft_max(self._held(rowmap, given, candidates, ends), ends.inverse)
+            return draw.noised(np.array([found]), kind, scale * moved)
 
         return int(self._read(work)[0]) / ends.inverse
 
@@ -176,26 +179,26 @@ class Sums(Choices):
         Whole numbers are computed by the kernel from what the map returns, within the shape whatever that is. Class
         exact.
         """
-        positive(scale=scale)
-        place, several, scales = self._cell(cell, persons=True), _count("cells", cells), np.array([scale])
+        (scale,), kind = positive(scale=scale), word("noise", noise, ORDERS)
+        place, several, scales = self._cell(cell, persons=True), whole("cells", cells), np.array([scale])
         given, move = self._prepared(rowmap, parameters), self.move_of(shape, cell)
         parts = self._with_public(rowmap, given, public, shape, parameters)
         n_rows = self._table.n_rows if self.neighbours == "replace" else limits.MOST_ROWS
         if shape.entry * n_rows > 2**62:
             raise ArgumentError(f"Sums of {n_rows} rows would not fit into 64 bits. Take coarser units.")
         event: Event
-        if isinstance(shape, Psd):
-            if noise != "gaussian" or cell is not None:
+        if type(shape) is Psd:
+            if kind != "gaussian" or cell is not None:
                 raise ArgumentError("A sum of matrices has Gaussian noise, and no cells.")
             least, squares = math.nextafter(scale / math.sqrt(2), 0.0), -(-move.l2_squared // 2)
             event = DiscreteGaussianEvent(scale=least, l2_squared=squares, coordinates=shape.facts.size)
             scales = shape.scales(scale)
         else:
-            event = move.event(noise, scale)
-        draw.check_noise(noise, scales)
+            event = move.event(kind, scale)
+        draw.check_noise(kind, scales)
         self._pay(pay, event, "sums")
         coarser = WEIGHT_BITS - shape.finer(self._table.weighted)
-        found = self._read(lambda: draw.noised(self._shaped(parts, shape, place, several, coarser), noise, scales))
+        found = self._read(lambda: draw.noised(self._shaped(parts, shape, place, several, coarser), kind, scales))
         return found if cell is not None else found[0]
 
     def move_of(self, shape: Shape, cell: str | None = None) -> Move:
@@ -203,7 +206,7 @@ class Sums(Choices):
         table = self._table
         if type(shape) not in CERTIFIED:  # exactly: another class would state its own move
             raise ArgumentError("shape must be one of the certified shapes.")
-        if isinstance(shape, Psd):  # weights scale its vectors, whose products stay of the shape
+        if type(shape) is Psd:  # weights scale its vectors, whose products stay of the shape
             return shape.move(table.neighbours, rows=table.max_rows)
         moves = cell is not None and not table.columns[cell].public
         return shape.move(table.neighbours, moves=moves, weighted=table.weighted, rows=table.max_rows)
@@ -226,7 +229,7 @@ class Sums(Choices):
         self, parts: list[Part], shape: Shape, place: int | None, cells: int, coarser: int, table: Any = None
     ) -> Array:
         """Return sums of whole numbers of a shape, by cells; its inputs are those of all parts. **Private**."""
-        roots, beside = isinstance(shape, Psd), list[Array]()
+        roots, beside = type(shape) is Psd, list[Array]()
         total = np.zeros((cells, shape.facts.size), dtype=np.int64)
         for public, known, width in parts[:-1]:
             self._scan(public, known, width, lambda found, *_: beside.append(found))
@@ -238,12 +241,12 @@ class Sums(Choices):
             if beside:
                 found = np.concatenate([np.concatenate(beside)[done : done + len(found)], found], axis=1)
             done += len(found)
-            whole = np.zeros((len(found), shape.facts.size), dtype=np.int64)
+            held = np.zeros((len(found), shape.facts.size), dtype=np.int64)
             if roots and shares.size:
                 found, shares = found * np.sqrt(shares / WEIGHT)[:, None], NONE
-            shape._hold(found, whole)
+            shape._hold(found, held)
             own = np.zeros(len(found), dtype=np.int64) if place is None else rows[place]
-            limits.add_held(whole, first, times, own, shares, coarser, total)
+            limits.add_held(held, first, times, own, shares, coarser, total)
 
         self._scan(rowmap, given, width, add, table)
         return total
@@ -268,23 +271,24 @@ class Sums(Choices):
         -----
         **Guarantee.** One unit, one bin: that of `OneHot` at this scale, in counts. Class exact.
         """
-        positive(scale=scale)
+        (scale,), kind, size = positive(scale=scale), word("noise", noise, ORDERS), whole("size", size)
         given, held = self._prepared(rowmap, parameters), np.array(edges, dtype=np.float64)
         if held.ndim != 1 or not held.size or not np.isfinite(held).all() or not (np.diff(held) > 0).all():
             raise ArgumentError("edges must be finite numbers that increase.")
-        if of not in ("value", "norm") or (of == "value" and _count("size", size) != 1):
+        norm = word("of", of, ("value", "norm")) == "norm"
+        if not norm and size != 1:
             raise ArgumentError("of must be 'norm', or 'value' with size=1.")
-        event = OneHot(len(held) + 1).move(self.neighbours).event(noise, scale)
-        draw.check_noise(noise, scale)
+        event = OneHot(len(held) + 1).move(self.neighbours).event(kind, scale)
+        draw.check_noise(kind, scale)
         self._pay(pay, event, "histogram")
         total = np.zeros(len(held) + 1, dtype=np.int64)
 
         def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
-            limits.add_bins(weighted(found, shares), first, times, held, of == "norm", total)
+            limits.add_bins(weighted(found, shares), first, times, held, norm, total)
 
         def work() -> Array:
             self._scan(rowmap, given, size, add)
-            return draw.noised(total, noise, scale)
+            return draw.noised(total, kind, scale)
 
         return self._read(work)
 

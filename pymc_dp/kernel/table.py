@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pymc_dp.kernel._outside import PER_PERSON, ArgumentError, PrivacyError, secure_keys
+from pymc_dp.kernel.arguments import finite, flag, whole, word
 from pymc_dp.kernel.limits import MOST_OF_A_PERSON, MOST_ROWS
 
 Array = npt.NDArray[Any]
@@ -52,11 +53,16 @@ class Column:
     public: bool = False
 
     def __post_init__(self) -> None:
+        flag("public", self.public)
         if np.ndim(self.values) not in (1, 2) or np.asarray(self.values).dtype.kind not in "biufU":
             raise ArgumentError("A column must be an array of numbers with one or two axes, or of texts (dtype str).")
         if self.public or self.dtype == "str":
             return
-        if self.low is None or self.high is None or not -math.inf < self.low <= self.high < math.inf:
+        if self.low is None or self.high is None:
+            raise ArgumentError("A private column needs finite low <= high, got none.")
+        for name in ("low", "high"):
+            object.__setattr__(self, name, finite(name, getattr(self, name)))
+        if not self.low <= self.high:
             raise ArgumentError(f"A private column needs finite low <= high, got ({self.low!r}, {self.high!r}).")
         if self.whole and not all(float(end).is_integer() and abs(end) <= 2**53 for end in (self.low, self.high)):
             raise ArgumentError("Bounds of whole numbers must be whole numbers within ±2^53.")
@@ -86,7 +92,10 @@ class Column:
                 wide = held.astype(np.int64) if held.dtype.kind != "u" else np.minimum(held, np.uint64(2**62))
                 held = np.clip(wide.astype(np.int64), int(self.low or 0), int(self.high or 0))
             else:
-                held = np.where(np.isnan(held), float(self.low or 0), np.clip(held, self.low, self.high)) + 0.0
+                with np.errstate(all="ignore"):
+                    wide = held.astype(np.float64)  # first: bounds in fewer digits would be others, or infinite
+                low, high = float(self.low or 0), float(self.high or 0)
+                held = np.asarray(np.where(np.isnan(wide), low, np.clip(wide, low, high))) + 0.0
         return Column(np.array(held, dtype=self.dtype, order="C"), self.low, self.high, self.public)
 
 
@@ -124,17 +133,21 @@ class Table:
         weights: Array | None = None,
         unit: str = "person",
     ) -> None:
+        max_rows = whole("max_rows", max_rows, 1, MOST_OF_A_PERSON)
+        neighbours = word("neighbours", neighbours, ("replace", "add_remove"))
+        if not columns or any(type(column) is not Column for column in columns.values()):
+            raise ArgumentError("A table needs a column, and each one must be a Column.")
         beside = [np.asarray(each) for each in (person, weights) if each is not None]
         lengths = {len(each) for each in (*(column.values for column in columns.values()), *beside)}
         kinds = [each.dtype.kind for each in beside]
         if not set(kinds) <= set("biufUS") or (weights is not None and kinds[-1] in "US"):
             raise ArgumentError("Weights must be numbers, and ids of persons numbers or texts, of no object dtype.")
-        if neighbours not in ("replace", "add_remove") or len(lengths) != 1:
-            raise ArgumentError("neighbours must be 'replace' or 'add_remove', and all columns of one length.")
+        if len(lengths) != 1 or any(each.ndim != 1 for each in beside):
+            raise ArgumentError("All columns must be of one length; persons and weights must be vectors of it.")
         if neighbours == "add_remove" and any(column.public for column in columns.values()):
             raise ArgumentError("Under add_remove no column can be public: it would show how many rows there are.")
-        if max(lengths) > MOST_ROWS or not 1 <= max_rows <= MOST_OF_A_PERSON:
-            raise ArgumentError(f"A table has up to {MOST_ROWS} rows, and up to {MOST_OF_A_PERSON} of a person.")
+        if max(lengths) > MOST_ROWS:
+            raise ArgumentError(f"A table has up to {MOST_ROWS} rows.")
         if person is not None and neighbours != "add_remove":
             raise ArgumentError("A table of persons goes with neighbours='add_remove': persons come and go.")
         self.neighbours, self.max_rows = neighbours, max_rows if person is not None else 1
@@ -184,7 +197,7 @@ class Table:
         """Yield 64 bits of every number of the rows, the weight among them. **Private**."""
         weights = [] if self._weights is None else [self._weights]
         for held in [*(column.values for column in self.columns.values()), *weights]:
-            for part in (_digests(held) if held.dtype.kind == "U" else held).reshape(len(held), -1).T:
+            for part in _parts(_digests(held) if held.dtype.kind == "U" else held).T:
                 yield np.ascontiguousarray(part).view(np.uint64)
 
     @property
@@ -245,6 +258,7 @@ class ByKind(Table):
     """
 
     def __init__(self, table: Table, nodes: int = 257) -> None:
+        nodes = whole("nodes", nodes)
         if type(table) is not Table or table.persons or table.weighted:
             raise ArgumentError("Only rows that are units, without weights, are counted by kind.")
         if any(column.public or column.shape or column.dtype == "str" for column in table.columns.values()):
@@ -297,6 +311,11 @@ def _shares(weights: Array) -> Array:
     with np.errstate(all="ignore"):
         found = np.rint(np.asarray(weights, dtype=np.float64) * WEIGHT)
     return np.where(found >= 0, np.minimum(found, WEIGHT), 0).astype(np.int64)
+
+
+def _parts(held: Array) -> Array:
+    """Return numbers of rows with one axis for those of a row, also of no rows."""
+    return held.reshape(len(held), math.prod(held.shape[1:]))
 
 
 def _digests(texts: Array) -> Array:

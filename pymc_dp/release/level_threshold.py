@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Self, final
 
@@ -16,6 +16,9 @@ from pymc_dp.domain import Neighbours
 from pymc_dp.release.noise import LAPLACE, sizes_sensitivity
 from pymc_dp.rows.levels import Label
 
+DIGITS = Context(60, ROUND_HALF_EVEN, -999_999, 999_999, capitals=1, clamp=0, flags=[], traps=[])
+"""A context of its own: that of the caller may round otherwise."""
+
 
 def tail(scale: float, least: int) -> Fraction:
     """Return a bound on the probability that discrete Laplace noise is at least `least` >= 1, 1e-40 above it at most.
@@ -23,7 +26,7 @@ def tail(scale: float, least: int) -> Fraction:
     It is ``r^least / (1 + r)`` with ``r = exp(-1 / scale)``, the sum of ``(1 - r) / (1 + r) r^k`` from `least` on.
     `Decimal.exp` is rounded correctly, to 60 digits here.
     """
-    with localcontext(prec=60):
+    with localcontext(DIGITS):
         exact, slack = Decimal(scale), 1 + Decimal("1e-45")
         above = (-Decimal(least) / exact).exp() * slack
         ratio = (-1 / exact).exp() / slack

@@ -1,12 +1,13 @@
 """Choices and accept bits of neighbours as exact fractions: used is at most what was charged, without a tolerance."""
 
+from decimal import ROUND_FLOOR, Context, Inexact, Rounded, Subnormal, Underflow, localcontext
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from pymc_dp.errors import ArgumentError, PrivacyError
-from pymc_dp.kernel import Kernel, choice_event, draw
+from pymc_dp.kernel import Kernel, _outside, choice_event, draw
 from pymc_dp.kernel.choices import Bit, Ends
 from pymc_dp.kernel.limits import UNITS
 from tests.kernel.pairs import RELATIONS, Lookup, exp_down, kernel, nasty, pair, spread_of_ratios, table
@@ -35,7 +36,7 @@ def test_a_choice_uses_no_more_than_its_range(relation, weighted, weights, same_
         for made in pair(rng, relation, weighted=weighted):
             k = kernel(made)
             k.choose(rowmap, [], K, width=width, eta=eta, public=public)
-        (name, event), (one,), (two,) = k.made[-1], *weights[-2:]
+        (name, event, _), (one,), (two,) = k.made[-1], *weights[-2:]
         used = spread_of_ratios(one, two)
         assert name == "choose" and used <= exp_down(Fraction(repr(event.eta)))
         worst = max(worst, (used - 1) / (exp_down(Fraction(repr(event.eta))) - 1))
@@ -52,7 +53,7 @@ def test_choices_of_all_cells_together_use_no_more(relation, public, weights):
         for made in pair(rng, relation, cells=cells, public=public):
             k = kernel(made)
             k.choose(rowmap, [], K, width=1.0, eta=eta, cell="c", cells=cells)
-        (_, event), one, two = k.made[-1], *weights[-2:]
+        (_, event, _), one, two = k.made[-1], *weights[-2:]
         used = Fraction(1)
         for a, b in zip(one, two, strict=True):
             used *= spread_of_ratios(a, b)
@@ -121,6 +122,23 @@ def test_exp_is_as_good_as_stated():
     with localcontext(prec=40):
         for t in -np.random.default_rng(0).uniform(0, 64, 2000):
             assert abs(Decimal(float(np.exp(t))) / Decimal(float(t)).exp() - 1) < Decimal(draw.FLOAT) / 1000
+
+
+def test_an_excluded_candidate_may_lie_far_above_the_others(weights):
+    """2^79 in whole exponents: where it is raised for some sums alone, it tells them."""
+    found = draw.whole_weights(np.array([0, -(2**56), -(2**56)]), 2 * UNITS, 1.0, np.array([-np.inf, 0.0, 0.0]))
+    assert found[0] == 0 and found[1] == found[2] > 2**59
+    k, made = kernel(table(np.zeros(2000, dtype=int), "replace")), Lookup([[0.0, -1.0, -1.0]])
+    k.choose(made, [], 3, width=1.0, eta=2000.0, public=[-np.inf, 0.0, 0.0])
+    assert weights[-1][0][0] == 0
+
+
+def test_a_context_of_decimals_changes_nothing():
+    given, found = [-(10**30), -(3 << 48), -1, 0, 5], []
+    for options in ({}, {"prec": 3, "rounding": ROUND_FLOOR, "traps": [Inexact, Rounded, Underflow, Subnormal]}):
+        with localcontext(Context(**options)):
+            found.append([draw.chance(each) for each in given] + [_outside.tail(0.7, 30)])
+    assert found[0] == found[1] and found[0][0] == 0
 
 
 def test_drawn_as_often_as_weights_say():

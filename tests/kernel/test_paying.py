@@ -109,10 +109,12 @@ def test_an_operation_on_public_rows_costs_nothing_and_says_what_it_would_cost(n
     k = Kernel(table([0, 1], "replace"), LedgerAccount(ledger))
     public = k.on_public({"i": [1, 0, 1]})
     OPERATIONS[name](public)
+    float64 = name in ("draw", "batch")
+    assert public.arithmetic == public.made[-1].arithmetic == ("float64" if float64 else "hardened")
     assert public.guarantee == "none" and not ledger.history and not k.made
     OPERATIONS[name](k)
-    assert k.guarantee == "exact" and [event for _, event in k.made] == [event for _, event in public.account.events]
-    assert [entry.event for entry in ledger.history] == [event for _, event in k.made]
+    assert k.guarantee == "exact" and [one.event for one in k.made] == [event for _, event in public.account.events]
+    assert [entry.event for entry in ledger.history] == [one.event for one in k.made]
 
 
 def test_a_test_of_noise_has_no_guarantee():
@@ -270,6 +272,17 @@ def test_classes_that_state_their_own_move_or_keep_rows_are_refused():
     class Keeper(RowMap):
         pass
 
+    class Matrices(Psd):
+        def scales(self, scale):
+            return np.zeros(1)
+
+    class Rows(Table):
+        pass
+
+    class Event(PureEvent):
+        def pure_loss(self):
+            return 0
+
     k = Kernel(table([0], "replace"), LedgerAccount(Ledger(1.0)))
     with pytest.raises(ArgumentError, match="certified"):
         k.sums(ONE, [], Free((0,), (2**20,)), noise="laplace", scale=1.0)
@@ -277,4 +290,12 @@ def test_classes_that_state_their_own_move_or_keep_rows_are_refused():
         k.draw(ONE, [], Cheap(kind="beta", low=0.1, high=0.9, prior=(1.0, 1.0), trials=1))
     with pytest.raises(ArgumentError, match="derived"):
         k.choose(object.__new__(Keeper), [], 2, width=1.0, eta=0.1)
+    with pytest.raises(ArgumentError, match="size"):
+        k.batch(ONE, [], Matrices(1), bound=1.0, scale=200.0, rate=1.0)
+    with pytest.raises(ArgumentError, match="derived"):
+        Kernel(Rows({"i": Column([0], 0, 1)}), LedgerAccount(Ledger(1.0)))
+    with pytest.raises(ArgumentError, match="event"):
+        k.grant(Event(epsilon=0.5))
+    with pytest.raises(ArgumentError, match="event"):
+        k.grant_batches(Event(epsilon=0.5), 1, entries=1, delta=1e-6)
     assert not k.made

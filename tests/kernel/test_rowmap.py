@@ -11,13 +11,19 @@ import pytest
 from pytensor import scalar
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.ops import wrap_py
+from pytensor.graph.basic import Apply
 from pytensor.raise_op import Assert
+from pytensor.scalar.loop import ScalarLoop
+from pytensor.tensor import extra_ops
+from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
 
 from pymc_dp.errors import ArgumentError
-from pymc_dp.kernel import Column, Columns, Interval, OneHot, RowMap, Table, rowmap
+from pymc_dp.kernel import Column, Columns, Interval, OneHot, RowMap, Table, draw, rowmap
 from pymc_dp.testing import without_noise
 from tests.kernel.pairs import exp_down, kernel, spread_of_ratios
+
+X, T, G = pt.scalar("x"), pt.vector("t"), pt.scalar("g", dtype="int64")
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +109,82 @@ def test_a_row_has_the_same_bits_wherever_it_stands(hostile, blocks):
     assert np.isnan(three).all()  # of another length than was asked for
 
 
+def spread(x):
+    """1, but -1 where a mean overflows that would not, summed otherwise."""
+    return pt.stack([pt.switch(pt.isinf(pt.mean(pt.stack([x, x, x, x]) * 1e308)), -1.0, 1.0)])
+
+
+@pytest.mark.filterwarnings("ignore:overflow")  # PyTensor, which tries 1e308 in fewer bits
+def test_batches_are_worked_off_row_by_row_and_not_counted(blocks, monkeypatch):
+    """In blocks, a row in a batch or not would move others between two graphs; and a count would tell its size."""
+    made, found = RowMap({"x": X}, [], spread(X)), []
+    k = kernel(Table({"x": Column(np.ones(100), 0.0, 1.0)}))
+    for size in (31, 32, 64):
+        monkeypatch.setattr(draw, "poisson_batch", lambda count, rate, size=size: np.arange(size))
+        with without_noise():
+            found.append(round(float(k.batch(made, [], 1, bound=1.0, scale=1.0, rate=0.5)[0])))
+            k.batch(made, [], 1, bound=1.0, scale=1.0, rows=size)
+        assert made._rows == 0 and made._blocks is None
+    assert [abs(each) for each in found] == [31, 32, 64] and len({each > 0 for each in found}) == 1
+    with without_noise():
+        k.sum(made, [], 1, bound=1.0, noise="laplace", scale=1.0)
+    assert made._blocks is not None  # of public numbers of rows
+
+
+def stated(like, shape):
+    """The same operation, made by hand: of another shape than it has."""
+    node = like.owner
+    return Apply(node.op, list(node.inputs), [pt.TensorType(like.type.dtype, shape)()]).outputs[0]
+
+
+V, I2 = pt.tensor("v", dtype="float64", shape=(4,)), pt.stack([G, G + 4])
+FAR = (100_000,)
+FORGED = {
+    "slice": lambda: stated(V[1:], FAR)[I2],
+    "single": lambda: pt.stack([stated(V[1:], FAR)[G], stated(V[1:], FAR)[G + 4]]),
+    "copy": lambda: stated(-V, FAR)[I2],
+    "axes": lambda: stated(V.dimshuffle("x", 0), (1, *FAR))[:, I2].sum(axis=0),
+    "inner": lambda: OpFromGraph([V, G], [stated(V[1:], FAR)[I2]])(V, G),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_shape_that_a_graph_states_is_not_believed(name):
+    """An index held within a length that is not true would read the rows beside."""
+    made, found = RowMap({"v": V, "g": G}, [], FORGED[name]()), []
+    for other in (0.0, 50.0):
+        out = np.empty((3, 2))
+        made([np.array([[1.0] * 4, [other] * 4, [2.0] * 4]), np.zeros(3, dtype=int)], [], out, by_blocks=False)
+        found.append(out[[0, 2]].tolist())
+    assert found[0] == found[1] and np.abs(found[0]).tolist() == [[1, 1], [2, 2]]
+
+
+def test_inputs_of_another_class_of_types_are_refused():
+    class Stated(pt.TensorType):
+        pass
+
+    for row, parameters in (({"v": Stated("float64", (4,))()}, []), ({"x": X}, [Stated("float64", (4,))()])):
+        with pytest.raises(ArgumentError, match="tensors of PyTensor"):
+            RowMap(row, parameters, pt.stack([X]))
+
+
+def test_axes_that_a_vectorised_operation_states_are_not_believed():
+    """Which axes are alike decides what PyTensor takes for their lengths."""
+    made = Blockwise(extra_ops.CumOp(axis=0), signature="(a)->(b)")(pt.stack([V, V]))
+    assert rowmap.rebuilt(made).owner.op.signature == "(i00)->(o00)"
+
+
+def test_a_shape_that_a_graph_states_is_not_written_beyond():
+    forged = pt.set_subtensor(stated(-V, FAR)[G], 5.0)
+    made = RowMap({"v": V, "g": G}, [], forged[:4])
+    assert made.on({"v": np.ones((2, 4)), "g": [1, 90]}, [], 4).tolist() == [[-1, 5, -1, -1], [-1, -1, -1, 5]]
+    short = stated(pt.concatenate([V, V]), (2,))
+    with pytest.raises(ArgumentError):  # eight numbers that are said to be two, at the place of two
+        RowMap({"v": V, "g": G}, [], pt.set_subtensor(V[:2], short))
+    with pytest.raises(ArgumentError, match="states"):
+        RowMap({"v": V, "g": G}, [], Apply((-V).owner.op, [V], [pt.TensorType("int64", (4,))()]).outputs[0])
+
+
 def test_gradients_write_within_the_place_of_an_index():
     g, level, x = pt.scalar("g", dtype="int64"), pt.vector("level", shape=(4,)), pt.scalar("x")
     made = RowMap({"g": g, "x": x}, [level], pt.grad((level[g] * x) ** 2, level))
@@ -122,15 +204,18 @@ def test_sums_of_products_are_computed_without_blas():
         assert np.allclose(prepared.eval(given, mode=mode), output.eval(given, mode=mode))
 
 
-X, T, G = pt.scalar("x"), pt.vector("t"), pt.scalar("g", dtype="int64")
-
-
 def memory():
     @wrap_py(itypes=[pt.dscalar], otypes=[pt.dscalar])
     def op(value):
         return value
 
     return op(X)
+
+
+def loop():
+    """A graph within a scalar operation."""
+    state = scalar.float64("state")
+    return ScalarLoop(init=[state], update=[state * 2.0], constant=[])
 
 
 REFUSED = {
@@ -149,6 +234,7 @@ REFUSED = {
     "place 7": lambda: T * pt.zeros(3)[7],
     "Cholesky": lambda: T * pt.linalg.cholesky(pt.eye(2) * X)[0, 0],
     "vector": lambda: X,
+    "ScalarLoop": lambda: T * Elemwise(loop())(3, X),
     "inside of a graph 100": None,
 }
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -119,6 +120,24 @@ def test_a_soft_max_whose_floats_would_show_a_row_is_refused():
     total = np.array([3, 9, -4]) * 10**5
     found = sums._soft_max(total, 10.0**5)
     assert found == pytest.approx(np.log(np.mean(np.exp([3, 9, -4]))) * 10**5, abs=1)
+
+
+def test_floats_of_a_soft_max_are_as_good_as_it_needs():
+    """exp and log by `sums.FLOAT`, and all of it by one unit at the least gap, besides half a unit of rounding."""
+    rng = np.random.default_rng(0)
+    with localcontext(prec=40):
+        for t in -rng.uniform(0, 64, 1000):
+            assert abs(Decimal(float(np.exp(t))) / Decimal(float(t)).exp() - 1) < Decimal(sums.FLOAT) / 50
+        for t in 10.0 ** -rng.uniform(0, 7, 1000):
+            assert abs(Decimal(math.log(t)) / Decimal(float(t)).ln() - 1) < Decimal(sums.FLOAT) / 50
+        for K in (1, 2, 3, 17, 1000):
+            inverse = UNITS / sums.least_gap(K)
+            for spread in (0.0, 1e-3, 1.0, 30.0):
+                total = np.rint(rng.uniform(-1, 1, K) * spread * inverse).astype(np.int64) + 2**60
+                top = int(total.max())
+                each = [(Decimal(int(value) - top) / Decimal(inverse)).exp() for value in total]
+                exact = top + (sum(each) / K).ln() * Decimal(inverse)
+                assert abs(sums._soft_max(total, inverse) - exact) <= Decimal("1.5")
 
 
 SHAPES = [

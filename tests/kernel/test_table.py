@@ -1,10 +1,28 @@
 """Values are clamped once, each by itself; which rows of a person are kept depends on that person's rows alone."""
 
 import numpy as np
+import pytensor.tensor as pt
 import pytest
 
 from pymc_dp.errors import ArgumentError, PrivacyError
-from pymc_dp.kernel import Column, Table
+from pymc_dp.kernel import (
+    Ball,
+    Column,
+    Columns,
+    Curve,
+    Interval,
+    Kernel,
+    MHot,
+    OneHot,
+    OneParameter,
+    Probabilities,
+    Products,
+    Psd,
+    Regression,
+    RowMap,
+    Table,
+)
+from pymc_dp.kernel.account import Rehearsal
 from pymc_dp.kernel.table import ByKind
 
 
@@ -27,6 +45,9 @@ def test_values_are_clamped_when_loaded():
         lambda: Column([1.0], 0.0, np.inf),
         lambda: Column([1.0], 1.0, 0.0),
         lambda: Column([1], 0.5, 2),
+        lambda: Table({}, neighbours="add_remove", person=[1]),
+        lambda: Table({"x": Column([1.0], 0, 1)}, neighbours="add_remove", person=[[1]]),
+        lambda: Table({"x": Column([1.0], 0, 1)}, weights=[[1.0]]),
         lambda: Column([b"a"], 0, 1),
         lambda: ByKind(Table({"t": Column(["a"])})),
         lambda: Column(np.zeros((2, 2, 2)), 0, 1),
@@ -45,6 +66,61 @@ def test_what_is_no_table_is_refused(make):
     with pytest.raises(ArgumentError) as error:
         make()
     assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.longdouble])
+def test_values_of_any_float_lie_within_bounds_of_float64(dtype):
+    """In float16, bounds of 1e9 would be infinite; in float32, 0.1 would be another number."""
+    values = np.array([1e4, np.inf, -np.inf, np.nan, 0.5], dtype=dtype)
+    assert Column(values, -1e9, 1e9).clamped().values.tolist() == [1e4, 1e9, -1e9, -1e9, 0.5]
+    held = Column(values, -0.1, 0.1).clamped().values
+    assert held.dtype == np.float64 and held.tolist() == [0.1, 0.1, -0.1, -0.1, 0.1]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("persons", [False, True])
+@pytest.mark.parametrize("rows", [0, 1])
+def test_every_operation_works_on_no_rows_as_on_one(rows, persons, weighted):
+    """A table with no row or person is the neighbour of one: an error of either would tell them apart."""
+    columns = {
+        "i": Column(np.zeros(rows, dtype=int), 0, 3),
+        "t": Column(np.array(["abc"] * rows, dtype="U3")),
+        "v": Column(np.zeros((rows, 2)), 0.0, 1.0),
+    }
+    made = Table(
+        columns,
+        neighbours="add_remove",
+        person=np.ones(rows) if persons else None,
+        max_rows=2,
+        weights=np.ones(rows) if weighted else None,
+    )
+    k, i = Kernel(made, Rehearsal(made.relation)), pt.lscalar("i")
+    one, two = RowMap({"i": i}, [], pt.stack([i * 1.0])), Columns({"v": (0.0, 1.0)})
+    k.choose(two, [], 2, width=1.0, eta=0.1)
+    k.choose(two, [], 2, width=1.0, eta=0.1, **({} if persons else {"cell": "i", "cells": 2}))
+    k.accept(one, [], low=0.0, high=1.0, beta=0.1)
+    k.penalty(one, [], low=0.0, high=1.0, noise=9.0)
+    k.sum(two, [], 2, bound=1.0, noise="laplace", scale=9.0)
+    k.sum_within(one, [], low=0.0, high=1.0, noise="gaussian", scale=9.0)
+    k.soft_max(two, [], 2, low=0.0, high=1.0, noise="laplace", scale=9.0)
+    for shape in (Ball(2), MHot(2, 3), Interval((0, 0), (1, 1)), Products(2), Regression(boxes=1, sizes=True)):
+        k.sums(two, [], shape, noise="laplace", scale=2.0**30)
+    for shape in (OneHot(2), Curve()):
+        k.sums(one, [], shape, noise="laplace", scale=2.0**30, cell="i", cells=2)
+    k.sums(two, [], Psd(2), noise="gaussian", scale=2.0**30)
+    k.histogram(two, [], [0.5], size=2, of="norm", noise="laplace", scale=9.0)
+    assert k.labels("i", scale=1.0, least=90) == k.labels("t", scale=1.0, least=90) == {}
+    if not weighted:
+        k.draw(one, [], OneParameter(kind="beta", low=0.1, high=0.9, prior=(1.0, 1.0), trials=1), beta=0.1)
+        k.draw(two, [], Probabilities(prior=(1.0, 1.0), least=(0.1, 0.1)), beta=0.1)
+    if not persons:
+        k.batch(two, [], 2, bound=1.0, scale=9.0, rate=0.5)
+        k.batch(two, [], Psd(2), bound=1.0, scale=9.0, rate=0.5)
+        if not weighted:
+            plain = Kernel(Table({"i": columns["i"]}, neighbours="add_remove"), Rehearsal("add_remove"))
+            plain.by_kind().choose(RowMap({"i": i}, [], pt.stack([i, -i])), [], 2, width=1.0, eta=0.1)
+    with pytest.raises(ArgumentError, match="texts"):
+        k.sums(Columns({"t": (0.0, 1.0)}), [], OneHot(2), noise="laplace", scale=9.0)
 
 
 def kept(held):
