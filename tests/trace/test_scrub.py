@@ -45,6 +45,16 @@ def test_scrubbed_trace_has_allowed_groups_only(private: pm.Model, bare: xr.Data
     assert safe.dp.report().additions == ()
 
 
+def test_labels_of_dimensions_that_the_private_model_does_not_have_stay_behind(
+    private: pm.Model, bare: xr.DataTree
+) -> None:
+    tree = bare.copy(deep=True)
+    posterior = tree["posterior"].to_dataset().rename(group="patient").assign_coords(patient=["Ann", "Bob", "Cy"])
+    tree["posterior"] = xr.DataTree(posterior)
+    safe = dp.scrub(tree, private)
+    assert safe["posterior"]["p"].dims[-1] == "patient" and "patient" not in safe["posterior"].coords
+
+
 def test_trace_of_the_raw_model_is_refused(private: pm.Model) -> None:
     raw = build_model(*table())
     tree = xr.DataTree.from_dict(
