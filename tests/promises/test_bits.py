@@ -18,7 +18,7 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.accounting import ZCDPEvent, total_epsilon
+from pymc_dp.accounting import ZCDPEvent, event_from_dict, total_epsilon
 from tests.zoo.kind import Table
 from tests.zoo.samplers import QUIET, SAMPLERS, Sampler
 
@@ -281,6 +281,16 @@ def test_a_chain_ends_before_its_budget_is_exceeded(delta: float) -> None:
         idata = SAMPLERS["Barker"].sample(draws=500, epsilon=1.0, delta=delta, random_seed=1)
     spent = idata["sample_stats"]["epsilon_spent"].values[0]
     assert len(spent) < 500 and (np.diff(spent) >= 0).all() and 0.3 < spent[-1] <= 1.0
+
+
+def test_a_scan_of_penalties_is_charged_a_bit_for_every_block() -> None:
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("mu"), pm.HalfNormal("sigma"), observed=np.linspace(-1, 2, 40))
+    step, domain = dp.PenaltyMetropolis(blocks="each", scale=0.1), dp.Domain(bounds={"y": (-3, 3)})
+    with dp.testing.insecure_randomness(1):
+        idata = dp.sample(3, tune=0, chains=1, epsilon=1.0, delta=1e-6, step=step, model=model, domain=domain, **QUIET)
+    event = event_from_dict(idata.dp.report().record["event"])
+    assert 0.99 < total_epsilon(event, 1e-6).epsilon <= 1.0
 
 
 REFUSED = [
