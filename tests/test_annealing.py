@@ -138,3 +138,13 @@ def test_names_of_the_trace_are_refused_before_anything_is_spent(name):
 def test_without_noise_there_is_no_sampler():
     with dp.testing.without_noise(), pytest.raises(dp.errors.PrivacyError, match="all it does is draw"):
         ais()
+
+
+def test_draws_by_noised_weights_are_among_particles_whose_released_weight_is_above_0():
+    with pm.Model() as model:
+        pm.Bernoulli("y", pm.Uniform("p", 0.1, 0.9), observed=np.arange(12) % 2)
+    few = {"particles": 12, "temperatures": 2, "grid": 16, "progressbar": False}
+    with dp.testing.insecure_randomness(1):
+        idata = dp.sample_ais(60, random_seed=3, resampling="laplace", model=model, epsilon=1.0, **few)
+    weights = idata["released"]["weights"].values
+    assert (weights == 0).sum() > 3 and (weights[idata["sample_stats"]["particle"].values] > 0).all()

@@ -218,7 +218,8 @@ COUNTED = ["OPS", "OPS, papers", "Gibbs", "Barker", "penalty", "tempered Metropo
 @pytest.mark.parametrize("one", [pytest.param(SAMPLERS[name], id=name) for name in COUNTED])
 def test_all_chains_are_charged_together(one: Sampler) -> None:
     """Two chains at the noise of one would cost more than was asked for; chains draw other numbers."""
-    both, alone = (one.sample(chains=chains, draws=3) for chains in (2, 1))
+    with dp.testing.insecure_randomness(1):  # chains may stay where they start, by chance
+        both, alone = (one.sample(chains=chains, draws=3, random_seed=1) for chains in (2, 1))
     assert both.dp.epsilon <= one.epsilon * (1 + 1e-9)
 
     (two, events), (one_chain, event) = (
