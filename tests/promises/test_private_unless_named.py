@@ -483,3 +483,12 @@ def test_how_many_values_are_missing_is_not_shown() -> None:
 
     domain = dp.Domain(bounds={"y": (-3, 3)})
     assert differences(seen(missing(1), domain), seen(missing(2), domain)) == []
+
+
+def test_a_variable_that_is_named_names_its_constants_and_no_data() -> None:
+    with pm.Model() as model:
+        a = pm.Normal("a", pm.Data("x", np.arange(40.0))[:3], np.ones(3), shape=3)
+        pm.Normal("y", a[pm.Data("g", np.arange(40) % 3)], 1.0, observed=np.zeros(40))
+    domain = dp.Domain(bounds={"y": (-1, 1)}, public=["a", "g"])
+    with pytest.raises(dp.errors.UnsupportedModelError, match="'x' reaches the prior of 'a' and is not named"):
+        dp.privatize(model, epsilon=1.0, domain=domain)

@@ -72,3 +72,15 @@ def test_files_go_where_something_fails_and_no_value_is_shown(monkeypatch):
     with pytest.raises(dp.errors.PrivacyError) as caught:
         PersonFiles.of(made, N)
     assert "10995" not in str(caught.value)
+
+
+def test_all_rows_of_a_person_are_in_one_file():
+    """Rows come in blocks, of other persons each."""
+
+    class Blocks(Arrays):
+        def blocks(self, size):
+            yield from super().blocks(7)
+
+    with PersonFiles.of(passes(table(), Blocks), N) as files:
+        owners = [set(owner.tolist()) for owner, _ in files.parts()]
+    assert len(owners) > 3 and sum(map(len, owners)) == len(set().union(*owners))
