@@ -134,13 +134,15 @@ class Choices(Holder):
         place = self._cell(cell)
         log_weights = draw.log_weights(public, (cells, candidates))
         self._pay(pay, choice_event(eta, candidates, cells=cell is not None), "choose")
-        inverse, total = UNITS / width, np.zeros((cells, candidates), dtype=np.int64)
-
-        def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
-            own = np.zeros(len(times), dtype=np.int64) if place is None else rows[place]
-            limits.add_spans(weighted(found, shares), first, times, own, inverse, UNITS, total)
+        inverse = UNITS / width
 
         def work() -> Array:
+            total = np.zeros((cells, candidates), dtype=np.int64)
+
+            def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
+                own = np.zeros(len(times), dtype=np.int64) if place is None else rows[place]
+                limits.add_spans(weighted(found, shares), first, times, own, inverse, UNITS, total)
+
             self._scan(rowmap, given, candidates, add)
             span = self.sense * UNITS
             pairs = zip(total, log_weights, strict=True)
@@ -179,14 +181,16 @@ class Choices(Holder):
         if eta > 2.0**11:
             raise ArgumentError(f"eta must be 2048 at most for a choice of each row, got {eta!r}.")
         self._pay(pay, choice_event(eta, candidates), "choose_for_each")
-        inverse, chosen = UNITS / width, list[Array]()
-
-        def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
-            own = np.zeros((len(found), candidates), dtype=np.int64)
-            limits.add_spans(weighted(found, shares), first, times, np.arange(len(found)), inverse, UNITS, own)
-            chosen.append(draw.one_of(draw.whole_weights(own, self.sense * UNITS, eta, log_weights)))
+        inverse = UNITS / width
 
         def work() -> Array:
+            chosen = list[Array]()
+
+            def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
+                own = np.zeros((len(found), candidates), dtype=np.int64)
+                limits.add_spans(weighted(found, shares), first, times, np.arange(len(found)), inverse, UNITS, own)
+                chosen.append(draw.one_of(draw.whole_weights(own, self.sense * UNITS, eta, log_weights)))
+
             self._scan(rowmap, given, candidates, add)
             return np.concatenate([np.zeros(0, dtype=np.int64), *chosen])
 

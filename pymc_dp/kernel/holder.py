@@ -204,10 +204,14 @@ class Holder:
                 return work()
         except BaseException as error:  # panics of compiled libraries too
             failure = type(error)() if type(error) in (KeyboardInterrupt, SystemExit) else ReleaseError()
-            found: BaseException | None = error
-            while found is not None:
-                traceback.clear_frames(found.__traceback__)
-                found = found.__cause__ or found.__context__
+            linked: list[BaseException | None] = [error]
+            for found in linked:  # which grows: causes and contexts
+                if found is not None:
+                    traceback.clear_frames(found.__traceback__)
+                    linked += [
+                        each for each in (found.__cause__, found.__context__) if all(each is not one for one in linked)
+                    ]
+            del linked, found
         raise failure  # out here, where it has no context
 
 

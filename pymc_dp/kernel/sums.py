@@ -281,12 +281,13 @@ class Sums(Choices):
         event = OneHot(len(held) + 1).move(self.neighbours).event(kind, scale)
         draw.check_noise(kind, scale)
         self._pay(pay, event, "histogram")
-        total = np.zeros(len(held) + 1, dtype=np.int64)
-
-        def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
-            limits.add_bins(weighted(found, shares), first, times, held, norm, total)
 
         def work() -> Array:
+            total = np.zeros(len(held) + 1, dtype=np.int64)
+
+            def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
+                limits.add_bins(weighted(found, shares), first, times, held, norm, total)
+
             self._scan(rowmap, given, size, add)
             return draw.noised(total, kind, scale)
 

@@ -67,6 +67,17 @@ def test_the_temperature_is_what_is_asked_for_where_it_costs_less(weights):
     assert np.allclose(np.diff(logs), 1e-3 * 4 * np.log(0.25) / 2, rtol=1e-4)
 
 
+def test_an_excluded_candidate_may_lie_far_above_the_others(weights):
+    """Where whole exponents did not fit, an error would tell that a sum is large."""
+    metric = L1({"i": 1.0})
+    for rows in (np.zeros(1000, dtype=int), np.ones(1000, dtype=int)):
+        made = Table({"i": Column(rows, 0, 1)})
+        k = Kernel(made, Rehearsal(metric.relation)).by_kind()
+        numbers = Lookup([[0.0, 0.0], [0.0, -1.0]])
+        choose_per_unit(k, numbers, [], 2, metric=metric, beta=1e9, most=2.0**12, public=[-np.inf, 0.0])
+        assert weights[-1][0][0] == 0 < weights[-1][0][1]
+
+
 def test_an_account_per_unit_pays_for_nothing_else_and_others_not_for_it():
     made = per_unit(np.array([0.25]), np.array([1]))
     with pytest.raises(PrivacyError, match="counts under"):

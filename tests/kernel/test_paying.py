@@ -1,6 +1,7 @@
 """Nothing is read before it is paid for; what pays covers what it is used for; errors hold nothing of the rows."""
 
 import copy
+import inspect
 import pickle
 import traceback
 
@@ -29,6 +30,7 @@ from pymc_dp.kernel import (
     RowMap,
     Table,
     choice_event,
+    draw,
 )
 from pymc_dp.kernel.account import covers
 from pymc_dp.kernel.shapes import Facts
@@ -89,6 +91,51 @@ def test_a_failure_while_rows_are_read_is_paid_for_and_tells_nothing(name):
     frames = [frame for frame, _ in traceback.walk_tb(HELD.pop().__traceback__)]
     assert any(frame.f_code is fail.__code__ for frame in frames)
     assert not any(frame.f_locals.get("private") for frame in frames)  # whoever else holds the error
+
+
+def arrays_of(error):
+    """Names and arrays that the frames of an error hold, in their cells, functions and lists too."""
+    left = [
+        (name, each) for frame, _ in traceback.walk_tb(error.__traceback__) for name, each in frame.f_locals.items()
+    ]
+    found, seen = set(), set()
+    for name, each in left:  # which grows
+        if id(each) in seen or name in ("frame", "made", "k"):
+            continue
+        seen.add(id(each))
+        if isinstance(each, np.ndarray):
+            found.add(name)
+        elif isinstance(each, list | tuple):
+            left += [(name, one) for one in each]
+        elif inspect.isfunction(each) and each.__module__.startswith("pymc_dp.kernel"):
+            left += inspect.getclosurevars(each).nonlocals.items()
+    return found
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_the_frames_of_a_failure_hold_no_sums_of_rows(name, kind, monkeypatch):
+    made = table([0, 1], "replace")
+    blocks, found = made._blocks, []
+
+    def failing(most):
+        yield from blocks(most)
+        raise kind
+
+    def fail(*_):
+        raise kind
+
+    if name in ("labels", "batch"):
+        for what in ("noised", "rounded_normals"):
+            monkeypatch.setattr(draw, what, fail)
+    else:
+        made._blocks = failing
+    k = Kernel(made, LedgerAccount(Ledger(1e6, 0.5)))
+    try:
+        OPERATIONS[name](k)
+    except (ReleaseError, KeyboardInterrupt) as error:
+        found.append(arrays_of(error))
+    assert found and found[0] <= {"log_weights", "held", "scales"}  # public: of a choice, edges, and noise
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
