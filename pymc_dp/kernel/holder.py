@@ -173,7 +173,7 @@ class Holder:
         """Hand the numbers of all rows, times their weights, to `add`. **Private**; after it was paid for."""
         blocks, done = self.neighbours == "replace" and table is None, 0  # places in a secret batch are secret
         table = table or self._table
-        places = [list(table.columns).index(name) for name in rowmap.types]
+        places = [list(table.columns).index(name) for name, _, _ in rowmap._types]
         for rows, first, times in table._blocks(max(1, AT_ONCE // width)):
             found = np.empty((len(rows[0]), width))
             rowmap([rows[place] for place in places], parameters, found, by_blocks=blocks)

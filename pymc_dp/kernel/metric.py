@@ -76,7 +76,7 @@ def choose_per_unit(
     given, log_weights = kernel._prepared(rowmap, parameters), draw.log_weights(public, (candidates,))
     shape = [len(axis) for axis in table.axes]
     kinds = {name: column.values for name, column in table.columns.items()}
-    found = rowmap.on({name: kinds[name] for name in rowmap.types}, given, candidates)
+    found = rowmap.on({name: kinds[name] for name, _, _ in rowmap._types}, given, candidates)
     found = np.where(np.isfinite(found).all(axis=1, keepdims=True), found, 0.0)
     unit = max(float(np.abs(found).max()), 1e-290) / UNITS
     steps = np.rint(found / unit).astype(np.int64).reshape(*shape, candidates)

@@ -221,7 +221,7 @@ class Sums(Choices):
         if public is None:
             return [(rowmap, given, shape.facts.inputs)]
         known = self._prepared(public, parameters)
-        if not all(self._table.columns[name].public for name in public.types):
+        if not all(self._table.columns[name].public for name, _, _ in public._types):
             raise ArgumentError("public must read public columns alone.")
         return [(public, known, first), (rowmap, given, shape.facts.inputs - first)]
 

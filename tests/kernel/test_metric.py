@@ -18,7 +18,7 @@ class Steep(Lookup):
     """Numbers of two columns: a jump, a pole, and products."""
 
     def __init__(self):
-        self.types, self.parameters = {"x": ("float64", ()), "z": ("int64", ())}, ()
+        self._types, self._wanted = (("x", "float64", ()), ("z", "int64", ())), ()
 
     def __call__(self, rows, parameters, out, *, by_blocks):
         x, z = rows
