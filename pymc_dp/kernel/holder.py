@@ -18,7 +18,7 @@ from pymc_dp.kernel._outside import (
     ReleaseError,
     insecure,
 )
-from pymc_dp.kernel.account import EVENTS, Account, Grant, Pool, Rehearsal, check_pays, repeated
+from pymc_dp.kernel.account import Account, Grant, Pool, Rehearsal, check_pays, own_event, repeated
 from pymc_dp.kernel.arguments import positive, whole
 from pymc_dp.kernel.rowmap import Columns, RowMap
 from pymc_dp.kernel.table import WEIGHT, ByKind, Column, Table
@@ -69,10 +69,24 @@ class Holder:
             raise ArgumentError("table must be a Table, and of no class derived from it.")
         if account.relation != table.relation and not account.relation.startswith(PER_UNIT):
             raise PrivacyError(f"The account counts under {account.relation!r}, the table under {table.relation!r}.")
-        self._table, self.account = table, account
-        self.neighbours, self.sense = table.neighbours, 2 if table.neighbours == "replace" else 1
+        self._table, self._account = table, account
         self._own: list[Grant | Pool] = []
         self.made: list[Made] = []
+
+    @property
+    def account(self) -> Account:
+        """What pays."""
+        return self._account
+
+    @property
+    def neighbours(self) -> str:
+        """Relation of neighbours of the table: "replace" or "add_remove"."""
+        return self._table.neighbours
+
+    @property
+    def sense(self) -> int:
+        """By how many times what a unit adds neighbours differ: 2 under replace, else 1."""
+        return 2 if self.neighbours == "replace" else 1
 
     @property
     def n_rows(self) -> int:
@@ -85,7 +99,7 @@ class Holder:
 
         It is that of ideal arithmetic; `arithmetic` says which there was.
         """
-        return "none" if isinstance(self.account, Rehearsal) or insecure() is not None else "exact"
+        return "none" if isinstance(self._account, Rehearsal) or insecure() is not None else "exact"
 
     @property
     def arithmetic(self) -> str:
@@ -97,8 +111,7 @@ class Holder:
     def grant(self, event: Event, count: int = 1, *, label: str = "kernel") -> Grant:
         """Pay for so many uses of an event that is fixed now; BudgetExceeded where they do not fit."""
         count = whole("count", count)
-        if type(event) not in EVENTS:
-            raise ArgumentError(f"A grant is of an event that an operation may have, got {event!r}.")
+        event = own_event(event)
         self._charge(repeated(event, count), label)
         return self._kept(Grant(event, count))
 
@@ -119,9 +132,9 @@ class Holder:
         return pay
 
     def _charge(self, event: Event, label: str, relation: str | None = None) -> None:
-        if self.account.relation != (relation or self._table.relation):
-            raise PrivacyError(f"The account counts under {self.account.relation!r}, which this does not.")
-        self.account.charge(event, label)
+        if self._account.relation != (relation or self._table.relation):
+            raise PrivacyError(f"The account counts under {self._account.relation!r}, which this does not.")
+        self._account.charge(event, label)
 
     def _pay(self, pay: Pay, event: Event, name: str, arithmetic: str = HARDENED) -> None:
         """Charge an operation, or take it from what was charged; before anything is read."""
@@ -143,7 +156,7 @@ class Holder:
         return self._with(self._table.beside(released))
 
     def _with(self, table: Table) -> Self:
-        other = type(self)(table, self.account)
+        other = type(self)(table, self._account)
         other._own, other.made = self._own, self.made
         return other
 
@@ -163,7 +176,7 @@ class Holder:
             raise ArgumentError("Public rows must be of the shapes of the table's.")
         made_up = Table(columns, neighbours=table.neighbours, person=person, max_rows=table.max_rows, weights=weights)
         made_up.relation = table.relation
-        return type(self)(made_up, Rehearsal(self.account.relation))
+        return type(self)(made_up, Rehearsal(self._account.relation))
 
     # Reading.
 

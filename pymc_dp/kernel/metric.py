@@ -64,6 +64,8 @@ def choose_per_unit(
     s_j the largest range of a difference of neighbouring nodes along axis j over their distance: a multilinear function
     has convex combinations of these as slopes. Whole weights add `slack` whenever a row differs at all. Class exact.
     """
+    if type(kernel) is not Kernel:
+        raise ArgumentError("kernel must be a Kernel, and of no class derived from it.")
     table = kernel._table
     if type(table) is not ByKind or kernel.neighbours != "replace":
         raise ArgumentError("A metric weighs rows that are counted by kind, under replace.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from pymc_dp.kernel._outside import (
     tail,
     total_epsilon,
 )
-from pymc_dp.kernel.account import Grant, repeated
+from pymc_dp.kernel.account import Grant, own_event, repeated
 from pymc_dp.kernel.arguments import flag, positive, whole
 from pymc_dp.kernel.exact import FAMILIES, Family
 from pymc_dp.kernel.holder import FLOAT64, HARDENED, Array, Pay
@@ -136,7 +136,10 @@ class Kernel(Sums):
         Charged is the (ε, δ) of all of them together: that of continuous noise, and what `discrete_batches` adds.
         """
         if type(event) is not SubsampledGaussianEvent:
-            raise ArgumentError(f"event must be a SubsampledGaussianEvent, as batch_event returns, got {event!r}.")
+            raise ArgumentError(
+                f"event must be a SubsampledGaussianEvent, as batch_event returns, got a {type(event).__name__}."
+            )
+        event = cast(SubsampledGaussianEvent, own_event(event))
         (delta,), steps, entries = positive(delta=delta), whole("steps", steps), whole("entries", entries)
         epsilon = total_epsilon(repeated(event, steps), delta).epsilon
         scale = event.noise_multiplier * UNITS

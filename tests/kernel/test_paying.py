@@ -194,6 +194,27 @@ def test_a_grant_pays_for_uses_that_it_covers():
         other.choose(NUMBERS, [], 2, width=1.0, eta=0.1, pay=grant)
 
 
+def test_an_event_that_is_changed_after_it_was_charged_pays_for_no_more():
+    k, event = Kernel(table([0, 1], "replace"), LedgerAccount(Ledger(1.0))), PureEvent(epsilon=0.1)
+    grant = k.grant(event)
+    object.__setattr__(event, "epsilon", 100.0)
+    with pytest.raises(BudgetExceeded, match="covers"):
+        k.sum(NUMBERS, [], 2, bound=1.0, noise="laplace", scale=0.1, pay=grant)
+
+
+def test_what_a_charge_is_computed_from_cannot_be_assigned():
+    k = Kernel(table([0, 1], "replace"), LedgerAccount(Ledger(1.0, 1e-6)))
+    grant, pool = k.grant(choice_event(0.1, 2)), k.pool(rho=0.01)
+    for held, name in (
+        *((k, name) for name in ("sense", "neighbours", "account", "n_rows", "arithmetic", "guarantee")),
+        *((grant, name) for name in ("event", "entries", "left")),
+        *((pool, name) for name in ("event", "remaining")),
+        *((k.account, name) for name in ("ledger", "relation")),
+    ):
+        with pytest.raises(AttributeError):
+            setattr(held, name, getattr(held, name))
+
+
 def test_a_pool_pays_for_steps_chosen_in_turn():
     k = Kernel(table([0, 1], "replace"), LedgerAccount(Ledger(1.0, 1e-6)))
     pool = k.pool(rho=0.01)
@@ -330,6 +351,11 @@ def test_classes_that_state_their_own_move_or_keep_rows_are_refused():
         def pure_loss(self):
             return 0
 
+    class Moves(tuple):
+        __slots__ = ()
+
+    hollow = DiscreteLaplaceEvent(scale=100.0, shifts=(1,))
+    object.__setattr__(hollow, "shifts", Moves((1,)))
     k = Kernel(table([0], "replace"), LedgerAccount(Ledger(1.0)))
     with pytest.raises(ArgumentError, match="certified"):
         k.sums(ONE, [], Free((0,), (2**20,)), noise="laplace", scale=1.0)
@@ -343,6 +369,8 @@ def test_classes_that_state_their_own_move_or_keep_rows_are_refused():
         Kernel(Rows({"i": Column([0], 0, 1)}), LedgerAccount(Ledger(1.0)))
     with pytest.raises(ArgumentError, match="event"):
         k.grant(Event(epsilon=0.5))
+    with pytest.raises(ArgumentError, match="shifts of an event"):
+        k.grant(hollow)
     with pytest.raises(ArgumentError, match="event"):
         k.grant_batches(Event(epsilon=0.5), 1, entries=1, delta=1e-6)
     assert not k.made
