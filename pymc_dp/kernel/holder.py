@@ -29,7 +29,9 @@ Add = Callable[[Array, Array, Array, list[Array], Array], None]
 """Takes numbers of rows, where units start, how often each counts, columns of the rows, and their weights."""
 
 AT_ONCE = 2**20
-"""Numbers of rows that are held at once."""
+"""Numbers of rows that are held at once, as long as these are more than one unit's."""
+MOST_HELD = 2**24
+"""Numbers of one unit's rows."""
 ROW_MAPS: set[type] = {RowMap, Columns}
 NONE = np.zeros(0, dtype=np.int64)
 
@@ -181,21 +183,35 @@ class Holder:
     # Reading.
 
     def _scan(
-        self, rowmap: RowMap, parameters: Sequence[Any], width: int, add: Add, table: Table | None = None
+        self,
+        rowmap: RowMap,
+        parameters: Sequence[Any],
+        width: int,
+        add: Add,
+        table: Table | None = None,
+        *,
+        wide: int = 0,
     ) -> None:
-        """Hand the numbers of all rows, times their weights, to `add`. **Private**; after it was paid for."""
+        """Hand the numbers of all rows to `add`, which makes `wide` of each. **Private**; after it was paid for."""
         blocks, done = self.neighbours == "replace" and table is None, 0  # places in a secret batch are secret
         table = table or self._table
         places = [list(table.columns).index(name) for name, _, _ in rowmap._types]
-        for rows, first, times in table._blocks(max(1, AT_ONCE // width)):
+        for rows, first, times in table._blocks(max(1, AT_ONCE // max(width, wide))):
             found = np.empty((len(rows[0]), width))
             rowmap([rows[place] for place in places], parameters, found, by_blocks=blocks)
             shares = NONE if table._weights is None else table._weights[done : done + len(found)]
             add(found, first, times, rows, shares)
             done += len(found)
 
-    def _prepared(self, rowmap: RowMap, parameters: Sequence[Any]) -> list[Any]:
-        """Check a row map against the table, and return its parameters; before anything is paid."""
+    def _prepared(self, rowmap: RowMap, parameters: Sequence[Any], width: int) -> list[Any]:
+        """Check a row map against the table, and return its parameters; before anything is paid.
+
+        `width` is how many numbers of a row are held at once: where they do not fit, it fails for some tables alone.
+        """
+        if width * self._table.max_rows > MOST_HELD:
+            raise ArgumentError(
+                f"A unit has up to {width} numbers for each of {self._table.max_rows} rows; {MOST_HELD} are possible."
+            )
         if type(rowmap) not in ROW_MAPS:
             raise ArgumentError("rowmap must be a RowMap, and of no class derived from it: that could keep rows.")
         rowmap.check_columns(self._table.columns)

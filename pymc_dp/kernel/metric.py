@@ -75,7 +75,7 @@ def choose_per_unit(
     if set(weights) != set(table.columns):
         raise ArgumentError("The metric must weigh all columns of the table, and no other.")
     (beta, most), candidates = positive(beta=beta, most=most), whole("candidates", candidates)
-    given, log_weights = kernel._prepared(rowmap, parameters), draw.log_weights(public, (candidates,))
+    given, log_weights = kernel._prepared(rowmap, parameters, candidates), draw.log_weights(public, (candidates,))
     shape = [len(axis) for axis in table.axes]
     kinds = {name: column.values for name, column in table.columns.items()}
     found = rowmap.on({name: kinds[name] for name, _, _ in rowmap._types}, given, candidates)

@@ -27,7 +27,7 @@ from pymc_dp.kernel.holder import FLOAT64, HARDENED, Array, Pay
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.kernel.rowmap import RowMap
 from pymc_dp.kernel.shapes import FACTOR, Psd
-from pymc_dp.kernel.sums import Sums
+from pymc_dp.kernel.sums import Sums, widest
 from pymc_dp.kernel.table import Table
 
 Label = int | str
@@ -94,11 +94,12 @@ class Kernel(Sums):
         within the set whose vertices that is taken of. Arithmetic float64: the last bits are not covered.
         """
         (beta,) = positive(beta=beta)
-        given, table = self._prepared(rowmap, parameters), self._table
+        table = self._table
         if type(family) not in FAMILIES or table.weighted:
             raise ArgumentError("family must be one that is known, and rows must count once.")
+        given = self._prepared(rowmap, parameters, widest(family.shape))
         wide = family.range(table.neighbours) * table.max_rows
-        self._pay(pay, BoundedRangeEvent(eta=float_up(Fraction(beta) * Fraction(wide))), "draw", FLOAT64)
+        self._pay(pay, BoundedRangeEvent(eta=float_up(Fraction(beta) * wide)), "draw", FLOAT64)
 
         def work() -> Array:
             total = self._shaped([(rowmap, given, family.shape.facts.inputs)], family.shape, None, 1, 0)
@@ -188,9 +189,10 @@ class Kernel(Sums):
             rows = whole("rows", rows)
         if self._table.persons or type(self._table) is not Table:
             raise ArgumentError("A batch is of rows that are units.")
-        given, event = self._prepared(rowmap, parameters), self.batch_event(scale, rate=rate, size=rows)
+        event = self.batch_event(scale, rate=rate, size=rows)
         psd = size if type(size) is Psd else None  # exactly: another class would hold rows otherwise
         count, units = (whole("size", size), UNITS) if psd is None else (psd.facts.size, FACTOR**2)
+        given = self._prepared(rowmap, parameters, count if psd is None else widest(psd))
         if hardened and not (type(pay) is Grant and count <= pay.entries):
             raise ArgumentError(f"Discrete noise of a batch of {count} numbers is paid for by grant_batches.")
         scales = np.full(count, scale * units) if psd is None else psd.scales(scale * units)
