@@ -9,11 +9,14 @@ fixed before its first result.
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
+from dataclasses import fields, replace
+from fractions import Fraction
+from types import NoneType
 from typing import Never, Protocol, SupportsIndex, final
 
 from pymc_dp.kernel._outside import (
     ApproximateEvent,
+    ArgumentError,
     Birthplace,
     BoundedRangeEvent,
     BudgetExceeded,
@@ -54,16 +57,21 @@ class LedgerAccount:
     """
 
     def __init__(self, ledger: Ledger) -> None:
-        self.ledger = ledger
+        self._ledger = ledger
+
+    @property
+    def ledger(self) -> Ledger:
+        """What it spends from."""
+        return self._ledger
 
     @property
     def relation(self) -> str:
         """That of the ledger."""
-        return self.ledger.neighbours
+        return self._ledger.neighbours
 
     def charge(self, event: Event, label: str) -> None:
         """Spend from the ledger."""
-        self.ledger.spend(event, label=label, neighbours=self.relation)
+        self._ledger.spend(event, label=label, neighbours=self.relation)
 
 
 @final
@@ -105,7 +113,17 @@ class Grant(Once):
 
     def __init__(self, event: Event, count: int, *, entries: int = 0) -> None:
         super().__init__()
-        self.event, self.entries, self._left = event, entries, count
+        self._event, self._entries, self._left = event, entries, count
+
+    @property
+    def event(self) -> Event:
+        """What a use may cost at most."""
+        return self._event
+
+    @property
+    def entries(self) -> int:
+        """Numbers of a batch with discrete noise that were paid for."""
+        return self._entries
 
     @property
     def left(self) -> int:
@@ -115,11 +133,11 @@ class Grant(Once):
     def take(self, event: Event) -> None:
         """Use it once, or raise BudgetExceeded and use nothing."""
         self._require_here()
-        if not covers(self.event, event):
-            raise BudgetExceeded(f"{event} costs more than the grant of {self.event} covers. Nothing was read.")
+        if not covers(self._event, event):
+            raise BudgetExceeded(f"{event} costs more than the grant of {self._event} covers. Nothing was read.")
         with self._lock:
             if self._left < 1:
-                raise BudgetExceeded(f"No use of the grant of {self.event} is left. Nothing was read.")
+                raise BudgetExceeded(f"No use of the grant of {self._event} is left. Nothing was read.")
             self._left -= 1
 
 
@@ -170,6 +188,18 @@ EVENTS = (
     *(SubsampledGaussianEvent, ZCDPEvent),
 )
 """Classes of events that a grant is of, exactly these: a derived one could cost less than it covers."""
+
+
+def own_event(event: Event) -> Event:
+    """Return a copy that nobody else holds; refuse a class that is not known, and fields that are not Python's own."""
+    if type(event) not in EVENTS:
+        raise ArgumentError(f"A grant is of an event that an operation may have, got a {type(event).__name__}.")
+    given = {field.name: getattr(event, field.name) for field in fields(event)}  # type: ignore[arg-type]
+    for name, value in given.items():
+        parts = value if type(value) is tuple else (value,)
+        if any(type(part) not in (int, float, str, Fraction, NoneType) for part in parts):
+            raise ArgumentError(f"{name} of an event must be of Python's own numbers, got a {type(value).__name__}.")
+    return type(event)(**given)
 
 
 def covers(most: Event, event: Event) -> bool:

@@ -130,17 +130,19 @@ class Choices(Holder):
         """
         width, eta = positive(width=width, eta=eta)
         candidates, cells = whole("candidates", candidates), whole("cells", cells)
-        given = self._prepared(rowmap, parameters)
+        given = self._prepared(rowmap, parameters, candidates)
         place = self._cell(cell)
         log_weights = draw.log_weights(public, (cells, candidates))
         self._pay(pay, choice_event(eta, candidates, cells=cell is not None), "choose")
-        inverse, total = UNITS / width, np.zeros((cells, candidates), dtype=np.int64)
-
-        def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
-            own = np.zeros(len(times), dtype=np.int64) if place is None else rows[place]
-            limits.add_spans(weighted(found, shares), first, times, own, inverse, UNITS, total)
+        inverse = UNITS / width
 
         def work() -> Array:
+            total = np.zeros((cells, candidates), dtype=np.int64)
+
+            def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
+                own = np.zeros(len(times), dtype=np.int64) if place is None else rows[place]
+                limits.add_spans(weighted(found, shares), first, times, own, inverse, UNITS, total)
+
             self._scan(rowmap, given, candidates, add)
             span = self.sense * UNITS
             pairs = zip(total, log_weights, strict=True)
@@ -174,19 +176,21 @@ class Choices(Holder):
         (width, eta), candidates = positive(width=width, eta=eta), whole("candidates", candidates)
         if self.neighbours != "replace" or type(self._table) is not Table:
             raise PrivacyError("A choice for each row would show how many there are. Use neighbours='replace'.")
-        given = self._prepared(rowmap, parameters)
+        given = self._prepared(rowmap, parameters, candidates)
         log_weights = draw.log_weights(public, (candidates,))
         if eta > 2.0**11:
             raise ArgumentError(f"eta must be 2048 at most for a choice of each row, got {eta!r}.")
         self._pay(pay, choice_event(eta, candidates), "choose_for_each")
-        inverse, chosen = UNITS / width, list[Array]()
-
-        def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
-            own = np.zeros((len(found), candidates), dtype=np.int64)
-            limits.add_spans(weighted(found, shares), first, times, np.arange(len(found)), inverse, UNITS, own)
-            chosen.append(draw.one_of(draw.whole_weights(own, self.sense * UNITS, eta, log_weights)))
+        inverse = UNITS / width
 
         def work() -> Array:
+            chosen = list[Array]()
+
+            def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
+                own = np.zeros((len(found), candidates), dtype=np.int64)
+                limits.add_spans(weighted(found, shares), first, times, np.arange(len(found)), inverse, UNITS, own)
+                chosen.append(draw.one_of(draw.whole_weights(own, self.sense * UNITS, eta, log_weights)))
+
             self._scan(rowmap, given, candidates, add)
             return np.concatenate([np.zeros(0, dtype=np.int64), *chosen])
 
@@ -212,7 +216,7 @@ class Choices(Holder):
         most; of rejecting, (1 - e^λ)₊ - e^Δ (1 - e^λ')₊ is largest at λ = -min(Δ, F), λ' = 0. λ is a whole multiple of
         2^-48, the chance one of 2^-62. Class exact (Foulds et al. 2016, theorem C.1, made tight).
         """
-        ends, given = Ends(low, high), self._prepared(rowmap, parameters)
+        ends, given = Ends(low, high), self._prepared(rowmap, parameters, 1)
         n_rows = self._table.n_rows if self.neighbours == "replace" else None
         bit = Bit(ends, beta, public, self.sense, n_rows)
         self._pay(pay, bit.event, "accept")
@@ -238,7 +242,7 @@ class Choices(Holder):
         -----
         **Guarantee.** ρ = 1 / (2 noise²), that of the noised ratio: the bit is computed from it alone. Class exact.
         """
-        ends, given = Ends(low, high), self._prepared(rowmap, parameters)
+        ends, given = Ends(low, high), self._prepared(rowmap, parameters, 1)
         (beta, noise), public = positive(beta=beta, noise=noise), finite("public", public)
         moved = ends.moved(self.sense)
         scale = noise * moved

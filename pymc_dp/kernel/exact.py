@@ -10,6 +10,8 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
 from typing import Any, Literal, final, override
 
 import numpy as np
@@ -26,8 +28,9 @@ from pymc_dp.kernel.arguments import exact, exact_all, finite, positive, word
 from pymc_dp.kernel.holder import Array
 from pymc_dp.kernel.shapes import LONGEST, Facts, Interval, MHot, Shape
 
-UP = 1 + 1e-12
-"""Room for the rounding of a closed form."""
+DIGITS = Context(60, ROUND_HALF_EVEN, MIN_EMIN, MAX_EMAX, capitals=1, clamp=0, flags=[], traps=[])
+ERROR = Fraction(1, 10**40)
+"""Bound of the relative error of a logarithm in 60 digits, of a fraction that is 1e-16 or more away from 1."""
 
 
 class Family(ABC):
@@ -39,7 +42,7 @@ class Family(ABC):
         """What one row adds."""
 
     @abstractmethod
-    def range(self, neighbours: str) -> float:
+    def range(self, neighbours: str) -> Fraction:
         """Return by how much neighbours move the log-likelihood over the box at most, as a range; for one row."""
 
     @abstractmethod
@@ -128,7 +131,7 @@ class OneParameter(Family):
         return Interval((self.first[0], self.second[0]), (self.first[1], self.second[1]))
 
     @override
-    def range(self, neighbours: str) -> float:
+    def range(self, neighbours: str) -> Fraction:
         corners = list(itertools.product(self.first, self.second))
         if self.trials is not None:
             corners = [(0, self.trials), (self.trials, 0)]
@@ -136,20 +139,24 @@ class OneParameter(Family):
         moves = itertools.product(corners, others)
         return max(self._range(a - c, b - d) for (a, b), (c, d) in moves)
 
-    def _range(self, a: float, b: float) -> float:
-        """Return the range over the box of a φ + b ψ: it is at the ends, or where the slope is 0."""
-        a, b = a * self.units[0], b * self.units[1]
-        points = [self.low, self.high]
-        below = a + b if self.kind == "beta" else b
-        if below and self.low < a / below < self.high:
-            points.append(a / below)
-        values = [self._value(a, b, point) for point in points]
-        return (max(values) - min(values)) + (UP - 1) * max(map(abs, values))
+    def _range(self, a: int, b: int) -> Fraction:
+        """Return the range over the box of a φ + b ψ, or a little more: it is at the ends, or where the slope is 0."""
+        one, two = a * Fraction(self.units[0]), b * Fraction(self.units[1])
+        points = [Fraction(self.low), Fraction(self.high)]
+        below = one + two if self.kind == "beta" else two
+        if below and points[0] < one / below < points[1]:
+            points.append(one / below)
+        values, room = list[Fraction](), Fraction(0)
+        for point in points:
+            terms = self._terms(one, two, point)
+            values.append(terms[0] + terms[1])
+            room = max(room, abs(terms[0]) + abs(terms[1]))
+        return max(values) - min(values) + 2 * ERROR * room
 
-    def _value(self, a: float, b: float, point: float) -> float:
+    def _terms(self, a: Fraction, b: Fraction, point: Fraction) -> tuple[Fraction, Fraction]:
         if self.kind == "normal":
-            return a * point - b * point**2 / 2
-        return a * math.log(point) + b * (math.log1p(-point) if self.kind == "beta" else -point)
+            return a * point, -b * point**2 / 2
+        return a * _log(point), b * (_log(1 - point) if self.kind == "beta" else -point)
 
     @override
     def _draw(self, rng: Any, sums: Array, beta: float) -> Array:
@@ -187,14 +194,18 @@ class Probabilities(Family):
         return MHot(len(self.prior), self.most)
 
     @override
-    def range(self, neighbours: str) -> float:
-        room = 1 - math.fsum(self.least)
-        wide = sorted((math.log((least + room) / least) for least in self.least), reverse=True)
-        return self.most * (wide[0] + (wide[1] if neighbours == "replace" else 0.0)) * UP
+    def range(self, neighbours: str) -> Fraction:
+        room = 1 - sum(map(Fraction, self.least), Fraction(0))
+        wide = sorted((_log(1 + room / Fraction(least)) for least in self.least), reverse=True)
+        return self.most * (wide[0] + (wide[1] if neighbours == "replace" else 0)) * (1 + ERROR)
 
     @override
     def _draw(self, rng: Any, sums: Array, beta: float) -> Array:
         return np.asarray(truncated_dirichlet(rng, np.array(self.prior) + beta * sums, np.array(self.least)))
+
+
+def _log(value: Fraction) -> Fraction:
+    return Fraction(DIGITS.ln(DIGITS.divide(Decimal(value.numerator), Decimal(value.denominator))))
 
 
 def set_floats(family: Family, *names: str, length: int | None = 0) -> None:

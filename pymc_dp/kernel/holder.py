@@ -18,7 +18,7 @@ from pymc_dp.kernel._outside import (
     ReleaseError,
     insecure,
 )
-from pymc_dp.kernel.account import EVENTS, Account, Grant, Pool, Rehearsal, check_pays, repeated
+from pymc_dp.kernel.account import Account, Grant, Pool, Rehearsal, check_pays, own_event, repeated
 from pymc_dp.kernel.arguments import positive, whole
 from pymc_dp.kernel.rowmap import Columns, RowMap
 from pymc_dp.kernel.table import WEIGHT, ByKind, Column, Table
@@ -29,7 +29,9 @@ Add = Callable[[Array, Array, Array, list[Array], Array], None]
 """Takes numbers of rows, where units start, how often each counts, columns of the rows, and their weights."""
 
 AT_ONCE = 2**20
-"""Numbers of rows that are held at once."""
+"""Numbers of rows that are held at once, as long as these are more than one unit's."""
+MOST_HELD = 2**24
+"""Numbers of one unit's rows."""
 ROW_MAPS: set[type] = {RowMap, Columns}
 NONE = np.zeros(0, dtype=np.int64)
 
@@ -69,10 +71,24 @@ class Holder:
             raise ArgumentError("table must be a Table, and of no class derived from it.")
         if account.relation != table.relation and not account.relation.startswith(PER_UNIT):
             raise PrivacyError(f"The account counts under {account.relation!r}, the table under {table.relation!r}.")
-        self._table, self.account = table, account
-        self.neighbours, self.sense = table.neighbours, 2 if table.neighbours == "replace" else 1
+        self._table, self._account = table, account
         self._own: list[Grant | Pool] = []
         self.made: list[Made] = []
+
+    @property
+    def account(self) -> Account:
+        """What pays."""
+        return self._account
+
+    @property
+    def neighbours(self) -> str:
+        """Relation of neighbours of the table: "replace" or "add_remove"."""
+        return self._table.neighbours
+
+    @property
+    def sense(self) -> int:
+        """By how many times what a unit adds neighbours differ: 2 under replace, else 1."""
+        return 2 if self.neighbours == "replace" else 1
 
     @property
     def n_rows(self) -> int:
@@ -85,7 +101,7 @@ class Holder:
 
         It is that of ideal arithmetic; `arithmetic` says which there was.
         """
-        return "none" if isinstance(self.account, Rehearsal) or insecure() is not None else "exact"
+        return "none" if isinstance(self._account, Rehearsal) or insecure() is not None else "exact"
 
     @property
     def arithmetic(self) -> str:
@@ -97,8 +113,7 @@ class Holder:
     def grant(self, event: Event, count: int = 1, *, label: str = "kernel") -> Grant:
         """Pay for so many uses of an event that is fixed now; BudgetExceeded where they do not fit."""
         count = whole("count", count)
-        if type(event) not in EVENTS:
-            raise ArgumentError(f"A grant is of an event that an operation may have, got {event!r}.")
+        event = own_event(event)
         self._charge(repeated(event, count), label)
         return self._kept(Grant(event, count))
 
@@ -119,9 +134,9 @@ class Holder:
         return pay
 
     def _charge(self, event: Event, label: str, relation: str | None = None) -> None:
-        if self.account.relation != (relation or self._table.relation):
-            raise PrivacyError(f"The account counts under {self.account.relation!r}, which this does not.")
-        self.account.charge(event, label)
+        if self._account.relation != (relation or self._table.relation):
+            raise PrivacyError(f"The account counts under {self._account.relation!r}, which this does not.")
+        self._account.charge(event, label)
 
     def _pay(self, pay: Pay, event: Event, name: str, arithmetic: str = HARDENED) -> None:
         """Charge an operation, or take it from what was charged; before anything is read."""
@@ -143,7 +158,7 @@ class Holder:
         return self._with(self._table.beside(released))
 
     def _with(self, table: Table) -> Self:
-        other = type(self)(table, self.account)
+        other = type(self)(table, self._account)
         other._own, other.made = self._own, self.made
         return other
 
@@ -163,26 +178,40 @@ class Holder:
             raise ArgumentError("Public rows must be of the shapes of the table's.")
         made_up = Table(columns, neighbours=table.neighbours, person=person, max_rows=table.max_rows, weights=weights)
         made_up.relation = table.relation
-        return type(self)(made_up, Rehearsal(self.account.relation))
+        return type(self)(made_up, Rehearsal(self._account.relation))
 
     # Reading.
 
     def _scan(
-        self, rowmap: RowMap, parameters: Sequence[Any], width: int, add: Add, table: Table | None = None
+        self,
+        rowmap: RowMap,
+        parameters: Sequence[Any],
+        width: int,
+        add: Add,
+        table: Table | None = None,
+        *,
+        wide: int = 0,
     ) -> None:
-        """Hand the numbers of all rows, times their weights, to `add`. **Private**; after it was paid for."""
+        """Hand the numbers of all rows to `add`, which makes `wide` of each. **Private**; after it was paid for."""
         blocks, done = self.neighbours == "replace" and table is None, 0  # places in a secret batch are secret
         table = table or self._table
-        places = [list(table.columns).index(name) for name in rowmap.types]
-        for rows, first, times in table._blocks(max(1, AT_ONCE // width)):
+        places = [list(table.columns).index(name) for name, _, _ in rowmap._types]
+        for rows, first, times in table._blocks(max(1, AT_ONCE // max(width, wide))):
             found = np.empty((len(rows[0]), width))
             rowmap([rows[place] for place in places], parameters, found, by_blocks=blocks)
             shares = NONE if table._weights is None else table._weights[done : done + len(found)]
             add(found, first, times, rows, shares)
             done += len(found)
 
-    def _prepared(self, rowmap: RowMap, parameters: Sequence[Any]) -> list[Any]:
-        """Check a row map against the table, and return its parameters; before anything is paid."""
+    def _prepared(self, rowmap: RowMap, parameters: Sequence[Any], width: int) -> list[Any]:
+        """Check a row map against the table, and return its parameters; before anything is paid.
+
+        `width` is how many numbers of a row are held at once: where they do not fit, it fails for some tables alone.
+        """
+        if width * self._table.max_rows > MOST_HELD:
+            raise ArgumentError(
+                f"A unit has up to {width} numbers for each of {self._table.max_rows} rows; {MOST_HELD} are possible."
+            )
         if type(rowmap) not in ROW_MAPS:
             raise ArgumentError("rowmap must be a RowMap, and of no class derived from it: that could keep rows.")
         rowmap.check_columns(self._table.columns)
@@ -204,10 +233,14 @@ class Holder:
                 return work()
         except BaseException as error:  # panics of compiled libraries too
             failure = type(error)() if type(error) in (KeyboardInterrupt, SystemExit) else ReleaseError()
-            found: BaseException | None = error
-            while found is not None:
-                traceback.clear_frames(found.__traceback__)
-                found = found.__cause__ or found.__context__
+            linked: list[BaseException | None] = [error]
+            for found in linked:  # which grows: causes and contexts
+                if found is not None:
+                    traceback.clear_frames(found.__traceback__)
+                    linked += [
+                        each for each in (found.__cause__, found.__context__) if all(each is not one for one in linked)
+                    ]
+            del linked, found
         raise failure  # out here, where it has no context
 
 

@@ -64,6 +64,8 @@ def choose_per_unit(
     s_j the largest range of a difference of neighbouring nodes along axis j over their distance: a multilinear function
     has convex combinations of these as slopes. Whole weights add `slack` whenever a row differs at all. Class exact.
     """
+    if type(kernel) is not Kernel:
+        raise ArgumentError("kernel must be a Kernel, and of no class derived from it.")
     table = kernel._table
     if type(table) is not ByKind or kernel.neighbours != "replace":
         raise ArgumentError("A metric weighs rows that are counted by kind, under replace.")
@@ -73,10 +75,10 @@ def choose_per_unit(
     if set(weights) != set(table.columns):
         raise ArgumentError("The metric must weigh all columns of the table, and no other.")
     (beta, most), candidates = positive(beta=beta, most=most), whole("candidates", candidates)
-    given, log_weights = kernel._prepared(rowmap, parameters), draw.log_weights(public, (candidates,))
+    given, log_weights = kernel._prepared(rowmap, parameters, candidates), draw.log_weights(public, (candidates,))
     shape = [len(axis) for axis in table.axes]
     kinds = {name: column.values for name, column in table.columns.items()}
-    found = rowmap.on({name: kinds[name] for name in rowmap.types}, given, candidates)
+    found = rowmap.on({name: kinds[name] for name, _, _ in rowmap._types}, given, candidates)
     found = np.where(np.isfinite(found).all(axis=1, keepdims=True), found, 0.0)
     unit = max(float(np.abs(found).max()), 1e-290) / UNITS
     steps = np.rint(found / unit).astype(np.int64).reshape(*shape, candidates)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 
@@ -20,14 +20,14 @@ from pymc_dp.kernel._outside import (
     tail,
     total_epsilon,
 )
-from pymc_dp.kernel.account import Grant, repeated
+from pymc_dp.kernel.account import Grant, own_event, repeated
 from pymc_dp.kernel.arguments import flag, positive, whole
 from pymc_dp.kernel.exact import FAMILIES, Family
 from pymc_dp.kernel.holder import FLOAT64, HARDENED, Array, Pay
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.kernel.rowmap import RowMap
 from pymc_dp.kernel.shapes import FACTOR, Psd
-from pymc_dp.kernel.sums import Sums
+from pymc_dp.kernel.sums import Sums, widest
 from pymc_dp.kernel.table import Table
 
 Label = int | str
@@ -94,11 +94,12 @@ class Kernel(Sums):
         within the set whose vertices that is taken of. Arithmetic float64: the last bits are not covered.
         """
         (beta,) = positive(beta=beta)
-        given, table = self._prepared(rowmap, parameters), self._table
+        table = self._table
         if type(family) not in FAMILIES or table.weighted:
             raise ArgumentError("family must be one that is known, and rows must count once.")
+        given = self._prepared(rowmap, parameters, widest(family.shape))
         wide = family.range(table.neighbours) * table.max_rows
-        self._pay(pay, BoundedRangeEvent(eta=float_up(Fraction(beta) * Fraction(wide))), "draw", FLOAT64)
+        self._pay(pay, BoundedRangeEvent(eta=float_up(Fraction(beta) * wide)), "draw", FLOAT64)
 
         def work() -> Array:
             total = self._shaped([(rowmap, given, family.shape.facts.inputs)], family.shape, None, 1, 0)
@@ -136,7 +137,10 @@ class Kernel(Sums):
         Charged is the (ε, δ) of all of them together: that of continuous noise, and what `discrete_batches` adds.
         """
         if type(event) is not SubsampledGaussianEvent:
-            raise ArgumentError(f"event must be a SubsampledGaussianEvent, as batch_event returns, got {event!r}.")
+            raise ArgumentError(
+                f"event must be a SubsampledGaussianEvent, as batch_event returns, got a {type(event).__name__}."
+            )
+        event = cast(SubsampledGaussianEvent, own_event(event))
         (delta,), steps, entries = positive(delta=delta), whole("steps", steps), whole("entries", entries)
         epsilon = total_epsilon(repeated(event, steps), delta).epsilon
         scale = event.noise_multiplier * UNITS
@@ -185,9 +189,10 @@ class Kernel(Sums):
             rows = whole("rows", rows)
         if self._table.persons or type(self._table) is not Table:
             raise ArgumentError("A batch is of rows that are units.")
-        given, event = self._prepared(rowmap, parameters), self.batch_event(scale, rate=rate, size=rows)
+        event = self.batch_event(scale, rate=rate, size=rows)
         psd = size if type(size) is Psd else None  # exactly: another class would hold rows otherwise
         count, units = (whole("size", size), UNITS) if psd is None else (psd.facts.size, FACTOR**2)
+        given = self._prepared(rowmap, parameters, count if psd is None else widest(psd))
         if hardened and not (type(pay) is Grant and count <= pay.entries):
             raise ArgumentError(f"Discrete noise of a batch of {count} numbers is paid for by grant_batches.")
         scales = np.full(count, scale * units) if psd is None else psd.scales(scale * units)

@@ -96,31 +96,43 @@ class RowMap:
         *,
         public: Sequence[Variable] = (),
     ) -> None:
+        row, parameters, public = dict(row), tuple(parameters), tuple(public)
         if output.type.ndim != 1:
             raise ArgumentError(f"The output of a row map must be a vector, got {output.type.ndim} axes.")
-        for name, var in row.items():
-            if var.type.dtype not in ("int64", "float64") or None in var.type.shape:
-                raise ArgumentError(f"The input {name!r} of a row must be float64 or int64, of a shape that is known.")
         inputs = [*row.values(), *parameters]
         if any(type(var.type) is not pt.TensorType for var in inputs):  # another class could state other shapes later
             raise ArgumentError("Inputs of a row map must be tensors of PyTensor.")
         if len({*inputs}) < len(inputs):
             raise ArgumentError("Each input of a row map must be a variable of its own.")
-        self.types = {name: (var.type.dtype, tuple(var.type.shape)) for name, var in row.items()}
-        self._row, self.parameters = list(row.values()), tuple(parameters)
-        self._output = pt.cast(prepared(output), "float64")
-        check_inputs(inputs, self._output, public)
+        own = [pt.TensorType(var.type.dtype, tuple(var.type.shape))(name=var.name) for var in inputs]
+        self._row, self._given = own[: len(row)], own[len(row) :]
+        self._types = tuple((name, *_stated(var)) for name, var in zip(row, self._row, strict=True))
+        self._wanted = tuple(_stated(var) for var in self._given)
+        for name, dtype, entries in self._types:
+            if type(name) is not str or dtype not in ("int64", "float64") or None in entries:
+                raise ArgumentError(f"The input {name!r} of a row must be float64 or int64, of a shape that is known.")
+        mine: dict[Variable, Variable] = dict(zip(inputs, own, strict=True))
+        mine |= {var: _copied(var) for var in public if isinstance(var, Constant)}
+        self._known = [*own, *(mine[var] for var in public if var in mine)]
+        self._output = pt.cast(prepared(output, mine), "float64")
         self._loop = self._compiled(self._row, self._output, _LOOP)
         self._blocks: Callable[..., None] | None = None
         self._rows = 0.0
 
+    @property
+    def types(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """Types and shapes of the columns that it reads, by their names: a copy."""
+        return {name: (dtype, entries) for name, dtype, entries in self._types}
+
     def _compiled(self, row: Sequence[Variable], output: Variable, source: str) -> Callable[..., None]:
+        check_inputs([*row, *self._given], output, self._known)
+        check_operations(output, ALLOWED | {Assert})  # that of `_within`: an empty axis
         with warnings.catch_warnings(), pytensor.config.change_flags(numba__fastmath=False):
             # Python inside of compiled code: what it raises is not caught there, and it may have a memory.
             warnings.filterwarnings("error", message=".*object mode.*")
             try:
                 function = pytensor.function(
-                    [*row, *self.parameters], output, mode="NUMBA", on_unused_input="ignore", trust_input=True
+                    [*row, *self._given], output, mode="NUMBA", on_unused_input="ignore", trust_input=True
                 )
             except UserWarning:
                 raise ArgumentError(
@@ -129,10 +141,9 @@ class RowMap:
         for node in function.maker.fgraph.toposort():
             if _core(node.op).__class__ is Dot or ".blas" in type(_core(node.op)).__module__:
                 raise ArgumentError(f"A row map was rewritten with {node.op}, whose last bits depend on the machine.")
-        axes, block = [var.type.ndim for var in self._row], output.type.ndim - 1
-        loop = _over_rows(function.vm.jit_fn, axes, len(self.parameters), source)
-        none = [np.empty((0, *var.type.shape[block:]), dtype=var.type.dtype) for var in row]
-        given = [np.empty([size or 0 for size in var.type.shape], dtype=var.type.dtype) for var in self.parameters]
+        loop = _over_rows(function.vm.jit_fn, [len(entries) for _, _, entries in self._types], len(self._given), source)
+        none = [np.empty((0, *entries), dtype=dtype) for _, dtype, entries in self._types]
+        given = [np.empty([size or 0 for size in entries], dtype=dtype) for dtype, entries in self._wanted]
         try:
             loop(*none, *given, np.empty((0, 1)))  # compiles it, on no rows
         except numba.core.errors.NumbaError:
@@ -159,7 +170,10 @@ class RowMap:
 
     def _by_blocks(self) -> Callable[..., None] | None:
         """Compile the graph for a block of rows; None where it has no such form."""
-        many = {var: pt.TensorType(var.type.dtype, (BLOCK, *var.type.shape))() for var in self._row}
+        many: dict[Variable, Variable] = {
+            var: pt.TensorType(dtype, (BLOCK, *entries))()
+            for var, (_, dtype, entries) in zip(self._row, self._types, strict=True)
+        }
         try:
             output = vectorize_graph(self._output, many)
             return self._compiled(list(many.values()), output, _BLOCKS) if output.type.ndim == 2 else None
@@ -168,8 +182,8 @@ class RowMap:
 
     def on(self, rows: Mapping[str, Any], parameters: Sequence[Any], width: int) -> Any:
         """Return the numbers of public rows, (n_rows, width)."""
-        held = [np.ascontiguousarray(rows[name], dtype=dtype) for name, (dtype, _) in self.types.items()]
-        for values, (name, (_, entries)) in zip(held, self.types.items(), strict=True):
+        held = [np.ascontiguousarray(rows[name], dtype=dtype) for name, dtype, _ in self._types]
+        for values, (name, _, entries) in zip(held, self._types, strict=True):
             if values.shape[1:] != entries or len(values) != len(held[0]):
                 raise ArgumentError(f"Rows of {name!r} must be of shape {entries}, as many as of the others.")
         out = np.full((len(held[0]), width), np.nan)
@@ -178,21 +192,21 @@ class RowMap:
 
     def arguments(self, parameters: Sequence[Any]) -> list[Any]:
         """Return public parameters in the types and shapes that were compiled: other shapes would be read beyond."""
-        if len(parameters) != len(self.parameters):
-            raise ArgumentError(f"A row map takes {len(self.parameters)} parameters, got {len(parameters)}.")
+        if len(parameters) != len(self._wanted):
+            raise ArgumentError(f"A row map takes {len(self._wanted)} parameters, got {len(parameters)}.")
         found = []
-        for value, var in zip(parameters, self.parameters, strict=True):
-            held = np.array(value, dtype=var.type.dtype, order="C", ndmin=0)
-            if held.ndim != var.type.ndim or any(
-                b not in (None, a) for a, b in zip(held.shape, var.type.shape, strict=True)
-            ):
-                raise ArgumentError(f"The parameter {var.name or var} has shape {var.type.shape}, got {held.shape}.")
+        for place, (value, (dtype, shape)) in enumerate(zip(parameters, self._wanted, strict=True)):
+            held = np.array(value, dtype=dtype, order="C", ndmin=0)
+            if held.ndim != len(shape) or any(b not in (None, a) for a, b in zip(held.shape, shape, strict=True)):
+                raise ArgumentError(
+                    f"The parameter {self._given[place].name or place} has shape {shape}, got {held.shape}."
+                )
             found.append(held)
         return found
 
     def check_columns(self, columns: Mapping[str, Any]) -> None:
         """Refuse columns of other types or shapes than those that were compiled."""
-        for name, (dtype, entries) in self.types.items():
+        for name, dtype, entries in self._types:
             if name not in columns:
                 raise ArgumentError(f"A row map reads {name!r}, which is no column of the table.")
             if (columns[name].dtype, columns[name].shape) != (dtype, entries):
@@ -213,10 +227,11 @@ class Columns(RowMap):
     """
 
     def __init__(self, columns: Mapping[str, tuple[float, float]]) -> None:
-        if not columns:
+        columns = dict(columns)
+        if not columns or any(type(name) is not str for name in columns):
             raise ArgumentError("Columns need a column, each with a finite centre, and a finite unit > 0.")
         self._scales = {name: (finite("centre", c), *positive(unit=unit)) for name, (c, unit) in columns.items()}
-        self.types, self.parameters = dict.fromkeys(columns, ("", ())), ()
+        self._types, self._wanted = tuple((name, "", ()) for name in self._scales), ()
 
     @override
     def __call__(self, rows: Sequence[Any], parameters: Sequence[Any], out: Any, *, by_blocks: bool) -> None:
@@ -253,8 +268,24 @@ def check_inputs(inputs: Sequence[Variable], output: Variable, public: Sequence[
             )
 
 
-def prepared(output: Variable) -> Variable:
-    """Return a graph of allowed operations alone: inner graphs laid open, no checks, no BLAS, indices within axes."""
+def _stated(var: Variable) -> tuple[str, tuple[Any, ...]]:
+    return str(var.type.dtype), tuple(var.type.shape)
+
+
+def _copied(var: Variable) -> Variable:
+    """Return a constant of the same numbers, which nobody else can change."""
+    if not var.type.is_valid_value(var.data, strict=True):
+        raise ArgumentError(f"A row map holds a constant that is not of its type {var.type}.")
+    if isinstance(var.data, np.ndarray):
+        return pt.TensorConstant(pt.TensorType(str(var.data.dtype), var.data.shape), np.array(var.data))
+    return var.clone()
+
+
+def prepared(output: Variable, mine: Mapping[Variable, Variable] | None = None) -> Variable:
+    """Return a graph of allowed operations alone: inner graphs laid open, no checks, no BLAS, indices within axes.
+
+    Its nodes and constants are new, and its inputs are those of `mine`: whoever holds the graph given cannot change it.
+    """
     changes = (_inlined, _without_check, _without_dot)
     while True:
         for node in toposort([output]):
@@ -265,17 +296,20 @@ def prepared(output: Variable) -> Variable:
         else:
             break
     check_operations(output)
-    output = rebuilt(output)
+    output = rebuilt(output, mine or {})
     check_operations(output)
     return within_axes(output)
 
 
-def rebuilt(output: Variable) -> Variable:
+def rebuilt(output: Variable, mine: Mapping[Variable, Variable]) -> Variable:
     """Return the same graph with each operation applied anew: what it says of its shape is then inferred, not stated.
 
     An index is held within the length that a graph states; one made by hand may state any.
     """
-    new: dict[Variable, Variable] = {}
+    new = dict(mine)
+    for var in ancestors([output]):
+        if isinstance(var, Constant) and var not in new:
+            new[var] = _copied(var)
     for node in toposort([output]):
         op = node.op
         try:
@@ -291,11 +325,11 @@ def rebuilt(output: Variable) -> Variable:
     return new.get(output, output)
 
 
-def check_operations(output: Variable) -> None:
+def check_operations(output: Variable, allowed: frozenset[type] = ALLOWED) -> None:
     """Refuse what is not named: it may have effects, a memory, or read beyond its inputs."""
     for node in toposort([output]):
         core = _core(node.op)
-        if type(core) not in ALLOWED or type(node.op) not in ALLOWED:
+        if type(core) not in allowed or type(node.op) not in allowed:
             raise ArgumentError(
                 f"A row map may not contain {type(core).__name__}: it is not among what is known to be safe."
             )

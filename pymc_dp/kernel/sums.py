@@ -27,6 +27,11 @@ FLOAT = 2.0**-45
 """Bound of the relative errors of exp and log that `soft_max` needs: a hundred times what libraries state."""
 
 
+def widest(shape: Shape) -> int:
+    """Return how many numbers of a row are held at once: what a row map gives, or what is made of it."""
+    return max(shape.facts.inputs, shape.facts.size)
+
+
 def least_gap(candidates: int) -> float:
     """Return the least high - low of a `soft_max`: below, its floats would err by more than a unit."""
     return 2.0**-20 * (1 + math.log(candidates))
@@ -65,7 +70,7 @@ class Sums(Choices):
         """
         bound, scale = positive(bound=bound, scale=scale)
         size, units, kind = whole("size", size), whole("units", units, 1, UNITS), word("noise", noise, ORDERS)
-        given, most = self._prepared(rowmap, parameters), self.sense * units
+        given, most = self._prepared(rowmap, parameters, size), self.sense * units
         wide = scale * most
         event = Move(l1=most, l2_squared=most**2, coordinates=size).event(kind, wide)
         draw.check_noise(kind, wide)
@@ -107,7 +112,7 @@ class Sums(Choices):
         **Guarantee.** ε = 1 / scale or ρ = 1 / (2 scale²). Class exact.
         """
         (scale,), kind = positive(scale=scale), word("noise", noise, ORDERS)
-        ends, given = Ends(low, high), self._prepared(rowmap, parameters)
+        ends, given = Ends(low, high), self._prepared(rowmap, parameters, 1)
         moved = ends.moved(self.sense)
         self._pay(pay, self._of_one(moved, kind, scale * moved), "sum_within")
         found = self._read(lambda: draw.noised(self._held(rowmap, given, 1, ends), kind, scale * moved))
@@ -135,7 +140,7 @@ class Sums(Choices):
         """
         (scale,), kind = positive(scale=scale), word("noise", noise, ORDERS)
         candidates = whole("candidates", candidates)
-        ends, given = Ends(low, high), self._prepared(rowmap, parameters)
+        ends, given = Ends(low, high), self._prepared(rowmap, parameters, candidates)
         if ends.width < least_gap(candidates):
             raise ArgumentError(f"high - low must be {least_gap(candidates):.2g} or more, got {ends.width:g}.")
         moved = ends.moved(self.sense) + 3
@@ -181,7 +186,8 @@ class Sums(Choices):
         """
         (scale,), kind = positive(scale=scale), word("noise", noise, ORDERS)
         place, several, scales = self._cell(cell, persons=True), whole("cells", cells), np.array([scale])
-        given, move = self._prepared(rowmap, parameters), self.move_of(shape, cell)
+        move = self.move_of(shape, cell)
+        given = self._prepared(rowmap, parameters, widest(shape))
         parts = self._with_public(rowmap, given, public, shape, parameters)
         n_rows = self._table.n_rows if self.neighbours == "replace" else limits.MOST_ROWS
         if shape.entry * n_rows > 2**62:
@@ -220,8 +226,8 @@ class Sums(Choices):
             raise ArgumentError(f"public must be a row map of {first} numbers, and is for shapes of public numbers.")
         if public is None:
             return [(rowmap, given, shape.facts.inputs)]
-        known = self._prepared(public, parameters)
-        if not all(self._table.columns[name].public for name in public.types):
+        known = self._prepared(public, parameters, first)
+        if not all(self._table.columns[name].public for name, _, _ in public._types):
             raise ArgumentError("public must read public columns alone.")
         return [(public, known, first), (rowmap, given, shape.facts.inputs - first)]
 
@@ -248,7 +254,7 @@ class Sums(Choices):
             own = np.zeros(len(found), dtype=np.int64) if place is None else rows[place]
             limits.add_held(held, first, times, own, shares, coarser, total)
 
-        self._scan(rowmap, given, width, add, table)
+        self._scan(rowmap, given, width, add, table, wide=widest(shape))
         return total
 
     def histogram(
@@ -272,7 +278,7 @@ class Sums(Choices):
         **Guarantee.** One unit, one bin: that of `OneHot` at this scale, in counts. Class exact.
         """
         (scale,), kind, size = positive(scale=scale), word("noise", noise, ORDERS), whole("size", size)
-        given, held = self._prepared(rowmap, parameters), np.array(edges, dtype=np.float64)
+        given, held = self._prepared(rowmap, parameters, size), np.array(edges, dtype=np.float64)
         if held.ndim != 1 or not held.size or not np.isfinite(held).all() or not (np.diff(held) > 0).all():
             raise ArgumentError("edges must be finite numbers that increase.")
         norm = word("of", of, ("value", "norm")) == "norm"
@@ -281,12 +287,13 @@ class Sums(Choices):
         event = OneHot(len(held) + 1).move(self.neighbours).event(kind, scale)
         draw.check_noise(kind, scale)
         self._pay(pay, event, "histogram")
-        total = np.zeros(len(held) + 1, dtype=np.int64)
-
-        def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
-            limits.add_bins(weighted(found, shares), first, times, held, norm, total)
 
         def work() -> Array:
+            total = np.zeros(len(held) + 1, dtype=np.int64)
+
+            def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
+                limits.add_bins(weighted(found, shares), first, times, held, norm, total)
+
             self._scan(rowmap, given, size, add)
             return draw.noised(total, kind, scale)
 

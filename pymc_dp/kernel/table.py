@@ -268,6 +268,8 @@ class ByKind(Table):
         self.axes = []
         for column in table.columns.values():
             low, high = float(column.low or 0), float(column.high or 0)
+            if not math.isfinite(high - low):
+                raise ArgumentError("Bounds of a column that is counted by kind must have a finite difference.")
             count = int(high - low) + 1 if column.whole else nodes if high > low else 1
             if not 1 <= count <= MOST_KINDS:
                 raise ArgumentError(f"There may be {MOST_KINDS} kinds at most, and 1 at least.")

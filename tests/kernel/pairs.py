@@ -17,7 +17,7 @@ class Lookup(RowMap):
 
     def __init__(self, numbers):
         self.numbers = np.asarray(numbers, dtype=float)
-        self.types, self.parameters = {"i": ("int64", ())}, ()
+        self._types, self._wanted = (("i", "int64", ()),), ()
 
     def __call__(self, rows, parameters, out, *, by_blocks):
         out[:] = self.numbers[rows[0]]

@@ -180,6 +180,12 @@ def test_fields_of_shapes_are_ints_and_nothing_like_them(make, kind):
         make(kind(2))
 
 
+@pytest.mark.parametrize("balls", [[30], np.array([30]), range(3), type("T", (tuple,), {})((30,))])
+def test_sizes_that_could_change_later_are_refused(balls):
+    with pytest.raises(ArgumentError, match="balls"):
+        Regression(balls=balls, boxes=1)
+
+
 @pytest.mark.parametrize("value", [1, 0, -1, None, np.True_, 0.5, "yes"])
 @pytest.mark.parametrize("name", ["sizes", "known", "constant", "square", "apart"])
 def test_flags_of_a_regression_are_true_or_false(name, value):

@@ -1,7 +1,9 @@
 """Draws from exact sums: the range that is charged is the largest over a box of what neighbours differ by."""
 
 import math
+from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -51,6 +53,59 @@ def test_neighbours_differ_by_the_range_that_is_charged_at_most(family, relation
         assert used <= charged
         worst = max(worst, used / charged)
     assert worst > (0.6 if relation == "persons" else 0.999)
+
+
+SMALL = [(5694649.840407964, math.nextafter(5694649.840407964, math.inf))]
+SMALL += [(1e6, 1e6 + floats * math.ulp(1e6)) for floats in (4, 8590)]
+
+
+@pytest.mark.parametrize(("low", "high"), SMALL)
+def test_a_range_over_a_few_floats_is_one_of_exact_numbers(low, high):
+    """Terms of 1e19 that cancel to what a box of some floats leaves: in floats they would leave anything."""
+    b, worst = 533433, 0
+    for off in (0.0, 1e-15, -1e-15, 1e-12, 1e-9):
+        units = (low / 2 * 1e3 * (1 + off), 1e3)
+        family = OneParameter(
+            kind="normal", low=low, high=high, prior=(0.0, 1.0), first=(b, b), second=(b, b), units=units
+        )
+        one, two, ends = b * Fraction(units[0]), b * Fraction(units[1]), (Fraction(low), Fraction(high))
+        values = [one * point - two * point**2 / 2 for point in ends]
+        used = abs(values[0] - values[1])
+        charged = Fraction(family.range("add_remove"))
+        assert used <= charged <= used * (1 + Fraction(1, 10**12))
+        worst = max(worst, used)
+    assert worst > 1
+
+
+def test_ranges_of_logarithms_over_a_few_floats_are_no_less_than_exact_ones():
+    rng, tight = np.random.default_rng(0), 0
+    for trial in range(150):
+        kind = "gamma" if trial % 2 else "beta"
+        low = float(10 ** rng.uniform(-8, 8)) if trial % 2 else float(rng.choice([1e-12, 0.3, 0.999, 1 - 1e-14]))
+        high = low + int(rng.integers(1, 50)) * math.ulp(low)
+        a, b = int(rng.integers(1, 1000)), int(rng.integers(1, 1000))
+        slope = low / (1 - low) if kind == "beta" else low
+        units = (1e6 * b * slope / a * (1 + 1e-3 * rng.normal()), 1e6)
+        family = OneParameter(kind=kind, low=low, high=high, prior=(1.0, 1.0), first=(a, a), second=(b, b), units=units)
+        with mpmath.workdps(100):
+            one, two = a * mpmath.mpf(units[0]), b * mpmath.mpf(units[1])
+            points = [mpmath.mpf(low), mpmath.mpf(high)]
+            still = one / (one + two) if kind == "beta" else one / two
+            points += [still] * (points[0] < still < points[1])
+            values = [one * mpmath.log(p) + two * (mpmath.log(1 - p) if kind == "beta" else -p) for p in points]
+            used, charged = max(values) - min(values), family.range("add_remove")
+            charged = mpmath.mpf(charged.numerator) / charged.denominator
+            assert used <= charged
+            tight += charged < used * (1 + mpmath.mpf(10) ** -9)
+    assert tight == 150
+
+
+def test_a_range_of_probabilities_that_have_little_room_is_exact():
+    least = (0.3, 0.7 - 2e-9)
+    room = 1 - sum(map(Fraction, least))
+    found = Probabilities(prior=(1.0, 1.0), least=least).range("add_remove")
+    wide = float(room / Fraction(least[0]))
+    assert math.log1p(wide) * (1 - 1e-15) <= found <= math.log1p(wide) * (1 + 1e-15)
 
 
 def test_a_draw_has_the_stated_distribution():

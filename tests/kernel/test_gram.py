@@ -110,7 +110,7 @@ class Of(Lookup):
 
     def __init__(self, name, numbers):
         super().__init__(numbers)
-        self.types = {name: ("int64", ())}
+        self._types = ((name, "int64", ()),)
 
 
 def test_public_predictors_come_from_public_columns_alone(monkeypatch):

@@ -18,7 +18,7 @@ class Steep(Lookup):
     """Numbers of two columns: a jump, a pole, and products."""
 
     def __init__(self):
-        self.types, self.parameters = {"x": ("float64", ()), "z": ("int64", ())}, ()
+        self._types, self._wanted = (("x", "float64", ()), ("z", "int64", ())), ()
 
     def __call__(self, rows, parameters, out, *, by_blocks):
         x, z = rows
@@ -65,6 +65,17 @@ def test_the_temperature_is_what_is_asked_for_where_it_costs_less(weights):
     # one row at a node, scores 4 log(1/4) linspace(-1, 1): the weights are those of its exponents
     logs = np.log(weights[-1][0].astype(float))
     assert np.allclose(np.diff(logs), 1e-3 * 4 * np.log(0.25) / 2, rtol=1e-4)
+
+
+def test_an_excluded_candidate_may_lie_far_above_the_others(weights):
+    """Where whole exponents did not fit, an error would tell that a sum is large."""
+    metric = L1({"i": 1.0})
+    for rows in (np.zeros(1000, dtype=int), np.ones(1000, dtype=int)):
+        made = Table({"i": Column(rows, 0, 1)})
+        k = Kernel(made, Rehearsal(metric.relation)).by_kind()
+        numbers = Lookup([[0.0, 0.0], [0.0, -1.0]])
+        choose_per_unit(k, numbers, [], 2, metric=metric, beta=1e9, most=2.0**12, public=[-np.inf, 0.0])
+        assert weights[-1][0][0] == 0 < weights[-1][0][1]
 
 
 def test_an_account_per_unit_pays_for_nothing_else_and_others_not_for_it():

@@ -1,6 +1,7 @@
 """Nothing is read before it is paid for; what pays covers what it is used for; errors hold nothing of the rows."""
 
 import copy
+import inspect
 import pickle
 import traceback
 
@@ -29,6 +30,7 @@ from pymc_dp.kernel import (
     RowMap,
     Table,
     choice_event,
+    draw,
 )
 from pymc_dp.kernel.account import covers
 from pymc_dp.kernel.shapes import Facts
@@ -91,6 +93,51 @@ def test_a_failure_while_rows_are_read_is_paid_for_and_tells_nothing(name):
     assert not any(frame.f_locals.get("private") for frame in frames)  # whoever else holds the error
 
 
+def arrays_of(error):
+    """Names and arrays that the frames of an error hold, in their cells, functions and lists too."""
+    left = [
+        (name, each) for frame, _ in traceback.walk_tb(error.__traceback__) for name, each in frame.f_locals.items()
+    ]
+    found, seen = set(), set()
+    for name, each in left:  # which grows
+        if id(each) in seen or name in ("frame", "made", "k"):
+            continue
+        seen.add(id(each))
+        if isinstance(each, np.ndarray):
+            found.add(name)
+        elif isinstance(each, list | tuple):
+            left += [(name, one) for one in each]
+        elif inspect.isfunction(each) and each.__module__.startswith("pymc_dp.kernel"):
+            left += inspect.getclosurevars(each).nonlocals.items()
+    return found
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_the_frames_of_a_failure_hold_no_sums_of_rows(name, kind, monkeypatch):
+    made = table([0, 1], "replace")
+    blocks, found = made._blocks, []
+
+    def failing(most):
+        yield from blocks(most)
+        raise kind
+
+    def fail(*_):
+        raise kind
+
+    if name in ("labels", "batch"):
+        for what in ("noised", "rounded_normals"):
+            monkeypatch.setattr(draw, what, fail)
+    else:
+        made._blocks = failing
+    k = Kernel(made, LedgerAccount(Ledger(1e6, 0.5)))
+    try:
+        OPERATIONS[name](k)
+    except (ReleaseError, KeyboardInterrupt) as error:
+        found.append(arrays_of(error))
+    assert found and found[0] <= {"log_weights", "held", "scales"}  # public: of a choice, edges, and noise
+
+
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
 def test_an_interrupted_operation_is_paid_for_and_tells_nothing(kind):
     def fail(*_):
@@ -145,6 +192,27 @@ def test_a_grant_pays_for_uses_that_it_covers():
     other = k.beside(z=[1, 2])
     with pytest.raises(BudgetExceeded, match="left"):
         other.choose(NUMBERS, [], 2, width=1.0, eta=0.1, pay=grant)
+
+
+def test_an_event_that_is_changed_after_it_was_charged_pays_for_no_more():
+    k, event = Kernel(table([0, 1], "replace"), LedgerAccount(Ledger(1.0))), PureEvent(epsilon=0.1)
+    grant = k.grant(event)
+    object.__setattr__(event, "epsilon", 100.0)
+    with pytest.raises(BudgetExceeded, match="covers"):
+        k.sum(NUMBERS, [], 2, bound=1.0, noise="laplace", scale=0.1, pay=grant)
+
+
+def test_what_a_charge_is_computed_from_cannot_be_assigned():
+    k = Kernel(table([0, 1], "replace"), LedgerAccount(Ledger(1.0, 1e-6)))
+    grant, pool = k.grant(choice_event(0.1, 2)), k.pool(rho=0.01)
+    for held, name in (
+        *((k, name) for name in ("sense", "neighbours", "account", "n_rows", "arithmetic", "guarantee")),
+        *((grant, name) for name in ("event", "entries", "left")),
+        *((pool, name) for name in ("event", "remaining")),
+        *((k.account, name) for name in ("ledger", "relation")),
+    ):
+        with pytest.raises(AttributeError):
+            setattr(held, name, getattr(held, name))
 
 
 def test_a_pool_pays_for_steps_chosen_in_turn():
@@ -283,6 +351,11 @@ def test_classes_that_state_their_own_move_or_keep_rows_are_refused():
         def pure_loss(self):
             return 0
 
+    class Moves(tuple):
+        __slots__ = ()
+
+    hollow = DiscreteLaplaceEvent(scale=100.0, shifts=(1,))
+    object.__setattr__(hollow, "shifts", Moves((1,)))
     k = Kernel(table([0], "replace"), LedgerAccount(Ledger(1.0)))
     with pytest.raises(ArgumentError, match="certified"):
         k.sums(ONE, [], Free((0,), (2**20,)), noise="laplace", scale=1.0)
@@ -296,6 +369,8 @@ def test_classes_that_state_their_own_move_or_keep_rows_are_refused():
         Kernel(Rows({"i": Column([0], 0, 1)}), LedgerAccount(Ledger(1.0)))
     with pytest.raises(ArgumentError, match="event"):
         k.grant(Event(epsilon=0.5))
+    with pytest.raises(ArgumentError, match="shifts of an event"):
+        k.grant(hollow)
     with pytest.raises(ArgumentError, match="event"):
         k.grant_batches(Event(epsilon=0.5), 1, entries=1, delta=1e-6)
     assert not k.made

@@ -168,10 +168,48 @@ def test_inputs_of_another_class_of_types_are_refused():
             RowMap(row, parameters, pt.stack([X]))
 
 
+class Two(dict):
+    """A mapping that shows other variables when it is asked again."""
+
+    def items(self):
+        return {"x": pt.vector(shape=(1,))}.items()
+
+
+def test_what_is_read_is_what_was_compiled(blocks):
+    """A shape, a node or a constant that is changed after the check would be trusted in compiled code."""
+    x, p, at = pt.vector("x", shape=(3,)), pt.vector("p", shape=(4,)), pt.constant(np.array([0, 2]))
+    output = pt.exp(x)[at] + p[G]
+    made = RowMap(Two(x=x, g=G), [p], output)
+    assert made.types == {"x": ("float64", (3,)), "g": ("int64", ())}
+    with pytest.raises(AttributeError):
+        made.types = {}
+    made.types["x"] = ("float64", (1,))  # of a copy
+    found = made.on({"x": np.zeros((64, 3)), "g": np.ones(64, dtype=int)}, [np.ones(4)], 2)
+    p.type, x.type = (pt.TensorType("float64", (1,)) for _ in range(2))
+    at.data[:] = 10**9
+    for node in pytensor.graph.traversal.toposort([output]):
+        node.op = Elemwise(scalar.exp)
+    with pytest.raises(ArgumentError, match="shape"):
+        made.arguments([np.ones(1)])
+    with pytest.raises(ArgumentError, match="shape"):
+        made.check_columns({"x": Column(np.zeros((2, 1)), 0.0, 1.0), "g": Column(np.zeros(2, dtype=int), 0, 1)})
+    out = np.empty((64, 2))
+    made([np.zeros((64, 3)), np.ones(64, dtype=int)], [np.ones(4)], out, by_blocks=True)
+    assert made._blocks is not None and np.array_equal(out, found) and (out == 2).all()
+
+
+def test_the_vectorised_graph_is_checked_too(blocks, monkeypatch):
+    made = RowMap({"x": X}, [], pt.stack([X, X]))
+    monkeypatch.setattr(rowmap, "vectorize_graph", lambda *_: pt.empty((rowmap.BLOCK, 2)))
+    out = np.empty((64, 2))
+    made([np.zeros(64)], [], out, by_blocks=True)
+    assert made._blocks is None and (out == 0).all()
+
+
 def test_axes_that_a_vectorised_operation_states_are_not_believed():
     """Which axes are alike decides what PyTensor takes for their lengths."""
     made = Blockwise(extra_ops.CumOp(axis=0), signature="(a)->(b)")(pt.stack([V, V]))
-    assert rowmap.rebuilt(made).owner.op.signature == "(i00)->(o00)"
+    assert rowmap.rebuilt(made, {}).owner.op.signature == "(i00)->(o00)"
 
 
 def test_a_shape_that_a_graph_states_is_not_written_beyond():

@@ -21,9 +21,11 @@ from pymc_dp.kernel import (
     Regression,
     RowMap,
     Table,
+    holder,
 )
 from pymc_dp.kernel.account import Rehearsal
 from pymc_dp.kernel.table import ByKind
+from tests.kernel.pairs import kernel
 
 
 def test_values_are_clamped_when_loaded():
@@ -75,6 +77,58 @@ def test_values_of_any_float_lie_within_bounds_of_float64(dtype):
     assert Column(values, -1e9, 1e9).clamped().values.tolist() == [1e4, 1e9, -1e9, -1e9, 0.5]
     held = Column(values, -0.1, 0.1).clamped().values
     assert held.dtype == np.float64 and held.tolist() == [0.1, 0.1, -0.1, -0.1, 0.1]
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_what_fails_for_one_row_is_refused_for_none_before_it_is_paid_for(rows):
+    """Otherwise an error would tell a table with a row from one with none."""
+    columns = {
+        "x": Column(np.zeros(rows), -1.0, 1.0),
+        "t": Column(np.array(["a"] * rows, dtype="U1")),
+        "wide": Column(np.zeros(rows), -1e308, 1e308),
+    }
+    k, x = Kernel(Table(columns, neighbours="add_remove"), Rehearsal("add_remove")), Columns({"x": (0.0, 1.0)})
+    for call in (
+        lambda: k.histogram(x, [], [0.0], of="norm", size=-1, noise="laplace", scale=1e9),
+        lambda: k.sum(x, [], 1, bound=10**400, noise="laplace", scale=1e9),
+        lambda: k.sum(Columns({"t": (0.0, 1.0)}), [], 1, bound=1.0, noise="laplace", scale=1e9),
+        lambda: Kernel(Table({"wide": columns["wide"]}, neighbours="add_remove"), Rehearsal("add_remove")).by_kind(),
+    ):
+        with pytest.raises(ArgumentError):
+            call()
+    assert not k.made
+
+
+@pytest.mark.parametrize("most", [1, 2**16])
+def test_numbers_of_a_unit_that_do_not_fit_are_refused_before_they_are_paid_for(most):
+    """A person with all its rows would fail for want of memory, and one with fewer would not."""
+    person = np.array([1, 2]) if most > 1 else None
+    made = Table({"x": Column([0.0, 1.0], 0.0, 1.0)}, neighbours="add_remove", person=person, max_rows=most)
+    k, x, size = Kernel(made, Rehearsal(made.relation)), Columns({"x": (0.0, 1.0)}), holder.MOST_HELD // most + 1
+    noise = {"noise": "laplace", "scale": 1e9}
+    for call in (
+        lambda: k.choose(x, [], size, width=1.0, eta=1.0),
+        lambda: k.sum(x, [], size, bound=1.0, **noise),
+        lambda: k.soft_max(x, [], size, low=0.0, high=1.0, **noise),
+        lambda: k.sums(x, [], OneHot(size), **noise),
+        lambda: k.histogram(x, [], [0.5], size=size, of="norm", **noise),
+        lambda: k.draw(x, [], many(size)) if most > 1 else k.batch(x, [], size, bound=1.0, scale=9.0, rate=0.5),
+    ):
+        with pytest.raises(ArgumentError, match="numbers for each"):
+            call()
+    assert not k.made
+
+
+def many(size):
+    return Probabilities(prior=(1.0,) * size, least=(1e-9,) * size)
+
+
+def test_rows_of_a_wide_shape_are_held_a_few_at_a_time():
+    k, found = kernel(Table({"x": Column(np.zeros(100), 0.0, 1.0)})), []
+    blocks = k._table._blocks
+    k._table._blocks = lambda most: found.append(most) or blocks(most)
+    k.sums(Columns({"x": (0.0, 1.0)}), [], OneHot(2**16), noise="laplace", scale=9.0)
+    assert found == [holder.AT_ONCE // 2**16]
 
 
 @pytest.mark.parametrize("weighted", [False, True])
