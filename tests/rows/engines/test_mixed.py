@@ -28,6 +28,7 @@ OF_ROWS = {
     "filter by mean": lambda one: one.filter(col("y") > col("y").mean()),
     "sort and slice": lambda one: one.sort("y").head(1),
     "shift": lambda one: one.with_columns(y=col("y").shift()),
+    "rank": lambda one: one.with_columns(y=col("y").rank()),
     "fill": lambda one: one.with_columns(y=col("y").fill_null(strategy="forward")),
     "number": lambda one: one.with_row_index("n"),
     "length": lambda one: one.with_columns(y=col("y") / pl.len()),
