@@ -105,3 +105,16 @@ def test_a_broken_file_shows_no_value(small, tmp_path):
     with pytest.raises(dp.errors.PrivacyError, match="cannot be read"):
         spooled(Passes.of(found, source), scratch=Scratch(folder=str(tmp_path / "s")))
     assert list((tmp_path / "s").iterdir()) == []
+
+
+def test_what_pyarrow_says_of_a_block_is_not_shown(small, tmp_path, monkeypatch):
+    pq.write_table(pa.table(columns_of()), tmp_path / "table.parquet")
+
+    def fails(*given, **named):
+        raise pa.ArrowInvalid("the value 8675309 of row 3 is out of range")
+
+    source = dp.Parquet(tmp_path / "table.parquet", COLUMNS)
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", fails)
+    with pytest.raises(dp.errors.PrivacyError, match="cannot be read") as caught:
+        read(small, source, tmp_path)
+    assert "8675309" not in str(caught.value)
