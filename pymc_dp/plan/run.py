@@ -163,6 +163,7 @@ def plan(
     p: none of the budgets that were simulated reaches a width of 0.01; without privacy it is 0.1...
     """
     losses = _losses(epsilon)
+    n_rows = None if n_rows is None else _validate.many("n_rows", n_rows)
     if isinstance(step, StochasticGradient):
         covariates = _validate.mapping("covariates", {} if covariates is None else covariates)
         unused = "{} means nothing to a plan for a stochastic-gradient sampler"
@@ -179,7 +180,6 @@ def plan(
     budget, source = Budget(losses[0], delta), None
     chosen = tuple[str, ...]()
     _validate.flag("misfit", misfit)
-    n_rows = None if n_rows is None else _validate.many("n_rows", n_rows)
     if noise is None and statistics is None and step is None and budget.delta:
         source, domain = given_model(model, domain)
         statistics, chosen = _chosen(source, domain, losses, budget.delta, n_rows)

@@ -311,8 +311,6 @@ def plan_sampler(
     refuse_released(source)
     tables = TABLES if repeats is None else _validate.many("repeats", repeats)
     rng = public_generator(random_seed)
-    if n_rows is not None:
-        _validate.many("n_rows", n_rows)
     steps = priced(step, source, domain, losses, delta)
     first = steps[0]
     inspection = first.inspect(source, domain)
