@@ -37,12 +37,12 @@ def explained(kind: Kind) -> tuple[str, str]:
         try:
             found = dp.explain(kind.build(kind.table()), kind.domain(kind.relations[0]), delta=DELTA)
         except (dp.errors.UnsupportedModelError, dp.errors.ArgumentError) as error:
-            return "refused", first(str(error).splitlines())
+            return "refused", reason(str(error).splitlines())
     status, lines = status_of(found)
-    return status, first(lines)
+    return status, reason(lines)
 
 
-def first(lines: list[str]) -> str:
+def reason(lines: list[str]) -> str:
     """Return the line that says why, or the first one."""
     found = [line.strip().removeprefix("Why: ") for line in lines if line.strip().startswith("Why: ")]
     return "".join(found[:1] or lines[:1])
