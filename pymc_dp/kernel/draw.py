@@ -22,7 +22,14 @@ FLOAT = 2.0**-40
 """Bound of the relative error of exp in float64 on [-64, 0]: a thousand times what libraries state. It is that of
 choices; a soft maximum needs `sums.FLOAT`."""
 MOST_CANDIDATES = 2**23
-DECIMALS = Context(40, ROUND_HALF_EVEN, MIN_EMIN, MAX_EMAX, capitals=1, clamp=0, flags=[], traps=[])
+
+
+def decimals(digits: int) -> Context:
+    """Return decimal arithmetic that the caller's own context does not change, and in which nothing is trapped."""
+    return Context(digits, ROUND_HALF_EVEN, MIN_EMIN, MAX_EMAX, capitals=1, clamp=0, flags=[], traps=[])
+
+
+DECIMALS = decimals(40)
 """A context of its own: that of the caller may trap, or round otherwise."""
 BIT = 62
 """Bits to which the chance of an accept bit is known."""

@@ -10,13 +10,13 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, final, override
 
 import numpy as np
 
-from pymc_dp.kernel import limits
+from pymc_dp.kernel import draw, limits
 from pymc_dp.kernel._outside import (
     ArgumentError,
     truncated_beta,
@@ -28,7 +28,7 @@ from pymc_dp.kernel.arguments import exact, exact_all, finite, positive, word
 from pymc_dp.kernel.holder import Array
 from pymc_dp.kernel.shapes import LONGEST, Facts, Interval, MHot, Shape
 
-DIGITS = Context(60, ROUND_HALF_EVEN, MIN_EMIN, MAX_EMAX, capitals=1, clamp=0, flags=[], traps=[])
+DIGITS = draw.decimals(60)
 ERROR = Fraction(1, 10**40)
 """Bound of the relative error of a logarithm in 60 digits, of a fraction that is 1e-16 or more away from 1."""
 

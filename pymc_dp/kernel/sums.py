@@ -235,17 +235,18 @@ class Sums(Choices):
         self, parts: list[Part], shape: Shape, place: int | None, cells: int, coarser: int, table: Any = None
     ) -> Array:
         """Return sums of whole numbers of a shape, by cells; its inputs are those of all parts. **Private**."""
-        roots, beside = type(shape) is Psd, list[Array]()
+        roots, read = type(shape) is Psd, list[Array]()
         total = np.zeros((cells, shape.facts.size), dtype=np.int64)
         for public, known, width in parts[:-1]:
-            self._scan(public, known, width, lambda found, *_: beside.append(found))
+            self._scan(public, known, width, lambda found, *_: read.append(found))
+        known_first = np.concatenate(read) if read else None
         rowmap, given, width = parts[-1]
         done = 0
 
         def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
             nonlocal done
-            if beside:
-                found = np.concatenate([np.concatenate(beside)[done : done + len(found)], found], axis=1)
+            if known_first is not None:
+                found = np.concatenate([known_first[done : done + len(found)], found], axis=1)
             done += len(found)
             held = np.zeros((len(found), shape.facts.size), dtype=np.int64)
             if roots and shares.size:
