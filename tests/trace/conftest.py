@@ -14,7 +14,7 @@ import pymc_dp as dp
 from pymc_dp.release.paid import forget_releases
 from pymc_dp.trace.manifest import MANIFEST, PRIVACY, RECORD, make_manifest
 
-CANARY = 31_337
+CANARY = 3_133_731_337  # no number of a text holds ten digits of it by chance
 LABELS = [f"patient-{i}-{CANARY}" for i in range(60)]
 
 
