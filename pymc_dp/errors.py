@@ -7,6 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pymc_dp.kernel.errors import ArgumentError as ArgumentError
+from pymc_dp.kernel.errors import BudgetExceeded as BudgetExceeded
+from pymc_dp.kernel.errors import PrivacyError as PrivacyError
+from pymc_dp.kernel.errors import ReleaseError as ReleaseError
+
 Kind = Literal["cause", "declaration", "outcome", "structure"]
 """Of a problem.
 
@@ -17,24 +22,6 @@ MOST_LINES, COLUMNS = 5, 100
 """Of a refusal as it is printed."""
 MOST_REASONS = 2
 """That are said for one remedy."""
-
-
-class PrivacyError(Exception):
-    """Root of all errors of pymc_dp. No text ever holds a private value.
-
-    Examples
-    --------
-    >>> from pymc_dp import Budget
-    >>> try:
-    ...     Budget(epsilon=-1.0)
-    ... except PrivacyError as error:
-    ...     print(error)
-    epsilon must be ...
-    """
-
-
-class ArgumentError(PrivacyError, ValueError):
-    """An argument is outside its range or of the wrong kind."""
 
 
 class DomainError(PrivacyError, ValueError):
@@ -125,36 +112,6 @@ def _shown(problems: Iterable[Problem]) -> list[str]:
 
 def _height(lines: Iterable[str]) -> int:
     return sum(max(len(textwrap.wrap(line, COLUMNS)), 1) for line in lines)
-
-
-class BudgetExceeded(PrivacyError):
-    """The release would cost more than what is left; nothing was spent and no data were read.
-
-    Examples
-    --------
-    >>> from pymc_dp import Ledger
-    >>> from pymc_dp.accounting.events import PureEvent
-    >>> Ledger(epsilon=1.0).spend(PureEvent(epsilon=1.5), label="ages", neighbours="replace")
-    Traceback (most recent call last):
-    pymc_dp.errors.BudgetExceeded: ...
-    """
-
-
-class ReleaseError(PrivacyError):
-    """A release failed where the rows are held, after it was charged; what was wrong could show a row.
-
-    Examples
-    --------
-    >>> str(ReleaseError())
-    'The release failed where the rows are held, after its budget was charged. ...'
-    """
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The release failed where the rows are held, after its budget was charged. The budget is spent; nothing "
-            "was released and nothing is kept. The cause could reveal a row, so it is not shown. To find it, make the "
-            "same call with public or simulated rows in the model."
-        )
 
 
 class TraceError(PrivacyError):

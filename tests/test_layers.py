@@ -19,7 +19,8 @@ LAYERS = (
 # Importable by every layer, importing none.
 CHECKS = {"errors", "_validate"}
 BESIDE = {
-    **{key: set() for key in ("errors", "_interrupts", "_lazy", "_optional", "_version", "_compiling", "_display")},
+    "errors": {"kernel"},
+    **{key: set() for key in ("_interrupts", "_lazy", "_optional", "_version", "_compiling", "_display")},
     **{key: set() for key in ("_progress", "_special", "_versions")},
     **dict.fromkeys(("_column_bounds", "_frames", "networks", "metrics", "unit"), CHECKS),
     **{"_validate": {"errors"}, "draws": {"errors"}, "intervals": {"errors", "_special"}, "_documents": {"_display"}},

@@ -1,43 +1,59 @@
 """The trusted kernel: everything that leaves private rows is one of its operations, paid for before a row is read.
 
-Trusted are this package and what `_outside` names, NumPy, Numba, PyTensor's compilation of a graph of one row, OpenDP's
+It imports nothing else of the package. Trusted are NumPy, Numba, PyTensor's compilation of a graph of one row, OpenDP's
 noise, dp_accounting, and the operating system's entropy. Not trusted are row maps (what a row is worth at some
 parameters), samplers, models, ranges, centres and grids: whatever they do, what leaves costs what was charged.
+
+Names are imported when they are first used, so that its errors, events and checks can be had without compilers.
 """
 
-from pymc_dp.kernel.account import Account, Grant, LedgerAccount, Pool
-from pymc_dp.kernel.choices import choice_event
-from pymc_dp.kernel.exact import OneParameter, Probabilities
-from pymc_dp.kernel.gram import Regression
-from pymc_dp.kernel.metric import choose_per_unit, rounding
-from pymc_dp.kernel.operations import Kernel
-from pymc_dp.kernel.rowmap import Columns, RowMap
-from pymc_dp.kernel.shapes import Ball, Curve, Interval, MHot, Move, OneHot, Products, Psd, Shape
-from pymc_dp.kernel.table import Column, Table
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Account",
-    "Ball",
-    "Column",
-    "Columns",
-    "Curve",
-    "Grant",
-    "Interval",
-    "Kernel",
-    "LedgerAccount",
-    "MHot",
-    "Move",
-    "OneHot",
-    "OneParameter",
-    "Pool",
-    "Probabilities",
-    "Products",
-    "Psd",
-    "Regression",
-    "RowMap",
-    "Shape",
-    "Table",
-    "choice_event",
-    "choose_per_unit",
-    "rounding",
-]
+if TYPE_CHECKING:
+    from pymc_dp.kernel.account import Account as Account
+    from pymc_dp.kernel.account import Grant as Grant
+    from pymc_dp.kernel.account import LedgerAccount as LedgerAccount
+    from pymc_dp.kernel.account import Pool as Pool
+    from pymc_dp.kernel.choices import choice_event as choice_event
+    from pymc_dp.kernel.exact import OneParameter as OneParameter
+    from pymc_dp.kernel.exact import Probabilities as Probabilities
+    from pymc_dp.kernel.gram import Regression as Regression
+    from pymc_dp.kernel.metric import choose_per_unit as choose_per_unit
+    from pymc_dp.kernel.metric import rounding as rounding
+    from pymc_dp.kernel.operations import Kernel as Kernel
+    from pymc_dp.kernel.rowmap import Columns as Columns
+    from pymc_dp.kernel.rowmap import RowMap as RowMap
+    from pymc_dp.kernel.shapes import Ball as Ball
+    from pymc_dp.kernel.shapes import Curve as Curve
+    from pymc_dp.kernel.shapes import Interval as Interval
+    from pymc_dp.kernel.shapes import MHot as MHot
+    from pymc_dp.kernel.shapes import Move as Move
+    from pymc_dp.kernel.shapes import OneHot as OneHot
+    from pymc_dp.kernel.shapes import Products as Products
+    from pymc_dp.kernel.shapes import Psd as Psd
+    from pymc_dp.kernel.shapes import Shape as Shape
+    from pymc_dp.kernel.table import Column as Column
+    from pymc_dp.kernel.table import Table as Table
+
+_NAMES = {
+    "account": ("Account", "Grant", "LedgerAccount", "Pool"),
+    "choices": ("choice_event",),
+    "exact": ("OneParameter", "Probabilities"),
+    "gram": ("Regression",),
+    "metric": ("choose_per_unit", "rounding"),
+    "operations": ("Kernel",),
+    "rowmap": ("Columns", "RowMap"),
+    "shapes": ("Ball", "Curve", "Interval", "MHot", "Move", "OneHot", "Products", "Psd", "Shape"),
+    "table": ("Column", "Table"),
+}
+_SOURCES = {name: module for module, names in _NAMES.items() for name in names}
+
+__all__ = sorted(_SOURCES)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _SOURCES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value = getattr(import_module(f"{__name__}.{_SOURCES[name]}"), name)
+    return value
