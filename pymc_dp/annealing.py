@@ -11,7 +11,7 @@ from pymc import Model
 from pymc_dp import _validate
 from pymc_dp._compiling import says_when_it_compiles
 from pymc_dp._progress import progress
-from pymc_dp._random import insecure, public_generator
+from pymc_dp._random import public_generator
 from pymc_dp.accounting import Budget, Ledger, check_ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
@@ -19,6 +19,7 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.inspect import refuse_metric
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel.randomness import insecure
 from pymc_dp.release.paid import keep, paid
 from pymc_dp.release.record import ReleaseRecord
 from pymc_dp.step_methods.annealing import Annealing, Resampling, Settings

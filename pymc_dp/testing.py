@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pymc_dp import _random, _validate
+from pymc_dp import _validate
+from pymc_dp._random import public_generator
+from pymc_dp.kernel.randomness import Insecure, use_insecure
 
 
 @contextmanager
@@ -24,7 +26,7 @@ def insecure_randomness(seed: int) -> Iterator[None]:
     >>> with insecure_randomness(1):
     ...     pass
     """
-    with _random.use_insecure(_random.Insecure(_random.public_generator(_validate.integer("seed", seed, 0)))):
+    with use_insecure(Insecure(public_generator(_validate.integer("seed", seed, 0)))):
         yield
 
 
@@ -37,5 +39,5 @@ def without_noise() -> Iterator[None]:
     >>> with without_noise():
     ...     pass
     """
-    with _random.use_insecure(_random.Insecure(None)):
+    with use_insecure(Insecure(None)):
         yield

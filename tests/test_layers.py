@@ -16,14 +16,15 @@ LAYERS = (
     # Namespaces: they pass on names of other layers.
     *("schedules", "markov", "models"),
 )
-# Importable by every layer, importing none.
-CHECKS = {"errors", "_validate"}
+# Importable by every layer; the kernel imports none.
+CHECKS = {"kernel", "errors", "_validate"}
 BESIDE = {
-    "errors": {"kernel"},
+    "kernel": set(),
+    **{key: {"kernel"} for key in ("errors", "before_kernel")},
     **{key: set() for key in ("_interrupts", "_lazy", "_optional", "_version", "_compiling", "_display")},
     **{key: set() for key in ("_progress", "_special", "_versions")},
     **dict.fromkeys(("_column_bounds", "_frames", "networks", "metrics", "unit"), CHECKS),
-    **{"_validate": {"errors"}, "draws": {"errors"}, "intervals": {"errors", "_special"}, "_documents": {"_display"}},
+    **{"_validate": CHECKS, "draws": CHECKS, "intervals": {"errors", "_special"}, "_documents": {"_display"}},
     **{key: {*CHECKS, "_random"} for key in ("theorems", "testing")},
     "_random": CHECKS,
     "nuts_samplers": {*CHECKS, "_versions"},

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pymc_dp as dp
-from pymc_dp._random import secure_generator
+from pymc_dp.kernel.randomness import secure_generator
 
 
 def test_secure_generators_are_aes_and_differ():
@@ -14,7 +14,7 @@ def test_secure_generators_are_aes_and_differ():
 
 
 def test_keys_come_from_the_operating_system(monkeypatch):
-    monkeypatch.setattr("pymc_dp._random.secrets.randbits", lambda bits: 7)
+    monkeypatch.setattr("pymc_dp.kernel.randomness.secrets.randbits", lambda bits: 7)
     assert np.array_equal(secure_generator().random(4), secure_generator().random(4))
 
 

@@ -21,7 +21,7 @@ def choose(rng: np.random.Generator, log_weights: npt.ArrayLike) -> npt.NDArray[
     Parameters
     ----------
     rng : numpy.random.Generator
-        ``_random.secure_generator()`` where the choice is a release.
+        ``randomness.secure_generator()`` where the choice is a release.
     log_weights : (..., n_choices) array
         Logarithms up to a constant per row; -inf for what cannot be chosen.
 

@@ -220,7 +220,7 @@ def draw_log_concave_vector(
     Parameters
     ----------
     rng : numpy.random.Generator
-        ``_random.secure_generator()`` where the draw is a release.
+        ``randomness.secure_generator()`` where the draw is a release.
     target : LogConcave
         What it says about its density must be proved: nothing of it is checked here.
     start : (d,) array

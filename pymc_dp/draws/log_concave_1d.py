@@ -99,7 +99,7 @@ def draw_log_concave(
     Parameters
     ----------
     rng : numpy.random.Generator
-        ``_random.secure_generator()`` where the draw is a release.
+        ``randomness.secure_generator()`` where the draw is a release.
     log_density : callable
         (k,) array of points to (k,) array of logarithms of the density, up to a constant: concave on [low, high]; -inf
         or NaN outside its support.

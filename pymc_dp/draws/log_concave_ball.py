@@ -106,7 +106,7 @@ def draw_in_ball(rng: np.random.Generator, target: LogConcave, radius: float, *,
     Parameters
     ----------
     rng : numpy.random.Generator
-        ``_random.secure_generator()`` where the draw is a release.
+        ``randomness.secure_generator()`` where the draw is a release.
     target : LogConcave
         Of two dimensions or more and one `strong`, without a box. What it says about its density must be proved, within
         the ball.

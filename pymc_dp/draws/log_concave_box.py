@@ -66,7 +66,7 @@ def draw_in_box(rng: np.random.Generator, target: LogConcave, start: Array) -> A
     Parameters
     ----------
     rng : numpy.random.Generator
-        ``_random.secure_generator()`` where the draw is a release.
+        ``randomness.secure_generator()`` where the draw is a release.
     target : LogConcave
         What it says about its density must be proved.
     start : (d,) array

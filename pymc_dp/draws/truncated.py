@@ -32,7 +32,7 @@ def truncated_beta(
     Parameters
     ----------
     rng : numpy.random.Generator
-        ``_random.secure_generator()`` where the draw is a release.
+        ``randomness.secure_generator()`` where the draw is a release.
     a, b : arrays
         Both > 0, of any size: the density is ``x^(a - 1) (1 - x)^(b - 1)``.
     low, high : arrays

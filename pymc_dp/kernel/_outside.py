@@ -6,7 +6,6 @@ noise, and the secure randomness behind it.
 
 from __future__ import annotations
 
-from pymc_dp._random import insecure, secure_generator, secure_keys
 from pymc_dp.accounting import (
     ApproximateEvent,
     BoundedRangeEvent,
@@ -26,6 +25,7 @@ from pymc_dp.accounting._process import Birthplace
 from pymc_dp.accounting.budget import decimal, float_up
 from pymc_dp.draws.truncated import truncated_beta, truncated_dirichlet, truncated_gamma, truncated_normal
 from pymc_dp.kernel.errors import ArgumentError, BudgetExceeded, PrivacyError, ReleaseError
+from pymc_dp.kernel.randomness import insecure, secure_generator, secure_keys
 from pymc_dp.metrics import L1, PER_UNIT
 from pymc_dp.release.level_threshold import tail
 from pymc_dp.release.noise import NOISES, mechanism

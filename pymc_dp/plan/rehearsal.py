@@ -11,7 +11,6 @@ import numpy as np
 from pymc import Model
 
 from pymc_dp._progress import Advance
-from pymc_dp._random import Insecure, use_insecure
 from pymc_dp.accounting import Budget
 from pymc_dp.domain import Domain
 from pymc_dp.gradients.choice import Gradients
@@ -22,6 +21,7 @@ from pymc_dp.gradients.row_parts import block_size, expected
 from pymc_dp.gradients.simulated import interface_parameters
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.weights import refuse_weights
+from pymc_dp.kernel.randomness import Insecure, use_insecure
 from pymc_dp.plan.misfit import Misfit
 from pymc_dp.plan.result import NOT_PRIVATE, Outcome, Recorder
 from pymc_dp.plan.truths import row_count

@@ -17,13 +17,13 @@ from typing import Any, ClassVar, final, override
 import numpy as np
 import numpy.typing as npt
 
-from pymc_dp._random import insecure
 from pymc_dp.accounting import Budget, ComposedEvent, DiscreteGaussianEvent, DiscreteLaplaceEvent, Event, calibrated
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.families.features import SumStatistic
 from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.families.statistic import LevelCounts, OwnTotals
+from pymc_dp.kernel.randomness import insecure
 
 
 @dataclass(frozen=True, kw_only=True)

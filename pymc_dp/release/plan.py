@@ -15,7 +15,6 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp import _validate
 from pymc_dp._column_bounds import hull_of
-from pymc_dp._random import insecure
 from pymc_dp.accounting import total_epsilon
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
@@ -26,6 +25,7 @@ from pymc_dp.inspection.findings import MAX_CELLS, Inspection, Observed
 from pymc_dp.inspection.interpreted import kept_while_shared
 from pymc_dp.inspection.network import node_problems
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel.randomness import insecure
 from pymc_dp.metrics import Extent
 from pymc_dp.networks import FourierUpdates, LaplaceUpdates, Updates
 from pymc_dp.release.blocks import blocks_of, check_wide, not_weighed, weighted_blocks

@@ -15,7 +15,6 @@ from typing import Literal
 import numpy as np
 from pytensor.graph.basic import Variable
 
-from pymc_dp._random import insecure
 from pymc_dp.accounting import ComposedEvent, Event
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import PrivacyError
@@ -30,6 +29,7 @@ from pymc_dp.inspection.computed.columns import shown
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.inspection.totals import SUCCESSES
+from pymc_dp.kernel.randomness import insecure
 from pymc_dp.release.noise import Noise, SumSensitivity
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows.asked import Asked

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_dp._random import secure_keys
+from pymc_dp.before_kernel import secure_keys
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.rows.asked import Asked

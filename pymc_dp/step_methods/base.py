@@ -16,13 +16,14 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp import _validate
 from pymc_dp._interrupts import leave_to_parent
-from pymc_dp._random import insecure, secure_generator
 from pymc_dp.accounting import Budget, Event
+from pymc_dp.before_kernel import secure_generator
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
 from pymc_dp.inspection.findings import Inspected, Inspection
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.of_context import context_model
+from pymc_dp.kernel.randomness import insecure
 from pymc_dp.release.paid import paid
 from pymc_dp.release.record import ReleaseRecord, SamplerRecord
 from pymc_dp.rows.gate import opened_gate

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shutil
 import tempfile
 import weakref
@@ -147,7 +146,7 @@ class Claims:
 
     def __init__(self, chains: int) -> None:
         self.chains = chains
-        self.identity = secrets.randbits(52)
+        self.identity = int.from_bytes(os.urandom(8)) >> 12
         self.folder = tempfile.mkdtemp(prefix="pymc_dp_")
         self._owner = os.getpid()
         weakref.finalize(self, _remove, self.folder, self._owner)

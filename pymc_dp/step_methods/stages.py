@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dp._random import secure_generator
 from pymc_dp.accounting import Budget, Event
+from pymc_dp.before_kernel import secure_generator
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.step_methods.binding import Binding
 from pymc_dp.step_methods.funding import Funding, Priced

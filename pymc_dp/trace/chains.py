@@ -20,10 +20,10 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp import _validate
 from pymc_dp._interrupts import HeldBack
-from pymc_dp._random import insecure
 from pymc_dp.errors import ArgumentError, TraceError
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array, rebuild
+from pymc_dp.kernel.randomness import insecure
 from pymc_dp.release.paid import Paid, keep
 from pymc_dp.step_methods.annealing import Annealed, Annealing
 from pymc_dp.step_methods.base import PrivateStep

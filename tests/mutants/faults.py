@@ -423,7 +423,7 @@ DRAWS = (
         name="ops-same-key-every-time",
         operation="OPS draws",
         kind="noise reused",
-        file="pymc_dp/_random.py",
+        file="pymc_dp/kernel/randomness.py",
         old="        return np.random.Generator(AESCounter(key=secrets.randbits(128)))\n",
         new="        return np.random.Generator(AESCounter(key=secrets.randbits(0)))\n",
         breaks="Every chain and every run draws the same random numbers, which anybody can draw too.",

@@ -5,7 +5,7 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp._random import insecure
+from pymc_dp.kernel.randomness import insecure
 
 DELTA = 1e-5
 ROWS = 600

@@ -65,7 +65,7 @@ class Watched:
 @contextmanager
 def watched(normal: float = 0.0, steep: int | None = None) -> Iterator[list[float]]:
     """Note what is compared with random numbers of chains."""
-    own, made = sys.modules["pymc_dp._random"].secure_generator, Watched(normal, steep)
+    own, made = sys.modules["pymc_dp.kernel.randomness"].secure_generator, Watched(normal, steep)
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         for module in [item for key, item in sys.modules.items() if key.startswith("pymc_dp.step_methods")]:
             if getattr(module, "secure_generator", None) is own:

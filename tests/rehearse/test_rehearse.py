@@ -6,7 +6,7 @@ import pytest
 import xarray as xr
 
 import pymc_dp as dp
-from pymc_dp._random import insecure
+from pymc_dp.kernel.randomness import insecure
 from tests.traced import traced
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")

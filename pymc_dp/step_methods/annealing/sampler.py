@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 from pymc import Model
 
-from pymc_dp._random import secure_generator
 from pymc_dp.accounting import Budget, Event, total_epsilon
+from pymc_dp.before_kernel import secure_generator
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.families import with_closed_form
 from pymc_dp.inspection.findings import Inspection

@@ -9,8 +9,8 @@ from typing import final
 import numpy as np
 
 from pymc_dp import _validate
-from pymc_dp._random import secure_generator
 from pymc_dp.accounting import BoundedRangeEvent, Budget
+from pymc_dp.before_kernel import secure_generator
 from pymc_dp.draws.finite_choice import choose
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.rows import Array

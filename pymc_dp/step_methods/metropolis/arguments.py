@@ -22,10 +22,10 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 
 from pymc_dp import _validate
-from pymc_dp._random import insecure
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.interpreted import shapes_of
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel.randomness import insecure
 from pymc_dp.step_methods.metropolis.coefficients import Coefficients
 
 Blocks = str | tuple[tuple[str, ...], ...]

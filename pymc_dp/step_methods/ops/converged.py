@@ -21,6 +21,7 @@ import pytensor
 import pytensor.tensor as pt
 from pymc import Model
 
+from pymc_dp.before_kernel import derived_generator
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.interpreted import plain_draw
@@ -213,12 +214,10 @@ class ConvergedPosterior:
         """Run one chain on the rows held and return its last state."""
         length = self.length(inverse)
         assert isinstance(length, int)
-        from randomgen import AESCounter  # imported at first use: a fifth of a second
-
-        seed = np.random.SeedSequence([int(word) for word in rng.integers(0, 2**32, size=8)], pool_size=8)
+        own = derived_generator(rng)
         chain: Chain | None = None
         with suppress(Exception):  # its text and its traceback may tell of a row
-            chain = self._chain.run(held, inverse, length, np.random.Generator(AESCounter(seed)))
+            chain = self._chain.run(held, inverse, length, own)
         if chain is None or not np.isfinite(chain.states[-1]).all():
             raise PrivacyError("The chain could not be run. The budget is spent; nothing was released.")
         return chain.last
