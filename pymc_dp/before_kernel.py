@@ -7,6 +7,7 @@ not cover it. Each name goes with the last of them that uses it. Nothing else ma
 
 from __future__ import annotations
 
+from pymc_dp.kernel.noise import LAPLACE
 from pymc_dp.kernel.randomness import derived_generator, secure_generator, secure_keys
 
-__all__ = ["derived_generator", "secure_generator", "secure_keys"]
+__all__ = ["LAPLACE", "derived_generator", "secure_generator", "secure_keys"]

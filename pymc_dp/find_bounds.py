@@ -21,9 +21,10 @@ from pymc_dp.inspection.inspect import check_domain, inspect
 from pymc_dp.inspection.of_context import context_model, is_bambi
 from pymc_dp.inspection.owners import DECLARE, refuse_persons
 from pymc_dp.inspection.rows import Array, Bounds, Column
+from pymc_dp.kernel.noise import LAPLACE
 from pymc_dp.release.magnitudes import Magnitudes
-from pymc_dp.release.noise import LAPLACE, entries_sensitivity
 from pymc_dp.release.paid import OURS, keep, paid
+from pymc_dp.release.sensitivity import entries_sensitivity
 from pymc_dp.rows.gate import private_values
 from pymc_dp.rows.passes import Passes, names_of, with_stored
 from pymc_dp.rows.spool import BLOCK_BYTES

@@ -11,7 +11,7 @@ import pymc_dp as dp
 from pymc_dp.accounting import pure_epsilon
 from pymc_dp.find_bounds import Search
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.release.noise import LAPLACE
+from pymc_dp.kernel.noise import LAPLACE
 from pymc_dp.rows.gate import opened_gate
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")

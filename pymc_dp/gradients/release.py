@@ -36,7 +36,7 @@ from pymc_dp.gradients.moments import Moments
 from pymc_dp.gradients.schedule import BINS, Limits, Schedule, Units
 from pymc_dp.gradients.weighted import WeightedParts
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.noise import GAUSSIAN
+from pymc_dp.kernel.noise import GAUSSIAN
 
 Rows = Any
 Add = Callable[[Array, Integers], None]

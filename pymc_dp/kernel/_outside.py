@@ -25,10 +25,10 @@ from pymc_dp.accounting._process import Birthplace
 from pymc_dp.accounting.budget import decimal, float_up
 from pymc_dp.draws.truncated import truncated_beta, truncated_dirichlet, truncated_gamma, truncated_normal
 from pymc_dp.kernel.errors import ArgumentError, BudgetExceeded, PrivacyError, ReleaseError
+from pymc_dp.kernel.noise import NOISES, mechanism
 from pymc_dp.kernel.randomness import insecure, secure_generator, secure_keys
 from pymc_dp.metrics import L1, PER_UNIT
 from pymc_dp.release.level_threshold import tail
-from pymc_dp.release.noise import NOISES, mechanism
 from pymc_dp.release.regression_sensitivity import _Blocks as RegressionBlocks
 from pymc_dp.unit import PER_PERSON
 

@@ -20,11 +20,11 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.gradients.choice import Gradients
 from pymc_dp.inspection.findings import Inspection, RowInspection
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel.noise import NOISES
 from pymc_dp.networks import FourierUpdates, LaplaceUpdates
 from pymc_dp.plan.batches import at_points, components, density_terms
 from pymc_dp.plan.posteriors import Chain, Grids, UnnoisedDensity
 from pymc_dp.plan.truths import Truths, all_counts
-from pymc_dp.release.noise import NOISES
 from pymc_dp.release.record import make_tables
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleasePlan, TablePlan

@@ -23,11 +23,11 @@ from pymc_dp.gradients.choice import Gradients
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.inspect import inspect
+from pymc_dp.kernel.noise import NOISES
 from pymc_dp.plan.fits import Fit, OneDraw, bound_steps, gradient_methods, named_methods, open_model, outputs_of
 from pymc_dp.plan.result import NOT_PRIVATE, Outcome, Plan, Recorder
 from pymc_dp.plan.sampler import SamplerPlan, plan_sampler
 from pymc_dp.plan.truths import Truths, draw_truths, exact_sums, noised, row_count
-from pymc_dp.release.noise import NOISES
 from pymc_dp.release.plan import plan_release, table_problems
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleasePlan

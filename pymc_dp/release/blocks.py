@@ -10,7 +10,8 @@ from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.statistic import ExposedCounts, LevelCounts
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.weights import BY_GRADIENTS
-from pymc_dp.release.noise import Noise, SumSensitivity, counts_sensitivity, sizes_sensitivity, sums_sensitivity
+from pymc_dp.kernel.noise import Noise
+from pymc_dp.release.sensitivity import SumSensitivity, counts_sensitivity, sizes_sensitivity, sums_sensitivity
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import Block, TablePlan
 from pymc_dp.rows.weighted import SHARES, finer_bits, largest_of

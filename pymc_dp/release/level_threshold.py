@@ -13,7 +13,8 @@ import numpy as np
 from pymc_dp.accounting import ApproximateEvent, Budget, Event
 from pymc_dp.accounting.budget import decimal
 from pymc_dp.domain import Neighbours
-from pymc_dp.release.noise import LAPLACE, sizes_sensitivity
+from pymc_dp.kernel.noise import LAPLACE
+from pymc_dp.release.sensitivity import sizes_sensitivity
 from pymc_dp.rows.levels import Label
 
 DIGITS = Context(60, ROUND_HALF_EVEN, -999_999, 999_999, capitals=1, clamp=0, flags=[], traps=[])

@@ -16,7 +16,7 @@ from pymc_dp.families.features import BoundedFeatures
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import BoundedMoments, ExposedCounts, LevelCounts, OwnTotals
 from pymc_dp.metrics import L1, L2, Extent, Geographic, Hamming, Metric
-from pymc_dp.release.noise import SumSensitivity
+from pymc_dp.release.sensitivity import SumSensitivity
 from pymc_dp.release.tables import TablePlan
 
 MOST_STEPS = 2**60

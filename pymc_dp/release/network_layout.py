@@ -34,8 +34,9 @@ from pymc_dp.families.characters import Coefficient, NetworkSums, sums_of
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.network import find_network, nodes_of
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel.noise import Noise
 from pymc_dp.networks import FourierUpdates
-from pymc_dp.release.noise import Noise, SumSensitivity
+from pymc_dp.release.sensitivity import SumSensitivity
 from pymc_dp.release.tables import NETWORK, Block, TablePlan
 from pymc_dp.rows.sums import make_cells
 

@@ -25,6 +25,7 @@ from pymc_dp.inspection.findings import MAX_CELLS, Inspection, Observed
 from pymc_dp.inspection.interpreted import kept_while_shared
 from pymc_dp.inspection.network import node_problems
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel.noise import NOISES, Noise
 from pymc_dp.kernel.randomness import insecure
 from pymc_dp.metrics import Extent
 from pymc_dp.networks import FourierUpdates, LaplaceUpdates, Updates
@@ -32,7 +33,6 @@ from pymc_dp.release.blocks import blocks_of, check_wide, not_weighed, weighted_
 from pymc_dp.release.default_bins import with_default_bins
 from pymc_dp.release.lipschitz_sums import MOST_STEPS, extents_of, grid_of, names_of, per_unit, too_many_steps
 from pymc_dp.release.network_layout import lay_out_network, papers_problems
-from pymc_dp.release.noise import NOISES, Noise
 from pymc_dp.release.regression_layout import lay_out_regression, without_means
 from pymc_dp.release.statistics import Statistics, choose, too_many
 from pymc_dp.release.tables import Drawn, ReleaseLayout, ReleasePlan, TablePlan

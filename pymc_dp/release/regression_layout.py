@@ -10,7 +10,7 @@ from pymc_dp.families.cells import Cells
 from pymc_dp.families.gram import Response, has_means
 from pymc_dp.families.regression import gram_statistic
 from pymc_dp.inspection.findings import Inspection, Observed
-from pymc_dp.release.noise import NOISES
+from pymc_dp.kernel.noise import NOISES
 from pymc_dp.release.regression_sensitivity import gram_sensitivity, reach_of
 from pymc_dp.release.tables import Block, TablePlan
 from pymc_dp.rows.sums import known_gram

@@ -29,7 +29,7 @@ from pymc_dp.families.gram import GramSums
 from pymc_dp.inspection.design import Design
 from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.noise import SumSensitivity
+from pymc_dp.release.sensitivity import SumSensitivity
 
 PRECISION = 2**40
 """Roots are rounded up to a multiple of one over it."""

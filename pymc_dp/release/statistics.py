@@ -19,8 +19,8 @@ from pymc_dp.inspection.cumulative import MOST_SUMMED, SUMMED, of_plain
 from pymc_dp.inspection.exposures import EXPOSED
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.stated import statement_of
+from pymc_dp.kernel.noise import NOISES
 from pymc_dp.networks import Updates
-from pymc_dp.release.noise import NOISES
 
 
 @dataclass(frozen=True, init=False)

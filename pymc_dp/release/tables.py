@@ -29,8 +29,9 @@ from pymc_dp.inspection.computed.columns import shown
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.inspection.totals import SUCCESSES
+from pymc_dp.kernel.noise import Noise
 from pymc_dp.kernel.randomness import insecure
-from pymc_dp.release.noise import Noise, SumSensitivity
+from pymc_dp.release.sensitivity import SumSensitivity
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows.asked import Asked
 from pymc_dp.unit import Unit

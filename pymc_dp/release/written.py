@@ -21,8 +21,9 @@ from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.network import Network, Node, find_network, nodes_of
 from pymc_dp.inspection.rows import Array, Column
+from pymc_dp.kernel.noise import NOISES
 from pymc_dp.release.network_layout import network_table, taken_problems
-from pymc_dp.release.noise import NOISES, SumSensitivity
+from pymc_dp.release.sensitivity import SumSensitivity
 from pymc_dp.release.statistics import family_of, has_bins
 from pymc_dp.release.tables import NETWORK, Block, TablePlan
 

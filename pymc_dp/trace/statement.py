@@ -18,7 +18,7 @@ from pymc_dp._documents import FORMATS
 from pymc_dp._versions import version_of
 from pymc_dp.accounting import event_from_dict, total_epsilon
 from pymc_dp.inspection.assumptions import public_number_of_rows
-from pymc_dp.release.noise import NOISES
+from pymc_dp.kernel.noise import NOISES
 from pymc_dp.release.record import STATED, rows_counted
 from pymc_dp.release.several import data_sets
 from pymc_dp.trace import registry

@@ -11,7 +11,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.noise import NOISES
+from pymc_dp.kernel.noise import NOISES
 from pymc_dp.transforms.noised_count import log_noise
 from pymc_dp.transforms.released_logp import held
 from pymc_dp.transforms.sum_noises import SUM_NOISES, dense_nodes

@@ -19,7 +19,7 @@ from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.families.statistic import BoundedMoments, ExposedCounts, LevelCounts, projected_to_simplex
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.noise import NOISES
+from pymc_dp.kernel.noise import NOISES
 from pymc_dp.release.tables import TablePlan
 from pymc_dp.transforms.cell_sizes import Sizes
 from pymc_dp.transforms.cell_tables import CellTables

@@ -38,7 +38,7 @@ from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.quadrature import normal_logp
 from pymc_dp.inspection.network import Network
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.noise import NOISES
+from pymc_dp.kernel.noise import NOISES
 from pymc_dp.release.record import TableRecord
 from pymc_dp.release.tables import TablePlan
 from pymc_dp.simulation.networks import draw_counts

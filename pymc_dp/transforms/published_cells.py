@@ -22,7 +22,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families.quadrature import LOG_2PI, SMALL
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.noise import NOISES
+from pymc_dp.kernel.noise import NOISES
 from pymc_dp.release.record import TableRecord
 from pymc_dp.transforms.noised_count import noised_binomial, noised_poisson
 from pymc_dp.transforms.released_logp import held, spread_out

@@ -21,7 +21,7 @@ from pymc_dp.families.gram import GramSums, Response
 from pymc_dp.families.quadrature import normal_logp
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.noise import NOISES
+from pymc_dp.kernel.noise import NOISES
 from pymc_dp.transforms.covariates import Coordinates, CovariateModel, Moments
 from pymc_dp.transforms.gram_plugin import GramLayout, plugin_logp, projected
 from pymc_dp.transforms.regression_logp import NormalRegression, RowMoments, cores, regression_logp, row_moments

@@ -11,7 +11,7 @@ from pymc_dp.families.characters import NetworkSums
 from pymc_dp.families.gram import GramSums, Source
 from pymc_dp.families.statistic import ExposedCounts, LevelCounts
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.noise import NOISES
+from pymc_dp.kernel.noise import NOISES
 from pymc_dp.release.tables import ReleasePlan, TablePlan
 from pymc_dp.rows.gram_sums import gram_sums
 from pymc_dp.simulation.rows import in_order

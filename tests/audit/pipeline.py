@@ -8,7 +8,7 @@ import numpy as np
 import pymc as pm
 
 import pymc_dp as dp
-from pymc_dp.release.noise import Noise
+from pymc_dp.kernel.noise import Noise
 from pymc_dp.rows.asked import Asked
 from pymc_dp.transforms.privatize import plan_for
 from tests.networks import TRIANGLE, network_model

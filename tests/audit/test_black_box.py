@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 import pymc_dp as dp
 from pymc_dp.audit import Audit
-from pymc_dp.release.noise import LAPLACE
+from pymc_dp.kernel.noise import LAPLACE
 
 
 @pytest.fixture

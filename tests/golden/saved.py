@@ -17,7 +17,7 @@ import pytest
 import xarray as xr
 
 import pymc_dp as dp
-from pymc_dp.release.noise import Noise
+from pymc_dp.kernel.noise import Noise
 from pymc_dp.trace.manifest import entries
 from tests.golden.models import MODELS
 from tests.golden.plain import Json, lines

@@ -6,7 +6,7 @@ from unittest.mock import patch
 import numpy as np
 
 import pymc_dp as dp
-from pymc_dp.release.noise import Noise
+from pymc_dp.kernel.noise import Noise
 from pymc_dp.rows import persons
 
 

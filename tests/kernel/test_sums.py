@@ -258,7 +258,7 @@ def test_moves_of_small_shapes_are_the_largest_of_all_pairs(shape):
 def test_shapes_cost_what_sums_cost_today():
     from pymc_dp.families.features import BoundedFeatures, Feature, product
     from pymc_dp.families.statistic import BoundedMoments, LevelCounts
-    from pymc_dp.release.noise import counts_sensitivity, sums_sensitivity
+    from pymc_dp.release.sensitivity import counts_sensitivity, sums_sensitivity
 
     half = 2.0
     moments = BoundedMoments(

@@ -10,7 +10,7 @@ SUMS = (
         name="sums-histogram-relation",
         operation="sums of features",
         kind="wrong relation",
-        file="pymc_dp/release/noise.py",
+        file="pymc_dp/release/sensitivity.py",
         old='return SumSensitivity(l1=2, l2_squared=2, shifts=(1, 1), reason="one row leaves one count '
         'and joins another")',
         new='return SumSensitivity(l1=1, l2_squared=1, shifts=(1,), reason="one row adds 1 to one count")',
@@ -21,7 +21,7 @@ SUMS = (
         name="sums-noise-once-for-all",
         operation="sums of features",
         kind="noise reused",
-        file="pymc_dp/release/noise.py",
+        file="pymc_dp/kernel/noise.py",
         old="            noised = mechanism(self, float(scale))([int(item) for item in sums.ravel()])\n",
         new="            one = mechanism(self, float(scale))([0])[0]\n"
         "            noised = [int(item) + one for item in sums.ravel()]\n",
@@ -42,7 +42,7 @@ SUMS = (
         name="sums-gaussian-event-of-more-noise",
         operation="sums of features",
         kind="other event",
-        file="pymc_dp/release/noise.py",
+        file="pymc_dp/kernel/noise.py",
         old="return DiscreteGaussianEvent(scale=scale, l2_squared=sensitivity.l2_squared, shifts=sensitivity.shifts)",
         new="return DiscreteGaussianEvent(\n"
         "            scale=sqrt(2) * scale, l2_squared=sensitivity.l2_squared, shifts=sensitivity.shifts\n"
@@ -106,7 +106,7 @@ SUMS = (
         name="find-bounds-entries-of-one-row",
         operation="find_bounds",
         kind="bound left out",
-        file="pymc_dp/release/noise.py",
+        file="pymc_dp/release/sensitivity.py",
         old="    return sizes_sensitivity(neighbours) if width == 1 else _trials_sensitivity(width, "
         "neighbours, alone=False)",
         new="    return sizes_sensitivity(neighbours)",
@@ -129,7 +129,7 @@ PERSONS = (
         name="persons-squared-sensitivity",
         operation="rows of persons",
         kind="factor left out",
-        file="pymc_dp/release/noise.py",
+        file="pymc_dp/release/sensitivity.py",
         old="return SumSensitivity(l1=rows * self.l1, l2_squared=rows**2 * self.l2_squared, "
         "shifts=None, reason=reason)",
         new="return SumSensitivity(l1=rows * self.l1, l2_squared=rows * self.l2_squared, shifts=None, reason=reason)",

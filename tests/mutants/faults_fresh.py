@@ -9,7 +9,7 @@ FRESH: tuple[Fault, ...] = (
         name="fresh-sums-trials-without-root-two",
         operation="sums of features",
         kind="factor left out",
-        file="pymc_dp/release/noise.py",
+        file="pymc_dp/release/sensitivity.py",
         old="    return SumSensitivity(l1=2 * trials, l2_squared=2 * square, shifts=None, reason=reason)\n",
         new="    return SumSensitivity(l1=2 * trials, l2_squared=square, shifts=None, reason=reason)\n",
         breaks="A replaced row moves all its trials to another count, √2 times as far as Gaussian noise is made for.",

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from pymc_dp.kernel.noise import LAPLACE
 from pymc_dp.release.magnitudes import LEAST, MOST, Magnitudes
-from pymc_dp.release.noise import LAPLACE
 
 FLOATS, WHOLE = Magnitudes(whole=False), Magnitudes(whole=True)
 STRANGE = [np.nan, -np.nan, np.inf, -np.inf, 5e-324, -5e-324, 1.8e308, -1.8e308, -0.0, 0.0, 2.0**-1022, 1e300, 1e-300]

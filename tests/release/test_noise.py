@@ -7,7 +7,7 @@ from scipy import stats
 
 import pymc_dp as dp
 from pymc_dp.accounting import DiscreteGaussianEvent, calibrated
-from pymc_dp.release.noise import GAUSSIAN, LAPLACE, NOISES, mechanism
+from pymc_dp.kernel.noise import GAUSSIAN, LAPLACE, NOISES, mechanism
 
 # OpenDP's noise cannot be seeded: a test of its distribution must fail by chance less than once in a million runs.
 CHANCE = 1e-6

@@ -9,7 +9,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.release.noise import Noise
+from pymc_dp.kernel.noise import Noise
 from pymc_dp.release.plan import draw_release, plan_release
 from pymc_dp.rows import persons
 

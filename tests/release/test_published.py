@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 import pymc_dp as dp
-from pymc_dp.release.noise import NOISES
+from pymc_dp.kernel.noise import NOISES
 
 STATED = {"noise": "discrete gaussian", "made_by": "an office", "guarantee": "zCDP, rho = 0.02"}
 LABELS = [f"A{place}" for place in range(100)]

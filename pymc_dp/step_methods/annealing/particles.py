@@ -22,6 +22,7 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 
 from pymc_dp.accounting import DiscreteLaplaceEvent
+from pymc_dp.before_kernel import LAPLACE
 from pymc_dp.draws.finite_choice import choose
 from pymc_dp.errors import PrivacyError, Problem
 from pymc_dp.families.closed_form import Base
@@ -32,7 +33,6 @@ from pymc_dp.inspection.priors import OWN_TRANSFORM, priors_of
 from pymc_dp.inspection.row_density import vectorized
 from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.closed_form_ranges import RowRange
-from pymc_dp.release.noise import LAPLACE
 from pymc_dp.rows.gate import private_values
 from pymc_dp.rows.sums import row_integers
 from pymc_dp.step_methods.annealing.price import WEIGHT_BITS

@@ -26,6 +26,7 @@ from pymc_dp.accounting import (
     zcdp,
 )
 from pymc_dp.accounting.rdp import least_noise
+from pymc_dp.before_kernel import LAPLACE
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.proofs.closed_form_ranges import RowRange
@@ -33,7 +34,6 @@ from pymc_dp.proofs.parameter_boxes import Box
 from pymc_dp.proofs.remedies import problem_of
 from pymc_dp.proofs.row_likelihood import RowLikelihood
 from pymc_dp.proofs.row_ranges import Proof, prove_range, prove_sensitivity
-from pymc_dp.release.noise import LAPLACE
 from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods
 from pymc_dp.step_methods.table_rounding import rounding, rounding_problem, with_rounding
 from pymc_dp.transforms.likelihood import TableLikelihood
