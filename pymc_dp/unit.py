@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from pymc_dp import _validate
 from pymc_dp.errors import DomainError
+from pymc_dp.kernel.relations import PER_PERSON
 
-PER_PERSON = "unit: "
-"""What the relation of a guarantee begins with that is for a person with several rows."""
 MOST_OF_ONE = 2**16
 """Rows of one person that may count in full."""
 
@@ -77,4 +76,4 @@ class Unit:
         return f"one person ({self.column}, max_rows={self.max_rows})"
 
 
-__all__ = ["MOST_OF_ONE", "PER_PERSON", "Unit"]
+__all__ = ["MOST_OF_ONE", "Unit"]

@@ -16,7 +16,7 @@ import pymc as pm
 import xarray as xr
 
 import pymc_dp as dp
-from pymc_dp.accounting.events import PureEvent
+from pymc_dp.kernel.accounting.events import PureEvent
 from pymc_dp.trace.accessor import PrivacyAccessor
 from tests.from_draws.conftest import trace_of
 

@@ -18,13 +18,13 @@ from typing import Any, final, override
 
 from pymc_dp import _validate
 from pymc_dp._versions import version_of
-from pymc_dp.accounting._process import Birthplace
 from pymc_dp.accounting.entry import FORMAT, Entry, State, Terms
 from pymc_dp.accounting.high_water import mark, require_markable, require_newest, seen
 from pymc_dp.accounting.postgresql_store import PostgreSQL
 from pymc_dp.accounting.sqlite_store import SQLite
 from pymc_dp.accounting.stores import Line, Locked, Store
 from pymc_dp.errors import ArgumentError, PrivacyError
+from pymc_dp.kernel.process import Birthplace
 
 _WRITING = threading.local()
 """Places of the databases into which this thread is writing."""

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, final, override
 
-from pymc_dp.accounting.adaptive_account import Account
-from pymc_dp.accounting.budget import Budget, decimal, float_up
-from pymc_dp.accounting.events import Event, event_from_dict
-from pymc_dp.accounting.totals import Total, total_epsilon
 from pymc_dp.errors import ArgumentError
+from pymc_dp.kernel.accounting.adaptive_account import Account
+from pymc_dp.kernel.accounting.budget import Budget, decimal, float_up
+from pymc_dp.kernel.accounting.events import Event, event_from_dict
+from pymc_dp.kernel.accounting.totals import Total, total_epsilon
 
 FORMAT = 2
 """Of what is stored; a ledger of a later one is refused."""

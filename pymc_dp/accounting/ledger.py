@@ -8,12 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, final, override
 
 from pymc_dp import _validate
-from pymc_dp.accounting.adaptive_account import alone_at
 from pymc_dp.accounting.book import Book, Memory, Stored, check_chain, store_of
-from pymc_dp.accounting.budget import Budget
 from pymc_dp.accounting.entry import Entry, State, Terms, recounted
-from pymc_dp.accounting.events import Event, leaves
-from pymc_dp.accounting.events.composed import relations
 from pymc_dp.accounting.ledger_texts import (
     audit,
     check_relation,
@@ -25,10 +21,14 @@ from pymc_dp.accounting.ledger_texts import (
     share_refusal,
     text,
 )
-from pymc_dp.accounting.totals import total_epsilon
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
-from pymc_dp.metrics import PER_UNIT, Metric
-from pymc_dp.unit import PER_PERSON
+from pymc_dp.kernel.accounting.adaptive_account import alone_at
+from pymc_dp.kernel.accounting.budget import Budget
+from pymc_dp.kernel.accounting.events import Event, leaves
+from pymc_dp.kernel.accounting.events.composed import relations
+from pymc_dp.kernel.accounting.totals import total_epsilon
+from pymc_dp.kernel.relations import PER_PERSON, PER_UNIT
+from pymc_dp.metrics import Metric
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,7 +97,7 @@ class Ledger:
 
     Examples
     --------
-    >>> from pymc_dp.accounting.events import PureEvent
+    >>> from pymc_dp.accounting import PureEvent
     >>> ledger = Ledger(epsilon=1.0)
     >>> _ = ledger.spend(PureEvent(epsilon=0.25), label="ages", neighbours="replace")
     >>> ledger.spent, ledger.remaining

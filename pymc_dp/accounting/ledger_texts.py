@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 
 from pymc_dp import _validate
 from pymc_dp._display import Page, Table
-from pymc_dp.accounting import pure
-from pymc_dp.accounting.adaptive_account import Account
-from pymc_dp.accounting.calibrate import mu_budget
 from pymc_dp.accounting.entry import Entry, State
-from pymc_dp.accounting.events import Event, GDPEvent
-from pymc_dp.accounting.totals import Total
 from pymc_dp.errors import ArgumentError
-from pymc_dp.metrics import PER_UNIT, Metric
-from pymc_dp.unit import PER_PERSON, Unit
+from pymc_dp.kernel.accounting import pure
+from pymc_dp.kernel.accounting.adaptive_account import Account
+from pymc_dp.kernel.accounting.calibrate import mu_budget
+from pymc_dp.kernel.accounting.events import Event, GDPEvent
+from pymc_dp.kernel.accounting.totals import Total
+from pymc_dp.kernel.relations import PER_PERSON, PER_UNIT
+from pymc_dp.metrics import Metric
+from pymc_dp.unit import Unit
 
 if TYPE_CHECKING:
     import pandas as pd

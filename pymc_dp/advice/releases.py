@@ -15,7 +15,6 @@ import numpy as np
 from pytensor.graph.basic import Variable
 
 from pymc_dp._display import Table, shorten
-from pymc_dp.accounting.gdp import delta_of_mu
 from pymc_dp.domain import Domain
 from pymc_dp.families.features import BoundedFeatures
 from pymc_dp.families.gram import GramSums
@@ -23,6 +22,7 @@ from pymc_dp.families.histogram import MOST_DEFAULT, Bins
 from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.families.statistic import BoundedMoments, ExposedCounts, LevelCounts, OwnTotals
 from pymc_dp.inspection.findings import Inspection
+from pymc_dp.kernel.accounting.gdp import delta_of_mu
 from pymc_dp.proofs.row_ranges import Proof, prove_sensitivity
 from pymc_dp.release.approximations import approximations_of
 from pymc_dp.release.plan import plan_release

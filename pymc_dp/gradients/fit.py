@@ -16,7 +16,6 @@ from pymc_dp._column_bounds import hull_of
 from pymc_dp._display import scalar_names
 from pymc_dp._progress import progress, reading
 from pymc_dp.accounting import Budget, DiscreteGaussianEvent, Ledger, total_epsilon
-from pymc_dp.accounting.gdp import epsilon_of_mu, mu_for
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PosteriorWarning
 from pymc_dp.gradients.approximations import UNCALIBRATED, approximations
@@ -58,6 +57,7 @@ from pymc_dp.gradients.weighted import WeightedParts, check_robust, check_weight
 from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.weights import require_weights
+from pymc_dp.kernel.accounting.gdp import epsilon_of_mu, mu_for
 from pymc_dp.kernel.randomness import insecure
 from pymc_dp.release.paid import PACKAGE, keep, paid
 from pymc_dp.release.record import ReleaseRecord, TableRecord, described_domain

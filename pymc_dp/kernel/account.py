@@ -14,25 +14,21 @@ from fractions import Fraction
 from types import NoneType
 from typing import Never, Protocol, SupportsIndex, final
 
-from pymc_dp.kernel._outside import (
+from pymc_dp.kernel.accounting.budget import float_up
+from pymc_dp.kernel.accounting.events import (
     ApproximateEvent,
-    ArgumentError,
-    Birthplace,
     BoundedRangeEvent,
-    BudgetExceeded,
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
-    Ledger,
-    PrivacyError,
     PureEvent,
-    PureFilter,
     SelfComposedEvent,
     SubsampledGaussianEvent,
     ZCDPEvent,
-    ZCDPFilter,
-    float_up,
 )
+from pymc_dp.kernel.accounting.filters import PureFilter, ZCDPFilter
+from pymc_dp.kernel.errors import ArgumentError, BudgetExceeded, PrivacyError
+from pymc_dp.kernel.process import Birthplace
 
 
 class Account(Protocol):
@@ -46,9 +42,20 @@ class Account(Protocol):
         """Spend, or raise and spend nothing."""
 
 
+class Ledger(Protocol):
+    """What keeps charges: `pymc_dp.Ledger`, in memory or stored. It decides by `accounting.adaptive_account`."""
+
+    @property
+    def neighbours(self) -> str:
+        """The relation of all that is spent."""
+
+    def spend(self, event: Event, *, label: str, neighbours: str) -> object:
+        """Keep a charge, or raise and change nothing."""
+
+
 @final
 class LedgerAccount:
-    """A ledger of the package as an account.
+    """A ledger as an account.
 
     Raises
     ------

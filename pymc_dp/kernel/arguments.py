@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dp.kernel._outside import ArgumentError
+from pymc_dp.kernel.errors import ArgumentError
 
 
 def finite(name: str, value: Any) -> float:

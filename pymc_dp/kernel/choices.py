@@ -10,16 +10,10 @@ from typing import Any
 import numpy as np
 
 from pymc_dp.kernel import draw, limits
-from pymc_dp.kernel._outside import (
-    ApproximateEvent,
-    ArgumentError,
-    BoundedRangeEvent,
-    DiscreteGaussianEvent,
-    Event,
-    PrivacyError,
-    float_up,
-)
+from pymc_dp.kernel.accounting.budget import float_up
+from pymc_dp.kernel.accounting.events import ApproximateEvent, BoundedRangeEvent, DiscreteGaussianEvent, Event
 from pymc_dp.kernel.arguments import finite, flag, positive, whole
+from pymc_dp.kernel.errors import ArgumentError, PrivacyError
 from pymc_dp.kernel.holder import Array, Holder, Pay, weighted
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.kernel.rowmap import RowMap

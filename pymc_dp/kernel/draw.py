@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pymc_dp.kernel._outside import NOISES, ArgumentError, insecure, mechanism, secure_generator, secure_keys
+from pymc_dp.kernel.errors import ArgumentError
+from pymc_dp.kernel.noise import NOISES, mechanism
+from pymc_dp.kernel.randomness import insecure, secure_generator, secure_keys
 
 Array = npt.NDArray[Any]
 

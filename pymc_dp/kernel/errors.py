@@ -34,7 +34,7 @@ class BudgetExceeded(PrivacyError):
     Examples
     --------
     >>> from pymc_dp import Ledger
-    >>> from pymc_dp.accounting.events import PureEvent
+    >>> from pymc_dp.accounting import PureEvent
     >>> Ledger(epsilon=1.0).spend(PureEvent(epsilon=1.5), label="ages", neighbours="replace")
     Traceback (most recent call last):
     pymc_dp.errors.BudgetExceeded: ...

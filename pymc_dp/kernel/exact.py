@@ -17,14 +17,9 @@ from typing import Any, Literal, final, override
 import numpy as np
 
 from pymc_dp.kernel import draw, limits
-from pymc_dp.kernel._outside import (
-    ArgumentError,
-    truncated_beta,
-    truncated_dirichlet,
-    truncated_gamma,
-    truncated_normal,
-)
+from pymc_dp.kernel._outside import truncated_beta, truncated_dirichlet, truncated_gamma, truncated_normal
 from pymc_dp.kernel.arguments import exact, exact_all, finite, positive, word
+from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.holder import Array
 from pymc_dp.kernel.shapes import LONGEST, Facts, Interval, MHot, Shape
 

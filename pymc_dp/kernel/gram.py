@@ -10,8 +10,9 @@ from typing import final, override
 import numpy as np
 
 from pymc_dp.kernel import limits
-from pymc_dp.kernel._outside import ArgumentError, RegressionBlocks
+from pymc_dp.kernel._outside import RegressionBlocks
 from pymc_dp.kernel.arguments import exact, exact_all, flag
+from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.shapes import Array, Ball, Curve, Facts, Interval, MHot, OneHot, Products, Psd, Shape
 
 MOST_BITS = 20

@@ -10,16 +10,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from pymc_dp.kernel._outside import (
-    PER_UNIT,
-    ArgumentError,
-    Event,
-    PrivacyError,
-    ReleaseError,
-    insecure,
-)
 from pymc_dp.kernel.account import Account, Grant, Pool, Rehearsal, check_pays, own_event, repeated
+from pymc_dp.kernel.accounting.events import Event
 from pymc_dp.kernel.arguments import positive, whole
+from pymc_dp.kernel.errors import ArgumentError, PrivacyError, ReleaseError
+from pymc_dp.kernel.randomness import insecure
+from pymc_dp.kernel.relations import PER_UNIT
 from pymc_dp.kernel.rowmap import Columns, RowMap
 from pymc_dp.kernel.table import WEIGHT, ByKind, Column, Table
 

@@ -16,11 +16,14 @@ from typing import Any
 import numpy as np
 
 from pymc_dp.kernel import draw
-from pymc_dp.kernel._outside import L1, ArgumentError, PrivacyError, PureEvent, float_up
+from pymc_dp.kernel.accounting.budget import float_up
+from pymc_dp.kernel.accounting.events import PureEvent
 from pymc_dp.kernel.arguments import positive, whole
+from pymc_dp.kernel.errors import ArgumentError, PrivacyError
 from pymc_dp.kernel.holder import HARDENED, Array, Made
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.kernel.operations import Kernel
+from pymc_dp.kernel.relations import PER_UNIT, l1_text
 from pymc_dp.kernel.rowmap import RowMap
 from pymc_dp.kernel.table import ByKind, places
 
@@ -34,7 +37,7 @@ def choose_per_unit(
     parameters: Sequence[Any],
     candidates: int,
     *,
-    metric: L1,
+    weights: dict[str, float],
     beta: float,
     most: float,
     public: Any = None,
@@ -45,8 +48,8 @@ def choose_per_unit(
     ----------
     kernel : Kernel
         Of rows `by_kind`, under replace, whose account counts per unit of this metric.
-    metric : L1
-        Of all columns: that which the account counts by.
+    weights : dict of str to float
+        w_j > 0 of every column: those of the metric by which the account counts.
     beta : float
         Inverse temperature, > 0.
     most : float
@@ -69,9 +72,11 @@ def choose_per_unit(
     table = kernel._table
     if type(table) is not ByKind or kernel.neighbours != "replace":
         raise ArgumentError("A metric weighs rows that are counted by kind, under replace.")
-    if type(metric) is not L1 or kernel.account.relation != metric.relation:
+    if type(weights) is not dict or any(type(name) is not str for name in weights):
+        raise ArgumentError("weights must be a dict of names of columns, each a str, to numbers.")
+    weights = {name: positive(weight=weight)[0] for name, weight in weights.items()}
+    if kernel.account.relation != f"{PER_UNIT}{l1_text(weights)}":
         raise PrivacyError(f"The account counts under {kernel.account.relation!r}, and pays for an L1 metric of that.")
-    weights = {name: positive(weight=weight)[0] for name, weight in metric.weights.items()}
     if set(weights) != set(table.columns):
         raise ArgumentError("The metric must weigh all columns of the table, and no other.")
     (beta, most), candidates = positive(beta=beta, most=most), whole("candidates", candidates)

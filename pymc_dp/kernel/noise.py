@@ -13,7 +13,9 @@ from typing import Any, ClassVar, Protocol, final, override
 import numpy as np
 import numpy.typing as npt
 
-from pymc_dp.accounting import Budget, ComposedEvent, DiscreteGaussianEvent, DiscreteLaplaceEvent, Event, calibrated
+from pymc_dp.kernel.accounting.budget import Budget
+from pymc_dp.kernel.accounting.calibrate import calibrated
+from pymc_dp.kernel.accounting.events import ComposedEvent, DiscreteGaussianEvent, DiscreteLaplaceEvent, Event
 from pymc_dp.kernel.errors import ArgumentError, PrivacyError
 from pymc_dp.kernel.randomness import insecure
 

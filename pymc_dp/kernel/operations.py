@@ -10,18 +10,13 @@ from typing import Any, cast, final
 import numpy as np
 
 from pymc_dp.kernel import draw
-from pymc_dp.kernel._outside import (
-    ApproximateEvent,
-    ArgumentError,
-    BoundedRangeEvent,
-    SubsampledGaussianEvent,
-    decimal,
-    float_up,
-    tail,
-    total_epsilon,
-)
+from pymc_dp.kernel._outside import tail
 from pymc_dp.kernel.account import Grant, own_event, repeated
+from pymc_dp.kernel.accounting.budget import decimal, float_up
+from pymc_dp.kernel.accounting.events import ApproximateEvent, BoundedRangeEvent, SubsampledGaussianEvent
+from pymc_dp.kernel.accounting.totals import total_epsilon
 from pymc_dp.kernel.arguments import flag, positive, whole
+from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.exact import FAMILIES, Family
 from pymc_dp.kernel.holder import FLOAT64, HARDENED, Array, Pay
 from pymc_dp.kernel.limits import UNITS

@@ -40,8 +40,8 @@ from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 from pytensor.tensor.sort import ArgSortOp, SortOp
 from pytensor.tensor.utils import safe_signature
 
-from pymc_dp.kernel._outside import ArgumentError
 from pymc_dp.kernel.arguments import finite, positive
+from pymc_dp.kernel.errors import ArgumentError
 
 READS = (subtensor.Subtensor, subtensor.AdvancedSubtensor)
 WRITES = (subtensor.IncSubtensor, subtensor.AdvancedIncSubtensor)

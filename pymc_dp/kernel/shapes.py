@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pymc_dp.kernel import limits
-from pymc_dp.kernel._outside import ArgumentError, DiscreteGaussianEvent, DiscreteLaplaceEvent, Event
+from pymc_dp.kernel.accounting.events import DiscreteGaussianEvent, DiscreteLaplaceEvent, Event
 from pymc_dp.kernel.arguments import exact, exact_all, flag
+from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.table import WEIGHT_BITS
 
 Array = npt.NDArray[Any]

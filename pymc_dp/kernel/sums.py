@@ -9,9 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from pymc_dp.kernel import draw, limits
-from pymc_dp.kernel._outside import ArgumentError, DiscreteGaussianEvent, Event
+from pymc_dp.kernel.accounting.events import DiscreteGaussianEvent, Event
 from pymc_dp.kernel.arguments import positive, whole, word
 from pymc_dp.kernel.choices import Choices, Ends
+from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.gram import CERTIFIED
 from pymc_dp.kernel.holder import NONE, Array, Pay, weighted
 from pymc_dp.kernel.limits import UNITS

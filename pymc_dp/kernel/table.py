@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pymc_dp.kernel._outside import PER_PERSON, ArgumentError, PrivacyError, secure_keys
 from pymc_dp.kernel.arguments import finite, flag, whole, word
+from pymc_dp.kernel.errors import ArgumentError, PrivacyError
 from pymc_dp.kernel.limits import MOST_OF_A_PERSON, MOST_ROWS
+from pymc_dp.kernel.randomness import secure_keys
+from pymc_dp.kernel.relations import PER_PERSON
 
 Array = npt.NDArray[Any]
 Block = tuple[list[Array], Array, Array]

@@ -12,7 +12,8 @@ import numpy as np
 
 from pymc_dp import _validate
 from pymc_dp.errors import DomainError
-from pymc_dp.metrics.metric import ROUNDING, ROW, Extent, Metric, checked_weight, named, product_up, sum_up, times
+from pymc_dp.kernel.relations import ROW, l1_text, named, times
+from pymc_dp.metrics.metric import ROUNDING, Extent, Metric, checked_weight, product_up, sum_up
 
 Weights = str | Iterable[str] | Mapping[str, float]
 
@@ -97,7 +98,7 @@ class L1(_Weighted):
         return np.sum([np.abs(item).sum(axis=1) for item in self._differences(first, second)], axis=0)
 
     def __str__(self) -> str:
-        return " + ".join(times(weight, f"|Δ{named(name)}|") for name, weight in self.weights.items())
+        return l1_text(self.weights)
 
 
 @final

@@ -11,7 +11,8 @@ import numpy as np
 
 from pymc_dp import _validate
 from pymc_dp.errors import DomainError
-from pymc_dp.metrics.metric import ROUNDING, Extent, Metric, checked_weight, named, times
+from pymc_dp.kernel.relations import named, times
+from pymc_dp.metrics.metric import ROUNDING, Extent, Metric, checked_weight
 
 EARTH = 6371.0088
 """Mean radius of the Earth, in km."""

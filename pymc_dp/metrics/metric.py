@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,15 +13,10 @@ import numpy as np
 
 from pymc_dp import _validate
 from pymc_dp.errors import DomainError
+from pymc_dp.kernel.relations import PER_UNIT
 
 ROUNDING = 1 + 1e-12
 """Room for the rounding of a few operations."""
-PER_UNIT = "metric: "
-"""What the relation of a guarantee begins with that is per unit of distance."""
-ROW = "row"
-"""What a metric of whole rows calls them, so that no column is called it."""
-PLAIN = re.compile(r"[\w .:-]+")
-"""Names without the characters that metrics are written with: a ledger distinguishes metrics by their texts."""
 
 
 @final
@@ -211,26 +205,12 @@ def _up(value: Fraction | int) -> float:
     return result
 
 
-def times(weight: float, what: str) -> str:
-    """Return a term with its weight, as text."""
-    return what if weight == 1 else f"{weight!r} {what}"
-
-
-def named(column: str) -> str:
-    """Return the name of a column as text that cannot be mistaken for another text of a metric."""
-    return column if PLAIN.fullmatch(column) and column != ROW else repr(column)
-
-
 __all__ = [
-    "PER_UNIT",
     "ROUNDING",
-    "ROW",
     "Extent",
     "Metric",
     "Sum",
     "checked_weight",
-    "named",
     "product_up",
     "sum_up",
-    "times",
 ]

@@ -75,7 +75,7 @@ def budget(source: xr.DataTree | Ledger, *, backend: str | None = None, **pc_kwa
     Examples
     --------
     >>> from pymc_dp.accounting import Ledger
-    >>> from pymc_dp.accounting.events import PureEvent
+    >>> from pymc_dp.accounting import PureEvent
     >>> ledger = Ledger(epsilon=1.0)
     >>> _ = ledger.spend(PureEvent(epsilon=0.25), label="ages", neighbours="replace")
     >>> figure = budget(ledger, backend="none")

@@ -11,8 +11,8 @@ from typing import Self, final
 import numpy as np
 
 from pymc_dp.accounting import ApproximateEvent, Budget, Event
-from pymc_dp.accounting.budget import decimal
 from pymc_dp.domain import Neighbours
+from pymc_dp.kernel.accounting.budget import decimal
 from pymc_dp.kernel.noise import LAPLACE
 from pymc_dp.release.sensitivity import sizes_sensitivity
 from pymc_dp.rows.levels import Label

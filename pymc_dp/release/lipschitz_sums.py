@@ -10,11 +10,11 @@ from fractions import Fraction
 import numpy as np
 from pytensor.graph.basic import Variable
 
-from pymc_dp.accounting.budget import decimal
 from pymc_dp.errors import Problem
 from pymc_dp.families.features import BoundedFeatures
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import BoundedMoments, ExposedCounts, LevelCounts, OwnTotals
+from pymc_dp.kernel.accounting.budget import decimal
 from pymc_dp.metrics import L1, L2, Extent, Geographic, Hamming, Metric
 from pymc_dp.release.sensitivity import SumSensitivity
 from pymc_dp.release.tables import TablePlan

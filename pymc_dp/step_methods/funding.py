@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from pymc_dp.accounting import Budget, Event
-from pymc_dp.accounting.totals import total_epsilon
 from pymc_dp.errors import BudgetExceeded, PrivacyError
+from pymc_dp.kernel.accounting.totals import total_epsilon
 
 MOST_STEPS = 10**9
 """Of a chain, up to which it is looked for how many a budget would allow."""

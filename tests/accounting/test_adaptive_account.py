@@ -9,10 +9,10 @@ from pymc_dp.accounting import (
     ApproximateEvent,
     GaussianEvent,
     GDPEvent,
-    adaptive_account,
     total_epsilon,
 )
-from pymc_dp.accounting.adaptive_account import Account
+from pymc_dp.kernel.accounting import adaptive_account
+from pymc_dp.kernel.accounting.adaptive_account import Account
 from tests.accounting.oracle import pure
 
 BUDGET = 1.0

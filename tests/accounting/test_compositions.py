@@ -26,8 +26,8 @@ from pymc_dp.accounting import (
     total_epsilon,
     zcdp,
 )
-from pymc_dp.accounting.events import discrete_gaussian
-from pymc_dp.accounting.pairs import Shift
+from pymc_dp.kernel.accounting.events import discrete_gaussian
+from pymc_dp.kernel.accounting.pairs import Shift
 from tests.accounting import oracle
 from tests.accounting.oracle import gaussian, laplace, poisson, pure, times, without_replacement
 

@@ -17,7 +17,7 @@ from pymc_dp.accounting import (
     zcdp,
 )
 from pymc_dp.accounting import pure as pure_accountant
-from pymc_dp.accounting.events.base import rho_of_pure
+from pymc_dp.kernel.accounting.events.base import rho_of_pure
 from tests.accounting import oracle
 from tests.accounting.oracle import gaussian, laplace, poisson, pure, times, without_replacement
 

@@ -6,8 +6,8 @@ from scipy.stats import norm
 
 import pymc_dp as dp
 from pymc_dp.accounting import ComposedEvent, PureEvent, SelfComposedEvent
-from pymc_dp.accounting.events import Event
 from pymc_dp.audit import compare_with_event, density_loss, privacy_loss, product
+from pymc_dp.kernel.accounting.events import Event
 from tests.accounting.oracle import by_definition, laplace, noise
 
 

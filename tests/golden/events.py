@@ -14,7 +14,6 @@ from pymc_dp.accounting import (
     GDPEvent,
     at_distance,
     basic,
-    calibrate,
     calibrated,
     event_from_dict,
     gdp,
@@ -29,8 +28,9 @@ from pymc_dp.accounting import (
     total_epsilon,
     zcdp,
 )
-from pymc_dp.accounting.calibrate import with_noise_times
-from pymc_dp.accounting.events import base
+from pymc_dp.kernel.accounting import calibrate
+from pymc_dp.kernel.accounting.calibrate import with_noise_times
+from pymc_dp.kernel.accounting.events import base
 from tests.accounting.oracle import EVENTS, UnknownEvent, poisson, times, without_replacement
 from tests.golden.plain import Json
 from tests.golden.topics import Topic, or_refusal

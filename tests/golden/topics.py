@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pymc_dp as dp
-from pymc_dp.accounting.events.base import _KINDS
+from pymc_dp.kernel.accounting.events.base import _KINDS
 from pymc_dp.release.paid import forget_releases
 from tests.golden.plain import Json, plain
 

@@ -11,7 +11,8 @@ from pymc_dp.kernel.account import Rehearsal
 from pymc_dp.metrics import L1, L2, Hamming
 from tests.kernel.pairs import Lookup, exp_down, kernel, spread_of_ratios, table
 
-METRIC = L1({"x": 2.0, "z": 0.5})
+WEIGHTS = {"x": 2.0, "z": 0.5}
+METRIC = L1(WEIGHTS)
 
 
 class Steep(Lookup):
@@ -46,7 +47,7 @@ def test_rows_at_a_distance_use_no_more_than_epsilon_times_it(weights):
             other_z[3] = rng.integers(0, 4)
         for held in ((x, z), (other_x, other_z)):
             made = per_unit(*held)
-            choose_per_unit(made, Steep(), [], 5, metric=METRIC, beta=1e9, most=0.7)
+            choose_per_unit(made, Steep(), [], 5, weights=WEIGHTS, beta=1e9, most=0.7)
         distance = 2 * abs(Fraction(x[3]) - Fraction(other_x[3])) + Fraction(abs(int(z[3]) - int(other_z[3])), 2)
         charged = Fraction(repr(made.made[-1][1].epsilon))
         (one,), (two,) = weights[-2:]
@@ -59,7 +60,7 @@ def test_rows_at_a_distance_use_no_more_than_epsilon_times_it(weights):
 
 def test_the_temperature_is_what_is_asked_for_where_it_costs_less(weights):
     made = per_unit(np.array([0.25]), np.array([1]))
-    _, beta = choose_per_unit(made, Steep(), [], 5, metric=METRIC, beta=1e-3, most=50.0)
+    _, beta = choose_per_unit(made, Steep(), [], 5, weights=WEIGHTS, beta=1e-3, most=50.0)
     assert beta == pytest.approx(1e-3, rel=1e-6)
     assert rounding(made) == {"x": 1 / 16 / 64, "z": 0.0}
     # one row at a node, scores 4 log(1/4) linspace(-1, 1): the weights are those of its exponents
@@ -69,12 +70,12 @@ def test_the_temperature_is_what_is_asked_for_where_it_costs_less(weights):
 
 def test_an_excluded_candidate_may_lie_far_above_the_others(weights):
     """Where whole exponents did not fit, an error would tell that a sum is large."""
-    metric = L1({"i": 1.0})
+    units = {"i": 1.0}
     for rows in (np.zeros(1000, dtype=int), np.ones(1000, dtype=int)):
         made = Table({"i": Column(rows, 0, 1)})
-        k = Kernel(made, Rehearsal(metric.relation)).by_kind()
+        k = Kernel(made, Rehearsal(L1(units).relation)).by_kind()
         numbers = Lookup([[0.0, 0.0], [0.0, -1.0]])
-        choose_per_unit(k, numbers, [], 2, metric=metric, beta=1e9, most=2.0**12, public=[-np.inf, 0.0])
+        choose_per_unit(k, numbers, [], 2, weights=units, beta=1e9, most=2.0**12, public=[-np.inf, 0.0])
         assert weights[-1][0][0] == 0 < weights[-1][0][1]
 
 
@@ -86,9 +87,9 @@ def test_an_account_per_unit_pays_for_nothing_else_and_others_not_for_it():
         made.pool(epsilon=1.0)
     plain = Kernel(Table({"x": Column([0.5], 0.0, 1.0), "z": Column([1], 0, 3)}), Rehearsal("replace")).by_kind(17)
     with pytest.raises(PrivacyError, match="counts under"):
-        choose_per_unit(plain, Steep(), [], 5, metric=METRIC, beta=1.0, most=1.0)
+        choose_per_unit(plain, Steep(), [], 5, weights=WEIGHTS, beta=1.0, most=1.0)
     with pytest.raises(ArgumentError, match="by kind"):
-        choose_per_unit(kernel(table([0], "replace")), Steep(), [], 5, metric=METRIC, beta=1.0, most=1.0)
+        choose_per_unit(kernel(table([0], "replace")), Steep(), [], 5, weights=WEIGHTS, beta=1.0, most=1.0)
     with pytest.raises(ArgumentError, match="by kind"):
         rounding(kernel(table([0], "replace")))
 
@@ -96,23 +97,34 @@ def test_an_account_per_unit_pays_for_nothing_else_and_others_not_for_it():
 def test_a_choice_per_unit_counts_by_the_metric_of_its_account():
     """At 1,000 times the weights, the same charge would buy 1,000 times the inverse temperature."""
 
-    class Steeper(L1):
-        relation = METRIC.relation
-
     made = per_unit(np.array([0.25]), np.array([1]))
-    for other in (
-        L1({"x": 2000.0, "z": 500.0}),
-        L1({"x": 2.0}),
-        L2({"x": 2.0, "z": 0.5}),
-        L1({"x": 2.0}) + Hamming({"z": 0.5}),
-        Steeper({"x": 2000.0, "z": 500.0}),
-        {"x": 2.0, "z": 0.5},
-    ):
+    for other in ({"x": 2000.0, "z": 500.0}, {"x": 2.0}, {"x": 2.0, "z": 0.5, "i": 1.0}, {"x": 2.0, "z": 1.0}, {}):
         with pytest.raises(PrivacyError, match="counts under"):
-            choose_per_unit(made, Steep(), [], 5, metric=other, beta=1.0, most=1.0)
+            choose_per_unit(made, Steep(), [], 5, weights=other, beta=1.0, most=1.0)
+
+    class Steeper(dict):
+        def items(self):
+            return iter(WEIGHTS.items())
+
+    class Name(str):
+        pass
+
+    for other in (METRIC, Steeper({"x": 2000.0, "z": 500.0}), {Name("x"): 2.0, "z": 0.5}, [("x", 2.0), ("z", 0.5)]):
+        with pytest.raises(ArgumentError, match="must be a dict"):
+            choose_per_unit(made, Steep(), [], 5, weights=other, beta=1.0, most=1.0)
     assert not made.made
-    less = Kernel(Table({"x": Column([0.5], 0.0, 1.0), "z": Column([1], 0, 3)}), Rehearsal(L1("x").relation)).by_kind(
-        17
-    )
+    rows = Table({"x": Column([0.5], 0.0, 1.0), "z": Column([1], 0, 3)})
+    for metric in (L2(WEIGHTS), L1({"x": 2.0}) + Hamming({"z": 0.5})):
+        with pytest.raises(PrivacyError, match="counts under"):
+            choose_per_unit(
+                Kernel(rows, Rehearsal(metric.relation)).by_kind(17),
+                Steep(),
+                [],
+                5,
+                weights=WEIGHTS,
+                beta=1.0,
+                most=1.0,
+            )
+    less = Kernel(rows, Rehearsal(L1("x").relation)).by_kind(17)
     with pytest.raises(ArgumentError, match="all columns"):
-        choose_per_unit(less, Steep(), [], 5, metric=L1("x"), beta=1.0, most=1.0)
+        choose_per_unit(less, Steep(), [], 5, weights={"x": 1.0}, beta=1.0, most=1.0)

@@ -117,7 +117,7 @@ FRESH: tuple[Fault, ...] = (
         name="fresh-accounting-delta-for-each-of-two-rules",
         operation="accounting",
         kind="bound doubled",
-        file="pymc_dp/accounting/adaptive_account.py",
+        file="pymc_dp/kernel/accounting/adaptive_account.py",
         old="        half = self.delta_left / 2\n",
         new="        half = self.delta_left\n",
         breaks="Two rules may each let histories through that fail with all of δ, so that together they fail with 2 δ.",

@@ -9,7 +9,7 @@ import xarray as xr
 
 import pymc_dp as dp
 from pymc_dp.accounting import PureEvent, event_from_dict
-from pymc_dp.accounting.events import base
+from pymc_dp.kernel.accounting.events import base
 from pymc_dp.trace.manifest import PRIVACY, RECORD
 from pymc_dp.trace.verify import verify
 from tests.trace.conftest import write_record

@@ -13,13 +13,13 @@ from pymc.step_methods.arraystep import BlockedStep
 
 from pymc_dp import _validate
 from pymc_dp.accounting import Budget, ComposedEvent, Event, SelfComposedEvent, total_epsilon, zcdp
-from pymc_dp.accounting.events import BoundedRangeEvent
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
 from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel.accounting.events import BoundedRangeEvent
 from pymc_dp.release.record import SamplerRecord
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding

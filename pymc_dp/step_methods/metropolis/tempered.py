@@ -10,10 +10,10 @@ from pymc import Model
 
 from pymc_dp import _validate
 from pymc_dp.accounting import ApproximateEvent, Event
-from pymc_dp.accounting.budget import decimal, float_down
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel.accounting.budget import decimal, float_down
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.metropolis.arguments import Block, positive
 from pymc_dp.step_methods.metropolis.base import PrivateMetropolis

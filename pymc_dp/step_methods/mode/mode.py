@@ -15,8 +15,6 @@ import numpy as np
 from pymc import Model
 
 from pymc_dp.accounting import BoundedRangeEvent, ComposedEvent, Event, SelfComposedEvent
-from pymc_dp.accounting.budget import decimal, float_up
-from pymc_dp.accounting.calibrate import range_per_use
 from pymc_dp.domain import Domain, Neighbours
 from pymc_dp.draws.finite_choice import choose, settled
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
@@ -24,6 +22,8 @@ from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
 from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.row_density import clamped, clamped_facts
 from pymc_dp.inspection.rows import Array, Column, shape_of
+from pymc_dp.kernel.accounting.budget import decimal, float_up
+from pymc_dp.kernel.accounting.calibrate import range_per_use
 from pymc_dp.metrics import Metric
 from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.proofs.remedies import problems_of

@@ -18,7 +18,7 @@ from pymc_dp.accounting import (
     event_from_dict,
     leaves,
 )
-from pymc_dp.accounting.events import base
+from pymc_dp.kernel.accounting.events import base
 from tests.accounting.oracle import EVENTS, UnknownEvent, poisson, pure, times, without_replacement
 
 

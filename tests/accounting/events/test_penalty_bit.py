@@ -6,7 +6,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.accounting import PenaltyBitEvent, penalty_ratio, rdp, total_epsilon
-from pymc_dp.accounting.events import penalty_bit
+from pymc_dp.kernel.accounting.events import penalty_bit
 from tests.accounting.oracle import times
 
 ORDERS = (1.1, 2.0, 16.0, 256.0)

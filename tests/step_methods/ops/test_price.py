@@ -12,8 +12,8 @@ from scipy import optimize, special, stats
 
 import pymc_dp as dp
 from pymc_dp.accounting import GDPEvent, event_from_dict, total_delta
-from pymc_dp.accounting.rdp import divergence
 from pymc_dp.audit.quadrature import compare_with_event, privacy_loss
+from pymc_dp.kernel.accounting.rdp import divergence
 
 pytestmark = [
     pytest.mark.usefixtures("interpreted"),

@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Literal
 
-from pymc_dp import _validate
-from pymc_dp.accounting import gdp, pure, rdp, zcdp
-from pymc_dp.accounting.budget import decimal, float_down, float_up
-from pymc_dp.accounting.events import (
+from pymc_dp.kernel import _validate
+from pymc_dp.kernel.accounting import gdp, pure, rdp, zcdp
+from pymc_dp.kernel.accounting.budget import decimal, float_down, float_up
+from pymc_dp.kernel.accounting.events import (
     BoundedRangeEvent,
     ComposedEvent,
     Event,
@@ -20,10 +20,10 @@ from pymc_dp.accounting.events import (
     SelfComposedEvent,
     SubsampledGaussianEvent,
 )
-from pymc_dp.accounting.events.base import changed
-from pymc_dp.accounting.rdp import least_noise
-from pymc_dp.accounting.totals import total_epsilon
-from pymc_dp.errors import ArgumentError
+from pymc_dp.kernel.accounting.events.base import changed
+from pymc_dp.kernel.accounting.rdp import least_noise
+from pymc_dp.kernel.accounting.totals import total_epsilon
+from pymc_dp.kernel.errors import ArgumentError
 
 
 def calibrated(like: Event, epsilon: float, delta: float = 0.0, *, uses: int = 1) -> Event:

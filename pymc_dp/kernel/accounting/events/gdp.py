@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final, override
 
-from pymc_dp import _validate
-from pymc_dp.accounting.budget import decimal, float_up
-from pymc_dp.accounting.events.base import Event, divided
+from pymc_dp.kernel import _validate
+from pymc_dp.kernel.accounting.budget import decimal, float_up
+from pymc_dp.kernel.accounting.events.base import Event, divided
 
 
 @final

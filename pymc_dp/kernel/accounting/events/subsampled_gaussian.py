@@ -11,11 +11,11 @@ from typing import Any, Literal, final, override
 
 import numpy as np
 
-from pymc_dp import _validate
-from pymc_dp.accounting.events.base import Event, leaf_divergence, multiplier
-from pymc_dp.accounting.events.gaussian import GaussianEvent
-from pymc_dp.accounting.pairs import TAIL, ContinuousPair, Floats, Normal, Pair, normal_masses
-from pymc_dp.errors import ArgumentError
+from pymc_dp.kernel import _validate
+from pymc_dp.kernel.accounting.events.base import Event, leaf_divergence, multiplier
+from pymc_dp.kernel.accounting.events.gaussian import GaussianEvent
+from pymc_dp.kernel.accounting.pairs import TAIL, ContinuousPair, Floats, Normal, Pair, normal_masses
+from pymc_dp.kernel.errors import ArgumentError
 
 # A sampler goes with a relation. Others (batches of fixed size under add_remove, batches cut from one shuffle) have no
 # proved curve here, and must not borrow that of another sampler.

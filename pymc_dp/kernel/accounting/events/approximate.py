@@ -10,11 +10,11 @@ from typing import final, override
 import numpy as np
 import scipy  # its parts are imported when first used
 
-from pymc_dp import _validate
-from pymc_dp.accounting.budget import decimal, float_up
-from pymc_dp.accounting.events.base import Event, divided
-from pymc_dp.accounting.pairs import ContinuousPair, Floats, between
-from pymc_dp.errors import ArgumentError
+from pymc_dp.kernel import _validate
+from pymc_dp.kernel.accounting.budget import decimal, float_up
+from pymc_dp.kernel.accounting.events.base import Event, divided
+from pymc_dp.kernel.accounting.pairs import ContinuousPair, Floats, between
+from pymc_dp.kernel.errors import ArgumentError
 
 
 @final

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import final, override
 
-from pymc_dp.accounting.events.base import Event, multiplier
+from pymc_dp.kernel.accounting.events.base import Event, multiplier
 
 
 @final

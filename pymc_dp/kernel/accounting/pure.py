@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from pymc_dp.accounting.budget import decimal, float_up
-from pymc_dp.accounting.events import Event, leaves
+from pymc_dp.kernel.accounting.budget import decimal, float_up
+from pymc_dp.kernel.accounting.events import Event, leaves
 
 
 def total(event: Event) -> Fraction | None:
@@ -25,7 +25,7 @@ def pure_epsilon(event: Event) -> float:
 
     Examples
     --------
-    >>> from pymc_dp.accounting.events import PureEvent, SelfComposedEvent
+    >>> from pymc_dp.accounting import PureEvent, SelfComposedEvent
     >>> pure_epsilon(SelfComposedEvent(event=PureEvent(epsilon=0.1), count=10))
     1.0
     """

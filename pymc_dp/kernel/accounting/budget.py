@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from pymc_dp import _validate
-from pymc_dp.errors import ArgumentError
+from pymc_dp.kernel import _validate
+from pymc_dp.kernel.errors import ArgumentError
 
 _LONG = 10**1000
 _GRID = 10**200

@@ -15,10 +15,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, Never, Self
 
-from pymc_dp import _validate
-from pymc_dp.accounting.budget import decimal, float_down, float_up
-from pymc_dp.accounting.pairs import LaplacePair, Normal, Pair
-from pymc_dp.errors import ArgumentError
+from pymc_dp.kernel import _validate
+from pymc_dp.kernel.accounting.budget import decimal, float_down, float_up
+from pymc_dp.kernel.accounting.pairs import LaplacePair, Normal, Pair
+from pymc_dp.kernel.errors import ArgumentError
 
 _ROUNDING = 1e-14
 """Room for the rounding of a handful of float operations, relative to the size of the terms added."""

@@ -29,11 +29,11 @@ from typing import Any, final, override
 
 import numpy as np
 
-from pymc_dp import _validate
-from pymc_dp.accounting.budget import float_up
-from pymc_dp.accounting.events.base import Event, canonical_shifts
-from pymc_dp.accounting.pairs import ContinuousPair, Floats, Normal, Pair, between
-from pymc_dp.errors import ArgumentError
+from pymc_dp.kernel import _validate
+from pymc_dp.kernel.accounting.budget import float_up
+from pymc_dp.kernel.accounting.events.base import Event, canonical_shifts
+from pymc_dp.kernel.accounting.pairs import ContinuousPair, Floats, Normal, Pair, between
+from pymc_dp.kernel.errors import ArgumentError
 
 MOST_SCALE = 2.0**12  # up to which outcomes are summed
 TAIL_MASS = 3e-19  # of |k| > 9 s and more: a sum over k > n is at most the integral from n, and 2 Phi(-8.99) = 2.5e-19

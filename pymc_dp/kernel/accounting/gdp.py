@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import scipy  # its parts are imported when first used
 
-from pymc_dp import _validate
-from pymc_dp.accounting.events import Event, leaves
-from pymc_dp.errors import ArgumentError
+from pymc_dp.kernel import _validate
+from pymc_dp.kernel.accounting.events import Event, leaves
+from pymc_dp.kernel.errors import ArgumentError
 
 # Room for the rounding of log_ndtr and of the few operations on it, relative to the terms they are made of.
 _ROUNDING = 1e-14
@@ -22,7 +22,7 @@ def mu(event: Event) -> float:
 
     Examples
     --------
-    >>> from pymc_dp.accounting.events import GaussianEvent, SelfComposedEvent
+    >>> from pymc_dp.accounting import GaussianEvent, SelfComposedEvent
     >>> mu(SelfComposedEvent(event=GaussianEvent(noise_multiplier=2.0), count=4))
     1.0
     """

@@ -7,11 +7,11 @@ from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import Never, Self, SupportsIndex, final, override
 
-from pymc_dp import _validate
-from pymc_dp.accounting import gdp, zcdp
-from pymc_dp.accounting.budget import decimal, float_down, float_up
-from pymc_dp.accounting.events import Event, GaussianEvent, PureEvent, ZCDPEvent
-from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
+from pymc_dp.kernel import _validate
+from pymc_dp.kernel.accounting import gdp, zcdp
+from pymc_dp.kernel.accounting.budget import decimal, float_down, float_up
+from pymc_dp.kernel.accounting.events import Event, GaussianEvent, PureEvent, ZCDPEvent
+from pymc_dp.kernel.errors import ArgumentError, BudgetExceeded, PrivacyError
 
 
 class Filter(ABC):

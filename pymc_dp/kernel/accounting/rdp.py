@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from pymc_dp.accounting.events import Event, leaves
-from pymc_dp.accounting.events.base import leaf_divergence
-from pymc_dp.accounting.events.subsampled_gaussian import few_kinds
-from pymc_dp.errors import ArgumentError
+from pymc_dp.kernel.accounting.events import Event, leaves
+from pymc_dp.kernel.accounting.events.base import leaf_divergence
+from pymc_dp.kernel.accounting.events.subsampled_gaussian import few_kinds
+from pymc_dp.kernel.errors import ArgumentError
 
 _TOLERANCE = 1e-4  # of the noise found, relative, above the least there is; never below it
 
@@ -80,7 +80,7 @@ def divergence(event: Event, order: float) -> float:
 
     Examples
     --------
-    >>> from pymc_dp.accounting.events import GaussianEvent
+    >>> from pymc_dp.accounting import GaussianEvent
     >>> divergence(GaussianEvent(noise_multiplier=1.0), 4.0) >= 2.0
     True
     """
@@ -114,7 +114,7 @@ def epsilon_at(event: Event, delta: float) -> float:
 
     Examples
     --------
-    >>> from pymc_dp.accounting.events import SelfComposedEvent, SubsampledGaussianEvent
+    >>> from pymc_dp.accounting import SelfComposedEvent, SubsampledGaussianEvent
     >>> step = SubsampledGaussianEvent(
     ...     noise_multiplier=2.0, sampling="poisson", sample_rate=0.01, neighbours="add_remove"
     ... )

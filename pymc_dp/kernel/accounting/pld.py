@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pymc_dp.accounting import gdp, pure
-from pymc_dp.accounting.budget import float_up
-from pymc_dp.accounting.events import Event, leaves
-from pymc_dp.accounting.events.subsampled_gaussian import few_kinds
-from pymc_dp.accounting.pairs import ContinuousPair, Floats, LaplacePair, Normal, Shift
+from pymc_dp.kernel.accounting import gdp, pure
+from pymc_dp.kernel.accounting.budget import float_up
+from pymc_dp.kernel.accounting.events import Event, leaves
+from pymc_dp.kernel.accounting.events.subsampled_gaussian import few_kinds
+from pymc_dp.kernel.accounting.pairs import ContinuousPair, Floats, LaplacePair, Normal, Shift
 
 _MOST_POINTS = 2**17  # of a grid that holds every loss exactly
 _POINTS = 2**16  # of a grid that does not
@@ -241,7 +241,7 @@ def epsilon_at(event: Event, delta: float) -> float:
 
     Examples
     --------
-    >>> from pymc_dp.accounting.events import PureEvent, SelfComposedEvent
+    >>> from pymc_dp.accounting import PureEvent, SelfComposedEvent
     >>> event = SelfComposedEvent(event=PureEvent(epsilon=0.1), count=100)
     >>> pure.pure_epsilon(event), round(epsilon_at(event, 1e-6), 2)
     (10.0, 4.77)

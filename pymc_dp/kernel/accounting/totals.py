@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self, final
 
-from pymc_dp import _validate
-from pymc_dp.accounting import basic, gdp, pld, pure, rdp, sum_of_parts, zcdp
-from pymc_dp.accounting.events import Event
-from pymc_dp.errors import ArgumentError
+from pymc_dp.kernel import _validate
+from pymc_dp.kernel.accounting import basic, gdp, pld, pure, rdp, sum_of_parts, zcdp
+from pymc_dp.kernel.accounting.events import Event
+from pymc_dp.kernel.errors import ArgumentError
 
 # Earlier ones win ties: a pure loss says more than the same loss at some delta.
 _EPSILONS: dict[str, Callable[[Event, float], float]] = {
@@ -89,7 +89,7 @@ def total_epsilon(event: Event, delta: float = 0.0, *, adaptive: bool = False, o
 
     Examples
     --------
-    >>> from pymc_dp.accounting.events import DiscreteLaplaceEvent, SelfComposedEvent
+    >>> from pymc_dp.accounting import DiscreteLaplaceEvent, SelfComposedEvent
     >>> many = SelfComposedEvent(event=DiscreteLaplaceEvent(scale=20.0, shifts=(1,)), count=100)
     >>> total_epsilon(many)
     Total(epsilon=5.0, delta=0.0, accountant='pure')
@@ -127,7 +127,7 @@ def proved_within(event: Event, epsilon: float, delta: float = 0.0) -> bool:
 
     Examples
     --------
-    >>> from pymc_dp.accounting.events import PureEvent
+    >>> from pymc_dp.accounting import PureEvent
     >>> proved_within(PureEvent(epsilon=1.0), 1.0), proved_within(PureEvent(epsilon=1.0), 0.5)
     (True, False)
     """
@@ -140,7 +140,7 @@ def total_delta(event: Event, epsilon: float) -> float:
 
     Examples
     --------
-    >>> from pymc_dp.accounting.events import PureEvent
+    >>> from pymc_dp.accounting import PureEvent
     >>> total_delta(PureEvent(epsilon=1.0), 1.0)
     0.0
     """

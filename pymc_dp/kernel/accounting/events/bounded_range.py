@@ -9,10 +9,10 @@ from typing import final, override
 
 import numpy as np
 
-from pymc_dp import _validate
-from pymc_dp.accounting.budget import decimal, float_up
-from pymc_dp.accounting.events.base import Event, divided, rho_of_pure
-from pymc_dp.accounting.pairs import ContinuousPair, Floats
+from pymc_dp.kernel import _validate
+from pymc_dp.kernel.accounting.budget import decimal, float_up
+from pymc_dp.kernel.accounting.events.base import Event, divided, rho_of_pure
+from pymc_dp.kernel.accounting.pairs import ContinuousPair, Floats
 
 _ROUNDING = 1e-14
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from pymc_dp.accounting.budget import decimal, float_up
-from pymc_dp.accounting.events import Event, leaves
+from pymc_dp.kernel.accounting.budget import decimal, float_up
+from pymc_dp.kernel.accounting.events import Event, leaves
 
 
 def total(event: Event) -> tuple[Fraction, Fraction] | None:
@@ -29,7 +29,7 @@ def epsilon_at(event: Event, delta: float) -> float:
 
     Examples
     --------
-    >>> from pymc_dp.accounting.events import ApproximateEvent, SelfComposedEvent
+    >>> from pymc_dp.accounting import ApproximateEvent, SelfComposedEvent
     >>> many = SelfComposedEvent(event=ApproximateEvent(epsilon=0.1, delta=1e-7), count=10)
     >>> epsilon_at(many, 1e-6), epsilon_at(many, 9e-7)
     (1.0, inf)

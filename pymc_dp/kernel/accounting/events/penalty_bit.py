@@ -37,11 +37,11 @@ from typing import NamedTuple, final, override
 import numpy as np
 import scipy  # its parts are imported when first used
 
-from pymc_dp import _validate
-from pymc_dp.accounting.budget import decimal, float_up
-from pymc_dp.accounting.events.base import Event, divided
-from pymc_dp.accounting.pairs import Floats
-from pymc_dp.errors import ArgumentError
+from pymc_dp.kernel import _validate
+from pymc_dp.kernel.accounting.budget import decimal, float_up
+from pymc_dp.kernel.accounting.events.base import Event, divided
+from pymc_dp.kernel.accounting.pairs import Floats
+from pymc_dp.kernel.errors import ArgumentError
 
 MOST_NOISE = (0.5, 10.0)
 """Least and largest bound on the noise that is searched."""

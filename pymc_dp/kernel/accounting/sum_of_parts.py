@@ -14,9 +14,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from pymc_dp.accounting import pld, pure, rdp, zcdp
-from pymc_dp.accounting.events import ComposedEvent, Event, SelfComposedEvent, leaves
-from pymc_dp.accounting.rdp import least_on_grid
+from pymc_dp.kernel.accounting import pld, pure, rdp, zcdp
+from pymc_dp.kernel.accounting.events import ComposedEvent, Event, SelfComposedEvent, leaves
+from pymc_dp.kernel.accounting.rdp import least_on_grid
 
 _PLACES = 400  # on the curve of the part with distributions, 1.6% apart
 _STEP = 32  # in a first search along it
@@ -56,7 +56,7 @@ def epsilon_at(event: Event, delta: float) -> float:
 
     Examples
     --------
-    >>> from pymc_dp.accounting.events import SubsampledGaussianEvent, ZCDPEvent
+    >>> from pymc_dp.accounting import SubsampledGaussianEvent, ZCDPEvent
     >>> step = SubsampledGaussianEvent(noise_multiplier=1.0, sampling="poisson", sample_rate=0.01, neighbours="replace")
     >>> both = ComposedEvent(events=(step, ZCDPEvent(rho=0.0001)))
     >>> epsilon_at(both, 1e-6) < rdp.epsilon_at(both, 1e-6)

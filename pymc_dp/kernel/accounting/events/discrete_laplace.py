@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Self, final, override
 
-from pymc_dp import _validate
-from pymc_dp.accounting.budget import decimal, float_up
-from pymc_dp.accounting.events.base import Event, canonical_shifts, rho_of_pure
-from pymc_dp.accounting.pairs import LaplacePair
-from pymc_dp.errors import ArgumentError
+from pymc_dp.kernel import _validate
+from pymc_dp.kernel.accounting.budget import decimal, float_up
+from pymc_dp.kernel.accounting.events.base import Event, canonical_shifts, rho_of_pure
+from pymc_dp.kernel.accounting.pairs import LaplacePair
+from pymc_dp.kernel.errors import ArgumentError
 
 
 @final

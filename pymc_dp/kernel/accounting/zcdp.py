@@ -10,10 +10,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from pymc_dp import _validate
-from pymc_dp.accounting.budget import float_up
-from pymc_dp.accounting.events import Event, leaves
-from pymc_dp.errors import ArgumentError
+from pymc_dp.kernel import _validate
+from pymc_dp.kernel.accounting.budget import float_up
+from pymc_dp.kernel.accounting.events import Event, leaves
+from pymc_dp.kernel.errors import ArgumentError
 
 # Room for the rounding of a handful of float operations, relative to the size of the terms added.
 _ROUNDING = 1e-14
@@ -35,7 +35,7 @@ def rho(event: Event) -> float:
 
     Examples
     --------
-    >>> from pymc_dp.accounting.events import ZCDPEvent
+    >>> from pymc_dp.accounting import ZCDPEvent
     >>> rho(ZCDPEvent(rho=0.1))
     0.1
     """

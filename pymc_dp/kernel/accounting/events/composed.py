@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import final, override
 
-from pymc_dp import _validate
-from pymc_dp.accounting.events.base import Event, known, refuse
-from pymc_dp.errors import ArgumentError
+from pymc_dp.kernel import _validate
+from pymc_dp.kernel.accounting.events.base import Event, known, refuse
+from pymc_dp.kernel.errors import ArgumentError
 
 
 @final

@@ -34,11 +34,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self, final, override
 
-from pymc_dp.accounting import basic, pure, rdp, zcdp
-from pymc_dp.accounting.budget import bounded, decimal, float_down, float_up
-from pymc_dp.accounting.events import Event, PureEvent
-from pymc_dp.accounting.totals import Total, total_epsilon
-from pymc_dp.errors import ArgumentError
+from pymc_dp.kernel.accounting import basic, pure, rdp, zcdp
+from pymc_dp.kernel.accounting.budget import bounded, decimal, float_down, float_up
+from pymc_dp.kernel.accounting.events import Event, PureEvent
+from pymc_dp.kernel.accounting.totals import Total, total_epsilon
+from pymc_dp.kernel.errors import ArgumentError
 
 # These steer how much fits, never whether what fits is sound.
 _MANY = 32  # a spend of at most 1 / 32 of what is left counts as the first of many, which concentrate
