@@ -23,6 +23,12 @@ def test_the_package_imports_almost_nothing_of_itself():
     assert loaded == {f"pymc_dp{name}" for name in ("", "._lazy", "._version", ".trace", ".trace.registered")}
 
 
+def test_errors_and_events_of_the_kernel_come_without_compilers_and_accountants():
+    loaded = printed("import sys, pymc_dp.errors, pymc_dp.kernel.accounting.totals; print(' '.join(sys.modules))")
+    assert "pymc_dp.kernel.errors" in loaded
+    assert not {"numba", "pytensor", "opendp", "dp_accounting", "randomgen", "pymc_dp.kernel.rowmap"} & loaded
+
+
 RELEASE = """
 import sys
 import numpy as np, pymc as pm, pymc_dp as dp

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import scipy  # its parts are imported when first used
 
 from pymc_dp.draws.log_concave import LogConcave, draw_about, draw_log_concave_vector, envelope_at, inward, mode
-from pymc_dp.draws.truncated import truncated_normal
+from pymc_dp.kernel.truncated import truncated_normal
 
 Array = npt.NDArray[np.float64]
 

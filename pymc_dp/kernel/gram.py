@@ -10,8 +10,8 @@ from typing import final, override
 import numpy as np
 
 from pymc_dp.kernel import limits
-from pymc_dp.kernel._outside import RegressionBlocks
 from pymc_dp.kernel.arguments import exact, exact_all, flag
+from pymc_dp.kernel.blocks import Blocks
 from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.shapes import Array, Ball, Curve, Facts, Interval, MHot, OneHot, Products, Psd, Shape
 
@@ -44,7 +44,7 @@ class Regression(Shape):
 
     Notes
     -----
-    Move: `RegressionBlocks` has the proof, case by case, in reals; rows are rounded before they are multiplied.
+    Move: `blocks.Blocks` has the proof, case by case, in reals; rows are rounded before they are multiplied.
     """
 
     balls: tuple[int, ...] = ()
@@ -86,7 +86,7 @@ class Regression(Shape):
     @cached_property
     @override
     def facts(self) -> Facts:
-        blocks = RegressionBlocks(
+        blocks = Blocks(
             balls=self.balls,
             boxes=self.boxes + 1,
             constant=self.constant,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cache
 from math import sqrt
@@ -307,6 +308,21 @@ def mechanism(noise: Noise, scale: float) -> Any:
 
 LAPLACE, GAUSSIAN = Laplace(), Gaussian()
 NOISES: dict[str, Noise] = {noise.kind: noise for noise in (LAPLACE, GAUSSIAN)}
+DIGITS = Context(60, ROUND_HALF_EVEN, -999_999, 999_999, capitals=1, clamp=0, flags=[], traps=[])
+"""A context of its own: that of the caller may round otherwise."""
 
 
-__all__ = ["GAUSSIAN", "LAPLACE", "NOISES", "Noise", "mechanism"]
+def tail(scale: float, least: int) -> Fraction:
+    """Return a bound on the probability that discrete Laplace noise is at least `least` >= 1, 1e-40 above it at most.
+
+    It is ``r^least / (1 + r)`` with ``r = exp(-1 / scale)``, the sum of ``(1 - r) / (1 + r) r^k`` from `least` on.
+    `Decimal.exp` is rounded correctly, to 60 digits here.
+    """
+    with localcontext(DIGITS):
+        exact, slack = Decimal(scale), 1 + Decimal("1e-45")
+        above = (-Decimal(least) / exact).exp() * slack
+        ratio = (-1 / exact).exp() / slack
+    return Fraction(above) / (1 + Fraction(ratio))
+
+
+__all__ = ["GAUSSIAN", "LAPLACE", "NOISES", "Noise", "mechanism", "tail"]

@@ -10,7 +10,6 @@ from typing import Any, cast, final
 import numpy as np
 
 from pymc_dp.kernel import draw
-from pymc_dp.kernel._outside import tail
 from pymc_dp.kernel.account import Grant, own_event, repeated
 from pymc_dp.kernel.accounting.budget import decimal, float_up
 from pymc_dp.kernel.accounting.events import ApproximateEvent, BoundedRangeEvent, SubsampledGaussianEvent
@@ -20,6 +19,7 @@ from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.exact import FAMILIES, Family
 from pymc_dp.kernel.holder import FLOAT64, HARDENED, Array, Pay
 from pymc_dp.kernel.limits import UNITS
+from pymc_dp.kernel.noise import tail
 from pymc_dp.kernel.rowmap import RowMap
 from pymc_dp.kernel.shapes import FACTOR, Psd
 from pymc_dp.kernel.sums import Sums, widest

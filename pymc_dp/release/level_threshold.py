@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
-from fractions import Fraction
 from typing import Self, final
 
 import numpy as np
@@ -13,25 +11,9 @@ import numpy as np
 from pymc_dp.accounting import ApproximateEvent, Budget, Event
 from pymc_dp.domain import Neighbours
 from pymc_dp.kernel.accounting.budget import decimal
-from pymc_dp.kernel.noise import LAPLACE
+from pymc_dp.kernel.noise import LAPLACE, tail
 from pymc_dp.release.sensitivity import sizes_sensitivity
 from pymc_dp.rows.levels import Label
-
-DIGITS = Context(60, ROUND_HALF_EVEN, -999_999, 999_999, capitals=1, clamp=0, flags=[], traps=[])
-"""A context of its own: that of the caller may round otherwise."""
-
-
-def tail(scale: float, least: int) -> Fraction:
-    """Return a bound on the probability that discrete Laplace noise is at least `least` >= 1, 1e-40 above it at most.
-
-    It is ``r^least / (1 + r)`` with ``r = exp(-1 / scale)``, the sum of ``(1 - r) / (1 + r) r^k`` from `least` on.
-    `Decimal.exp` is rounded correctly, to 60 digits here.
-    """
-    with localcontext(DIGITS):
-        exact, slack = Decimal(scale), 1 + Decimal("1e-45")
-        above = (-Decimal(least) / exact).exp() * slack
-        ratio = (-1 / exact).exp() / slack
-    return Fraction(above) / (1 + Fraction(ratio))
 
 
 @final
@@ -119,4 +101,4 @@ def largest(seen: Mapping[Label, int], most: int) -> dict[Label, int]:
     return {label: seen[label] for label in inside}
 
 
-__all__ = ["LevelThreshold", "largest", "tail"]
+__all__ = ["LevelThreshold", "largest"]

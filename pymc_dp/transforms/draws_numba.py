@@ -11,8 +11,9 @@ import numba
 import numpy as np
 from pytensor.link.numba.dispatch.random import numba_core_rv_funcify
 
-from pymc_dp.draws.kernels import fill_ball, fill_dirichlet
-from pymc_dp.draws.truncated import quadrature
+from pymc_dp.draws.kernels import fill_ball
+from pymc_dp.kernel.truncated import quadrature
+from pymc_dp.kernel.truncated_loops import fill_dirichlet
 from pymc_dp.transforms.markov_states import MarkovStatesRV
 from pymc_dp.transforms.restricted_priors import INSIDE, NormalBallRV, TruncatedDirichletRV
 from pymc_dp.transforms.source_hash import source_hash

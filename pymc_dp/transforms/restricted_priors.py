@@ -24,9 +24,9 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp import _validate
-from pymc_dp.draws.truncated import truncated_dirichlet
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.priors import BALL, of_numbers, priors_of
+from pymc_dp.kernel.truncated import truncated_dirichlet
 
 
 class TruncatedDirichletRV(RandomVariable):
@@ -97,7 +97,7 @@ class TruncatedDirichlet(SimplexContinuous):
     Notes
     -----
     The log-density is the one of the untruncated Dirichlet within the bounds: the normalising constant, a number, is
-    left out. Random draws are exact, see `pymc_dp.draws.truncated.truncated_dirichlet`; drawing components in
+    left out. Random draws are exact, see `pymc_dp.kernel.truncated.truncated_dirichlet`; drawing components in
     sequence is not.
 
     **Guarantee.** None: a prior. With p_i >= l the log-likelihood of a category is bounded by log(1 / l), which

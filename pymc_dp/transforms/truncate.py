@@ -106,7 +106,7 @@ def truncate(
     Uniform priors become narrower, normal ones ``TruncatedNormal``, Dirichlet ones `TruncatedDirichlet`, all others
     ``pm.Truncated``; a vector in a ball has a distribution and a transform of its own. The densities are right. Random
     draws of ``pm.Truncated`` invert the distribution function, so that prior predictive draws are wrong for bounds far
-    in a tail; private samplers draw by `pymc_dp.draws.truncated`. Arrays of data are shared with the original
+    in a tail; private samplers draw by `pymc_dp.kernel.truncated`. Arrays of data are shared with the original
     model, not copied.
 
     **Guarantee.** None: it transforms a model and reads no row. A truncated prior is another prior: bounds that exclude

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import pymc_dp as dp
-from pymc_dp.draws.truncated import truncated_beta, truncated_dirichlet, truncated_gamma, truncated_normal
+from pymc_dp.kernel.truncated import truncated_beta, truncated_dirichlet, truncated_gamma, truncated_normal
 
 N = 4000
 ALPHA = 0.001

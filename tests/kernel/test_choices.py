@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pymc_dp.errors import ArgumentError, PrivacyError
-from pymc_dp.kernel import Kernel, _outside, choice_event, draw
+from pymc_dp.kernel import Kernel, choice_event, draw, noise
 from pymc_dp.kernel.choices import Bit, Ends
 from pymc_dp.kernel.limits import UNITS
 from tests.kernel.pairs import RELATIONS, Lookup, exp_down, kernel, nasty, pair, spread_of_ratios, table
@@ -137,7 +137,7 @@ def test_a_context_of_decimals_changes_nothing():
     given, found = [-(10**30), -(3 << 48), -1, 0, 5], []
     for options in ({}, {"prec": 3, "rounding": ROUND_FLOOR, "traps": [Inexact, Rounded, Underflow, Subnormal]}):
         with localcontext(Context(**options)):
-            found.append([draw.chance(each) for each in given] + [_outside.tail(0.7, 30)])
+            found.append([draw.chance(each) for each in given] + [noise.tail(0.7, 30)])
     assert found[0] == found[1] and found[0][0] == 0
 
 

@@ -12,8 +12,8 @@ from mpmath import mp, mpf
 import pymc_dp as dp
 from pymc_dp.accounting import total_epsilon
 from pymc_dp.kernel.accounting.budget import decimal
-from pymc_dp.kernel.noise import LAPLACE
-from pymc_dp.release.level_threshold import LevelThreshold, largest, tail
+from pymc_dp.kernel.noise import LAPLACE, tail
+from pymc_dp.release.level_threshold import LevelThreshold, largest
 
 REACH = 24
 MISSED = 2e-5

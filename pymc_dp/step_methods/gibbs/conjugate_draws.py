@@ -9,11 +9,11 @@ from typing import Any, ClassVar, final, override
 
 import numpy as np
 
-from pymc_dp.draws.truncated import truncated_beta, truncated_dirichlet, truncated_gamma, truncated_normal
 from pymc_dp.families.conjugate_form import Chance, ConjugateForm, Evidence, Mean, Rate, Shares
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel.truncated import truncated_beta, truncated_dirichlet, truncated_gamma, truncated_normal
 from pymc_dp.step_methods.gibbs.grid import Conditional, Sums, Values
 from pymc_dp.step_methods.gibbs.selected_elements import NOWHERE
 from pymc_dp.transforms.likelihood import TableLikelihood

@@ -9,11 +9,11 @@ from typing import ClassVar, final, override
 
 import numpy as np
 
-from pymc_dp.draws.truncated import truncated_dirichlet
 from pymc_dp.inspection.hidden_markov import Chain
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
 from pymc_dp.intervals.feeds import joined
+from pymc_dp.kernel.truncated import truncated_dirichlet
 from pymc_dp.proofs.parameter_boxes import Box
 from pymc_dp.step_methods.gibbs.compiled import Functions
 from pymc_dp.step_methods.gibbs.conjugacy import Dependents

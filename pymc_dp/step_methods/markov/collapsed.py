@@ -15,11 +15,11 @@ import numpy as np
 from pymc import Model
 from pytensor.compile import SharedVariable
 
-from pymc_dp.draws.truncated import truncated_dirichlet
 from pymc_dp.inspection.hidden_markov import Chain, Emission, HiddenMarkov, hidden_markov
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel.truncated import truncated_dirichlet
 from pymc_dp.release.record import TableRecord
 from pymc_dp.step_methods.values import Point, Values
 from pymc_dp.transforms.cell_sizes import Sizes

@@ -10,10 +10,10 @@ from typing import Self
 import numpy as np
 from pymc import Model
 
-from pymc_dp.draws.truncated import truncated_dirichlet
 from pymc_dp.inspection.hidden_markov import HiddenMarkov, hidden_markov
 from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel.truncated import truncated_dirichlet
 from pymc_dp.proofs.closed_form_ranges import RowRange, total_range
 from pymc_dp.step_methods.gibbs.likelihoods import box_of, table_boxes
 from pymc_dp.step_methods.markov.collapsed import CollapsedScan, Items, tallies

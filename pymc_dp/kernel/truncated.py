@@ -12,7 +12,7 @@ from types import ModuleType
 import numpy as np
 import numpy.typing as npt
 
-from pymc_dp.errors import ArgumentError
+from pymc_dp.kernel.errors import ArgumentError
 
 Floats = npt.NDArray[np.float64]
 Size = int | tuple[int, ...] | None
@@ -248,52 +248,6 @@ def truncated_dirichlet(
     return out.reshape(held.shape if draws is None else (draws, *held.shape))
 
 
-def pair_update(
-    rng: np.random.Generator,
-    alpha_i: npt.ArrayLike,
-    alpha_j: npt.ArrayLike,
-    total: npt.ArrayLike,
-    low_i: npt.ArrayLike,
-    low_j: npt.ArrayLike,
-) -> tuple[Floats, Floats]:
-    """Draw two components of a truncated Dirichlet given the others, that is, given their sum.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    alpha_i, alpha_j : arrays
-        Both > 0.
-    total : array
-        ``p_i + p_j``.
-    low_i, low_j : arrays
-        Both >= 0. Public.
-
-    Returns
-    -------
-    p_i, p_j : arrays
-        ``p_i = total - p_j`` up to rounding, each at its bound or above.
-
-    Notes
-    -----
-    ``p_i / total`` is Beta(alpha_i, alpha_j) on [low_i / total, 1 - low_j / total]. Where rounding has left `total` no
-    larger than ``low_i + low_j``, both stay at their bounds: no error depends on `total`.
-
-    **Guarantee.** See `truncated_beta`. Every update of a public chain is a release of its own and has to be paid for.
-
-    Examples
-    --------
-    >>> first, second = pair_update(np.random.default_rng(1), 30.0, 2.0, 0.5, 0.1, 0.1)
-    >>> bool(first >= 0.1), bool(second >= 0.1), round(float(first + second), 12)
-    (True, True, 0.5)
-    """
-    _check("alpha_i", alpha_i, strict=True)
-    _check("alpha_j", alpha_j, strict=True)
-    _check("low_i", low_i, strict=False, low=0.0)
-    _check("low_j", low_j, strict=False, low=0.0)
-    first = _filled("fill_pairs", rng, (alpha_i, alpha_j, total, low_i, low_j), None)
-    return first, np.maximum(np.asarray(total) - first, low_j)
-
-
 @cache
 def quadrature() -> tuple[Floats, Floats]:
     """Nodes and weights on [0, 1] that tune the sampler of Dirichlets; the distribution of draws is the same."""
@@ -342,6 +296,6 @@ def _fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
 
 def _kernels() -> ModuleType:
     """Import the compiled loops at first use: numba alone takes longer to import than the rest of the package."""
-    from pymc_dp.draws import kernels
+    from pymc_dp.kernel import truncated_loops
 
-    return kernels
+    return truncated_loops
