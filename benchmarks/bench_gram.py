@@ -9,7 +9,7 @@ import numpy as np
 from _measure import Report, in_turn, peak_bytes
 
 from pymc_dp.families.gram import GramSums, Source, grid_bits
-from pymc_dp.rows.gram_sums import gram_sums
+from pymc_dp.rows.sums import sum_products
 
 N_ROWS, WIDTH = 1_000_000, 50
 HALF = 3.0
@@ -39,7 +39,7 @@ def bench_gram(rng: np.random.Generator) -> bool:
     ball, alone = statistic(ball=True), statistic(alone=True)
 
     def library() -> np.ndarray:
-        return gram_sums(boxes, [table], response)
+        return sum_products(boxes, [table], response)
 
     products = np.clip(table / HALF, -1, 1)
     first = library()[WIDTH + 1 : 2 * WIDTH + 1] * boxes.step
@@ -49,11 +49,11 @@ def bench_gram(rng: np.random.Generator) -> bool:
         {
             "library": library,
             "NumPy": lambda: table.T @ table,
-            "library, by columns": lambda: gram_sums(boxes, [by_columns], response),
+            "library, by columns": lambda: sum_products(boxes, [by_columns], response),
             "NumPy, by columns": lambda: by_columns.T @ by_columns,
-            "library, one by one": lambda: gram_sums(alone, list(by_columns.T), response),
-            "library, norms": lambda: gram_sums(ball, [table], response),
-            "library, 20 cells": lambda: gram_sums(grouped, [table], response, code),
+            "library, one by one": lambda: sum_products(alone, list(by_columns.T), response),
+            "library, norms": lambda: sum_products(ball, [table], response),
+            "library, 20 cells": lambda: sum_products(grouped, [table], response, code),
         }
     )
     report = Report(f"Clamp, round and multiply {N_ROWS:.0e} rows of {WIDTH} float64 ({os.cpu_count()} cores)")

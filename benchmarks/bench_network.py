@@ -15,10 +15,11 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.network import Network, Node
 from pymc_dp.networks import FourierUpdates, LaplaceUpdates
 from pymc_dp.release.network_layout import network_sensitivity
-from pymc_dp.release.plan import draw_release, plan_release
+from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleasePlan
 from pymc_dp.rows.gate import opened_gate
+from tests.paid import draw_release
 
 N_ROWS, N_NODES, IN_DEGREE = 1_000_000, 20, 3
 

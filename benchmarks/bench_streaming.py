@@ -20,11 +20,13 @@ import pymc as pm
 
 import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
+from pymc_dp.kernel.tallies import added_up
 from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleasePlan
 from pymc_dp.rows.gate import opened_gate, values_of
 from pymc_dp.rows.passes import Passes, with_stored
+from pymc_dp.rows.source import StoredSource
 
 N_ROWS, N_COLUMNS, N_GROUPS = 10_000_000, 8, 100
 SIZES = (1_000_000, 10_000_000, 100_000_000)
@@ -86,13 +88,18 @@ def timed(work: Callable[[], object]) -> tuple[float, float, object]:
     return time.perf_counter() - start, time.process_time() - cores, found
 
 
+def streamed_sums(plan, passes):
+    """Add up stored rows block by block."""
+    return added_up([one.tally for one in plan.asked], StoredSource(plan.asked, passes))
+
+
 def compare(file: str, regression: bool) -> None:
     """Print the ratio of streaming to reading plus the same sums in memory, turn by turn."""
     plan, passes = beside([file], regression)
     ratios = []
     with opened_gate():
         for turn in range(4):
-            wall, cores, streamed = timed(lambda: passes.sums(plan.asked))
+            wall, cores, streamed = timed(lambda: streamed_sums(plan, passes))
             read_wall, read_cores, (group, columns) = timed(lambda: read(file))
             inside, _ = planned(group, columns, regression, None)
             kernel_wall, kernel_cores, whole = timed(lambda inside=inside: [one.of(values_of) for one in inside.asked])
@@ -111,7 +118,7 @@ def compare(file: str, regression: bool) -> None:
 def peak(files: list[str]) -> None:
     plan, passes = beside(files, False)
     with opened_gate():
-        passes.sums(plan.asked)
+        streamed_sums(plan, passes)
     lines = Path("/proc/self/status").read_text().splitlines()  # of this process alone, not of what started it
     print(int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 2**20)
 

@@ -1,13 +1,13 @@
 """The old way of what is private, until it stands on the kernel: secure randomness and noise in the hands of others.
 
-Samplers (`step_methods`) draw by themselves here, and charge by an event that they name; `rows/persons.py` chooses by
-itself which rows of a person are kept. What they draw is theirs to get right, and the statements of `docs/kernel.md` do
-not cover it. Each name goes with the last of them that uses it. Nothing else may draw by these.
+Samplers (`step_methods`) draw by themselves here, and charge by an event that they name. What they draw is theirs to
+get right, and the statements of `docs/kernel.md` do not cover it. Each name goes with the last of them that uses it.
+Nothing else may draw by these.
 """
 
 from __future__ import annotations
 
 from pymc_dp.kernel.noise import LAPLACE
-from pymc_dp.kernel.randomness import derived_generator, secure_generator, secure_keys
+from pymc_dp.kernel.randomness import derived_generator, secure_generator
 
-__all__ = ["LAPLACE", "derived_generator", "secure_generator", "secure_keys"]
+__all__ = ["LAPLACE", "derived_generator", "secure_generator"]

@@ -24,7 +24,7 @@ from pymc_dp.inspection.rows import Array, Bounds, Column
 from pymc_dp.kernel.noise import LAPLACE
 from pymc_dp.release.magnitudes import Magnitudes
 from pymc_dp.release.paid import OURS, keep, paid
-from pymc_dp.release.sensitivity import entries_sensitivity
+from pymc_dp.release.sensitivity import entries_move
 from pymc_dp.rows.gate import private_values
 from pymc_dp.rows.passes import Passes, names_of, with_stored
 from pymc_dp.rows.spool import BLOCK_BYTES
@@ -190,7 +190,7 @@ class Search:
         columns = {name: _column(found, name) for name in names}
         if not names or len({column.leaf for column in columns.values()}) < len(names):
             raise ArgumentError(f"columns must name at least one column, and each once, got {list(names)}.")
-        moves = [entries_sensitivity(column.width, found.domain.neighbours) for column in columns.values()]
+        moves = [entries_move(column.width, found.domain.neighbours) for column in columns.values()]
         scales = LAPLACE.scales(moves, [1.0] * len(moves), budget.epsilon, 0.0)
         events = tuple(LAPLACE.event(move, scale) for move, scale in zip(moves, scales, strict=True))
         event = events[0] if len(events) == 1 else ComposedEvent(events=events)

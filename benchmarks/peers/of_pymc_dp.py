@@ -16,11 +16,11 @@ import pymc_dp as dp
 from pymc_dp.accounting import Budget
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.release.plan import draw_release
 from pymc_dp.release.tables import ReleasePlan
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.funding import Claims
 from pymc_dp.transforms.privatize import plan_for
+from tests.paid import draw_release
 
 KNOWN: dict[str, dict[str, Any]] = {
     "logistic": {"norms": {"x": 1.0}},

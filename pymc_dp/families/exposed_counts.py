@@ -10,9 +10,10 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp.errors import Problem
 from pymc_dp.families.family import Family, RowStatistic, Tensors
 from pymc_dp.families.feature_family import MOST, count_statistic, distinguishable
-from pymc_dp.families.statistic import GRID, BoundedMoments, ExposedCounts
+from pymc_dp.families.statistic import BoundedMoments, ExposedCounts
 from pymc_dp.inspection.exposures import EXPOSED
 from pymc_dp.inspection.findings import Observed
+from pymc_dp.kernel.shapes import GRID
 
 
 class Exposed(Family):

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from math import ceil, isqrt
 from typing import Any, Literal
 
 import numpy as np
 import pytensor.tensor as pt
 
 from pymc_dp.families.stated_sums import StatedSums
-from pymc_dp.families.statistic import GRID, BoundedMoments, ExposedCounts, LevelCounts, made_up
+from pymc_dp.families.statistic import BoundedMoments, ExposedCounts, LevelCounts, made_up
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel.readings import Numbers
+from pymc_dp.kernel.shapes import GRID
 
 
 @dataclass(frozen=True, kw_only=True)
 class Transform:
-    """A function of one number.
+    """A function of one number, of the name by which the kernel knows it.
 
     Attributes
     ----------
-    code : int
-        Its place in the compiled pass over the rows.
     of_array : callable
         Value and argument to a NumPy array.
     of_tensor : callable
@@ -34,7 +32,6 @@ class Transform:
         Where it turns, as a function of its argument: its extremes over an interval lie there or at the ends.
     """
 
-    code: int
     of_array: Callable[[Any, float], Any]
     of_tensor: Callable[[Any, float], Any]
     label: str
@@ -42,31 +39,28 @@ class Transform:
 
 
 TRANSFORMS: dict[str, Transform] = {
-    "identity": Transform(code=0, of_array=lambda x, a: x, of_tensor=lambda x, a: x, label="{x}"),
-    "log": Transform(code=1, of_array=lambda x, a: np.log(x), of_tensor=lambda x, a: pt.log(x), label="log {x}"),
+    "identity": Transform(of_array=lambda x, a: x, of_tensor=lambda x, a: x, label="{x}"),
+    "log": Transform(of_array=lambda x, a: np.log(x), of_tensor=lambda x, a: pt.log(x), label="log {x}"),
     "log_rest": Transform(
-        code=2, of_array=lambda x, a: np.log1p(-x), of_tensor=lambda x, a: pt.log1p(-x), label="log(1 - {x})"
+        of_array=lambda x, a: np.log1p(-x), of_tensor=lambda x, a: pt.log1p(-x), label="log(1 - {x})"
     ),
-    "reciprocal": Transform(code=3, of_array=lambda x, a: 1 / x, of_tensor=lambda x, a: 1 / x, label="1/{x}"),
-    "power": Transform(code=4, of_array=lambda x, a: x**a, of_tensor=lambda x, a: x**a, label="{x}^{a:g}"),
+    "reciprocal": Transform(of_array=lambda x, a: 1 / x, of_tensor=lambda x, a: 1 / x, label="1/{x}"),
+    "power": Transform(of_array=lambda x, a: x**a, of_tensor=lambda x, a: x**a, label="{x}^{a:g}"),
     "distance": Transform(
-        code=5,
         of_array=lambda x, a: abs(x - a),
         of_tensor=lambda x, a: pt.abs(x - a),
         label="|{x} - {a:g}|",
         turn=lambda a: a,
     ),
-    "cos": Transform(code=6, of_array=lambda x, a: np.cos(x), of_tensor=lambda x, a: pt.cos(x), label="cos {x}"),
-    "sin": Transform(code=7, of_array=lambda x, a: np.sin(x), of_tensor=lambda x, a: pt.sin(x), label="sin {x}"),
+    "cos": Transform(of_array=lambda x, a: np.cos(x), of_tensor=lambda x, a: pt.cos(x), label="cos {x}"),
+    "sin": Transform(of_array=lambda x, a: np.sin(x), of_tensor=lambda x, a: pt.sin(x), label="sin {x}"),
     "square": Transform(
-        code=8,
         of_array=lambda x, a: (x - a) ** 2,
         of_tensor=lambda x, a: (x - a) ** 2,
         label="({x} - {a:g})^2",
         turn=lambda a: a,
     ),
     "log_square": Transform(
-        code=9,
         of_array=lambda x, a: (np.log(x) - a) ** 2,
         of_tensor=lambda x, a: (pt.log(x) - a) ** 2,
         label="(log {x} - {a:g})^2",
@@ -285,70 +279,24 @@ class BoundedFeatures:
         """Entries of a row."""
         return len(self.names)
 
-    @property
-    def magnitude(self) -> int:
-        """Upper bound of the L1 norm of what one row adds, in grid steps."""
-        if self.pairing == "circle":  # |cos| + |sin| <= sqrt 2, and each is rounded
-            return isqrt(2 * GRID**2) + 1 + 2
-        return sum(feature.reach for feature in self.features)
-
-    @property
-    def magnitude_squared(self) -> int:
-        """Upper bound of the squared L2 norm of what one row adds, in squared grid steps."""
-        if self.pairing == "circle":
-            return _rounded_squared(GRID, 2)
-        return sum(feature.reach**2 for feature in self.features)
-
-    @property
-    def spread(self) -> int:
-        """Upper bound of the L1 distance between what two rows add, in grid steps.
-
-        A circle: two points at an angle 2t are ``2 sin t (|cos m| + |sin m|) <= 2 sqrt 2`` apart. A curve, (t, t²) with
-        t in [-1, 1]: ``a (3 - a)`` with a = |t - t'|, at most 9/4. Products of d entries in [-1, 1]: for every entry
-        let h = |t - t'|/2 and m = |t + t'|/2 <= 1 - h. Entries move by 2h, products of two by at most
-        ``2 (m_i h_j + h_i m_j)``, squares by 4mh; with H = Σh they move by ``2H + 2H Σm + 2 Σmh`` together, at most
-        ``2 (d + 2) H - 2H² - 2 Σh²``, largest where every h is (d + 2) / 2(d + 1): ``d (d + 2)² / 2(d + 1)``. Every
-        rounding adds at most one step, and the arithmetic of all features together less than another.
-        """
-        size = len(self.features)
-        if self.pairing == "circle":
-            return isqrt(8 * GRID**2) + 1 + size
-        if self.pairing == "curve":
-            return ceil(Fraction(9, 4) * GRID) + size
-        if self.pairing == "products":
-            d = self.width
-            return ceil(Fraction(d * (d + 2) ** 2, 2 * (d + 1)) * GRID) + size + 1
-        return sum(2 * feature.reach for feature in self.features)
-
-    @property
-    def spread_squared(self) -> int:
-        """Upper bound of the squared L2 distance between what two rows add, in squared grid steps.
-
-        A circle: a diameter, 2. A curve: ``a² + a² (2 - a)²`` is at most 4. Products, in the notation of `spread`: a
-        quarter of the square is at most ``|h|² (1 + |m|²) + (Σmh)² + 2 Σm²h²``, and grows with every m = 1 - h. As a
-        function of one h = x it is ``A (1 - x)² + (1 + B) x² + 2C x (1 - x) + 4x² (1 - x)²`` and a constant, A, B and C
-        being the other entries' Σh², Σm² and Σmh; with 4x (1 - x) <= 1 that is an average of A, 1 + B and C + 1/2, the
-        last of which is no more than that of the first two. So every h is 0 or 1; k ones give ``4k (1 + d - k)``.
-        """
-        size = len(self.features)
-        if self.pairing == "circle":
-            return _rounded_squared(2 * GRID, size)
-        if self.pairing == "curve":
-            return _rounded_squared(2 * GRID, size)
-        if self.pairing == "products":
-            d = self.width
-            corners = max(4 * k * (1 + d - k) for k in range(d + 1))
-            return _rounded_squared(isqrt(corners * GRID**2) + 1, size)
-        return sum((2 * feature.reach) ** 2 for feature in self.features)
+    def reading(self, *, second: bool = False) -> Numbers:
+        """Return how the kernel reads a row: of a curve and of products, what is not squared or multiplied."""
+        firsts = {"curve": 1, "products": self.width}.get(self.pairing, len(self.features))
+        read = self.features[:firsts]
+        return Numbers(
+            low=self.low,
+            high=self.high,
+            width=self.width,
+            functions=tuple((one.transform, one.argument, one.columns[0]) for one in read),
+            centres=tuple(one.centre for one in read),
+            units=tuple(one.unit for one in read),
+            reaches=tuple(one.reach for one in read),
+            together=self.pairing,
+        )
 
 
 SumStatistic = BoundedMoments | BoundedFeatures | StatedSums
 RowStatistic = LevelCounts | SumStatistic | ExposedCounts
-
-
-def _rounded_squared(length: int, size: int) -> int:
-    """Square of a length in grid steps to which the rounding of `size` numbers, a step each at most, is added."""
-    return (length + isqrt(size) + 1) ** 2
 
 
 __all__ = ["TRANSFORMS", "BoundedFeatures", "Feature", "RowStatistic", "SumStatistic", "curve", "feature", "product"]

@@ -23,13 +23,13 @@ import pytensor.tensor as pt
 
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel.gram import Regression
+from pymc_dp.kernel.gram_sums import Regressed, Scaled
 
 FINEST_BITS = 20
 """Of the grid of one number: products of two of them have twice as many."""
 SUM_BITS = 62
 """Sums of products stay below two to that power."""
-LONGEST = 1e150
-"""How far a number of a row in a ball is looked at, in units of the norm: its square is finite."""
 MOST_PREDICTORS = 20
 """Private predictors whose products are unknown numbers of the model; of more, noised gradients are released."""
 
@@ -109,6 +109,24 @@ class GramSums:
     def width(self) -> int:
         """Number of predictors d."""
         return sum(source.width for source in self.sources)
+
+    def reading(self, *, second: bool = False) -> Regressed:
+        """Return how the kernel reads a row."""
+        balls = tuple(source.width for source in self.sources if source.ball and source.width > 1)
+        products = Regression(
+            balls=balls,
+            boxes=self.width - sum(balls),
+            cells=len(self.cells),
+            sizes=not self.sizes_known,
+            known=self.known,
+            constant=self.constant,
+            square=self.square,
+            apart=self.apart,
+            bits=self.bits,
+            longest=self.longest,
+        )
+        scaled = [Scaled(one.centres, one.halves, one.ball) for one in (*self.sources, self.response)]
+        return Regressed(tuple(scaled[:-1]), scaled[-1], products)
 
     @property
     def step(self) -> float:
@@ -269,7 +287,6 @@ def quadratic_error(response: Response, source: Source, reach: float) -> float:
 
 
 __all__ = [
-    "LONGEST",
     "MOST_PREDICTORS",
     "GramSums",
     "Response",

@@ -21,7 +21,7 @@ from pymc_dp.families._counts import multinomial_logp
 from pymc_dp.families.family import CountFamily, RowStatistic, Tensors
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.findings import Observed
-from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel.readings import Places
 
 DEFAULT_BINS = 20
 MOST_DEFAULT = 100
@@ -47,13 +47,8 @@ class Bins(LevelCounts):
     edges: tuple[float, ...]
 
     @override
-    def places(self, values: Array) -> Array:
-        from pymc_dp.families import row_sum_kernels  # numba takes longer to import than the rest of the package
-
-        held = np.ascontiguousarray(values, dtype=np.float64)
-        places = np.empty(len(held), dtype=np.int64)
-        row_sum_kernels.find_bins(held, np.array(self.edges), self.n_levels // 2, places)
-        return places
+    def reading(self, *, second: bool = False) -> Places:
+        return Places(self.n_levels, self.edges, second=second)
 
 
 @dataclass(frozen=True, init=False)

@@ -17,9 +17,9 @@ from pymc_dp.families.closed_form import Boxes, CellRanges, ClosedForm, Moving, 
 from pymc_dp.families.conjugate_form import Mean, Rate
 from pymc_dp.families.family import BoundedMoments, MomentFamily, Moments, RowStatistic, Tensors
 from pymc_dp.families.features import SumStatistic
-from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel.shapes import GRID
 
 COARSEST = 1024
 """Least number of grid steps between the bounds: fewer would round the values away."""
@@ -101,7 +101,7 @@ class Normal(MomentFamily):
             powers=powers,
             offset=GRID // 2 if 2 in powers and not sizes_known else 0,
         )
-        if not 1e-150 < half_width < 1e150 or statistic.spread < COARSEST:
+        if not 1e-150 < half_width < 1e150 or statistic.grid_steps < COARSEST:
             return Problem(
                 where=observed.name,
                 what=f"the bounds ({low:g}, {high:g}), seen from {centre:g}, are too wide or too narrow for float64",

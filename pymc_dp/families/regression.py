@@ -10,10 +10,11 @@ from pymc_dp.errors import Problem, needs_bounds
 from pymc_dp.families.cells import Cells
 from pymc_dp.families.closed_form import number
 from pymc_dp.families.feature_family import distinguishable
-from pymc_dp.families.gram import LONGEST, MOST_PREDICTORS, GramSums, Source, grid_bits
+from pymc_dp.families.gram import MOST_PREDICTORS, GramSums, Source, grid_bits
 from pymc_dp.inspection.design import Design
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Column, known_rows
+from pymc_dp.kernel.gram import FARTHEST
 
 MOST_SUMS = 20_000
 """Numbers in one release."""
@@ -102,7 +103,7 @@ def _longest(sources: tuple[Source, ...], design: Design, bits: int) -> tuple[fl
     parts = []
     for source, rows in zip(sources, map(known_rows, design.predictors), strict=True):
         t = (rows.reshape(len(rows), -1).astype(float) - np.array(source.centres)) / np.array(source.halves)
-        farthest = LONGEST if source.ball else 1.0  # as the kernel has it: squares that overflow would hide a row
+        farthest = FARTHEST if source.ball else 1.0  # as the kernel has it: squares that overflow would hide a row
         t = np.clip(np.nan_to_num(t), -farthest, farthest)
         length = np.maximum(np.sqrt((t * t).sum(axis=1, keepdims=True)), 1.0) if source.ball else 1.0
         parts.append(np.abs(t) / length + 2.0**-bits)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from hashlib import sha256
 from itertools import product
-from threading import Lock
 from typing import Any, Literal
 
 import numpy as np
@@ -14,24 +13,17 @@ import pytensor.tensor as pt
 from pytensor.printing import pprint
 
 from pymc_dp.errors import ArgumentError
-from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.stated import Statement
+from pymc_dp.kernel.readings import Listed, OneByOne, Reading
+from pymc_dp.kernel.shapes import GRID, Interval, OneOf
 
 MOST_STATES = 2**16
 """Possible rows that are enumerated."""
-MOST_PAIRED = 2**10
-"""Possible rows all pairs of which are compared."""
-BLOCK = 2**12
-"""Rows looked at together."""
-UNIT_BITS = 20
-"""Squares of steps, up to 2**62, are added in this unit: sums of 2**20 of them fit 64 bits."""
 
 HELD = ("table", "statement")
 """What is too long for a file."""
-ONE_AT_A_TIME = Lock()
-"""A compiled function works in memory of its own."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -78,7 +70,9 @@ class StatedSums:
         bounds, table = tuple((float(low), float(high)) for low, high in statement.bounds), None
         if statement.values is not None:
             table = _table(statement, statement.values)
-        one, two = _norms(table, statement.count), _distances(table, statement.count)
+        count = statement.count
+        shape = Interval((-GRID,) * count, (GRID,) * count) if table is None else OneOf(table)
+        (one, two) = shape.facts.magnitude, shape.facts.spread
         return cls(
             width=statement.width,
             names=statement.names,
@@ -137,26 +131,16 @@ class StatedSums:
         most = np.outer(n, self.scales)
         return np.clip(sums, -most, most)
 
-    def row_steps(self, values: Array) -> Array:
-        """Return what every row adds, (n_rows, n_statistics) int64 array. Reads private data."""
-        if self.table is not None:
-            return self.table[self._places(values)].astype(np.int64)
-        found = np.empty((len(values), len(self.bounds)), dtype=np.int64)
-        buffer = np.empty(self.width)
-        with ONE_AT_A_TIME, np.errstate(all="ignore"):
-            for place, row in enumerate(values):
-                buffer[:] = row
-                if self.values is not None:
-                    buffer[:] = np.rint(np.clip(np.nan_to_num(buffer, nan=self.values[0]), *self.values))
-                found[place] = _steps(self._one(buffer), self.statement.bounds)
-        return found
+    def reading(self, *, second: bool = False) -> Reading:
+        """Return how the kernel reads a row."""
+        if self.table is None or self.values is None:
+            return OneByOne(self.width, self._function, self.bounds, self.values)
+        return Listed(self.width, *self.values, self._points)
 
-    def _one(self, row: Array) -> Array:
-        """Return the statistics of one row; NaN where they cannot be computed: no row decides whether others are."""
-        try:
-            return np.asarray(self._function(row))
-        except Exception:  # NumPy raises for integers to a negative power
-            return np.full(len(self.bounds), np.nan)
+    @cached_property
+    def _points(self) -> OneOf:
+        assert self.table is not None
+        return OneOf(self.table)
 
     def simulated_mean(self, rng: np.random.Generator, count: int) -> Array:
         """Mean statistic of made-up rows, nothing subtracted: (n_statistics,) array."""
@@ -170,18 +154,7 @@ class StatedSums:
         return plain_function([self.statement.row], self.statement.statistics)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_function"}
-
-    def _places(self, values: Array) -> Array:
-        """Place of every row in the table; an entry beyond the least and greatest value counts as the nearest."""
-        from pymc_dp.families.row_sum_kernels import fold
-
-        assert self.values is not None
-        code = np.zeros(len(values), dtype=np.int64)
-        plain = values.view(np.int8) if values.dtype == np.bool_ else values
-        for entry in range(self.width):
-            fold(code, np.ascontiguousarray(plain[:, entry]), *self.values, True, entry == 0)
-        return code
+        return {name: value for name, value in self.__dict__.items() if name not in ("_function", "_points")}
 
 
 def _table(statement: Statement, values: tuple[int, int]) -> Array | None:
@@ -206,52 +179,6 @@ def _steps(found: Array, bounds: Array) -> Array:
     scaled = (np.clip(found, bounds[:, 0], bounds[:, 1]) - (bounds[:, 0] + half)) * (GRID / half)
     whole = np.clip(np.rint(np.nan_to_num(scaled, nan=0.0)), -GRID, GRID)
     return whole.astype(np.int64)
-
-
-def _norms(table: Array | None, count: int) -> tuple[int, int]:
-    """Largest L1 norm and squared L2 norm of what one row adds: over all rows, or by the bounds."""
-    if table is None:
-        return count * GRID, count * GRID**2
-    return _largest(table)
-
-
-def _distances(table: Array | None, count: int) -> tuple[int, int]:
-    """Largest L1 and squared L2 distance of what two rows add.
-
-    Where every statistic has two values, and an entry that changes takes it to the other one whatever the other entries
-    are, or never does: two rows differ as some row differs from the first, so that one is compared with all. Else over
-    all pairs of rows, or, of too many, by the range of every statistic.
-    """
-    if table is None:
-        return 2 * count * GRID, 4 * count * GRID**2
-    if _flips(table):
-        return _largest(table, table[0])
-    if len(table) <= MOST_PAIRED:
-        found = [_largest(table[start:], row) for start, row in enumerate(table)]
-        return max(one for one, _ in found), max(two for _, two in found)
-    ranges = [int(item) for item in table.max(axis=0).astype(np.int64) - table.min(axis=0)]
-    return sum(ranges), sum(item**2 for item in ranges)
-
-
-def _largest(table: Array, origin: Array | int = 0) -> tuple[int, int]:
-    """Largest L1 and squared L2 distance of rows from one; squares are rounded up to a multiple of 2**UNIT_BITS."""
-    one, two = 0, 0
-    for start in range(0, len(table), BLOCK):
-        size = np.abs(table[start : start + BLOCK].astype(np.int64) - origin)
-        one = max(one, int(size.sum(axis=1).max()))
-        two = max(two, int((-(-(size**2) >> UNIT_BITS)).sum(axis=1).max()) << UNIT_BITS)
-    return one, two
-
-
-def _flips(table: Array) -> bool:
-    """Whether all entries have two values, and every statistic is of two values that each entry flips, or never."""
-    above = table > table.min(axis=0)
-    if len(table) & (len(table) - 1) or not (table == np.where(above, table.max(axis=0), table.min(axis=0))).all():
-        return False
-    found = above[:1]
-    while len(found) < len(table):
-        found = np.concatenate([found, found ^ above[len(found)] ^ above[0]])
-    return bool((found == above).all())
 
 
 __all__ = ["StatedSums"]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import floor
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, override
 
 import numpy as np
 
 from pymc_dp.inspection.rows import Array
-
-GRID_BITS = 30
-GRID = 2**GRID_BITS
+from pymc_dp.kernel.readings import Counts, Places, Powers, Reading
+from pymc_dp.kernel.shapes import GRID
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +45,11 @@ class LevelCounts:
         """Number of levels K."""
         return len(self.labels)
 
-    def places(self, values: Array) -> Array:
-        """Return the level of every value of some rows; what is no level is sent to the first one."""
-        return values.view(np.int8) if values.dtype == np.bool_ else values
+    def reading(self, *, second: bool = False) -> Reading:
+        """Return how the kernel reads a row; `second` leaves out the first of two counts, whose sum is known."""
+        if self.trials is None:
+            return Places(self.n_levels, second=second)
+        return Counts(self.n_levels, self.trials, second=second)
 
     def of_rows(self, values: Array) -> Array:
         """Return the levels of drawn rows, (n_rows,)."""
@@ -63,6 +63,10 @@ class OwnTotals(LevelCounts):
     It adds ``clip(count, 0, what is left of the trials)`` level by level, the last level included: so that every row,
     whatever it holds, adds whole numbers >= 0 whose sum is at most `trials`.
     """
+
+    @override
+    def reading(self, *, second: bool = False) -> Reading:
+        return Counts(self.n_levels, self.trials or 1, rest=False, second=second)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,67 +152,20 @@ class BoundedMoments:
         """Mean statistic of made-up rows, nothing subtracted: (n_powers,) array."""
         return np.asarray(self.of_rows(made_up(rng, self.low, self.high, count, self.width)).mean(axis=0))
 
+    def reading(self, *, second: bool = False) -> Powers:
+        """Return how the kernel reads a row."""
+        return Powers(self.low, self.high, self.centre, self.unit, self.powers, self.offset)
+
+    @property
+    def grid_steps(self) -> int:
+        """How many steps of the grid the last power spans."""
+        low, high = self.reading().ends
+        return high - low
+
     @property
     def reach(self) -> tuple[int, int]:
-        """Smallest and largest ``k`` that a row can have, in the arithmetic of the compiled pass over the rows."""
-        per_unit = 1.0 / self.unit
-        return round((self.low - self.centre) * per_unit), round((self.high - self.centre) * per_unit)
-
-    @property
-    def magnitude(self) -> int:
-        """Upper bound of the L1 norm of what one row adds, in grid steps.
-
-        With t = k/GRID in [-1, 1], |t| + |t^2 - 1/2| is largest (3/2) at t = +-1, and |t| + t^2 (2) as well; each
-        rounding of the square moves it by at most 1/2 + 2**-23 of a step.
-        """
-        low, high = self.reach
-        furthest = max(abs(low), abs(high))
-        if self.powers == (1,):
-            return furthest
-        nearest = 0 if low <= 0 <= high else min(abs(low), abs(high))
-        squares = [square(furthest) - self.offset, square(nearest) - self.offset]
-        if self.powers == (2,):
-            return max(abs(squares[0]), abs(squares[1]))
-        return floor((1.5 if self.offset else 2.0) * GRID + 0.5 + 2**-23)
-
-    @property
-    def spread(self) -> int:
-        """Upper bound of the L1 distance between what two rows add to one cell, in grid steps.
-
-        With a = |t - t'| and t + t' at most 2 - a in absolute value, |t - t'| + |t^2 - t'^2| <= a (3 - a), largest
-        (9/4) at a = 3/2: less than the 2 + 1 of the two powers taken one by one.
-        """
-        low, high = self.reach
-        if self.powers == (1,):
-            return high - low
-        if self.powers == (2,):
-            furthest = max(abs(low), abs(high))
-            nearest = 0 if low <= 0 <= high else min(abs(low), abs(high))
-            return square(furthest) - square(nearest)
-        return floor(2.25 * GRID + 1 + 2**-22)
-
-    @property
-    def magnitude_squared(self) -> int:
-        """Upper bound of the squared L2 norm of what one row adds, in squared grid steps.
-
-        For (t, t² - 1/2) and (t, t²) with t in [-1, 1] it is largest at t = +-1: 1 + 1/4, or 2. The rounding of the
-        square adds less than a step.
-        """
-        if len(self.powers) == 1:
-            return self.magnitude**2
-        return GRID**2 + (floor((0.5 if self.offset else 1.0) * GRID) + 1) ** 2
-
-    @property
-    def spread_squared(self) -> int:
-        """Upper bound of the squared L2 distance between what two rows add to one cell, in squared grid steps.
-
-        With a = |t - t'| and ``|t + t'| <= 2 - a``, ``a² + a² (2 - a)²`` grows with a up to 4, at a = 2: its slope is
-        ``2 a (1 + (2 - a)(2 - 2 a))``, where ``(2 - a)(2 - 2 a) >= -1/2``. The rounding of two squares adds at most a
-        step and 2**-22.
-        """
-        if len(self.powers) == 1:
-            return self.spread**2
-        return (2 * GRID + 2) ** 2
+        """Smallest and largest ``k`` that a row can have."""
+        return self.reading().reach
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,8 +220,3 @@ def made_up(rng: np.random.Generator, low: float, high: float, count: int, width
     """Draw rows within bounds, (count, width), each entry from some beta distribution."""
     first, second = (rng.uniform(0.5, 4.0, size=width) for _ in range(2))
     return low + (high - low) * rng.beta(first, second, size=(count, width))
-
-
-def square(k: int) -> int:
-    """Rounded square in grid steps, as the compiled pass over the rows computes it (round half to even)."""
-    return round(float(k) * float(k) / GRID)

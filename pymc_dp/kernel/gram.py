@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from math import ceil
 from typing import final, override
@@ -10,12 +11,27 @@ from typing import final, override
 import numpy as np
 
 from pymc_dp.kernel import limits
-from pymc_dp.kernel.arguments import exact, exact_all, flag
+from pymc_dp.kernel.arguments import exact, exact_all, finite, flag
 from pymc_dp.kernel.blocks import Blocks
 from pymc_dp.kernel.errors import ArgumentError
-from pymc_dp.kernel.shapes import Array, Ball, Curve, Facts, Interval, MHot, OneHot, Products, Psd, Shape
+from pymc_dp.kernel.shapes import (
+    Array,
+    Ball,
+    Circle,
+    Curve,
+    Facts,
+    Interval,
+    MHot,
+    OneHot,
+    OneOf,
+    Products,
+    Psd,
+    Shape,
+)
 
 MOST_BITS = 20
+FARTHEST = 1e150
+"""How far a number of a row in a ball is looked at, in units of the norm: its square is finite."""
 
 
 @final
@@ -41,6 +57,8 @@ class Regression(Shape):
     constant, square, apart : bool
     bits : int
         A number counts in units of 2^-bits.
+    longest : (float, float), optional
+        Of the rows that are `known`: no sum of |t|, and of t², is larger; a row for which it is adds nothing.
 
     Notes
     -----
@@ -56,6 +74,7 @@ class Regression(Shape):
     square: bool = True
     apart: bool = False
     bits: int = 15
+    longest: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         exact_all(None, balls=self.balls)
@@ -67,6 +86,18 @@ class Regression(Shape):
             flag(name, getattr(self, name))
         if not 1 <= self.width <= 1000 or (self.known and self.sizes):
             raise ArgumentError("There must be from 1 to 1000 predictors; if these are public, so are the cells.")
+
+        if self.longest is not None:
+            if not self.known:
+                raise ArgumentError("longest is of predictors that are public.")
+            object.__setattr__(self, "longest", tuple(finite("longest", part) for part in self.longest))
+
+    @property
+    def most_public(self) -> tuple[int, int]:
+        """The largest sums of |t| and of t² of a row, in units of 2^-bits and 4^-bits."""
+        assert self.longest is not None
+        one, two = (Fraction(part) for part in self.longest)
+        return int(one * 2**self.bits), int(two * 4**self.bits)
 
     @property
     def width(self) -> int:
@@ -93,7 +124,7 @@ class Regression(Shape):
             square=self.square,
             sizes=self.sizes,
             apart=self.apart,
-            longest=None,
+            longest=self.longest,
         )
         l1, l2 = blocks.known if self.known else (blocks.stay_l1, blocks.stay_squared)
         if self.cells > 1 and self.sizes:
@@ -112,4 +143,4 @@ class Regression(Shape):
         limits.hold_regression(np.ascontiguousarray(found), balls, 2**self.bits, self.cells, *flags, whole)
 
 
-CERTIFIED: tuple[type[Shape], ...] = (OneHot, MHot, Interval, Curve, Ball, Products, Psd, Regression)
+CERTIFIED: tuple[type[Shape], ...] = (OneHot, MHot, Interval, Curve, Circle, OneOf, Ball, Products, Psd, Regression)

@@ -1,4 +1,4 @@
-"""Which process an object was made in: a fork copies what may be there only once."""
+"""Which process an object was made in, since a fork copies what may be there only once; and its processors."""
 
 from __future__ import annotations
 
@@ -38,4 +38,9 @@ class Birthplace:
         return self._generation is _generation and self.pid == os.getpid()
 
 
-__all__ = ["Birthplace"]
+def processors() -> int:
+    """Return how many threads may work side by side."""
+    return os.cpu_count() or 1
+
+
+__all__ = ["Birthplace", "processors"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from math import isqrt
 from typing import Any, NamedTuple, final, override
 
@@ -18,13 +19,15 @@ import numpy.typing as npt
 from pymc_dp.kernel import limits
 from pymc_dp.kernel.accounting.events import DiscreteGaussianEvent, DiscreteLaplaceEvent, Event
 from pymc_dp.kernel.arguments import exact, exact_all, flag
-from pymc_dp.kernel.errors import ArgumentError
+from pymc_dp.kernel.errors import ArgumentError, PrivacyError
 from pymc_dp.kernel.table import WEIGHT_BITS
 
 Array = npt.NDArray[Any]
 
 LONGEST = 2**30
 """Largest L1 norm of what a row adds: 2^32 rows of it fit into 64 bits."""
+MOST_POINTS, MOST_PAIRED = 2**16, 2**10
+"""Of a list, and of those all pairs of which are compared."""
 GRID = 2**30
 FACTOR = 2**15
 """Units of a vector whose outer product has a Frobenius norm of 1: 2^30 units."""
@@ -111,6 +114,8 @@ class Shape(ABC):
         rows : int
             Of a person, add_remove alone: so many times a row's norm, in L2 too, for all may be alike.
         """
+        if neighbours == "add_remove" and self.public_inputs:
+            raise PrivacyError("A row that is added brings numbers of its own, none of which is public.")
         (_, size, (one, square), spread), finer = self.facts, self.finer(weighted)
         if neighbours == "add_remove":
             alone = self._shifts(one, one=size == 1, replaced=False) if rows == 1 and not weighted else None
@@ -195,8 +200,8 @@ class Interval(Shape):
         ends = list(zip(self.low, self.high, strict=False))
         if not ends or len(self.low) != len(self.high) or not all(a <= b for a, b in ends):
             raise ArgumentError("Ends of intervals must be whole numbers, low <= high, one pair for each entry.")
-        if not 1 <= self.facts.magnitude[0] <= LONGEST:
-            raise ArgumentError(f"The ends of intervals together must be from 1 to {LONGEST}. Take a coarser unit.")
+        if not 1 <= max(abs(end) for end in (*self.low, *self.high)) <= LONGEST:
+            raise ArgumentError(f"The farthest end of intervals must be from 1 to {LONGEST}. Take a coarser unit.")
 
     @property
     @override
@@ -241,6 +246,96 @@ class Curve(Shape):
         G = self.units
         limits.hold_whole(found, np.array([-G]), np.array([G]), whole[:, :1])
         whole[:, 1] = (whole[:, 0] ** 2 + G // 2) // G - (G // 2 if self.centred else 0)
+
+
+@final
+@dataclass(frozen=True)
+class Circle(Shape):
+    """A row adds a point of a circle of `units`, both numbers rounded; a point further out, or with NaN, adds 0.
+
+    Held are points no further out than `units` + 1, by their squares. Move: of two such points, √2 times as much in L1.
+    """
+
+    units: int = GRID
+
+    def __post_init__(self) -> None:
+        exact(1, GRID, units=self.units)
+
+    @property
+    @override
+    def facts(self) -> Facts:
+        G = self.units
+        l1 = isqrt(2 * G**2) + 3, isqrt(8 * G**2) + 3
+        return Facts(2, 2, (l1[0], (G + 2) ** 2), (l1[1], (2 * G + 2) ** 2))
+
+    @override
+    def _hold(self, found: Array, whole: Array) -> None:
+        G = self.units
+        limits.hold_whole(found, np.full(2, -G), np.full(2, G), whole)
+        whole[(whole**2).sum(axis=1) > (G + 1) ** 2] = 0
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class OneOf(Shape):
+    """A row adds one of some public points, (n, size) whole numbers, the one that its number rounds to, or 0.
+
+    Move: the largest distance of two of them; of more than 2^10 points, the ranges of all entries together, or that of
+    the first to any other where each entry has two values and `flips` says that two points differ as some point differs
+    from the first. Squares are added in units of 2^20, rounded up.
+    """
+
+    points: Array
+
+    def __post_init__(self) -> None:
+        held = np.array(self.points, dtype=np.int64)
+        if held.ndim != 2 or not 1 <= np.abs(held).max(initial=0) <= LONGEST or len(held) > MOST_POINTS:
+            raise ArgumentError(f"Points must be up to {MOST_POINTS} rows of whole numbers within ±{LONGEST}.")
+        held.flags.writeable = False
+        object.__setattr__(self, "points", held)
+
+    @cached_property
+    @override
+    def facts(self) -> Facts:
+        return Facts(1, self.points.shape[1], _farthest(self.points), self._spread())
+
+    def _spread(self) -> tuple[int, int]:
+        points = self.points
+        if flips(points):
+            return _farthest(points, points[0])
+        if len(points) <= MOST_PAIRED:
+            found = [_farthest(points[start:], point) for start, point in enumerate(points)]
+            return max(one for one, _ in found), max(two for _, two in found)
+        ranges = [int(item) for item in points.max(axis=0) - points.min(axis=0)]
+        return sum(ranges), sum(item**2 for item in ranges)
+
+    @override
+    def _hold(self, found: Array, whole: Array) -> None:
+        places = np.rint(found[:, 0])
+        good = (places >= 0) & (places < len(self.points))
+        whole[:] = 0
+        whole[good] = self.points[places[good].astype(np.int64)]
+
+
+def _farthest(points: Array, origin: Array | int = 0) -> tuple[int, int]:
+    """Largest L1 and squared L2 distance of points from one; squares are rounded up to a multiple of 2^20."""
+    one, two = 0, 0
+    for start in range(0, len(points), 2**12):
+        size = np.abs(points[start : start + 2**12] - origin)
+        one = max(one, int(size.sum(axis=1).max()))
+        two = max(two, int((-(-(size**2) >> 20)).sum(axis=1).max()) << 20)
+    return one, two
+
+
+def flips(points: Array) -> bool:
+    """Whether points are of the rows of two-valued entries, by each of which every number is flipped, or never."""
+    above = points > points.min(axis=0)
+    if len(points) & (len(points) - 1) or not (points == np.where(above, points.max(axis=0), points.min(axis=0))).all():
+        return False
+    found = above[:1]
+    while len(found) < len(points):
+        found = np.concatenate([found, found ^ above[len(found)] ^ above[0]])
+    return bool((found == above).all())
 
 
 @final

@@ -16,18 +16,17 @@ import numpy.typing as npt
 from pymc_dp.kernel.arguments import finite, flag, whole, word
 from pymc_dp.kernel.errors import ArgumentError, PrivacyError
 from pymc_dp.kernel.limits import MOST_OF_A_PERSON, MOST_ROWS
+from pymc_dp.kernel.persons import GOLDEN, mixed
 from pymc_dp.kernel.randomness import secure_keys
 from pymc_dp.kernel.relations import PER_PERSON
 
 Array = npt.NDArray[Any]
 Block = tuple[list[Array], Array, Array]
 """Columns of some rows, where units start among them and end, and how often each unit counts."""
-WEIGHT_BITS = 16
+WEIGHT_BITS = 20
 WEIGHT = 2**WEIGHT_BITS
-"""A weight is a whole number of 2^-16 of the largest that counts."""
+"""A weight is a whole number of 2^-20 of the largest that counts."""
 MOST_KINDS = 2**20
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +115,7 @@ class Table:
     max_rows : int
         So many rows of a person count at most, chosen at random; see `_kept`.
     weights : (n_rows,) array, optional
-        From 0 to 1, private: a row's numbers count so many times, in steps of 2^-16. Limits hold after weighting.
+        From 0 to 1, private: a row's numbers count so many times, in steps of 2^-20. Limits hold after weighting.
     unit : str
         What the id is called, where a ledger counts persons by it.
 
@@ -155,7 +154,7 @@ class Table:
         self.neighbours, self.max_rows = neighbours, max_rows if person is not None else 1
         self.relation = neighbours if person is None else f"{PER_PERSON}{unit}"
         self.columns = {name: column.clamped() for name, column in columns.items()}
-        self._weights = None if weights is None else _shares(weights)
+        self._weights = None if weights is None else shares_of(weights)
         (self._n,) = lengths
         self._first = np.arange(self._n + 1)
         if person is not None:
@@ -174,7 +173,7 @@ class Table:
         key, values = secure_keys(2), [bits[rows] for bits in self._bits()]
         alike = np.full(len(rows), key[0])
         for bits in values:
-            alike = _mixed((alike + GOLDEN) ^ bits)
+            alike = mixed((alike + GOLDEN) ^ bits)
         order = np.lexsort((*values, alike, who.ravel()))  # equal rows of a person lie side by side
         new = np.ones(len(rows), dtype=bool)
         for held in (who.ravel(), *values):
@@ -183,7 +182,7 @@ class Table:
         place = np.arange(len(rows))
         times = np.empty(len(rows), dtype=np.uint64)
         times[order] = (place - np.maximum.accumulate(np.where(new, place, 0))).astype(np.uint64)
-        rank = _mixed(_mixed(alike + GOLDEN * times) ^ key[1])
+        rank = mixed(mixed(alike + GOLDEN * times) ^ key[1])
         order = np.lexsort((*values, times, rank, who.ravel()))
         own = who.ravel()[order]
         starts = np.flatnonzero(np.r_[True, own[1:] != own[:-1]][: len(own)])
@@ -310,8 +309,8 @@ def places(axis: Array, held: Array) -> Array:
     return np.asarray((held - axis[0]) / (step or 1.0))
 
 
-def _shares(weights: Array) -> Array:
-    """Return weights as whole numbers from 0 to `WEIGHT`, whatever they hold."""
+def shares_of(weights: Array) -> Array:
+    """Return weights as whole numbers from 0 to `WEIGHT`, whatever they hold. **Private**."""
     with np.errstate(all="ignore"):
         found = np.rint(np.asarray(weights, dtype=np.float64) * WEIGHT)
     return np.where(found >= 0, np.minimum(found, WEIGHT), 0).astype(np.int64)
@@ -328,10 +327,3 @@ def _digests(texts: Array) -> Array:
     written = (str(text).encode(errors="surrogatepass") for text in kinds)
     digests = b"".join(blake2b(text, digest_size=16).digest() for text in written)
     return np.frombuffer(digests, dtype=np.uint64).reshape(-1, 2)[codes.ravel()]
-
-
-def _mixed(values: Array) -> Array:
-    """Mix 64 bits, one to one: the last step of splitmix64 (Steele, Lea, Flood 2014, doi 10.1145/2714064.2660195)."""
-    values = (values ^ (values >> np.uint64(30))) * FIRST
-    values = (values ^ (values >> np.uint64(27))) * SECOND
-    return np.asarray(values ^ (values >> np.uint64(31)))

@@ -23,8 +23,9 @@ from pymc_dp.families.cells import Cells
 from pymc_dp.families.closed_form import Box
 from pymc_dp.families.family import Family, with_closed_form
 from pymc_dp.families.features import RowStatistic
-from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts
+from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel.shapes import GRID
 
 SLACK = 1 + 1e-12
 """Room for the rounding of the few operations of a closed form."""

@@ -50,6 +50,7 @@ def of_sums(asked: Asked, rng: np.random.Generator, advance: Advance) -> Rehears
     plan = ReleasePlan(
         tables=tables,
         neighbours=inspection.domain.neighbours,
+        relation=inspection.domain.relation,
         statistics=statistics,
         epsilon=release.epsilon,
         delta=release.delta,

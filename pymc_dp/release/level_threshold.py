@@ -12,7 +12,7 @@ from pymc_dp.accounting import ApproximateEvent, Budget, Event
 from pymc_dp.domain import Neighbours
 from pymc_dp.kernel.accounting.budget import decimal
 from pymc_dp.kernel.noise import LAPLACE, tail
-from pymc_dp.release.sensitivity import sizes_sensitivity
+from pymc_dp.release.sensitivity import sizes_move
 from pymc_dp.rows.levels import Label
 
 
@@ -62,7 +62,7 @@ class LevelThreshold:
     @classmethod
     def calibrated(cls, budget: Budget, neighbours: Neighbours) -> Self:
         """Return the least noise and the least threshold for a budget with δ > 0."""
-        scale = LAPLACE.calibrate(sizes_sensitivity(neighbours).l1, budget.epsilon)
+        scale = LAPLACE.calibrate(sizes_move(neighbours).l1, budget.epsilon)
         chance = decimal(budget.delta)
         low, beyond = 0, 1
         while tail(scale, beyond) > chance:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -15,8 +14,8 @@ from pymc_dp.families.features import BoundedFeatures
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import BoundedMoments, ExposedCounts, LevelCounts, OwnTotals
 from pymc_dp.kernel.accounting.budget import decimal
+from pymc_dp.kernel.tallies import PerUnit
 from pymc_dp.metrics import L1, L2, Extent, Geographic, Hamming, Metric
-from pymc_dp.release.sensitivity import SumSensitivity
 from pymc_dp.release.tables import TablePlan
 
 MOST_STEPS = 2**60
@@ -27,39 +26,12 @@ A square in steps, k² / GRID with |k| <= GRID, moves by ``m |k + k'| / GRID < 2
 moves by 2 m at most: where that is near, both squares are multiples of 2^-23, and rounded by half of that at most.
 Rounding to even commutes with adding an even number, so that a rounded square moves by no more either."""
 
+MOVED = "per unit of ρ that a row moves, and in proportion to it"
 Names = Mapping[Variable, frozenset[str]]
 """What the columns of a table are called."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Lipschitz:
-    """How a metric bounds the sensitivity of what is released of one observed variable.
-
-    Attributes
-    ----------
-    steps : Fraction
-        Steps of its own sums per unit of ρ, of a row that stays in its cell and has another value.
-    least : Fraction or None
-        Least ρ of rows that differ in a column of which only equality counts; None where there is none.
-    cell : Fraction or None
-        Least ρ of rows in different cells; None where cells are public.
-    """
-
-    steps: Fraction
-    least: Fraction | None
-    cell: Fraction | None
-
-    def of_sums(self, sensitivity: SumSensitivity) -> SumSensitivity:
-        """Sensitivity per unit of ρ of a block of sums, given that between any two rows."""
-        apart = Fraction(0) if self.least is None else sensitivity.l1 / self.least
-        return _moved(max(apart, self.steps))
-
-    def of_sizes(self, sensitivity: SumSensitivity) -> SumSensitivity:
-        """Sensitivity per unit of ρ of the numbers of rows per cell."""
-        return _moved(Fraction(0) if self.cell is None else sensitivity.l1 / self.cell)
-
-
-def per_unit(table: TablePlan, metric: Metric, names: Names, extents: Mapping[str, Extent]) -> Lipschitz | Problem:
+def per_unit(table: TablePlan, metric: Metric, names: Names, extents: Mapping[str, Extent]) -> PerUnit | Problem:
     """Say how a metric bounds the sensitivity of what is released, or why it does not.
 
     Parameters
@@ -82,7 +54,7 @@ def per_unit(table: TablePlan, metric: Metric, names: Names, extents: Mapping[st
     by no more than between any two rows, at a distance of its weight at least.
     """
     if not metric.columns:
-        return Lipschitz(steps=Fraction(0), least=Fraction(1), cell=Fraction(1))
+        return PerUnit(steps=Fraction(0), least=Fraction(1), cell=Fraction(1))
     observed, statistic = table.observed, table.statistic
     if isinstance(statistic, OwnTotals | ExposedCounts):
         own = "totals" if isinstance(statistic, OwnTotals) else "exposures"
@@ -97,7 +69,7 @@ def per_unit(table: TablePlan, metric: Metric, names: Names, extents: Mapping[st
             return _refused(name, f"the sums of its likelihood are not a smooth function of it ({part})")
     cell = min((equal[name] for name in others), default=None)
     if value in equal:
-        return Lipschitz(steps=Fraction(0), least=min(equal.values()), cell=cell)
+        return PerUnit(steps=Fraction(0), least=min(equal.values()), cell=cell)
     part = _part(metric, value)
     units = _weight(part, value, extents)
     if units is None:
@@ -105,13 +77,13 @@ def per_unit(table: TablePlan, metric: Metric, names: Names, extents: Mapping[st
         return Problem(where=value, what=what, remedy="Give narrower bounds (Domain) that fit the locations.")
     per_value = units
     if isinstance(statistic, LevelCounts) and not isinstance(statistic, Bins) and statistic.trials is None:
-        return Lipschitz(steps=Fraction(0), least=min([1 / per_value, *equal.values()]), cell=cell)
+        return PerUnit(steps=Fraction(0), least=min([1 / per_value, *equal.values()]), cell=cell)
     step = _grid(statistic)
     if step is None:
         return _refused(value, f"its released statistic is not a sum of its values or of their squares ({part})")
     size, times = step
     steps = times * per_value / Fraction(size)
-    return Lipschitz(steps=steps, least=min(equal.values(), default=None), cell=cell)
+    return PerUnit(steps=steps, least=min(equal.values(), default=None), cell=cell)
 
 
 def grid_of(table: TablePlan) -> float | None:
@@ -177,12 +149,6 @@ def too_many_steps(name: str) -> Problem:
     )
 
 
-def _moved(steps: Fraction) -> SumSensitivity:
-    whole = max(1, math.ceil(steps))
-    reason = "per unit of ρ that a row moves, and in proportion to it"
-    return SumSensitivity(l1=whole, l2_squared=whole**2, shifts=None, reason=reason)
-
-
 def extents_of(tables: Sequence[TablePlan], metric: Metric, names: Names) -> dict[str, Extent]:
     """Return what the columns of numbers in a metric can be, as their sums clamp them.
 
@@ -204,4 +170,4 @@ def extents_of(tables: Sequence[TablePlan], metric: Metric, names: Names) -> dic
     return found | {name: Extent(low=-math.inf, high=math.inf) for name in numbers - found.keys()}
 
 
-__all__ = ["MOST_STEPS", "Lipschitz", "extents_of", "grid_of", "names_of", "per_unit", "too_many_steps"]
+__all__ = ["MOST_STEPS", "MOVED", "extents_of", "grid_of", "names_of", "per_unit", "too_many_steps"]

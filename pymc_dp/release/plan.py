@@ -5,42 +5,43 @@ The layout of a release: which statistics of which cells, and how far one row ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from math import ceil, prod
+from typing import Any, final
 
 import numpy as np
-from pytensor.graph.basic import Variable
 
 from pymc_dp import _validate
 from pymc_dp._column_bounds import hull_of
 from pymc_dp.accounting import total_epsilon
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.families.cells import Cells
 from pymc_dp.families.characters import NetworkSums
-from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.exposures import EXPOSED
 from pymc_dp.inspection.findings import MAX_CELLS, Inspection, Observed
 from pymc_dp.inspection.interpreted import kept_while_shared
 from pymc_dp.inspection.network import node_problems
 from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.totals import SUCCESSES
+from pymc_dp.kernel import draw
+from pymc_dp.kernel.account import Account
 from pymc_dp.kernel.noise import NOISES, Noise
 from pymc_dp.kernel.randomness import insecure
+from pymc_dp.kernel.tallies import PaidSums, Source
 from pymc_dp.metrics import Extent
 from pymc_dp.networks import FourierUpdates, LaplaceUpdates, Updates
 from pymc_dp.release.blocks import blocks_of, check_wide, not_weighed, weighted_blocks
 from pymc_dp.release.default_bins import with_default_bins
-from pymc_dp.release.lipschitz_sums import MOST_STEPS, extents_of, grid_of, names_of, per_unit, too_many_steps
+from pymc_dp.release.lipschitz_sums import MOST_STEPS, MOVED, extents_of, grid_of, names_of, per_unit, too_many_steps
 from pymc_dp.release.network_layout import lay_out_network, papers_problems
 from pymc_dp.release.regression_layout import lay_out_regression, without_means
+from pymc_dp.release.sensitivity import SumSensitivity
 from pymc_dp.release.statistics import Statistics, choose, too_many
 from pymc_dp.release.tables import Drawn, ReleaseLayout, ReleasePlan, TablePlan
 from pymc_dp.rows.exposures import exposed_cells
-from pymc_dp.rows.gate import private_values, values_of
-from pymc_dp.rows.passes import Passes
-from pymc_dp.rows.person_files import stored_sums
-from pymc_dp.rows.persons import summed
 from pymc_dp.rows.sums import make_cells
 
 
@@ -143,7 +144,6 @@ def _table(observed: Observed, inspection: Inspection, statistics: Statistics) -
     largest = 1.0 if weight is None else hull_of(domain.bounds[weight.name])[1]
     most = domain.most_rows if weight is None else ceil(largest * inspection.most_rows)
     cells = make_cells(observed.columns, inspection.n_rows, most)
-    stays = cells.sizes is not None
     if observed.totals is not None:  # a cell's number of rows says little of what its rows add up to
         exposed = observed.distribution == EXPOSED
         cells = exposed_cells(cells, observed.totals) if exposed else replace(cells, sizes=None)
@@ -163,10 +163,10 @@ def _table(observed: Observed, inspection: Inspection, statistics: Statistics) -
     if problem := too_many(observed, statistic, cells.count):
         return problem
     whole = isinstance(statistics.mechanism, LaplaceUpdates) and statistics.mechanism.papers
-    labels, blocks = blocks_of(statistic, domain, NOISES[statistics.noise], known=known and not whole, stays=stays)
+    noise, totals = NOISES[statistics.noise], observed.totals if observed.distribution == SUCCESSES else None
+    labels, blocks = blocks_of(statistic, cells, domain, noise, known=known and not whole, totals=totals)
     if weight is not None:
-        labels = tuple("weights" if one == "rows" else one.replace("count of", "weights of", 1) for one in labels)
-        blocks = weighted_blocks(statistic, domain, NOISES[statistics.noise], largest)
+        labels, blocks = weighted_blocks(statistic, cells, domain, noise, largest)
     return TablePlan(
         variables=(observed,),
         family=family,
@@ -196,14 +196,15 @@ def _per_unit(tables: Sequence[TablePlan], domain: Domain, noise: Noise) -> tupl
         if isinstance(bound, Problem):
             problems.append(bound)
             continue
-        sizes = len(table.blocks) > 1  # those of private cells come first
+        held = replace(table, per_unit=bound)
+        moves = [move for tally in held.tallies for move in tally.moves(domain.neighbours)]
         moved = [
-            replace(block, sensitivity=(bound.of_sizes if sizes and place == 0 else bound.of_sums)(block.sensitivity))
-            for place, block in enumerate(table.blocks)
+            replace(block, sensitivity=SumSensitivity.of(move, MOVED))
+            for block, move in zip(table.blocks, moves, strict=True)
         ]
         if any(block.sensitivity.l1 > MOST_STEPS for block in moved):
             problems.append(too_many_steps(table.name))
-        found.append(replace(table, blocks=tuple(moved)))
+        found.append(replace(held, blocks=tuple(moved)))
     if problems:
         raise UnsupportedModelError(problems)
     return found, extents
@@ -247,6 +248,7 @@ def plan_release(inspection: Inspection, statistics: Statistics, epsilon: float,
             for table in _with_noise(layout.tables, shares, statistics, epsilon, delta)
         ),
         neighbours=inspection.domain.neighbours,
+        relation=inspection.domain.relation,
         unit=inspection.domain.unit,
         statistics=statistics,
         epsilon=epsilon,
@@ -261,6 +263,8 @@ def _checked(plan: ReleasePlan) -> ReleasePlan:
     """Return a plan whose cost, as the accountants read it, is within its budget."""
     for table in plan.tables:
         check_wide(table)
+    if plan.network is None and plan.release.event != plan.event:
+        raise PrivacyError("The kernel prices other sums than were planned; this is an error of pymc_dp.")
     if total_epsilon(plan.event, plan.delta).epsilon > plan.epsilon:
         raise PrivacyError(
             f"The planned noise would cost more than epsilon={plan.epsilon}; this is an error of pymc_dp."
@@ -311,66 +315,82 @@ def _increment(table: TablePlan, mechanism: FourierUpdates) -> float:
     return 2 * mechanism.t * table.sums.count * block.scale * block.steps[0]
 
 
+def charge_release(plan: ReleasePlan, account: Account, label: str) -> PaidSums | PaidNetwork:
+    """Let the kernel charge what a release costs, or raise and charge nothing."""
+    if plan.network is None:
+        return plan.release.charge(account, label)
+    account.charge(plan.event, label)
+    return PaidNetwork(plan)
+
+
 def draw_release(
     plan: ReleasePlan,
-    beside: Passes | None = None,
+    paid: PaidSums | PaidNetwork,
+    source: Source,
     passed: Callable[[int], None] = lambda rows: None,
-    owner: Variable | None = None,
 ) -> Drawn:
     """Read the rows once, add them up exactly, and add the noise.
 
     Parameters
     ----------
     plan : ReleasePlan
-    beside : Passes, optional
-        Over a table beside the model, which stands for its rows.
+    paid : PaidSums or PaidNetwork
+        From `charge_release`.
+    source : Source
+        Where the rows are.
     passed : callable
-        Called with the number of rows of it that were read.
-    owner : Variable, optional
-        What holds whose row each of the model is, where ε protects persons.
+        Called with the number of rows that were read.
 
     Notes
     -----
     **Guarantee.** ``plan.epsilon``-differential privacy under ``plan.neighbours`` for everything returned; class
-    exact, arithmetic hardened (integer sums, OpenDP noise). The budget must have been charged before this is called.
+    exact, arithmetic hardened (`kernel.tallies.SumRelease`).
     """
-    sums = iter(_sums(plan, beside, passed, owner))
-    values = {table.name: _draw_table(table, list(islice(sums, len(table.asked)))) for table in plan.tables}
+    drawn = iter(paid.draw(source, passed))
+    values = {table.name: _in_units(table, list(islice(drawn, len(table.asked)))) for table in plan.tables}
     return Drawn(plan=plan, values=values, guarantee="exact" if insecure() is None else "none")
 
 
-def _sums(
-    plan: ReleasePlan, beside: Passes | None, passed: Callable[[int], None], owner: Variable | None
-) -> list[Array]:
-    """Add up the rows, of persons those that are kept. Reads private data."""
-    if plan.unit is None:
-        return [one.of(values_of) for one in plan.asked] if beside is None else beside.sums(plan.asked, passed)
-    if beside is not None:
-        return stored_sums(beside, plan.asked, plan.unit.max_rows)
-    if owner is None:
-        raise PrivacyError("Nothing says whose rows these are; this is an error of pymc_dp.")
-    return summed(plan.asked, private_values(owner), values_of, plan.unit.max_rows)
-
-
-def _exact_sums(table: TablePlan, sums: Sequence[Array]) -> Array:
-    """Return what gets noise, of the exact sums that a table asked for."""
-    if isinstance(table.statistic, NetworkSums):
-        shapes = [table.statistic.network.shape(place) for place in range(len(sums))]
-        families = [counts.reshape(shape) for counts, shape in zip(sums, shapes, strict=True)]
-        return table.statistic.exact(families)[:, None]
-    return np.concatenate(list(sums), axis=1)
-
-
-def _draw_table(table: TablePlan, exact: Sequence[Array]) -> Array:
-    sums = _exact_sums(table, exact)
-    if isinstance(table.statistic, LevelCounts) and len(table.labels) < table.statistic.n_levels:
-        sums = sums[:, 1:]
-    released = np.empty(sums.shape)
+def _in_units(table: TablePlan, drawn: Sequence[Array]) -> Array:
+    """Return whole numbers in units of the data."""
+    whole = drawn[0] if isinstance(table.statistic, NetworkSums) else np.concatenate(list(drawn), axis=1)
+    released = np.empty(whole.shape)
     for block in table.blocks:
         columns = list(block.columns)
-        noised = block.noise.add(np.ascontiguousarray(sums[:, columns]), block.scale)
-        released[:, columns] = noised * np.array(block.steps)
+        released[:, columns] = whole[:, columns] * np.array(block.steps)
     return released
 
 
-__all__ = ["draw_release", "lay_out", "plan_release", "table_problems"]
+@final
+class PaidNetwork:
+    """The coefficients of a network, by the way of before the kernel: their sensitivity is that of the layout.
+
+    The coefficients are sums of products over tables of counts; how far a row moves all of them together is found by
+    eliminating nodes (`network_layout`), which the kernel does not do.
+    """
+
+    def __init__(self, plan: ReleasePlan) -> None:
+        self._table: TablePlan | None = plan.network
+
+    def draw(self, source: Source, passed: Callable[[int], None]) -> list[Array]:
+        """Return noised coefficients in whole numbers, once, and an empty array for every other node."""
+        table, self._table = self._table, None
+        if table is None:
+            raise PrivacyError("These sums were drawn already. Nothing was read.")
+        sums, (block,) = source.totals(), table.blocks
+        if sums is None:
+            sums = [np.zeros((cells.count, node.n_levels), dtype=np.int64) for cells, node in _nodes(table)]
+            for part in source.parts():
+                rows = part().rows
+                sums = [total + one.tally.exact(held) for total, one, held in zip(sums, table.asked, rows, strict=True)]
+                passed(len(rows[0].values[0]))
+        shapes = [table.sums.network.shape(place) for place in range(len(sums))]
+        families = [counts.reshape(shape) for counts, shape in zip(sums, shapes, strict=True)]
+        return [draw.noised(table.sums.exact(families)[:, None], block.noise.kind, block.scale)] * len(sums)
+
+
+def _nodes(table: TablePlan) -> Iterator[tuple[Cells, Any]]:
+    return zip(table.parents, table.sums.network.nodes, strict=True)
+
+
+__all__ = ["charge_release", "draw_release", "lay_out", "plan_release", "table_problems"]

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from pymc_dp.domain import MOST_ROWS
-from pymc_dp.errors import Problem
+from pymc_dp.errors import PrivacyError, Problem
 from pymc_dp.families.cells import Cells
-from pymc_dp.families.gram import Response, has_means
+from pymc_dp.families.gram import GramSums, Response, has_means
 from pymc_dp.families.regression import gram_statistic
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.kernel.noise import NOISES
-from pymc_dp.release.regression_sensitivity import gram_sensitivity, reach_of
+from pymc_dp.release.blocks import why
+from pymc_dp.release.regression_sensitivity import reach_of
+from pymc_dp.release.sensitivity import SumSensitivity
 from pymc_dp.release.tables import Block, TablePlan
+from pymc_dp.rows.asked import tally_of
 from pymc_dp.rows.sums import known_gram
 
 
@@ -25,7 +28,9 @@ def lay_out_regression(observed: Observed, inspection: Inspection, cells: Cells,
     if isinstance(statistic, Problem):
         return statistic
     steps = (statistic.step,) * statistic.count
-    sensitivity = gram_sensitivity(statistic, domain.neighbours).of_person(domain.rows_of_one)
+    tally, reason = tally_of(statistic, cells), _reason(statistic, domain.neighbours)
+    (move,) = tally.moves(domain.neighbours, domain.rows_of_one)
+    sensitivity = SumSensitivity.of(move, why(reason, domain.rows_of_one))
     # Priors that are refused may hold rows: these are not drawn from.
     drawn = observed.by_polynomial and not inspection.problems
     block = Block(columns=tuple(range(statistic.count)), steps=steps, sensitivity=sensitivity, noise=NOISES[noise])
@@ -39,6 +44,22 @@ def lay_out_regression(observed: Observed, inspection: Inspection, cells: Cells,
         gram=known_gram(statistic, observed.design, cells) if statistic.known else None,
         reach=reach_of(observed.design, statistic, cells) if drawn else 0.0,
     )
+
+
+def _reason(statistic: GramSums, neighbours: str) -> str:
+    """Say in a line how a row moves the sums of a regression."""
+    if neighbours == "add_remove":
+        if statistic.known:
+            raise PrivacyError(
+                "With neighbours='add_remove' a row brings its own predictors, which cannot be public. Leave them out "
+                "of Domain(public=...), or use neighbours='replace'."
+            )
+        return "one row adds its products"
+    if statistic.known:
+        return "one row changes its response between the bounds"
+    leaves = len(statistic.cells) > 1 and not statistic.sizes_known
+    reason = "one row changes its numbers, in half widths of the bounds"
+    return reason + ", or takes its products from one cell to another" if leaves else reason
 
 
 def response_of(observed: Observed) -> Response:

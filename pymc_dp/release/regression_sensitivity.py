@@ -11,82 +11,13 @@ How far the linear predictors of a regression reach, by public knowledge alone: 
 
 from __future__ import annotations
 
-from math import ceil
-
 import numpy as np
 
-from pymc_dp.domain import Neighbours
-from pymc_dp.errors import PrivacyError
 from pymc_dp.families.cells import Cells
 from pymc_dp.families.gram import GramSums
 from pymc_dp.inspection.design import Design
 from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.rows import Array
-from pymc_dp.kernel.blocks import Blocks
-from pymc_dp.release.sensitivity import SumSensitivity
-
-
-def gram_sensitivity(statistic: GramSums, neighbours: Neighbours) -> SumSensitivity:
-    """Sensitivity of the sums of a regression.
-
-    Parameters
-    ----------
-    statistic : GramSums
-    neighbours : {"replace", "add_remove"}
-
-    Returns
-    -------
-    Sensitivity
-        In grid steps; the largest one in real numbers, rounded up. The squared L2 is attained (with public predictors,
-        by rows as long as they may be). The L1 is attained by bounded columns in one cell, by rows that are added, and
-        by rows that change their cell where products lie apart; for one ball the search of the tests comes within 5%
-        of it, for balls beside other predictors within 35%.
-
-    Raises
-    ------
-    PrivacyError
-        If a row can be added or removed, with predictors that are public.
-
-    Notes
-    -----
-    **Guarantee.** For every two tables that are neighbours, whatever they hold, sums of `gram_sums` differ by no more.
-    By proof, case by case, in integers; roots are rounded up.
-    """
-    blocks = _blocks_of(statistic)
-    if neighbours == "add_remove":
-        if statistic.known:
-            raise PrivacyError(
-                "With neighbours='add_remove' a row brings its own predictors, which cannot be public. Leave them out "
-                "of Domain(public=...), or use neighbours='replace'."
-            )
-        l1, l2, reason = blocks.row_l1, blocks.row_squared, "one row adds its products"
-    elif statistic.known:
-        l1, l2, reason = *blocks.known, "one row changes its response between the bounds"
-    else:
-        l1, l2, reason = (
-            blocks.stay_l1,
-            blocks.stay_squared,
-            "one row changes its numbers, in half widths of the bounds",
-        )
-        if len(statistic.cells) > 1 and not statistic.sizes_known:
-            l1, l2 = max(l1, blocks.move_l1), max(l2, blocks.move_squared)
-            reason += ", or takes its products from one cell to another"
-    unit = 4**statistic.bits
-    return SumSensitivity(l1=ceil(l1 * unit), l2_squared=ceil(l2 * unit**2), shifts=None, reason=reason)
-
-
-def _blocks_of(statistic: GramSums) -> Blocks:
-    balls = tuple(source.width for source in statistic.sources if source.ball and source.width > 1)
-    return Blocks(
-        balls=balls,
-        boxes=statistic.width - sum(balls) + 1,
-        constant=statistic.constant,
-        square=statistic.square,
-        sizes=not statistic.sizes_known,
-        apart=statistic.apart,
-        longest=statistic.longest,
-    )
-
 
 DRAWS = 400
 ROWS = 64
@@ -128,4 +59,4 @@ def _rows(statistic: GramSums) -> Array:
     return statistic.centres + np.concatenate(parts, axis=1) * statistic.halves
 
 
-__all__ = ["gram_sensitivity", "reach_of", "spread_predictors"]
+__all__ = ["reach_of", "spread_predictors"]

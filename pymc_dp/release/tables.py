@@ -31,6 +31,7 @@ from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.inspection.totals import SUCCESSES
 from pymc_dp.kernel.noise import Noise
 from pymc_dp.kernel.randomness import insecure
+from pymc_dp.kernel.tallies import Noised, PerUnit, SumRelease, Tally
 from pymc_dp.release.sensitivity import SumSensitivity
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.rows.asked import Asked
@@ -102,6 +103,8 @@ class TablePlan:
         By which rows are weighed.
     largest : float
         Public bound on a weight, of which sums are in units.
+    per_unit : PerUnit or None
+        What the metric of the domain says of its sums.
     """
 
     variables: tuple[Observed, ...]
@@ -117,6 +120,7 @@ class TablePlan:
     increment: float = 0.0
     weight: Column | None = None
     largest: float = 1.0
+    per_unit: PerUnit | None = None
 
     @property
     def name(self) -> str:
@@ -167,20 +171,35 @@ class TablePlan:
             response=Column(name=self.name, leaf=self.observed.leaf, bounds=bounds),
             statistic=statistic,
             cells=self.cells,
-            with_sizes=not self.sizes_known,
+            with_sizes=not self.sizes_known and not isinstance(statistic, LevelCounts | GramSums),
             predictors=design.predictors if design is not None else (),
             totals=self.observed.totals if self.observed.distribution == SUCCESSES else None,
             weight=self.weight,
             largest=self.largest,
+            second=isinstance(statistic, LevelCounts) and len(self.labels) < statistic.n_levels,
+            per_unit=self.per_unit,
         )
         return (one,)
+
+    @property
+    def tallies(self) -> tuple[Tally, ...]:
+        """What the kernel adds up."""
+        return tuple(one.tally for one in self.asked)
+
+    @property
+    def noised(self) -> tuple[Noised, ...]:
+        """What the kernel adds up, and the noise of each block; of a network the kernel is not asked."""
+        scales, found = iter(block.scale for block in self.blocks), []
+        for tally in self.tallies:
+            found.append(Noised(tally, tuple(next(scales) for _ in range(1 + tally.sized))))
+        return tuple(found)
 
     def _exposed(self, statistic: ExposedCounts) -> tuple[Asked, ...]:
         """Sums of exposures, unless these are public, and of counts."""
         exposure = self.observed.totals
         assert exposure is not None
         counts = Column(name=self.name, leaf=self.observed.leaf, bounds=(statistic.counts.low, statistic.counts.high))
-        one = Asked(response=counts, statistic=statistic.counts, cells=self.cells)
+        one = Asked(response=counts, statistic=statistic.counts, cells=self.cells, per_unit=self.per_unit)
         return (one,) if self.sizes_known else (replace(one, response=exposure, statistic=statistic.exposure), one)
 
     @property
@@ -282,6 +301,7 @@ class ReleasePlan(ReleaseLayout):
     """
 
     neighbours: Neighbours
+    relation: str
     statistics: Statistics
     epsilon: float
     delta: float
@@ -296,6 +316,24 @@ class ReleasePlan(ReleaseLayout):
     def event(self) -> Event:
         """The cost of the whole release."""
         return ComposedEvent(events=tuple(block.event for block in self.blocks))
+
+    @property
+    def network(self) -> TablePlan | None:
+        """The table of a network's coefficients, if that is what is released."""
+        (first, *_) = self.tables
+        return first if isinstance(first.statistic, NetworkSums) else None
+
+    @property
+    def release(self) -> SumRelease:
+        """What the kernel is asked for; not of a network."""
+        return SumRelease(
+            [one for table in self.tables for one in table.noised],
+            noise=self.statistics.noise,
+            neighbours=self.neighbours,
+            relation=self.relation,
+            persons=self.unit is not None,
+            rows=1 if self.unit is None else self.unit.max_rows,
+        )
 
     def sizes_shown(self, table: TablePlan) -> TablePlan | None:
         """Return the table that shows the sizes of another one's private groups: that of the grouping column itself."""

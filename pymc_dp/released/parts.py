@@ -81,6 +81,7 @@ class SumsPart(Part):
         plan = ReleasePlan(
             tables=tuple(tables),
             neighbours=inspection.domain.neighbours,
+            relation=inspection.domain.relation,
             statistics=Statistics(noise=tables[0].kind, noise_aware=noise_aware),
             epsilon=release.epsilon,
             delta=release.delta,

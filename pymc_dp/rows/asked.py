@@ -1,28 +1,62 @@
-"""What a release asks of the rows: exact integer sums, of a table in memory, of blocks of one, or of an engine."""
+"""What is asked of the rows for a release: sums of one statistic, by cells, of some columns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
-import numpy as np
-from pytensor.graph.basic import Variable
-
-from pymc_dp.domain import MOST_ROWS
-from pymc_dp.errors import PrivacyError
 from pymc_dp.families.cells import Cells
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.gram import GramSums
-from pymc_dp.inspection.long_rows import BLOCK
+from pymc_dp.families.statistic import ExposedCounts
 from pymc_dp.inspection.rows import Array, Column
-from pymc_dp.rows.gram_sums import require_room
-from pymc_dp.rows.sums import LENGTHS, sum_products, sum_rows
-from pymc_dp.rows.weighted import shares_of, weighted_sums
+from pymc_dp.kernel import tallies
+from pymc_dp.kernel.readings import Reading, Successes
+from pymc_dp.kernel.tallies import PerUnit, Rows, Tally
+
+
+def tally_of(
+    statistic: RowStatistic | GramSums,
+    cells: Cells,
+    *,
+    sized: bool = False,
+    second: bool = False,
+    totals: Column | None = None,
+    weighted: bool = False,
+    per_unit: PerUnit | None = None,
+) -> Tally:
+    """Return what the kernel adds up; public.
+
+    Parameters
+    ----------
+    statistic : RowStatistic or GramSums
+    cells : Cells
+    sized : bool
+        Whether the number of rows of each cell comes first; not for counts, nor for a regression.
+    second : bool
+        Whether the first of two counts is left out.
+    totals : Column or None
+        Of successes: how many trials a row has.
+    weighted : bool
+    per_unit : PerUnit, optional
+    """
+    assert not isinstance(statistic, ExposedCounts)
+    reading: Reading = statistic.reading(second=second)
+    if totals is not None:
+        assert totals.bounds is not None
+        reading = Successes(reading.shape.most, *totals.bounds)  # type: ignore[attr-defined]
+    keys = tuple(
+        tallies.Key(column.levels, nearest=column.outside == "nearest", public=column.public)
+        for column in cells.columns
+    )
+    place = tallies.Cells(keys, cells.lookup if keys else None)
+    return Tally(reading=reading, cells=place, sized=sized, weighted=weighted, per_unit=per_unit)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Asked:
-    """Exact sums of one statistic, by cells; public.
+    """Sums of one statistic, by cells; public.
 
     Attributes
     ----------
@@ -40,6 +74,10 @@ class Asked:
         By which rows are weighed; not of a regression.
     largest : float
         Weight of which sums are in units.
+    second : bool
+        Whether the first of two counts is left out: their sum is known.
+    per_unit : PerUnit or None
+        What the metric of the domain says of them.
     """
 
     response: Column
@@ -50,6 +88,8 @@ class Asked:
     totals: Column | None = None
     weight: Column | None = None
     largest: float = 1.0
+    second: bool = False
+    per_unit: PerUnit | None = None
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -64,62 +104,34 @@ class Asked:
         """Whether some columns are not in the table, but computed from it: no engine does that."""
         return any(column.sources != (column,) for column in (self.response, *self.predictors, *self.cells.columns))
 
-    def of(self, values: Callable[[Column], Array]) -> Array:
-        """Add up rows, as they are held: kernels clamp them.
+    @cached_property
+    def tally(self) -> Tally:
+        """What the kernel adds up."""
+        return tally_of(
+            self.statistic,
+            self.cells,
+            sized=self.with_sizes,
+            second=self.second,
+            totals=self.totals,
+            weighted=self.weight is not None,
+            per_unit=self.per_unit,
+        )
+
+    def rows(self, values: Callable[[Column], Array]) -> Rows:
+        """Return rows as the kernel takes them, each value as it is held. **Private**.
 
         Parameters
         ----------
         values : callable
             From a column to its values, of one length for all.
-
-        Returns
-        -------
-        (n_cells, n_integers) int64 array
-            Of a regression (1, n_integers). Sums of parts of a table add up to those of the table.
         """
-        if not self.computed:
-            return self._added(values)
-        held = {column.leaf: values(column) for column in self.columns}
-        n_rows = len(next(iter(held.values())))
-        if n_rows > MOST_ROWS or any(len(rows) != n_rows for rows in held.values()):
-            raise PrivacyError(LENGTHS)
-        if isinstance(self.statistic, GramSums):
-            require_room(self.statistic, n_rows)
-        # Computed columns of a block at a time, so that none is as long as the table.
-        total = self._block(held, 0)
-        for start in range(BLOCK, n_rows, BLOCK):
-            total += self._block(held, start)
-        return total
+        read = [*self.predictors, self.response] if self.totals is None else [self.response, self.totals]
+        weight = None if self.weight is None else self.weight.clamped(values(self.weight)) / self.largest
+        return Rows([values(column) for column in read], [values(column) for column in self.cells.columns], weight)
 
-    def _block(self, held: Mapping[Variable, Array], start: int) -> Array:
-        rows = slice(start, start + BLOCK)
-        return self._added(lambda column: column.of(lambda one: held[one.leaf][rows]))
-
-    def _added(self, values: Callable[[Column], Array]) -> Array:
-        levels = [values(column) for column in self.cells.columns]
-        response = values(self.response)
-        if self.totals is not None:
-            response = _of_trials(response, self.totals, values(self.totals))
-        if isinstance(self.statistic, GramSums):
-            predictors = [values(column) for column in self.predictors]
-            return sum_products(self.statistic, self.cells, predictors, response, levels)[None]
-        if self.weight is not None:
-            shares = shares_of(self.weight.clamped(values(self.weight)), self.largest)
-            return weighted_sums(self.cells, self.statistic, response, shares, levels)
-        return sum_rows(self.cells, self.statistic, response, with_sizes=self.with_sizes, levels=levels)
+    def of(self, values: Callable[[Column], Array]) -> Array:
+        """Return exact sums of some rows, as the kernel adds them up before the noise. **Private**."""
+        return self.tally.exact(self.rows(values))
 
 
-def _of_trials(successes: Array, column: Column, totals: Array) -> Array:
-    """Return failures and successes, (n_rows, 2): successes are kept between 0 and the trials of the row.
-
-    Whatever it returns, the kernel that adds it up holds every row to the most trials that there are.
-    """
-    if successes.shape != totals.shape:
-        raise PrivacyError(LENGTHS)
-    with np.errstate(all="ignore"):
-        most = column.clamped(totals).astype(np.float64)
-        held = np.clip(np.nan_to_num(successes.astype(np.float64)), 0.0, most)
-    return np.stack([most - held, held], axis=1)
-
-
-__all__ = ["Asked"]
+__all__ = ["Asked", "tally_of"]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from os import cpu_count
 from typing import Any, Self, final
 
 import numpy as np
@@ -24,7 +21,6 @@ from pymc_dp.rows.asked import Asked
 from pymc_dp.rows.flags import flagged
 from pymc_dp.rows.gate import require_open
 from pymc_dp.rows.stored import HINT, Layout, Part, StoredRows
-from pymc_dp.rows.sums import LENGTHS
 
 SUM_BYTES = 2**25
 """What of a table is in memory at a time, for each thread, while it is added up."""
@@ -264,74 +260,29 @@ class Passes:
         """
         return () if self.owner is not None else self.stored.check(asked, self._by_leaf)
 
-    def sums(self, asked: Sequence[Asked], passed: Callable[[int], None] = lambda rows: None) -> list[Array]:
-        """Return exact sums of all rows, as `Asked.of` would give them of a table in memory.
+    def totals(self, asked: Sequence[Asked]) -> list[Array] | None:
+        """Return exact sums of all rows where an engine adds them up, in its own statement; None where it does not.
 
         Reads private data, once: the budget must have been charged.
-
-        Parameters
-        ----------
-        asked : sequence of Asked
-        passed : callable
-            Called with the number of rows that were read: at the end with all of them, where an engine adds them up.
 
         Raises
         ------
         PrivacyError
             If the table has become longer or shorter, or has more rows than whole numbers can add up.
-
-        Notes
-        -----
-        Whole numbers are added up, so that neither blocks nor threads nor the order of rows make a difference. One
-        thread reads while others add; two blocks a thread are in memory at a time.
         """
         require_open()
         self._require_rows()
-        made = self.stored.sums(asked, self._by_leaf, self.n_rows)
-        if made is None:
-            return self._streamed(asked, passed)
-        passed(self.n_rows)
-        return made
+        return self.stored.sums(asked, self._by_leaf, self.n_rows)
 
-    def _streamed(self, asked: Sequence[Asked], passed: Callable[[int], None]) -> list[Array]:
-        if self.n_rows > MOST_ROWS:
-            raise PrivacyError(LENGTHS)
-        places = {column.leaf: place for place, column in enumerate(self.columns)}
-
-        def added(parts: list[Sequence[Part]]) -> list[Array]:
-            held: dict[Variable, Array] = {}
-
-            def values(column: Column) -> Array:
-                if column.leaf not in held:
-                    held[column.leaf] = cast(column, parts[places[column.leaf]])
-                return held[column.leaf]
-
-            return [one.of(values) for one in asked]
-
+    @property
+    def sums_size(self) -> int:
+        """How many rows to read at a time for sums: few blocks are in memory together."""
         layouts = self.stored.layouts()
         widest = sum(
             max(layouts[name].row_bytes, column.width * np.dtype(column.leaf.type.dtype).itemsize)
             for name, column in zip(self.names, self.columns, strict=True)
         )
-        size = max(1, SUM_BYTES // widest)
-        empty = [Part(np.zeros((0, *layouts[name].shape), layouts[name].dtypes[0]), None) for name in self.names]
-        totals = added([[part] for part in empty])
-        waiting: deque[Future[list[Array]]] = deque()
-        threads = cpu_count() or 1
-
-        def collect() -> None:
-            for total, part in zip(totals, waiting.popleft().result(), strict=True):
-                total += part
-
-        with ThreadPoolExecutor(threads) as pool:
-            for parts in self._blocks(size, self.names):
-                if len(waiting) > threads:
-                    collect()
-                waiting.append(pool.submit(added, parts))
-                passed(len(parts[0][0].values))
-            while waiting:
-                collect()
-        return totals
+        return max(1, SUM_BYTES // widest)
 
 
 def _held(columns: Sequence[Column], parts: Sequence[Sequence[Part]]) -> list[Array]:

@@ -10,15 +10,12 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from pymc_dp.domain import MOST_ROWS
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.rows import Array, Column, shape_of
-from pymc_dp.rows.asked import Asked
-from pymc_dp.rows.passes import Passes, cast, held
-from pymc_dp.rows.persons import DIGEST, Grouped, grouped, hashes_of, identified, somebody, spans, summed
+from pymc_dp.rows.passes import Passes, held
+from pymc_dp.rows.persons import DIGEST, Grouped, grouped, hashes_of, identified, somebody, spans
 from pymc_dp.rows.spool import BLOCK_BYTES, Scratch, Spool, copying, private_file
 from pymc_dp.rows.stored import Part
-from pymc_dp.rows.sums import LENGTHS
 
 PART_BYTES = 2**26
 """About what a file holds: it is put in order in memory."""
@@ -138,29 +135,4 @@ class PersonFiles:
         return Grouped([np.ascontiguousarray(rows[str(k)]) for k in range(len(self.columns))], edges - start, left)
 
 
-def stored_sums(passes: Passes, asked: Sequence[Asked], most: int) -> list[Array]:
-    """Return exact sums of the rows of a stored table that are kept, at most `most` of each person.
-
-    Reads private data, once: the budget must have been charged.
-
-    Notes
-    -----
-    **Guarantee.** As of `summed`: a person is whole in one file, and sums of whole numbers depend neither on files nor
-    on blocks. They are those of the same rows in the model.
-    """
-    if passes.n_rows > MOST_ROWS:
-        raise PrivacyError(LENGTHS)
-    places = {column.leaf: place for place, column in enumerate(passes.columns)}
-    totals: list[Array] = []
-    with PersonFiles(passes, cast) as files:
-        for owners, columns in files.parts():
-            sums = summed(asked, owners, partial(_column, columns, places), most)
-            totals = sums if not totals else [total + part for total, part in zip(totals, sums, strict=True)]
-    return totals
-
-
-def _column(columns: Sequence[Array], places: dict[Any, int], column: Column) -> Array:
-    return columns[places[column.leaf]]
-
-
-__all__ = ["BY_TMPDIR", "PersonFiles", "row_of", "stored_sums"]
+__all__ = ["BY_TMPDIR", "PersonFiles", "row_of"]

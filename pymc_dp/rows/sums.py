@@ -1,50 +1,26 @@
-"""One pass over the rows: code of each row's cell, exact integer sums per cell.
+"""Cells of a table, and sums of rows for samplers that hold them: what the kernel adds up, and no noise.
 
-Every kernel clamps before anything else, takes no decision that outlives a row, and works on chunks that fit the
-cache, so that no temporary has the length of the table.
+Samplers take rows here until they stand on the kernel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
-from itertools import pairwise
-from os import cpu_count
-from types import ModuleType
-from typing import Any
 
 import numpy as np
 
-from pymc_dp.domain import MOST_ROWS
-from pymc_dp.errors import PrivacyError
 from pymc_dp.families.cells import Cells
-from pymc_dp.families.features import TRANSFORMS, BoundedFeatures, RowStatistic
+from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.gram import GramSums
-from pymc_dp.families.stated_sums import StatedSums
-from pymc_dp.families.statistic import BoundedMoments, LevelCounts, OwnTotals
+from pymc_dp.families.statistic import ExposedCounts, LevelCounts
 from pymc_dp.inspection.design import Design
 from pymc_dp.inspection.rows import Array, Column
+from pymc_dp.kernel.readings import Places
+from pymc_dp.kernel.tallies import Cells as Placed
+from pymc_dp.kernel.tallies import Key, Rows, Tally
+from pymc_dp.rows.asked import tally_of
 from pymc_dp.rows.gate import predictors_of, values_of
-from pymc_dp.rows.gram_sums import gram_sums
-
-CHUNK = 65_536
-WIDE = BoundedFeatures | StatedSums
-"""Statistics whose sums are as many as their labels."""
-ROWS_PER_SPAN = 1_000_000
-"""Rows that a thread takes at a time: several spans per thread, so that none waits for a busy core."""
-STRIPES = 4
-"""Copies of a table of counts: neighbouring rows of one cell then do not wait for each other."""
-
-LENGTHS = (
-    "The columns of the table have different lengths, or more than 2**32 rows; they were changed after the model was "
-    "inspected. Give every column the same length, by one pm.set_data for all."
-)
-ENTRIES = (
-    "The rows have another number of entries than when the model was inspected. Give them their old shape by "
-    "pm.set_data."
-)
 
 
 def make_cells(columns: Sequence[Column], n_rows: int, n_max: int | None) -> Cells:
@@ -77,8 +53,7 @@ def make_cells(columns: Sequence[Column], n_rows: int, n_max: int | None) -> Cel
     groups = np.full(n_codes, n_rows)
     if public:
         held = [columns[place] for place in public]
-        every = np.arange(int(np.prod([shape[place] for place in public])))
-        tally = _scan(held, [values_of(column) for column in held], n_rows, every, None, None)[:, 0]
+        tally = row_counts(held, [values_of(column) for column in held], n_rows)
         codes = np.unravel_index(np.arange(n_codes), shape)
         groups = tally[np.ravel_multi_index([codes[place] for place in public], [shape[place] for place in public])]
         present = groups > 0
@@ -90,14 +65,14 @@ def make_cells(columns: Sequence[Column], n_rows: int, n_max: int | None) -> Cel
     )
 
 
-def sum_rows(
-    cells: Cells,
-    statistic: RowStatistic,
-    values: Array,
-    *,
-    with_sizes: bool,
-    levels: Sequence[Array] | None = None,
-) -> Array:
+def row_counts(columns: Sequence[Column], values: Sequence[Array], n_rows: int) -> Array:
+    """Return the number of rows of each combination of levels, the last column's running fastest."""
+    keys = tuple(Key(column.levels, nearest=column.outside == "nearest") for column in columns)
+    rows = Rows([np.zeros(n_rows, dtype=np.int8)], list(values))
+    return Tally(reading=Places(1), cells=Placed(keys)).exact(rows)[:, 0]
+
+
+def sum_rows(cells: Cells, statistic: RowStatistic, values: Array, *, with_sizes: bool) -> Array:
     """Add up what the rows contribute to each cell. Reads private data, once.
 
     Parameters
@@ -106,8 +81,6 @@ def sum_rows(
     statistic : RowStatistic
     values : (n_rows,) or (n_rows, width) array
         Observed values, of any integer or float type.
-    levels : sequence of (n_rows,) arrays, optional
-        Values of the columns of the cells; by default those that the model holds.
     with_sizes : bool
         Put the number of rows of each cell in front (not for counts).
 
@@ -116,62 +89,25 @@ def sum_rows(
     (n_cells, n_integers) int64 array
         Exact sums in grid steps.
     """
-    levels = [values_of(column) for column in cells.columns] if levels is None else levels
-    if len(values) > MOST_ROWS or any(len(held) != len(values) for held in levels):
-        raise PrivacyError(LENGTHS)
-    if statistic.width != (values.shape[1] if values.ndim > 1 else 1):
-        raise PrivacyError(ENTRIES)
-    table = _scan(cells.columns, levels, len(values), cells.lookup, statistic, values)
-    return table if isinstance(statistic, LevelCounts) else as_released(statistic, table, with_sizes=with_sizes)
-
-
-def as_released(statistic: RowStatistic, table: Array, *, with_sizes: bool) -> Array:
-    """Return sums, of which the first is the number of rows, as they are released: the offset of squares subtracted."""
-    if isinstance(statistic, BoundedMoments) and statistic.offset:
-        table[:, -1] -= statistic.offset * table[:, 0]
-    return table if with_sizes else table[:, 1:]
+    tally = tally_of(statistic, cells, sized=with_sizes and statistic.kind != "counts")
+    return tally.exact(Rows([values], [values_of(column) for column in cells.columns]))
 
 
 def sum_products(
-    statistic: GramSums,
-    cells: Cells,
-    predictors: Sequence[Array],
-    response: Array,
-    levels: Sequence[Array] | None = None,
+    statistic: GramSums, predictors: Sequence[Array], response: Array, cells: Array | None = None
 ) -> Array:
-    """Add up the products of a regression. Reads private data, once.
-
-    Parameters
-    ----------
-    statistic : GramSums
-    cells : Cells
-    predictors : sequence of (n_rows,) or (n_rows, width) arrays
-        Of any integer, float or boolean type.
-    response : (n_rows,) array
-    levels : sequence of (n_rows,) arrays, optional
-        As for `sum_rows`.
-
-    Returns
-    -------
-    (statistic.count,) int64 array
-        Exact sums in grid steps.
-    """
-    levels = [values_of(column) for column in cells.columns] if levels is None else levels
-    arrays = [*predictors, *levels]
-    widths = tuple(1 if array.ndim == 1 else array.shape[1] for array in predictors)
-    if len(response) > MOST_ROWS or any(len(array) != len(response) for array in arrays):
-        raise PrivacyError(LENGTHS)
-    if widths != tuple(source.width for source in statistic.sources) or response.ndim != 1:
-        raise PrivacyError(ENTRIES)
-    code = None if len(statistic.cells) == 1 else partial(cells_of, cells, levels)
-    return gram_sums(statistic, predictors, response, code)
+    """Add up the products of a regression, (statistic.count,) whole numbers; `cells` are the cell of each row."""
+    key = () if cells is None else (Key(np.arange(len(statistic.cells)), nearest=True, public=statistic.sizes_known),)
+    tally = Tally(reading=statistic.reading(), cells=Placed(key))
+    return tally.exact(Rows([*predictors, response], [] if cells is None else [cells]))[0]
 
 
 def known_gram(statistic: GramSums, design: Design, cells: Cells) -> Array:
     """Add up products of (1, t) of public predictors in every cell: (n_cells, 1 + d, 1 + d). Reads public rows."""
-    wide = replace(statistic, known=False, constant=True, square=False, apart=True)
+    wide = replace(statistic, known=False, longest=None, constant=True, square=False, apart=True)
     rows = predictors_of(design)
-    sums = sum_products(wide, cells, rows, np.zeros(len(rows[0]))) * statistic.step
+    code = cells_of(cells, [values_of(column) for column in cells.columns], 0, len(rows[0]))
+    sums = sum_products(wide, rows, np.zeros(len(rows[0])), code if len(wide.cells) > 1 else None) * statistic.step
     d, n_cells = statistic.width, len(statistic.cells)
     gram = np.empty((n_cells, 1 + d, 1 + d))
     gram[:, 0, 0] = cells.sizes
@@ -184,10 +120,8 @@ def known_gram(statistic: GramSums, design: Design, cells: Cells) -> Array:
 
 def cells_of(cells: Cells, levels: Sequence[Array], start: int, stop: int) -> Array:
     """Cell of every row of one chunk."""
-    code = np.zeros(stop - start, dtype=np.int64)
-    for place, (column, held) in enumerate(zip(cells.columns, levels, strict=True)):
-        _add_levels(code, held[start:stop], column, first=place == 0)
-    return cells.lookup[code]
+    placed = tally_of(LevelCounts(labels=("all",)), cells).cells
+    return placed.code(levels, start, stop).astype(np.int64)
 
 
 def row_cells(cells: Cells, name: str) -> Array:
@@ -210,7 +144,7 @@ def row_cells(cells: Cells, name: str) -> Array:
             levels, stride = len(column.levels), 1
             code *= levels
         else:
-            _add_levels(code, values_of(column), column, first=False)
+            Key(column.levels, nearest=column.outside == "nearest").fold(code, values_of(column), first=False)
             stride *= len(column.levels)
     return cells.lookup[code[:, None] + stride * np.arange(levels)]
 
@@ -229,154 +163,8 @@ def row_integers(statistic: RowStatistic, values: Array) -> Array:
     (n_rows, n_integers) int64 array
         Counts of every level; else in grid steps, the offset of squares subtracted.
     """
-    kernels, code = _kernels(), np.arange(len(values), dtype=np.int32)
-    if isinstance(statistic, LevelCounts):
-        found = np.zeros((len(values), statistic.n_levels), dtype=np.int64)
-        if statistic.trials is not None:
-            kernels.add_trials(code, _plain(values), *_of_trials(statistic), found)
-            return found
-        level = np.zeros(len(values), dtype=np.int32)
-        kernels.fold(level, statistic.places(values), 0, statistic.n_levels - 1, False, True)
-        found[code, level] = 1
-        return found
-    if isinstance(statistic, StatedSums):
-        return statistic.row_steps(values)
-    if isinstance(statistic, BoundedFeatures):
-        found = np.zeros((len(values), len(statistic.features)), dtype=np.int64)
-        kernels.add_features(code, values.reshape(len(values), statistic.width), *_description(statistic), found)
-        return found
-    assert isinstance(statistic, BoundedMoments)
-    both = np.zeros((len(values), 2), dtype=np.int64)
-    kernels.add_moments(code, values, *_grid(statistic), 2 in statistic.powers, both)
-    both[:, 1] -= statistic.offset
-    return both[:, [power - 1 for power in statistic.powers]]
+    assert not isinstance(statistic, ExposedCounts)
+    return statistic.reading().whole([values])
 
 
-def _scan(
-    columns: Sequence[Column],
-    rows: Sequence[Array],
-    n_rows: int,
-    lookup: Array,
-    statistic: RowStatistic | None,
-    values: Array | None,
-) -> Array:
-    n_spans = max(1, n_rows // ROWS_PER_SPAN)
-    threads = min(cpu_count() or 1, n_spans)
-    edges = [n_rows * i // n_spans for i in range(n_spans + 1)]
-    spans = list(pairwise(edges))
-
-    def work(span: tuple[int, int]) -> Array:
-        with np.errstate(all="ignore"):  # a signalling NaN would warn
-            return _scan_span(columns, rows, span[0], span[1], lookup, statistic, values)
-
-    if threads == 1:
-        return work((0, n_rows))
-    with ThreadPoolExecutor(threads) as pool:
-        return np.sum(list(pool.map(work, spans)), axis=0)
-
-
-def _scan_span(
-    columns: Sequence[Column],
-    rows: Sequence[Array],
-    begin: int,
-    end: int,
-    lookup: Array,
-    statistic: RowStatistic | None,
-    values: Array | None,
-) -> Array:
-    if isinstance(statistic, BoundedMoments) and not columns:
-        assert values is not None
-        return _total(statistic, values[begin:end])
-    kernels = _kernels()
-    n_cells = int(lookup.max()) + 1
-    width = statistic.n_levels if isinstance(statistic, LevelCounts) else 1
-    code = np.zeros(CHUNK, dtype=np.int32 if len(lookup) * width < 2**31 else np.int64)
-    regroup = not np.array_equal(lookup, np.arange(len(lookup)))
-    counts = np.zeros((STRIPES, n_cells, width), dtype=np.int64)
-    sums = np.zeros((n_cells, len(statistic.labels) if isinstance(statistic, WIDE) else 2), dtype=np.int64)
-    for start in range(begin, end, CHUNK):
-        stop = min(start + CHUNK, end)
-        size = stop - start
-        for place, (column, held) in enumerate(zip(columns, rows, strict=True)):
-            _add_levels(code, held[start:stop], column, first=place == 0)
-        if regroup:
-            kernels.apply_lookup(code, lookup, size)
-        if isinstance(statistic, LevelCounts) and statistic.trials is not None:
-            assert values is not None
-            kernels.add_trials(code, _plain(values[start:stop]), *_of_trials(statistic), counts[0])
-            continue
-        if isinstance(statistic, LevelCounts):
-            assert values is not None
-            kernels.fold(code, statistic.places(values[start:stop]), 0, width - 1, False, not columns)
-        kernels.tally(code, size, counts.reshape(STRIPES, -1))
-        if isinstance(statistic, BoundedMoments):
-            assert values is not None
-            kernels.add_moments(code, _plain(values[start:stop]), *_grid(statistic), 2 in statistic.powers, sums)
-        if isinstance(statistic, BoundedFeatures):
-            assert values is not None
-            rows_of_chunk = _plain(values[start:stop]).reshape(size, statistic.width)
-            kernels.add_features(code, rows_of_chunk, *_description(statistic), sums)
-        if isinstance(statistic, StatedSums):
-            assert values is not None
-            np.add.at(sums, code[:size].astype(np.int64), statistic.row_steps(values[start:stop]))
-    table = counts.sum(axis=0)
-    if isinstance(statistic, WIDE):
-        table = np.concatenate([table, sums], axis=1)
-    if isinstance(statistic, BoundedMoments):
-        table = np.concatenate([table, sums[:, [power - 1 for power in statistic.powers]]], axis=1)
-    return table
-
-
-def _total(statistic: BoundedMoments, values: Array) -> Array:
-    """Row of one cell that holds all values: their number and the sums of their powers."""
-    first, second = _kernels().total_moments(_plain(values), *_grid(statistic), 2 in statistic.powers)
-    powers = [(first, second)[power - 1] for power in statistic.powers]
-    return np.array([[len(values), *powers]], dtype=np.int64)
-
-
-def _of_trials(statistic: LevelCounts) -> tuple[int, bool]:
-    assert statistic.trials is not None
-    return statistic.trials, not isinstance(statistic, OwnTotals)
-
-
-def _grid(statistic: BoundedMoments) -> tuple[float, float, float, float]:
-    return statistic.low, statistic.high, statistic.centre, 1.0 / statistic.unit
-
-
-def _description(statistic: BoundedFeatures) -> tuple[Any, ...]:
-    """Everything that the compiled pass needs to know of some features."""
-    found = statistic.features
-    return (
-        statistic.low,
-        statistic.high,
-        np.array([0 if item.transform == "product" else TRANSFORMS[item.transform].code for item in found]),
-        np.array([item.argument for item in found]),
-        np.array([item.columns if len(item.columns) == 2 else (item.columns[0], -1) for item in found]),
-        np.array([item.centre for item in found]),
-        np.array([1.0 / item.unit for item in found]),
-        np.array([float(item.reach) for item in found]),
-    )
-
-
-def _add_levels(code: Array, values: Array, column: Column, *, first: bool) -> None:
-    levels = column.levels
-    low, high = levels[0], levels[-1]
-    if np.issubdtype(levels.dtype, np.integer) and int(high) - int(low) + 1 == len(levels):
-        _kernels().fold(code, _plain(values), int(low), int(high), column.outside == "nearest", first)
-    else:
-        places = np.minimum(np.searchsorted(levels, values), len(levels) - 1)
-        _kernels().fold(code, places, 0, len(levels) - 1, False, first)
-
-
-def _kernels() -> ModuleType:
-    """Import the compiled loops at first use: numba alone takes longer to import than the rest of the package."""
-    from pymc_dp.families import row_sum_kernels as kernels
-
-    return kernels
-
-
-def _plain(values: Array) -> Array:
-    """View booleans as bytes, and widen what numba does not know; it needs no other help."""
-    if values.dtype == np.float16:
-        return values.astype(np.float32)
-    return values.view(np.int8) if values.dtype == np.bool_ else values
+__all__ = ["cells_of", "known_gram", "make_cells", "row_cells", "row_integers", "sum_products", "sum_rows"]

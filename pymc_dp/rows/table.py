@@ -12,6 +12,7 @@ from pymc_dp import _validate
 from pymc_dp.domain import MOST_ROWS
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel.tallies import LENGTHS
 from pymc_dp.rows.asked import Asked
 from pymc_dp.rows.columns import (
     Columns,
@@ -40,7 +41,6 @@ from pymc_dp.rows.gate import is_open, require_open
 from pymc_dp.rows.levels import Levels
 from pymc_dp.rows.passes import CHANGED
 from pymc_dp.rows.stored import Layout, Names, Part, StoredRows
-from pymc_dp.rows.sums import LENGTHS
 
 FAILED = "The engine failed ({}). What it says may show a value and is left out. {}"
 UNSPENT = "Nothing was spent."

@@ -29,13 +29,15 @@ from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.weights import require_weights
-from pymc_dp.release.paid import PACKAGE, Paid, keep, paid
-from pymc_dp.release.plan import draw_release, plan_release
+from pymc_dp.kernel.tallies import PaidSums
+from pymc_dp.release.paid import PACKAGE, Charged, Paid, keep
+from pymc_dp.release.plan import PaidNetwork, charge_release, draw_release, plan_release
 from pymc_dp.release.record import ReleaseRecord, TableRecord, describe, make_tables
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import Drawn, ReleasePlan, TablePlan
 from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.person_files import BY_TMPDIR, row_of
+from pymc_dp.rows.source import RowsOfModel, StoredSource
 from pymc_dp.rows.stored import StoredRows
 from pymc_dp.transforms.bins import table_parameters
 from pymc_dp.transforms.density import ReleaseDensity
@@ -192,16 +194,18 @@ def make_private(
         trial.run(plan, lambda values: _simulated(inspection, plan, values))
     made = None
     try:
-        with paid(
+        charged = Charged(
             inspection,
             Budget(plan.epsilon, plan.delta),
-            event=plan.event,
-            label=f"statistics of {', '.join(plan.names)}",
+            relation=plan.relation,
             called=label,
             ledger=ledger,
             diameter=plan.diameter,
-        ) as payment:
-            drawn = payment.read(lambda: _drawn(plan, beside, owner, progressbar))
+        )
+        with charged as account:
+            sums = charge_release(plan, account, f"statistics of {', '.join(plan.names)}")
+            payment = account.payment
+            drawn = payment.read(lambda: _drawn(plan, sums, beside, owner, progressbar))
             complete(new, parameters, drawn, describe(inspection, plan, drawn.guarantee))
             made = new
             mark_paid(new, payment)
@@ -212,12 +216,14 @@ def make_private(
         raise
 
 
-def _drawn(plan: ReleasePlan, beside: Passes | None, owner: Variable | None, progressbar: bool) -> Drawn:
+def _drawn(
+    plan: ReleasePlan, paid: PaidSums | PaidNetwork, beside: Passes | None, owner: Variable | None, progressbar: bool
+) -> Drawn:
     """Draw a release, with a bar over the rows of a table beside the model, unless their number is private."""
     if beside is None:
-        return draw_release(plan, owner=owner)
+        return draw_release(plan, paid, RowsOfModel(plan.asked, owner))
     with reading(progressbar, beside.n_rows, plan.neighbours) as advance:
-        return draw_release(plan, beside, advance)
+        return draw_release(plan, paid, StoredSource(plan.asked, beside), advance)
 
 
 def plan_for(

@@ -13,7 +13,7 @@ from pymc_dp.families.statistic import ExposedCounts, LevelCounts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel.noise import NOISES
 from pymc_dp.release.tables import ReleasePlan, TablePlan
-from pymc_dp.rows.gram_sums import gram_sums
+from pymc_dp.rows.sums import sum_products
 from pymc_dp.simulation.rows import in_order
 from pymc_dp.transforms.network import NetworkDensity
 
@@ -103,7 +103,7 @@ def _products(statistic: GramSums, cells: Cells, rng: np.random.Generator) -> Ar
     places = np.arange(count) % len(statistic.cells)
     predictors = [_column(source, count, rng) for source in statistic.sources]
     response = _column(statistic.response, count, rng)[:, 0]
-    sums = gram_sums(statistic, predictors, response, places if len(statistic.cells) > 1 else None)
+    sums = sum_products(statistic, predictors, response, places if len(statistic.cells) > 1 else None)
     total = cells.sizes.sum() if cells.sizes is not None else cells.groups[0]
     return (sums * (statistic.step * float(total) / count))[None]
 

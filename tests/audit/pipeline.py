@@ -8,8 +8,8 @@ import numpy as np
 import pymc as pm
 
 import pymc_dp as dp
-from pymc_dp.kernel.noise import Noise
-from pymc_dp.rows.asked import Asked
+from pymc_dp.kernel import draw
+from pymc_dp.kernel.tallies import Tally
 from pymc_dp.transforms.privatize import plan_for
 from tests.networks import TRIANGLE, network_model
 from tests.paid import draw_release
@@ -48,8 +48,8 @@ class Pipeline:
     def mechanism(self, rows, runs):
         """Release `runs` times: plan and noise are the real ones, the exact sums are computed once and repeated."""
         self.hold(rows)
-        once = Asked.of
-        with patch.object(Asked, "of", lambda asked, values: np.tile(once(asked, values), (runs, 1))):
+        once = Tally.exact
+        with patch.object(Tally, "exact", lambda tally, rows: np.tile(once(tally, rows), (runs, 1))):
             release = draw_release(self.plan())
         return np.concatenate([table.reshape(runs, -1) for table in release.values.values()], axis=1)
 
@@ -59,7 +59,7 @@ class Pipeline:
         def sums_of(rows):
             self.hold(rows)
             seen = []
-            with patch.object(Noise, "add", lambda noise, sums, scale: seen.append(sums) or sums):
+            with patch.object(draw, "noised", lambda sums, kind, scale: seen.append(sums) or sums):
                 draw_release(plan)
             return seen[block]
 

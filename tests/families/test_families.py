@@ -17,10 +17,11 @@ from scipy import stats
 import pymc_dp as dp
 from pymc_dp.families import FAMILIES
 from pymc_dp.families.features import TRANSFORMS
-from pymc_dp.families.statistic import GRID, BoundedMoments
+from pymc_dp.families.statistic import BoundedMoments
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.likelihoods import likelihood_of
+from pymc_dp.kernel.shapes import GRID
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 

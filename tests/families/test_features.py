@@ -8,9 +8,7 @@ import pytest
 from scipy.optimize import minimize
 
 from pymc_dp.families.features import BoundedFeatures, curve, feature, product
-from pymc_dp.families.row_sum_kernels import add_features
-from pymc_dp.families.statistic import GRID
-from pymc_dp.rows.sums import _description
+from pymc_dp.kernel.shapes import GRID
 
 NAN, INF = float("nan"), float("inf")
 WILD = (NAN, INF, -INF, 1e308, -1e308, 5e-324, -5e-324, 0.0, -0.0, 1.0, -1.0, np.pi, -np.pi, 1e15 + 1)
@@ -60,11 +58,8 @@ SHARP = APART.keys() | {"circle", *CURVES, *PRODUCTS}
 
 
 def integers(statistic, rows):
-    """What each row adds, by the compiled pass: (n_rows, n_features) int64 array."""
-    rows = np.asarray(rows, dtype=float).reshape(-1, statistic.width)
-    sums = np.zeros((len(rows), len(statistic.features)), dtype=np.int64)
-    add_features(np.arange(len(rows), dtype=np.int32), rows, *_description(statistic), sums)
-    return sums
+    """What each row adds, as the kernel reads it: (n_rows, n_features) int64 array."""
+    return statistic.reading().whole([np.asarray(rows, dtype=float).reshape(-1, statistic.width)])
 
 
 PLAIN = {
@@ -82,18 +77,17 @@ PLAIN = {
 
 
 def expected(statistic, row):
-    """One row's integers in plain Python."""
+    """One row's integers in plain Python; squares and products are of the rounded numbers."""
     low, high = statistic.low, statistic.high
     middle = low + (high - low) / 2
     held = [middle if value != value else min(max(float(value), low), high) for value in row]
     found = []
-    for item in statistic.features:
-        entry = [held[place] for place in item.columns]
-        if item.transform == "product":
-            half = (high - low) / 2
-            value = math.prod(min(max(x - middle, -half), half) for x in entry)
-        else:
-            value = PLAIN[item.transform](entry[0], item.argument)
+    for place, item in enumerate(statistic.features):
+        if item.transform == "product" or (statistic.pairing == "curve" and place):
+            i, j = item.columns if len(item.columns) == 2 else (0, 0)
+            found.append((found[i] * found[j] + GRID // 2) // GRID - (GRID // 2 if i == j else 0))
+            continue
+        value = PLAIN[item.transform](held[item.columns[0]], item.argument)
         found.append(min(max(round((value - item.centre) * (1 / item.unit)), -item.reach), item.reach))
     return found
 
@@ -175,14 +169,15 @@ def test_the_compiled_pass_adds_plain_integers(name, rng):
 def test_no_two_rows_are_further_apart_than_claimed(name, rng):
     statistic = ALL[name]
     l1, l2_squared = worst_sensitivity(statistic, rng)
-    assert l1 <= statistic.spread
-    assert l2_squared <= statistic.spread_squared
+    facts = statistic.reading().shape.facts
+    assert l1 <= facts.spread[0]
+    assert l2_squared <= facts.spread[1]
     if name in SHARP:
-        assert l1 > 0.999 * statistic.spread
-        assert l2_squared > 0.999 * statistic.spread_squared
+        assert l1 > 0.999 * facts.spread[0]
+        assert l2_squared > 0.999 * facts.spread[1]
     else:  # products take a few values far from 0
-        assert l1 > 0.6 * statistic.spread
-        assert l2_squared > 0.75 * statistic.spread_squared
+        assert l1 > 0.6 * facts.spread[0]
+        assert l2_squared > 0.75 * facts.spread[1]
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -191,8 +186,9 @@ def test_no_row_is_larger_than_claimed(name, rng):
     rows = np.concatenate([corner_rows(statistic), random_rows(statistic, rng, 3000)])
     found = integers(statistic, rows)
     l1, l2_squared = map(max, moved(found, np.zeros_like(found)))
-    assert l1 <= statistic.magnitude
-    assert l2_squared <= statistic.magnitude_squared
-    assert l1 > 0.99 * statistic.magnitude
-    assert l2_squared > 0.99 * statistic.magnitude_squared
+    facts = statistic.reading().shape.facts
+    assert l1 <= facts.magnitude[0]
+    assert l2_squared <= facts.magnitude[1]
+    assert l1 > 0.99 * facts.magnitude[0]
+    assert l2_squared > 0.99 * facts.magnitude[1]
     assert (np.abs(found).max(axis=0) <= [item.reach for item in statistic.features]).all()

@@ -6,7 +6,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.families.gram import GramSums
-from pymc_dp.rows.gram_sums import gram_sums
+from pymc_dp.rows.sums import sum_products
 from pymc_dp.transforms.privatize import plan_for
 
 
@@ -24,7 +24,7 @@ def test_public_rows_whose_squares_overflow_are_as_long_as_they_count(far: float
     (table,) = plan.tables
     assert isinstance(table.statistic, GramSums) and table.statistic.known
     (block,) = table.blocks
-    low, high = (gram_sums(table.statistic, [rows], np.array([end, 0.0, 0.0, 0.0, 0.0])) for end in (-1.0, 1.0))
+    low, high = (sum_products(table.statistic, [rows], np.array([end, 0.0, 0.0, 0.0, 0.0])) for end in (-1.0, 1.0))
     moved = np.abs(high - low).tolist()
     assert 0.99 * block.sensitivity.l1 <= sum(moved) <= block.sensitivity.l1
     assert sum(item**2 for item in moved) <= block.sensitivity.l2_squared

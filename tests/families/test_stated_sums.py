@@ -9,8 +9,8 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.families.stated import sums_of
-from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.stated import statement_of
+from pymc_dp.kernel.shapes import GRID
 from pymc_dp.rows.sums import row_integers
 from tests.families.vectors import WILD, plug_in_gaps
 

@@ -24,7 +24,7 @@ URANDOM = {
 GENERATORS = {"secure_generator", "secure_keys", "derived_generator"}
 OLD_WAY = "before_kernel.py"
 """The one file that hands the kernel's generators, and its noise, to what does not stand on the kernel yet."""
-OF_OLD = ("step_methods/", "rows/persons.py")
+OF_OLD = ("step_methods/",)
 REPLACING = {
     "testing.py": "insecure_randomness and without_noise of tests and demonstrations",
     "plan/rehearsal.py": "simulated tables, whose noise is simulated",
@@ -142,21 +142,22 @@ def test_a_planted_import_is_found(name, text):
         ("kernel/sums.py", "from . import draw"),
         ("kernel/accounting/pure.py", "from ..errors import ArgumentError"),
         ("gradients/fit.py", "from pymc_dp.kernel.randomness import insecure"),
-        ("rows/persons.py", "from pymc_dp.before_kernel import secure_keys"),
+        ("step_methods/base.py", "from pymc_dp.before_kernel import secure_generator"),
     ],
 )
 def test_what_is_allowed_is_not(name, text):
     assert wrong({name: text}) == []
 
 
-def test_the_kernel_draws_in_four_files():
+def test_the_kernel_draws_in_five_files():
     names = GENERATORS | {"NOISES", "LAPLACE", "GAUSSIAN", "mechanism"}
     own = {name for name in FILES if name.startswith("kernel/")}
     found = {name for name in own for _, given in imports(name, FILES[name]) if given in names}
     assert found == {
         "kernel/draw.py",
+        "kernel/persons.py",
         "kernel/table.py",
-    }  # beside randomness.py and noise.py; the table's keys of persons
+    }  # beside randomness.py and noise.py; keys by which rows of persons are chosen
 
 
 def test_every_public_name_is_found_where_its_type_is():

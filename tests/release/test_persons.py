@@ -9,9 +9,9 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.kernel.noise import Noise
-from pymc_dp.release.plan import draw_release, plan_release
-from pymc_dp.rows import persons
+from pymc_dp.kernel import draw, persons, tallies
+from pymc_dp.release.plan import plan_release
+from tests.paid import draw_release
 
 pytestmark = pytest.mark.usefixtures("paid")
 MOST = 2
@@ -76,7 +76,7 @@ class Released:
         self.owner.set_value(np.array(owners, dtype=self.owner.type.dtype))
         seen = []
         with (
-            patch.object(Noise, "add", lambda noise, sums, scale: seen.append(sums.copy()) or sums),
+            patch.object(draw, "noised", lambda sums, kind, scale: seen.append(sums.copy()) or sums),
             patch.object(persons, "secure_keys", lambda count: np.array(keys)),
         ):
             draw_release(self.plan, owner=self.owner)
@@ -117,7 +117,7 @@ def everybody(owners, most):
 
 
 def test_rows_that_are_not_cut_off_are_found_out(rng, monkeypatch):
-    monkeypatch.setattr(persons, "kept_rows", everybody)
+    monkeypatch.setattr(tallies, "kept_rows", everybody)
     released = Released(moments)
     found = zip(released.moves(rng), released.plan.blocks, strict=True)
     assert any(l1 > block.sensitivity.l1 for (l1, _), block in found)

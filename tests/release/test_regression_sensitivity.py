@@ -11,8 +11,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.families.gram import GramSums, Source
-from pymc_dp.release.regression_sensitivity import gram_sensitivity
-from pymc_dp.rows.gram_sums import gram_sums
+from pymc_dp.rows.sums import sum_products
 
 HOSTILE = (np.nan, np.inf, -np.inf, 1e308, -1e308, 0.0, -0.0, 1.0, -1.0, 5.0, 100.0, 1e-300)
 CELLS = ("first", "second")
@@ -119,7 +118,7 @@ def released(statistic: GramSums, row: np.ndarray, cell: int = 0) -> np.ndarray:
     ends = np.cumsum([source.width for source in statistic.sources])
     arrays = [part[None, :] for part in np.split(row[:-1], ends[:-1])]
     cells = np.array([cell]) if len(statistic.cells) > 1 else None
-    return gram_sums(statistic, arrays, row[-1:], cells).astype(object)
+    return sum_products(statistic, arrays, row[-1:], cells).astype(object)
 
 
 def in_units(statistic: GramSums, z: np.ndarray) -> np.ndarray:
@@ -137,7 +136,7 @@ def found(statistic: GramSums, way: str, order: int) -> int:
 
 
 def assert_tight(statistic: GramSums, ways: tuple[str, ...], gap: dict[int, float] = GAP) -> None:
-    sensitivity = gram_sensitivity(statistic, "add_remove" if ways == ("add",) else "replace")
+    sensitivity = statistic.reading().shape.move("add_remove" if ways == ("add",) else "replace")
     for order, claimed in ((1, sensitivity.l1), (2, sensitivity.l2_squared)):
         worst = max(found(statistic, way, order) for way in ways)
         assert worst <= claimed <= gap[order] ** order * worst, (order, (claimed / worst) ** (1 / order))
@@ -173,7 +172,7 @@ def test_claims_of_a_row_added_are_those_of_the_longest_row(sources, constant, s
 @pytest.mark.parametrize("changes", [{}, {"constant": False}, PRIVATE, {**PRIVATE, "apart": True}], ids=str)
 def test_no_pair_of_rows_exceeds_the_claims(changes, bounds, neighbours):
     statistic = statistic_of(boxes(2, *bounds), ball(3), **{**changes, "sizes_known": False})
-    sensitivity, rng = gram_sensitivity(statistic, neighbours), np.random.default_rng(606)
+    sensitivity, rng = statistic.reading().shape.move(neighbours), np.random.default_rng(606)
     rows = rng.choice(HOSTILE, (40, 6))
     rows[:20] = in_units(statistic, rng.choice([-1.0, 0.0, 1.0], (20, 6)))
     sums = [released(statistic, row, cell) for row, cell in zip(rows, rng.integers(0, 2, 40), strict=True)]
@@ -186,17 +185,19 @@ def test_no_pair_of_rows_exceeds_the_claims(changes, bounds, neighbours):
 @pytest.mark.parametrize("source", [boxes(3), ball(3), boxes(1)], ids=["boxes", "ball", "one"])
 def test_with_public_predictors_the_response_alone_moves(source, constant, square):
     statistic = statistic_of(source, constant=constant, square=square, known=True)
-    sensitivity, width = gram_sensitivity(statistic, "replace"), source.width
+    sensitivity, width = statistic.reading().shape.move("replace"), source.width
     longest = np.full(width, 1 / np.sqrt(width) if source.ball else 1.0)
     sums = [released(statistic, in_units(statistic, np.append(longest, u))) for u in np.linspace(-1, 1, 201)]
     moved = [item - sums[-1] for item in sums]
     assert 0 <= sensitivity.l1 / max(sum(abs(item)) for item in moved) - 1 < 1e-3
     assert 0 <= sensitivity.l2_squared / max(sum(item**2) for item in moved) - 1 < 1e-3
     with pytest.raises(dp.errors.PrivacyError, match="public"):
-        gram_sensitivity(statistic, "add_remove")
+        statistic.reading().shape.move("add_remove")
 
 
 def test_public_cells_move_no_more_than_one():
     one = statistic_of(boxes(3), ball(2))
     for apart in (False, True):
-        assert gram_sensitivity(replace(one, cells=CELLS, apart=apart), "replace") == gram_sensitivity(one, "replace")
+        assert replace(one, cells=CELLS, apart=apart).reading().shape.move("replace") == one.reading().shape.move(
+            "replace"
+        )

@@ -9,8 +9,9 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.families.gram import FINEST_BITS, GramSums, Source, grid_bits
-from pymc_dp.rows import gram_sums as gram_rows
-from pymc_dp.rows.gram_sums import gram_sums
+from pymc_dp.kernel import gram_sums as gram_rows
+from pymc_dp.kernel import tallies
+from pymc_dp.rows.sums import sum_products
 
 N_ROWS = 1100  # more than two chunks
 HOSTILE = (np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -0.0, 0.0, 1e16, 3.0, -3.0)
@@ -107,22 +108,22 @@ def test_sums_are_those_of_python_integers(hostile, shape):
     arrays, rows, code = hostile
     statistic = replace(STATISTIC, **SHAPES[shape])
     code = code if len(statistic.cells) > 1 else np.zeros_like(code)
-    found = gram_sums(statistic, arrays[:-1], arrays[-1], code if len(statistic.cells) > 1 else None)
+    found = sum_products(statistic, arrays[:-1], arrays[-1], code if len(statistic.cells) > 1 else None)
     assert found.dtype == np.int64 and found.shape == (statistic.count,)
     assert found.tolist() == slow_sums(statistic, rows, code)
 
 
-def test_neither_order_of_rows_nor_layout_nor_threads_nor_a_function_for_cells_makes_a_difference(hostile, monkeypatch):
+def test_neither_order_of_rows_nor_layout_nor_threads_make_a_difference(hostile, monkeypatch):
     arrays, _, code = hostile
     statistic = replace(STATISTIC, **SHAPES["private cells"])
-    expected = gram_sums(statistic, arrays[:-1], arrays[-1], code)
+    expected = sum_products(statistic, arrays[:-1], arrays[-1], code)
     order = np.random.default_rng(602).permutation(N_ROWS)
     other = [np.asfortranarray(values[order]) for values in arrays]
     for values in other:
         values.flags.writeable = False
-    monkeypatch.setattr(gram_rows, "ROWS_PER_SPAN", 100)
-    monkeypatch.setattr(gram_rows, "cpu_count", lambda: 3)
-    found = gram_sums(statistic, other[:-1], other[-1], lambda begin, end: code[order][begin:end])
+    monkeypatch.setattr(tallies, "ROWS_PER_SPAN", 100)
+    monkeypatch.setattr(tallies, "processors", lambda: 3)
+    found = sum_products(statistic, other[:-1], other[-1], code[order])
     np.testing.assert_array_equal(found, expected)
 
 
@@ -136,7 +137,7 @@ def test_no_row_leaves_its_ball(width):
     rows[3:5] = 0.0
     rows[3, 0], rows[4, :2] = 0.7, (np.inf, -np.inf)
     held, lengths = np.zeros((width, 20)), np.zeros(20)
-    gram_rows._kernels().hold_ball(rows, np.full(width, 0.7), 2.0**statistic.bits, held, lengths)
+    gram_rows._loops().hold_ball(rows, np.full(width, 0.7), 2.0**statistic.bits, held, lengths)
     squares = [sum(int(k) ** 2 for k in held[:, i]) for i in range(20)]
     assert max(squares) <= 4**statistic.bits
     assert isqrt(squares[3]) >= 2**statistic.bits - 1 and held[0, 4] == -held[1, 4]
@@ -146,6 +147,6 @@ def test_no_row_leaves_its_ball(width):
 def test_more_rows_than_fit_are_refused_before_a_row_is_read():
     limit = 2**22
     assert grid_bits(limit - 1) == FINEST_BITS and grid_bits(limit) == FINEST_BITS - 1
-    values = np.broadcast_to(np.nan, limit)
-    with pytest.raises(dp.errors.PrivacyError, match="more rows than"):
-        gram_sums(GramSums(sources=(FLAG,), response=RESPONSE), [values], values)
+    values = np.broadcast_to(np.nan, limit + 1)
+    with pytest.raises(dp.errors.PrivacyError, match="2..32 rows"):
+        sum_products(GramSums(sources=(FLAG,), response=RESPONSE), [values], values)

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import pymc_dp as dp
+from pymc_dp.kernel import persons
 from pymc_dp.kernel.randomness import secure_keys
-from pymc_dp.rows import persons
 from pymc_dp.rows.persons import grouped, kept_rows, somebody
 
 MOST = 3

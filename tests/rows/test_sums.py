@@ -5,9 +5,11 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts
+from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Column
-from pymc_dp.rows.sums import CHUNK, make_cells, sum_rows
+from pymc_dp.kernel.shapes import GRID
+from pymc_dp.kernel.tallies import CHUNK
+from pymc_dp.rows.sums import make_cells, sum_rows
 
 pytestmark = pytest.mark.usefixtures("paid")
 

@@ -6,9 +6,11 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as dp
+from pymc_dp.kernel.table import WEIGHT, shares_of
+from pymc_dp.kernel.tallies import added_up
 from pymc_dp.rows.passes import Passes
+from pymc_dp.rows.source import StoredSource
 from pymc_dp.rows.stored import stored_rows
-from pymc_dp.rows.weighted import SHARES, shares_of
 from pymc_dp.transforms.privatize import plan_for
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
@@ -64,7 +66,7 @@ def test_sums_are_of_weighted_rows_whatever_their_order(kind, rng):
     for block, once in zip(table.blocks, plain.blocks, strict=True):
         columns = list(block.columns)
         wanted = (each[:, :, columns] * weights).sum(axis=0) * once.steps
-        room = 500 * (np.max(np.abs(each[:, :, columns])) * LARGEST / SHARES * np.array(once.steps) + block.steps)
+        room = 500 * (np.max(np.abs(each[:, :, columns])) * LARGEST / WEIGHT * np.array(once.steps) + block.steps)
         assert (np.abs(found[:, columns] * block.steps - wanted) <= room).all()
 
 
@@ -77,7 +79,8 @@ def test_weights_beside_the_model_give_the_same_sums(rng):
     domain = dp.Domain(bounds={"w": (0, LARGEST)}, weights={"y": "w"})
     stored = stored_rows(held)
     inspection, beside = plan_for(model, epsilon=1.0, delta=0.0, domain=domain, statistics=None, rows=stored)
-    (found,) = Passes.of(inspection, stored).sums(beside.asked)
+    source = StoredSource(beside.asked, Passes.of(inspection, stored))
+    (found,) = added_up([one.tally for one in beside.asked], source)
     np.testing.assert_array_equal(found, plan.tables[0].asked[0].of(lambda column: held[column.name]))
 
 
@@ -113,4 +116,4 @@ def test_a_weight_beyond_the_largest_counts_as_the_largest_and_changes_no_other(
 
 def test_shares_are_held_within_the_largest_whatever_others_weigh():
     hostile = [LARGEST / 2, LARGEST, 2 * LARGEST, 1e300, np.inf, -1.0, -np.inf, np.nan]
-    assert shares_of(np.array(hostile), LARGEST).tolist() == [SHARES // 2, *[SHARES] * 4, 0, 0, 0]
+    assert shares_of(np.array(hostile) / LARGEST).tolist() == [WEIGHT // 2, *[WEIGHT] * 4, 0, 0, 0]

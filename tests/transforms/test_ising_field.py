@@ -9,9 +9,9 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.families.stated import Stated, sums_of
-from pymc_dp.families.statistic import GRID
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.stated import statement_of
+from pymc_dp.kernel.shapes import GRID
 from tests.families.vectors import plug_in_gaps
 
 GRAPHS = {

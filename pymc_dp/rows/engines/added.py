@@ -19,6 +19,7 @@ from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts, OwnTotals
 from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.inspection.weights import BY_GRADIENTS
+from pymc_dp.kernel.gram_sums import laid_out
 from pymc_dp.rows.asked import Asked
 from pymc_dp.rows.engines.expressions import (
     HALF_EVEN,
@@ -31,9 +32,7 @@ from pymc_dp.rows.engines.expressions import (
     with_trials,
 )
 from pymc_dp.rows.engines.frames import ROWS, Expr, Frame
-from pymc_dp.rows.gram_sums import laid_out
 from pymc_dp.rows.passes import absent
-from pymc_dp.rows.sums import as_released
 
 MOST_TERMS = 2000
 """Edges of bins, products and entries in one statement: engines get slow, or refuse, somewhere above."""
@@ -246,13 +245,15 @@ def sums_of(asked: Asked, found: Mapping[str, Array]) -> Array:
             np.add.at(table, (cell, place), found["rows"])
         else:
             np.add.at(table, cell, found["sums"])
-        return table
+        return table[:, 1:] if asked.second else table
     values = np.concatenate([found["rows"][:, None], found["sums"]], axis=1)
     table = np.zeros((asked.cells.count, values.shape[1]), dtype=np.int64)
     np.add.at(table, cell, values)
     if isinstance(statistic, GramSums):
         return _products(statistic, table)
-    return as_released(statistic, table, with_sizes=asked.with_sizes)
+    if isinstance(statistic, BoundedMoments) and statistic.offset:
+        table[:, -1] -= statistic.offset * table[:, 0]
+    return table if asked.with_sizes else table[:, 1:]
 
 
 def _products(statistic: GramSums, table: Array) -> Array:
@@ -261,7 +262,7 @@ def _products(statistic: GramSums, table: Array) -> Array:
     first = np.concatenate([table[:, 1 : 1 + lines], table[:, :1] * top], axis=1) * top
     products = table[:, 1 + lines :]
     apart = statistic.apart and len(statistic.cells) > 1
-    return laid_out(statistic, first, products if apart else products.sum(axis=0, keepdims=True))[None]
+    return laid_out(statistic.reading().shape, first, products if apart else products.sum(axis=0, keepdims=True))
 
 
 __all__ = ["Field", "Fields", "answered", "obstacles", "read_columns", "sums_of"]

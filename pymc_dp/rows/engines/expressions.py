@@ -25,15 +25,17 @@ import numpy as np
 
 from pymc_dp.families.gram import GramSums, Source
 from pymc_dp.families.histogram import Bins
-from pymc_dp.families.statistic import GRID, BoundedMoments, LevelCounts, square
+from pymc_dp.families.statistic import BoundedMoments, LevelCounts
 from pymc_dp.inspection.rows import Column, limits_of
+from pymc_dp.kernel.readings import square
+from pymc_dp.kernel.shapes import GRID
 from pymc_dp.rows.engines.frames import Expr, Frame
 from pymc_dp.rows.levels import Label, Levels
 
 HALF_EVEN = 6755399441055744.0
 """1.5 * 2**52: added and subtracted, it leaves the nearest whole number of what is below 2**51."""
 SLACK = GRID // 2 + 2**7
-"""How far a rounded square times the grid may be from the exact one (`BoundedMoments.magnitude`)."""
+"""How far a rounded square times the grid may be from the exact one (`kernel.shapes.Curve`)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pymc_dp.families.gram import LONGEST
-from pymc_dp.families.row_sum_kernels import _jit
+from pymc_dp.kernel.gram import FARTHEST
+from pymc_dp.kernel.reading_loops import _jit
 
 
 @_jit(fastmath=False)
@@ -40,7 +40,7 @@ def hold_ball(values, halves, top, held, lengths):  # type: ignore[no-untyped-de
         per_unit = 1.0 / halves[j]
         for i in range(size):
             t = values[i, j] * per_unit
-            t = min(max(t if t == t else 0.0, -LONGEST), LONGEST)
+            t = min(max(t if t == t else 0.0, -FARTHEST), FARTHEST)
             held[j, i] = t
             lengths[i] += t * t
     if width >= 4000:
@@ -50,6 +50,21 @@ def hold_ball(values, halves, top, held, lengths):  # type: ignore[no-untyped-de
     for j in range(width):
         for i in range(size):
             held[j, i] = np.trunc(held[j, i] * lengths[i])
+
+
+@_jit(fastmath=False)
+def hold_public(held, width, size, absolute, squares):  # type: ignore[no-untyped-def]
+    """Let a row add 0 whose `width` public numbers are larger than was said, in sum or in squares."""
+    for i in range(size):
+        one = np.int64(0)
+        two = np.int64(0)
+        for j in range(width):
+            k = np.int64(held[j, i])
+            one += abs(k)
+            two += k * k
+        if one > absolute or two > squares:
+            for j in range(width + 1):
+                held[j, i] = 0.0
 
 
 @_jit(fastmath={"reassoc", "contract"})
@@ -115,6 +130,3 @@ def add_apart(code, rows, partial, sums):  # type: ignore[no-untyped-def]
         for place in range(sums.shape[1]):
             sums[c, place] += np.int64(partial[c, place])
             partial[c, place] = 0.0
-
-
-__all__ = ["add_apart", "add_first", "add_products", "hold_ball", "hold_boxes"]
