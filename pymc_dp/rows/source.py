@@ -69,14 +69,21 @@ class StoredSource:
     ----------
     asked : sequence of Asked
     passes : Passes
+    passed : callable
+        Called with the number of rows that an engine added up.
     """
 
-    def __init__(self, asked: Sequence[Asked], passes: Passes) -> None:
-        self._asked, self._passes = asked, passes
+    def __init__(
+        self, asked: Sequence[Asked], passes: Passes, passed: Callable[[int], None] = lambda rows: None
+    ) -> None:
+        self._asked, self._passes, self._passed = asked, passes, passed
 
     def totals(self) -> list[Array] | None:
         """Return exact sums where an engine adds them up."""
-        return self._passes.totals(self._asked)
+        found = self._passes.totals(self._asked)
+        if found is not None:
+            self._passed(self._passes.n_rows)
+        return found
 
     def parts(self) -> Parts:
         """Yield blocks of rows as they are stored, or, of persons, those of a file of whole persons."""

@@ -16,6 +16,8 @@ from pymc_dp.inspection.weights import PSEUDO_POSTERIOR
 from pymc_dp.release.record import ALL_OF_IT, STATED, rows_counted
 from pymc_dp.release.several import MAY_SHARE, SEVERAL, data_sets
 from pymc_dp.release.verdict import Verdict
+from pymc_dp.trace.operations import COLUMNS as OPERATIONS
+from pymc_dp.trace.operations import operations
 from pymc_dp.trace.statement import ENDINGS, Statement
 from pymc_dp.unit import Unit
 
@@ -171,6 +173,8 @@ class Report(Shown):
             events = [_event_row(table) for table in record["tables"]]
             columns = (*EVENT_COLUMNS[:-1], "ε of a whole row") if record.get("metric") else EVENT_COLUMNS
             parts.append(Table(title="Released", columns=columns, rows=events))
+        if made := operations(record):
+            parts.append(Table(title="Operations", columns=OPERATIONS, rows=made))
         if sources := record.get("sources"):
             parts.append(Table(title="Releases", columns=SOURCE_COLUMNS, rows=list(map(_source_row, sources))))
             rows = [

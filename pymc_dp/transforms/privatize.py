@@ -223,7 +223,7 @@ def _drawn(
     if beside is None:
         return draw_release(plan, paid, RowsOfModel(plan.asked, owner))
     with reading(progressbar, beside.n_rows, plan.neighbours) as advance:
-        return draw_release(plan, paid, StoredSource(plan.asked, beside), advance)
+        return draw_release(plan, paid, StoredSource(plan.asked, beside, advance), advance)
 
 
 def plan_for(
