@@ -61,6 +61,19 @@ def word(name: str, value: Any, among: Iterable[str]) -> str:
     return value
 
 
+def finite_all(name: str, values: Any) -> tuple[float, ...]:
+    """Return a tuple or list of finite numbers as floats; refuse what is none."""
+    if type(values) not in (tuple, list):
+        raise ArgumentError(f"{name} must be a tuple of numbers, got {_shown(values)}.")
+    return tuple(finite(f"{name}[{place}]", value) for place, value in enumerate(values))
+
+
+def keep(self: object, **fields: Any) -> None:
+    """Put what was made of given fields into a frozen dataclass, in their place."""
+    for name, value in fields.items():
+        object.__setattr__(self, name, value)
+
+
 def exact(least: int, most: int | None = None, /, **given: Any) -> None:
     """Refuse fields that are not exactly int, and within [least, most]."""
     for name, value in given.items():

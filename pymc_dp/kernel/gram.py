@@ -11,7 +11,7 @@ from typing import final, override
 import numpy as np
 
 from pymc_dp.kernel import limits
-from pymc_dp.kernel.arguments import exact, exact_all, finite, flag
+from pymc_dp.kernel.arguments import exact, exact_all, finite_all, flag
 from pymc_dp.kernel.blocks import Blocks
 from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.shapes import (
@@ -90,7 +90,10 @@ class Regression(Shape):
         if self.longest is not None:
             if not self.known:
                 raise ArgumentError("longest is of predictors that are public.")
-            object.__setattr__(self, "longest", tuple(finite("longest", part) for part in self.longest))
+            longest = finite_all("longest", self.longest)
+            if len(longest) != 2 or min(longest) < 0:
+                raise ArgumentError("longest must be two numbers >= 0: a sum, and one of squares.")
+            object.__setattr__(self, "longest", longest)
 
     @property
     def most_public(self) -> tuple[int, int]:
@@ -140,7 +143,8 @@ class Regression(Shape):
     def _hold(self, found: Array, whole: Array) -> None:
         flags = (self.sizes, self.constant, self.known, self.apart, self.square)
         balls = np.array(self.balls, dtype=np.int64)
-        limits.hold_regression(np.ascontiguousarray(found), balls, 2**self.bits, self.cells, *flags, whole)
+        most = (-1, -1) if self.longest is None else self.most_public
+        limits.hold_regression(np.ascontiguousarray(found), balls, 2**self.bits, self.cells, *flags, *most, whole)
 
 
 CERTIFIED: tuple[type[Shape], ...] = (OneHot, MHot, Interval, Curve, Circle, OneOf, Ball, Products, Psd, Regression)

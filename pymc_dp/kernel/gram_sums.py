@@ -13,6 +13,7 @@ from typing import NamedTuple, final, override
 
 import numpy as np
 
+from pymc_dp.kernel.arguments import finite_all, flag, keep
 from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.gram import Regression
 from pymc_dp.kernel.readings import Reading, Sums
@@ -32,6 +33,13 @@ class Scaled(NamedTuple):
     ball: bool = False
 
 
+def _own(given: Scaled) -> Scaled:
+    centres, halves = finite_all("centres", given.centres), finite_all("halves", given.halves)
+    if not centres or len(centres) != len(halves) or not min(halves) > 0:
+        raise ArgumentError("Each number of an array needs a centre, and half a width > 0.")
+    return Scaled(centres, halves, flag("ball", given.ball))
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Regressed(Reading):
@@ -46,6 +54,9 @@ class Regressed(Reading):
     products: Regression
 
     def __post_init__(self) -> None:
+        if type(self.products) is not Regression:  # exactly: another class would state its own move
+            raise ArgumentError("products must be a Regression.")
+        keep(self, sources=tuple(_own(one) for one in self.sources), response=_own(self.response))
         balls = tuple(len(one.centres) for one in self.sources if one.ball and len(one.centres) > 1)
         widths = [len(one.centres) for one in self.sources]
         if balls != self.products.balls or sum(widths) != self.products.width or len(self.response.centres) != 1:
@@ -74,7 +85,11 @@ class Regressed(Reading):
         for start in range(0, len(code), size):
             here = slice(start, min(start + size, len(code)))
             self._hold([values[here] for values in arrays], sums)
-            sums.add(self.products, code[here])
+            own = code[here].astype(np.int64)
+            there = (own >= 0) & (own < self.products.cells)
+            if not there.all():  # those of no cell add nothing
+                sums.held[:, : there.sum()] = sums.held[:, : len(own)][:, there]
+            sums.add(self.products, own[there])
 
     @override
     def end(self, sums: Sums) -> Array:
@@ -150,7 +165,6 @@ class _Sums(Sums):
         if shape.cells == 1:
             loops.add_products(self.held, size, self.products)
             return
-        code = code.astype(np.int64)
         loops.add_first(code, self.held, size, self.first)
         if _lie_apart(shape):
             rows = np.ascontiguousarray(self.held[: shape.width + 1, :size].T)

@@ -224,11 +224,12 @@ def hold_products(found, columns, units, most, whole):  # type: ignore[no-untype
 
 
 @numba.njit(**FLAGS)
-def hold_regression(found, balls, top, cells, sizes, constant, known, apart, square, whole):  # type: ignore[no-untyped-def]
+def hold_regression(found, balls, top, cells, sizes, constant, known, apart, square, absolute, squares, whole):  # type: ignore[no-untyped-def]
     """Write products of a row's numbers, each in units of 1 / `top`: see `gram.Regression` for their order.
 
     Numbers of a ball are shortened to a length of 1, toward zero, and checked as whole numbers; the others are held
-    within [-1, 1], NaN as 0. A cell that there is not is the nearest one.
+    within [-1, 1], NaN as 0. A cell that there is not is the nearest one. A row whose predictors add up to more than
+    `absolute`, or their squares to more than `squares`, adds nothing; negative ones are no limits.
     """
     skip = 1 if cells > 1 else 0
     width = found.shape[1] - skip
@@ -259,6 +260,8 @@ def hold_regression(found, balls, top, cells, sizes, constant, known, apart, squ
             value = np.rint(found[row, skip + j] * top)
             held[j] = np.int64(min(max(value, -float(top)), float(top))) if value == value else 0
         u, last, at = held[width - 1], width - 1, 0
+        if absolute >= 0 and (np.abs(held[:last]).sum() > absolute or (held[:last] * held[:last]).sum() > squares):
+            continue
         if sizes:
             whole[row, cell] = top * top
             at = cells

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pymc_dp.kernel.errors import PrivacyError
 from pymc_dp.kernel.randomness import secure_keys
 
 Array = npt.NDArray[Any]
@@ -58,14 +59,20 @@ def somebody(owners: Array) -> Array:
 def identified(owners: Array) -> Array:
     """Return whole numbers, one to one, or digests of texts: equal ones are of equal texts (BLAKE2, 128 bits).
 
-    Whatever a text holds it has a digest: an error would tell of it.
+    Whatever a text holds it has a digest, and so has any object, by its text: an error would tell of it.
     """
     if owners.dtype.kind in "iuS":
         return owners if owners.dtype.kind == "S" else bits_of(owners)
-    texts, codes = np.unique(owners, return_inverse=True)
-    written = (text if isinstance(text, bytes) else str(text).encode(errors="surrogatepass") for text in texts)
-    digests = [blake2b(text, digest_size=16).digest() for text in written]
-    return np.array(digests, dtype=DIGEST)[codes.ravel()]
+    if owners.dtype.kind not in "UO":
+        raise PrivacyError("Ids of persons must be whole numbers or texts.")
+    digests: dict[bytes, bytes] = {}
+    found = np.empty(len(owners), dtype=DIGEST)
+    for place, one in enumerate(owners.tolist()):
+        text = one if type(one) is bytes else str(one).encode(errors="surrogatepass")
+        if text not in digests:
+            digests[text] = blake2b(text, digest_size=16).digest()
+        found[place] = digests[text]
+    return found
 
 
 def bits_of(values: Array) -> Array:

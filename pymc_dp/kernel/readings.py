@@ -16,8 +16,9 @@ from typing import Any, Literal, NamedTuple, final, override
 
 import numpy as np
 
+from pymc_dp.kernel.arguments import finite, finite_all, flag, keep, positive, whole, word
 from pymc_dp.kernel.errors import ArgumentError
-from pymc_dp.kernel.shapes import GRID, Array, Circle, Curve, Interval, MHot, OneHot, OneOf, Products, Shape
+from pymc_dp.kernel.shapes import GRID, LONGEST, Array, Circle, Curve, Interval, MHot, OneHot, OneOf, Products, Shape
 
 ONE_AT_A_TIME = Lock()
 """A compiled function works in memory of its own."""
@@ -124,9 +125,11 @@ class Places(Reading):
     second: bool = False
 
     def __post_init__(self) -> None:
+        edges = None if self.edges is None else finite_all("edges", self.edges)
+        keep(self, count=whole("count", self.count), second=flag("second", self.second), edges=edges)
         if self.second and self.count != 2:
             raise ArgumentError(f"Only of two places one is left out, got {self.count}.")
-        if self.edges is not None and (len(self.edges) != self.count - 1 or not (np.diff(self.edges) > 0).all()):
+        if edges is not None and (len(edges) != self.count - 1 or not (np.diff(edges) > 0).all()):
             raise ArgumentError("edges must increase, one less than there are places.")
 
     @property
@@ -185,6 +188,8 @@ class Counts(Reading):
     second: bool = False
 
     def __post_init__(self) -> None:
+        keep(self, count=whole("count", self.count), most=whole("most", self.most, 1, LONGEST))
+        keep(self, rest=flag("rest", self.rest), second=flag("second", self.second))
         if self.second and (self.count != 2 or not self.rest):
             raise ArgumentError("Only of two counts, of which the last takes the rest, one is left out.")
 
@@ -218,6 +223,9 @@ class Successes(Reading):
     high: float
     widths = (1, 1)
 
+    def __post_init__(self) -> None:
+        keep(self, most=whole("most", self.most, 1, LONGEST), **_bounds(self.low, self.high))
+
     @property
     @override
     def shape(self) -> MHot:
@@ -248,6 +256,9 @@ class Powers(Reading):
     offset: int = 0
 
     def __post_init__(self) -> None:
+        (unit,) = positive(unit=self.unit)
+        keep(self, **_bounds(self.low, self.high), centre=finite("centre", self.centre), unit=unit)
+        keep(self, powers=tuple(whole("powers", one) for one in self.powers), offset=whole("offset", self.offset, 0))
         if self.powers not in ((1,), (2,), (1, 2)) or self.offset not in (0, GRID // 2):
             raise ArgumentError("powers must be 1, 2 or both, and the offset of squares 0 or half of the grid.")
         if 2 in self.powers and max(map(abs, self.reach)) > GRID:
@@ -337,6 +348,21 @@ class Numbers(Reading):
     reaches: tuple[int, ...]
     together: Literal["apart", "circle", "curve", "products"] = "apart"
 
+    def __post_init__(self) -> None:
+        width = whole("width", self.width)
+        functions = tuple(
+            (word("functions", name, FUNCTIONS), finite("functions", argument), whole("functions", entry, 0, width - 1))
+            for name, argument, entry in self.functions
+        )
+        units = tuple(positive(**{f"units[{place}]": unit for place, unit in enumerate(self.units)}))
+        reaches = tuple(whole("reaches", reach, 1, GRID) for reach in self.reaches)
+        centres = finite_all("centres", self.centres)
+        keep(self, **_bounds(self.low, self.high), width=width, functions=functions, centres=centres, units=units)
+        keep(self, reaches=reaches, together=word("together", self.together, ("apart", "circle", "curve", "products")))
+        count = {"circle": 2, "curve": 1}.get(self.together, len(functions))
+        if not functions or not len(functions) == len(centres) == len(units) == len(reaches) == count:
+            raise ArgumentError("Each function needs a centre, a unit and a reach; a circle is two, a curve is one.")
+
     @property
     @override
     def widths(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -359,7 +385,7 @@ class Numbers(Reading):
         values = plain(arrays[0]).reshape(len(found), self.width)
         kinds = np.array([FUNCTIONS[name] for name, _, _ in self.functions])
         arguments = np.array([argument for _, argument, _ in self.functions], dtype=np.float64)
-        columns = np.array([min(max(entry, 0), self.width - 1) for _, _, entry in self.functions])
+        columns = np.array([entry for _, _, entry in self.functions])
         scales = np.array(self.centres, dtype=np.float64), 1.0 / np.array(self.units, dtype=np.float64)
         loops().read_functions(values, self.low, self.high, kinds, arguments, columns, *scales, found)
         held = np.zeros((len(found), self.shape.facts.size), dtype=np.int64)
@@ -381,6 +407,10 @@ class Listed(Reading):
     table: OneOf
 
     def __post_init__(self) -> None:
+        keep(self, width=whole("width", self.width, 1, 64), low=whole("low", self.low, -(2**31), 2**31))
+        keep(self, high=whole("high", self.high, self.low, 2**31))
+        if type(self.table) is not OneOf:  # exactly: another class would state its own move
+            raise ArgumentError("table must be a OneOf.")
         if (self.high - self.low + 1) ** self.width != len(self.table.points):
             raise ArgumentError("There must be a point for each row that is possible.")
 
@@ -405,17 +435,27 @@ class Listed(Reading):
 @final
 @dataclass(frozen=True, eq=False)
 class OneByOne(Reading):
-    """An untrusted function of one row, (width,) floats, which is handed each row alone, in the same memory.
+    """A function of one row, (width,) floats, which is handed each row alone, in the same memory.
 
-    It returns one number for each statistic, in its own units; ``k = rint((f - centre) / unit)`` within ±`reach`, 0
-    for what is no number, and for all of a row for which it raises. With `values` entries are whole numbers from the
-    first to the second, and the first for NaN.
+    It is trusted to be a function of its row, without a memory, and to keep no row. It returns one number for each
+    statistic, in its own units, held within its `bounds`: ``k = rint((f - middle) GRID / half width)``, 0 for what is
+    no number, and for all of a row for which it raises. With `values` entries are whole numbers from the first to the
+    second, and the first for NaN.
     """
 
     width: int
     function: Any
     bounds: tuple[tuple[float, float], ...]
     values: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        ends = tuple(tuple(_bounds(*pair).values()) for pair in self.bounds)
+        keep(self, width=whole("width", self.width), bounds=ends)
+        if not ends or any(low == high for low, high in ends):
+            raise ArgumentError("bounds must be one pair low < high for each statistic.")
+        if self.values is not None:
+            low = whole("values", self.values[0], -(2**53), 2**53)
+            keep(self, values=(low, whole("values", self.values[1], low, 2**53)))
 
     @property
     @override
@@ -441,11 +481,21 @@ class OneByOne(Reading):
                     buffer[:] = np.rint(np.clip(np.nan_to_num(buffer, nan=self.values[0]), *self.values))
                 try:
                     own = np.broadcast_to(np.asarray(self.function(buffer), dtype=np.float64), (count,))
-                except Exception:  # NumPy raises for integers to a negative power
+                except KeyboardInterrupt:
+                    raise
+                except BaseException:  # NumPy raises for integers to a negative power
                     own = np.full(count, np.nan)
                 found[place] = (np.clip(own, low, high) - (low + half)) * (GRID / half)
             self.shape._hold(found, held)
         return held
+
+
+def _bounds(low: object, high: object) -> dict[str, float]:
+    """Return finite bounds low <= high as floats."""
+    found = {"low": finite("low", low), "high": finite("high", high)}
+    if not found["low"] <= found["high"]:
+        raise ArgumentError(f"low must be at most high, got {found['low']:g} and {found['high']:g}.")
+    return found
 
 
 def square(k: int) -> int:

@@ -288,11 +288,14 @@ class OneOf(Shape):
     points: Array
 
     def __post_init__(self) -> None:
-        held = np.array(self.points, dtype=np.int64)
-        if held.ndim != 2 or not 1 <= np.abs(held).max(initial=0) <= LONGEST or len(held) > MOST_POINTS:
-            raise ArgumentError(f"Points must be up to {MOST_POINTS} rows of whole numbers within ±{LONGEST}.")
-        held.flags.writeable = False
-        object.__setattr__(self, "points", held)
+        given = np.asarray(self.points)
+        plain = given.dtype.kind in "iu" and given.ndim == 2 and 1 <= len(given) <= MOST_POINTS and given.size > 0
+        if not plain or not (given.min() >= -LONGEST and given.max() <= LONGEST and given.any()):
+            raise ArgumentError(
+                f"Points must be up to {MOST_POINTS} rows of whole numbers within ±{LONGEST}, not all 0."
+            )
+        held = np.frombuffer(given.astype(np.int64).tobytes(), dtype=np.int64)  # whose memory nobody can write to
+        object.__setattr__(self, "points", held.reshape(given.shape))
 
     @cached_property
     @override

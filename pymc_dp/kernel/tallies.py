@@ -22,14 +22,14 @@ import numpy as np
 from pymc_dp.kernel import draw
 from pymc_dp.kernel.account import Account, Once
 from pymc_dp.kernel.accounting.events import ComposedEvent, Event
-from pymc_dp.kernel.arguments import word
+from pymc_dp.kernel.arguments import flag, keep, positive, whole, word
 from pymc_dp.kernel.errors import ArgumentError, PrivacyError
 from pymc_dp.kernel.gram_sums import Regressed
-from pymc_dp.kernel.limits import MOST_ROWS
+from pymc_dp.kernel.limits import MOST_OF_A_PERSON, MOST_ROWS
 from pymc_dp.kernel.persons import kept_rows
 from pymc_dp.kernel.process import processors
 from pymc_dp.kernel.readings import READINGS, Reading, loops, plain
-from pymc_dp.kernel.relations import PER_UNIT
+from pymc_dp.kernel.relations import PER_PERSON, PER_UNIT
 from pymc_dp.kernel.shapes import Array, Move, OneHot
 from pymc_dp.kernel.table import WEIGHT_BITS, shares_of
 
@@ -45,6 +45,11 @@ ENTRIES = (
     "The rows have another number of entries than when the model was inspected. Give them their old shape by "
     "pm.set_data."
 )
+
+
+OTHER_SUMS = "An engine gave other sums than were asked for; this is an error of pymc_dp."
+NOISES = ("laplace", "gaussian")
+KINDS = "The columns of the table are no numbers; they were changed after the model was inspected."
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +69,17 @@ class Key:
     levels: Array
     nearest: bool = False
     public: bool = False
+
+    def __post_init__(self) -> None:
+        levels = np.array(self.levels)
+        if (
+            levels.ndim != 1
+            or not levels.size
+            or levels.dtype.kind not in "biuf"
+            or not (levels[1:] > levels[:-1]).all()
+        ):
+            raise ArgumentError("levels must be numbers that increase.")
+        keep(self, levels=levels, nearest=flag("nearest", self.nearest), public=flag("public", self.public))
 
     def fold(self, code: Array, values: Array, *, first: bool) -> None:
         """Make the code of each row that of its levels so far, and this one. **Private**."""
@@ -91,6 +107,17 @@ class Cells:
     keys: tuple[Key, ...] = ()
     lookup: Array | None = None
 
+    def __post_init__(self) -> None:
+        keep(self, keys=tuple(self.keys))
+        if any(type(key) is not Key for key in self.keys):
+            raise ArgumentError("Each key must be a Key, and of no class derived from it.")
+        codes = math.prod(len(key.levels) for key in self.keys)
+        if self.lookup is not None:
+            lookup = np.array(self.lookup)
+            if lookup.shape != (codes,) or lookup.dtype.kind not in "iu" or lookup.min(initial=0) < -1:
+                raise ArgumentError("lookup must have a cell, or -1, for each combination of levels.")
+            keep(self, lookup=lookup.astype(np.int64))
+
     @cached_property
     def count(self) -> int:
         """Number of cells."""
@@ -98,10 +125,7 @@ class Cells:
 
     @cached_property
     def _codes(self) -> int:
-        codes = math.prod(len(key.levels) for key in self.keys)
-        if self.lookup is not None and len(self.lookup) != codes:
-            raise ArgumentError("lookup must have a cell for each combination of levels.")
-        return codes
+        return math.prod(len(key.levels) for key in self.keys)
 
     @cached_property
     def _regrouped(self) -> Array | None:
@@ -209,6 +233,11 @@ class Tally:
     per_unit: PerUnit | None = None
 
     def __post_init__(self) -> None:
+        keep(self, sized=flag("sized", self.sized), weighted=flag("weighted", self.weighted))
+        if type(self.cells) is not Cells or (self.per_unit is not None and type(self.per_unit) is not PerUnit):
+            raise ArgumentError("cells must be Cells and per_unit a PerUnit, and of no class derived from these.")
+        if self.per_unit is not None:
+            keep(self, per_unit=PerUnit(*(None if one is None else Fraction(one) for one in self.per_unit)))  # type: ignore[arg-type]
         if type(self.reading) not in (*READINGS, Regressed):  # exactly: another class could add anything
             raise ArgumentError("reading must be one of those that the kernel knows.")
         if self.weighted and type(self.reading) is Regressed:
@@ -266,6 +295,8 @@ class Tally:
             raise PrivacyError(LENGTHS)
         if tuple(int(math.prod(held.shape[1:])) for held in rows.values) != self.reading.widths:
             raise PrivacyError(ENTRIES)
+        if any(held.dtype.kind not in "biuf" for held in every):
+            raise PrivacyError(KINDS)
         self.require_room(n_rows)
         count = max(1, n_rows // ROWS_PER_SPAN)
         edges = [n_rows * place // count for place in range(count + 1)]
@@ -326,7 +357,10 @@ class SumRelease:
     noise : {"laplace", "gaussian"}
     neighbours : {"replace", "add_remove"}
     relation : str, optional
-        Under which the account counts: by default the neighbours; else persons, or per unit of a metric.
+        Under which the account counts: the neighbours; of persons, a text that begins with `relations.PER_PERSON`; per
+        unit of a metric with `relations.PER_UNIT`.
+    persons : bool
+        Whether parts say whose rows these are; under add_remove alone.
     rows : int
         So many rows of each person count at most, chosen at random (`persons.kept_rows`); other than 1 with persons
         alone.
@@ -350,50 +384,85 @@ class SumRelease:
         persons: bool = False,
         rows: int = 1,
     ) -> None:
-        self.asked = tuple(Noised(tally, tuple(map(float, scales))) for tally, scales in asked)
-        self.noise, self.neighbours = word("noise", noise, ("laplace", "gaussian")), neighbours
-        self.persons, self.rows = persons, rows
-        word("neighbours", neighbours, ("replace", "add_remove"))
-        if any(type(tally) is not Tally for tally, _ in self.asked) or not self.asked:
+        held = [
+            (tally, tuple(positive(**{f"scales[{k}]": one for k, one in enumerate(scales)}))) for tally, scales in asked
+        ]
+        if not held or any(type(tally) is not Tally for tally, _ in held):
             raise ArgumentError("A release needs a tally, and each must be a Tally.")
-        if persons and neighbours != "add_remove":
+        noise, neighbours = word("noise", noise, NOISES), word("neighbours", neighbours, ("replace", "add_remove"))
+        persons, rows = flag("persons", persons), whole("rows", rows, 1, MOST_OF_A_PERSON)
+        units = [tally.per_unit is not None for tally, _ in held]
+        relation = neighbours if relation is None else relation
+        if type(relation) is not str:
+            raise ArgumentError("relation must be a text.")
+        if persons and (neighbours != "add_remove" or any(units)):
             raise ArgumentError("A table of persons goes with neighbours='add_remove': persons come and go.")
         if rows != 1 and not persons:
             raise ArgumentError(f"Without persons each row counts by itself, got rows={rows}.")
-        self.relation = relation or neighbours
-        if (self.relation.startswith(PER_UNIT)) != any(tally.per_unit is not None for tally, _ in self.asked):
-            raise ArgumentError("All tallies are per unit of a metric, or none, as the account is.")
+        if any(units) and (not all(units) or noise != "laplace"):
+            raise ArgumentError("Per unit of a metric are all tallies or none, and with Laplace noise alone.")
+        begins = PER_PERSON if persons else PER_UNIT if all(units) else None
+        if not (relation == neighbours if begins is None else relation.startswith(begins)):
+            raise PrivacyError(f"Sums of these rows cannot be counted under {relation!r}.")
+        if neighbours == "add_remove" and any(tally.reading.shape.entry * MOST_ROWS > 2**62 for tally, _ in held):
+            raise ArgumentError(f"Sums of {MOST_ROWS} rows would not fit into 64 bits. Take coarser units.")
+        self._asked = tuple(Noised(*one) for one in held)
+        self._noise, self._neighbours, self._relation, self._most = (
+            noise,
+            neighbours,
+            relation,
+            rows if persons else None,
+        )
+        events: list[Event] = []
+        for tally, scales in self._asked:
+            moves = tally.moves(neighbours, rows)
+            if len(moves) != len(scales):
+                raise ArgumentError(f"A tally with {len(moves)} parts has as many scales, got {len(scales)}.")
+            events += [move.event(noise, scale) for move, scale in zip(moves, scales, strict=True)]
+        self._event = ComposedEvent(events=tuple(events))
 
-    @cached_property
+    @property
     def event(self) -> Event:
         """What all sums cost together."""
-        return ComposedEvent(events=tuple(event for one in self.asked for event in self._events(one)))
+        return self._event
 
-    def _events(self, one: Noised) -> list[Event]:
-        moves = one.tally.moves(self.neighbours, self.rows)
-        if len(moves) != len(one.scales):
-            raise ArgumentError(f"A tally with {len(moves)} parts has as many scales, got {len(one.scales)}.")
-        return [move.event(self.noise, scale) for move, scale in zip(moves, one.scales, strict=True)]
+    @property
+    def relation(self) -> str:
+        """Under which the account counts."""
+        return self._relation
+
+    @property
+    def noise(self) -> str:
+        """Kind of the noise."""
+        return self._noise
 
     def charge(self, account: Account, label: str) -> PaidSums:
         """Pay for all sums, or raise BudgetExceeded and pay nothing."""
-        if account.relation != self.relation:
-            raise PrivacyError(f"The account counts under {account.relation!r}, these sums under {self.relation!r}.")
-        event = self.event
-        for _, scales in self.asked:
+        if account.relation != self._relation:
+            raise PrivacyError(f"The account counts under {account.relation!r}, these sums under {self._relation!r}.")
+        for _, scales in self._asked:
             for scale in scales:
-                draw.check_noise(self.noise, scale)
-        account.charge(event, label)
-        return PaidSums(self)
+                draw.check_noise(self._noise, scale)
+        account.charge(self._event, label)
+        return PaidSums(_CHARGED, self._asked, self._noise, self._neighbours, self._most)
+
+
+_CHARGED = object()
+"""Who has it made a charge."""
 
 
 @final
 class PaidSums(Once):
-    """Sums that were paid for: they are drawn once."""
+    """Sums that were paid for, as `SumRelease.charge` returns them: they are drawn once."""
 
-    def __init__(self, release: SumRelease) -> None:
+    def __init__(
+        self, charged: object, asked: tuple[Noised, ...], noise: str, neighbours: str, most: int | None
+    ) -> None:
         super().__init__()
-        self._release: SumRelease | None = release
+        if charged is not _CHARGED:
+            raise PrivacyError("Sums are paid for by SumRelease.charge alone.")
+        self._left: tuple[Noised, ...] | None = asked
+        self._noise, self._neighbours, self._most = noise, neighbours, most
 
     def draw(self, source: Source, passed: Callable[[int], None] = lambda rows: None) -> list[Array]:
         """Read the rows once, add them up exactly, and add the noise: whole numbers for each tally.
@@ -402,7 +471,7 @@ class PaidSums(Once):
         ----------
         source : Source
         passed : callable
-            Called with the number of rows that were read.
+            Called with the number of rows that were read; not where their number is private.
 
         Returns
         -------
@@ -410,15 +479,13 @@ class PaidSums(Once):
         """
         self._require_here()
         with self._lock:
-            release, self._release = self._release, None
-        if release is None:
+            asked, self._left = self._left, None
+        if asked is None:
             raise PrivacyError("These sums were drawn already. Nothing was read.")
-        sums, tallies = None if release.persons else source.totals(), [tally for tally, _ in release.asked]
-        if sums is None:
-            found = added_up(tallies, source, release.rows if release.persons else None, passed)
-        else:
-            found = _fitting(release, sums)
-        return [_noised(one, total, release.noise) for one, total in zip(release.asked, found, strict=True)]
+        tallies, shown = [tally for tally, _ in asked], passed if self._neighbours == "replace" else lambda rows: None
+        sums = source.totals() if self._most is None else None
+        found = added_up(tallies, source, self._most, shown) if sums is None else _fitting(tallies, sums)
+        return [_noised(one, total, self._noise) for one, total in zip(asked, found, strict=True)]
 
 
 def added_up(
@@ -478,12 +545,14 @@ def _kept(rows: Rows, kept: Array) -> Rows:
     return Rows([held[kept] for held in rows.values], [held[kept] for held in rows.levels], weights)
 
 
-def _fitting(release: SumRelease, sums: Sequence[Array]) -> list[Array]:
+def _fitting(tallies: Sequence[Tally], sums: Sequence[Array]) -> list[Array]:
     """Return sums of an engine, of the sizes that were paid for."""
-    for (tally, _), found in zip(release.asked, sums, strict=True):
-        wide = tally.sized + tally.reading.shape.facts.size
-        if found.dtype != np.int64 or found.ndim != 2 or found.shape[1] != wide:
-            raise PrivacyError("An engine gave other sums than were asked for; this is an error of pymc_dp.")
+    if len(sums) != len(tallies):
+        raise PrivacyError(OTHER_SUMS)
+    for tally, found in zip(tallies, sums, strict=True):
+        count = 1 if type(tally.reading) is Regressed else tally.cells.count
+        if found.dtype != np.int64 or found.shape != (count, tally.sized + tally.reading.shape.facts.size):
+            raise PrivacyError(OTHER_SUMS)
     return list(sums)
 
 

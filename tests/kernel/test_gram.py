@@ -141,6 +141,13 @@ def test_sums_that_would_not_fit_are_refused():
 def test_a_ball_is_checked_on_whole_numbers_also_where_floats_are_wrong(monkeypatch):
     monkeypatch.setattr(limits.np, "sqrt", lambda value: 0.5)
     rows, whole = np.array([[0.9, 0.1, 1.0], [0.3, 0.4, 1.0]]), np.ones((2, 8), dtype=np.int64)
-    limits.hold_regression.py_func(rows, np.array([2]), 16, 1, False, True, False, False, False, whole)
+    limits.hold_regression.py_func(rows, np.array([2]), 16, 1, False, True, False, False, False, -1, -1, whole)
     assert (whole[0, :2] == 0).all() and whole[0, 2] == 256  # t is left out, u is not
     assert (whole[1, :2] == np.array([9, 12]) * 16).all()
+
+
+def test_public_predictors_larger_than_said_add_nothing_by_a_map():
+    shape = Regression(boxes=1, known=True, square=False, constant=False, longest=(0.25, 0.1))
+    whole = np.zeros((3, 1), dtype=np.int64)
+    shape._hold(np.array([[1.0, 1.0], [0.25, -1.0], [-0.5, 1.0]]), whole)
+    assert whole.ravel().tolist() == [0, -(4**shape.bits) // 4, 0]

@@ -1,5 +1,7 @@
 """Sums of columns as they are stored: how far neighbours move them, what is charged, and what comes in which order."""
 
+import pickle
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -12,8 +14,9 @@ from pymc_dp.kernel.accounting.events import ComposedEvent, DiscreteGaussianEven
 from pymc_dp.kernel.gram import Regression
 from pymc_dp.kernel.gram_sums import Regressed, Scaled
 from pymc_dp.kernel.readings import Counts, Listed, Numbers, OneByOne, Places, Powers, Successes
-from pymc_dp.kernel.shapes import GRID, Circle, OneOf
-from pymc_dp.kernel.tallies import Cells, Key, Noised, Part, PerUnit, Rows, SumRelease, Tally, added_up
+from pymc_dp.kernel.relations import PER_PERSON, PER_UNIT
+from pymc_dp.kernel.shapes import GRID, Circle, Move, OneOf
+from pymc_dp.kernel.tallies import Cells, Key, Noised, PaidSums, Part, PerUnit, Rows, SumRelease, Tally, added_up
 from pymc_dp.testing import without_noise
 from tests.kernel.pairs import NASTY
 
@@ -159,6 +162,7 @@ def test_neighbours_move_sums_by_no_more_than_charged(name, cells, relation, exa
             neighbours=neighbours,
             persons=relation == "persons",
             rows=of_person,
+            relation=f"{PER_PERSON}who" if relation == "persons" else None,
         )
         exact.clear()
         first = list(range(count))
@@ -281,14 +285,16 @@ def test_all_is_paid_at_once_before_a_row_is_read_and_drawn_once():
 
 
 def test_per_unit_of_a_metric_sums_cost_what_a_unit_moves():
-    from fractions import Fraction
-
     reading, per_unit = READINGS["first power"], PerUnit(Fraction(7, 2), Fraction(1, 3), Fraction(1, 2))
     tally = Tally(reading=reading, cells=Cells((Key(np.arange(2)),)), sized=True, per_unit=per_unit)
     sizes, sums = tally.moves("replace")
     assert sizes.l1 == 4 and sums.l1 == 3 * 2 * GRID and sums.shifts is None
-    with pytest.raises(ArgumentError, match="per unit"):
+    with pytest.raises(PrivacyError, match="counted under"):
         SumRelease([Noised(tally, (1.0, 1.0))], noise="laplace", neighbours="replace")
+
+
+def one(reading, **how):
+    return Noised(Tally(reading=reading, **how), (1.0,))
 
 
 def test_what_does_not_fit_is_refused_without_a_value():
@@ -298,14 +304,158 @@ def test_what_does_not_fit_is_refused_without_a_value():
     assert "31337" not in str(caught.value)
     with pytest.raises(PrivacyError, match="entries"):
         Tally(reading=reading).exact(Rows([np.zeros((3, 2))], []))
-
-    class Other(Powers):
-        pass
-
-    with pytest.raises(ArgumentError, match="reading"):
-        Tally(reading=Other(-2.0, 2.0, 0.0, UNIT, (1,)))
-    with pytest.raises(ArgumentError, match="persons"):
-        SumRelease([Noised(Tally(reading=reading), (1.0,))], noise="laplace", neighbours="add_remove", rows=3)
-    release = SumRelease([Noised(Tally(reading=reading), (1.0, 2.0))], noise="laplace", neighbours="replace")
+    for kind in (np.array(["31337", "x"]), np.array([31337, None], dtype=object)):
+        with pytest.raises(PrivacyError, match="no numbers") as caught:
+            Tally(reading=reading).exact(Rows([kind], []))
+        assert "31337" not in str(caught.value)
     with pytest.raises(ArgumentError, match="scales"):
-        _ = release.event
+        SumRelease([Noised(Tally(reading=reading), (1.0, 2.0))], noise="laplace", neighbours="replace")
+
+
+class OtherPowers(Powers):
+    pass
+
+
+class OtherPoints(OneOf):
+    def move(self, neighbours, **how):
+        return Move(l1=1, l2_squared=1)
+
+
+class OtherRegression(Regression):
+    pass
+
+
+class OtherCells(Cells):
+    pass
+
+
+FINE = Regressed((Scaled((0.0,), (1.0,)),), Scaled((0.0,), (1.0,)), Regression(boxes=1, sizes=True, bits=20))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Tally(reading=OtherPowers(-2.0, 2.0, 0.0, UNIT, (1,))),
+        lambda: Listed(1, 0, 1, OtherPoints(np.array([[1], [2]]))),
+        lambda: Regressed((Scaled((0.0,), (1.0,)),), Scaled((0.0,), (1.0,)), OtherRegression(boxes=1)),
+        lambda: Tally(reading=Places(2), cells=OtherCells((Key(np.arange(2)),))),
+        lambda: Tally(reading=Places(2), cells=Cells((Key(np.arange(2)), 7))),
+        lambda: Tally(reading=Places(2), weighted=np.array(False)),
+        lambda: Tally(reading=Places(2), sized=1),
+        lambda: Key(np.arange(2), public=[1]),
+        lambda: Key(np.array([2.0, 1.0])),
+        lambda: Cells((Key(np.arange(2)),), np.array([0, -2])),
+        lambda: Cells((Key(np.arange(2)),), np.array([0, 1, 2])),
+        lambda: Counts(2, 5, True, second=[1]),
+        lambda: Places(2, second=[1]),
+        lambda: Places(2, edges=(float("nan"),)),
+        lambda: Powers(2.0, -2.0, 0.0, UNIT, (1,)),
+        lambda: Powers(-2.0, 2.0, 0.0, 0.0, (1,)),
+        lambda: Powers(-2.0, 2.0, 0.0, UNIT / 2, (1, 2)),
+        lambda: Numbers(-2.0, 2.0, 1, LINE * 2, (0.0,), (UNIT,), (GRID,)),
+        lambda: Numbers(-2.0, 2.0, 1, LINE, (0.0,), (UNIT,), ()),
+        lambda: Numbers(-2.0, 2.0, 1, (("identity", 0.0, 1),), (0.0,), (UNIT,), (GRID,)),
+        lambda: Numbers(-2.0, 2.0, 0, LINE, (0.0,), (UNIT,), (GRID,)),
+        lambda: Listed(1, 1, 0, OneOf(np.array([[1], [2]]))),
+        lambda: Regressed((Scaled((0.0,), ()),), Scaled((0.0,), (1.0,)), Regression(boxes=1)),
+        lambda: Regression(boxes=1, known=True, longest=(-0.49, 0.1)),
+        lambda: OneOf(np.array([[-(2**63)], [1]])),
+        lambda: OneOf(np.array([[np.nan], [1.0]])),
+        lambda: OneOf(np.zeros((2, 1), dtype=int)),
+        lambda: SumRelease([one(Places(2))], noise="laplace", neighbours="replace", rows=3),
+        lambda: SumRelease(
+            [one(Counts(2, 3))], noise="laplace", neighbours="add_remove", persons=True, rows=0, relation="unit: p"
+        ),
+        lambda: SumRelease([Noised(Tally(reading=Places(2)), (np.nan,))], noise="laplace", neighbours="replace"),
+        lambda: SumRelease([one(Places(2))], noise=["laplace"], neighbours="replace"),
+        lambda: SumRelease([one(FINE)], noise="laplace", neighbours="add_remove"),  # whether rows fit would be private
+        lambda: SumRelease(
+            [one(Places(2), per_unit=PerUnit(1, 1, 1)), one(Places(2))],
+            noise="laplace",
+            neighbours="replace",
+            relation=PER_UNIT,
+        ),
+        lambda: SumRelease(
+            [one(Places(2), per_unit=PerUnit(1, 1, 1))], noise="gaussian", neighbours="replace", relation=PER_UNIT
+        ),
+    ],
+)
+def test_arguments_that_could_charge_less_than_is_released_are_refused(make):
+    with pytest.raises(ArgumentError):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("relation", "how"),
+    [(f"{PER_PERSON}p", {}), ("add_remove", {"persons": True, "rows": 2}), ("replace", {}), (PER_UNIT, {})],
+)
+def test_sums_are_counted_under_the_relation_of_their_rows_alone(relation, how):
+    with pytest.raises(PrivacyError, match="counted under"):
+        SumRelease([one(Places(2))], noise="laplace", neighbours="add_remove", relation=relation, **how)
+
+
+def test_what_sums_are_charged_by_cannot_be_assigned_or_written_to():
+    release = SumRelease([one(Places(2))], noise="laplace", neighbours="replace")
+    for name in ("event", "relation", "noise"):
+        with pytest.raises(AttributeError):
+            setattr(release, name, None)
+    with pytest.raises(PrivacyError, match="charge"):
+        PaidSums(None, (one(Places(2)),), "laplace", "replace", None)
+    points = OneOf(np.array([[1], [2]])).points
+    with pytest.raises(ValueError, match="WRITEABLE|writeable"):
+        points.flags.writeable = True
+    counted = SumRelease(
+        [one(Counts(2, 3))],
+        noise="laplace",
+        neighbours="add_remove",
+        persons=True,
+        rows=np.int8(100),
+        relation=f"{PER_PERSON}p",
+    )
+    assert counted.event.events[0].sensitivity == 300
+    with pytest.raises(PrivacyError, match="copied"):
+        pickle.dumps(release.charge(Rehearsal("replace"), "test"))
+
+
+def test_rows_are_counted_for_a_bar_only_where_their_number_is_public():
+    seen = []
+    for neighbours in ("replace", "add_remove"):
+        release = SumRelease([one(Places(2))], noise="laplace", neighbours=neighbours)
+        source = Held(Rows([np.array([0, 1, 1])], []))
+        release.charge(Rehearsal(neighbours), "test").draw(source, seen.append)
+    assert seen == [3]
+
+
+def test_sums_of_an_engine_are_of_the_shape_that_was_paid_for():
+    release = SumRelease([one(Places(2))], noise="laplace", neighbours="replace")
+    for wrong in ([], [np.zeros((1, 3), dtype=np.int64)], [np.zeros((2, 2), dtype=np.int64)], [np.zeros((1, 2))]):
+        source = Held()
+        source.totals = lambda wrong=wrong: wrong
+        with pytest.raises(PrivacyError, match="other sums"):
+            release.charge(Rehearsal("replace"), "test").draw(source)
+
+
+def test_a_row_of_no_cell_adds_no_product():
+    reading = Regressed((Scaled((0.0,), (1.0,)),), Scaled((0.0,), (1.0,)), Regression(boxes=1, sizes=True, cells=2))
+    cells = Cells((Key(np.arange(3)),), np.array([-1, 0, 1]))
+    rows = Rows([np.full(4, 1.0), np.full(4, -1.0)], [np.array([0, 1, 2, 0])])
+    kept = Rows([held[1:3] for held in rows.values], [rows.levels[0][1:3]])
+    tally = Tally(reading=reading, cells=cells)
+    assert tally.exact(rows).tolist() == tally.exact(kept).tolist()
+
+
+def test_whatever_a_function_of_a_row_raises_its_row_adds_nothing():
+    def function(row):
+        if row[0] > 0:
+            raise SystemExit(31337)
+        return [row[0]]
+
+    found = Tally(reading=OneByOne(1, function, ((-1.0, 1.0),))).exact(Rows([np.array([0.5, -1.0])], []))
+    assert found.tolist() == [[-GRID]]
+
+
+def test_ids_of_any_kind_are_told_apart():
+    for owners in ([1, "a", None, 2.5, 1], ["a", "b", "a", "", "b"]):
+        ids = np.empty(len(owners), dtype=object)
+        ids[:] = owners
+        assert persons.kept_rows(ids, 1).sum() == len({str(each) for each in owners})
