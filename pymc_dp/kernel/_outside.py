@@ -10,6 +10,7 @@ from pymc_dp._random import insecure, secure_generator, secure_keys
 from pymc_dp.accounting import (
     ApproximateEvent,
     BoundedRangeEvent,
+    ComposedEvent,
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
@@ -42,6 +43,7 @@ __all__ = [
     "Birthplace",
     "BoundedRangeEvent",
     "BudgetExceeded",
+    "ComposedEvent",
     "DiscreteGaussianEvent",
     "DiscreteLaplaceEvent",
     "Event",

@@ -337,4 +337,5 @@ class Psd(Shape):
 
     @override
     def _hold(self, found: Array, whole: Array) -> None:
-        limits.hold_products(found, self.columns, float(FACTOR), float(FACTOR) ** 4 * ROOM, whole)
+        vectors = np.ascontiguousarray(found).reshape(len(found), self.columns, self.width)
+        limits.hold_products(vectors, float(FACTOR), float(FACTOR) ** 4 * ROOM, whole)

@@ -8,7 +8,7 @@ from pymc_dp.gradients.schedule import Schedule, Units, stages_of
 
 
 def units(neighbours="replace", dimension=5):
-    return Units(gradient=2**24, curvature=2**30, dimension=dimension, neighbours=neighbours)
+    return Units(dimension=dimension, neighbours=neighbours)
 
 
 def test_shares_add_up_and_later_steps_are_paid_more():
