@@ -26,7 +26,7 @@ from pymc_dp.gradients.row_parts import RowParts
 from pymc_dp.gradients.schedule import Limits
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.kernel.limits import UNITS
-from pymc_dp.kernel.walks import Vector
+from pymc_dp.kernel.walk_kinds import Vector
 
 DELTA = 1e-5
 LEVEL = 1.6448536269514722

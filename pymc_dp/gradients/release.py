@@ -19,7 +19,8 @@ from pymc_dp.gradients.schedule import Limits, Schedule, curvature_of, gradient_
 from pymc_dp.gradients.weighted import WeightedParts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel.limits import UNITS
-from pymc_dp.kernel.walks import MATRIX, Walk
+from pymc_dp.kernel.walk_kinds import MATRIX
+from pymc_dp.kernel.walks import Walk
 
 Rows = Any
 

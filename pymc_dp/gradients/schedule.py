@@ -19,7 +19,7 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.gradients.curvature import Blocks, Levels
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel.limits import UNITS
-from pymc_dp.kernel.walks import Bins, Collapsed, Kind, Matrix, Vector, WalkSum, walk_event
+from pymc_dp.kernel.walk_kinds import Bins, Collapsed, Kind, Matrix, Vector, WalkSum, walk_event
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -13,8 +13,9 @@ from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, ReleaseE
 from pymc_dp.kernel import draw
 from pymc_dp.kernel.account import LedgerAccount, Rehearsal
 from pymc_dp.kernel.limits import MOST_ROWS, UNITS
+from pymc_dp.kernel.walk_kinds import MATRIX, Bins, Collapsed, Kind, Matrix, Vector, WalkSum, walk_event
 from pymc_dp.kernel.walk_limits import joined
-from pymc_dp.kernel.walks import MATRIX, Bins, Collapsed, Kind, Matrix, Vector, Walk, WalkSum, walk_event
+from pymc_dp.kernel.walks import Walk
 from pymc_dp.testing import without_noise
 
 HOSTILE = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-320, 1.0, -1.0, 1 + 1e-15, 2.0, 0.7071067811865476, -0.0)
