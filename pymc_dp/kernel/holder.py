@@ -222,13 +222,13 @@ class Holder:
         return read_rows(work)
 
 
-def read_rows[T](work: Callable[[], T], *told: type[Exception]) -> T:
+def read_rows[T](work: Callable[[], T], *shown: type[Exception]) -> T:
     """Return what `work` makes of the rows. What it raises could show one of them, and is not passed on.
 
     Parameters
     ----------
     work : callable
-    *told : classes of errors
+    *shown : classes of errors
         Whose texts are passed on: readers of sources are trusted to raise these with nothing of a row.
 
     Raises
@@ -252,7 +252,7 @@ def read_rows[T](work: Callable[[], T], *told: type[Exception]) -> T:
                     each for each in (found.__cause__, found.__context__) if all(each is not one for one in linked)
                 ]
         del linked, found
-        if isinstance(error, told):
+        if isinstance(error, shown):
             failure = error.with_traceback(None)
             failure.__cause__ = failure.__context__ = None
         else:

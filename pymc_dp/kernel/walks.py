@@ -118,13 +118,13 @@ class Walk:
         source, self._source = self._source, None
         if source is None:
             raise PrivacyError("The rows of a walk are opened once. Nothing was read.")
-        self._count = source.count
-        with ExitStack() as held:
+        self._count, held = source.count, ExitStack()
+        try:
             self._blocks = read_rows(lambda: held.enter_context(source.opened()), PrivacyError)
-            try:
-                yield
-            finally:
-                self._blocks = None
+            yield
+        finally:
+            self._blocks = None
+            read_rows(held.close, PrivacyError)
 
     def made(self, place: int, block: Block) -> Array:
         """Return the sum at a place of the list, in whole units, of what a block function says; once for each place."""

@@ -367,16 +367,23 @@ def test_a_failure_while_rows_are_read_tells_nothing():
         assert ended.value.args == ()
 
 
-def test_a_failure_while_rows_are_opened_tells_nothing():
+def test_a_failure_while_rows_are_opened_or_left_tells_nothing():
     class Broken(Held):
         @contextmanager
         def opened(self):
             raise ValueError(self.rows)
             yield
 
-    with pytest.raises(ReleaseError) as failed, Walk(Broken(ROWS), Rehearsal("replace"), LIST).opened():
-        pass
-    assert failed.value.__cause__ is failed.value.__context__ is None
+    class Kept(Held):
+        @contextmanager
+        def opened(self):
+            yield lambda: [self.rows]
+            raise ValueError(self.rows)
+
+    for source in (Broken(ROWS), Kept(ROWS)):
+        with pytest.raises(ReleaseError) as failed, Walk(source, Rehearsal("replace"), LIST).opened():
+            pass
+        assert failed.value.__cause__ is failed.value.__context__ is None
 
 
 def test_a_ledger_pays_for_a_walk_as_for_its_event():
