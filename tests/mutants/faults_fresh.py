@@ -28,8 +28,8 @@ FRESH: tuple[Fault, ...] = (
         operation="gradients",
         kind="bound left out",
         file="pymc_dp/kernel/limits.py",
-        old="            value = vector[j] * share\n            if not abs(value) <= units:\n",
-        new="            value = vector[j] * share\n            if abs(value) > units:\n",
+        old="        value = vector[j] * share\n        if not abs(value) <= units:\n",
+        new="        value = vector[j] * share\n        if abs(value) > units:\n",
         breaks="NaN is not above the limit and its square wraps to 0: one row takes -2^63 into the sum.",
     ),
     Fault(
