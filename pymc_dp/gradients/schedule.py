@@ -265,7 +265,9 @@ class Schedule:
     @property
     def event(self) -> ComposedEvent:
         """What all sums cost together: what the kernel charges."""
-        return walk_event(list(self.sums.values()), self.units.neighbours)
+        found = walk_event(list(self.sums.values()), self.units.neighbours)
+        assert isinstance(found, ComposedEvent)
+        return found
 
 
 def curvature_of(stage: int) -> str:

@@ -11,16 +11,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final, override
+from typing import Any, ClassVar, final, override
 
 import numpy as np
 import numpy.typing as npt
 
 from pymc_dp.kernel import draw, limits, walk_limits
-from pymc_dp.kernel._outside import ArgumentError, ComposedEvent, DiscreteGaussianEvent
+from pymc_dp.kernel._outside import ArgumentError, ComposedEvent, DiscreteGaussianEvent, Event
 from pymc_dp.kernel.arguments import exact, exact_all, positive
 from pymc_dp.kernel.limits import UNITS
-from pymc_dp.kernel.shapes import FACTOR, ROOM
+from pymc_dp.kernel.shapes import FACTOR, ROOM, MHot, Move, OneHot
 
 Array = npt.NDArray[Any]
 
@@ -57,8 +57,10 @@ class Kind(ABC):
     def squared(self, neighbours: str) -> int:
         """Return the largest square of a distance of two sums of neighbours, in whole units."""
 
-    def event(self, scale: float, neighbours: str) -> DiscreteGaussianEvent:
-        """Return what discrete Gaussian noise of a scale costs, in whole units."""
+    noise: ClassVar[str] = "gaussian"
+
+    def event(self, scale: float, neighbours: str) -> Event:
+        """Return what discrete noise of a scale costs, in whole units."""
         return DiscreteGaussianEvent(scale=scale, l2_squared=self.squared(neighbours), coordinates=self.entries)
 
     def scales(self, scale: float) -> tuple[float, ...]:
@@ -75,7 +77,7 @@ class Kind(ABC):
 
     def _noised(self, total: Array, scale: float) -> Array:
         """Return a sum with noise."""
-        return draw.noised(total, "gaussian", scale)
+        return draw.noised(total, self.noise, scale)
 
 
 @final
@@ -143,6 +145,49 @@ class Bins(Kind):
         walk_limits.add_shares(found, float(UNITS), total)
 
 
+@final
+@dataclass(frozen=True)
+class Counts(Kind):
+    """A unit has `width` values, each of which counts 1 in one bin, or in none; floats are bins. Noise is Laplace's.
+
+    Move: that of `OneHot` and `MHot`, in counts.
+    """
+
+    count: int
+    width: int = 1
+    noise: ClassVar[str] = "laplace"
+
+    def __post_init__(self) -> None:
+        exact(1, count=self.count, width=self.width)
+
+    @property
+    @override
+    def shape(self) -> tuple[int, ...]:
+        return (self.width,)
+
+    @property
+    @override
+    def entries(self) -> int:
+        return self.count
+
+    def move(self, neighbours: str) -> Move:
+        """Return by how much neighbours move the counts."""
+        one: OneHot | MHot = OneHot(self.count) if self.width == 1 else MHot(self.count, self.width)
+        return one.move(neighbours)
+
+    @override
+    def squared(self, neighbours: str) -> int:
+        return self.move(neighbours).l2_squared
+
+    @override
+    def event(self, scale: float, neighbours: str) -> Event:
+        return self.move(neighbours).event(self.noise, scale)
+
+    @override
+    def _add(self, found: Array, total: Array) -> None:
+        walk_limits.add_places(found, total)
+
+
 class _Products(Kind):
     """Sums of Σ v vᵀ over a unit's vectors v, in units of 2^15, of a Frobenius norm of 2^30 units at most.
 
@@ -151,7 +196,7 @@ class _Products(Kind):
     """
 
     @override
-    def event(self, scale: float, neighbours: str) -> DiscreteGaussianEvent:
+    def event(self, scale: float, neighbours: str) -> Event:
         least, half = math.nextafter(scale / math.sqrt(2), 0.0), -(-self.squared(neighbours) // 2)
         return DiscreteGaussianEvent(scale=least, l2_squared=half, coordinates=self.entries)
 
@@ -287,7 +332,7 @@ def _symmetric(total: Array, scale: float, kept: Array) -> Array:
     return noised + np.triu(noised, 1).T
 
 
-KINDS: set[type] = {Vector, Bins, Matrix, Collapsed}
+KINDS: set[type] = {Vector, Bins, Counts, Matrix, Collapsed}
 
 
 @final
@@ -301,9 +346,15 @@ class WalkSum:
     scale: float
 
 
-def walk_event(sums: Sequence[WalkSum], neighbours: str) -> ComposedEvent:
-    """Return what a walk costs: all its sums together, under "replace" or "add_remove". Public."""
-    return ComposedEvent(events=tuple(one.kind.event(one.scale, neighbours) for one in checked(sums)))
+def walk_events(sums: Sequence[WalkSum], neighbours: str) -> tuple[Event, ...]:
+    """Return what each sum of a walk costs, under "replace" or "add_remove". Public."""
+    return tuple(one.kind.event(one.scale, neighbours) for one in checked(sums))
+
+
+def walk_event(sums: Sequence[WalkSum], neighbours: str) -> Event:
+    """Return what all sums of a walk cost together. Public."""
+    events = walk_events(sums, neighbours)
+    return events[0] if len(events) == 1 else ComposedEvent(events=events)
 
 
 def checked(sums: Sequence[WalkSum]) -> list[WalkSum]:

@@ -31,6 +31,19 @@ def add_shares(found, units, total):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**FLAGS)
+def add_places(found, total):  # type: ignore[no-untyped-def]
+    """Count each number of a row, (n_rows, width), at the place that it is; one that is no place is not counted.
+
+    Guarantee: a row adds `width` to all entries together at most, and nothing below 0 to any.
+    """
+    for row in range(found.shape[0]):
+        for j in range(found.shape[1]):
+            place = found[row, j]
+            if 0.0 <= place < total.shape[0]:  # not NaN
+                total[np.int64(place)] += 1
+
+
+@numba.njit(**FLAGS)
 def add_products(found, units, most, total):  # type: ignore[no-untyped-def]
     """Add Σ v vᵀ over the vectors of each row, (n_rows, columns, d), to a matrix: its upper triangle.
 

@@ -7,7 +7,7 @@ checked: whole numbers of each unit are held within a limit, whatever the floats
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import chain, islice
@@ -23,13 +23,14 @@ from pymc_dp.kernel.account import Account, Grant, Rehearsal
 from pymc_dp.kernel.arguments import whole
 from pymc_dp.kernel.holder import read_rows
 from pymc_dp.kernel.limits import MOST_ROWS
-from pymc_dp.kernel.walk_kinds import Kind, WalkSum, checked, walk_event
+from pymc_dp.kernel.walk_kinds import WalkSum, checked, walk_event, walk_events
 from pymc_dp.kernel.walk_limits import joined
 
 Array = npt.NDArray[Any]
 Rows = Any
 Block = Callable[[Rows], Array]
 """From the rows of some units to floats, one array a unit: a function of its rows and of public numbers."""
+Asked = tuple[WalkSum, Block]
 
 MOST_ENTRIES = 2**26
 """Of the sums of all threads together, unless one has more."""
@@ -98,14 +99,18 @@ class Walk:
             raise ArgumentError(f"A walk counts rows or persons, and its account counts under {relation!r}.")
         self._threads = whole("threads", threads)
         self._sums = checked(sums)
-        for scale in dict.fromkeys(scale for one in self._sums for scale in one.kind.scales(one.scale)):
-            draw.check_noise("gaussian", scale)
-        event = walk_event(self._sums, neighbours)
+        if not self._sums:
+            raise ArgumentError("A walk needs sums to make.")
+        for kind, scale in dict.fromkeys(
+            (one.kind.noise, own) for one in self._sums for own in one.kind.scales(one.scale)
+        ):
+            draw.check_noise(kind, scale)
+        events = walk_events(self._sums, neighbours)
         self._source: Source | None = source
         self._rehearsed = type(account) is Rehearsal
-        self._blocks: Callable[[], Iterable[Rows]] | None = None
-        account.charge(event, label)
-        self._grants = [Grant(one, 1) for one in event.events]
+        self._rows: Callable[[], Iterable[Rows]] | None = None
+        account.charge(walk_event(self._sums, neighbours), label)
+        self._grants = [Grant(one, 1) for one in events]
 
     @property
     def guarantee(self) -> Literal["exact", "none"]:
@@ -120,54 +125,71 @@ class Walk:
             raise PrivacyError("The rows of a walk are opened once. Nothing was read.")
         self._count, held = source.count, ExitStack()
         try:
-            self._blocks = read_rows(lambda: held.enter_context(source.opened()), PrivacyError)
+            self._rows = read_rows(lambda: held.enter_context(source.opened()), PrivacyError)
             yield
         finally:
-            self._blocks = None
+            self._rows = None
             read_rows(held.close, PrivacyError)
 
     def made(self, place: int, block: Block) -> Array:
         """Return the sum at a place of the list, in whole units, of what a block function says; once for each place."""
-        place = whole("place", place, 0, len(self._sums) - 1)
-        if self._blocks is None:
-            raise PrivacyError("The rows of this walk are not open. Nothing was read.")
-        one, grant, blocks = self._sums[place], self._grants[place], self._blocks
-        grant.take(grant.event)
-        return read_rows(lambda: one.kind._noised(self._summed(one.kind, block, blocks()), one.scale), PrivacyError)
+        return self.together({place: block})[0]
 
-    def _summed(self, kind: Kind, block: Block, blocks: Iterable[Rows]) -> Array:
+    def together(self, blocks: Mapping[int, Block]) -> list[Array]:
+        """Return sums at some places of the list, as `made` does, by one pass over the rows."""
+        asked = [(whole("place", place, 0, len(self._sums) - 1), block) for place, block in blocks.items()]
+        if self._rows is None:
+            raise PrivacyError("The rows of this walk are not open. Nothing was read.")
+        rows, made = self._rows, [(self._sums[place], block) for place, block in asked]
+        for place, _ in asked:
+            self._grants[place].take(self._grants[place].event)
+
+        def work() -> list[Array]:
+            totals = self._summed(made, rows())
+            return [one.kind._noised(total, one.scale) for (one, _), total in zip(made, totals, strict=True)]
+
+        return read_rows(work, PrivacyError)
+
+    def _summed(self, asked: Sequence[Asked], blocks: Iterable[Rows]) -> list[Array]:
         """Sum over all rows, in one pass. **Private**."""
-        rest, found = _Shared(blocks), list[Array]()
+        rest, found = _Shared(blocks), list[list[Array]]()
         first = rest.take(2)
-        room = max(1, MOST_ENTRIES // kind._empty().size)
+        room = max(1, MOST_ENTRIES // sum(one.kind._empty().size for one, _ in asked))
         threads = min(self._threads, room) if len(first) > 1 else 1
         with ThreadPoolExecutor(threads) as pool:
-            work = [pool.submit(self._added, kind, block, first[k::threads], rest) for k in range(threads)]
+            work = [pool.submit(self._added, asked, first[k::threads], rest) for k in range(threads)]
             try:
-                for one in as_completed(work):
-                    found += one.result()
+                for each in as_completed(work):
+                    found += each.result()
             except BaseException:
                 rest.stop()
                 raise
-        return joined(found)
+        return [joined(parts) for parts in zip(*found, strict=True)]
 
-    def _added(self, kind: Kind, block: Block, first: Sequence[Rows], rest: _Shared) -> list[Array]:
+    def _added(self, asked: Sequence[Asked], first: Sequence[Rows], rest: _Shared) -> list[list[Array]]:
         """Sum over some blocks, and over as many more as are left when it is done with these."""
-        found, left, (*_, width) = [kind._empty()], MOST_ROWS, kind.shape
+        found, left = [[one.kind._empty() for one, _ in asked]], MOST_ROWS
         with np.errstate(all="ignore"):  # a warning could depend on a row
             for each in chain(first, rest):
                 rows = each() if callable(each) else each
-                own = np.ascontiguousarray(block(rows), dtype=np.float64)
-                if own.ndim != 1 + len(kind.shape) or len(own) != self._count(rows) or own.shape[-1] != width:
-                    raise PrivacyError(SHAPES)
-                if own.ndim == 3 and own.shape[1] > kind.shape[0]:
-                    raise PrivacyError(SHAPES)
-                if len(own) > left:
-                    found.append(kind._empty())
+                count = self._count(rows)
+                if count > left:
+                    found.append([one.kind._empty() for one, _ in asked])
                     left = MOST_ROWS
-                left -= len(own)
-                kind._add(own, found[-1])
+                left -= count
+                for (one, block), total in zip(asked, found[-1], strict=True):
+                    one.kind._add(_floats(block(rows), count, one.kind.shape), total)
         return found
+
+
+def _floats(found: Any, count: int, shape: tuple[int, ...]) -> Array:
+    """Return what a block function said, if it is of so many units, and of a shape that was paid for."""
+    own = np.ascontiguousarray(found, dtype=np.float64)
+    if own.ndim != 1 + len(shape) or len(own) != count or own.shape[-1] != shape[-1]:
+        raise PrivacyError(SHAPES)
+    if own.ndim == 3 and own.shape[1] > shape[0]:
+        raise PrivacyError(SHAPES)
+    return own
 
 
 class _Shared:

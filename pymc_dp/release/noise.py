@@ -100,11 +100,6 @@ def sizes_sensitivity(neighbours: Neighbours) -> SumSensitivity:
     return SumSensitivity(l1=2, l2_squared=2, shifts=(1, 1), reason="one row leaves one cell and joins another")
 
 
-def entries_sensitivity(width: int, neighbours: Neighbours) -> SumSensitivity:
-    """Sensitivity of a histogram of all entries of rows that have `width` of them each, one table for all."""
-    return sizes_sensitivity(neighbours) if width == 1 else _trials_sensitivity(width, neighbours, alone=False)
-
-
 def sums_sensitivity(statistic: SumStatistic, neighbours: Neighbours, *, sizes_known: bool) -> SumSensitivity:
     """Sensitivity of sums of bounded numbers.
 

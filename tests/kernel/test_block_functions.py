@@ -65,7 +65,7 @@ def blocks(monkeypatch):
     def noted(self, place, block):
         caught.append((self, block))
         if len(caught) == 1:
-            rows = [one() if callable(one) else one for one in self._blocks()]
+            rows = [one() if callable(one) else one for one in self._rows()]
             assert len(rows) == 1, "all rows are in one block"
             caught[0] = rows[0], block
         return made(self, place, block)

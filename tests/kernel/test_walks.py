@@ -8,12 +8,12 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from pymc_dp.accounting import DiscreteGaussianEvent, Ledger
+from pymc_dp.accounting import DiscreteGaussianEvent, DiscreteLaplaceEvent, Ledger
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, ReleaseError
 from pymc_dp.kernel import draw
 from pymc_dp.kernel.account import LedgerAccount, Rehearsal
 from pymc_dp.kernel.limits import MOST_ROWS, UNITS
-from pymc_dp.kernel.walk_kinds import MATRIX, Bins, Collapsed, Kind, Matrix, Vector, WalkSum, walk_event
+from pymc_dp.kernel.walk_kinds import MATRIX, Bins, Collapsed, Counts, Kind, Matrix, Vector, WalkSum, walk_event
 from pymc_dp.kernel.walk_limits import joined
 from pymc_dp.kernel.walks import Walk
 from pymc_dp.testing import without_noise
@@ -21,7 +21,13 @@ from pymc_dp.testing import without_noise
 HOSTILE = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-320, 1.0, -1.0, 1 + 1e-15, 2.0, 0.7071067811865476, -0.0)
 SLOTS = Collapsed((0, 1, 1, 1, 2, 2, 2, 3, 3), (0, 1, 1, 1), 3)
 """One parameter that all rows meet, intercepts and slopes of three groups, and another factor of two levels."""
-KINDS = {"vector": Vector(4), "bins": Bins(5), "one bin": Bins(1), "matrix": Matrix(4, 3), "slots": SLOTS}
+KINDS = {
+    "vector": Vector(4),
+    "bins": Bins(5),
+    "one bin": Bins(1),
+    "matrix": Matrix(4, 3),
+    "slots": SLOTS,
+}
 BOTH = ("replace", "add_remove")
 
 
@@ -84,7 +90,7 @@ CHARGED = {
 def test_what_is_charged_follows_from_the_kind_and_the_scale(name, neighbours):
     (square, replaced, entries), matrix = CHARGED[name], name in ("matrix", "slots")
     square *= replaced if neighbours == "replace" else 1
-    (event,) = walk_event([WalkSum(KINDS[name], 3.0 * 2**24)], neighbours).events
+    event = walk_event([WalkSum(KINDS[name], 3.0 * 2**24)], neighbours)
     assert type(event) is DiscreteGaussianEvent and event.coordinates == entries and event.shifts is None
     assert event.l2_squared == (square // 2 if matrix else square)
     assert float(event.rho) == pytest.approx(square / (2 * (3.0 * 2**24) ** 2), rel=1e-12)
@@ -96,7 +102,7 @@ def test_noise_is_drawn_at_the_scales_that_are_charged_for_every_number_that_lea
     kind, drawn = KINDS[name], []
     monkeypatch.setattr(draw, "noised", lambda total, noise, scale: drawn.append((total.size, noise, scale)) or total)
     kind._noised(kind._empty(), 1000.0)
-    (event,) = walk_event([WalkSum(kind, 1000.0)], "replace").events
+    event = walk_event([WalkSum(kind, 1000.0)], "replace")
     assert sum(size for size, *_ in drawn) == kind.entries == event.coordinates
     assert {noise for _, noise, _ in drawn} == {"gaussian"}
     if name not in ("matrix", "slots"):
@@ -105,6 +111,39 @@ def test_noise_is_drawn_at_the_scales_that_are_charged_for_every_number_that_lea
     count = 4 if name == "matrix" else 1 + 8
     assert drawn[-1][0] == 6 and drawn[-1][2] == 1000.0 / sqrt(2) >= event.scale
     assert all(scale == 1000.0 for *_, scale in drawn[:-1]) and sum(size for size, *_ in drawn[:-1]) == count
+
+
+COUNTS = {
+    Counts(5): (2, 2, (1, 1), 1, 1, (1,)),
+    Counts(5, 3): (6, 18, None, 3, 9, None),
+    Counts(1): (1, 1, (1,), 1, 1, (1,)),
+    Counts(1, 3): (3, 9, (3,), 3, 9, (3,)),
+}
+"""Moves in L1 and squared L2 under both relations, and shifts."""
+
+
+@pytest.mark.parametrize("kind", COUNTS)
+@pytest.mark.parametrize("neighbours", BOTH)
+def test_values_move_counts_by_no_more_than_is_charged_whatever_they_are(kind, neighbours):
+    rng, most = np.random.default_rng(1), 0
+    l1, square, shifts = COUNTS[kind][:3] if neighbours == "replace" else COUNTS[kind][3:]
+    for _ in range(2000):
+        rows = rng.choice([*HOSTILE, 0, 1, 4, 4.5, 5, 2.0**63], (2, 1, kind.width))
+        one, other = (summed(kind, row) for row in rows)
+        assert one.min() >= 0 and one.sum() == ((rows[0] >= 0) & (rows[0] < kind.count)).sum() <= kind.width
+        moved = one - other if neighbours == "replace" else one
+        assert np.abs(moved).sum() <= l1 and (moved**2).sum() <= square == kind.squared(neighbours)
+        most = max(most, int(np.abs(moved).sum()))
+    assert most == l1
+    event = walk_event([WalkSum(kind, 20.0)], neighbours)
+    assert event == DiscreteLaplaceEvent(scale=20.0, sensitivity=l1, shifts=shifts)
+
+
+def test_noise_on_counts_is_laplace_noise_at_the_scale_that_is_charged(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(draw, "noised", lambda total, noise, scale: drawn.append((total.size, noise, scale)) or total)
+    Counts(5)._noised(np.zeros(5, dtype=np.int64), 20.0)
+    assert drawn == [(5, "laplace", 20.0)]
 
 
 def test_no_matrix_has_a_negative_eigenvalue():
@@ -243,6 +282,44 @@ def test_a_sum_is_made_once_and_none_that_is_not_on_the_list():
     for copied in (copy.deepcopy, pickle.dumps):
         with pytest.raises((PrivacyError, TypeError)):
             copied(Walk(Held(ROWS), Rehearsal("replace"), LIST))
+
+
+def test_sums_that_are_made_together_are_those_of_one_pass():
+    class Counted(Held):
+        passes = 0
+
+        @contextmanager
+        def opened(self):
+            def blocks():
+                Counted.passes += 1
+                return iter([self.rows[:6], self.rows[6:]])
+
+            yield blocks
+
+    with without_noise():
+        walk = Walk(Counted(ROWS), Rehearsal("replace"), LIST, threads=2)
+        with walk.opened():
+            both = walk.together({2: blocks_of(LIST[2].kind), 0: blocks_of(LIST[0].kind)})
+            assert Counted.passes == 1
+            with pytest.raises(BudgetExceeded):
+                walk.together({1: blocks_of(LIST[1].kind), 0: blocks_of(LIST[0].kind)})
+        assert Counted.passes == 1
+        walk = Walk(Held(ROWS), Rehearsal("replace"), LIST)
+        with walk.opened():
+            alone = [walk.made(place, blocks_of(LIST[place].kind)) for place in (2, 0)]
+    assert all((one == other).all() for one, other in zip(both, alone, strict=True))
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_no_rows_are_treated_as_some(place):
+    walk = Walk(Held(ROWS[:0]), Rehearsal("replace"), LIST)
+    with walk.opened(), without_noise():
+        assert not walk.made(place, blocks_of(LIST[place].kind)).any()
+
+
+def test_a_walk_of_nothing_is_refused():
+    with pytest.raises(ArgumentError, match="needs sums"):
+        Walk(Held(ROWS), Rehearsal("replace"), [])
 
 
 @pytest.mark.parametrize("relation", [*BOTH, "unit: who"])

@@ -106,12 +106,11 @@ SUMS = (
         name="find-bounds-entries-of-one-row",
         operation="find_bounds",
         kind="bound left out",
-        file="pymc_dp/release/noise.py",
-        old="    return sizes_sensitivity(neighbours) if width == 1 else _trials_sensitivity(width, "
-        "neighbours, alone=False)",
-        new="    return sizes_sensitivity(neighbours)",
+        file="pymc_dp/kernel/walk_kinds.py",
+        old="        one: OneHot | MHot = OneHot(self.count) if self.width == 1 else MHot(self.count, self.width)\n",
+        new="        one: OneHot | MHot = OneHot(self.count)\n",
         breaks="A row with several numbers moves several counts of the search for bounds, and one is paid for.",
-        first=("tests/test_find_bounds.py", "tests/release/test_magnitudes.py"),
+        first=("tests/test_find_bounds.py", "tests/kernel/test_walks.py"),
     ),
 )
 PERSONS = (
@@ -198,8 +197,8 @@ GRADIENTS = (
         operation="gradients",
         kind="factor left out",
         file="pymc_dp/kernel/walk_kinds.py",
-        old='        return draw.noised(total, "gaussian", scale)\n',
-        new='        return draw.noised(total, "gaussian", scale / math.sqrt(2))\n',
+        old="        return draw.noised(total, self.noise, scale)\n",
+        new="        return draw.noised(total, self.noise, scale / math.sqrt(2))\n",
         breaks="Gradients have noise that is narrower by √2 than is charged.",
         first=("tests/kernel/test_walks.py", "tests/gradients/test_bounds.py"),
     ),
@@ -220,9 +219,11 @@ GRADIENTS = (
         operation="gradients",
         kind="charge after the read",
         file="pymc_dp/kernel/walks.py",
-        old="        account.charge(event, label)\n        self._grants = [Grant(one, 1) for one in event.events]\n",
-        new="        self._grants, own = [Grant(one, 1) for one in event.events], source.opened()\n"
-        "        own.__enter__()\n        account.charge(event, label)\n        own.__exit__(None, None, None)\n",
+        old="        account.charge(walk_event(self._sums, neighbours), label)\n",
+        new="        own = source.opened()\n"
+        "        own.__enter__()\n"
+        "        account.charge(walk_event(self._sums, neighbours), label)\n"
+        "        own.__exit__(None, None, None)\n",
         breaks="The rows of a walk are made ready before the ledger is asked.",
         first=("tests/kernel/test_walks.py", "tests/gradients/test_choice.py", "tests/release/test_paid.py"),
     ),
@@ -370,10 +371,11 @@ MOMENTS = (
         operation="moments",
         kind="wrong relation",
         file="pymc_dp/kernel/walk_kinds.py",
-        old="    return ComposedEvent(events=tuple(one.kind.event(one.scale, neighbours) for one in checked(sums)))\n",
-        new="    return ComposedEvent(events=tuple(\n"
+        old="    return tuple(one.kind.event(one.scale, neighbours) for one in checked(sums))\n",
+        new="    return tuple(\n"
         '        one.kind.event(one.scale, "add_remove" if type(one.kind) is Vector else neighbours)\n'
-        "        for one in checked(sums)\n    ))\n",
+        "        for one in checked(sums)\n"
+        "    )\n",
         breaks="Moments of a replaced row move by twice the norm of one, and once is paid for.",
         first=("tests/kernel/test_walks.py", "tests/gradients/test_bounds.py"),
     ),
@@ -382,8 +384,8 @@ MOMENTS = (
         operation="fit counts",
         kind="other event",
         file="pymc_dp/kernel/walks.py",
-        old="        account.charge(event, label)\n",
-        new="        account.charge(type(event)(events=event.events[:-1]), label)\n",
+        old="        account.charge(walk_event(self._sums, neighbours), label)\n",
+        new="        account.charge(walk_event(self._sums[: max(1, len(self._sums) - 1)], neighbours), label)\n",
         breaks="The last sum of a walk, the check of the fit, is released, and stands in no charge.",
         first=("tests/kernel/test_walks.py", "tests/gradients/test_bounds.py"),
     ),
@@ -539,12 +541,13 @@ CHOICES = (
         operation="find_bounds",
         kind="charge after the read",
         file="pymc_dp/find_bounds.py",
-        old="        with paid(found, budget, event=search.event, label=label, ledger=ledger) as payment:\n"
-        "            noised = payment.read(lambda: search.noised(passes, shown))\n",
-        new="        from pymc_dp.rows.gate import opened_gate\n\n"
-        "        with opened_gate():\n"
-        "            noised = search.noised(passes, shown)\n"
-        "        with paid(found, budget, event=search.event, label=label, ledger=ledger) as payment:\n",
+        old="            walk = Walk(table, account, search.sums, label=label)\n"
+        "            payment = account.payment\n"
+        "            noised = payment.read(lambda: search.noised(walk))\n",
+        new="            from pymc_dp.kernel.account import Rehearsal\n\n"
+        "            noised = search.noised(Walk(table, Rehearsal(table.relation), search.sums))\n"
+        "            Walk(table, account, search.sums, label=label)\n"
+        "            payment = account.payment\n",
         breaks="Values are counted before the ledger is asked.",
         first=("tests/test_find_bounds.py",),
     ),
