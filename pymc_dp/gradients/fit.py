@@ -118,9 +118,9 @@ def fitted(
     source = WalkRows(inspection=inspection, size=planned.block, stored=passes, scratch=scratch, shown=progressbar)
     try:
         with PaidAccount(inspection, budget, called=label, ledger=ledger) as account:
-            rows_walk = planned.charged(source, account, what)
-            found = account.payment.read(lambda: planned.walked(rows_walk, progressbar))
-            made = planned.private(found, rows_walk.guarantee)
+            charged = planned.charged(source, account, what)
+            found = account.payment.read(lambda: planned.walked(charged, progressbar))
+            made = planned.private(found, charged.guarantee)
             mark_paid(made, account.payment)
         held = record_of(made)
         assert held is not None

@@ -33,3 +33,18 @@ def test_randomness_is_drawn_in_two_files():
     assert found == {"_outside.py", "draw.py", "table.py"}  # the table's key of persons
     modules = {m.split(".")[0] for path in FILES for m, _ in imports(path)}
     assert not modules & {"secrets", "random", "opendp", "randomgen", "os"}
+
+
+WALKS = [*sorted((FILES[0].parents[1] / "gradients").glob("*.py")), FILES[0].parents[1] / "find_bounds.py"]
+READERS = {"walk_rows.py", "find_bounds.py"}
+"""Which have a source of rows, that the kernel opens."""
+
+
+def test_walks_are_charged_noised_and_read_by_the_kernel_alone():
+    for path in WALKS:
+        found = list(imports(path))
+        names = {(module, name) for module, given in found for name in given}
+        assert not {"paid", "charge"} & {name for _, name in names}, path.name
+        assert not {"opendp", "secrets", "randomgen", "pymc_dp._random"} & {module for module, _ in found}, path.name
+        assert not any(m == "pymc_dp.release.noise" for m, _ in found) or path.name == "find_bounds.py"  # its scale
+        assert not any(m == "pymc_dp.rows.gate" for m, _ in found) or path.name in READERS
