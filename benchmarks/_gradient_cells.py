@@ -21,11 +21,12 @@ import pymc_dp as dp
 from pymc_dp.accounting import Budget
 from pymc_dp.gradients.clipping import UNLIMITED
 from pymc_dp.gradients.fit import Planned
-from pymc_dp.gradients.integers import SCORE_UNITS
 from pymc_dp.gradients.interface import interface_of
 from pymc_dp.gradients.row_parts import RowParts
 from pymc_dp.gradients.schedule import Limits
 from pymc_dp.inspection.findings import Inspection
+from pymc_dp.kernel.limits import UNITS
+from pymc_dp.kernel.walk_kinds import Vector
 
 DELTA = 1e-5
 LEVEL = 1.6448536269514722
@@ -356,9 +357,8 @@ def information(plan: Planned, truth: Array, columns: list[Array]) -> tuple[Arra
     limits = limits.whitened(whole, len(columns[0]))
     curvature = _curvature(plan, limits, truth, columns)
     shares = np.sqrt(np.clip(plan.simulated.shares(truth), 0.05, 1.0))
-    variance = (
-        plan.schedule.multiplier**2 * plan.schedule.units.gradient_squared * (limits.clip_norm / SCORE_UNITS) ** 2
-    )
+    scale = plan.schedule.scale_of(Vector(len(truth)), 1.0) / UNITS
+    variance = (scale * limits.clip_norm) ** 2
     own = curvature * np.outer(shares, shares) + limits.curvature(variance * np.eye(len(truth)))
     back = np.outer(limits.scale, limits.scale)
     return curvature @ np.linalg.solve(own, curvature) / back, whole / back

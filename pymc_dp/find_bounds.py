@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import final
 
 import numpy as np
 from pymc import Model
 
 from pymc_dp import _validate
 from pymc_dp._column_bounds import written
-from pymc_dp._progress import reading
-from pymc_dp.accounting import Budget, ComposedEvent, Event, Ledger, check_ledger
+from pymc_dp._progress import Advance, reading
+from pymc_dp.accounting import Budget, Ledger, check_ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, DomainWarning
 from pymc_dp.families import FAMILIES, Family
@@ -22,13 +26,15 @@ from pymc_dp.inspection.of_context import context_model, is_bambi
 from pymc_dp.inspection.owners import DECLARE, refuse_persons
 from pymc_dp.inspection.rows import Array, Bounds, Column
 from pymc_dp.kernel.noise import LAPLACE
+from pymc_dp.kernel.walk_kinds import Counts, WalkSum
+from pymc_dp.kernel.walks import Walk
 from pymc_dp.release.magnitudes import Magnitudes
-from pymc_dp.release.paid import OURS, keep, paid
-from pymc_dp.release.sensitivity import entries_move
-from pymc_dp.rows.gate import private_values
+from pymc_dp.release.paid import OURS, keep
+from pymc_dp.release.paid_account import PaidAccount
+from pymc_dp.rows.gate import opened_gate, private_values
 from pymc_dp.rows.passes import Passes, names_of, with_stored
 from pymc_dp.rows.spool import BLOCK_BYTES
-from pymc_dp.rows.stored import Rows, StoredRows, stored_rows
+from pymc_dp.rows.stored import Part, Rows, StoredRows, stored_rows
 
 BLOCK = 65_536
 """Rows that are counted at a time."""
@@ -139,9 +145,12 @@ def find_bounds(
     search = Search.planned(found, names, budget, share)
     passes = None if stored is None else Passes.of(found, stored)
     made, label = None, f"bounds of {', '.join(names)}"
+    table = BoundRows(columns=tuple(search.columns.values()), domain=found.domain, passes=passes, shown=shown)
     try:
-        with paid(found, budget, event=search.event, label=label, ledger=ledger) as payment:
-            noised = payment.read(lambda: search.noised(passes, shown))
+        with PaidAccount(found, budget, ledger=ledger) as account:
+            walk = Walk(table, account, search.sums, label=label)
+            payment = account.payment
+            noised = payment.read(lambda: search.noised(walk))
             ranges = search.ranges(noised)
             made = replace(found.domain, bounds={**found.domain.bounds, **ranges})
             payment.state(_stated(names, ranges))
@@ -162,21 +171,17 @@ class Search:
         By the names that were given.
     scales : tuple of float
         Of the noise, for each column.
-    event : Event
     outside : float
     n_rows : int or None
         None where it is private.
-    neighbours : str
     families : mapping of str to tuple of Family
         Likelihoods of each column, which say what bounds may be.
     """
 
     columns: Mapping[str, Column]
     scales: tuple[float, ...]
-    event: Event
     outside: float
     n_rows: int | None
-    neighbours: str
     families: Mapping[str, tuple[Family, ...]]
 
     @classmethod
@@ -190,17 +195,14 @@ class Search:
         columns = {name: _column(found, name) for name in names}
         if not names or len({column.leaf for column in columns.values()}) < len(names):
             raise ArgumentError(f"columns must name at least one column, and each once, got {list(names)}.")
-        moves = [entries_move(column.width, found.domain.neighbours) for column in columns.values()]
-        scales = LAPLACE.scales(moves, [1.0] * len(moves), budget.epsilon, 0.0)
-        events = tuple(LAPLACE.event(move, scale) for move, scale in zip(moves, scales, strict=True))
-        event = events[0] if len(events) == 1 else ComposedEvent(events=events)
+        moved = [_kind(column).move(found.domain.neighbours).l1 for column in columns.values()]
+        parts = Budget(budget.epsilon).split([1.0] * len(moved))
+        scales = [LAPLACE.calibrate(most, part.epsilon) for most, part in zip(moved, parts, strict=True)]
         return cls(
             columns=columns,
             scales=tuple(scales),
-            event=event,
             outside=outside,
             n_rows=found.n_rows if found.domain.n_max is None else None,
-            neighbours=found.domain.neighbours,
             families={name: _families(found, column) for name, column in columns.items()},
         )
 
@@ -209,31 +211,15 @@ class Search:
         """The bins of every column."""
         return [Magnitudes(whole=column.integer) for column in self.columns.values()]
 
-    def noised(self, passes: Passes | None, shown: bool = False) -> list[Array]:
-        """Return the noised counts of every column. Reads private data, once: the budget must have been charged."""
-        counts = [np.zeros(bins.count, dtype=np.int64) for bins in self.bins]
-        for values in self._in_memory() if passes is None else self._in_files(passes, shown):
-            for bins, count, held in zip(self.bins, counts, values, strict=True):
-                for part in held:
-                    count += bins.counts(part)
-        return [LAPLACE.add(count, scale) for count, scale in zip(counts, self.scales, strict=True)]
+    @property
+    def sums(self) -> list[WalkSum]:
+        """What the kernel counts, and with how much noise."""
+        return [WalkSum(_kind(column), scale) for column, scale in zip(self.columns.values(), self.scales, strict=True)]
 
-    def _in_memory(self) -> Iterator[list[list[Array]]]:
-        held = [private_values(column.leaf) for column in self.columns.values()]
-        for start in range(0, max(map(len, held)), BLOCK):
-            yield [[values[start : start + BLOCK]] for values in held]
-
-    def _in_files(self, passes: Passes, shown: bool) -> Iterator[list[list[Array]]]:
-        leaves = [column.leaf for column in passes.columns]
-        wanted = [leaves.index(column.leaf) for column in self.columns.values()]
-        widest = sum(layout.row_bytes for layout in passes.stored.layouts().values())
-        with reading(shown, passes.n_rows, self.neighbours) as advance:
-            for parts in passes.parts(max(1, BLOCK_BYTES // max(1, widest))):
-                yield [
-                    [part.values if part.missing is None else part.values[~part.missing] for part in parts[place]]
-                    for place in wanted
-                ]
-                advance(len(parts[0][0].values))
+    def noised(self, walk: Walk) -> list[Array]:
+        """Return the noised counts of every column, by one pass over the rows, which were paid for."""
+        with walk.opened():
+            return walk.together({place: partial(_places, place, bins) for place, bins in enumerate(self.bins)})
 
     def ranges(self, noised: Sequence[Array]) -> dict[str, Bounds]:
         """Return what noised counts show; a function of them."""
@@ -265,6 +251,83 @@ class Search:
                 )
             if text:
                 warnings.warn(text, DomainWarning, skip_file_prefixes=OURS)
+
+
+def _kind(column: Column) -> Counts:
+    """Return what a row adds to the counts of a column."""
+    return Counts(Magnitudes(whole=column.integer).count, column.width)
+
+
+def _places(place: int, bins: Magnitudes, block: Sequence[Sequence[Part]]) -> Array:
+    """Return the bins of the values of rows in a column, (n_rows, width); of what is missing NaN.
+
+    A block function, which the kernel trusts to map each row alone: each value is placed by itself.
+    """
+    found = []
+    for part in block[place]:
+        own = bins.places(part.values).astype(np.float64)
+        if part.missing is not None:
+            own[part.missing] = np.nan
+        found.append(own.reshape(len(own), math.prod(own.shape[1:])))
+    return np.concatenate(found, axis=1)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoundRows:
+    """Columns as the kernel goes through them, of the model or of stored rows, as they are.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+    domain : Domain
+    passes : Passes, optional
+        Over a table beside the model.
+    shown : bool
+    """
+
+    columns: tuple[Column, ...]
+    domain: Domain
+    passes: Passes | None = None
+    shown: bool = False
+
+    @property
+    def relation(self) -> str:
+        """That of the domain."""
+        return self.domain.relation
+
+    def count(self, block: Sequence[Sequence[Part]]) -> int:
+        """Return how many rows a block has."""
+        return len(block[0][0].values)
+
+    @contextmanager
+    def opened(self) -> Iterator[Callable[[], Iterator[list[Sequence[Part]]]]]:
+        """Have the rows at hand. Reads private data."""
+        with opened_gate():
+            if self.passes is None:
+                yield partial(_in_memory, [private_values(column.leaf) for column in self.columns])
+                return
+            with reading(self.shown, self.passes.n_rows, self.domain.neighbours) as advance:
+                yield partial(_in_files, self.passes, self.columns, advance)
+
+
+def _in_memory(held: Sequence[Array]) -> Iterator[list[Sequence[Part]]]:
+    for start in range(0, len(held[0]), BLOCK):
+        yield [[Part(values[start : start + BLOCK], None)] for values in held]
+
+
+def _in_files(passes: Passes, columns: Sequence[Column], advance: Advance) -> Iterator[list[Sequence[Part]]]:
+    leaves = [column.leaf for column in passes.columns]
+    wanted = [leaves.index(column.leaf) for column in columns]
+    widest = sum(layout.row_bytes for layout in passes.stored.layouts().values())
+    read = passes.parts(max(1, BLOCK_BYTES // max(1, widest)))
+
+    def blocks() -> Iterator[list[Sequence[Part]]]:
+        for parts in read:
+            yield [parts[place] for place in wanted]
+            advance(len(parts[0][0].values))
+
+    return blocks()
 
 
 def _stated(names: Sequence[str], ranges: Mapping[str, Bounds]) -> str:

@@ -9,10 +9,12 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.accounting import pure_epsilon
-from pymc_dp.find_bounds import Search
+from pymc_dp.find_bounds import BoundRows, Search
 from pymc_dp.inspection.inspect import inspect
+from pymc_dp.kernel.account import Rehearsal
 from pymc_dp.kernel.noise import LAPLACE
-from pymc_dp.rows.gate import opened_gate
+from pymc_dp.kernel.walk_kinds import walk_event, walk_events
+from pymc_dp.kernel.walks import Walk
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 STRANGE = [np.nan, np.inf, -np.inf, 5e-324, 1.8e308, -1.8e308, -0.0, 0.0, 1.0, 1.5, -2.0, 1e300, 2.0**-40]
@@ -44,8 +46,9 @@ def searched(model, names, domain=None, epsilon=1.0):
 
 
 def exact(search):
-    with opened_gate(), dp.testing.without_noise():
-        return search.noised(None)
+    table = BoundRows(columns=tuple(search.columns.values()), domain=dp.Domain())
+    with dp.testing.without_noise():
+        return search.noised(Walk(table, Rehearsal(table.relation), search.sums))
 
 
 def test_bounds_are_a_domain_and_the_ledger_says_so():
@@ -99,7 +102,9 @@ def test_no_row_moves_counts_by_more_than_is_charged(neighbours):
     for here, there in itertools.product(counts, others):
         for name, one, two in zip(names, here, there, strict=True):
             worst[name] = max(worst[name], int(np.abs(one - two).sum()))
-    charged = {name: event.sensitivity for name, event in zip(names, searches[3].event.events, strict=True)}
+    charged = {
+        name: event.sensitivity for name, event in zip(names, walk_events(searches[3].sums, neighbours), strict=True)
+    }
     times = 2 if neighbours == "replace" else 1
     assert worst == charged == {"income": times, "wide": 2 * times}
 
@@ -113,7 +118,9 @@ def test_the_noise_is_what_the_budget_pays_for(monkeypatch):
         dp.find_bounds(table(incomes(5000)), "income", epsilon=0.5, domain=domain, ledger=ledger)
         assert Fraction(sensitivity) / Fraction(scales[-1]) <= Fraction(0.5) and scales[-1] <= sensitivity / 0.4999
     search = searched(table(incomes(50), wide=np.ones((50, 2))), ["income", "wide"], epsilon=0.3)
-    assert search.scales == pytest.approx((2 / 0.15, 4 / 0.15)) and pure_epsilon(search.event) <= 0.3
+    assert (
+        search.scales == pytest.approx((2 / 0.15, 4 / 0.15)) and pure_epsilon(walk_event(search.sums, "replace")) <= 0.3
+    )
 
 
 def test_where_nothing_is_found_it_says_so_and_there_are_no_bounds():

@@ -16,6 +16,8 @@ import pymc_dp as dp
 from pymc_dp.accounting import Budget
 from pymc_dp.gradients.fit import Planned
 from pymc_dp.gradients.interface import interface_of
+from pymc_dp.gradients.walk_rows import WalkRows
+from pymc_dp.kernel.account import Rehearsal
 from pymc_dp.release.tables import ReleasePlan
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.step_methods.funding import Claims
@@ -67,8 +69,8 @@ def _walk_of(epsilon: float, delta: float, x: bytes, y: bytes, n: int) -> Planne
 def walked(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
     """The slope and the curvature that the posterior is a function of: as `dp.sample` releases them."""
     plan = _walk_of(*_as_key(job, x, y))
-    with opened_gate():
-        found = plan.walk(plan.read())
+    rows = WalkRows(inspection=plan.interface.inspection, size=plan.block)
+    found = plan.walked(plan.charged(rows, Rehearsal(rows.relation)))
     return np.concatenate([found.slope, found.curvature.ravel()])
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from os import cpu_count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pymc as pm
@@ -11,10 +15,13 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.gradients.interface import interface_of
-from pymc_dp.gradients.release import NoisedSums, units
+from pymc_dp.gradients.release import NoisedSums
 from pymc_dp.gradients.row_parts import RowParts, block_size
 from pymc_dp.gradients.row_scores import RowScores
-from pymc_dp.gradients.schedule import Limits, Schedule, stages_of
+from pymc_dp.gradients.schedule import Limits, Schedule, Units, stages_of
+from pymc_dp.gradients.walk_rows import WalkRows
+from pymc_dp.kernel.account import Rehearsal
+from pymc_dp.kernel.walks import Walk
 from pymc_dp.rows.stored import Arrays, Passes, with_stored
 
 N_ROWS, SIZE = 1_000_000, 10
@@ -44,30 +51,48 @@ def stored(table, tmp_path_factory) -> tuple[Passes, pm.Model]:
 
 
 @pytest.fixture(scope="module")
-def sums(stored) -> dict[str, NoisedSums]:
+def sums(stored) -> dict[str, Callable[[], NoisedSums]]:
     """Sums over rows in memory, on one thread and on all, and over rows of memory-mapped files."""
     passes, model = stored
-    rows = RowScores.of(interface_of(model, dp.Domain(bounds={"x": (-3, 3)})))
-    parts = RowParts(rows=rows)
+    interface = interface_of(model, dp.Domain(bounds={"x": (-3, 3)}))
+    rows = RowScores.of(interface)
     size = block_size(rows)
-    held = [chunk() for chunk in passes.chunks(size)]
-    plan = {"parts": parts, "schedule": Schedule(stages=stages_of(60), units=units(SIZE, "replace"), multiplier=1.0)}
+    (held,) = [chunk() for chunk in passes.chunks(N_ROWS)]
+    schedule = Schedule(
+        stages=stages_of(60), units=Units(dimension=SIZE, neighbours="replace", vectors=rows.count), multiplier=1.0
+    )
+
+    @contextmanager
+    def opened(threads: int = cpu_count() or 1, **given: Any) -> Iterator[NoisedSums]:
+        source = WalkRows(inspection=interface.inspection, size=size, **given)
+        walk = Walk(source, Rehearsal("replace"), list(schedule.sums.values()), threads=threads)
+        with walk.opened():
+            yield NoisedSums(parts=RowParts(rows=rows), walk=walk, schedule=schedule)
+
     return {
-        "in memory, one thread": NoisedSums(chunks=lambda: held, threads=1, **plan),
-        "in memory": NoisedSums(chunks=lambda: held, **plan),
-        "from files": NoisedSums(chunks=partial(passes.chunks, size), **plan),
+        "in memory, one thread": partial(opened, 1, held=held),
+        "in memory": partial(opened, held=held),
+        "from files": partial(opened, stored=passes),
     }
 
 
 @pytest.mark.benchmark(group=GROUP)
 @pytest.mark.parametrize("where", ["in memory, one thread", "in memory", "from files"])
 def test_gradient(benchmark, sums, where):
-    assert np.isfinite(benchmark(sums[where].gradient, 0, 0, AT, LIMITS)).all()
+    def made() -> np.ndarray:
+        with sums[where]() as releases:
+            return releases.gradient(0, 0, AT, LIMITS)
+
+    assert np.isfinite(benchmark(made)).all()
 
 
 @pytest.mark.benchmark(group=GROUP)
 def test_curvature(benchmark, sums):
-    assert np.isfinite(benchmark(sums["in memory"].curvature, 0, AT, LIMITS)[0]).all()
+    def made() -> np.ndarray:
+        with sums["in memory"]() as releases:
+            return releases.curvature(0, AT, LIMITS)[0]
+
+    assert np.isfinite(benchmark(made)).all()
 
 
 @pytest.mark.benchmark(group=GROUP)

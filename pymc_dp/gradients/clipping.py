@@ -98,7 +98,7 @@ def clipped(
     still their slope if the model is right. If it is wrong, such weights lead to another estimate: they throw away the
     rows that know most.
 
-    What is summed is within C and C_F whether or not the search for a has converged; `integers` enforces it. For two
+    What is summed is within C and C_F whether or not the search for a has converged; the kernel enforces it. For two
     responses and one predictor, a logistic regression, the end of the search is known.
 
     References

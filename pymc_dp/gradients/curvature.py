@@ -60,11 +60,6 @@ class Levels:
         found[self.slots[self.groups >= 0]] = True
         return found
 
-    @property
-    def entries(self) -> int:
-        """Numbers that are released of a curvature."""
-        return self.count * (self.count + 1) // 2 - int(self.shared.sum()) + int((self.groups >= 0).sum())
-
     @cached_property
     def together(self) -> npt.NDArray[np.bool_]:
         """Pairs of parameters that coordinates may mix, (d, d): of one group, or both without one. In blocks."""
@@ -119,7 +114,7 @@ def levels_of(parts: Sequence[Part], met: npt.NDArray[np.bool_]) -> Levels | Non
     -----
     An entry of ``alpha[group]`` meets no other entry of alpha in any row, and one of ``beta[group]`` only that of its
     own group. Privacy does not depend on that: a row in which it is otherwise is within the limits all the same
-    (`integers.add_collapsed`).
+    (`kernel.walks.Collapsed`).
     """
     if met.shape[1] <= MOST_FULL:
         return None

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from os import cpu_count
+from typing import Literal
 
 import numpy as np
 from pymc import Model
 
 from pymc_dp._column_bounds import hull_of
 from pymc_dp._display import scalar_names
-from pymc_dp._progress import progress, reading
+from pymc_dp._progress import progress
 from pymc_dp.accounting import Budget, DiscreteGaussianEvent, Ledger, total_epsilon
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PosteriorWarning
@@ -24,16 +25,15 @@ from pymc_dp.gradients.centred import bends, centred
 from pymc_dp.gradients.choice import NAME, Gradients
 from pymc_dp.gradients.curvature import MOST_FULL, shrunk
 from pymc_dp.gradients.descent import Descent, trusted
-from pymc_dp.gradients.integers import MOST_ROWS
 from pymc_dp.gradients.interface import Interface, interface_of
 from pymc_dp.gradients.left_out import RowCounts
 from pymc_dp.gradients.legs import Prior
 from pymc_dp.gradients.misfit import Residuals, misfit_of
 from pymc_dp.gradients.moments import Moments
-from pymc_dp.gradients.persons import PersonParts, require_few
+from pymc_dp.gradients.persons import OUTCOMES, PersonParts, require_few
 from pymc_dp.gradients.private_model import SEED, Quadratic, columns_of, path_prior, unsure
 from pymc_dp.gradients.refit import Refit, observed_alone
-from pymc_dp.gradients.release import NoisedSums, units
+from pymc_dp.gradients.release import NoisedSums
 from pymc_dp.gradients.row_parts import RowParts, block_size
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import (
@@ -47,30 +47,33 @@ from pymc_dp.gradients.schedule import (
     Extras,
     Limits,
     Schedule,
+    Units,
 )
 from pymc_dp.gradients.simulated import Simulated
 from pymc_dp.gradients.start import early, start_of
 from pymc_dp.gradients.tails import ALL, FEW, FEW_VALUES, MANY, Chosen, Tail, chosen, edges_of
 from pymc_dp.gradients.verdict import labels_of, reasons
 from pymc_dp.gradients.walk import Found, walk
+from pymc_dp.gradients.walk_rows import WalkRows
 from pymc_dp.gradients.weighted import WeightedParts, check_robust, check_weighted
 from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.weights import require_weights
+from pymc_dp.kernel.account import Account, Rehearsal
 from pymc_dp.kernel.accounting.gdp import epsilon_of_mu, mu_for
-from pymc_dp.kernel.randomness import insecure
-from pymc_dp.release.paid import PACKAGE, keep, paid
+from pymc_dp.kernel.limits import MOST_ROWS
+from pymc_dp.kernel.walks import Walk
+from pymc_dp.release.paid import PACKAGE, keep
+from pymc_dp.release.paid_account import PaidAccount
 from pymc_dp.release.record import ReleaseRecord, TableRecord, described_domain
 from pymc_dp.release.verdict import Verdict
-from pymc_dp.rows.gate import private_values, read
 from pymc_dp.rows.passes import Passes, with_stored
-from pymc_dp.rows.person_files import PersonFiles, row_of
-from pymc_dp.rows.persons import Grouped, grouped
-from pymc_dp.rows.spool import Scratch, row_bytes, spooled
+from pymc_dp.rows.person_files import row_of
+from pymc_dp.rows.persons import Grouped
+from pymc_dp.rows.spool import Scratch, row_bytes
 from pymc_dp.rows.stored import StoredRows
 from pymc_dp.transforms.privatize import mark_paid, record_of
 
-Rows = Sequence[Array] | Passes | Grouped | PersonFiles
 PASSES = "passes over the rows"
 FAILURES = (np.linalg.LinAlgError, ArithmeticError, ValueError)
 """Of arithmetic with released numbers that are far too large or too small."""
@@ -110,13 +113,15 @@ def fitted(
     if check is not None:
         check(trial)
     made, what = None, f"noised gradients of {', '.join(planned.responses)}"
-    inspection, event = planned.interface.inspection, planned.schedule.event
+    inspection = planned.interface.inspection
     scratch.require(inspection, copied)  # planning took a while, and others may write there
+    source = WalkRows(inspection=inspection, size=planned.block, stored=passes, scratch=scratch, shown=progressbar)
     try:
-        with paid(inspection, budget, event=event, label=what, called=label, ledger=ledger) as payment:
-            found = payment.read(lambda: planned.walk_over(passes, progressbar))
-            made = planned.private(found, "exact" if insecure() is None else "none")
-            mark_paid(made, payment)
+        with PaidAccount(inspection, budget, called=label, ledger=ledger) as account:
+            charged = planned.charged(source, account, what)
+            found = account.payment.read(lambda: planned.walked(charged, progressbar))
+            made = planned.private(found, charged.guarantee)
+            mark_paid(made, account.payment)
         held = record_of(made)
         assert held is not None
         verdict = Verdict.from_list(held[0].tables[0].plan["verdict"])
@@ -196,11 +201,13 @@ class Planned:
             counts=RowCounts.count * (domain.unit is not None),
         )
         within = partial(Schedule.within, budget, steps=steps, momentum_steps=momentum, extras=extras)
-        of = partial(units, interface.size, domain.neighbours)
+        of = partial(Units, dimension=interface.size, neighbours=domain.neighbours)
         schedule = within(of())  # says first what a budget cannot be
         simulated = Simulated.of(RowScores.of(interface), choice.columns or {}, rng)
+        vectors = simulated.rows.count if domain.unit is None else min(interface.size, OUTCOMES)
+        schedule = replace(schedule, units=of(vectors=vectors))
         if simulated.levels is not None:
-            schedule = within(of(simulated.levels))
+            schedule = within(of(levels=simulated.levels, vectors=vectors))
         prior = path_prior(interface)
         within_bounds = None if choice.local else start_of(simulated, prior)
         if within_bounds is not None:
@@ -234,49 +241,35 @@ class Planned:
         whole, delta = mu_for(self.budget.epsilon, self.budget.delta), self.budget.delta
         return [epsilon_of_mu(whole * float(np.sqrt(part / parts[-1])), delta) for part in parts]
 
-    def read(self) -> list[Array] | Grouped:
-        """Return the columns, clamped. Reads private data: the budget must have been charged."""
-        inspection = self.interface.inspection
-        columns = [read(column) for column in inspection.columns]
-        unit = inspection.domain.unit
-        if unit is None:
-            return columns
-        return grouped(private_values(owner_of(inspection)), columns, unit.max_rows)
+    @property
+    def block(self) -> int:
+        """Rows that are gone through at a time; of persons about so many."""
+        rows = RowParts(rows=self.simulated.rows)
+        persons = self._persons(rows)
+        size = block_size(rows.rows)
+        return size if persons is None else persons.few(size)
 
-    def walk_over(self, stored: Passes | None, shown: bool = False) -> Found:
-        """Release everything, of a table beside the model or of its own; what is read once only goes into a copy.
+    def charged(self, source: WalkRows, account: Account, label: str = "") -> Walk:
+        """Return a walk of the kernel over some rows, which is paid for by then; nothing is read."""
+        return Walk(source, account, list(self.schedule.sums.values()), label=label, threads=cpu_count() or 1)
 
-        Bars are `shown` of the passes, and of the rows that are copied, unless their number is private: that of persons
-        always is.
-        """
-        if stored is None:
-            return self._shown_walk(self.read(), shown)
-        scratch = _scratch(self.choice)
-        if stored.owner is not None:
-            with PersonFiles.of(stored, self.interface.inspection.domain.rows_of_one, scratch) as files:
-                return self._shown_walk(files, shown)
-        if not stored.stored.once:
-            return self._shown_walk(stored, shown)
-        with reading(shown, stored.n_rows, self.interface.inspection.domain.neighbours, "rows copied") as advance:
-            copy = spooled(stored, scratch=scratch, passed=advance)
-        try:
-            return self._shown_walk(copy, shown)
-        finally:
-            copy.spool.remove()
+    def walk(self, columns: Sequence[Array] | Grouped) -> Found:
+        """Release everything of made-up rows, which are public: nothing is charged."""
+        source = WalkRows(inspection=self.interface.inspection, size=self.block, held=columns)
+        return self.walked(self.charged(source, Rehearsal(source.relation)))
 
-    def _shown_walk(self, columns: Rows, shown: bool) -> Found:
+    def walked(self, charged: Walk, shown: bool = False) -> Found:
         """Release everything, with a bar over the passes that says what is spent; their number is public."""
-        with progress(shown, PASSES, len(self.spent)) as advance:
-            words = (f"{PASSES}, ε = {loss:.3g}" for loss in self.spent)
-            return self.walk(columns, lambda: advance(description=next(words)))
+        spent = self.spent if shown else []
+        words = (f"{PASSES}, ε = {loss:.3g}" for loss in spent)
+        with charged.opened(), progress(shown, PASSES, len(spent)) as advance:
+            return self._walked(charged, lambda: advance(description=next(words, None)))
 
-    def walk(self, columns: Rows, passed: Callable[[], None] = lambda: None) -> Found:
-        """Release everything. Reads private data: the budget must have been charged."""
-        rows, size = RowParts(rows=self.simulated.rows), block_size(self.simulated.rows)
-        weighted, persons = self._weighted(rows), self._persons(rows)
-        chunks = partial(_chunks, columns, size if persons is None else persons.few(size))
-        parts = weighted or persons or rows
-        releases = NoisedSums(parts=parts, chunks=chunks, schedule=self.schedule, passed=passed, weighted=weighted)
+    def _walked(self, charged: Walk, passed: Callable[[], None]) -> Found:
+        rows = RowParts(rows=self.simulated.rows)
+        weighted = self._weighted(rows)
+        parts = weighted or self._persons(rows) or rows
+        releases = NoisedSums(parts=parts, walk=charged, schedule=self.schedule, passed=passed, weighted=weighted)
         scale, simulated = self.limits.scale, self.simulated
         stages, prior, limits, start = self.schedule.stages, self.prior, self.limits, self.start
         unit = self.interface.inspection.domain.unit
@@ -503,13 +496,6 @@ def _copied_bytes(passes: Passes) -> int:
     if passes.owner is not None:
         return row_of(passes).itemsize
     return row_bytes(passes) if passes.stored.once else 0
-
-
-def _chunks(columns: Rows, size: int) -> Iterator[Any]:
-    """Return clamped rows, or functions that return them, some at a time: only a thread that paid may ask."""
-    if isinstance(columns, Passes | Grouped | PersonFiles):
-        return columns.chunks(size)
-    return ([column[start : start + size] for column in columns] for start in range(0, len(columns[0]), size))
 
 
 __all__ = ["Planned", "fitted"]

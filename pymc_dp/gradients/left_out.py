@@ -41,7 +41,7 @@ class RowCounts:
     over the norm that this has at most, √2.5.
 
     **Guarantee.** What a person adds is a function of the number of that person's rows alone. The norm is at most 1,
-    which `integers` enforces.
+    which the kernel enforces.
     """
 
     most: int

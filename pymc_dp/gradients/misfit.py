@@ -63,7 +63,7 @@ class Residuals:
     response with many values is at its low bound, and at its high one, less the chance of that. A person adds the mean
     over the rows that are kept.
 
-    **Guarantee.** The norm of what a row adds, over 2, is at most 1, which `integers` enforces.
+    **Guarantee.** The norm of what a row adds, over 2, is at most 1, which the kernel enforces.
     """
 
     parts: RowParts

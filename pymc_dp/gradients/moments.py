@@ -51,7 +51,7 @@ class Moments:
     A row adds 1, and u and u² of each number, u from -1 to 1 between its bounds, divided by the largest norm that this
     may have; a person adds the mean of that over all rows.
 
-    **Guarantee.** The norm is at most 1, which `integers` enforces; a row that holds NaN adds nothing.
+    **Guarantee.** The norm is at most 1, which the kernel enforces; a row that holds NaN adds nothing.
     """
 
     entries: tuple[Entry, ...]

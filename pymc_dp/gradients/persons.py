@@ -74,7 +74,7 @@ class PersonParts:
 
     **Guarantee.** What a person gives is a function of that person's rows, the position and public constants, to the
     last bit: floats are added row by row, whoever else is in a chunk. How long that takes depends on the rows that are
-    kept. That it is within C and C_F is enforced by `integers` on whole numbers, as of a row.
+    kept. That it is within C and C_F is enforced by the kernel on whole numbers, as of a row.
     """
 
     parts: RowParts

@@ -1,68 +1,38 @@
-"""The releases of a walk: whole numbers summed over the rows, noised, and read in the units of the walk."""
+"""The releases of a walk: noised sums of the kernel, read in the units of the walk."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import chain, islice
-from os import cpu_count
-from threading import Lock
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol, final
 
 import numpy as np
-import numpy.typing as npt
 
 from pymc_dp.errors import PrivacyError
 from pymc_dp.gradients.clipping import UNLIMITED
-from pymc_dp.gradients.curvature import Collapsed, Levels, Noised
-from pymc_dp.gradients.integers import (
-    CURVATURE_UNITS,
-    MOST_ROWS,
-    SCORE_UNITS,
-    Integers,
-    add_collapsed,
-    add_counts,
-    add_curvatures,
-    add_scores,
-    joined,
-    symmetric,
-)
+from pymc_dp.gradients.curvature import Collapsed, Noised
 from pymc_dp.gradients.left_out import RowCounts
 from pymc_dp.gradients.misfit import Residuals
 from pymc_dp.gradients.moments import Moments
-from pymc_dp.gradients.schedule import BINS, Limits, Schedule, Units
+from pymc_dp.gradients.schedule import Limits, Schedule, curvature_of, gradient_of
 from pymc_dp.gradients.weighted import WeightedParts
 from pymc_dp.inspection.rows import Array
-from pymc_dp.kernel.noise import GAUSSIAN
+from pymc_dp.kernel.limits import UNITS
+from pymc_dp.kernel.walk_kinds import MATRIX
+from pymc_dp.kernel.walks import Walk
 
 Rows = Any
-Add = Callable[[Array, Integers], None]
-MOST_ENTRIES = 2**26
-"""Of the curvatures of all threads together."""
 
 
 class Parts(Protocol):
-    """What rows add, as floats; any function of a row, its place in a chunk aside, will do."""
+    """What rows add, as floats: block functions of the kernel, which are trusted to map each row, or person, alone."""
 
     def scores(self, rows: Rows, at: Array, limits: Limits) -> Any:
         """Return clipped scores over C of rows or persons, (n, d), in the coordinates of the limits."""
 
     def factors(self, rows: Rows, at: Array, limits: Limits) -> Any:
         """Return factors of clipped curvatures over √C_F, (n, q, d)."""
-
-
-def units(dimension: int, neighbours: str, levels: Levels | None = None) -> Units:
-    """Return what one row, or a person, can add to the sums of `NoisedSums`."""
-    return Units(
-        gradient=SCORE_UNITS,
-        curvature=CURVATURE_UNITS,
-        dimension=dimension,
-        neighbours=neighbours,
-        collapsed=None if levels is None else levels.entries,
-    )
 
 
 @final
@@ -73,31 +43,36 @@ class NoisedSums:
     Attributes
     ----------
     parts : Parts
-    chunks : callable
-        Returns the rows, some at a time, the same for every pass: arrays, or functions that return them.
+    walk : Walk
+        Over the rows, of the sums of the schedule.
     schedule : Schedule
     passed : callable
         Called after every release, for a progress bar.
-    threads : int
-        That go through chunks side by side.
     weighted : WeightedParts, optional
         The `parts`, where rows are weighed.
 
     Notes
     -----
-    **Guarantee.** Each release is the sum over the rows of vectors of whole numbers of bounded norm, with discrete
-    Gaussian noise: `Schedule.event` is what all of them cost, whatever `parts` returns, for `integers` enforces the
-    norm on the whole numbers that are summed. Arithmetic hardened. One row, or person, enters its own vector alone if
-    `parts` is made row by row, or person by person. Sums of whole numbers depend neither on chunks nor on which thread
-    was first.
+    **Guarantee.** That of `Walk`: sums and noise are the kernel's, and what is computed of them here is free.
     """
 
     parts: Parts
-    chunks: Callable[[], Iterable[Rows]]
+    walk: Walk
     schedule: Schedule
     passed: Callable[[], None] = lambda: None
-    threads: int = field(default_factory=lambda: cpu_count() or 1)
     weighted: WeightedParts | None = None
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.schedule.sums)}
+
+    def _made(self, name: str, block: Callable[[Rows], Array]) -> tuple[Array, float]:
+        """Return a noised sum in whole units, and the scale of its noise."""
+        if name not in self._places:
+            raise PrivacyError("A sum is asked for that was not paid; this is an error of pymc_dp.")
+        found = self.walk.made(self._places[name], block)
+        self.passed()
+        return found, self.schedule.sums[name].scale
 
     @property
     def largest(self) -> float:
@@ -106,37 +81,28 @@ class NoisedSums:
 
     def weights(self) -> tuple[float, float]:
         """Return the noised sum of the weights, and the standard deviation of its noise."""
-        weighted = self._weighted
-
-        def add(shares: Array, total: Integers) -> None:
-            add_counts(np.zeros(len(shares), dtype=np.int64), shares, total)
-
-        whole = self._summed(weighted.shares, add, (1,), self.threads)
-        self.passed()
-        (total,) = GAUSSIAN.add(whole, self.schedule.weights_scale)
-        unit = self.largest / SCORE_UNITS
-        return float(total) * unit, self.schedule.weights_scale * unit
+        (total,), scale = self._made(
+            "weights", lambda rows: np.column_stack([np.zeros(len(rows[0])), self._shares(rows)])
+        )
+        unit = self.largest / UNITS
+        return float(total) * unit, scale * unit
 
     def moments(self, moments: Moments) -> tuple[Array, float]:
         """Return noised sums of moments of columns, and the standard deviation of their noise."""
-        extras = self.schedule.extras
-        return self._beside(moments.rows, moments.count, extras.columns, extras.moments)
+        return self._beside("moments", moments.rows)
 
     def left_out(self, counts: RowCounts) -> tuple[Array, float]:
         """Return noised counts of rows that are kept and left out, and the standard deviation of their noise."""
-        extras = self.schedule.extras
-        return self._beside(counts.rows, counts.count, extras.left_out, extras.counts)
+        return self._beside("left out", counts.rows)
 
     def fit(self, residuals: Residuals, at: Array, limits: Limits) -> tuple[Array, float]:
         """Return noised sums of the check of the fit, and the standard deviation of their noise."""
-        extras = self.schedule.extras
-        return self._beside(lambda rows: residuals.rows(rows, at, limits), residuals.count, extras.fit, extras.checks)
+        return self._beside("fit", lambda rows: residuals.rows(rows, at, limits))
 
-    def _beside(self, part: Callable[[Rows], Array], count: int, share: float, paid: int) -> tuple[Array, float]:
-        """Return a noised sum of vectors of norm 1 at most, if as many numbers are paid for, and its deviation."""
-        self._require(share * (paid == count))
-        scale = self.schedule.scale_of(share)
-        return self._noised_sum(part, (count,), scale) / SCORE_UNITS, scale / SCORE_UNITS
+    def _beside(self, name: str, block: Callable[[Rows], Array]) -> tuple[Array, float]:
+        """Return a noised sum of vectors of norm 1 at most, and the standard deviation of its noise."""
+        found, scale = self._made(name, block)
+        return found / UNITS, scale / UNITS
 
     def norms(self, at: Array, limits: Limits, edges: Array) -> tuple[Array, float]:
         """Return the noised histogram of the norms of scores, and the standard deviation of its noise.
@@ -153,164 +119,60 @@ class NoisedSums:
         -----
         A row counts by its weight, in units of the sums, and one whose norm is no number does not count.
         """
-        self._require(self.schedule.extras.norms)
         free = replace(limits, clip_norm=UNLIMITED, clip_curvature=UNLIMITED, weighing=False)
         plain: Parts = self.parts if self.weighted is None else self.weighted.parts
 
         def placed(rows: Rows) -> Array:
             norms = np.linalg.norm(plain.scores(rows, at, free) * UNLIMITED, axis=1)
             places = np.where(~np.isfinite(norms), 0, np.searchsorted(edges, norms, side="right")) - 1
-            shares = np.ones(len(norms)) if self.weighted is None else self.weighted.shares(rows)
+            shares = np.ones(len(norms)) if self.weighted is None else self._shares(rows)
             return np.column_stack([places, shares])
 
-        def add(found: Array, total: Integers) -> None:
-            add_counts(found[:, 0].astype(np.int64), found[:, 1], total)
+        found, scale = self._made("norms", placed)
+        unit = self.largest / UNITS
+        return found * unit, scale * unit
 
-        total = self._summed(placed, add, (BINS,), self.threads)
-        self.passed()
-        scale, unit = self.schedule.norms_scale, self.largest / SCORE_UNITS
-        return GAUSSIAN.add(total, scale) * unit, scale * unit
+    def _shares(self, rows: Rows) -> Array:
+        assert self.weighted is not None
+        return self.weighted.shares(rows)
 
     def squares(self, at: Array, limits: Limits) -> tuple[Array, float]:
         """Return the noised sum of the outer products of scores, and the deviation off its diagonal."""
-        self._require(self.schedule.extras.squares)
-        total = self._summed(
-            lambda rows: self.parts.scores(rows, at, limits)[:, None], add_curvatures, (len(at),) * 2, self.threads
-        )
-        self.passed()
-        unit = (limits.clip_norm * self.largest) ** 2 / CURVATURE_UNITS
-        return _noised(total, self.schedule.squares_scale) * unit, self.squares_deviation(limits)
+        found, _ = self._made("squares", lambda rows: self.parts.scores(rows, at, limits)[:, None])
+        return found * self._square(limits), self.squares_deviation(limits)
 
     def squares_deviation(self, limits: Limits) -> float:
         """Return the standard deviation of the noise off the diagonal of a sum of outer products."""
-        unit = (limits.clip_norm * self.largest) ** 2 / CURVATURE_UNITS
-        return float(self.schedule.squares_scale / np.sqrt(2) * unit)
+        return float(self.schedule.sums["squares"].scale / np.sqrt(2) * self._square(limits))
 
-    @property
-    def _weighted(self) -> WeightedParts:
-        self._require(self.schedule.extras.weights if self.weighted is not None else 0.0)
-        assert self.weighted is not None
-        return self.weighted
-
-    @staticmethod
-    def _require(share: float) -> None:
-        if not share:
-            raise PrivacyError("A sum is asked for that was not paid; this is an error of pymc_dp.")
+    def _square(self, limits: Limits) -> float:
+        return (limits.clip_norm * self.largest) ** 2 / MATRIX
 
     def curvature(self, stage: int, at: Array, limits: Limits) -> tuple[Noised, float]:
         """Return the noised sum of curvatures, and the standard deviation of the noise off its diagonal."""
-        levels, size = limits.levels, len(at)
-        if self.schedule.units.collapsed != (None if levels is None else levels.entries):
+        levels = limits.levels
+        if self.schedule.units.levels is not levels:
             raise PrivacyError("Other sums of a curvature are asked for than were paid; this is an error of pymc_dp.")
-        shape = (size, size) if levels is None else (levels.count**2 + size,)
-        add: Add = add_curvatures if levels is None else partial(add_collapsed, levels=levels)
-        room = MOST_ENTRIES // math.prod(shape)
-        total = self._summed(lambda rows: self.parts.factors(rows, at, limits), add, shape, room)
-        self.passed()
-        scale = self.schedule.curvature_scale(stage)
-        unit = limits.clip_curvature * self.largest / CURVATURE_UNITS
-        deviation = self.deviation(stage, limits)
+        found, _ = self._made(curvature_of(stage), lambda rows: self.parts.factors(rows, at, limits))
+        unit, deviation = limits.clip_curvature * self.largest / MATRIX, self.deviation(stage, limits)
         if levels is None:
-            return _noised(total, scale) * unit, deviation
-        count = levels.count
-        inside, own, grouped = total[: count**2].reshape(count, count), np.zeros(size), levels.groups >= 0
-        own[grouped] = GAUSSIAN.add(total[count**2 :][grouped], scale)
-        return Collapsed(pairs=_noised(inside, scale, ~levels.shared) * unit, diagonal=own * unit), deviation
+            return found * unit, deviation
+        pairs, own = found[: levels.count**2].reshape(levels.count, levels.count), found[levels.count**2 :]
+        return Collapsed(pairs=pairs * unit, diagonal=own * unit), deviation
 
     def gradient(self, stage: int, step: int, at: Array, limits: Limits) -> Array:
         """Return the noised sum of scores."""
-        scale = self.schedule.gradient_scale(stage, step)
-        noised = self._noised_sum(lambda rows: self.parts.scores(rows, at, limits), (len(at),), scale)
-        return noised * (limits.clip_norm * self.largest / SCORE_UNITS)
+        found, _ = self._made(gradient_of(stage, step), lambda rows: self.parts.scores(rows, at, limits))
+        return found * (limits.clip_norm * self.largest / UNITS)
 
     def deviation(self, stage: int, limits: Limits) -> float:
         """Return the standard deviation of the noise off the diagonal of a curvature."""
-        return float(
-            self.schedule.curvature_scale(stage) / np.sqrt(2) * (limits.clip_curvature * self.largest / CURVATURE_UNITS)
-        )
+        scale = self.schedule.sums[curvature_of(stage)].scale
+        return float(scale / np.sqrt(2) * (limits.clip_curvature * self.largest / MATRIX))
 
     def variance(self, stage: int, limits: Limits) -> float:
         """Return the variance that a gradient would have that is paid all of its stage's share."""
-        return self.schedule.gradient_variance(stage) * (limits.clip_norm * self.largest / SCORE_UNITS) ** 2
-
-    def _noised_sum(self, part: Callable[[Rows], Any], shape: tuple[int, ...], scale: float) -> Array:
-        """Return a noised sum of scores, in whole numbers."""
-        total = self._summed(part, add_scores, shape, self.threads)
-        self.passed()
-        return GAUSSIAN.add(total, scale)
-
-    def _summed(
-        self,
-        part: Callable[[Rows], Any],
-        add: Add,
-        shape: tuple[int, ...],
-        room: int,
-    ) -> Integers:
-        """Sum over all rows, in one pass. **Private**."""
-        chunks, found = _Shared(self.chunks()), list[Integers]()
-        first = chunks.take(2)
-        threads = max(1, min(self.threads, room)) if len(first) > 1 else 1
-        with ThreadPoolExecutor(threads) as pool:
-            work = [pool.submit(_added, part, add, shape, first[k::threads], chunks) for k in range(threads)]
-            try:
-                for one in as_completed(work):
-                    found += one.result()
-            except BaseException:
-                chunks.stop()
-                raise
-        return joined(found)
+        return self.schedule.gradient_variance(stage) * (limits.clip_norm * self.largest / UNITS) ** 2
 
 
-def _noised(total: Integers, scale: float, diagonal: npt.NDArray[np.bool_] | None = None) -> Array:
-    """Return a noised symmetric matrix, without the entries of its diagonal that are not released."""
-    upper = np.triu_indices(len(total), 1)
-    kept = slice(None) if diagonal is None else diagonal
-    own = np.zeros(len(total))
-    own[kept] = GAUSSIAN.add(np.ascontiguousarray(np.diag(total)[kept]), scale)
-    noised = np.diag(own)
-    noised[upper] = GAUSSIAN.add(total[upper], scale / np.sqrt(2))
-    return symmetric(noised)
-
-
-def _added(
-    part: Callable[[Rows], Any],
-    add: Add,
-    shape: tuple[int, ...],
-    first: Sequence[Rows],
-    rest: _Shared,
-) -> list[Integers]:
-    """Sum over some rows, and over as many more as are left when it is done with these."""
-    found, left = [np.zeros(shape, dtype=np.int64)], MOST_ROWS
-    with np.errstate(all="ignore"):  # a warning could depend on a row
-        for chunk in chain(first, rest):
-            own = part(chunk() if callable(chunk) else chunk)
-            if len(own) > left:
-                found.append(np.zeros(shape, dtype=np.int64))
-                left = MOST_ROWS
-            left -= len(own)
-            add(own, found[-1])
-    return found
-
-
-class _Shared:
-    """Chunks that several threads take, each one once."""
-
-    def __init__(self, chunks: Iterable[Rows]) -> None:
-        self._chunks, self._lock = iter(chunks), Lock()
-
-    def take(self, count: int) -> list[Rows]:
-        """Return the next ones, as far as there are any."""
-        with self._lock:
-            return list(islice(self._chunks, count))
-
-    def stop(self) -> None:
-        """Leave the rest where it is."""
-        with self._lock:
-            self._chunks = iter(())
-
-    def __iter__(self) -> Iterator[Rows]:
-        while found := self.take(1):
-            yield found[0]
-
-
-__all__ = ["NoisedSums", "Parts", "units"]
+__all__ = ["NoisedSums", "Parts"]

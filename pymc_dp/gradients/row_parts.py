@@ -99,8 +99,8 @@ class RowParts:
     row as a whole is clipped, once.
 
     **Guarantee.** What a row gives is a function of that row, the position and public constants: no draw is made, no
-    error or warning is raised and no number of steps depends on a row. That it is within the limits is enforced by
-    `integers`, which leaves out what is not; a row that holds NaN, or overflows, adds nothing.
+    error or warning is raised and no number of steps depends on a row. The kernel trusts this, for it cannot check it.
+    That it is within the limits is enforced by the kernel; a row that holds NaN, or overflows, adds nothing.
     """
 
     rows: RowScores

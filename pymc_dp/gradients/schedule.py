@@ -6,6 +6,7 @@ Public constants of a sum over rows: its coordinates, and how large one row may 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ from pymc_dp.accounting import Budget, ComposedEvent, DiscreteGaussianEvent, cal
 from pymc_dp.errors import ArgumentError
 from pymc_dp.gradients.curvature import Blocks, Levels
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel.limits import UNITS
+from pymc_dp.kernel.walk_kinds import Bins, Collapsed, Kind, Matrix, Vector, WalkSum, walk_event
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -151,70 +154,42 @@ def _rising(count: int, power: float) -> tuple[float, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Units:
-    """What one row, or a person, can add to the integers that are summed.
+    """What one row, or a person, can add to the sums of a walk.
 
     Attributes
     ----------
-    gradient, curvature : int
-        Largest L2 norm of a row's score, and Frobenius norm of its curvature.
     dimension : int
         Number of parameters d.
     neighbours : {"replace", "add_remove"}
-    collapsed : int or None
-        How many sums of a curvature are released, where not all of it is.
+    levels : Levels or None
+        Where not all of a curvature is released.
+    vectors : int
+        Of the factor of a row's curvature, at most.
 
     Notes
     -----
-    **Sensitivity.** A score moves a sum by its norm where a row comes or goes, by twice that where it is replaced.
-    Curvatures are positive semidefinite, and the inner product of two such matrices is not negative, so that replacing
-    one moves the sum by at most √2 times the norm. Of sums over entries that product may be negative: there it is
-    twice the norm, which is enforced on the sums.
+    **Sensitivity.** That of the kernel's kinds of sums: a score moves a sum by C, or twice that where it is replaced; a
+    curvature by C_F, or by √2 C_F, and sums over its entries by 2 C_F. So says `names`.
     """
 
-    gradient: int
-    curvature: int
     dimension: int
     neighbours: str
-    collapsed: int | None = None
+    levels: Levels | None = None
+    vectors: int = 1
 
-    @property
-    def gradient_squared(self) -> int:
-        """Square of the L2 sensitivity of a sum of scores."""
-        return self.gradient**2 * (4 if self.neighbours == "replace" else 1)
-
-    @property
-    def curvature_squared(self) -> int:
-        """Square of the L2 sensitivity of a sum of curvatures, of which off-diagonal entries count twice."""
-        if self.neighbours != "replace":
-            return self.curvature**2
-        return self.curvature**2 * (2 if self.collapsed is None else 4)
-
-    @property
-    def outer_squared(self) -> int:
-        """Square of the L2 sensitivity of a sum of outer products of scores, in the units of curvatures."""
-        return self.curvature**2 * (2 if self.neighbours == "replace" else 1)
-
-    @property
-    def counts_squared(self) -> int:
-        """Square of the L2 sensitivity of a histogram, in which a row has the units of `gradient` in one bin.
-
-        One that is replaced moves two bins by as much, or none.
-        """
-        return self.gradient**2 * (2 if self.neighbours == "replace" else 1)
+    def curvature(self, size: int) -> Matrix | Collapsed:
+        """Return what a row adds to a sum of curvatures of `size` parameters."""
+        if self.levels is None:
+            return Matrix(size, self.vectors)
+        slots, shared = (tuple(map(int, one)) for one in (self.levels.slots, self.levels.shared))
+        return Collapsed(slots, shared, self.vectors)
 
     @property
     def names(self) -> tuple[str, str]:
         """Sensitivities of a sum of scores and of one of curvatures, in words."""
         if self.neighbours != "replace":
             return "C", "C_F"
-        return "2 C", "√2 C_F" if self.collapsed is None else "2 C_F"
-
-    @property
-    def entries(self) -> int:
-        """Numbers of a curvature that are released: its upper triangle, or sums of it."""
-        if self.collapsed is not None:
-            return self.collapsed
-        return self.dimension * (self.dimension + 1) // 2
+        return "2 C", "√2 C_F" if self.levels is None else "2 C_F"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,75 +230,54 @@ class Schedule:
         multiplier = scaled.scale / own.scale * (1 + ROUNDING)
         return replace(plain, multiplier=multiplier)
 
-    def curvature_scale(self, stage: int) -> float:
-        """Scale of the noise on a curvature's diagonal, in integers; off the diagonal it is less by √2."""
-        return float(self.multiplier * np.sqrt(self.units.curvature_squared / self.stages[stage].curvature))
+    @cached_property
+    def sums(self) -> dict[str, WalkSum]:
+        """All sums by their names, each with its share of the budget, in the order of the events."""
+        extras, found = self.extras, dict[str, WalkSum]()
 
-    @property
-    def squares_scale(self) -> float:
-        """The same of the outer products of scores."""
-        return float(self.multiplier * np.sqrt(self.units.outer_squared / self.extras.squares))
+        def paid(name: str, share: float, kind: Callable[[int], Kind], size: int) -> None:
+            if share:
+                found[name] = WalkSum(kind(size), self.scale_of(kind(size), share))
 
-    @property
-    def weights_scale(self) -> float:
-        """Scale of the noise on the sum of the weights, in integers: of one row the weight is from 0 to the largest."""
-        return float(self.multiplier * self.units.gradient / np.sqrt(self.extras.weights))
+        if extras.weights:
+            scale = float(self.multiplier * UNITS / np.sqrt(extras.weights))
+            found["weights"] = WalkSum(Bins(1), scale)
+        paid("left out", extras.left_out, Vector, extras.counts)
+        paid("moments", extras.columns, Vector, extras.moments)
+        paid("norms", extras.norms, Bins, BINS)
+        for place, stage in enumerate(self.stages):
+            paid(curvature_of(place), stage.curvature, self.units.curvature, self.units.dimension)
+            for step, share in enumerate(stage.steps):
+                paid(gradient_of(place, step), stage.gradients * share, Vector, self.units.dimension)
+        paid("fit", extras.fit, Vector, extras.checks)
+        paid("squares", extras.squares, Matrix, self.units.dimension)
+        return found
 
-    @property
-    def norms_scale(self) -> float:
-        """Scale of the noise on a histogram of norms, in integers: a row counts in one bin, by its weight."""
-        return float(self.multiplier * np.sqrt(self.units.counts_squared / self.extras.norms))
-
-    def gradient_scale(self, stage: int, step: int) -> float:
-        """Scale of the noise on a gradient, in integers."""
-        return self.scale_of(self.stages[stage].gradients * self.stages[stage].steps[step])
-
-    def scale_of(self, share: float) -> float:
-        """Scale of the noise on a sum of vectors of the norm of a score, paid a share of the budget, in integers."""
-        return float(self.multiplier * np.sqrt(self.units.gradient_squared / share))
+    def scale_of(self, kind: Kind, share: float) -> float:
+        """Scale of the noise on a sum that is paid a share of the budget, in whole units; of matrices on a diagonal."""
+        return float(self.multiplier * np.sqrt(kind.squared(self.units.neighbours) / share))
 
     def gradient_variance(self, stage: int) -> float:
-        """Variance of the noise that a gradient would have that is paid all of its stage's share, in integers."""
-        return self.multiplier**2 * self.units.gradient_squared / self.stages[stage].gradients
+        """Variance of the noise that a gradient would have that is paid all of its stage's share, in whole units."""
+        squared = Vector(self.units.dimension).squared(self.units.neighbours)
+        return self.multiplier**2 * squared / self.stages[stage].gradients
 
     @property
     def event(self) -> ComposedEvent:
-        """What all releases cost together."""
-        units, events = self.units, list[DiscreteGaussianEvent]()
-        if self.extras.weights:
-            events.append(self._noised(self.weights_scale, units.gradient**2, 1))
-        if self.extras.left_out:
-            events.append(self._noised(self.scale_of(self.extras.left_out), units.gradient_squared, self.extras.counts))
-        if self.extras.columns:
-            events.append(self._noised(self.scale_of(self.extras.columns), units.gradient_squared, self.extras.moments))
-        if self.extras.norms:
-            events.append(self._noised(self.norms_scale, units.counts_squared, BINS))
-        for place, stage in enumerate(self.stages):
-            if stage.curvature:
-                events.append(self._noised_curvature(self.curvature_scale(place)))
-            events += [
-                self._noised(self.gradient_scale(place, step), units.gradient_squared, units.dimension)
-                for step in range(len(stage.steps))
-            ]
-        if self.extras.fit:
-            events.append(self._noised(self.scale_of(self.extras.fit), units.gradient_squared, self.extras.checks))
-        if self.extras.squares:
-            least = math.nextafter(self.squares_scale / math.sqrt(2), 0.0)
-            size = units.dimension * (units.dimension + 1) // 2
-            events.append(self._noised(least, -(-units.outer_squared // 2), size))
-        return ComposedEvent(events=tuple(events))
+        """What all sums cost together: what the kernel charges."""
+        found = walk_event(list(self.sums.values()), self.units.neighbours)
+        assert isinstance(found, ComposedEvent)
+        return found
 
-    def _noised_curvature(self, scale: float) -> DiscreteGaussianEvent:
-        """Return what a noised matrix costs.
 
-        Entries off the diagonal count twice and have noise that is less by √2: all in units of that noise.
-        """
-        least = math.nextafter(scale / math.sqrt(2), 0.0)
-        return self._noised(least, -(-self.units.curvature_squared // 2), self.units.entries)
+def curvature_of(stage: int) -> str:
+    """Return the name of a stage's curvature among the sums."""
+    return f"curvature {stage}"
 
-    @staticmethod
-    def _noised(scale: float, l2_squared: int, coordinates: int) -> DiscreteGaussianEvent:
-        return DiscreteGaussianEvent(scale=scale, l2_squared=l2_squared, coordinates=coordinates)
+
+def gradient_of(stage: int, step: int) -> str:
+    """Return the name of a gradient among the sums."""
+    return f"gradient {stage}, {step}"
 
 
 CLIP_NORM, CLIP_CURVATURE = 1.0, 1.5
@@ -466,6 +420,8 @@ __all__ = [
     "Schedule",
     "Stage",
     "Units",
+    "curvature_of",
+    "gradient_of",
     "require_momentum",
     "stages_of",
 ]

@@ -34,7 +34,7 @@ class WeightedParts:
     in the population where a row is in the sample with a probability that depends on its response.
 
     **Guarantee.** A share is in [0, 1], so that what a row adds is within the same limits as without weights; that is
-    enforced by `integers` on whole numbers, whatever a weight is. What is summed is in units of the largest weight, and
+    enforced by the kernel on whole numbers, whatever a weight is. What is summed is in units of the largest weight, and
     so is the noise.
     """
 

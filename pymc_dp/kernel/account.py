@@ -104,8 +104,11 @@ class Once:
         if not self._birthplace.here:
             raise PrivacyError("This is a copy, in another process, of what pays there. Nothing was read.")
 
+    def __reduce__(self) -> Never:
+        raise PrivacyError("What pays once cannot be copied or pickled: the copies could spend it twice.")
+
     def __reduce_ex__(self, protocol: SupportsIndex) -> Never:
-        raise PrivacyError("A grant or a pool cannot be copied or pickled: the copies could spend it twice.")
+        self.__reduce__()
 
 
 @final

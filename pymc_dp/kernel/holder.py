@@ -214,30 +214,46 @@ class Holder:
         return rowmap.arguments(parameters)
 
     def _read[T](self, work: Callable[[], T]) -> T:
-        """Return what `work` makes of the rows. What it raises could show one of them, and is not passed on.
+        """Return what `work` makes of the rows; of what it raises nothing is passed on, see `read_rows`."""
+        return read_rows(work)
 
-        Raises
-        ------
-        ReleaseError
-            If anything fails: with one text, without a cause, and with the frames that it went through emptied.
-        KeyboardInterrupt, SystemExit
-            Likewise, where they end it.
-        """
-        try:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore", RuntimeWarning)
-                return work()
-        except BaseException as error:  # panics of compiled libraries too
+
+def read_rows[T](work: Callable[[], T], *shown: type[Exception]) -> T:
+    """Return what `work` makes of the rows. What it raises could show one of them, and is not passed on.
+
+    Parameters
+    ----------
+    work : callable
+    *shown : classes of errors
+        Whose texts are passed on: readers of sources are trusted to raise these with nothing of a row.
+
+    Raises
+    ------
+    ReleaseError
+        If anything else fails: with one text, without a cause, and with the frames that it went through emptied.
+    KeyboardInterrupt, SystemExit
+        Likewise, where they end it.
+    """
+    failure: BaseException
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return work()
+    except BaseException as error:  # panics of compiled libraries too
+        linked: list[BaseException | None] = [error]
+        for found in linked:  # which grows: causes and contexts
+            if found is not None:
+                traceback.clear_frames(found.__traceback__)
+                linked += [
+                    each for each in (found.__cause__, found.__context__) if all(each is not one for one in linked)
+                ]
+        del linked, found
+        if isinstance(error, shown):
+            failure = error.with_traceback(None)
+            failure.__cause__ = failure.__context__ = None
+        else:
             failure = type(error)() if type(error) in (KeyboardInterrupt, SystemExit) else ReleaseError()
-            linked: list[BaseException | None] = [error]
-            for found in linked:  # which grows: causes and contexts
-                if found is not None:
-                    traceback.clear_frames(found.__traceback__)
-                    linked += [
-                        each for each in (found.__cause__, found.__context__) if all(each is not one for one in linked)
-                    ]
-            del linked, found
-        raise failure  # out here, where it has no context
+    raise failure  # out here, where it has no context
 
 
 def weighted(found: Array, shares: Array) -> Array:

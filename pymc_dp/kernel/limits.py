@@ -57,6 +57,31 @@ def add_spans(found, first, times, cells, inverse, width, total):  # type: ignor
 
 
 @numba.njit(**FLAGS)
+def hold_norm(vector, share, order, units, whole):  # type: ignore[no-untyped-def]
+    """Write a vector times `share`, toward zero; return whether its whole numbers have a norm of `units` at most."""
+    most, used = np.int64(units) if order == 1 else np.int64(units) * np.int64(units), np.int64(0)
+    for j in range(vector.size):
+        value = vector[j] * share
+        if not abs(value) <= units:
+            return False
+        entry = np.int64(value)
+        whole[j] = entry
+        used += abs(entry) if order == 1 else entry * entry
+        if used > most:
+            return False
+    return True
+
+
+@numba.njit(**FLAGS)
+def hold_shortened(vector, order, units, whole):  # type: ignore[no-untyped-def]
+    """Do what `hold_norm` does; a vector that is too long is shortened in floats, and looked at again."""
+    if hold_norm(vector, float(units), order, units, whole):
+        return True
+    norm = np.abs(vector).sum() if order == 1 else np.sqrt((vector * vector).sum())
+    return norm > 1.0 and hold_norm(vector, units * (1 - 1e-9) / norm, order, units, whole)
+
+
+@numba.njit(**FLAGS)
 def add_norms(found, first, times, order, units, total):  # type: ignore[no-untyped-def]
     """Add vectors of units, (n_rows, d), in multiples of their norm bound: of L1 or L2 norm <= `units` (order 1, 2).
 
@@ -65,26 +90,15 @@ def add_norms(found, first, times, order, units, total):  # type: ignore[no-unty
     """
     size = found.shape[1]
     vector, whole = np.zeros(size), np.zeros(size, dtype=np.int64)
-    most = np.int64(units) if order == 1 else np.int64(units) * np.int64(units)
     for unit in range(first.size - 1):
-        vector[:] = 0.0
-        for row in range(first[unit], first[unit + 1]):
-            for j in range(size):
-                vector[j] += found[row, j]
-        norm = np.abs(vector).sum() if order == 1 else np.sqrt((vector * vector).sum())
-        share = units if norm <= 1.0 else units * (1 - 1e-9) / norm
-        good, used = True, np.int64(0)
-        for j in range(size):
-            value = vector[j] * share
-            if not abs(value) <= units:
-                good = False
-                break
-            whole[j] = np.int64(value)
-            used += abs(whole[j]) if order == 1 else whole[j] * whole[j]
-            if used > most:
-                good = False
-                break
-        if good:
+        begin, end = first[unit], first[unit + 1]
+        own = found[begin] if end - begin == 1 else vector
+        if end - begin != 1:
+            vector[:] = 0.0
+            for row in range(begin, end):
+                for j in range(size):
+                    vector[j] += found[row, j]
+        if hold_shortened(own, order, units, whole):
             for j in range(size):
                 total[j] += whole[j] * times[unit]
 
@@ -164,56 +178,51 @@ def hold_places(found, levels, whole):  # type: ignore[no-untyped-def]
 @numba.njit(**FLAGS)
 def hold_ball(found, units, whole):  # type: ignore[no-untyped-def]
     """Write vectors of L2 norm <= `units`, (n_rows, d), of floats in units of it: as `add_norms` does, row by row."""
-    most = np.int64(units) * np.int64(units)
     for row in range(found.shape[0]):
-        norm = np.sqrt((found[row] * found[row]).sum())
-        share = units if norm <= 1.0 else units * (1 - 1e-9) / norm
-        used, good = np.int64(0), True
-        for j in range(found.shape[1]):
-            value = found[row, j] * share
-            if not abs(value) <= units:
-                good = False
-                break
-            whole[row, j] = np.int64(value)
-            used += whole[row, j] * whole[row, j]
-            if used > most:
-                good = False
-                break
-        if not good:
+        if not hold_shortened(found[row], 2, units, whole[row]):
             whole[row] = 0
 
 
 @numba.njit(**FLAGS)
-def hold_products(found, columns, units, most, whole):  # type: ignore[no-untyped-def]
-    """Write upper triangles of Σ v vᵀ over `columns` vectors of a row, v in `units`, toward zero: (n_rows, d(d+1)/2).
+def hold_factor(found, row, units, most, whole, places, used):  # type: ignore[no-untyped-def]
+    """Write a row's vectors v, of (n_rows, columns, d) in `units`, toward zero, and where they are not 0.
 
-    A row whose matrix has a squared Frobenius norm above `most`, or is not finite, is 0. The norm is Σ (v · v')² of
-    whole numbers, in floats: `most` has room for the rounding of a sum of terms that are all >= 0.
+    Return whether the row may count: all numbers are finite and within a unit, and Σ v vᵀ has a squared Frobenius norm
+    of `most` at most. That is Σ (v · v')² of whole numbers, in floats: `most` has room for the rounding of a sum of
+    terms that are all >= 0.
     """
-    size = found.shape[1] // columns
-    held = np.zeros((columns, size), dtype=np.int64)
+    columns, size = whole.shape
+    for c in range(columns):
+        used[c] = 0
+        for j in range(size):
+            value = found[row, c, j] * units
+            if not abs(value) <= units:
+                return False
+            entry = np.int64(value)
+            whole[c, j] = entry
+            if entry != 0:
+                places[c, used[c]] = j
+                used[c] += 1
+    norm = 0.0
+    for one in range(columns):
+        for other in range(columns):
+            product = np.int64(0)
+            for at in range(used[one]):
+                j = places[one, at]
+                product += whole[one, j] * whole[other, j]
+            norm += np.float64(product) * np.float64(product)
+    return norm <= most
+
+
+@numba.njit(**FLAGS)
+def hold_products(found, units, most, whole):  # type: ignore[no-untyped-def]
+    """Write upper triangles of Σ v vᵀ over a row's vectors, (n_rows, d(d+1)/2); 0 of a row that may not count."""
+    _, columns, size = found.shape
+    held, places = np.zeros((columns, size), dtype=np.int64), np.zeros((columns, size), dtype=np.int64)
+    used = np.zeros(columns, dtype=np.int64)
     whole[:] = 0
     for row in range(found.shape[0]):
-        good = True
-        for c in range(columns):
-            for j in range(size):
-                value = found[row, c * size + j] * units
-                if not abs(value) <= units:
-                    good = False
-                    break
-                held[c, j] = np.int64(value)
-            if not good:
-                break
-        if not good:
-            continue
-        norm = 0.0
-        for one in range(columns):
-            for other in range(columns):
-                product = np.int64(0)
-                for j in range(size):
-                    product += held[one, j] * held[other, j]
-                norm += np.float64(product) * np.float64(product)
-        if not norm <= most:
+        if not hold_factor(found, row, units, most, held, places, used):
             continue
         place = 0
         for i in range(size):

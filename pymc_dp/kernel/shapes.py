@@ -300,7 +300,8 @@ class OneOf(Shape):
     @cached_property
     @override
     def facts(self) -> Facts:
-        return Facts(1, self.points.shape[1], _farthest(self.points), self._spread())
+        one, two = self._spread()
+        return Facts(1, self.points.shape[1], _farthest(self.points), (max(one, 1), max(two, 1)))
 
     def _spread(self) -> tuple[int, int]:
         points = self.points
@@ -321,8 +322,11 @@ class OneOf(Shape):
 
 
 def _farthest(points: Array, origin: Array | int = 0) -> tuple[int, int]:
-    """Largest L1 and squared L2 distance of points from one; squares are rounded up to a multiple of 2^20."""
+    """Largest L1 and squared L2 distance of points from one; squares of several numbers in whole units of 2^20."""
     one, two = 0, 0
+    if points.shape[1] == 1:
+        one = int(np.abs(points - origin).max())
+        return one, one**2
     for start in range(0, len(points), 2**12):
         size = np.abs(points[start : start + 2**12] - origin)
         one = max(one, int(size.sum(axis=1).max()))
@@ -436,4 +440,5 @@ class Psd(Shape):
 
     @override
     def _hold(self, found: Array, whole: Array) -> None:
-        limits.hold_products(found, self.columns, float(FACTOR), float(FACTOR) ** 4 * ROOM, whole)
+        vectors = np.ascontiguousarray(found).reshape(len(found), self.columns, self.width)
+        limits.hold_products(vectors, float(FACTOR), float(FACTOR) ** 4 * ROOM, whole)

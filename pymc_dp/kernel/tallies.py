@@ -25,6 +25,7 @@ from pymc_dp.kernel.accounting.events import ComposedEvent, Event
 from pymc_dp.kernel.arguments import flag, keep, positive, whole, word
 from pymc_dp.kernel.errors import ArgumentError, PrivacyError
 from pymc_dp.kernel.gram_sums import Regressed
+from pymc_dp.kernel.holder import read_rows
 from pymc_dp.kernel.limits import MOST_OF_A_PERSON, MOST_ROWS
 from pymc_dp.kernel.persons import kept_rows
 from pymc_dp.kernel.process import processors
@@ -440,7 +441,8 @@ class SumRelease:
         """Pay for all sums, or raise BudgetExceeded and pay nothing."""
         if account.relation != self._relation:
             raise PrivacyError(f"The account counts under {account.relation!r}, these sums under {self._relation!r}.")
-        for _, scales in self._asked:
+        for tally, scales in self._asked:
+            _none(tally)  # what does not fit fails now
             for scale in scales:
                 draw.check_noise(self._noise, scale)
         account.charge(self._event, label)
@@ -461,7 +463,7 @@ class PaidSums(Once):
         super().__init__()
         if charged is not _CHARGED:
             raise PrivacyError("Sums are paid for by SumRelease.charge alone.")
-        self._left: tuple[Noised, ...] | None = asked
+        self._left = [asked]
         self._noise, self._neighbours, self._most = noise, neighbours, most
 
     def draw(self, source: Source, passed: Callable[[int], None] = lambda rows: None) -> list[Array]:
@@ -479,9 +481,12 @@ class PaidSums(Once):
         """
         self._require_here()
         with self._lock:
-            asked, self._left = self._left, None
-        if asked is None:
-            raise PrivacyError("These sums were drawn already. Nothing was read.")
+            if not self._left:
+                raise PrivacyError("These sums were drawn already. Nothing was read.")
+            asked = self._left.pop()
+        return read_rows(lambda: self._drawn(asked, source, passed), PrivacyError)
+
+    def _drawn(self, asked: tuple[Noised, ...], source: Source, passed: Callable[[int], None]) -> list[Array]:
         tallies, shown = [tally for tally, _ in asked], passed if self._neighbours == "replace" else lambda rows: None
         sums = source.totals() if self._most is None else None
         found = added_up(tallies, source, self._most, shown) if sums is None else _fitting(tallies, sums)

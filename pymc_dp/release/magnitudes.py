@@ -71,10 +71,6 @@ class Magnitudes:
         places = self.of_a_sign + np.where(np.signbit(numbers), -sizes, sizes)
         return np.where(np.isnan(numbers), self.count, places)
 
-    def counts(self, values: Array) -> Integers:
-        """Return how many numbers are in each bin."""
-        return np.bincount(self.places(values.reshape(-1)), minlength=self.count + 1)[: self.count].astype(np.int64)
-
     def feigned(self, scale: float) -> float:
         """Return the count that noise of a `scale` gives one of all empty bins with probability `FEIGNED` at most."""
         return scale * math.log(self.count / ((1 + math.exp(-1 / scale)) * FEIGNED))

@@ -12,11 +12,10 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, final
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -338,44 +337,6 @@ def paid(
             raise KeyboardInterrupt(GIVEN_UP) from None
 
 
-@final
-class Charged:
-    """What pays for one release, and keeps its books: an account that the kernel charges once. A context, as `paid` is.
-
-    Parameters
-    ----------
-    source, budget, called, ledger, diameter
-        As for `paid`.
-    relation : str
-        Under which the ledger counts.
-
-    Attributes
-    ----------
-    payment : Paid
-        Once it was charged.
-    """
-
-    def __init__(self, source: Source, budget: Budget, *, relation: str, **how: Any) -> None:
-        self.relation = relation
-        self._source, self._budget, self._how, self._stack = source, budget, how, ExitStack()
-
-    def charge(self, event: Event, label: str) -> None:
-        """Warn, charge the ledger, and remember; or raise and change nothing."""
-        if hasattr(self, "payment"):
-            raise PrivacyError("This release was charged already; this is an error of pymc_dp.")
-        charged = paid(self._source, self._budget, event=event, label=label, **self._how)
-        self.payment = self._stack.enter_context(charged)
-
-    def __enter__(self) -> Self:
-        self._stack.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> bool | None:
-        return self._stack.__exit__(kind, error, at)
-
-
 def weaknesses(source: Source, budget: Budget) -> list[str]:
     """Say where a budget bounds next to nothing.
 
@@ -436,4 +397,4 @@ def _bare[E: BaseException](error: E) -> E:
     return error.with_traceback(None)
 
 
-__all__ = ["Charged", "Paid", "keep", "paid", "weaknesses"]
+__all__ = ["Paid", "keep", "paid", "weaknesses"]

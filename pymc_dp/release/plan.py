@@ -27,7 +27,7 @@ from pymc_dp.inspection.network import node_problems
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.totals import SUCCESSES
 from pymc_dp.kernel import draw
-from pymc_dp.kernel.account import Account
+from pymc_dp.kernel.account import Account, Once
 from pymc_dp.kernel.noise import NOISES, Noise
 from pymc_dp.kernel.randomness import insecure
 from pymc_dp.kernel.tallies import PaidSums, Source
@@ -362,7 +362,7 @@ def _in_units(table: TablePlan, drawn: Sequence[Array]) -> Array:
 
 
 @final
-class PaidNetwork:
+class PaidNetwork(Once):
     """The coefficients of a network, by the way of before the kernel: their sensitivity is that of the layout.
 
     The coefficients are sums of products over tables of counts; how far a row moves all of them together is found by
@@ -370,11 +370,14 @@ class PaidNetwork:
     """
 
     def __init__(self, plan: ReleasePlan) -> None:
-        self._table: TablePlan | None = plan.network
+        super().__init__()
+        self._left = [plan.network]
 
     def draw(self, source: Source, passed: Callable[[int], None]) -> list[Array]:
         """Return noised coefficients in whole numbers, once, and an empty array for every other node."""
-        table, self._table = self._table, None
+        self._require_here()
+        with self._lock:
+            table = self._left.pop() if self._left else None
         if table is None:
             raise PrivacyError("These sums were drawn already. Nothing was read.")
         sums, (block,) = source.totals(), table.blocks

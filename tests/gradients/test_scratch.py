@@ -9,7 +9,7 @@ import pymc as pm
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.gradients.fit import Planned
+from pymc_dp.kernel.walks import Walk
 from pymc_dp.release.paid import forget_releases
 from pymc_dp.rows import person_files, spool
 from pymc_dp.rows.spool import PREFIX
@@ -99,13 +99,13 @@ def test_too_little_room_is_refused_before_the_charge_by_a_public_number(kind, r
 
 @pytest.mark.parametrize("kind", ["rows", "persons"])
 def test_a_folder_that_is_named_has_the_copy_until_the_release_is_made(kind, scratch, usual, monkeypatch):
-    walk, seen = Planned.walk, []
+    made, seen = Walk.made, set()
 
-    def walked(self, *arguments, **named):
-        seen.extend(folder.name for folder in scratch.iterdir())
-        return walk(self, *arguments, **named)
+    def making(self, *arguments):
+        seen.update(folder.name for folder in scratch.iterdir())
+        return made(self, *arguments)
 
-    monkeypatch.setattr(Planned, "walk", walked)
+    monkeypatch.setattr(Walk, "made", making)
     private = released(kind, ledger_of(kind), dp.Gradients(steps=10, scratch=scratch))
     (name,) = seen
     assert name.startswith(PREFIX) and list(scratch.iterdir()) == []

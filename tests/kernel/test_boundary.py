@@ -166,3 +166,16 @@ def test_every_public_name_is_found_where_its_type_is():
     assert {**typed, **found} == typed and found.keys() == typed.keys() - {"TYPE_CHECKING", "import_module"}
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = pymc_dp.kernel.nonsense
+
+
+WALKS = [name for name in FILES if name.startswith("gradients/")] + ["find_bounds.py"]
+READERS = {"gradients/walk_rows.py", "find_bounds.py"}
+"""Which have a source of rows, that the kernel opens."""
+
+
+def test_walks_are_charged_noised_and_read_by_the_kernel_alone():
+    for name in WALKS:
+        found = list(imports(name, FILES[name]))
+        assert not {"paid", "charge"} & {given for _, given in found}, name
+        assert not any(module == "pymc_dp.kernel.noise" for module, _ in found) or name == "find_bounds.py"  # its scale
+        assert not any(module == "pymc_dp.rows.gate" for module, _ in found) or name in READERS

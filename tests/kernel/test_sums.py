@@ -450,10 +450,12 @@ def test_sums_that_make_no_sense_are_refused_before_the_charge(name, given, text
 
 
 @pytest.mark.parametrize("order", [1, 2])
-def test_a_norm_is_checked_on_whole_numbers_also_where_floats_are_wrong(order, monkeypatch):
+@pytest.mark.parametrize("norm", [0.0, 1.5])
+def test_a_norm_is_checked_on_whole_numbers_also_where_floats_are_wrong(order, norm, monkeypatch):
     rows = np.array([[0.9, 0.9, -0.9], [0.1, 0.2, 0.0], [np.nan, 0.0, 0.0]])
-    monkeypatch.setattr(limits.np, "sqrt", lambda value: 0.0)
-    monkeypatch.setattr(limits.np, "abs", lambda value: np.zeros(1))
+    monkeypatch.setattr(limits.np, "sqrt", lambda value: norm)
+    monkeypatch.setattr(limits.np, "abs", lambda value: np.full(1, norm))
+    monkeypatch.setattr(limits, "hold_shortened", limits.hold_shortened.py_func)
     total = np.zeros(3, dtype=np.int64)
     limits.add_norms.py_func(rows, np.arange(4), np.ones(3, dtype=np.int64), order, 1000, total)
     assert total.tolist() == [100, 200, 0]

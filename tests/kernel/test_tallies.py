@@ -234,6 +234,25 @@ def test_points_beyond_a_circle_add_nothing():
     assert whole.tolist() == [[0, 0], [0, 0], [-GRID, 0]]
 
 
+def test_a_list_of_one_column_or_of_one_point_has_events_of_both_kinds():
+    for points in ([[5]], [[3], [-4]], [[1, 2]]):
+        reading = Listed(1, 0, len(points) - 1, OneOf(np.array(points)))
+        for noise in ("laplace", "gaussian"):
+            assert SumRelease([one(reading)], noise=noise, neighbours="replace").event
+
+
+def test_what_does_not_fit_is_refused_before_it_is_paid_for():
+    regressed = Regressed((Scaled((0.0,), (1.0,)),), Scaled((0.0,), (1.0,)), Regression(boxes=1, sizes=True, bits=14))
+    for asked in (
+        Noised(Tally(reading=Places(2), sized=True), (1.0, 1.0)),
+        Noised(Tally(reading=regressed, cells=Cells((Key(np.arange(3), public=True),))), (1.0,)),
+    ):
+        account = Rehearsal("replace")
+        with pytest.raises(ArgumentError):
+            SumRelease([asked], noise="laplace", neighbours="replace").charge(account, "test")
+        assert not account.events
+
+
 def test_sums_are_of_rows_whatever_parts_they_come_in():
     rng = np.random.default_rng(5)
     tallies = [Tally(reading=READINGS[name], cells=Cells((Key(np.arange(3)),))) for name in ("places", "curve", "list")]
@@ -415,6 +434,8 @@ def test_what_sums_are_charged_by_cannot_be_assigned_or_written_to():
     assert counted.event.events[0].sensitivity == 300
     with pytest.raises(PrivacyError, match="copied"):
         pickle.dumps(release.charge(Rehearsal("replace"), "test"))
+    with pytest.raises(PrivacyError, match="copied"):
+        release.charge(Rehearsal("replace"), "test").__reduce__()
 
 
 def test_rows_are_counted_for_a_bar_only_where_their_number_is_public():

@@ -110,11 +110,11 @@ SUMS = (
         name="find-bounds-entries-of-one-row",
         operation="find_bounds",
         kind="bound left out",
-        file="pymc_dp/release/sensitivity.py",
-        old="return sizes_move(neighbours) if width == 1 else MHot(2, width).move(neighbours)",
-        new="return sizes_move(neighbours)",
+        file="pymc_dp/kernel/walk_kinds.py",
+        old="        one: OneHot | MHot = OneHot(self.count) if self.width == 1 else MHot(self.count, self.width)\n",
+        new="        one: OneHot | MHot = OneHot(self.count)\n",
         breaks="A row with several numbers moves several counts of the search for bounds, and one is paid for.",
-        first=("tests/test_find_bounds.py", "tests/release/test_magnitudes.py"),
+        first=("tests/test_find_bounds.py", "tests/kernel/test_walks.py"),
     ),
 )
 PERSONS = (
@@ -178,67 +178,66 @@ GRADIENTS = (
         name="gradients-norm-not-enforced",
         operation="gradients",
         kind="bound left out",
-        file="pymc_dp/gradients/integers.py",
-        old="            if norm > most:\n                kept = False\n                break\n        if kept:",
-        new="        if kept:",
+        file="pymc_dp/kernel/limits.py",
+        old="        if used > most:\n            return False\n    return True\n",
+        new="    return True\n",
         breaks="The norm of the whole numbers that a row adds is not looked at, which is what privacy rests on.",
-        first=("tests/gradients/test_integers.py",),
+        first=("tests/kernel/test_sums.py",),
     ),
     Fault(
         name="gradients-replaced-row",
         operation="gradients",
         kind="wrong relation",
-        file="pymc_dp/gradients/schedule.py",
-        old='return self.gradient**2 * (4 if self.neighbours == "replace" else 1)',
-        new='return self.gradient**2 * (2 if self.neighbours == "replace" else 1)',
+        file="pymc_dp/kernel/walk_kinds.py",
+        old='return UNITS**2 * (4 if neighbours == "replace" else 1)',
+        new='return UNITS**2 * (2 if neighbours == "replace" else 1)',
         breaks="A replaced score moves a sum by twice its norm, and √2 times is paid for.",
-        first=("tests/gradients/test_schedule.py", "tests/gradients/test_bounds.py"),
+        first=("tests/kernel/test_walks.py", "tests/gradients/test_bounds.py"),
     ),
     Fault(
         name="gradients-noise-over-root-two",
         operation="gradients",
         kind="factor left out",
-        file="pymc_dp/gradients/release.py",
-        old="        return GAUSSIAN.add(total, scale)\n",
-        new="        return GAUSSIAN.add(total, scale / np.sqrt(2))\n",
+        file="pymc_dp/kernel/walk_kinds.py",
+        old="        return draw.noised(total, self.noise, scale)\n",
+        new="        return draw.noised(total, self.noise, scale / math.sqrt(2))\n",
         breaks="Gradients have noise that is narrower by √2 than is charged.",
-        first=("tests/gradients/test_bounds.py", "tests/gradients/test_choice.py"),
+        first=("tests/kernel/test_walks.py", "tests/gradients/test_bounds.py"),
     ),
     Fault(
         name="gradients-summed-in-floats",
         operation="gradients",
         kind="sum in floats",
-        file="pymc_dp/gradients/integers.py",
+        file="pymc_dp/kernel/walk_limits.py",
         old="    low, high = np.zeros_like(parts[0]), np.zeros_like(parts[0])\n",
         new="    if len(parts) > 1:\n"
         "        return np.sum(np.asarray(parts, dtype=np.float64), axis=0).astype(np.int64)\n"
         "    low, high = np.zeros_like(parts[0]), np.zeros_like(parts[0])\n",
         breaks="Sums of several threads are added up in floats, whose last bits depend on which rows a thread had.",
-        first=("tests/gradients/test_integers.py", "tests/gradients/test_bounds.py"),
+        first=("tests/kernel/test_walks.py", "tests/gradients/test_bounds.py"),
     ),
     Fault(
         name="gradients-charged-after-the-read",
         operation="gradients",
         kind="charge after the read",
-        file="pymc_dp/gradients/fit.py",
-        old="        with paid(inspection, budget, event=event, label=what, called=label, ledger=ledger) as payment:\n"
-        "            found = payment.read(lambda: planned.walk_over(passes, progressbar))\n",
-        new="        from pymc_dp.rows.gate import opened_gate\n\n"
-        "        with opened_gate():\n"
-        "            found = planned.walk_over(passes, progressbar)\n"
-        "        with paid(inspection, budget, event=event, label=what, called=label, ledger=ledger) as payment:\n",
-        breaks="The walk over the rows is made before the ledger is asked.",
-        first=("tests/gradients/test_choice.py", "tests/release/test_paid.py"),
+        file="pymc_dp/kernel/walks.py",
+        old="        account.charge(walk_event(self._sums, neighbours), label)\n",
+        new="        own = source.opened()\n"
+        "        own.__enter__()\n"
+        "        account.charge(walk_event(self._sums, neighbours), label)\n"
+        "        own.__exit__(None, None, None)\n",
+        breaks="The rows of a walk are made ready before the ledger is asked.",
+        first=("tests/kernel/test_walks.py", "tests/gradients/test_choice.py", "tests/release/test_paid.py"),
     ),
     Fault(
         name="histograms-charged-with-more-noise",
         operation="histograms of norms",
         kind="other event",
-        file="pymc_dp/gradients/schedule.py",
-        old="            events.append(self._noised(self.norms_scale, units.counts_squared, BINS))\n",
-        new="            events.append(self._noised(2 * self.norms_scale, units.counts_squared, BINS))\n",
-        breaks="The histogram of norms is charged as if its noise were twice as wide.",
-        first=("tests/gradients/test_schedule.py", "tests/gradients/test_bounds.py"),
+        file="pymc_dp/kernel/walk_kinds.py",
+        old='        return UNITS**2 * (2 if neighbours == "replace" and self.count > 1 else 1)\n',
+        new='        return UNITS**2 * (2 if neighbours == "replace" and self.count > 1 else 1) // 4\n',
+        breaks="A histogram of norms is charged as if its noise were twice as wide.",
+        first=("tests/kernel/test_walks.py", "tests/gradients/test_bounds.py"),
     ),
 )
 CURVATURES = (
@@ -246,21 +245,21 @@ CURVATURES = (
         name="curvatures-norm-not-enforced",
         operation="curvatures",
         kind="bound left out",
-        file="pymc_dp/gradients/integers.py",
-        old="        if not norm <= most:\n            continue\n        for column in range(count):",
-        new="        for column in range(count):",
+        file="pymc_dp/kernel/limits.py",
+        old="    return norm <= most\n",
+        new="    return True\n",
         breaks="A row's curvature of any size is added to the sum.",
-        first=("tests/gradients/test_integers.py",),
+        first=("tests/kernel/test_walks.py",),
     ),
     Fault(
         name="curvatures-diagonal-noise",
         operation="curvatures",
         kind="factor left out",
-        file="pymc_dp/gradients/release.py",
-        old="    own[kept] = GAUSSIAN.add(np.ascontiguousarray(np.diag(total)[kept]), scale)\n",
-        new="    own[kept] = GAUSSIAN.add(np.ascontiguousarray(np.diag(total)[kept]), scale / np.sqrt(2))\n",
+        file="pymc_dp/kernel/walk_kinds.py",
+        old='    own[kept] = draw.noised(np.diag(total)[kept], "gaussian", scale)\n',
+        new='    own[kept] = draw.noised(np.diag(total)[kept], "gaussian", scale / math.sqrt(2))\n',
         breaks="The diagonal of a curvature has the noise of the entries off it, less by √2 than is charged.",
-        first=("tests/gradients/test_bounds.py", "tests/gradients/test_curvature.py"),
+        first=("tests/kernel/test_walks.py", "tests/gradients/test_bounds.py"),
     ),
 )
 HISTOGRAMS = (
@@ -373,26 +372,24 @@ MOMENTS = (
         name="moments-charged-as-if-a-row-came",
         operation="moments",
         kind="wrong relation",
-        file="pymc_dp/gradients/schedule.py",
-        old="self._noised(self.scale_of(self.extras.columns), units.gradient_squared, self.extras.moments)",
-        new="self._noised(self.scale_of(self.extras.columns), units.gradient**2, self.extras.moments)",
+        file="pymc_dp/kernel/walk_kinds.py",
+        old="    return tuple(one.kind.event(one.scale, neighbours) for one in checked(sums))\n",
+        new="    return tuple(\n"
+        '        one.kind.event(one.scale, "add_remove" if type(one.kind) is Vector else neighbours)\n'
+        "        for one in checked(sums)\n"
+        "    )\n",
         breaks="Moments of a replaced row move by twice the norm of one, and once is paid for.",
-        first=(
-            "tests/gradients/test_schedule.py",
-            "tests/gradients/test_bounds.py",
-        ),
+        first=("tests/kernel/test_walks.py", "tests/gradients/test_bounds.py"),
     ),
     Fault(
         name="fit-counts-not-charged",
         operation="fit counts",
         kind="other event",
-        file="pymc_dp/gradients/schedule.py",
-        old="        if self.extras.fit:\n"
-        "            events.append(self._noised(self.scale_of(self.extras.fit), "
-        "units.gradient_squared, self.extras.checks))\n",
-        new="",
-        breaks="The check of the fit is released, and stands in no event.",
-        first=("tests/gradients/test_schedule.py", "tests/gradients/test_bounds.py"),
+        file="pymc_dp/kernel/walks.py",
+        old="        account.charge(walk_event(self._sums, neighbours), label)\n",
+        new="        account.charge(walk_event(self._sums[: max(1, len(self._sums) - 1)], neighbours), label)\n",
+        breaks="The last sum of a walk, the check of the fit, is released, and stands in no charge.",
+        first=("tests/kernel/test_walks.py", "tests/gradients/test_bounds.py"),
     ),
 )
 DRAWS = (
@@ -546,12 +543,13 @@ CHOICES = (
         operation="find_bounds",
         kind="charge after the read",
         file="pymc_dp/find_bounds.py",
-        old="        with paid(found, budget, event=search.event, label=label, ledger=ledger) as payment:\n"
-        "            noised = payment.read(lambda: search.noised(passes, shown))\n",
-        new="        from pymc_dp.rows.gate import opened_gate\n\n"
-        "        with opened_gate():\n"
-        "            noised = search.noised(passes, shown)\n"
-        "        with paid(found, budget, event=search.event, label=label, ledger=ledger) as payment:\n",
+        old="            walk = Walk(table, account, search.sums, label=label)\n"
+        "            payment = account.payment\n"
+        "            noised = payment.read(lambda: search.noised(walk))\n",
+        new="            from pymc_dp.kernel.account import Rehearsal\n\n"
+        "            noised = search.noised(Walk(table, Rehearsal(table.relation), search.sums))\n"
+        "            Walk(table, account, search.sums, label=label)\n"
+        "            payment = account.payment\n",
         breaks="Values are counted before the ledger is asked.",
         first=("tests/test_find_bounds.py",),
     ),

@@ -28,9 +28,9 @@ FRESH: tuple[Fault, ...] = (
         name="fresh-gradients-nan-passes-the-norm",
         operation="gradients",
         kind="bound left out",
-        file="pymc_dp/gradients/integers.py",
-        old="            value = scores[row, place] * units\n            if not abs(value) <= units:  # NaN too\n",
-        new="            value = scores[row, place] * units\n            if abs(value) > units:\n",
+        file="pymc_dp/kernel/limits.py",
+        old="        value = vector[j] * share\n        if not abs(value) <= units:\n",
+        new="        value = vector[j] * share\n        if abs(value) > units:\n",
         breaks="NaN is not above the limit and its square wraps to 0: one row takes -2^63 into the sum.",
     ),
     Fault(

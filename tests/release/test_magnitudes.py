@@ -24,17 +24,21 @@ def expected(bins, value):
     return bins.of_a_sign + (-size if value < 0 else size)
 
 
+def counted(bins, values):
+    return np.bincount(bins.places(values), minlength=bins.count + 1)[: bins.count]
+
+
 @pytest.mark.parametrize("bins", [FLOATS, WHOLE])
 def test_every_float_has_the_bin_of_its_size(bins, rng):
     ends = np.array(edges(bins))
     near = np.concatenate([ends, np.nextafter(ends, 0), np.nextafter(ends, np.inf)])
     values = np.concatenate([STRANGE, near, -near, rng.normal(size=200) * 2.0 ** rng.uniform(-60, 80, 200)])
     assert bins.places(values).tolist() == [expected(bins, value) for value in values.tolist()]
-    assert bins.counts(values).sum() == len(values) - 2
+    assert counted(bins, values).sum() == len(values) - 2
 
 
 def shown(bins, values, scale=0.01, outside=0.0, noise=0):
-    return bins.range_of(bins.counts(np.asarray(values)) + noise, scale, outside)
+    return bins.range_of(counted(bins, np.asarray(values)) + noise, scale, outside)
 
 
 @pytest.mark.parametrize(
