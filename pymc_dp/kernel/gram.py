@@ -107,6 +107,10 @@ class Regression(Shape):
         """Number of predictors."""
         return sum(self.balls) + self.boxes
 
+    @override
+    def _shifts(self, moved: int, *, one: bool, replaced: bool) -> None:
+        """Norms are bounded apart, and of a single product not by one move."""
+
     @property
     def public_inputs(self) -> int:  # type: ignore[override]
         """The cell where its size is known, and all predictors where they are."""

@@ -55,11 +55,6 @@ class Holder:
     table : Table
     account : Account
         Of the table's relation, or per unit of a metric (then `choose_per_unit` alone is possible).
-
-    Attributes
-    ----------
-    made : list of Made
-        Operations that were paid for, with their exact costs and their arithmetic.
     """
 
     def __init__(self, table: Table, account: Account) -> None:
@@ -69,7 +64,7 @@ class Holder:
             raise PrivacyError(f"The account counts under {account.relation!r}, the table under {table.relation!r}.")
         self._table, self._account = table, account
         self._own: list[Grant | Pool] = []
-        self.made: list[Made] = []
+        self._made: list[Made] = []
 
     @property
     def account(self) -> Account:
@@ -92,6 +87,11 @@ class Holder:
         return self._table.n_rows
 
     @property
+    def made(self) -> tuple[Made, ...]:
+        """Operations that were paid for, with their exact costs and their arithmetic."""
+        return tuple(self._made)
+
+    @property
     def guarantee(self) -> str:
         """Class of what comes out: "exact", or "none" on public rows and where a test replaces the noise.
 
@@ -102,7 +102,7 @@ class Holder:
     @property
     def arithmetic(self) -> str:
         """Of all operations made: "hardened" where whole numbers were, "float64" where the last bits may tell more."""
-        return FLOAT64 if any(one.arithmetic == FLOAT64 for one in self.made) else HARDENED
+        return FLOAT64 if any(one.arithmetic == FLOAT64 for one in self._made) else HARDENED
 
     # What pays.
 
@@ -141,7 +141,7 @@ class Holder:
         else:
             check_pays(pay, self._own)
             pay.take(event)
-        self.made.append(Made(name, event, arithmetic))
+        self._made.append(Made(name, event, arithmetic))
 
     # The same rows otherwise.
 
@@ -155,7 +155,7 @@ class Holder:
 
     def _with(self, table: Table) -> Self:
         other = type(self)(table, self._account)
-        other._own, other.made = self._own, self.made
+        other._own, other._made = self._own, self._made
         return other
 
     def on_public(self, rows: Mapping[str, Any], *, person: Any = None, weights: Any = None) -> Self:

@@ -101,7 +101,7 @@ def choose_per_unit(
     eta = float(min(Fraction(most), Fraction(beta) * used))
     event = PureEvent(epsilon=float_up(Fraction(eta) + draw.slack(candidates) / least))
     kernel._charge(event, "choose_per_unit", kernel.account.relation)
-    kernel.made.append(Made("choose_per_unit", event, HARDENED))
+    kernel._made.append(Made("choose_per_unit", event, HARDENED))
 
     def work() -> int:
         held = _shares(table, bits).reshape(-1).astype(object) @ steps.reshape(-1, candidates).astype(object)

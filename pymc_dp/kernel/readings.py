@@ -504,4 +504,4 @@ def square(k: int) -> int:
 
 
 READINGS: tuple[type[Reading], ...] = (Places, Counts, Successes, Powers, Numbers, Listed, OneByOne)
-"""Exactly these; `gram_sums.Products` beside them."""
+"""Exactly these; `gram_sums.Regressed` beside them."""

@@ -251,7 +251,7 @@ class Curve(Shape):
 @final
 @dataclass(frozen=True)
 class Circle(Shape):
-    """A row adds a point of a circle of `units`, both numbers rounded; a point further out, or with NaN, adds 0.
+    """A row adds a point of a circle of `units`, both numbers rounded, NaN as 0; a point further out adds 0.
 
     Held are points no further out than `units` + 1, by their squares. Move: of two such points, √2 times as much in L1.
     """

@@ -62,7 +62,8 @@ class Key:
     levels : (n_levels,) array
         Every value that counts, in order.
     nearest : bool
-        Where other values go: to the nearest level, NaN to the middle one; or all of them to the first.
+        Where other values go, if levels are consecutive whole numbers: to the nearest level, NaN to the middle one; or
+        all of them to the first. Of other levels they go to the next one above, or to the last, and so does NaN.
     public : bool
         Whether its values are public: under "replace" no row then changes its level.
     """
@@ -289,6 +290,8 @@ class Tally:
         PrivacyError
             If arrays are of other lengths or widths than each other and the reading's; no text shows a value.
         """
+        if len(rows.values) != len(self.reading.widths) or len(rows.levels) != len(self.cells.keys):
+            raise PrivacyError(LENGTHS)
         n_rows = len(rows.values[0])
         weights = [] if rows.weights is None else [rows.weights]
         every = [*rows.values, *rows.levels, *weights]
@@ -296,8 +299,13 @@ class Tally:
             raise PrivacyError(LENGTHS)
         if tuple(int(math.prod(held.shape[1:])) for held in rows.values) != self.reading.widths:
             raise PrivacyError(ENTRIES)
-        if any(held.dtype.kind not in "biuf" for held in every):
+        if any(held.dtype.kind not in "biuf" or held.dtype.itemsize > 8 for held in every):
             raise PrivacyError(KINDS)
+        rows = Rows(
+            [_laid(held, width) for held, width in zip(rows.values, self.reading.widths, strict=True)],
+            [_laid(held, 1) for held in rows.levels],
+            rows.weights,
+        )
         self.require_room(n_rows)
         count = max(1, n_rows // ROWS_PER_SPAN)
         edges = [n_rows * place // count for place in range(count + 1)]
@@ -339,6 +347,12 @@ class Tally:
                     loops().add_shares(code, np.ones((len(code), 1), np.int64), shares, 0, total[:, :1])
                 loops().add_shares(code, whole, shares, coarser, total[:, self.sized :])
         return total
+
+
+def _laid(held: Array, width: int) -> Array:
+    """Return an array in the byte order of the machine, of one axis or of two."""
+    native = held if held.dtype.isnative else held.astype(held.dtype.newbyteorder("="))
+    return native.reshape(len(held), width) if width > 1 else native.reshape(len(held))
 
 
 class Noised(NamedTuple):
@@ -396,6 +410,8 @@ class SumRelease:
         relation = neighbours if relation is None else relation
         if type(relation) is not str:
             raise ArgumentError("relation must be a text.")
+        if any(units) and neighbours != "replace":
+            raise ArgumentError("Per unit of a metric rows are replaced: neighbours must be 'replace'.")
         if persons and (neighbours != "add_remove" or any(units)):
             raise ArgumentError("A table of persons goes with neighbours='add_remove': persons come and go.")
         if rows != 1 and not persons:

@@ -264,6 +264,30 @@ def test_sums_are_of_rows_whatever_parts_they_come_in():
         assert all(np.array_equal(a, b) for a, b in zip(once, found, strict=True))
 
 
+def test_an_array_of_one_column_or_of_the_other_byte_order_is_read_as_it_is():
+    values, levels = np.array([0.5, -1.0, 3.0]), np.array([0, 1, 1])
+    tally = Tally(reading=READINGS["both powers"], cells=Cells((Key(np.arange(2)),)))
+    wanted = tally.exact(Rows([values], [levels])).tolist()
+    assert tally.exact(Rows([values[:, None].astype(">f8")], [levels.astype(">i4")])).tolist() == wanted
+    with pytest.raises(PrivacyError, match="no numbers"):
+        tally.exact(Rows([values.astype(np.longdouble)], [levels]))
+    for other in (Rows([values, values], [levels]), Rows([values], [])):
+        with pytest.raises(PrivacyError, match="lengths"):
+            tally.exact(other)
+
+
+def test_a_single_product_has_events_of_both_kinds_of_noise():
+    shape = Regression(boxes=1, known=True, constant=False, square=False, bits=12, longest=(0.7, 0.5))
+    reading = Regressed((Scaled((0.0,), (1.0,)),), Scaled((0.0,), (1.0,)), shape)
+    for noise in ("laplace", "gaussian"):
+        assert SumRelease([one(reading)], noise=noise, neighbours="replace").event
+
+
+def test_ids_that_are_floats_are_refused():
+    with pytest.raises(PrivacyError, match="whole numbers or texts"):
+        persons.kept_rows(np.array([1.0, np.nan, -1.0]), 1)
+
+
 def test_a_row_of_no_cell_adds_nothing():
     lookup = np.array([-1, 0, 1])
     tally = Tally(reading=READINGS["both powers"], cells=Cells((Key(np.arange(3)),), lookup), sized=True)
