@@ -6,8 +6,8 @@ from unittest.mock import patch
 import numpy as np
 
 import pymc_dp as dp
+from pymc_dp.kernel import persons
 from pymc_dp.kernel.noise import Noise
-from pymc_dp.rows import persons
 
 
 class Sums:
