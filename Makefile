@@ -44,6 +44,9 @@ test test-fast test-slow test-exhaustive coverage: export MKL_NUM_THREADS := 1
 # Experiments of notebooks that are repeated for error bars: once will do to see that they run.
 test-slow test-exhaustive: export PYMC_DP_REPEATS := 1
 
+# Tests of the kernel that compare pairs of neighbours: so many, of each operation and relation, are taken by `test-slow`.
+PAIRS := $(patsubst %,tests/kernel/test_%.py,choices sums tallies gram exact metric)
+
 .PHONY: help
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F '|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -68,6 +71,7 @@ test-fast: $(VENV)/.test ## tests of what compiles no model: accounting, interva
 test-slow: $(VENV)/.test ## slow tests and the notebooks of some minutes: an hour on two cores
 	$(BIN)/python -m pytest -n 2 --dist worksteal --nbmake --nbmake-timeout 1800 $(SLOW_NOTEBOOKS)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not exhaustive" tests
+	PYMC_DP_PAIRS=1000 $(BIN)/python -m pytest -n 2 --dist worksteal $(PAIRS)
 
 .PHONY: test-exhaustive
 test-exhaustive: $(VENV)/.test ## all other cases of slow tests, and the longest notebooks: many hours

@@ -1,5 +1,6 @@
 """Neighbours for tests of the kernel: rows whose numbers are any floats, and what two tables lead to, exactly."""
 
+import os
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 
@@ -9,6 +10,8 @@ from pymc_dp.kernel import Column, Kernel, RowMap, Table, holder
 from pymc_dp.kernel.account import Rehearsal
 
 NASTY = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 1.0, -1.0, 1e16, -1e16, 1e-9, 0.1, 37.5])
+PAIRS = int(os.environ.get("PYMC_DP_PAIRS", "200"))
+"""Of neighbours for each operation and relation; `make test-slow` takes 1,000."""
 RELATIONS = ("replace", "add_remove", "persons")
 
 

@@ -10,9 +10,7 @@ from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.kernel import Kernel, choice_event, draw, noise
 from pymc_dp.kernel.choices import Bit, Ends
 from pymc_dp.kernel.limits import UNITS
-from tests.kernel.pairs import RELATIONS, Lookup, exp_down, kernel, nasty, pair, spread_of_ratios, table
-
-PAIRS = 200
+from tests.kernel.pairs import PAIRS, RELATIONS, Lookup, exp_down, kernel, nasty, pair, spread_of_ratios, table
 
 
 def hostile(rng, width, K, trial):

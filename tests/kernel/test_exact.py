@@ -9,7 +9,7 @@ import pytest
 
 from pymc_dp.errors import ArgumentError
 from pymc_dp.kernel import OneParameter, Probabilities
-from tests.kernel.pairs import RELATIONS, Lookup, kernel, nasty, pair, table
+from tests.kernel.pairs import PAIRS, RELATIONS, Lookup, kernel, nasty, pair, table
 
 FAMILIES = [
     OneParameter(kind="beta", low=0.05, high=0.7, prior=(1.0, 2.0), trials=3),
@@ -42,7 +42,7 @@ def test_neighbours_differ_by_the_range_that_is_charged_at_most(family, relation
     caught, rng, worst, points = [], np.random.default_rng(1), 0.0, grid(family)
     for kind in (OneParameter, Probabilities):
         monkeypatch.setattr(kind, "_draw", lambda self, rng, sums, beta: caught.append(sums.copy()) or sums)
-    for trial in range(200):
+    for trial in range(PAIRS):
         inputs = family.shape.facts.inputs
         numbers = nasty(rng, 400, inputs) if trial % 2 else rng.choice([-50.0, 50.0], (400, inputs))
         for made in pair(rng, relation):

@@ -11,7 +11,7 @@ from pymc_dp.kernel import Column, Kernel, Regression, Table, draw, limits
 from pymc_dp.kernel.account import Rehearsal
 from pymc_dp.rows.sums import sum_products
 from pymc_dp.testing import without_noise
-from tests.kernel.pairs import Lookup, kernel, nasty, pair
+from tests.kernel.pairs import PAIRS, Lookup, kernel, nasty, pair
 
 SHAPES = [
     Regression(boxes=1, bits=4),
@@ -63,7 +63,7 @@ def numbers_for(rng, shape, count):
 def test_neighbours_move_a_regression_by_no_more_than_charged(shape, relation, monkeypatch, same_keys):
     caught, rng, worst = [], np.random.default_rng(0), 0.0
     monkeypatch.setattr(draw, "noised", lambda whole, kind, scale: caught.append(whole.astype(object)) or whole)
-    for trial in range(200):
+    for trial in range(PAIRS):
         noise, rowmap = ("laplace", "gaussian")[trial % 2], Lookup(numbers_for(rng, shape, 400))
         for made in pair(rng, relation, count=200 if trial % 3 else 400):
             k = kernel(made)
@@ -111,7 +111,7 @@ def test_public_predictors_come_from_public_columns_alone(monkeypatch):
     monkeypatch.setattr(draw, "noised", lambda whole, kind, scale: caught.append(whole.astype(object)) or whole)
     known, own = numbers_for(rng, shape, 30)[:, :-1], Of("i", nasty(rng, 30, 1))
     rows, worst = rng.integers(0, 30, 9), 0.0
-    for trial in range(200):
+    for trial in range(PAIRS):
         others = rows.copy()
         others[trial % 9] = rng.integers(0, 30)
         for held in (rows, others):

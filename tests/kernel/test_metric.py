@@ -9,7 +9,7 @@ from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.kernel import Column, Kernel, Table, choose_per_unit, holder, rounding
 from pymc_dp.kernel.account import Rehearsal
 from pymc_dp.metrics import L1, L2, Hamming
-from tests.kernel.pairs import Lookup, exp_down, kernel, spread_of_ratios, table
+from tests.kernel.pairs import PAIRS, Lookup, exp_down, kernel, spread_of_ratios, table
 
 WEIGHTS = {"x": 2.0, "z": 0.5}
 METRIC = L1(WEIGHTS)
@@ -37,7 +37,7 @@ def per_unit(x, z):
 
 def test_rows_at_a_distance_use_no_more_than_epsilon_times_it(weights):
     rng, worst, k = np.random.default_rng(0), Fraction(0), 16 * 64
-    for trial in range(200):
+    for trial in range(PAIRS):
         x, z = rng.uniform(0, 1, 20), rng.integers(0, 4, 20)
         place = int(rng.integers(0, k))
         other_x, other_z = x.copy(), z.copy()

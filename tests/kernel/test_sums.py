@@ -33,9 +33,7 @@ from pymc_dp.kernel import (
 )
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.testing import without_noise
-from tests.kernel.pairs import RELATIONS, Lookup, kernel, nasty, pair, table
-
-PAIRS = 200
+from tests.kernel.pairs import PAIRS, RELATIONS, Lookup, kernel, nasty, pair, table
 
 
 @pytest.fixture
