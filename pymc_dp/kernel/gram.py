@@ -8,12 +8,9 @@ from functools import cached_property
 from math import ceil
 from typing import final, override
 
-import numpy as np
-
-from pymc_dp.kernel import limits
 from pymc_dp.kernel.arguments import exact, exact_all, finite_all, flag
 from pymc_dp.kernel.blocks import Blocks
-from pymc_dp.kernel.errors import ArgumentError
+from pymc_dp.kernel.errors import ArgumentError, PrivacyError
 from pymc_dp.kernel.shapes import (
     Array,
     Ball,
@@ -22,6 +19,7 @@ from pymc_dp.kernel.shapes import (
     Facts,
     Interval,
     MHot,
+    Move,
     OneHot,
     OneOf,
     Products,
@@ -40,13 +38,13 @@ class Regression(Shape):
     """A row in a cell, with predictors t and a response u, adds products of these in steps of 4^-bits.
 
     In this order: 1 to the size of its cell, with `sizes`; t (unless `known`) and u to its cell, with `constant`;
-    t_i t_j for i <= j (unless `known`), t_i u, and u² with `square`: in all cells together, or `apart` in its own. The
-    row map gives the cell's number (with several cells), t and u; the kernel rounds, and multiplies.
+    t_i t_j for i <= j (unless `known`), t_i u, and u² with `square`: in all cells together, or `apart` in its own. Rows
+    are read as they are stored (`gram_sums.Regressed`); the kernel rounds, and multiplies whole numbers.
 
     Parameters
     ----------
     balls : tuple of int
-        Numbers of predictors, which come first, whose vectors are no longer than 1.
+        Numbers of predictors whose vectors are no longer than 1.
     boxes : int
         Number of the other predictors, each within [-1, 1], as u is.
     cells : int
@@ -111,10 +109,11 @@ class Regression(Shape):
     def _shifts(self, moved: int, *, one: bool, replaced: bool) -> None:
         """Norms are bounded apart, and of a single product not by one move."""
 
-    @property
-    def public_inputs(self) -> int:  # type: ignore[override]
-        """The cell where its size is known, and all predictors where they are."""
-        return (self.cells > 1 and not self.sizes) + self.width * self.known
+    @override
+    def move(self, neighbours: str, *, moves: bool = False, weighted: bool = False, rows: int = 1) -> Move:
+        if neighbours == "add_remove" and self.known:
+            raise PrivacyError("A row that is added brings numbers of its own, none of which is public.")
+        return super().move(neighbours, rows=rows)
 
     @property
     def entry(self) -> int:  # type: ignore[override]
@@ -145,10 +144,7 @@ class Regression(Shape):
 
     @override
     def _hold(self, found: Array, whole: Array) -> None:
-        flags = (self.sizes, self.constant, self.known, self.apart, self.square)
-        balls = np.array(self.balls, dtype=np.int64)
-        most = (-1, -1) if self.longest is None else self.most_public
-        limits.hold_regression(np.ascontiguousarray(found), balls, 2**self.bits, self.cells, *flags, *most, whole)
+        raise ArgumentError("Products of a regression are added up as `gram_sums.Regressed` reads them.")
 
 
-CERTIFIED: tuple[type[Shape], ...] = (OneHot, MHot, Interval, Curve, Circle, OneOf, Ball, Products, Psd, Regression)
+CERTIFIED: tuple[type[Shape], ...] = (OneHot, MHot, Interval, Curve, Circle, OneOf, Ball, Products, Psd)

@@ -30,11 +30,12 @@ def hold_boxes(values, centres, halves, top, held):  # type: ignore[no-untyped-d
 def hold_ball(values, halves, top, held, lengths):  # type: ignore[no-untyped-def]
     """Lines of `held` = ``trunc(top t)`` for one array, rows t longer than 1 scaled down; 0 for NaN.
 
-    The squares of a row's whole numbers add up to ``top**2`` at most. In reals they do. The arithmetic (sum of w
-    squares, root, quotient, product) changes that by a factor of less than ``1 + (w + 8) 2**-52``; with `top` of at
-    most 2**20 that is less than 1, the squares are whole, for all w < 4000; above, `top` is lowered by as much.
+    The squares of a row's whole numbers add up to ``top**2`` at most; a row for which they do not is 0. In reals they
+    do. The arithmetic (sum of w squares, root, quotient, product) changes that by a factor of less than ``1 + (w + 8)
+    2**-52``; with `top` of at most 2**20 that is less than 1, the squares are whole, for all w < 4000; above, `top` is
+    lowered by as much.
     """
-    width, size = values.shape[1], values.shape[0]
+    width, size, most = values.shape[1], values.shape[0], top * top
     lengths[:size] = 0.0
     for j in range(width):
         per_unit = 1.0 / halves[j]
@@ -50,6 +51,14 @@ def hold_ball(values, halves, top, held, lengths):  # type: ignore[no-untyped-de
     for j in range(width):
         for i in range(size):
             held[j, i] = np.trunc(held[j, i] * lengths[i])
+    lengths[:size] = 0.0
+    for j in range(width):
+        for i in range(size):
+            lengths[i] += held[j, i] * held[j, i]
+    for i in range(size):
+        if not lengths[i] <= most:
+            for j in range(width):
+                held[j, i] = 0.0
 
 
 @_jit(fastmath=False)

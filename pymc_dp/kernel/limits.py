@@ -233,67 +233,6 @@ def hold_products(found, units, most, whole):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**FLAGS)
-def hold_regression(found, balls, top, cells, sizes, constant, known, apart, square, absolute, squares, whole):  # type: ignore[no-untyped-def]
-    """Write products of a row's numbers, each in units of 1 / `top`: see `gram.Regression` for their order.
-
-    Numbers of a ball are shortened to a length of 1, toward zero, and checked as whole numbers; the others are held
-    within [-1, 1], NaN as 0. A cell that there is not is the nearest one. A row whose predictors add up to more than
-    `absolute`, or their squares to more than `squares`, adds nothing; negative ones are no limits.
-    """
-    skip = 1 if cells > 1 else 0
-    width = found.shape[1] - skip
-    held = np.zeros(width, dtype=np.int64)
-    whole[:] = 0
-    for row in range(found.shape[0]):
-        cell = np.int64(0)
-        if skip:
-            value = np.rint(found[row, 0])
-            cell = np.int64(min(max(value if value == value else 0.0, 0.0), cells - 1.0))
-        start = 0
-        for size in balls:
-            length = 0.0
-            for j in range(start, start + size):
-                t = found[row, skip + j]
-                t = min(max(t, -1e150), 1e150) if t == t else 0.0
-                length += t * t
-            share = top * (1 - (size + 8) * 2.0**-52) / np.sqrt(max(length, 1.0))
-            used = np.int64(0)
-            for j in range(start, start + size):
-                t = found[row, skip + j]
-                held[j] = np.int64(min(max(t, -1e150), 1e150) * share) if t == t else 0
-                used += held[j] * held[j]
-            if not used <= top * top:
-                held[start : start + size] = 0
-            start += size
-        for j in range(start, width):
-            value = np.rint(found[row, skip + j] * top)
-            held[j] = np.int64(min(max(value, -float(top)), float(top))) if value == value else 0
-        u, last, at = held[width - 1], width - 1, 0
-        if absolute >= 0 and (np.abs(held[:last]).sum() > absolute or (held[:last] * held[:last]).sum() > squares):
-            continue
-        if sizes:
-            whole[row, cell] = top * top
-            at = cells
-        if constant:
-            first = last if known else 0
-            place = at + cell * (width - first)
-            for j in range(first, width):
-                whole[row, place + j - first] = held[j] * top
-            at += cells * (width - first)
-        count = (0 if known else last * (last + 1) // 2) + last + square
-        at += cell * count if apart else 0
-        if not known:
-            for i in range(last):
-                for j in range(i, last):
-                    whole[row, at] = held[i] * held[j]
-                    at += 1
-        for i in range(last):
-            whole[row, at + i] = held[i] * u
-        if square:
-            whole[row, at + last] = u * u
-
-
-@numba.njit(**FLAGS)
 def add_held(whole, first, times, cells, shares, coarser, total):  # type: ignore[no-untyped-def]
     """Add whole numbers of rows, (n_rows, size), to their cells, (n_cells, size), each times its unit's `times`.
 

@@ -97,7 +97,7 @@ class Kernel(Sums):
         self._pay(pay, BoundedRangeEvent(eta=float_up(Fraction(beta) * wide)), "draw", FLOAT64)
 
         def work() -> Array:
-            total = self._shaped([(rowmap, given, family.shape.facts.inputs)], family.shape, None, 1, 0)
+            total = self._shaped(rowmap, given, family.shape, None, 1, 0)
             return family._draw(draw.float_generator(), total[0], beta)
 
         return self._read(work)
@@ -199,7 +199,7 @@ class Kernel(Sums):
             if psd is None:
                 total = self._vector(rowmap, given, count, bound, "gaussian", UNITS, table)
             else:
-                total = self._shaped([(rowmap, given, psd.facts.inputs)], psd, None, 1, 0, table)[0]
+                total = self._shaped(rowmap, given, psd, None, 1, 0, table)[0]
             return draw.noised(total, "gaussian", scales) if hardened else total + draw.rounded_normals(scales)
 
         return np.asarray(self._read(work) * (bound / units))

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from pymc_dp.kernel import limits
 from pymc_dp.kernel.accounting.events import DiscreteGaussianEvent, DiscreteLaplaceEvent, Event
 from pymc_dp.kernel.arguments import exact, exact_all, flag
-from pymc_dp.kernel.errors import ArgumentError, PrivacyError
+from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.table import WEIGHT_BITS
 
 Array = npt.NDArray[Any]
@@ -76,14 +76,11 @@ class Shape(ABC):
     ----------
     signless : bool
         Whether a row adds numbers >= 0 alone: two in different places are then no further apart than √2.
-    public_inputs : int
-        How many numbers, which come first, are functions of public columns by which `facts` hold.
     entry : int
         Largest entry of what a row adds.
     """
 
     signless = False
-    public_inputs = 0
     entry = LONGEST
 
     @property
@@ -100,7 +97,6 @@ class Shape(ABC):
         """Return by how many bits weighted sums are finer, so that they fit."""
         return min(WEIGHT_BITS, max(0, 30 - self.facts.magnitude[0].bit_length())) if weighted else 0
 
-    @final
     def move(self, neighbours: str, *, moves: bool = False, weighted: bool = False, rows: int = 1) -> Move:
         """Return by how much a sum moves at most.
 
@@ -114,8 +110,6 @@ class Shape(ABC):
         rows : int
             Of a person, add_remove alone: so many times a row's norm, in L2 too, for all may be alike.
         """
-        if neighbours == "add_remove" and self.public_inputs:
-            raise PrivacyError("A row that is added brings numbers of its own, none of which is public.")
         (_, size, (one, square), spread), finer = self.facts, self.finer(weighted)
         if neighbours == "add_remove":
             alone = self._shifts(one, one=size == 1, replaced=False) if rows == 1 and not weighted else None

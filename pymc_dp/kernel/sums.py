@@ -21,8 +21,6 @@ from pymc_dp.kernel.shapes import Move, OneHot, Psd, Shape
 from pymc_dp.kernel.table import WEIGHT, WEIGHT_BITS
 
 Noise = Literal["laplace", "gaussian"]
-Part = tuple[RowMap, list[Any], int]
-"""A row map, its parameters, and how many numbers it gives."""
 ORDERS = {"laplace": 1, "gaussian": 2}
 FLOAT = 2.0**-45
 """Bound of the relative errors of exp and log that `soft_max` needs: a hundred times what libraries state."""
@@ -163,7 +161,6 @@ class Sums(Choices):
         scale: float,
         cell: str | None = None,
         cells: int = 1,
-        public: RowMap | None = None,
         pay: Pay = None,
     ) -> Array:
         """Return noised sums of whole numbers of a certified shape, by cells: (size,) or (cells, size).
@@ -175,9 +172,6 @@ class Sums(Choices):
             sums are returned then. Of a `Psd`, of entries on the diagonal: the others have noise that is less by √2.
         cell : str, optional
             Column of whole numbers. Where it is public, a row cannot change its cell.
-        public : RowMap, optional
-            Of public columns alone, with the same parameters: its numbers come before those of `rowmap`. For shapes
-            that hold by `public_inputs`.
 
         Notes
         -----
@@ -189,7 +183,6 @@ class Sums(Choices):
         place, several, scales = self._cell(cell, persons=True), whole("cells", cells), np.array([scale])
         move = self.move_of(shape, cell)
         given = self._prepared(rowmap, parameters, widest(shape))
-        parts = self._with_public(rowmap, given, public, shape, parameters)
         n_rows = self._table.n_rows if self.neighbours == "replace" else limits.MOST_ROWS
         if shape.entry * n_rows > 2**62:
             raise ArgumentError(f"Sums of {n_rows} rows would not fit into 64 bits. Take coarser units.")
@@ -205,7 +198,9 @@ class Sums(Choices):
         draw.check_noise(kind, scales)
         self._pay(pay, event, "sums")
         coarser = WEIGHT_BITS - shape.finer(self._table.weighted)
-        found = self._read(lambda: draw.noised(self._shaped(parts, shape, place, several, coarser), kind, scales))
+        found = self._read(
+            lambda: draw.noised(self._shaped(rowmap, given, shape, place, several, coarser), kind, scales)
+        )
         return found if cell is not None else found[0]
 
     def move_of(self, shape: Shape, cell: str | None = None) -> Move:
@@ -218,37 +213,20 @@ class Sums(Choices):
         moves = cell is not None and not table.columns[cell].public
         return shape.move(table.neighbours, moves=moves, weighted=table.weighted, rows=table.max_rows)
 
-    def _with_public(
-        self, rowmap: RowMap, given: list[Any], public: RowMap | None, shape: Shape, parameters: Sequence[Any]
-    ) -> list[Part]:
-        """Return row maps and how many numbers each gives; refuse numbers that are not public where they have to be."""
-        first = shape.public_inputs
-        if (public is None) != (first == 0):
-            raise ArgumentError(f"public must be a row map of {first} numbers, and is for shapes of public numbers.")
-        if public is None:
-            return [(rowmap, given, shape.facts.inputs)]
-        known = self._prepared(public, parameters, first)
-        if not all(self._table.columns[name].public for name, _, _ in public._types):
-            raise ArgumentError("public must read public columns alone.")
-        return [(public, known, first), (rowmap, given, shape.facts.inputs - first)]
-
     def _shaped(
-        self, parts: list[Part], shape: Shape, place: int | None, cells: int, coarser: int, table: Any = None
+        self,
+        rowmap: RowMap,
+        given: list[Any],
+        shape: Shape,
+        place: int | None,
+        cells: int,
+        coarser: int,
+        table: Any = None,
     ) -> Array:
-        """Return sums of whole numbers of a shape, by cells; its inputs are those of all parts. **Private**."""
-        roots, read = type(shape) is Psd, list[Array]()
-        total = np.zeros((cells, shape.facts.size), dtype=np.int64)
-        for public, known, width in parts[:-1]:
-            self._scan(public, known, width, lambda found, *_: read.append(found))
-        known_first = np.concatenate(read) if read else None
-        rowmap, given, width = parts[-1]
-        done = 0
+        """Return sums of whole numbers of a shape, by cells. **Private**."""
+        roots, total = type(shape) is Psd, np.zeros((cells, shape.facts.size), dtype=np.int64)
 
         def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
-            nonlocal done
-            if known_first is not None:
-                found = np.concatenate([known_first[done : done + len(found)], found], axis=1)
-            done += len(found)
             held = np.zeros((len(found), shape.facts.size), dtype=np.int64)
             if roots and shares.size:
                 found, shares = found * np.sqrt(shares / WEIGHT)[:, None], NONE
@@ -256,7 +234,7 @@ class Sums(Choices):
             own = np.zeros(len(found), dtype=np.int64) if place is None else rows[place]
             limits.add_held(held, first, times, own, shares, coarser, total)
 
-        self._scan(rowmap, given, width, add, table, wide=widest(shape))
+        self._scan(rowmap, given, shape.facts.inputs, add, table, wide=widest(shape))
         return total
 
     def histogram(

@@ -272,8 +272,6 @@ class Tally:
         shape, leaves = self.reading.shape, not self.fixed or self.sized
         if type(self.reading) is Regressed:
             leaves = False  # its shape knows its cells
-        if neighbours == "add_remove" and type(self.reading) is Regressed and self.reading.products.known:
-            raise PrivacyError("A row that is added brings its own predictors, which cannot be public.")
         found = [shape.move(neighbours, moves=leaves, weighted=self.weighted, rows=rows)]
         if self.sized:
             found.insert(0, OneHot(1).move(neighbours, moves=True, weighted=self.weighted, rows=rows))

@@ -18,7 +18,6 @@ from pymc_dp.kernel import (
     Probabilities,
     Products,
     Psd,
-    Regression,
     RowMap,
     Table,
     holder,
@@ -157,7 +156,7 @@ def test_every_operation_works_on_no_rows_as_on_one(rows, persons, weighted):
     k.sum(two, [], 2, bound=1.0, noise="laplace", scale=9.0)
     k.sum_within(one, [], low=0.0, high=1.0, noise="gaussian", scale=9.0)
     k.soft_max(two, [], 2, low=0.0, high=1.0, noise="laplace", scale=9.0)
-    for shape in (Ball(2), MHot(2, 3), Interval((0, 0), (1, 1)), Products(2), Regression(boxes=1, sizes=True)):
+    for shape in (Ball(2), MHot(2, 3), Interval((0, 0), (1, 1)), Products(2)):
         k.sums(two, [], shape, noise="laplace", scale=2.0**30)
     for shape in (OneHot(2), Curve()):
         k.sums(one, [], shape, noise="laplace", scale=2.0**30, cell="i", cells=2)
