@@ -31,7 +31,7 @@ EVENT = ComposedEvent(
 
 def test_uses_of_one_kind_add_up_in_its_own_terms():
     found = {name: (uses, exact, at) for name, uses, exact, at in operations({"event": EVENT.to_dict(), "delta": 1e-6})}
-    assert found["sum with discrete Laplace noise"] == ("3", "ε = 0.5", "0.5, 1e-06")
+    assert found["sum with discrete Laplace noise"][:2] == ("3", "ε = 0.5")
     assert found["choice, or exact draw"][:2] == ("3", "range η = 0.75")
     assert found["sum with discrete Gaussian noise"][:2] == ("1", "ρ = 0.02")
     assert found["draw by its shape"][:2] == ("2", "μ = 0.5")
