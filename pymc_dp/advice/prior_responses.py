@@ -13,7 +13,7 @@ from pymc_dp.families.gram import GramSums
 from pymc_dp.families.statistic import BoundedMoments
 from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.rows import Array
-from pymc_dp.release.regression_sensitivity import spread_predictors
+from pymc_dp.release.regression_reach import spread_predictors
 from pymc_dp.release.tables import TablePlan
 from pymc_dp.transforms.likelihood import per_cell_parameters
 

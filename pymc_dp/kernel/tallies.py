@@ -26,7 +26,7 @@ from pymc_dp.kernel.arguments import flag, keep, positive, whole, word
 from pymc_dp.kernel.errors import ArgumentError, PrivacyError
 from pymc_dp.kernel.gram_sums import Regressed
 from pymc_dp.kernel.holder import read_rows
-from pymc_dp.kernel.limits import MOST_OF_A_PERSON, MOST_ROWS
+from pymc_dp.kernel.limits import MOST_ROWS
 from pymc_dp.kernel.persons import kept_rows
 from pymc_dp.kernel.process import processors
 from pymc_dp.kernel.readings import READINGS, Reading, loops, plain
@@ -397,13 +397,11 @@ class SumRelease:
         persons: bool = False,
         rows: int = 1,
     ) -> None:
-        held = [
-            (tally, tuple(positive(**{f"scales[{k}]": one for k, one in enumerate(scales)}))) for tally, scales in asked
-        ]
+        held = [(tally, tuple(positive(scale=one)[0] for one in scales)) for tally, scales in asked]
         if not held or any(type(tally) is not Tally for tally, _ in held):
             raise ArgumentError("A release needs a tally, and each must be a Tally.")
         noise, neighbours = word("noise", noise, NOISES), word("neighbours", neighbours, ("replace", "add_remove"))
-        persons, rows = flag("persons", persons), whole("rows", rows, 1, MOST_OF_A_PERSON)
+        persons, rows = flag("persons", persons), whole("rows", rows, 1, MOST_ROWS)
         units = [tally.per_unit is not None for tally, _ in held]
         relation = neighbours if relation is None else relation
         if type(relation) is not str:
@@ -422,12 +420,8 @@ class SumRelease:
         if neighbours == "add_remove" and any(tally.reading.shape.entry * MOST_ROWS > 2**62 for tally, _ in held):
             raise ArgumentError(f"Sums of {MOST_ROWS} rows would not fit into 64 bits. Take coarser units.")
         self._asked = tuple(Noised(*one) for one in held)
-        self._noise, self._neighbours, self._relation, self._most = (
-            noise,
-            neighbours,
-            relation,
-            rows if persons else None,
-        )
+        self._noise, self._neighbours, self._relation = noise, neighbours, relation
+        self._most = rows if persons else None
         events: list[Event] = []
         for tally, scales in self._asked:
             moves = tally.moves(neighbours, rows)

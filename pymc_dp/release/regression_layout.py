@@ -12,7 +12,7 @@ from pymc_dp.families.regression import gram_statistic
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.kernel.noise import NOISES
 from pymc_dp.release.blocks import why
-from pymc_dp.release.regression_sensitivity import reach_of
+from pymc_dp.release.regression_reach import reach_of
 from pymc_dp.release.sensitivity import SumSensitivity
 from pymc_dp.release.tables import Block, TablePlan
 from pymc_dp.rows.asked import tally_of

@@ -1,13 +1,4 @@
-"""How far one row can move the sums of a regression: exact integers, from the largest sensitivity in real numbers.
-
-All sums count in steps of ``4**-bits`` and a row adds whole numbers that stand, without rounding, for a point of its
-boxes and balls (the size of its cell counts ``4**bits``). So a bound for all real points, in these steps, is one for
-rows as they are added up.
-
-`kernel.blocks` has the proof, case by case.
-
-How far the linear predictors of a regression reach, by public knowledge alone: bounds of the columns, and priors.
-"""
+"""How far the linear predictors of a regression reach, by public knowledge alone: bounds of the columns, and priors."""
 
 from __future__ import annotations
 
