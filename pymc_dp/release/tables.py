@@ -323,7 +323,7 @@ class ReleasePlan(ReleaseLayout):
         (first, *_) = self.tables
         return first if isinstance(first.statistic, NetworkSums) else None
 
-    @property
+    @cached_property
     def release(self) -> SumRelease:
         """What the kernel is asked for; not of a network."""
         return SumRelease(
