@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from typing import NamedTuple, Protocol, final
 
 import numpy as np
@@ -531,13 +531,15 @@ def added_up(
             total += part
         passed(count)
 
-    if most is not None:  # keys of rows are drawn in one order
-        for part in source.parts():
+    parts = source.parts()
+    ahead = list(islice(parts, 1 if most is not None else 2))
+    if len(ahead) < 2:  # also of persons: keys of their rows are drawn in one order
+        for part in chain(ahead, parts):
             collect(work(part))
         return totals
     waiting: deque[Future[tuple[list[Array], int]]] = deque()
     with ThreadPoolExecutor(threads) as pool:
-        for part in source.parts():
+        for part in chain(ahead, parts):
             if len(waiting) > threads:
                 collect(waiting.popleft().result())
             waiting.append(pool.submit(work, part))
