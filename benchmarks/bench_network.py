@@ -14,7 +14,6 @@ from pymc_dp.families.characters import sums_of
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.network import Network, Node
 from pymc_dp.networks import FourierUpdates, LaplaceUpdates
-from pymc_dp.release.network_layout import network_sensitivity
 from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleasePlan
@@ -94,7 +93,7 @@ def bench_closure(rng: np.random.Generator) -> bool:
         start = time.perf_counter()
         sums = sums_of(network, sized=False)
         assert not isinstance(sums, tuple)
-        sensitivity = network_sensitivity(sums, "replace")
+        sensitivity = sums.reading().shape.move("replace")
         seconds = time.perf_counter() - start
         cells = sum(2 ** len(network.family(place)) for place in range(n_nodes))
         report.add(

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from itertools import product
 from math import prod
 
@@ -26,28 +26,12 @@ import numpy as np
 from pymc_dp.errors import Problem
 from pymc_dp.inspection.network import Network
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel.character_sums import Configurations
+from pymc_dp.kernel.characters import BITS, Coefficient, Coefficients, basis
 
-BITS = 20
-"""Of the grid of products that are no whole numbers: off by 2**-21 a row at most."""
 MOST_OF_FAMILY = 1024
 MOST_COEFFICIENTS = 2000
 """Sums of squares of what a row adds stay below 2**63, in squared grid steps."""
-Coefficient = tuple[tuple[int, int], ...]
-"""Pairs of a node's place and of one of its functions 1..K-1, nodes ascending; nothing for the number of rows."""
-
-
-def basis(n_levels: int) -> Array:
-    """Return orthonormal functions of levels under equal weights, (n_levels, n_levels): one in each row, 1 first.
-
-    Cosines and sines of the levels around a circle; none is larger than √2, and with two levels they are 1 and ±1.
-    """
-    angle = 2 * np.pi * np.arange(n_levels) / n_levels
-    waves = range(1, (n_levels + 1) // 2)
-    rows: list[Array] = [np.ones(n_levels)]
-    rows += [np.sqrt(2) * wave(k * angle) for k in waves for wave in (np.cos, np.sin)]
-    if n_levels % 2 == 0:
-        rows.append((-1.0) ** np.arange(n_levels))
-    return np.array(rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,21 +99,13 @@ class NetworkSums:
         """Grid step of coefficients."""
         return 1.0 if self.whole else 2.0**-BITS
 
+    def reading(self, *, papers: bool = False) -> Configurations:
+        """Return how the kernel reads and adds up rows; with the charge of the papers, or that of what a row moves."""
+        return _reading(self, papers)
+
     def steps_of(self, one: Coefficient) -> Array:
         """Return what a row adds to a coefficient, in grid steps: an axis for every node of its product."""
-        factors = [basis(self.network.nodes[place].n_levels)[function] for place, function in one]
-        values = reduce(np.multiply.outer, factors, np.ones(()))
-        return np.rint(values / self.step).astype(np.int64)
-
-    def in_family(self, place: int, one: Coefficient) -> Array:
-        """Return the same with an axis for every member of a family, of length 1 for nodes that are not in it."""
-        members = self.network.family(place)
-        axes = [members.index(node) for node, _ in one]
-        steps = np.transpose(self.steps_of(one), np.argsort(axes))
-        shape = [1] * len(members)
-        for axis in axes:
-            shape[axis] = self.network.shape(place)[axis]
-        return steps.reshape(shape)
+        return self.reading().shape.steps_of(one)
 
     def exact(self, tables: Sequence[Array]) -> Array:
         """Return the coefficients of exact tables, in grid steps: (count,) int64.
@@ -139,13 +115,7 @@ class NetworkSums:
         tables : sequence of int64 arrays
             Counts of the configurations of each family, of the shape `Network.shape`.
         """
-        found = np.empty(self.count, dtype=np.int64)
-        for index, (one, place) in enumerate(zip(self.coefficients, self.families, strict=True)):
-            if place < 0:
-                found[index] = tables[0].sum() * round(1 / self.step)
-            else:
-                found[index] = (self.in_family(place, one) * tables[place]).sum()
-        return found
+        return self.reading().shape.combined(tables)
 
     def table_weights(self, place: int) -> tuple[Array, Array]:
         """Return what turns coefficients into the table of a family, cells by coefficients, and by the number of rows.
@@ -198,6 +168,21 @@ class NetworkSums:
         return node.name if node.n_levels == 2 else f"{node.name}[{function}]"
 
 
+@lru_cache(maxsize=16)
+def _reading(sums: NetworkSums, papers: bool) -> Configurations:
+    """Made once: how far a row moves coefficients takes long to find."""
+    nodes = sums.network.nodes
+    return Configurations(
+        Coefficients(
+            levels=tuple(node.n_levels for node in nodes),
+            families=tuple(sums.network.family(place) for place in range(len(nodes))),
+            coefficients=sums.coefficients,
+            places=sums.families,
+            papers=papers,
+        )
+    )
+
+
 def sums_of(network: Network, *, sized: bool) -> NetworkSums | tuple[Problem, ...]:
     """Return the coefficients of a network, or say why they are too many."""
     wide = [
@@ -218,4 +203,4 @@ def sums_of(network: Network, *, sized: bool) -> NetworkSums | tuple[Problem, ..
     return (Problem(where="model", what=what, remedy="Index nodes by fewer parents, or leave mechanism out."),)
 
 
-__all__ = ["BITS", "Coefficient", "NetworkSums", "basis", "sums_of"]
+__all__ = ["NetworkSums", "sums_of"]

@@ -84,6 +84,15 @@ class Reading(ABC):
     def shape(self) -> Shape:
         """What a row adds at most."""
 
+    @property
+    def size(self) -> int:
+        """How many whole numbers are added up for each cell."""
+        return self.shape.facts.size
+
+    def released(self, total: Array) -> Array:
+        """Return what gets noise, made of sums over all rows. **Private**."""
+        return total
+
     @abstractmethod
     def whole(self, arrays: Sequence[Array]) -> Array:
         """Return what rows add, (n_rows, size) whole numbers of the shape. **Private**."""
@@ -504,4 +513,4 @@ def square(k: int) -> int:
 
 
 READINGS: tuple[type[Reading], ...] = (Places, Counts, Successes, Powers, Numbers, Listed, OneByOne)
-"""Exactly these; `gram_sums.Regressed` beside them."""
+"""Exactly these; `gram_sums.Regressed` and `character_sums.Configurations` beside them."""

@@ -23,6 +23,7 @@ from pymc_dp.kernel import draw
 from pymc_dp.kernel.account import Account, Once
 from pymc_dp.kernel.accounting.events import ComposedEvent, Event
 from pymc_dp.kernel.arguments import flag, keep, positive, whole, word
+from pymc_dp.kernel.character_sums import Configurations
 from pymc_dp.kernel.errors import ArgumentError, PrivacyError
 from pymc_dp.kernel.gram_sums import Regressed
 from pymc_dp.kernel.holder import read_rows
@@ -240,8 +241,12 @@ class Tally:
             raise ArgumentError("cells must be Cells and per_unit a PerUnit, and of no class derived from these.")
         if self.per_unit is not None:
             keep(self, per_unit=PerUnit(*(None if one is None else Fraction(one) for one in self.per_unit)))  # type: ignore[arg-type]
-        if type(self.reading) not in (*READINGS, Regressed):  # exactly: another class could add anything
+        known = (*READINGS, Regressed, Configurations)
+        if type(self.reading) not in known:  # exactly: another class could add anything
             raise ArgumentError("reading must be one of those that the kernel knows.")
+        parted = bool(self.cells.keys) or self.cells.count != 1 or self.sized or self.weighted
+        if type(self.reading) is Configurations and (parted or self.per_unit is not None):
+            raise ArgumentError("Coefficients of a network are of all rows together, and have no cells and no weights.")
         if self.weighted and type(self.reading) is Regressed:
             raise ArgumentError("Rows of a regression are added up, and have no weights.")
         if type(self.reading) is Regressed and self.reading.products.known and not self.fixed:
@@ -281,7 +286,9 @@ class Tally:
         return tuple(found)
 
     def exact(self, rows: Rows) -> Array:
-        """Return exact sums of some rows: (n_cells, sized + size) whole numbers. **Private**.
+        """Return exact sums of some rows: (n_cells, sized + size) whole numbers, as `Reading.released` takes them.
+
+        **Private**.
 
         Raises
         ------
@@ -566,12 +573,13 @@ def _fitting(tallies: Sequence[Tally], sums: Sequence[Array]) -> list[Array]:
         raise PrivacyError(OTHER_SUMS)
     for tally, found in zip(tallies, sums, strict=True):
         count = 1 if type(tally.reading) is Regressed else tally.cells.count
-        if found.dtype != np.int64 or found.shape != (count, tally.sized + tally.reading.shape.facts.size):
+        if found.dtype != np.int64 or found.shape != (count, tally.sized + tally.reading.size):
             raise PrivacyError(OTHER_SUMS)
     return list(sums)
 
 
 def _noised(one: Noised, total: Array, noise: str) -> Array:
+    total = one.tally.reading.released(total)
     found, first = np.empty_like(total), int(one.tally.sized)
     columns = [slice(0, 1), slice(first, None)] if first else [slice(None)]
     for here, scale in zip(columns, one.scales, strict=True):

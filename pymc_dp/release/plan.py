@@ -5,11 +5,10 @@ The layout of a release: which statistics of which cells, and how far one row ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from math import ceil, prod
-from typing import Any, final
 
 import numpy as np
 
@@ -18,7 +17,6 @@ from pymc_dp._column_bounds import hull_of
 from pymc_dp.accounting import total_epsilon
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
-from pymc_dp.families.cells import Cells
 from pymc_dp.families.characters import NetworkSums
 from pymc_dp.inspection.exposures import EXPOSED
 from pymc_dp.inspection.findings import MAX_CELLS, Inspection, Observed
@@ -26,8 +24,7 @@ from pymc_dp.inspection.interpreted import kept_while_shared
 from pymc_dp.inspection.network import node_problems
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.totals import SUCCESSES
-from pymc_dp.kernel import draw
-from pymc_dp.kernel.account import Account, Once
+from pymc_dp.kernel.account import Account
 from pymc_dp.kernel.noise import NOISES, Noise
 from pymc_dp.kernel.randomness import insecure
 from pymc_dp.kernel.tallies import PaidSums, Source
@@ -42,6 +39,7 @@ from pymc_dp.release.sensitivity import SumSensitivity
 from pymc_dp.release.statistics import Statistics, choose, too_many
 from pymc_dp.release.tables import Drawn, ReleaseLayout, ReleasePlan, TablePlan
 from pymc_dp.rows.exposures import exposed_cells
+from pymc_dp.rows.source import NodesTogether
 from pymc_dp.rows.sums import make_cells
 
 
@@ -263,7 +261,7 @@ def _checked(plan: ReleasePlan) -> ReleasePlan:
     """Return a plan whose cost, as the accountants read it, is within its budget."""
     for table in plan.tables:
         check_wide(table)
-    if plan.network is None and plan.release.event != plan.event:
+    if plan.release.event != plan.event:
         raise PrivacyError("The kernel prices other sums than were planned; this is an error of pymc_dp.")
     if total_epsilon(plan.event, plan.delta).epsilon > plan.epsilon:
         raise PrivacyError(
@@ -315,17 +313,14 @@ def _increment(table: TablePlan, mechanism: FourierUpdates) -> float:
     return 2 * mechanism.t * table.sums.count * block.scale * block.steps[0]
 
 
-def charge_release(plan: ReleasePlan, account: Account, label: str) -> PaidSums | PaidNetwork:
+def charge_release(plan: ReleasePlan, account: Account, label: str) -> PaidSums:
     """Let the kernel charge what a release costs, or raise and charge nothing."""
-    if plan.network is None:
-        return plan.release.charge(account, label)
-    account.charge(plan.event, label)
-    return PaidNetwork(plan)
+    return plan.release.charge(account, label)
 
 
 def draw_release(
     plan: ReleasePlan,
-    paid: PaidSums | PaidNetwork,
+    paid: PaidSums,
     source: Source,
     passed: Callable[[int], None] = lambda rows: None,
 ) -> Drawn:
@@ -334,7 +329,7 @@ def draw_release(
     Parameters
     ----------
     plan : ReleasePlan
-    paid : PaidSums or PaidNetwork
+    paid : PaidSums
         From `charge_release`.
     source : Source
         Where the rows are.
@@ -346,54 +341,19 @@ def draw_release(
     **Guarantee.** ``plan.epsilon``-differential privacy under ``plan.neighbours`` for everything returned; class
     exact, arithmetic hardened (`kernel.tallies.SumRelease`).
     """
-    drawn = iter(paid.draw(source, passed))
-    values = {table.name: _in_units(table, list(islice(drawn, len(table.asked)))) for table in plan.tables}
+    drawn = iter(paid.draw(source if plan.network is None else NodesTogether(source), passed))
+    values = {table.name: _in_units(table, list(islice(drawn, len(table.tallies)))) for table in plan.tables}
     return Drawn(plan=plan, values=values, guarantee="exact" if insecure() is None else "none")
 
 
 def _in_units(table: TablePlan, drawn: Sequence[Array]) -> Array:
     """Return whole numbers in units of the data."""
-    whole = drawn[0] if isinstance(table.statistic, NetworkSums) else np.concatenate(list(drawn), axis=1)
+    whole = drawn[0].T if isinstance(table.statistic, NetworkSums) else np.concatenate(list(drawn), axis=1)
     released = np.empty(whole.shape)
     for block in table.blocks:
         columns = list(block.columns)
         released[:, columns] = whole[:, columns] * np.array(block.steps)
     return released
-
-
-@final
-class PaidNetwork(Once):
-    """The coefficients of a network, by the way of before the kernel: their sensitivity is that of the layout.
-
-    The coefficients are sums of products over tables of counts; how far a row moves all of them together is found by
-    eliminating nodes (`network_layout`), which the kernel does not do.
-    """
-
-    def __init__(self, plan: ReleasePlan) -> None:
-        super().__init__()
-        self._left = [plan.network]
-
-    def draw(self, source: Source, passed: Callable[[int], None]) -> list[Array]:
-        """Return noised coefficients in whole numbers, once, and an empty array for every other node."""
-        self._require_here()
-        with self._lock:
-            table = self._left.pop() if self._left else None
-        if table is None:
-            raise PrivacyError("These sums were drawn already. Nothing was read.")
-        sums, (block,) = source.totals(), table.blocks
-        if sums is None:
-            sums = [np.zeros((cells.count, node.n_levels), dtype=np.int64) for cells, node in _nodes(table)]
-            for part in source.parts():
-                rows = part().rows
-                sums = [total + one.tally.exact(held) for total, one, held in zip(sums, table.asked, rows, strict=True)]
-                passed(len(rows[0].values[0]))
-        shapes = [table.sums.network.shape(place) for place in range(len(sums))]
-        families = [counts.reshape(shape) for counts, shape in zip(sums, shapes, strict=True)]
-        return [draw.noised(table.sums.exact(families)[:, None], block.noise.kind, block.scale)] * len(sums)
-
-
-def _nodes(table: TablePlan) -> Iterator[tuple[Cells, Any]]:
-    return zip(table.parents, table.sums.network.nodes, strict=True)
 
 
 __all__ = ["charge_release", "draw_release", "lay_out", "plan_release", "table_problems"]

@@ -99,6 +99,8 @@ class TablePlan:
         Of a network: configurations of the parents of each node.
     increment : float
         Of a network: rows that tables of the plug-in form have more, spread evenly.
+    papers : bool
+        Of a network: whether every coefficient is taken to move, as in the paper.
     weight : Column or None
         By which rows are weighed.
     largest : float
@@ -118,6 +120,7 @@ class TablePlan:
     boxed: bool = False
     parents: tuple[Cells, ...] = ()
     increment: float = 0.0
+    papers: bool = False
     weight: Column | None = None
     largest: float = 1.0
     per_unit: PerUnit | None = None
@@ -183,12 +186,14 @@ class TablePlan:
 
     @property
     def tallies(self) -> tuple[Tally, ...]:
-        """What the kernel adds up."""
+        """What the kernel adds up: for each of `asked`, or of a network for all nodes together."""
+        if isinstance(self.statistic, NetworkSums):
+            return (Tally(reading=self.statistic.reading(papers=self.papers)),)
         return tuple(one.tally for one in self.asked)
 
     @property
     def noised(self) -> tuple[Noised, ...]:
-        """What the kernel adds up, and the noise of each block; of a network the kernel is not asked."""
+        """What the kernel adds up, and the noise of each block."""
         scales, found = iter(block.scale for block in self.blocks), []
         for tally in self.tallies:
             found.append(Noised(tally, tuple(next(scales) for _ in range(1 + tally.sized))))
@@ -325,7 +330,7 @@ class ReleasePlan(ReleaseLayout):
 
     @cached_property
     def release(self) -> SumRelease:
-        """What the kernel is asked for; not of a network."""
+        """What the kernel is asked for."""
         return SumRelease(
             [one for table in self.tables for one in table.noised],
             noise=self.statistics.noise,

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import final
 
+import numpy as np
 from pytensor.graph.basic import Variable
 
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.long_rows import BLOCK
 from pymc_dp.inspection.rows import Array, Column
-from pymc_dp.kernel.tallies import LENGTHS, Part
+from pymc_dp.kernel.tallies import LENGTHS, Part, Rows, Source
 from pymc_dp.rows.asked import Asked
 from pymc_dp.rows.gate import private_values, values_of
 from pymc_dp.rows.passes import Passes, cast
@@ -105,4 +106,33 @@ class StoredSource:
         return part_of(self._asked, {leaf: cast(column, parts[leaf]) for leaf, column in wanted.items()})
 
 
-__all__ = ["RowsOfModel", "StoredSource", "part_of"]
+@final
+class NodesTogether:
+    """Rows of a network, or an engine's counts by family: those of all nodes as one, as the kernel takes them.
+
+    Parameters
+    ----------
+    source : Source
+        Of sums for each node. The levels of its parents are what these observe, and are not handed over twice.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def totals(self) -> list[Array] | None:
+        """Return counts by family, one family after another, where an engine counts."""
+        found = self._source.totals()
+        return None if found is None else [np.concatenate([counts.reshape(1, -1) for counts in found], axis=1)]
+
+    def parts(self) -> Parts:
+        """Yield all rows, with an array for each node."""
+        for part in self._source.parts():
+            yield partial(_together, part)
+
+
+def _together(part: Callable[[], Part]) -> Part:
+    rows, owners = part()
+    return Part([Rows([one.values[0] for one in rows], [])], owners)
+
+
+__all__ = ["NodesTogether", "RowsOfModel", "StoredSource", "part_of"]

@@ -32,7 +32,7 @@ from pymc_dp.inspection.weights import require_weights
 from pymc_dp.kernel.tallies import PaidSums
 from pymc_dp.release.paid import PACKAGE, Paid, keep
 from pymc_dp.release.paid_account import PaidAccount
-from pymc_dp.release.plan import PaidNetwork, charge_release, draw_release, plan_release
+from pymc_dp.release.plan import charge_release, draw_release, plan_release
 from pymc_dp.release.record import ReleaseRecord, TableRecord, describe, make_tables
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import Drawn, ReleasePlan, TablePlan
@@ -211,7 +211,7 @@ def make_private(
 
 
 def _drawn(
-    plan: ReleasePlan, paid: PaidSums | PaidNetwork, beside: Passes | None, owner: Variable | None, progressbar: bool
+    plan: ReleasePlan, paid: PaidSums, beside: Passes | None, owner: Variable | None, progressbar: bool
 ) -> Drawn:
     """Draw a release, with a bar over the rows of a table beside the model, unless their number is private."""
     if beside is None:
