@@ -190,11 +190,50 @@ class Choices(Holder):
 
         return self._read(work)
 
+    def barker(
+        self,
+        rowmap: RowMap,
+        parameters: Sequence[Any],
+        *,
+        before: Sequence[Any] | None = None,
+        low: float,
+        high: float,
+        beta: float = 1.0,
+        public: float = 0.0,
+        pay: Pay = None,
+    ) -> bool:
+        """Draw Barker's bit, 1 / (1 + e^-λ), λ = public + beta Σ g, each unit's g held within [low, high].
+
+        Parameters
+        ----------
+        before : sequence, optional
+            Other parameters, whose numbers are taken off: g is then the difference of a row's number at both. Numbers
+            at the last two states are remembered, so that a chain computes one new number of each row for a bit.
+
+        Notes
+        -----
+        **Guarantee.** A choice of two (`choose`) whose scores, 0 and Σ g, move by beta (high - low), or by beta
+        max(|low|, |high|) under add_remove: bounded range of that, and the slack of two candidates. Class exact.
+        """
+        ends, (beta,), public = Ends(low, high), positive(beta=beta), finite("public", public)
+        given, past = self._states(rowmap, parameters, before)
+        moved = ends.moved(self.sense)
+        eta = float_up(Fraction(beta) * moved / Fraction(ends.inverse))
+        log_weights = draw.log_weights(np.array([0.0, public]), (2,))
+        self._pay(pay, choice_event(eta, 2), "barker")
+
+        def work() -> bool:
+            scores = np.array([0, self._held(rowmap, given, 1, ends, past)[0]])
+            return bool(draw.one_of(draw.whole_weights(scores, moved, eta, log_weights)[None])[0])
+
+        return self._read(work)
+
     def accept(
         self,
         rowmap: RowMap,
         parameters: Sequence[Any],
         *,
+        before: Sequence[Any] | None = None,
         low: float,
         high: float,
         beta: float = 1.0,
@@ -203,6 +242,8 @@ class Choices(Holder):
     ) -> bool:
         """Draw Metropolis's own bit, min(1, e^λ), λ = public + beta Σ g, each unit's g held within [low, high].
 
+        `before` as in `barker`.
+
         Notes
         -----
         **Guarantee.** (Δ, 1 - e^-min(Δ, F) + 2^-50)-DP with Δ = beta (high - low), or beta max(|low|, |high|) under
@@ -210,17 +251,20 @@ class Choices(Holder):
         most; of rejecting, (1 - e^λ)₊ - e^Δ (1 - e^λ')₊ is largest at λ = -min(Δ, F), λ' = 0. λ is a whole multiple of
         2^-48, the chance one of 2^-62. Class exact (Foulds et al. 2016, theorem C.1, made tight).
         """
-        ends, given = Ends(low, high), self._prepared(rowmap, parameters, 1)
+        ends, (given, past) = Ends(low, high), self._states(rowmap, parameters, before)
         n_rows = self._table.n_rows if self.neighbours == "replace" else None
         bit = Bit(ends, beta, public, self.sense, n_rows)
         self._pay(pay, bit.event, "accept")
-        return self._read(lambda: draw.accepted(bit.public + bit.rate * int(self._held(rowmap, given, 1, ends)[0])))
+        return self._read(
+            lambda: draw.accepted(bit.public + bit.rate * int(self._held(rowmap, given, 1, ends, past)[0]))
+        )
 
     def penalty(
         self,
         rowmap: RowMap,
         parameters: Sequence[Any],
         *,
+        before: Sequence[Any] | None = None,
         low: float,
         high: float,
         noise: float,
@@ -230,13 +274,14 @@ class Choices(Holder):
     ) -> bool:
         """Draw the bit of the penalty method: min(1, e^(λ + s Z - s²/2)), λ as in `accept`, s its noise in nats.
 
-        `noise` is the scale of Z's term over what neighbours move Σ g by. The noised ratio is not shown.
+        `noise` is the scale of Z's term over what neighbours move Σ g by. The noised ratio is not shown. `before` as in
+        `barker`.
 
         Notes
         -----
         **Guarantee.** ρ = 1 / (2 noise²), that of the noised ratio: the bit is computed from it alone. Class exact.
         """
-        ends, given = Ends(low, high), self._prepared(rowmap, parameters, 1)
+        ends, (given, past) = Ends(low, high), self._states(rowmap, parameters, before)
         (beta, noise), public = positive(beta=beta, noise=noise), finite("public", public)
         moved = ends.moved(self.sense)
         scale = noise * moved
@@ -248,20 +293,27 @@ class Choices(Holder):
         self._pay(pay, event, "penalty")
 
         def work() -> bool:
-            noised = float(draw.noised(self._held(rowmap, given, 1, ends), "gaussian", scale)[0])
+            noised = float(draw.noised(self._held(rowmap, given, 1, ends, past), "gaussian", scale)[0])
             exponent = public + beta * noised / ends.inverse - half
             return draw.accepted(math.floor(max(min(exponent, 0.0), -1e4) * 2**draw.SHIFT))
 
         return self._read(work)
 
-    def _held(self, rowmap: RowMap, given: list[Any], count: int, ends: Ends) -> Array:
+    def _states(
+        self, rowmap: RowMap, parameters: Sequence[Any], before: Sequence[Any] | None
+    ) -> tuple[list[Any], list[Any] | None]:
+        """Check a row map at two states, or at one."""
+        past = None if before is None else self._prepared(rowmap, before, 1)
+        return self._prepared(rowmap, parameters, 1), past
+
+    def _held(self, rowmap: RowMap, given: list[Any], count: int, ends: Ends, before: list[Any] | None = None) -> Array:
         """Return exact sums of `count` numbers of each unit, each held within an interval, in units. **Private**."""
         total = np.zeros(count, dtype=np.int64)
 
         def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
             limits.add_interval(weighted(found, shares), first, times, ends.inverse, ends.low, ends.high, total)
 
-        self._scan(rowmap, given, count, add)
+        self._scan(rowmap, given, count, add, before=before)
         return total
 
     def _cell(self, cell: str | None, *, persons: bool = False) -> int | None:

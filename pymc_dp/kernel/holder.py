@@ -65,6 +65,7 @@ class Holder:
         self._table, self._account = table, account
         self._own: list[Grant | Pool] = []
         self._made: list[Made] = []
+        self._known: dict[tuple[Any, ...], Array] = {}
 
     @property
     def account(self) -> Account:
@@ -187,17 +188,41 @@ class Holder:
         table: Table | None = None,
         *,
         wide: int = 0,
+        before: list[Any] | None = None,
     ) -> None:
-        """Hand the numbers of all rows to `add`, which makes `wide` of each. **Private**; after it was paid for."""
+        """Hand the numbers of all rows to `add`, which makes `wide` of each. **Private**; after it was paid for.
+
+        Of a row's one number, that at the parameters `before` is taken off.
+        """
         blocks, done = self.neighbours == "replace" and table is None, 0  # places in a secret batch are secret
         table = table or self._table
         places = [list(table.columns).index(name) for name, _, _ in rowmap._types]
+        moved = None if before is None else np.subtract(*self._at(rowmap, [parameters, before]))
         for rows, first, times in table._blocks(max(1, AT_ONCE // max(width, wide))):
             found = np.empty((len(rows[0]), width))
-            rowmap([rows[place] for place in places], parameters, found, by_blocks=blocks)
+            if moved is None:
+                rowmap([rows[place] for place in places], parameters, found, by_blocks=blocks)
+            else:
+                found[:, 0] = moved[done : done + len(found)]
             shares = NONE if table._weights is None else table._weights[done : done + len(found)]
             add(found, first, times, rows, shares)
             done += len(found)
+
+    def _at(self, rowmap: RowMap, states: Sequence[Sequence[Any]]) -> list[Array]:
+        """Return one number of each row at each of some states: those of the last call are remembered. **Private**.
+
+        What is looked up is public: the row map, and its parameters.
+        """
+        before, self._known = self._known, {}
+        keys = [(rowmap, *((held.shape, held.tobytes()) for held in given)) for given in states]
+        for key, given in zip(keys, states, strict=True):
+            found = before.get(key, self._known.get(key))
+            if found is None:
+                parts = [np.zeros(0)]
+                self._scan(rowmap, given, 1, lambda numbers, *_, parts=parts: parts.append(numbers[:, 0]))
+                found = np.concatenate(parts)
+            self._known[key] = found
+        return [self._known[key] for key in keys]
 
     def _prepared(self, rowmap: RowMap, parameters: Sequence[Any], width: int) -> list[Any]:
         """Check a row map against the table, and return its parameters; before anything is paid.

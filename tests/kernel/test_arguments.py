@@ -37,6 +37,7 @@ BETA = OneParameter(kind="beta", low=0.1, high=0.9, prior=(1.0, 1.0), trials=1)
 NUMBERS = {
     "choose": (lambda k, **o: k.choose(TWO, [], o.pop("K"), **o), {"K": 2, "width": 1, "eta": 1}),
     "choose_for_each": (lambda k, **o: k.choose_for_each(TWO, [], o.pop("K"), **o), {"K": 2, "width": 1, "eta": 1}),
+    "barker": (lambda k, **o: k.barker(ONE, [], **o), {"low": 0, "high": 1, "beta": 1, "public": 0}),
     "accept": (lambda k, **o: k.accept(ONE, [], **o), {"low": 0, "high": 1, "beta": 1, "public": 0}),
     "penalty": (lambda k, **o: k.penalty(ONE, [], **o), {"low": 0, "high": 1, "beta": 1, "public": 0, "noise": 9}),
     "sum": (

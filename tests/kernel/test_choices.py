@@ -4,10 +4,11 @@ from decimal import ROUND_FLOOR, Context, Inexact, Rounded, Subnormal, Underflow
 from fractions import Fraction
 
 import numpy as np
+import pytensor.tensor as pt
 import pytest
 
 from pymc_dp.errors import ArgumentError, PrivacyError
-from pymc_dp.kernel import Kernel, choice_event, draw, noise
+from pymc_dp.kernel import Kernel, RowMap, choice_event, draw, noise
 from pymc_dp.kernel.choices import Bit, Ends
 from pymc_dp.kernel.limits import UNITS
 from tests.kernel.pairs import PAIRS, RELATIONS, Lookup, exp_down, kernel, nasty, pair, spread_of_ratios, table
@@ -172,6 +173,47 @@ def test_an_accept_bit_uses_no_more_and_its_delta_is_tight(relation, monkeypatch
         assert used <= Fraction(repr(event.delta))
         worst = max(worst, used / Fraction(repr(event.delta)))
     assert worst > 0.5
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_barker_bit_uses_no_more_than_its_range(relation, weights, same_keys):
+    rng, worst = np.random.default_rng(7), Fraction(0)
+    for trial in range(PAIRS):
+        low = float(rng.uniform(-1, 1))
+        high = low + float(10.0 ** rng.uniform(-1.5, 0.5))
+        beta, public = float(10.0 ** rng.uniform(-3, 1)), float(rng.normal() * 10.0 ** rng.uniform(-2, 3))
+        numbers = rng.choice([low, high], (400, 1)) if trial % 2 else nasty(rng, 400, 1)
+        for made in pair(rng, relation):
+            k = kernel(made)
+            k.barker(Lookup(numbers), [], low=low, high=high, beta=beta, public=public)
+        event, (one,), (two,) = k.made[-1][1], *weights[-2:]
+        used = spread_of_ratios(one, two)
+        assert used <= exp_down(Fraction(repr(event.eta)))
+        worst = max(worst, (used - 1) / (exp_down(Fraction(repr(event.eta))) - 1))
+    assert worst > 0.8
+
+
+def test_a_barker_bit_is_drawn_by_the_logistic_of_its_sum(weights):
+    k, made = kernel(table([0, 1, 1], "replace")), Lookup([[0.25], [0.5]])
+    k.barker(made, [], low=0.0, high=1.0, beta=2.0, public=-1.0)
+    assert np.diff(np.log(weights[-1][0]))[0] == pytest.approx(2.0 * 1.25 - 1.0, abs=1e-6)
+
+
+def test_numbers_at_the_last_states_are_those_of_a_new_pass(weights, monkeypatch):
+    """A chain computes one new number of each row for a bit, and the sum is that of differences."""
+    x, at = pt.scalar("i", dtype="int64"), pt.scalar("at")
+    rowmap, made = RowMap({"i": x}, [at], (at * pt.sin(x * 1.0))[None]), table(np.arange(50), "replace")
+    passes, call = [], RowMap.__call__
+    monkeypatch.setattr(RowMap, "__call__", lambda self, *given, **how: passes.append(1) or call(self, *given, **how))
+    k, ends = kernel(made), {"low": -1.0, "high": 1.0}
+    for here, there in [(0.1, 0.2), (0.2, 0.35), (0.2, 0.3), (0.3, 0.3)]:
+        k.barker(rowmap, [there], before=[here], **ends)
+        other = kernel(made)
+        other.barker(rowmap, [there], before=[here], **ends)
+        assert (weights[-1] == weights[-2]).all()
+        expected = float(np.sum((there - here) * np.sin(np.arange(50.0))))
+        assert np.diff(np.log(weights[-1][0]))[0] == pytest.approx(expected, abs=1e-5)
+    assert len(passes) == (2 + 1 + 1 + 0) + (2 + 2 + 2 + 1)
 
 
 @pytest.mark.parametrize(("sense", "n"), [(2, 1), (2, 2), (2, 5), (2, 10**6), (1, None)])

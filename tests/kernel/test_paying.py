@@ -44,6 +44,7 @@ BETA = OneParameter(kind="beta", low=0.1, high=0.9, prior=(1.0, 1.0), trials=1)
 OPERATIONS = {
     "choose": lambda k: k.choose(NUMBERS, [], 2, width=1.0, eta=5.0),
     "choose_for_each": lambda k: k.choose_for_each(NUMBERS, [], 2, width=1.0, eta=5.0),
+    "barker": lambda k: k.barker(ONE, [], low=0.0, high=1.0),
     "accept": lambda k: k.accept(ONE, [], low=0.0, high=1.0, beta=0.6),
     "penalty": lambda k: k.penalty(ONE, [], low=0.0, high=1.0, noise=0.1),
     "sum": lambda k: k.sum(NUMBERS, [], 2, bound=1.0, noise="laplace", scale=0.1),
