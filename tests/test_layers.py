@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1] / PACKAGE
 
 LAYERS = (
     *("domain", "inspection", "simulation", "families", "rows", "proofs", "accounting", "release"),
-    *("transforms", "step_methods", "gradients", "trace", "plots"),
+    *("transforms", "samplers", "step_methods", "gradients", "trace", "plots"),
     *("from_draws", "released", "ledgers", "synthesize", "utilities", "answer", "poststratify", "sensitivities"),
     *("advice", "explain", "privatize", "sampling", "find_bounds", "find_levels", "find_map", "annealing", "plan"),
     *("rehearse", "audit", "warm"),

@@ -26,7 +26,7 @@ from pymc_dp.gradients.row_slopes import joined, long_axes, scores_of, slopes_of
 from pymc_dp.inspection.findings import RowTerm
 from pymc_dp.inspection.one_row import frozen_shared, with_rows
 from pymc_dp.inspection.rows import Array, reached, rebuild, shape_of
-from pymc_dp.step_methods.row_functions.builder import RowFunction, vectorised
+from pymc_dp.samplers.row_function import RowFunction, vectorised
 from pymc_dp.transforms.prior_model import prior_model
 
 MOST_PREDICTORS = 32

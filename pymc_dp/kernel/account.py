@@ -21,6 +21,7 @@ from pymc_dp.kernel.accounting.events import (
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
+    PenaltyBitEvent,
     PureEvent,
     SelfComposedEvent,
     SubsampledGaussianEvent,
@@ -194,7 +195,7 @@ class Pool(Once):
 
 
 EVENTS = (
-    *(ApproximateEvent, BoundedRangeEvent, DiscreteGaussianEvent, DiscreteLaplaceEvent, PureEvent),
+    *(ApproximateEvent, BoundedRangeEvent, DiscreteGaussianEvent, DiscreteLaplaceEvent, PenaltyBitEvent, PureEvent),
     *(SubsampledGaussianEvent, ZCDPEvent),
 )
 """Classes of events that a grant is of, exactly these: a derived one could cost less than it covers."""
@@ -240,6 +241,8 @@ def covers(most: Event, event: Event) -> bool:
         if most.shifts is None and most.coordinates is None:
             return _at_most(event.rho, most.rho)
         return event == most  # of discrete Gaussian noise nobody has proved that more of it tells less
+    if isinstance(most, PenaltyBitEvent):  # neighbours move by the ratio at most; more noise tells more of the bit
+        return isinstance(event, PenaltyBitEvent) and event.ratio <= most.ratio and event.most_noise <= most.most_noise
     if isinstance(most, SubsampledGaussianEvent) and isinstance(event, SubsampledGaussianEvent):
         like = replace(event, noise_multiplier=most.noise_multiplier)
         if most.sampling == "poisson" and event.sampling == "poisson" and event.rate <= most.rate:

@@ -11,10 +11,16 @@ import numpy as np
 
 from pymc_dp.kernel import draw, limits
 from pymc_dp.kernel.accounting.budget import float_up
-from pymc_dp.kernel.accounting.events import ApproximateEvent, BoundedRangeEvent, DiscreteGaussianEvent, Event
+from pymc_dp.kernel.accounting.events import (
+    ApproximateEvent,
+    BoundedRangeEvent,
+    DiscreteGaussianEvent,
+    Event,
+    PenaltyBitEvent,
+)
 from pymc_dp.kernel.arguments import finite, flag, positive, whole
 from pymc_dp.kernel.errors import ArgumentError, PrivacyError
-from pymc_dp.kernel.holder import Array, Holder, Pay, weighted
+from pymc_dp.kernel.holder import FLOAT64, HARDENED, Array, Holder, Pay, weighted
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.kernel.rowmap import RowMap
 from pymc_dp.kernel.table import Table
@@ -268,33 +274,53 @@ class Choices(Holder):
         low: float,
         high: float,
         noise: float,
+        most_noise: float | None = None,
         beta: float = 1.0,
         public: float = 0.0,
         pay: Pay = None,
     ) -> bool:
         """Draw the bit of the penalty method: min(1, e^(λ + s Z - s²/2)), λ as in `accept`, s its noise in nats.
 
-        `noise` is the scale of Z's term over what neighbours move Σ g by. The noised ratio is not shown. `before` as in
-        `barker`.
+        Parameters
+        ----------
+        before : sequence, optional
+            As in `barker`.
+        noise : float
+            The scale of Z's term over what neighbours move Σ g by. The noised ratio is not shown.
+        most_noise : float, optional
+            Noise is of floats, and s at most this: the bit is charged as a bit, and not as its noised ratio.
 
         Notes
         -----
         **Guarantee.** ρ = 1 / (2 noise²), that of the noised ratio: the bit is computed from it alone. Class exact.
+        With `most_noise` that of `PenaltyBitEvent` at a ratio of 1 / noise; arithmetic float64.
         """
         ends, (given, past) = Ends(low, high), self._states(rowmap, parameters, before)
         (beta, noise), public = positive(beta=beta, noise=noise), finite("public", public)
         moved = ends.moved(self.sense)
         scale = noise * moved
-        half = (beta * scale / ends.inverse) * (beta * scale / ends.inverse) / 2
+        nats = beta * scale / ends.inverse
+        half = nats * nats / 2
         if not math.isfinite(half):
             raise ArgumentError("The noise of the bit is too large for floats. Take less noise, or a smaller beta.")
-        event: Event = DiscreteGaussianEvent(scale=scale, shifts=(moved,))
-        draw.check_noise("gaussian", scale)
-        self._pay(pay, event, "penalty")
+        event: Event
+        if most_noise is None:
+            event = DiscreteGaussianEvent(scale=scale, shifts=(moved,))
+            draw.check_noise("gaussian", scale)
+        else:
+            event = PenaltyBitEvent(ratio=float_up(1 / Fraction(noise)), most_noise=most_noise)
+            if not nats <= event.most_noise:
+                raise ArgumentError(f"The noise of the bit is {nats:.3g} nats, above most_noise={most_noise:g}.")
+        self._pay(pay, event, "penalty", HARDENED if most_noise is None else FLOAT64)
 
         def work() -> bool:
-            noised = float(draw.noised(self._held(rowmap, given, 1, ends, past), "gaussian", scale)[0])
-            exponent = public + beta * noised / ends.inverse - half
+            total = self._held(rowmap, given, 1, ends, past)
+            if most_noise is None:
+                noised = float(draw.noised(total, "gaussian", scale)[0])
+                exponent = public + beta * noised / ends.inverse - half
+            else:
+                normal = draw.float_generator().standard_normal()
+                exponent = public + beta * int(total[0]) / ends.inverse + nats * normal - half
             return draw.accepted(math.floor(max(min(exponent, 0.0), -1e4) * 2**draw.SHIFT))
 
         return self._read(work)

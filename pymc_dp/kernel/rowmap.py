@@ -62,7 +62,7 @@ SCALARS = frozenset(
     if isinstance(found, type) and issubclass(found, ScalarOp) and not issubclass(found, ScalarInnerGraphOp)
 )
 """Classes of operations on single numbers, exactly these; each is one operation, and none has a graph of its own."""
-BLOCK, ENOUGH = 32, 2**22
+BLOCK, ENOUGH = 128, 2**22
 """Rows at a time, and rows that were worked off one by one after which compiling that pays."""
 MOST_ENTRIES = 32
 """Of a constant that need not be named: an array of more entries could be a column of the table."""

@@ -19,6 +19,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.accounting import ZCDPEvent, event_from_dict, total_epsilon
+from pymc_dp.kernel import draw
 from tests.zoo.kind import Table
 from tests.zoo.samplers import QUIET, SAMPLERS, Sampler
 
@@ -54,6 +55,11 @@ class Watched:
 
     standard_exponential = __neg__ = random
 
+    def take(self, chance: float) -> np.ndarray:
+        """Note the chance of a bit of the kernel, and accept."""
+        self.seen.append(float(chance))
+        return np.ones(1, dtype=int)
+
     def __pow__(self, power: float) -> float:
         return self.rng.random() ** power
 
@@ -70,6 +76,9 @@ def watched(normal: float = 0.0, steep: int | None = None) -> Iterator[list[floa
         for module in [item for key, item in sys.modules.items() if key.startswith("pymc_dp.step_methods")]:
             if getattr(module, "secure_generator", None) is own:
                 patch.setattr(module, "secure_generator", lambda stream=None: made)
+        patch.setattr(draw, "float_generator", lambda: made)
+        patch.setattr(draw, "one_of", lambda weights: made.take(weights[0, 1] / weights[0].sum()))
+        patch.setattr(draw, "accepted", lambda exponent: made.take(np.exp(exponent * 2.0**-draw.SHIFT)))
         yield made.seen
 
 

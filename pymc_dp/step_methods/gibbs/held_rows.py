@@ -22,18 +22,11 @@ from pymc_dp.metrics import Metric
 from pymc_dp.proofs.one_variable import chosen_elements
 from pymc_dp.proofs.row_likelihood import RowLikelihood
 from pymc_dp.rows.gate import read
+from pymc_dp.samplers.row_function import RowFunction, vectorised
 from pymc_dp.simulation.columns import public_rows
 from pymc_dp.step_methods.gibbs.compiled import Call, Functions, Values
 from pymc_dp.step_methods.numpy_functions import compiled
-from pymc_dp.step_methods.row_functions import (
-    ElementBound,
-    Layout,
-    NodeBound,
-    Nodes,
-    References,
-    RowFunction,
-    vectorised,
-)
+from pymc_dp.step_methods.row_functions import ElementBound, Layout, NodeBound, Nodes, References
 from pymc_dp.step_methods.row_functions.bounds import fitting_range, proposed
 
 MOST_KINDS = 2**16

@@ -20,9 +20,10 @@ from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.intervals.expression import UnknownOperation
 from pymc_dp.proofs.parameter_boxes import Box, boxes_of, check_bounds
 from pymc_dp.proofs.row_likelihood import row_likelihoods
+from pymc_dp.samplers.row_function import RowFunction
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
 from pymc_dp.step_methods.gibbs.row_latents import RowLatent, latents_of
-from pymc_dp.step_methods.row_functions import Layout, RowFunction
+from pymc_dp.step_methods.row_functions import Layout
 from pymc_dp.transforms.likelihood import TableLikelihood, sums_problems, table_likelihoods
 from pymc_dp.transforms.prior_model import shared_prior_model
 

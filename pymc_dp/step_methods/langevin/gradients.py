@@ -29,7 +29,8 @@ from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.interpreted import start_of
 from pymc_dp.inspection.one_row import frozen_shared
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.row_functions.builder import ROWS_AT_ONCE, RowFunction, compiled_rows
+from pymc_dp.samplers.row_function import RowFunction
+from pymc_dp.step_methods.row_functions.builder import ROWS_AT_ONCE, compiled_rows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import ClassVar, override
 
-from pymc_dp.accounting import Event
+from pymc_dp.accounting import Event, PureEvent, ZCDPEvent
+from pymc_dp.kernel import Grant, Kernel, Pool
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.metropolis.base import PrivateMetropolis
 from pymc_dp.step_methods.metropolis.coefficients import Place
@@ -115,8 +115,18 @@ class BarkerMetropolis(PrivateMetropolis):
         return self.spending.event
 
     @override
+    def _paid_for_chain(self) -> Event:
+        left = self.spending.reserved
+        return PureEvent(epsilon=left) if self.spending.pure else ZCDPEvent(rho=left)
+
+    @override
+    def _pay(self, kernel: Kernel) -> Grant | Pool:
+        left = self.spending.reserved
+        return kernel.pool(epsilon=left) if self.spending.pure else kernel.pool(rho=left)
+
+    @override
     def _accepts(self, here: Place, there: Place, reach: float) -> bool:
-        return bool(self.generator.random() < sigmoid(self._odds(here, there)))
+        return self._drawn("barker", here, there)
 
     @override
     def _acceptance(self, dimension: int) -> float:
@@ -130,14 +140,6 @@ class BarkerMetropolis(PrivateMetropolis):
     def _filter(self) -> str:
         rule = "ranges add" if self.spending.pure else "R²/8-zCDP each"
         return f"{rule}; a chain ends before its {self.spending.reserved:.6g} are exceeded"
-
-
-def sigmoid(odds: float) -> float:
-    """Return 1 / (1 + e^-odds)."""
-    if odds >= 0:
-        return 1 / (1 + math.exp(-odds))
-    small = math.exp(odds)
-    return small / (1 + small)
 
 
 __all__ = ["BarkerMetropolis"]

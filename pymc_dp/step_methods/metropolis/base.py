@@ -13,19 +13,20 @@ from pymc import Model
 from pymc.step_methods.state import dataclass_state
 
 from pymc_dp import _validate
-from pymc_dp.accounting import Event
-from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.accounting import Event, PureEvent, ZCDPEvent
+from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
 from pymc_dp.inspection.row_density import clamped, clamped_facts
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel import Grant, Kernel, Pool
 from pymc_dp.metrics import Metric
-from pymc_dp.proofs.unconstrained import StepProof
 from pymc_dp.release.record import SamplerRecord
+from pymc_dp.samplers.row_ratio import RowRatio, Rule
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.metropolis.arguments import Block, checked, laid_out, planned, shape_of_block, spread
 from pymc_dp.step_methods.metropolis.coefficients import Place, coefficients_of
 from pymc_dp.step_methods.metropolis.proposals import AdaptiveProposal, FixedProposal, Proposal
-from pymc_dp.step_methods.metropolis.ratios import ClampedRatio, NodeRatio, ProvedRatio, Ratio, SumsRatio
+from pymc_dp.step_methods.metropolis.ratios import NodeRatio, Ratio, SumsRatio
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
 from pymc_dp.step_methods.metropolis.spending import UP, Price
 from pymc_dp.step_methods.row_functions import Nodes
@@ -79,6 +80,7 @@ class PrivateMetropolis(PrivateStep):
         self.ended = False
         self.proposals: tuple[Proposal, ...] = ()
         self._here: Place | None = None
+        self._bits = 0
         super().__init__(vars, settings=settings, **funding)
 
     # --- what a subclass says -----------------------------------------------------------------------------------------
@@ -86,6 +88,14 @@ class PrivateMetropolis(PrivateStep):
     @abstractmethod
     def _accepts(self, here: Place, there: Place, reach: float) -> bool:
         """Draw the bit: the only thing that the rows have a say in; its loss was charged."""
+
+    @abstractmethod
+    def _paid_for_chain(self) -> Event:
+        """Return what one chain costs, which was charged with all others."""
+
+    @abstractmethod
+    def _pay(self, kernel: Kernel) -> Grant | Pool:
+        """Return what pays for the bits of a chain that has begun."""
 
     @abstractmethod
     def _acceptance(self, dimension: int) -> float:
@@ -148,15 +158,10 @@ class PrivateMetropolis(PrivateStep):
         return tuple(shape_of_block(matrix, block) for block in self.blocks)
 
     def _of_rows(self, inspection: RowInspection, prior_model: Model) -> Ratio:
-        """Prove a range, unless one is given; then look at how rows can be passed over."""
+        """Let the kernel pass over rows."""
         if inspection.domain.metric is not None:
             return self._of_nodes(inspection, prior_model, inspection.domain.metric)
-        if self.clamp is not None:
-            return ClampedRatio(RowRatios(inspection, prior_model), self.neighbours, self.clamp)
-        proof = StepProof(inspection, prior_model)
-        if proof.problems:
-            raise UnsupportedModelError(proof.problems)
-        return ProvedRatio(RowRatios(inspection, prior_model, proof.references), self.neighbours, proof)
+        return RowRatio(inspection, prior_model, self.clamp)
 
     def _of_nodes(self, inspection: RowInspection, prior_model: Model, metric: Metric) -> Ratio:
         """Let rows count for public nodes, from which the cost of a step per unit of the metric follows."""
@@ -183,7 +188,8 @@ class PrivateMetropolis(PrivateStep):
     @override
     def start_chain(self) -> None:
         self.spending.restart()
-        self.ended, self._here, self._begun = False, None, False
+        self.ended, self._here, self._begun, self._bits = False, None, False, 0
+        self.ratio.begin(self._paid_for_chain(), self._pay)
         self.proposals = tuple(map(self._proposal, self.blocks, self._shapes))
         for proposal in self.proposals:
             proposal.together = self.proposals
@@ -232,13 +238,20 @@ class PrivateMetropolis(PrivateStep):
             if not self.spending.affords(reach):
                 self.ended = True
                 return
-            accepted = self._accepts(here, there, reach)
+            try:
+                accepted = self._accepts(here, there, reach)
+            except BudgetExceeded:  # of the kernel, before it reads: its bits cost a hair more than they are planned at
+                self.ended = True
+                return
+            self._bits += 1
         self._here = there if accepted else here
         proposal.learn(self._here.values[block.places], accepted, loss)
 
-    def _odds(self, here: Place, there: Place) -> float:
-        """Log of the ratio of the target at two states. **Private**."""
-        return there.prior - here.prior + self.power * self.ratio.moved(here, there)
+    def _drawn(self, rule: Rule, here: Place, there: Place, **given: Any) -> bool:
+        """Draw a bit by a rule: in the kernel, or with the chain's own randomness."""
+        if self.ratio.pays is None:
+            given["rng"] = self.generator
+        return self.ratio.draw(rule, here, there, self.power, **given)
 
     def _between(self, here: Place, there: Place) -> float:
         """Range of g, to the power of the target, between two states: public. Infinite where a chain may not go."""
@@ -273,7 +286,7 @@ class PrivateMetropolis(PrivateStep):
         if not self.proposals:
             return {}
         learnt = [proposal.state() for proposal in self.proposals]
-        return {"ended": self.ended, "spending": self.spending.state(), "proposals": learnt}
+        return {"ended": self.ended, "bits": self._bits, "spending": self.spending.state(), "proposals": learnt}
 
     @walk.setter
     def walk(self, state: Mapping[str, Any]) -> None:
@@ -285,8 +298,20 @@ class PrivateMetropolis(PrivateStep):
             raise PrivacyError("A state can only be restored in a chain that has begun: call setup_chain first.")
         self.ended, self._begun = state["ended"], False
         self.spending.resume(state["spending"])
+        self._bits = state["bits"]
+        self._take_again()
         for proposal, learnt in zip(self.proposals, state["proposals"], strict=True):
             proposal.restore(learnt)
+
+    def _take_again(self) -> None:
+        """Take from what pays for this chain what it had used where its state was saved."""
+        pays = self.ratio.pays
+        if isinstance(pays, Grant):
+            for _ in range(self._bits):
+                pays.take(pays.event)
+        elif pays is not None and self._bits:
+            spent = self.spending.state()["spent"]
+            pays.take(PureEvent(epsilon=spent) if self.spending.power == 1 else ZCDPEvent(rho=spent))
 
     # --- words --------------------------------------------------------------------------------------------------------
 

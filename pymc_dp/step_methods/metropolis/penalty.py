@@ -8,6 +8,8 @@ from typing import Any, ClassVar, final, override
 
 from pymc_dp.accounting import Event, PenaltyBitEvent, SelfComposedEvent, penalty_ratio
 from pymc_dp.errors import ArgumentError
+from pymc_dp.kernel import Grant, Kernel, Pool
+from pymc_dp.kernel.account import repeated
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.metropolis.base import PrivateMetropolis
@@ -170,9 +172,21 @@ class PenaltyMetropolis(PrivateMetropolis):
 
     @override
     def _accepts(self, here: Place, there: Place, reach: float) -> bool:
-        noise = self.spending.noise(reach)
-        noised = self._odds(here, there) + noise * self.generator.standard_normal()
-        return bool(self.generator.random() < math.exp(min(0.0, noised - noise * noise / 2)))
+        if self.ratio.pays is None:
+            return self._drawn("penalty", here, there, noise=self.spending.noise(reach))
+        return self._drawn("penalty", here, there, noise=(1 + 1e-15) / self.spending.ratio, most_noise=MOST_NOISE)
+
+    @property
+    def _bit(self) -> PenaltyBitEvent:
+        return PenaltyBitEvent(ratio=self.spending.ratio, most_noise=MOST_NOISE)
+
+    @override
+    def _paid_for_chain(self) -> Event:
+        return repeated(self._bit, self.spending.paid)
+
+    @override
+    def _pay(self, kernel: Kernel) -> Grant | Pool:
+        return kernel.grant(self._bit, self.spending.paid)
 
     @override
     def _acceptance(self, dimension: int) -> float:

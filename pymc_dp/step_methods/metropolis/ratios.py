@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import NamedTuple, Protocol, override
+from typing import Any, NamedTuple, override
 
 import numpy as np
 
+from pymc_dp.accounting import Event
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel import Kernel
 from pymc_dp.proofs.closed_form_ranges import StepRange
 from pymc_dp.proofs.unconstrained import StepProof
+from pymc_dp.samplers.row_ratio import RowRatio, Rule
 from pymc_dp.step_methods.metropolis.coefficients import Place, exact_product, exact_sums, row_table
 from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
 from pymc_dp.step_methods.row_functions import Nodes, RatioLimit
@@ -30,37 +33,59 @@ ROUNDING = 2.0**-52
 """Of a bounded float: by how much the rounding of two of them adds to their difference."""
 
 
-class Ratio(Protocol):
-    """The log-likelihood ratio g of two states, summed over rows.
+class FloatBits:
+    """Bits of the old way: the log ratio is a float, of which its bit is drawn.
 
-    Attributes
-    ----------
-    target : str
-        What the chain samples.
-    proof : str
-        What proves the reach.
+    Where rows are passed over the kernel draws bits (`samplers.row_ratio`); here they are of exact sums, and of shares
+    of public nodes.
     """
 
-    target: str
-    proof: str
+    def begin(self, paid: Event, pay: Callable[[Kernel], Any]) -> None:
+        """Begin a chain."""
 
-    def compile(self) -> None:
-        """Compile what sampling needs: before the budget is charged."""
+    pays: None = None
 
-    def load(self) -> None:
-        """Read the rows, once: the budget was charged."""
-
-    def reach(self, here: Place, there: Place) -> float:
-        """How far one row moves the sum, a public number: that which `moved` enforces."""
-
-    def largest(self, here: Place, there: Place) -> float:
-        """Largest |g| of any row that could be, a public number."""
-
+    @abstractmethod
     def moved(self, here: Place, there: Place) -> float:
         """Sum of g over the rows held. **Private**."""
 
+    @abstractmethod
+    def largest(self, here: Place, there: Place) -> float:
+        """Largest |g| of any row that could be, a public number."""
 
-class SumsRatio:
+    def draw(
+        self,
+        rule: Rule,
+        here: Place,
+        there: Place,
+        beta: float,
+        *,
+        rng: np.random.Generator,
+        noise: float = 0.0,
+        rows: int = 0,
+    ) -> bool:
+        """Draw a bit by a rule; `noise` is in nats, and `rows` is how many there may be."""
+        moved = self.moved(here, there)
+        if rule == "accept":
+            limit = rows * self.largest(here, there)
+            moved = min(max(moved, -limit), limit)
+        odds = there.prior - here.prior + beta * moved
+        if rule == "barker":
+            return bool(rng.random() < sigmoid(odds))
+        if rule == "penalty":
+            odds += noise * rng.standard_normal() - noise * noise / 2
+        return bool(rng.random() < math.exp(min(0.0, odds)))
+
+
+def sigmoid(odds: float) -> float:
+    """Return 1 / (1 + e^-odds)."""
+    if odds >= 0:
+        return 1 / (1 + math.exp(-odds))
+    small = math.exp(odds)
+    return small / (1 + small)
+
+
+class SumsRatio(FloatBits):
     """For likelihoods that are linear in exact sums: no pass over the rows, and the range in closed form.
 
     Sums and their products with the coefficients' differences are not rounded, so that nothing cancels; the result is,
@@ -228,7 +253,7 @@ class ProvedRatio(HeldRatio):
         return Held(limit, centred=span.centred, largest=largest)
 
 
-class NodeRatio:
+class NodeRatio(FloatBits):
     """For densities that factorise over rows, under a metric: g is known at every node, and read from there.
 
     Parameters
@@ -300,5 +325,7 @@ class NodeRatio:
         middle = float(ratios.min() / 2 + ratios.max() / 2)
         return Numbers.of(self._nodes, np.stack([np.zeros_like(ratios), ratios - middle])), middle
 
+
+Ratio = RowRatio | SumsRatio | NodeRatio
 
 __all__ = ["ClampedRatio", "HeldRatio", "NodeRatio", "ProvedRatio", "Ratio", "SumsRatio"]

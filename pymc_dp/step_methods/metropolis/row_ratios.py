@@ -17,7 +17,8 @@ from pymc_dp.inspection.one_row import parts_of
 from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.proofs.unconstrained import PrivateReferences
 from pymc_dp.rows.gate import read
-from pymc_dp.step_methods.row_functions import RatioLimit, RowFunction
+from pymc_dp.samplers.row_function import RowFunction
+from pymc_dp.step_methods.row_functions import RatioLimit
 from pymc_dp.step_methods.row_functions.builder import compiled_rows
 
 LANES = 64

@@ -13,7 +13,10 @@ from pymc_dp.accounting import ApproximateEvent, Event
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel import Grant, Kernel, Pool
+from pymc_dp.kernel.account import repeated
 from pymc_dp.kernel.accounting.budget import decimal, float_down
+from pymc_dp.samplers.row_ratio import RowRatio
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.metropolis.arguments import Block, positive
 from pymc_dp.step_methods.metropolis.base import PrivateMetropolis
@@ -203,6 +206,9 @@ class TemperedMetropolis(PrivateMetropolis):
 
     def _certificate(self, here: Place, there: Place) -> Certificate:
         """Certify a step; infinite where the chain may not go."""
+        if isinstance(self.ratio, RowRatio):
+            epsilon, delta = self.ratio.bit(here, there, self.beta) if math.isfinite(there.prior) else (math.inf, 1.0)
+            return Certificate(epsilon=epsilon, fall=-math.log1p(-delta) if delta < 1 else math.inf)
         reach = self._untempered(here, there)
         if not reach < math.inf:
             return Certificate(epsilon=math.inf, fall=math.inf)
@@ -216,15 +222,22 @@ class TemperedMetropolis(PrivateMetropolis):
         step = self._certificate(here, there)
         return step.epsilon if self.spending.covers(step) else math.inf
 
+    @property
+    def _step(self) -> ApproximateEvent:
+        return ApproximateEvent(epsilon=self.spending.each, delta=self.spending.delta)
+
     @override
-    def _odds(self, here: Place, there: Place) -> float:
-        """Log of the tempered posterior's ratio at two states. **Private**."""
-        limit = self.rows * self.ratio.largest(here, there)
-        return there.prior - here.prior + self.beta * min(max(self.ratio.moved(here, there), -limit), limit)
+    def _paid_for_chain(self) -> Event:
+        return repeated(self._step, self.funding.steps * len(self.blocks))
+
+    @override
+    def _pay(self, kernel: Kernel) -> Grant | Pool:
+        return kernel.grant(self._step, self.funding.steps * len(self.blocks))
 
     @override
     def _accepts(self, here: Place, there: Place, reach: float) -> bool:
-        return bool(self.generator.random() < math.exp(min(0.0, self._odds(here, there))))
+        given = {} if self.ratio.pays is not None else {"rows": self.rows}
+        return self._drawn("accept", here, there, **given)
 
     @override
     def _acceptance(self, dimension: int) -> float:

@@ -22,10 +22,11 @@ from pymc_dp.inspection.row_density import guarded, vectorized
 from pymc_dp.inspection.rows import Array, rebuild, shape_of
 from pymc_dp.proofs.row_likelihood import leaves_of
 from pymc_dp.rows.gate import read
+from pymc_dp.samplers.row_function import RowFunction
 from pymc_dp.step_methods.numpy_functions import compiled
 from pymc_dp.step_methods.ops.grid import over_flat, prior_terms
 from pymc_dp.step_methods.ops.predictor import Predictor
-from pymc_dp.step_methods.row_functions import Bound, Nodes, RowFunction
+from pymc_dp.step_methods.row_functions import Bound, Nodes
 
 CHUNK = 2**21
 """Row terms held at once."""

@@ -1,7 +1,6 @@
 """The log-likelihood of one row as a function, built in one way for all samplers, and sums of it that keep a bound."""
 
 from pymc_dp.step_methods.row_functions.bounds import Bound, ElementBound, IntervalBound, RangeBound, References
-from pymc_dp.step_methods.row_functions.builder import RowFunction, vectorised
 from pymc_dp.step_methods.row_functions.limits import Limit, RatioLimit
 from pymc_dp.step_methods.row_functions.node_bounds import NodeBound
 from pymc_dp.step_methods.row_functions.nodes import Layout, Nodes, diameter_of
@@ -17,7 +16,5 @@ __all__ = [
     "RangeBound",
     "RatioLimit",
     "References",
-    "RowFunction",
     "diameter_of",
-    "vectorised",
 ]

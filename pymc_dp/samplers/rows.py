@@ -1,0 +1,108 @@
+"""The rows of a model as the kernel takes them: a table of columns, and the log-likelihood of one row at a state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytensor.tensor as pt
+from pymc import Model
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import ancestors
+
+from pymc_dp.domain import Neighbours
+from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
+from pymc_dp.inspection.findings import RowInspection
+from pymc_dp.inspection.interpreted import start_of
+from pymc_dp.inspection.one_row import parts_of
+from pymc_dp.inspection.rows import Array, Column
+from pymc_dp.kernel import Column as Stored
+from pymc_dp.kernel import RowMap, Table
+from pymc_dp.kernel.rowmap import MOST_ENTRIES
+from pymc_dp.rows.gate import read
+from pymc_dp.samplers.row_function import RowFunction
+
+WIDE = {"int64": 2.0**53, "float64": 1e300}
+"""Bounds of columns that have none."""
+
+
+class ModelRows:
+    """Columns of a model's rows, and graphs of one of them. Holds no row.
+
+    Parameters
+    ----------
+    inspection : RowInspection
+    prior_model : pymc.Model
+        Whose value variables, one after the other, are a state.
+
+    Attributes
+    ----------
+    columns : mapping of str to Column
+    inputs : mapping of str to Variable
+        A row, by the names of its columns in the kernel: scalars or vectors, int64 or float64.
+    at : Variable
+        A state: a vector.
+    logp : Variable
+        Log-likelihood of the row at the state: a scalar.
+    """
+
+    def __init__(self, inspection: RowInspection, prior_model: Model) -> None:
+        free = dict(zip(inspection.stand_ins, prior_model.replace_rvs_by_values(prior_model.free_RVs), strict=True))
+        found, start = RowFunction.of(inspection, prior_model, free), start_of(prior_model)
+        values = prior_model.value_vars
+        shapes = [np.shape(start[str(value.name)]) for value in values]
+        self.at = pt.vector("at", shape=(sum(int(np.prod(shape)) for shape in shapes),))
+        self._neighbours: Neighbours = inspection.domain.neighbours
+        self.columns: Mapping[str, Column] = {f"{i} {one.name}": one for i, one in enumerate(found.columns)}
+        self.inputs: dict[str, Variable] = {}
+        held: dict[Variable, Variable] = dict(parts_of(self.at, values, shapes))
+        for name, own in zip(self.columns, found.one.values(), strict=True):
+            dtype = "float64" if own.type.dtype.startswith("float") else "int64"
+            shape = own.type.shape if own.type.ndim < 2 else (int(np.prod(own.type.shape)),)
+            self.inputs[name] = pt.TensorType(dtype, shape)(name)
+            held[own] = self.inputs[name].reshape(own.type.shape).astype(own.type.dtype)
+        self.logp: Variable = clone_replace([found.total], held, rebuild_strict=False)[0]
+
+    def row_map(self, output: Variable, parameters: Sequence[Variable]) -> RowMap:
+        """Compile a vector of one row's numbers.
+
+        Raises
+        ------
+        UnsupportedModelError
+            Where the kernel takes no such graph; it names the operation.
+        """
+        known = set(ancestors([output]))
+        row = {name: var for name, var in self.inputs.items() if var in known}
+        # Nothing private is among these: a graph of one row that held any was refused (`RowFunction.of`).
+        public = [var for var in known if isinstance(var, Constant) and np.size(var.data) > MOST_ENTRIES]
+        try:
+            return RowMap(row, parameters, output, public=public)
+        except ArgumentError as error:
+            what = f"the log-likelihood of a row is no function that rows can be mapped by. {error}"
+            problem = Problem(where="model", what=what, remedy="Write it with other operations.")
+            raise UnsupportedModelError([problem]) from None
+
+    def table(self) -> Table:
+        """Read the rows, once. The budget must have been charged."""
+        stored = {}
+        for name, column in self.columns.items():
+            values, var = read(column), self.inputs[name]
+            low, high = _bounds(column, var.type.dtype)
+            # A source hands over values as they are; the kernel clamps them.
+            wide = np.ascontiguousarray(values.reshape(len(values), *var.type.shape), dtype=var.type.dtype)
+            stored[name] = Stored(wide, low, high, public=column.public and self._neighbours == "replace")
+        return Table(stored, neighbours=self._neighbours)
+
+
+def _bounds(column: Column, dtype: str) -> tuple[float, float]:
+    low, high = column.bounds or (-np.inf, np.inf)
+    return max(float(low), -WIDE[dtype]), min(float(high), WIDE[dtype])
+
+
+def rows_of(stored: Table) -> dict[str, Array]:
+    """Return the public columns of a table."""
+    return {name: column.values for name, column in stored.columns.items() if column.public}
+
+
+__all__ = ["ModelRows", "rows_of"]
