@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, final
 
 from pymc_dp import _validate
-from pymc_dp._progress import reading
+from pymc_dp._progress import Advance, reading
 from pymc_dp.accounting import Budget, Ledger, check_ledger
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, BudgetExceeded, DomainError, DomainWarning
 from pymc_dp.inspection.inspect import check_domain, refuse_metric
 from pymc_dp.inspection.owners import DECLARE, refuse_persons
-from pymc_dp.release.level_threshold import LevelThreshold
-from pymc_dp.release.paid import OURS, keep, paid
+from pymc_dp.kernel.labels import Block, Coded, LabelCounts
+from pymc_dp.release.level_threshold import LevelThreshold, largest
+from pymc_dp.release.paid import OURS, keep
+from pymc_dp.release.paid_account import PaidAccount
 from pymc_dp.release.source import TableSource
 from pymc_dp.rows.levels import LabelColumn, Levels, label_column
 from pymc_dp.rows.stored import StoredRows
@@ -127,8 +133,19 @@ def find_levels(
     threshold = LevelThreshold.calibrated(budget, known.neighbours)
     made, label = None, f"levels of {name}"
     try:
-        with paid(_table(held, name, known), budget, event=threshold.event, label=label, ledger=ledger) as payment:
-            seen = payment.read(lambda: threshold.released(_counts(held, rest, known, shown), most))
+        with PaidAccount(_table(held, name, known), budget, ledger=ledger) as account:
+            counts = LabelCounts(
+                LabelRows(held=held, domain=known, shown=shown),
+                account,
+                scale=threshold.scale,
+                least=threshold.least,
+                integers=held.whole,
+                charged=threshold.event,
+                label=label,
+            )
+            payment = account.payment
+            noised = payment.read(counts.shown)
+            seen = largest({found: count for found, count in noised.items() if str(found) != rest}, most)
             made = Levels.found(held.column, seen, other=rest)
             payment.state(_stated(made))
         if not seen:
@@ -145,11 +162,39 @@ def find_levels(
         raise
 
 
-def _counts(held: LabelColumn, rest: str, domain: Domain, shown: bool) -> dict[str | int, int]:
-    """Return the number of rows of each label but the one that is called as all others are. **Private**."""
-    with reading(shown, held.n_rows, domain.neighbours) as advance:
-        counts = held.counts(advance)
-    return {label: count for label, count in counts.items() if str(label) != rest}
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelRows:
+    """A column of labels as the kernel goes through it.
+
+    Attributes
+    ----------
+    held : LabelColumn
+    domain : Domain
+    shown : bool
+        Whether there is a bar.
+    """
+
+    held: LabelColumn
+    domain: Domain
+    shown: bool
+
+    @property
+    def relation(self) -> str:
+        """That of the domain."""
+        return self.domain.relation
+
+    @contextmanager
+    def opened(self) -> Iterator[Callable[[], Iterator[Block]]]:
+        """Have the labels at hand. Reads private data."""
+        with reading(self.shown, self.held.n_rows, self.domain.neighbours) as advance:
+            yield partial(_passed, self.held, advance)
+
+
+def _passed(held: LabelColumn, advance: Advance) -> Iterator[Block]:
+    for block in held.blocks():
+        yield block
+        advance(len(block.places if isinstance(block, Coded) else block))
 
 
 def _domain(domain: Domain | None, column: str) -> Domain:

@@ -51,16 +51,20 @@ def test_what_is_no_text_or_called_as_the_rest_is_of_the_rest():
     assert levels.labels == ("Oslo", "other") and np.bincount(levels.codes(held)).tolist() == [900, 3600]
 
 
-def broken(values):
+def broken(*values):
     raise ValueError(f"{SECRET} is no city")
 
 
-@pytest.mark.parametrize("fails", [False, True])
+WHERE = ["pymc_dp.rows.levels._objects", "pymc_dp.kernel.labels.Counter"]
+"""Where reading and counting may fail."""
+
+
+@pytest.mark.parametrize("fails", [None, *WHERE])
 def test_a_label_of_one_row_is_in_no_text_that_is_not_its_release(fails, monkeypatch, caplog):
     account, said = ledger(), []
     caplog.set_level(logging.DEBUG)
     if fails:
-        monkeypatch.setattr("pymc_dp.rows.levels.Counter", broken)
+        monkeypatch.setattr(fails, broken)
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -70,7 +74,7 @@ def test_a_label_of_one_row_is_in_no_text_that_is_not_its_release(fails, monkeyp
         said += [str(error), repr(error.__cause__), repr(error.__context__)]
     said += [str(item.message) for item in caught] + [caplog.text] + [repr(account), account.to_frame().to_string()]
     assert SECRET not in "\n".join(said) and account.spent.epsilon == 0.05
-    assert fails or [item.category for item in caught] == [dp.errors.DomainWarning]
+    assert fails is not None or [item.category for item in caught] == [dp.errors.DomainWarning]
 
 
 def test_where_nothing_is_found_it_says_so():

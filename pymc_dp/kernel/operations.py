@@ -18,14 +18,13 @@ from pymc_dp.kernel.arguments import flag, positive, whole
 from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.exact import FAMILIES, Family
 from pymc_dp.kernel.holder import FLOAT64, HARDENED, Array, Pay
+from pymc_dp.kernel.labels import Label, label_event, released
 from pymc_dp.kernel.limits import UNITS
-from pymc_dp.kernel.noise import tail
 from pymc_dp.kernel.rowmap import RowMap
 from pymc_dp.kernel.shapes import FACTOR, Psd
 from pymc_dp.kernel.sums import Sums, widest
 from pymc_dp.kernel.table import Table
 
-Label = int | str
 TAIL = 12
 """Standard deviations within which discrete noise and rounded normal noise are compared."""
 
@@ -64,17 +63,14 @@ class Kernel(Sums):
         held, m = self._table.columns.get(column) if type(column) is str else None, self._table.max_rows
         if held is None or held.dtype == "float64" or held.shape or type(self._table) is not Table:
             raise ArgumentError(f"column must name a column of texts or whole numbers, got {column!r}.")
-        chance = 1 - (1 - tail(scale, least - 1)) ** m
-        loss = Fraction(self.sense * m) / Fraction(scale)
         draw.check_noise("laplace", scale)
-        self._pay(pay, ApproximateEvent(epsilon=float_up(loss), delta=float_up(chance)), "labels")
+        self._pay(pay, label_event(scale, least, self.neighbours, m), "labels")
 
         def work() -> dict[Label, int]:
             values, units = self._table._column(column)
             labels, codes = np.unique(values, return_inverse=True)  # in the order of labels
             once = np.unique(np.stack([units, codes.ravel()]), axis=1)[1]
-            noised = draw.noised(np.bincount(once, minlength=len(labels)), "laplace", scale) if len(labels) else codes
-            return {label: int(n) for label, n in zip(labels.tolist(), noised, strict=True) if n >= least}
+            return released(labels.tolist(), np.bincount(once, minlength=len(labels)), scale, least)
 
         return self._read(work)
 

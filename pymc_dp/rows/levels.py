@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, final
@@ -14,10 +13,10 @@ import numpy.typing as npt
 from pymc_dp import _validate
 from pymc_dp._frames import Label
 from pymc_dp.errors import ArgumentError
+from pymc_dp.kernel.labels import Block
 from pymc_dp.rows.arrow_labels import listed
 from pymc_dp.rows.gate import require_open
 
-Tally = Mapping[Label | None, int]
 BLOCK = 65_536
 """Labels that are held as Python objects at a time."""
 KINDS = "an array of texts (dtype str or object) or of whole numbers, or a pandas or Polars series of them"
@@ -179,29 +178,19 @@ class LabelColumn:
         Whether labels are whole numbers rather than texts. Public.
     n_rows : int
         Public under ``neighbours="replace"`` alone.
-    tallies : callable
-        Yields how many rows of some part of the table have each label, missing ones, None, included. **Private**.
+    read : callable
+        Yields the labels of some rows at a time. **Private**.
     """
 
     column: str
     whole: bool
     n_rows: int
-    tallies: Callable[[], Iterator[Tally]]
+    read: Callable[[], Iterator[Block]]
 
-    def counts(self, passed: Callable[[int], None] = lambda rows: None) -> dict[Label, int]:
-        """Return the number of rows of each label that occurs. **Private**: the budget must have been charged.
-
-        Parameters
-        ----------
-        passed : callable
-            Called with the number of rows that were counted since the last call, whatever they hold.
-        """
+    def blocks(self) -> Iterator[Block]:
+        """Yield the labels of some rows at a time. **Private**: the budget must have been charged."""
         require_open()
-        found: Counter[Label | None] = Counter()
-        for tally in self.tallies():
-            found.update(tally)
-            passed(sum(tally.values()))
-        return {label: count for label, count in found.items() if label is not None}
+        yield from self.read()
 
 
 Read = Callable[[], Iterator[list[Label | None]]]
@@ -257,10 +246,6 @@ class Labels:
     def batches(self) -> Iterator[list[Label | None]]:
         """Yield some labels at a time, None for a missing one. **Private**."""
         return self.read()
-
-    def tallies(self) -> Iterator[Tally]:
-        """Yield how often each label occurs in some rows, None for missing ones. **Private**."""
-        return map(Counter, self.batches())
 
 
 def kind_of(dtype: np.dtype[Any]) -> str:
@@ -327,7 +312,7 @@ def label_column(rows: Any, column: str) -> LabelColumn:
         known = ", ".join(map(repr, names[:SHOWN])) or "none"
         raise ArgumentError(f"rows has no column {column!r} (known: {known}).{_validate.nearest(column, names)}")
     held = Labels.of(f"rows[{column!r}]", table[column])
-    return LabelColumn(column=column, whole=held.whole, n_rows=held.n_rows, tallies=held.tallies)
+    return LabelColumn(column=column, whole=held.whole, n_rows=held.n_rows, read=held.batches)
 
 
-__all__ = ["Label", "LabelColumn", "Labels", "Levels", "Tally", "kind_of", "label_column"]
+__all__ = ["Label", "LabelColumn", "Labels", "Levels", "kind_of", "label_column"]

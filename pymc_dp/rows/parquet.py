@@ -11,6 +11,7 @@ import numpy as np
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError, PrivacyError
+from pymc_dp.kernel.labels import Coded
 from pymc_dp.rows.arrow import is_text, part_of
 from pymc_dp.rows.arrow_labels import arrow, encoded
 from pymc_dp.rows.columns import (
@@ -27,13 +28,13 @@ from pymc_dp.rows.columns import (
     require_numbers,
     shown_columns,
 )
-from pymc_dp.rows.levels import LabelColumn, Levels, Tally
+from pymc_dp.rows.levels import LabelColumn, Levels
 from pymc_dp.rows.stored import Layout, Part, StoredRows
 
 BUFFER = 2**20
 """Bytes of a column that are read from a file at a time."""
 ROWS = 65_536
-"""Labels that are counted at a time."""
+"""Labels that are read at a time."""
 
 
 @final
@@ -114,13 +115,11 @@ class Parquet(StoredRows):
         if len(whole) > 1:
             raise ArgumentError(f"{held!r} holds whole numbers in some of the files and texts in others.")
         n_rows = sum(count for _, _, count in found)
-        return LabelColumn(column=held, whole=whole.pop(), n_rows=n_rows, tallies=lambda: self._tallies(held))
+        return LabelColumn(column=held, whole=whole.pop(), n_rows=n_rows, read=lambda: self._coded(held))
 
-    def _tallies(self, name: str) -> Iterator[Tally]:
+    def _coded(self, name: str) -> Iterator[Coded]:
         for batch in self._batches(ROWS, [name]):
-            labels, places = encoded(batch.column(name))
-            counts = np.bincount(places, minlength=len(labels) + 1)
-            yield dict(zip([*labels, None], counts.tolist(), strict=True))
+            yield Coded(*encoded(batch.column(name)))
 
     def _batches(self, size: int, names: list[str]) -> Iterator[Any]:
         for path in self._paths():

@@ -168,7 +168,7 @@ def test_every_public_name_is_found_where_its_type_is():
         _ = pymc_dp.kernel.nonsense
 
 
-WALKS = [name for name in FILES if name.startswith("gradients/")] + ["find_bounds.py"]
+WALKS = [name for name in FILES if name.startswith("gradients/")] + ["find_bounds.py", "find_levels.py"]
 READERS = {"gradients/walk_rows.py", "find_bounds.py"}
 """Which have a source of rows, that the kernel opens."""
 

@@ -564,16 +564,25 @@ CHOICES = (
         first=("tests/release/test_level_threshold.py", "tests/test_find_levels.py"),
     ),
     Fault(
+        name="labels-cost-of-a-count-of-none",
+        operation="find_levels",
+        kind="bound left out",
+        file="pymc_dp/kernel/labels.py",
+        old="    chance = 1 - (1 - tail(scale, least - 1)) ** most\n",
+        new="    chance = 1 - (1 - tail(scale, least)) ** most\n",
+        breaks="The kernel charges less than the probability with which a label of one row is shown.",
+        first=("tests/kernel/test_labels.py", "tests/kernel/test_sums.py"),
+    ),
+    Fault(
         name="find-levels-by-exact-counts",
         operation="find_levels",
         kind="clip by value",
-        file="pymc_dp/release/level_threshold.py",
-        old="        seen = {label: count for label, count in zip(counts, noised, strict=True) if "
-        "count >= self.least}\n",
-        new="        pairs = zip(counts.items(), noised, strict=True)\n"
-        "        seen = {label: noise for (label, count), noise in pairs if count >= self.least}\n",
+        file="pymc_dp/kernel/labels.py",
+        old="    return {label: int(count) for label, count in zip(labels, noised, strict=True) if count >= least}\n",
+        new="    pairs = zip(labels, counts, noised, strict=True)\n"
+        "    return {label: int(noise) for label, count, noise in pairs if count >= least}\n",
         breaks="Whether a level is shown depends on its exact number of rows.",
-        first=("tests/release/test_level_threshold.py", "tests/test_find_levels.py"),
+        first=("tests/kernel/test_labels.py", "tests/test_find_levels.py"),
     ),
     Fault(
         name="find-map-range-of-one-row",

@@ -182,15 +182,13 @@ FRESH: tuple[Fault, ...] = (
         operation="search for levels",
         kind="charge after the read",
         file="pymc_dp/find_levels.py",
-        old="        with paid(_table(held, name, known), budget, event=threshold.event, label=label, "
-        "ledger=ledger) as payment:\n"
-        "            seen = payment.read(lambda: threshold.released(_counts(held, rest, known, shown), most))\n",
+        old="        with PaidAccount(_table(held, name, known), budget, ledger=ledger) as account:\n",
         new="        from pymc_dp.rows.gate import opened_gate\n\n"
         "        with opened_gate():\n"
-        "            counts = _counts(held, rest, known, shown)\n"
-        "        with paid(_table(held, name, known), budget, event=threshold.event, label=label, "
-        "ledger=ledger) as payment:\n"
-        "            seen = payment.read(lambda: threshold.released(counts, most))\n",
+        "            read = list(held.blocks())\n"
+        "        public = {'column': held.column, 'whole': held.whole, 'n_rows': held.n_rows}\n"
+        "        held = LabelColumn(**public, read=lambda: iter(read))\n"
+        "        with PaidAccount(_table(held, name, known), budget, ledger=ledger) as account:\n",
         breaks="Labels are read before the ledger may refuse, and an error at a row shows what it holds.",
         first=("tests/test_find_levels.py", "tests/rows/test_gate.py"),
     ),

@@ -89,9 +89,9 @@ def test_no_value_is_looked_at_before_it_is_read():
         column = label_column({"city": held}, "city")
         assert (column.column, column.whole, column.n_rows) == ("city", False, 5)
         with pytest.raises(dp.errors.PrivacyError, match="before they are paid for"):
-            column.counts()
+            list(column.blocks())
         with opened_gate():
-            assert column.counts() == {"Oslo": 2, "Rome": 1, "Bonn": 1}
+            assert list(column.blocks()) == [[label if isinstance(label, str) else None for label in HELD]]
 
 
 def not_utf8(texts):
@@ -120,8 +120,8 @@ def test_no_bytes_of_a_row_decide_whether_a_column_can_be_read(kind, last):
     held = ENGINES[kind](pa, not_utf8([b"Oslo", b"Rome", last]))
     assert CITIES.codes(held).tolist() == [1, 0, 2]
     with opened_gate():
-        counts = label_column({"city": held}, "city").counts()
-    assert counts == {"Oslo": 1, "Rome": 1, last.decode("utf-8", "replace"): 1}
+        labels = [label for block in label_column({"city": held}, "city").blocks() for label in block]
+    assert labels == ["Oslo", "Rome", last.decode("utf-8", "replace")]
 
 
 def test_no_refusal_shows_how_long_a_label_is():
