@@ -111,6 +111,11 @@ class RowRatio:
     def load(self) -> None:
         """Read the rows, once. The budget was charged."""
         self._table, self._known = self._rows.table(), {}
+        held = rows_of(self._table)
+        if held and self._made_up:  # public values are what they are, beside private ones that are made up
+            count = len(next(iter(self._made_up.values())))
+            places = np.random.default_rng(count).integers(0, self._table.n_rows, count)
+            self._made_up |= {name: values[places] for name, values in held.items()}
 
     def forget(self) -> None:
         """Let go of the rows."""
@@ -285,7 +290,7 @@ class _Maps:
             ends = [_at_end(rows, side, public) for side in (0, 1)]
             taken, self.ends = pt.add(*ends) / 2, rows.row_map(pt.stack(ends), [rows.at])
         self.held: RowMap = rows.row_map(pt.stack([pt.sub(rows.logp, taken)]), [rows.at, centre])
-        self._moved = _movable(rows.columns)
+        self._moved = [name for name in _movable(rows.columns) if name not in public]
         self.slopes: RowMap | None = None
         self.width = sum(rows.columns[name].width for name in self._moved)
         many = self.width and (

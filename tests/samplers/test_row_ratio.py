@@ -1,0 +1,170 @@
+"""Ranges that are found on public rows, against what is proved of all rows; and what pays for a chain."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+import pymc_dp as dp
+from pymc_dp.accounting import ApproximateEvent, PureEvent, ZCDPEvent
+from pymc_dp.inspection.inspect import inspect
+from pymc_dp.kernel.account import repeated
+from pymc_dp.proofs.unconstrained import StepProof
+from pymc_dp.rows.gate import opened_gate
+from pymc_dp.samplers.chain_account import ChainAccount
+from pymc_dp.samplers.row_ratio import RowRatio
+from pymc_dp.step_methods.metropolis.coefficients import coefficients_of
+from pymc_dp.transforms.prior_model import shared_prior_model
+
+X = np.linspace(-1, 1, 40).reshape(10, 4)
+YES = np.arange(10) % 2
+
+
+def logistic():
+    x = pm.Data("x", X)
+    pm.Bernoulli("y", logit_p=x @ pm.Normal("b", 0, 1, shape=4), observed=YES)
+    return {"bounds": {"x": (-1, 1)}}
+
+
+def within_a_norm():
+    x = pm.Data("x", X)
+    pm.Bernoulli("y", logit_p=x @ pm.Normal("b", 0, 1, shape=4), observed=YES)
+    return {"norms": {"x": 1.5}}
+
+
+def wide():
+    x = pm.Data("x", np.zeros((10, 20)))
+    pm.Bernoulli("y", logit_p=x @ pm.Normal("b", 0, 1, shape=20), observed=YES)
+    return {"bounds": {"x": (-1, 1)}}
+
+
+def public_predictors():
+    x = pm.Data("x", X)
+    pm.Bernoulli("y", logit_p=x @ pm.Normal("b", 0, 1, shape=4), observed=YES)
+    return {"public": ["x"]}
+
+
+def counts():
+    x = pm.Data("x", X[:, 0])
+    pm.Poisson("y", pt.exp(pm.Normal("a") + x * pm.Normal("b")), observed=YES)
+    return {"bounds": {"x": (-1, 1), "y": (0, 9)}}
+
+
+def robust():
+    pm.StudentT("y", nu=4, mu=pm.Normal("mu"), sigma=pm.HalfNormal("sigma"), observed=X[:, 0])
+    return {"bounds": {"y": (-3, 3)}}
+
+
+def groups():
+    which = pm.Data("which", np.arange(10) % 3)
+    pm.StudentT("y", nu=4, mu=pm.Normal("mu", shape=3)[which], sigma=1.0, observed=X[:, 0])
+    return {"bounds": {"y": (-3, 3), "which": (0, 2)}}
+
+
+def made(build, neighbours):
+    with pm.Model() as model:
+        given = build()
+    n_max = 50 if neighbours == "add_remove" else None
+    found = inspect(model, dp.Domain(**given, neighbours=neighbours, n_max=n_max)).rows
+    prior_model = shared_prior_model(found)
+    return found, prior_model, coefficients_of(prior_model, ())
+
+
+def other_rows(ratio, rng, count=20_000):
+    """Rows that nobody looked at: at random, at corners, and as long as a norm allows."""
+    found = {}
+    for name, column in ratio._rows.columns.items():
+        var, (low, high) = ratio._rows.inputs[name], column.ends
+        shape = (count, *var.type.shape)
+        if column.norm is not None:
+            values = rng.normal(size=shape)
+            values *= column.norm / np.linalg.norm(values, axis=1, keepdims=True)
+        else:
+            share = np.where(
+                rng.random((count, *[1] * var.type.ndim)) < 0.5, rng.integers(0, 2, shape), rng.random(shape)
+            )
+            values = low + (high - low) * share
+        found[name] = np.rint(values).astype(int) if column.integer else values
+    return found
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("build", [logistic, within_a_norm, wide, counts, robust, groups])
+def test_a_found_range_is_between_that_of_other_rows_and_the_proved_one(build, neighbours):
+    """What other rows exceed it by is cut, and what a proof exceeds it by would be paid for in vain."""
+    found, prior_model, places = made(build, neighbours)
+    ratio, proof = RowRatio(found, prior_model), StepProof(found, prior_model)
+    assert not proof.problems
+    rng, here, more = np.random.default_rng(3), places.start, []
+    for size in (0.001, 0.05, 0.05, 0.3, 0.3):
+        there, rows = places.at(here.values + size * rng.standard_normal(places.dimension)), other_rows(ratio, rng)
+        reach = ratio.reach(here, there)
+        one, other = (ratio._compiled.held.on(rows, [place.values, 0.0], 1)[:, 0] for place in (here, there))
+        largest = np.ptp(other - one) if neighbours == "replace" else np.abs(other - one).max()
+        assert 0.99 * largest <= reach <= 1.001 * proof.between(here.values, there.values).reach
+        assert reach == pytest.approx(ratio.reach(there, here), rel=1e-9)
+        more.append(reach / proof.between(here.values, there.values).reach)
+        here = there
+    assert more[0] > 0.98  # of a short step the proof is sharp
+
+
+@pytest.mark.parametrize("share", [0.02, 0.2])
+def test_with_public_predictors_half_of_the_range_is_paid(share):
+    """The response alone is private: a row may range by |x (θ' - θ)|, about a middle that is public."""
+    found, prior_model, places = made(public_predictors, "replace")
+    ratio = RowRatio(found, prior_model)
+    with opened_gate():
+        ratio.load()
+    there = places.at(places.start.values + share)
+    assert ratio.reach(places.start, there) == pytest.approx(np.abs(X.sum(axis=1) * share).max(), rel=1e-4)
+
+
+def test_a_column_without_bounds_is_refused_by_name():
+    with pm.Model() as model:
+        pm.StudentT("y", nu=4, mu=pm.Normal("mu"), sigma=1.0, observed=X[:, 0])
+    with pytest.raises(dp.errors.UnsupportedModelError, match=r"Domain\(bounds=.*clamp(.|\n)*'y' has no bounds"):
+        dp.sample(3, tune=0, step=dp.BarkerMetropolis(), model=model, epsilon=1.0, progressbar=False)
+
+
+def test_a_chain_may_charge_once_and_no_more_than_was_paid():
+    account = ChainAccount("replace", ZCDPEvent(rho=0.1))
+    with pytest.raises(dp.errors.BudgetExceeded, match="more than was paid"):
+        account.charge(ZCDPEvent(rho=0.11), "chain")
+    account.charge(ZCDPEvent(rho=0.1), "chain")
+    with pytest.raises(dp.errors.BudgetExceeded):
+        account.charge(ZCDPEvent(rho=0.01), "chain")
+    with pytest.raises(dp.errors.BudgetExceeded):
+        ChainAccount("replace", PureEvent(epsilon=1.0)).charge(ZCDPEvent(rho=0.1), "chain")
+    steps = repeated(ApproximateEvent(epsilon=0.1, delta=1e-9), 7)
+    ChainAccount("replace", steps).charge(steps, "chain")
+
+
+@pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
+@pytest.mark.parametrize("step", [dp.BarkerMetropolis, dp.PenaltyMetropolis])
+def test_chains_in_processes_of_their_own_pay_for_their_bits(step):
+    with pm.Model() as model:
+        domain = dp.Domain(**robust())
+    idata = dp.sample(
+        6,
+        tune=2,
+        chains=2,
+        cores=2,
+        step=step(),
+        model=model,
+        domain=domain,
+        epsilon=1.0,
+        delta=1e-6,
+        progressbar=False,
+    )
+    assert idata["posterior"].sizes["chain"] == 2
+    assert idata.dp.report().record["guarantee"] == "stepwise"
+
+
+def test_a_copy_of_a_ratio_leaves_behind_what_pays():
+    found, prior_model, _ = made(robust, "replace")
+    ratio = RowRatio(found, prior_model)
+    with opened_gate():
+        ratio.load()
+    ratio.begin(ZCDPEvent(rho=0.1), lambda kernel: kernel.pool(rho=0.1))
+    assert ratio.pays is not None and ratio.__getstate__()["_pay"] is None is ratio.__getstate__()["_kernel"]
