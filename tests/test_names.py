@@ -16,7 +16,7 @@ NAMES = """
 Domain Unit Parquet Table Levels Budget Ledger BudgetExceeded explain sensitivity plan audit find_bounds find_levels
 sample privatize Statistics Histogram Gradients Release condition rehearse scrub synthesize answer poststratify
 OPS TemperedGibbs BarkerMetropolis PenaltyMetropolis TemperedMetropolis PrivateHMC SGLD SGHMC SGNHT SGFS
-DataAugmentation sample_ais find_map TruncatedDirichlet truncate clamp fill integrate
+sample_ais find_map TruncatedDirichlet truncate clamp fill integrate
 """
 NAMESPACES = {
     "datasets": "load_fair",

@@ -192,7 +192,6 @@ SLOW: dict[str, tuple[Callable[..., Any], Callable[[], dict[str, Any]]]] = {
     "privatize": (dp.privatize, lambda: asked(statistics=GAUSSIAN)),
     "sample": (dp.sample, lambda: asked(**SHORT, statistics=GAUSSIAN)),
     "sample with a step": (dp.sample, lambda: asked(**SHORT, step=dp.OPS())),
-    "sample with augmentation": (dp.sample, lambda: asked(**SHORT, step=dp.DataAugmentation(), delta=0.0)),
     "find_map": (dp.find_map, lambda: asked(grid=20)),
     "find_map among candidates": (dp.find_map, lambda: asked(candidates={"p": [0.2, 0.5]})),
     "find_bounds": (
@@ -245,7 +244,6 @@ SLOW: dict[str, tuple[Callable[..., Any], Callable[[], dict[str, Any]]]] = {
     ),
     "marginalize_states": (dp.markov.marginalize_states, lambda: {"model": model()}),
     "draw_states": (dp.markov.draw_states, lambda: {"idata": trace(), "model": model(), "random_seed": 1}),
-    "DataAugmentation.on": (dp.DataAugmentation().on, lambda: {"private": model()}),
 }
 PEOPLE = xr.DataArray([3, 1], {"cell": ["a", "b"]}, "cell")
 ATTRIBUTES = ("epsilon", "delta", "guarantee", "arithmetic", "neighbours", "history", "release", "metric", "report")
