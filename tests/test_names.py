@@ -22,7 +22,7 @@ NAMESPACES = {
     "datasets": "load_fair",
     "errors": "PrivacyError BudgetExceeded UnsupportedModelError",
     "from_draws": "draw_intervals",
-    "markov": "IsingField MarkovStates draw_states marginalize_states",
+    "markov": "MarkovStates draw_states marginalize_states",
     "metrics": "L1 Hamming",
     "models": "HSGP HSGPPeriodic from_bambi with_statistics",
     "networks": "FourierUpdates LaplaceUpdates",
