@@ -35,7 +35,6 @@ from pymc_dp.rows.parquet import Parquet
 from pymc_dp.rows.table import Table
 from pymc_dp.sampling import sample
 from pymc_dp.sensitivities import sensitivity
-from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.hamiltonian import PrivateHMC
 from pymc_dp.step_methods.langevin import SGFS, SGHMC, SGLD, SGNHT
@@ -61,7 +60,6 @@ __all__ = [
     "BarkerMetropolis",
     "Budget",
     "BudgetExceeded",
-    "DataAugmentation",
     "Domain",
     "Gradients",
     "Histogram",

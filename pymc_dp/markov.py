@@ -1,7 +1,6 @@
-"""Markov chains of hidden states, Markov random fields, and the states summed out of a model or drawn again."""
+"""Markov chains of hidden states, and the states summed out of a model or drawn again."""
 
-from pymc_dp.transforms.ising_field import IsingField
 from pymc_dp.transforms.marginal_states import draw_states, marginalize_states
 from pymc_dp.transforms.markov_states import MarkovStates
 
-__all__ = ["IsingField", "MarkovStates", "draw_states", "marginalize_states"]
+__all__ = ["MarkovStates", "draw_states", "marginalize_states"]

@@ -62,7 +62,7 @@ Homes = Callable[[], Mapping[str, str]]
 """Returns how to write what is an argument of something else, by its name there."""
 
 
-def checked(options: Mapping[str, Any], *, own_step: bool, holds_rows: bool, homes: Homes = dict) -> dict[str, Any]:
+def checked(options: Mapping[str, Any], *, own_step: bool, homes: Homes = dict) -> dict[str, Any]:
     """Return arguments for ``pm.sample``, each checked as far as that is possible without a model.
 
     Parameters
@@ -70,9 +70,8 @@ def checked(options: Mapping[str, Any], *, own_step: bool, holds_rows: bool, hom
     options : mapping of str to object
         What was given beside the arguments that have a name.
     own_step : bool
-        Whether a step of this package samples, so that settings of PyMC's samplers mean nothing.
-    holds_rows : bool
-        Whether it holds the rows, so that nobody may look at its states before they are released.
+        Whether a step of this package samples: settings of PyMC's samplers mean nothing, and nobody may look at its
+        states before they are released.
     homes : Homes
 
     Raises
@@ -83,7 +82,7 @@ def checked(options: Mapping[str, Any], *, own_step: bool, holds_rows: bool, hom
     found: dict[str, Any] = {}
     nuts: dict[str, Any] = {}
     for name, value in options.items():
-        _require_known(name, own_step, holds_rows, homes)
+        _require_known(name, own_step, homes)
         if name in NUTS:
             nuts[name] = NUTS[name](name, value)
         elif name in STEPS:
@@ -166,10 +165,10 @@ def require_fitting(options: Mapping[str, Any], model: Model, added: Iterable[st
                 )
 
 
-def _require_known(name: str, own_step: bool, holds_rows: bool, homes: Homes) -> None:
+def _require_known(name: str, own_step: bool, homes: Homes) -> None:
     if name in FIXED_ARGUMENTS:
         raise ArgumentError(f"{name}= is not accepted: {FIXED_ARGUMENTS[name]}. Leave it out.")
-    if name == "callback" and holds_rows:
+    if name == "callback" and own_step:
         raise ArgumentError(
             "callback= is not accepted where step= holds the rows: it would see states before they are released. "
             "Leave it out."

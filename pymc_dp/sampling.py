@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from inspect import signature
 from typing import Any
 
@@ -23,11 +22,9 @@ from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.of_context import is_bambi
 from pymc_dp.privatize import checked_label, release_once
 from pymc_dp.release.paid import keep, paid
-from pymc_dp.release.record import describe
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleasePlan
 from pymc_dp.rows.stored import Rows, stored_rows
-from pymc_dp.step_methods.augmentation import DataAugmentation
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.composed import ComposedSteps
 from pymc_dp.trace.chains import run_chains, samplers_of
@@ -49,7 +46,7 @@ def sample(
     *,
     epsilon: float,
     delta: float = 0.0,
-    step: PrivateStep | Sequence[PrivateStep] | DataAugmentation | None = None,
+    step: PrivateStep | Sequence[PrivateStep] | None = None,
     statistics: Statistics | OtherRelease | None = None,
     domain: Domain | None = None,
     ledger: Ledger | None = None,
@@ -82,8 +79,8 @@ def sample(
         ``dp.OPS()``, ``dp.TemperedGibbs()``, ``dp.BarkerMetropolis()``, ``dp.PenaltyMetropolis()``,
         ``dp.TemperedMetropolis()``, ``dp.PrivateHMC()``, ``dp.SGLD()``, ``dp.SGHMC()``, ``dp.SGNHT()`` or
         ``dp.SGFS()``, without a budget of its own. It holds the rows, and every state it makes is paid for. Without it
-        statistics are released once and PyMC chooses the sampler of the private model; ``dp.DataAugmentation()`` is one
-        of these, exact for small tables. Steps in a list take turns, see *Several steps* below.
+        statistics are released once and PyMC chooses the sampler of the private model. Steps in a list take turns, see
+        *Several steps* below.
     statistics : Statistics or Gradients, optional
         ``dp.Statistics()`` releases exact sums: Laplace or Gaussian noise, noise-aware (default) or plug-in, and the
         split of the budget among observed variables. ``dp.Gradients()`` releases noised gradients. Default: see *What
@@ -159,11 +156,11 @@ def sample(
     ``idata.dp.publish`` refuses it.
 
     **Guarantee.** Everything in the returned tree is (ε, δ)-differentially private for one row of the table under
-    ``domain.neighbours``, given what the report lists as assumed public. Without `step`, and with
-    ``dp.DataAugmentation()``, the class is exact and the arithmetic hardened: only exact sums with exact discrete noise
-    see the rows. A `step` that holds the rows has a class of its own, exact, stepwise or asymptotic, and its arithmetic
-    is float64 unless it says otherwise: ``.dp.guarantee``, ``.dp.arithmetic`` and the report tell which, and what is
-    not covered. What PyMC prints while it samples has seen the release, or states that were paid for, and not the rows.
+    ``domain.neighbours``, given what the report lists as assumed public. Without `step` the class is exact and the
+    arithmetic hardened: only exact sums with exact discrete noise see the rows. A `step` has a class of its own, exact,
+    stepwise or asymptotic, and its arithmetic is float64 unless it says otherwise: ``.dp.guarantee``,
+    ``.dp.arithmetic`` and the report tell which, and what is not covered. What PyMC prints while it samples has seen
+    the release, or states that were paid for, and not the rows.
 
     Examples
     --------
@@ -174,11 +171,9 @@ def sample(
     >>> with model:
     ...     idata = sample(epsilon=1.0, tune=200, draws=200, chains=1, progressbar=False)  # doctest: +SKIP
     """
-    exact = step if isinstance(step, DataAugmentation) else None
     if isinstance(draws, Model) or is_bambi(draws):
         raise ArgumentError(f"draws must be a whole number, got {_validate.shown(draws)}. Write dp.sample(model=...).")
-    holds_rows = step is not None and exact is None
-    found = arguments.checked(kwargs, own_step=step is not None, holds_rows=holds_rows, homes=_homes)
+    found = arguments.checked(kwargs, own_step=step is not None, homes=_homes)
     options = {
         "random_seed": arguments.seed(random_seed),
         "progressbar": arguments.progressbar(progressbar, found),
@@ -193,7 +188,7 @@ def sample(
     called = checked_label(label)
     stored = stored_rows(rows)
     source, domain = given_model(model, domain)
-    if step is not None and exact is None:
+    if step is not None:
         if stored is not None:
             raise ArgumentError(
                 "rows= is for what is released once: leave step= out. Steps that hold the rows of a table beside the "
@@ -216,15 +211,8 @@ def sample(
     def check(prior_model: Model, planned: tuple[Inspection, ReleasePlan] | None) -> None:
         names = () if planned is None else planned[1].names
         arguments.require_fitting(options, prior_model, [f"{name}_{kind}" for name in names for kind in ADDED])
-        if exact is not None and planned is not None:
-            exact.check(describe(*planned), prior_model)
 
-    if exact is not None:
-        statistics = Statistics() if statistics is None else statistics
-        if isinstance(statistics, OtherRelease):
-            raise ArgumentError("dp.DataAugmentation() needs exact sums: leave statistics= out, or step=.")
-    # Exact inference on augmented rows never evaluates the density of the release.
-    trial = Trial.before_sampling(options, chains=chains, cores=cores) if exact is None else None
+    trial = Trial.before_sampling(options, chains=chains, cores=cores)
     private = release_once(
         source,
         domain,
@@ -239,9 +227,7 @@ def sample(
         progressbar=bool(options["progressbar"]),
     )
     try:
-        if exact is not None:
-            options["step"] = exact.on(private)
-        with nullcontext() if trial is None else trial.lent(private):
+        with trial.lent(private):
             return scrub(_draw(private, draws, tune, chains, cores, options), private)
     except (Exception, KeyboardInterrupt) as error:
         keep(error, private_model=private)

@@ -17,9 +17,11 @@ from tests.traced import traced
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
 
 
-def paid(posterior, name="OPS", guarantee="exact"):
+def paid(posterior, name="OPS", guarantee="exact", power=1.0):
     """A trace of one sampler whose draws are known: variables of shape (n_chains, n_draws, ...)."""
-    sampler = SamplerRecord(name=name, noise="temperature 2", variables=tuple(posterior), chains=1, steps=1)
+    sampler = SamplerRecord(
+        name=name, noise="temperature 2", variables=tuple(posterior), chains=1, steps=1, power=power
+    )
     record = ReleaseRecord(
         epsilon=1.0, delta=0.0, guarantee=guarantee, arithmetic="float64", neighbours="replace", noise="", tables=(),
         noise_aware=True, event={}, assumptions=(), left_out=(), sampler=None if name is None else sampler
@@ -262,3 +264,21 @@ def test_the_release_is_predicted_and_no_row(fitted):
     expected = checks["posterior_predictive"]["y"].mean(["chain", "draw"])
     assert np.abs(expected - released).max() < 30
     assert not any(800 in node.sizes.values() for node in checks.children.values())
+
+
+@pytest.mark.parametrize("temperature", [1.0, 6.0, 20.0])
+def test_intervals_from_draws_cover(temperature, rng):
+    """A share of heads in 5000 rows, four draws; neither the posterior's width nor that of draws would do."""
+    tables, rows, count, truth = 400, 5000, 4, 0.3
+    heads = rng.binomial(rows, truth, size=(tables, 1))
+    p = rng.beta(1 + heads / temperature, 1 + (rows - heads) / temperature, size=(tables, count))
+    found = dp.from_draws.draw_intervals(paid({"p": p.T[None]}, power=1 / temperature))["p"]
+    assert found.dims == ("bound", "p_0") and list(found["bound"].values) == ["low", "high"]
+    covered = (found.sel(bound="low") < truth) & (found.sel(bound="high") > truth)
+    assert 0.86 < float(covered.mean()) < 0.94
+
+
+def test_one_draw_and_other_samplers_show_no_interval():
+    for tree in (paid({"p": np.full((1, 1), 0.3)}), paid({"p": np.full((1, 9), 0.3)}, name="SGLD")):
+        with pytest.raises(dp.errors.TraceError, match="two draws of dp.OPS"):
+            dp.from_draws.draw_intervals(tree)

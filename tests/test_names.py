@@ -16,13 +16,13 @@ NAMES = """
 Domain Unit Parquet Table Levels Budget Ledger BudgetExceeded explain sensitivity plan audit find_bounds find_levels
 sample privatize Statistics Histogram Gradients Release condition rehearse scrub synthesize answer poststratify
 OPS TemperedGibbs BarkerMetropolis PenaltyMetropolis TemperedMetropolis PrivateHMC SGLD SGHMC SGNHT SGFS
-DataAugmentation sample_ais find_map TruncatedDirichlet truncate clamp fill integrate
+sample_ais find_map TruncatedDirichlet truncate clamp fill integrate
 """
 NAMESPACES = {
     "datasets": "load_fair",
     "errors": "PrivacyError BudgetExceeded UnsupportedModelError",
     "from_draws": "draw_intervals",
-    "markov": "IsingField MarkovStates draw_states marginalize_states",
+    "markov": "MarkovStates draw_states marginalize_states",
     "metrics": "L1 Hamming",
     "models": "HSGP HSGPPeriodic from_bambi with_statistics",
     "networks": "FourierUpdates LaplaceUpdates",

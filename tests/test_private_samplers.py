@@ -58,7 +58,6 @@ REFUSED = [
     (lambda: dp.PrivateHMC(clip_norm=1.0, scale={"mu": -1.0}), {}, r"scale\['mu'\] must be > 0 everywhere"),
     (lambda: dp.TemperedMetropolis(beta=2.0), {}, r"beta must lie in \(0, 1\], got 2.0. At 1 the posterior is not"),
     (lambda: dp.TemperedMetropolis(), {"delta": 0.0}, "TemperedMetropolis needs delta > 0: a rejection that is"),
-    (lambda: dp.DataAugmentation("mu"), {}, "vars means nothing outside of a private model"),
     (lambda: dp.OPS(epsilon=1.0, model=bounded(), domain=ENDS), {}, "OPS has a budget of its own already. Pass dp.OPS"),
     (
         lambda: [dp.TemperedGibbs("mu"), dp.BarkerMetropolis("sigma")],
@@ -80,11 +79,6 @@ def test_wrong_settings_are_named_and_cost_nothing(place):
     with pytest.raises(dp.errors.PrivacyError, match=said):
         sampled(make, ledger=ledger, **given)
     assert ledger.history == []
-
-
-def test_augmentation_without_a_private_model_is_refused():
-    with pytest.raises(dp.errors.ArgumentError, match="works on a private model: call it inside of one that"):
-        pm.sample(3, tune=0, model=normal(), step=dp.DataAugmentation(), **QUIET)
 
 
 def test_a_tuned_chain_of_clipped_gradients_finds_its_posterior():

@@ -147,10 +147,10 @@ def test_nobody_looks_at_states_before_they_are_released(step):
 
 
 @pytest.mark.parametrize(("given", "text"), CALLBACK, ids=_named)
-def test_augmented_rows_may_be_looked_at(given, text):
-    refused(text, step=dp.DataAugmentation(), **given)
+def test_draws_from_a_release_may_be_looked_at(given, text):
+    refused(text, **given)
     look = {"callback": lambda trace, draw: None}
-    assert arguments.checked(look, own_step=True, holds_rows=False) == look
+    assert arguments.checked(look, own_step=False) == look
 
 
 @pytest.mark.parametrize("given", [{"backend": "jax"}, {"compile_kwargs": {"mode": "JAX"}}], ids=_named)
@@ -186,7 +186,7 @@ OF_PYMC = {
 def test_settings_of_pymcs_own_nuts_cost_nothing_under_another(setting, name, within, all_installed):
     given = {"nuts": {setting: OF_PYMC[setting]}} if within else {setting: OF_PYMC[setting]}
     if (setting, name) == ("adapt_step_size", "numpyro"):
-        found = arguments.checked({**given, "nuts_sampler": name}, own_step=False, holds_rows=False)
+        found = arguments.checked({**given, "nuts_sampler": name}, own_step=False)
         assert found["nuts"] == {"adapt_step_size": False}
         return
     words = f"{setting}= is a setting of PyMC's own NUTS; nuts_sampler='{name}' does not take it. Write nuts_sampler="
@@ -194,7 +194,7 @@ def test_settings_of_pymcs_own_nuts_cost_nothing_under_another(setting, name, wi
 
 
 def by_numba(**given):
-    return arguments.checked({"backend": "numba", **given}, own_step=False, holds_rows=False)
+    return arguments.checked({"backend": "numba", **given}, own_step=False)
 
 
 @pytest.mark.parametrize("setting", OF_PYMC)
@@ -224,7 +224,7 @@ def test_what_no_sampler_takes_costs_nothing(name, all_installed):
 )
 def test_every_sampler_has_its_own_word_for_the_depth_of_a_tree(name, own, all_installed):
     for given in ({"max_treedepth": 6}, {"nuts": {"max_treedepth": 6}}, {"nuts": {own: 6}}):
-        found = arguments.checked({"nuts_sampler": name, **given}, own_step=False, holds_rows=False)
+        found = arguments.checked({"nuts_sampler": name, **given}, own_step=False)
         assert found["nuts"] == {own: 6}
     refused(f"max_treedepth is given twice: {name} calls it {own}", nuts_sampler=name, max_treedepth=6, nuts={own: 6})
 

@@ -128,7 +128,6 @@ def test_every_other_way_refuses_too():
     domain, two = domain_of(model), [dp.TemperedGibbs(["p"]), dp.BarkerMetropolis(["p"])]
     for call in (
         lambda: dp.sample(epsilon=1.0, delta=1e-4, step=two[:1], model=model, domain=domain),
-        lambda: dp.sample(epsilon=1.0, step=dp.DataAugmentation(), model=model, domain=domain),
         lambda: dp.find_map(model=model, epsilon=1.0, domain=domain),
         lambda: dp.sample_ais(model=model, epsilon=1.0, domain=domain),
         lambda: dp.sensitivity(model, domain),

@@ -17,7 +17,7 @@ WORDS = {
     "husk": (r"husk", "prior model"),
     "movement": (r"movement", "sensitivity"),
     "heat": (r"(?<![a-z])heats?(?![a-z])|\bhow hot\b", "temperature"),
-    "imagine": (r"imagin(?!ary)", "augment, data augmentation"),
+    "imagine": (r"imagin(?!ary)", "augment"),
     "plain number": (r"plain numbers?\b", "constant"),
     "told": (r"(?<![a-z])told(?![a-z])", "released, stated, distinguished"),
     "law": (r"(?<![a-z])laws?(?![a-z])(?! of (?:large numbers|total|the iterated))", "distribution"),

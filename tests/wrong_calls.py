@@ -18,7 +18,6 @@ import xarray as xr
 import pymc_dp as dp
 from pymc_dp.kernel.accounting.events import PureEvent
 from pymc_dp.trace.accessor import PrivacyAccessor
-from tests.from_draws.conftest import trace_of
 
 
 class Opaque:
@@ -128,8 +127,8 @@ def trace() -> xr.DataTree:
 
 @cache
 def drawn() -> xr.DataTree:
-    """A trace of one posterior sample."""
-    return trace_of(model(), {"p": np.array([0.4])})
+    """A trace of two posterior samples."""
+    return dp.sample(2, epsilon=1.0, step=dp.OPS(), model=model(), ledger=dp.Ledger(1.0), progressbar=False)
 
 
 @cache
@@ -192,7 +191,6 @@ SLOW: dict[str, tuple[Callable[..., Any], Callable[[], dict[str, Any]]]] = {
     "privatize": (dp.privatize, lambda: asked(statistics=GAUSSIAN)),
     "sample": (dp.sample, lambda: asked(**SHORT, statistics=GAUSSIAN)),
     "sample with a step": (dp.sample, lambda: asked(**SHORT, step=dp.OPS())),
-    "sample with augmentation": (dp.sample, lambda: asked(**SHORT, step=dp.DataAugmentation(), delta=0.0)),
     "find_map": (dp.find_map, lambda: asked(grid=20)),
     "find_map among candidates": (dp.find_map, lambda: asked(candidates={"p": [0.2, 0.5]})),
     "find_bounds": (
@@ -238,14 +236,9 @@ SLOW: dict[str, tuple[Callable[..., Any], Callable[[], dict[str, Any]]]] = {
     "clamp": (dp.clamp, lambda: {"model": model(), "low": -3.0, "high": 0.0}),
     "from_bambi": (dp.models.from_bambi, lambda: {"model": None}),
     "condition": (dp.condition, lambda: {"model": model(), "release": release()}),
-    "condition on draws": (dp.condition, lambda: {"model": model(), "release": drawn(), "covariates": {}, "n_rows": 8}),
-    "draw_intervals": (
-        dp.from_draws.draw_intervals,
-        lambda: {"idata": drawn(), "model": model(), "covariates": {}, "n_rows": 8},
-    ),
+    "draw_intervals": (dp.from_draws.draw_intervals, lambda: {"idata": drawn()}),
     "marginalize_states": (dp.markov.marginalize_states, lambda: {"model": model()}),
     "draw_states": (dp.markov.draw_states, lambda: {"idata": trace(), "model": model(), "random_seed": 1}),
-    "DataAugmentation.on": (dp.DataAugmentation().on, lambda: {"private": model()}),
 }
 PEOPLE = xr.DataArray([3, 1], {"cell": ["a", "b"]}, "cell")
 ATTRIBUTES = ("epsilon", "delta", "guarantee", "arithmetic", "neighbours", "history", "release", "metric", "report")

@@ -85,7 +85,7 @@ class Family(ABC):
     def draw(self, rng: np.random.Generator, *parameters: Array) -> Array:
         """Draw rows, one for each entry of the parameters, which are those of PyTensor's random operation.
 
-        `DataAugmentation` needs it; parameters are invalid nowhere that a sampler can be.
+        Densities of sums of few whole numbers need it; parameters are invalid nowhere that a sampler can be.
         """
         raise NotImplementedError(f"{type(self).__name__} draws no rows.")
 

@@ -219,7 +219,7 @@ def with_statistics(
     return variable
 
 
-def last_length(variable: Variable) -> int | None:
+def _last_length(variable: Variable) -> int | None:
     """Return the length of the last axis, by the type of a variable or by the dims that it follows; None if unknown."""
     length = variable.type.shape[-1]
     if length is not None:
@@ -234,7 +234,7 @@ def _width(variable: TensorVariable) -> int:
     """Return the number of entries of a row, by what the variable observes or by its parameters."""
     model = Model.get_context(error_if_none=False)
     held = None if model is None else model.rvs_to_values.get(variable)
-    width = shape_of(held)[-1] if isinstance(held, Constant | SharedVariable) else last_length(variable)
+    width = shape_of(held)[-1] if isinstance(held, Constant | SharedVariable) else _last_length(variable)
     if width is None:
         raise ArgumentError(
             "The number of entries of a row of variable is not known. Give its parameters constant shapes."
@@ -310,4 +310,4 @@ def _values(values: Any) -> tuple[int, int]:
     return first, _validate.integer("values[1]", high, low=first + 1, high=2**31)
 
 
-__all__ = ["Statement", "can_state", "last_length", "statement_of", "with_statistics"]
+__all__ = ["Statement", "can_state", "statement_of", "with_statistics"]

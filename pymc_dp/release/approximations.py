@@ -65,7 +65,7 @@ def of_counts_and_sums(table: TablePlan, plan: ReleasePlan) -> tuple[str, ...]:
     """Say what is approximate in the noise-aware likelihood of released counts, or sums of clamped values."""
     if isinstance(table.statistic, GramSums | NetworkSums) or not plan.statistics.noise_aware:
         return ()
-    exact = "dp.DataAugmentation(), where it fits, is exact."
+    tested = "dp.rehearse shows how far off that is."
     if isinstance(table.statistic, ExposedCounts):
         high = table.statistic.counts.high
         return (
@@ -79,18 +79,18 @@ def of_counts_and_sums(table: TablePlan, plan: ReleasePlan) -> tuple[str, ...]:
             return ()
         return (
             f"{table.name}: sums are treated as normal given the size of their cell (central limit theorem over its "
-            f"rows). Where cells hold some tens of rows or less, {exact}",
+            f"rows). Where cells hold some tens of rows or less, {tested}",
         )
     shown = plan.sizes_shown(table)
     if shown is not None:
         return (
             f"{table.name}: counts are treated as Poisson given the sizes of groups that the release of {shown.name} "
-            f"shows, and as independent of other tables given these. Where groups hold some tens of rows, {exact}",
+            f"shows, and as independent of other tables given these. Where groups hold some tens of rows, {tested}",
         )
     if table.sizes_known and len(table.statistic.labels) > 2:
         return (
             f"{table.name}: counts add up to the public size of their cell, which the posterior knows by a normal "
-            f"density of their total. Where cells hold some tens of rows or less, {exact}",
+            f"density of their total. Where cells hold some tens of rows or less, {tested}",
         )
     return ()
 

@@ -101,8 +101,6 @@ class SamplerRecord:
         What else a reader of the report should know: range and its proof, batch, proposal.
     parts : tuple of PartRecord
         The mechanisms that were composed; none where there is one.
-    mechanism : mapping, optional
-        What a draw was made with, as numbers in JSON types, where a posterior can be computed from released draws.
     power : float
         To which the likelihood is taken in what is drawn from: 1 for the posterior itself.
     """
@@ -114,7 +112,6 @@ class SamplerRecord:
     steps: int
     facts: tuple[tuple[str, str], ...] = ()
     parts: tuple[PartRecord, ...] = ()
-    mechanism: Mapping[str, Any] | None = None
     power: float = 1.0
 
     def as_part(self, epsilon: float) -> PartRecord:

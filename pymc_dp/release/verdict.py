@@ -226,8 +226,6 @@ def _of_release(record: Mapping[str, Any]) -> Iterator[Reason]:
         kind = table["plan"].get("kind")
         if kind == "gradients":
             yield from _of_gradients(table["plan"])
-        elif kind == "released_draws":
-            yield from _of_draws(len(table["cells"]), float(table["plan"]["power"]))
 
 
 def _of_gradients(plan: Mapping[str, Any]) -> Iterator[Reason]:
@@ -247,17 +245,6 @@ def _of_gradients(plan: Mapping[str, Any]) -> Iterator[Reason]:
     )
 
 
-def _of_draws(count: int, power: float) -> Iterator[Reason]:
-    """The posterior given tempered draws: that of the parameters has (1 + T / k) times the variance."""
-    times = sqrt(1 + 1 / (power * count))
-    if times > WIDE:
-        yield Reason(
-            word="wide but ok",
-            what=f"Intervals are about {times:.2g} times as wide as without privacy, or those of the prior",
-            remedy="Noised sums or gradients, dp.sample without a step, mostly show more at the same ε",
-        )
-
-
 def _wide(tables: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     """Return which sums have noise that makes intervals wide, and how wide: by the formulas of ``dp.explain``."""
     times = {table["name"]: sqrt(1 + float(table["plan"].get(NOISE, 0.0)) ** 2) for table in tables}
@@ -269,8 +256,8 @@ def _of_sampler(record: Mapping[str, Any], draws: int | None) -> Iterator[Reason
     sampler = record.get("sampler")
     if not sampler:
         return
-    exact = sampler.get("mechanism") is not None
     if draws is not None and draws < FEW:
+        exact = sampler["name"] == "OPS" and draws > 1
         remedy = "dp.from_draws.draw_intervals gives intervals from them" if exact else "Use dp.sample for intervals"
         what = f"The trace holds {draws} draw{'s' * (draws != 1)} of a sampler, which {'are' if draws != 1 else 'is'}"
         yield Reason(word="doubtful", what=f"{what} too few to show an interval", remedy=remedy)
@@ -280,7 +267,7 @@ def _of_sampler(record: Mapping[str, Any], draws: int | None) -> Iterator[Reason
             what="Nothing released says whether the chains have converged, or how far noise and clipping move them",
             remedy="Look at az.rhat and az.ess of the trace, and rehearse the sampler with dp.plan",
         )
-    power = float(sampler.get("power", (sampler.get("mechanism") or {}).get("power", 1.0)))
+    power = float(sampler.get("power", 1.0))
     if (times := 1 / sqrt(power)) > WIDE:
         yield Reason(
             word="wide but ok",

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-import xarray as xr
 from pymc import Model
 
 from pymc_dp import _validate
@@ -29,11 +27,9 @@ from pymc_dp.transforms.published_model import PublishedModel
 
 def condition(
     model: Model | None,
-    release: Release | Sequence[Release] | Mapping[str, Release] | xr.DataTree,
+    release: Release | Sequence[Release] | Mapping[str, Release],
     *,
     noise_aware: bool = True,
-    covariates: Mapping[str, Any] | None = None,
-    n_rows: int | None = None,
 ) -> Model:
     """Fit a model to what was released: its rows are replaced by it, and never read.
 
@@ -44,33 +40,23 @@ def condition(
         of the same names. Its rows are dummies: only their dtypes and the lengths of dims count, and the labels of dims
         that columns index, which must be those of the release. For tables of others the likelihood has the cells as its
         dims. None: the model of the context.
-    release : Release, list of Release, mapping of str to Release, or xarray.DataTree
+    release : Release, list of Release, or mapping of str to Release
         Released statistics, noised gradients, or tables of others (`Release.of_counts`). Several, of hospitals or years
         that share no rows and have a ledger each, enter one posterior: a likelihood stands for all releases that have
         its name; with labels, ``{"2025": one, "2026": other}``, one called ``y_2025`` stands for the table ``y`` of
-        that release alone. Or a trace of ``dp.sample(step=dp.OPS())``, whose draws are then the data: outputs of a
-        known mechanism at a known temperature. `model` is then the one that was sampled, priors included.
+        that release alone.
     noise_aware : bool
-        As in `Statistics`. Draws are always accounted for as they are.
-    covariates : mapping of str to array or distribution, optional
-        For draws only: of private columns that no likelihood observes, as for ``dp.plan``; uniform within their bounds
-        by default. Where draws are few, the width of the posterior depends on them.
-    n_rows : int, optional
-        For draws only: the number of rows where that is private (``add_remove``); give one that is public or released.
+        As in `Statistics`.
 
     Returns
     -------
     pymc.Model
-        As `privatize` returns it. For draws, its observed variable is ``released_draws``, and a free variable
-        ``released_draws_score`` stands for what is random in the table; see `draw_intervals` for what it says, and
-        ``approximations`` of the record for what is approximate.
+        As `privatize` returns it.
 
     Raises
     ------
     UnsupportedModelError
-        Where the model cannot be fitted to these tables or draws, with every problem.
-    TraceError
-        If a trace holds no draws of ``dp.OPS``, or was changed.
+        Where the model cannot be fitted to these tables, with every problem.
     ArgumentError
         For arguments of another kind, and for a release that is given twice.
 
@@ -113,15 +99,7 @@ def condition(
     ['y_1', 'y_2']
     """
     _validate.flag("noise_aware", noise_aware)
-    if isinstance(release, xr.DataTree):
-        if not noise_aware:
-            raise ArgumentError("noise_aware=False is for released statistics; release is a trace. Leave it out.")
-        from pymc_dp.from_draws.private_model import condition_on_draws  # which imports SciPy
-
-        return condition_on_draws(model, release, covariates=covariates, n_rows=n_rows)
     pairs = _labelled(release)
-    if covariates is not None or n_rows is not None:
-        raise ArgumentError("covariates and n_rows are for draws of dp.OPS(); a dp.Release needs none. Leave them out.")
     source = context_model(model)
     if record_of(source) is not None:
         raise ArgumentError("The model is private already. Give the model with (dummy) rows.")
@@ -191,15 +169,15 @@ def _labelled(given: object) -> list[tuple[str, Release]]:
         pairs = [(str(place), one) for place, one in enumerate(given, start=1)]
     else:
         raise ArgumentError(
-            "release must be a dp.Release, a list of several, or a trace of dp.OPS(), got "
-            f"{_validate.shown(given)}. Write dp.Release.load(path)."
+            f"release must be a dp.Release or a list of several, got {_validate.shown(given)}. Write "
+            "dp.Release.load(path), or dp.Release.of(idata)."
         )
     found: list[tuple[str, Release]] = []
     for label, one in pairs:
         if not isinstance(one, Release):
             raise ArgumentError(
                 f"release must hold dp.Release alone, and {label!r} is {_validate.shown(one)}. Write "
-                "[dp.Release.load(path), ...]; draws of dp.OPS() are fitted alone."
+                "[dp.Release.load(path), ...]."
             )
         inner = one.apart
         found += [(f"{label}_{name}", part) for name, part in inner] if inner else [(label, one)]

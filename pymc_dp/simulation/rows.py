@@ -132,45 +132,6 @@ def _tables_at(
     ]
 
 
-def draw_rows_at(
-    inspection: RowInspection,
-    truths: Sequence[Mapping[str, Array]],
-    covariates: Mapping[str, Any],
-    *,
-    n_rows: int,
-    rng: np.random.Generator,
-    caller: str,
-) -> tuple[list[Array], list[Array]]:
-    """Draw `n_rows` rows at each of some values of the free variables. Reads no private value: public columns alone.
-
-    Parameters
-    ----------
-    inspection, covariates, n_rows, rng
-        As for `draw_columns`.
-    truths : sequence of mapping of str to array
-        By the names of free variables.
-    caller : str
-        The public function that asks, for texts.
-
-    Returns
-    -------
-    (list of array, list of array)
-        One (n_truths * n_rows, ...) array for each column, as drawn and as held: what is observed is clamped in the
-        second only.
-
-    Raises
-    ------
-    UnsupportedModelError, ArgumentError
-        As `draw_tables`.
-    """
-    if problems := _problems(inspection, covariates, caller):
-        raise UnsupportedModelError(problems)
-    drawn, held = zip(*_tables(inspection, truths, covariates, n_rows=n_rows, rng=rng), strict=True)
-    return [np.concatenate(parts) for parts in zip(*drawn, strict=True)], [
-        np.concatenate(parts) for parts in zip(*held, strict=True)
-    ]
-
-
 def _tables(
     inspection: RowInspection,
     truths: Sequence[Mapping[str, Array]],
@@ -209,9 +170,9 @@ def draw_rows(
     Returns
     -------
     (tuple of array, tuple of array)
-        One (n_rows, ...) array for each column, as drawn and as held, as for `draw_rows_at`. Observed variables are
-        drawn given those that they depend on; of variables that depend on each other one is drawn given values of the
-        others from anywhere between their bounds.
+        One (n_rows, ...) array for each column, as drawn and as held: what is observed is clamped in the
+        second only. Observed variables are drawn given those that they depend on; of variables that depend on each
+        other one is drawn given values of the others from anywhere between their bounds.
 
     Raises
     ------
@@ -339,7 +300,6 @@ __all__ = [
     "Rows",
     "SimulatedTable",
     "draw_rows",
-    "draw_rows_at",
     "draw_tables",
     "draw_tables_at",
     "in_order",

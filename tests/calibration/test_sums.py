@@ -21,7 +21,6 @@ Z, COUNTS, VECTORS = np.zeros(N), np.zeros(N, dtype=int), np.zeros((N, 2))
 ONES = COUNTS + 1
 GAUSSIAN = {"delta": 1e-6, "statistics": dp.Statistics("gaussian")}
 HIDDEN = {"neighbours": "add_remove", "n_max": 3 * N}
-LOOP = ((0, 1), (1, 2), (2, 3), (3, 0))
 
 
 def case(build: Callable[[], Any], bounds: Any = None, given: dict[str, Any] | None = None, **declared: Any) -> Any:
@@ -52,14 +51,19 @@ def dirichlet() -> None:
     pm.Dirichlet("y", pm.Uniform("a", 1, 12) * np.array([0.2, 0.3, 0.5]), observed=np.full((N, 3), 1 / 3))
 
 
-def field() -> None:
-    a, b = pm.Uniform("a", -1, 1), pm.Uniform("b", -2, 2)
-    dp.markov.IsingField("y", a * pt.ones(4), b * pt.ones(4), edges=LOOP, observed=np.zeros((N, 4), dtype=int))
+def alike() -> None:
+    def logp(y: Any, p: Any) -> Any:
+        return pt.log(pt.switch(pt.eq(y[..., 0], y[..., 1]), p[..., 0], 1 - p[..., 0]) / 2)
 
+    def random(p: Any, rng: Any = None, size: Any = None) -> Any:
+        shape = p.shape if size is None else (*size, 2)
+        first, other = rng.integers(2, size=shape[:-1]), rng.random(shape[:-1]) > p[..., 0]
+        return np.stack([first, first ^ other], axis=-1)
 
-def couplings() -> None:
-    theta, phi = pm.Normal("theta", shape=4), pm.Normal("phi", shape=4)
-    dp.markov.IsingField("y", theta, phi, edges=LOOP, observed=np.zeros((500, 4), dtype=int))
+    p, rows = pm.Uniform("p"), np.zeros((N, 2), dtype=int)
+    y = pm.CustomDist("y", p * pt.ones(2), logp=logp, random=random, signature="(k)->(k)", dtype="int64", observed=rows)
+    given: Any = {"bounds": (0, 1), "values": (0, 1), "moments": lambda p: ([p[0]], [[p[0] * (1 - p[0])]])}
+    dp.models.with_statistics(y, lambda row: [pt.eq(row[0], row[1])], **given)
 
 
 def regression() -> None:
@@ -113,8 +117,7 @@ CASES: dict[str, tuple[Callable[[], Any], dict[str, Any], dict[str, Any]]] = {
     "Multinomial": case(multinomial, **HIDDEN),
     "MvNormal": case(normal_vector, (-3, 3), GAUSSIAN),
     "Dirichlet": case(dirichlet, (0.02, 0.95), GAUSSIAN),
-    "IsingField": case(field, None, GAUSSIAN),
-    "IsingField, every coupling": case(couplings, None, {"epsilon": 1.0}),
+    "stated": case(alike),
     "linear regression": case(
         regression, {"x": (-1, 1), "y": (-6, 6)}, {"epsilon": 1.0, "delta": 1e-5, "statistics": dp.Statistics()}
     ),

@@ -71,27 +71,17 @@ def histogram(relation):
     return Pipeline(model=model, domain=domain(relation), columns=("g", "d"), corners=corners, how=how)
 
 
-def field(grouped, relation):
+def stated(statistics, bounds, values, relation, *, grouped=False):
     def build(group, rows):
-        theta = pm.Normal("theta", dims=("of", "level") if grouped else "level")
-        given = theta[group] if grouped else theta
-        dp.markov.IsingField("y", given, pm.Normal("phi", shape=3), edges=[(0, 1), (2, 1), (0, 2)], observed=rows)
-
-    return vectors(relation, build, (*product((0, 1), repeat=3), (-1, 2, 2**31 - 1)), grouped)
-
-
-def stated(statistics, bounds, values, relation):
-    def build(group, rows):
-        y = pm.CustomDist(
-            "y", pm.Normal("p", shape=2), logp=lambda value, p: value[..., 0] * 0.0, signature="(k)->(k)", observed=rows
-        )
+        p = pm.Normal("p", dims=("of", "level") if grouped else "level")
+        y = pm.CustomDist("y", p[group], logp=lambda value, p: value[..., 0] * 0.0, signature="(k)->(k)", observed=rows)
         zero = np.zeros(len(bounds))
         moments = lambda p: (zero + p[0], np.outer(zero, zero) + p[0])  # noqa: E731
         dp.models.with_statistics(y, statistics, bounds=bounds, values=values, moments=moments)
 
     low, high = values
     corners = (*product(map(float, range(low, high + 1)), repeat=2), (NAN, INF), (-1e308, 0.4))
-    return vectors(relation, build, corners)
+    return vectors(relation, build, corners, grouped)
 
 
 def pairs(relation):
@@ -120,9 +110,10 @@ KINDS = {
     "own totals": own_totals,
     "exposures": exposed,
     "histogram": histogram,
-    "field": partial(field, False),
-    "field, groups": partial(field, True),
     "equal or not": partial(stated, lambda y: [pt.eq(y[0], y[1]), y[0] * y[1]], [(0, 1), (0, 4)], (0, 2)),
+    "sum and distance, groups": partial(
+        stated, lambda y: [y[0] + y[1], abs(y[0] - y[1])], [(0, 4), (0, 3)], (0, 3), grouped=True
+    ),
     "sum and distance": partial(stated, lambda y: [y[0] + y[1], abs(y[0] - y[1])], [(0, 4), (0, 3)], (0, 3)),
     "pairs of numbers": pairs,
     "shares": simplex,

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pymc_dp as dp
-from pymc_dp.release.record import describe
 from pymc_dp.step_methods.annealing import Annealing, Settings
 from pymc_dp.step_methods.annealing.price import path_of
 from pymc_dp.step_methods.mode import AnnealedMode, CandidateMode, Grid
-from pymc_dp.transforms.privatize import plan_for, prepare
 from tests.golden.models import MODELS, Case
 from tests.golden.plain import Json
 from tests.golden.topics import Topic, or_refusal
@@ -48,7 +46,7 @@ ON_ROWS: dict[tuple[str, str], tuple[str, ...]] = {
     ("logistic regression", "add_remove"): ("OPS", "PrivateHMC"),
 }
 """Rows held one by one: with a proved range, and without one but log-concave."""
-QUICK = {"OPS", "TemperedGibbs", "BarkerMetropolis", "find_map", "sample_ais, range", "DataAugmentation"}
+QUICK = {"OPS", "TemperedGibbs", "BarkerMetropolis", "find_map", "sample_ais, range"}
 
 
 def bound(case: Case, make: Callable[[], Any], neighbours: str, budget: dp.Budget) -> Json:
@@ -98,21 +96,6 @@ def annealed(case: Case, neighbours: str, budget: dp.Budget, resampling: str) ->
     }
 
 
-def augmented(case: Case, neighbours: str, budget: dp.Budget) -> Json:
-    """The release whose rows are augmented; the step itself costs nothing, in any number of chains."""
-    statistics = dp.Statistics(noise="gaussian" if budget.delta else "laplace")
-    inspection, plan = plan_for(
-        case.model(),
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        domain=case.domain(neighbours),
-        statistics=statistics,
-    )
-    record = describe(inspection, plan)
-    dp.DataAugmentation().check(record, prepare(inspection, plan)[0])
-    return {"event": record.event, "scales": {table.name: table.scales for table in record.tables}}
-
-
 def _entries() -> dict[str, Callable[[], Json]]:
     found = {}
     for name, neighbours, spent in places():
@@ -123,7 +106,6 @@ def _entries() -> dict[str, Callable[[], Json]]:
         if name == ON_SUMS:
             for resampling in ("range", "laplace"):
                 found[f"sample_ais, {resampling}; {place}"] = or_refusal(annealed, case, neighbours, budget, resampling)
-            found[f"DataAugmentation; {place}"] = or_refusal(augmented, case, neighbours, budget)
     return found
 
 

@@ -66,8 +66,6 @@ def test_what_was_added_is_still_not_published(trace, tmp_path):
 def test_rows_that_are_not_there_are_not_made_up(private, trace):
     with pytest.raises(dp.errors.ArgumentError, match="there is no one table of rows"):
         dp.synthesize(trace, model(), 5)
-    with pytest.raises(dp.errors.UnsupportedModelError, match="made by others"), private:
-        dp.DataAugmentation()
     with pytest.raises(dp.errors.ArgumentError, match="tables of others"):
         dp.markov.marginalize_states(private)
     with pytest.raises(dp.errors.ArgumentError, match="private already"):

@@ -20,7 +20,6 @@ pytestmark = pytest.mark.usefixtures("interpreted")
         (lambda: [*steps(), dp.BarkerMetropolis(["centre"])], "no row tells anything"),
         (lambda: [*steps(), pm.NUTS], "not accepted"),
         (lambda: [], "not accepted"),
-        (lambda: [dp.TemperedGibbs(["sd"]), dp.DataAugmentation()], "not accepted"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(given, words):

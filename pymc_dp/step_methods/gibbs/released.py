@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pymc as pm
 from pymc import Model
-from pytensor.graph.basic import Variable
 
 from pymc_dp.draws.finite_choice import choose
 from pymc_dp.errors import Problem, UnsupportedModelError
@@ -47,26 +45,20 @@ class ReleasedScan:
     Parameters
     ----------
     model : pymc.Model
-    logp : Variable, optional
-        Log density over the value variables that is left invariant; that of the model by default.
-    inputs : sequence of Variable
-        What it takes beside; the values are those of the attribute `given`, in the same order.
 
     References
     ----------
     Foulds, Geumlek, Welling, Chaudhuri (2016), section 4.2.
     """
 
-    def __init__(self, model: Model, *, logp: Variable | None = None, inputs: Sequence[Variable] = ()) -> None:
-        self.levels, problems = levels_by_place(model)
+    def __init__(self, model: Model) -> None:
+        self.levels, problems = _levels_by_place(model)
         if problems:
             raise UnsupportedModelError(problems)
         values = list(model.value_vars)
         self.names = [str(value.name) for value in values]
-        self.given: Sequence[Array] = ()
         with model:  # its own settings of checks
-            density = model.logp() if logp is None else logp
-            self._logp: Any = pm.compile([*values, *inputs], density, trust_input=True, on_unused_input="ignore")
+            self._logp: Any = pm.compile(values, model.logp(), trust_input=True, on_unused_input="ignore")
         self.start_chain()
 
     def start_chain(self) -> None:
@@ -115,14 +107,11 @@ class ReleasedScan:
         return value
 
     def _at(self, point: Point, name: str, place: Array) -> float:
-        return self.logp({**point, name: np.asarray(place, dtype=point[name].dtype)}, self.given)
-
-    def logp(self, point: Point, given: Sequence[Array]) -> float:
-        """Log density at a point, of given inputs."""
-        return float(self._logp(*(point[name] for name in self.names), *given))
+        moved = {**point, name: np.asarray(place, dtype=point[name].dtype)}
+        return float(self._logp(*(moved[name] for name in self.names)))
 
 
-def levels_by_place(model: Model) -> tuple[Levels, list[Problem]]:
+def _levels_by_place(model: Model) -> tuple[Levels, list[Problem]]:
     """Return the levels of discrete value variables by name, and what is in the way where there are no finite ones."""
     found: Levels = {}
     problems = []
@@ -141,4 +130,4 @@ def levels_by_place(model: Model) -> tuple[Levels, list[Problem]]:
     return found, problems
 
 
-__all__ = ["ReleasedScan", "levels_by_place", "private_model"]
+__all__ = ["ReleasedScan", "private_model"]

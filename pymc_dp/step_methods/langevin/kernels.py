@@ -15,7 +15,7 @@ import numba
 import numpy as np
 
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.langevin.prefetch import ask, gather, heads
+from pymc_dp.step_methods.langevin.batch_rows import gather, heads
 from pymc_dp.step_methods.row_functions.builder import ALIKE
 from pymc_dp.step_methods.row_functions.limits import Clip
 from pymc_dp.step_methods.row_functions.summing_kernels import (
@@ -128,15 +128,14 @@ def squared(
     places: Any,
     begin: int,
     count: int,
-    following: int,
     buffers: Any,
     squares: Any,
 ) -> Any:
     """Return the gradients of some of the rows at `places`, `count` from `begin` on, as factors and vectors.
 
-    Their squared norms are written to `squares`, which has as many entries. Rows from `following` on will be next.
+    Their squared norms are written to `squares`, which has as many entries.
     """
-    gather(rows, places, begin, count, following, buffers)
+    gather(rows, places, begin, count, buffers)
     filled = min(-(-count // ALIKE) * ALIKE, buffers[0].shape[0])  # rows behind the last one are of no account
     blocks = gradient(position, *heads(buffers, filled))
     squared_norms(blocks, squares)
@@ -152,22 +151,19 @@ def _add_chunk(
     table: Any,
     count: int,
     chunk: int,
-    following: int,
     written: Any,
     total: Any,
 ) -> None:
     """Add the clipped gradients of a chunk of the rows at the first `count` places of a table to `total`, in units.
 
-    And their products, where it has entries for these. Another chunk will probably follow.
+    And their products, where it has entries for these.
     """
     size, places = table.squares.size, table.places[:count]
     begin = chunk * size
     weights = table.squares[: min(size, count - begin)]
-    ahead = following * size if following >= 0 else count
-    blocks = squared(gradient, position, table.rows, places, begin, weights.size, count, table.buffers, weights)
+    blocks = squared(gradient, position, table.rows, places, begin, weights.size, table.buffers, weights)
     weigh(weights, clip)
     for first in range(0, weights.size, SOME):
-        ask(table.rows, places, ahead + first, SOME)  # memory is at work while these are
         some = write_held(blocks, weights, first, starts, clip, written)
         if total.size == position.size:
             add_whole(written, some, total)
@@ -275,23 +271,21 @@ def add_clipped(
     lay_out(shared.board, count, chunks)
     chunk = lead(shared.board, chunks)
     while chunk >= 0:
-        _add_chunk(gradient, position, starts, clip, table, count, chunk, chunk - 1, written, total)
+        _add_chunk(gradient, position, starts, clip, table, count, chunk, written, total)
         worked_off(shared.board)
         chunk = lead(shared.board, chunks)
     _collect(shared.totals, total)
 
 
 @numba.njit(error_model="numpy", inline="always")
-def assist(
-    gradient: Any, position: Any, starts: Any, clip: Any, table: Any, helper: int, helpers: int, shared: Any
-) -> int:
+def assist(gradient: Any, position: Any, starts: Any, clip: Any, table: Any, helper: int, shared: Any) -> int:
     """Work off chunks of one batch after the other, as one of some helpers; return how many, when it is of no use."""
     found, part, written = 0, np.zeros(shared.totals.shape[1]), np.zeros((SOME, position.size))
     chunk = follow(shared.board, helper)
     while chunk >= 0:
         count = rows_of(shared.board)
         if chunk * table.squares.size < count:  # else a smaller batch is laid out by now, and the chunk taken away
-            _add_chunk(gradient, position, starts, clip, table, count, chunk, chunk + helpers, written, part)
+            _add_chunk(gradient, position, starts, clip, table, count, chunk, written, part)
         if not hand_over(shared.board, helper, chunk, part, shared.totals[helper]):
             break
         found += 1

@@ -19,7 +19,7 @@ def _fill(gradient: Any, position: Any, rows: Any, buffers: Any, norms: Any) -> 
     place, square = np.zeros(1, dtype=np.int64), np.zeros(1)
     for i in range(norms.size):
         place[0] = i
-        squared(gradient, position, rows, place, 0, 1, 1, buffers, square)
+        squared(gradient, position, rows, place, 0, 1, buffers, square)
         norms[i] = np.sqrt(square[0])
 
 

@@ -265,7 +265,7 @@ class GradientWalk(PrivateStep):
         kernels, count = _kernels(), len(shared.totals)
         loop = closed_over(kernels.assist, self._functions[0])
         own = position, self.gradients.starts, plan.clip
-        return [partial(loop, *own, kernels.with_own_room(table), helper, count, shared) for helper in range(count)]
+        return [partial(loop, *own, kernels.with_own_room(table), helper, shared) for helper in range(count)]
 
     def _helpers(self, steps: int, plan: Plan) -> int:
         """Return how many threads help with so many steps: public numbers alone decide."""

@@ -83,7 +83,7 @@ class AnnealedMode(OPS):
 
     @override
     def describe(self) -> SamplerRecord:
-        return replace(super().describe(), noise=f"annealed to β = {self.temperature.inverse:.4g}", mechanism=None)
+        return replace(super().describe(), noise=f"annealed to β = {self.temperature.inverse:.4g}")
 
     @override
     def _target(self) -> tuple[str, str]:

@@ -78,8 +78,7 @@ class OPS(PrivateStep):
     Notes
     -----
     **What a draw is worth.** Where rows are many, the mean of k draws lies about the truth with 1 + T / k times the
-    variance of the posterior. ``dp.from_draws.draw_intervals`` and ``dp.condition(model, idata)`` know it; a plot of
-    draws does not.
+    variance of the posterior. ``dp.from_draws.draw_intervals`` knows it; a plot of draws does not.
 
     **Released.** Every draw of every chain, warm-up included, and nothing else: no density, no number of tries.
 
@@ -348,11 +347,6 @@ class OPS(PrivateStep):
             steps=self.funding.steps,
             facts=tuple(facts),
             power=self.temperature.inverse,
-            mechanism={
-                "power": self.temperature.inverse,
-                "prior_power": self.temperature.inverse if self.temperature.prior else 1.0,
-                "n_rows": self.n_rows,
-            },
         )
 
     @override

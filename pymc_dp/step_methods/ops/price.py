@@ -110,7 +110,7 @@ def worth(temperature: float, count: int) -> str:
     return (
         f"about the truth a draw has √(1 + T) = {math.sqrt(1 + temperature):.3g} times the posterior's sd"
         f"{mean if count > 1 else ''}, where rows are many; more draws would each have a higher temperature. "
-        "Intervals that know it: dp.from_draws.draw_intervals(idata, model)"
+        "Intervals that know it, of two draws or more: dp.from_draws.draw_intervals(idata)"
     )
 
 

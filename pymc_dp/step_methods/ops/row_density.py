@@ -111,10 +111,6 @@ class RowDensity:
         prior, likelihood = rebuild([self._prior, self._likelihood], replace)[0]
         return prior, likelihood
 
-    def each_row(self, flat: Variable, rows: Sequence[Variable]) -> Any:
-        """Return the log-likelihood of every row as a graph over a flat vector and rows: an (n_rows,) vector."""
-        return rebuild([self._each], {self._flat: flat, **dict(zip(self._rows, rows, strict=True))})[0][0]
-
     @cached_property
     def predictor(self) -> Predictor | None:
         """The one linear predictor through which the likelihood depends on the parameters; None if not proved."""
