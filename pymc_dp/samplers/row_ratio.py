@@ -112,7 +112,7 @@ class RowRatio:
         """Read the rows, once. The budget was charged."""
         self._table, self._known = self._rows.table(), {}
         held = rows_of(self._table)
-        if held and self._made_up:  # public values are what they are, beside private ones that are made up
+        if held and self._made_up and self._table.n_rows:  # public values are what they are, beside private ones that are made up
             count = len(next(iter(self._made_up.values())))
             places = np.random.default_rng(count).integers(0, self._table.n_rows, count)
             self._made_up |= {name: values[places] for name, values in held.items()}
