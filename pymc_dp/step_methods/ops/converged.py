@@ -20,6 +20,9 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 from pymc import Model
+from pymc.blocking import DictToArrayBijection, RaveledVars
+from pymc.step_methods.hmc.integration import CpuLeapfrogIntegrator
+from pymc.step_methods.hmc.quadpotential import QuadPotentialFull
 
 from pymc_dp.before_kernel import derived_generator
 from pymc_dp.errors import PrivacyError
@@ -28,11 +31,16 @@ from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.certificates import log_concave
 from pymc_dp.simulation.rows import draw_rows
+from pymc_dp.step_methods.ops.curvature import mode, units
 from pymc_dp.step_methods.ops.row_density import Held, RowDensity
 from pymc_dp.step_methods.values import Point
 
 TUNE = 1000
 """Steps in which step sizes and scales are learnt from the rows."""
+CURVED_TUNE, MOST_CURVED = 200, 500
+"""Steps in which step sizes are learnt where scales are the curvature at the mode; the most scalars for such scales."""
+WIDE = (2.0, 1.0, 0.5, 0.0)
+"""How far about the mode a chain begins, in posterior standard deviations: the first distance of finite density."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,7 +85,8 @@ class TemperedChain:
                 pm.Potential("tempered_prior", (self._inverse - 1) * prior)
         self._start = prior_model.initial_point(random_seed=0)
         with _silent():
-            self._step = pm.NUTS(model=prior_model)
+            self._step: Any = pm.NUTS(model=prior_model)
+            self._learnt = self._step.potential
             self._parameters = prior_model.compile_fn(
                 prior_model.replace_rvs_by_values(prior_model.free_RVs),
                 inputs=prior_model.value_vars,
@@ -85,8 +94,24 @@ class TemperedChain:
                 on_unused_input="ignore",
             )
 
-    def run(self, held: Held, inverse: float, draws: int, rng: np.random.Generator) -> Chain:
-        """Run one chain, from a start that no row moves.
+    @property
+    def may_be_curved(self) -> bool:
+        """Whether there are few enough scalars for the curvature at the mode."""
+        return sum(np.size(value) for value in self._start.values()) <= MOST_CURVED
+
+    def run(self, held: Held, inverse: float, draws: int, rng: np.random.Generator, *, curved: bool) -> Chain:
+        """Run one chain.
+
+        Parameters
+        ----------
+        held : Held
+        inverse : float
+        draws : int
+            Steps after tuning.
+        rng : numpy.random.Generator
+        curved : bool
+            Begin about the mode, in units of the curvature there. Else from a start that no row moves, and every
+            scalar has a scale of its own, which is learnt.
 
         Raises
         ------
@@ -96,7 +121,7 @@ class TemperedChain:
         with _silent():
             self._put(*held, inverse)
             try:
-                return self._walk(draws, rng)
+                return self._walk(draws, rng, curved=curved)
             finally:
                 self._put([row[:0] for row in held[0]], held[1][:0], 1.0)
 
@@ -106,11 +131,33 @@ class TemperedChain:
         self._weights.set_value(weights)
         self._inverse.set_value(np.float64(inverse))
 
-    def _walk(self, draws: int, rng: np.random.Generator) -> Chain:
+    def _walk(self, draws: int, rng: np.random.Generator, *, curved: bool) -> Chain:
         point = {name: value + rng.uniform(-1, 1, np.shape(value)) for name, value in self._start.items()}
-        states, divergences, point = walked(self._step, point, rng, tune=TUNE, draws=draws)
+        potential, tune = self._learnt, TUNE
+        if curved:
+            point, potential = self._about_mode(point, rng)
+            tune = CURVED_TUNE
+        self._step.potential = potential
+        self._step.integrator = CpuLeapfrogIntegrator(potential, self._step._logp_dlogp_func)
+        states, divergences, point = walked(self._step, point, rng, tune=tune, draws=draws)
         last = dict(zip(self._names, self._parameters(point), strict=True))
         return Chain(states=states, divergences=divergences, last=last)
+
+    def _about_mode(self, point: Point, rng: np.random.Generator) -> tuple[Point, Any]:
+        """Return a place about the mode, and kinetic energy in units of the curvature there."""
+        start = DictToArrayBijection.map(point)
+
+        def slope(flat: Array) -> tuple[float, Array]:
+            value, gradient = self._step._logp_dlogp_func(RaveledVars(flat, start.point_map_info))
+            return float(value), np.asarray(gradient)
+
+        centre = mode(slope, start.data)
+        scales = units(slope, centre)
+        noise = scales @ rng.normal(size=len(centre))
+        places = (centre + share * noise for share in WIDE)
+        begun = next((place for place in places if np.isfinite(slope(place)[0])), centre)
+        point = DictToArrayBijection.rmap(RaveledVars(begun, start.point_map_info))
+        return point, QuadPotentialFull(scales @ scales.T)
 
 
 def walked(step: Any, point: Point, rng: np.random.Generator, *, tune: int, draws: int) -> tuple[Array, int, Point]:
@@ -159,6 +206,14 @@ GOOD_RHAT, FEW_DIVERGENCES = 1.05, 0.01
 """What chains on simulated data must reach: the largest R-hat of a scalar, the share of steps that diverge."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Length:
+    """How a chain is run, as judged on simulated data: steps after tuning, and whether in units of the curvature."""
+
+    steps: int
+    curved: bool
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ConvergedPosterior:
     """The last state of a NUTS chain on the tempered posterior, of a length judged on data simulated from the prior.
@@ -175,7 +230,7 @@ class ConvergedPosterior:
     density: RowDensity
     prior_model: Model
     temper_prior: bool
-    _lengths: dict[float, int | str] = field(default_factory=dict)
+    _lengths: dict[float, Length | str] = field(default_factory=dict)
     exact = False
 
     @classmethod
@@ -192,7 +247,7 @@ class ConvergedPosterior:
         """How draws are made, for the trace."""
         return (
             "the last state of a NUTS chain each, NOT exact: the guarantee holds only if every chain has converged "
-            f"({TUNE} steps of tuning, then {CORRELATION_TIMES} correlation times of data simulated from the prior)"
+            f"({CORRELATION_TIMES} correlation times of data simulated from the prior, after tuning)"
         )
 
     def obstacle(self, inverse: float, temper_prior: bool) -> str:
@@ -200,8 +255,8 @@ class ConvergedPosterior:
         found = self.length(inverse)
         return found if isinstance(found, str) else ""
 
-    def length(self, inverse: float) -> int | str:
-        """Return the steps of a chain after tuning, or why there is no such number; the rows held change nothing."""
+    def length(self, inverse: float) -> Length | str:
+        """Return how long a chain is, or why there is no such number; the rows held change nothing."""
         if inverse not in self._lengths:
             self._lengths[inverse] = self._judged(inverse)
         return self._lengths[inverse]
@@ -213,11 +268,11 @@ class ConvergedPosterior:
     def draw(self, rng: np.random.Generator, held: Held, inverse: float, temper_prior: bool) -> dict[str, Array]:
         """Run one chain on the rows held and return its last state."""
         length = self.length(inverse)
-        assert isinstance(length, int)
+        assert isinstance(length, Length)
         own = derived_generator(rng)
         chain: Chain | None = None
         with suppress(Exception):  # its text and its traceback may tell of a row
-            chain = self._chain.run(held, inverse, length, own)
+            chain = self._chain.run(held, inverse, length.steps, own, curved=length.curved)
         if chain is None or not np.isfinite(chain.states[-1]).all():
             raise PrivacyError("The chain could not be run. The budget is spent; nothing was released.")
         return chain.last
@@ -226,7 +281,7 @@ class ConvergedPosterior:
     def _chain(self) -> TemperedChain:
         return TemperedChain(self.density, self.prior_model, temper_prior=self.temper_prior)
 
-    def _judged(self, inverse: float) -> int | str:
+    def _judged(self, inverse: float) -> Length | str:
         try:
             tables = self._tables()
         except Exception:
@@ -234,15 +289,22 @@ class ConvergedPosterior:
                 "no table can be simulated from its prior: every distribution must have random draws, for any number "
                 "of rows; pm.CustomDist takes a function, random="
             )
+        if self._chain.may_be_curved:
+            with suppress(Exception):  # a mode without curvature is no place to begin
+                if not isinstance(found := self._agreed(tables, inverse, curved=True), str):
+                    return found
+        return self._agreed(tables, inverse, curved=False)
+
+    def _agreed(self, tables: Sequence[Held], inverse: float, *, curved: bool) -> Length | str:
+        """Return how long chains must be that agree on all tables, or say how they do not."""
         longest = 1.0
         for turn, table in enumerate(tables):
-            chains = [
-                self._chain.run(table, inverse, TRIAL, np.random.default_rng([turn, chain])) for chain in range(CHAINS)
-            ]
+            rngs = [np.random.default_rng([turn, chain]) for chain in range(CHAINS)]
+            chains = [self._chain.run(table, inverse, TRIAL, rng, curved=curved) for rng in rngs]
             if (found := _disagreement(chains)) is not None:
                 return found
             longest = max(longest, CHAINS * TRIAL / max(_effective_size(chains), 1.0))
-        return max(LEAST, math.ceil(CORRELATION_TIMES * longest))
+        return Length(steps=max(LEAST, math.ceil(CORRELATION_TIMES * longest)), curved=curved)
 
     def _tables(self) -> list[Held]:
         """Simulate public tables; one row more is tried too, so that a model of fixed length never works by chance."""

@@ -1,5 +1,6 @@
 """Chains that are assumed to have converged: their length is public, and nothing else leaves."""
 
+import arviz as az
 import numpy as np
 import pymc as pm
 import pytest
@@ -10,6 +11,7 @@ from pymc_dp.step_methods.ops import converged
 QUIET = {"progressbar": False, "quiet": True, "compute_convergence_checks": False}
 SHORT = {
     "TUNE": 5,
+    "CURVED_TUNE": 5,
     "TRIAL": 8,
     "TRIALS": 1,
     "LEAST": 10,
@@ -92,3 +94,37 @@ def test_what_goes_wrong_with_a_private_chain_tells_nothing_and_its_length_is_pu
     with pytest.raises(dp.errors.PrivacyError) as failed:
         sampled(groups())
     assert "987" not in str(failed.value) and failed.value.__cause__ is None
+
+
+@pytest.fixture
+def chains(monkeypatch):
+    """Every chain that is run, and whether in units of the curvature."""
+    seen, run = [], converged.TemperedChain.run
+
+    def noted(self, *args, curved):
+        seen.append([curved, None])
+        seen[-1][1] = run(self, *args, curved=curved)
+        return seen[-1][1]
+
+    monkeypatch.setattr(converged.TemperedChain, "run", noted)
+    return seen
+
+
+def test_chains_without_a_curvature_that_they_can_use_learn_scales_instead(chains, monkeypatch):
+    monkeypatch.setattr(converged, "units", lambda slope, centre: np.full((len(centre), len(centre)), np.nan))
+    sampled(groups())
+    assert [curved for curved, _ in chains] == [True, False, False, False]
+
+
+@pytest.mark.slow
+def test_a_chain_in_units_of_the_curvature_draws_from_the_same_posterior(chains, monkeypatch):
+    for name, value in {"LEAST": 1500, "TUNE": 500, "CURVED_TUNE": 200}.items():
+        monkeypatch.setattr(converged, name, value)
+    sampled(groups())
+    monkeypatch.setattr(converged, "MOST_CURVED", 0)
+    sampled(groups())
+    kept = {curved: chain.states for curved, chain in chains if len(chain.states) >= 1500}
+    one, other = kept[True], kept[False]
+    errors = [np.sqrt(sum(az.mcse(part[None, :, place]) ** 2 for part in (one, other))) for place in range(6)]
+    assert (np.abs(one.mean(axis=0) - other.mean(axis=0)) < 5 * np.array(errors)).all()
+    np.testing.assert_allclose(one.std(axis=0), other.std(axis=0), rtol=0.25)
