@@ -112,7 +112,9 @@ class RowRatio:
         """Read the rows, once. The budget was charged."""
         self._table, self._known = self._rows.table(), {}
         held = rows_of(self._table)
-        if held and self._made_up and self._table.n_rows:  # public values are what they are, beside private ones that are made up
+        if (
+            held and self._made_up and self._table.n_rows
+        ):  # public values are what they are, beside private ones that are made up
             count = len(next(iter(self._made_up.values())))
             places = np.random.default_rng(count).integers(0, self._table.n_rows, count)
             self._made_up |= {name: values[places] for name, values in held.items()}
@@ -155,15 +157,20 @@ class RowRatio:
         return there.prior - here.prior + beta * self._offset(here.values, there.values)
 
     def _ends(self, here: Array, there: Array) -> Ends | None:
+        within = self._within(here, there)
+        try:
+            return None if within is None else Ends(*within)
+        except ArgumentError:  # too far apart for numbers
+            return None
+
+    def _within(self, here: Array, there: Array) -> tuple[float, float] | None:
+        """Return the interval that g of each row is held in, with a little room; None where some g is no number."""
         found = self._interval(here, there)
         if found is None:
             return None
         low, high = min(found[0], 0.0), max(found[1], 0.0)
         room = max(LEAST, ROOM * (high - low))
-        try:
-            return Ends(low - room, high + room)
-        except ArgumentError:  # ends that are no numbers
-            return None
+        return low - room, high + room
 
     def _interval(self, here: Array, there: Array) -> tuple[float, float] | None:
         """Return the least and the largest g, less what it is centred on; None where some g is no number."""
@@ -243,16 +250,16 @@ class RowRatio:
         BudgetExceeded
             Where it cannot be paid for.
         """
-        ends = self._ends(here.values, there.values)
-        assert self._kernel is not None and ends is not None
+        within = self._within(here.values, there.values)
+        assert self._kernel is not None and within is not None
         after, before = ([place.values, self._centre(place.values)] for place in (there, here))
         return bool(
             getattr(self._kernel, rule)(
                 self._compiled.held,
                 after,
                 before=before,
-                low=ends.low / ends.inverse,
-                high=ends.high / ends.inverse,
+                low=within[0],
+                high=within[1],
                 beta=beta,
                 public=self._odds(here, there, beta),
                 pay=self._pay,

@@ -13,15 +13,16 @@ from pymc_dp.step_methods.metropolis.spending import Spending
 
 
 class BarkerMetropolis(PrivateMetropolis):
-    """Metropolis with Barker's rule: the exact posterior, each accept bit accounted by its own proved range.
+    """Metropolis with Barker's rule: the exact posterior, each accept bit accounted by its own range.
 
     From θ it proposes θ' from a symmetric normal on the unconstrained scale and goes there with probability
     ``σ(log p(θ' | X) - log p(θ | X))``. Any parameter graph will do, and no parameter needs bounds: the chain pays only
     for how far one row moves the *difference* between two released states, and short steps cost little.
 
     That is known in closed form where the likelihood has exact sums, at a price that does not grow with the rows. For
-    any other model that factorises over rows it is proved at every step, by interval arithmetic on the graph of a row's
-    log-likelihood: give public bounds or norms of what a row holds, ``Domain(bounds=..., norms=...)``.
+    any other model that factorises over rows it is found at every step, on public rows at the ends of what a row may be
+    and at random, and then enforced: what a row adds beyond it is cut. Give public bounds or norms of what a row holds,
+    ``Domain(bounds=..., norms=...)``.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ class BarkerMetropolis(PrivateMetropolis):
     share : float
         Weight of this step among those that share the budget.
     clamp : float, optional
-        For models whose range cannot be proved, as with rows that have no bounds. ``g(x) = l(x, θ') - l(x, θ)`` of each
+        For models whose rows have no bounds. ``g(x) = l(x, θ') - l(x, θ)`` of each
         row is clamped to ``± clamp ‖θ' - θ‖`` (Euclidean norm, unconstrained scale), in one pass over the rows per
         step. **The target changes** wherever that takes hold: below the largest gradient norm of a row, the chain has
         no density that is known. None (default): no clamp.
@@ -57,9 +58,9 @@ class BarkerMetropolis(PrivateMetropolis):
     Raises
     ------
     UnsupportedModelError
-        If a likelihood has no exact sums here, the range of a step is not proved near the initial point either, and no
-        clamp is given: the text names what has no bound, and what would do. If its likelihood does not factorise over
-        rows, a free variable is discrete, or the model cannot start at its initial point.
+        If a likelihood has no exact sums here, what a row holds has no bounds, and no clamp is given: the text names
+        what has none, and what would do. If its likelihood does not factorise over rows or has an operation that the
+        kernel does not take, a free variable is discrete, or the model cannot start at its initial point.
     ArgumentError
 
     Notes
@@ -71,26 +72,24 @@ class BarkerMetropolis(PrivateMetropolis):
     the trace is cut there.
 
     **Guarantee.** One step is R-DP and R²/8-zCDP, where one row moves the log ratio by at most R. Where rows are held
-    one by one, R is enforced: each row's g, as computed, is held within an interval and rounded to a multiple of a
-    public power of 2, and R is what such a sum of whole numbers may move by. The interval is the range of g that was
-    proved over everything that a row may be (``sup g - inf g`` under ``replace``, ``sup |g|`` under ``add_remove``;
-    with a clamp twice and once ``clamp ‖θ' - θ‖``); with public columns under ``replace``, one about the middle of g
-    for a row's public values, where that is shorter. In closed form, sums and products are exact. Not covered: the last
-    bits of the accepted bit itself, which is drawn from the sum, in floats, of such a number and public ones. Places,
+    one by one, R is enforced by the kernel: each row's g is held within an interval as a whole number, sums are exact,
+    and the bit is drawn by whole weights (`docs/kernel.md`, statement 26). The interval is the least and the largest g
+    of public rows (``sup g - inf g`` of these under ``replace``, ``sup |g|`` under ``add_remove``; with a clamp twice
+    and once ``clamp ‖θ' - θ‖``); with public columns under ``replace``, one about the middle of g for a row's public
+    values. A range that misses some row changes the target there, and never the guarantee. In closed form, sums and
+    products are exact; not covered there: the last bits of the accepted bit, which is drawn in floats. Places,
     proposals, tuning and R are functions of released states, public bounds and fresh randomness, so that the filter may
     stop by them; the whole budget is reserved first and is the guarantee, ``epsilon_spent`` is bookkeeping. Class
     stepwise: no convergence is needed. Arithmetic float64. A tuned proposal that costs more than nine times (δ = 0:
     three times) what is left per step is refused without a look at the rows; R is the same both ways, so that the
     target is unchanged. While it tunes the chain is not yet a draw from the posterior; afterwards the proposal is
-    fixed. Where a row could be one for which a parameter is outside of its support, or for which nothing is proved, the
-    chain does not go, whether or not there is such a row.
+    fixed. Where the log-likelihood of some public row is no number the chain does not go, whatever rows there are.
 
     Under ``Domain(metric=ρ)`` ε is per unit of ρ and δ is 0: between tables that differ by ``Σ ρ(x_i, y_i)`` in all,
     the log odds of a step differ by at most R times that. g is computed at the nodes of a public grid, which rows count
-    for in whole shares. R is the steepest that these numbers are, so that nothing has to be proved; losses add up to ε.
+    for in whole shares. R is the steepest that these numbers are; losses add up to ε.
 
-    **Time.** A proof takes some milliseconds a step; where values without bounds are clamped (`dp.clamp`), ten times
-    more: give bounds too.
+    **Time.** A step takes one new number of each row, and numbers of some hundred public rows.
 
     References
     ----------

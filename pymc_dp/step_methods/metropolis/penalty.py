@@ -95,7 +95,7 @@ class PenaltyMetropolis(PrivateMetropolis):
     posterior, whatever s is. Only the accept bit is released, which tells less than the noised ratio.
 
     The noise is proportional to what one row can do: ``s = R / r``, R the range of the log-likelihood ratio of the two
-    released states, from the same proofs as for `BarkerMetropolis`, and r one number for the whole run, the largest
+    released states, found as for `BarkerMetropolis`, and r one number for the whole run, the largest
     that its budget pays for. A chain always makes all of its steps.
 
     Parameters

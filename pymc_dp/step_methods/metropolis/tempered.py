@@ -79,7 +79,7 @@ class TemperedMetropolis(PrivateMetropolis):
     Raises
     ------
     UnsupportedModelError
-        If the range of a step is not proved, or no radius that floats can tell from 0 has a certificate.
+        As for `BarkerMetropolis`, or if no radius that floats can tell from 0 has a certificate.
     ArgumentError
         For ``delta=0``: a rejection that is impossible on one data set may be possible on its neighbour. If `radius`
         has no certificate at the initial point: the text names one that has.
@@ -97,9 +97,9 @@ class TemperedMetropolis(PrivateMetropolis):
     Of the four sets of outcomes, {accept} obeys ε_t = β R, {reject} has probability at most δ_t, and none and both tell
     nothing: the step is (ε_t, δ_t)-DP, in both orders of the neighbours. R, G and δ_t come from public values alone and
     are the same from θ' to θ. Σ g is limited to ± N G, which holds anyway for at most N rows, so that more of them
-    would change the target and not the guarantee. A θ' without prior density, or where nothing is proved, or whose ε_t
-    or δ_t is more than the share of one step is refused whatever the rows are; such refusals are symmetric and cost
-    nothing.
+    would change the target and not the guarantee. Where rows are held one by one the kernel enforces R and G, and δ_t
+    is at most 1 - e^-(β R) besides (`docs/kernel.md`, statement 9). A θ' without prior density, or whose ε_t or δ_t is
+    more than the share of one step, is refused whatever the rows are; such refusals are symmetric and cost nothing.
 
     **Guarantee.** ε_t and δ_t of all steps of all chains add up to at most (ε, δ) (basic composition, of steps chosen
     by looking at those before: Rogers, Roth, Ullman, Vadhan 2016); class stepwise: no convergence is needed. What a row
