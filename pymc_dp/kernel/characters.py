@@ -28,7 +28,7 @@ from typing import final, override
 
 import numpy as np
 
-from pymc_dp.kernel.arguments import exact, exact_all, flag
+from pymc_dp.kernel.arguments import exact, exact_all, flag, word
 from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.shapes import LONGEST, Array, Facts, Move, Shape
 
@@ -192,7 +192,7 @@ class Coefficients(Shape):
     def move(self, neighbours: str, *, moves: bool = False, weighted: bool = False, rows: int = 1) -> Move:
         if weighted or moves:
             raise ArgumentError("Coefficients of a network are of all rows together, which have no weights.")
-        found, _ = self.greatest("add_remove" if neighbours == "add_remove" else "replace")
+        found, _ = self.greatest(word("neighbours", neighbours, ("replace", "add_remove")))
         count = len(self.coefficients) if self.papers and neighbours != "add_remove" else 0
         return Move(l1=max(rows * found.l1, 2 * count), l2_squared=max(rows**2 * found.l2_squared, 4 * count))
 

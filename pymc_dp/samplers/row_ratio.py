@@ -14,7 +14,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 
 from pymc_dp.accounting import Event
-from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Array, Column
@@ -95,7 +95,10 @@ class RowRatio:
         self._known: dict[bytes, _Known] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave what is compiled behind, and what pays: a copy in another process begins its own chain."""
+        """Leave what is compiled behind, and what pays: a copy in another process begins its own chain.
+
+        Between `load` and `forget` it holds the rows: those who run chains elsewhere send them there.
+        """
         return {**vars(self), "_maps": None, "_kernel": None, "_pay": None, "_known": {}}
 
     def compile(self) -> None:
@@ -250,8 +253,10 @@ class RowRatio:
         BudgetExceeded
             Where it cannot be paid for.
         """
+        if self._kernel is None:
+            raise PrivacyError("No chain has begun here: call setup_chain first. A copy of a step begins its own.")
         within = self._within(here.values, there.values)
-        assert self._kernel is not None and within is not None
+        assert within is not None
         after, before = ([place.values, self._centre(place.values)] for place in (there, here))
         return bool(
             getattr(self._kernel, rule)(

@@ -1,5 +1,7 @@
 """Ranges that are found on public rows, against what is proved of all rows; and what pays for a chain."""
 
+import copy
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -136,6 +138,8 @@ def test_a_chain_may_charge_once_and_no_more_than_was_paid():
         account.charge(ZCDPEvent(rho=0.01), "chain")
     with pytest.raises(dp.errors.BudgetExceeded):
         ChainAccount("replace", PureEvent(epsilon=1.0)).charge(ZCDPEvent(rho=0.1), "chain")
+    with pytest.raises(dp.errors.PrivacyError, match="copied"):
+        copy.deepcopy(ChainAccount("replace", ZCDPEvent(rho=0.1)))
     steps = repeated(ApproximateEvent(epsilon=0.1, delta=1e-9), 7)
     ChainAccount("replace", steps).charge(steps, "chain")
 
