@@ -9,34 +9,66 @@ import numpy as np
 
 from pymc_dp.inspection.rows import Array, Column
 
-RANDOM = 128
+RANDOM = 256
 """Rows at random."""
 CORNERS = 256
 """Rows at ends of all entries: all of them, or so many."""
 EVENLY = 65
 """Values of one number, evenly between its ends."""
-MOST_LEVELS = 32
-"""Of a column that is an index, of which each is looked at beside all others; more of them in turn."""
+FEW = 9
+"""The same, of one of several entries."""
+MOST_ENTRIES = 16
+MOST_ROWS = 4096
+"""Rows up to which each value of a whole number is combined with all others; beyond, with some of them."""
+MOST_VALUES = 1024
+"""Values of a whole number that are looked at."""
 
 
 def made_up_rows(columns: Mapping[str, Column], inputs: Mapping[str, object]) -> dict[str, Array]:
     """Return rows at corners and at random, by a fixed seed: an array for each column, flat like the kernel's."""
     rng = np.random.default_rng(20260)
-    levels = {name: column for name, column in columns.items() if len(column.levels) > 2}
+    levels = {name: own for name, column in columns.items() if len(own := _whole(column)) > 2}
     plain = {name: column for name, column in columns.items() if name not in levels}
     base = _plain(plain, rng)
     count = len(next(iter(base.values()))) if base else 1
-    for name, column in levels.items():
-        own = np.asarray(column.levels, dtype=np.float64)
-        if len(own) <= MOST_LEVELS:
+    for name, own in levels.items():
+        if count * len(own) <= MOST_ROWS:
             base = {other: np.repeat(held, len(own), axis=0) for other, held in base.items()}
             base[name], count = np.tile(own, count), count * len(own)
         else:
-            times = -(-len(own) // count)
+            times = max(1, -(-len(own) // count))
             base = {other: np.tile(held, (times, *[1] * (held.ndim - 1))) for other, held in base.items()}
             count *= times
             base[name] = own[(np.arange(count) + rng.integers(len(own))) % len(own)]
     return {name: _like(base[name], inputs[name]) for name in columns}
+
+
+def values_to_sweep(columns: Mapping[str, Column], inputs: Mapping[str, object]) -> list[tuple[str, int, Array]]:
+    """Return the values that each entry of a row takes in turn, with its column and its place there.
+
+    Rows with a norm, and those of more than `MOST_ENTRIES` entries, are moved along their slopes instead.
+    """
+    found = []
+    for name, column in columns.items():
+        if column.norm is not None or column.width > MOST_ENTRIES:
+            continue
+        for entry, (low, high) in enumerate(
+            zip(*(np.clip(np.ravel(end), -1e3, 1e3) for end in column.ends), strict=True)
+        ):
+            values = _whole(column) if column.integer else np.linspace(low, high, EVENLY if column.width == 1 else FEW)
+            if len(values):
+                found.append((name, entry, values.astype(inputs[name].type.dtype)))  # type: ignore[attr-defined]
+    return found
+
+
+def _whole(column: Column) -> Array:
+    """Return the values of a column of single whole numbers; evenly spaced ones where there are many, else none."""
+    if len(column.levels):
+        return np.asarray(column.levels, dtype=np.float64)
+    if not column.integer or column.row_shape or not all(np.isfinite(end) for end in column.ends):
+        return np.zeros(0)
+    low, high = (float(end) for end in column.ends)
+    return np.unique(np.rint(np.linspace(low, high, int(min(high - low + 1, MOST_VALUES)))))
 
 
 def _like(values: Array, var: object) -> Array:
@@ -74,7 +106,7 @@ def _plain(columns: Mapping[str, Column], rng: np.random.Generator) -> dict[str,
 
 
 def _beside(evenly: Array, place: int, width: int) -> Array:
-    """Return shares of one entry evenly, beside both ends of the other."""
+    """Return evenly spaced shares of one entry, combined with both ends of the other."""
     others = itertools.product([0.0, 1.0], repeat=width - 1)
     return np.array([np.insert(np.array(other), place, share) for other in others for share in evenly])
 
@@ -87,4 +119,4 @@ def _within(column: Column, values: Array, rng: np.random.Generator) -> Array:
     return directions * (column.norm / np.linalg.norm(directions, axis=1, keepdims=True))
 
 
-__all__ = ["made_up_rows"]
+__all__ = ["made_up_rows", "values_to_sweep"]

@@ -21,7 +21,7 @@ from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.kernel import Grant, Kernel, Pool, RowMap, Table
 from pymc_dp.kernel.choices import Bit, Ends, choice_event
 from pymc_dp.samplers.chain_account import ChainAccount
-from pymc_dp.samplers.made_up import CORNERS, made_up_rows
+from pymc_dp.samplers.made_up import CORNERS, made_up_rows, values_to_sweep
 from pymc_dp.samplers.rows import ModelRows, rows_of
 
 ROOM = 1e-6
@@ -30,6 +30,8 @@ LEAST = 1e-12
 """Of a range, in nats."""
 SHARPENED = 4
 """Rows with the largest and the least ratio that are moved on to the ends of what a row may be."""
+SWEEPS = 2
+"""Times that each entry takes all of its values, or fewer where the best ones stay."""
 
 
 Rule = Literal["barker", "accept", "penalty"]
@@ -82,10 +84,13 @@ class RowRatio:
         self._centred = clamp is None and self._sense == 2
         self._public = [name for name, one in self._rows.columns.items() if one.public and self._sense == 2]
         self._made_up: dict[str, Array] = {}
+        self._values: list[tuple[str, int, Array]] = []
         if clamp is None:
             if not clamped(inspection.model):
                 _require_limits(self._rows.columns)
             self._made_up = made_up_rows(self._rows.columns, self._rows.inputs)
+            private = {name: one for name, one in self._rows.columns.items() if name not in self._public}
+            self._values = values_to_sweep(private, self._rows.inputs)
         count = len(next(iter(self._made_up.values()))) if self._made_up else 0
         self.target, self.proof = _words(count, clamp)
         self._table: Table | None = None
@@ -93,13 +98,14 @@ class RowRatio:
         self._pay: Grant | Pool | None = None
         self._maps: _Maps | None = None
         self._known: dict[bytes, _Known] = {}
+        self._last: tuple[tuple[bytes, bytes], tuple[float, float] | None] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave what is compiled behind, and what pays: a copy in another process begins its own chain.
 
         Between `load` and `forget` it holds the rows: those who run chains elsewhere send them there.
         """
-        return {**vars(self), "_maps": None, "_kernel": None, "_pay": None, "_known": {}}
+        return {**vars(self), "_maps": None, "_kernel": None, "_pay": None, "_known": {}, "_last": None}
 
     def compile(self) -> None:
         """Compile what sampling needs: before the budget is charged."""
@@ -113,11 +119,10 @@ class RowRatio:
 
     def load(self) -> None:
         """Read the rows, once. The budget was charged."""
-        self._table, self._known = self._rows.table(), {}
+        self._table, self._known, self._last = self._rows.table(), {}, None
         held = rows_of(self._table)
-        if (
-            held and self._made_up and self._table.n_rows
-        ):  # public values are what they are, beside private ones that are made up
+        if held and self._made_up and self._table.n_rows:
+            # Public values are those of real rows; only private values are simulated.
             count = len(next(iter(self._made_up.values())))
             places = np.random.default_rng(count).integers(0, self._table.n_rows, count)
             self._made_up |= {name: values[places] for name, values in held.items()}
@@ -168,7 +173,13 @@ class RowRatio:
 
     def _within(self, here: Array, there: Array) -> tuple[float, float] | None:
         """Return the interval that g of each row is held in, with a little room; None where some g is no number."""
-        found = self._interval(here, there)
+        key = here.tobytes(), there.tobytes()
+        if self._last is None or self._last[0] != key:  # a step asks for its reach, and then for its bit
+            self._last = key, self._widened(self._interval(here, there))
+        return self._last[1]
+
+    @staticmethod
+    def _widened(found: tuple[float, float] | None) -> tuple[float, float] | None:
         if found is None:
             return None
         low, high = min(found[0], 0.0), max(found[1], 0.0)
@@ -182,7 +193,8 @@ class RowRatio:
             return (-size, size) if size < math.inf else None
         before, after = self._at(here), self._at(there)
         with np.errstate(all="ignore"):
-            found = np.concatenate([after.held - before.held, self._sharpened(here, there, after.held - before.held)])
+            found = after.held - before.held
+            found = np.concatenate([found, self._sharpened(here, there, found), self._swept(here, there, found)])
             wide = np.abs(after.half - before.half)
         if not (np.isfinite(found).all() and np.isfinite(wide).all()):
             return None
@@ -193,13 +205,40 @@ class RowRatio:
         maps = self._compiled
         if maps.slopes is None:
             return np.zeros(0)
-        order = np.argsort(found)
-        places = np.concatenate([order[:SHARPENED], order[-SHARPENED:]])
-        rows = {name: values[places] for name, values in self._made_up.items()}
+        rows, signs = self._farthest(found)
         slopes = maps.slopes.on(rows, [there], maps.width) - maps.slopes.on(rows, [here], maps.width)
-        signs = np.repeat([-1.0, 1.0], [len(places) - SHARPENED, SHARPENED])[:, None]
-        moved = maps.moved_to_ends(rows, signs * np.nan_to_num(slopes))
-        first, second = (maps.held.on(moved, [at, self._centre(at)], 1)[:, 0] for at in (here, there))
+        return self._of(maps.moved_to_ends(rows, signs[:, None] * np.nan_to_num(slopes)), here, there)
+
+    def _swept(self, here: Array, there: Array, found: Array) -> Array:
+        """Return g of the same rows while one entry after another takes each of its values, and keeps the best.
+
+        The largest g may lie between the ends of what a row may be, or at a combination that no public row has.
+        """
+        if not self._values:
+            return np.zeros(0)
+        (rows, signs), seen = self._farthest(found), list[Array]()
+        for _ in range(SWEEPS):
+            before = [held.copy() for held in rows.values()]
+            for name, entry, values in self._values:
+                tried = {other: np.repeat(held, len(values), axis=0) for other, held in rows.items()}
+                tried[name].reshape(len(tried[name]), -1)[:, entry] = np.tile(values, len(signs))
+                each = self._of(tried, here, there)
+                seen.append(each)
+                best = np.argmax(signs[:, None] * np.nan_to_num(each).reshape(len(signs), -1), axis=1)
+                rows[name].reshape(len(signs), -1)[:, entry] = values[best]
+            if all(np.array_equal(one, other) for one, other in zip(before, rows.values(), strict=True)):
+                break
+        return np.concatenate(seen)
+
+    def _farthest(self, found: Array) -> tuple[dict[str, Array], Array]:
+        """Return the public rows with the least and the largest g, and the sign of each."""
+        order = np.argsort(found)
+        places, signs = np.concatenate([order[:SHARPENED], order[-SHARPENED:]]), np.repeat([-1.0, 1.0], SHARPENED)
+        return {name: values[places] for name, values in self._made_up.items()}, signs[-len(places) :]
+
+    def _of(self, rows: Mapping[str, Array], here: Array, there: Array) -> Array:
+        """Return g of public rows, less what it is centred on."""
+        first, second = (self._compiled.held.on(rows, [at, self._centre(at)], 1)[:, 0] for at in (here, there))
         return second - first
 
     def _centre(self, at: Array) -> Array:
@@ -246,7 +285,7 @@ class RowRatio:
         beta : float
             Power of the likelihood.
         **given
-            What this rule takes beside.
+            Further arguments of this rule.
 
         Raises
         ------
@@ -382,8 +421,8 @@ def _words(count: int, clamp: float | None) -> tuple[str, str]:
         )
     return (
         "the posterior, not tempered, as long as no row lies beyond the range that was found; it is cut there",
-        f"the largest found at every step on {count} public rows, at the ends of their bounds and at random, and "
-        "enforced",
+        f"the largest found at every step from {count} simulated rows within the bounds, moved to where it is larger, "
+        "and enforced",
     )
 
 

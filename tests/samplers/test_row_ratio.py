@@ -111,6 +111,49 @@ def test_a_found_range_is_between_that_of_other_rows_and_the_proved_one(build, n
     assert more[0] > 0.98  # of a short step the proof is sharp
 
 
+@pytest.mark.parametrize("levels", [20, 300])
+def test_a_found_range_is_that_of_all_combinations_of_two_indices(levels):
+    """A table has too many of them to look at each: the best value of one column is looked for after another."""
+    with pm.Model() as model:
+        mean = sum(pm.Normal(name.upper(), shape=levels)[pm.Data(name, np.arange(600) % levels)] for name in ("i", "j"))
+        pm.StudentT("y", nu=4, mu=mean, sigma=1.0, observed=np.linspace(-2, 2, 600))
+    domain = dp.Domain(bounds={"y": (-3, 3), "i": (0, levels - 1), "j": (0, levels - 1)})
+    found = inspect(model, domain).rows
+    prior_model = shared_prior_model(found)
+    ratio, places, rng = RowRatio(found, prior_model), coefficients_of(prior_model, ()), np.random.default_rng(0)
+    y = np.linspace(-3, 3, 601)
+    for _ in range(3):
+        there = places.at(places.start.values + 0.02 * rng.standard_normal(places.dimension))
+        one, other = there.values[:levels], there.values[levels:]
+        means = np.array([one.min() + other.min(), one.max() + other.max(), 0.0])[:, None]
+        g = -2.5 * (np.log1p((y - means) ** 2 / 4) - np.log1p(y**2 / 4))
+        assert ratio.reach(places.start, there) == pytest.approx(np.ptp(g), rel=1e-3)
+
+
+def test_hardly_a_row_of_a_real_table_is_cut():
+    """6,366 answers on affairs, by a walk through states: what lies beyond a found range changes the target."""
+    table = pytest.importorskip("statsmodels.api").datasets.fair.load_pandas().data
+    x = table[["age", "yrs_married", "religious", "rate_marriage"]].to_numpy()
+    x = 2 * (x - x.min(axis=0)) / np.ptp(x, axis=0) - 1
+    with pm.Model() as model:
+        logit = pm.Data("x", x) @ pm.Normal("b", 0, 1, shape=4)
+        pm.Bernoulli("y", logit_p=logit, observed=(table["affairs"] > 0).to_numpy().astype(int))
+    found = inspect(model, dp.Domain(bounds={"x": (-1, 1)})).rows
+    prior_model = shared_prior_model(found)
+    ratio, places, rng = RowRatio(found, prior_model), coefficients_of(prior_model, ()), np.random.default_rng(0)
+    with opened_gate():
+        ratio.load()
+    rows = {name: column.values for name, column in ratio._table.columns.items()}
+    here, cut = places.start.values, []
+    for _ in range(60):
+        there = here + 0.05 * rng.standard_normal(4)
+        (low, high), g = ratio._within(here, there), ratio._of(rows, here, there)
+        assert low - 0.02 * (high - low) < g.min() and g.max() < high + 0.02 * (high - low)
+        cut.append(((g < low) | (g > high)).mean())
+        here = there
+    assert np.mean(cut) < 1e-3
+
+
 @pytest.mark.parametrize("share", [0.02, 0.2])
 def test_with_public_predictors_half_of_the_range_is_paid(share):
     """The response alone is private: a row may range by |x (θ' - θ)|, about a middle that is public."""
