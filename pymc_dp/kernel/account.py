@@ -260,6 +260,13 @@ def repeated(event: Event, count: int) -> Event:
     return event if count == 1 else SelfComposedEvent(event=event, count=count)
 
 
+def check_relation(account: Account, relation: str) -> str:
+    """Return the relation of some rows; refuse an account that counts under another."""
+    if account.relation != relation:
+        raise PrivacyError(f"The account counts under {account.relation!r}, the rows under {relation!r}.")
+    return relation
+
+
 def check_pays(pay: object, own: list[Grant | Pool]) -> None:
     """Refuse what pays for another kernel's rows: it was charged to another account, or under other neighbours."""
     if not any(pay is one for one in own):

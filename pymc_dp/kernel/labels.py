@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pymc_dp.kernel import draw
-from pymc_dp.kernel.account import Account, Once, covers, own_event
+from pymc_dp.kernel.account import Account, Once, check_relation, covers, own_event
 from pymc_dp.kernel.accounting.budget import float_up
 from pymc_dp.kernel.accounting.events import ApproximateEvent
 from pymc_dp.kernel.arguments import flag, positive, whole, word
@@ -87,7 +87,7 @@ class LabelCounts(Once):
     least : int
         Noised count from which a label is shown, >= 2.
     integers : bool
-        Whether labels are whole numbers rather than texts; what is none of these is missing.
+        Whether labels are whole numbers rather than texts. A value of another type counts as missing.
     charged : ApproximateEvent, optional
         Charged in place of what the counts cost, which it must cover.
     label : str
@@ -116,9 +116,7 @@ class LabelCounts(Once):
         label: str = "kernel",
     ) -> None:
         super().__init__()
-        relation = source.relation
-        if account.relation != relation:
-            raise PrivacyError(f"The account counts under {account.relation!r}, the rows under {relation!r}.")
+        relation = check_relation(account, source.relation)
         cost = label_event(scale, least, relation)
         (self._scale,), self._least = positive(scale=scale), whole("least", least, 2)
         self._kind: type = int if flag("integers", integers) else str

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pymc_dp.kernel import draw
-from pymc_dp.kernel.account import Account, Grant, Rehearsal
+from pymc_dp.kernel.account import Account, Grant, Rehearsal, check_relation
 from pymc_dp.kernel.arguments import whole
 from pymc_dp.kernel.errors import ArgumentError, PrivacyError
 from pymc_dp.kernel.holder import read_rows
@@ -93,9 +93,7 @@ class Walk:
         label: str = "kernel",
         threads: int = 1,
     ) -> None:
-        relation = source.relation
-        if account.relation != relation:
-            raise PrivacyError(f"The account counts under {account.relation!r}, the rows under {relation!r}.")
+        relation = check_relation(account, source.relation)
         neighbours = "add_remove" if relation.startswith(PER_PERSON) else relation
         if neighbours not in ("replace", "add_remove"):
             raise ArgumentError(f"A walk counts rows or persons, and its account counts under {relation!r}.")
