@@ -21,19 +21,13 @@ from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.kernel import Grant, Kernel, Pool, RowMap, Table
 from pymc_dp.kernel.choices import Bit, Ends, choice_event
 from pymc_dp.samplers.chain_account import ChainAccount
-from pymc_dp.samplers.made_up import CORNERS, made_up_rows, values_to_sweep
+from pymc_dp.samplers.public_rows import CORNERS, PublicRows
 from pymc_dp.samplers.rows import ModelRows, rows_of
 
 ROOM = 1e-6
 """By how much a found range is widened, relatively."""
 LEAST = 1e-12
 """Of a range, in nats."""
-SHARPENED = 4
-"""Rows with the largest and the least ratio that are moved on to the ends of what a row may be."""
-SWEEPS = 2
-"""Times that each entry takes all of its values, or fewer where the best ones stay."""
-
-
 Rule = Literal["barker", "accept", "penalty"]
 
 
@@ -83,16 +77,12 @@ class RowRatio:
         self._sense = 2 if self._neighbours == "replace" else 1
         self._centred = clamp is None and self._sense == 2
         self._public = [name for name, one in self._rows.columns.items() if one.public and self._sense == 2]
-        self._made_up: dict[str, Array] = {}
-        self._values: list[tuple[str, int, Array]] = []
+        self._made_up: PublicRows | None = None
         if clamp is None:
             if not clamped(inspection.model):
                 _require_limits(self._rows.columns)
-            self._made_up = made_up_rows(self._rows.columns, self._rows.inputs)
-            private = {name: one for name, one in self._rows.columns.items() if name not in self._public}
-            self._values = values_to_sweep(private, self._rows.inputs)
-        count = len(next(iter(self._made_up.values()))) if self._made_up else 0
-        self.target, self.proof = _words(count, clamp)
+            self._made_up = PublicRows(self._rows.columns, self._rows.inputs, self._public)
+        self.target, self.proof = _words(len(self._made_up or ()), clamp)
         self._table: Table | None = None
         self._kernel: Kernel | None = None
         self._pay: Grant | Pool | None = None
@@ -120,12 +110,8 @@ class RowRatio:
     def load(self) -> None:
         """Read the rows, once. The budget was charged."""
         self._table, self._known, self._last = self._rows.table(), {}, None
-        held = rows_of(self._table)
-        if held and self._made_up and self._table.n_rows:
-            # Public values are those of real rows; only private values are simulated.
-            count = len(next(iter(self._made_up.values())))
-            places = np.random.default_rng(count).integers(0, self._table.n_rows, count)
-            self._made_up |= {name: values[places] for name, values in held.items()}
+        if self._made_up is not None:
+            self._made_up.hold(rows_of(self._table))
 
     def forget(self) -> None:
         """Let go of the rows."""
@@ -194,47 +180,22 @@ class RowRatio:
         before, after = self._at(here), self._at(there)
         with np.errstate(all="ignore"):
             found = after.held - before.held
-            found = np.concatenate([found, self._sharpened(here, there, found), self._swept(here, there, found)])
+            found = np.concatenate([found, *self._moved_on(here, there, found)])
             wide = np.abs(after.half - before.half)
         if not (np.isfinite(found).all() and np.isfinite(wide).all()):
             return None
         return min(float(found.min()), -wide.max(initial=0.0)), max(float(found.max()), wide.max(initial=0.0))
 
-    def _sharpened(self, here: Array, there: Array, found: Array) -> Array:
-        """Return g of the rows with the least and largest g so far, moved to the end where g falls or rises most."""
-        maps = self._compiled
-        if maps.slopes is None:
-            return np.zeros(0)
-        rows, signs = self._farthest(found)
-        slopes = maps.slopes.on(rows, [there], maps.width) - maps.slopes.on(rows, [here], maps.width)
-        return self._of(maps.moved_to_ends(rows, signs[:, None] * np.nan_to_num(slopes)), here, there)
-
-    def _swept(self, here: Array, there: Array, found: Array) -> Array:
-        """Return g of the same rows while one entry after another takes each of its values, and keeps the best.
-
-        The largest g may lie between the ends of what a row may be, or at a combination that no public row has.
-        """
-        if not self._values:
-            return np.zeros(0)
-        (rows, signs), seen = self._farthest(found), list[Array]()
-        for _ in range(SWEEPS):
-            before = [held.copy() for held in rows.values()]
-            for name, entry, values in self._values:
-                tried = {other: np.repeat(held, len(values), axis=0) for other, held in rows.items()}
-                tried[name].reshape(len(tried[name]), -1)[:, entry] = np.tile(values, len(signs))
-                each = self._of(tried, here, there)
-                seen.append(each)
-                best = np.argmax(signs[:, None] * np.nan_to_num(each).reshape(len(signs), -1), axis=1)
-                rows[name].reshape(len(signs), -1)[:, entry] = values[best]
-            if all(np.array_equal(one, other) for one, other in zip(before, rows.values(), strict=True)):
-                break
-        return np.concatenate(seen)
-
-    def _farthest(self, found: Array) -> tuple[dict[str, Array], Array]:
-        """Return the public rows with the least and the largest g, and the sign of each."""
-        order = np.argsort(found)
-        places, signs = np.concatenate([order[:SHARPENED], order[-SHARPENED:]]), np.repeat([-1.0, 1.0], SHARPENED)
-        return {name: values[places] for name, values in self._made_up.items()}, signs[-len(places) :]
+    def _moved_on(self, here: Array, there: Array, found: Array) -> list[Array]:
+        """Return g of the rows with the least and largest g so far, moved on to where it is less, or larger."""
+        maps, public = self._compiled, self._made_up
+        assert public is not None
+        rows, signs = public.farthest(found)
+        numbers = [public.swept(rows, signs, lambda tried: self._of(tried, here, there))[1]]
+        if maps.slopes is not None:  # at once to the ends where g falls or rises most
+            slopes = maps.slopes.on(rows, [there], maps.width) - maps.slopes.on(rows, [here], maps.width)
+            numbers.append(self._of(maps.moved_to_ends(rows, signs[:, None] * np.nan_to_num(slopes)), here, there))
+        return numbers
 
     def _of(self, rows: Mapping[str, Array], here: Array, there: Array) -> Array:
         """Return g of public rows, less what it is centred on."""
@@ -267,7 +228,8 @@ class RowRatio:
             rows = {name: np.stack(_ends_of(self._rows, name)) for name in self._rows.columns}
             centre = float(maps.held.on(rows, [at, np.zeros(())], 1).mean())
             total = centre * self._n_rows
-        held = maps.held.on(self._made_up, [at, np.asarray(centre)], 1)[:, 0] if self._made_up else np.zeros(0)
+        rows = {} if self._made_up is None else self._made_up.rows
+        held = maps.held.on(rows, [at, np.asarray(centre)], 1)[:, 0] if rows else np.zeros(0)
         return _Known(held, centre, total, half)
 
     def _offset(self, here: Array, there: Array) -> float:

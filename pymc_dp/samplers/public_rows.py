@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 
@@ -22,6 +22,72 @@ MOST_ROWS = 4096
 """Rows up to which each value of a whole number is combined with all others; beyond, with some of them."""
 MOST_VALUES = 1024
 """Values of a whole number that are looked at."""
+SHARPENED = 4
+"""Rows with the largest and the least number that are moved on to where it is larger."""
+SWEEPS = 2
+"""Times that each entry takes all of its values, or fewer where the best ones stay."""
+
+
+class PublicRows:
+    """Rows that could be, by a fixed seed, and rows moved on from these to where a number of theirs is largest.
+
+    Parameters
+    ----------
+    columns : mapping of str to Column
+    inputs : mapping of str to Variable
+        A row as the kernel takes it.
+    public : collection of str
+        Columns whose values are public: these are not moved.
+
+    Attributes
+    ----------
+    rows : dict of str to array
+        An array for each column, flat like the kernel's.
+    """
+
+    def __init__(
+        self, columns: Mapping[str, Column], inputs: Mapping[str, object], public: Collection[str] = ()
+    ) -> None:
+        self.rows = made_up_rows(columns, inputs)
+        private = {name: one for name, one in columns.items() if name not in public}
+        self._values = values_to_sweep(private, inputs)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.rows.values())))
+
+    def hold(self, public: Mapping[str, Array]) -> None:
+        """Take public values from rows that there are, (n_rows, ...) arrays; only private values are simulated."""
+        n_rows = len(next(iter(public.values()), ()))
+        if n_rows:
+            places = np.random.default_rng(len(self)).integers(0, n_rows, len(self))
+            self.rows |= {name: values[places] for name, values in public.items()}
+
+    def farthest(self, found: Array) -> tuple[dict[str, Array], Array]:
+        """Return the rows with the least and the largest of some numbers, and the sign of each."""
+        order = np.argsort(found)
+        places, signs = np.concatenate([order[:SHARPENED], order[-SHARPENED:]]), np.repeat([-1.0, 1.0], SHARPENED)
+        return {name: values[places] for name, values in self.rows.items()}, signs[-len(places) :]
+
+    def swept(
+        self, rows: dict[str, Array], signs: Array, number: Callable[[Mapping[str, Array]], Array]
+    ) -> tuple[dict[str, Array], Array]:
+        """Let one entry after another take each of its values, and keep the best; return them, and all numbers seen.
+
+        The largest number may lie between the ends of what a row may be, or at a combination that no public row has.
+        """
+        rows, seen = {name: held.copy() for name, held in rows.items()}, [np.zeros(0)]
+        for _ in range(SWEEPS if self._values else 0):
+            before = [held.copy() for held in rows.values()]
+            for name, entry, values in self._values:
+                tried = {other: np.repeat(held, len(values), axis=0) for other, held in rows.items()}
+                tried[name].reshape(len(tried[name]), -1)[:, entry] = np.tile(values, len(signs))
+                each = number(tried)
+                seen.append(each)
+                best = np.argmax(signs[:, None] * np.nan_to_num(each).reshape(len(signs), -1), axis=1)
+                rows[name].reshape(len(signs), -1)[:, entry] = values[best]
+            if all(np.array_equal(one, other) for one, other in zip(before, rows.values(), strict=True)):
+                break
+        return rows, np.concatenate(seen)
 
 
 def made_up_rows(columns: Mapping[str, Column], inputs: Mapping[str, object]) -> dict[str, Array]:
@@ -119,4 +185,4 @@ def _within(column: Column, values: Array, rng: np.random.Generator) -> Array:
     return directions * (column.norm / np.linalg.norm(directions, axis=1, keepdims=True))
 
 
-__all__ = ["made_up_rows", "values_to_sweep"]
+__all__ = ["CORNERS", "PublicRows"]
