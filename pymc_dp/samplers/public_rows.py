@@ -43,6 +43,10 @@ class PublicRows:
     ----------
     rows : dict of str to array
         An array for each column, flat like the kernel's.
+    movable : list of str
+        Columns of numbers that are moved to their ends at once, where not all of these are looked at anyway.
+    width : int
+        Entries of these.
     """
 
     def __init__(
@@ -51,6 +55,15 @@ class PublicRows:
         self.rows = made_up_rows(columns, inputs)
         private = {name: one for name, one in columns.items() if name not in public}
         self._values = values_to_sweep(private, inputs)
+        self._columns = private
+        moved = [
+            name
+            for name, one in private.items()
+            if not one.integer and (one.norm is not None or all(np.isfinite(end).all() for end in one.ends))
+        ]
+        width = sum(private[name].width for name in moved)
+        many = width and (2**width > CORNERS or any(private[name].norm is not None for name in moved))
+        self.movable, self.width = (moved, width) if many else ([], 0)
 
     def __len__(self) -> int:
         return len(next(iter(self.rows.values())))
@@ -88,6 +101,22 @@ class PublicRows:
             if all(np.array_equal(one, other) for one, other in zip(before, rows.values(), strict=True)):
                 break
         return rows, np.concatenate(seen)
+
+    def at_ends(self, rows: Mapping[str, Array], slopes: Array) -> dict[str, Array]:
+        """Return rows where a linear function of their movable entries is largest, given its (n_rows, width) slopes."""
+        found, start = dict(rows), 0
+        for name in self.movable:
+            column = self._columns[name]
+            own = slopes[:, start : start + column.width]
+            start += column.width
+            if column.norm is not None:
+                length = np.linalg.norm(own, axis=1, keepdims=True)
+                end = own * (column.norm / np.where(length > 0, length, 1.0))
+            else:
+                low, high = (np.ravel(side) for side in column.ends)
+                end = np.where(own > 0, high, low)
+            found[name] = np.ascontiguousarray(end.reshape(rows[name].shape))
+        return found
 
 
 def made_up_rows(columns: Mapping[str, Column], inputs: Mapping[str, object]) -> dict[str, Array]:
@@ -185,4 +214,4 @@ def _within(column: Column, values: Array, rng: np.random.Generator) -> Array:
     return directions * (column.norm / np.linalg.norm(directions, axis=1, keepdims=True))
 
 
-__all__ = ["CORNERS", "PublicRows"]
+__all__ = ["PublicRows"]

@@ -9,19 +9,17 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.gradient import grad
 from pytensor.graph.basic import Variable
-from pytensor.graph.replace import clone_replace
 
 from pymc_dp.accounting import Event
-from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.row_density import clamped
-from pymc_dp.inspection.rows import Array, Column
+from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel import Grant, Kernel, Pool, RowMap, Table
 from pymc_dp.kernel.choices import Bit, Ends, choice_event
 from pymc_dp.samplers.chain_account import ChainAccount
-from pymc_dp.samplers.public_rows import CORNERS, PublicRows
+from pymc_dp.samplers.public_rows import PublicRows
 from pymc_dp.samplers.rows import ModelRows, rows_of
 
 ROOM = 1e-6
@@ -80,7 +78,7 @@ class RowRatio:
         self._made_up: PublicRows | None = None
         if clamp is None:
             if not clamped(inspection.model):
-                _require_limits(self._rows.columns)
+                self._rows.require_limits("; or give BarkerMetropolis(clamp=...)")
             self._made_up = PublicRows(self._rows.columns, self._rows.inputs, self._public)
         self.target, self.proof = _words(len(self._made_up or ()), clamp)
         self._table: Table | None = None
@@ -104,7 +102,7 @@ class RowRatio:
     @property
     def _compiled(self) -> _Maps:
         if self._maps is None:
-            self._maps = _Maps(self._rows, self._public, centred=self._centred)
+            self._maps = _Maps(self._rows, self._public, self._made_up, centred=self._centred)
         return self._maps
 
     def load(self) -> None:
@@ -193,8 +191,8 @@ class RowRatio:
         rows, signs = public.farthest(found)
         numbers = [public.swept(rows, signs, lambda tried: self._of(tried, here, there))[1]]
         if maps.slopes is not None:  # at once to the ends where g falls or rises most
-            slopes = maps.slopes.on(rows, [there], maps.width) - maps.slopes.on(rows, [here], maps.width)
-            numbers.append(self._of(maps.moved_to_ends(rows, signs[:, None] * np.nan_to_num(slopes)), here, there))
+            slopes = np.subtract(*(maps.slopes.on(rows, [at], public.width) for at in (there, here)))
+            numbers.append(self._of(public.at_ends(rows, signs[:, None] * np.nan_to_num(slopes)), here, there))
         return numbers
 
     def _of(self, rows: Mapping[str, Array], here: Array, there: Array) -> Array:
@@ -225,7 +223,7 @@ class RowRatio:
                 ends = maps.ends.on(rows_of(self._table), [at], 2)
                 total, half = float(ends.mean(axis=1).sum()), (ends[:, 1] - ends[:, 0]) / 2
         elif self._centred:
-            rows = {name: np.stack(_ends_of(self._rows, name)) for name in self._rows.columns}
+            rows = {name: np.stack(self._rows.ends_of(name)) for name in self._rows.columns}
             centre = float(maps.held.on(rows, [at, np.zeros(())], 1).mean())
             total = centre * self._n_rows
         rows = {} if self._made_up is None else self._made_up.rows
@@ -295,84 +293,16 @@ class _Maps:
         Derivatives in the numbers of a row; None where all of their ends are looked at anyway.
     """
 
-    def __init__(self, rows: ModelRows, public: list[str], *, centred: bool) -> None:
-        self._rows = rows
+    def __init__(self, rows: ModelRows, public: list[str], made_up: PublicRows | None, *, centred: bool) -> None:
         centre: Variable = pt.scalar("centre")
         taken, self.ends = centre, None
         if centred and public:
-            ends = [_at_end(rows, side, public) for side in (0, 1)]
+            ends = rows.at_ends(public)
             taken, self.ends = pt.add(*ends) / 2, rows.row_map(pt.stack(ends), [rows.at])
         self.held: RowMap = rows.row_map(pt.stack([pt.sub(rows.logp, taken)]), [rows.at, centre])
-        self._moved = [name for name in _movable(rows.columns) if name not in public]
         self.slopes: RowMap | None = None
-        self.width = sum(rows.columns[name].width for name in self._moved)
-        many = self.width and (
-            2**self.width > CORNERS or any(rows.columns[name].norm is not None for name in self._moved)
-        )
-        if many:
-            own = [rows.inputs[name] for name in self._moved]
-            found = grad(rows.logp, own, disconnected_inputs="ignore", return_disconnected="zero")
-            self.slopes = rows.row_map(pt.concatenate([one.ravel() for one in found]), [rows.at])
-
-    def moved_to_ends(self, rows: Mapping[str, Array], slopes: Array) -> dict[str, Array]:
-        """Return rows where a linear function of these slopes is largest."""
-        found, start = dict(rows), 0
-        for name in self._moved:
-            column = self._rows.columns[name]
-            own = slopes[:, start : start + column.width]
-            start += column.width
-            if column.norm is not None:
-                length = np.linalg.norm(own, axis=1, keepdims=True)
-                end = own * (column.norm / np.where(length > 0, length, 1.0))
-            else:
-                low, high = (np.ravel(side) for side in column.ends)
-                end = np.where(own > 0, high, low)
-            found[name] = np.ascontiguousarray(end.reshape(rows[name].shape))
-        return found
-
-
-def _movable(columns: Mapping[str, Column]) -> list[str]:
-    """Return columns of numbers that lie within bounds or a norm."""
-    return [
-        name
-        for name, one in columns.items()
-        if not one.integer and (one.norm is not None or all(np.isfinite(end).all() for end in one.ends))
-    ]
-
-
-def _at_end(rows: ModelRows, side: int, public: list[str]) -> Variable:
-    """Return the log-likelihood of a row whose private values are at the lower or upper ends of their bounds."""
-    private = [name for name in rows.columns if name not in public]
-    held: dict[Variable, Variable] = {rows.inputs[name]: pt.constant(_ends_of(rows, name)[side]) for name in private}
-    return clone_replace([rows.logp], held, rebuild_strict=False)[0]
-
-
-def _ends_of(rows: ModelRows, name: str) -> list[Array]:
-    """Return the lowest and the highest value of a column; 0 where only a norm limits it."""
-    column, var = rows.columns[name], rows.inputs[name]
-    sides = (
-        [np.zeros(column.row_shape)] * 2 if column.norm is not None else [np.clip(e, -1e3, 1e3) for e in column.ends]
-    )
-    return [np.reshape(side, var.type.shape).astype(var.type.dtype) for side in sides]
-
-
-def _require_limits(columns: Mapping[str, Column]) -> None:
-    """Refuse rows that may be anything: no range would be found."""
-    loose = [one for one in columns.values() if not one.limited]
-    if loose:
-        names = ", ".join(repr(one.name) for one in loose)
-        given = ", ".join(f"{one.name!r}: (low, high)" for one in loose)
-        raise UnsupportedModelError(
-            [
-                Problem(
-                    where="model",
-                    what=f"how far a row moves a step has no limit: {names} {'have' if len(loose) > 1 else 'has'} no "
-                    "bounds",
-                    remedy=f"Give public bounds of its values, dp.Domain(bounds={{{given}}}); or bound every row's "
-                    "log-likelihood by dp.clamp(model, low, high); or give BarkerMetropolis(clamp=...).",
-                )
-            ]
-        )
+        if made_up is not None and made_up.movable:
+            self.slopes = rows.row_map(rows.slopes(made_up.movable), [rows.at])
 
 
 def _words(count: int, clamp: float | None) -> tuple[str, str]:

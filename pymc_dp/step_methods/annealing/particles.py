@@ -40,7 +40,7 @@ from pymc_dp.step_methods.gibbs.compiled import Call, Functions
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
 from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods, box_of
 from pymc_dp.step_methods.gibbs.plan import ENFORCED, anywhere
-from pymc_dp.step_methods.numpy_functions import compiled
+from pymc_dp.inspection.numpy_functions import compiled
 from pymc_dp.step_methods.row_functions import RangeBound
 from pymc_dp.step_methods.row_functions.bounds import fitting_range
 from pymc_dp.step_methods.row_functions.limits import unit_of

@@ -25,7 +25,7 @@ from pymc_dp.rows.gate import read
 from pymc_dp.samplers.row_function import RowFunction, vectorised
 from pymc_dp.simulation.columns import public_rows
 from pymc_dp.step_methods.gibbs.compiled import Call, Functions, Values
-from pymc_dp.step_methods.numpy_functions import compiled
+from pymc_dp.inspection.numpy_functions import compiled
 from pymc_dp.step_methods.row_functions import ElementBound, Layout, NodeBound, Nodes, References
 from pymc_dp.step_methods.row_functions.bounds import fitting_range, proposed
 

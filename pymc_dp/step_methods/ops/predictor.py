@@ -22,7 +22,7 @@ from pymc_dp.proofs.concavity import shape_of
 from pymc_dp.proofs.lowering import lowered
 from pymc_dp.proofs.meeting_points import hull
 from pymc_dp.samplers.row_function import vectorised
-from pymc_dp.step_methods.numpy_functions import compiled
+from pymc_dp.inspection.numpy_functions import compiled
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

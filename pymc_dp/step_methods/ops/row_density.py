@@ -23,7 +23,7 @@ from pymc_dp.inspection.rows import Array, rebuild, shape_of
 from pymc_dp.proofs.row_likelihood import leaves_of
 from pymc_dp.rows.gate import read
 from pymc_dp.samplers.row_function import RowFunction
-from pymc_dp.step_methods.numpy_functions import compiled
+from pymc_dp.inspection.numpy_functions import compiled
 from pymc_dp.step_methods.ops.grid import over_flat, prior_terms
 from pymc_dp.step_methods.ops.predictor import Predictor
 from pymc_dp.step_methods.row_functions import Bound, Nodes
