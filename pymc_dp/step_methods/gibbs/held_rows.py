@@ -16,6 +16,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.interpreted import stable
+from pymc_dp.inspection.numpy_functions import compiled
 from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Array, Column, rebuild, shape_of
 from pymc_dp.metrics import Metric
@@ -25,7 +26,6 @@ from pymc_dp.rows.gate import read
 from pymc_dp.samplers.row_function import RowFunction, vectorised
 from pymc_dp.simulation.columns import public_rows
 from pymc_dp.step_methods.gibbs.compiled import Call, Functions, Values
-from pymc_dp.inspection.numpy_functions import compiled
 from pymc_dp.step_methods.row_functions import ElementBound, Layout, NodeBound, Nodes, References
 from pymc_dp.step_methods.row_functions.bounds import fitting_range, proposed
 

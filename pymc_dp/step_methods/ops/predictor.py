@@ -16,13 +16,13 @@ from pytensor.graph.traversal import ancestors, toposort
 from pymc_dp.draws.log_concave import RowCurvatures
 from pymc_dp.inspection.affine import smooth
 from pymc_dp.inspection.interpreted import stable
+from pymc_dp.inspection.numpy_functions import compiled
 from pymc_dp.inspection.rows import Array, rebuild
 from pymc_dp.intervals.expression import Expression, Symbol, UnknownOperation, leaf
 from pymc_dp.proofs.concavity import shape_of
 from pymc_dp.proofs.lowering import lowered
 from pymc_dp.proofs.meeting_points import hull
 from pymc_dp.samplers.row_function import vectorised
-from pymc_dp.inspection.numpy_functions import compiled
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -16,6 +16,7 @@ from pytensor.graph.traversal import ancestors
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.interpreted import stable
+from pymc_dp.inspection.numpy_functions import compiled
 from pymc_dp.inspection.one_row import frozen_shared, parts_of
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.row_density import guarded, vectorized
@@ -23,7 +24,6 @@ from pymc_dp.inspection.rows import Array, rebuild, shape_of
 from pymc_dp.proofs.row_likelihood import leaves_of
 from pymc_dp.rows.gate import read
 from pymc_dp.samplers.row_function import RowFunction
-from pymc_dp.inspection.numpy_functions import compiled
 from pymc_dp.step_methods.ops.grid import over_flat, prior_terms
 from pymc_dp.step_methods.ops.predictor import Predictor
 from pymc_dp.step_methods.row_functions import Bound, Nodes

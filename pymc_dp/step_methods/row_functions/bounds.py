@@ -13,6 +13,7 @@ import numpy as np
 from pymc_dp.domain import Neighbours
 from pymc_dp.draws.finite_choice import settled
 from pymc_dp.inspection.rows import Array, Column
+from pymc_dp.samplers.middle import middle
 from pymc_dp.step_methods.row_functions.builder import ALIKE, filled
 from pymc_dp.step_methods.row_functions.limits import Limit, RatioLimit
 
@@ -238,10 +239,6 @@ class IntervalBound(Bound):
         return total * self.limit.unit + common.total
 
 
-MOST_POINTS = 512
-"""Points at which rows are compared."""
-MOST_CUTS = 50
-"""Linear programs that are solved for a mean in the middle of all rows."""
 NOTHING = 1e-9
 """Range, in nats, that is put down to rounding where rows are proved to say nothing."""
 ROUNDING = 1e-6
@@ -344,43 +341,6 @@ def proposed(columns: Sequence[Column], rows: Sequence[Array], tried: Sequence[A
     return found
 
 
-def middle(tried: Sequence[Array]) -> dict[int, float]:
-    """Return weights of columns whose weighted mean lies in the middle: the others range least about it over points.
-
-    A linear program. Only those of its conditions, two points and a column each, that are broken are added, until none
-    is.
-    """
-    from scipy.optimize import linprog  # heavy, and not needed by most
-
-    with np.errstate(all="ignore"):
-        held = [found[:: max(1, len(found) // MOST_POINTS)] for found in tried]
-        kept = np.flatnonzero(np.all([np.isfinite(found).all(axis=0) for found in held], axis=0))
-    if not len(kept):
-        return {0: 0.5, 1: 0.5}
-    tables = [found[:, kept] for found in held]
-    weights, aim, conditions, limits = np.eye(1, len(kept))[0], -1.0, list[Array](), list[Array]()
-    for _ in range(MOST_CUTS):
-        centred = [found - found @ weights[:, None] for found in tables]
-        if max(float(np.ptp(one, axis=0).max()) for one in centred) <= aim * (1 + ROUNDING) + NOTHING:
-            break
-        for table, one in zip(tables, centred, strict=True):
-            between = table[one.argmax(axis=0)] - table[one.argmin(axis=0)]
-            conditions.append(np.column_stack([-between, np.full(len(kept), -1.0)]))
-            limits.append(-np.diagonal(between))
-        solved = linprog(
-            np.append(np.zeros(len(kept)), 1.0),
-            A_ub=np.concatenate(conditions),
-            b_ub=np.concatenate(limits),
-            A_eq=np.append(np.ones(len(kept)), 0.0)[None],
-            b_eq=[1.0],
-        )
-        if not solved.success:
-            break
-        weights, aim = np.where(solved.x[:-1] > NOTHING, solved.x[:-1], 0.0), float(solved.x[-1])
-        weights /= weights.sum()
-    return {int(kept[place]): float(weights[place]) for place in np.flatnonzero(weights)}
-
-
 __all__ = [
     "Bound",
     "Each",
@@ -391,7 +351,6 @@ __all__ = [
     "Rows",
     "extreme",
     "fitting_range",
-    "middle",
     "parts",
     "proposed",
     "tried_range",
