@@ -340,15 +340,9 @@ def proved_rows(previews: Sequence[Preview], domain: Domain) -> tuple[tuple[str,
     if not step.proofs:
         return ()
     lines = []
-    for row, proof in zip(step.certificates.rows, step.proofs, strict=True):
+    for row, proof in zip(step.rows, step.proofs, strict=True):
         lines.append((row.name, "range R", *_shown(proof)))
-        if math.isfinite(proof.value):
-            lines.append((row.name, "sensitivity Δl", *_shown(prove_sensitivity(row, domain.neighbours))))
-    if math.isfinite(step.gaussian):
-        found = step.certificates
-        ends = f"G = {found.difference.value:.6g}, m = {found.modulus:.6g}"
-        reason = f"likelihood concave in θ, prior m-strongly log-concave: {ends}"
-        lines.append(("model", "G / √m", f"{step.gaussian:.6g}", reason))
+        lines.append((row.name, "sensitivity Δl", *_shown(prove_sensitivity(row, domain.neighbours))))
     return tuple(lines)
 
 

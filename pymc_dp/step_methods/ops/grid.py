@@ -51,10 +51,6 @@ class GridDraws(ABC):
     def log_densities(self, held: Any) -> tuple[Array, Array]:
         """Return the log prior density and the log-likelihood of each cell: two (n_points,) arrays. **Private**."""
 
-    def obstacle(self, inverse: float, temper_prior: bool) -> str:
-        """Return "": a grid is drawn from at any temperature."""
-        return ""
-
     def draw(self, rng: np.random.Generator, held: Any, inverse: float, temper_prior: bool) -> dict[str, Array]:
         """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
         prior, likelihood = self.log_densities(held)

@@ -186,23 +186,6 @@ class RatioLimit:
         """Largest absolute value of a row's number."""
         return max(-self.low, self.high) * self.unit
 
-    def add(self, total: Array, found: Array, base: Array, weights: Array) -> None:
-        """Add ``found - base``, held within the interval, to a sum in whole units.
-
-        Parameters
-        ----------
-        total : (n_points,) int64 array
-            Changed in place.
-        found : (n_points, n_rows) array
-        base : (n_rows,) array
-        weights : (n_rows,) int64 array
-        """
-        from pymc_dp.step_methods.row_functions.summing_kernels import add_ratios
-
-        found = _dense(found)
-        base = np.ascontiguousarray(np.broadcast_to(base, found.shape[1:]), dtype=np.float64)
-        add_ratios(found, base, weights, 1.0 / self.unit, float(self.low), float(self.high), total)
-
     def total(self, found: Array, base: Array, n_rows: int) -> float:
         """Return the sum of ``found - base`` in nats, each held within the interval. **Private**.
 
