@@ -104,6 +104,10 @@ class RowScores:
         """Leave what is compiled behind, and what pays: a copy in another process begins its own chain."""
         return {**vars(self), "_map": None, "_ends": None, "_kernel": None, "_pay": None}
 
+    def infinite_at(self, points: Array) -> Array:
+        """Return at which of other public points the number of some public row is infinite or NaN: booleans."""
+        return np.asarray(~np.isfinite(self._near.at(self._near.public.rows, points)).all(axis=0))
+
     # --- life of a chain ----------------------------------------------------------------------------------------------
 
     def compile(self) -> None:

@@ -20,7 +20,7 @@ from pymc_dp.step_methods.ops.from_rows import CELLS, RowGridPosterior
 from pymc_dp.step_methods.ops.one_sample import OPS
 from pymc_dp.step_methods.ops.price import Temperature, sharpest
 from pymc_dp.step_methods.ops.row_density import RowDensity
-from pymc_dp.step_methods.ops.row_proofs import Fit, Trial
+from pymc_dp.step_methods.ops.row_proofs import Trial
 from pymc_dp.step_methods.row_functions import Nodes
 from pymc_dp.step_methods.row_functions.node_bounds import MOST_NUMBERS
 from pymc_dp.transforms.likelihood import TableLikelihood
@@ -62,13 +62,12 @@ class AnnealedMode(OPS):
         """Return None: discrete states have no annealed chain here."""
 
     @override
-    def _grid(self, inspection: RowInspection, density: RowDensity, fit: Fit | None) -> RowGridPosterior | str:
+    def _per_unit(self, inspection: RowInspection, density: RowDensity) -> RowGridPosterior | str:
         metric = inspection.domain.metric
-        if metric is None:
-            return super()._grid(inspection, density, fit)
+        assert metric is not None
         nodes = Nodes.of(inspection.columns, metric, inspection.n_rows)
         room = math.floor((MOST_NUMBERS / nodes.count) ** (1 / density.dimension))
-        grid = RowGridPosterior.of(density, max(2, min(room, CELLS.get(density.dimension, 2))), None)
+        grid = RowGridPosterior.of(density, max(2, min(room, CELLS.get(density.dimension, 2))))
         if isinstance(grid, str):
             return f"{grid}, and no other way enforces ε per unit of a metric"
         self.measure(inspection.columns, metric, [nodes])
@@ -82,7 +81,7 @@ class AnnealedMode(OPS):
 
     @override
     def _temperature(self, funding: Funding) -> Temperature:
-        return sharpest(self.range.value, funding.budget, funding.uses)
+        return sharpest(self.range.value, funding.budget, funding.uses, self.added)
 
     @override
     def describe(self) -> SamplerRecord:

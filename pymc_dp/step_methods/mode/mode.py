@@ -30,7 +30,7 @@ from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.mode.candidates import Draws, Given, kept, lay_out
 from pymc_dp.step_methods.ops.grid import by_name, log_prior
-from pymc_dp.step_methods.ops.price import INSIDE
+from pymc_dp.step_methods.ops.price import INSIDE, less
 from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.step_methods.own_variables import Names
 from pymc_dp.step_methods.row_functions import NodeBound, Nodes
@@ -176,12 +176,7 @@ class CandidateMode(PrivateStep):
     def price(self, funding: Funding) -> Event:
         eta = range_per_use(funding.budget.epsilon, funding.budget.delta, uses=funding.uses)
         added = 0.0 if self.scores is None else self.scores.slack
-        if eta <= 2 * added:
-            raise ArgumentError(
-                f"epsilon={funding.budget.epsilon:g} is too little for a choice among {len(self.points)} candidates, "
-                f"of which whole weights alone cost {added:.2g}. Give fewer candidates, or a larger epsilon."
-            )
-        self.sharpness = (eta - added) / self.range.value * INSIDE
+        self.sharpness = less(eta, added, funding.budget) / self.range.value * INSIDE
         self._use = BoundedRangeEvent(eta=eta)
         return SelfComposedEvent(event=self._use, count=funding.uses)
 

@@ -14,21 +14,22 @@ from pymc_dp import _validate
 from pymc_dp.accounting import Event, SelfComposedEvent
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
-from pymc_dp.inspection.priors import priors_of
+from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.row_density import clamped, clamped_facts
 from pymc_dp.inspection.rows import Array
+from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.proofs.row_likelihood import RowLikelihood
 from pymc_dp.proofs.row_ranges import Proof
 from pymc_dp.release.record import ReleaseRecord, SamplerRecord, described_domain
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
-from pymc_dp.step_methods.ops.from_rows import MOST_SCALARS, RowGridPosterior
+from pymc_dp.step_methods.ops.from_rows import MOST_SCALARS, RowGridPosterior, ScoredGrid, grid_problem
 from pymc_dp.step_methods.ops.from_sums import Posterior, TablePosterior, has_conjugate_form, table_posterior
 from pymc_dp.step_methods.ops.hidden_states import StatesPosterior
 from pymc_dp.step_methods.ops.price import Temperature, by_papers, by_range, worth
 from pymc_dp.step_methods.ops.row_density import RowDensity
-from pymc_dp.step_methods.ops.row_proofs import Fit, Trial, enforced, prove_rows
+from pymc_dp.step_methods.ops.row_proofs import Trial, enforced, prove_rows
 from pymc_dp.step_methods.values import Values
 from pymc_dp.transforms.likelihood import TableLikelihood, sums_problems, table_likelihoods
 from pymc_dp.transforms.prior_model import prior_model as prior_model_of
@@ -198,8 +199,41 @@ class OPS(PrivateStep):
             raise UnsupportedModelError(curable or error.problems) from None
 
     def _plan_rows(self, inspection: RowInspection, reasons: str) -> Model:
-        """Prove a range, and find a way to draw."""
+        """Lay a grid, of which the kernel chooses a cell; else prove a range, and find another way to draw."""
         prior_model = shared_prior_model(inspection)
+        priors = priors_of(prior_model)
+        problem = grid_problem(priors)
+        self.values = Values(prior_model, quick=self.previewing)
+        if inspection.domain.metric is None and not problem:
+            self._plan_grid(inspection, prior_model, reasons)
+        elif inspection.domain.metric is None and not self.settings.get("assume_converged"):
+            raise UnsupportedModelError([*_bounds_first(priors), self._no_draws(_joined(reasons, problem))])
+        else:
+            self._plan_proved(inspection, prior_model, reasons)
+        return prior_model
+
+    def _plan_grid(self, inspection: RowInspection, prior_model: Model, reasons: str) -> None:
+        """Lay a grid, and find how far one row moves its cells."""
+        try:
+            grid = ScoredGrid(
+                inspection,
+                prior_model,
+                priors_of(prior_model),
+                self.settings.get("grid"),
+                papers=self.settings["papers"],
+            )
+        except UnsupportedModelError as error:
+            other = self._no_draws(_joined(reasons, "no range of one row is found"))
+            raise UnsupportedModelError([*error.problems, other]) from None
+        found = grid.scores
+        size = found.size if self.settings["papers"] else math.inf
+        self.range = RowRange(value=found.range, sensitivity=size, reason=found.reason)
+        self.posterior = grid
+        if not self.previewing:
+            found.compile()
+
+    def _plan_proved(self, inspection: RowInspection, prior_model: Model, reasons: str) -> None:
+        """Prove a range, and find a way to draw: a chain, or under a metric a grid."""
         try:
             proved = prove_rows(inspection, prior_model, papers=self.settings["papers"])
         except UnsupportedModelError as error:
@@ -212,16 +246,16 @@ class OPS(PrivateStep):
         moved *= proved.diameter if math.isfinite(proved.diameter) else 1.0
         if (problem := trial.problem(inspection.most_rows, moved)) is not None:
             raise UnsupportedModelError([problem])
-        way: Way | str = self._grid(inspection, density, self._fit(inspection, density, trial))
+        way: Way | str = grid_problem(proved.priors)
+        if inspection.domain.metric is not None and not way:
+            way = self._per_unit(inspection, density)
         if isinstance(way, str) and self.settings.get("assume_converged"):
             chain = self._chain(inspection, density, trial)
-            way = chain if isinstance(chain, ConvergedPosterior) else f"{way}; {chain}"
+            way = chain if isinstance(chain, ConvergedPosterior) else _joined(way, chain)
         if isinstance(way, str):
-            raise UnsupportedModelError([self._no_draws("; ".join([reasons] * bool(reasons) + [way]))])
+            raise UnsupportedModelError([self._no_draws(_joined(reasons, way))])
         self.range = enforced(proved.range, getattr(way, "bound", None))
         self.posterior = way
-        self.values = Values(prior_model, quick=self.previewing)
-        return prior_model
 
     def _without_range(self, prior_model: Model, problems: Sequence[Problem], reasons: str) -> list[Problem]:
         """Name bounds first where a draw is possible with them, else what needs no exact draw."""
@@ -229,23 +263,15 @@ class OPS(PrivateStep):
         few = sum(prior.size for prior in priors_of(prior_model)) <= MOST_SCALARS
         return [*problems, other] if few or self.settings.get("assume_converged") else [other, *problems]
 
-    def _grid(self, inspection: RowInspection, density: RowDensity, fit: Fit | None) -> RowGridPosterior | str:
-        """Lay out a grid, or say what is in the way."""
-        return RowGridPosterior.of(density, self.settings.get("grid"), fit)
+    def _per_unit(self, inspection: RowInspection, density: RowDensity) -> RowGridPosterior | str:
+        """Lay a grid where ε is per unit of a metric, or say what is in the way."""
+        return RowGridPosterior.of(density, self.settings.get("grid"))
 
     def _chain(self, inspection: RowInspection, density: RowDensity, trial: Trial) -> ConvergedPosterior | str:
         """Return a chain, or say what is in the way."""
         if not self.previewing and (steep := trial.steep()):
             return steep
         return ConvergedPosterior.of(inspection, density, prior_model_of(inspection), temper_prior=self.temper_prior)
-
-    def _fit(self, inspection: RowInspection, density: RowDensity, trial: Trial) -> Fit | None:
-        """Return what bounds that are enforced are fitted to; None where no range is proved, or ε is per unit."""
-        range_ = 2 * self.range.sensitivity if self.settings["papers"] else self.range.value
-        if not math.isfinite(range_) or inspection.domain.metric is not None:
-            return None
-        count = inspection.most_rows
-        return Fit(density=density, rows=trial.table, range=range_, neighbours=self.neighbours, n_rows=count)
 
     @override
     def price(self, funding: Funding) -> Event:
@@ -263,17 +289,37 @@ class OPS(PrivateStep):
 
     def _temperature(self, funding: Funding) -> Temperature:
         if self.settings["papers"]:
-            return by_papers(self.range.sensitivity, funding.budget, funding.uses)
-        return by_range(self.range.value, funding.budget, funding.uses)
+            return by_papers(self.range.sensitivity, funding.budget, funding.uses, self.added)
+        return by_range(self.range.value, funding.budget, funding.uses, self.added)
+
+    @property
+    def added(self) -> float:
+        """What a draw costs beside its range: the slack of the whole weights of a choice."""
+        return self.posterior.scores.slack if isinstance(self.posterior, ScoredGrid) else 0.0
 
     @property
     @override
     def claimed(self) -> Guarantee:
         return "exact" if self.posterior.exact else "asymptotic"
 
+    @property
+    @override
+    def arithmetic(self) -> str:
+        return "hardened" if isinstance(self.posterior, ScoredGrid) else "float64"
+
     @override
     def load(self) -> None:
         self.sums = self.posterior.read()
+
+    @override
+    def forget(self) -> None:
+        if isinstance(self.posterior, ScoredGrid):
+            self.posterior.scores.forget()
+
+    @override
+    def start_chain(self) -> None:
+        if isinstance(self.posterior, ScoredGrid):
+            self.posterior.scores.begin(self.temperature.event, self.funding.steps)
 
     @override
     def advance(self, point: Point) -> Point:
@@ -334,3 +380,22 @@ class OPS(PrivateStep):
             what=f"its posterior cannot be drawn exactly ({reasons})",
             remedy=f"{remedy}{'' if assumed else last}",
         )
+
+
+def _joined(*reasons: str) -> str:
+    return "; ".join(reason for reason in reasons if reason)
+
+
+def _bounds_first(priors: Sequence[Prior]) -> list[Problem]:
+    """Name the bounds with which a grid could be laid, where these are all that is missing."""
+    if sum(prior.size for prior in priors) > MOST_SCALARS:
+        return []
+    return [
+        Problem(
+            where=prior.name,
+            what="it has no bounds between which a grid could be laid",
+            remedy=f"Truncate it: dp.truncate(model, {{{prior.name!r}: (low, high)}}).",
+        )
+        for prior in priors
+        if not prior.bounded and prior.distribution != "dirichlet"
+    ]
