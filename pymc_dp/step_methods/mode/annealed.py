@@ -71,6 +71,7 @@ class AnnealedMode(OPS):
         if isinstance(grid, str):
             return f"{grid}, and no other way enforces ε per unit of a metric"
         self.measure(inspection.columns, metric, [nodes])
+        self.range = replace(self.range, reason=f"{self.range.reason}; enforced at {nodes}")
         return grid.on(nodes, self.range.value)
 
     @override

@@ -29,7 +29,7 @@ from pymc_dp.step_methods.ops.from_sums import Posterior, TablePosterior, has_co
 from pymc_dp.step_methods.ops.hidden_states import StatesPosterior
 from pymc_dp.step_methods.ops.price import Temperature, by_papers, by_range, worth
 from pymc_dp.step_methods.ops.row_density import RowDensity
-from pymc_dp.step_methods.ops.row_proofs import Trial, enforced, prove_rows
+from pymc_dp.step_methods.ops.row_proofs import Trial, prove_rows
 from pymc_dp.step_methods.values import Values
 from pymc_dp.transforms.likelihood import TableLikelihood, sums_problems, table_likelihoods
 from pymc_dp.transforms.prior_model import prior_model as prior_model_of
@@ -254,7 +254,6 @@ class OPS(PrivateStep):
             way = chain if isinstance(chain, ConvergedPosterior) else _joined(way, chain)
         if isinstance(way, str):
             raise UnsupportedModelError([self._no_draws(_joined(reasons, way))])
-        self.range = enforced(proved.range, getattr(way, "bound", None))
         self.posterior = way
 
     def _without_range(self, prior_model: Model, problems: Sequence[Problem], reasons: str) -> list[Problem]:

@@ -4,8 +4,6 @@ Whether a likelihood that is bounded in exact arithmetic stays so in floats: tri
 
 Proofs are about real numbers. log(1 - Φ(9)) is a number, of which floats make minus infinity: one row would cut off a
 part of the parameter space. And beside a log-likelihood of 1e17 no other row, nor the prior, has a digit left.
-
-Bounds that are enforced on rows held one by one, fitted to what public rows need.
 """
 
 from __future__ import annotations
@@ -13,13 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from pymc import Model
 
-from pymc_dp.domain import Neighbours
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.interpreted import kept_while_shared, plain_draw
@@ -34,13 +31,6 @@ from pymc_dp.proofs.row_likelihood import RowLikelihood, row_likelihoods
 from pymc_dp.proofs.row_ranges import Proof, prove_range, prove_sensitivity
 from pymc_dp.simulation.columns import ROWS, mixed, public_rows
 from pymc_dp.step_methods.ops.row_density import RowDensity
-from pymc_dp.step_methods.row_functions.bounds import (
-    Bound,
-    RangeBound,
-    fitting_range,
-    proposed,
-)
-from pymc_dp.step_methods.row_functions.node_bounds import NodeBound
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -225,62 +215,4 @@ def _ends(prior: Prior) -> tuple[tuple[Array | None, float], tuple[Array | None,
     return (prior.low, -np.inf), (prior.high, np.inf)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Fit:
-    """What is proved of the rows of a density, and public rows to try it with.
-
-    Attributes
-    ----------
-    density : RowDensity
-    rows : list of (n_tried, ...) arrays
-        Public rows, one array per column; the lowest and the highest come first.
-    range : float
-        Proved bound of the range of a difference of two rows (``replace``), of one row (``add_remove``).
-    neighbours : {"replace", "add_remove"}
-    n_rows : int
-        Most rows that a table may have.
-    """
-
-    density: RowDensity
-    rows: list[Array]
-    range: float
-    neighbours: Neighbours
-    n_rows: int
-
-    def over(self, points: Array) -> RangeBound:
-        """Return a bound for a choice among points."""
-        tried = self._at_rows(points, self.rows)
-        return fitting_range(
-            [tried],
-            (
-                (references, [references.at(self._at_rows, points, self.rows)])
-                for references in proposed(self.density.columns, self.rows, [tried])
-            ),
-            range_=self.range,
-            neighbours=self.neighbours,
-            n_rows=self.n_rows,
-        )
-
-    def _at_rows(self, points: Array, rows: Sequence[Array]) -> Array:
-        return self.density.each(points, rows)[1]
-
-
-def enforced(proved: RowRange, bound: Bound | None) -> RowRange:
-    """Return the range that is charged: the one that is enforced on rows, which is no less than the one proved.
-
-    Where the papers' Δl is proved in place of a range, twice that is the range, and half of what is enforced the Δl.
-    The reason says how many times what is proved is charged.
-    """
-    if bound is None:
-        return proved
-    if isinstance(bound, NodeBound):
-        return replace(proved, reason=f"{proved.reason}; enforced at {bound.nodes}")
-    by_size = math.isinf(proved.value)
-    charge, known = (bound.charge / 2, proved.sensitivity) if by_size else (bound.charge, proved.value)
-    more = f"{charge / known:.4g} times the bound {known:.6g}, " if charge > known * (1 + 1e-5) else ""
-    unit = f"2^{math.log2(bound.limit.unit):.0f}"
-    reason = f"{more}{proved.reason}; enforced on the number of every row, in whole multiples of {unit}"
-    return replace(proved, **{"sensitivity" if by_size else "value": charge}, reason=reason)
-
-
-__all__ = ["Fit", "Proved", "Trial", "enforced", "prove_rows"]
+__all__ = ["Proved", "Trial", "prove_rows"]
