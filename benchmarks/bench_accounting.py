@@ -21,7 +21,7 @@ from pymc_dp.accounting import (
     rdp,
     total_epsilon,
 )
-from pymc_dp.kernel.accounting import calibrate as calibration
+from pymc_dp.accounting import calibrate as calibration
 
 STEPS, RATE, DELTA = 100_000, 0.005, 1e-6
 NOISE = {"replace": 12.0, "add_remove": 6.0, "without_replacement": 12.0}

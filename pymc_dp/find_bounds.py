@@ -17,6 +17,7 @@ from pymc_dp import _validate
 from pymc_dp._column_bounds import written
 from pymc_dp._progress import Advance, reading
 from pymc_dp.accounting import Budget, Ledger, check_ledger
+from pymc_dp.accounting.noise_kinds import laplace_scale
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, DomainWarning
 from pymc_dp.families import FAMILIES, Family
@@ -25,7 +26,6 @@ from pymc_dp.inspection.inspect import check_domain, inspect
 from pymc_dp.inspection.of_context import context_model, is_bambi
 from pymc_dp.inspection.owners import DECLARE, refuse_persons
 from pymc_dp.inspection.rows import Array, Bounds, Column
-from pymc_dp.kernel.noise import LAPLACE
 from pymc_dp.kernel.walk_kinds import Counts, WalkSum
 from pymc_dp.kernel.walks import Walk
 from pymc_dp.release.magnitudes import Magnitudes
@@ -197,7 +197,7 @@ class Search:
             raise ArgumentError(f"columns must name at least one column, and each once, got {list(names)}.")
         moved = [_kind(column).move(found.domain.neighbours).l1 for column in columns.values()]
         parts = Budget(budget.epsilon).split([1.0] * len(moved))
-        scales = [LAPLACE.calibrate(most, part.epsilon) for most, part in zip(moved, parts, strict=True)]
+        scales = [laplace_scale(most, part.epsilon) for most, part in zip(moved, parts, strict=True)]
         return cls(
             columns=columns,
             scales=tuple(scales),

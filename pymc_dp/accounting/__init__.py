@@ -9,10 +9,27 @@ alone are `zcdp.epsilon_of_rho`, `gdp.epsilon_of_mu` and `rdp.epsilon_of(diverge
 for each.
 """
 
+from pymc_dp.accounting.calibrate import (
+    calibrated,
+    gaussian_multiplier,
+    mu_budget,
+    noise_multiplier,
+    penalty_ratio,
+    range_per_use,
+    rho_budget,
+)
 from pymc_dp.accounting.charging import charge, check_ledger
 from pymc_dp.accounting.entry import Entry
 from pymc_dp.accounting.ledger import Ledger
 from pymc_dp.accounting.ledger_texts import require_ledger_delta
+from pymc_dp.accounting.per_unit import (
+    at_distance,
+    group,
+    group_event,
+    loss_at,
+    replace_event,
+    replace_from_add_remove,
+)
 from pymc_dp.kernel.accounting import basic as basic
 from pymc_dp.kernel.accounting import events as events
 from pymc_dp.kernel.accounting import gdp as gdp
@@ -22,15 +39,6 @@ from pymc_dp.kernel.accounting import rdp as rdp
 from pymc_dp.kernel.accounting import sum_of_parts as sum_of_parts
 from pymc_dp.kernel.accounting import zcdp as zcdp
 from pymc_dp.kernel.accounting.budget import Budget
-from pymc_dp.kernel.accounting.calibrate import (
-    calibrated,
-    gaussian_multiplier,
-    mu_budget,
-    noise_multiplier,
-    penalty_ratio,
-    range_per_use,
-    rho_budget,
-)
 from pymc_dp.kernel.accounting.events import (
     ApproximateEvent,
     BoundedRangeEvent,
@@ -49,14 +57,6 @@ from pymc_dp.kernel.accounting.events import (
     leaves,
 )
 from pymc_dp.kernel.accounting.filters import Filter, GaussianFilter, PureFilter, ZCDPFilter
-from pymc_dp.kernel.accounting.per_unit import (
-    at_distance,
-    group,
-    group_event,
-    loss_at,
-    replace_event,
-    replace_from_add_remove,
-)
 from pymc_dp.kernel.accounting.pure import pure_epsilon
 from pymc_dp.kernel.accounting.totals import Total, proved_within, total_delta, total_epsilon
 

@@ -7,10 +7,10 @@ import math
 from pymc_dp import _validate
 from pymc_dp.accounting.entry import Entry
 from pymc_dp.accounting.ledger import Ledger
+from pymc_dp.accounting.per_unit import ANY_SIZE, at_distance
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError
 from pymc_dp.kernel.accounting.events import Event
-from pymc_dp.kernel.accounting.per_unit import ANY_SIZE, at_distance
 
 
 def check_ledger(ledger: object) -> None:

@@ -1,45 +1,24 @@
-"""Kinds of discrete noise on vectors of whole numbers: what a release costs under each, and how OpenDP draws it."""
+"""Kinds of discrete noise on vectors of whole numbers, as OpenDP draws them."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cache
-from math import sqrt
-from typing import Any, ClassVar, Protocol, final, override
+from typing import Any, ClassVar, final, override
 
 import numpy as np
 import numpy.typing as npt
 
-from pymc_dp.kernel.accounting.budget import Budget
-from pymc_dp.kernel.accounting.calibrate import calibrated
-from pymc_dp.kernel.accounting.events import ComposedEvent, DiscreteGaussianEvent, DiscreteLaplaceEvent, Event
-from pymc_dp.kernel.errors import ArgumentError, PrivacyError
+from pymc_dp.kernel.errors import PrivacyError
 from pymc_dp.kernel.randomness import insecure
 
 Integers = npt.NDArray[np.int64]
 
 _MOST_TABLED = 2.0**10
 """Scale up to which simulated Gaussian noise comes from a table of its probabilities."""
-
-
-class Moved(Protocol):
-    """How far one row moves a vector of whole numbers, at most: in L1, in squared L2, and place by place if known."""
-
-    @property
-    def l1(self) -> int:
-        """In steps of the grid."""
-
-    @property
-    def l2_squared(self) -> int:
-        """In squared steps."""
-
-    @property
-    def shifts(self) -> tuple[int, ...] | None:
-        """The worst case coordinate by coordinate, where every worst case is a permutation of one."""
 
 
 class Noise(ABC):
@@ -49,42 +28,12 @@ class Noise(ABC):
     ----------
     kind : {"laplace", "gaussian"}
         As in `Statistics`, and in records.
-    name, norm : str
-        Of the noise, and of the sensitivity that it is measured against, in texts.
+    name : str
+        In texts.
     """
 
     kind: ClassVar[str]
     name: ClassVar[str]
-    norm: ClassVar[str]
-
-    @abstractmethod
-    def check(self, delta: float) -> None:
-        """Refuse a δ that does not fit, with an ArgumentError."""
-
-    @abstractmethod
-    def weight(self, sensitivity: Moved) -> float:
-        """Return the sensitivity, in grid steps."""
-
-    @abstractmethod
-    def part(self, sensitivity: float) -> float:
-        """Return a weight in the budget, such that sensitivities of any size get equal noise by it."""
-
-    @abstractmethod
-    def scales(
-        self, sensitivities: Sequence[Moved], shares: Sequence[float], epsilon: float, delta: float
-    ) -> list[float]:
-        """Return the least noise of several integer vectors that together cost at most (ε, δ).
-
-        Parameters
-        ----------
-        sensitivities : sequence of Moved
-        shares : sequence of float
-            Weights of the vectors in the budget.
-        """
-
-    @abstractmethod
-    def event(self, sensitivity: Moved, scale: float) -> Event:
-        """Return what one vector costs."""
 
     @final
     def add(self, sums: Integers, scale: float) -> Integers:
@@ -130,10 +79,6 @@ class Noise(ABC):
     def simulated(self, rng: np.random.Generator, scale: float, size: tuple[int, ...]) -> Integers:
         """Draw noise from a NumPy generator for a simulation, never for a release."""
 
-    @abstractmethod
-    def deviation(self, scale: float) -> float:
-        """Return the standard deviation of wide noise of this scale."""
-
 
 @final
 class Laplace(Noise):
@@ -149,58 +94,6 @@ class Laplace(Noise):
 
     kind = "laplace"
     name = "discrete Laplace"
-    norm = "Δ1"
-
-    @override
-    def check(self, delta: float) -> None:
-        if delta > 0:
-            raise ArgumentError(
-                f"delta={delta:g} would buy nothing: discrete Laplace noise is pure ε. Use delta=0, or a release that "
-                'uses a delta: Statistics(noise="gaussian") for counts, sums and linear regression, dp.Gradients() '
-                "for any other likelihood."
-            )
-
-    @override
-    def weight(self, sensitivity: Moved) -> float:
-        return float(sensitivity.l1)
-
-    @override
-    def part(self, sensitivity: float) -> float:
-        return sensitivity
-
-    @override
-    def scales(
-        self, sensitivities: Sequence[Moved], shares: Sequence[float], epsilon: float, delta: float
-    ) -> list[float]:
-        parts = Budget(epsilon).split(shares)
-        return [
-            self.calibrate(sensitivity.l1, part.epsilon) for sensitivity, part in zip(sensitivities, parts, strict=True)
-        ]
-
-    def calibrate(self, sensitivity: int, epsilon: float) -> float:
-        """Return the least float scale at which a shift of `sensitivity` costs at most `epsilon`.
-
-        Parameters
-        ----------
-        sensitivity : int
-            Largest L1 sensitivity of the integer vector, >= 1.
-        epsilon : float
-
-        Notes
-        -----
-        The float nearest to ``sensitivity / epsilon`` is too small half of the time; it is raised until the accountants
-        (who read `epsilon` as a decimal), binary arithmetic and OpenDP's own privacy map agree that it costs no more.
-        """
-        scale = DiscreteLaplaceEvent.calibrated(epsilon=epsilon, sensitivity=sensitivity).scale
-        while (
-            sensitivity / Fraction(scale) > Fraction(epsilon) or mechanism(self, scale).map(int(sensitivity)) > epsilon
-        ):
-            scale = float(np.nextafter(scale, np.inf))
-        return scale
-
-    @override
-    def event(self, sensitivity: Moved, scale: float) -> Event:
-        return DiscreteLaplaceEvent(scale=scale, sensitivity=sensitivity.l1, shifts=sensitivity.shifts)
 
     @override
     def made(self, vectors: Any, scale: float) -> Any:
@@ -213,10 +106,6 @@ class Laplace(Noise):
     def simulated(self, rng: np.random.Generator, scale: float, size: tuple[int, ...]) -> Integers:
         p = -np.expm1(-1 / scale)
         return (rng.geometric(p, size) - rng.geometric(p, size)).astype(np.int64)
-
-    @override
-    def deviation(self, scale: float) -> float:
-        return sqrt(2) * scale
 
 
 @final
@@ -233,42 +122,6 @@ class Gaussian(Noise):
 
     kind = "gaussian"
     name = "discrete Gaussian"
-    norm = "Δ2"
-
-    @override
-    def check(self, delta: float) -> None:
-        if delta == 0:
-            raise ArgumentError(
-                "Gaussian noise needs delta > 0, far below 1 / number of rows, for example delta=1e-6. Without a delta "
-                'use Statistics(noise="laplace").'
-            )
-
-    @override
-    def weight(self, sensitivity: Moved) -> float:
-        return sqrt(sensitivity.l2_squared)
-
-    @override
-    def part(self, sensitivity: float) -> float:
-        return sensitivity**2
-
-    @override
-    def scales(
-        self, sensitivities: Sequence[Moved], shares: Sequence[float], epsilon: float, delta: float
-    ) -> list[float]:
-        """Shares are of ρ."""
-        like = ComposedEvent(
-            events=tuple(
-                self.event(sensitivity, sqrt(sensitivity.l2_squared / (2 * share)))
-                for sensitivity, share in zip(sensitivities, shares, strict=True)
-            )
-        )
-        found = calibrated(like, epsilon, delta)
-        assert isinstance(found, ComposedEvent)
-        return [part.scale for part in found.events if isinstance(part, DiscreteGaussianEvent)]
-
-    @override
-    def event(self, sensitivity: Moved, scale: float) -> Event:
-        return DiscreteGaussianEvent(scale=scale, l2_squared=sensitivity.l2_squared, shifts=sensitivity.shifts)
 
     @override
     def made(self, vectors: Any, scale: float) -> Any:
@@ -286,10 +139,6 @@ class Gaussian(Noise):
         places = np.arange(-reach, reach + 1)
         below = np.cumsum(np.exp(-(places**2) / (2 * scale**2)))
         return (np.searchsorted(below, rng.random(size) * below[-1], side="right") - reach).astype(np.int64)
-
-    @override
-    def deviation(self, scale: float) -> float:
-        return scale
 
 
 @cache

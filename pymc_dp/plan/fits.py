@@ -16,11 +16,11 @@ from pymc import Model
 
 from pymc_dp import _validate
 from pymc_dp.accounting import Budget
+from pymc_dp.accounting.noise_kinds import NOISE_KINDS
 from pymc_dp.errors import ArgumentError
 from pymc_dp.gradients.choice import Gradients
 from pymc_dp.inspection.findings import Inspection, RowInspection
 from pymc_dp.inspection.rows import Array
-from pymc_dp.kernel.noise import NOISES
 from pymc_dp.networks import FourierUpdates, LaplaceUpdates
 from pymc_dp.plan.batches import at_points, components, density_terms
 from pymc_dp.plan.posteriors import Chain, Grids, UnnoisedDensity
@@ -228,7 +228,7 @@ def named_methods(noise: Any, statistics: Any, delta: float) -> dict[str, Statis
         kinds = noise if noise is not None else ["laplace", *(["gaussian"] if delta else [])]
         kinds = [kinds] if isinstance(kinds, str) else _validate.several("noise", kinds)
         if not kinds:
-            raise ArgumentError(f"noise must name at least one of {', '.join(map(repr, NOISES))}.")
+            raise ArgumentError(f"noise must name at least one of {', '.join(map(repr, NOISE_KINDS))}.")
         return {kind: Statistics(noise=kind) for kind in kinds}
     if noise is not None:
         raise ArgumentError("noise= and statistics= both say what to compare. Give one.")

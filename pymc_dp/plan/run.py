@@ -14,6 +14,7 @@ from pymc_dp._compiling import says_when_it_compiles
 from pymc_dp._progress import Advance, progress
 from pymc_dp._random import public_generator
 from pymc_dp.accounting import Budget
+from pymc_dp.accounting.noise_kinds import NOISE_KINDS
 from pymc_dp.advice.gradients import default_release
 from pymc_dp.advice.releases import EPSILONS
 from pymc_dp.domain import Domain
@@ -23,7 +24,6 @@ from pymc_dp.gradients.choice import Gradients
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.kernel.noise import NOISES
 from pymc_dp.plan.fits import Fit, OneDraw, bound_steps, gradient_methods, named_methods, open_model, outputs_of
 from pymc_dp.plan.result import NOT_PRIVATE, Outcome, Plan, Recorder
 from pymc_dp.plan.sampler import SamplerPlan, plan_sampler
@@ -360,7 +360,7 @@ def _losses(epsilon: Any) -> list[float]:
 def _delta(method: Statistics, delta: float) -> float:
     """Only noise that can use a δ gets it."""
     try:
-        NOISES[method.noise].check(delta)
+        NOISE_KINDS[method.noise].check(delta)
     except ArgumentError:
         if not delta:
             raise

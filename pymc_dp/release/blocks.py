@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pymc_dp.accounting.noise_kinds import NoiseKind
 from pymc_dp.domain import MOST_ROWS, Domain
 from pymc_dp.errors import ArgumentError, Problem
 from pymc_dp.families.cells import Cells
@@ -13,7 +14,6 @@ from pymc_dp.families.statistic import ExposedCounts, LevelCounts, OwnTotals
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Column
 from pymc_dp.inspection.weights import BY_GRADIENTS
-from pymc_dp.kernel.noise import Noise
 from pymc_dp.kernel.table import WEIGHT
 from pymc_dp.release.sensitivity import SumSensitivity
 from pymc_dp.release.statistics import Statistics
@@ -33,7 +33,7 @@ def blocks_of(
     statistic: RowStatistic,
     cells: Cells,
     domain: Domain,
-    noise: Noise,
+    noise: NoiseKind,
     *,
     known: bool,
     totals: Column | None = None,
@@ -67,7 +67,7 @@ def blocks_of(
     return ("rows", *statistic.labels), (sizes, sums)
 
 
-def _exposed_blocks(statistic: ExposedCounts, cells: Cells, domain: Domain, noise: Noise, *, known: bool) -> Laid:
+def _exposed_blocks(statistic: ExposedCounts, cells: Cells, domain: Domain, noise: NoiseKind, *, known: bool) -> Laid:
     """Return sums of exposures, unless these are public, and sums of counts, each with noise of its own.
 
     Nothing is lost by two blocks: a row may have the largest exposure and the largest count at once.
@@ -85,7 +85,7 @@ def _exposed_blocks(statistic: ExposedCounts, cells: Cells, domain: Domain, nois
     return tuple(label for _, label, _ in parts), tuple(blocks)
 
 
-def weighted_blocks(statistic: RowStatistic, cells: Cells, domain: Domain, noise: Noise, largest: float) -> Laid:
+def weighted_blocks(statistic: RowStatistic, cells: Cells, domain: Domain, noise: NoiseKind, largest: float) -> Laid:
     """Lay out sums of weighted rows: as where the number of rows is private, in units of a weight.
 
     A weighted row adds nothing larger than one that counts once, and anything from nothing to that: so that a row that

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Self, final
 
 from pymc_dp.accounting import ApproximateEvent, Budget
+from pymc_dp.accounting.noise_kinds import laplace_scale
 from pymc_dp.domain import Neighbours
 from pymc_dp.kernel.accounting.budget import decimal
 from pymc_dp.kernel.labels import Label
-from pymc_dp.kernel.noise import LAPLACE, tail
+from pymc_dp.kernel.noise import tail
 from pymc_dp.release.sensitivity import sizes_move
 
 
@@ -45,7 +46,7 @@ class LevelThreshold:
     @classmethod
     def calibrated(cls, budget: Budget, neighbours: Neighbours) -> Self:
         """Return the least noise and the least threshold for a budget with δ > 0."""
-        scale = LAPLACE.calibrate(sizes_move(neighbours).l1, budget.epsilon)
+        scale = laplace_scale(sizes_move(neighbours).l1, budget.epsilon)
         chance = decimal(budget.delta)
         low, beyond = 0, 1
         while tail(scale, beyond) > chance:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from pymc_dp.accounting.noise_kinds import NoiseKind
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import Problem
 from pymc_dp.families.characters import NetworkSums, sums_of
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.network import find_network, nodes_of
-from pymc_dp.kernel.noise import Noise
 from pymc_dp.networks import FourierUpdates
 from pymc_dp.release.sensitivity import SumSensitivity
 from pymc_dp.release.tables import NETWORK, Block, TablePlan
@@ -19,7 +19,9 @@ from pymc_dp.rows.sums import make_cells
 TAKEN = (NETWORK, *(f"{NETWORK}_{part}" for part in ("cell", "statistic", "noise_scale", "noise_variance")))
 
 
-def lay_out_network(inspection: Inspection, mechanism: FourierUpdates, noise: Noise) -> TablePlan | tuple[Problem, ...]:
+def lay_out_network(
+    inspection: Inspection, mechanism: FourierUpdates, noise: NoiseKind
+) -> TablePlan | tuple[Problem, ...]:
     """Choose coefficients and sensitivity of a network, or say what is in the way. Reads no row."""
     relation, network = inspection.domain.neighbours, find_network(inspection)
     problems = taken_problems(inspection)

@@ -15,6 +15,7 @@ import numpy as np
 from pymc_dp import _validate
 from pymc_dp._column_bounds import hull_of
 from pymc_dp.accounting import total_epsilon
+from pymc_dp.accounting.noise_kinds import NOISE_KINDS, NoiseKind
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.families.characters import NetworkSums
@@ -25,7 +26,6 @@ from pymc_dp.inspection.network import node_problems
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.totals import SUCCESSES
 from pymc_dp.kernel.account import Account
-from pymc_dp.kernel.noise import NOISES, Noise
 from pymc_dp.kernel.randomness import insecure
 from pymc_dp.kernel.tallies import PaidSums, Source
 from pymc_dp.metrics import Extent
@@ -63,7 +63,7 @@ def lay_out(inspection: Inspection, statistics: Statistics) -> ReleaseLayout:
         if refused := [problem for observed in weighed if (problem := not_weighed(observed, statistics))]:
             raise UnsupportedModelError(refused)
         inspection.require()  # before this, a variable that is no likelihood looks like one that is no node
-        network = lay_out_network(inspection, statistics.mechanism, NOISES[statistics.noise])
+        network = lay_out_network(inspection, statistics.mechanism, NOISE_KINDS[statistics.noise])
         if isinstance(network, tuple):
             raise UnsupportedModelError(network)
         return ReleaseLayout(tables=(network,))
@@ -83,7 +83,7 @@ def lay_out(inspection: Inspection, statistics: Statistics) -> ReleaseLayout:
     domain = inspection.domain
     if domain.metric is None:
         return ReleaseLayout(tables=tuple(tables))
-    tables, extents = _per_unit(tables, domain, NOISES[statistics.noise])
+    tables, extents = _per_unit(tables, domain, NOISE_KINDS[statistics.noise])
     return ReleaseLayout(tables=tuple(tables), diameter=domain.metric.diameter(extents), grids=_grids(tables, extents))
 
 
@@ -161,7 +161,7 @@ def _table(observed: Observed, inspection: Inspection, statistics: Statistics) -
     if problem := too_many(observed, statistic, cells.count):
         return problem
     whole = isinstance(statistics.mechanism, LaplaceUpdates) and statistics.mechanism.papers
-    noise, totals = NOISES[statistics.noise], observed.totals if observed.distribution == SUCCESSES else None
+    noise, totals = NOISE_KINDS[statistics.noise], observed.totals if observed.distribution == SUCCESSES else None
     labels, blocks = blocks_of(statistic, cells, domain, noise, known=known and not whole, totals=totals)
     if weight is not None:
         labels, blocks = weighted_blocks(statistic, cells, domain, noise, largest)
@@ -178,9 +178,11 @@ def _table(observed: Observed, inspection: Inspection, statistics: Statistics) -
     )
 
 
-def _per_unit(tables: Sequence[TablePlan], domain: Domain, noise: Noise) -> tuple[list[TablePlan], dict[str, Extent]]:
+def _per_unit(
+    tables: Sequence[TablePlan], domain: Domain, noise: NoiseKind
+) -> tuple[list[TablePlan], dict[str, Extent]]:
     """Return the same tables with sensitivities per unit of the metric, and what its columns of numbers can be."""
-    if noise is not NOISES["laplace"]:
+    if noise is not NOISE_KINDS["laplace"]:
         raise ArgumentError(
             "Under a metric only Laplace noise is accounted: the loss of Gaussian noise does not grow in proportion to "
             "distance. Leave out Statistics(noise=...)."
@@ -239,7 +241,7 @@ def plan_release(inspection: Inspection, statistics: Statistics, epsilon: float,
         )
     layout = lay_out(inspection, statistics)
     shares = _shares(layout.tables, statistics)
-    NOISES[statistics.noise].check(delta)  # only now: another delta is no remedy for what cannot be released
+    NOISE_KINDS[statistics.noise].check(delta)  # only now: another delta is no remedy for what cannot be released
     plan = ReleasePlan(
         tables=tuple(
             with_default_bins(table, statistics)
@@ -289,7 +291,7 @@ def _with_noise(
     tables: Sequence[TablePlan], shares: Mapping[str, float], statistics: Statistics, epsilon: float, delta: float
 ) -> tuple[TablePlan, ...]:
     """Choose the noise of all blocks of all tables at once."""
-    noise, mechanism = NOISES[statistics.noise], statistics.mechanism
+    noise, mechanism = NOISE_KINDS[statistics.noise], statistics.mechanism
     if isinstance(mechanism, LaplaceUpdates):
         # By their sensitivities: all counts then get noise of one scale, that of the sum of the sensitivities.
         shares = {table.name: noise.part(noise.weight(table.blocks[0].sensitivity)) for table in tables}

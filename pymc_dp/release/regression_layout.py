@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from pymc_dp.accounting.noise_kinds import NOISE_KINDS
 from pymc_dp.domain import MOST_ROWS
 from pymc_dp.errors import PrivacyError, Problem
 from pymc_dp.families.cells import Cells
 from pymc_dp.families.gram import GramSums, Response, has_means
 from pymc_dp.families.regression import gram_statistic
 from pymc_dp.inspection.findings import Inspection, Observed
-from pymc_dp.kernel.noise import NOISES
 from pymc_dp.release.blocks import why
 from pymc_dp.release.regression_reach import reach_of
 from pymc_dp.release.sensitivity import SumSensitivity
@@ -33,7 +33,7 @@ def lay_out_regression(observed: Observed, inspection: Inspection, cells: Cells,
     sensitivity = SumSensitivity.of(move, why(reason, domain.rows_of_one))
     # Priors that are refused may hold rows: these are not drawn from.
     drawn = observed.by_polynomial and not inspection.problems
-    block = Block(columns=tuple(range(statistic.count)), steps=steps, sensitivity=sensitivity, noise=NOISES[noise])
+    block = Block(columns=tuple(range(statistic.count)), steps=steps, sensitivity=sensitivity, noise=NOISE_KINDS[noise])
     return TablePlan(
         variables=(observed,),
         family=None,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pymc_dp import _validate
+from pymc_dp.accounting.noise_kinds import NOISE_KINDS
 from pymc_dp.errors import ArgumentError, Problem
 from pymc_dp.families import FAMILIES, CountFamily, Family, names
 from pymc_dp.families.features import RowStatistic
@@ -19,7 +20,6 @@ from pymc_dp.inspection.cumulative import MOST_SUMMED, SUMMED, of_plain
 from pymc_dp.inspection.exposures import EXPOSED
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.stated import statement_of
-from pymc_dp.kernel.noise import NOISES
 from pymc_dp.networks import Updates
 
 
@@ -78,7 +78,7 @@ class Statistics:
         noise_aware = _validate.flag("noise_aware", noise_aware)
         if share is not None:
             _validate.mapping("share", share)
-        object.__setattr__(self, "noise", _validate.choice("noise", noise, NOISES))
+        object.__setattr__(self, "noise", _validate.choice("noise", noise, NOISE_KINDS))
         object.__setattr__(self, "noise_aware", bool(noise_aware))
         object.__setattr__(self, "mechanism", dict(mechanism) if isinstance(mechanism, Mapping) else mechanism)
         object.__setattr__(

@@ -16,6 +16,7 @@ import numpy as np
 from pytensor.graph.basic import Variable
 
 from pymc_dp.accounting import ComposedEvent, Event
+from pymc_dp.accounting.noise_kinds import NoiseKind
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import PrivacyError
 from pymc_dp.families import Family
@@ -29,7 +30,6 @@ from pymc_dp.inspection.computed.columns import shown
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.inspection.totals import SUCCESSES
-from pymc_dp.kernel.noise import Noise
 from pymc_dp.kernel.randomness import insecure
 from pymc_dp.kernel.tallies import Noised, PerUnit, SumRelease, Tally
 from pymc_dp.release.sensitivity import SumSensitivity
@@ -52,7 +52,7 @@ class Block:
     steps : tuple of float
         Grid step of each column, in units of the data.
     sensitivity : SumSensitivity
-    noise : Noise
+    noise : NoiseKind
     weight : float
         Its part of its table's share of the budget.
     scale : float
@@ -62,7 +62,7 @@ class Block:
     columns: tuple[int, ...]
     steps: tuple[float, ...]
     sensitivity: SumSensitivity
-    noise: Noise
+    noise: NoiseKind
     weight: float = 1.0
     scale: float = math.nan
 

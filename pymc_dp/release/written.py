@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pymc_dp.accounting.noise_kinds import NOISE_KINDS
 from pymc_dp.errors import Problem
 from pymc_dp.families import Family
 from pymc_dp.families.cells import Cells
@@ -21,7 +22,6 @@ from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.network import Network, Node, find_network, nodes_of
 from pymc_dp.inspection.rows import Array, Column
-from pymc_dp.kernel.noise import NOISES
 from pymc_dp.release.network_layout import network_table, taken_problems
 from pymc_dp.release.sensitivity import SumSensitivity
 from pymc_dp.release.statistics import family_of, has_bins
@@ -202,7 +202,7 @@ def _block(block: Mapping[str, Any], noise: str) -> Block:
         steps=tuple(block["steps"]),
         scale=block["scale"],
         sensitivity=SumSensitivity(**{**facts, "shifts": shifts}),
-        noise=NOISES[noise],
+        noise=NOISE_KINDS[noise],
     )
 
 

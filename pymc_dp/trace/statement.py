@@ -17,8 +17,8 @@ from pymc_dp._display import Page, Part, Prose, Table
 from pymc_dp._documents import FORMATS
 from pymc_dp._versions import version_of
 from pymc_dp.accounting import event_from_dict, total_epsilon
+from pymc_dp.accounting.noise_kinds import NOISE_KINDS
 from pymc_dp.inspection.assumptions import public_number_of_rows
-from pymc_dp.kernel.noise import NOISES
 from pymc_dp.release.record import STATED, rows_counted
 from pymc_dp.release.several import data_sets
 from pymc_dp.trace import registry
@@ -287,13 +287,13 @@ def _counted(record: Mapping[str, Any], released: Mapping[str, Array]) -> tuple[
     found = []
     for table in record["tables"]:
         plan, values = table["plan"], released.get(table["name"])
-        if values is None or "blocks" not in plan or plan["noise"] not in NOISES:
+        if values is None or "blocks" not in plan or plan["noise"] not in NOISE_KINDS:
             continue
         counts = plan["statistic"].get("kind") == "counts"
         places = [place for place, label in enumerate(table["columns"]) if counts or label == "rows"]
         if not places or plan["sizes"] is not None:
             continue
-        noise, each = NOISES[plan["noise"]], plan["statistic"].get("trials") or 1
+        noise, each = NOISE_KINDS[plan["noise"]], plan["statistic"].get("trials") or 1
         variance = len(values) * sum(noise.deviation(table["scales"][place]) ** 2 for place in places)
         found.append((float(np.sum(values[:, places])) / each, math.sqrt(variance) / each))
     return min(found, key=lambda pair: pair[1]) if found else None

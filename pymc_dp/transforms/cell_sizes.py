@@ -9,9 +9,9 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dp.accounting.noise_kinds import NOISE_KINDS
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
-from pymc_dp.kernel.noise import NOISES
 from pymc_dp.transforms.noised_count import log_noise
 from pymc_dp.transforms.released_logp import held
 from pymc_dp.transforms.sum_noises import SUM_NOISES, dense_nodes
@@ -118,7 +118,7 @@ class Sizes:
             released sizes, or what their noises add up to, as far as the bound permits.
         """
         noise, seen, width = SUM_NOISES[self.kind], held(counts.sum(axis=1)), held(scale)
-        deviation = NOISES[self.kind].deviation(scale)
+        deviation = NOISE_KINDS[self.kind].deviation(scale)
         if counts.shape[1] > 1:  # a sum of noises is near to normal
             noise, width = SUM_NOISES["gaussian"], held(deviation * np.sqrt(counts.shape[1]))
         sizes, log_weight = nodes_around(seen, noise.reach(width), held(self.bound))

@@ -17,11 +17,11 @@ import pymc as pm
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dp.accounting.noise_kinds import NOISE_KINDS
 from pymc_dp.families.gram import GramSums, Response
 from pymc_dp.families.quadrature import normal_logp
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array
-from pymc_dp.kernel.noise import NOISES
 from pymc_dp.transforms.covariates import Coordinates, CovariateModel, Moments
 from pymc_dp.transforms.gram_plugin import GramLayout, plugin_logp, projected
 from pymc_dp.transforms.regression_logp import NormalRegression, RowMoments, cores, regression_logp, row_moments
@@ -122,7 +122,7 @@ class RegressionDensity:
         """Coordinates of the unknown moments of private predictors, for `latents`; from a (1, count) release."""
         if self.covariates is None:
             return None
-        sd = NOISES[self.noise].deviation(self.scale)
+        sd = NOISE_KINDS[self.noise].deviation(self.scale)
         return self.covariates.coordinates(value[0][self.layout.predictors], sd)
 
     def latents(self, name: str, coordinates: Any = None) -> list[TensorVariable]:

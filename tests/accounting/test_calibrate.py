@@ -18,7 +18,7 @@ from pymc_dp.accounting import (
     rho_budget,
     total_epsilon,
 )
-from pymc_dp.kernel.accounting.calibrate import with_noise_times
+from pymc_dp.accounting.calibrate import with_noise_times
 from tests.accounting.oracle import EVENTS, UnknownEvent, pure, times
 
 POISSON = {"sampling": "poisson", "sample_rate": 180 / 32561}

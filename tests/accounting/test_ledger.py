@@ -12,6 +12,7 @@ from pymc_dp.accounting import (
     rho_budget,
     total_epsilon,
 )
+from pymc_dp.accounting.noise_kinds import laplace_scale
 from tests.accounting.oracle import laplace, poisson, pure, times
 
 
@@ -23,7 +24,7 @@ def spend(ledger, event, label="counts", neighbours="replace"):
     ("budget", "amount", "count"), [(1.0, 0.1, 10), (0.3, 0.1, 3), (2.1, 0.7, 3), (1.0, 0.01, 100), (1.0, 1 / 3, 3)]
 )
 def test_decimal_amounts_fill_a_budget_exactly(budget, amount, count):
-    for event in (pure(amount), DiscreteLaplaceEvent.calibrated(epsilon=amount, shifts=(1, 1))):
+    for event in (pure(amount), DiscreteLaplaceEvent(scale=laplace_scale(2, amount), shifts=(1, 1))):
         ledger = dp.Ledger(budget)
         for _ in range(count):
             spend(ledger, event)

@@ -14,6 +14,7 @@ from pymc_dp.accounting import (
     GDPEvent,
     at_distance,
     basic,
+    calibrate,
     calibrated,
     event_from_dict,
     gdp,
@@ -28,8 +29,7 @@ from pymc_dp.accounting import (
     total_epsilon,
     zcdp,
 )
-from pymc_dp.kernel.accounting import calibrate
-from pymc_dp.kernel.accounting.calibrate import with_noise_times
+from pymc_dp.accounting.calibrate import with_noise_times
 from pymc_dp.kernel.accounting.events import base
 from tests.accounting.oracle import EVENTS, UnknownEvent, poisson, times, without_replacement
 from tests.golden.plain import Json

@@ -177,5 +177,5 @@ def test_walks_are_charged_noised_and_read_by_the_kernel_alone():
     for name in WALKS:
         found = list(imports(name, FILES[name]))
         assert not {"paid", "charge"} & {given for _, given in found}, name
-        assert not any(module == "pymc_dp.kernel.noise" for module, _ in found) or name == "find_bounds.py"  # its scale
+        assert not any(module == "pymc_dp.kernel.noise" for module, _ in found), name
         assert not any(module == "pymc_dp.rows.gate" for module, _ in found) or name in READERS

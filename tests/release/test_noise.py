@@ -7,6 +7,7 @@ from scipy import stats
 
 import pymc_dp as dp
 from pymc_dp.accounting import DiscreteGaussianEvent, calibrated
+from pymc_dp.accounting.noise_kinds import laplace_scale
 from pymc_dp.kernel.noise import GAUSSIAN, LAPLACE, NOISES, mechanism
 
 # OpenDP's noise cannot be seeded: a test of its distribution must fail by chance less than once in a million runs.
@@ -88,11 +89,16 @@ def test_sums_at_the_ends_of_int64_saturate(noise):
 @pytest.mark.parametrize("sensitivity", [1, 2, 3, 9 * 2**28 + 1, 2**31, 2**32])
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 0.3, 1 / 3, 1.0, 2.9, 10.0])
 def test_calibrated_noise_never_overspends_and_wastes_nothing(sensitivity, epsilon):
-    scale = LAPLACE.calibrate(sensitivity, epsilon)
+    scale = laplace_scale(sensitivity, epsilon)
     assert mechanism(LAPLACE, scale).map(sensitivity) <= epsilon
     assert sensitivity / Fraction(scale) <= Fraction(epsilon)
     assert sensitivity / Fraction(scale) <= Fraction(repr(epsilon))
     assert scale <= sensitivity / epsilon * (1 + 1e-14)
+
+
+def test_an_epsilon_for_which_no_noise_is_enough_is_refused():
+    with pytest.raises(dp.errors.ArgumentError, match="too small for sensitivity 1"):
+        laplace_scale(1, 5e-324)
 
 
 def rho_by_opendp(scale, l2_squared):

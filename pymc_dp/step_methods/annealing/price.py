@@ -25,7 +25,7 @@ from pymc_dp.accounting import (
     total_epsilon,
     zcdp,
 )
-from pymc_dp.before_kernel import LAPLACE
+from pymc_dp.accounting.noise_kinds import laplace_scale
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.kernel.accounting.rdp import least_noise
@@ -204,7 +204,7 @@ def _largest_beta(costs: Costs, budget: Budget) -> float:
 
 
 def _noise(sensitivity: int, epsilon: float) -> DiscreteLaplaceEvent:
-    return DiscreteLaplaceEvent(scale=LAPLACE.calibrate(sensitivity, epsilon), sensitivity=sensitivity)
+    return DiscreteLaplaceEvent(scale=laplace_scale(sensitivity, epsilon), sensitivity=sensitivity)
 
 
 def _above(value: float) -> float:

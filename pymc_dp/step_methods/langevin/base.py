@@ -14,10 +14,10 @@ from pymc import Model
 
 from pymc_dp import _validate
 from pymc_dp.accounting import ComposedEvent, total_epsilon
+from pymc_dp.accounting.calibrate import noise_multiplier
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.row_density import clamped_facts
-from pymc_dp.kernel.accounting.calibrate import noise_multiplier
 from pymc_dp.kernel.accounting.events import Event
 from pymc_dp.kernel.randomness import insecure
 from pymc_dp.release.record import PartRecord, ReleaseRecord, SamplerRecord, uses_of

@@ -15,10 +15,10 @@ import numpy as np
 
 from pymc_dp import _validate
 from pymc_dp.accounting import Budget, SelfComposedEvent
+from pymc_dp.accounting.calibrate import with_noise
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.rows import Array
-from pymc_dp.kernel.accounting.calibrate import with_noise
 from pymc_dp.kernel.accounting.events import SubsampledGaussianEvent
 
 Sampling = Literal["poisson", "without_replacement"]

@@ -13,6 +13,7 @@ import numpy as np
 from pymc import Model
 
 from pymc_dp.accounting import BoundedRangeEvent, ComposedEvent, Event, SelfComposedEvent
+from pymc_dp.accounting.calibrate import range_per_use
 from pymc_dp.domain import Domain
 from pymc_dp.draws.finite_choice import choose, settled
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
@@ -21,7 +22,6 @@ from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_density import clamped, clamped_facts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel.accounting.budget import decimal, float_up
-from pymc_dp.kernel.accounting.calibrate import range_per_use
 from pymc_dp.metrics import Metric
 from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.release.record import GUARANTEES, PartRecord, ReleaseRecord, SamplerRecord

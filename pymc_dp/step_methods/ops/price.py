@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 from pymc_dp.accounting import BoundedRangeEvent, Budget, Event, PureEvent
+from pymc_dp.accounting.calibrate import range_per_use
 from pymc_dp.errors import ArgumentError
 from pymc_dp.kernel.accounting.budget import decimal, float_down
-from pymc_dp.kernel.accounting.calibrate import range_per_use
 
 INSIDE, ABOVE = 1 - 1e-12, 1 + 1e-12
 """A temperature is raised by so much, and a price, for the rounding of the few operations that lead to it."""

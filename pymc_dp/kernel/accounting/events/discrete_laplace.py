@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Self, final, override
+from typing import final, override
 
 from pymc_dp.kernel import _validate
 from pymc_dp.kernel.accounting.budget import decimal, float_up
@@ -70,25 +70,6 @@ class DiscreteLaplaceEvent(Event, kind="discrete_laplace"):
     def epsilon(self) -> float:
         """Pure loss of the whole vector, sensitivity / scale rounded up."""
         return float_up(self.sensitivity * self.unit)
-
-    @classmethod
-    def calibrated(cls, *, epsilon: float, sensitivity: int = 0, shifts: tuple[int, ...] | None = None) -> Self:
-        """Return the event of least noise whose `epsilon` is not above the one asked for.
-
-        Examples
-        --------
-        >>> DiscreteLaplaceEvent.calibrated(epsilon=0.1, shifts=(1,)).scale
-        10.0
-        """
-        least = cls(scale=1.0, sensitivity=sensitivity, shifts=shifts)
-        exact = least.sensitivity / decimal(_validate.epsilon(epsilon))
-        try:
-            scale = float(exact)
-        except OverflowError:
-            raise ArgumentError(f"epsilon {epsilon} is too small for sensitivity {least.sensitivity}.") from None
-        while Fraction(scale) < exact:  # a scale rounded down would spend more than was asked for
-            scale = math.nextafter(scale, math.inf)
-        return cls(scale=scale, sensitivity=least.sensitivity, shifts=least.shifts)
 
     @override
     def pure_loss(self) -> Fraction:
