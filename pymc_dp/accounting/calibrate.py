@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from fractions import Fraction
+from functools import lru_cache, singledispatch
 from typing import Literal
 
-from pymc_dp.kernel import _validate
-from pymc_dp.kernel.accounting import gdp, pure, rdp, zcdp
-from pymc_dp.kernel.accounting.budget import decimal, float_down, float_up
-from pymc_dp.kernel.accounting.events import (
+from pymc_dp import _validate
+from pymc_dp.accounting.changed import changed
+from pymc_dp.accounting.events import (
+    ApproximateEvent,
     BoundedRangeEvent,
     ComposedEvent,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
     Event,
     GaussianEvent,
     GDPEvent,
     PenaltyBitEvent,
+    PureEvent,
     SelfComposedEvent,
     SubsampledGaussianEvent,
+    ZCDPEvent,
 )
-from pymc_dp.kernel.accounting.events.base import changed
-from pymc_dp.kernel.accounting.rdp import least_noise
+from pymc_dp.errors import ArgumentError
+from pymc_dp.kernel.accounting import gdp, pure, rdp, zcdp
+from pymc_dp.kernel.accounting.budget import decimal, float_down, float_up
 from pymc_dp.kernel.accounting.totals import total_epsilon
-from pymc_dp.kernel.errors import ArgumentError
+
+_TOLERANCE = 1e-4  # of the noise found, relative, above the least there is; never below it
 
 
 def calibrated(like: Event, epsilon: float, delta: float = 0.0, *, uses: int = 1) -> Event:
@@ -85,7 +93,7 @@ def calibrated(like: Event, epsilon: float, delta: float = 0.0, *, uses: int = 1
 
 
 def with_noise_times(event: Event, factor: float) -> Event:
-    """Return the same event with `factor` > 0 times all its noise (`Event.with_noise_times`).
+    """Return the same event with `factor` > 0 times all its noise (`noisier`).
 
     Examples
     --------
@@ -93,7 +101,62 @@ def with_noise_times(event: Event, factor: float) -> Event:
     >>> with_noise_times(PureEvent(epsilon=1.0), 4.0)
     PureEvent(epsilon=0.25)
     """
-    return changed(event, lambda leaf: leaf.with_noise_times(factor), "with_noise_times")
+    return changed(event, lambda leaf: noisier(leaf, factor), "with_noise_times")
+
+
+@singledispatch
+def noisier(event: Event, factor: float) -> Event | None:
+    """Return an elementary event with `factor` > 0 times the noise: losses are divided by it, rhos by its square.
+
+    The noise is rounded to a float, so that a total has to be taken of the event returned. Default: None, it cannot be
+    calibrated.
+    """
+    return None
+
+
+@noisier.register
+def _(event: PureEvent | ApproximateEvent, factor: float) -> Event:
+    return replace(event, epsilon=_divided(event.epsilon, factor))  # a failure probability is what it is
+
+
+@noisier.register
+def _(event: BoundedRangeEvent, factor: float) -> Event:
+    return replace(event, eta=_divided(event.eta, factor))
+
+
+@noisier.register
+def _(event: ZCDPEvent, factor: float) -> Event:
+    return replace(event, rho=_divided(event.rho, factor, factor))
+
+
+@noisier.register
+def _(event: GDPEvent, factor: float) -> Event:
+    return replace(event, mu=_divided(event.mu, factor))
+
+
+@noisier.register
+def _(event: PenaltyBitEvent, factor: float) -> Event:
+    return replace(event, ratio=_divided(event.ratio, factor))
+
+
+@noisier.register
+def _(event: DiscreteLaplaceEvent | DiscreteGaussianEvent, factor: float) -> Event:
+    return replace(event, scale=event.scale * factor)
+
+
+@noisier.register
+def _(event: GaussianEvent | SubsampledGaussianEvent, factor: float) -> Event:
+    return replace(event, noise_multiplier=event.noise_multiplier * factor)
+
+
+def _divided(loss: float, *factors: float) -> float:
+    """Return a loss with so much more noise, rounded down."""
+    try:
+        return float_down(decimal(loss) / math.prod(map(decimal, factors), start=Fraction(1)))
+    except OverflowError:
+        raise ArgumentError(
+            f"A loss of {loss!r} with {factors[0]!r} of its noise is beyond any float. Ask for a smaller epsilon."
+        ) from None
 
 
 def rho_budget(epsilon: float, delta: float) -> float:
@@ -151,7 +214,7 @@ def mu_budget(epsilon: float, delta: float, *, uses: int = 1) -> float:
 
 @lru_cache(maxsize=256)
 def _mu_budget(epsilon: float, delta: float, uses: int) -> float:
-    result = gdp.mu_for(epsilon, delta) / math.sqrt(uses)
+    result = mu_for(epsilon, delta) / math.sqrt(uses)
     while gdp.epsilon_at(_times(GDPEvent(mu=result), uses), delta) > epsilon:  # by the last digits only
         result = math.nextafter(result, 0.0)
     return result
@@ -273,7 +336,7 @@ def gaussian_multiplier(epsilon: float, delta: float, *, uses: int = 1) -> float
     4.225
     """
     uses = _validate.integer("uses", uses)
-    result = math.sqrt(uses) / gdp.mu_for(epsilon, delta)
+    result = math.sqrt(uses) / mu_for(epsilon, delta)
     while gdp.epsilon_at(_times(GaussianEvent(noise_multiplier=result), uses), delta) > epsilon:
         result *= 1 + 1e-15
     return result
@@ -351,13 +414,70 @@ def _noise_multiplier(
     if taken >= epsilon:
         raise ArgumentError(f"epsilon={epsilon} leaves nothing after other costs of {taken}. Spend less there.")
     # The central limit: steps of chi-square divergence q^2 (e^(1/z^2) - 1) add up to mu^2 (Dong, Roth, Su 2022).
-    mu = gdp.mu_for(epsilon - taken, delta)
-    sensitivity = like.noise_multiplier / like.whole.noise_multiplier
+    mu = mu_for(epsilon - taken, delta)
+    sensitivity = like.noise_multiplier / like.over_sensitivity
     start = sensitivity / math.sqrt(math.log1p((mu / like.rate) ** 2 / steps))
     result = least_noise(lambda noise: total(noise) - taken, epsilon - taken, start)
     while beside is not None and total(result) > epsilon:  # by the last digits only
         result *= 1 + 1e-12
     return result
+
+
+def mu_for(epsilon: float, delta: float) -> float:
+    """Return the greatest mu found whose conversion is not above (`epsilon`, `delta`); delta must be > 0.
+
+    Examples
+    --------
+    >>> gdp.epsilon_of_mu(mu_for(1.0, 1e-6), 1e-6) <= 1.0
+    True
+    """
+    epsilon, delta = _validate.epsilon(epsilon), _validate.delta(delta)
+    if delta == 0:
+        raise ArgumentError(
+            "mu_for needs delta > 0: Gaussian noise has no pure guarantee. Use delta far below 1 / rows."
+        )
+    low, high = 0.0, 1.0
+    while gdp.epsilon_of_mu(high, delta) <= epsilon:
+        low, high = high, 2 * high
+    for _ in range(100):
+        if not low < (middle := (low + high) / 2) < high:
+            break
+        low, high = (middle, high) if gdp.epsilon_of_mu(middle, delta) <= epsilon else (low, middle)
+    if low == 0:
+        raise ArgumentError(f"epsilon={epsilon} is too small at delta={delta}: no mu > 0 was found. Ask for more.")
+    return low
+
+
+def least_noise(total: Callable[[float], float], epsilon: float, start: float) -> float:
+    """Return a noise whose `total` was found to be at most `epsilon`, and at most a little above one that was not.
+
+    In logarithms the total is nearly a line that falls, so that secants need few steps. Each aims past the root, away
+    from the side last seen, so that both ends close in.
+    """
+    enough = short = 0.0  # noises that do and do not suffice, 0 until one is known
+    at: dict[float, float] = {}
+    noise = start
+    for step in range(100):
+        value = at[noise] = total(noise)
+        if value <= epsilon:
+            enough = noise if not enough else min(enough, noise)
+        else:
+            short = max(short, noise)
+        if not short or not enough:
+            move = min(max(value / epsilon, 0.25), 4.0)
+            noise *= move * (1 + _TOLERANCE) if value > epsilon else move / (1 + _TOLERANCE)
+            continue
+        if enough <= short * (1 + 2 * _TOLERANCE):
+            return enough
+        middle = math.sqrt(short * enough)
+        if step % 4 != 3 and math.isfinite(at[short]) and at[enough] > 0:
+            share = math.log(at[short] / epsilon) / math.log(at[short] / at[enough])
+            middle = short * (enough / short) ** share
+        aim = middle / (1 + _TOLERANCE) if value <= epsilon else middle * (1 + _TOLERANCE)
+        noise = min(max(aim, short * (1 + _TOLERANCE / 2)), enough / (1 + _TOLERANCE / 2))
+    if not enough:
+        raise ArgumentError(f"No noise was found for epsilon={epsilon}. Ask for a larger epsilon or fewer steps.")
+    return enough
 
 
 def with_noise(event: SubsampledGaussianEvent, noise_multiplier: float) -> SubsampledGaussianEvent:

@@ -11,10 +11,10 @@ from pymc_dp import _validate
 from pymc_dp._display import Page, Table
 from pymc_dp.accounting.calibrate import mu_budget
 from pymc_dp.accounting.entry import Entry, State
+from pymc_dp.accounting.events import Event, GDPEvent
 from pymc_dp.errors import ArgumentError
 from pymc_dp.kernel.accounting import pure
 from pymc_dp.kernel.accounting.adaptive_account import Account
-from pymc_dp.kernel.accounting.events import Event, GDPEvent
 from pymc_dp.kernel.accounting.totals import Total
 from pymc_dp.kernel.relations import PER_PERSON, PER_UNIT
 from pymc_dp.metrics import Metric

@@ -15,11 +15,11 @@ from pymc import Model
 
 from pymc_dp import _validate
 from pymc_dp.accounting import Budget, Ledger, require_ledger_delta
+from pymc_dp.accounting.calibrate import mu_for
 from pymc_dp.domain import Domain
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.gradients.schedule import STAGES, require_momentum
 from pymc_dp.inspection.findings import Inspected
-from pymc_dp.kernel.accounting.gdp import mu_for
 from pymc_dp.rows.passes import with_stored
 from pymc_dp.rows.stored import StoredRows
 from pymc_dp.simulation.columns import undeclared

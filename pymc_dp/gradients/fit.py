@@ -17,6 +17,7 @@ from pymc_dp._column_bounds import hull_of
 from pymc_dp._display import scalar_names
 from pymc_dp._progress import progress
 from pymc_dp.accounting import Budget, DiscreteGaussianEvent, Ledger, total_epsilon
+from pymc_dp.accounting.calibrate import mu_for
 from pymc_dp.domain import Domain
 from pymc_dp.errors import ArgumentError, PosteriorWarning
 from pymc_dp.gradients.approximations import UNCALIBRATED, approximations
@@ -60,7 +61,7 @@ from pymc_dp.inspection.owners import owner_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.inspection.weights import require_weights
 from pymc_dp.kernel.account import Account, Rehearsal
-from pymc_dp.kernel.accounting.gdp import epsilon_of_mu, mu_for
+from pymc_dp.kernel.accounting.gdp import epsilon_of_mu
 from pymc_dp.kernel.limits import MOST_ROWS
 from pymc_dp.kernel.walks import Walk
 from pymc_dp.release.paid import PACKAGE, keep

@@ -8,13 +8,14 @@ fixed before its first result.
 
 from __future__ import annotations
 
+import math
 import threading
 from dataclasses import fields, replace
 from fractions import Fraction
 from types import NoneType
 from typing import Never, Protocol, SupportsIndex, final
 
-from pymc_dp.kernel.accounting.budget import float_up
+from pymc_dp.kernel.accounting.budget import decimal, float_down, float_up
 from pymc_dp.kernel.accounting.events import (
     ApproximateEvent,
     BoundedRangeEvent,
@@ -27,7 +28,6 @@ from pymc_dp.kernel.accounting.events import (
     SubsampledGaussianEvent,
     ZCDPEvent,
 )
-from pymc_dp.kernel.accounting.filters import PureFilter, ZCDPFilter
 from pymc_dp.kernel.errors import ArgumentError, BudgetExceeded, PrivacyError
 from pymc_dp.kernel.process import Birthplace
 
@@ -162,36 +162,41 @@ class Pool(Once):
     def __init__(self, *, rho: float | None = None, epsilon: float | None = None) -> None:
         super().__init__()
         self._pure = epsilon is not None
-        self._filter = PureFilter(epsilon) if epsilon is not None else ZCDPFilter(rho or 0.0)
+        self._event: PureEvent | ZCDPEvent
+        self._event = PureEvent(epsilon=epsilon) if epsilon is not None else ZCDPEvent(rho=rho or 0.0)
+        self._left = self._cost(self._event) or Fraction(0)
 
     @property
     def event(self) -> Event:
         """What the whole pool costs."""
-        return self._filter.event
+        return self._event
 
     @property
     def remaining(self) -> float:
         """ε or ρ that is left, rounded down; public."""
-        return self._filter.remaining
+        return float_down(self._left)
 
     def fits(self, event: Event) -> bool:
         """Whether a step could be paid for; public."""
-        return self._filter.may_spend(self._loss(event))
+        cost = self._cost(event)
+        return cost is not None and cost <= self._left
 
     def take(self, event: Event) -> None:
         """Pay for one step, or raise BudgetExceeded and pay nothing."""
         self._require_here()
-        loss = self._loss(event)
+        cost = self._cost(event)
         with self._lock:
-            if not self._filter.may_spend(loss):
+            if cost is None or cost > self._left:
                 raise BudgetExceeded(f"{event} costs more than is left of the pool. Nothing was read; stop here.")
-            self._filter.spend(loss)
+            self._left -= cost
 
-    def _loss(self, event: Event) -> float:
-        loss = event.pure_loss() if self._pure else event.zcdp_rho()
-        if loss is None or (isinstance(event, SubsampledGaussianEvent) and not self._pure):
-            return float("inf")  # what sampling saves is no zCDP: batches go with grants
-        return float_up(loss)
+    def _cost(self, event: Event) -> Fraction | None:
+        """Return what a step takes, rounded up to a decimal, so that sums have few digits; None for what it may not."""
+        if isinstance(event, SubsampledGaussianEvent) and not self._pure:
+            return None  # what sampling saves is no zCDP: batches go with grants
+        cost = event.pure_loss() if self._pure else event.zcdp_rho()
+        rounded = math.inf if cost is None else float_up(cost)
+        return decimal(rounded) if math.isfinite(rounded) else None
 
 
 EVENTS = (

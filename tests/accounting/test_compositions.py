@@ -18,6 +18,7 @@ from pymc_dp.accounting import (
     GDPEvent,
     ZCDPEvent,
     calibrated,
+    deltas,
     gdp,
     pld,
     rdp,
@@ -274,12 +275,12 @@ def test_a_batch_of_all_rows_is_plain_gaussian_noise(neighbours, sensitivity, co
 )
 def test_what_has_no_distribution_is_infinite_not_free(event):
     assert pld.epsilon_at(event, 1e-6) == math.inf
-    assert pld.delta_at(event, 1.0) == 1.0 and pld.deltas_at(event, [0.1, 1.0]) == [1.0, 1.0]
+    assert deltas.pld(event, 1.0) == 1.0 and pld.deltas_at(event, [0.1, 1.0]) == [1.0, 1.0]
 
 
 def test_without_shifts_only_what_is_known_counts():
     unknown = DiscreteLaplaceEvent(scale=8.0, sensitivity=2)
-    assert pld.delta_at(unknown, 0.1) == pld.delta_at(pure(0.25), 0.1)
+    assert deltas.pld(unknown, 0.1) == deltas.pld(pure(0.25), 0.1)
     total = total_epsilon(DiscreteGaussianEvent(scale=8.0, l2_squared=2), 1e-6)
     assert (total.accountant, total.epsilon) == ("zcdp", zcdp.epsilon_of_rho(2 / 128, 1e-6))
     assert total_epsilon(gaussian(8.0, 1, 1), 1e-6).epsilon < total.epsilon
@@ -306,7 +307,7 @@ def test_nearness_to_normal_noise_is_paid_for_where_it_matters(shifts, monkeypat
     assert isinstance(pair, Shift) and pair.excess > 0.09 * len(shifts)
     for epsilon in (0.1, 0.5, 2.0, 4.0):
         truth = oracle.gaussian_by_definition([(6.0, shift) for shift in shifts], epsilon)
-        assert truth <= pld.delta_at(gaussian(6.0, *shifts), epsilon)
+        assert truth <= deltas.pld(gaussian(6.0, *shifts), epsilon)
 
 
 def vector(scale, norm, coordinates):

@@ -6,7 +6,19 @@ import math
 import pytest
 
 import pymc_dp as dp
-from pymc_dp.accounting import ComposedEvent, basic, gdp, pld, pure, rdp, sum_of_parts, total_delta, total_epsilon, zcdp
+from pymc_dp.accounting import (
+    ComposedEvent,
+    basic,
+    deltas,
+    gdp,
+    pld,
+    pure,
+    rdp,
+    sum_of_parts,
+    total_delta,
+    total_epsilon,
+    zcdp,
+)
 from tests.accounting import oracle
 from tests.accounting.oracle import EVENTS, UnknownEvent, laplace, times
 
@@ -15,22 +27,18 @@ DELTAS = (1e-200, 1e-12, 1e-6, 1e-3, 0.999999)
 EPSILONS = (0.0, 1e-9, 0.3, 5.0, 500.0)
 
 
-def total_or_inf(event, delta, **options):
+def total_or_inf(event, delta):
     """A total, infinite where there is none: what fails with a probability of its own has none at smaller deltas."""
     try:
-        return total_epsilon(event, delta, **options).epsilon
+        return total_epsilon(event, delta).epsilon
     except dp.errors.ArgumentError as error:
         if "No finite epsilon" in str(error):
             return math.inf
         raise
 
 
-ACCOUNTANTS = {name: (part.epsilon_at, part.delta_at) for name, part in MODULES.items()}
-ACCOUNTANTS["total"] = (total_or_inf, lambda event, at: total_delta(event, at) if at > 0 else pld.delta_at(event, at))
-ACCOUNTANTS["adaptive"] = (
-    lambda event, delta: total_or_inf(event, delta, adaptive=True),
-    lambda event, at: min(pure.delta_at(event, at), zcdp.delta_at(event, at)),
-)
+ACCOUNTANTS = {name: (part.epsilon_at, getattr(deltas, name)) for name, part in MODULES.items()}
+ACCOUNTANTS["total"] = (total_or_inf, lambda event, at: total_delta(event, at) if at > 0 else deltas.pld(event, at))
 WITHIN = {"pld": 0.01, "total": 0.01}
 every_accountant = pytest.mark.parametrize("name", ACCOUNTANTS)
 

@@ -12,11 +12,11 @@ from pymc_dp.accounting import (
     BoundedRangeEvent,
     DiscreteGaussianEvent,
     ZCDPEvent,
+    deltas,
     gdp,
     rdp,
     zcdp,
 )
-from pymc_dp.accounting import pure as pure_accountant
 from pymc_dp.kernel.accounting.events.base import rho_of_pure
 from tests.accounting import oracle
 from tests.accounting.oracle import gaussian, laplace, poisson, pure, times, without_replacement
@@ -62,7 +62,7 @@ def test_no_order_proves_less_than_is_claimed(log_rho, log_delta):
             x = mpmath.sqrt(low * high)
             low, high = (x, high) if (1 + 2 * x) * r - e + mpmath.log(x / (1 + x)) < 0 else (low, x)
         exact = min(1, mpmath.e ** (x * ((1 + x) * r - e) + x * mpmath.log(x) - (1 + x) * mpmath.log1p(x)))
-        assert exact <= zcdp.delta_of_rho(rho, epsilon) <= exact * (1 + mpmath.mpf(10) ** -4)
+        assert exact <= deltas.delta_of_rho(rho, epsilon) <= exact * (1 + mpmath.mpf(10) ** -4)
         assert epsilon == 0 or exact <= delta
 
 
@@ -148,7 +148,7 @@ def test_conversions_of_one_order_are_proposition_12(log_divergence, log_order, 
         claimed = rdp.epsilon_of(divergence, order, delta)
         assert exact <= claimed <= exact + mpmath.mpf(10) ** -12 * (10 + d + 1000 / (a - 1))
         back = min(1, mpmath.e ** ((a - 1) * (d - mpmath.mpf(claimed))) * (1 - 1 / a) ** (a - 1) / a)
-        assert back <= rdp.delta_of(divergence, order, claimed) <= back * (1 + mpmath.mpf(10) ** -7)
+        assert back <= deltas.delta_of_divergence(divergence, order, claimed) <= back * (1 + mpmath.mpf(10) ** -7)
 
 
 @pytest.mark.parametrize("noise_multiplier, batch, rows", [(2.0, 3, 100), (16.0, 180, 32561), (1.0, 50, 100)])
@@ -210,4 +210,4 @@ def test_delta_is_rounded_up_to_the_last_digits_of_the_loss(loss, digits):
     with mpmath.workdps(60):
         high, low = mpmath.mpf(repr(loss)), mpmath.mpf(repr(epsilon))
         exact = (mpmath.e**high - mpmath.e**low) / (1 + mpmath.e**high)
-        assert exact <= pure_accountant.delta_at(pure(loss), epsilon) <= exact * (1 + mpmath.mpf(10) ** -12)
+        assert exact <= deltas.pure(pure(loss), epsilon) <= exact * (1 + mpmath.mpf(10) ** -12)

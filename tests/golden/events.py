@@ -16,6 +16,7 @@ from pymc_dp.accounting import (
     basic,
     calibrate,
     calibrated,
+    deltas,
     event_from_dict,
     gdp,
     group_event,
@@ -93,7 +94,7 @@ def totals(event: Event) -> Json:
         for name, accountant in ACCOUNTANTS.items()
         for what, read, places in (
             ("epsilons", accountant.epsilon_at, (0.0, *DELTAS)),
-            ("deltas", accountant.delta_at, (0.0, *EPSILONS)),
+            ("deltas", deltas.DELTAS[name], (0.0, *EPSILONS)),
         )
     }
     return found | {
@@ -126,7 +127,7 @@ def refusals() -> Json:
     unknown = UnknownEvent()
     readers: dict[str, Callable[[], object]] = {
         **{f"{name}, epsilon": partial(one.epsilon_at, unknown, 1e-6) for name, one in ACCOUNTANTS.items()},
-        **{f"{name}, delta": partial(one.delta_at, unknown, 1.0) for name, one in ACCOUNTANTS.items()},
+        **{f"{name}, delta": partial(one, unknown, 1.0) for name, one in deltas.DELTAS.items()},
         "leaves": partial(leaves, unknown),
         "group_event": partial(group_event, unknown, rows=2),
         "replace_event": partial(replace_event, unknown),

@@ -41,13 +41,13 @@ SUMS = (
         name="sums-gaussian-event-of-more-noise",
         operation="sums of features",
         kind="other event",
-        file="pymc_dp/kernel/noise.py",
-        old="return DiscreteGaussianEvent(scale=scale, l2_squared=sensitivity.l2_squared, shifts=sensitivity.shifts)",
+        file="pymc_dp/kernel/shapes.py",
+        old="return DiscreteGaussianEvent(scale=scale, l2_squared=self.l2_squared, shifts=self.shifts, coordinates=count)",
         new="return DiscreteGaussianEvent(\n"
-        "            scale=sqrt(2) * scale, l2_squared=sensitivity.l2_squared, shifts=sensitivity.shifts\n"
+        "            scale=2**0.5 * scale, l2_squared=self.l2_squared, shifts=self.shifts, coordinates=count\n"
         "        )",
         breaks="Gaussian noise on sums is charged as if it were √2 times as wide.",
-        first=("tests/release/test_noise.py", "tests/release/test_statistics.py", "tests/audit/test_mechanisms.py"),
+        first=("tests/kernel/test_tallies.py", "tests/release/test_statistics.py", "tests/audit/test_mechanisms.py"),
     ),
     Fault(
         name="sums-value-not-clamped",
@@ -640,9 +640,9 @@ LEDGER = (
         name="accountants-replace-as-one-row",
         operation="accountants",
         kind="wrong relation",
-        file="pymc_dp/kernel/accounting/events/base.py",
-        old="        return self.of_rows(2)\n",
-        new="        return self.of_rows(1)\n",
+        file="pymc_dp/accounting/groups.py",
+        old="    return of_rows(event, 2)\n",
+        new="    return of_rows(event, 1)\n",
         breaks="What was computed for a row that comes or goes is taken to hold for one that is replaced.",
         first=("tests/accounting/test_group_privacy.py", "tests/accounting/events/test_events.py"),
     ),

@@ -47,7 +47,7 @@ def test_batches_say_their_noise_and_their_rate():
 
 
 def test_no_kind_of_event_is_without_a_name():
-    import pymc_dp.kernel.accounting.events as events
+    import pymc_dp.accounting.events as events
 
     kinds = {one.kind for one in vars(events).values() if isinstance(one, type) and getattr(one, "kind", None)}
     assert kinds - {"composed", "self_composed"} == set(NAMES)

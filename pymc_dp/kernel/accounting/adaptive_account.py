@@ -21,7 +21,7 @@ choices.
 Spends add (1), at no delta or one that they have themselves, until one has neither, or needs more of delta to be
 cheap. That one *opens* what is left of epsilon, before it has a result, to two rules (3) with half of what is left of
 delta each: one sum (2), and concentrated losses (zCDP and one Renyi order fixed at the opening, which together are one
-rule: see `totals.total_epsilon`). Where the one spend takes more than half of what is left, or would not fit otherwise,
+rule: see `Concentrated`). Where the one spend takes more than half of what is left, or would not fit otherwise,
 one sum gets all of that delta.
 """
 
@@ -129,6 +129,11 @@ class Concentrated(Rule):
     order : float
         The Renyi order at which the rho of the budget converts to the budget. It is kept, not computed again: another
         version of the package may come to another, and divergences of two orders do not add.
+
+    References
+    ----------
+    Feldman, Zrnic 2021 (Renyi filter). Taking the better of zCDP and of one order is one rule: the order is the one at
+    which the rho of the budget converts to the budget, so that what zCDP lets through, the order lets through too.
     """
 
     order: float

@@ -36,21 +36,3 @@ def epsilon_at(event: Event, delta: float) -> float:
     """
     sums = total(event)
     return float_up(sums[0]) if sums is not None and sums[1] <= decimal(delta) else math.inf
-
-
-def delta_at(event: Event, epsilon: float) -> float:
-    """Return a delta at which `event` is (`epsilon`, delta)-DP; 1 where nothing is known.
-
-    What is (e0, d0)-DP is dominated by a failure of probability d0, and otherwise randomised response with loss e0
-    (Kairouz, Oh, Viswanath 2017): at e < e0 that has d0 + (1 - d0) (exp(e0) - exp(e)) / (1 + exp(e0)).
-    """
-    sums = total(event)
-    if sums is None or sums[1] >= 1:
-        return 1.0
-    failure = float_up(sums[1])
-    loss = float_up(sums[0])
-    if epsilon >= loss:
-        return failure
-    above = float_up(sums[0] - decimal(epsilon))
-    value = -math.expm1(-above) / (1 + math.exp(-loss))
-    return min(1.0, (failure + (1 - failure) * value) * (1 + 1e-15))

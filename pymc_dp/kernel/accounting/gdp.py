@@ -7,9 +7,7 @@ from fractions import Fraction
 
 import scipy  # its parts are imported when first used
 
-from pymc_dp.kernel import _validate
 from pymc_dp.kernel.accounting.events import Event, leaves
-from pymc_dp.kernel.errors import ArgumentError
 
 # Room for the rounding of log_ndtr and of the few operations on it, relative to the terms they are made of.
 _ROUNDING = 1e-14
@@ -51,11 +49,6 @@ def mu_of_rho(rho: Fraction) -> float:
 def epsilon_at(event: Event, delta: float) -> float:
     """Return the least epsilon >= 0 at which `event` is (epsilon, `delta`)-DP; inf where it is not all Gaussian."""
     return epsilon_of_mu(mu(event), delta)
-
-
-def delta_at(event: Event, epsilon: float) -> float:
-    """Return the least delta in [0, 1] at which `event` is (`epsilon`, delta)-DP; 1 where it is not all Gaussian."""
-    return delta_of_mu(mu(event), epsilon)
 
 
 def delta_of_mu(mu: float, epsilon: float) -> float:
@@ -100,28 +93,3 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
     while low < (middle := (low + high) / 2) < high:
         low, high = (low, middle) if delta_of_mu(mu, middle) <= delta else (middle, high)
     return high
-
-
-def mu_for(epsilon: float, delta: float) -> float:
-    """Return the greatest mu found whose conversion is not above (`epsilon`, `delta`); delta must be > 0.
-
-    Examples
-    --------
-    >>> epsilon_of_mu(mu_for(1.0, 1e-6), 1e-6) <= 1.0
-    True
-    """
-    epsilon, delta = _validate.epsilon(epsilon), _validate.delta(delta)
-    if delta == 0:
-        raise ArgumentError(
-            "mu_for needs delta > 0: Gaussian noise has no pure guarantee. Use delta far below 1 / rows."
-        )
-    low, high = 0.0, 1.0
-    while epsilon_of_mu(high, delta) <= epsilon:
-        low, high = high, 2 * high
-    for _ in range(100):
-        if not low < (middle := (low + high) / 2) < high:
-            break
-        low, high = (middle, high) if epsilon_of_mu(middle, delta) <= epsilon else (low, middle)
-    if low == 0:
-        raise ArgumentError(f"epsilon={epsilon} is too small at delta={delta}: no mu > 0 was found. Ask for more.")
-    return low

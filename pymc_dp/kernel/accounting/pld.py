@@ -211,20 +211,15 @@ def compose(event: Event) -> Composed | None:
     return Composed(result, _FOURIER_ERROR * (10 + total))
 
 
-def delta_at(event: Event, epsilon: float) -> float:
-    """Return a delta in [0, 1] at which `event` is (`epsilon`, delta)-DP; 1 where no distribution is known."""
-    composed = compose(event)
-    return 1.0 if composed is None else _delta(composed, epsilon)
-
-
-def _delta(composed: Composed, epsilon: float) -> float:
+def delta_of(composed: Composed, epsilon: float) -> float:
+    """Return a delta in [0, 1] at which what was composed is (`epsilon`, delta)-DP."""
     raw = float(composed.distribution.get_delta_for_epsilon(epsilon))
     # Below the margin there is noise of either sign, which must not make delta rise with epsilon.
     return min(1.0, max(composed.margin, raw * (1 + 1e-9)) + composed.margin)
 
 
 def deltas_at(event: Event, epsilons: Sequence[float]) -> list[float]:
-    """Return `delta_at` each of many rising epsilons, at little more than the cost of one, larger by a millionth."""
+    """Return a delta at each of many rising epsilons, at little more than the cost of one; 1 where none is known."""
     composed = compose(event)
     if composed is None:
         return [1.0] * len(epsilons)
@@ -249,22 +244,22 @@ def epsilon_at(event: Event, delta: float) -> float:
     composed = compose(event) if delta > 0 else None
     if composed is None or delta <= 10 * composed.margin:
         return math.inf
-    if _delta(composed, 0.0) <= delta:
+    if delta_of(composed, 0.0) <= delta:
         return 0.0
     low, high = 0.0, pure.pure_epsilon(event)
     if not math.isfinite(high):
         high = 1.0
-        while _delta(composed, high) > delta:
+        while delta_of(composed, high) > delta:
             low, high = high, 2 * high
             if high > 1e6:
                 return math.inf
-    elif _delta(composed, high) > delta:
+    elif delta_of(composed, high) > delta:
         return high  # the pure loss holds anyway
     from scipy.optimize import brentq
 
-    found = float(brentq(lambda at: math.log(_delta(composed, at) / delta), low, high, xtol=1e-10 * high, rtol=1e-10))
+    found = float(brentq(lambda at: math.log(delta_of(composed, at) / delta), low, high, xtol=1e-10 * high, rtol=1e-10))
     step = 2e-10
-    while _delta(composed, found) > delta:
+    while delta_of(composed, found) > delta:
         found, step = found + step * high, 2 * step
     return min(found, high)
 

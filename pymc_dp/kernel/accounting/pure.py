@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from pymc_dp.kernel.accounting.budget import decimal, float_up
+from pymc_dp.kernel.accounting.budget import float_up
 from pymc_dp.kernel.accounting.events import Event, leaves
 
 
@@ -36,20 +36,3 @@ def pure_epsilon(event: Event) -> float:
 def epsilon_at(event: Event, delta: float) -> float:
     """Return an epsilon at which `event` is (epsilon, `delta`)-DP: its pure loss, whatever `delta` is."""
     return pure_epsilon(event)
-
-
-def delta_at(event: Event, epsilon: float) -> float:
-    """Return a delta at which `event` is (`epsilon`, delta)-DP; 1 where nothing is known.
-
-    A pure loss e0 is dominated by randomised response with that loss (Kairouz, Oh, Viswanath 2017), whose
-    hockey-stick divergence at e < e0 is (exp(e0) - exp(e)) / (1 + exp(e0)).
-    """
-    exact = total(event)
-    if exact is None:
-        return 1.0
-    loss = float_up(exact)
-    if epsilon >= loss:
-        return 0.0
-    above = float_up(exact - decimal(epsilon))  # exactly, since the two may differ in their last digit only
-    value = -math.expm1(-above) / (1 + math.exp(-loss))
-    return min(1.0, value * (1 + 1e-15))

@@ -19,7 +19,7 @@ from pymc_dp.kernel.accounting.events import ComposedEvent, Event, SelfComposedE
 from pymc_dp.kernel.accounting.rdp import least_on_grid
 
 _PLACES = 400  # on the curve of the part with distributions, 1.6% apart
-_STEP = 32  # in a first search along it
+STEP = 32  # in a first search along it
 _GREATEST = 500.0  # of its epsilons, far from where exp() overflows
 
 
@@ -74,21 +74,4 @@ def epsilon_at(event: Event, delta: float) -> float:
         second = min(rdp.epsilon_at(other, left), zcdp.epsilon_at(other, left)) if used < delta else math.inf
         return math.nextafter(first + second, math.inf)
 
-    return least_on_grid(total, len(places), _STEP)
-
-
-def delta_at(event: Event, epsilon: float) -> float:
-    """Return a delta in [0, 1] at which `event` is (`epsilon`, delta)-DP; 1 where there are no two parts."""
-    parts = split(event)
-    places = curve(parts[0]) if parts else ()
-    if parts is None or not places:
-        return 1.0
-    other = parts[1]
-
-    def total(place: int) -> float:
-        first, used = places[place]
-        left = max(0.0, math.nextafter(epsilon - first, 0.0))
-        second = min(rdp.delta_at(other, left), zcdp.delta_at(other, left)) if first <= epsilon else 1.0
-        return min(1.0, math.nextafter(used + second, math.inf))
-
-    return least_on_grid(total, len(places), _STEP)
+    return least_on_grid(total, len(places), STEP)

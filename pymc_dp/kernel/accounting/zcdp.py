@@ -48,11 +48,6 @@ def epsilon_at(event: Event, delta: float) -> float:
     return epsilon_of_rho(rho(event), delta)
 
 
-def delta_at(event: Event, epsilon: float) -> float:
-    """Return a delta in [0, 1] at which `event` is (`epsilon`, delta)-DP."""
-    return delta_of_rho(rho(event), epsilon)
-
-
 @lru_cache(maxsize=256)
 def order_for(epsilon: float, delta: float) -> float:
     """Return the order a > 1 whose conversion alone proves `rho_for` of that budget; delta must be > 0.
@@ -104,28 +99,7 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
         terms = np.stack([order * rho, log_inverse / x, -log_order / x, -np.log1p(1 / x)])
         return np.asarray(terms.sum(0) + _ROUNDING * np.abs(terms).sum(0))
 
-    return max(0.0, _least(bound, 0.5 * (math.log(log_inverse) - math.log(rho))))
-
-
-def delta_of_rho(rho: float, epsilon: float) -> float:
-    """Return a delta at which every `rho`-zCDP mechanism is (`epsilon`, delta)-DP, rounded up.
-
-    Canonne, Kamath, Steinke 2020, corollary 13: for every order a > 1,
-        delta = exp((a - 1)(a rho - epsilon)) (1 - 1/a)^a / (a - 1).
-    """
-    if not math.isfinite(rho):
-        return 1.0
-    if rho == 0:
-        return 0.0
-
-    def bound(log_x: NDArray[np.float64]) -> NDArray[np.float64]:
-        x = np.exp(log_x)
-        terms = np.stack([x * (1 + x) * rho, -x * epsilon, x * log_x, -(1 + x) * np.log1p(x)])
-        return np.asarray(terms.sum(0) + _ROUNDING * np.abs(terms).sum(0))
-
-    log = _least(bound, math.log(max(epsilon, math.sqrt(rho))) - math.log(rho)) + _ROUNDING
-    delta = math.exp(min(0.0, log))
-    return max(delta, math.nextafter(0.0, 1.0))  # never 0: rho-zCDP alone promises no pure loss
+    return max(0.0, least(bound, 0.5 * (math.log(log_inverse) - math.log(rho))))
 
 
 def rho_for(epsilon: float, delta: float) -> float:
@@ -154,7 +128,7 @@ def rho_for(epsilon: float, delta: float) -> float:
     return low
 
 
-def _least(bound: Callable[[NDArray[np.float64]], NDArray[np.float64]], centre: float) -> float:
+def least(bound: Callable[[NDArray[np.float64]], NDArray[np.float64]], centre: float) -> float:
     """Return the least value of `bound` on a grid of log(order - 1) around `centre`, refined three times."""
     width, best = 20.0, math.inf
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):

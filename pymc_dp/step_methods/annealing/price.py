@@ -25,10 +25,10 @@ from pymc_dp.accounting import (
     total_epsilon,
     zcdp,
 )
+from pymc_dp.accounting.calibrate import least_noise
 from pymc_dp.accounting.noise_kinds import laplace_scale
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
-from pymc_dp.kernel.accounting.rdp import least_noise
 from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.proofs.parameter_boxes import Box
 from pymc_dp.proofs.remedies import problem_of

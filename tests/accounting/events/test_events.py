@@ -82,9 +82,9 @@ def test_a_sampler_without_a_proved_curve_cannot_be_written_down(sampling, neigh
 
 
 def test_noise_over_clip_norm_becomes_noise_over_sensitivity():
-    assert poisson(8.0, 0.1, "replace").whole == GaussianEvent(noise_multiplier=4.0)
-    assert poisson(8.0, 0.1, "add_remove").whole == GaussianEvent(noise_multiplier=8.0)
-    assert without_replacement(8.0, 1, 10).whole == GaussianEvent(noise_multiplier=4.0)
+    assert GaussianEvent.of_all_rows(poisson(8.0, 0.1, "replace")) == GaussianEvent(noise_multiplier=4.0)
+    assert GaussianEvent.of_all_rows(poisson(8.0, 0.1, "add_remove")) == GaussianEvent(noise_multiplier=8.0)
+    assert GaussianEvent.of_all_rows(without_replacement(8.0, 1, 10)) == GaussianEvent(noise_multiplier=4.0)
 
 
 def kinds(event):

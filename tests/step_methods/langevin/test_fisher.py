@@ -73,6 +73,6 @@ def test_algorithm_four_has_its_constants_and_pays_what_they_cost(begin):
     # The worst pair of rows moves a mean by 2 C / b and a covariance by 4 C² / b.
     mean = step._loop.sigma / N_ROWS * BATCH / CLIP / 2
     covariance = step._loop.products * BATCH / CLIP**2 / 4
-    assert step.event.event.whole.noise_multiplier == pytest.approx((mean**-2 + covariance**-2) ** -0.5)
+    assert step.event.event.over_sensitivity == pytest.approx((mean**-2 + covariance**-2) ** -0.5)
     assert total_epsilon(step.event, 1e-5).epsilon < 0.5, "far less than the 3 that the papers say"
     assert "algorithm 4" in dict(step.describe().facts)["form"]

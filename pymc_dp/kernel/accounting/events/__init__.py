@@ -1,4 +1,7 @@
-"""Events: one file for each kind, with everything that is known of it; `base` says what that can be."""
+"""Events that operations have: one file for each kind, with what is known of it; `base` says what that can be.
+
+Others may be derived outside of the kernel, as those of `pymc_dp.accounting.events` are. No operation has them.
+"""
 
 # In the order in which texts name them, the simplest first: that of their registration.
 # ruff: noqa: I001
@@ -8,8 +11,6 @@ from pymc_dp.kernel.accounting.events.discrete_laplace import DiscreteLaplaceEve
 from pymc_dp.kernel.accounting.events.discrete_gaussian import DiscreteGaussianEvent
 from pymc_dp.kernel.accounting.events.zcdp import ZCDPEvent
 from pymc_dp.kernel.accounting.events.bounded_range import BoundedRangeEvent
-from pymc_dp.kernel.accounting.events.gaussian import GaussianEvent
-from pymc_dp.kernel.accounting.events.gdp import GDPEvent
 from pymc_dp.kernel.accounting.events.subsampled_gaussian import SubsampledGaussianEvent
 from pymc_dp.kernel.accounting.events.penalty_bit import PenaltyBitEvent
 from pymc_dp.kernel.accounting.events.approximate import ApproximateEvent
@@ -22,8 +23,6 @@ __all__ = [
     "DiscreteGaussianEvent",
     "DiscreteLaplaceEvent",
     "Event",
-    "GDPEvent",
-    "GaussianEvent",
     "PenaltyBitEvent",
     "PureEvent",
     "SelfComposedEvent",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import final, override
 
@@ -11,8 +10,8 @@ import numpy as np
 import scipy  # its parts are imported when first used
 
 from pymc_dp.kernel import _validate
-from pymc_dp.kernel.accounting.budget import decimal, float_up
-from pymc_dp.kernel.accounting.events.base import Event, divided
+from pymc_dp.kernel.accounting.budget import decimal
+from pymc_dp.kernel.accounting.events.base import Event
 from pymc_dp.kernel.accounting.pairs import ContinuousPair, Floats, between
 from pymc_dp.kernel.errors import ArgumentError
 
@@ -58,17 +57,6 @@ class ApproximateEvent(Event, kind="approximate"):
     def loss_pairs(self) -> tuple[Failure]:
         return (Failure(self.epsilon, self.delta),)
 
-    @override
-    def of_rows(self, rows: int) -> ApproximateEvent:
-        epsilon, delta = group(self.epsilon, self.delta, rows=rows)
-        if delta >= 1:
-            raise ArgumentError(f"{self} promises nothing to a person with {rows} rows. Use a smaller delta per row.")
-        return ApproximateEvent(epsilon=epsilon, delta=delta)
-
-    @override
-    def with_noise_times(self, factor: float) -> ApproximateEvent:
-        return replace(self, epsilon=divided(self.epsilon, factor))  # its failure probability is what it is
-
 
 @final
 @dataclass(frozen=True)
@@ -111,26 +99,4 @@ class Failure(ContinuousPair):
         return p, q
 
 
-def group(epsilon: float, delta: float = 0.0, *, rows: int) -> tuple[float, float]:
-    """Return the guarantee for a person who owns `rows` rows, from the one for a single row.
-
-    (m epsilon, delta (e^(m epsilon) - 1) / (e^epsilon - 1)): between the two data sets lie m steps of one row, and
-    delta of step i is multiplied by e^(i epsilon), i = 0..m-1 (Dwork, Roth 2014, theorem 2.2; Vadhan 2017, lemma 2.2).
-    A delta of 1 says nothing.
-
-    Examples
-    --------
-    >>> group(0.5, rows=3)
-    (1.5, 0.0)
-    """
-    epsilon, delta = _validate.epsilon(epsilon), _validate.delta(delta)
-    rows = _validate.integer("rows", rows)
-    total = float_up(rows * decimal(epsilon))
-    if delta == 0 or rows == 1:
-        return total, delta
-    # The factor as e^((m-1) epsilon) (1 - e^(-m epsilon)) / (1 - e^-epsilon), which overflows nowhere, in logarithms.
-    terms = (total - epsilon, math.log(math.expm1(-total) / math.expm1(-epsilon)), math.log(delta))
-    return total, math.exp(min(0.0, sum(terms) + 1e-14 * sum(map(abs, terms))))
-
-
-__all__ = ["ApproximateEvent", "Failure", "group"]
+__all__ = ["ApproximateEvent", "Failure"]

@@ -3,20 +3,20 @@
 A kind of event is one class, in one file, and nothing else: its definition registers it. Accountants know no kinds;
 they ask each event for the readings below and add up what they are given.
 
-At the end, checks of parameters that events of several kinds have: shifts, noise multipliers, losses.
+At the end, checks of parameters that events of several kinds have: shifts, noise multipliers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, Never, Self
 
 from pymc_dp.kernel import _validate
-from pymc_dp.kernel.accounting.budget import decimal, float_down, float_up
+from pymc_dp.kernel.accounting.budget import float_up
 from pymc_dp.kernel.accounting.pairs import LaplacePair, Normal, Pair
 from pymc_dp.kernel.errors import ArgumentError
 
@@ -44,8 +44,8 @@ class Event:
     not known, which counts as an infinite loss, never as none.
 
     Readings of the cost of one use: `pure_loss`, `approximate_loss`, `zcdp_rho`, `gdp_half_square`,
-    `renyi_divergence`, `loss_pairs`. Readings that are another event: `of_rows`, `under_replace`, `at_distance`,
-    `with_noise_times`. An event must be hashable, equal to those that mean the same, and hold public values only.
+    `renyi_divergence`, `loss_pairs`. An event must be hashable, equal to those that mean the same, and hold public
+    values only.
     """
 
     __slots__ = ()
@@ -99,34 +99,9 @@ class Event:
             return (Normal(half_square),)
         return None if loss is None else (LaplacePair(loss, 1),)
 
-    # What it is in other circumstances.
-
     @property
     def relation(self) -> str | None:
         """The neighbour relation that it is bound to. Default: None, it means the same under either."""
-        return None
-
-    def of_rows(self, rows: int) -> Event | None:
-        """Return what it is for a person who owns `rows` rows, at least as costly. Default: None, not known."""
-        return None
-
-    def under_replace(self) -> Event | None:
-        """Return what it, computed under add_remove, is under replace. Default: what it is for two rows."""
-        return self.of_rows(2)
-
-    def at_distance(self, distance: Fraction) -> Event | None:
-        """Return what it, accounted per unit of a metric, is for data sets at `distance`, in units.
-
-        Default: None, for a loss that does not grow in proportion.
-        """
-        return None
-
-    def with_noise_times(self, factor: float) -> Event | None:
-        """Return the same event with `factor` > 0 times the noise: losses are divided by it, rhos by its square.
-
-        The noise is rounded to a float, so that a total has to be taken of the event returned. Default: None, it cannot
-        be calibrated.
-        """
         return None
 
     # What it is made of.
@@ -134,10 +109,6 @@ class Event:
     def parts(self) -> tuple[tuple[Event, int], ...]:
         """Return the events it is a composition of, each with its count. Default: none, it is elementary."""
         return ()
-
-    def with_parts(self, change: Callable[[Event], Event]) -> Event:
-        """Return the same composition of parts that are changed. Default: refused, lest parts stay as they were."""
-        refuse(self, "with_parts")
 
     # How it is written.
 
@@ -203,17 +174,6 @@ def known(event: object, reader: str) -> Event:
     return event
 
 
-def changed(event: object, change: Callable[[Event], Event | None], reader: str) -> Event:
-    """Return an event whose elementary ones are all changed; refuse where one has no such reading."""
-    whole = known(event, reader)
-    if whole.parts():
-        return whole.with_parts(lambda part: changed(part, change, reader))
-    found = change(whole)
-    if found is None:
-        refuse(event, reader)
-    return found
-
-
 @lru_cache(maxsize=4096)
 def leaf_divergence(leaf: Event, order: float) -> float:
     """Return the Renyi divergence of an elementary event, never above order times its rho."""
@@ -261,21 +221,9 @@ def multiplier(value: object, unit: str) -> float:
     return result
 
 
-def divided(loss: float, *factors: float) -> float:
-    """Return a loss with so much more noise, rounded down."""
-    try:
-        return float_down(decimal(loss) / math.prod(map(decimal, factors), start=Fraction(1)))
-    except OverflowError:
-        raise ArgumentError(
-            f"A loss of {loss!r} with {factors[0]!r} of its noise is beyond any float. Ask for a smaller epsilon."
-        ) from None
-
-
 __all__ = [
     "Event",
     "canonical_shifts",
-    "changed",
-    "divided",
     "event_from_dict",
     "known",
     "leaf_divergence",

@@ -10,8 +10,8 @@ from typing import final, override
 import numpy as np
 
 from pymc_dp.kernel import _validate
-from pymc_dp.kernel.accounting.budget import decimal, float_up
-from pymc_dp.kernel.accounting.events.base import Event, divided, rho_of_pure
+from pymc_dp.kernel.accounting.budget import decimal
+from pymc_dp.kernel.accounting.events.base import Event, rho_of_pure
 from pymc_dp.kernel.accounting.pairs import ContinuousPair, Floats
 
 _ROUNDING = 1e-14
@@ -83,18 +83,6 @@ class BoundedRangeEvent(Event, kind="bounded_range"):
     @override
     def loss_pairs(self) -> tuple[Range]:
         return (Range(self.eta),)
-
-    @override
-    def of_rows(self, rows: int) -> BoundedRangeEvent:
-        return BoundedRangeEvent(eta=float_up(rows * decimal(self.eta)))
-
-    @override
-    def at_distance(self, distance: Fraction) -> BoundedRangeEvent:
-        return BoundedRangeEvent(eta=float_up(decimal(self.eta) * distance))
-
-    @override
-    def with_noise_times(self, factor: float) -> BoundedRangeEvent:
-        return BoundedRangeEvent(eta=divided(self.eta, factor))
 
 
 @final

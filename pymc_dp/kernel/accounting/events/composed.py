@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import final, override
 
 from pymc_dp.kernel import _validate
@@ -40,10 +40,6 @@ class ComposedEvent(Event, kind="composed"):
     def parts(self) -> tuple[tuple[Event, int], ...]:
         return tuple((event, 1) for event in self.events)
 
-    @override
-    def with_parts(self, change: Callable[[Event], Event]) -> ComposedEvent:
-        return ComposedEvent(events=tuple(map(change, self.events)))
-
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -74,10 +70,6 @@ class SelfComposedEvent(Event, kind="self_composed"):
     @override
     def parts(self) -> tuple[tuple[Event, int], ...]:
         return ((self.event, self.count),)
-
-    @override
-    def with_parts(self, change: Callable[[Event], Event]) -> SelfComposedEvent:
-        return replace(self, event=change(self.event))
 
 
 def _event(event: object) -> Event:

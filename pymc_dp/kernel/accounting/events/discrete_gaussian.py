@@ -23,7 +23,7 @@ against N(d, s^2 I), |d| <= M s: all that is known of them is their distance, as
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final, override
 
@@ -145,15 +145,6 @@ class DiscreteGaussianEvent(Event, kind="discrete_gaussian"):
         else:
             squares = Fraction(sum((_TAIL + shift / scale) ** 2 for shift in self.shifts))
         return Normal(self.rho, squares / (24 * scale**2), count * Fraction(TAIL_MASS))
-
-    @override
-    def of_rows(self, rows: int) -> DiscreteGaussianEvent:
-        squares = rows**2 * self.l2_squared
-        return DiscreteGaussianEvent(scale=self.scale, l2_squared=squares, coordinates=self.coordinates)
-
-    @override
-    def with_noise_times(self, factor: float) -> DiscreteGaussianEvent:
-        return replace(self, scale=self.scale * factor)
 
 
 @final

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import final, override
 
@@ -94,18 +93,6 @@ class DiscreteLaplaceEvent(Event, kind="discrete_laplace"):
         if self.shifts is None:
             return (LaplacePair(self.sensitivity * self.unit, 1),)
         return tuple(LaplacePair(self.unit, shift) for shift in self.shifts)
-
-    @override
-    def of_rows(self, rows: int) -> DiscreteLaplaceEvent:
-        return DiscreteLaplaceEvent(scale=self.scale, sensitivity=rows * self.sensitivity)
-
-    @override
-    def at_distance(self, distance: Fraction) -> DiscreteLaplaceEvent:
-        return replace(self, sensitivity=math.ceil(self.sensitivity * distance), shifts=None)
-
-    @override
-    def with_noise_times(self, factor: float) -> DiscreteLaplaceEvent:
-        return replace(self, scale=self.scale * factor)
 
 
 __all__ = ["DiscreteLaplaceEvent"]

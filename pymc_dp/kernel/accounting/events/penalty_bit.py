@@ -29,7 +29,7 @@ to a bound.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple, final, override
@@ -38,8 +38,8 @@ import numpy as np
 import scipy  # its parts are imported when first used
 
 from pymc_dp.kernel import _validate
-from pymc_dp.kernel.accounting.budget import decimal, float_up
-from pymc_dp.kernel.accounting.events.base import Event, divided
+from pymc_dp.kernel.accounting.budget import decimal
+from pymc_dp.kernel.accounting.events.base import Event
 from pymc_dp.kernel.accounting.pairs import Floats
 from pymc_dp.kernel.errors import ArgumentError
 
@@ -112,14 +112,6 @@ class PenaltyBitEvent(Event, kind="penalty_bit"):
     @override
     def renyi_divergence(self, order: float) -> float:
         return divergence(self.ratio, self.most_noise, order)
-
-    @override
-    def of_rows(self, rows: int) -> PenaltyBitEvent:
-        return replace(self, ratio=float_up(rows * decimal(self.ratio)))
-
-    @override
-    def with_noise_times(self, factor: float) -> PenaltyBitEvent:
-        return replace(self, ratio=divided(self.ratio, factor))
 
 
 def log_accept(x: Floats, s: float) -> tuple[Floats, Floats]:

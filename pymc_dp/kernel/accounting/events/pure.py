@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import final, override
 
 from pymc_dp.kernel import _validate
-from pymc_dp.kernel.accounting.budget import decimal, float_up
-from pymc_dp.kernel.accounting.events.base import Event, divided
+from pymc_dp.kernel.accounting.budget import decimal
+from pymc_dp.kernel.accounting.events.base import Event
 
 
 @final
@@ -35,18 +35,6 @@ class PureEvent(Event, kind="pure"):
     @override
     def pure_loss(self) -> Fraction:
         return decimal(self.epsilon)
-
-    @override
-    def of_rows(self, rows: int) -> PureEvent:
-        return PureEvent(epsilon=float_up(rows * decimal(self.epsilon)))
-
-    @override
-    def at_distance(self, distance: Fraction) -> PureEvent:
-        return PureEvent(epsilon=float_up(decimal(self.epsilon) * distance))
-
-    @override
-    def with_noise_times(self, factor: float) -> PureEvent:
-        return PureEvent(epsilon=divided(self.epsilon, factor))
 
 
 __all__ = ["PureEvent"]

@@ -13,7 +13,6 @@ import numpy as np
 
 from pymc_dp.kernel import _validate
 from pymc_dp.kernel.accounting.events.base import Event, leaf_divergence, multiplier
-from pymc_dp.kernel.accounting.events.gaussian import GaussianEvent
 from pymc_dp.kernel.accounting.pairs import TAIL, ContinuousPair, Floats, Normal, Pair, normal_masses
 from pymc_dp.kernel.errors import ArgumentError
 
@@ -63,8 +62,8 @@ class SubsampledGaussianEvent(Event, kind="subsampled_gaussian"):
     Examples
     --------
     >>> step = SubsampledGaussianEvent(noise_multiplier=8.0, sampling="poisson", sample_rate=0.01, neighbours="replace")
-    >>> step.whole
-    GaussianEvent(noise_multiplier=4.0)
+    >>> step.over_sensitivity
+    4.0
     """
 
     noise_multiplier: float
@@ -96,7 +95,7 @@ class SubsampledGaussianEvent(Event, kind="subsampled_gaussian"):
             population = _validate.integer("population", self.population)
             object.__setattr__(self, "batch_size", _validate.integer("batch_size", self.batch_size, 1, population))
             object.__setattr__(self, "population", population)
-        multiplier(self.whole.noise_multiplier, "sensitivity")
+        multiplier(self.over_sensitivity, "sensitivity")
 
     def _refuse(self, *names: str) -> None:
         for name in names:
@@ -114,18 +113,23 @@ class SubsampledGaussianEvent(Event, kind="subsampled_gaussian"):
         return 1.0 if self.sample_rate is None else self.sample_rate
 
     @property
-    def whole(self) -> GaussianEvent:
-        """The same step on all rows, with the noise in terms of the sensitivity; it costs at least as much.
+    def over_sensitivity(self) -> float:
+        """Standard deviation of the noise over the L2 sensitivity of the sum, were all rows in the batch.
 
         The one place where noise over clip norm becomes noise over sensitivity. A replaced row moves the sum by 2 clip
         norms, an added one by 1. dp_accounting's Renyi curves read std / sensitivity, its distributions std / clip
         norm; under replace the two differ by 2.
-
-        It costs at least as much because Renyi and hockey-stick divergences are jointly (quasi-)convex: with the batch
-        of the other rows coupled, the step is a mixture of steps where the row is in the batch and where it is not.
         """
-        sensitivity = 2 if self.neighbours == "replace" else 1
-        return GaussianEvent(noise_multiplier=self.noise_multiplier / sensitivity)
+        return self.noise_multiplier / (2 if self.neighbours == "replace" else 1)
+
+    @property
+    def rho(self) -> Fraction:
+        """The rho of zCDP of the same step on all rows, exactly; it costs at least as much.
+
+        Renyi and hockey-stick divergences are jointly (quasi-)convex: with the batch of the other rows coupled, the
+        step is a mixture of steps where the row is in the batch and where it is not.
+        """
+        return 1 / (2 * Fraction(self.over_sensitivity) ** 2)
 
     @override
     def to_dict(self) -> dict[str, Any]:
@@ -146,11 +150,11 @@ class SubsampledGaussianEvent(Event, kind="subsampled_gaussian"):
 
     @override
     def gdp_half_square(self) -> Fraction | None:
-        return self.whole.rho if self.rate == 1 else None
+        return self.rho if self.rate == 1 else None
 
     @override
     def zcdp_rho(self) -> Fraction:
-        return self.whole.rho  # amplification by sampling is no zCDP; a batch costs no more than all rows
+        return self.rho  # amplification by sampling is no zCDP; a batch costs no more than all rows
 
     @override
     def renyi_divergence(self, order: float) -> float:
@@ -169,7 +173,7 @@ class SubsampledGaussianEvent(Event, kind="subsampled_gaussian"):
             below = (1 - share) * (low - 1) * leaf_divergence(self, low) if low > 1 else 0.0
             return (below + share * (high - 1) * leaf_divergence(self, high)) / (order - 1) * (1 + _ROUNDING)
         # Theirs is std / sensitivity under both relations. Above 1e4 they lose digits; less noise costs more.
-        gaussian = dp_event.GaussianDpEvent(min(self.whole.noise_multiplier, 1e4))
+        gaussian = dp_event.GaussianDpEvent(min(self.over_sensitivity, 1e4))
         if self.sampling == "without_replacement":
             theirs = dp_event.SampledWithoutReplacementDpEvent(self.population, self.batch_size, gaussian)
             relation = NeighboringRelation.REPLACE_ONE
@@ -207,23 +211,11 @@ class SubsampledGaussianEvent(Event, kind="subsampled_gaussian"):
     @override
     def loss_pairs(self) -> tuple[Pair, ...] | None:
         if self.rate == 1:
-            return (Normal(self.whole.rho),)
+            return (Normal(self.rho),)
         if self.sampling != "poisson":
             return None
         # The pair is in units of the clip norm under either relation, as dp_accounting's distributions are.
         return (Batch(self.noise_multiplier, self.rate, self.neighbours == "replace"),)
-
-    @override
-    def of_rows(self, rows: int) -> GaussianEvent:
-        return self.whole.of_rows(rows)
-
-    @override
-    def under_replace(self) -> SubsampledGaussianEvent:
-        return replace(self, neighbours="replace")
-
-    @override
-    def with_noise_times(self, factor: float) -> SubsampledGaussianEvent:
-        return replace(self, noise_multiplier=self.noise_multiplier * factor)
 
 
 @final

@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import final, override
 
 from pymc_dp.kernel import _validate
-from pymc_dp.kernel.accounting.budget import decimal, float_up
-from pymc_dp.kernel.accounting.events.base import Event, divided
+from pymc_dp.kernel.accounting.budget import decimal
+from pymc_dp.kernel.accounting.events.base import Event
 from pymc_dp.kernel.errors import ArgumentError
 
 
@@ -40,14 +40,6 @@ class ZCDPEvent(Event, kind="zcdp"):
     def zcdp_rho(self) -> Fraction:
         # A bound on Renyi divergences belongs to no single dominating pair: there are no `loss_pairs`.
         return decimal(self.rho)
-
-    @override
-    def of_rows(self, rows: int) -> ZCDPEvent:
-        return ZCDPEvent(rho=float_up(rows**2 * decimal(self.rho)))
-
-    @override
-    def with_noise_times(self, factor: float) -> ZCDPEvent:
-        return ZCDPEvent(rho=divided(self.rho, factor, factor))
 
 
 __all__ = ["ZCDPEvent"]

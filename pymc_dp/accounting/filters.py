@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import Never, Self, SupportsIndex, final, override
+from typing import Never, SupportsIndex, final, override
 
-from pymc_dp.kernel import _validate
-from pymc_dp.kernel.accounting import gdp, zcdp
+from pymc_dp import _validate
+from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
 from pymc_dp.kernel.accounting.budget import decimal, float_down, float_up
-from pymc_dp.kernel.accounting.events import Event, GaussianEvent, PureEvent, ZCDPEvent
-from pymc_dp.kernel.errors import ArgumentError, BudgetExceeded, PrivacyError
+from pymc_dp.kernel.accounting.events import Event, PureEvent, ZCDPEvent
 
 
 class Filter(ABC):
@@ -61,10 +60,6 @@ class Filter(ABC):
     @abstractmethod
     def event(self) -> Event:
         """What the whole run costs; charge it before the first step."""
-
-    @abstractmethod
-    def epsilon_spent(self, delta: float = 0.0) -> float:
-        """Return the epsilon at `delta` of the steps made; bookkeeping."""
 
     def may_spend(self, loss: float) -> bool:
         """Return whether a step of `loss` >= 0 still fits; False if it is infinite."""
@@ -124,10 +119,6 @@ class PureFilter(Filter):
     def event(self) -> PureEvent:
         return PureEvent(epsilon=self._preset)
 
-    @override
-    def epsilon_spent(self, delta: float = 0.0) -> float:
-        return self.spent
-
 
 @final
 class ZCDPFilter(Filter):
@@ -135,67 +126,15 @@ class ZCDPFilter(Filter):
 
     Examples
     --------
-    >>> run = ZCDPFilter.for_budget(1.0, 1e-6)
-    >>> while run.may_spend(0.01**2 / 8):
-    ...     run.spend(0.01**2 / 8)
-    >>> run.epsilon_spent(1e-6) <= 1.0
-    True
+    >>> run = ZCDPFilter(0.01)
+    >>> run.spend(0.2**2 / 8)
+    >>> run.remaining
+    0.005
     """
 
     unit = "rho"
-
-    @classmethod
-    def for_budget(cls, epsilon: float, delta: float) -> Self:
-        """Return the filter of the greatest rho that is (`epsilon`, `delta`)-DP; delta must be > 0."""
-        return cls(zcdp.rho_for(epsilon, delta))
 
     @property
     @override
     def event(self) -> ZCDPEvent:
         return ZCDPEvent(rho=self._preset)
-
-    @override
-    def epsilon_spent(self, delta: float = 0.0) -> float:
-        return 0.0 if self._spent == 0 else zcdp.epsilon_of_rho(self.spent, delta)
-
-
-@final
-class GaussianFilter(Filter):
-    """A run of nothing but continuous Gaussian noise and mu-GDP mechanisms, to which it is bound from the start.
-
-    A step of standard deviation s over an L2 sensitivity d costs rho = d^2 / (2 s^2), one that is mu-GDP mu^2 / 2. The
-    squares of mu add up even where each step is chosen by looking at those before (Smith, Thakurta 2022; Koskela,
-    Tobaben, Honkela 2023), so that the run as a whole costs what one Gaussian mechanism of that rho costs: less than
-    zCDP says. For each step can be made from a piece of Brownian motion of length mu^2, with drift 1 on one neighbour
-    and 0 on the other (Blackwell 1953); the pieces end before the preset does, and where the whole path ends tells
-    neighbours apart as well as the path.
-
-    Examples
-    --------
-    >>> GaussianFilter(0.125).event
-    GaussianEvent(noise_multiplier=2.0)
-    """
-
-    unit = "rho"
-
-    @classmethod
-    def for_budget(cls, epsilon: float, delta: float) -> Self:
-        """Return the filter of the greatest rho, of Gaussian noise, that is (`epsilon`, `delta`)-DP; delta > 0."""
-        mu = Fraction(gdp.mu_for(epsilon, delta))
-        preset = float_down(mu**2 / 2)
-        while gdp.epsilon_at(cls(preset).event, delta) > epsilon:
-            preset *= 1 - 1e-15
-        return cls(preset)
-
-    @property
-    @override
-    def event(self) -> GaussianEvent:
-        rho = decimal(self._preset)
-        noise_multiplier = 1 / math.sqrt(2 * self._preset)
-        while 1 / (2 * Fraction(noise_multiplier) ** 2) < rho:  # rounded down: the event covers the preset
-            noise_multiplier = math.nextafter(noise_multiplier, 0.0)
-        return GaussianEvent(noise_multiplier=noise_multiplier)
-
-    @override
-    def epsilon_spent(self, delta: float = 0.0) -> float:
-        return 0.0 if self._spent == 0 else gdp.epsilon_of_mu(gdp.mu_of_rho(self._spent), delta)

@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import final, override
 
 from pymc_dp.kernel import _validate
-from pymc_dp.kernel.accounting.budget import decimal, float_up
-from pymc_dp.kernel.accounting.events.base import Event, divided
+from pymc_dp.kernel.accounting.budget import decimal
+from pymc_dp.kernel.accounting.events.base import Event
 
 
 @final
@@ -55,14 +55,6 @@ class GDPEvent(Event, kind="gdp"):
     @override
     def gdp_half_square(self) -> Fraction:
         return self.rho
-
-    @override
-    def of_rows(self, rows: int) -> GDPEvent:
-        return GDPEvent(mu=float_up(rows * decimal(self.mu)))
-
-    @override
-    def with_noise_times(self, factor: float) -> GDPEvent:
-        return GDPEvent(mu=divided(self.mu, factor))
 
 
 __all__ = ["GDPEvent"]

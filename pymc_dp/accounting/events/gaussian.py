@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import final, override
+from typing import Self, final, override
 
 from pymc_dp.kernel.accounting.events.base import Event, multiplier
+from pymc_dp.kernel.accounting.events.subsampled_gaussian import SubsampledGaussianEvent
 
 
 @final
@@ -40,6 +40,11 @@ class GaussianEvent(Event, kind="gaussian"):
     def __post_init__(self) -> None:
         object.__setattr__(self, "noise_multiplier", multiplier(self.noise_multiplier, "L2 sensitivity"))
 
+    @classmethod
+    def of_all_rows(cls, step: SubsampledGaussianEvent) -> Self:
+        """Return what a step on a batch would be on all rows: at least as costly, see `SubsampledGaussianEvent.rho`."""
+        return cls(noise_multiplier=step.over_sensitivity)
+
     @property
     def rho(self) -> Fraction:
         """The rho of its zCDP, half of the square of its GDP's mu, exactly."""
@@ -48,20 +53,6 @@ class GaussianEvent(Event, kind="gaussian"):
     @override
     def gdp_half_square(self) -> Fraction:
         return self.rho
-
-    @override
-    def of_rows(self, rows: int) -> GaussianEvent:
-        return GaussianEvent(noise_multiplier=_float_below(Fraction(self.noise_multiplier) / rows))
-
-    @override
-    def with_noise_times(self, factor: float) -> GaussianEvent:
-        return replace(self, noise_multiplier=self.noise_multiplier * factor)
-
-
-def _float_below(value: Fraction) -> float:
-    """Return a float that is not above `value` in binary, which is what noise is read as."""
-    result = float(value)
-    return result if Fraction(result) <= value else math.nextafter(result, 0.0)
 
 
 __all__ = ["GaussianEvent"]
