@@ -11,6 +11,7 @@ a number alone are `zcdp.epsilon_of_rho`, `gdp.epsilon_of_mu` and `rdp.epsilon_o
 
 from pymc_dp.accounting import deltas as deltas
 from pymc_dp.accounting import events as events
+from pymc_dp.accounting.budget import Budget
 from pymc_dp.accounting.calibrate import (
     calibrated,
     gaussian_multiplier,
@@ -52,7 +53,6 @@ from pymc_dp.kernel.accounting import pure as pure
 from pymc_dp.kernel.accounting import rdp as rdp
 from pymc_dp.kernel.accounting import sum_of_parts as sum_of_parts
 from pymc_dp.kernel.accounting import zcdp as zcdp
-from pymc_dp.kernel.accounting.budget import Budget
 from pymc_dp.kernel.accounting.pure import pure_epsilon
 from pymc_dp.kernel.accounting.totals import Total, total_epsilon
 

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, final, override
 
+from pymc_dp.accounting.budget import Budget
 from pymc_dp.errors import ArgumentError
 from pymc_dp.kernel.accounting.adaptive_account import Account
-from pymc_dp.kernel.accounting.budget import Budget, decimal, float_up
+from pymc_dp.kernel.accounting.budget import decimal, float_up
 from pymc_dp.kernel.accounting.events import Event, event_from_dict
 from pymc_dp.kernel.accounting.totals import Total, total_epsilon
 

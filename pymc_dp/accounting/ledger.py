@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, final, over
 
 from pymc_dp import _validate
 from pymc_dp.accounting.book import Book, Memory, Stored, check_chain, store_of
+from pymc_dp.accounting.budget import Budget
 from pymc_dp.accounting.entry import Entry, State, Terms, recounted
 from pymc_dp.accounting.ledger_texts import (
     audit,
@@ -23,7 +24,6 @@ from pymc_dp.accounting.ledger_texts import (
 )
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
 from pymc_dp.kernel.accounting.adaptive_account import alone_at
-from pymc_dp.kernel.accounting.budget import Budget
 from pymc_dp.kernel.accounting.events import Event, leaves
 from pymc_dp.kernel.accounting.events.composed import relations
 from pymc_dp.kernel.accounting.totals import total_epsilon

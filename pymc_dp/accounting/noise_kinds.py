@@ -10,9 +10,10 @@ from math import sqrt
 from typing import ClassVar, Protocol, final, override
 
 from pymc_dp import _validate
+from pymc_dp.accounting.budget import Budget
 from pymc_dp.accounting.calibrate import calibrated
 from pymc_dp.errors import ArgumentError
-from pymc_dp.kernel.accounting.budget import Budget, decimal
+from pymc_dp.kernel.accounting.budget import decimal
 from pymc_dp.kernel.accounting.events import ComposedEvent, DiscreteGaussianEvent, DiscreteLaplaceEvent, Event
 from pymc_dp.kernel.noise import GAUSSIAN, LAPLACE, mechanism
 

@@ -42,10 +42,8 @@ SUMS = (
         operation="sums of features",
         kind="other event",
         file="pymc_dp/kernel/shapes.py",
-        old="return DiscreteGaussianEvent(scale=scale, l2_squared=self.l2_squared, shifts=self.shifts, coordinates=count)",
-        new="return DiscreteGaussianEvent(\n"
-        "            scale=2**0.5 * scale, l2_squared=self.l2_squared, shifts=self.shifts, coordinates=count\n"
-        "        )",
+        old="scale=scale, l2_squared=self.l2_squared, shifts=self.shifts, coordinates=count",
+        new="scale=2**0.5 * scale, l2_squared=self.l2_squared, shifts=self.shifts, coordinates=count",
         breaks="Gaussian noise on sums is charged as if it were √2 times as wide.",
         first=("tests/kernel/test_tallies.py", "tests/release/test_statistics.py", "tests/audit/test_mechanisms.py"),
     ),
