@@ -223,11 +223,11 @@ class OPS(PrivateStep):
         self.values = Values(prior_model, quick=self.previewing)
         return prior_model
 
-    def _without_range(self, prior_model: Model, problems: Sequence[Problem], reasons: str) -> list[Problem]:
-        """Name bounds first where a draw is possible with them, else what needs no exact draw."""
-        other = self._no_draws(reasons or "one row can move its likelihood by any amount")
-        few = sum(prior.size for prior in priors_of(prior_model)) <= MOST_SCALARS
-        return [*problems, other] if few or self.settings.get("assume_converged") else [other, *problems]
+    def _without_range(self, prior_model: Model, problems: Sequence[Problem], reasons: str) -> Sequence[Problem]:
+        """Name bounds alone where there is a draw with them, else first what needs no exact draw."""
+        if self.settings.get("assume_converged") or sum(prior.size for prior in priors_of(prior_model)) <= MOST_SCALARS:
+            return problems
+        return [self._no_draws(reasons or "one row can move its likelihood by any amount"), *problems]
 
     def _grid(self, inspection: RowInspection, density: RowDensity, fit: Fit | None) -> RowGridPosterior | str:
         """Lay out a grid, or say what is in the way."""
