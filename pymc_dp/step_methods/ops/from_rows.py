@@ -36,7 +36,7 @@ class RowGridPosterior(GridDraws):
         if any(prior.distribution.endswith(OWN_TRANSFORM) for prior in priors):
             return "a grid needs priors without transforms set by hand"
         if not all(prior.bounded for prior in priors):
-            return "a grid needs bounded parameters"
+            return "a grid needs bounded parameters, see dp.truncate"
         points, widths = grid_of(priors, cells or CELLS[density.dimension])
         bound = None if fit is None else fit.over(points)
         return cls(priors=priors, density=density, points=points, widths=widths, bound=bound)

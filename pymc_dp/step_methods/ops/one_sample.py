@@ -240,10 +240,10 @@ class OPS(PrivateStep):
         return ConvergedPosterior.of(inspection, density, prior_model_of(inspection), temper_prior=self.temper_prior)
 
     def _fit(self, inspection: RowInspection, density: RowDensity, trial: Trial) -> Fit | None:
-        """Return what bounds that are enforced are fitted to; None where no range is proved, or ε is per unit."""
-        range_ = 2 * self.range.sensitivity if self.settings["papers"] else self.range.value
-        if not math.isfinite(range_) or inspection.domain.metric is not None:
+        """Return what bounds that are enforced are fitted to; None where ε is per unit."""
+        if inspection.domain.metric is not None:
             return None
+        range_ = 2 * self.range.sensitivity if self.settings["papers"] else self.range.value
         count = inspection.most_rows
         return Fit(density=density, rows=trial.table, range=range_, neighbours=self.neighbours, n_rows=count)
 
