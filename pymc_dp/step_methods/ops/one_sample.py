@@ -224,10 +224,12 @@ class OPS(PrivateStep):
         return prior_model
 
     def _without_range(self, prior_model: Model, problems: Sequence[Problem], reasons: str) -> Sequence[Problem]:
-        """Name bounds alone where there is a draw with them, else first what needs no exact draw."""
-        if self.settings.get("assume_converged") or sum(prior.size for prior in priors_of(prior_model)) <= MOST_SCALARS:
+        """Name bounds alone where there is a draw with them, else also what needs no exact draw."""
+        few = sum(prior.size for prior in priors_of(prior_model)) <= MOST_SCALARS
+        if self.settings.get("assume_converged") or (few and not reasons):
             return problems
-        return [self._no_draws(reasons or "one row can move its likelihood by any amount"), *problems]
+        other = self._no_draws(reasons or "one row can move its likelihood by any amount")
+        return [*problems, other] if few else [other, *problems]
 
     def _grid(self, inspection: RowInspection, density: RowDensity, fit: Fit | None) -> RowGridPosterior | str:
         """Lay out a grid, or say what is in the way."""
