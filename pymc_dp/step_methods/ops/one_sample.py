@@ -207,7 +207,9 @@ class OPS(PrivateStep):
         if inspection.domain.metric is None and not problem:
             self._plan_grid(inspection, prior_model, reasons)
         elif inspection.domain.metric is None and not self.settings.get("assume_converged"):
-            raise UnsupportedModelError([*_bounds_first(priors), self._no_draws(_joined(reasons, problem))])
+            bounds = _bounds_first(priors)
+            other = [] if bounds and not reasons else [self._no_draws(_joined(reasons, problem))]
+            raise UnsupportedModelError([*bounds, *other])
         else:
             self._plan_proved(inspection, prior_model, reasons)
         return prior_model
@@ -223,8 +225,8 @@ class OPS(PrivateStep):
                 papers=self.settings["papers"],
             )
         except UnsupportedModelError as error:
-            other = self._no_draws(_joined(reasons, "no range of one row is found"))
-            raise UnsupportedModelError([*error.problems, other]) from None
+            other = [self._no_draws(reasons)] if reasons else []
+            raise UnsupportedModelError([*error.problems, *other]) from None
         found = grid.scores
         size = found.size if self.settings["papers"] else math.inf
         self.range = RowRange(value=found.range, sensitivity=size, reason=found.reason)
@@ -256,11 +258,13 @@ class OPS(PrivateStep):
             raise UnsupportedModelError([self._no_draws(_joined(reasons, way))])
         self.posterior = way
 
-    def _without_range(self, prior_model: Model, problems: Sequence[Problem], reasons: str) -> list[Problem]:
-        """Name bounds first where a draw is possible with them, else what needs no exact draw."""
-        other = self._no_draws(reasons or "one row can move its likelihood by any amount")
+    def _without_range(self, prior_model: Model, problems: Sequence[Problem], reasons: str) -> Sequence[Problem]:
+        """Name bounds alone where there is a draw with them, else also what needs no exact draw."""
         few = sum(prior.size for prior in priors_of(prior_model)) <= MOST_SCALARS
-        return [*problems, other] if few or self.settings.get("assume_converged") else [other, *problems]
+        if self.settings.get("assume_converged") or (few and not reasons):
+            return problems
+        other = self._no_draws(reasons or "one row can move its likelihood by any amount")
+        return [*problems, other] if few else [other, *problems]
 
     def _per_unit(self, inspection: RowInspection, density: RowDensity) -> RowGridPosterior | str:
         """Lay a grid where ε is per unit of a metric, or say what is in the way."""
