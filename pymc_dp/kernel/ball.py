@@ -150,8 +150,8 @@ def normal_in_ball(rng: Any, curved: Array, linear: Array, radius: float) -> Arr
     whichever entry is left. G is log-concave (Prékopa) and increases, and √A is concave: log h is concave. Its largest
     value is where its slope changes its sign. The entry that is left comes from its normal distribution on [-√A, √A].
 
-    λ makes S 1 on average, or is 0 if S is less then. The entry that is left is the one whose square varies most. A draw
-    takes about the sd of S over that of this square. Measured in 2 to 100 dimensions: at most √d + 1 proposals on
+    λ makes S 1 on average, or is 0 if S is less then. The entry that is left is the one whose square varies most. A
+    draw takes about the sd of S over that of this square. Measured in 2 to 100 dimensions: at most √d + 1 proposals on
     average, with the mode deep inside, on the surface, and far outside.
 
     **Guarantee.** As of `truncated.truncated_beta`. Numbers that are not finite count as 0 or as 1e100.

@@ -27,6 +27,7 @@ from pymc_dp.step_methods.ops.converged import ConvergedPosterior
 from pymc_dp.step_methods.ops.from_rows import LogConcavePosterior, RowGridPosterior
 from pymc_dp.step_methods.ops.from_sums import Posterior, TablePosterior, has_conjugate_form, table_posterior
 from pymc_dp.step_methods.ops.hidden_states import StatesPosterior
+from pymc_dp.step_methods.ops.in_ball import RegressionPosterior
 from pymc_dp.step_methods.ops.price import Temperature, by_papers, coolest_first, worth
 from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.step_methods.ops.row_proofs import Fit, Trial, enforced, prove_rows
@@ -169,7 +170,7 @@ class OPS(PrivateStep):
         self.ways: list[Way] = []
         self.proofs: tuple[Proof, ...] = ()
         if isinstance(inspection, RowInspection):
-            return self._plan_rows(inspection, "")
+            return self._plan_regression(inspection) or self._plan_rows(inspection, "")
         prior_model, tables = table_likelihoods(inspection)
         found = table_posterior(prior_model, tables, self.settings.get("grid"), self.neighbours)
         if isinstance(found, TablePosterior):
@@ -183,6 +184,18 @@ class OPS(PrivateStep):
             self.proved = states.range
         else:
             return self._plan_held(inspection.inspected.rows, found)
+        self.values = Values(prior_model, quick=self.previewing)
+        return prior_model
+
+    def _plan_regression(self, inspection: RowInspection) -> Model | None:
+        """Take the kernel's own draws for a normal regression with coefficients in a ball; None for other models."""
+        prior_model = shared_prior_model(inspection)
+        found = RegressionPosterior.of(inspection, prior_model)
+        if found is None:
+            return None
+        if not self.previewing:
+            found.compile()
+        self.posterior, self.range, self.gaussian = found, found.range, math.inf
         self.values = Values(prior_model, quick=self.previewing)
         return prior_model
 
@@ -321,6 +334,11 @@ class OPS(PrivateStep):
     @override
     def load(self) -> None:
         self.sums = self.posterior.read()
+
+    @override
+    def start_chain(self) -> None:
+        if isinstance(self.posterior, RegressionPosterior):
+            self.posterior.begin(self.sums, self.temperature.event, self.funding.steps)
 
     @override
     def advance(self, point: Point) -> Point:
