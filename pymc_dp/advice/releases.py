@@ -31,6 +31,7 @@ from pymc_dp.release.tables import ReleaseLayout, ReleasePlan, TablePlan
 from pymc_dp.release.typical_noise import even_epsilon, noise_sd, sampling_sd
 from pymc_dp.sensitivities import worst_case
 from pymc_dp.step_methods.ops import OPS
+from pymc_dp.step_methods.ops.in_ball import RegressionPosterior
 from pymc_dp.step_methods.preview import Preview
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
@@ -337,6 +338,8 @@ def proved_rows(previews: Sequence[Preview], domain: Domain) -> tuple[tuple[str,
         return ()
     if domain.metric is not None:
         return (("rows", "range R per unit of ρ", f"{step.range.value:.6g}", step.range.reason),)
+    if isinstance(step.posterior, RegressionPosterior):
+        return ((step.posterior.name, "range R", f"{step.range.value:.6g}", step.range.reason),)
     if not step.proofs:
         return ()
     lines = []

@@ -49,6 +49,11 @@ class RegressionPosterior:
     observed : Observed
     prior : Prior
     neighbours : {"replace", "add_remove"}
+
+    Attributes
+    ----------
+    name : str
+        Of the observed variable.
     """
 
     words = "independent and exact: a normal distribution within a ball, from sums of products that the kernel adds"
@@ -65,6 +70,7 @@ class RegressionPosterior:
         neighbours: str,
     ) -> None:
         self._family, self._line, self._rows, self._prior = family, line, rows, prior
+        self.name = observed.name
         self._leaves = [column.leaf for column in predictors], observed.leaf
         self._neighbours = neighbours
         self._map: RowMap | None = None

@@ -47,7 +47,8 @@ class OPS(PrivateStep):
     ``p(θ | X)`` is drawn exactly from ``prior(θ) exp(Σ l(x, θ) / T)``, with the least temperature T >= 1 that the
     budget allows. Fewer draws have a lower temperature: the default is one. Models with sums of rows are drawn from
     conjugate distributions (those of `TemperedGibbs`, where a row tells of one variable in each likelihood) or from a
-    grid, at a cost independent of the number of rows; other models that factorise over rows are drawn from a grid (one
+    grid, at a cost independent of the number of rows. A normal regression with known noise and coefficients in a ball
+    is drawn by the kernel, from sums of products; other models that factorise over rows are drawn from a grid (one
     or two bounded parameters), or by rejection where the posterior is proved log-concave, also for a vector in a ball.
 
     Parameters

@@ -137,7 +137,7 @@ def test_rows_of_any_numbers_lead_to_a_draw_in_the_ball():
     model = model_of("plain", rows=(x, Z, y))
     found = sampled(model, 5.0, domain_of(model), draws=2, chains=2)
     assert (np.linalg.norm(found["posterior"]["w"].values, axis=-1) < 1.5).all()
-    assert found.dp.report().record["arithmetic"] == "float64" and found.dp.report().guarantee == "exact"
+    assert found.dp.report().record["arithmetic"] == "float64" and found.dp.report().record["guarantee"] == "exact"
 
 
 def test_a_chain_draws_no_more_than_was_paid_for():
@@ -171,3 +171,9 @@ def test_another_posterior_is_not_taken_for_one(build):
     except PrivacyError:
         return
     assert "of a regression" not in said(found)[1]
+
+
+def test_explain_says_what_one_row_moves_and_how_it_is_known():
+    model = model_of("plain", radius=2.0)
+    text = str(dp.explain(model, domain_of(model), epsilon=1.0).full())
+    assert "temperature 9," in text and "of a regression with |θ| <= 2" in " ".join(text.replace("│", " ").split())
