@@ -24,8 +24,8 @@ PROPOSED = 16
 """Proposals made at once."""
 DROP = 40.0
 """A density is integrated to where its logarithm is so far below its largest value."""
-FLAT, LARGE = 1e-30, 1e100
-"""The least precision in units of the radius, which no float of a density sees, and the largest."""
+FLAT, LARGE = 1e-30, 1e20
+"""Precisions in units of the radius: the least, which no float of a density sees, and the largest that floats bear."""
 
 
 @final
@@ -154,7 +154,8 @@ def normal_in_ball(rng: Any, curved: Array, linear: Array, radius: float) -> Arr
     draw takes about the sd of S over that of this square. Measured in 2 to 100 dimensions: at most √d + 1 proposals on
     average, with the mode deep inside, on the surface, and far outside.
 
-    **Guarantee.** As of `truncated.truncated_beta`. Numbers that are not finite count as 0 or as 1e100.
+    **Guarantee.** As of `truncated.truncated_beta`. NaN counts as 0. Numbers, in units of the
+    radius, are held within 1e20.
     """
     inner = radius * WITHIN
     with np.errstate(all="ignore"):  # a warning could depend on a row

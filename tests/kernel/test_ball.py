@@ -228,6 +228,13 @@ def test_a_regression_is_drawn_from_its_posterior():
     assert k.arithmetic == "float64"
 
 
+def test_no_rows_and_one_row_lead_to_a_draw_alike():
+    family = NormalInBall(width=2, radius=1.0, longest=1.0, farthest=1.0, precision=1.0)
+    for rows in ([], [0]):
+        k = kernel(table(rows, "add_remove"))
+        assert k.draw(Lookup([[0.1, 0.2, 0.3]]), [], family).shape == (2,)
+
+
 def test_sums_of_any_size_lead_to_a_vector_of_the_ball():
     rng = np.random.default_rng(0)
     for curved, linear in (
@@ -241,6 +248,10 @@ def test_sums_of_any_size_lead_to_a_vector_of_the_ball():
         with np.errstate(all="ignore"):
             found = normal_in_ball(rng, curved * np.eye(3), linear * np.ones(3), 2.0)
         assert np.linalg.norm(found) <= 2.0
+    for _ in range(60):
+        turned = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        curved = (turned * 10.0 ** rng.uniform(-30, 60, 3)) @ turned.T
+        assert np.linalg.norm(normal_in_ball(rng, curved, 10.0 ** rng.uniform(-30, 60, 3), 2.0)) <= 2.0
     huge = NormalInBall(width=2, radius=1e3, longest=1e3, farthest=1e3, precision=1e150)
     found = kernel(table([0, 1], "replace")).draw(Lookup([[0.6, 0.8, 1.0], [1.0, 0.0, -1.0]]), [], huge)
     assert np.linalg.norm(found) <= 1e3
