@@ -27,6 +27,9 @@ from pymc_dp.samplers.chain_account import ChainAccount
 from pymc_dp.samplers.rows import ModelRows
 from pymc_dp.step_methods.ops.grid import by_name
 
+MOST, SHARPEST = 1000, 1e-100
+"""Coefficients; and the least sd of noise and prior, whose square is a number."""
+
 
 class Line(NamedTuple):
     """The mean of a row, ``<z, offset + slopes θ>``, z = (1, entries of its columns): arrays of public numbers."""
@@ -84,8 +87,10 @@ class RegressionPosterior:
     def of(cls, inspection: RowInspection, prior_model: Model) -> Self | None:
         """Find the form of the likelihood and of the prior; None where they are others, or a column has no bounds."""
         sums, priors = inspection.inspected.sums, priors_of(prior_model)
-        plain = inspection.domain.metric is None and inspection.weight is None and not sums.problems
-        if not plain or prior_model.potentials or len(sums.observed) != 1 or len(priors) != 1:
+        weighted = inspection.weight is not None or bool(sums.weights)
+        if inspection.domain.metric is not None or weighted or sums.problems:
+            return None
+        if prior_model.potentials or len(sums.observed) != 1 or len(priors) != 1:
             return None
         (observed,), (prior,) = sums.observed, priors
         design = observed.design
@@ -93,9 +98,12 @@ class RegressionPosterior:
             return None
         if prior.distribution != BALL or prior.constants is None or prior.radius is None or len(prior.shape) != 1:
             return None
-        sd = None if design.dispersion is None else constant_values([design.dispersion], design.free)
-        line = _line(observed, prior.size)
-        if sd is None or line is None or not (np.size(sd[0]) == 1 and 0 < float(sd[0].ravel()[0]) < math.inf):
+        known = None if design.dispersion is None else constant_values([design.dispersion], design.free)
+        line = _line(observed, prior.size) if prior.size <= MOST else None
+        if known is None or line is None:
+            return None
+        noise, own = (float(np.min(sd)) for sd in (known[0], prior.constants[0]))
+        if np.ptp(known[0]) or not SHARPEST < min(noise, own) <= max(noise, own) < 1 / SHARPEST:
             return None
         rows = ModelRows(inspection, prior_model)
         held = {column.leaf: column for column in rows.columns.values()}
@@ -110,8 +118,8 @@ class RegressionPosterior:
             radius=prior.radius,
             longest=longest,
             farthest=farthest,
-            precision=float(sd[0].ravel()[0]) ** -2,
-            prior=float(prior.constants[0].ravel()[0]) ** -2,
+            precision=noise**-2,
+            prior=own**-2,
         )
         return cls(family, line, rows, predictors, observed, prior, inspection.domain.neighbours)
 

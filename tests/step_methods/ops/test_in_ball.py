@@ -163,7 +163,11 @@ def clamped():
     return dp.clamp(model_of("plain"), -2.0, 0.0)
 
 
-@pytest.mark.parametrize("build", [with_potential, clamped])
+def too_sharp():
+    return model_of("plain", sd=1e-170)
+
+
+@pytest.mark.parametrize("build", [with_potential, clamped, too_sharp])
 def test_another_posterior_is_not_taken_for_one(build):
     model = build()
     try:
