@@ -45,7 +45,7 @@ def find_map(
     epsilon : float
         Privacy loss of the choice, > 0.
     delta : float
-        Failure probability; δ > 0 helps where ε is large, and log-concave models.
+        Failure probability; δ > 0 helps where ε is large.
     grid : int or mapping, optional
         Candidates on a grid: how many along each axis, between the ends of the priors' supports; or values by the names
         of free variables, for every scalar of them. Default, if no candidates are given: 1024, 64 or 16 along each of
@@ -113,10 +113,9 @@ def find_map(
     grid of one or two bounded scalars is drawn from, and R is that of `sensitivity`.
 
     **Guarantee.** Everything in the returned tree is (ε, δ)-differentially private for one row, under
-    ``domain.neighbours``, given what the report lists as assumed public: bounded range, η-DP and η²/8-zCDP; with
-    ``annealed=True`` also μ-GDP where log-concavity is proved, ``μ = √β G / √m``. Class exact, or that of the trace of
-    the candidates if it is weaker; asymptotic where `assume_converged` was needed. Arithmetic hardened for public
-    candidates, else float64.
+    ``domain.neighbours``, given what the report lists as assumed public: bounded range, η-DP and η²/8-zCDP. Class
+    exact, or that of the trace of the candidates if it is weaker; asymptotic where `assume_converged` was needed.
+    Arithmetic hardened for public candidates, else float64.
 
     References
     ----------

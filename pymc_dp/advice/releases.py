@@ -32,6 +32,7 @@ from pymc_dp.release.typical_noise import even_epsilon, noise_sd, sampling_sd
 from pymc_dp.sensitivities import worst_case
 from pymc_dp.step_methods.ops import OPS
 from pymc_dp.step_methods.ops.from_rows import ScoredGrid
+from pymc_dp.step_methods.ops.in_ball import RegressionPosterior
 from pymc_dp.step_methods.preview import Preview
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
@@ -340,6 +341,8 @@ def proved_rows(previews: Sequence[Preview], domain: Domain) -> tuple[tuple[str,
         return (("rows", "range R per unit of ρ", f"{step.range.value:.6g}", step.range.reason),)
     if isinstance(step.posterior, ScoredGrid):
         return (("rows", "range R", f"{step.range.value:.6g}", step.range.reason),)
+    if isinstance(step.posterior, RegressionPosterior):
+        return ((step.posterior.name, "range R", f"{step.range.value:.6g}", step.range.reason),)
     lines = []
     for row, proof in zip(step.rows, step.proofs, strict=True):
         lines.append((row.name, "range R", *_shown(proof)))

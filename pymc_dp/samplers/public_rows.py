@@ -24,8 +24,8 @@ MOST_VALUES = 1024
 """Values of a whole number that are looked at."""
 SHARPENED = 4
 """Rows with the largest and the least number that are moved on to where it is larger."""
-SWEEPS = 2
-"""Times that each entry takes all of its values, or fewer where the best ones stay."""
+SWEEPS = 3
+"""Times that each entry takes all of its values."""
 
 
 class PublicRows:
@@ -82,25 +82,45 @@ class PublicRows:
         return {name: values[places] for name, values in self.rows.items()}, signs[-len(places) :]
 
     def swept(
-        self, rows: dict[str, Array], signs: Array, number: Callable[[Mapping[str, Array]], Array]
+        self, rows: Mapping[str, Array], signs: Array, number: Callable[[Mapping[str, Array]], Array]
     ) -> tuple[dict[str, Array], Array]:
-        """Let one entry after another take each of its values, and keep the best; return them, and all numbers seen.
+        """Let each entry take each of its values, and keep what is best; return the rows, and all numbers seen.
 
         The largest number may lie between the ends of what a row may be, or at a combination that no public row has.
+
+        Parameters
+        ----------
+        rows : mapping of str to (n_rows, ...) array
+        signs : (n_rows,) array
+            Of the numbers that are looked for: 1 for large ones, -1 for small ones.
+        number : callable
+            From rows, as many of each of these in a row, to a number of each.
         """
-        rows, seen = {name: held.copy() for name, held in rows.items()}, [np.zeros(0)]
+        held, count, seen = dict(rows), len(signs), [np.zeros(0)]
+        times = 1 + sum(len(values) for *_, values in self._values)
         for _ in range(SWEEPS if self._values else 0):
-            before = [held.copy() for held in rows.values()]
+            tried = {name: np.repeat(one, times, axis=0) for name, one in held.items()}
+            start, parts = 1, list[slice]()  # the first is a row as it is
             for name, entry, values in self._values:
-                tried = {other: np.repeat(held, len(values), axis=0) for other, held in rows.items()}
-                tried[name].reshape(len(tried[name]), -1)[:, entry] = np.tile(values, len(signs))
-                each = number(tried)
-                seen.append(each)
-                best = np.argmax(signs[:, None] * np.nan_to_num(each).reshape(len(signs), -1), axis=1)
-                rows[name].reshape(len(signs), -1)[:, entry] = values[best]
-            if all(np.array_equal(one, other) for one, other in zip(before, rows.values(), strict=True)):
-                break
-        return rows, np.concatenate(seen)
+                parts.append(slice(start, start + len(values)))
+                tried[name].reshape(count, times, -1)[:, parts[-1], entry] = values
+                start += len(values)
+            found = number(tried)
+            better = signs[:, None] * np.nan_to_num(found).reshape(count, times)
+            moved = {name: np.array(one) for name, one in held.items()}
+            for (name, entry, values), part in zip(self._values, parts, strict=True):
+                best = better[:, part].argmax(axis=1)
+                gains = better[:, part].max(axis=1) > better[:, 0]
+                own = moved[name].reshape(count, -1)
+                own[:, entry] = np.where(gains, values[best], own[:, entry])
+            together, alone = number(moved), np.arange(count) * times + better.argmax(axis=1)
+            seen += [found, together]
+            all_at_once = signs * np.nan_to_num(together) >= better.max(axis=1)
+            held = {
+                name: np.where(all_at_once.reshape(-1, *[1] * (one.ndim - 1)), one, tried[name][alone])
+                for name, one in moved.items()
+            }
+        return held, np.concatenate(seen)
 
     def at_ends(self, rows: Mapping[str, Array], slopes: Array) -> dict[str, Array]:
         """Return rows where a linear function of their movable entries is largest, given its (n_rows, width) slopes."""

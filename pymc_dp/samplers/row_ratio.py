@@ -10,6 +10,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Variable
+from pytensor.graph.replace import clone_replace
 
 from pymc_dp.accounting import Event
 from pymc_dp.errors import ArgumentError, PrivacyError
@@ -191,14 +192,14 @@ class RowRatio:
         rows, signs = public.farthest(found)
         numbers = [public.swept(rows, signs, lambda tried: self._of(tried, here, there))[1]]
         if maps.slopes is not None:  # at once to the ends where g falls or rises most
-            slopes = np.subtract(*(maps.slopes.on(rows, [at], public.width) for at in (there, here)))
+            slopes = maps.slopes.on(rows, [there, here], public.width)
             numbers.append(self._of(public.at_ends(rows, signs[:, None] * np.nan_to_num(slopes)), here, there))
         return numbers
 
     def _of(self, rows: Mapping[str, Array], here: Array, there: Array) -> Array:
         """Return g of public rows, less what it is centred on."""
-        first, second = (self._compiled.held.on(rows, [at, self._centre(at)], 1)[:, 0] for at in (here, there))
-        return second - first
+        found: Array = self._compiled.pairs.on(rows, [there, here, self._centre(there) - self._centre(here)], 1)[:, 0]
+        return found
 
     def _centre(self, at: Array) -> Array:
         return np.asarray(self._at(at).centre)
@@ -289,8 +290,10 @@ class _Maps:
     ends : RowMap or None
         Those of a row with the values of the references in place of private ones: functions of public columns; None
         where no column is public.
+    pairs : RowMap
+        What `held` is at a state less what it is at another, given how far the centre moves: for public rows.
     slopes : RowMap or None
-        Derivatives in the numbers of a row; None where all of their ends are looked at anyway.
+        Derivatives of that in the numbers of a row; None where all of their ends are looked at anyway.
     """
 
     def __init__(self, rows: ModelRows, public: list[str], made_up: PublicRows | None, *, centred: bool) -> None:
@@ -299,10 +302,16 @@ class _Maps:
         if centred and public:
             ends = rows.at_ends(public)
             taken, self.ends = pt.add(*ends) / 2, rows.row_map(pt.stack(ends), [rows.at])
-        self.held: RowMap = rows.row_map(pt.stack([pt.sub(rows.logp, taken)]), [rows.at, centre])
+        number = pt.sub(rows.logp, taken)
+        self.held: RowMap = rows.row_map(pt.stack([number]), [rows.at, centre])
+        before = rows.at.type("before")
+        pair = number - clone_replace([number], {rows.at: before, centre: pt.zeros(())}, rebuild_strict=False)[0]
+        self.pairs: RowMap = rows.row_map(pt.stack([pair]), [rows.at, before, centre])
         self.slopes: RowMap | None = None
         if made_up is not None and made_up.movable:
-            self.slopes = rows.row_map(rows.slopes(made_up.movable), [rows.at])
+            found = rows.slopes(made_up.movable)
+            found = found - clone_replace([found], {rows.at: before})[0]
+            self.slopes = rows.row_map(found, [rows.at, before])
 
 
 def _words(count: int, clamp: float | None) -> tuple[str, str]:

@@ -410,7 +410,7 @@ def _ops() -> None:
     enter("OPS, hidden states", "A last state of a chain that the caller takes for converged.", "hidden_states",
           stepping(lambda: dp.OPS(assume_converged=True, scans=20)), events=RANGE, guarantee="asymptotic",
           draws=2)  # fmt: skip
-    enter("OPS, without bounds", "No row moves its likelihood by a bounded amount.", "logistic", ops,
+    enter("OPS, without bounds", "One row can move its likelihood by any amount.", "logistic", ops,
           refused="dp.truncate(model, {'b': (-10, 10)})")  # fmt: skip
     enter("OPS, hierarchy", "A hierarchy has no exact draw.", "hierarchy", ops, refused="TemperedGibbs")
 

@@ -36,7 +36,7 @@ def grid_problem(priors: Sequence[Prior]) -> str:
         return "a grid needs priors without transforms set by hand"
     if any(not prior.variable.type.dtype.startswith("float") for prior in priors):
         return "a grid needs continuous parameters"
-    return "" if all(prior.bounded for prior in priors) else "a grid needs bounded parameters"
+    return "" if all(prior.bounded for prior in priors) else "a grid needs bounded parameters, see dp.truncate"
 
 
 class ScoredGrid:

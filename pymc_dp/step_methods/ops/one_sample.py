@@ -27,6 +27,7 @@ from pymc_dp.step_methods.ops.converged import ConvergedPosterior
 from pymc_dp.step_methods.ops.from_rows import MOST_SCALARS, RowGridPosterior, ScoredGrid, grid_problem
 from pymc_dp.step_methods.ops.from_sums import Posterior, TablePosterior, has_conjugate_form, table_posterior
 from pymc_dp.step_methods.ops.hidden_states import StatesPosterior
+from pymc_dp.step_methods.ops.in_ball import RegressionPosterior
 from pymc_dp.step_methods.ops.price import Temperature, by_papers, by_range, worth
 from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.step_methods.ops.row_proofs import Trial, prove_rows
@@ -44,8 +45,9 @@ class OPS(PrivateStep):
     ``p(θ | X)`` is drawn exactly from ``prior(θ) exp(Σ l(x, θ) / T)``, with the least temperature T >= 1 that the
     budget allows. Fewer draws have a lower temperature: the default is one. Models with sums of rows are drawn from
     conjugate distributions (those of `TemperedGibbs`, where a row tells of one variable in each likelihood) or from a
-    grid, at a cost independent of the number of rows; other models that factorise over rows are drawn from a grid, if
-    they have one or two bounded parameters. All others are refused, unless you take the last state of a chain.
+    grid, at a cost independent of the number of rows. A normal regression with known noise and coefficients in a ball
+    is drawn by the kernel, from sums of products; other models that factorise over rows are drawn from a grid, if they
+    have one or two bounded parameters. All others are refused, unless you take the last state of a chain.
 
     Parameters
     ----------
@@ -162,7 +164,7 @@ class OPS(PrivateStep):
         self.proofs: tuple[Proof, ...] = ()
         self.rows: tuple[RowLikelihood, ...] = ()
         if isinstance(inspection, RowInspection):
-            return self._plan_rows(inspection, "")
+            return self._plan_regression(inspection) or self._plan_rows(inspection, "")
         prior_model, tables = table_likelihoods(inspection)
         found = table_posterior(prior_model, tables, self.settings.get("grid"), self.neighbours)
         if isinstance(found, TablePosterior):
@@ -175,6 +177,18 @@ class OPS(PrivateStep):
             self.posterior, self.range = states, states.range
         else:
             return self._plan_held(inspection.inspected.rows, found)
+        self.values = Values(prior_model, quick=self.previewing)
+        return prior_model
+
+    def _plan_regression(self, inspection: RowInspection) -> Model | None:
+        """Take the kernel's own draws for a normal regression with coefficients in a ball; None for other models."""
+        prior_model = shared_prior_model(inspection)
+        found = RegressionPosterior.of(inspection, prior_model)
+        if found is None:
+            return None
+        if not self.previewing:
+            found.compile()
+        self.posterior, self.range = found, found.range
         self.values = Values(prior_model, quick=self.previewing)
         return prior_model
 
@@ -207,7 +221,9 @@ class OPS(PrivateStep):
         if inspection.domain.metric is None and not problem:
             self._plan_grid(inspection, prior_model, reasons)
         elif inspection.domain.metric is None and not self.settings.get("assume_converged"):
-            raise UnsupportedModelError([*_bounds_first(priors), self._no_draws(_joined(reasons, problem))])
+            bounds = _bounds_first(priors)
+            other = [] if bounds and not reasons else [self._no_draws(_joined(reasons, problem))]
+            raise UnsupportedModelError([*bounds, *other])
         else:
             self._plan_proved(inspection, prior_model, reasons)
         return prior_model
@@ -223,8 +239,8 @@ class OPS(PrivateStep):
                 papers=self.settings["papers"],
             )
         except UnsupportedModelError as error:
-            other = self._no_draws(_joined(reasons, "no range of one row is found"))
-            raise UnsupportedModelError([*error.problems, other]) from None
+            other = [self._no_draws(reasons)] if reasons else []
+            raise UnsupportedModelError([*error.problems, *other]) from None
         found = grid.scores
         size = found.size if self.settings["papers"] else math.inf
         self.range = RowRange(value=found.range, sensitivity=size, reason=found.reason)
@@ -256,11 +272,13 @@ class OPS(PrivateStep):
             raise UnsupportedModelError([self._no_draws(_joined(reasons, way))])
         self.posterior = way
 
-    def _without_range(self, prior_model: Model, problems: Sequence[Problem], reasons: str) -> list[Problem]:
-        """Name bounds first where a draw is possible with them, else what needs no exact draw."""
-        other = self._no_draws(reasons or "one row can move its likelihood by any amount")
+    def _without_range(self, prior_model: Model, problems: Sequence[Problem], reasons: str) -> Sequence[Problem]:
+        """Name bounds alone where there is a draw with them, else also what needs no exact draw."""
         few = sum(prior.size for prior in priors_of(prior_model)) <= MOST_SCALARS
-        return [*problems, other] if few or self.settings.get("assume_converged") else [other, *problems]
+        if self.settings.get("assume_converged") or (few and not reasons):
+            return problems
+        other = self._no_draws(reasons or "one row can move its likelihood by any amount")
+        return [*problems, other] if few else [other, *problems]
 
     def _per_unit(self, inspection: RowInspection, density: RowDensity) -> RowGridPosterior | str:
         """Lay a grid where ε is per unit of a metric, or say what is in the way."""
@@ -317,8 +335,11 @@ class OPS(PrivateStep):
 
     @override
     def start_chain(self) -> None:
+        event, steps = self.temperature.event, self.funding.steps
         if isinstance(self.posterior, ScoredGrid):
-            self.posterior.scores.begin(self.temperature.event, self.funding.steps)
+            self.posterior.scores.begin(event, steps)
+        elif isinstance(self.posterior, RegressionPosterior):
+            self.posterior.begin(self.sums, event, steps)
 
     @override
     def advance(self, point: Point) -> Point:
