@@ -16,13 +16,28 @@ from pymc_dp.kernel._validate import choice as choice
 from pymc_dp.kernel._validate import delta as delta
 from pymc_dp.kernel._validate import epsilon as epsilon
 from pymc_dp.kernel._validate import got as got
-from pymc_dp.kernel._validate import instance as instance
 from pymc_dp.kernel._validate import integer as integer
 from pymc_dp.kernel._validate import many as many
 from pymc_dp.kernel._validate import nearest as nearest
 from pymc_dp.kernel._validate import number as number
-from pymc_dp.kernel._validate import several as several
 from pymc_dp.kernel._validate import shown as shown
+
+
+def instance[Kind](name: str, value: object, kind: type[Kind], way_out: str) -> Kind:
+    """Return `value` if it is of a kind; `way_out` says how to make one."""
+    if not isinstance(value, kind):
+        raise ArgumentError(f"{name} must be a {kind.__name__}, {got(value)}. {way_out}")
+    return value
+
+
+def several(name: str, values: object) -> list[Any]:
+    """Return the members of a collection as a list: of a sequence, an array or a set, and of no text."""
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes | type):
+        raise ArgumentError(f"{name} must be a list or another collection, {got(values)}. Write {name}=[...].")
+    try:
+        return list(values)
+    except TypeError:  # an array without dimensions only looks like a collection
+        raise ArgumentError(f"{name} must be a list or another collection, {got(values)}.") from None
 
 
 def within(name: str, value: object, low: float = -math.inf, high: float = math.inf, *, ends: bool = True) -> float:

@@ -10,7 +10,6 @@ import math
 import numbers
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from pymc_dp.kernel.errors import ArgumentError
 
@@ -103,20 +102,3 @@ def nearest(value: object, options: Iterable[str]) -> str:
     """Return `` Did you mean 'x'?`` for the closest option, or an empty string."""
     close = difflib.get_close_matches(value, list(options), n=1) if isinstance(value, str) else []
     return f" Did you mean {close[0]!r}?" if close else ""
-
-
-def several(name: str, values: object) -> list[Any]:
-    """Return the members of a collection as a list: of a sequence, an array or a set, and of no text."""
-    if not isinstance(values, Iterable) or isinstance(values, str | bytes | type):
-        raise ArgumentError(f"{name} must be a list or another collection, {got(values)}. Write {name}=[...].")
-    try:
-        return list(values)
-    except TypeError:  # an array without dimensions only looks like a collection
-        raise ArgumentError(f"{name} must be a list or another collection, {got(values)}.") from None
-
-
-def instance[Kind](name: str, value: object, kind: type[Kind], way_out: str) -> Kind:
-    """Return `value` if it is of a kind; `way_out` says how to make one."""
-    if not isinstance(value, kind):
-        raise ArgumentError(f"{name} must be a {kind.__name__}, {got(value)}. {way_out}")
-    return value

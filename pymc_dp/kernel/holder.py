@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from pymc_dp.kernel.errors import ArgumentError, PrivacyError, ReleaseError
 from pymc_dp.kernel.randomness import insecure
 from pymc_dp.kernel.relations import PER_UNIT
 from pymc_dp.kernel.rowmap import Columns, RowMap
-from pymc_dp.kernel.table import WEIGHT, ByKind, Column, Table
+from pymc_dp.kernel.table import WEIGHT, ByKind, Table
 
 Array = npt.NDArray[Any]
 Pay = Grant | Pool | None
@@ -158,24 +158,6 @@ class Holder:
         other = type(self)(table, self._account)
         other._own, other._made = self._own, self._made
         return other
-
-    def on_public(self, rows: Mapping[str, Any], *, person: Any = None, weights: Any = None) -> Self:
-        """Return a kernel on made-up public rows of the same columns: nothing is charged, its guarantee is "none".
-
-        Every operation runs as on the rows, costs what it would cost (`made`), and refuses what it would refuse.
-        """
-        table = self._table
-        if set(rows) != set(table.columns) or (person is None) == table.persons or (weights is None) == table.weighted:
-            raise ArgumentError("Public rows need the columns of the table, and persons and weights where it has them.")
-        columns = {
-            name: Column(np.asarray(rows[name], dtype=held.dtype), held.low, held.high, held.public)
-            for name, held in table.columns.items()
-        }
-        if any(column.shape != table.columns[name].shape for name, column in columns.items()):
-            raise ArgumentError("Public rows must be of the shapes of the table's.")
-        made_up = Table(columns, neighbours=table.neighbours, person=person, max_rows=table.max_rows, weights=weights)
-        made_up.relation = table.relation
-        return type(self)(made_up, Rehearsal(self._account.relation))
 
     # Reading.
 

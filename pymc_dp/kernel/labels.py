@@ -56,21 +56,12 @@ class Source(Protocol):
         """
 
 
-def label_event(scale: float, least: int, neighbours: str, most: int = 1) -> ApproximateEvent:
-    """Return what noised counts cost, of which those from `least` on are shown; each unit has `most` labels. Public."""
-    (scale,), least, most = positive(scale=scale), whole("least", least, 2), whole("most", most)
+def label_event(scale: float, least: int, neighbours: str) -> ApproximateEvent:
+    """Return what noised counts of rows cost, of which those from `least` on are shown. Public."""
+    (scale,), least = positive(scale=scale), whole("least", least, 2)
     sense = 2 if word("neighbours", neighbours, ("replace", "add_remove")) == "replace" else 1
-    chance = 1 - (1 - tail(scale, least - 1)) ** most
-    loss = Fraction(sense * most) / Fraction(scale)
+    loss, chance = sense / Fraction(scale), tail(scale, least - 1)
     return ApproximateEvent(epsilon=float_up(loss), delta=float_up(chance) or math.ulp(0.0))
-
-
-def released(labels: Sequence[Label], counts: Any, scale: float, least: int) -> dict[Label, int]:
-    """Return noised counts as far as they reach `least`, in the order of `labels`, which is that of labels."""
-    if not labels:
-        return {}
-    noised = draw.noised(np.asarray(counts, dtype=np.int64), "laplace", scale)
-    return {label: int(count) for label, count in zip(labels, noised, strict=True) if count >= least}
 
 
 @final
@@ -141,8 +132,10 @@ class LabelCounts(Once):
         with source.opened() as rows:
             for block in rows():
                 self._add(block, found)
-        labels = sorted(found)
-        return released(labels, [found[label] for label in labels], self._scale, self._least)
+        labels = sorted(found)  # noise is drawn in the order of labels, never of rows
+        counts = np.array([found[label] for label in labels], dtype=np.int64)
+        noised = draw.noised(counts, "laplace", self._scale).tolist()
+        return {label: count for label, count in zip(labels, noised, strict=True) if count >= self._least}
 
     def _add(self, block: Block, found: Counter[Any]) -> None:
         """Count the labels of some rows, each row once. **Private**."""

@@ -117,26 +117,6 @@ def add_interval(found, first, times, inverse, low, high, total):  # type: ignor
 
 
 @numba.njit(**FLAGS)
-def add_bins(found, first, times, edges, norm, total):  # type: ignore[no-untyped-def]
-    """Count units in bins between edges: by the sum of their rows' first numbers, or by the norm of their vectors.
-
-    ``total`` has a bin more than there are edges: below the first, between them, and from the last on. NaN is in none.
-
-    Guarantee: a unit adds times[u] to one bin at most, and nothing to any other.
-    """
-    size = found.shape[1]
-    vector = np.zeros(size)
-    for unit in range(first.size - 1):
-        vector[:] = 0.0
-        for row in range(first[unit], first[unit + 1]):
-            for j in range(size):
-                vector[j] += found[row, j]
-        value = np.sqrt((vector * vector).sum()) if norm else vector[0]
-        if value == value:
-            total[np.searchsorted(edges, value, side="right")] += times[unit]
-
-
-@numba.njit(**FLAGS)
 def hold_whole(found, low, high, whole):  # type: ignore[no-untyped-def]
     """Write whole numbers held within [low_k, high_k], (n_rows, K); NaN as what is nearest to 0 there."""
     for row in range(found.shape[0]):

@@ -19,7 +19,6 @@ from pymc_dp.kernel.ball import FAMILIES
 from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.exact import Family
 from pymc_dp.kernel.holder import FLOAT64, HARDENED, Array, Pay
-from pymc_dp.kernel.labels import Label, label_event, released
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.kernel.rowmap import RowMap
 from pymc_dp.kernel.shapes import FACTOR, Psd
@@ -48,32 +47,6 @@ def discrete_batches(epsilon: float, delta: float, entries: int, steps: int, sca
 @final
 class Kernel(Sums):
     """A table, the account of its budget, and every operation on them; see `Holder`, `Choices` and `Sums`."""
-
-    def labels(self, column: str, *, scale: float, least: int, pay: Pay = None) -> dict[Label, int]:
-        """Return noised counts of the texts or whole numbers that occur in a column, as far as they reach `least`.
-
-        A unit counts 1 for each of its labels: 1 for a row, as many as its rows for a person. The noise is Laplace's.
-
-        Notes
-        -----
-        **Guarantee.** (ε, δ)-DP with ε = sense m / scale for m labels of a unit, and δ = 1 - (1 - P(1 + Z >= least))^m,
-        once under both relations. Labels are independent; those that both tables have differ by pure losses, those that
-        one unit alone has are shown with probability 1 - (1 - p)^m at most. In the order of labels. Class exact.
-        """
-        (scale,), least = positive(scale=scale), whole("least", least, 2)
-        held, m = self._table.columns.get(column) if type(column) is str else None, self._table.max_rows
-        if held is None or held.dtype == "float64" or held.shape or type(self._table) is not Table:
-            raise ArgumentError(f"column must name a column of texts or whole numbers, got {column!r}.")
-        draw.check_noise("laplace", scale)
-        self._pay(pay, label_event(scale, least, self.neighbours, m), "labels")
-
-        def work() -> dict[Label, int]:
-            values, units = self._table._column(column)
-            labels, codes = np.unique(values, return_inverse=True)  # in the order of labels
-            once = np.unique(np.stack([units, codes.ravel()]), axis=1)[1]
-            return released(labels.tolist(), np.bincount(once, minlength=len(labels)), scale, least)
-
-        return self._read(work)
 
     def draw(
         self, rowmap: RowMap, parameters: Sequence[Any], family: Family, *, beta: float = 1.0, pay: Pay = None

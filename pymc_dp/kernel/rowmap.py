@@ -247,8 +247,6 @@ class Columns(RowMap):
     def check_columns(self, columns: Mapping[str, Any]) -> None:
         if not set(self.types) <= set(columns):
             raise ArgumentError(f"{sorted(set(self.types) - set(columns))} are no columns of the table.")
-        if any(columns[name].dtype == "str" for name in self.types):
-            raise ArgumentError("Columns must be of numbers; no row map reads texts.")
 
 
 def check_inputs(inputs: Sequence[Variable], output: Variable, public: Sequence[Variable]) -> None:

@@ -17,7 +17,7 @@ from pymc_dp.kernel.gram import CERTIFIED
 from pymc_dp.kernel.holder import NONE, Array, Pay, weighted
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.kernel.rowmap import RowMap
-from pymc_dp.kernel.shapes import Move, OneHot, Psd, Shape
+from pymc_dp.kernel.shapes import Move, Psd, Shape
 from pymc_dp.kernel.table import WEIGHT, WEIGHT_BITS
 
 Noise = Literal["laplace", "gaussian"]
@@ -77,11 +77,6 @@ class Sums(Choices):
         total = self._read(lambda: draw.noised(self._vector(rowmap, given, size, bound, kind, units), kind, wide))
         return np.asarray(total * (bound / units))
 
-    def _of_one(self, moved: int, noise: str, scale: float) -> Event:
-        event = Move(l1=moved, l2_squared=moved**2, shifts=(moved,)).event(noise, scale)
-        draw.check_noise(noise, scale)
-        return event
-
     def _vector(
         self, rowmap: RowMap, given: list[Any], size: int, bound: float, noise: str, units: int, table: Any = None
     ) -> Array:
@@ -92,30 +87,6 @@ class Sums(Choices):
 
         self._scan(rowmap, given, size, add, table)
         return total
-
-    def sum_within(
-        self,
-        rowmap: RowMap,
-        parameters: Sequence[Any],
-        *,
-        low: float,
-        high: float,
-        noise: Noise,
-        scale: float,
-        pay: Pay = None,
-    ) -> float:
-        """Return a noised sum of one number of each unit, held within [low, high]; `scale` as in `sum`.
-
-        Notes
-        -----
-        **Guarantee.** ε = 1 / scale or ρ = 1 / (2 scale²). Class exact.
-        """
-        (scale,), kind = positive(scale=scale), word("noise", noise, ORDERS)
-        ends, given = Ends(low, high), self._prepared(rowmap, parameters, 1)
-        moved = ends.moved(self.sense)
-        self._pay(pay, self._of_one(moved, kind, scale * moved), "sum_within")
-        found = self._read(lambda: draw.noised(self._held(rowmap, given, 1, ends), kind, scale * moved))
-        return int(found[0]) / ends.inverse
 
     def soft_max(
         self,
@@ -143,7 +114,9 @@ class Sums(Choices):
         if ends.width < least_gap(candidates):
             raise ArgumentError(f"high - low must be {least_gap(candidates):.2g} or more, got {ends.width:g}.")
         moved = ends.moved(self.sense) + 3
-        self._pay(pay, self._of_one(moved, kind, scale * moved), "soft_max")
+        event = Move(l1=moved, l2_squared=moved**2, shifts=(moved,)).event(kind, scale * moved)
+        draw.check_noise(kind, scale * moved)
+        self._pay(pay, event, "soft_max")
 
         def work() -> Array:
             found = _soft_max(self._held(rowmap, given, candidates, ends), ends.inverse)
@@ -236,48 +209,6 @@ class Sums(Choices):
 
         self._scan(rowmap, given, shape.facts.inputs, add, table, wide=widest(shape))
         return total
-
-    def histogram(
-        self,
-        rowmap: RowMap,
-        parameters: Sequence[Any],
-        edges: Any,
-        *,
-        size: int = 1,
-        of: Literal["value", "norm"] = "value",
-        noise: Noise,
-        scale: float,
-        pay: Pay = None,
-    ) -> Array:
-        """Return noised counts of units in bins between public edges, one below them and one above: (n_edges + 1,).
-
-        Of a unit's number, or of the L2 norm of its vector of `size` numbers: of all its rows together.
-
-        Notes
-        -----
-        **Guarantee.** One unit, one bin: that of `OneHot` at this scale, in counts. Class exact.
-        """
-        (scale,), kind, size = positive(scale=scale), word("noise", noise, ORDERS), whole("size", size)
-        given, held = self._prepared(rowmap, parameters, size), np.array(edges, dtype=np.float64)
-        if held.ndim != 1 or not held.size or not np.isfinite(held).all() or not (np.diff(held) > 0).all():
-            raise ArgumentError("edges must be finite numbers that increase.")
-        norm = word("of", of, ("value", "norm")) == "norm"
-        if not norm and size != 1:
-            raise ArgumentError("of must be 'norm', or 'value' with size=1.")
-        event = OneHot(len(held) + 1).move(self.neighbours).event(kind, scale)
-        draw.check_noise(kind, scale)
-        self._pay(pay, event, "histogram")
-
-        def work() -> Array:
-            total = np.zeros(len(held) + 1, dtype=np.int64)
-
-            def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
-                limits.add_bins(weighted(found, shares), first, times, held, norm, total)
-
-            self._scan(rowmap, given, size, add)
-            return draw.noised(total, kind, scale)
-
-        return self._read(work)
 
 
 def _soft_max(total: Array, inverse: float) -> int:

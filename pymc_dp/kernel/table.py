@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -35,9 +34,8 @@ class Column:
 
     Parameters
     ----------
-    values : (n_rows,) or (n_rows, k) array of numbers, or (n_rows,) array of texts
-        Booleans and whole numbers count as int64, others as float64. Texts are for `Kernel.labels` alone: no row map
-        reads them, and they have no bounds.
+    values : (n_rows,) or (n_rows, k) array of numbers
+        Booleans and whole numbers count as int64, others as float64.
     low, high : float, optional
         Finite bounds; a private column needs them. What lies outside is moved to the nearer end, NaN to the low one.
     public : bool
@@ -55,9 +53,9 @@ class Column:
 
     def __post_init__(self) -> None:
         flag("public", self.public)
-        if np.ndim(self.values) not in (1, 2) or np.asarray(self.values).dtype.kind not in "biufU":
-            raise ArgumentError("A column must be an array of numbers with one or two axes, or of texts (dtype str).")
-        if self.public or self.dtype == "str":
+        if np.ndim(self.values) not in (1, 2) or np.asarray(self.values).dtype.kind not in "biuf":
+            raise ArgumentError("A column must be an array of numbers with one or two axes.")
+        if self.public:
             return
         if self.low is None or self.high is None:
             raise ArgumentError("A private column needs finite low <= high, got none.")
@@ -76,7 +74,7 @@ class Column:
     @property
     def dtype(self) -> str:
         """Of its numbers as row maps see them."""
-        return "int64" if self.whole else "str" if np.asarray(self.values).dtype.kind == "U" else "float64"
+        return "int64" if self.whole else "float64"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -86,8 +84,6 @@ class Column:
     def clamped(self) -> Column:
         """Return it with values that lie within the bounds, each row's by itself."""
         held = np.asarray(self.values)
-        if self.dtype == "str":
-            return Column(np.array(held), public=self.public)
         if not self.public:
             if self.whole:
                 wide = held.astype(np.int64) if held.dtype.kind != "u" else np.minimum(held, np.uint64(2**62))
@@ -198,7 +194,7 @@ class Table:
         """Yield 64 bits of every number of the rows, the weight among them. **Private**."""
         weights = [] if self._weights is None else [self._weights]
         for held in [*(column.values for column in self.columns.values()), *weights]:
-            for part in _parts(_digests(held) if held.dtype.kind == "U" else held).T:
+            for part in _parts(held).T:
                 yield np.ascontiguousarray(part).view(np.uint64)
 
     @property
@@ -239,10 +235,6 @@ class Table:
             yield rows, first[unit : last + 1] - start, np.ones(last - unit, dtype=np.int64)
             unit = last
 
-    def _column(self, name: str) -> tuple[Array, Array]:
-        """Return the values of a column, and the unit of each row. **Private**."""
-        return self.columns[name].values, np.repeat(np.arange(len(self._first) - 1), np.diff(self._first))
-
     def _batch(self, chosen: Array) -> Table:
         """Return some of the rows, which are units, in increasing order. **Private**."""
         batch = copy.copy(self)
@@ -262,7 +254,7 @@ class ByKind(Table):
         nodes = whole("nodes", nodes)
         if type(table) is not Table or table.persons or table.weighted:
             raise ArgumentError("Only rows that are units, without weights, are counted by kind.")
-        if any(column.public or column.shape or column.dtype == "str" for column in table.columns.values()):
+        if any(column.public or column.shape for column in table.columns.values()):
             raise ArgumentError("Only private columns of one number are counted by kind.")
         self.neighbours, self.relation, self.max_rows = table.neighbours, table.relation, 1
         self._weights, self._source, self._n = None, table, table._n
@@ -319,11 +311,3 @@ def shares_of(weights: Array) -> Array:
 def _parts(held: Array) -> Array:
     """Return numbers of rows with one axis for those of a row, also of no rows."""
     return held.reshape(len(held), math.prod(held.shape[1:]))
-
-
-def _digests(texts: Array) -> Array:
-    """Return 128 bits of each text, (n, 2): a function of the text alone, not of how long others are."""
-    kinds, codes = np.unique(texts, return_inverse=True)
-    written = (str(text).encode(errors="surrogatepass") for text in kinds)
-    digests = b"".join(blake2b(text, digest_size=16).digest() for text in written)
-    return np.frombuffer(digests, dtype=np.uint64).reshape(-1, 2)[codes.ravel()]

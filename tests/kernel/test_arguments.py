@@ -45,17 +45,11 @@ NUMBERS = {
         lambda k, **o: k.sum(TWO, [], o.pop("K"), noise="laplace", **o),
         {"K": 2, "bound": 1, "scale": 9, "units": 99},
     ),
-    "sum_within": (lambda k, **o: k.sum_within(ONE, [], noise="laplace", **o), {"low": 0, "high": 1, "scale": 9}),
     "soft_max": (
         lambda k, **o: k.soft_max(TWO, [], o.pop("K"), noise="laplace", **o),
         {"K": 2, "low": 0, "high": 1, "scale": 9},
     ),
     "sums": (lambda k, **o: k.sums(ONE, [], OneHot(2), noise="laplace", cell="i", **o), {"cells": 2, "scale": 9}),
-    "histogram": (
-        lambda k, **o: k.histogram(TWO, [], [0.5], of="norm", noise="laplace", **o),
-        {"size": 2, "scale": 9},
-    ),
-    "labels": (lambda k, **o: k.labels("i", **o), {"scale": 9, "least": 9}),
     "draw": (lambda k, **o: k.draw(ONE, [], BETA, **o), {"beta": 1}),
     "batch": (lambda k, **o: k.batch(TWO, [], o.pop("K"), **o), {"K": 2, "bound": 1, "scale": 9, "rate": 1}),
     "rows": (lambda k, **o: k.batch(TWO, [], 2, bound=1.0, scale=9.0, **o), {"rows": 1}),
@@ -205,10 +199,8 @@ def test_flags_and_words_of_operations_are_exact():
     k = Kernel(table([0], "replace"), LedgerAccount(Ledger(1.0)))
     for call in (
         lambda: k.batch(ONE, [], 1, bound=1.0, scale=9.0, rate=0.5, hardened=0),
-        lambda: k.sum_within(ONE, [], low=0.0, high=1.0, noise=Word("laplace"), scale=9.0),
+        lambda: k.soft_max(TWO, [], 2, low=0.0, high=1.0, noise=Word("laplace"), scale=9.0),
         lambda: k.sums(ONE, [], OneHot(2), noise="laplace", scale=9.0, cell=Word("i")),
-        lambda: k.labels(Word("i"), scale=9.0, least=3),
-        lambda: k.histogram(ONE, [], [0.5], of=Word("value"), noise="laplace", scale=9.0),
         lambda: choice_event(0.5, 2, cells=1),
         lambda: Table({"x": Column([1.0], 0.0, 1.0)}, neighbours=Word("replace")),
         lambda: OneParameter(kind=Word("beta"), low=0.1, high=0.9, prior=(1.0, 1.0)),
@@ -222,5 +214,5 @@ def test_an_error_shows_no_array_that_was_given_for_a_number():
     k = kernel(table([0], "replace"))
     for wrong in (np.array([4711.0]), [4711.0], (4711,)):
         with pytest.raises(ArgumentError, match=f"got a {type(wrong).__name__}") as error:
-            k.sum_within(ONE, [], low=0.0, high=1.0, noise="laplace", scale=wrong)
+            k.soft_max(TWO, [], 2, low=0.0, high=1.0, noise="laplace", scale=wrong)
         assert "4711" not in str(error.value)

@@ -110,14 +110,13 @@ def test_a_label_of_one_row_alone_is_shown_with_the_probability_that_is_charged(
 
 
 @pytest.mark.parametrize(("relation", "sense"), [("replace", 2), ("add_remove", 1)])
-@pytest.mark.parametrize("most", [1, 3])
-def test_what_labels_cost_follows_from_noise_threshold_neighbours_and_labels_of_a_unit(relation, sense, most):
-    event = label_event(2.0, 20, relation, most)
+def test_what_labels_cost_follows_from_noise_threshold_and_neighbours(relation, sense):
+    event = label_event(2.0, 20, relation)
     ratio = math.exp(-1 / 2.0)
     chance = Fraction(ratio**19 / (1 + ratio))
-    assert event.epsilon == sense * most / 2.0
-    assert event.delta == pytest.approx(float(1 - (1 - chance) ** most), rel=1e-12)
-    assert label_event(1e-7, 20, relation, most).delta == math.ulp(0.0)
+    assert event.epsilon == sense / 2.0
+    assert event.delta == pytest.approx(float(chance), rel=1e-12)
+    assert label_event(1e-7, 20, relation).delta == math.ulp(0.0)
 
 
 ROWS = ["b"] * 7 + ["a", "c"] * 5 + ["d"] * 4 + [None] * 9

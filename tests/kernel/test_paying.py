@@ -32,7 +32,7 @@ from pymc_dp.kernel import (
     choice_event,
     draw,
 )
-from pymc_dp.kernel.account import covers
+from pymc_dp.kernel.account import Rehearsal, covers
 from pymc_dp.kernel.shapes import Facts
 from pymc_dp.testing import insecure_randomness
 from tests.kernel.pairs import Lookup, table
@@ -48,12 +48,9 @@ OPERATIONS = {
     "accept": lambda k: k.accept(ONE, [], low=0.0, high=1.0, beta=0.6),
     "penalty": lambda k: k.penalty(ONE, [], low=0.0, high=1.0, noise=0.1),
     "sum": lambda k: k.sum(NUMBERS, [], 2, bound=1.0, noise="laplace", scale=0.1),
-    "sum_within": lambda k: k.sum_within(ONE, [], low=0.0, high=1.0, noise="gaussian", scale=0.1),
     "soft_max": lambda k: k.soft_max(NUMBERS, [], 2, low=0.0, high=1.0, noise="laplace", scale=0.1),
     "sums": lambda k: k.sums(ONE, [], OneHot(2), noise="laplace", scale=0.1),
     "psd": lambda k: k.sums(ONE, [], Psd(1), noise="gaussian", scale=2.0**27),
-    "histogram": lambda k: k.histogram(ONE, [], [0.5], noise="laplace", scale=0.1),
-    "labels": lambda k: k.labels("i", scale=0.1, least=5),
     "draw": lambda k: k.draw(ONE, [], BETA, beta=1e3),
     "batch": lambda k: k.batch(ONE, [], 1, bound=1.0, scale=0.1, rate=0.5),
 }
@@ -126,7 +123,7 @@ def test_the_frames_of_a_failure_hold_no_sums_of_rows(name, kind, monkeypatch):
     def fail(*_):
         raise kind
 
-    if name in ("labels", "batch"):
+    if name == "batch":
         for what in ("noised", "rounded_normals"):
             monkeypatch.setattr(draw, what, fail)
     else:
@@ -155,7 +152,7 @@ def test_an_interrupted_operation_is_paid_for_and_tells_nothing(kind):
 def test_an_operation_on_public_rows_costs_nothing_and_says_what_it_would_cost(name):
     ledger = Ledger(1e6, 0.5)
     k = Kernel(table([0, 1], "replace"), LedgerAccount(ledger))
-    public = k.on_public({"i": [1, 0, 1]})
+    public = Kernel(table([1, 0, 1], "replace"), Rehearsal("replace"))
     OPERATIONS[name](public)
     float64 = name in ("draw", "batch")
     assert public.arithmetic == public.made[-1].arithmetic == ("float64" if float64 else "hardened")
@@ -309,14 +306,6 @@ def test_charges_chosen_in_turn_stay_within_the_ledger():
             if found[0] > 0:
                 k.choose(NUMBERS, [], 2, width=1.0, eta=0.1)
     assert 2 < asked < 40 and ledger.spent.epsilon <= 1.0
-
-
-def test_public_rows_are_those_of_the_table():
-    k = Kernel(table([0, 1], "replace", weights=np.ones(2)), LedgerAccount(Ledger(1.0)))
-    for rows, options in [({}, {}), ({"i": [1]}, {}), ({"i": [[1]]}, {"weights": [1.0]})]:
-        with pytest.raises(ArgumentError, match="Public rows"):
-            k.on_public(rows, **options)
-    assert k.on_public({"i": [1]}, weights=[0.5]).n_rows == 1
 
 
 def test_what_pays_cannot_be_spent_twice():

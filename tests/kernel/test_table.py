@@ -50,7 +50,8 @@ def test_values_are_clamped_when_loaded():
         lambda: Table({"x": Column([1.0], 0, 1)}, neighbours="add_remove", person=[[1]]),
         lambda: Table({"x": Column([1.0], 0, 1)}, weights=[[1.0]]),
         lambda: Column([b"a"], 0, 1),
-        lambda: ByKind(Table({"t": Column(["a"])})),
+        lambda: Column(["a"], 0, 1),
+        lambda: Column(["a"], public=True),
         lambda: Column(np.zeros((2, 2, 2)), 0, 1),
         lambda: Table({"x": Column([1.0], public=True)}, neighbours="add_remove"),
         lambda: Table({"x": Column([1.0], 0, 1), "y": Column([1.0, 2.0], 0, 1)}),
@@ -83,14 +84,11 @@ def test_what_fails_for_one_row_is_refused_for_none_before_it_is_paid_for(rows):
     """Otherwise an error would tell a table with a row from one with none."""
     columns = {
         "x": Column(np.zeros(rows), -1.0, 1.0),
-        "t": Column(np.array(["a"] * rows, dtype="U1")),
         "wide": Column(np.zeros(rows), -1e308, 1e308),
     }
     k, x = Kernel(Table(columns, neighbours="add_remove"), Rehearsal("add_remove")), Columns({"x": (0.0, 1.0)})
     for call in (
-        lambda: k.histogram(x, [], [0.0], of="norm", size=-1, noise="laplace", scale=1e9),
         lambda: k.sum(x, [], 1, bound=10**400, noise="laplace", scale=1e9),
-        lambda: k.sum(Columns({"t": (0.0, 1.0)}), [], 1, bound=1.0, noise="laplace", scale=1e9),
         lambda: Kernel(Table({"wide": columns["wide"]}, neighbours="add_remove"), Rehearsal("add_remove")).by_kind(),
     ):
         with pytest.raises(ArgumentError):
@@ -110,7 +108,6 @@ def test_numbers_of_a_unit_that_do_not_fit_are_refused_before_they_are_paid_for(
         lambda: k.sum(x, [], size, bound=1.0, **noise),
         lambda: k.soft_max(x, [], size, low=0.0, high=1.0, **noise),
         lambda: k.sums(x, [], OneHot(size), **noise),
-        lambda: k.histogram(x, [], [0.5], size=size, of="norm", **noise),
         lambda: k.draw(x, [], many(size)) if most > 1 else k.batch(x, [], size, bound=1.0, scale=9.0, rate=0.5),
     ):
         with pytest.raises(ArgumentError, match="numbers for each"):
@@ -137,7 +134,6 @@ def test_every_operation_works_on_no_rows_as_on_one(rows, persons, weighted):
     """A table with no row or person is the neighbour of one: an error of either would tell them apart."""
     columns = {
         "i": Column(np.zeros(rows, dtype=int), 0, 3),
-        "t": Column(np.array(["abc"] * rows, dtype="U3")),
         "v": Column(np.zeros((rows, 2)), 0.0, 1.0),
     }
     made = Table(
@@ -154,15 +150,12 @@ def test_every_operation_works_on_no_rows_as_on_one(rows, persons, weighted):
     k.accept(one, [], low=0.0, high=1.0, beta=0.1)
     k.penalty(one, [], low=0.0, high=1.0, noise=9.0)
     k.sum(two, [], 2, bound=1.0, noise="laplace", scale=9.0)
-    k.sum_within(one, [], low=0.0, high=1.0, noise="gaussian", scale=9.0)
     k.soft_max(two, [], 2, low=0.0, high=1.0, noise="laplace", scale=9.0)
     for shape in (Ball(2), MHot(2, 3), Interval((0, 0), (1, 1)), Products(2)):
         k.sums(two, [], shape, noise="laplace", scale=2.0**30)
     for shape in (OneHot(2), Curve()):
         k.sums(one, [], shape, noise="laplace", scale=2.0**30, cell="i", cells=2)
     k.sums(two, [], Psd(2), noise="gaussian", scale=2.0**30)
-    k.histogram(two, [], [0.5], size=2, of="norm", noise="laplace", scale=9.0)
-    assert k.labels("i", scale=1.0, least=90) == k.labels("t", scale=1.0, least=90) == {}
     if not weighted:
         k.draw(one, [], OneParameter(kind="beta", low=0.1, high=0.9, prior=(1.0, 1.0), trials=1), beta=0.1)
         k.draw(two, [], Probabilities(prior=(1.0, 1.0), least=(0.1, 0.1)), beta=0.1)
@@ -172,8 +165,6 @@ def test_every_operation_works_on_no_rows_as_on_one(rows, persons, weighted):
         if not weighted:
             plain = Kernel(Table({"i": columns["i"]}, neighbours="add_remove"), Rehearsal("add_remove"))
             plain.by_kind().choose(RowMap({"i": i}, [], pt.stack([i, -i])), [], 2, width=1.0, eta=0.1)
-    with pytest.raises(ArgumentError, match="texts"):
-        k.sums(Columns({"t": (0.0, 1.0)}), [], OneHot(2), noise="laplace", scale=9.0)
 
 
 def kept(held):
@@ -207,18 +198,6 @@ def test_kept_rows_depend_on_nothing_but_the_person(same_keys):
             assert not set(kept(people(person[rest], x[rest], k[rest]))) - set(found)
             assert len(kept(people(person[rest], x[rest], k[rest]))) == len(found) - 1
         assert all(len(rows) <= 3 for rows in found)
-
-
-def test_kept_rows_depend_on_no_longer_text_of_another_person(same_keys):
-    rng = np.random.default_rng(3)
-    texts, person = rng.choice(["a", "bb", "ccc", "a b"], 40), np.repeat(np.arange(4), 10)
-
-    def rows(texts, person):
-        made = Table({"t": Column(texts)}, neighbours="add_remove", person=person, max_rows=3)
-        return [tuple(made.columns["t"].values[a:b]) for a, b in zip(made._first, made._first[1:], strict=False)]
-
-    more = np.append(texts, "a text that is longer than any other one")
-    assert rows(more, np.append(person, 9))[:4] == rows(texts, person)
 
 
 def test_kept_rows_are_drawn_anew_and_evenly_also_among_equal_ones():
