@@ -38,7 +38,6 @@ from pymc_dp.accounting.events import (
     SelfComposedEvent,
     SubsampledGaussianEvent,
     ZCDPEvent,
-    event_from_dict,
     leaves,
 )
 from pymc_dp.accounting.filters import Filter, PureFilter, ZCDPFilter
@@ -46,6 +45,7 @@ from pymc_dp.accounting.groups import group, group_event, replace_event, replace
 from pymc_dp.accounting.ledger import Ledger
 from pymc_dp.accounting.ledger_texts import require_ledger_delta
 from pymc_dp.accounting.per_unit import at_distance, loss_at
+from pymc_dp.accounting.written import event_from_dict
 from pymc_dp.kernel.accounting import basic as basic
 from pymc_dp.kernel.accounting import gdp as gdp
 from pymc_dp.kernel.accounting import pld as pld

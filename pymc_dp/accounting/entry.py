@@ -8,10 +8,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self, final, override
 
 from pymc_dp.accounting.budget import Budget
+from pymc_dp.accounting.written import (
+    account_from_dict,
+    account_to_dict,
+    event_from_dict,
+    total_from_dict,
+    total_to_dict,
+)
 from pymc_dp.errors import ArgumentError
 from pymc_dp.kernel.accounting.adaptive_account import Account
 from pymc_dp.kernel.accounting.budget import decimal, float_up
-from pymc_dp.kernel.accounting.events import Event, event_from_dict
+from pymc_dp.kernel.accounting.events import Event
 from pymc_dp.kernel.accounting.totals import Total, total_epsilon
 
 FORMAT = 2
@@ -131,7 +138,7 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """Return in JSON types what is not noted beside every line: all but number, time and hash."""
-        totals = {"alone": self.alone.to_dict(), "added": repr(self.added), "total": self.total.to_dict()}
+        totals = {"alone": total_to_dict(self.alone), "added": repr(self.added), "total": total_to_dict(self.total)}
         return {"label": self.label, "event": self.event.to_dict(), **totals, "who": self.who, "why": self.why}
 
     @classmethod
@@ -140,9 +147,9 @@ class Entry:
         return cls(
             label=written["label"],
             event=read_event(written["event"]),
-            alone=Total.from_dict(written["alone"]),
+            alone=total_from_dict(written["alone"]),
             added=float(written["added"]),
-            total=Total.from_dict(written["total"]),
+            total=total_from_dict(written["total"]),
             who=written["who"],
             why=written["why"],
             seq=seq,
@@ -214,17 +221,17 @@ class State:
     def to_dict(self) -> dict[str, Any]:
         """Return the state in JSON types."""
         return {
-            "account": self.account.to_dict(),
-            "total": None if self.total is None else self.total.to_dict(),
-            "shares": {name: share.to_dict() for name, share in self.shares.items()},
+            "account": account_to_dict(self.account),
+            "total": None if self.total is None else total_to_dict(self.total),
+            "shares": {name: account_to_dict(share) for name, share in self.shares.items()},
         }
 
     @classmethod
     def from_dict(cls, written: Mapping[str, Any]) -> Self:
         """Return the state that `to_dict` wrote."""
-        shares = {name: Account.from_dict(share) for name, share in written["shares"].items()}
-        total = None if written["total"] is None else Total.from_dict(written["total"])
-        return cls(account=Account.from_dict(written["account"]), total=total, shares=shares)
+        shares = {name: account_from_dict(share) for name, share in written["shares"].items()}
+        total = None if written["total"] is None else total_from_dict(written["total"])
+        return cls(account=account_from_dict(written["account"]), total=total, shares=shares)
 
 
 def recounted(terms: Terms, entries: Iterable[Entry]) -> list[str]:

@@ -11,6 +11,7 @@ from pymc_dp.accounting import (
     GDPEvent,
     total_epsilon,
 )
+from pymc_dp.accounting.written import account_from_dict, account_to_dict
 from pymc_dp.kernel.accounting import adaptive_account
 from pymc_dp.kernel.accounting.adaptive_account import Account
 from tests.accounting.oracle import pure
@@ -78,4 +79,4 @@ def test_failures_of_spends_add_and_the_rest_of_delta_is_for_what_follows():
     after, total = spent.after(noised, total_epsilon(noised, 1e-6))
     assert sum(rule.delta for rule in after.rules) <= 8e-7 and total.delta == 1e-6
     assert total.epsilon == pytest.approx(1.25 + total_epsilon(noised, 8e-7).epsilon, rel=1e-12)
-    assert Account.from_dict(after.to_dict()) == after
+    assert account_from_dict(account_to_dict(after)) == after

@@ -140,8 +140,8 @@ def refusals() -> Json:
         "fields": partial(event_from_dict, {"kind": "pure", "rho": 1.0}),
         "two relations": partial(leaves, times(poisson(1.0, 0.1), 2)),
     }
-    own = {kind: known for kind, known in base._KINDS.items() if known.__module__.startswith("pymc_dp.")}
-    with patch.dict(base._KINDS, own, clear=True):  # without those that other tests define
+    own = {kind: known for kind, known in base.KINDS.items() if known.__module__.startswith("pymc_dp.")}
+    with patch.dict(base.KINDS, own, clear=True):  # without those that other tests define
         return {name: or_refusal(lambda read: str(read()), read)() for name, read in readers.items()}
 
 

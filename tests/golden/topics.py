@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pymc_dp as dp
-from pymc_dp.kernel.accounting.events.base import _KINDS
+from pymc_dp.kernel.accounting.events.base import KINDS
 from pymc_dp.release.paid import forget_releases
 from tests.golden.plain import Json, plain
 
@@ -56,7 +56,7 @@ def _or_refusal(compute: Callable[..., Json], *given: object, **named: object) -
         return compute(*given, **named)
     except dp.errors.PrivacyError as error:
         text = str(error)
-        for other in _KINDS.values():  # events of examples are registered where their tests were collected
+        for other in KINDS.values():  # events of examples are registered where their tests were collected
             text = text if other.__module__.startswith("pymc_dp.") else text.replace(f", {other.__name__}", "")
         return {"refused": type(error).__name__, "text": text.splitlines()}
 

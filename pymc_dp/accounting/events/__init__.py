@@ -14,7 +14,6 @@ from pymc_dp.kernel.accounting.events import (
     SelfComposedEvent,
     SubsampledGaussianEvent,
     ZCDPEvent,
-    event_from_dict,
     leaves,
 )
 
@@ -32,6 +31,5 @@ __all__ = [
     "SelfComposedEvent",
     "SubsampledGaussianEvent",
     "ZCDPEvent",
-    "event_from_dict",
     "leaves",
 ]

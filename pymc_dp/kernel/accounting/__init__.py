@@ -1,1 +1,1 @@
-"""From events to what they cost: readings of each kind, accountants, filters, and the least noise for a budget."""
+"""From events to what they cost: readings of each kind, accountants, and the filter behind a ledger."""

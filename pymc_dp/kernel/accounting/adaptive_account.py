@@ -29,10 +29,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Self, final, override
+from typing import Self, final, override
 
 from pymc_dp.kernel.accounting import basic, pure, rdp, zcdp
 from pymc_dp.kernel.accounting.budget import bounded, decimal, float_down, float_up
@@ -67,10 +66,6 @@ class Rule(ABC):
     @abstractmethod
     def remaining(self) -> float:
         """A pure loss that the rule would still let through, rounded down."""
-
-    @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """Return the rule in JSON types; `_read_rule` reads it back."""
 
 
 @final
@@ -112,11 +107,6 @@ class OneSum(Rule):
     def remaining(self) -> float:
         spent = self.total.epsilon
         return float_down(decimal(self.left) - decimal(spent)) if spent <= self.left else 0.0
-
-    @override
-    def to_dict(self) -> dict[str, Any]:
-        one = None if self.one is None else self.one.to_dict()
-        return {"left": repr(self.left), "delta": repr(self.delta), "losses": _written(self.losses), "one": one}
 
 
 @final
@@ -172,11 +162,6 @@ class Concentrated(Rule):
             low, high = (middle, high) if fits else (low, middle)
         return low
 
-    @override
-    def to_dict(self) -> dict[str, Any]:
-        numbers = {name: repr(getattr(self, name)) for name in ("left", "delta", "order", "divergence")}
-        return {**numbers, "rho": _written(self.rho)}
-
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -199,29 +184,6 @@ class Account:
     added: Fraction = Fraction(0)
     failed: Fraction = Fraction(0)
     rules: tuple[Rule, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the account in JSON types, exactly: fractions as "p/q", floats as they print.
-
-        Once a spend has failed with a probability, the sum of losses has another name: versions that know of no such
-        spends would take all of delta for what follows, and do not find the name that they look for.
-        """
-        rules = [rule.to_dict() for rule in self.rules]
-        sums = {"added": str(self.added)}
-        if self.failed:
-            sums = {"added_failing": str(self.added), "failed": str(self.failed)}
-        return {"epsilon": repr(self.epsilon), "delta": repr(self.delta), **sums, "rules": rules}
-
-    @classmethod
-    def from_dict(cls, written: Mapping[str, Any]) -> Self:
-        """Return the account that `to_dict` wrote."""
-        return cls(
-            epsilon=float(written["epsilon"]),
-            delta=float(written["delta"]),
-            added=Fraction(written["added_failing" if "failed" in written else "added"]),
-            failed=Fraction(written.get("failed", 0)),
-            rules=tuple(_read_rule(rule) for rule in written["rules"]),
-        )
 
     @property
     def left(self) -> float:
@@ -300,24 +262,3 @@ def alone_at(event: Event, delta: float) -> Total:
         return total_epsilon(event, delta)
     except ArgumentError:
         return Total(epsilon=math.inf, delta=delta, accountant="basic")
-
-
-def _written(value: Fraction | None) -> str | None:
-    return None if value is None else str(value)
-
-
-def _read_rule(written: Mapping[str, Any]) -> Rule:
-    numbers = {name: float(written[name]) for name in ("left", "delta")}
-    if "order" not in written:
-        losses, one = written["losses"], written["one"]
-        return OneSum(
-            **numbers,
-            losses=None if losses is None else Fraction(losses),
-            one=None if one is None else Total.from_dict(one),
-        )
-    return Concentrated(
-        **numbers,
-        order=float(written["order"]),
-        rho=None if written["rho"] is None else Fraction(written["rho"]),
-        divergence=float(written["divergence"]),
-    )

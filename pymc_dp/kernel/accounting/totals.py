@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Self, final
+from typing import final
 
 from pymc_dp.kernel import _validate
 from pymc_dp.kernel.accounting import basic, gdp, pld, pure, rdp, sum_of_parts, zcdp
@@ -37,15 +37,6 @@ class Total:
     epsilon: float
     delta: float
     accountant: str
-
-    def to_dict(self) -> dict[str, str]:
-        """Return the total in JSON types, floats as they print."""
-        return {"epsilon": repr(self.epsilon), "delta": repr(self.delta), "accountant": self.accountant}
-
-    @classmethod
-    def from_dict(cls, written: Mapping[str, str]) -> Self:
-        """Return the total that `to_dict` wrote."""
-        return cls(epsilon=float(written["epsilon"]), delta=float(written["delta"]), accountant=written["accountant"])
 
 
 def total_epsilon(event: Event, delta: float = 0.0) -> Total:

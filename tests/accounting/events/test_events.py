@@ -94,7 +94,7 @@ def kinds(event):
 
 def test_every_kind_has_a_sample_that_the_contracts_are_tried_on():
     # each of them is composed with itself there, by a count and by a loop
-    of_package = {kind for kind, known in base._KINDS.items() if known.__module__.startswith("pymc_dp.")}
+    of_package = {kind for kind, known in base.KINDS.items() if known.__module__.startswith("pymc_dp.")}
     assert set().union(*map(kinds, [*EVENTS, times(pure(0.1), 2)])) == of_package
 
 

@@ -5,7 +5,7 @@ Others may be derived outside of the kernel, as those of `pymc_dp.accounting.eve
 
 # In the order in which texts name them, the simplest first: that of their registration.
 # ruff: noqa: I001
-from pymc_dp.kernel.accounting.events.base import Event, event_from_dict
+from pymc_dp.kernel.accounting.events.base import Event
 from pymc_dp.kernel.accounting.events.pure import PureEvent
 from pymc_dp.kernel.accounting.events.discrete_laplace import DiscreteLaplaceEvent
 from pymc_dp.kernel.accounting.events.discrete_gaussian import DiscreteGaussianEvent
@@ -28,6 +28,5 @@ __all__ = [
     "SelfComposedEvent",
     "SubsampledGaussianEvent",
     "ZCDPEvent",
-    "event_from_dict",
     "leaves",
 ]

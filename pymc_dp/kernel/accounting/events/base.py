@@ -9,11 +9,10 @@ At the end, checks of parameters that events of several kinds have: shifts, nois
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import fields
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, Never, Self
+from typing import Any, ClassVar, Never
 
 from pymc_dp.kernel import _validate
 from pymc_dp.kernel.accounting.budget import float_up
@@ -22,7 +21,7 @@ from pymc_dp.kernel.errors import ArgumentError
 
 _ROUNDING = 1e-14
 """Room for the rounding of a handful of float operations, relative to the size of the terms added."""
-_KINDS: dict[str, type[Event]] = {}
+KINDS: dict[str, type[Event]] = {}
 """Every kind of event by the name under which it is written, in the order of definition."""
 
 
@@ -31,7 +30,7 @@ class Event:
 
     To add a kind of event, derive a frozen dataclass, name its kind, and override those readings that can be proved of
     it: ``class StaircaseEvent(Event, kind="staircase")``. Under that name, of no other class, `to_dict` writes it and
-    `event_from_dict` finds it. A class without one is refused by every accountant.
+    a ledger finds it. A class without one is refused by every accountant.
 
     Attributes
     ----------
@@ -113,14 +112,9 @@ class Event:
     # How it is written.
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the event as a dict of JSON types; `event_from_dict` reads it back. Default: all fields."""
+        """Return the event as a dict of JSON types, from which a ledger makes it again. Default: all fields."""
         own: Any = self  # a dataclass, unless its class overrides this
         return {"kind": self.kind, **{field.name: _written(getattr(self, field.name)) for field in fields(own)}}
-
-    @classmethod
-    def from_fields(cls, given: Mapping[str, Any]) -> Self:
-        """Return the event of which `to_dict` wrote the fields in `given`. Default: all of them are arguments."""
-        return cls(**{name: _read(value) for name, value in given.items()})
 
 
 def _written(value: object) -> object:
@@ -129,41 +123,19 @@ def _written(value: object) -> object:
     return [_written(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _read(value: object) -> object:
-    if isinstance(value, Mapping):
-        return event_from_dict(value)
-    return tuple(map(_read, value)) if isinstance(value, list) else value
-
-
 def _register(cls: type[Event], kind: str) -> None:
     """Make a kind known; defined anew, as a notebook does when a cell is run again, it is replaced."""
-    other = _KINDS.get(kind)
+    other = KINDS.get(kind)
     if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
         raise ArgumentError(f"There is an event of kind {kind!r} already, {other.__name__}. Choose another name.")
-    _KINDS[kind] = cls
-
-
-def event_from_dict(written: Mapping[str, Any]) -> Event:
-    """Return the event that `Event.to_dict` wrote.
-
-    Examples
-    --------
-    >>> event_from_dict({"kind": "pure", "epsilon": 0.5})
-    PureEvent(epsilon=0.5)
-    """
-    given = dict(written)
-    kind = _validate.choice("kind of event", given.pop("kind", None), _KINDS)
-    try:
-        return _KINDS[kind].from_fields(given)
-    except TypeError:
-        raise ArgumentError(f"An event of kind {kind!r} cannot have the fields {sorted(given)}.") from None
+    KINDS[kind] = cls
 
 
 def refuse(event: object, reader: str) -> Never:
     """Raise for an event without a rule: an event that an accountant does not know must never count as free."""
     raise ArgumentError(
         f"{reader} has no rule for an event of type {type(event).__name__}. "
-        f"Use one of {', '.join(other.__name__ for other in _KINDS.values())}, or register a rule for it."
+        f"Use one of {', '.join(other.__name__ for other in KINDS.values())}, or register a rule for it."
     )
 
 
@@ -222,9 +194,9 @@ def multiplier(value: object, unit: str) -> float:
 
 
 __all__ = [
+    "KINDS",
     "Event",
     "canonical_shifts",
-    "event_from_dict",
     "known",
     "leaf_divergence",
     "multiplier",
