@@ -126,10 +126,10 @@ class ZCDPFilter(Filter):
 
     Examples
     --------
-    >>> run = ZCDPFilter(0.01)
-    >>> run.spend(0.2**2 / 8)
+    >>> run = ZCDPFilter(0.5)
+    >>> run.spend(1.0**2 / 8)
     >>> run.remaining
-    0.005
+    0.375
     """
 
     unit = "rho"

@@ -4,6 +4,7 @@ import copy
 import inspect
 import pickle
 import traceback
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ from pymc_dp.kernel import (
     choice_event,
     draw,
 )
-from pymc_dp.kernel.account import Rehearsal, covers
+from pymc_dp.kernel.account import Pool, Rehearsal, covers
 from pymc_dp.kernel.shapes import Facts
 from pymc_dp.testing import insecure_randomness
 from tests.kernel.pairs import Lookup, table
@@ -229,6 +230,24 @@ def test_a_pool_pays_for_steps_chosen_in_turn():
     assert pure.fits(choice_event(0.4, 2)) and not pure.fits(DiscreteGaussianEvent(scale=100.0, shifts=(1,)))
     with pytest.raises(ArgumentError, match="one of them"):
         k.pool()
+
+
+@pytest.mark.parametrize(("unit", "event"), [("epsilon", PureEvent), ("rho", ZCDPEvent)])
+def test_a_pool_counts_every_small_step_and_ends_where_it_is_full(unit, event):
+    """In float64 1 + 1e-17 is 1: a plain sum would never end."""
+    pool, first, steps = Pool(**{unit: 1.0}), 1.0 - 2e-16, 0
+    pool.take(event(**{unit: first}))
+    while pool.fits(event(**{unit: 1e-17})) and steps < 1000:
+        pool.take(event(**{unit: 1e-17}))
+        steps += 1
+    assert steps == (1 - Fraction(repr(first))) // Fraction(1, 10**17)
+    assert pool.remaining < 1e-17
+    full = Pool(**{unit: 0.3})
+    for _ in range(3):
+        full.take(event(**{unit: 0.1}))
+    assert full.remaining == 0
+    with pytest.raises(BudgetExceeded):
+        full.take(event(**{unit: 1e-300}))
 
 
 def batch(noise, rate, neighbours="replace"):
