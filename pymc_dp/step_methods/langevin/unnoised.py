@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.langevin.kernels import Table, add_clipped, make_shared, room, squared
+from pymc_dp.step_methods.langevin.kernels import Table, add_clipped, room, squared
 from pymc_dp.step_methods.row_functions.cached_loop import closed_over
 from pymc_dp.step_methods.row_functions.limits import Clip
 
@@ -49,7 +49,7 @@ def clipped_sum(
     table = Table(tuple(rows), room(rows, dtypes, chunk), np.empty(chunk), places, keys=np.empty(0, dtype=np.int64))
     total = np.zeros(position.size)
     loop = closed_over(add_clipped, gradient)
-    loop(position, starts, clip, table, len(places), make_shared(total.size), total)
+    loop(position, starts, clip, table, len(places), total)
     return total * clip.unit  # exact: a power of 2
 
 
