@@ -411,7 +411,7 @@ def _ops() -> None:
           stepping(lambda: dp.OPS(assume_converged=True, scans=20)), events=RANGE, guarantee="asymptotic",
           draws=2)  # fmt: skip
     enter("OPS, without bounds", "One row can move its likelihood by any amount.", "logistic", ops,
-          refused="dp.truncate(model, {'b': (-10, 10)})")  # fmt: skip
+          refused="dp.truncate(model, {'b': (low, high)})")  # fmt: skip
     enter("OPS, hierarchy", "A hierarchy has no exact draw.", "hierarchy", ops, refused="TemperedGibbs")
 
 
