@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -41,15 +41,19 @@ class Place(Protocol):
     """A state of a chain, and the log density of the prior there."""
 
     @property
-    def values(self) -> Array: ...
+    def values(self) -> Array:
+        """All free variables on the unconstrained scale, one after the other."""
+
     @property
-    def prior(self) -> float: ...
+    def prior(self) -> float:
+        """Log density of the prior."""
 
 
 class RowRatio:
     """g(x) = l(x, θ') - l(x, θ), summed over rows by the kernel, which holds g of each row in an interval.
 
-    The interval is that of the least and the largest g of public rows (`made_up_rows`), or ± clamp ‖θ' - θ‖. Under
+    The interval is that of the least and the largest g of public rows (`made_up_rows`), or ± clamp ‖θ' - θ‖, with
+    distances of values over their `units`. Under
     replace g is taken less its mean at two reference rows, which have the public values of the row: only how far a row
     may range about that is paid for, and the means of all rows are added as what they are, public.
 
@@ -58,9 +62,13 @@ class RowRatio:
     inspection : RowInspection
     prior_model : pymc.Model
     clamp : float, optional
+    units : float or (n_values,) array
+    otherwise : str
+        What would do for rows without bounds.
 
     Attributes
     ----------
+    rows : ModelRows
     target : str
         What the chain samples.
     proof : str
@@ -77,20 +85,28 @@ class RowRatio:
     **Guarantee.** That of the kernel's operations. Nothing in here can make a bit cost more than was paid.
     """
 
-    def __init__(self, inspection: RowInspection, prior_model: Model, clamp: float | None = None) -> None:
-        self._rows, self._clamp = ModelRows(inspection, prior_model), clamp
+    def __init__(
+        self,
+        inspection: RowInspection,
+        prior_model: Model,
+        clamp: float | None = None,
+        *,
+        units: float | Array = 1.0,
+        otherwise: str = "give BarkerMetropolis(clamp=...)",
+    ) -> None:
+        self.rows, self._clamp, self._units = ModelRows(inspection, prior_model), clamp, units
         self._neighbours, self._n_rows = inspection.domain.neighbours, inspection.n_rows
         self._sense = 2 if self._neighbours == "replace" else 1
         self._centred = clamp is None and self._sense == 2
-        self._public = [name for name, one in self._rows.columns.items() if one.public and self._sense == 2]
+        self._public = [name for name, one in self.rows.columns.items() if one.public and self._sense == 2]
         self._made_up: dict[str, Array] = {}
         self._values: list[tuple[str, int, Array]] = []
         if clamp is None:
             if not clamped(inspection.model):
-                _require_limits(self._rows.columns)
-            self._made_up = made_up_rows(self._rows.columns, self._rows.inputs)
-            private = {name: one for name, one in self._rows.columns.items() if name not in self._public}
-            self._values = values_to_sweep(private, self._rows.inputs)
+                require_limits(self.rows.columns.values(), otherwise)
+            self._made_up = made_up_rows(self.rows.columns, self.rows.inputs)
+            private = {name: one for name, one in self.rows.columns.items() if name not in self._public}
+            self._values = values_to_sweep(private, self.rows.inputs)
         count = len(next(iter(self._made_up.values()))) if self._made_up else 0
         self.target, self.proof = _words(count, clamp)
         self._table: Table | None = None
@@ -114,12 +130,12 @@ class RowRatio:
     @property
     def _compiled(self) -> _Maps:
         if self._maps is None:
-            self._maps = _Maps(self._rows, self._public, centred=self._centred)
+            self._maps = _Maps(self.rows, self._public, centred=self._centred)
         return self._maps
 
     def load(self) -> None:
         """Read the rows, once. The budget was charged."""
-        self._table, self._known, self._last = self._rows.table(), {}, None
+        self._table, self._known, self._last = self.rows.table(), {}, None
         held = rows_of(self._table)
         if held and self._made_up and self._table.n_rows:
             # Public values are those of real rows; only private values are simulated.
@@ -131,10 +147,10 @@ class RowRatio:
         """Let go of the rows."""
         self._table = self._kernel = self._pay = None
 
-    def begin(self, paid: Event, pay: Callable[[Kernel], Grant | Pool]) -> None:
-        """Begin a chain, for which `paid` was charged; `pay` says what pays for its bits."""
+    def begin(self, paid: Sequence[Event], pay: Callable[[Kernel], Grant | Pool]) -> None:
+        """Begin a chain, for which the parts `paid` were charged; `pay` says what pays for its bits."""
         assert self._table is not None
-        self._kernel = Kernel(self._table, ChainAccount(self._neighbours, paid))
+        self._kernel = Kernel(self._table, ChainAccount(self._neighbours, *paid))
         self._pay = pay(self._kernel)
 
     @property
@@ -189,7 +205,7 @@ class RowRatio:
     def _interval(self, here: Array, there: Array) -> tuple[float, float] | None:
         """Return the least and the largest g, less what it is centred on; None where some g is no number."""
         if self._clamp is not None:
-            size = self._clamp * float(np.linalg.norm(there - here))
+            size = self._clamp * float(np.linalg.norm((there - here) / self._units))
             return (-size, size) if size < math.inf else None
         before, after = self._at(here), self._at(there)
         with np.errstate(all="ignore"):
@@ -264,7 +280,7 @@ class RowRatio:
                 ends = maps.ends.on(rows_of(self._table), [at], 2)
                 total, half = float(ends.mean(axis=1).sum()), (ends[:, 1] - ends[:, 0]) / 2
         elif self._centred:
-            rows = {name: np.stack(_ends_of(self._rows, name)) for name in self._rows.columns}
+            rows = {name: np.stack(_ends_of(self.rows, name)) for name in self.rows.columns}
             centre = float(maps.held.on(rows, [at, np.zeros(())], 1).mean())
             total = centre * self._n_rows
         held = maps.held.on(self._made_up, [at, np.asarray(centre)], 1)[:, 0] if self._made_up else np.zeros(0)
@@ -394,9 +410,9 @@ def _ends_of(rows: ModelRows, name: str) -> list[Array]:
     return [np.reshape(side, var.type.shape).astype(var.type.dtype) for side in sides]
 
 
-def _require_limits(columns: Mapping[str, Column]) -> None:
+def require_limits(columns: Iterable[Column], otherwise: str) -> None:
     """Refuse rows that may be anything: no range would be found."""
-    loose = [one for one in columns.values() if not one.limited]
+    loose = [one for one in columns if not one.limited]
     if loose:
         names = ", ".join(repr(one.name) for one in loose)
         given = ", ".join(f"{one.name!r}: (low, high)" for one in loose)
@@ -407,7 +423,7 @@ def _require_limits(columns: Mapping[str, Column]) -> None:
                     what=f"how far a row moves a step has no limit: {names} {'have' if len(loose) > 1 else 'has'} no "
                     "bounds",
                     remedy=f"Give public bounds of its values, dp.Domain(bounds={{{given}}}); or bound every row's "
-                    "log-likelihood by dp.clamp(model, low, high); or give BarkerMetropolis(clamp=...).",
+                    f"log-likelihood by dp.clamp(model, low, high); or {otherwise}.",
                 )
             ]
         )
@@ -426,4 +442,4 @@ def _words(count: int, clamp: float | None) -> tuple[str, str]:
     )
 
 
-__all__ = ["RowRatio"]
+__all__ = ["Place", "RowRatio", "require_limits"]

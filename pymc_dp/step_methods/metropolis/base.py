@@ -189,7 +189,7 @@ class PrivateMetropolis(PrivateStep):
     def start_chain(self) -> None:
         self.spending.restart()
         self.ended, self._here, self._begun, self._bits = False, None, False, 0
-        self.ratio.begin(self._paid_for_chain(), self._pay)
+        self.ratio.begin([self._paid_for_chain()], self._pay)
         self.proposals = tuple(map(self._proposal, self.blocks, self._shapes))
         for proposal in self.proposals:
             proposal.together = self.proposals

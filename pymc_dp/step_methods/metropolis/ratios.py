@@ -40,7 +40,7 @@ class FloatBits:
     of public nodes.
     """
 
-    def begin(self, paid: Event, pay: Callable[[Kernel], Any]) -> None:
+    def begin(self, paid: Sequence[Event], pay: Callable[[Kernel], Any]) -> None:
         """Begin a chain."""
 
     pays: None = None
