@@ -52,7 +52,7 @@ class Certificates:
     @cached_property
     def lipschitz(self) -> Proof:
         """L_θ: largest Euclidean norm of the gradient of l(x, θ) by θ, over rows and parameters."""
-        return gradient_norm(self.rows)
+        return _total([_gradient(row, ONE) for row in self._known], self._obstacle)
 
     @cached_property
     def difference(self) -> Proof:
@@ -153,20 +153,6 @@ def certify(
     )
 
 
-def gradient_norm(rows: Sequence[RowLikelihood], units: dict[str, Array] | None = None) -> Proof:
-    """Bound the Euclidean norm of the gradient of l(x, θ) by θ, over rows and parameters.
-
-    Parameters
-    ----------
-    rows : sequence of RowLikelihood
-        One per observed variable; their gradients add up.
-    units : dict of str to array, optional
-        Unit of every scalar of each parameter: the gradient is that by parameters divided by their units.
-    """
-    obstacle = next((row.failure for row in rows if row.whole is None), "")
-    return _total([] if obstacle else [_gradient(row, ONE, units) for row in rows], obstacle)
-
-
 def _reasons(rows: Sequence[RowLikelihood], priors: Sequence[Prior], shapes: dict[str, Shape]) -> list[str]:
     lines = [f"{row.name} has {row.failure}, for which there is no rule" for row in rows if row.whole is None]
     lines += [f"{name} is not proved concave in the parameters" for name, shape in shapes.items() if not shape.concave]
@@ -259,4 +245,4 @@ def precisions(prior: Prior) -> Array:
     return none
 
 
-__all__ = ["Certificates", "certify", "gradient_norm", "log_concave", "precisions"]
+__all__ = ["Certificates", "certify", "log_concave", "precisions"]

@@ -30,10 +30,6 @@ ANY_TABLE = 2**33
 """Rows, more than any memory holds."""
 LEAST_EXPONENT = -1022
 """Of a unit: smaller ones have no inverse."""
-CHUNK = 2**18
-"""Rows whose numbers, of `MOST_BITS` each, may be added up in int64, however many more rows there are."""
-BLOCK = 2 ** (FLOAT_BITS - MOST_BITS - 1)
-"""Rows whose numbers may be added up in floats without rounding."""
 
 
 def bits_of(n_rows: int, sum_bits: int = SUM_BITS) -> int:
@@ -177,15 +173,6 @@ class RatioLimit:
         unit = unit_of(size, n_rows, FLOAT_BITS) if size > 0 else 1.0
         return cls(low=math.floor(low / unit), high=math.ceil(high / unit), unit=unit)
 
-    def reach(self, neighbours: Neighbours) -> float:
-        """Return how far one row moves the sum, rounding included."""
-        return (self.high - self.low if neighbours == "replace" else max(-self.low, self.high)) * self.unit
-
-    @property
-    def largest(self) -> float:
-        """Largest absolute value of a row's number."""
-        return max(-self.low, self.high) * self.unit
-
     def add(self, total: Array, found: Array, base: Array, weights: Array) -> None:
         """Add ``found - base``, held within the interval, to a sum in whole units.
 
@@ -202,24 +189,6 @@ class RatioLimit:
         found = _dense(found)
         base = np.ascontiguousarray(np.broadcast_to(base, found.shape[1:]), dtype=np.float64)
         add_ratios(found, base, weights, 1.0 / self.unit, float(self.low), float(self.high), total)
-
-    def total(self, found: Array, base: Array, n_rows: int) -> float:
-        """Return the sum of ``found - base`` in nats, each held within the interval. **Private**.
-
-        Parameters
-        ----------
-        found, base : (n_held,) array
-        n_rows : int
-            Most rows that a table may have: a sum is held within what so many can add up to.
-        """
-        from pymc_dp.step_methods.row_functions.summing_kernels import sum_ratios
-
-        found, base, whole = _dense(found), _dense(base), 0
-        for start in range(0, len(found), CHUNK):
-            part = slice(start, start + CHUNK)
-            whole += int(sum_ratios(found[part], base[part], 1 / self.unit, float(self.low), float(self.high), BLOCK))
-        most = n_rows * max(-self.low, self.high)
-        return min(max(whole, -most), most) * self.unit
 
 
 def _times(neighbours: Neighbours) -> int:
