@@ -101,15 +101,15 @@ class PrivateHMC(PrivateStep):
     size; then everything is fixed.
 
     Why that is so. Let e_0..e_L be the noise of the gradients along a trajectory, independent of points and momenta and
-    alike: whole units of one normal law, discrete. The map (θ, p, e_0..e_L) → (θ', -p', e_L..e_0) is made of shears, so
-    it keeps volumes; it undoes itself, since on the way back the noised gradients are the same in reversed order; and
-    it keeps the density of the noise, which does not change when reversed. It is thus a Metropolis proposal for
-    posterior × N(p; 0, 1) × noise, of ratio exp(ΔH), ΔH being of exact energies. Momentum and e_1..e_L are drawn anew
-    before every step; e_0, which belongs to the state of the chain, may be kept, because a draw of some coordinates
-    from their own distribution leaves the product as it is. So each step needs L new gradients and not L + 1: the
-    noised gradient where a trajectory ended (or, after a rejection, where it began) is the first of the next. The
-    penalty method accepts with min(1, exp(ΔH + ξ - s²/2)), ξ ~ N(0, s²) and s the same both ways, so that E of it keeps
-    detailed balance. Where s would exceed 3 the end is refused unseen, on both ways.
+    alike: discrete N(0, σ²), in whole units. The map (θ, p, e_0..e_L) → (θ', -p', e_L..e_0) is made of shears, so it
+    keeps volumes; it undoes itself, since on the way back the noised gradients are the same in reversed order; and it
+    keeps the density of the noise, which does not change when reversed. It is thus a Metropolis proposal for posterior
+    × N(p; 0, 1) × noise, of ratio exp(ΔH), ΔH being of exact energies. Momentum and e_1..e_L are drawn anew before
+    every step; e_0, which belongs to the state of the chain, may be kept, because a draw of some coordinates from their
+    own distribution leaves the product as it is. So each step needs L new gradients and not L + 1: the noised gradient
+    where a trajectory ended (or, after a rejection, where it began) is the first of the next. The penalty method
+    accepts with min(1, exp(ΔH + ξ - s²/2)), ξ ~ N(0, s²) and s the same both ways, so that E of it keeps detailed
+    balance. Where s would exceed 3 the end is refused unseen, on both ways.
 
     **Released.** All states of every chain with their accept bits, tuning included, and every noised gradient, which is
     paid for and not shown. ``sample_stats`` holds ``acceptance_rate`` of the steps of a draw and ``step_size``, both
