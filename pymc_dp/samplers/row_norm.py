@@ -87,18 +87,20 @@ class RowNorm:
         rays = [(far, start + far * unit * way) for far in (*NEAR, *FAR) for way in (*single, *ways)]
         states += [(f"at a distance of {far:g} from the start", at) for far, at in rays]
         norms = np.array([self._norm(at) for _, at in states])
-        for place in np.argsort(np.where(np.isfinite(norms), norms, 0.0))[-BEST:]:
+        longest = np.argsort(np.where(np.isfinite(norms), norms, 0.0))[-BEST:]
+        along = [close + k * (len(single) + len(ways)) + np.arange(len(single)) for k in range(len(NEAR))]
+        for place in {*longest, *np.concatenate(along)}:
             norms[place] = self._moved_on(states[place][1])
-        near = [max(self._moved_on(start + far * unit * way) for way in single) for far in NEAR]
-        rings = [norms[:close].max(), *near, *norms[close:].reshape(len((*NEAR, *FAR)), -1).max(axis=1)]
+        rings = [norms[:close].max(), *norms[close:].reshape(len((*NEAR, *FAR)), -1).max(axis=1)]
         known = [norm for norm in rings if np.isfinite(norm)]
+        steep = norms[along[1]].max() > STEEP * max(norms[:close].max(), norms[along[0]].max())
         best = int(np.argmax(np.where(np.isfinite(norms), norms, -1.0)))
         return FoundNorm(
             value=float(norms[best]) * (1 + ROOM),
             where=states[best][0],
             rows=self._count,
             states=len(states),
-            grows=near[1] > STEEP * max(rings[:2]) or max(known[-LAST:]) > GROWN * max(known[:-LAST]),
+            grows=bool(steep or len(known) <= LAST or max(known[-LAST:]) > GROWN * max(known[:-LAST])),
         )
 
     def _norms(self, rows: Mapping[str, Array], at: Array) -> Array:
