@@ -63,8 +63,6 @@ class RowRatio:
     prior_model : pymc.Model
     clamp : float, optional
     units : float or (n_values,) array
-    otherwise : str
-        What would do for rows without bounds.
 
     Attributes
     ----------
@@ -92,7 +90,6 @@ class RowRatio:
         clamp: float | None = None,
         *,
         units: float | Array = 1.0,
-        otherwise: str = "give BarkerMetropolis(clamp=...)",
     ) -> None:
         self.rows, self._clamp, self._units = ModelRows(inspection, prior_model), clamp, units
         self._neighbours, self._n_rows = inspection.domain.neighbours, inspection.n_rows
@@ -103,7 +100,7 @@ class RowRatio:
         self._values: list[tuple[str, int, Array]] = []
         if clamp is None:
             if not clamped(inspection.model):
-                require_limits(self.rows.columns.values(), otherwise)
+                require_limits(self.rows.columns.values(), "give BarkerMetropolis(clamp=...)")
             self._made_up = made_up_rows(self.rows.columns, self.rows.inputs)
             private = {name: one for name, one in self.rows.columns.items() if name not in self._public}
             self._values = values_to_sweep(private, self.rows.inputs)
@@ -411,7 +408,7 @@ def _ends_of(rows: ModelRows, name: str) -> list[Array]:
 
 
 def require_limits(columns: Iterable[Column], otherwise: str) -> None:
-    """Refuse rows that may be anything: no range would be found."""
+    """Refuse rows that may be anything: no range would be found. `otherwise` says what would do without bounds."""
     loose = [one for one in columns if not one.limited]
     if loose:
         names = ", ".join(repr(one.name) for one in loose)
