@@ -9,7 +9,7 @@ PURE = "objective perturbation (ε, 0), Chaudhuri et al."
 THEIRS = "objective perturbation (ε, 0), diffprivlib"
 CHOSEN: dict[str, dict[str, tuple[float, ...]]] = {
     "Adult": {
-        ONE: (1.0, 1.0, 1.0, 1.0, 1.0),  # wider priors are refused: no draw is known to end in time
+        ONE: (1.0, 1.0, 1.0, 1.0, 1.0),
         GAUSSIAN: (100.0, 10.0, 0.3, 0.3, 0.3),
         PURE: (30.0, 10.0, 0.3, 0.3, 0.1),
         THEIRS: (30.0, 10.0, 0.3, 0.3, 0.1),

@@ -69,10 +69,11 @@ def pure_objective(table: Table, epsilon: float, seed: int) -> np.ndarray:
     return chaudhuri(np.random.default_rng(seed), table, epsilon, PURE_RIDGES[epsilon])
 
 
-def _sample(table: Table, epsilon: float, spread: float, **settings) -> np.ndarray:
-    with pm.Model():
+def _sample(table: Table, epsilon: float, spread: float, longest: float = 0.0, **settings) -> np.ndarray:
+    with pm.Model() as model:
         w = pm.Normal("w", 0, spread, shape=table.x.shape[1])
         pm.Bernoulli("y", logit_p=pm.Data("x", table.x) @ w, observed=table.y)
+    with dp.truncate(model, norms={"w": longest}) if longest else model:
         found = dp.sample(
             epsilon=epsilon,
             delta=DELTA,
@@ -85,7 +86,7 @@ def _sample(table: Table, epsilon: float, spread: float, **settings) -> np.ndarr
 
 
 def one_posterior_sample(table: Table, epsilon: float, seed: int) -> np.ndarray:
-    return _sample(table, epsilon, 1.0, step=dp.OPS())
+    return _sample(table, epsilon, 1.0, longest=8.0, step=dp.OPS(assume_converged=True))
 
 
 def langevin(table: Table, epsilon: float, seed: int, width: float = WIDTH) -> np.ndarray:

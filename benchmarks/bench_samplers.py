@@ -43,11 +43,9 @@ class Target:
         Builds it anew: samplers change models.
     domain : Domain
     box : dict
-        Bounds of the parameters for samplers that need some.
+        Bounds of the parameters for samplers by which one row could move the log-likelihood by any amount.
     gradient : float
         Public bound of the gradient norm of a row's log-likelihood, near the middle of the prior.
-    needs_box : bool
-        Whether one row can move the log-likelihood by any amount unless the parameters have bounds.
     truth, centre, spread : (d,) arrays
         Parameters that made the rows; mean and standard deviation of the posterior that is not private.
     """
@@ -56,7 +54,6 @@ class Target:
     domain: dp.Domain
     box: dict[str, tuple[float, float]]
     gradient: float
-    needs_box: bool
     truth: np.ndarray
     centre: np.ndarray
     spread: np.ndarray
@@ -83,7 +80,6 @@ def normal(rng: np.random.Generator, dimension: int) -> Target:
         domain=dp.Domain(bounds={f"y{column}": (-BOUND, BOUND) for column in range(dimension)}),
         box={"theta": (-BOX, BOX)},
         gradient=np.sqrt(dimension) * BOUND / DEVIATION**2,
-        needs_box=True,
         truth=truth,
         centre=rows.sum(axis=0) / DEVIATION**2 / precision,
         spread=np.full(dimension, precision**-0.5),
@@ -111,7 +107,6 @@ def logistic(rng: np.random.Generator, dimension: int) -> Target:
         domain=dp.Domain(norms={"x": 1.0}),
         box={"theta": (-LOGISTIC_BOX, LOGISTIC_BOX)},
         gradient=1.0,
-        needs_box=False,
         truth=truth,
         centre=centre,
         spread=np.sqrt(np.diag(np.linalg.inv(hessian))),
@@ -145,7 +140,7 @@ def gibbs(target: Target, epsilon: float) -> np.ndarray:
 
 
 def one_posterior_sample(target: Target, epsilon: float) -> np.ndarray:
-    return _draws(target, epsilon, bounded=target.needs_box, step=dp.OPS())
+    return _draws(target, epsilon, bounded=True, step=dp.OPS(assume_converged=True))
 
 
 def barker(target: Target, epsilon: float) -> np.ndarray:

@@ -45,7 +45,7 @@ def find_map(
     epsilon : float
         Privacy loss of the choice, > 0.
     delta : float
-        Failure probability; δ > 0 helps where ε is large, and log-concave models.
+        Failure probability; δ > 0 helps where ε is large.
     grid : int or mapping, optional
         Candidates on a grid: how many along each axis, between the ends of the priors' supports; or values by the names
         of free variables, for every scalar of them. Default, if no candidates are given: 1024, 64 or 16 along each of
@@ -77,7 +77,7 @@ def find_map(
     Raises
     ------
     UnsupportedModelError
-        If the range over the candidates is not proved finite, or the annealed posterior cannot be drawn; with every
+        If nothing limits what a row adds at the candidates, or the annealed posterior cannot be drawn; with every
         problem and its remedy. Nothing is spent.
     TraceError
         If a trace holds draws that nothing paid for.
@@ -91,13 +91,14 @@ def find_map(
     **Score.** The paper scores θ by its posterior *density*, and uses as its sensitivity a bound on log-ratios of the
     posteriors of neighbours, or on differences of their probabilities. A density is neither: it has units, and the same
     mechanism for θ in thousandths would be 1000 times as sharp at the same claim. Its logarithm up to a constant, the
-    log joint density, is a sum over rows, and how far one of them can move it is proved. The normaliser, the evidence,
-    is the same for all θ and drops out.
+    log joint density, is a sum over rows, and how far one of them can move it is found, and enforced. The normaliser,
+    the evidence, is the same for all θ and drops out.
 
     **Cost.** η = β R, where R is the range of one row over the *candidates*: the largest ``d(θ) - d(θ')``, d the
-    difference of the log-likelihoods of two rows (``replace``) or that of one row (``add_remove``). It is proved over
-    the box about the candidates, and computed for every candidate and every possible row where these are few whole
-    numbers. It may be finite where that over all parameters is not, as for regression without bounds on its
+    difference of the log-likelihoods of two rows (``replace``) or that of one row (``add_remove``). It is the largest
+    that is found on public rows: at the ends of what a row may be, at random, and moved on from there to where it is
+    larger. It is enforced on every row, so that rows beyond it are cut; privacy does not rest on how well it was
+    found. It may be finite where that over all parameters is not, as for regression without bounds on its
     coefficients. The prior is public and costs nothing. With m candidates the log joint density of the choice is within
     ``log(m / p) / β`` of the best one's with probability 1 - p (McSherry, Talwar 2007); the report gives it for p =
     0.05. So few candidates are better than many, until none is near the mode.
@@ -112,9 +113,9 @@ def find_map(
     grid of one or two bounded scalars is drawn from, and R is that of `sensitivity`.
 
     **Guarantee.** Everything in the returned tree is (ε, δ)-differentially private for one row, under
-    ``domain.neighbours``, given what the report lists as assumed public: bounded range, η-DP and η²/8-zCDP; with
-    ``annealed=True`` also μ-GDP where log-concavity is proved, ``μ = √β G / √m``. Class exact, or that of the trace of
-    the candidates if it is weaker; asymptotic where `assume_converged` was needed. Arithmetic float64.
+    ``domain.neighbours``, given what the report lists as assumed public: bounded range, η-DP and η²/8-zCDP. Class
+    exact, or that of the trace of the candidates if it is weaker; asymptotic where `assume_converged` was needed.
+    Arithmetic hardened for public candidates, else float64.
 
     References
     ----------

@@ -142,7 +142,10 @@ class Sensitivity(Shown):
 
     @property
     def gaussian(self) -> float:
-        """G / √m: one posterior sample at inverse temperature β is μ-GDP with μ = β G / √m; inf if not proved."""
+        """G / √m: an exact posterior draw at inverse temperature β is μ-GDP with μ = β G / √m; inf if not proved.
+
+        A theorem about exact draws, by Gopi, Lee, Liu (2022). No sampler of this package is charged by it.
+        """
         return self.certificates.gaussian()
 
     @property
@@ -195,12 +198,12 @@ class Sensitivity(Shown):
             parts.append(Table(title="Per unit of the metric", rows=_per_unit(self.per_unit, self.lipschitz)))
         if self.problems:
             parts.append(Listing(title="What would make the range finite", lines=[str(item) for item in self.problems]))
-        good = not self.problems or math.isfinite(self.gaussian)
-        return Page(title="How far one row moves the likelihood", headline=self._headline(), good=good, parts=parts)
+        title, good = "How far one row moves the likelihood", not self.problems
+        return Page(title=title, headline=self._headline(), good=good, parts=parts)
 
     def _headline(self) -> str:
         if self.problems:
-            return "No finite range is proved; one posterior sample is private by log-concavity instead."
+            return "No finite range is proved, which dp.OPS needs."
         size = sum(proof.value for _, proof in self.by_variable.values())
         known = f", Δl = {size:.6g}" if math.isfinite(size) else ""
         return f"R = {self.range.value:.6g}{known} (neighbours: {self.neighbours})"
@@ -232,7 +235,7 @@ def _certified(found: Certificates, neighbours: Neighbours) -> list[tuple[str, s
     lines.append(("prior strongly log-concave", f"m = {found.modulus:.6g}" if found.modulus > 0 else "not proved"))
     if math.isfinite(found.gaussian()):
         loss = f"μ-GDP with μ = {found.gaussian():.6g} / T at temperature T, with or without bounds on θ"
-        lines.append(("one posterior sample", loss))
+        lines.append(("an exact posterior draw", loss))
     lines += [("", reason) for reason in found.reasons]
     return lines
 
@@ -265,9 +268,8 @@ def sensitivity(model: Model | None = None, domain: Domain | None = None) -> Sen
     Raises
     ------
     UnsupportedModelError
-        If the likelihood does not factorise over rows, or if neither a finite range nor a log-concavity that would
-        replace it is proved: the text names the operation or the unbounded variable, and bounds that were tried and
-        would do.
+        If the likelihood does not factorise over rows, or if neither a finite range nor `Sensitivity.gaussian` is
+        proved: the text names the operation or the unbounded variable, and bounds that were tried and would do.
 
     Notes
     -----

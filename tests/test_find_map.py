@@ -29,7 +29,7 @@ def test_the_estimate_is_one_draw_that_may_be_published(tmp_path):
     ledger = dp.Ledger(epsilon=3.0)
     idata = dp.find_map(epsilon=2.0, model=share([0] * 50 + [1] * 200), grid={"p": GRID}, ledger=ledger)
     assert ledger.spent.epsilon == 2.0 and ledger.history[0].label == "CandidateMode of p"
-    assert (idata.dp.epsilon, idata.dp.guarantee, idata.dp.arithmetic) == (2.0, "exact", "float64")
+    assert (idata.dp.epsilon, idata.dp.guarantee, idata.dp.arithmetic) == (2.0, "exact", "hardened")
     p, odds = (float(idata["posterior"][name].squeeze()) for name in ("p", "odds"))
     number = int(idata["sample_stats"]["candidate"].squeeze())
     assert p == pytest.approx(GRID[number]) and odds == pytest.approx(p / (1 - p))

@@ -12,9 +12,9 @@ def _headline(found: object) -> str:
     return str(found).split("\n")[1].strip("│ ")
 
 
-def test_a_page_without_a_range_says_what_takes_its_place() -> None:
+def test_a_page_without_a_range_says_what_would_do() -> None:
     found = dp.sensitivity(*logistic())
-    assert _headline(found) == "No finite range is proved; one posterior sample is private by log-concavity instead."
+    assert _headline(found) == "No finite range is proved, which dp.OPS needs."
     text, page = str(found), html.unescape(found._repr_html_())
     for phrase in ("μ-GDP with μ = 2 / T", "G, slope of a difference", "What would make the range finite"):
         assert phrase in text and phrase in page

@@ -9,7 +9,7 @@ import pymc as pm
 from _job import Job, rows_of
 
 WIDE = 20
-"""More columns than this get the prior for which one posterior sample of Adult is known to end in time."""
+"""More columns than this get a narrower prior."""
 QUIET = {"chains": 1, "cores": 1, "progressbar": False}
 
 

@@ -32,6 +32,8 @@ KNOWN: dict[str, dict[str, Any]] = {
 AUDITED = dp.Domain(norms={"x": 1.0}, bounds={"y": (0, 1)})
 """Of a linear regression: the rows by which the audit tells two tables apart are nearly the worst that it allows."""
 STEPS_PER_DRAW, SMALL_STEPS = 20, 100
+LONGEST = 8.0
+"""Of a vector of coefficients that a posterior sample is drawn of."""
 
 
 def paid(job: Job, x: np.ndarray, most: int | None = None, neighbours: str = "replace") -> dict[str, Any]:
@@ -93,17 +95,22 @@ def released(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
     return np.concatenate([np.ravel(found) for found in drawn.values.values()])
 
 
+def _in_a_ball(job: Job, x: np.ndarray, y: np.ndarray) -> pm.Model:
+    return dp.truncate(model_of(job, x, y), norms={"w": LONGEST})
+
+
 def one_sample(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
-    with model_of(job, x, y):
-        found = dp.sample(**paid(job, x), step=dp.OPS(), progressbar=False)
+    with _in_a_ball(job, x, y):
+        found = dp.sample(**paid(job, x), step=dp.OPS(assume_converged=True), progressbar=False)
     return coefficients(job.kind, found["posterior"])
 
 
 def chain(job: Job, x: np.ndarray, y: np.ndarray, seed: int) -> np.ndarray:
     """The last half of a chain of n steps in batches of √n rows, from a posterior sample where there is one."""
-    n, start = len(y), {"start": dp.OPS()} if job.kind == "logistic" else {}
+    n, sampled = len(y), job.kind == "logistic"
+    start = {"start": dp.OPS(assume_converged=True)} if sampled else {}
     step = dp.SGNHT(batch_size=round(np.sqrt(n)), clip_norm=1.0, steps_per_draw=STEPS_PER_DRAW, **start)
-    with model_of(job, x, y):
+    with _in_a_ball(job, x, y) if sampled else model_of(job, x, y):
         found = dp.sample(n // STEPS_PER_DRAW, tune=0, chains=1, cores=1, **paid(job, x), step=step, progressbar=False)
     draws = coefficients(job.kind, found["posterior"])
     return draws[len(draws) // 2 :]
@@ -123,7 +130,8 @@ def _model(x: bytes, y: bytes, n: int, kind: str = "logistic") -> pm.Model:
 @functools.lru_cache(maxsize=2)
 def _step_of(make: Callable[..., Any], epsilon: float, delta: float, x: bytes, y: bytes, n: int) -> tuple[Any, Any]:
     """A step with a budget of its own and the point where it starts, compiled once for each table."""
-    with _model(x, y, n) as model:
+    model = _model(x, y, n)
+    with dp.truncate(model, {"w": (-LONGEST, LONGEST)}) if make is _small_draw else model as model:
         return make(n, epsilon=epsilon, delta=delta, domain=dp.Domain(**KNOWN["logistic"])), model.initial_point()
 
 
@@ -134,7 +142,8 @@ def _one_step(make: Callable[..., Any]) -> Fit:
         step, start = _step_of(make, *_as_key(job, x, y))
         step._binding = replace(step.binding, claims=Claims(1))
         step.setup_chain(np.random.default_rng(), 0, 1)
-        return step.step(dict(start))[0]["w"]
+        (state,) = step.step(dict(start))[0].values()  # of coefficients within bounds it is their logit
+        return state
 
     return fit
 

@@ -31,6 +31,8 @@ from pymc_dp.release.tables import ReleaseLayout, ReleasePlan, TablePlan
 from pymc_dp.release.typical_noise import even_epsilon, noise_sd, sampling_sd
 from pymc_dp.sensitivities import worst_case
 from pymc_dp.step_methods.ops import OPS
+from pymc_dp.step_methods.ops.from_rows import ScoredGrid
+from pymc_dp.step_methods.ops.in_ball import RegressionPosterior
 from pymc_dp.step_methods.preview import Preview
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
@@ -328,27 +330,23 @@ PROOF_COLUMNS = ("variable", "quantity", "bound", "worst case, or why there is n
 
 
 def proved_rows(previews: Sequence[Preview], domain: Domain) -> tuple[tuple[str, ...], ...]:
-    """Return, under `PROOF_COLUMNS`, what one posterior sample has proved.
+    """Return, under `PROOF_COLUMNS`, how far one row moves what one posterior sample is drawn from.
 
-    Of rows that are held one by one, or, under a metric, of all rows per unit of it.
+    Of rows that are passed over, as it is proved or found; under a metric, per unit of it.
     """
     step = next((preview.bound for preview in previews if isinstance(preview.bound, OPS)), None)
     if not isinstance(step, OPS):
         return ()
     if domain.metric is not None:
         return (("rows", "range R per unit of ρ", f"{step.range.value:.6g}", step.range.reason),)
-    if not step.proofs:
-        return ()
+    if isinstance(step.posterior, ScoredGrid):
+        return (("rows", "range R", f"{step.range.value:.6g}", step.range.reason),)
+    if isinstance(step.posterior, RegressionPosterior):
+        return ((step.posterior.name, "range R", f"{step.range.value:.6g}", step.range.reason),)
     lines = []
-    for row, proof in zip(step.certificates.rows, step.proofs, strict=True):
+    for row, proof in zip(step.rows, step.proofs, strict=True):
         lines.append((row.name, "range R", *_shown(proof)))
-        if math.isfinite(proof.value):
-            lines.append((row.name, "sensitivity Δl", *_shown(prove_sensitivity(row, domain.neighbours))))
-    if math.isfinite(step.gaussian):
-        found = step.certificates
-        ends = f"G = {found.difference.value:.6g}, m = {found.modulus:.6g}"
-        reason = f"likelihood concave in θ, prior m-strongly log-concave: {ends}"
-        lines.append(("model", "G / √m", f"{step.gaussian:.6g}", reason))
+        lines.append((row.name, "sensitivity Δl", *_shown(prove_sensitivity(row, domain.neighbours))))
     return tuple(lines)
 
 

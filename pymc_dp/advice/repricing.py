@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from pymc import Model
 
-from pymc_dp.accounting import BoundedRangeEvent, Budget, GDPEvent, SelfComposedEvent, total_epsilon
+from pymc_dp.accounting import BoundedRangeEvent, Budget, SelfComposedEvent, total_epsilon
 from pymc_dp.advice.releases import EXAMPLE_DELTA
 from pymc_dp.advice.samplers import call_of, short, temperature_of
 from pymc_dp.advice.tightened import halved_bounds, reached_by_rows, tightened, with_public
@@ -19,7 +19,6 @@ from pymc_dp.inspection.findings import Inspected, RowInspection
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.proofs.branch_and_bound import ALLOWED, TOLERANCE
-from pymc_dp.proofs.certificates import certify, precisions
 from pymc_dp.proofs.row_likelihood import row_likelihoods
 from pymc_dp.proofs.row_ranges import Proof, prove_range
 from pymc_dp.step_methods.base import PrivateStep
@@ -27,7 +26,7 @@ from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.langevin import SGLD
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
 from pymc_dp.step_methods.ops import OPS
-from pymc_dp.step_methods.ops.price import coolest
+from pymc_dp.step_methods.ops.price import by_range
 from pymc_dp.step_methods.preview import Preview, previewed
 from pymc_dp.transforms.prior_model import shared_prior_model
 
@@ -69,8 +68,7 @@ def _lines(asked: Asked, preview: Preview, converged: bool) -> Iterator[str]:
     elif isinstance(step, SGLD):
         yield from _of_langevin(asked, step)
     elif preview.call == call_of(OPS()):
-        lacks_delta = asked.budget.delta == 0 and preview.problem.startswith("delta must be > 0")
-        yield from _would_fit(asked, lacks_delta, converged)
+        yield from _would_fit(asked, converged)
 
 
 def _of_one_sample(asked: Asked, step: OPS) -> Iterator[str]:
@@ -81,11 +79,9 @@ def _of_one_sample(asked: Asked, step: OPS) -> Iterator[str]:
         yield f"the posterior itself (T = 1) would need ε = {needed:g}"
     if step.claimed == "exact":
         yield from _of_narrower_parameters(asked, now)
-    easy = sum(proof.boxes for proof in step.proofs if math.isfinite(proof.value)) <= EASY
+    easy = sum(proof.boxes for proof in step.proofs) <= EASY
     if step.claimed == "exact" and easy:
         yield from _of_narrower_values(asked, now)
-    if step.proofs:
-        yield from _of_the_prior(asked, step, now)
     if step.proofs and easy:
         yield from _of_public_covariates(asked, step, now)
 
@@ -146,24 +142,18 @@ def _repriced(step: PrivateStep, budget: Budget, steps: int | None = None) -> Pr
 def _cost_of_the_posterior(step: OPS) -> float:
     """Least ε at which the posterior is drawn from as it is, rounded up; inf where that is impossible."""
     delta = step.funding.budget.delta
-    events = [BoundedRangeEvent(eta=step.range.value)] if math.isfinite(step.range.value) else []
-    costs = [total_epsilon(SelfComposedEvent(event=event, count=step.funding.uses), delta) for event in events]
-    if math.isfinite(step.gaussian) and delta > 0:
-        gaussian = GDPEvent(mu=step.gaussian)
-        costs.append(total_epsilon(SelfComposedEvent(event=gaussian, count=step.funding.uses), delta))
-    found = [math.ceil(cost.epsilon * 100 + 1e-6) / 100 for cost in costs]
-    fitting = [epsilon for epsilon in found if _priced(step, Budget(epsilon, delta)) == 1.0]
-    return min(fitting, default=math.inf)
+    event = SelfComposedEvent(event=BoundedRangeEvent(eta=step.range.value), count=step.funding.uses)
+    found = math.ceil(total_epsilon(event, delta).epsilon * 100 + 1e-6) / 100
+    return found if _priced(step, Budget(found, delta)) == 1.0 else math.inf
 
 
-def _would_fit(asked: Asked, lacks_delta: bool, converged: bool) -> Iterator[str]:
+def _would_fit(asked: Asked, converged: bool) -> Iterator[str]:
     """Say what would let one posterior sample take the model: by exact draws, if chains are `converged` already."""
-    budget, change, known = asked.budget, "", asked.found
-    if lacks_delta:
-        budget, change = Budget(budget.epsilon, EXAMPLE_DELTA), f"δ = {EXAMPLE_DELTA:g} instead of 0"
-    elif (narrower := _narrower(asked)) is not None:
-        known, change = inspect(narrower[0], asked.found.domain), narrower[1]
-    found = _looked(known, budget) if change else None
+    narrower = _narrower(asked)
+    if narrower is None:
+        return
+    model, change = narrower
+    found = _looked(inspect(model, asked.found.domain), asked.budget)
     if found is not None and found[0] < asked.found.sums.most_rows and not (found[1] and converged):
         yield f"it would fit, at T = {found[0]:.4g}, with {change}{found[1]}"
 
@@ -184,8 +174,8 @@ def _looked(known: Inspected, budget: Budget) -> tuple[float, str] | None:
 
 
 def _given_up(proof: Proof) -> bool:
-    """Whether the search for a bound ended early; where there is none, a sampler goes by something else."""
-    return math.isfinite(proof.value) and proof.gap > TOLERANCE
+    """Whether the search for a bound ended early."""
+    return proof.gap > TOLERANCE
 
 
 def _narrower(asked: Asked) -> tuple[Model, str] | None:
@@ -222,18 +212,6 @@ def _temperature(asked: Asked, model: Model, domain: Domain) -> float | None:
     return None if found is None or found[1] else found[0]
 
 
-def _of_the_prior(asked: Asked, step: OPS, now: float) -> Iterator[str]:
-    """Precisions four times as high halve G / √m."""
-    priors = step.certificates.priors
-    if not math.isfinite(step.gaussian) or asked.budget.delta == 0:
-        return
-    if any(prior.distribution != "normal" or not (precisions(prior) > 0).all() for prior in priors):
-        return
-    then = coolest(step.range.value, step.gaussian / 2, asked.budget, step.funding.uses)
-    names = " and ".join(prior.name for prior in priors)
-    yield from _cooler(now, 1 / then.inverse, f"half the prior sd of {names}")
-
-
 def _of_public_covariates(asked: Asked, step: OPS, now: float) -> Iterator[str]:
     rows = asked.found.rows
     if asked.found.domain.neighbours != "replace":
@@ -245,16 +223,14 @@ def _of_public_covariates(asked: Asked, step: OPS, now: float) -> Iterator[str]:
 
 
 def _with_rows(asked: Asked, inspection: RowInspection, step: OPS) -> float | None:
-    """Temperature with other columns; a range is proved only where there was one."""
+    """Temperature with other columns."""
     model, neighbours = shared_prior_model(inspection), asked.found.domain.neighbours
-    finite = math.isfinite(step.range.value)
     try:
-        rows, priors = row_likelihoods(inspection, model)
-        range_ = sum(prove_range(row, neighbours).value for row in rows) if finite else math.inf
-        gaussian = certify(rows, priors, neighbours, model).gaussian()
-        return 1 / coolest(range_, gaussian, asked.budget, step.funding.uses).inverse
+        rows, _ = row_likelihoods(inspection, model)
+        range_ = sum(prove_range(row, neighbours).value for row in rows)
     except PrivacyError:
         return None
+    return 1 / by_range(range_, asked.budget, step.funding.uses).inverse if math.isfinite(range_) else None
 
 
 __all__ = ["Asked", "sampler_advice"]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pymc_dp.kernel.account import Grant as Grant
     from pymc_dp.kernel.account import LedgerAccount as LedgerAccount
     from pymc_dp.kernel.account import Pool as Pool
+    from pymc_dp.kernel.ball import NormalInBall as NormalInBall
     from pymc_dp.kernel.choices import choice_event as choice_event
     from pymc_dp.kernel.exact import OneParameter as OneParameter
     from pymc_dp.kernel.exact import Probabilities as Probabilities
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "account": ("Account", "Grant", "LedgerAccount", "Pool"),
+    "ball": ("NormalInBall",),
     "choices": ("choice_event",),
     "exact": ("OneParameter", "Probabilities"),
     "gram": ("Regression",),

@@ -145,9 +145,16 @@ def accepted(exponent: int) -> bool:
 
 
 def poisson_batch(count: int, rate: float) -> Array:
-    """Return the rows of a batch: each by itself, with probability `rate` rounded down to a multiple of 2^-62."""
-    drawn = secure_keys(count) >> np.uint64(2)
-    return np.flatnonzero(drawn < np.uint64(math.floor(Fraction(rate) * 2**62)))
+    """Return the rows of a batch: each by itself, with probability `rate` rounded down to a multiple of 2^-62.
+
+    A uniform number of 62 bits is below a limit if its first 8 bits are, or if they are the same and its others are.
+    """
+    limit = math.floor(Fraction(rate) * 2**62)
+    first = secure_keys(-(-count // 8)).view(np.uint8)[:count]
+    found = first < limit >> 54
+    alike = np.flatnonzero(first == limit >> 54)
+    found[alike] = secure_keys(alike.size) >> np.uint64(10) < np.uint64(limit & 2**54 - 1)
+    return np.flatnonzero(found)
 
 
 def batch_of(count: int, size: int) -> Array:

@@ -214,6 +214,3 @@ def set_floats(family: Family, *names: str, length: int | None = 0) -> None:
         else:
             raise ArgumentError(f"{name} must be a tuple of {length or 'one or more'} numbers, got {value!r}.")
         object.__setattr__(family, name, found)
-
-
-FAMILIES: tuple[type[Family], ...] = (OneParameter, Probabilities)

@@ -15,8 +15,9 @@ from pymc_dp.kernel.accounting.budget import decimal, float_up
 from pymc_dp.kernel.accounting.events import ApproximateEvent, BoundedRangeEvent, SubsampledGaussianEvent
 from pymc_dp.kernel.accounting.totals import total_epsilon
 from pymc_dp.kernel.arguments import flag, positive, whole
+from pymc_dp.kernel.ball import FAMILIES
 from pymc_dp.kernel.errors import ArgumentError
-from pymc_dp.kernel.exact import FAMILIES, Family
+from pymc_dp.kernel.exact import Family
 from pymc_dp.kernel.holder import FLOAT64, HARDENED, Array, Pay
 from pymc_dp.kernel.labels import Label, label_event, released
 from pymc_dp.kernel.limits import UNITS

@@ -20,10 +20,10 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.math import All
 
 from pymc_dp.inspection.interpreted import plain_function
+from pymc_dp.inspection.numpy_functions import NUMPY_FORMS
 from pymc_dp.inspection.row_density import vectorized
 from pymc_dp.inspection.rows import Array, rebuild
 from pymc_dp.simulation.prior import joined, split
-from pymc_dp.step_methods.numpy_functions import NUMPY_FORMS
 from pymc_dp.transforms.released_logp import ReleasedLogp
 
 Shapes = Sequence[tuple[int, ...]]

@@ -103,16 +103,6 @@ class Certificates:
             return 0.0
         return min((float(item.min()) for item in self.strong.values() if item.size), default=0.0)
 
-    @property
-    def self_concordance(self) -> float:
-        """Constant of generalised self-concordance of a row's log-likelihood along unit directions; inf if unknown."""
-        return max((shape.self_concordance for shape in self.shapes.values()), default=0.0)
-
-    @property
-    def curvature(self) -> float:
-        """Largest second derivative of a row's log-likelihood along unit directions; inf if unknown."""
-        return sum(shape.curvature for shape in self.shapes.values())
-
     def gaussian(self) -> float:
         """G / √m: one exact draw at inverse temperature β is μ-GDP with μ = β G / √m (Gopi, Lee, Liu 2022).
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from pymc_dp.intervals.expression import Expression, Symbol, Tape
+from pymc_dp.intervals.expression import Expression, Tape
 from pymc_dp.proofs.meeting_points import Meeting, hull, roles
 
 OF_PARAMETERS = {"parameter", "joint", "public joint"}
@@ -26,17 +26,10 @@ class Shape:
     ----------
     convex, concave : bool
         Affine expressions are both.
-    self_concordance : float
-        K with |third derivative along a line| <= K times the speed of the linear predictors times |second derivative|
-        (generalised self-concordance, Bach 2010); 0 for quadratics, inf where unknown.
-    curvature : float
-        Largest |second derivative| of an entry, per squared speed of the linear predictors; inf where unknown.
     """
 
     convex: bool
     concave: bool
-    self_concordance: float = math.inf
-    curvature: float = math.inf
 
     @property
     def affine(self) -> bool:
@@ -44,7 +37,7 @@ class Shape:
         return self.convex and self.concave
 
 
-AFFINE = Shape(convex=True, concave=True, self_concordance=0.0, curvature=0.0)
+AFFINE = Shape(convex=True, concave=True)
 UNKNOWN = Shape(convex=False, concave=False)
 
 
@@ -58,36 +51,30 @@ class Function:
         Else concave.
     rising : bool or None
         Nondecreasing, nonincreasing, or neither.
-    self_concordance : float
-        As in `Shape`, with respect to its argument.
-    curvature : float
-        Largest |second derivative|.
     domain : (low, high)
         Where this holds; beyond, nothing is claimed.
     """
 
     convex: bool
     rising: bool | None
-    self_concordance: float = math.inf
-    curvature: float = math.inf
     domain: tuple[float, float] = (-math.inf, math.inf)
 
 
 POSITIVE, NEGATIVE = (0.0, math.inf), (-math.inf, 0.0)
 FUNCTIONS: dict[str, Function] = {
-    "Exp": Function(convex=True, rising=True, self_concordance=1.0),
-    "Expm1": Function(convex=True, rising=True, self_concordance=1.0),
-    "Softplus": Function(convex=True, rising=True, self_concordance=1.0, curvature=0.25),
+    "Exp": Function(convex=True, rising=True),
+    "Expm1": Function(convex=True, rising=True),
+    "Softplus": Function(convex=True, rising=True),
     "Abs": Function(convex=True, rising=None),
-    "Sqr": Function(convex=True, rising=None, self_concordance=0.0, curvature=2.0),
+    "Sqr": Function(convex=True, rising=None),
     "Cosh": Function(convex=True, rising=None),
     "GammaLn": Function(convex=True, rising=None, domain=POSITIVE),
     "Reciprocal": Function(convex=True, rising=False, domain=POSITIVE),
     "Log": Function(convex=False, rising=True, domain=POSITIVE),
     "Log1p": Function(convex=False, rising=True, domain=(-1.0, math.inf)),
     "Sqrt": Function(convex=False, rising=True, domain=POSITIVE),
-    "LogSigmoid": Function(convex=False, rising=True, self_concordance=1.0, curvature=0.25),
-    "LogNdtr": Function(convex=False, rising=True, curvature=1.0),
+    "LogSigmoid": Function(convex=False, rising=True),
+    "LogNdtr": Function(convex=False, rising=True),
     "Log1mexp": Function(convex=False, rising=False, domain=NEGATIVE),
 }
 
@@ -141,7 +128,7 @@ class _Rules:
     def _reduced(self, node: Expression) -> Shape:
         inner = self.of(node.inputs[0])
         if node.name == "Sum":
-            return replace(inner, curvature=inner.curvature * _count(node) if inner.curvature else 0.0)
+            return inner
         if node.name in ("LogSumExp", "Max") and inner.convex:
             return Shape(convex=True, concave=False)
         if node.name == "Min" and inner.concave:
@@ -154,9 +141,9 @@ class _Rules:
         inputs = [self.of(item) for item in node.inputs]
         match node.name:
             case "Add":
-                return _sum(inputs)
+                return _common(inputs)
             case "Sub":
-                return _sum([inputs[0], _negated(inputs[1])])
+                return _common([inputs[0], _negated(inputs[1])])
             case "Neg":
                 return _negated(inputs[0])
             case "Second" | "Identity" | "Cast":
@@ -187,11 +174,6 @@ class _Rules:
         return _scaled(self.of(moving[0]), low, high)
 
 
-def _count(total: Expression) -> float:
-    """Return the number of entries that each entry of a sum is made of."""
-    return float(np.size(hull(total.inputs[0])[0]) / max(np.size(hull(total)[0]), 1))
-
-
 def _decided(condition: Expression) -> bool | None:
     """Whether a condition holds for all rows and parameters, or for none; None where neither is proved."""
     tape = Tape([condition])
@@ -213,45 +195,18 @@ def _inverse(low: float, high: float) -> tuple[float, float]:
 
 
 def _scaled(shape: Shape, low: float, high: float) -> Shape:
-    size = max(abs(low), abs(high))
-    curvature = shape.curvature * size if shape.curvature and size else 0.0
-    if shape.affine:
+    if shape.affine or low >= 0:
         return shape
-    if low >= 0:
-        return Shape(
-            convex=shape.convex, concave=shape.concave, self_concordance=shape.self_concordance, curvature=curvature
-        )
-    if high <= 0:
-        return Shape(
-            convex=shape.concave, concave=shape.convex, self_concordance=shape.self_concordance, curvature=curvature
-        )
-    return UNKNOWN
+    return Shape(convex=shape.concave, concave=shape.convex) if high <= 0 else UNKNOWN
 
 
 def _negated(shape: Shape) -> Shape:
     return _scaled(shape, -1.0, -1.0)
 
 
-def _sum(shapes: Sequence[Shape]) -> Shape:
-    """Terms of one sign of curvature: their constants of self-concordance do not add up, their curvatures do."""
-    convex, concave = all(item.convex for item in shapes), all(item.concave for item in shapes)
-    if not (convex or concave):
-        return UNKNOWN
-    return Shape(
-        convex=convex,
-        concave=concave,
-        self_concordance=max(item.self_concordance for item in shapes),
-        curvature=sum(item.curvature for item in shapes),
-    )
-
-
 def _common(shapes: Sequence[Shape]) -> Shape:
-    return Shape(
-        convex=all(item.convex for item in shapes),
-        concave=all(item.concave for item in shapes),
-        self_concordance=max(item.self_concordance for item in shapes),
-        curvature=max(item.curvature for item in shapes),
-    )
+    """Return what is known of all shapes: of their sum, and of any of them that a row chooses."""
+    return Shape(convex=all(item.convex for item in shapes), concave=all(item.concave for item in shapes))
 
 
 def _composed(function: Function, argument: Expression, inner: Shape) -> Shape:
@@ -260,56 +215,17 @@ def _composed(function: Function, argument: Expression, inner: Shape) -> Shape:
         return UNKNOWN
     rising = function.rising
     if rising is None and function.convex:  # beyond its lowest point a convex even function has one direction
-        rising = True if low >= 0 and argument_is_even(function) else False if high <= 0 else None
+        rising = True if low >= 0 and _is_even(function) else False if high <= 0 else None
     keeps = inner.affine or (rising is True and (inner.convex if function.convex else inner.concave))
     turns = rising is False and (inner.concave if function.convex else inner.convex)
     if not (keeps or turns):
         return UNKNOWN
-    if not inner.affine:
-        return Shape(convex=function.convex, concave=not function.convex)
-    speed = speed_of(argument)
-    curvature = math.exp(min(high, 700.0)) if function is FUNCTIONS["Exp"] else function.curvature
-    return Shape(
-        convex=function.convex,
-        concave=not function.convex,
-        self_concordance=function.self_concordance * speed if function.self_concordance else 0.0,
-        curvature=curvature * speed * speed,
-    )
+    return Shape(convex=function.convex, concave=not function.convex)
 
 
-def argument_is_even(function: Function) -> bool:
+def _is_even(function: Function) -> bool:
     """Whether a function without direction is least at 0: all of the table but log gamma."""
     return function is not FUNCTIONS["GammaLn"]
 
 
-def speed_of(argument: Expression) -> float:
-    """Bound the change of an affine argument per unit of its linear predictors and parameters: the largest slope.
-
-    Slopes along different scalars add in Euclidean norm; every scalar of a linear predictor counts with the largest
-    norm of its covariates (`Side.radius`), and predictors of one vector add up.
-    """
-    tape = Tape([argument])
-    _, (slopes,) = tape.with_slopes(tape.low[None], tape.high[None])
-    direct, through = list[float](), dict[Symbol, float]()
-    for place, slope in slopes.items():
-        symbol, _ = tape.owner(place)
-        if symbol.role not in OF_PARAMETERS:
-            continue
-        size = float(max(abs(slope.low.min()), abs(slope.high.max())))
-        if slope.flags.any() or not math.isfinite(size):
-            return math.inf
-        if not isinstance(symbol, Meeting):
-            direct.append(size)
-            continue
-        for side in symbol.sides:
-            if side.symbol is None:
-                return math.inf
-            through[side.symbol] = through.get(side.symbol, 0.0) + size * side.radius
-    return (
-        math.hypot(*direct) + math.hypot(*through.values())
-        if direct and any(symbol in through for symbol in tape.symbols)
-        else math.hypot(*direct, *through.values())
-    )
-
-
-__all__ = ["FUNCTIONS", "OF_PARAMETERS", "Function", "Shape", "shape_of", "speed_of"]
+__all__ = ["FUNCTIONS", "OF_PARAMETERS", "Function", "Shape", "shape_of"]

@@ -85,14 +85,14 @@ def row_likelihoods(
     bounded = clamped(inspection.model)
     priors = priors_of(model) if priors is None else priors
     one = {column.leaf: placeholder(column.leaf, shape_of(column.leaf)[1:]) for column in inspection.columns}
-    known = leaves_of(dict(zip(inspection.stand_ins, priors, strict=True)), inspection.columns, one)
+    known = _leaves_of(dict(zip(inspection.stand_ins, priors, strict=True)), inspection.columns, one)
     return tuple(
         _likelihood(term.name, of_one_row(term, one, {}), known, whatever=term.name in bounded)
         for term in inspection.terms
     ), priors
 
 
-def leaves_of(
+def _leaves_of(
     priors: Mapping[Variable, Prior], columns: Sequence[Column], one: Mapping[Variable, Variable]
 ) -> dict[Variable, Expression]:
     """Return what a row's log-likelihood depends on: free variables by their stand-ins, and the values of `one` row."""
@@ -257,7 +257,6 @@ __all__ = [
     "Part",
     "RowLikelihood",
     "copied",
-    "leaves_of",
     "parts_of",
     "row_likelihoods",
     "signed_sum",

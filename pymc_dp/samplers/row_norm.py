@@ -9,7 +9,7 @@ import numpy as np
 
 from pymc_dp.inspection.rows import Array, Column, known_rows
 from pymc_dp.kernel import RowMap
-from pymc_dp.samplers.made_up import made_up_rows
+from pymc_dp.samplers.public_rows import PublicRows
 from pymc_dp.samplers.rows import ModelRows
 
 NEAR = (4.0, 8.0)
@@ -67,13 +67,11 @@ class RowNorm:
 
     def __init__(self, rows: ModelRows, slopes: RowMap) -> None:
         self._columns, self._slopes, self._rng = rows.columns, slopes, np.random.default_rng(8128)
-        self._rows = made_up_rows(rows.columns, rows.inputs)
-        self._count = len(next(iter(self._rows.values())))
-        for name, column in rows.columns.items():
-            if column.public:  # public values are those of real rows
-                held, known = self._rows[name], known_rows(column)
-                places = np.random.default_rng(self._count).integers(0, max(len(known), 1), self._count)
-                self._rows[name] = known[places].reshape(held.shape).astype(held.dtype) if len(known) else held
+        public = {name: known_rows(one) for name, one in rows.columns.items() if one.public}
+        made_up = PublicRows(rows.columns, rows.inputs, public)
+        made_up.hold({name: own.reshape(-1, *made_up.rows[name].shape[1:]) for name, own in public.items()})
+        self._rows = {name: np.asarray(own, dtype=rows.inputs[name].type.dtype) for name, own in made_up.rows.items()}
+        self._count = len(made_up)
         free = {name: one for name, one in rows.columns.items() if not one.public and not len(one.levels)}
         self._entries = [(name, entry) for name, one in free.items() for entry in range(one.width)]
 

@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.gradient import grad
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 
 from pymc_dp.accounting import Event
-from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.row_density import clamped
-from pymc_dp.inspection.rows import Array, Column
+from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel import Grant, Kernel, Pool, RowMap, Table
 from pymc_dp.kernel.choices import Bit, Ends, choice_event
 from pymc_dp.samplers.chain_account import ChainAccount
-from pymc_dp.samplers.made_up import CORNERS, made_up_rows, values_to_sweep
+from pymc_dp.samplers.public_rows import PublicRows
 from pymc_dp.samplers.rows import ModelRows, rows_of
 
 ROOM = 1e-6
 """By how much a found range is widened, relatively."""
 LEAST = 1e-12
 """Of a range, in nats."""
-SHARPENED = 4
-"""Rows with the largest and the least ratio that are moved on to the ends of what a row may be."""
-SWEEPS = 2
-"""Times that each entry takes all of its values, or fewer where the best ones stay."""
-
-
 Rule = Literal["barker", "accept", "penalty"]
 
 
@@ -63,6 +56,8 @@ class RowRatio:
     prior_model : pymc.Model
     clamp : float, optional
     units : float or (n_values,) array
+    otherwise : str
+        What else there is to do where rows have no bounds.
 
     Attributes
     ----------
@@ -90,22 +85,19 @@ class RowRatio:
         clamp: float | None = None,
         *,
         units: float | Array = 1.0,
+        otherwise: str = "; or give BarkerMetropolis(clamp=...)",
     ) -> None:
         self.rows, self._clamp, self._units = ModelRows(inspection, prior_model), clamp, units
         self._neighbours, self._n_rows = inspection.domain.neighbours, inspection.n_rows
         self._sense = 2 if self._neighbours == "replace" else 1
         self._centred = clamp is None and self._sense == 2
         self._public = [name for name, one in self.rows.columns.items() if one.public and self._sense == 2]
-        self._made_up: dict[str, Array] = {}
-        self._values: list[tuple[str, int, Array]] = []
+        self._made_up: PublicRows | None = None
         if clamp is None:
             if not clamped(inspection.model):
-                require_limits(self.rows.columns.values(), "give BarkerMetropolis(clamp=...)")
-            self._made_up = made_up_rows(self.rows.columns, self.rows.inputs)
-            private = {name: one for name, one in self.rows.columns.items() if name not in self._public}
-            self._values = values_to_sweep(private, self.rows.inputs)
-        count = len(next(iter(self._made_up.values()))) if self._made_up else 0
-        self.target, self.proof = _words(count, clamp)
+                self.rows.require_limits(otherwise)
+            self._made_up = PublicRows(self.rows.columns, self.rows.inputs, self._public)
+        self.target, self.proof = _words(len(self._made_up or ()), clamp)
         self._table: Table | None = None
         self._kernel: Kernel | None = None
         self._pay: Grant | Pool | None = None
@@ -127,18 +119,14 @@ class RowRatio:
     @property
     def _compiled(self) -> _Maps:
         if self._maps is None:
-            self._maps = _Maps(self.rows, self._public, centred=self._centred)
+            self._maps = _Maps(self.rows, self._public, self._made_up, centred=self._centred)
         return self._maps
 
     def load(self) -> None:
         """Read the rows, once. The budget was charged."""
         self._table, self._known, self._last = self.rows.table(), {}, None
-        held = rows_of(self._table)
-        if held and self._made_up and self._table.n_rows:
-            # Public values are those of real rows; only private values are simulated.
-            count = len(next(iter(self._made_up.values())))
-            places = np.random.default_rng(count).integers(0, self._table.n_rows, count)
-            self._made_up |= {name: values[places] for name, values in held.items()}
+        if self._made_up is not None:
+            self._made_up.hold(rows_of(self._table))
 
     def forget(self) -> None:
         """Let go of the rows."""
@@ -207,52 +195,27 @@ class RowRatio:
         before, after = self._at(here), self._at(there)
         with np.errstate(all="ignore"):
             found = after.held - before.held
-            found = np.concatenate([found, self._sharpened(here, there, found), self._swept(here, there, found)])
+            found = np.concatenate([found, *self._moved_on(here, there, found)])
             wide = np.abs(after.half - before.half)
         if not (np.isfinite(found).all() and np.isfinite(wide).all()):
             return None
         return min(float(found.min()), -wide.max(initial=0.0)), max(float(found.max()), wide.max(initial=0.0))
 
-    def _sharpened(self, here: Array, there: Array, found: Array) -> Array:
-        """Return g of the rows with the least and largest g so far, moved to the end where g falls or rises most."""
-        maps = self._compiled
-        if maps.slopes is None:
-            return np.zeros(0)
-        rows, signs = self._farthest(found)
-        slopes = maps.slopes.on(rows, [there], maps.width) - maps.slopes.on(rows, [here], maps.width)
-        return self._of(maps.moved_to_ends(rows, signs[:, None] * np.nan_to_num(slopes)), here, there)
-
-    def _swept(self, here: Array, there: Array, found: Array) -> Array:
-        """Return g of the same rows while one entry after another takes each of its values, and keeps the best.
-
-        The largest g may lie between the ends of what a row may be, or at a combination that no public row has.
-        """
-        if not self._values:
-            return np.zeros(0)
-        (rows, signs), seen = self._farthest(found), list[Array]()
-        for _ in range(SWEEPS):
-            before = [held.copy() for held in rows.values()]
-            for name, entry, values in self._values:
-                tried = {other: np.repeat(held, len(values), axis=0) for other, held in rows.items()}
-                tried[name].reshape(len(tried[name]), -1)[:, entry] = np.tile(values, len(signs))
-                each = self._of(tried, here, there)
-                seen.append(each)
-                best = np.argmax(signs[:, None] * np.nan_to_num(each).reshape(len(signs), -1), axis=1)
-                rows[name].reshape(len(signs), -1)[:, entry] = values[best]
-            if all(np.array_equal(one, other) for one, other in zip(before, rows.values(), strict=True)):
-                break
-        return np.concatenate(seen)
-
-    def _farthest(self, found: Array) -> tuple[dict[str, Array], Array]:
-        """Return the public rows with the least and the largest g, and the sign of each."""
-        order = np.argsort(found)
-        places, signs = np.concatenate([order[:SHARPENED], order[-SHARPENED:]]), np.repeat([-1.0, 1.0], SHARPENED)
-        return {name: values[places] for name, values in self._made_up.items()}, signs[-len(places) :]
+    def _moved_on(self, here: Array, there: Array, found: Array) -> list[Array]:
+        """Return g of the rows with the least and largest g so far, moved on to where it is less, or larger."""
+        maps, public = self._compiled, self._made_up
+        assert public is not None
+        rows, signs = public.farthest(found)
+        numbers = [public.swept(rows, signs, lambda tried: self._of(tried, here, there))[1]]
+        if maps.slopes is not None:  # at once to the ends where g falls or rises most
+            slopes = maps.slopes.on(rows, [there, here], public.width)
+            numbers.append(self._of(public.at_ends(rows, signs[:, None] * np.nan_to_num(slopes)), here, there))
+        return numbers
 
     def _of(self, rows: Mapping[str, Array], here: Array, there: Array) -> Array:
         """Return g of public rows, less what it is centred on."""
-        first, second = (self._compiled.held.on(rows, [at, self._centre(at)], 1)[:, 0] for at in (here, there))
-        return second - first
+        found: Array = self._compiled.pairs.on(rows, [there, here, self._centre(there) - self._centre(here)], 1)[:, 0]
+        return found
 
     def _centre(self, at: Array) -> Array:
         return np.asarray(self._at(at).centre)
@@ -277,10 +240,11 @@ class RowRatio:
                 ends = maps.ends.on(rows_of(self._table), [at], 2)
                 total, half = float(ends.mean(axis=1).sum()), (ends[:, 1] - ends[:, 0]) / 2
         elif self._centred:
-            rows = {name: np.stack(_ends_of(self.rows, name)) for name in self.rows.columns}
+            rows = {name: np.stack(self.rows.ends_of(name)) for name in self.rows.columns}
             centre = float(maps.held.on(rows, [at, np.zeros(())], 1).mean())
             total = centre * self._n_rows
-        held = maps.held.on(self._made_up, [at, np.asarray(centre)], 1)[:, 0] if self._made_up else np.zeros(0)
+        rows = {} if self._made_up is None else self._made_up.rows
+        held = maps.held.on(rows, [at, np.asarray(centre)], 1)[:, 0] if rows else np.zeros(0)
         return _Known(held, centre, total, half)
 
     def _offset(self, here: Array, there: Array) -> float:
@@ -342,88 +306,28 @@ class _Maps:
     ends : RowMap or None
         Those of a row with the values of the references in place of private ones: functions of public columns; None
         where no column is public.
+    pairs : RowMap
+        What `held` is at a state less what it is at another, given how far the centre moves: for public rows.
     slopes : RowMap or None
-        Derivatives in the numbers of a row; None where all of their ends are looked at anyway.
+        Derivatives of that in the numbers of a row; None where all of their ends are looked at anyway.
     """
 
-    def __init__(self, rows: ModelRows, public: list[str], *, centred: bool) -> None:
-        self._rows = rows
+    def __init__(self, rows: ModelRows, public: list[str], made_up: PublicRows | None, *, centred: bool) -> None:
         centre: Variable = pt.scalar("centre")
         taken, self.ends = centre, None
         if centred and public:
-            ends = [_at_end(rows, side, public) for side in (0, 1)]
+            ends = rows.at_ends(public)
             taken, self.ends = pt.add(*ends) / 2, rows.row_map(pt.stack(ends), [rows.at])
-        self.held: RowMap = rows.row_map(pt.stack([pt.sub(rows.logp, taken)]), [rows.at, centre])
-        self._moved = [name for name in _movable(rows.columns) if name not in public]
+        number = pt.sub(rows.logp, taken)
+        self.held: RowMap = rows.row_map(pt.stack([number]), [rows.at, centre])
+        before = rows.at.type("before")
+        pair = number - clone_replace([number], {rows.at: before, centre: pt.zeros(())}, rebuild_strict=False)[0]
+        self.pairs: RowMap = rows.row_map(pt.stack([pair]), [rows.at, before, centre])
         self.slopes: RowMap | None = None
-        self.width = sum(rows.columns[name].width for name in self._moved)
-        many = self.width and (
-            2**self.width > CORNERS or any(rows.columns[name].norm is not None for name in self._moved)
-        )
-        if many:
-            own = [rows.inputs[name] for name in self._moved]
-            found = grad(rows.logp, own, disconnected_inputs="ignore", return_disconnected="zero")
-            self.slopes = rows.row_map(pt.concatenate([one.ravel() for one in found]), [rows.at])
-
-    def moved_to_ends(self, rows: Mapping[str, Array], slopes: Array) -> dict[str, Array]:
-        """Return rows where a linear function of these slopes is largest."""
-        found, start = dict(rows), 0
-        for name in self._moved:
-            column = self._rows.columns[name]
-            own = slopes[:, start : start + column.width]
-            start += column.width
-            if column.norm is not None:
-                length = np.linalg.norm(own, axis=1, keepdims=True)
-                end = own * (column.norm / np.where(length > 0, length, 1.0))
-            else:
-                low, high = (np.ravel(side) for side in column.ends)
-                end = np.where(own > 0, high, low)
-            found[name] = np.ascontiguousarray(end.reshape(rows[name].shape))
-        return found
-
-
-def _movable(columns: Mapping[str, Column]) -> list[str]:
-    """Return columns of numbers that lie within bounds or a norm."""
-    return [
-        name
-        for name, one in columns.items()
-        if not one.integer and (one.norm is not None or all(np.isfinite(end).all() for end in one.ends))
-    ]
-
-
-def _at_end(rows: ModelRows, side: int, public: list[str]) -> Variable:
-    """Return the log-likelihood of a row whose private values are at the lower or upper ends of their bounds."""
-    private = [name for name in rows.columns if name not in public]
-    held: dict[Variable, Variable] = {rows.inputs[name]: pt.constant(_ends_of(rows, name)[side]) for name in private}
-    return clone_replace([rows.logp], held, rebuild_strict=False)[0]
-
-
-def _ends_of(rows: ModelRows, name: str) -> list[Array]:
-    """Return the lowest and the highest value of a column; 0 where only a norm limits it."""
-    column, var = rows.columns[name], rows.inputs[name]
-    sides = (
-        [np.zeros(column.row_shape)] * 2 if column.norm is not None else [np.clip(e, -1e3, 1e3) for e in column.ends]
-    )
-    return [np.reshape(side, var.type.shape).astype(var.type.dtype) for side in sides]
-
-
-def require_limits(columns: Iterable[Column], otherwise: str) -> None:
-    """Refuse rows that may be anything: no range would be found. `otherwise` says what would do without bounds."""
-    loose = [one for one in columns if not one.limited]
-    if loose:
-        names = ", ".join(repr(one.name) for one in loose)
-        given = ", ".join(f"{one.name!r}: (low, high)" for one in loose)
-        raise UnsupportedModelError(
-            [
-                Problem(
-                    where="model",
-                    what=f"how far a row moves a step has no limit: {names} {'have' if len(loose) > 1 else 'has'} no "
-                    "bounds",
-                    remedy=f"Give public bounds of its values, dp.Domain(bounds={{{given}}}); or bound every row's "
-                    f"log-likelihood by dp.clamp(model, low, high); or {otherwise}.",
-                )
-            ]
-        )
+        if made_up is not None and made_up.movable:
+            found = rows.slopes(made_up.movable)
+            found = found - clone_replace([found], {rows.at: before})[0]
+            self.slopes = rows.row_map(found, [rows.at, before])
 
 
 def _words(count: int, clamp: float | None) -> tuple[str, str]:
@@ -439,4 +343,4 @@ def _words(count: int, clamp: float | None) -> tuple[str, str]:
     )
 
 
-__all__ = ["Place", "RowRatio", "require_limits"]
+__all__ = ["Place", "RowRatio"]

@@ -17,6 +17,7 @@ from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.interpreted import start_of
 from pymc_dp.inspection.one_row import parts_of
+from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.kernel import Column as Stored
 from pymc_dp.kernel import RowMap, Table
@@ -36,6 +37,8 @@ class ModelRows:
     inspection : RowInspection
     prior_model : pymc.Model
         Whose value variables, one after the other, are a state.
+    natural : bool
+        Whether a state is of the free variables themselves instead, and not of real numbers that lead to them.
 
     Attributes
     ----------
@@ -48,11 +51,15 @@ class ModelRows:
         Log-likelihood of the row at the state: a scalar.
     """
 
-    def __init__(self, inspection: RowInspection, prior_model: Model) -> None:
-        free = dict(zip(inspection.stand_ins, prior_model.replace_rvs_by_values(prior_model.free_RVs), strict=True))
-        found, start = RowFunction.of(inspection, prior_model, free), start_of(prior_model)
-        values = prior_model.value_vars
-        shapes = [np.shape(start[str(value.name)]) for value in values]
+    def __init__(self, inspection: RowInspection, prior_model: Model, *, natural: bool = False) -> None:
+        if natural:
+            found = RowFunction.of(inspection, prior_model)
+            values, shapes = list(inspection.stand_ins), [prior.shape for prior in priors_of(prior_model)]
+        else:
+            over = prior_model.replace_rvs_by_values(prior_model.free_RVs)
+            found = RowFunction.of(inspection, prior_model, dict(zip(inspection.stand_ins, over, strict=True)))
+            start, values = start_of(prior_model), prior_model.value_vars
+            shapes = [np.shape(start[str(value.name)]) for value in values]
         self.at = pt.vector("at", shape=(sum(int(np.prod(shape)) for shape in shapes),))
         self._neighbours: Neighbours = inspection.domain.neighbours
         self.columns: Mapping[str, Column] = {f"{i} {one.name}": one for i, one in enumerate(found.columns)}
@@ -108,6 +115,42 @@ class ModelRows:
             what = f"the log-likelihood of a row is no function that rows can be mapped by. {error}"
             problem = Problem(where="model", what=what, remedy="Write it with other operations.")
             raise UnsupportedModelError([problem]) from None
+
+    def slopes(self, names: Sequence[str]) -> Variable:
+        """Return the derivatives of the log-likelihood in the numbers of some columns: one vector."""
+        own = [self.inputs[name] for name in names]
+        found = grad(self.logp, own, disconnected_inputs="ignore", return_disconnected="zero")
+        return pt.concatenate([one.ravel() for one in found])
+
+    def at_ends(self, public: Sequence[str]) -> list[Variable]:
+        """Return the log-likelihoods of the rows whose private values are all at their lower ends, or upper ends."""
+        private = [name for name in self.columns if name not in public]
+        sides = [{self.inputs[name]: pt.constant(self.ends_of(name)[side]) for name in private} for side in (0, 1)]
+        return [clone_replace([self.logp], held, rebuild_strict=False)[0] for held in sides]
+
+    def ends_of(self, name: str) -> list[Array]:
+        """Return the lowest and the highest value of a column; 0 where only a norm limits it."""
+        column, var = self.columns[name], self.inputs[name]
+        sides = (
+            [np.zeros(column.row_shape)] * 2
+            if column.norm is not None
+            else [np.clip(e, -1e3, 1e3) for e in column.ends]
+        )
+        return [np.reshape(side, var.type.shape).astype(var.type.dtype) for side in sides]
+
+    def require_limits(self, otherwise: str) -> None:
+        """Refuse rows that may be anything: no range would be found. `otherwise` is what else there is to do."""
+        loose = [one for one in self.columns.values() if not one.limited]
+        if loose:
+            names = ", ".join(repr(one.name) for one in loose)
+            given = ", ".join(f"{one.name!r}: (low, high)" for one in loose)
+            have = "have" if len(loose) > 1 else "has"
+            remedy = (
+                f"Give public bounds of its values, dp.Domain(bounds={{{given}}}); or bound every row's log-likelihood "
+                f"by dp.clamp(model, low, high){otherwise}."
+            )
+            what = f"how far a row moves its likelihood has no limit: {names} {have} no bounds"
+            raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
 
     def table(self) -> Table:
         """Read the rows, once. The budget must have been charged."""

@@ -305,6 +305,11 @@ class PrivateStep(ShownStep, WithCost, SpecifiedStep, ABC):
         return [{SPENT: self.spent(), ACTIVE: self.active(), IDENTITY: identity}]
 
     @property
+    def arithmetic(self) -> str:
+        """Whether the last bits of what is drawn are covered: "hardened", or "float64"."""
+        return "float64"
+
+    @property
     def claimed(self) -> Guarantee:
         """Class of guarantee of what was planned; a subclass may plan in several ways."""
         return self.guarantee
@@ -356,7 +361,7 @@ class PrivateStep(ShownStep, WithCost, SpecifiedStep, ABC):
             asked=binding.budget.epsilon,
             rest=self.use_of_rest(begun[0]["tune"] if begun else 0),
             guarantee="none" if seeded else self.claimed,
-            arithmetic="float64",
+            arithmetic=self.arithmetic,
             neighbours=binding.domain.neighbours,
             noise=described.noise,
             noise_aware=True,

@@ -20,7 +20,7 @@ from pymc_dp.release.record import SamplerRecord
 from pymc_dp.samplers.hmc import Chain, Phase, Priced, Slopes, Specification, leapfrog
 from pymc_dp.samplers.hmc_tuning import Climb, StepSize, target_acceptance
 from pymc_dp.samplers.row_norm import FoundNorm, RowNorm
-from pymc_dp.samplers.row_ratio import RowRatio, require_limits
+from pymc_dp.samplers.row_ratio import RowRatio
 from pymc_dp.simulation.prior import prior_points
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.funding import Funding
@@ -34,6 +34,7 @@ from pymc_dp.transforms.prior_model import shared_prior_model
 ACCEPTED, SIZE = "acceptance_rate", "step_size"
 INSTEAD = "; at delta=0 use dp.BarkerMetropolis()"
 GIVE = "Give clip_norm, a public number: gradients of rows beyond it are shortened, and ratios clamped."
+GIVEN = "; or give PrivateHMC(clip_norm=...)"
 DRAWS = 32
 """States drawn from the prior at which gradients of public rows are looked at."""
 
@@ -196,13 +197,13 @@ class PrivateHMC(PrivateStep):
         self.population = found.n_rows if found.domain.n_max is None else found.domain.n_max
         self._clamped_rows = clamped(found.model)
         clip_norm, clamp = self.settings["clip_norm"], self.settings["clamp"]
-        if clip_norm is None and not self._clamped_rows:
-            require_limits(found.columns, "give PrivateHMC(clip_norm=...)")
         self.places = coefficients_of(prior_model, (), quick=self.previewing)
         if not self.places.start.possible:
             raise UnsupportedModelError([IMPOSSIBLE])
         self.units = units_of(self.settings["scale"], self.places)
-        self.ratio = RowRatio(found, prior_model, clamp or clip_norm, units=self.units)
+        self.ratio = RowRatio(found, prior_model, clamp or clip_norm, units=self.units, otherwise=GIVEN)
+        if clip_norm is None and not self._clamped_rows:
+            self.ratio.rows.require_limits(GIVEN)
         self.slopes = Slopes(self.ratio.rows, prior_model, self.units)
         self.found = self._found_norm(prior_model) if clip_norm is None else None
         clip_norm = clip_norm if self.found is None else self.found.value

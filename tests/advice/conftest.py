@@ -24,13 +24,21 @@ def counts(low: float, high: float) -> Case:
 
 
 def logistic(sd: float = 1.0, fill: float = 0.1, neighbours: str = "replace") -> Case:
-    """Log-concave, without bounds: rows held one by one."""
+    """Without bounds, so that no range is proved: rows held one by one."""
     with pm.Model() as model:
         x = pm.Data("X", np.full((N_ROWS, 2), fill))
         b = pm.Normal("b", 0.0, sd, shape=2)
         pm.Bernoulli("y", logit_p=x @ b, observed=np.full(N_ROWS, int(fill > 0)))
     n_max = {"n_max": 5000} if neighbours == "add_remove" else {}
     return model, dp.Domain(norms={"X": 1.0}, neighbours=neighbours, **n_max)
+
+
+def slope(fill: float = 1.0) -> Case:
+    """A slope within bounds: a row moves it less if its covariate is public."""
+    with pm.Model() as model:
+        x = pm.Data("X", np.full(N_ROWS, fill))
+        pm.StudentT("y", nu=4.0, mu=x * pm.Uniform("b", -1, 1), sigma=1.0, observed=np.zeros(N_ROWS))
+    return model, dp.Domain(bounds={"X": (-1.0, 1.0), "y": (0.0, 1.0)})
 
 
 def location(nu: float = 4.0, bounds: tuple[float, float] | None = None) -> Case:
@@ -46,7 +54,7 @@ def location(nu: float = 4.0, bounds: tuple[float, float] | None = None) -> Case
 
 
 def clamped_location() -> Case:
-    """A range that is proved, and no exact draws: the parameter has no bounds and the posterior is not log-concave."""
+    """A range that is proved, and no exact draws: the parameter has no bounds."""
     model, domain = location()
     return dp.clamp(model, -6, 0), domain
 
@@ -58,6 +66,7 @@ def explained() -> Callable[..., Any]:
     cases: dict[str, Callable[[], Case]] = {
         "counts": lambda: counts(0.05, 0.95),
         "logistic": logistic,
+        "slope": slope,
         "location": lambda: location(bounds=(-5.0, 5.0)),
         "clamped": clamped_location,
     }

@@ -45,7 +45,7 @@ ON_ROWS: dict[tuple[str, str], tuple[str, ...]] = {
     ("logistic regression", "replace"): ("OPS", "BarkerMetropolis", "PrivateHMC", "SGNHT, start", "SGFS"),
     ("logistic regression", "add_remove"): ("OPS", "PrivateHMC"),
 }
-"""Rows held one by one: with a proved range, and without one but log-concave."""
+"""Rows held one by one: with a proved range, and without one."""
 QUICK = {"OPS", "TemperedGibbs", "BarkerMetropolis", "find_map", "sample_ais, range"}
 
 

@@ -15,8 +15,8 @@ from pytensor.tensor.shape import Shape_i
 import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.made_by_pymc import without_arrays
+from pymc_dp.inspection.numpy_functions import compiled
 from pymc_dp.inspection.taint import NUMBER_OF_ROWS, trace_rows
-from pymc_dp.step_methods.numpy_functions import compiled
 from pymc_dp.step_methods.row_functions.builder import compiled_rows
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -64,7 +64,7 @@ def test_powers_of_whole_numbers_have_a_result(base, by):
 REMAINDERS = """
 import numpy as np, pytensor.tensor as pt
 import pymc_dp as dp
-from pymc_dp.step_methods.numpy_functions import compiled
+from pymc_dp.inspection.numpy_functions import compiled
 from pymc_dp.step_methods.row_functions.builder import compiled_rows
 inputs, outputs, values = [], [], []
 for dtype in ("int8", "int32", "int64"):

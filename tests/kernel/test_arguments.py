@@ -17,6 +17,7 @@ from pymc_dp.kernel import (
     Kernel,
     LedgerAccount,
     MHot,
+    NormalInBall,
     OneHot,
     OneParameter,
     Probabilities,
@@ -172,6 +173,7 @@ class Derived(int):
         lambda n: OneParameter(kind="beta", low=0.1, high=0.9, prior=(1.0, 1.0), first=(0, n)),
         lambda n: OneParameter(kind="beta", low=0.1, high=0.9, prior=(1.0, 1.0), second=(0, n)),
         lambda n: Probabilities(prior=(1.0, 1.0), least=(0.1, 0.1), most=n),
+        lambda n: NormalInBall(width=n, radius=1.0, longest=1.0, farthest=1.0, precision=1.0),
     ],
 )
 def test_fields_of_shapes_are_ints_and_nothing_like_them(make, kind):

@@ -18,6 +18,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.draws import finite_choice
+from pymc_dp.kernel import draw
 from tests.proofs.zoo import ZOO, Likelihood
 from tests.zoo.densities import ODD
 from tests.zoo.samplers import QUIET
@@ -53,7 +54,13 @@ def watched(seed: int) -> Iterator[list[np.ndarray]]:
         ends = np.where(rng.random(shape) < 0.5, 0, count - 1)
         return np.asarray(np.where(rng.random(shape) < 0.5, ends, rng.integers(count, size=shape)))
 
+    def whole_weights(scores: Any, span: int, eta: float, public: Any) -> np.ndarray:
+        """Of the kernel: what a choice of its own is made of."""
+        place = int(choose(None, np.asarray(scores * (eta / span) + public)))
+        return np.eye(1, len(scores), place, dtype=np.int64)[0]
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(draw, "whole_weights", whole_weights)
         for module in [item for key, item in sys.modules.items() if key.startswith("pymc_dp")]:
             for name in [name for name, held in vars(module).items() if held is own]:
                 patch.setattr(module, name, choose)

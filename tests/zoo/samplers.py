@@ -268,16 +268,7 @@ def robust(table: Table) -> None:
     pm.StudentT("y", nu=4, mu=pm.Uniform("mu", -1, 1), sigma=0.5, observed=table["y"])
 
 
-@model(
-    "z",
-    law=Law(
-        axes={"b": (-8.0, 8.0)},
-        prior=lambda v: stats.norm.logpdf(v["b"], 0, 1.5),
-        likelihood=lambda t, v: (-np.logaddexp(0, (1 - 2 * _rows(t["yes"], v)) * v["b"] * _rows(t["z"], v))).sum(
-            axis=0
-        ),
-    ),
-)
+@model("z")
 def logistic(table: Table) -> None:
     """A logistic regression of one coefficient, without bounds."""
     pm.Bernoulli("seen", logit_p=pm.Normal("b", 0, 1.5) * pm.Data("z", table["z"]), observed=table["yes"])
@@ -411,24 +402,16 @@ def _ops() -> None:
         ("OPS, two scalars", "mean_and_spread", {}),
         ("OPS, rows one by one", "robust", {}),
         ("OPS, rows one by one come or go", "robust", ADDED),
+        ("OPS, a coefficient", "poisson_regression", {}),
     ]:
         enter(name, "One exact draw of the tempered posterior.", of, ops, events=RANGE, **given)
     enter("OPS, papers", "The papers' rule: twice the largest log-likelihood, and a tempered prior.", "share",
           stepping(lambda: dp.OPS(papers=True)), events=("pure",))  # fmt: skip
-    for name, of, given in [
-        ("OPS, log-concave", "logistic", {}),
-        ("OPS, log-concave, rows come or go", "logistic", ADDED),
-        ("OPS, log-concave in two dimensions", "two_coefficients", {}),
-    ]:
-        enter(name, "An exact draw that is private by the log-concavity of the posterior.", of, ops, events=("gdp",),
-              **SMALL_DELTA, **given)  # fmt: skip
-    enter("OPS, rejection within bounds", "An exact draw by rejection, charged by its range.", "poisson_regression",
-          ops, events=RANGE)  # fmt: skip
     enter("OPS, hidden states", "A last state of a chain that the caller takes for converged.", "hidden_states",
           stepping(lambda: dp.OPS(assume_converged=True, scans=20)), events=RANGE, guarantee="asymptotic",
           draws=2)  # fmt: skip
-    enter("OPS, without a δ", "Log-concavity has no pure loss.", "logistic", ops,
-          refused="delta must be > 0: without bounds on the parameters")  # fmt: skip
+    enter("OPS, without bounds", "One row can move its likelihood by any amount.", "logistic", ops,
+          refused="dp.truncate(model, {'b': (-10, 10)})")  # fmt: skip
     enter("OPS, hierarchy", "A hierarchy has no exact draw.", "hierarchy", ops, refused="TemperedGibbs")
 
 
@@ -491,8 +474,8 @@ def _gradients() -> None:
     ]:
         enter(name, "Noised sums of clipped gradients of batches.", "two_coefficients", stepping(make), events=BATCHES,
               **step, **given)  # fmt: skip
-    enter("SGNHT, start", "The same, from a posterior sample.", "two_coefficients",
-          stepping(lambda: dp.SGNHT(**batch, start=dp.OPS())), events=("gdp", *BATCHES), **step)  # fmt: skip
+    enter("SGNHT, start", "The same, from a posterior sample.", "poisson_regression",
+          stepping(lambda: dp.SGNHT(**batch, start=dp.OPS())), events=(*RANGE, *BATCHES), **step)  # fmt: skip
     enter("SGLD, without a δ", "Gaussian noise.", "two_coefficients", stepping(lambda: dp.SGLD(**batch)),
           refused="no guarantee at delta=0")  # fmt: skip
 

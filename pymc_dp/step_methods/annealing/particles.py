@@ -29,6 +29,7 @@ from pymc_dp.families.closed_form import Base
 from pymc_dp.families.statistic import BoundedMoments
 from pymc_dp.inspection.columns import levels_of
 from pymc_dp.inspection.interpreted import plain_draw
+from pymc_dp.inspection.numpy_functions import compiled
 from pymc_dp.inspection.priors import OWN_TRANSFORM, priors_of
 from pymc_dp.inspection.row_density import vectorized
 from pymc_dp.inspection.rows import Array
@@ -40,7 +41,6 @@ from pymc_dp.step_methods.gibbs.compiled import Call, Functions
 from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
 from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods, box_of
 from pymc_dp.step_methods.gibbs.plan import ENFORCED, anywhere
-from pymc_dp.step_methods.numpy_functions import compiled
 from pymc_dp.step_methods.row_functions import RangeBound
 from pymc_dp.step_methods.row_functions.bounds import fitting_range
 from pymc_dp.step_methods.row_functions.limits import unit_of

@@ -16,6 +16,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.interpreted import stable
+from pymc_dp.inspection.numpy_functions import compiled
 from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Array, Column, rebuild, shape_of
 from pymc_dp.metrics import Metric
@@ -25,8 +26,7 @@ from pymc_dp.rows.gate import read
 from pymc_dp.samplers.row_function import RowFunction, vectorised
 from pymc_dp.simulation.columns import public_rows
 from pymc_dp.step_methods.gibbs.compiled import Call, Functions, Values
-from pymc_dp.step_methods.numpy_functions import compiled
-from pymc_dp.step_methods.row_functions import ElementBound, Layout, NodeBound, Nodes, References
+from pymc_dp.step_methods.row_functions import Bound, Layout, NodeBound, Nodes, References
 from pymc_dp.step_methods.row_functions.bounds import fitting_range, proposed
 
 MOST_KINDS = 2**16
@@ -246,7 +246,7 @@ class RowScores:
         Number of elements, or 1 where they are not distinguished.
     owned : bool
         Whether each row is added to one element alone, so that nothing is common to all rows of all elements.
-    bounds : tuple of ElementBound
+    bounds : tuple of Bound
         One for all candidates, or one for each element that is updated by itself; `fit` makes them.
     """
 
@@ -256,7 +256,7 @@ class RowScores:
     owner: Call | None
     size: int
     owned: bool
-    bounds: tuple[ElementBound, ...] = ()
+    bounds: tuple[Bound, ...] = ()
 
     def fit(self, ranges: Sequence[float], tries: Sequence[tuple[Array, Values]]) -> tuple[float, ...]:
         """Make bounds for proved ranges, and return what they charge: never less.

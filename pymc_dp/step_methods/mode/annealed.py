@@ -9,19 +9,18 @@ from typing import Any, override
 
 from pymc import Model
 
-from pymc_dp.accounting import GDPEvent
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection, RowInspection
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.proofs.certificates import log_concave
-from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.release.record import SamplerRecord
 from pymc_dp.step_methods.funding import Funding
+from pymc_dp.step_methods.ops.converged import ConvergedPosterior
 from pymc_dp.step_methods.ops.from_rows import CELLS, RowGridPosterior
-from pymc_dp.step_methods.ops.one_sample import OPS, Way
-from pymc_dp.step_methods.ops.price import Temperature, sharpest_first
+from pymc_dp.step_methods.ops.one_sample import OPS
+from pymc_dp.step_methods.ops.price import Temperature, sharpest
 from pymc_dp.step_methods.ops.row_density import RowDensity
-from pymc_dp.step_methods.ops.row_proofs import Fit
+from pymc_dp.step_methods.ops.row_proofs import Trial
 from pymc_dp.step_methods.row_functions import Nodes
 from pymc_dp.step_methods.row_functions.node_bounds import MOST_NUMBERS
 from pymc_dp.transforms.likelihood import TableLikelihood
@@ -37,10 +36,8 @@ class AnnealedMode(OPS):
 
     Notes
     -----
-    **Guarantee.** As for `OPS`: bounded range ``η = β R``; or, where the log-likelihood is proved concave and the prior
-    proved m-strongly log-concave, μ-GDP with ``μ = √β G / √m``, for the annealed posterior is βm-strongly log-concave
-    and one row moves its gradient by βG (Gopi, Lee, Liu 2022, theorem 4). Under a metric R is per unit of it, drawn on
-    a grid alone, where it is enforced: rows count for public nodes (`Nodes`).
+    **Guarantee.** As for `OPS`: bounded range ``η = β R``. Under a metric R is per unit of it, drawn on a grid alone,
+    where it is enforced: rows count for public nodes (`Nodes`).
     """
 
     name = "annealed"
@@ -65,21 +62,27 @@ class AnnealedMode(OPS):
         """Return None: discrete states have no annealed chain here."""
 
     @override
-    def _found(self, inspection: RowInspection, density: RowDensity, fit: Fit | None) -> list[Way | str]:
+    def _per_unit(self, inspection: RowInspection, density: RowDensity) -> RowGridPosterior | str:
         metric = inspection.domain.metric
-        if metric is None:
-            return super()._found(inspection, density, fit)
+        assert metric is not None
         nodes = Nodes.of(inspection.columns, metric, inspection.n_rows)
         room = math.floor((MOST_NUMBERS / nodes.count) ** (1 / density.dimension))
-        grid = RowGridPosterior.of(density, max(2, min(room, CELLS.get(density.dimension, 2))), None)
+        grid = RowGridPosterior.of(density, max(2, min(room, CELLS.get(density.dimension, 2))))
         if isinstance(grid, str):
-            return [f"{grid}, and no other way enforces ε per unit of a metric"]
+            return f"{grid}, and no other way enforces ε per unit of a metric"
         self.measure(inspection.columns, metric, [nodes])
-        return [grid.on(nodes, self.range.value)]
+        self.range = replace(self.range, reason=f"{self.range.reason}; enforced at {nodes}")
+        return grid.on(nodes, self.range.value)
 
     @override
-    def _temperatures(self, funding: Funding, range_: RowRange) -> list[Temperature]:
-        return sharpest_first(range_.value, self.gaussian, funding.budget, funding.uses)
+    def _chain(self, inspection: RowInspection, density: RowDensity, trial: Trial) -> ConvergedPosterior | str:
+        if inspection.domain.metric is not None:
+            return "a chain enforces nothing per unit"
+        return super()._chain(inspection, density, trial)
+
+    @override
+    def _temperature(self, funding: Funding) -> Temperature:
+        return sharpest(self.range.value, funding.budget, funding.uses, self.added)
 
     @override
     def describe(self) -> SamplerRecord:
@@ -93,17 +96,6 @@ class AnnealedMode(OPS):
     def _worth(self) -> list[tuple[str, str]]:
         """Return nothing: a mode is no draw."""
         return []
-
-    @override
-    def _sensitivity(self) -> str:
-        event = self.temperature.event
-        if not isinstance(event, GDPEvent):
-            return super()._sensitivity()
-        found = self.certificates
-        return (
-            f"G = {found.difference.value:.6g} (gradient of a difference of rows), prior m = {found.modulus:.6g}: "
-            f"μ = √β G / √m = {event.mu:.6g}, likelihood proved concave"
-        )
 
     @override
     def _no_draws(self, reasons: str, assumed: bool = False) -> Problem:

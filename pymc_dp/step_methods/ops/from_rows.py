@@ -1,59 +1,130 @@
-"""Exact draws from posteriors of rows held one by one: from a grid, or by rejection where they are log-concave."""
+"""Exact draws from posteriors of rows that are passed over: from a grid."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self, override
 
 import numpy as np
+from pymc import Model
 
-from pymc_dp.draws.log_concave import LogConcave, RowCurvatures
-from pymc_dp.draws.log_concave_ball import draw_in_ball
-from pymc_dp.draws.log_concave_box import draw_in_box, worst_acceptance_in_box
-from pymc_dp.draws.log_concave_shells import worst_acceptance
-from pymc_dp.inspection.priors import BALL, OWN_TRANSFORM
+from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.inspection.findings import RowInspection
+from pymc_dp.inspection.priors import BALL, OWN_TRANSFORM, Prior
 from pymc_dp.inspection.rows import Array
-from pymc_dp.proofs.certificates import Certificates
-from pymc_dp.step_methods.ops.grid import GridDraws, by_name, grid_of
+from pymc_dp.samplers.row_scores import RowScores
+from pymc_dp.step_methods.ops.grid import GridDraws, by_name, grid_of, log_prior
 from pymc_dp.step_methods.ops.row_density import Held, RowDensity
-from pymc_dp.step_methods.ops.row_proofs import Fit
 from pymc_dp.step_methods.row_functions import Bound, NodeBound, Nodes
 
 CELLS = {1: 4096, 2: 256}
 """Cells per axis."""
-MOST_WORK = 1e13
-"""Multiplications that a draw may need in the worst case, over all data sets; typical ones need far fewer."""
+MOST_SCALARS = max(CELLS)
+INSIDE = 0.01
+"""Share of a support that is proposed to be cut off, at an end where a likelihood is infinite."""
 
-MOST_MOMENTS = 4e12
-"""Number of rows times the fourth power of the dimension up to which rows are looked at one by one."""
-NORMAL = ("normal", "halfnormal")
+
+def grid_problem(priors: Sequence[Prior]) -> str:
+    """Say why no grid can be laid over the supports of some priors; empty if one can."""
+    scalars = sum(prior.size for prior in priors)
+    if scalars > MOST_SCALARS or any(prior.distribution == "dirichlet" for prior in priors):
+        return f"a grid needs at most {MOST_SCALARS} scalar parameters (there are {scalars})"
+    if any(prior.distribution == BALL for prior in priors):
+        return "the cells of a grid do not form a ball"
+    if any(prior.distribution.endswith(OWN_TRANSFORM) for prior in priors):
+        return "a grid needs priors without transforms set by hand"
+    if any(not prior.variable.type.dtype.startswith("float") for prior in priors):
+        return "a grid needs continuous parameters"
+    return "" if all(prior.bounded for prior in priors) else "a grid needs bounded parameters, see dp.truncate"
+
+
+class ScoredGrid:
+    """A posterior on a grid, of which the kernel chooses a cell: θ is uniform within it.
+
+    Parameters
+    ----------
+    inspection : RowInspection
+    prior_model : pymc.Model
+    priors : tuple of Prior
+        Of which `grid_problem` says nothing.
+    cells : int, optional
+        Per axis.
+    papers : bool
+        Whether 2 Δl is enforced and paid for instead of the range.
+    """
+
+    words = "independent and exact: a cell of a public grid, then a uniform point within it"
+    exact = True
+
+    def __init__(
+        self, inspection: RowInspection, prior_model: Model, priors: Sequence[Prior], cells: int | None, *, papers: bool
+    ) -> None:
+        self.priors = tuple(priors)
+        count = cells or CELLS[sum(prior.size for prior in priors)]
+        points, self.widths = grid_of(self.priors, count)
+        prior = log_prior(prior_model, self.priors, points)
+        possible = np.isfinite(prior)
+        if not possible.any():
+            what = "its prior density is 0 on all of the grid"
+            raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give other bounds.")])
+        self.points, self.prior = points[possible], prior[possible]
+        self.scores = RowScores(inspection, prior_model, self.points)
+        if problems := _infinite_ends(self.scores, self.priors):
+            raise UnsupportedModelError(problems)
+        self.most = 2 * self.scores.size if papers else None
+
+    def read(self) -> None:
+        """Read the rows, once. The budget was charged."""
+        self.scores.load()
+
+    def draw(self, rng: np.random.Generator, held: None, inverse: float, temper_prior: bool) -> dict[str, Array]:
+        """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
+        place = self.scores.choose(inverse, (inverse if temper_prior else 1.0) * self.prior, self.most)
+        return by_name(self.priors, self.points[place] + self.widths * (rng.random(len(self.widths)) - 0.5))
+
+
+def _infinite_ends(scores: RowScores, priors: Sequence[Prior]) -> list[Problem]:
+    """Say towards which ends of the priors' supports one row moves its likelihood by any amount.
+
+    A grid has no point there, and a finite range; but a draw would have a temperature that depends on its cells.
+    """
+    low, high = (
+        np.concatenate([np.ravel(end) for prior in priors if (end := getattr(prior, side)) is not None])
+        for side in ("low", "high")
+    )
+    found, start = [], 0
+    for prior in priors:
+        own, ends = slice(start, start + prior.size), list[float]()
+        start += prior.size
+        for end in (low, high):
+            point = low / 2 + high / 2
+            point[own] = end[own]
+            ends.append(float(scores.infinite_at(point[None])[0]))
+        if any(ends):
+            least, most, width = low[own].min(), high[own].max(), (high[own] - low[own]).min()
+            inside = least + ends[0] * INSIDE * width, most - ends[1] * INSIDE * width
+            what = "one row can move its likelihood by any amount towards an end of the prior of this variable"
+            remedy = f"Truncate it: dp.truncate(model, {{{prior.name!r}: ({inside[0]:.6g}, {inside[1]:.6g})}})."
+            found.append(Problem(where=prior.name, what=what, remedy=remedy))
+    return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowGridPosterior(GridDraws):
-    """A posterior on a grid, of rows that are held one by one."""
+    """A posterior on a grid, of rows that are held one by one, where ε is per unit of a metric."""
 
     density: RowDensity
-    bound: Bound | None
+    bound: Bound | None = None
     nodes: Nodes | None = None
 
     @classmethod
-    def of(cls, density: RowDensity, cells: int | None, fit: Fit | None) -> Self | str:
-        """Lay out the grid, or say what is in the way. Nothing is enforced on rows without a `fit`."""
-        priors = density.priors
-        if density.dimension > 2 or any(prior.distribution == "dirichlet" for prior in priors):
-            return f"a grid needs at most 2 scalar parameters (there are {density.dimension})"
-        if any(prior.distribution == BALL for prior in priors):
-            return "the cells of a grid do not form a ball"
-        if any(prior.distribution.endswith(OWN_TRANSFORM) for prior in priors):
-            return "a grid needs priors without transforms set by hand"
-        if not all(prior.bounded for prior in priors):
-            return "a grid needs bounded parameters"
-        points, widths = grid_of(priors, cells or CELLS[density.dimension])
-        bound = None if fit is None else fit.over(points)
-        return cls(priors=priors, density=density, points=points, widths=widths, bound=bound)
+    def of(cls, density: RowDensity, cells: int | None) -> Self | str:
+        """Lay out the grid, or say what is in the way."""
+        if problem := grid_problem(density.priors):
+            return problem
+        points, widths = grid_of(density.priors, cells or CELLS[density.dimension])
+        return cls(priors=density.priors, density=density, points=points, widths=widths)
 
     def on(self, nodes: Nodes, charge: float) -> Self:
         """Return the same for rows that count for public nodes, where `charge` is per unit of a metric."""
@@ -68,138 +139,4 @@ class RowGridPosterior(GridDraws):
         return self.density.held_sums(self.points, held, self.bound)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LogConcavePosterior:
-    """A posterior proved log-concave, drawn by rejection from a proved envelope about its mode."""
-
-    density: RowDensity
-    certificates: Certificates
-    n_rows: int
-    bound: Bound | None = None
-    words = "independent and exact: rejection from a proved envelope of the log-concave posterior"
-    exact = True
-
-    @classmethod
-    def of(cls, density: RowDensity, certificates: Certificates, n_rows: int) -> Self | str:
-        """Check what the envelope needs, or say what is in the way."""
-        if not certificates.concave or not certificates.log_concave_prior:
-            return "; ".join(certificates.reasons) or "log-concavity is not proved"
-        if density.dimension > 1 and not certificates.modulus > 0:
-            return "; ".join(certificates.reasons) or "the prior is not strongly log-concave"
-        if any(prior.distribution == "dirichlet" or OWN_TRANSFORM in prior.distribution for prior in density.priors):
-            return "a simplex, or a prior with a transform set by hand, has no density on all real numbers"
-        if any(prior.distribution == BALL for prior in density.priors):
-            if len(density.priors) > 1 or len(density.priors[0].shape) > 1:
-                return "a vector in a ball is drawn where it is the only parameter (an intercept: a column of ones)"
-            return cls(density=density, certificates=certificates, n_rows=n_rows)
-        if density.dimension > 1 and any(prior.distribution not in NORMAL for prior in density.priors):
-            return "rejection in several dimensions needs normal priors, truncated or not"
-        return cls(density=density, certificates=certificates, n_rows=n_rows)
-
-    def within(self, fit: Fit) -> Self:
-        """Return the same with a bound enforced on rows; the box of the priors is bounded."""
-        return replace(self, bound=fit.about(self._start()[None]))
-
-    def obstacle(self, inverse: float, temper_prior: bool) -> str:
-        """Say whether a draw could take too long for some data set, from public numbers; empty if not."""
-        dimension = self.density.dimension
-        if dimension == 1:
-            return ""
-        share = self.share(inverse, (inverse if temper_prior else 1.0) * self._strong())
-        if math.log(self.n_rows + 1) + math.log(dimension) - share <= math.log(MOST_WORK):
-            return ""
-        tries = f"1e{-share / math.log(10):.0f}" if math.isfinite(share) else "any number of"
-        return (
-            f"rejection may need {tries} proposals for {dimension} parameters and {self.n_rows} rows; fewer covariates "
-            "or a narrower prior need fewer"
-        )
-
-    def share(self, inverse: float, strong: Array) -> float:
-        """Return the logarithm of a share of the proposals that is accepted at least, whatever the data."""
-        n_rows, curvature = self.n_rows, self.certificates.curvature
-        if np.isfinite(self._box()).any():
-            return worst_acceptance_in_box(
-                n_rows=n_rows, inverse_temperature=inverse, curvature=curvature, strong=strong
-            )
-        return worst_acceptance(
-            n_rows=n_rows,
-            inverse_temperature=inverse,
-            curvature=curvature,
-            radius=1.0,
-            strong=strong,
-            self_concordance=self._self_concordance(),
-            dimension=self.density.dimension,
-        )
-
-    def read(self) -> Held:
-        """Hold the rows. Reads private data."""
-        return self.density.read()
-
-    def draw(self, rng: np.random.Generator, held: Held, inverse: float, temper_prior: bool) -> dict[str, Array]:
-        """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
-        power = inverse if temper_prior else 1.0
-
-        def value(points: Array) -> Array:
-            prior, likelihood = self.density.held_sums(points, held, self.bound)
-            return power * prior + inverse * likelihood
-
-        def gradient(point: Array) -> Array:
-            prior, likelihood = self.density.slopes(point, held)
-            return power * prior + inverse * likelihood
-
-        rows = self._rows(held, inverse)
-
-        def hessian(point: Array) -> Array:
-            return inverse * self.density.bend(point, held) if rows is None else -rows(point).curvature
-
-        radius = self.density.priors[0].radius
-        low, high = self._box() if radius is None else (None, None)
-        strong = power * self._strong() if self.density.dimension > 1 else np.ones(1)
-        target = LogConcave(
-            dimension=self.density.dimension,
-            value=value,
-            gradient=gradient,
-            hessian=hessian,
-            strong=strong,
-            self_concordance=self._self_concordance(),
-            rows=rows,
-            low=low,
-            high=high,
-        )
-        with np.errstate(all="ignore"):  # a warning could depend on a row
-            if radius is not None:
-                return by_name(self.density.priors, draw_in_ball(rng, target, radius))
-            return by_name(self.density.priors, draw_in_box(rng, target, self._start()))
-
-    def _rows(self, held: Held, inverse: float) -> Callable[[Array], RowCurvatures] | None:
-        """Return what tightens the envelope, by orders of magnitude in ten dimensions or more."""
-        moments = (len(held[1]) + 1) * self.density.dimension**4
-        predictor = self.density.predictor if self.density.dimension > 1 and moments < MOST_MOMENTS else None
-        return None if predictor is None else lambda point: predictor.at(point, inverse, *held)
-
-    def _self_concordance(self) -> float | None:
-        found = self.certificates.self_concordance
-        return found if math.isfinite(found) else None
-
-    def _strong(self) -> Array:
-        return np.concatenate([self.certificates.strong[prior.name].ravel() for prior in self.density.priors])
-
-    def _box(self) -> tuple[Array, Array]:
-        priors = self.density.priors
-        low = [np.full(p.shape, -np.inf) if p.low is None else p.low for p in priors]
-        high = [np.full(p.shape, np.inf) if p.high is None else p.high for p in priors]
-        return tuple(np.concatenate([end.ravel() for end in ends]).astype(float) for ends in (low, high))  # type: ignore[return-value]
-
-    def _start(self) -> Array:
-        """Return a public point inside of all supports: 0, or what lies inside of the bounds."""
-        low, high = self._box()
-        with np.errstate(invalid="ignore"):
-            middle = np.where(np.isfinite(low) & np.isfinite(high), low / 2 + high / 2, 0.0)
-        return np.where(np.isfinite(middle) & (low < middle) & (middle < high), middle, _inside(low, high))
-
-
-def _inside(low: Array, high: Array) -> Array:
-    return np.where(np.isfinite(low), low + 1.0, np.where(np.isfinite(high), high - 1.0, 0.0))
-
-
-__all__ = ["LogConcavePosterior", "RowGridPosterior"]
+__all__ = ["CELLS", "MOST_SCALARS", "RowGridPosterior", "ScoredGrid", "grid_problem"]

@@ -12,10 +12,11 @@ import pytensor.tensor as pt
 from pymc import Model
 
 from pymc_dp.draws.finite_choice import cells, choose, crossed, settled
-from pymc_dp.inspection.interpreted import plain_function
-from pymc_dp.inspection.one_row import parts_of
+from pymc_dp.inspection.interpreted import plain_function, stable
+from pymc_dp.inspection.numpy_functions import compiled
+from pymc_dp.inspection.one_row import frozen_shared, parts_of
 from pymc_dp.inspection.priors import OWN_TRANSFORM, Prior
-from pymc_dp.inspection.row_density import vectorized
+from pymc_dp.inspection.row_density import guarded, vectorized
 from pymc_dp.inspection.rows import Array, rebuild
 from pymc_dp.inspection.taint import depends_on
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
@@ -49,10 +50,6 @@ class GridDraws(ABC):
     @abstractmethod
     def log_densities(self, held: Any) -> tuple[Array, Array]:
         """Return the log prior density and the log-likelihood of each cell: two (n_points,) arrays. **Private**."""
-
-    def obstacle(self, inverse: float, temper_prior: bool) -> str:
-        """Return "": a grid is drawn from at any temperature."""
-        return ""
 
     def draw(self, rng: np.random.Generator, held: Any, inverse: float, temper_prior: bool) -> dict[str, Array]:
         """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
@@ -158,6 +155,19 @@ def prior_terms(prior_model: Model) -> list[Any]:
     terms = [pt.sum(term) for term in conditional_logp(values).values()]
     terms = rebuild(terms, {values[rv]: rv for rv in prior_model.free_RVs})[0]
     return [*terms, *(pt.sum(var) for var in prior_model.potentials)]
+
+
+def log_prior(prior_model: Model, priors: Sequence[Prior], points: Array) -> Array:
+    """Return the log prior density at (n_points, n_scalars) points; -inf where it is no number."""
+    terms = prior_terms(prior_model)
+    flat, (total,) = over_flat(prior_model, priors, [pt.add(*terms) if len(terms) > 1 else terms[0]])
+    batch = pt.matrix("points", shape=(None, points.shape[1]), dtype="float64")
+    # Where a parent is invalid a point is impossible, which is no error: the ends of supports are looked at.
+    graph = vectorized(stable(frozen_shared(guarded(total), ())), {flat: batch})
+    graph = graph if graph.type.ndim else pt.broadcast_to(graph, (batch.shape[0],))
+    with np.errstate(all="ignore"):
+        (found,) = compiled([batch], [graph])(points)
+    return np.where(np.isnan(found), -np.inf, found)
 
 
 def _on_grid(

@@ -11,33 +11,32 @@ import numpy as np
 from pymc import Model
 
 from pymc_dp import _validate
-from pymc_dp.accounting import Event, GDPEvent, SelfComposedEvent
+from pymc_dp.accounting import Event, SelfComposedEvent
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
+from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.row_density import clamped, clamped_facts
 from pymc_dp.inspection.rows import Array
-from pymc_dp.proofs.certificates import certify
 from pymc_dp.proofs.closed_form_ranges import RowRange
-from pymc_dp.proofs.row_likelihood import row_likelihoods
+from pymc_dp.proofs.row_likelihood import RowLikelihood
 from pymc_dp.proofs.row_ranges import Proof
 from pymc_dp.release.record import ReleaseRecord, SamplerRecord, described_domain
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
-from pymc_dp.step_methods.ops.from_rows import LogConcavePosterior, RowGridPosterior
+from pymc_dp.step_methods.ops.from_rows import MOST_SCALARS, RowGridPosterior, ScoredGrid, grid_problem
 from pymc_dp.step_methods.ops.from_sums import Posterior, TablePosterior, has_conjugate_form, table_posterior
 from pymc_dp.step_methods.ops.hidden_states import StatesPosterior
-from pymc_dp.step_methods.ops.price import Temperature, by_papers, coolest_first, worth
+from pymc_dp.step_methods.ops.in_ball import RegressionPosterior
+from pymc_dp.step_methods.ops.price import Temperature, by_papers, by_range, worth
 from pymc_dp.step_methods.ops.row_density import RowDensity
-from pymc_dp.step_methods.ops.row_proofs import Fit, Trial, enforced, prove_rows
+from pymc_dp.step_methods.ops.row_proofs import Trial, prove_rows
 from pymc_dp.step_methods.values import Values
 from pymc_dp.transforms.likelihood import TableLikelihood, sums_problems, table_likelihoods
 from pymc_dp.transforms.prior_model import prior_model as prior_model_of
 from pymc_dp.transforms.prior_model import shared_prior_model
 
-Way = RowGridPosterior | LogConcavePosterior | ConvergedPosterior | StatesPosterior
-HARDLY = 1e-2
-"""What an inverse temperature may lose for a grid, of which everything is enforced, against an exact rejection."""
+Way = RowGridPosterior | ConvergedPosterior
 
 
 class OPS(PrivateStep):
@@ -46,22 +45,23 @@ class OPS(PrivateStep):
     ``p(θ | X)`` is drawn exactly from ``prior(θ) exp(Σ l(x, θ) / T)``, with the least temperature T >= 1 that the
     budget allows. Fewer draws have a lower temperature: the default is one. Models with sums of rows are drawn from
     conjugate distributions (those of `TemperedGibbs`, where a row tells of one variable in each likelihood) or from a
-    grid, at a cost independent of the number of rows; other models that factorise over rows are drawn from a grid (one
-    or two bounded parameters), or by rejection where the posterior is proved log-concave, also for a vector in a ball.
+    grid, at a cost independent of the number of rows. A normal regression with known noise and coefficients in a ball
+    is drawn by the kernel, from sums of products; other models that factorise over rows are drawn from a grid, if they
+    have one or two bounded parameters. All others are refused, unless you take the last state of a chain.
 
     Parameters
     ----------
     papers : bool
         False (default): T from the bounded range R of the likelihood, T = max(1, R / η), the prior untouched. True: the
-        papers' rule T = max(1, 2 Δl / ε) for each draw, with the prior tempered as well; for comparison. By rejection
-        neither is charged as proved, see **Guarantee**: T is up to four times as high.
+        papers' rule T = max(1, 2 Δl / ε) for each draw, with the prior tempered as well; for comparison.
     grid : int, optional
         Cells per axis where a model of one or two bounded parameters has no conjugate form; 16384 or 512 by default,
         4096 or 256 where rows are held one by one.
     assume_converged : bool
         Where no exact draw is known, take the last state of a NUTS chain on the tempered posterior, of a length judged
-        on data simulated from the prior; of a Gibbs chain for a hidden Markov model of `MarkovStates` whose profiles
-        are truncated Dirichlet. The guarantee is then asymptotic: it holds only if every chain has converged.
+        on data simulated from the prior. Parameters need bounds, coefficients by ``dp.truncate(norms=)``. A hidden
+        Markov model of `MarkovStates` with truncated Dirichlet profiles has a Gibbs chain instead. The guarantee is
+        then asymptotic: it holds only if every chain has converged.
     scans : int, optional
         Length of such a Gibbs chain, instead of one that is judged on simulated data.
     epsilon, delta, chains, domain, model
@@ -72,7 +72,7 @@ class OPS(PrivateStep):
     ------
     UnsupportedModelError
         If the posterior cannot be drawn exactly, or a parameter has no bounds, so that a row can move the likelihood by
-        any amount; with the truncation that would do.
+        any amount. The text names the truncation and the samplers that would do.
     ArgumentError
 
     Notes
@@ -91,17 +91,12 @@ class OPS(PrivateStep):
     η-DP and η²/8-zCDP; k draws are kη-DP, or ``k η²/8``-zCDP where δ > 0. R is the closed form of
     ``proofs.closed_form_ranges``, or what ``dp.sensitivity`` proves, over the support of the priors, under
     ``domain.neighbours``; where rows are held one by one it is enforced on the numbers that are summed, so that no
-    float of a compiled density exceeds what is charged. Where δ > 0, the likelihood is proved concave in all parameters
-    together, the prior proved m-strongly log-concave, and G bounds the gradient of a difference of two rows, one draw
-    is also μ-GDP with ``μ = G / (T √m)``, with or without bounds on θ (not where it is drawn from a grid, which does
-    not keep a density log-concave); the rule with the least temperature is used. Class exact: draws are independent and
-    exact, no convergence is needed; arithmetic float64: sums over rows are of whole numbers, the last bits of the draw
-    itself are not covered, nor are those of a draw that is paid for by its shape (μ). With ``papers=True`` each draw is
-    2 Δl / T-DP and losses add. **By rejection** the R or Δl that is enforced, and charged, is four times what is proved
-    under ``replace``, and twice under ``add_remove``. From sums what is charged is what is proved. On a grid it may be
-    more, where rows need it. The report says how often. On a grid, a cell is drawn with its density at the middle and θ
-    uniformly within it. With ``assume_converged=True`` the class may be asymptotic; the trace says which. Run times
-    depend on the rows and are not covered.
+    float of a compiled density exceeds what is charged. Class exact: draws are independent and exact, no convergence is
+    needed; arithmetic float64: sums over rows are of whole numbers, the last bits of the draw itself are not covered.
+    With ``papers=True`` each draw is 2 Δl / T-DP and losses add. From sums what is charged is what is proved. On a grid
+    it may be more, where rows need it; the report says how many times. On a grid, a cell is drawn with its density at
+    the middle and θ uniformly within it. With ``assume_converged=True`` the class may be asymptotic; the trace says
+    which. Run times depend on the rows and are not covered.
 
     Under ``Domain(metric=ρ)``, ε is per unit of ρ and R too: the proved largest range of ``l(x, θ) - l(y, θ)`` over
     ``ρ(x, y)``, between tables that differ by ``Σ ρ(x_i, y_i)`` in all; with ``papers=True`` Δl is L_ρ, so that a draw
@@ -114,7 +109,7 @@ class OPS(PrivateStep):
     ----------
     Wang, Fienberg, Smola (2015), algorithm 1; Foulds, Geumlek, Welling, Chaudhuri (2016), theorem 2; Dimitrakakis,
     Nelson, Zhang, Mitrokotsa, Rubinstein (2017), theorem 8.1; range accounting: Dong, Durfee, Rogers (2020), Cesar,
-    Rogers (2021); log-concave posteriors: Gopi, Lee, Liu (2022), theorem 4.
+    Rogers (2021).
 
     Examples
     --------
@@ -166,34 +161,36 @@ class OPS(PrivateStep):
         self.neighbours = inspection.domain.neighbours
         self.n_rows = inspection.n_rows if self.neighbours == "replace" else None
         self.clamped = clamped(inspection.model)
-        self.ways: list[Way] = []
         self.proofs: tuple[Proof, ...] = ()
+        self.rows: tuple[RowLikelihood, ...] = ()
         if isinstance(inspection, RowInspection):
-            return self._plan_rows(inspection, "")
+            return self._plan_regression(inspection) or self._plan_rows(inspection, "")
         prior_model, tables = table_likelihoods(inspection)
         found = table_posterior(prior_model, tables, self.settings.get("grid"), self.neighbours)
         if isinstance(found, TablePosterior):
             self.posterior: Posterior = found
-            self.range, self.gaussian = found.range, self._shape(inspection)
+            self.range = found.range
         elif (
             self.settings.get("assume_converged")
             and (states := self._of_states(inspection, prior_model, tables)) is not None
         ):
-            self.posterior, self.range, self.gaussian, self.ways = states, states.range, math.inf, [states]
-            self.proved = states.range
+            self.posterior, self.range = states, states.range
         else:
             return self._plan_held(inspection.inspected.rows, found)
         self.values = Values(prior_model, quick=self.previewing)
         return prior_model
 
-    def _shape(self, inspection: Inspection) -> float:
-        """Return G / √m, which also pays for a conjugate form where rows alone would be held for want of a Δl."""
-        rows = inspection.inspected.rows if sums_problems(inspection) else None
-        if rows is None or rows.problems:
-            return math.inf
-        prior_model = shared_prior_model(rows)
-        self.certificates = certify(*row_likelihoods(rows, prior_model), self.neighbours, prior_model)
-        return self.certificates.gaussian()
+    def _plan_regression(self, inspection: RowInspection) -> Model | None:
+        """Take the kernel's own draws for a normal regression with coefficients in a ball; None for other models."""
+        prior_model = shared_prior_model(inspection)
+        found = RegressionPosterior.of(inspection, prior_model)
+        if found is None:
+            return None
+        if not self.previewing:
+            found.compile()
+        self.posterior, self.range = found, found.range
+        self.values = Values(prior_model, quick=self.previewing)
+        return prior_model
 
     def _of_states(
         self, inspection: Inspection, prior_model: Model, tables: Sequence[TableLikelihood]
@@ -208,119 +205,141 @@ class OPS(PrivateStep):
         curable = [problem for problem in found if problem.remedy]
         try:
             rows.require()
-            return self._plan_rows(rows, reasons)
         except UnsupportedModelError as error:
             raise UnsupportedModelError(curable or [*error.problems, self._no_draws(reasons)]) from None
+        try:
+            return self._plan_rows(rows, reasons)
+        except UnsupportedModelError as error:
+            raise UnsupportedModelError(curable or error.problems) from None
 
     def _plan_rows(self, inspection: RowInspection, reasons: str) -> Model:
-        """Prove a range or log-concavity, and find a way to draw."""
+        """Lay a grid, of which the kernel chooses a cell; else prove a range, and find another way to draw."""
         prior_model = shared_prior_model(inspection)
-        proved = prove_rows(inspection, prior_model, papers=self.settings["papers"])
-        self.range, self.gaussian, self.certificates = proved.range, proved.gaussian, proved.certificates
-        self.proofs, self.diameter, self.proved = proved.proofs, proved.diameter, proved.range
-        density = RowDensity(inspection, prior_model, proved.priors)
-        count = inspection.most_rows
-        trial = Trial(density)
-        moved = min(proved.gaussian, proved.range.value, proved.range.sensitivity)
-        moved *= proved.diameter if math.isfinite(proved.diameter) else 1.0
-        if (problem := trial.problem(count, moved)) is not None:
-            raise UnsupportedModelError([problem])
-        fit = self._fit(inspection, density, trial)
-        self.enforced = fit is not None
-        ways = self._found(inspection, density, fit)
-        derived = any(not isinstance(way, str | RowGridPosterior) for way in ways) and not self.previewing
-        if derived and (steep := trial.steep()):
-            ways = [way if isinstance(way, RowGridPosterior) else steep for way in ways[:2]]
-        self.ways = [way for way in ways if not isinstance(way, str)]
-        refused = "; ".join([reasons] * bool(reasons) + [way for way in ways if isinstance(way, str)])
-        if not self.ways:
-            raise UnsupportedModelError([self._no_draws(refused)])
-        self.posterior = self.ways[0]
+        priors = priors_of(prior_model)
+        problem = grid_problem(priors)
         self.values = Values(prior_model, quick=self.previewing)
+        if inspection.domain.metric is None and not problem:
+            self._plan_grid(inspection, prior_model, reasons)
+        elif inspection.domain.metric is None and not self.settings.get("assume_converged"):
+            bounds = _bounds_first(priors)
+            other = [] if bounds and not reasons else [self._no_draws(_joined(reasons, problem))]
+            raise UnsupportedModelError([*bounds, *other])
+        else:
+            self._plan_proved(inspection, prior_model, reasons)
         return prior_model
 
-    def _found(self, inspection: RowInspection, density: RowDensity, fit: Fit | None) -> list[Way | str]:
-        """Find ways to draw, the grid first; in place of one that there is not, why."""
-        count = inspection.most_rows
-        ways: list[Way | str] = [
-            RowGridPosterior.of(density, self.settings.get("grid"), fit),
-            LogConcavePosterior.of(density, self.certificates, count),
-        ]
-        if fit is not None and isinstance(ways[1], LogConcavePosterior):
-            ways.insert(1, ways[1].within(fit))
-        if self.settings.get("assume_converged"):
-            chain = ConvergedPosterior.of(
-                inspection, density, prior_model_of(inspection), temper_prior=self.temper_prior
+    def _plan_grid(self, inspection: RowInspection, prior_model: Model, reasons: str) -> None:
+        """Lay a grid, and find how far one row moves its cells."""
+        try:
+            grid = ScoredGrid(
+                inspection,
+                prior_model,
+                priors_of(prior_model),
+                self.settings.get("grid"),
+                papers=self.settings["papers"],
             )
-            ways.append(chain)
-        return ways
+        except UnsupportedModelError as error:
+            other = [self._no_draws(reasons)] if reasons else []
+            raise UnsupportedModelError([*error.problems, *other]) from None
+        found = grid.scores
+        size = found.size if self.settings["papers"] else math.inf
+        self.range = RowRange(value=found.range, sensitivity=size, reason=found.reason)
+        self.posterior = grid
+        if not self.previewing:
+            found.compile()
 
-    def _fit(self, inspection: RowInspection, density: RowDensity, trial: Trial) -> Fit | None:
-        """Return what bounds that are enforced are fitted to; None where no range is proved, or ε is per unit."""
-        range_ = 2 * self.range.sensitivity if self.settings["papers"] else self.range.value
-        if not math.isfinite(range_) or inspection.domain.metric is not None:
-            return None
-        count = inspection.most_rows
-        return Fit(density=density, rows=trial.table, range=range_, neighbours=self.neighbours, n_rows=count)
+    def _plan_proved(self, inspection: RowInspection, prior_model: Model, reasons: str) -> None:
+        """Prove a range, and find a way to draw: a chain, or under a metric a grid."""
+        try:
+            proved = prove_rows(inspection, prior_model, papers=self.settings["papers"])
+        except UnsupportedModelError as error:
+            raise UnsupportedModelError(self._without_range(prior_model, error.problems, reasons)) from None
+        proved.require_informative()
+        self.proofs, self.rows, self.diameter, self.range = proved.proofs, proved.rows, proved.diameter, proved.range
+        density = RowDensity(inspection, prior_model, proved.priors)
+        trial = Trial(density)
+        moved = min(proved.range.value, proved.range.sensitivity)
+        moved *= proved.diameter if math.isfinite(proved.diameter) else 1.0
+        if (problem := trial.problem(inspection.most_rows, moved)) is not None:
+            raise UnsupportedModelError([problem])
+        way: Way | str = grid_problem(proved.priors)
+        if inspection.domain.metric is not None and not way:
+            way = self._per_unit(inspection, density)
+        if isinstance(way, str) and self.settings.get("assume_converged"):
+            chain = self._chain(inspection, density, trial)
+            way = chain if isinstance(chain, ConvergedPosterior) else _joined(way, chain)
+        if isinstance(way, str):
+            raise UnsupportedModelError([self._no_draws(_joined(reasons, way))])
+        self.posterior = way
+
+    def _without_range(self, prior_model: Model, problems: Sequence[Problem], reasons: str) -> Sequence[Problem]:
+        """Name bounds alone where there is a draw with them, else also what needs no exact draw."""
+        few = sum(prior.size for prior in priors_of(prior_model)) <= MOST_SCALARS
+        if self.settings.get("assume_converged") or (few and not reasons):
+            return problems
+        other = self._no_draws(reasons or "one row can move its likelihood by any amount")
+        return [*problems, other] if few else [other, *problems]
+
+    def _per_unit(self, inspection: RowInspection, density: RowDensity) -> RowGridPosterior | str:
+        """Lay a grid where ε is per unit of a metric, or say what is in the way."""
+        return RowGridPosterior.of(density, self.settings.get("grid"))
+
+    def _chain(self, inspection: RowInspection, density: RowDensity, trial: Trial) -> ConvergedPosterior | str:
+        """Return a chain, or say what is in the way."""
+        if not self.previewing and (steep := trial.steep()):
+            return steep
+        return ConvergedPosterior.of(inspection, density, prior_model_of(inspection), temper_prior=self.temper_prior)
 
     @override
     def price(self, funding: Funding) -> Event:
-        self._choose(funding)
-        return SelfComposedEvent(event=self.temperature.event, count=funding.uses)
+        self.temperature = found = self._temperature(funding)
+        if isinstance(self.posterior, ConvergedPosterior | StatesPosterior) and not self.previewing:
+            obstacle = self.posterior.obstacle(found.inverse, found.prior)
+            if obstacle:
+                raise UnsupportedModelError([self._no_draws(obstacle, assumed=True)])
+        return SelfComposedEvent(event=found.event, count=funding.uses)
 
     @property
     def temper_prior(self) -> bool:
         """Whether the prior is taken to the power of the inverse temperature too."""
         return bool(self.settings["papers"])
 
-    def _temperatures(self, funding: Funding, range_: RowRange) -> list[Temperature]:
+    def _temperature(self, funding: Funding) -> Temperature:
         if self.settings["papers"]:
-            return [by_papers(range_.sensitivity, funding.budget, funding.uses)]
-        return coolest_first(range_.value, self.gaussian, funding.budget, funding.uses)
+            return by_papers(self.range.sensitivity, funding.budget, funding.uses, self.added)
+        return by_range(self.range.value, funding.budget, funding.uses, self.added)
 
-    def _choose(self, funding: Funding) -> None:
-        """Take the first temperature, and the first way to draw at it that ends in time, whatever the data.
-
-        Exact ways come before others, and a grid, of which everything is enforced, before what is hardly cooler. What
-        is cut into the cells of a grid is not log-concave, nor is what a bound is enforced on; where the range pays, it
-        is enforced.
-        """
-        if not self.ways:
-            self.temperature = self._temperatures(funding, self.range)[0]
-            return
-        found = [
-            (temperature, way, range_)
-            for way in self.ways
-            for range_ in [enforced(self.proved, getattr(way, "bound", None))]
-            for temperature in self._temperatures(funding, range_)
-            if self._pays(way, temperature)
-        ]
-        obstacles = list[str]()
-        for temperature, way, range_ in sorted(found, key=_rank):
-            looked = way.exact or not self.previewing
-            obstacle = way.obstacle(temperature.inverse, temperature.prior) if looked else ""
-            if not obstacle:
-                self.temperature, self.posterior, self.range = temperature, way, range_
-                return
-            obstacles.append(obstacle)
-        reasons = obstacles or ["a grid does not keep a density log-concave"]
-        raise UnsupportedModelError([self._no_draws("; ".join(reasons), "assume_converged" in self.settings)])
-
-    def _pays(self, way: Way, temperature: Temperature) -> bool:
-        """Whether a rule holds of what a way to draw does: a range where it is enforced, a shape where it is kept."""
-        by_shape = isinstance(temperature.event, GDPEvent)
-        if isinstance(way, RowGridPosterior):
-            return not by_shape
-        return not (isinstance(way, LogConcavePosterior) and self.enforced) or by_shape is (way.bound is None)
+    @property
+    def added(self) -> float:
+        """What a draw costs beside its range: the slack of the whole weights of a choice."""
+        return self.posterior.scores.slack if isinstance(self.posterior, ScoredGrid) else 0.0
 
     @property
     @override
     def claimed(self) -> Guarantee:
         return "exact" if self.posterior.exact else "asymptotic"
 
+    @property
+    @override
+    def arithmetic(self) -> str:
+        return "hardened" if isinstance(self.posterior, ScoredGrid) else "float64"
+
     @override
     def load(self) -> None:
         self.sums = self.posterior.read()
+
+    @override
+    def forget(self) -> None:
+        if isinstance(self.posterior, ScoredGrid):
+            self.posterior.scores.forget()
+
+    @override
+    def start_chain(self) -> None:
+        event, steps = self.temperature.event, self.funding.steps
+        if isinstance(self.posterior, ScoredGrid):
+            self.posterior.scores.begin(event, steps)
+        elif isinstance(self.posterior, RegressionPosterior):
+            self.posterior.begin(self.sums, event, steps)
 
     @override
     def advance(self, point: Point) -> Point:
@@ -365,29 +384,38 @@ class OPS(PrivateStep):
     def _sensitivity(self) -> str:
         if self.settings["papers"]:
             return f"Δl = {self.range.sensitivity:.6g}: {self.range.reason}"
-        if isinstance(self.temperature.event, GDPEvent):
-            found = self.certificates
-            return (
-                f"G = {found.difference.value:.6g} (gradient of a difference of rows), prior m = {found.modulus:.6g}: "
-                f"μ = G / (T √m) = {self.temperature.event.mu:.6g}, likelihood proved concave"
-            )
         return f"R = {self.range.value:.6g}: {self.range.reason}"
 
     def _no_draws(self, reasons: str, assumed: bool = False) -> Problem:
         others = "dp.TemperedGibbs(), dp.BarkerMetropolis() or dp.SGLD()"
         if self.binding.domain.metric is not None:
             others = "dp.TemperedGibbs() or dp.BarkerMetropolis()"
-        remedy = f"Bound or truncate the parameters, use {others}, which need no exact draws"
+        remedy = f"Use {others}, which need no exact draws."
         last = (
-            ", or accept the last state of a NUTS chain, whose guarantee is asymptotic: dp.OPS(assume_converged=True)"
+            " Or take the last state of a NUTS chain, whose guarantee is asymptotic: dp.OPS(assume_converged=True). It "
+            "needs bounded parameters, coefficients by dp.truncate(norms=)."
         )
         return Problem(
             where="model",
             what=f"its posterior cannot be drawn exactly ({reasons})",
-            remedy=f"{remedy}{'' if assumed else last}.",
+            remedy=f"{remedy}{'' if assumed else last}",
         )
 
 
-def _rank(item: tuple[Temperature, Way, RowRange]) -> tuple[bool, float]:
-    temperature, way, _ = item
-    return not way.exact, -temperature.inverse * (1 + HARDLY * isinstance(way, RowGridPosterior))
+def _joined(*reasons: str) -> str:
+    return "; ".join(reason for reason in reasons if reason)
+
+
+def _bounds_first(priors: Sequence[Prior]) -> list[Problem]:
+    """Name the bounds with which a grid could be laid, where these are all that is missing."""
+    if sum(prior.size for prior in priors) > MOST_SCALARS:
+        return []
+    return [
+        Problem(
+            where=prior.name,
+            what="it has no bounds between which a grid could be laid",
+            remedy=f"Truncate it: dp.truncate(model, {{{prior.name!r}: (low, high)}}).",
+        )
+        for prior in priors
+        if not prior.bounded and prior.distribution != "dirichlet"
+    ]

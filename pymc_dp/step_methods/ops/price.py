@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pymc_dp.accounting import BoundedRangeEvent, Budget, Event, GDPEvent, PureEvent
+from pymc_dp.accounting import BoundedRangeEvent, Budget, Event, PureEvent
 from pymc_dp.errors import ArgumentError
 from pymc_dp.kernel.accounting.budget import decimal, float_down
-from pymc_dp.kernel.accounting.calibrate import mu_budget, range_per_use
+from pymc_dp.kernel.accounting.calibrate import range_per_use
 
-INSIDE = 1 - 1e-12
-"""A temperature is raised by so much, for the rounding of the few operations that lead to it."""
+INSIDE, ABOVE = 1 - 1e-12, 1 + 1e-12
+"""A temperature is raised by so much, and a price, for the rounding of the few operations that lead to it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,73 +35,34 @@ class Temperature:
     rule: str
 
 
-def by_range(range_: float, budget: Budget, uses: int) -> Temperature:
-    """One draw is the exponential mechanism of bounded range β R."""
+def by_range(range_: float, budget: Budget, uses: int, added: float = 0.0) -> Temperature:
+    """One draw is the exponential mechanism of bounded range β R; whole weights of a choice have `added` to it."""
     eta = range_per_use(budget.epsilon, budget.delta, uses=uses)
-    inverse = _inverse(eta, range_)
-    event = BoundedRangeEvent(eta=eta if inverse < 1 else range_)
+    inverse = _inverse(less(eta, added, budget), range_)
+    event = BoundedRangeEvent(eta=eta if inverse < 1 else (range_ + added) * ABOVE)
     return Temperature(inverse=inverse, prior=False, event=event, rule="bounded range")
 
 
-def by_concavity(gaussian: float, budget: Budget, uses: int) -> Temperature:
-    """One draw is μ-GDP with μ = β G / √m; `gaussian` is G / √m. Needs δ > 0."""
-    mu = mu_budget(budget.epsilon, budget.delta, uses=uses)
-    inverse = _inverse(mu, gaussian)
-    event = GDPEvent(mu=mu if inverse < 1 else gaussian)
-    return Temperature(inverse=inverse, prior=False, event=event, rule="log-concavity (GDP)")
-
-
-def by_papers(sensitivity: float, budget: Budget, uses: int) -> Temperature:
+def by_papers(sensitivity: float, budget: Budget, uses: int, added: float = 0.0) -> Temperature:
     """One draw is 2 β Δl-DP, and losses add; the prior is tempered as well [Foulds et al. 2016, theorem 2]."""
     if budget.delta:
         raise ArgumentError(
             f"delta={budget.delta:g} would buy nothing: the papers' rule adds pure losses. Use delta=0."
         )
     share = float_down(decimal(budget.epsilon) / uses)
-    inverse = _inverse(share, 2 * sensitivity)
-    event = PureEvent(epsilon=share if inverse < 1 else 2 * sensitivity)
+    inverse = _inverse(less(share, added, budget), 2 * sensitivity)
+    event = PureEvent(epsilon=share if inverse < 1 else (2 * sensitivity + added) * ABOVE)
     return Temperature(inverse=inverse, prior=True, event=event, rule="2 Δl / ε, prior tempered (the papers')")
 
 
-def coolest(range_: float, gaussian: float, budget: Budget, uses: int) -> Temperature:
-    """Return the rule that allows the least temperature; infinite constants rule a rule out."""
-    return coolest_first(range_, gaussian, budget, uses)[0]
+def sharpest(range_: float, budget: Budget, uses: int, added: float = 0.0) -> Temperature:
+    """Pay for (prior x likelihood)^β by its bounded range β R, with β as large as it may be.
 
-
-def coolest_first(range_: float, gaussian: float, budget: Budget, uses: int) -> list[Temperature]:
-    """Return all rules that can be paid for, the one that allows the least temperature first."""
-    found = []
-    if math.isfinite(range_):
-        found.append(by_range(range_, budget, uses))
-    if math.isfinite(gaussian) and budget.delta > 0:
-        found.append(by_concavity(gaussian, budget, uses))
-    if not found:
-        raise ArgumentError(
-            "delta must be > 0: without bounds on the parameters one posterior sample is private by its log-concavity "
-            "alone, whose loss has no largest value. Give delta, for example 1e-6, or truncate the parameters by "
-            "dp.truncate."
-        )
-    return sorted(found, key=lambda temperature: -temperature.inverse)
-
-
-def sharpest_first(range_: float, gaussian: float, budget: Budget, uses: int) -> list[Temperature]:
-    """Return all rules by which (prior x likelihood)^β can be paid for, the one with the largest β first.
-
-    β may be above 1, towards the mode. The prior has the same power, which the bounded range does not see: η = β R. It
-    makes the density βm-strongly log-concave, and one row moves its gradient by βG: μ = βG / √(βm) = √β G / √m.
+    β may be above 1, towards the mode. The prior has the same power, which the range does not see.
     """
-    found = []
-    if math.isfinite(range_):
-        eta = range_per_use(budget.epsilon, budget.delta, uses=uses)
-        event: Event = BoundedRangeEvent(eta=eta)
-        found.append(Temperature(inverse=eta / range_ * INSIDE, prior=True, event=event, rule="bounded range"))
-    if math.isfinite(gaussian) and budget.delta > 0:
-        mu = mu_budget(budget.epsilon, budget.delta, uses=uses)
-        event, inverse = GDPEvent(mu=mu), (mu / gaussian) ** 2 * INSIDE
-        found.append(Temperature(inverse=inverse, prior=True, event=event, rule="log-concavity (GDP)"))
-    if not found:
-        coolest_first(range_, gaussian, budget, uses)  # says what is missing
-    return sorted(found, key=lambda temperature: -temperature.inverse)
+    eta = range_per_use(budget.epsilon, budget.delta, uses=uses)
+    event, least = BoundedRangeEvent(eta=eta), less(eta, added, budget)
+    return Temperature(inverse=least / range_ * INSIDE, prior=True, event=event, rule="bounded range")
 
 
 def worth(temperature: float, count: int) -> str:
@@ -114,17 +75,18 @@ def worth(temperature: float, count: int) -> str:
     )
 
 
+def less(eta: float, added: float, budget: Budget) -> float:
+    """Return what of a price is left for the rows."""
+    if eta <= 2 * added:
+        raise ArgumentError(
+            f"epsilon={budget.epsilon:g} is too little: the whole weights of one choice among so many cells or "
+            f"candidates cost {added:.2g} alone. Give fewer of them, fewer draws, or a larger epsilon."
+        )
+    return eta - added
+
+
 def _inverse(allowed: float, needed: float) -> float:
     return 1.0 if needed <= allowed else allowed / needed * INSIDE
 
 
-__all__ = [
-    "Temperature",
-    "by_concavity",
-    "by_papers",
-    "by_range",
-    "coolest",
-    "coolest_first",
-    "sharpest_first",
-    "worth",
-]
+__all__ = ["Temperature", "by_papers", "by_range", "less", "sharpest", "worth"]

@@ -11,21 +11,18 @@ import pytensor
 import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import ancestors
 
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.interpreted import stable
+from pymc_dp.inspection.numpy_functions import compiled
 from pymc_dp.inspection.one_row import frozen_shared, parts_of
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.row_density import guarded, vectorized
 from pymc_dp.inspection.rows import Array, rebuild, shape_of
-from pymc_dp.proofs.row_likelihood import leaves_of
 from pymc_dp.rows.gate import read
 from pymc_dp.samplers.row_function import RowFunction
-from pymc_dp.step_methods.numpy_functions import compiled
 from pymc_dp.step_methods.ops.grid import over_flat, prior_terms
-from pymc_dp.step_methods.ops.predictor import Predictor
 from pymc_dp.step_methods.row_functions import Bound, Nodes
 
 CHUNK = 2**21
@@ -58,13 +55,12 @@ class RowDensity:
         self.priors = tuple(priors)
         self.columns = inspection.columns
         rows = RowFunction.of(inspection, prior_model)
-        self._function = rows
         self._rows = list(rows.many)
         self._flat = pt.vector("flat", shape=(sum(prior.size for prior in priors),), dtype="float64")
         self._weights = pt.vector("weights", dtype="float64")
         each = rows.over_rows(stable(rows.total))
-        self._parts = parts_of(self._flat, inspection.stand_ins, [prior.shape for prior in priors])
-        self._each: Any = rebuild([each], self._parts)[0][0].astype("float64")
+        parts = parts_of(self._flat, inspection.stand_ins, [prior.shape for prior in priors])
+        self._each: Any = rebuild([each], parts)[0][0].astype("float64")
         self._prior = _prior(prior_model, priors, self._flat)
         self._likelihood = pt.dot(self._each, self._weights)
 
@@ -112,14 +108,6 @@ class RowDensity:
         return prior, likelihood
 
     @cached_property
-    def predictor(self) -> Predictor | None:
-        """The one linear predictor through which the likelihood depends on the parameters; None if not proved."""
-        rows = self._function
-        known = leaves_of(dict(zip(self._parts, self.priors, strict=True)), self.columns, rows.one)
-        over = dict(zip(rows.one.values(), rows.many, strict=True))
-        return Predictor.of(rows.total, self._parts, known, self._flat, over)
-
-    @cached_property
     def _values(self) -> Any:
         points = pt.matrix("points", shape=(None, self.dimension), dtype="float64")
         prior, each = vectorized([self._prior, self._each], {self._flat: points})
@@ -128,22 +116,9 @@ class RowDensity:
         return compiled([points, *self._rows], [prior, each])
 
     @cached_property
-    def _slopes(self) -> Any:
-        gradients = [_gradient(item, self._flat) for item in (self._prior, self._likelihood)]
-        return self._compiled([self._flat], gradients)
-
-    @cached_property
-    def _bends(self) -> Any:
-        direction = pt.vector("direction", shape=(self.dimension,), dtype="float64")
-        slope = pt.dot(_gradient(self._likelihood, self._flat), direction)
-        along = _gradient(slope, self._flat)
-        axes = pt.eye(self.dimension)
-        if direction not in set(ancestors([along])):
-            return self._compiled([self._flat], [pt.zeros_like(axes)])
-        return self._compiled([self._flat], [vectorized(along, {direction: axes})])
-
-    def _compiled(self, inputs: list[Variable], outputs: list[Any]) -> Any:
-        return compiled([*inputs, *self._rows, self._weights], outputs)
+    def _slope(self) -> Any:
+        gradient = pytensor.grad(self._likelihood, self._flat, disconnected_inputs="ignore", return_disconnected="zero")
+        return compiled([self._flat, *self._rows, self._weights], [gradient])
 
     def each(self, points: Array, rows: Sequence[Array]) -> tuple[Array, Array]:
         """Return log prior densities (k,), and every row's log-likelihood (k, n_rows), at (k, dimension) points.
@@ -175,21 +150,10 @@ class RowDensity:
         prior, _ = self.each(points, self.nothing()[0])
         return prior, bound.total(lambda at, rows: self.each(at, rows)[1], points, *held)
 
-    def slopes(self, point: Array, held: Held) -> tuple[Array, Array]:
-        """Return the gradients of both at one point: two (dimension,) arrays. **Private**."""
+    def slope(self, point: Array, held: Held) -> Array:
+        """Return the gradient of the log-likelihood at one point, for public rows: a (dimension,) array."""
         with np.errstate(all="ignore"):
-            prior, likelihood = self._slopes(point, *held[0], held[1])
-        return prior, likelihood
-
-    def bend(self, point: Array, held: Held) -> Array:
-        """Return the Hessian of the log-likelihood at one point: a (dimension, dimension) array. **Private**."""
-        size, (rows, weights) = max(1, CHUNK // self.dimension), held
-        total = np.zeros((self.dimension, self.dimension))
-        with np.errstate(all="ignore"):
-            for start in range(0, len(weights), size):
-                part = slice(start, start + size)
-                total += self._bends(point, *[row[part] for row in rows], weights[part])[0]
-        return total
+            return np.asarray(self._slope(point, *held[0], held[1])[0])
 
 
 def _refuse_discrete(priors: Sequence[Prior]) -> None:
@@ -205,10 +169,6 @@ def _prior(prior_model: Model, priors: Sequence[Prior], flat: Variable) -> Any:
     own, (total,) = over_flat(prior_model, priors, [pt.add(*terms) if len(terms) > 1 else terms[0]])
     # Where a parent is invalid a point is impossible, which is no error: trials look at the ends of supports.
     return stable(frozen_shared(guarded(rebuild([total], {own: flat})[0][0]), ()))
-
-
-def _gradient(graph: Any, flat: Variable) -> Any:
-    return pytensor.grad(graph, flat, disconnected_inputs="ignore", return_disconnected="zero")
 
 
 __all__ = ["Held", "RowDensity"]

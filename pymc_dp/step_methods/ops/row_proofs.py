@@ -4,8 +4,6 @@ Whether a likelihood that is bounded in exact arithmetic stays so in floats: tri
 
 Proofs are about real numbers. log(1 - Φ(9)) is a number, of which floats make minus infinity: one row would cut off a
 part of the parameter space. And beside a log-likelihood of 1e17 no other row, nor the prior, has a digit left.
-
-Bounds that are enforced on rows held one by one, fitted to what public rows need.
 """
 
 from __future__ import annotations
@@ -13,13 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from pymc import Model
 
-from pymc_dp.domain import Neighbours
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.interpreted import kept_while_shared, plain_draw
@@ -27,41 +24,33 @@ from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
 from pymc_dp.metrics import Metric
 from pymc_dp.proofs.branch_and_bound import ALLOWED
-from pymc_dp.proofs.certificates import Certificates, certify
 from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.proofs.lipschitz_in_rows import prove_per_unit
 from pymc_dp.proofs.remedies import problems_of
-from pymc_dp.proofs.row_likelihood import row_likelihoods
+from pymc_dp.proofs.row_likelihood import RowLikelihood, row_likelihoods
 from pymc_dp.proofs.row_ranges import Proof, prove_range, prove_sensitivity
 from pymc_dp.simulation.columns import ROWS, mixed, public_rows
 from pymc_dp.step_methods.ops.row_density import RowDensity
-from pymc_dp.step_methods.row_functions.bounds import (
-    Bound,
-    IntervalBound,
-    RangeBound,
-    References,
-    extreme,
-    fitting_range,
-    proposed,
-)
-from pymc_dp.step_methods.row_functions.limits import RatioLimit
-from pymc_dp.step_methods.row_functions.node_bounds import NodeBound
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Proved:
-    """Bounds of one row: of the range R, of Δl, and of G / √m; infinite where not proved.
+    """Bounds of one row: of the range R, or of Δl for the papers' rule; the other is infinite.
 
-    Under a metric the first two are per unit of it, the third is infinite, and `diameter` is the largest distance of
-    two rows.
+    Under a metric they are per unit of it, and `diameter` is the largest distance of two rows.
     """
 
     range: RowRange
-    gaussian: float
     proofs: tuple[Proof, ...]
-    certificates: Certificates
+    rows: tuple[RowLikelihood, ...]
     priors: tuple[Prior, ...]
     diameter: float = 1.0
+
+    def require_informative(self) -> None:
+        """Refuse a model whose likelihood is the same for all parameters."""
+        if not min(self.range.value, self.range.sensitivity) > 0:
+            what = "its likelihoods depend on no free variable that a row could tell anything about"
+            raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give it a free variable.")])
 
 
 def prove_rows(inspection: RowInspection, prior_model: Model, *, papers: bool = False) -> Proved:
@@ -70,7 +59,7 @@ def prove_rows(inspection: RowInspection, prior_model: Model, *, papers: bool = 
     Raises
     ------
     UnsupportedModelError
-        If neither a range nor log-concavity is proved, with bounds that would do.
+        If no finite range is proved, with bounds that would do.
     """
     return _proved(inspection, prior_model, papers=papers, allowed=float(ALLOWED.get()))
 
@@ -80,16 +69,12 @@ def _proved(inspection: RowInspection, prior_model: Model, *, papers: bool, allo
     neighbours = inspection.domain.neighbours
     rows, priors = row_likelihoods(inspection, prior_model)
     if inspection.domain.metric is not None:
-        certificates = certify(rows, priors, neighbours, prior_model)
-        return _per_unit(inspection, inspection.domain.metric, certificates, papers=papers)
+        return _per_unit(inspection, inspection.domain.metric, rows, priors, papers=papers)
     prove = partial(prove_sensitivity if papers else prove_range, neighbours=neighbours)
     proofs = [prove(row) for row in rows]
-    certificates = certify(rows, priors, neighbours, prior_model)
     total = sum(proof.value for proof in proofs)
-    gaussian = math.inf if papers else certificates.gaussian()
-    if math.isinf(total) and math.isinf(gaussian):
+    if math.isinf(total):
         raise UnsupportedModelError(problems_of(rows, proofs, prove))
-    _require_informative(total)
     boxes = sum(proof.boxes for proof in proofs)
     return Proved(
         range=RowRange(
@@ -97,16 +82,21 @@ def _proved(inspection: RowInspection, prior_model: Model, *, papers: bool, allo
             sensitivity=total if papers else math.inf,
             reason=f"proved from the graph, by interval arithmetic and branch and bound over {boxes} boxes",
         ),
-        gaussian=gaussian,
         proofs=tuple(proofs),
-        certificates=certificates,
+        rows=rows,
         priors=priors,
     )
 
 
-def _per_unit(inspection: RowInspection, metric: Metric, certificates: Certificates, *, papers: bool) -> Proved:
-    found = prove_per_unit(certificates.rows, inspection.columns, metric, papers=papers)
-    _require_informative(found.value)
+def _per_unit(
+    inspection: RowInspection,
+    metric: Metric,
+    rows: tuple[RowLikelihood, ...],
+    priors: tuple[Prior, ...],
+    *,
+    papers: bool,
+) -> Proved:
+    found = prove_per_unit(rows, inspection.columns, metric, papers=papers)
     each = ", ".join(f"{value:.6g} in {name}" for name, value in found.parts)
     return Proved(
         range=RowRange(
@@ -114,19 +104,11 @@ def _per_unit(inspection: RowInspection, metric: Metric, certificates: Certifica
             sensitivity=found.value if papers else math.inf,
             reason=f"per unit of ρ = {metric} ({each}), proved by branch and bound over {found.boxes} boxes",
         ),
-        gaussian=math.inf,
         proofs=(),
-        certificates=certificates,
-        priors=certificates.priors,
+        rows=rows,
+        priors=priors,
         diameter=found.diameter,
     )
-
-
-def _require_informative(total: float) -> None:
-    """Refuse a model whose likelihood is the same for all parameters."""
-    if not total > 0:
-        what = "its likelihoods depend on no free variable that a row could tell anything about"
-        raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give it a free variable.")])
 
 
 PLACES = 32
@@ -186,14 +168,12 @@ class Trial:
         return None
 
     def steep(self) -> str:
-        """Say where derivatives are no numbers; empty if they are."""
+        """Say where a chain has no gradient to follow; empty if it has one everywhere."""
         both = np.concatenate([self._near, self._far])
         held = self.table, np.ones(len(self._rows))
-        slopes = [self._density.slopes(place, held)[1] for place in both]
-        bends = [self._density.bend(place, held) for place in both] if self._density.dimension > 1 else []
-        if all(np.isfinite(item).all() for item in (*slopes, *bends)):
+        if all(np.isfinite(self._density.slope(place, held)).all() for place in both):
             return ""
-        return "computed in floats, derivatives of its log-likelihood are NaN for some rows and parameters"
+        return "computed in floats, the gradient of its log-likelihood is NaN for some rows and parameters"
 
 
 def _drawn(priors: Sequence[Prior]) -> dict[str, Array]:
@@ -235,74 +215,4 @@ def _ends(prior: Prior) -> tuple[tuple[Array | None, float], tuple[Array | None,
     return (prior.low, -np.inf), (prior.high, np.inf)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Fit:
-    """What is proved of the rows of a density, and public rows to try it with.
-
-    Attributes
-    ----------
-    density : RowDensity
-    rows : list of (n_tried, ...) arrays
-        Public rows, one array per column; the lowest and the highest come first.
-    range : float
-        Proved bound of the range of a difference of two rows (``replace``), of one row (``add_remove``).
-    neighbours : {"replace", "add_remove"}
-    n_rows : int
-        Most rows that a table may have.
-    """
-
-    density: RowDensity
-    rows: list[Array]
-    range: float
-    neighbours: Neighbours
-    n_rows: int
-
-    def over(self, points: Array) -> RangeBound:
-        """Return a bound for a choice among points."""
-        tried = self._at_rows(points, self.rows)
-        return fitting_range(
-            [tried],
-            (
-                (references, [references.at(self._at_rows, points, self.rows)])
-                for references in proposed(self.density.columns, self.rows, [tried])
-            ),
-            range_=self.range,
-            neighbours=self.neighbours,
-            n_rows=self.n_rows,
-        )
-
-    def about(self, anchor: Array) -> IntervalBound:
-        """Return a bound for points that come one by one, with a fixed one.
-
-        The interval is proved to hold the number of every row: cut anywhere, a sum of concave functions would be none,
-        and no envelope of it would be known. So one row is charged twice what it can move under ``add_remove``, and
-        four times under ``replace``: the number of each of two rows may be anywhere in the interval.
-        """
-        references = References() if self.neighbours == "add_remove" else extreme(self.density.columns, self.rows)
-        limit = RatioLimit.of(-self.range, self.range, self.n_rows)
-        return IntervalBound(limit=limit, anchor=anchor, neighbours=self.neighbours, references=references)
-
-    def _at_rows(self, points: Array, rows: Sequence[Array]) -> Array:
-        return self.density.each(points, rows)[1]
-
-
-def enforced(proved: RowRange, bound: Bound | None) -> RowRange:
-    """Return the range that is charged: the one that is enforced on rows, which is no less than the one proved.
-
-    Where the papers' Δl is proved in place of a range, twice that is the range, and half of what is enforced the Δl.
-    What is enforced on points that come one by one (`Fit.about`) is four times what is proved, under ``add_remove``
-    twice; the reason says how often.
-    """
-    if bound is None:
-        return proved
-    if isinstance(bound, NodeBound):
-        return replace(proved, reason=f"{proved.reason}; enforced at {bound.nodes}")
-    by_size = math.isinf(proved.value)
-    charge, known = (bound.charge / 2, proved.sensitivity) if by_size else (bound.charge, proved.value)
-    more = f"{charge / known:.4g} times the bound {known:.6g}, " if charge > known * (1 + 1e-5) else ""
-    unit = f"2^{math.log2(bound.limit.unit):.0f}"
-    reason = f"{more}{proved.reason}; enforced on the number of every row, in whole multiples of {unit}"
-    return replace(proved, **{"sensitivity" if by_size else "value": charge}, reason=reason)
-
-
-__all__ = ["Fit", "Proved", "Trial", "enforced", "prove_rows"]
+__all__ = ["Proved", "Trial", "prove_rows"]

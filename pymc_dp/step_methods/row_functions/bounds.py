@@ -13,8 +13,9 @@ import numpy as np
 from pymc_dp.domain import Neighbours
 from pymc_dp.draws.finite_choice import settled
 from pymc_dp.inspection.rows import Array, Column
+from pymc_dp.samplers.middle import middle
 from pymc_dp.step_methods.row_functions.builder import ALIKE, filled
-from pymc_dp.step_methods.row_functions.limits import Limit, RatioLimit
+from pymc_dp.step_methods.row_functions.limits import Limit
 
 CHUNK = 2**20
 """Log-likelihoods held at once."""
@@ -89,7 +90,10 @@ class _Common:
 
 
 class Bound(ABC):
-    """A bound of what one row can move a sum of log-likelihoods by, enforced on what is summed."""
+    """A bound of what one row can move a sum of log-likelihoods by, enforced on what is summed.
+
+    For a choice among points that are all at hand, made for each of several elements by its own rows.
+    """
 
     references: References
     limit: Any
@@ -99,7 +103,6 @@ class Bound(ABC):
     def charge(self) -> float:
         """Range over points of what one row moves the sum by: what has to be paid for, at inverse temperature 1."""
 
-    @abstractmethod
     def total(self, each: Each, points: Any, rows: Rows, weights: Array) -> Array:
         """Add up the rows at some points, up to a constant: (n_points,) array. **Private**.
 
@@ -111,20 +114,6 @@ class Bound(ABC):
         weights : (n_rows,) array
             How often each row occurs, whole numbers.
         """
-
-    def _centred(self, each: Each, points: Any, rows: Rows) -> tuple[Array, Array]:
-        """Return the numbers of rows less those of the references, and the latter."""
-        with np.errstate(all="ignore"):
-            centre = self.references.at(each, points, rows)
-            centre = np.where(np.isfinite(centre), centre, 0.0)
-            return each(points, rows) - centre, centre
-
-
-class ElementBound(Bound):
-    """A bound for a choice among points that are all at hand, made for each of several elements by its own rows."""
-
-    @override
-    def total(self, each: Each, points: Any, rows: Rows, weights: Array) -> Array:
         return self.by_element(each, points, rows, weights)[:, 0]
 
     @abstractmethod
@@ -141,6 +130,13 @@ class ElementBound(Bound):
             To which element each row belongs; not needed where there is one element, or no row.
         elements : int
         """
+
+    def _centred(self, each: Each, points: Any, rows: Rows) -> tuple[Array, Array]:
+        """Return the numbers of rows less those of the references, and the latter."""
+        with np.errstate(all="ignore"):
+            centre = self.references.at(each, points, rows)
+            centre = np.where(np.isfinite(centre), centre, 0.0)
+            return each(points, rows) - centre, centre
 
 
 def parts(rows: Rows, weights: Array, points: int) -> Iterator[tuple[list[Array], Array, slice]]:
@@ -163,7 +159,7 @@ def _padded(column: Array, missing: int) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RangeBound(ElementBound):
+class RangeBound(Bound):
     """For a choice among points that are all at hand: the numbers of a row range over them by no more than is charged.
 
     Attributes
@@ -203,45 +199,6 @@ class RangeBound(ElementBound):
         return self.limit.values(total) + shared[:, None]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class IntervalBound(Bound):
-    """For points that come one by one: the numbers of a row, less that at a fixed point, lie in a public interval.
-
-    Attributes
-    ----------
-    limit : RatioLimit
-    anchor : array
-        The fixed point: one point along a first axis.
-    neighbours : {"replace", "add_remove"}
-    references : References
-    """
-
-    limit: RatioLimit
-    anchor: Array
-    neighbours: Neighbours
-    references: References = field(default_factory=References)
-
-    @property
-    @override
-    def charge(self) -> float:
-        times = 2 if self.neighbours == "replace" else 1
-        return times * (self.limit.high - self.limit.low) * self.limit.unit
-
-    @override
-    def total(self, each: Each, points: Any, rows: Rows, weights: Array) -> Array:
-        total, common = np.zeros(len(points), dtype=np.int64), _Common(rows=np.zeros(len(points)))
-        for some, held, _ in parts(rows, weights, len(points)):
-            found, centre = self._centred(each, points, some)
-            base, centre_there = self._centred(each, self.anchor, some)
-            self.limit.add(total, found, base[0], held)
-            common.note(centre - centre_there, held)
-        return total * self.limit.unit + common.total
-
-
-MOST_POINTS = 512
-"""Points at which rows are compared."""
-MOST_CUTS = 50
-"""Linear programs that are solved for a mean in the middle of all rows."""
 NOTHING = 1e-9
 """Range, in nats, that is put down to rounding where rows are proved to say nothing."""
 ROUNDING = 1e-6
@@ -314,7 +271,7 @@ def _ends(tried: Sequence[Array]) -> tuple[float, float]:
     return (float(held.min()), float(held.max())) if held.size else (0.0, 0.0)
 
 
-def extreme(columns: Sequence[Column], rows: Sequence[Array]) -> References:
+def _extreme(columns: Sequence[Column], rows: Sequence[Array]) -> References:
     """Return the lowest and the highest row, which come first, as references."""
     return References(rows=(_reference(columns, rows, 0), _reference(columns, rows, 1)))
 
@@ -336,7 +293,7 @@ def proposed(columns: Sequence[Column], rows: Sequence[Array], tried: Sequence[A
         Their log-likelihoods. With public columns, where references stand beside every row, the middle is not looked
         for: evaluating many of them would take many times as long.
     """
-    found = [extreme(columns, rows)]
+    found = [_extreme(columns, rows)]
     if not any(column.public for column in columns):
         mean = middle(tried)
         held = tuple(_reference(columns, rows, place) for place in mean)
@@ -344,54 +301,13 @@ def proposed(columns: Sequence[Column], rows: Sequence[Array], tried: Sequence[A
     return found
 
 
-def middle(tried: Sequence[Array]) -> dict[int, float]:
-    """Return weights of columns whose weighted mean lies in the middle: the others range least about it over points.
-
-    A linear program. Only those of its conditions, two points and a column each, that are broken are added, until none
-    is.
-    """
-    from scipy.optimize import linprog  # heavy, and not needed by most
-
-    with np.errstate(all="ignore"):
-        held = [found[:: max(1, len(found) // MOST_POINTS)] for found in tried]
-        kept = np.flatnonzero(np.all([np.isfinite(found).all(axis=0) for found in held], axis=0))
-    if not len(kept):
-        return {0: 0.5, 1: 0.5}
-    tables = [found[:, kept] for found in held]
-    weights, aim, conditions, limits = np.eye(1, len(kept))[0], -1.0, list[Array](), list[Array]()
-    for _ in range(MOST_CUTS):
-        centred = [found - found @ weights[:, None] for found in tables]
-        if max(float(np.ptp(one, axis=0).max()) for one in centred) <= aim * (1 + ROUNDING) + NOTHING:
-            break
-        for table, one in zip(tables, centred, strict=True):
-            between = table[one.argmax(axis=0)] - table[one.argmin(axis=0)]
-            conditions.append(np.column_stack([-between, np.full(len(kept), -1.0)]))
-            limits.append(-np.diagonal(between))
-        solved = linprog(
-            np.append(np.zeros(len(kept)), 1.0),
-            A_ub=np.concatenate(conditions),
-            b_ub=np.concatenate(limits),
-            A_eq=np.append(np.ones(len(kept)), 0.0)[None],
-            b_eq=[1.0],
-        )
-        if not solved.success:
-            break
-        weights, aim = np.where(solved.x[:-1] > NOTHING, solved.x[:-1], 0.0), float(solved.x[-1])
-        weights /= weights.sum()
-    return {int(kept[place]): float(weights[place]) for place in np.flatnonzero(weights)}
-
-
 __all__ = [
     "Bound",
     "Each",
-    "ElementBound",
-    "IntervalBound",
     "RangeBound",
     "References",
     "Rows",
-    "extreme",
     "fitting_range",
-    "middle",
     "parts",
     "proposed",
     "tried_range",

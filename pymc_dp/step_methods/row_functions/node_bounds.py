@@ -9,7 +9,7 @@ import numpy as np
 
 from pymc_dp.draws.finite_choice import settled
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.row_functions.bounds import Each, ElementBound, References, Rows
+from pymc_dp.step_methods.row_functions.bounds import Bound, Each, References, Rows
 from pymc_dp.step_methods.row_functions.limits import LEAST_EXPONENT
 from pymc_dp.step_methods.row_functions.nodes import VALUE_BITS, Nodes
 
@@ -59,7 +59,7 @@ class Numbers:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NodeBound(ElementBound):
+class NodeBound(Bound):
     """For a choice among points, where ε is per unit of a metric.
 
     Attributes

@@ -195,25 +195,10 @@ def add_rows(found, weights, owner, inverse, width, size, total):  # type: ignor
                 total[k, owner[i]] += np.int64(value) * weights[i]
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=False)
-def add_ratios(found, base, weights, inverse, low, high, total):  # type: ignore[no-untyped-def]
-    """Add the whole numbers of ``found - base`` within an interval; NaN counts as 0 before it is held there."""
-    n_points, n_rows = found.shape
-    for k in range(n_points):
-        sum_of_rows = np.int64(0)
-        for i in range(n_rows):
-            value = np.rint((found[k, i] - base[i]) * inverse)
-            if value != value:
-                value = 0.0
-            sum_of_rows += np.int64(min(max(value, low), high)) * weights[i]
-        total[k] += sum_of_rows
-
-
 __all__ = [
     "AT_ONCE",
     "FLAGS",
     "SOME",
-    "add_ratios",
     "add_rows",
     "add_whole",
     "squared_norms",

@@ -67,6 +67,16 @@ def test_without_the_word_of_the_caller_it_is_refused_and_the_word_is_named(blin
         sampled(groups(), step=dp.OPS())
 
 
+def test_a_likelihood_without_a_gradient_somewhere_has_no_chain(blind):
+    """The slope of a root is infinite at 0."""
+    rng = np.random.default_rng(3)
+    with pm.Model() as model:
+        roots = pm.math.sqrt(pm.math.abs(pm.Uniform("b", -1, 1, shape=3)))
+        pm.Bernoulli("y", logit_p=pm.Data("x", rng.uniform(-1, 1, (20, 3))) @ roots, observed=rng.integers(0, 2, 20))
+    with pytest.raises(dp.errors.UnsupportedModelError, match="the gradient of its log-likelihood is NaN"):
+        sampled(model)
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "limit", "text"),

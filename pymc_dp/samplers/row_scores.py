@@ -1,0 +1,344 @@
+"""Log-likelihoods at public points, summed over rows by the kernel for a choice among the points; ranges are found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pymc import Model
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import vectorize_graph
+
+from pymc_dp.accounting import Event
+from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.inspection.findings import RowInspection
+from pymc_dp.inspection.numpy_functions import compiled
+from pymc_dp.inspection.row_density import vectorized
+from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel import Grant, Kernel, RowMap, Table
+from pymc_dp.kernel.account import repeated
+from pymc_dp.kernel.draw import slack
+from pymc_dp.samplers.chain_account import ChainAccount
+from pymc_dp.samplers.middle import middle
+from pymc_dp.samplers.public_rows import PublicRows
+from pymc_dp.samplers.rows import ModelRows, rows_of
+
+ROOM = 1e-9
+"""By how much a found range is widened, relatively."""
+ROUNDING = 1e-6
+"""Relative difference of two ranges that is put down to rounding."""
+SPREAD = 400
+"""Points at which all public rows are looked at; those that are the farthest there, at all points."""
+FARTHEST, TURNS = 12, 2
+"""Rows with the largest range, and how many times they are moved on to where it is larger."""
+COMPARED = 96
+"""Rows of which a mean is taken as the centre."""
+CHUNK = 2**21
+"""Numbers held at once."""
+MOST_KINDS = 4096
+"""Possible rows of whole numbers, up to which rows are counted by kind."""
+
+
+class RowScores:
+    """f_k(x) = l(x, θ_k), less a public centre, summed over rows by the kernel, which holds the range of f over k.
+
+    Under replace a centre c_k is taken off every row: where no column is public, the mean of public rows that lies in
+    the middle of all of them; where some are, that of the two rows at all lower and at all upper ends beside these.
+
+    Parameters
+    ----------
+    inspection : RowInspection
+    prior_model : pymc.Model
+    points : (n_points, n_scalars) array
+        θ_1, ..., θ_K, public: values of all free variables, one after the other.
+    otherwise : str
+        What else there is to do where nothing limits a row, for the error.
+
+    Attributes
+    ----------
+    range : float
+        R: how far neighbours move Σ f, as a range over the points; this is found, enforced, and paid for.
+    size : float
+        Δl: how far they move it at any one point. Found, and not enforced by itself: 2 Δl is at least R.
+    slack : float
+        What whole weights add to what a choice costs, whatever R is.
+    reason : str
+        How R was found.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If a row may be anything, if a number of some row is infinite or NaN at some point, if rows tell nothing about
+        the points, or if the kernel does not take the graph of a row.
+
+    Notes
+    -----
+    **Guarantee.** That of `Kernel.choose`. Nothing in here can make a choice cost more than was paid.
+    """
+
+    def __init__(self, inspection: RowInspection, prior_model: Model, points: Array, otherwise: str = "") -> None:
+        self.points, self._rows = points, ModelRows(inspection, prior_model, natural=True)
+        self._neighbours = inspection.domain.neighbours
+        self._replace, self._n_rows = self._neighbours == "replace", inspection.n_rows
+        columns = self._rows.columns
+        self._public = [name for name, one in columns.items() if one.public and self._replace]
+        self._rows.require_limits(otherwise)
+        self._near = _Near(self._rows, self._public, PublicRows(columns, self._rows.inputs, self._public), points)
+        self.range, self.size, self._centre = self._near.found(replace=self._replace)
+        self.slack = float(slack(len(points)))
+        self.reason = (
+            f"the largest found from {len(self._near.public)} simulated rows, moved to where it is larger, at "
+            f"{len(points)} points; enforced on the number of every row, and rows beyond it are cut"
+        )
+        self._map: RowMap | None = None
+        self._ends: RowMap | None = None
+        self._table: Table | None = None
+        self._kernel: Kernel | None = None
+        self._pay: Grant | None = None
+        self._total: Array | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave what is compiled behind, and what pays: a copy in another process begins its own chain."""
+        return {**vars(self), "_map": None, "_ends": None, "_kernel": None, "_pay": None}
+
+    def infinite_at(self, points: Array) -> Array:
+        """Return at which of other public points the number of some public row is infinite or NaN: booleans."""
+        return np.asarray(~np.isfinite(self._near.at(self._near.public.rows, points)).all(axis=0))
+
+    # --- life of a chain ----------------------------------------------------------------------------------------------
+
+    def compile(self) -> None:
+        """Compile what sampling needs: before the budget is charged."""
+        if self._map is not None:
+            return
+        at, points, centre = self._rows.at, pt.matrix("points", shape=(None, self._rows.at.type.shape[0])), None
+        taken: Variable = pt.vector("centre")
+        found, given = vectorize_graph(self._rows.logp, {at: points}), [points, taken]
+        if self._near.beside_public:
+            ends = [vectorize_graph(end, {at: points}) for end in self._rows.at_ends(self._public)]
+            centre = pt.add(*ends) / 2
+            self._ends = self._rows.row_map(self._wide(centre), [points])
+            found = found - centre
+        self._map = self._rows.row_map(self._wide(found) - taken, given)
+
+    def _wide(self, numbers: Variable) -> Variable:
+        """Return a vector: what no point enters is the same at all of them."""
+        return numbers if numbers.type.ndim else pt.alloc(numbers, len(self.points))
+
+    def load(self) -> None:
+        """Read the rows, once. The budget was charged."""
+        self._table, self._total = self._rows.table(), None
+
+    def forget(self) -> None:
+        """Let go of the rows."""
+        self._table = self._kernel = self._pay = None
+
+    def begin(self, event: Event, uses: int) -> None:
+        """Begin a chain of so many choices, each paid for by `event`, which was charged with those of all chains."""
+        assert self._table is not None
+        self.compile()
+        self._kernel = Kernel(self._table, ChainAccount(self._neighbours, repeated(event, uses)))
+        self._pay = self._kernel.grant(event, uses)
+        if self._by_kind:
+            self._kernel = self._kernel.by_kind()
+
+    @property
+    def _by_kind(self) -> bool:
+        """Whether rows are whole numbers with few possible values; public."""
+        columns = self._rows.columns.values()
+        if any(one.public or not one.integer or one.row_shape for one in columns):
+            return False
+        ends = [(float(low), float(high)) for low, high in (one.ends for one in columns)]
+        return math.prod(high - low + 1 for low, high in ends) <= MOST_KINDS
+
+    # --- choices: by the kernel ---------------------------------------------------------------------------------------
+
+    def choose(self, beta: float, public: Array, most: float | None = None) -> int:
+        """Draw a point with probability ∝ exp(public_k + β Σ l(x, θ_k)).
+
+        Parameters
+        ----------
+        beta : float
+            > 0; costs β times `range`, and `slack`.
+        public : (n_points,) array
+            Log weights that owe nothing to the rows.
+        most : float, optional
+            What is enforced and paid for instead of `range`.
+        """
+        if self._kernel is None:
+            raise PrivacyError("No chain has begun here: call setup_chain first. A copy of a step begins its own.")
+        assert self._map is not None
+        sense = 2 if self._replace else 1
+        width = (self.range if most is None else most) / sense
+        return int(
+            self._kernel.choose(
+                self._map,
+                [self.points, self._centre],
+                len(self.points),
+                width=width,
+                eta=beta * sense * width,
+                public=public + beta * self._offset,
+                pay=self._pay,
+            )
+        )
+
+    @property
+    def _offset(self) -> Array:
+        """What the centres of all rows add to the sum: public."""
+        if self._total is None:
+            assert self._table is not None
+            self._total = np.zeros(len(self.points)) if not self._replace else self._n_rows * self._centre
+            if self._ends is not None:
+                held, size = rows_of(self._table), max(1, CHUNK // len(self.points))
+                for start in range(0, self._table.n_rows, size):
+                    some = {name: values[start : start + size] for name, values in held.items()}
+                    self._total = self._total + self._ends.on(some, [self.points], len(self.points)).sum(axis=0)
+        return self._total
+
+
+class _Near:
+    """Numbers of public rows at the points, and how far they range. Reads no row."""
+
+    def __init__(self, rows: ModelRows, beside: Sequence[str], public: PublicRows, points: Array) -> None:
+        self._rows, self.public, self._points = rows, public, points
+        self.beside_public = bool(beside)
+        inputs, at = rows.inputs, rows.at
+        many = {one: pt.TensorType(one.type.dtype, (None, *one.type.shape))() for one in inputs.values()}
+        batch = pt.matrix("points", shape=(None, points.shape[1]))
+        graphs = [rows.logp]
+        if beside:
+            graphs.append(pt.sub(rows.logp, pt.add(*rows.at_ends(beside)) / 2))
+        self._functions = [self._compiled(graph, many, at, batch) for graph in graphs]
+        self._inputs = list(inputs)
+        self._slopes = compiled([at, *inputs.values()], [rows.slopes(public.movable)]) if public.movable else None
+
+    @staticmethod
+    def _compiled(graph: Variable, many: Mapping[Variable, Variable], at: Variable, batch: Variable) -> Any:
+        over = vectorized(graph, dict(many))
+        rows = next(iter(many.values())).shape[0]
+        over = over if over.type.ndim else pt.broadcast_to(over, (rows,))
+        wide = vectorized(over, {at: batch})
+        wide = wide if wide.type.ndim == 2 else pt.broadcast_to(wide, (batch.shape[0], rows))
+        return compiled([batch, *many.values()], [wide])
+
+    def at(self, rows: Mapping[str, Array], points: Array, *, centred: bool = False) -> Array:
+        """Return (n_rows, n_points) numbers, as floats return them."""
+        count = len(next(iter(rows.values())))
+        function, size = self._functions[centred and self.beside_public], max(1, CHUNK // max(count, 1))
+        held = [rows[name] for name in self._inputs]
+        with np.errstate(all="ignore"):
+            parts = [function(points[start : start + size], *held)[0] for start in range(0, len(points), size)]
+        return np.concatenate(parts).T
+
+    def found(self, *, replace: bool) -> tuple[float, float, Array]:
+        """Return R, Δl, and the centre: (n_points,) array."""
+        spread = self._points[_spread(self._points)]
+        plain = self.at(self.public.rows, spread)
+        if not np.isfinite(plain).all():
+            what = "its log-likelihood is infinite or NaN for some rows that there may be, at some points"
+            raise UnsupportedModelError([Problem(where="model", what=what, remedy=REMEDY)])
+        found = self.at(self.public.rows, spread, centred=True) if self.beside_public and replace else plain
+        weights = {} if self.beside_public or not replace else _centre_of(found)
+        centre, near = np.zeros(len(self._points)), np.zeros(len(spread))
+        if weights:
+            places, shares = list(weights), np.array(list(weights.values()))
+            some = {name: values[places] for name, values in self.public.rows.items()}
+            centre, near = shares @ self.at(some, self._points), shares @ plain[places]
+        width = self._widest(found - near, centre)
+        size = np.ptp(plain, axis=0).max() if replace else np.abs(plain).max()
+        sense = 2 if replace else 1
+        if not width > 0:
+            what = "no row can tell anything about which candidate is best"
+            remedy = "Give other candidates, or a likelihood that depends on a free variable."
+            raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
+        range_ = sense * width * (1 + ROOM)
+        return range_, max(float(size) * (1 + ROOM), range_ / 2), centre
+
+    def _widest(self, near: Array, centre: Array) -> float:
+        """Return the largest range over all points: of rows that range far at some, and of these moved on."""
+        order = np.argsort(np.ptp(near, axis=1))[-FARTHEST:]
+        rows = {name: values[order] for name, values in self.public.rows.items()}
+        largest = float(np.ptp(near, axis=1).max())
+        for _ in range(TURNS):
+            found = self.at(rows, self._points, centred=True) - centre
+            if not np.isfinite(found).all():
+                break
+            largest = max(largest, float(np.ptp(found, axis=1).max()))
+            rows = self._moved_on(rows, found.argmax(axis=1), found.argmin(axis=1), centre)
+        found = self.at(rows, self._points, centred=True) - centre
+        return max(largest, float(np.nan_to_num(np.ptp(found, axis=1)).max()))
+
+    def _moved_on(self, rows: Mapping[str, Array], high: Array, low: Array, centre: Array) -> dict[str, Array]:
+        """Move each row on to where its number at one point exceeds that at another by more."""
+        places = np.concatenate([high, low])
+        points, count = self._points[places], len(high)
+
+        def difference(tried: Mapping[str, Array]) -> Array:
+            """Of rows that come in `count` equal parts."""
+            found = self.at(tried, points, centred=True) - centre[places]
+            own = np.repeat(np.arange(count), len(found) // count)
+            every = np.arange(len(found))
+            return np.asarray(found[every, own] - found[every, own + count])
+
+        if self._slopes is not None:
+            slopes = np.stack([np.subtract(*self._steep(rows, turn, points, count)) for turn in range(count)])
+            moved = self.public.at_ends(rows, np.nan_to_num(slopes))
+            better = difference(moved) > difference(rows)
+            rows = {name: np.where(_wide(better, held), moved[name], held) for name, held in rows.items()}
+        return self.public.swept(dict(rows), np.ones(count), difference)[0]
+
+    def _steep(self, rows: Mapping[str, Array], turn: int, points: Array, count: int) -> list[Array]:
+        assert self._slopes is not None
+        row = [rows[name][turn] for name in self._inputs]
+        return [self._slopes(points[place], *row)[0] for place in (turn, turn + count)]
+
+
+REMEDY = (
+    "Give every column of numbers bounds (dp.Domain), narrower ones where it has some; write the density such that it "
+    "stays finite (logit_p= instead of p=, pm.logcdf, pm.math.log1mexp); bound every row's log-likelihood by "
+    "dp.clamp(model, low, high); or take points away from where it is infinite (dp.truncate)."
+)
+
+
+def _wide(flags: Array, like: Array) -> Array:
+    return flags.reshape(-1, *[1] * (like.ndim - 1))
+
+
+def _spread(points: Array) -> Array:
+    """Return the numbers of some points: those at the ends in each direction, and others evenly."""
+    count, width = points.shape
+    if count <= SPREAD:
+        return np.arange(count)
+    middle = (points.min(axis=0) + points.max(axis=0)) / 2
+    scale = np.maximum(np.ptp(points, axis=0), 1e-300)
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (64, width))
+    directions = np.concatenate([np.eye(width), -np.eye(width), signs])
+    ends = np.argmax((points - middle) / scale @ directions.T, axis=0)
+    return np.unique(np.concatenate([ends, np.linspace(0, count - 1, SPREAD).astype(int)]))
+
+
+def _centre_of(found: Array) -> dict[int, float]:
+    """Return weights of the public rows whose mean lies in the middle of all; none where nothing is gained.
+
+    Parameters
+    ----------
+    found : (n_rows, n_points) array
+    """
+    chosen = np.unique(np.linspace(0, len(found) - 1, COMPARED).astype(int))
+    weights = dict[int, float]()
+    for _ in range(3):  # rows that are far from that mean take part in the next
+        part = middle([found[chosen].T])
+        weights = {int(chosen[place]): weight for place, weight in part.items()}
+        mean = np.array(list(weights.values())) @ found[list(weights)]
+        widths = np.ptp(found - mean, axis=1)
+        if widths.max() <= np.ptp(found[chosen] - mean, axis=1).max() * (1 + ROUNDING):
+            break
+        chosen = np.unique(np.concatenate([chosen, np.argsort(widths)[-COMPARED // 4 :]]))
+    alone = float(np.ptp(found, axis=1).max())
+    return weights if widths.max() < alone * (1 - ROUNDING) else {}
+
+
+__all__ = ["RowScores"]
