@@ -251,24 +251,6 @@ class GradientWalk(PrivateStep):
         for part in self.stretches(memory, sizes):
             loop(position, memory, part, tuning, rng, plan, starts, table, self._summed)
 
-    def clipped_sum(self, position: Array, places: Array) -> Array:
-        """Return the sum of the clipped gradients of some rows, without noise. **Private**; for tests and audits."""
-        assert self._rows is not None
-        self._compile()
-        assert self._functions is not None
-        from pymc_dp.step_methods.langevin.unnoised import clipped_sum
-
-        return clipped_sum(
-            self._functions[0],
-            position,
-            self.gradients.starts,
-            self._clip,
-            self._rows,
-            np.asarray(places, dtype=np.int64),
-            dtypes=self._dtypes,
-            chunk=self._loop_plan(self.population).chunk,
-        )
-
     # --- chain --------------------------------------------------------------------------------------------------------
 
     @override
