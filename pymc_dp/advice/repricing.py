@@ -19,13 +19,13 @@ from pymc_dp.inspection.findings import Inspected, RowInspection
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.proofs.branch_and_bound import ALLOWED, TOLERANCE
-from pymc_dp.proofs.row_likelihood import row_likelihoods
-from pymc_dp.proofs.row_ranges import Proof, prove_range
+from pymc_dp.proofs.row_ranges import Proof
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.langevin import SGLD
 from pymc_dp.step_methods.metropolis import BarkerMetropolis
 from pymc_dp.step_methods.ops import OPS
+from pymc_dp.step_methods.ops.from_rows import ScoredGrid
 from pymc_dp.step_methods.ops.price import by_range
 from pymc_dp.step_methods.preview import Preview, previewed
 from pymc_dp.transforms.prior_model import shared_prior_model
@@ -82,7 +82,7 @@ def _of_one_sample(asked: Asked, step: OPS) -> Iterator[str]:
     easy = sum(proof.boxes for proof in step.proofs) <= EASY
     if step.claimed == "exact" and easy:
         yield from _of_narrower_values(asked, now)
-    if step.proofs and easy:
+    if isinstance(step.posterior, ScoredGrid):
         yield from _of_public_covariates(asked, step, now)
 
 
@@ -224,13 +224,12 @@ def _of_public_covariates(asked: Asked, step: OPS, now: float) -> Iterator[str]:
 
 def _with_rows(asked: Asked, inspection: RowInspection, step: OPS) -> float | None:
     """Temperature with other columns."""
-    model, neighbours = shared_prior_model(inspection), asked.found.domain.neighbours
+    model = shared_prior_model(inspection)
     try:
-        rows, _ = row_likelihoods(inspection, model)
-        range_ = sum(prove_range(row, neighbours).value for row in rows)
+        grid = ScoredGrid(inspection, model, priors_of(model), step.settings.get("grid"), papers=False)
+        return 1 / by_range(grid.scores.range, asked.budget, step.funding.uses, grid.scores.slack).inverse
     except PrivacyError:
         return None
-    return 1 / by_range(range_, asked.budget, step.funding.uses).inverse if math.isfinite(range_) else None
 
 
 __all__ = ["Asked", "sampler_advice"]

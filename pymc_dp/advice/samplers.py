@@ -174,8 +174,8 @@ def _of_langevin(step: SGLD) -> str:
 
 
 def _of_hamiltonian(step: PrivateHMC) -> str:
-    target = "not tempered" if step.limits.proved else "the target changes where rows are cut"
-    return f"{target}; noise allows trajectories of about {step.limits.farthest(step.noise):.2g} (unconstrained scale)"
+    target = "the target changes where rows are cut" if step.cut else "not tempered"
+    return f"{target}; noise allows trajectories of about {step.noise.farthest:.2g} (unconstrained scale)"
 
 
 def count(rows: float) -> str:

@@ -31,6 +31,14 @@ def widest(shape: Shape) -> int:
     return max(shape.facts.inputs, shape.facts.size)
 
 
+def sum_event(size: int, sense: int, noise: Noise, scale: float, units: int = UNITS) -> Event:
+    """Return what a `sum` of vectors of `size` numbers costs, whose noise has `scale`; refuse what cannot be drawn."""
+    (scale,), size, units = positive(scale=scale), whole("size", size), whole("units", units, 1, UNITS)
+    most, kind = whole("sense", sense, 1, 2) * units, word("noise", noise, ORDERS)
+    draw.check_noise(kind, scale * most)
+    return Move(l1=most, l2_squared=most**2, coordinates=size).event(kind, scale * most)
+
+
 def least_gap(candidates: int) -> float:
     """Return the least high - low of a `soft_max`: below, its floats would err by more than a unit."""
     return 2.0**-20 * (1 + math.log(candidates))
@@ -71,9 +79,7 @@ class Sums(Choices):
         size, units, kind = whole("size", size), whole("units", units, 1, UNITS), word("noise", noise, ORDERS)
         given, most = self._prepared(rowmap, parameters, size), self.sense * units
         wide = scale * most
-        event = Move(l1=most, l2_squared=most**2, coordinates=size).event(kind, wide)
-        draw.check_noise(kind, wide)
-        self._pay(pay, event, "sum")
+        self._pay(pay, sum_event(size, self.sense, noise, scale, units), "sum")
         total = self._read(lambda: draw.noised(self._vector(rowmap, given, size, bound, kind, units), kind, wide))
         return np.asarray(total * (bound / units))
 

@@ -52,7 +52,7 @@ class Certificates:
     @cached_property
     def lipschitz(self) -> Proof:
         """L_θ: largest Euclidean norm of the gradient of l(x, θ) by θ, over rows and parameters."""
-        return gradient_norm(self.rows)
+        return _total([_gradient(row, ONE) for row in self._known], self._obstacle)
 
     @cached_property
     def difference(self) -> Proof:
@@ -141,20 +141,6 @@ def certify(
         neighbours=neighbours,
         potentials=tuple(str(item.name) for item in prior_model.potentials),
     )
-
-
-def gradient_norm(rows: Sequence[RowLikelihood], units: dict[str, Array] | None = None) -> Proof:
-    """Bound the Euclidean norm of the gradient of l(x, θ) by θ, over rows and parameters.
-
-    Parameters
-    ----------
-    rows : sequence of RowLikelihood
-        One per observed variable; their gradients add up.
-    units : dict of str to array, optional
-        Unit of every scalar of each parameter: the gradient is that by parameters divided by their units.
-    """
-    obstacle = next((row.failure for row in rows if row.whole is None), "")
-    return _total([] if obstacle else [_gradient(row, ONE, units) for row in rows], obstacle)
 
 
 def _reasons(rows: Sequence[RowLikelihood], priors: Sequence[Prior], shapes: dict[str, Shape]) -> list[str]:
@@ -249,4 +235,4 @@ def precisions(prior: Prior) -> Array:
     return none
 
 
-__all__ = ["Certificates", "certify", "gradient_norm", "log_concave", "precisions"]
+__all__ = ["Certificates", "certify", "log_concave", "precisions"]

@@ -11,7 +11,7 @@ from pymc_dp.kernel.account import Once, covers
 
 @final
 class ChainAccount(Once):
-    """What a chain may charge: once, and no more than was paid for it.
+    """What a chain may charge: each part that was paid for it once, and no more.
 
     Chains run in processes of their own, where no ledger can be asked. Each takes a token before it begins (`Claims`),
     and with it one of these. It cannot be copied, and pays in the process that made it.
@@ -20,27 +20,28 @@ class ChainAccount(Once):
     ----------
     relation : str
         Under which neighbours it was paid.
-    event : Event
-        What was paid for the chain.
+    *paid : Event
+        What was paid for the chain, part by part.
 
     Raises
     ------
     BudgetExceeded
-        From `charge`, where it was charged before, or for more.
+        From `charge`, for what no part that is left covers.
     """
 
-    def __init__(self, relation: str, event: Event) -> None:
+    def __init__(self, relation: str, *paid: Event) -> None:
         super().__init__()
         self.relation = relation
-        self._left: list[Event] = [event]
+        self._left = list(paid)
 
     def charge(self, event: Event, label: str) -> None:
-        """Use what was paid for the chain."""
+        """Use up a part of what was paid for the chain."""
         self._require_here()
         with self._lock:
-            if not self._left or not (event == self._left[0] or covers(self._left[0], event)):
+            part = next((k for k, own in enumerate(self._left) if event == own or covers(own, event)), None)
+            if part is None:
                 raise BudgetExceeded(f"{label} costs more than was paid for this chain. Nothing was read.")
-            self._left.clear()
+            del self._left[part]
 
 
 __all__ = ["ChainAccount"]

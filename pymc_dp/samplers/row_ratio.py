@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -34,15 +34,19 @@ class Place(Protocol):
     """A state of a chain, and the log density of the prior there."""
 
     @property
-    def values(self) -> Array: ...
+    def values(self) -> Array:
+        """All free variables on the unconstrained scale, one after the other."""
+
     @property
-    def prior(self) -> float: ...
+    def prior(self) -> float:
+        """Log density of the prior."""
 
 
 class RowRatio:
     """g(x) = l(x, θ') - l(x, θ), summed over rows by the kernel, which holds g of each row in an interval.
 
-    The interval is that of the least and the largest g of public rows (`made_up_rows`), or ± clamp ‖θ' - θ‖. Under
+    The interval is that of the least and the largest g of public rows (`made_up_rows`), or ± clamp ‖θ' - θ‖, with
+    distances of values over their `units`. Under
     replace g is taken less its mean at two reference rows, which have the public values of the row: only how far a row
     may range about that is paid for, and the means of all rows are added as what they are, public.
 
@@ -51,9 +55,13 @@ class RowRatio:
     inspection : RowInspection
     prior_model : pymc.Model
     clamp : float, optional
+    units : float or (n_values,) array
+    otherwise : str
+        What else there is to do where rows have no bounds.
 
     Attributes
     ----------
+    rows : ModelRows
     target : str
         What the chain samples.
     proof : str
@@ -70,17 +78,25 @@ class RowRatio:
     **Guarantee.** That of the kernel's operations. Nothing in here can make a bit cost more than was paid.
     """
 
-    def __init__(self, inspection: RowInspection, prior_model: Model, clamp: float | None = None) -> None:
-        self._rows, self._clamp = ModelRows(inspection, prior_model), clamp
+    def __init__(
+        self,
+        inspection: RowInspection,
+        prior_model: Model,
+        clamp: float | None = None,
+        *,
+        units: float | Array = 1.0,
+        otherwise: str = "; or give BarkerMetropolis(clamp=...)",
+    ) -> None:
+        self.rows, self._clamp, self._units = ModelRows(inspection, prior_model), clamp, units
         self._neighbours, self._n_rows = inspection.domain.neighbours, inspection.n_rows
         self._sense = 2 if self._neighbours == "replace" else 1
         self._centred = clamp is None and self._sense == 2
-        self._public = [name for name, one in self._rows.columns.items() if one.public and self._sense == 2]
+        self._public = [name for name, one in self.rows.columns.items() if one.public and self._sense == 2]
         self._made_up: PublicRows | None = None
         if clamp is None:
             if not clamped(inspection.model):
-                self._rows.require_limits("; or give BarkerMetropolis(clamp=...)")
-            self._made_up = PublicRows(self._rows.columns, self._rows.inputs, self._public)
+                self.rows.require_limits(otherwise)
+            self._made_up = PublicRows(self.rows.columns, self.rows.inputs, self._public)
         self.target, self.proof = _words(len(self._made_up or ()), clamp)
         self._table: Table | None = None
         self._kernel: Kernel | None = None
@@ -103,12 +119,12 @@ class RowRatio:
     @property
     def _compiled(self) -> _Maps:
         if self._maps is None:
-            self._maps = _Maps(self._rows, self._public, self._made_up, centred=self._centred)
+            self._maps = _Maps(self.rows, self._public, self._made_up, centred=self._centred)
         return self._maps
 
     def load(self) -> None:
         """Read the rows, once. The budget was charged."""
-        self._table, self._known, self._last = self._rows.table(), {}, None
+        self._table, self._known, self._last = self.rows.table(), {}, None
         if self._made_up is not None:
             self._made_up.hold(rows_of(self._table))
 
@@ -116,10 +132,10 @@ class RowRatio:
         """Let go of the rows."""
         self._table = self._kernel = self._pay = None
 
-    def begin(self, paid: Event, pay: Callable[[Kernel], Grant | Pool]) -> None:
-        """Begin a chain, for which `paid` was charged; `pay` says what pays for its bits."""
+    def begin(self, paid: Sequence[Event], pay: Callable[[Kernel], Grant | Pool]) -> None:
+        """Begin a chain, for which the parts `paid` were charged; `pay` says what pays for its bits."""
         assert self._table is not None
-        self._kernel = Kernel(self._table, ChainAccount(self._neighbours, paid))
+        self._kernel = Kernel(self._table, ChainAccount(self._neighbours, *paid))
         self._pay = pay(self._kernel)
 
     @property
@@ -174,7 +190,7 @@ class RowRatio:
     def _interval(self, here: Array, there: Array) -> tuple[float, float] | None:
         """Return the least and the largest g, less what it is centred on; None where some g is no number."""
         if self._clamp is not None:
-            size = self._clamp * float(np.linalg.norm(there - here))
+            size = self._clamp * float(np.linalg.norm((there - here) / self._units))
             return (-size, size) if size < math.inf else None
         before, after = self._at(here), self._at(there)
         with np.errstate(all="ignore"):
@@ -224,7 +240,7 @@ class RowRatio:
                 ends = maps.ends.on(rows_of(self._table), [at], 2)
                 total, half = float(ends.mean(axis=1).sum()), (ends[:, 1] - ends[:, 0]) / 2
         elif self._centred:
-            rows = {name: np.stack(self._rows.ends_of(name)) for name in self._rows.columns}
+            rows = {name: np.stack(self.rows.ends_of(name)) for name in self.rows.columns}
             centre = float(maps.held.on(rows, [at, np.zeros(())], 1).mean())
             total = centre * self._n_rows
         rows = {} if self._made_up is None else self._made_up.rows
@@ -327,4 +343,4 @@ def _words(count: int, clamp: float | None) -> tuple[str, str]:
     )
 
 
-__all__ = ["RowRatio"]
+__all__ = ["Place", "RowRatio"]

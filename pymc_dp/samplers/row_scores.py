@@ -38,6 +38,8 @@ COMPARED = 96
 """Rows of which a mean is taken as the centre."""
 CHUNK = 2**21
 """Numbers held at once."""
+DIGITS = 1e-3
+"""How much the rounding of the numbers of all rows may be, of what one row can move."""
 MOST_KINDS = 4096
 """Possible rows of whole numbers, up to which rows are counted by kind."""
 
@@ -87,7 +89,7 @@ class RowScores:
         self._public = [name for name, one in columns.items() if one.public and self._replace]
         self._rows.require_limits(otherwise)
         self._near = _Near(self._rows, self._public, PublicRows(columns, self._rows.inputs, self._public), points)
-        self.range, self.size, self._centre = self._near.found(replace=self._replace)
+        self.range, self.size, self._centre = self._near.found(inspection.most_rows, replace=self._replace)
         self.slack = float(slack(len(points)))
         self.reason = (
             f"the largest found from {len(self._near.public)} simulated rows, moved to where it is larger, at "
@@ -233,8 +235,8 @@ class _Near:
             parts = [function(points[start : start + size], *held)[0] for start in range(0, len(points), size)]
         return np.concatenate(parts).T
 
-    def found(self, *, replace: bool) -> tuple[float, float, Array]:
-        """Return R, Δl, and the centre: (n_points,) array."""
+    def found(self, n_rows: int, *, replace: bool) -> tuple[float, float, Array]:
+        """Return R, Δl, and the centre: (n_points,) array; of tables with so many rows at most."""
         spread = self._points[_spread(self._points)]
         plain = self.at(self.public.rows, spread)
         if not np.isfinite(plain).all():
@@ -254,6 +256,9 @@ class _Near:
             what = "no row can tell anything about which candidate is best"
             remedy = "Give other candidates, or a likelihood that depends on a free variable."
             raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
+        if np.abs(plain).max() * np.finfo(np.float64).eps * n_rows > DIGITS * width:
+            what = "one row may have a log-likelihood so large that floats have no digits left for the others"
+            raise UnsupportedModelError([Problem(where="model", what=what, remedy=REMEDY)])
         range_ = sense * width * (1 + ROOM)
         return range_, max(float(size) * (1 + ROOM), range_ / 2), centre
 

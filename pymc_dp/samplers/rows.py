@@ -70,7 +70,32 @@ class ModelRows:
             shape = own.type.shape if own.type.ndim < 2 else (int(np.prod(own.type.shape)),)
             self.inputs[name] = pt.TensorType(dtype, shape)(name)
             held[own] = self.inputs[name].reshape(own.type.shape).astype(own.type.dtype)
+        self._total, self._values, self._held = found.total, values, held
         self.logp: Variable = clone_replace([found.total], held, rebuild_strict=False)[0]
+
+    def slope(self) -> Variable:
+        """Return the gradient of the log-likelihood of the row in the state: a vector.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If no value of the state reaches the log-likelihood, or an operation has no gradient.
+        """
+        try:
+            found = grad(self._total, self._values, disconnected_inputs="ignore", return_disconnected="none")
+        except Exception as error:  # of the graph alone: operations say in their own ways that they have none
+            what = f"its log-likelihood has no gradient ({type(error).__name__})"
+            remedy = "Use operations that PyTensor can differentiate."
+            raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)]) from None
+        if all(one is None for one in found):
+            what, remedy = "no free variable reaches its likelihoods", "Sample the prior, which is public."
+            raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
+        parts = [
+            (pt.zeros_like(value) if one is None else one).ravel().astype("float64")
+            for value, one in zip(self._values, found, strict=True)
+        ]
+        joined = parts[0] if len(parts) == 1 else pt.concatenate(parts)
+        return clone_replace([joined], self._held, rebuild_strict=False)[0]
 
     def row_map(self, output: Variable, parameters: Sequence[Variable]) -> RowMap:
         """Compile a vector of one row's numbers.

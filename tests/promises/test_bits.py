@@ -1,7 +1,7 @@
 """No accept bit of a chain tells more of a row than it is charged: seen where bits are drawn.
 
-The generator notes what uniform numbers are compared with, and single normal numbers are chosen, so that all tables
-lead through the same states.
+The generator notes what uniform numbers are compared with, single normal numbers are chosen, and noised sums are 0, so
+that all tables lead through the same states.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ def watched(normal: float = 0.0, steep: int | None = None) -> Iterator[list[floa
             if getattr(module, "secure_generator", None) is own:
                 patch.setattr(module, "secure_generator", lambda stream=None: made)
         patch.setattr(draw, "float_generator", lambda: made)
+        patch.setattr(draw, "noised", lambda whole, kind, scale: np.zeros_like(whole))
         patch.setattr(draw, "one_of", lambda weights: made.take(weights[0, 1] / weights[0].sum()))
         patch.setattr(draw, "accepted", lambda exponent: made.take(np.exp(exponent * 2.0**-draw.SHIFT)))
         yield made.seen
@@ -125,15 +126,22 @@ def test_no_row_moves_the_odds_of_barkers_bit_by_more_than_is_spent(name: str) -
     assert 0.3 < moved(one, odds) <= 1 + ROUNDING
 
 
+def leaves(event: Any) -> list[Any]:
+    """Return the events that one is composed of."""
+    parts = [event["event"]] if "event" in event else event.get("events", [])
+    return [leaf for part in parts for leaf in leaves(part)] or [event]
+
+
 @pytest.mark.parametrize(
-    "name", [name for name, one in SAMPLERS.items() if name.startswith("penalty") and not one.refused]
+    "name", [name for name, one in SAMPLERS.items() if name.startswith(("penalty", "HMC")) and not one.refused]
 )
 def test_a_penalty_has_the_noise_that_is_charged_for_what_a_row_moves(name: str) -> None:
     """Two normal numbers show the spread of the noise."""
     one = SAMPLERS[name]
     (low, idata), (lower, _) = (chosen(one, one.kind.table(), normal, draws=1) for normal in (-80.0, -100.0))
     spread = (np.log(low) - np.log(lower)) / 20
-    charged = spread * idata.dp.report().record["event"]["event"]["ratio"]
+    (ratio,) = [bit["ratio"] for bit in leaves(idata.dp.report().record["event"]) if bit["kind"] == "penalty_bit"]
+    charged = spread * ratio
     assert 0.3 < moved(one, lambda table: (np.log(chosen(one, table, -80.0, draws=1)[0]), charged)) <= 1 + ROUNDING
 
 
@@ -182,69 +190,21 @@ def test_the_odds_of_a_bit_are_those_of_the_posterior(name: str) -> None:
         assert np.log(found[0]) == pytest.approx(min(0.0, logs[1] - logs[0]), rel=1e-4)
 
 
-# --- HMC: a gradient is released with the next state, and a ratio decides on it ---------------------------------------
-
-FAR = {"replace": ([1.9, 1.9], [1.9, -1.9]), "add_remove": ([1.9], [1.9, 1.9])}
-CLIP, CLAMP = 0.3, 0.5
+# --- HMC: noised gradients beside the bits ----------------------------------------------------------------------------
 
 
-def moved_by(
-    rows: list[float], relation: str, normal: float = 0.0, steep: int | None = 9
-) -> tuple[float, list[float], Any]:
-    """Return the first state of a chain, what its bits are compared with, and the trace."""
+def test_hmc_draws_the_noised_gradients_and_bits_that_are_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many of each, every gradient with noise of one scale, whatever the state is."""
     with pm.Model() as model:
-        pm.Normal("y", pm.Normal("mu", 0.5, 1.0), 1.0, observed=np.array(rows))
-    step = dp.PrivateHMC(clip_norm=CLIP, clamp=CLAMP, n_leapfrog=1, step_size=0.2)
-    domain = dp.Domain(neighbours=relation, n_max=9 if relation == "add_remove" else None)
-    with watched(normal, steep) as seen:
-        idata = dp.sample(1, tune=0, chains=1, epsilon=2.0, delta=1e-6, step=step, model=model, domain=domain, **QUIET)
-    return float(idata["posterior"]["mu"].squeeze()), seen, idata
-
-
-@pytest.mark.parametrize("relation", FAR)
-def test_a_gradient_of_hmc_has_the_noise_that_is_charged_for_what_a_row_moves(relation: str) -> None:
-    """The first vector of noise is on a gradient: what 1 of it does to a state is what its noise does."""
-    (one, _, idata), (other, *_) = (moved_by(rows, relation) for rows in FAR[relation])
-    noised = moved_by(FAR[relation][0], relation, steep=0)[0]
-    events = {
-        event["event"]["noise_multiplier"]: event["count"] for event in idata.dp.report().record["event"]["events"]
-    }
-    (multiplier,) = [size for size, count in events.items() if count == 2]  # two gradients, and one ratio
-    assert 0.999 < abs(one - other) / abs(noised - one) * multiplier <= 1 + ROUNDING
-
-
-@pytest.mark.parametrize("relation", FAR)
-def test_a_ratio_of_hmc_has_the_noise_that_is_charged_for_what_a_row_moves(relation: str) -> None:
-    """Rows whose gradients are clipped alike lead to one state; there a ratio of one row is held to its clamp."""
-    (state, plain, idata), (_, noised, _) = (moved_by([1.9], relation, normal) for normal in (0.0, 1.0))
-    length = abs(state - 0.5)
-    noise = noised[0] - plain[0]
-    events = {
-        event["event"]["noise_multiplier"]: event["count"] for event in idata.dp.report().record["event"]["events"]
-    }
-    (multiplier,) = [size for size, count in events.items() if count == 1]
-    rows = 2 if relation == "replace" else 1
-    assert noise == pytest.approx(multiplier * rows * CLAMP * length, rel=1e-6)
-    (near, seen, _), (far, other, _) = (moved_by([row], relation) for row in (0.9, 1e6))
-    assert near == far == state and 0 < other[0] - seen[0] <= CLAMP * length * (1 + ROUNDING)
-
-
-def test_hmc_makes_as_many_noised_gradients_and_ratios_as_are_charged() -> None:
-    made, own = {"vectors": 0, "numbers": 0}, Watched.standard_normal
-
-    def counted(self: Watched, size: int | None = None) -> Any:
-        made["numbers" if size is None else "vectors"] += 1
-        return own(self, size)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Watched, "standard_normal", counted)
-        with pm.Model() as model:
-            pm.Normal("y", pm.Normal("mu"), 1.0, observed=np.array([1.0, 2.0]))
-        with watched():
-            step = dp.PrivateHMC(clip_norm=CLIP, n_leapfrog=3)
-            idata = dp.sample(4, tune=0, chains=1, epsilon=2.0, delta=1e-6, step=step, model=model, **QUIET)
-    counts = sorted(event["count"] for event in idata.dp.report().record["event"]["events"])
-    assert counts == [4, 13] and made == {"numbers": 4, "vectors": 13 + 4}  # a momentum each
+        pm.Normal("y", pm.Normal("mu"), 1.0, observed=np.array([1.0, 2.0]))
+    step, made = dp.PrivateHMC(clip_norm=0.3, n_leapfrog=3), []
+    with watched(-1.0) as seen:
+        monkeypatch.setattr(draw, "noised", lambda whole, *noise: made.append(noise) or np.zeros_like(whole))
+        idata = dp.sample(4, tune=0, chains=1, epsilon=2.0, delta=1e-6, step=step, model=model, **QUIET)
+    bits, gradients = idata.dp.report().record["event"]["events"]
+    assert (bits["event"]["kind"], bits["count"], len(seen)) == ("penalty_bit", 4, 4)
+    assert (gradients["event"]["kind"], gradients["count"]) == ("discrete_gaussian", 13)
+    assert made == [("gaussian", gradients["event"]["scale"])] * 13
 
 
 # --- where nothing is proved, and where a budget ends -----------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Ranges that are found on public rows, against what is proved of all rows; and what pays for a chain."""
+"""Ranges that are found on public rows, against those of other rows; and what pays for a chain."""
 
 import copy
 
@@ -11,7 +11,6 @@ import pymc_dp as dp
 from pymc_dp.accounting import ApproximateEvent, PureEvent, ZCDPEvent
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.kernel.account import repeated
-from pymc_dp.proofs.unconstrained import StepProof
 from pymc_dp.rows.gate import opened_gate
 from pymc_dp.samplers.chain_account import ChainAccount
 from pymc_dp.samplers.row_ratio import RowRatio
@@ -75,8 +74,8 @@ def made(build, neighbours):
 def other_rows(ratio, rng, count=20_000):
     """Rows that nobody looked at: at random, at corners, and as long as a norm allows."""
     found = {}
-    for name, column in ratio._rows.columns.items():
-        var, (low, high) = ratio._rows.inputs[name], column.ends
+    for name, column in ratio.rows.columns.items():
+        var, (low, high) = ratio.rows.inputs[name], column.ends
         shape = (count, *var.type.shape)
         if column.norm is not None:
             values = rng.normal(size=shape)
@@ -93,22 +92,21 @@ def other_rows(ratio, rng, count=20_000):
 @pytest.mark.few(4)
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 @pytest.mark.parametrize("build", [logistic, within_a_norm, wide, counts, robust, groups])
-def test_a_found_range_is_between_that_of_other_rows_and_the_proved_one(build, neighbours):
-    """What other rows exceed it by is cut, and what a proof exceeds it by would be paid for in vain."""
+def test_a_found_range_is_that_of_other_rows(build, neighbours):
+    """What other rows exceed it by is cut, and what it exceeds those of all rows by would be paid for in vain."""
     found, prior_model, places = made(build, neighbours)
-    ratio, proof = RowRatio(found, prior_model), StepProof(found, prior_model)
-    assert not proof.problems
-    rng, here, more = np.random.default_rng(3), places.start, []
+    ratio, rng, here = RowRatio(found, prior_model), np.random.default_rng(3), places.start
     for size in (0.001, 0.05, 0.05, 0.3, 0.3):
         there, rows = places.at(here.values + size * rng.standard_normal(places.dimension)), other_rows(ratio, rng)
+        if places.dimension == 20:  # of a million corners, those that a slope of the ratio points to
+            shares = rng.uniform(-1, 1, (len(rows["0 x"]), 2))
+            rows["0 x"] = np.sign(shares @ np.stack([here.values, there.values]))
         reach = ratio.reach(here, there)
         one, other = (ratio._compiled.held.on(rows, [place.values, 0.0], 1)[:, 0] for place in (here, there))
         largest = np.ptp(other - one) if neighbours == "replace" else np.abs(other - one).max()
-        assert 0.99 * largest <= reach <= 1.001 * proof.between(here.values, there.values).reach
+        assert 0.99 * largest <= reach <= 1.02 * largest
         assert reach == pytest.approx(ratio.reach(there, here), rel=1e-9)
-        more.append(reach / proof.between(here.values, there.values).reach)
         here = there
-    assert more[0] > 0.98  # of a short step the proof is sharp
 
 
 @pytest.mark.parametrize("levels", [20, 300])
@@ -185,10 +183,18 @@ def test_a_chain_may_charge_once_and_no_more_than_was_paid():
         copy.deepcopy(ChainAccount("replace", ZCDPEvent(rho=0.1)))
     steps = repeated(ApproximateEvent(epsilon=0.1, delta=1e-9), 7)
     ChainAccount("replace", steps).charge(steps, "chain")
+    both = ChainAccount("replace", steps, ZCDPEvent(rho=0.1))
+    both.charge(ZCDPEvent(rho=0.05), "chain")
+    for event in (ZCDPEvent(rho=0.01), repeated(ApproximateEvent(epsilon=0.1, delta=1e-9), 8)):
+        with pytest.raises(dp.errors.BudgetExceeded):  # a part was used, and the other is for less
+            both.charge(event, "chain")
+    both.charge(steps, "chain")
 
 
 @pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
-@pytest.mark.parametrize("step", [dp.BarkerMetropolis, dp.PenaltyMetropolis])
+@pytest.mark.parametrize(
+    "step", [dp.BarkerMetropolis, dp.PenaltyMetropolis, lambda: dp.PrivateHMC(clip_norm=2.0, n_leapfrog=1)]
+)
 def test_chains_in_processes_of_their_own_pay_for_their_bits(step):
     with pm.Model() as model:
         domain = dp.Domain(**robust())
@@ -213,5 +219,5 @@ def test_a_copy_of_a_ratio_leaves_behind_what_pays():
     ratio = RowRatio(found, prior_model)
     with opened_gate():
         ratio.load()
-    ratio.begin(ZCDPEvent(rho=0.1), lambda kernel: kernel.pool(rho=0.1))
+    ratio.begin([ZCDPEvent(rho=0.1)], lambda kernel: kernel.pool(rho=0.1))
     assert ratio.pays is not None and ratio.__getstate__()["_pay"] is None is ratio.__getstate__()["_kernel"]

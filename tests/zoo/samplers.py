@@ -375,7 +375,7 @@ def number_of_components(table: Table) -> None:
 
 SMALL_DELTA = {"epsilon": 2.0, "delta": 1e-6}
 ADDED = {"relation": "add_remove"}
-RANGE, GAUSSIAN, BATCHES = ("bounded_range",), ("gaussian",), ("subsampled_gaussian",)
+RANGE, BATCHES = ("bounded_range",), ("subsampled_gaussian",)
 
 
 def enter(name: str, about: str, of: str, call: Call, **given: Any) -> None:
@@ -411,7 +411,7 @@ def _ops() -> None:
           stepping(lambda: dp.OPS(assume_converged=True, scans=20)), events=RANGE, guarantee="asymptotic",
           draws=2)  # fmt: skip
     enter("OPS, without bounds", "One row can move its likelihood by any amount.", "logistic", ops,
-          refused="dp.truncate(model, {'b': (-10, 10)})")  # fmt: skip
+          refused="dp.truncate(model, {'b': (low, high)})")  # fmt: skip
     enter("OPS, hierarchy", "A hierarchy has no exact draw.", "hierarchy", ops, refused="TemperedGibbs")
 
 
@@ -459,8 +459,9 @@ def _metropolis() -> None:
 def _gradients() -> None:
     step = {"guarantee": "stepwise", **SMALL_DELTA}
     hmc = stepping(lambda: dp.PrivateHMC(clip_norm=2.0))
-    enter("HMC", "Noised gradients and ratios.", "two_coefficients", hmc, events=GAUSSIAN, **step)
-    enter("HMC, rows come or go", "Noised gradients and ratios.", "open_mean", hmc, events=GAUSSIAN, **step, **ADDED)
+    for name, of, given in [("HMC", "two_coefficients", {}), ("HMC, rows come or go", "open_mean", ADDED)]:
+        enter(name, "Noised gradients, and accept bits of noised ratios.", of, hmc,
+              events=("penalty_bit", "discrete_gaussian"), **step, **given)  # fmt: skip
     batch = {"clip_norm": 1.0, "batch_size": 8}
     for name, make, given in [
         ("SGLD", lambda: dp.SGLD(**batch), {}),

@@ -148,7 +148,7 @@ def row_gradients(inspection: RowInspection, prior_model: Model) -> RowGradients
     UnsupportedModelError
         If a free variable is discrete, an operation has no gradient, or the density of dummy rows does not factorise.
     """
-    _refuse_discrete(prior_model)
+    refuse_discrete(prior_model)
     values = list(prior_model.value_vars)
     shapes = _shapes(prior_model)
     sizes = [int(np.prod(shape)) for _, shape, _ in shapes]
@@ -178,7 +178,8 @@ def _shapes(prior_model: Model) -> tuple[tuple[str, tuple[int, ...], str], ...]:
     )
 
 
-def _refuse_discrete(prior_model: Model) -> None:
+def refuse_discrete(prior_model: Model) -> None:
+    """Refuse free variables without a gradient."""
     discrete = [var for var in prior_model.free_RVs if np.dtype(var.type.dtype).kind != "f"]
     if discrete:
         raise UnsupportedModelError(
@@ -311,4 +312,4 @@ def without_python() -> Iterator[None]:
         )
 
 
-__all__ = ["Block", "RowGradients", "compiled", "row_gradients", "without_python"]
+__all__ = ["Block", "RowGradients", "compiled", "refuse_discrete", "row_gradients", "without_python"]

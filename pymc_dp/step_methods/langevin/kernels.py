@@ -26,18 +26,6 @@ from pymc_dp.step_methods.row_functions.summing_kernels import (
     weigh,
     write_held,
 )
-from pymc_dp.step_methods.row_functions.taken_chunks import (
-    OVER,
-    follow,
-    hand_over,
-    helped,
-    lay_out,
-    lead,
-    new_board,
-    rows_of,
-    spare_threads,
-    worked_off,
-)
 
 
 @numba.njit(error_model="numpy")
@@ -242,55 +230,16 @@ def batch_part(rng: Any, plan: Any, table: Any) -> int:
     return fixed_batch(rng, len(table.rows[0]), plan.batch_size, table.keys, table.places)
 
 
-class Shared(NamedTuple):
-    """What threads share that work off chunks of one batch: a board (`taken_chunks`), and sums of those who help.
+@numba.njit(error_model="numpy", inline="always")
+def add_clipped(gradient: Any, position: Any, starts: Any, clip: Any, table: Any, count: int, total: Any) -> None:
+    """Add what the rows at the first `count` places of a table add to a sum to `total`, which is in units.
 
     A sum has as many entries as the chain has parameters; where products are summed too, the rows of a matrix follow,
     of which the lower triangle counts.
     """
-
-    board: Array
-    totals: Array
-
-
-@numba.njit(error_model="numpy")
-def _collect(totals: Any, total: Any) -> None:
-    """Move the sums of those who help to `total`."""
-    for k in range(totals.shape[0]):
-        for j in range(total.size):
-            total[j] += totals[k, j]
-            totals[k, j] = 0.0
-
-
-@numba.njit(error_model="numpy", inline="always")
-def add_clipped(
-    gradient: Any, position: Any, starts: Any, clip: Any, table: Any, count: int, shared: Any, total: Any
-) -> None:
-    """Add what the rows at the first `count` places of a table add to a sum to `total`, which is in units."""
-    written, chunks = np.zeros((SOME, position.size)), -(-count // table.squares.size)
-    lay_out(shared.board, count, chunks)
-    chunk = lead(shared.board, chunks)
-    while chunk >= 0:
+    written = np.zeros((SOME, position.size))
+    for chunk in range(-(-count // table.squares.size)):
         _add_chunk(gradient, position, starts, clip, table, count, chunk, written, total)
-        worked_off(shared.board)
-        chunk = lead(shared.board, chunks)
-    _collect(shared.totals, total)
-
-
-@numba.njit(error_model="numpy", inline="always")
-def assist(gradient: Any, position: Any, starts: Any, clip: Any, table: Any, helper: int, shared: Any) -> int:
-    """Work off chunks of one batch after the other, as one of some helpers; return how many, when it is of no use."""
-    found, part, written = 0, np.zeros(shared.totals.shape[1]), np.zeros((SOME, position.size))
-    chunk = follow(shared.board, helper)
-    while chunk >= 0:
-        count = rows_of(shared.board)
-        if chunk * table.squares.size < count:  # else a smaller batch is laid out by now, and the chunk taken away
-            _add_chunk(gradient, position, starts, clip, table, count, chunk, written, part)
-        if not hand_over(shared.board, helper, chunk, part, shared.totals[helper]):
-            break
-        found += 1
-        chunk = follow(shared.board, helper)
-    return found
 
 
 @numba.njit(error_model="numpy", inline="always")
@@ -307,13 +256,14 @@ def walk(
     plan: Any,
     starts: Any,
     table: Any,
-    shared: Any,
+    summed: int,
 ) -> None:
     """Make a step of every size: estimate ∇log prior + N/b (Σ clipped gradients + noise), and follow it; in place.
 
-    Where products of gradients are summed too, their noised mean stands in `slope` behind the gradient.
+    `summed` numbers are summed over rows. Where products of gradients are, their noised mean stands in `slope` behind
+    the gradient.
     """
-    slope = np.empty(shared.totals.shape[1])
+    slope = np.empty(summed)
     unit = plan.scale * plan.clip.unit
     for step in range(sizes.size):
         before(position, memory, sizes[step], plan.constants)
@@ -322,23 +272,13 @@ def walk(
         while more:
             count = batch_part(rng, plan, table)
             more = plan.poisson and count == table.places.size
-            add_clipped(gradient, position, starts, plan.clip, table, count, shared, slope)
+            add_clipped(gradient, position, starts, plan.clip, table, count, slope)
         if slope.size > position.size:
             release_products(slope, position.size, plan, rng)
         (of_prior,) = prior(position)
         for j in range(position.size):
             slope[j] = of_prior[j] + unit * (slope[j] + plan.sigma / unit * rng.standard_normal())
         after(position, memory, sizes[step], plan.sigma, plan.constants, slope, tuning, rng)
-
-
-def make_shared(size: int, helpers: int = 0) -> Shared:
-    """Return what a chain whose sums have `size` entries shares with so many threads that help it."""
-    return Shared(board=new_board(helpers), totals=np.zeros((helpers, size)))
-
-
-def with_own_room(table: Table) -> Table:
-    """Return a table of the same rows and places with scratch space for another thread."""
-    return table._replace(buffers=tuple(map(np.zeros_like, table.buffers)), squares=np.zeros_like(table.squares))
 
 
 def room(rows: tuple[Array, ...], dtypes: Sequence[Any], count: int) -> tuple[Array, ...]:
@@ -365,22 +305,15 @@ def make_table(rows: tuple[Array, ...], plan: Plan, dtypes: Sequence[Any] | None
 
 
 __all__ = [
-    "OVER",
     "Plan",
-    "Shared",
     "Table",
     "add_clipped",
     "add_products",
-    "assist",
     "fixed_batch",
-    "helped",
-    "make_shared",
     "make_table",
     "poisson_rows",
     "release_products",
     "room",
-    "spare_threads",
     "squared",
     "walk",
-    "with_own_room",
 ]

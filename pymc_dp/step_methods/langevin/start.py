@@ -171,6 +171,7 @@ class SampledStart:
 
     def point(self, given: Point, rng: np.random.Generator) -> Point:
         """Return a posterior sample, in the coordinates of the chain, whatever point was given."""
+        self.step.start_chain()
         drawn = self.values.move(given, self.step.draw(rng))
         return {name: _inside(value) if name in self._names else value for name, value in drawn.items()}
 

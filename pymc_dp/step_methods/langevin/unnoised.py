@@ -1,4 +1,4 @@
-"""What rows' gradients at one position come to, by compiled loops and without any noise. **Private**."""
+"""Norms of rows' gradients at one position, by compiled loops and without any noise. **Private**."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numba
 import numpy as np
 
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.langevin.kernels import Table, add_clipped, make_shared, room, squared
+from pymc_dp.step_methods.langevin.kernels import room, squared
 from pymc_dp.step_methods.row_functions.cached_loop import closed_over
-from pymc_dp.step_methods.row_functions.limits import Clip
 
 
 @numba.njit(error_model="numpy", inline="always")
@@ -34,23 +33,4 @@ def row_norms(gradient: Any, position: Array, rows: tuple[Array, ...], dtypes: S
     return norms
 
 
-def clipped_sum(
-    gradient: Any,
-    position: Array,
-    starts: Array,
-    clip: Clip,
-    rows: tuple[Array, ...],
-    places: Array,
-    *,
-    dtypes: Sequence[Any],
-    chunk: int,
-) -> Array:
-    """Return the sum of the clipped gradients of the rows at `places`, so many differentiated at a time."""
-    table = Table(tuple(rows), room(rows, dtypes, chunk), np.empty(chunk), places, keys=np.empty(0, dtype=np.int64))
-    total = np.zeros(position.size)
-    loop = closed_over(add_clipped, gradient)
-    loop(position, starts, clip, table, len(places), make_shared(total.size), total)
-    return total * clip.unit  # exact: a power of 2
-
-
-__all__ = ["clipped_sum", "row_norms"]
+__all__ = ["row_norms"]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast, override
 
@@ -31,7 +30,7 @@ from pymc_dp.step_methods.row_functions.limits import Clip, clip_to
 from pymc_dp.transforms.prior_model import shared_prior_model
 
 if TYPE_CHECKING:
-    from pymc_dp.step_methods.langevin.kernels import Plan, Shared, Table
+    from pymc_dp.step_methods.langevin.kernels import Plan, Table
 
 Precision = Literal["float64", "float32"]
 PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
@@ -146,12 +145,7 @@ class GradientWalk(PrivateStep):
             size = self.gradients.size
             table = self._room(tuple(map(self._held, self._dummies)), self._loop_plan(3))
             rng = np.random.default_rng(0)
-            dummy = np.zeros(size), self.remembered(size), np.zeros(1)
-            self._walk(*dummy, False, rng, self._loop_plan(3), table)
-            if self._helpers(self.steps_per_draw, self._loop_plan(self.population)):
-                shared = _kernels().make_shared(self._summed, 1)
-                shared.board[_kernels().OVER] = 1
-                self._assistants(dummy[0], self._loop_plan(3), table, shared)[0]()
+            self._walk(np.zeros(size), self.remembered(size), np.zeros(1), False, rng, self._loop_plan(3), table)
 
     # --- the rows -----------------------------------------------------------------------------------------------------
 
@@ -254,42 +248,8 @@ class GradientWalk(PrivateStep):
         kernels, starts = _kernels(), self.gradients.starts
         updates = (getattr(_dynamics(), name) for name in self.update)
         loop = closed_over(kernels.walk, *self._functions, *updates)
-        shared = kernels.make_shared(self._summed, self._helpers(len(sizes), plan))
-        with kernels.helped(shared.board, self._assistants(position, plan, table, shared)):
-            for part in self.stretches(memory, sizes):
-                loop(position, memory, part, tuning, rng, plan, starts, table, shared)
-
-    def _assistants(self, position: Array, plan: Plan, table: Table, shared: Shared) -> list[Callable[[], int]]:
-        """Return loops that help, each for a thread of its own."""
-        assert self._functions is not None
-        kernels, count = _kernels(), len(shared.totals)
-        loop = closed_over(kernels.assist, self._functions[0])
-        own = position, self.gradients.starts, plan.clip
-        return [partial(loop, *own, kernels.with_own_room(table), helper, shared) for helper in range(count)]
-
-    def _helpers(self, steps: int, plan: Plan) -> int:
-        """Return how many threads help with so many steps: public numbers alone decide."""
-        entries = sum(column[0].size for column in self._dummies)
-        found: int = _kernels().spare_threads(steps * plan.batch_size * entries, plan.batch_size // plan.chunk)
-        return found
-
-    def clipped_sum(self, position: Array, places: Array) -> Array:
-        """Return the sum of the clipped gradients of some rows, without noise. **Private**; for tests and audits."""
-        assert self._rows is not None
-        self._compile()
-        assert self._functions is not None
-        from pymc_dp.step_methods.langevin.unnoised import clipped_sum
-
-        return clipped_sum(
-            self._functions[0],
-            position,
-            self.gradients.starts,
-            self._clip,
-            self._rows,
-            np.asarray(places, dtype=np.int64),
-            dtypes=self._dtypes,
-            chunk=self._loop_plan(self.population).chunk,
-        )
+        for part in self.stretches(memory, sizes):
+            loop(position, memory, part, tuning, rng, plan, starts, table, self._summed)
 
     # --- chain --------------------------------------------------------------------------------------------------------
 

@@ -22,12 +22,12 @@ from pymc_dp.kernel import Grant, Kernel, Pool
 from pymc_dp.metrics import Metric
 from pymc_dp.release.record import SamplerRecord
 from pymc_dp.samplers.row_ratio import RowRatio, Rule
+from pymc_dp.samplers.rows import ModelRows
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.metropolis.arguments import Block, checked, laid_out, planned, shape_of_block, spread
 from pymc_dp.step_methods.metropolis.coefficients import Place, coefficients_of
 from pymc_dp.step_methods.metropolis.proposals import AdaptiveProposal, FixedProposal, Proposal
 from pymc_dp.step_methods.metropolis.ratios import NodeRatio, Ratio, SumsRatio
-from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
 from pymc_dp.step_methods.metropolis.spending import UP, Price
 from pymc_dp.step_methods.row_functions import Nodes
 from pymc_dp.transforms.likelihood import sums_problems, table_likelihoods
@@ -172,7 +172,7 @@ class PrivateMetropolis(PrivateStep):
             )
         nodes = Nodes.of(inspection.columns, metric, inspection.n_rows)
         self.measure(inspection.columns, metric, [nodes])
-        return NodeRatio(RowRatios(inspection, prior_model), nodes)
+        return NodeRatio(ModelRows(inspection, prior_model), nodes)
 
     @override
     def temper(self, power: float) -> Event:
@@ -189,7 +189,7 @@ class PrivateMetropolis(PrivateStep):
     def start_chain(self) -> None:
         self.spending.restart()
         self.ended, self._here, self._begun, self._bits = False, None, False, 0
-        self.ratio.begin(self._paid_for_chain(), self._pay)
+        self.ratio.begin([self._paid_for_chain()], self._pay)
         self.proposals = tuple(map(self._proposal, self.blocks, self._shapes))
         for proposal in self.proposals:
             proposal.together = self.proposals

@@ -1,6 +1,6 @@
-"""The log-likelihood ratio of two states, and how far one row can move it: by exact sums, by a clamp, or by a proof.
+"""The log-likelihood ratio of two states, and how far one row can move it: by exact sums, or by public nodes.
 
-The log-likelihood ratio of two states where ε is per unit of a metric: rows count for public nodes.
+At the nodes of a grid rows count where ε is per unit of a metric. Where rows are passed over the kernel does that.
 """
 
 from __future__ import annotations
@@ -9,21 +9,22 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple, override
+from typing import Any
 
 import numpy as np
+import pytensor.tensor as pt
 
 from pymc_dp.accounting import Event
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.rows import Array
-from pymc_dp.kernel import Kernel
+from pymc_dp.kernel import Kernel, RowMap
 from pymc_dp.proofs.closed_form_ranges import StepRange
-from pymc_dp.proofs.unconstrained import StepProof
+from pymc_dp.rows.gate import read
 from pymc_dp.samplers.row_ratio import RowRatio, Rule
+from pymc_dp.samplers.rows import ModelRows
 from pymc_dp.step_methods.metropolis.coefficients import Place, exact_product, exact_sums, row_table
-from pymc_dp.step_methods.metropolis.row_ratios import RowRatios
-from pymc_dp.step_methods.row_functions import Nodes, RatioLimit
+from pymc_dp.step_methods.row_functions import Nodes
 from pymc_dp.step_methods.row_functions.node_bounds import Numbers
 from pymc_dp.transforms.likelihood import TableLikelihood
 
@@ -40,7 +41,7 @@ class FloatBits:
     of public nodes.
     """
 
-    def begin(self, paid: Event, pay: Callable[[Kernel], Any]) -> None:
+    def begin(self, paid: Sequence[Event], pay: Callable[[Kernel], Any]) -> None:
         """Begin a chain."""
 
     pays: None = None
@@ -132,134 +133,12 @@ def _far(here: Place, there: Place) -> float:
     return FAR + abs(there.prior - here.prior)
 
 
-class Held(NamedTuple):
-    """What a pass over the rows enforces at one step.
-
-    Attributes
-    ----------
-    limit : RatioLimit
-        The interval of each row's g.
-    centred : bool
-        Whether it is one about the middle of g for a row's public values.
-    largest : float
-        Largest |g| of any row that could be.
-    """
-
-    limit: RatioLimit
-    centred: bool
-    largest: float
-
-
-class HeldRatio:
-    """For rows that are passed over: each row's g is held in an interval, whose length is what is charged.
-
-    Parameters
-    ----------
-    rows : RowRatios
-    neighbours : {"replace", "add_remove"}
-
-    Notes
-    -----
-    **Guarantee.** Between neighbours `moved` differs by at most `reach`, whatever the compiled density returns: both
-    are of the same limit.
-    """
-
-    def __init__(self, rows: RowRatios, neighbours: Neighbours) -> None:
-        self.rows, self._neighbours = rows, neighbours
-        self._last: tuple[Array, Array, Held | None] | None = None
-
-    def compile(self) -> None:
-        """Compile the density of rows."""
-        self.rows.compile()
-
-    def load(self) -> None:
-        """Hold the rows."""
-        self.rows.load()
-
-    def reach(self, here: Place, there: Place) -> float:
-        """Return how far one row moves what is held; infinite where there is no limit."""
-        held = self._held(here, there)
-        return math.inf if held is None else held.limit.reach(self._neighbours)
-
-    def largest(self, here: Place, there: Place) -> float:
-        """Return the largest |g| of any row that could be; infinite where there is no limit."""
-        held = self._held(here, there)
-        return math.inf if held is None else held.largest
-
-    def moved(self, here: Place, there: Place) -> float:
-        """Pass over the rows."""
-        held = self._held(here, there)
-        if held is None:
-            raise PrivacyError("A step without a limit was not refused; this is an error of pymc_dp.")
-        return self.rows.total(there.values, here.values, held.limit, centred=held.centred)
-
-    def _held(self, here: Place, there: Place) -> Held | None:
-        """Remember the last one: a step asks for its reach, and then for its ratio."""
-        if self._last is None or self._last[0] is not here.values or self._last[1] is not there.values:
-            self._last = here.values, there.values, self._holds(here.values, there.values)
-        return self._last[2]
-
-    @abstractmethod
-    def _holds(self, here: Array, there: Array) -> Held | None:
-        """Choose the limit of one step from public numbers, the same both ways."""
-
-
-class ClampedRatio(HeldRatio):
-    """For any density: each row's g is clamped to ± clamp ‖θ' - θ‖, which changes the target where that takes hold.
-
-    Distances are those of values over their `units`.
-    """
-
-    def __init__(self, rows: RowRatios, neighbours: Neighbours, clamp: float, units: Array | float = 1.0) -> None:
-        super().__init__(rows, neighbours)
-        self._clamp, self._units = clamp, units
-        self.target = f"not the posterior wherever a row's log-likelihood ratio exceeds {clamp:g} ‖θ' - θ‖ and is cut"
-        self.proof = f"by clamping g of each row to ± {clamp:g} ‖θ' - θ‖"
-
-    @override
-    def _holds(self, here: Array, there: Array) -> Held | None:
-        size = self._clamp * float(np.linalg.norm((there - here) / self._units))
-        if not size < math.inf:
-            return None
-        limit = self.rows.limit(-size, size)
-        return Held(limit, centred=False, largest=limit.largest)
-
-
-class ProvedRatio(HeldRatio):
-    """For densities that are followed by interval arithmetic: the target is the posterior.
-
-    Each row's g is held within what is proved of it, which takes hold of rounding errors only: whatever the compiled
-    density returns, no row moves the sum by more.
-    """
-
-    def __init__(self, rows: RowRatios, neighbours: Neighbours, proof: StepProof) -> None:
-        super().__init__(rows, neighbours)
-        self._proof = proof
-        steepness = proof.steepness()
-        unchecked = f"; PyMC's parameter checks of {', '.join(proof.unchecked)} are left out" if proof.unchecked else ""
-        start = "" if steepness is None else f"; at the start G = {steepness:.4g} per unit of distance"
-        self.target = (
-            "the posterior, not tempered, wherever a range is proved; the proved range of a row's ratio also limits "
-            f"it, which affects rounding errors only{unchecked}"
-        )
-        self.proof = f"proved from the graph at every step, by interval arithmetic over all possible rows{start}"
-
-    @override
-    def _holds(self, here: Array, there: Array) -> Held | None:
-        span = self._proof.between(here, there)
-        if not math.isfinite(span.reach):
-            return None
-        limit, largest = self.rows.limit(*span.held), self.rows.limit(span.low, span.high).largest
-        return Held(limit, centred=span.centred, largest=largest)
-
-
 class NodeRatio(FloatBits):
     """For densities that factorise over rows, under a metric: g is known at every node, and read from there.
 
     Parameters
     ----------
-    rows : RowRatios
-        Which holds the nodes in place of rows.
+    rows : ModelRows
     nodes : Nodes
 
     Notes
@@ -271,25 +150,26 @@ class NodeRatio(FloatBits):
 
     target = "the posterior, not tempered, of rows whose log-likelihood is linear between nodes"
 
-    def __init__(self, rows: RowRatios, nodes: Nodes) -> None:
+    def __init__(self, rows: ModelRows, nodes: Nodes) -> None:
         self._rows, self._nodes = rows, nodes
         self.proof = f"per unit of ρ = {nodes.metric}, the steepest of all numbers at {nodes}, at every step"
         self._last: tuple[Array, Array, tuple[Numbers, float] | None] | None = None
         self._weights = np.zeros(nodes.count, dtype=np.int64)
         self._count = 0
-        rows.hold(nodes.columns)
+        self._density: RowMap | None = None
 
     def compile(self) -> None:
         """Compile the density of nodes."""
-        self._rows.compile()
+        self._density = self._density or self._rows.row_map(pt.stack([self._rows.logp]), [self._rows.at])
 
     def load(self) -> None:
         """Read the rows, once, and count their shares."""
-        self.hold(self._rows.read())
-
-    def hold(self, rows: Sequence[Array]) -> None:
-        """Count the shares of clamped rows, one array per column."""
+        rows = [read(column) for column in self._rows.columns.values()]
         self._weights, self._count = self._nodes.weights(rows), len(rows[0])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the compiled density behind: another process makes its own."""
+        return {**vars(self), "_density": None}
 
     def reach(self, here: Place, there: Place) -> float:
         """Return how far the sum moves per unit of ρ; infinite where some node is impossible at either state."""
@@ -319,13 +199,23 @@ class NodeRatio(FloatBits):
         return self._last[2]
 
     def _made(self, here: Array, there: Array) -> tuple[Numbers, float] | None:
-        ratios = self._rows.each(there, here)
+        after, before = (self._at(values) for values in (there, here))
+        with np.errstate(all="ignore"):
+            ratios = after - before
         if not np.isfinite(ratios).all():
             return None
         middle = float(ratios.min() / 2 + ratios.max() / 2)
         return Numbers.of(self._nodes, np.stack([np.zeros_like(ratios), ratios - middle])), middle
 
+    def _at(self, values: Array) -> Array:
+        """Return the log-likelihood of every node at a state."""
+        self.compile()
+        assert self._density is not None
+        named = zip(self._rows.columns, self._nodes.columns, strict=True)
+        nodes = {name: column.reshape(-1, *self._rows.inputs[name].type.shape) for name, column in named}
+        return np.asarray(self._density.on(nodes, [values], 1)[:, 0])
+
 
 Ratio = RowRatio | SumsRatio | NodeRatio
 
-__all__ = ["ClampedRatio", "HeldRatio", "NodeRatio", "ProvedRatio", "Ratio", "SumsRatio"]
+__all__ = ["NodeRatio", "Ratio", "SumsRatio"]

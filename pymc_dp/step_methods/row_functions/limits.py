@@ -23,27 +23,21 @@ MOST_BITS = 44
 """Bits of the largest number of one row."""
 SUM_BITS = 62
 """Bits of a sum over all rows."""
-FLOAT_BITS = 53
-"""Bits of a sum over all rows that is a float without rounding."""
 FEWEST_BITS = 8
 ANY_TABLE = 2**33
 """Rows, more than any memory holds."""
 LEAST_EXPONENT = -1022
 """Of a unit: smaller ones have no inverse."""
-CHUNK = 2**18
-"""Rows whose numbers, of `MOST_BITS` each, may be added up in int64, however many more rows there are."""
-BLOCK = 2 ** (FLOAT_BITS - MOST_BITS - 1)
-"""Rows whose numbers may be added up in floats without rounding."""
 
 
-def bits_of(n_rows: int, sum_bits: int = SUM_BITS) -> int:
+def bits_of(n_rows: int) -> int:
     """Return how many bits the number of one row may have, so that sums over rows stay within int64."""
-    return max(FEWEST_BITS, min(MOST_BITS, sum_bits - max(1, n_rows).bit_length()))
+    return max(FEWEST_BITS, min(MOST_BITS, SUM_BITS - max(1, n_rows).bit_length()))
 
 
-def unit_of(size: float, n_rows: int, sum_bits: int = SUM_BITS) -> float:
+def unit_of(size: float, n_rows: int) -> float:
     """Return a public power of 2, of which numbers up to `size` are few enough multiples to be summed in int64."""
-    return 2.0 ** max(math.frexp(size)[1] - bits_of(n_rows, sum_bits), LEAST_EXPONENT)
+    return 2.0 ** max(math.frexp(size)[1] - bits_of(n_rows), LEAST_EXPONENT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,71 +132,6 @@ class Limit:
     def values(self, total: Array) -> Array:
         """Return a sum in nats; without a `size` less its largest entry in every column: floats have digits near 0."""
         return (total - total.max(axis=0, keepdims=True) if self.size is None else total) * self.unit
-
-
-@dataclass(frozen=True, kw_only=True)
-class RatioLimit:
-    """An interval that the number of each row is held in: for ratios of two points, or of a point and a fixed one.
-
-    Attributes
-    ----------
-    low, high : int
-        Ends of the interval, in units.
-    unit : float
-        Power of 2.
-
-    Notes
-    -----
-    **Guarantee.** The number of every row is a whole multiple of `unit` within the interval; NaN counts as 0, or as the
-    end that is nearest to it. One row
-    moves a sum by at most ``high - low`` units (``replace``), or ``max(-low, high)`` (``add_remove``). A sum over
-    `n_rows` rows is a float without rounding.
-    """
-
-    low: int
-    high: int
-    unit: float
-
-    @classmethod
-    def of(cls, low: float, high: float, n_rows: int) -> Self:
-        """Round an interval of finite ends outwards.
-
-        Parameters
-        ----------
-        low, high : float
-        n_rows : int
-            Most rows that a table may have; public.
-        """
-        size = max(-low, high)
-        unit = unit_of(size, n_rows, FLOAT_BITS) if size > 0 else 1.0
-        return cls(low=math.floor(low / unit), high=math.ceil(high / unit), unit=unit)
-
-    def reach(self, neighbours: Neighbours) -> float:
-        """Return how far one row moves the sum, rounding included."""
-        return (self.high - self.low if neighbours == "replace" else max(-self.low, self.high)) * self.unit
-
-    @property
-    def largest(self) -> float:
-        """Largest absolute value of a row's number."""
-        return max(-self.low, self.high) * self.unit
-
-    def total(self, found: Array, base: Array, n_rows: int) -> float:
-        """Return the sum of ``found - base`` in nats, each held within the interval. **Private**.
-
-        Parameters
-        ----------
-        found, base : (n_held,) array
-        n_rows : int
-            Most rows that a table may have: a sum is held within what so many can add up to.
-        """
-        from pymc_dp.step_methods.row_functions.summing_kernels import sum_ratios
-
-        found, base, whole = _dense(found), _dense(base), 0
-        for start in range(0, len(found), CHUNK):
-            part = slice(start, start + CHUNK)
-            whole += int(sum_ratios(found[part], base[part], 1 / self.unit, float(self.low), float(self.high), BLOCK))
-        most = n_rows * max(-self.low, self.high)
-        return min(max(whole, -most), most) * self.unit
 
 
 def _times(neighbours: Neighbours) -> int:
@@ -306,4 +235,4 @@ def clip_to(clip_norm: float, *, size: int, n_rows: int, products: bool = False)
     return Clip(unit=unit, inverse=1 / unit, bound=max(0.0, bound), most=most, products=2.0**-bits)
 
 
-__all__ = ["Clip", "Limit", "RatioLimit", "bits_of", "clip_to", "unit_of"]
+__all__ = ["Clip", "Limit", "bits_of", "clip_to", "unit_of"]

@@ -195,33 +195,6 @@ def add_rows(found, weights, owner, inverse, width, size, total):  # type: ignor
                 total[k, owner[i]] += np.int64(value) * weights[i]
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc"})
-def _of_block(found, base, inverse, low, high):  # type: ignore[no-untyped-def]
-    """Sum of the whole numbers of few rows: all sums of some of them are floats without rounding, in any order.
-
-    No other liberty is taken with floats: NaN is seen, and what is summed lies within the interval.
-    """
-    total = 0.0
-    for i in range(found.size):
-        value = (found[i] - base[i]) * inverse
-        value = value if value == value else 0.0
-        total += np.rint(min(max(value, low), high))
-    return total
-
-
-@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=False)
-def sum_ratios(found, base, inverse, low, high, size):  # type: ignore[no-untyped-def]
-    """Return the sum of the whole numbers of ``found - base`` in an interval; NaN counts as 0 before it is held.
-
-    Blocks of `size` rows are summed side by side in floats, which hold the sum of so many numbers exactly.
-    """
-    total = np.int64(0)
-    for start in range(0, found.size, size):
-        stop = start + size
-        total += np.int64(_of_block(found[start:stop], base[start:stop], inverse, low, high))
-    return total
-
-
 __all__ = [
     "AT_ONCE",
     "FLAGS",
@@ -229,7 +202,6 @@ __all__ = [
     "add_rows",
     "add_whole",
     "squared_norms",
-    "sum_ratios",
     "weigh",
     "write_held",
 ]

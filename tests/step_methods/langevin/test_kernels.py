@@ -53,16 +53,14 @@ def test_fixed_batches_are_uniform_sets(rng):
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("sampling", ["poisson", "without_replacement"])
-def test_chains_are_the_same_for_every_number_of_threads(sampling, shared, monkeypatch):
-    """To the last bit: chunks of 32 rows, which each thread takes as it comes to them."""
-    monkeypatch.setattr(walk, "MOST_ROWS", 32)
-    step = funded(logistic(*table(400)), batch_size=300, sampling=sampling, steps=400)
+def test_chains_are_the_same_for_every_size_of_chunks(sampling, shared, monkeypatch):
+    """To the last bit."""
     found = []
-    for helpers in (0, 1, 2, 3):
-        monkeypatch.setattr(walk.GradientWalk, "_helpers", lambda *_, helpers=helpers: helpers)
+    for chunk in (32, 64, 1024):
+        monkeypatch.setattr(walk, "MOST_ROWS", chunk)
+        step = funded(logistic(*table(400)), batch_size=300, sampling=sampling, steps=400)
         position, memory = np.zeros(5), step.memory.copy()
-        rng, loop = np.random.default_rng(4), step._loop
-        step._walk(position, memory, step.course.sizes, False, rng, loop, step._table)
+        step._walk(position, memory, step.course.sizes, False, np.random.default_rng(4), step._loop, step._table)
         found.append(position)
-    assert loop.chunk == 32 and np.isfinite(found[0]).all() and found[0].all()
+    assert np.isfinite(found[0]).all() and found[0].all()
     assert all((one == found[0]).all() for one in found)

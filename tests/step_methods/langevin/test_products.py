@@ -24,8 +24,8 @@ def added(x, y):
     """Sums of clipped gradients y x and of their products, by the compiled loop."""
     x, y = np.atleast_2d(np.asarray(x, dtype=float)), np.atleast_1d(np.asarray(y, dtype=float))
     table = kernels.make_table((x, y), PLAN)._replace(places=np.arange(len(y)))
-    shared, total, starts = kernels.make_shared(SIZE + SIZE**2), np.zeros(SIZE + SIZE**2), np.zeros(1, dtype=np.int64)
-    kernels.add_clipped(scoring.gradient, np.zeros(SIZE), starts, HELD, table, len(y), shared, total)
+    total, starts = np.zeros(SIZE + SIZE**2), np.zeros(1, dtype=np.int64)
+    kernels.add_clipped(scoring.gradient, np.zeros(SIZE), starts, HELD, table, len(y), total)
     seen = matrix(total)
     return total[:SIZE] * HELD.unit, (np.tril(seen) + np.tril(seen, -1).T) * HELD.product_unit
 

@@ -1,43 +1,42 @@
-"""Hamiltonian Monte Carlo whose gradients and accept tests are noised, each a Gaussian mechanism."""
+"""Hamiltonian Monte Carlo whose gradients and accept tests are noised, each drawn by the kernel."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar, cast, final, override
 
 import numpy as np
 from pymc import Model
 from pymc.step_methods.state import dataclass_state
 
+from pymc_dp import _validate
 from pymc_dp.accounting import Event
-from pymc_dp.errors import PrivacyError, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
 from pymc_dp.inspection.row_density import clamped, clamped_facts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.record import SamplerRecord
-from pymc_dp.rows.gate import read
-from pymc_dp.simulation.columns import dummy_rows
+from pymc_dp.samplers.hmc import Chain, Phase, Priced, Slopes, Specification, leapfrog
+from pymc_dp.samplers.hmc_tuning import Climb, StepSize, target_acceptance
+from pymc_dp.samplers.row_norm import FoundNorm, RowNorm
+from pymc_dp.samplers.row_ratio import RowRatio
+from pymc_dp.simulation.prior import prior_points
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.funding import Funding
-from pymc_dp.step_methods.hamiltonian.gradient import Climb, ClippedGradient, Phase, leapfrog
-from pymc_dp.step_methods.hamiltonian.limits import Limits, limits_of
-from pymc_dp.step_methods.hamiltonian.settings import (
-    StepSize,
-    hamiltonian_settings,
-    noise_within,
-    target_acceptance,
-    units_of,
-)
-from pymc_dp.step_methods.langevin.batches import require_delta
-from pymc_dp.step_methods.langevin.gradients import row_gradients
+from pymc_dp.step_methods.langevin.batches import LARGEST, SMALLEST, positive, require_delta
+from pymc_dp.step_methods.langevin.gradients import refuse_discrete
+from pymc_dp.step_methods.metropolis.arguments import sizes_of, spread
 from pymc_dp.step_methods.metropolis.base import IMPOSSIBLE
-from pymc_dp.step_methods.metropolis.coefficients import Place, coefficients_of
+from pymc_dp.step_methods.metropolis.coefficients import Coefficients, Place, coefficients_of
 from pymc_dp.transforms.prior_model import shared_prior_model
 
 ACCEPTED, SIZE = "acceptance_rate", "step_size"
 INSTEAD = "; at delta=0 use dp.BarkerMetropolis()"
+GIVE = "Give clip_norm, a public number: gradients of rows beyond it are shortened, and ratios clamped."
+GIVEN = "; or give PrivateHMC(clip_norm=...)"
+DRAWS = 32
+"""States drawn from the prior at which gradients of public rows are looked at."""
 
 
 @dataclass_state
@@ -63,11 +62,12 @@ class PrivateHMC(PrivateStep):
     clip_norm : float, optional
         Greatest Euclidean norm b_g of one row's gradient, on the unconstrained scale per unit of `scale`; longer ones
         are shortened to it. Public: one that was found by looking at the rows would break the guarantee. None
-        (default): the largest norm that a row of the domain can have anywhere, proved from the graph of the model,
-        so that nothing is clipped.
+        (default): the largest that is found on simulated rows, at the start, at draws from the prior and far from the
+        start. Where it grows with the distance from the start it has to be given.
     clamp : float, optional
         b_l: the log-likelihood ratio of each row is clamped to ``± clamp ‖θ' - θ‖`` (in the same units). None
-        (default): `clip_norm`; where that is proved too, each ratio's range is proved for the two points instead.
+        (default): `clip_norm`; where that is found too, each ratio's range is found for the two states, as for
+        `BarkerMetropolis`.
     n_leapfrog : int
         Leapfrog steps of a trajectory; as many noised gradients are paid for.
     step_size : float, optional
@@ -88,40 +88,43 @@ class PrivateHMC(PrivateStep):
     ------
     UnsupportedModelError
         If the likelihood does not factorise over rows, a free variable is discrete, the model cannot start at its
-        initial point, or no bound of gradients is proved and no `clip_norm` given.
+        initial point, or no bound of gradients is found and no `clip_norm` given.
     ArgumentError
         If ``delta=0``.
 
     Notes
     -----
-    **What is sampled.** The posterior, not tempered, at any noise and any `clip_norm`, unless rows are clamped: clipped
-    and noised gradients change what is proposed and not what is sampled. Where a row's ratio exceeds `clamp` it is cut,
-    and the chain has no density that is known; a clamp at or above the largest gradient norm of the rows held never
-    cuts. While it tunes the chain is not yet a draw from the posterior: for half of the tuning steps it climbs along
-    noised gradients, without accept tests, and for the other half tunes its step size; then everything is fixed.
+    **What is sampled.** The posterior, not tempered, at any noise and any `clip_norm`, unless rows are cut: clipped
+    and noised gradients change what is proposed and not what is sampled. Where a row's ratio exceeds `clamp`, or the
+    range that was found, it is cut, and the chain has no density that is known; a clamp at or above the largest
+    gradient norm of the rows held never cuts. While it tunes the chain is not yet a draw from the posterior: for half
+    of the tuning steps it climbs along noised gradients, without accept tests, and for the other half tunes its step
+    size; then everything is fixed.
 
     Why that is so. Let e_0..e_L be the noise of the gradients along a trajectory, independent of points and momenta and
-    each N(0, σ²). The map (θ, p, e_0..e_L) → (θ', -p', e_L..e_0) is made of shears, so it keeps volumes; it undoes
-    itself, since on the way back the noised gradients are the same in reversed order; and it keeps the density of the
-    noise, which does not change when reversed. It is thus a Metropolis proposal for posterior × N(p; 0, 1) × noise, of
-    ratio exp(ΔH), ΔH being of exact energies. Momentum and e_1..e_L are drawn anew before every step; e_0, which
-    belongs to the state of the chain, may be kept, because a draw of some coordinates from their own distribution
-    leaves the product as it is. So each step needs L new gradients and not L + 1: the noised gradient where a
-    trajectory ended (or, after a rejection, where it began) is the first of the next. The penalty method accepts with
-    min(1, exp(ΔH + ξ - s²/2)), ξ ~ N(0, s²) and s the same both ways, so that E of it keeps detailed balance.
+    alike: discrete N(0, σ²), in whole units. The map (θ, p, e_0..e_L) → (θ', -p', e_L..e_0) is made of shears, so it
+    keeps volumes; it undoes itself, since on the way back the noised gradients are the same in reversed order; and it
+    keeps the density of the noise, which does not change when reversed. It is thus a Metropolis proposal for posterior
+    × N(p; 0, 1) × noise, of ratio exp(ΔH), ΔH being of exact energies. Momentum and e_1..e_L are drawn anew before
+    every step; e_0, which belongs to the state of the chain, may be kept, because a draw of some coordinates from their
+    own distribution leaves the product as it is. So each step needs L new gradients and not L + 1: the noised gradient
+    where a trajectory ended (or, after a rejection, where it began) is the first of the next. The penalty method
+    accepts with min(1, exp(ΔH + ξ - s²/2)), ξ ~ N(0, s²) and s the same both ways, so that E of it keeps detailed
+    balance. Where s would exceed 3 the end is refused unseen, on both ways.
 
     **Released.** All states of every chain with their accept bits, tuning included, and every noised gradient, which is
     paid for and not shown. ``sample_stats`` holds ``acceptance_rate`` of the steps of a draw and ``step_size``, both
     functions of accept bits.
 
-    **Guarantee.** A row moves the sum of clipped gradients by at most 2 b_g under ``replace``, b_g under
-    ``add_remove``; and the sum of clamped ratios by 2 b_l ‖θ' - θ‖, or b_l ‖θ' - θ‖ (with proved ranges, by sup g -
-    inf g, or the supremum of its absolute value). Each gets normal noise of a fixed multiple z_g, z_l of that, so k
-    steps of a chain are μ-GDP with ``μ² = k / z_l² + (k n_leapfrog + 1) / z_g²``, known in advance: no filter. Class
-    stepwise: no convergence is needed. Arithmetic float64: the norm of gradients is enforced on the whole numbers that
-    are summed, and their sum is exact; not covered are the last bits of the draw of the noise. Proposals where the
-    prior has no density are refused without a look at the rows. Run times are not covered. ``dp.sample`` makes 300
-    draws after 100 of tuning by default; more steps of the same budget have more noise.
+    **Guarantee.** That of two operations of the kernel (`docs/kernel.md`). A row moves the sum of clipped gradients by
+    at most 2 b_g under ``replace``, b_g under ``add_remove``, and gets discrete Gaussian noise of a fixed multiple z_g
+    of that: arithmetic hardened, statement 11. It moves a log ratio by its range R, which is enforced; normal noise has
+    the fixed multiple z_l of R, and the bit alone is released, which tells less than the noised ratio
+    (`accounting.PenaltyBitEvent`). So k steps of a chain are k bits and ``k n_leapfrog + 1`` gradients, all fixed in
+    advance: no filter. Class stepwise: no convergence is needed. Arithmetic float64, for the noise of the ratios: its
+    last bits are not covered. Proposals where the prior has no density are refused without a look at the rows. Run
+    times are not covered. ``dp.sample`` makes 300 draws after 100 of tuning by default; more steps of the same budget
+    have more noise.
 
     **When.** A trajectory beats a random step only where the noise lets it be about as long as the posterior is wide:
     √(steps) clip_norm √(dimension) / (ε √rows) far below 1. With fewer rows `BarkerMetropolis` gets more out of ε.
@@ -130,7 +133,7 @@ class PrivateHMC(PrivateStep):
     ----------
     Räisä, Koskela, Honkela (2021), Differentially private Hamiltonian Monte Carlo, algorithm 1, which pays L + 1
     gradients a step; penalty method: Ceperley, Dewing (1999), doi 10.1063/1.478034, Yıldırım, Ermiş (2019), doi
-    10.1007/s11222-018-9847-x; composition: Dong, Roth, Su (2022), corollary 2.
+    10.1007/s11222-018-9847-x.
 
     Examples
     --------
@@ -164,6 +167,7 @@ class PrivateHMC(PrivateStep):
         **funding: Any,
     ) -> None:
         self._size: StepSize | None = None
+        self._chain: Chain | None = None
         self._at: tuple[Place, Array] | None = None
         self._expected: Array | None = None
         self._accepts = 0
@@ -189,59 +193,77 @@ class PrivateHMC(PrivateStep):
         require_delta(self.budget, type(self).__name__, INSTEAD)
         found = cast(RowInspection, inspection)
         prior_model = shared_prior_model(found)
-        graphs = row_gradients(found, prior_model)
+        refuse_discrete(prior_model)
         self.population = found.n_rows if found.domain.n_max is None else found.domain.n_max
         self._clamped_rows = clamped(found.model)
+        clip_norm, clamp = self.settings["clip_norm"], self.settings["clamp"]
         self.places = coefficients_of(prior_model, (), quick=self.previewing)
         if not self.places.start.possible:
             raise UnsupportedModelError([IMPOSSIBLE])
         self.units = units_of(self.settings["scale"], self.places)
-        self.limits: Limits = limits_of(found, prior_model, self.settings, self.units)
-        dummies = dummy_rows(found.columns, 3, np.random.default_rng(0))
-        in_units = replace(graphs, units=self.units)
-        self.gradient = ClippedGradient(in_units, dummies, self.limits.clip_norm, self.population)
-        self._columns = found.columns
+        self.ratio = RowRatio(found, prior_model, clamp or clip_norm, units=self.units, otherwise=GIVEN)
+        if clip_norm is None and not self._clamped_rows:
+            self.ratio.rows.require_limits(GIVEN)
+        self.slopes = Slopes(self.ratio.rows, prior_model, self.units)
+        self.found = self._found_norm(prior_model) if clip_norm is None else None
+        clip_norm = clip_norm if self.found is None else self.found.value
+        self.specification = Specification(
+            clip_norm=clip_norm,
+            clamp=clamp or clip_norm,
+            size=self.places.dimension,
+            sense=2 if found.domain.neighbours == "replace" else 1,
+            n_leapfrog=self.settings["n_leapfrog"],
+            gradient_share=self.settings["gradient_share"],
+        )
         if not self.previewing:
-            self.gradient.compile()
-            self.limits.ratio.compile()
-            start = self.places.start.values
-            if not np.isfinite(self.gradient.of_prior(start)).all():
+            self.slopes.of_row  # noqa: B018 (compiles it, before the budget is charged)
+            self.ratio.compile()
+            start, of_prior = self.places.start.values, self.slopes.of_prior
+            if not np.isfinite(of_prior(start)).all():
                 raise UnsupportedModelError([IMPOSSIBLE])
-            self.climb = Climb(
-                self.gradient, start, self.units, clip_norm=self.limits.clip_norm, population=self.population
-            )
+            self.climb = Climb(of_prior, start, self.units, clip_norm=clip_norm, population=self.population)
         return prior_model
+
+    def _found_norm(self, prior_model: Model) -> FoundNorm:
+        """Look for the largest norm of a row's gradient, or say that it has no bound."""
+        rng, start = np.random.default_rng(496), self.places.start.values
+        others = [self.places.flatten(point) for point in prior_points(prior_model, DRAWS, rng)]
+        found = RowNorm(self.ratio.rows, self.slopes.of_row).largest(start, others, self.units)
+        if found.grows or not found.value > SMALLEST:
+            why = "it grows with the distance of states from the start" if found.grows else "all that are seen are 0"
+            what = f"no bound of the gradient of a row is found: {why}"
+            raise UnsupportedModelError([Problem(where="model", what=what, remedy=GIVE)])
+        return found
+
+    @property
+    def cut(self) -> bool:
+        """Whether ratios of rows are clamped below what is found of their gradients."""
+        clamp = self.settings["clamp"]
+        return self.found is None or (clamp is not None and clamp < self.found.value)
 
     @override
     def price(self, funding: Funding) -> Event:
         require_delta(funding.budget, type(self).__name__, INSTEAD)
-        self.noise = noise_within(
-            funding.budget,
-            chains=funding.chains,
-            steps=funding.steps,
-            n_leapfrog=self.settings["n_leapfrog"],
-            gradient_share=self.settings["gradient_share"],
-        )
-        return self.noise.event(steps=funding.steps, chains=funding.chains)
-
-    @property
-    def gradient_noise(self) -> float:
-        """Standard deviation of what is added to each entry of the sum of clipped gradients."""
-        return self.noise.gradient * self.limits.gradient_sensitivity
+        self.noise: Priced = self.specification.priced(funding.budget, chains=funding.chains, steps=funding.steps)
+        return self.noise.event(funding.steps, funding.chains)
 
     # --- the rows -----------------------------------------------------------------------------------------------------
 
     @override
     def load(self) -> None:
-        rows = [read(column) for column in self._columns]
-        self.gradient.hold(rows)
-        self.limits.ratio.rows.hold(rows)
+        self.ratio.load()
+
+    @override
+    def forget(self) -> None:
+        self._chain = None
+        self.ratio.forget()
 
     @override
     def start_chain(self) -> None:
+        self._chain = Chain(self.noise, self.funding.steps, self.slopes, self.ratio)
         given = self.settings["step_size"]
         dimension = self.places.dimension
-        first = self.limits.first_step(self.noise, self.population, dimension) if given is None else given
+        first = self.noise.first_step(self.population) if given is None else given
         self._climbs = self.tuning_steps // 2
         tune = self.tuning_steps - self._climbs if given is None else 0
         self._size = StepSize(first, tune=tune, target=target_acceptance(dimension))
@@ -267,7 +289,7 @@ class PrivateHMC(PrivateStep):
 
     def _climbed(self, here: Place, slope: Array) -> bool:
         """Go uphill, with no accept test; stay where the prior has no density there."""
-        values, slope = self.climb(here.values, slope, self._slope, self.settings["n_leapfrog"])
+        values, slope = self.climb(here.values, slope, self.chain.slope, self.settings["n_leapfrog"])
         there = self.places.at(values)
         moved = math.isfinite(there.prior) and bool(np.isfinite(slope).all())
         if moved:
@@ -280,7 +302,7 @@ class PrivateHMC(PrivateStep):
         start = Phase(here.values, self.generator.standard_normal(self.places.dimension), slope)
         end = leapfrog(
             start,
-            self._slope,
+            self.chain.slope,
             step_size=self._size.value,
             n_leapfrog=self.settings["n_leapfrog"],
             units=self.units,
@@ -293,40 +315,37 @@ class PrivateHMC(PrivateStep):
         """Return where the chain is and its noised gradient there, which is drawn once: at the start of the chain."""
         values = self.places.flatten(point)
         if self._at is None:
-            self._at = self.places.at(values), self._slope(values)
+            self._at = self.places.at(values), self.chain.slope(values)
         elif self._expected is None or not np.array_equal(values, self._expected):
             raise PrivacyError(
                 "A chain of PrivateHMC goes on from its last state only: the gradient anywhere else is not paid for."
             )
         return self._at
 
-    def _slope(self, values: Array) -> Array:
-        """Draw a noised gradient of the log-posterior per unit of each value: one Gaussian mechanism."""
-        noise = self.gradient_noise * self.generator.standard_normal(len(values))
-        return self.gradient.of_prior(values) + (self.gradient.of_rows(values) + noise)
-
     def _goes_on(self, here: Place, start: Phase, end: Phase) -> bool:
-        """Go to the end of a trajectory if it is accepted; unseen where the prior has no density there."""
+        """Go to the end of a trajectory, if it is accepted."""
         there = self.places.at(end.position)
-        accepted = math.isfinite(there.prior) and self._accepts_ratio(here, there, start.kinetic - end.kinetic)
+        accepted = self.chain.goes(here, start, there, end)
         if accepted:
             self._at = there, end.slope
         return accepted
 
-    def _accepts_ratio(self, here: Place, there: Place, kinetic: float) -> bool:
-        """Draw the bit, by the penalty method: one Gaussian mechanism."""
-        spread = self.noise.ratio * self.limits.ratio.reach(here, there)
-        if not spread < math.inf:  # nothing is proved of these two points, whichever way
-            return False
-        odds = there.prior - here.prior + kinetic + self.limits.ratio.moved(here, there)
-        noised = odds + spread * self.generator.standard_normal() - 0.5 * spread * spread
-        return bool(-self.generator.standard_exponential() < noised)
+    @property
+    def chain(self) -> Chain:
+        """What pays for the gradients and bits of a chain that has begun."""
+        if self._chain is None:
+            raise PrivacyError("No chain has begun here: call setup_chain first. A copy of a step begins its own.")
+        return self._chain
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what pays: a copy in another process begins its own chain."""
+        return {**super().__getstate__(), "_chain": None}
 
     # --- what is shown ------------------------------------------------------------------------------------------------
 
     @override
     def on_the_way(self, event: Event, funding: Funding, steps: int) -> Event:
-        return self.noise.event(steps=steps, chains=funding.chains)
+        return self.noise.event(steps, funding.chains)
 
     @override
     def statistics(self) -> list[dict[str, Any]]:
@@ -337,18 +356,20 @@ class PrivateHMC(PrivateStep):
     @property
     def walk(self) -> dict[str, Any]:
         """Where one chain is, its noised gradient there, and its step size, for its sampling state."""
-        if self._size is None:
+        if self._size is None or self._chain is None:
             return {}
         place = None if self._at is None else (self._at[0].values, self._at[1], self._expected)
-        return {"place": place, "climb": self.climb.size, "size": self._size.state()}
+        used = dict(self._chain.used)
+        return {"place": place, "climb": self.climb.size, "size": self._size.state(), "used": used}
 
     @walk.setter
     def walk(self, state: Mapping[str, Any]) -> None:
         if not state:
             self._size = None
             return
-        if self._size is None:
+        if self._size is None or self._chain is None:
             raise PrivacyError("A state can only be restored in a chain that has begun: call setup_chain first.")
+        self._chain.take_again(state["used"])
         self._size.restore(state["size"])
         self.climb.size = state["climb"]
         self._at = self._expected = None
@@ -366,13 +387,13 @@ class PrivateHMC(PrivateStep):
             chains=self.funding.chains,
             steps=self.funding.steps,
             facts=(
-                ("target", self.limits.target),
+                ("target", self.ratio.target),
                 *clamped_facts(self._clamped_rows),
-                ("clip norm", self.limits.clipping),
-                ("one row moves", f"a ratio by its range, {self.limits.ratio.proof}"),
+                ("clip norm", self._clipping()),
+                ("one row moves", f"a ratio by its range, {self.ratio.proof}"),
                 (
                     "noise",
-                    f"sd {self.gradient_noise:.4g} on a gradient, {self.noise.ratio:.4g} ranges on a ratio",
+                    f"sd {self.noise.gradient_noise:.4g} on a gradient, {self.noise.ratio:.4g} ranges on a ratio",
                 ),
                 (
                     "trajectory",
@@ -382,9 +403,58 @@ class PrivateHMC(PrivateStep):
                     "step size",
                     "tuned on accept bits after a climb, then fixed" if size is None else f"{size:g}",
                 ),
-                ("accountant", "all Gaussian: exact"),
+                ("accountant", "gradients as discrete Gaussian noise, ratios as accept bits"),
             ),
         )
+
+    def _clipping(self) -> str:
+        found = self.found
+        how = "longer gradients of rows are shortened"
+        if found is not None:
+            seen = f"{found.rows} simulated rows and {found.states} states"
+            how = f"the largest found on {seen}, {found.where}; {how}"
+        return f"{self.specification.clip_norm:.6g} per row, over all parameters on the unconstrained scale; {how}"
+
+
+def hamiltonian_settings(
+    *,
+    clip_norm: float | None,
+    clamp: float | None,
+    n_leapfrog: int,
+    step_size: float | None,
+    scale: float | Mapping[str, Any] | None,
+    gradient_share: float,
+    steps_per_draw: int,
+) -> dict[str, Any]:
+    """Return checked settings; those that are None stay so."""
+    share = _validate.number("gradient_share", gradient_share)
+    if not 0 < share < 1:
+        raise ArgumentError(f"gradient_share must lie in (0, 1), got {share}. 0.4 does well on most targets.")
+    return {
+        "clip_norm": _positive("clip_norm", clip_norm),
+        "clamp": _positive("clamp", clamp),
+        "n_leapfrog": _validate.many("n_leapfrog", n_leapfrog),
+        "step_size": _positive("step_size", step_size),
+        "scale": _scale(scale),
+        "gradient_share": share,
+        "steps_per_draw": _validate.many("steps_per_draw", steps_per_draw),
+    }
+
+
+def units_of(scale: float | Mapping[str, Array] | None, places: Coefficients) -> Array:
+    """Return the unit of each value of a prior model, one after the other."""
+    found = spread(scale, places.value_names, places)
+    return np.ones(places.dimension) if found is None else found
+
+
+def _positive(name: str, value: object) -> float | None:
+    return None if value is None else positive(name, value)
+
+
+def _scale(scale: object) -> float | dict[str, Array] | None:
+    if not isinstance(scale, Mapping):
+        return _positive("scale", scale)
+    return sizes_of(scale, above=SMALLEST, below=LARGEST)
 
 
 __all__ = ["PrivateHMC"]
