@@ -48,6 +48,11 @@ class Slopes:
     prior_model : pymc.Model
     units : (n_values,) array
 
+    Attributes
+    ----------
+    slope : Variable
+        Gradient of one row at a state.
+
     Raises
     ------
     UnsupportedModelError
@@ -56,7 +61,7 @@ class Slopes:
 
     def __init__(self, rows: ModelRows, prior_model: Model, units: Array) -> None:
         self._rows, self._prior_model, self._units = rows, prior_model, units
-        self._slope = rows.slope() if (units == 1).all() else rows.slope() * units
+        self.slope = rows.slope() if (units == 1).all() else rows.slope() * units
         self._compiled: tuple[RowMap | None, Any] = None, None
 
     @property
@@ -64,7 +69,7 @@ class Slopes:
         """Gradient of one row at a state."""
         row_map, prior = self._compiled
         if row_map is None:
-            row_map = self._rows.row_map(self._slope, [self._rows.at])
+            row_map = self._rows.row_map(self.slope, [self._rows.at])
             self._compiled = row_map, prior
         return row_map
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from pytensor.graph.basic import Variable
 
 from pymc_dp.inspection.rows import Array, Column, known_rows
-from pymc_dp.kernel import RowMap
 from pymc_dp.samplers.public_rows import PublicRows
-from pymc_dp.samplers.rows import ModelRows
+from pymc_dp.samplers.rows import ModelRows, OfPublicRows
 
 NEAR = (4.0, 8.0)
 """Distances from the start, over the unit or 1, at which rows are moved to where gradients are longer."""
@@ -61,12 +61,13 @@ class RowNorm:
     Parameters
     ----------
     rows : ModelRows
-    slopes : RowMap
+    slope : Variable
         Gradient of the log-likelihood of a row at a state: what the kernel adds up.
     """
 
-    def __init__(self, rows: ModelRows, slopes: RowMap) -> None:
-        self._columns, self._slopes, self._rng = rows.columns, slopes, np.random.default_rng(8128)
+    def __init__(self, rows: ModelRows, slope: Variable) -> None:
+        self._columns, self._slopes = rows.columns, OfPublicRows(rows, slope)
+        self._rng = np.random.default_rng(8128)
         public = {name: known_rows(one) for name, one in rows.columns.items() if one.public}
         made_up = PublicRows(rows.columns, rows.inputs, public)
         made_up.hold({name: own.reshape(-1, *made_up.rows[name].shape[1:]) for name, own in public.items()})
@@ -104,7 +105,7 @@ class RowNorm:
     def _norms(self, rows: Mapping[str, Array], at: Array) -> Array:
         """Return the norm of the gradient of each row, 0 where it is no number."""
         with np.errstate(all="ignore"):
-            found = self._slopes.on(rows, [at], len(at))
+            found = self._slopes.at(rows, at)
             return np.nan_to_num(np.linalg.norm(found, axis=1), nan=0.0, posinf=np.inf)
 
     def _norm(self, at: Array) -> float:

@@ -15,8 +15,6 @@ from pytensor.graph.replace import vectorize_graph
 from pymc_dp.accounting import Event
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import RowInspection
-from pymc_dp.inspection.numpy_functions import compiled
-from pymc_dp.inspection.row_density import vectorized
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel import Grant, Kernel, RowMap, Table
 from pymc_dp.kernel.account import repeated
@@ -24,7 +22,7 @@ from pymc_dp.kernel.draw import slack
 from pymc_dp.samplers.chain_account import ChainAccount
 from pymc_dp.samplers.middle import middle
 from pymc_dp.samplers.public_rows import PublicRows
-from pymc_dp.samplers.rows import ModelRows, rows_of
+from pymc_dp.samplers.rows import ModelRows, OfPublicRows, rows_of
 
 ROOM = 1e-9
 """By how much a found range is widened, relatively."""
@@ -207,32 +205,17 @@ class _Near:
     def __init__(self, rows: ModelRows, beside: Sequence[str], public: PublicRows, points: Array) -> None:
         self._rows, self.public, self._points = rows, public, points
         self.beside_public = bool(beside)
-        inputs, at = rows.inputs, rows.at
-        many = {one: pt.TensorType(one.type.dtype, (None, *one.type.shape))() for one in inputs.values()}
-        batch = pt.matrix("points", shape=(None, points.shape[1]))
         graphs = [rows.logp]
         if beside:
             graphs.append(pt.sub(rows.logp, pt.add(*rows.at_ends(beside)) / 2))
-        self._functions = [self._compiled(graph, many, at, batch) for graph in graphs]
-        self._inputs = list(inputs)
-        self._slopes = compiled([at, *inputs.values()], [rows.slopes(public.movable)]) if public.movable else None
-
-    @staticmethod
-    def _compiled(graph: Variable, many: Mapping[Variable, Variable], at: Variable, batch: Variable) -> Any:
-        over = vectorized(graph, dict(many))
-        rows = next(iter(many.values())).shape[0]
-        over = over if over.type.ndim else pt.broadcast_to(over, (rows,))
-        wide = vectorized(over, {at: batch})
-        wide = wide if wide.type.ndim == 2 else pt.broadcast_to(wide, (batch.shape[0], rows))
-        return compiled([batch, *many.values()], [wide])
+        self._functions = [OfPublicRows(rows, graph, several=True) for graph in graphs]
+        self._slopes = OfPublicRows(rows, rows.slopes(public.movable)) if public.movable else None
 
     def at(self, rows: Mapping[str, Array], points: Array, *, centred: bool = False) -> Array:
         """Return (n_rows, n_points) numbers, as floats return them."""
         count = len(next(iter(rows.values())))
         function, size = self._functions[centred and self.beside_public], max(1, CHUNK // max(count, 1))
-        held = [rows[name] for name in self._inputs]
-        with np.errstate(all="ignore"):
-            parts = [function(points[start : start + size], *held)[0] for start in range(0, len(points), size)]
+        parts = [function.at(rows, points[start : start + size]) for start in range(0, len(points), size)]
         return np.concatenate(parts).T
 
     def found(self, n_rows: int, *, replace: bool) -> tuple[float, float, Array]:
@@ -297,8 +280,8 @@ class _Near:
 
     def _steep(self, rows: Mapping[str, Array], turn: int, points: Array, count: int) -> list[Array]:
         assert self._slopes is not None
-        row = [rows[name][turn] for name in self._inputs]
-        return [self._slopes(points[place], *row)[0] for place in (turn, turn + count)]
+        row = {name: values[turn : turn + 1] for name, values in rows.items()}
+        return [self._slopes.at(row, points[place])[0] for place in (turn, turn + count)]
 
 
 REMEDY = (

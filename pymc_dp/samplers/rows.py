@@ -15,9 +15,11 @@ from pytensor.graph.traversal import ancestors
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import RowInspection
-from pymc_dp.inspection.interpreted import start_of
+from pymc_dp.inspection.interpreted import stable, start_of
+from pymc_dp.inspection.numpy_functions import compiled
 from pymc_dp.inspection.one_row import parts_of
 from pymc_dp.inspection.priors import priors_of
+from pymc_dp.inspection.row_density import vectorized
 from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.kernel import Column as Stored
 from pymc_dp.kernel import RowMap, Table
@@ -82,7 +84,7 @@ class ModelRows:
             If no value of the state reaches the log-likelihood, or an operation has no gradient.
         """
         try:
-            found = grad(self._total, self._values, disconnected_inputs="ignore", return_disconnected="none")
+            found = grad(stable(self._total), self._values, disconnected_inputs="ignore", return_disconnected="none")
         except Exception as error:  # of the graph alone: operations say in their own ways that they have none
             what = f"its log-likelihood has no gradient ({type(error).__name__})"
             remedy = "Use operations that PyTensor can differentiate."
@@ -164,6 +166,41 @@ class ModelRows:
         return Table(stored, neighbours=self._neighbours)
 
 
+class OfPublicRows:
+    """Numbers of public rows by NumPy: what a row map says of them, without compiling one.
+
+    Parameters
+    ----------
+    rows : ModelRows
+    output : Variable
+        Of one row at a state.
+    several : bool
+        Whether states come several at a time: one more axis, the first.
+    """
+
+    def __init__(self, rows: ModelRows, output: Variable, *, several: bool = False) -> None:
+        self._names = list(rows.inputs)
+        many = {one: pt.TensorType(one.type.dtype, (None, *one.type.shape))() for one in rows.inputs.values()}
+        over = _repeated(vectorized(output, dict(many)), output, next(iter(many.values())).shape[0])
+        states = pt.TensorType(rows.at.type.dtype, (None, *rows.at.type.shape))() if several else rows.at
+        if several:
+            over = _repeated(vectorized(over, {rows.at: states}), over, states.shape[0])
+        self._function = compiled([states, *many.values()], [over])
+
+    def at(self, rows: Mapping[str, Array], states: Array) -> Array:
+        """Return (n_rows, ...) numbers at a state, or (n_states, n_rows, ...), as floats return them."""
+        with np.errstate(all="ignore"):
+            found: Array = self._function(states, *(rows[name] for name in self._names))[0]
+        return found
+
+
+def _repeated(found: Variable, before: Variable, count: Variable) -> Variable:
+    """Return numbers with a first axis of so many entries, where vectorising made none."""
+    if found.type.ndim > before.type.ndim:
+        return found
+    return pt.broadcast_to(found, (count, *(before.shape[axis] for axis in range(before.type.ndim))))
+
+
 def _bounds(column: Column, dtype: str) -> tuple[float, float]:
     low, high = column.bounds or (-np.inf, np.inf)
     return max(float(low), -WIDE[dtype]), min(float(high), WIDE[dtype])
@@ -174,4 +211,4 @@ def rows_of(stored: Table) -> dict[str, Array]:
     return {name: column.values for name, column in stored.columns.items() if column.public}
 
 
-__all__ = ["ModelRows", "rows_of"]
+__all__ = ["ModelRows", "OfPublicRows", "rows_of"]

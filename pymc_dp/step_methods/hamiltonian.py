@@ -228,7 +228,7 @@ class PrivateHMC(PrivateStep):
         """Look for the largest norm of a row's gradient, or say that it has no bound."""
         rng, start = np.random.default_rng(496), self.places.start.values
         others = [self.places.flatten(point) for point in prior_points(prior_model, DRAWS, rng)]
-        found = RowNorm(self.ratio.rows, self.slopes.of_row).largest(start, others, self.units)
+        found = RowNorm(self.ratio.rows, self.slopes.slope).largest(start, others, self.units)
         if found.grows or not found.value > SMALLEST:
             why = "it grows with the distance of states from the start" if found.grows else "all that are seen are 0"
             what = f"no bound of the gradient of a row is found: {why}"
