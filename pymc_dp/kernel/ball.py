@@ -14,7 +14,7 @@ import numpy as np
 from pymc_dp.kernel import limits
 from pymc_dp.kernel.arguments import exact, positive
 from pymc_dp.kernel.errors import ArgumentError
-from pymc_dp.kernel.exact import Family, OneParameter, Probabilities, set_floats
+from pymc_dp.kernel.exact import Family, OneParameter, Probabilities, most_of, set_floats
 from pymc_dp.kernel.shapes import FACTOR, Array, Facts, Shape
 from pymc_dp.kernel.truncated import truncated_normal
 
@@ -116,14 +116,25 @@ class NormalInBall(Family):
         return Fraction(self.precision) * one * (2 if neighbours == "replace" else 1)
 
     @override
+    def check_floats(self, beta: float) -> None:
+        self._factors(beta)
+
+    def _factors(self, beta: float) -> tuple[float, float, float]:
+        """Return what whole numbers of sums, and the prior, are in units of the radius: precisions and slopes."""
+        power, s = Fraction(beta) * Fraction(self.precision), Fraction(self.longest) * Fraction(self.radius)
+        curved, linear = power * s**2 / FACTOR**2, power * s * Fraction(self.farthest) / FACTOR**2
+        own = Fraction(self.prior) * Fraction(self.radius) ** 2
+        for factor in (curved, linear):
+            most_of(0.0, factor * FACTOR**2, Fraction(LARGE))
+        most_of(0.0, own / limits.MOST_ROWS, Fraction(LARGE))
+        return float(curved), float(linear), float(own)
+
+    @override
     def _draw(self, rng: Any, sums: Array, beta: float) -> Array:
-        d, unit, i, j = self.width, self.longest / FACTOR, *np.triu_indices(self.width)
+        d, (i, j), (curved, linear, own) = self.width, np.triu_indices(self.width), self._factors(beta)
         products, (first, second) = np.zeros((d, d)), np.split(sums, [d * (d + 1) // 2])
         products[i, j] = products[j, i] = first
-        with np.errstate(all="ignore"):
-            power = beta * self.precision
-            curved = power * unit * unit * products + self.prior * np.eye(d)
-            return normal_in_ball(rng, curved, power * unit * (self.farthest / FACTOR) * second, self.radius)
+        return normal_in_ball(rng, curved * products + own * np.eye(d), linear * second, 1.0) * self.radius
 
 
 def normal_in_ball(rng: Any, curved: Array, linear: Array, radius: float) -> Array:

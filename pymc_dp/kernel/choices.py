@@ -178,8 +178,10 @@ class Choices(Holder):
             raise PrivacyError("A choice for each row would show how many there are. Use neighbours='replace'.")
         given = self._prepared(rowmap, parameters, candidates)
         log_weights = draw.log_weights(public, (candidates,))
-        if eta > 2.0**11:
-            raise ArgumentError(f"eta must be 2048 at most for a choice of each row, got {eta!r}.")
+        if eta > draw.NEAREST or not log_weights[log_weights > -np.inf].min() >= log_weights.max() - draw.NEAREST:
+            raise ArgumentError(
+                f"eta, and differences of public, must be 2048 at most for a choice of each row, got {eta!r}."
+            )
         self._pay(pay, choice_event(eta, candidates), "choose_for_each")
         inverse = UNITS / width
 
@@ -300,7 +302,7 @@ class Choices(Holder):
         moved = ends.moved(self.sense)
         scale = noise * moved
         nats = beta * scale / ends.inverse
-        half = nats * nats / 2
+        half, each = nats * nats / 2, float_up(Fraction(beta) / Fraction(ends.inverse))
         if not math.isfinite(half):
             raise ArgumentError("The noise of the bit is too large for floats. Take less noise, or a smaller beta.")
         event: Event
@@ -317,10 +319,10 @@ class Choices(Holder):
             total = self._held(rowmap, given, 1, ends, past)
             if most_noise is None:
                 noised = float(draw.noised(total, "gaussian", scale)[0])
-                exponent = public + beta * noised / ends.inverse - half
+                exponent = public + each * noised - half
             else:
                 normal = draw.float_generator().standard_normal()
-                exponent = public + beta * int(total[0]) / ends.inverse + nats * normal - half
+                exponent = public + each * int(total[0]) + nats * normal - half
             return draw.accepted(math.floor(max(min(exponent, 0.0), -1e4) * 2**draw.SHIFT))
 
         return self._read(work)

@@ -24,6 +24,10 @@ FLOAT = 2.0**-40
 """Bound of the relative error of exp in float64 on [-64, 0]: a thousand times what libraries state. It is that of
 choices; a soft maximum needs `sums.FLOAT`."""
 MOST_CANDIDATES = 2**23
+LEAST = -1e290
+"""Log weights below the largest are held here: times 2^48 it is a float."""
+NEAREST = 2.0**11
+"""Of a choice of each row: largest cost, and largest difference of public log weights; their sum is an int64."""
 
 
 def decimals(digits: int) -> Context:
@@ -88,15 +92,17 @@ def whole_weights(scores: Array, span: int, eta: float, public: Array) -> Array:
     rate = math.floor(Fraction(eta) * 2**SHIFT / span)
     possible = public > -np.inf
     logs = np.where(possible, public - public.max(), 0.0)
-    fixed = [int(value) for value in np.rint(np.maximum(logs, -(2.0**11)) * 2.0**SHIFT)]
-    if scores.ndim == 1:
+    fixed = [int(value) for value in np.rint(np.maximum(logs, LEAST) * 2.0**SHIFT)]
+    if scores.ndim == 1:  # whole numbers of Python, of any size: what is public may cancel what rows add up to
         exact = [int(score) * rate + b for score, b in zip(scores, fixed, strict=True)]
         top = max(value for value, can in zip(exact, possible, strict=True) if can)
         held = [min(max(value - top, -(2**62)), 0) for value in exact]  # one that is excluded may lie far above
         behind = np.array(held, dtype=np.int64)
     else:
-        if eta > 2.0**11:
-            raise ArgumentError(f"A choice for each row costs 2048 at most, got {eta!r}.")
+        if max(eta, -logs.min()) > NEAREST:
+            raise ArgumentError(
+                f"A choice for each row costs 2048 at most, and its public weights span 2048, got {eta!r}."
+            )
         sums = scores * rate + np.array(fixed, dtype=np.int64)
         behind = sums - np.where(possible, sums, -(2**62)).max(axis=-1, keepdims=True)
     bits = _bits(count)

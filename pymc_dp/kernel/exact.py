@@ -24,6 +24,8 @@ from pymc_dp.kernel.shapes import LONGEST, Facts, Interval, MHot, Shape
 from pymc_dp.kernel.truncated import truncated_beta, truncated_dirichlet, truncated_gamma, truncated_normal
 
 DIGITS = draw.decimals(60)
+LARGEST = Fraction(2**1000)
+"""Above it a float may become infinite, for some tables alone."""
 ERROR = Fraction(1, 10**40)
 """Bound of the relative error of a logarithm in 60 digits, of a fraction that is 1e-16 or more away from 1."""
 
@@ -39,6 +41,10 @@ class Family(ABC):
     @abstractmethod
     def range(self, neighbours: str) -> Fraction:
         """Return by how much neighbours move the log-likelihood over the box at most, as a range; for one row."""
+
+    @abstractmethod
+    def check_floats(self, beta: float) -> None:
+        """Refuse numbers that floats cannot hold for some table, or not without losing its rows; before it is paid."""
 
     @abstractmethod
     def _draw(self, rng: Any, sums: Array, beta: float) -> Array:
@@ -154,6 +160,14 @@ class OneParameter(Family):
         return a * _log(point), b * (_log(1 - point) if self.kind == "beta" else -point)
 
     @override
+    def check_floats(self, beta: float) -> None:
+        ends = [(0, self.trials)] * 2 if self.trials is not None else [self.first, self.second]
+        given = zip(self.prior, self.units, ends, strict=True)
+        a, _ = (most_of(p, Fraction(beta) * Fraction(unit) * max(map(abs, end))) for p, unit, end in given)
+        if self.kind == "normal" and a >= LARGEST * Fraction(self.prior[1]):
+            raise ArgumentError("The second number of prior is too small for floats beside what rows may add.")
+
+    @override
     def _draw(self, rng: Any, sums: Array, beta: float) -> Array:
         a, b = (p + beta * unit * int(s) for p, unit, s in zip(self.prior, self.units, sums, strict=True))
         if self.kind == "beta":
@@ -195,8 +209,23 @@ class Probabilities(Family):
         return self.most * (wide[0] + (wide[1] if neighbours == "replace" else 0)) * (1 + ERROR)
 
     @override
+    def check_floats(self, beta: float) -> None:
+        most_of(max(self.prior), Fraction(beta) * self.most)
+
+    @override
     def _draw(self, rng: Any, sums: Array, beta: float) -> Array:
         return np.asarray(truncated_dirichlet(rng, np.array(self.prior) + beta * sums, np.array(self.least)))
+
+
+def most_of(prior: float, row: Fraction, limit: Fraction = LARGEST) -> Fraction:
+    """Return the most that a prior and the rows of any table add up to; refuse what reaches a limit."""
+    found = abs(Fraction(prior)) + row * limits.MOST_ROWS
+    if found >= limit:
+        raise ArgumentError(
+            "What the rows of some tables add up to is too large for floats. Take a smaller beta, units nearer to 1, "
+            "or a wider prior."
+        )
+    return found
 
 
 def _log(value: Fraction) -> Fraction:

@@ -25,6 +25,8 @@ from pymc_dp.kernel.shapes import FACTOR, Psd
 from pymc_dp.kernel.sums import Sums, widest
 from pymc_dp.kernel.table import Table
 
+MOST_NOISE = 2.0**56
+"""Standard deviation of the noise of a batch, in units: 2^62 is 64 of them."""
 TAIL = 12
 """Standard deviations within which discrete noise and rounded normal noise are compared."""
 
@@ -63,6 +65,7 @@ class Kernel(Sums):
         if type(family) not in FAMILIES or table.weighted:
             raise ArgumentError("family must be one that is known, and rows must count once.")
         given = self._prepared(rowmap, parameters, widest(family.shape))
+        family.check_floats(beta)
         wide = family.range(table.neighbours) * table.max_rows
         self._pay(pay, BoundedRangeEvent(eta=float_up(Fraction(beta) * wide)), "draw", FLOAT64)
 
@@ -161,6 +164,8 @@ class Kernel(Sums):
         if hardened and not (type(pay) is Grant and count <= pay.entries):
             raise ArgumentError(f"Discrete noise of a batch of {count} numbers is paid for by grant_batches.")
         scales = np.full(count, scale * units) if psd is None else psd.scales(scale * units)
+        if not scales.max() <= MOST_NOISE:  # noise is cut at 2^62, before it is added
+            raise ArgumentError(f"The noise of a batch is too large for whole numbers, with scale={scale:g}.")
         self._pay(pay, event, "batch", HARDENED if hardened else FLOAT64)
 
         def work() -> Array:

@@ -331,7 +331,7 @@ class Chain:
 
     def goes(self, here: Place, start: Phase, there: Place, end: Phase) -> bool:
         """Draw whether a trajectory is accepted, by the penalty method; refuse it unseen where no row may go there."""
-        if not math.isfinite(there.prior):
+        if not math.isfinite(there.prior - end.kinetic):
             return False
         before, after = State(here.values, here.prior - start.kinetic), State(there.values, there.prior - end.kinetic)
         if not self._priced.ratio * self._ratio.reach(before, after) < MOST_NOISE:

@@ -17,7 +17,8 @@ EVENLY = 65
 """Values of one number, evenly between its ends."""
 FEW = 9
 """The same, of one of several entries."""
-MOST_ENTRIES = 16
+MOST_ENTRIES, MOST_WHOLE = 16, 256
+"""Entries of a row up to which each takes values in turn: of numbers, and of whole numbers, which have no slopes."""
 MOST_ROWS = 4096
 """Rows up to which each value of a whole number is combined with all others; beyond, with some of them."""
 MOST_VALUES = 1024
@@ -165,12 +166,17 @@ def values_to_sweep(columns: Mapping[str, Column], inputs: Mapping[str, object])
     """
     found = []
     for name, column in columns.items():
-        if column.norm is not None or column.width > MOST_ENTRIES:
+        if column.norm is not None or column.width > (MOST_WHOLE if column.integer else MOST_ENTRIES):
             continue
         for entry, (low, high) in enumerate(
             zip(*(np.clip(np.ravel(end), -1e3, 1e3) for end in column.ends), strict=True)
         ):
-            values = _whole(column) if column.integer else np.linspace(low, high, EVENLY if column.width == 1 else FEW)
+            if column.integer and not column.row_shape:
+                values = _whole(column)
+            elif column.integer:
+                values = np.unique(np.rint(np.linspace(low, high, FEW if column.width <= MOST_ENTRIES else 2)))
+            else:
+                values = np.linspace(low, high, EVENLY if column.width == 1 else FEW)
             if len(values):
                 found.append((name, entry, values.astype(inputs[name].type.dtype)))  # type: ignore[attr-defined]
     return found

@@ -132,7 +132,8 @@ class RowNorm:
         """Move an entry of rows by a share of what it may range over, in place."""
         column, flat = self._columns[name], values.reshape(len(values), -1)
         low, high = (-column.norm, column.norm) if column.norm is not None else _ends(column, entry)
-        moved = np.clip(flat[:, entry] + share * (high - low), low, high)
+        step = share * (high - low)
+        moved = np.clip(flat[:, entry] + (np.sign(step) * max(1.0, abs(step)) if column.integer else step), low, high)
         flat[:, entry] = np.rint(moved) if column.integer else moved
         if column.norm is not None:
             flat /= np.maximum(np.linalg.norm(flat, axis=1, keepdims=True) / column.norm, 1.0)

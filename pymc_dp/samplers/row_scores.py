@@ -30,6 +30,8 @@ ROUNDING = 1e-6
 """Relative difference of two ranges that is put down to rounding."""
 SPREAD = 400
 """Points at which all public rows are looked at; those that are the farthest there, at all points."""
+ROUNDS, GAIN = 4, 0.002
+"""Times that a centre is looked for, and by how much moved rows must lie farther out for another time."""
 FARTHEST, TURNS = 12, 2
 """Rows with the largest range, and how many times they are moved on to where it is larger."""
 COMPARED = 96
@@ -221,18 +223,23 @@ class _Near:
     def found(self, n_rows: int, *, replace: bool) -> tuple[float, float, Array]:
         """Return R, Δl, and the centre: (n_points,) array; of tables with so many rows at most."""
         spread = self._points[_spread(self._points)]
-        plain = self.at(self.public.rows, spread)
-        if not np.isfinite(plain).all():
-            what = "its log-likelihood is infinite or NaN for some rows that there may be, at some points"
-            raise UnsupportedModelError([Problem(where="model", what=what, remedy=REMEDY)])
-        found = self.at(self.public.rows, spread, centred=True) if self.beside_public and replace else plain
-        weights = {} if self.beside_public or not replace else _centre_of(found)
-        centre, near = np.zeros(len(self._points)), np.zeros(len(spread))
-        if weights:
-            places, shares = list(weights), np.array(list(weights.values()))
-            some = {name: values[places] for name, values in self.public.rows.items()}
-            centre, near = shares @ self.at(some, self._points), shares @ plain[places]
-        width = self._widest(found - near, centre)
+        width, rows = 0.0, dict(self.public.rows)
+        for _ in range(ROUNDS):
+            plain = self.at(rows, spread)
+            if not np.isfinite(plain).all():
+                what = "its log-likelihood is infinite or NaN for some rows that there may be, at some points"
+                raise UnsupportedModelError([Problem(where="model", what=what, remedy=REMEDY)])
+            found = self.at(rows, spread, centred=True) if self.beside_public and replace else plain
+            weights = {} if self.beside_public or not replace else _centre_of(found)
+            centre, near = np.zeros(len(self._points)), np.zeros(len(spread))
+            if weights:
+                places, shares = list(weights), np.array(list(weights.values()))
+                some = {name: values[places] for name, values in rows.items()}
+                centre, near = shares @ self.at(some, self._points), shares @ plain[places]
+            width, moved = self._widest(rows, found - near, centre)
+            if width <= float(np.ptp(found - near, axis=1).max()) * (1 + GAIN):
+                break  # rows that were moved on lie no farther out, and would have no say in where the middle is
+            rows = {name: np.concatenate([moved[name], values]) for name, values in rows.items()}
         size = np.ptp(plain, axis=0).max() if replace else np.abs(plain).max()
         sense = 2 if replace else 1
         if not width > 0:
@@ -245,19 +252,19 @@ class _Near:
         range_ = sense * width * (1 + ROOM)
         return range_, max(float(size) * (1 + ROOM), range_ / 2), centre
 
-    def _widest(self, near: Array, centre: Array) -> float:
-        """Return the largest range over all points: of rows that range far at some, and of these moved on."""
+    def _widest(self, rows: Mapping[str, Array], near: Array, centre: Array) -> tuple[float, Mapping[str, Array]]:
+        """Return the largest range over all points, of rows that range far at some, and moved on; and these rows."""
         order = np.argsort(np.ptp(near, axis=1))[-FARTHEST:]
-        rows = {name: values[order] for name, values in self.public.rows.items()}
+        far: Mapping[str, Array] = {name: values[order] for name, values in rows.items()}
         largest = float(np.ptp(near, axis=1).max())
-        for _ in range(TURNS):
-            found = self.at(rows, self._points, centred=True) - centre
+        for turn in range(TURNS + 1):
+            found = self.at(far, self._points, centred=True) - centre
             if not np.isfinite(found).all():
                 break
             largest = max(largest, float(np.ptp(found, axis=1).max()))
-            rows = self._moved_on(rows, found.argmax(axis=1), found.argmin(axis=1), centre)
-        found = self.at(rows, self._points, centred=True) - centre
-        return max(largest, float(np.nan_to_num(np.ptp(found, axis=1)).max()))
+            if turn < TURNS:
+                far = self._moved_on(far, found.argmax(axis=1), found.argmin(axis=1), centre)
+        return largest, far
 
     def _moved_on(self, rows: Mapping[str, Array], high: Array, low: Array, centre: Array) -> dict[str, Array]:
         """Move each row on to where its number at one point exceeds that at another by more."""
@@ -315,7 +322,9 @@ def _centre_of(found: Array) -> dict[int, float]:
     ----------
     found : (n_rows, n_points) array
     """
-    chosen = np.unique(np.linspace(0, len(found) - 1, COMPARED).astype(int))
+    chosen = np.unique(
+        [*range(min(ROUNDS * FARTHEST, len(found))), *np.linspace(0, len(found) - 1, COMPARED, dtype=int)]
+    )
     weights = dict[int, float]()
     for _ in range(3):  # rows that are far from that mean take part in the next
         part = middle([found[chosen].T])

@@ -252,9 +252,32 @@ def test_sums_of_any_size_lead_to_a_vector_of_the_ball():
         turned = np.linalg.qr(rng.normal(size=(3, 3)))[0]
         curved = (turned * 10.0 ** rng.uniform(-30, 60, 3)) @ turned.T
         assert np.linalg.norm(normal_in_ball(rng, curved, 10.0 ** rng.uniform(-30, 60, 3), 2.0)) <= 2.0
-    huge = NormalInBall(width=2, radius=1e3, longest=1e3, farthest=1e3, precision=1e150)
-    found = kernel(table([0, 1], "replace")).draw(Lookup([[0.6, 0.8, 1.0], [1.0, 0.0, -1.0]]), [], huge)
-    assert np.linalg.norm(found) <= 1e3
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"precision": 1e150},
+        {"longest": 1e160, "radius": 1e-150},
+        {"farthest": 1e200},
+        {"prior": 1e60, "radius": 1e5},
+    ],
+)
+def test_what_floats_do_not_hold_of_some_table_is_refused_before_the_charge(given):
+    family = NormalInBall(**{"width": 2, "radius": 1e3, "longest": 1e3, "farthest": 1e3, "precision": 1.0, **given})
+    k = kernel(table([0, 1], "replace"))
+    with pytest.raises(ArgumentError, match="too large for floats"):
+        k.draw(Lookup([[0.6, 0.8, 1.0], [1.0, 0.0, -1.0]]), [], family)
+    assert not k.made
+
+
+def test_long_rows_in_a_small_ball_count_as_their_products_say():
+    """Of a row of length 1e200 in a ball of 1e-200 only the product of both matters; it was infinite as a float."""
+    of_map = Lookup([[1.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
+    family = NormalInBall(width=2, radius=1e-200, longest=1e200, farthest=1.0, precision=1.0)
+    k = kernel(table([0] * 2 + [1] * 48, "add_remove"))
+    draws = np.array([k.draw(of_map, [], family, beta=0.01)[0] for _ in range(400)]) * 1e200
+    assert 0.3 < draws.std() < 0.7
 
 
 @pytest.mark.parametrize(

@@ -329,3 +329,24 @@ def test_what_a_choice_costs_can_be_asked_beforehand():
     assert 0.5 < event.eta < 0.5 + 1e-6
     assert choice_event(0.5, 200, cells=True).eta > event.eta
     assert isinstance(kernel(table([0], "replace")), Kernel)
+
+
+def test_public_weights_may_cancel_what_rows_add_up_to(weights):
+    """A centre that is taken off every row is added again: both are larger than any difference that is left."""
+    k = kernel(table([0] * 5000, "add_remove"))
+    k.choose(Lookup([[0.0, -1.0, -2.0]]), [], 3, width=2.0, eta=2.0, public=[0.0, 5000.0, 10_000.0])
+    k.barker(Lookup([[-1.0]]), [], low=-1.0, high=0.0, public=5000.0)
+    for (found,) in weights:
+        assert found.max() <= found.min() * (1 + 1e-6)
+    replace = kernel(table([0] * 4, "replace"))
+    with pytest.raises(ArgumentError, match="must be 2048 at most"):
+        replace.choose_for_each(Lookup([[0.0, 0.0]]), [], 2, width=1.0, eta=1.0, public=[0.0, -3000.0])
+    assert not replace.made
+
+
+def test_a_penalty_bit_of_floats_sees_numbers_of_any_size():
+    """One of 108 rows of 2.9e-301, at beta=1e299, made its ratio infinite."""
+    k = kernel(table([0] * 108, "add_remove"))
+    given = {"beta": 1e299, "low": 0.0, "high": 2.9e-301, "noise": 100.0, "most_noise": 3.0, "public": -108 * 0.029}
+    bits = [k.penalty(Lookup([[2.9e-301]]), [], **given) for _ in range(400)]
+    assert 20 < sum(bits) < 200

@@ -156,3 +156,18 @@ def test_boxes_and_sets_without_a_finite_range_are_refused(given):
     k = kernel(table([0], "replace", weights=[1.0]))
     with pytest.raises(ArgumentError, match="count once"):
         k.draw(Lookup([[0.0]]), [], FAMILIES[0])
+
+
+def test_sums_that_floats_do_not_hold_are_refused_before_the_charge():
+    one = {
+        "kind": "normal",
+        "low": -1e-307,
+        "high": 1e-307,
+        "prior": (0.0, 1.0),
+        "first": (0, 1),
+        "units": (1e307, 1.0),
+    }
+    k = kernel(table([0, 1], "replace"))
+    with pytest.raises(ArgumentError, match="too large for floats"):
+        k.draw(Lookup([[0.0, 0.0], [1.0, 0.0]]), [], OneParameter(**one), beta=0.1)
+    assert not k.made

@@ -403,3 +403,11 @@ def test_what_is_too_long_is_shortened():
         found = k.sum(rowmap, [], 2, bound=2.5, noise="gaussian", scale=1.0)
         whole = k.sums(rowmap, [], Ball(2), noise="gaussian", scale=1.0) / UNITS
     assert np.allclose(found, [1.5, 2.0], atol=1e-6) and np.allclose(whole, [0.6, 0.8], atol=1e-6)
+
+
+def test_noise_that_whole_numbers_do_not_hold_is_refused_before_the_charge():
+    """It was cut before the sum was added: what is left of a sum could be read off."""
+    k = kernel(table([0, 1], "add_remove"))
+    with pytest.raises(ArgumentError, match="too large for whole numbers"):
+        k.batch(Lookup([[1.0], [1.0]]), [], 1, bound=1.0, scale=1e12, rate=1.0)
+    assert not k.made

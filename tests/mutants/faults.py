@@ -321,28 +321,11 @@ SAMPLERS = (
         name="metropolis-interval-one-sided",
         operation="Metropolis",
         kind="wrong relation",
-        file="pymc_dp/step_methods/row_functions/limits.py",
-        old='return (self.high - self.low if neighbours == "replace" else max(-self.low, self.high)) * self.unit',
-        new="return max(-self.low, self.high) * self.unit",
+        file="pymc_dp/kernel/choices.py",
+        old="return self.high - self.low if sense == 2 else self.far",
+        new="return self.far",
         breaks="A replaced row moves a log ratio by the length of the interval, and half of it is charged.",
-        first=(
-            "tests/step_methods/row_functions/test_limits.py",
-            "tests/promises/test_bits.py",
-        ),
-    ),
-    Fault(
-        name="metropolis-summed-in-floats",
-        operation="Metropolis",
-        kind="sum in floats",
-        file="pymc_dp/step_methods/row_functions/summing_kernels.py",
-        old="        total += np.rint(min(max(value, low), high))\n    return total\n",
-        new="        total += min(max(value, low), high)\n    return total\n",
-        breaks="Log ratios of rows are added up as floats: one row more shifts the rounding of all others.",
-        first=(
-            "tests/step_methods/row_functions/test_limits.py",
-            "tests/promises/test_bits.py",
-            "tests/promises/test_choices.py",
-        ),
+        first=("tests/kernel/test_choices.py", "tests/promises/test_bits.py"),
     ),
     Fault(
         name="barker-loss-of-a-bit",
@@ -396,8 +379,8 @@ DRAWS = (
         operation="OPS draws",
         kind="other event",
         file="pymc_dp/step_methods/ops/price.py",
-        old="    event = BoundedRangeEvent(eta=eta if inverse < 1 else range_)\n",
-        new="    event = BoundedRangeEvent(eta=eta / 2 if inverse < 1 else range_)\n",
+        old="    event = BoundedRangeEvent(eta=eta if inverse < 1 else (range_ + added) * ABOVE)\n",
+        new="    event = BoundedRangeEvent(eta=eta / 2 if inverse < 1 else (range_ + added) * ABOVE)\n",
         breaks="A draw from the tempered posterior is charged half of its range.",
         first=(
             "tests/step_methods/ops/test_price.py",
@@ -498,9 +481,9 @@ BATCHES = (
         operation="SGLD and kin batches",
         kind="clip by value",
         file="pymc_dp/step_methods/langevin/kernels.py",
-        old="            add_clipped(gradient, position, starts, plan.clip, table, count, shared, slope)\n"
+        old="            add_clipped(gradient, position, starts, plan.clip, table, count, slope)\n"
         "        if slope.size",
-        new="            add_clipped(gradient, position, starts, plan.clip, table, count, shared, slope)\n"
+        new="            add_clipped(gradient, position, starts, plan.clip, table, count, slope)\n"
         "        slope *= plan.batch_size / max(count, 1)\n"
         "        if slope.size",
         breaks="A sum is divided by how many rows the batch has, so that one row more changes what all others add.",
@@ -580,16 +563,6 @@ CHOICES = (
         new="for label, exact, count in zip(labels, counts, noised, strict=True) if exact >= self._least",
         breaks="Whether a level is shown depends on its exact number of rows.",
         first=("tests/kernel/test_labels.py", "tests/test_find_levels.py"),
-    ),
-    Fault(
-        name="find-map-range-of-one-row",
-        operation="find_map",
-        kind="wrong relation",
-        file="pymc_dp/step_methods/mode/mode.py",
-        old="        largest = np.max([np.ptp(values - other, axis=1).max() for other in values])\n",
-        new="        largest = np.ptp(values, axis=1).max()\n",
-        breaks="The range of one row is taken for that of a difference of two; what rows are held to has to mend it.",
-        first=("tests/test_find_map.py", "tests/promises/test_choices.py"),
     ),
     Fault(
         name="metrics-steep-numbers-kept",

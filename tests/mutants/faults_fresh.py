@@ -53,15 +53,6 @@ FRESH: tuple[Fault, ...] = (
         first=("tests/promises/test_charges.py",),
     ),
     Fault(
-        name="fresh-ratios-half-an-interval-for-who-comes",
-        operation="Barker",
-        kind="bound halved",
-        file="pymc_dp/step_methods/row_functions/limits.py",
-        old='(self.high - self.low if neighbours == "replace" else max(-self.low, self.high)) * self.unit\n',
-        new='(self.high - self.low) * self.unit / (1 if neighbours == "replace" else 2)\n',
-        breaks="A row that is added may have the whole of an interval from 0 on, of which half is charged.",
-    ),
-    Fault(
         name="fresh-ratios-of-exact-sums-in-floats",
         operation="Barker",
         kind="sum in floats",

@@ -132,6 +132,28 @@ def test_centres_of_public_rows_are_added_again():
     assert held + scores._offset == pytest.approx(scores._near.at(rows, scores.points).sum(axis=0))
 
 
+def wide(kind=int):
+    x = pm.Data("x", (np.arange(40 * 60).reshape(40, 60) % 3 == 0).astype(kind))
+    pm.Bernoulli("y", logit_p=pm.Uniform("b", -1, 1) * (x @ pt.ones(60)), observed=np.arange(40) % 2)
+    return {"bounds": {"x": (0, 1)}}
+
+
+@pytest.mark.parametrize("kind", [int, float])
+def test_the_range_of_rows_of_many_numbers_is_found(kind):
+    """The farthest row has all of its 60 entries at one end, which no row at random has."""
+    scores = made(lambda: wide(kind), count=24)
+    assert scores.range == pytest.approx(2 * 60 * (1 - 1 / 24), rel=0.01)
+
+
+def test_a_mode_of_very_many_rows_is_not_at_an_edge():
+    """Their centre adds up to far more than what tells candidates apart."""
+    with pm.Model() as model:
+        pm.Normal("y", pm.Uniform("mu", -8, 8), 1.0, observed=np.tile([3.0, 5.0], 50_000))
+    domain = dp.Domain(bounds={"y": (0, 5)})
+    found = dp.find_map(epsilon=1.0, model=model, domain=domain, grid=1024, ledger=dp.Ledger(1.0), progressbar=False)
+    assert float(found["posterior"]["mu"].squeeze()) == pytest.approx(4.0, abs=0.1)
+
+
 def test_rows_that_tell_nothing_or_anything_are_refused():
     def nothing():
         pm.Uniform("y", 0, pm.Uniform("m", 2, 3), observed=X + 1)

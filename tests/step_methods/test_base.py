@@ -105,8 +105,8 @@ def test_problems_come_all_at_once_and_cost_nothing():
         pm.Normal("b", pm.Normal("mu"), 1, observed=np.array([1.0, 2.0]))
     with pytest.raises(dp.errors.UnsupportedModelError) as refused:
         dp.sample(epsilon=1.0, step=dp.OPS(), model=model, ledger=ledger, **QUIET)
-    assert len(refused.value.problems) == 2
-    assert "Domain(bounds={'a': (low, high)})" in str(refused.value) and ledger.spent.epsilon == 0
+    assert [problem.where for problem in refused.value.problems] == ["a", "b", "rate", "mu"]
+    assert "dp.Domain(bounds={'a': (low, high)})" in str(refused.value) and ledger.spent.epsilon == 0
 
 
 @pytest.mark.usefixtures("interpreted")

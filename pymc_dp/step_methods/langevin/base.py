@@ -302,7 +302,17 @@ class StochasticGradient(GradientWalk):
         found = super().record()
         return replace(found, guarantee="none") if self._norm_seeded else found
 
+    @override
+    def forget(self) -> None:
+        super().forget()
+        self.start.forget()
+
     # --- chain --------------------------------------------------------------------------------------------------------
+
+    @override
+    def start_chain(self) -> None:
+        super().start_chain()
+        self.start.begin()
 
     @override
     def begin(self, point: Point, generator: np.random.Generator) -> Point:

@@ -87,9 +87,15 @@ class GivenStart:
     def load(self) -> None:
         """Read what the start needs; the budget was charged."""
 
+    def begin(self) -> None:
+        """Begin a chain."""
+
     def point(self, given: Point, rng: np.random.Generator) -> Point:
         """Return where a chain begins that was given a point."""
         return given
+
+    def forget(self) -> None:
+        """Let go of the rows."""
 
 
 @final
@@ -169,9 +175,16 @@ class SampledStart:
         """Read the rows; the budget was charged."""
         self.step.load()
 
+    def begin(self) -> None:
+        """Begin a chain, which may take one posterior sample: what pays for it is made here, once."""
+        self.step.start_chain()
+
+    def forget(self) -> None:
+        """Let go of the rows."""
+        self.step.forget()
+
     def point(self, given: Point, rng: np.random.Generator) -> Point:
         """Return a posterior sample, in the coordinates of the chain, whatever point was given."""
-        self.step.start_chain()
         drawn = self.values.move(given, self.step.draw(rng))
         return {name: _inside(value) if name in self._names else value for name, value in drawn.items()}
 

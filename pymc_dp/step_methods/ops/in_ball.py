@@ -161,6 +161,14 @@ class RegressionPosterior:
         kernel = Kernel(held, ChainAccount(self._neighbours, repeated(paid, steps)))
         self._paid = kernel, kernel.grant(paid, steps)
 
+    def forget(self) -> None:
+        """Let go of the rows."""
+        self._paid = None
+
+    def check(self, inverse: float) -> None:
+        """Refuse, before the charge, what floats cannot hold."""
+        self._family.check_floats(inverse)
+
     def draw(self, rng: np.random.Generator, held: Table, inverse: float, temper_prior: bool) -> dict[str, Array]:
         """Draw the coefficients with the likelihood to the power `inverse`, in the kernel's own randomness."""
         if self._paid is None:

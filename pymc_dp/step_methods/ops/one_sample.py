@@ -221,7 +221,7 @@ class OPS(PrivateStep):
         if inspection.domain.metric is None and not problem:
             self._plan_grid(inspection, prior_model, reasons)
         elif inspection.domain.metric is None and not self.settings.get("assume_converged"):
-            bounds = _bounds_first(priors)
+            bounds = [*([] if self.clamped else _loose(inspection)), *_bounds_first(priors)]
             other = [] if bounds and not reasons else [self._no_draws(_joined(reasons, problem))]
             raise UnsupportedModelError([*bounds, *other])
         else:
@@ -293,6 +293,8 @@ class OPS(PrivateStep):
     @override
     def price(self, funding: Funding) -> Event:
         self.temperature = found = self._temperature(funding)
+        if isinstance(self.posterior, RegressionPosterior):
+            self.posterior.check(found.inverse)
         if isinstance(self.posterior, ConvergedPosterior | StatesPosterior) and not self.previewing:
             obstacle = self.posterior.obstacle(found.inverse, found.prior)
             if obstacle:
@@ -330,8 +332,11 @@ class OPS(PrivateStep):
 
     @override
     def forget(self) -> None:
+        self.__dict__.pop("sums", None)  # which are not there if they could not be read
         if isinstance(self.posterior, ScoredGrid):
             self.posterior.scores.forget()
+        elif isinstance(self.posterior, RegressionPosterior):
+            self.posterior.forget()
 
     @override
     def start_chain(self) -> None:
@@ -404,6 +409,19 @@ class OPS(PrivateStep):
 
 def _joined(*reasons: str) -> str:
     return "; ".join(reason for reason in reasons if reason)
+
+
+def _loose(inspection: RowInspection) -> list[Problem]:
+    """Name the columns whose values have no bounds, so that a row may move its likelihood by any amount."""
+    return [
+        Problem(
+            where=column.name,
+            what="its values have no bounds, and a row may move its likelihood by any amount",
+            remedy=f"Give public bounds, dp.Domain(bounds={{{column.name!r}: (low, high)}}).",
+        )
+        for column in inspection.columns
+        if not column.public and column.bounds is None and column.norm is None
+    ]
 
 
 def _bounds_first(priors: Sequence[Prior]) -> list[Problem]:
