@@ -1,5 +1,6 @@
 """Ranges over candidates that are found on public rows, against other rows and other points; and how choices fall."""
 
+import re
 from itertools import product
 
 import numpy as np
@@ -152,6 +153,35 @@ def test_a_mode_of_very_many_rows_is_not_at_an_edge():
     domain = dp.Domain(bounds={"y": (0, 5)})
     found = dp.find_map(epsilon=1.0, model=model, domain=domain, grid=1024, ledger=dp.Ledger(1.0), progressbar=False)
     assert float(found["posterior"]["mu"].squeeze()) == pytest.approx(4.0, abs=0.1)
+
+
+def on_fair(names):
+    """6,366 answers on affairs, with predictors between -1 and 1."""
+    table = pytest.importorskip("statsmodels.api").datasets.fair.load_pandas().data
+    x = table[names].to_numpy()
+    x = 2 * (x - x.min(axis=0)) / np.ptp(x, axis=0) - 1
+    with pm.Model() as model:
+        logit = pm.Data("x", x) @ pm.Uniform("b", -3, 3, shape=len(names))
+        pm.Bernoulli("y", logit_p=logit, observed=(table["affairs"] > 0).to_numpy().astype(int))
+    return model, dp.Domain(bounds={"x": (-1, 1)})
+
+
+def test_no_row_of_a_real_table_is_cut_and_its_mode_is_chosen():
+    model, domain = on_fair(["religious", "rate_marriage"])
+    found = inspect(model, domain).rows
+    prior_model = shared_prior_model(found)
+    points, _ = grid_of(priors_of(prior_model), 41)
+    scores = RowScores(found, prior_model, points)
+    with opened_gate():
+        scores.load()
+    rows = {name: column.values for name, column in scores._table.columns.items()}
+    each = scores._near.at(rows, points)
+    assert np.ptp(each - scores._centre, axis=1).max() <= scores.range / 2 * (1 + 1e-9)
+    ledger = dp.Ledger(1.0)
+    idata = dp.find_map(epsilon=1.0, model=model, domain=domain, grid=41, ledger=ledger, progressbar=False)
+    chosen, total = int(idata["sample_stats"]["candidate"].squeeze()), each.sum(axis=0)
+    near = float(re.search("within ([\\d.]+) of", str(idata.dp.report().record["sampler"]["facts"]))[1])
+    assert total[chosen] > total.max() - 2 * near
 
 
 def test_rows_that_tell_nothing_or_anything_are_refused():
