@@ -26,7 +26,7 @@ MOST_VALUES = 1024
 SHARPENED = 4
 """Rows with the largest and the least number that are moved on to where it is larger."""
 SWEEPS = 3
-"""Times that each entry takes all of its values."""
+"""Times that each entry takes all of its values, or fewer where none is better."""
 
 
 class PublicRows:
@@ -107,7 +107,10 @@ class PublicRows:
                 tried[name].reshape(count, times, -1)[:, parts[-1], entry] = values
                 start += len(values)
             found = number(tried)
+            seen.append(found)
             better = signs[:, None] * np.nan_to_num(found).reshape(count, times)
+            if (better.max(axis=1) <= better[:, 0]).all():
+                break
             moved = {name: np.array(one) for name, one in held.items()}
             for (name, entry, values), part in zip(self._values, parts, strict=True):
                 best = better[:, part].argmax(axis=1)
@@ -115,7 +118,7 @@ class PublicRows:
                 own = moved[name].reshape(count, -1)
                 own[:, entry] = np.where(gains, values[best], own[:, entry])
             together, alone = number(moved), np.arange(count) * times + better.argmax(axis=1)
-            seen += [found, together]
+            seen.append(together)
             all_at_once = signs * np.nan_to_num(together) >= better.max(axis=1)
             held = {
                 name: np.where(all_at_once.reshape(-1, *[1] * (one.ndim - 1)), one, tried[name][alone])

@@ -93,6 +93,7 @@ class RowRatio:
         self._centred = clamp is None and self._sense == 2
         self._public = [name for name, one in self.rows.columns.items() if one.public and self._sense == 2]
         self._made_up: PublicRows | None = None
+        self._end_rows = {name: np.stack(self.rows.ends_of(name)) for name in self.rows.columns}
         if clamp is None:
             if not clamped(inspection.model):
                 self.rows.require_limits(otherwise)
@@ -240,8 +241,7 @@ class RowRatio:
                 ends = maps.ends.on(rows_of(self._table), [at], 2)
                 total, half = float(ends.mean(axis=1).sum()), (ends[:, 1] - ends[:, 0]) / 2
         elif self._centred:
-            rows = {name: np.stack(self.rows.ends_of(name)) for name in self.rows.columns}
-            centre = float(maps.held.on(rows, [at, np.zeros(())], 1).mean())
+            centre = float(maps.held.on(self._end_rows, [at, np.zeros(())], 1).mean())
             total = centre * self._n_rows
         rows = {} if self._made_up is None else self._made_up.rows
         held = maps.held.on(rows, [at, np.asarray(centre)], 1)[:, 0] if rows else np.zeros(0)
