@@ -9,7 +9,7 @@ from typing import final
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
-from pymc_dp.kernel.accounting.budget import decimal, float_down
+from pymc_dp.kernel.accounting.decimals import decimal, float_down
 
 
 @final

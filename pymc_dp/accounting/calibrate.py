@@ -28,7 +28,7 @@ from pymc_dp.accounting.events import (
 )
 from pymc_dp.errors import ArgumentError
 from pymc_dp.kernel.accounting import gdp, pure, rdp, zcdp
-from pymc_dp.kernel.accounting.budget import decimal, float_down, float_up
+from pymc_dp.kernel.accounting.decimals import decimal, float_down, float_up
 from pymc_dp.kernel.accounting.totals import total_epsilon
 
 _TOLERANCE = 1e-4  # of the noise found, relative, above the least there is; never below it

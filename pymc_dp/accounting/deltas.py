@@ -21,7 +21,7 @@ from pymc_dp.kernel.accounting import pure as pure_accountant
 from pymc_dp.kernel.accounting import rdp as rdp_accountant
 from pymc_dp.kernel.accounting import sum_of_parts as parts
 from pymc_dp.kernel.accounting import zcdp as zcdp_accountant
-from pymc_dp.kernel.accounting.budget import decimal, float_up
+from pymc_dp.kernel.accounting.decimals import decimal, float_up
 from pymc_dp.kernel.accounting.events import Event, leaves
 from pymc_dp.kernel.accounting.events.subsampled_gaussian import few_kinds
 from pymc_dp.kernel.accounting.totals import EPSILONS

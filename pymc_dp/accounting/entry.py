@@ -17,7 +17,7 @@ from pymc_dp.accounting.written import (
 )
 from pymc_dp.errors import ArgumentError
 from pymc_dp.kernel.accounting.adaptive_account import Account
-from pymc_dp.kernel.accounting.budget import decimal, float_up
+from pymc_dp.kernel.accounting.decimals import decimal, float_up
 from pymc_dp.kernel.accounting.events import Event
 from pymc_dp.kernel.accounting.totals import Total, total_epsilon
 

@@ -9,7 +9,7 @@ from typing import Never, SupportsIndex, final, override
 
 from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
-from pymc_dp.kernel.accounting.budget import decimal, float_down, float_up
+from pymc_dp.kernel.accounting.decimals import decimal, float_down, float_up
 from pymc_dp.kernel.accounting.events import Event, PureEvent, ZCDPEvent
 
 

@@ -28,7 +28,7 @@ from pymc_dp.accounting.events import (
     leaves,
 )
 from pymc_dp.errors import ArgumentError
-from pymc_dp.kernel.accounting.budget import decimal, float_up
+from pymc_dp.kernel.accounting.decimals import decimal, float_up
 
 
 def group_event(event: Event, *, rows: int) -> Event:

@@ -13,7 +13,7 @@ from pymc_dp import _validate
 from pymc_dp.accounting.budget import Budget
 from pymc_dp.accounting.calibrate import calibrated
 from pymc_dp.errors import ArgumentError
-from pymc_dp.kernel.accounting.budget import decimal
+from pymc_dp.kernel.accounting.decimals import decimal
 from pymc_dp.kernel.accounting.events import ComposedEvent, DiscreteGaussianEvent, DiscreteLaplaceEvent, Event
 from pymc_dp.kernel.noise import GAUSSIAN, LAPLACE, mechanism
 

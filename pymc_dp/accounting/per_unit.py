@@ -15,7 +15,7 @@ from functools import singledispatch
 from pymc_dp.accounting.changed import changed
 from pymc_dp.accounting.events import BoundedRangeEvent, DiscreteLaplaceEvent, Event, PureEvent
 from pymc_dp.errors import ArgumentError
-from pymc_dp.kernel.accounting.budget import decimal, float_up
+from pymc_dp.kernel.accounting.decimals import decimal, float_up
 
 ANY_SIZE = (
     "The values of rows have no bounds, so rows may be at any distance: ε per unit of ρ gives no ε for a whole row. "

@@ -339,9 +339,7 @@ def proved_rows(previews: Sequence[Preview], domain: Domain) -> tuple[tuple[str,
         return ()
     if domain.metric is not None:
         return (("rows", "range R per unit of ρ", f"{step.range.value:.6g}", step.range.reason),)
-    if isinstance(step.posterior, ScoredGrid):
-        return (("rows", "range R", f"{step.range.value:.6g}", step.range.reason),)
-    if isinstance(step.posterior, RegressionPosterior):
+    if isinstance(step.posterior, ScoredGrid | RegressionPosterior):
         return ((step.posterior.name, "range R", f"{step.range.value:.6g}", step.range.reason),)
     lines = []
     for row, proof in zip(step.rows, step.proofs, strict=True):

@@ -15,7 +15,7 @@ from fractions import Fraction
 from types import NoneType
 from typing import Never, Protocol, SupportsIndex, final
 
-from pymc_dp.kernel.accounting.budget import decimal, float_down, float_up
+from pymc_dp.kernel.accounting.decimals import decimal, float_down, float_up
 from pymc_dp.kernel.accounting.events import (
     ApproximateEvent,
     BoundedRangeEvent,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pymc_dp.kernel import draw, limits
-from pymc_dp.kernel.accounting.budget import float_up
+from pymc_dp.kernel.accounting.decimals import float_up
 from pymc_dp.kernel.accounting.events import (
     ApproximateEvent,
     BoundedRangeEvent,
@@ -302,9 +302,10 @@ class Choices(Holder):
         moved = ends.moved(self.sense)
         scale = noise * moved
         nats = beta * scale / ends.inverse
-        half, each = nats * nats / 2, float_up(Fraction(beta) / Fraction(ends.inverse))
-        if not math.isfinite(half):
+        half, ratio = nats * nats / 2, Fraction(beta) / Fraction(ends.inverse)
+        if not (math.isfinite(half) and ratio < 2**1000):
             raise ArgumentError("The noise of the bit is too large for floats. Take less noise, or a smaller beta.")
+        each = float(ratio)  # one factor: two floats, one after the other, could overflow for some sums
         event: Event
         if most_noise is None:
             event = DiscreteGaussianEvent(scale=scale, shifts=(moved,))

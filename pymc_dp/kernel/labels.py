@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pymc_dp.kernel import draw
 from pymc_dp.kernel.account import Account, Once, check_relation, covers, own_event
-from pymc_dp.kernel.accounting.budget import float_up
+from pymc_dp.kernel.accounting.decimals import float_up
 from pymc_dp.kernel.accounting.events import ApproximateEvent
 from pymc_dp.kernel.arguments import flag, positive, whole, word
 from pymc_dp.kernel.errors import ArgumentError, PrivacyError

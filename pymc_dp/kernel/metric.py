@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pymc_dp.kernel import draw
-from pymc_dp.kernel.accounting.budget import float_up
+from pymc_dp.kernel.accounting.decimals import float_up
 from pymc_dp.kernel.accounting.events import PureEvent
 from pymc_dp.kernel.arguments import positive, whole
 from pymc_dp.kernel.errors import ArgumentError, PrivacyError

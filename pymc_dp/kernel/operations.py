@@ -11,7 +11,7 @@ import numpy as np
 
 from pymc_dp.kernel import draw
 from pymc_dp.kernel.account import Grant, own_event, repeated
-from pymc_dp.kernel.accounting.budget import decimal, float_up
+from pymc_dp.kernel.accounting.decimals import decimal, float_up
 from pymc_dp.kernel.accounting.events import ApproximateEvent, BoundedRangeEvent, SubsampledGaussianEvent
 from pymc_dp.kernel.accounting.totals import total_epsilon
 from pymc_dp.kernel.arguments import flag, positive, whole

@@ -9,7 +9,7 @@ from typing import Self, final
 from pymc_dp.accounting import ApproximateEvent, Budget
 from pymc_dp.accounting.noise_kinds import laplace_scale
 from pymc_dp.domain import Neighbours
-from pymc_dp.kernel.accounting.budget import decimal
+from pymc_dp.kernel.accounting.decimals import decimal
 from pymc_dp.kernel.labels import Label
 from pymc_dp.kernel.noise import tail
 from pymc_dp.release.sensitivity import sizes_move

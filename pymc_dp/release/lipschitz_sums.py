@@ -13,7 +13,7 @@ from pymc_dp.errors import Problem
 from pymc_dp.families.features import BoundedFeatures
 from pymc_dp.families.histogram import Bins
 from pymc_dp.families.statistic import BoundedMoments, ExposedCounts, LevelCounts, OwnTotals
-from pymc_dp.kernel.accounting.budget import decimal
+from pymc_dp.kernel.accounting.decimals import decimal
 from pymc_dp.kernel.tallies import PerUnit
 from pymc_dp.metrics import L1, L2, Extent, Geographic, Hamming, Metric
 from pymc_dp.release.tables import TablePlan

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from pymc_dp.errors import RepeatedReleaseWarning
-from pymc_dp.kernel.accounting.budget import decimal, float_up
+from pymc_dp.kernel.accounting.decimals import decimal, float_up
 from pymc_dp.release.paid import PACKAGE
 from pymc_dp.release.record import GUARANTEES, STATED, ReleaseRecord, TableRecord, read_record
 

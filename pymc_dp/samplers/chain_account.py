@@ -6,7 +6,8 @@ from typing import final
 
 from pymc_dp.accounting import Event
 from pymc_dp.errors import BudgetExceeded
-from pymc_dp.kernel.account import Once, covers
+from pymc_dp.kernel import Grant, Kernel, Table
+from pymc_dp.kernel.account import Once, covers, repeated
 
 
 @final
@@ -44,4 +45,13 @@ class ChainAccount(Once):
             del self._left[part]
 
 
-__all__ = ["ChainAccount"]
+NOT_BEGUN = "No chain has begun here: call setup_chain first. A copy of a step begins its own."
+
+
+def granted(table: Table, relation: str, event: Event, uses: int) -> tuple[Kernel, Grant]:
+    """Begin a chain of so many uses of one event, which was charged with those of all chains."""
+    kernel = Kernel(table, ChainAccount(relation, repeated(event, uses)))
+    return kernel, kernel.grant(event, uses)
+
+
+__all__ = ["NOT_BEGUN", "ChainAccount", "granted"]

@@ -53,7 +53,7 @@ class PublicRows:
     def __init__(
         self, columns: Mapping[str, Column], inputs: Mapping[str, object], public: Collection[str] = ()
     ) -> None:
-        self.rows = made_up_rows(columns, inputs)
+        self.rows = simulated_rows(columns, inputs)
         private = {name: one for name, one in columns.items() if name not in public}
         self._values = values_to_sweep(private, inputs)
         self._columns = private
@@ -120,10 +120,7 @@ class PublicRows:
             together, alone = number(moved), np.arange(count) * times + better.argmax(axis=1)
             seen.append(together)
             all_at_once = signs * np.nan_to_num(together) >= better.max(axis=1)
-            held = {
-                name: np.where(all_at_once.reshape(-1, *[1] * (one.ndim - 1)), one, tried[name][alone])
-                for name, one in moved.items()
-            }
+            held = where_rows(all_at_once, moved, {name: one[alone] for name, one in tried.items()})
         return held, np.concatenate(seen)
 
     def at_ends(self, rows: Mapping[str, Array], slopes: Array) -> dict[str, Array]:
@@ -143,7 +140,12 @@ class PublicRows:
         return found
 
 
-def made_up_rows(columns: Mapping[str, Column], inputs: Mapping[str, object]) -> dict[str, Array]:
+def where_rows(flags: Array, these: Mapping[str, Array], others: Mapping[str, Array]) -> dict[str, Array]:
+    """Return these rows where flags are set, and the others elsewhere."""
+    return {name: np.where(flags.reshape(-1, *[1] * (one.ndim - 1)), one, others[name]) for name, one in these.items()}
+
+
+def simulated_rows(columns: Mapping[str, Column], inputs: Mapping[str, object]) -> dict[str, Array]:
     """Return rows at corners and at random, by a fixed seed: an array for each column, flat like the kernel's."""
     rng = np.random.default_rng(20260)
     levels = {name: own for name, column in columns.items() if len(own := _whole(column)) > 2}
@@ -217,7 +219,7 @@ def _plain(columns: Mapping[str, Column], rng: np.random.Generator) -> dict[str,
     shares = np.concatenate([sides, rng.random((RANDOM, width))])
     if width <= 2:
         evenly = np.linspace(0, 1, EVENLY)
-        shares = np.concatenate([shares, *[_beside(evenly, place, width) for place in range(width)]])
+        shares = np.concatenate([shares, *[_along(evenly, place, width) for place in range(width)]])
     values = low + (high - low) * shares
     anything = rng.normal(size=values.shape) * 10.0 ** rng.uniform(-2, 3, values.shape)
     values = np.where(loose, np.where(rng.random(values.shape) < 0.1, 0.0, anything), values)
@@ -229,7 +231,7 @@ def _plain(columns: Mapping[str, Column], rng: np.random.Generator) -> dict[str,
     return found
 
 
-def _beside(evenly: Array, place: int, width: int) -> Array:
+def _along(evenly: Array, place: int, width: int) -> Array:
     """Return evenly spaced shares of one entry, combined with both ends of the other."""
     others = itertools.product([0.0, 1.0], repeat=width - 1)
     return np.array([np.insert(np.array(other), place, share) for other in others for share in evenly])
@@ -243,4 +245,4 @@ def _within(column: Column, values: Array, rng: np.random.Generator) -> Array:
     return directions * (column.norm / np.linalg.norm(directions, axis=1, keepdims=True))
 
 
-__all__ = ["PublicRows"]
+__all__ = ["PublicRows", "where_rows"]

@@ -69,10 +69,10 @@ class RowNorm:
         self._columns, self._slopes = rows.columns, OfPublicRows(rows, slope)
         self._rng = np.random.default_rng(8128)
         public = {name: known_rows(one) for name, one in rows.columns.items() if one.public}
-        made_up = PublicRows(rows.columns, rows.inputs, public)
-        made_up.hold({name: own.reshape(-1, *made_up.rows[name].shape[1:]) for name, own in public.items()})
-        self._rows = {name: np.asarray(own, dtype=rows.inputs[name].type.dtype) for name, own in made_up.rows.items()}
-        self._count = len(made_up)
+        simulated = PublicRows(rows.columns, rows.inputs, public)
+        simulated.hold({name: own.reshape(-1, *simulated.rows[name].shape[1:]) for name, own in public.items()})
+        self._rows = {name: np.asarray(own, dtype=rows.inputs[name].type.dtype) for name, own in simulated.rows.items()}
+        self._count = len(simulated)
         free = {name: one for name, one in rows.columns.items() if not one.public and not len(one.levels)}
         self._entries = [(name, entry) for name, one in free.items() for entry in range(one.width)]
 

@@ -15,11 +15,10 @@ from pytensor.graph.replace import clone_replace
 from pymc_dp.accounting import Event
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.findings import RowInspection
-from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel import Grant, Kernel, Pool, RowMap, Table
 from pymc_dp.kernel.choices import Bit, Ends, choice_event
-from pymc_dp.samplers.chain_account import ChainAccount
+from pymc_dp.samplers.chain_account import NOT_BEGUN, ChainAccount
 from pymc_dp.samplers.public_rows import PublicRows
 from pymc_dp.samplers.rows import ModelRows, rows_of
 
@@ -45,7 +44,7 @@ class Place(Protocol):
 class RowRatio:
     """g(x) = l(x, θ') - l(x, θ), summed over rows by the kernel, which holds g of each row in an interval.
 
-    The interval is that of the least and the largest g of public rows (`made_up_rows`), or ± clamp ‖θ' - θ‖, with
+    The interval is that of the least and the largest g of public rows (`simulated_rows`), or ± clamp ‖θ' - θ‖, with
     distances of values over their `units`. Under
     replace g is taken less its mean at two reference rows, which have the public values of the row: only how far a row
     may range about that is paid for, and the means of all rows are added as what they are, public.
@@ -92,13 +91,12 @@ class RowRatio:
         self._sense = 2 if self._neighbours == "replace" else 1
         self._centred = clamp is None and self._sense == 2
         self._public = [name for name, one in self.rows.columns.items() if one.public and self._sense == 2]
-        self._made_up: PublicRows | None = None
+        self._simulated: PublicRows | None = None
         self._end_rows = {name: np.stack(self.rows.ends_of(name)) for name in self.rows.columns}
         if clamp is None:
-            if not clamped(inspection.model):
-                self.rows.require_limits(otherwise)
-            self._made_up = PublicRows(self.rows.columns, self.rows.inputs, self._public)
-        self.target, self.proof = _words(len(self._made_up or ()), clamp)
+            self.rows.require_limits(otherwise)
+            self._simulated = PublicRows(self.rows.columns, self.rows.inputs, self._public)
+        self.target, self.proof = _words(len(self._simulated or ()), clamp)
         self._table: Table | None = None
         self._kernel: Kernel | None = None
         self._pay: Grant | Pool | None = None
@@ -120,14 +118,14 @@ class RowRatio:
     @property
     def _compiled(self) -> _Maps:
         if self._maps is None:
-            self._maps = _Maps(self.rows, self._public, self._made_up, centred=self._centred)
+            self._maps = _Maps(self.rows, self._public, self._simulated, centred=self._centred)
         return self._maps
 
     def load(self) -> None:
         """Read the rows, once. The budget was charged."""
         self._table, self._known, self._last = self.rows.table(), {}, None
-        if self._made_up is not None:
-            self._made_up.hold(rows_of(self._table))
+        if self._simulated is not None:
+            self._simulated.hold(rows_of(self._table))
 
     def forget(self) -> None:
         """Let go of the rows."""
@@ -204,7 +202,7 @@ class RowRatio:
 
     def _moved_on(self, here: Array, there: Array, found: Array) -> list[Array]:
         """Return g of the rows with the least and largest g so far, moved on to where it is less, or larger."""
-        maps, public = self._compiled, self._made_up
+        maps, public = self._compiled, self._simulated
         assert public is not None
         rows, signs = public.farthest(found)
         numbers = [public.swept(rows, signs, lambda tried: self._of(tried, here, there))[1]]
@@ -243,7 +241,7 @@ class RowRatio:
         elif self._centred:
             centre = float(maps.held.on(self._end_rows, [at, np.zeros(())], 1).mean())
             total = centre * self._n_rows
-        rows = {} if self._made_up is None else self._made_up.rows
+        rows = {} if self._simulated is None else self._simulated.rows
         held = maps.held.on(rows, [at, np.asarray(centre)], 1)[:, 0] if rows else np.zeros(0)
         return _Known(held, centre, total, half)
 
@@ -270,7 +268,7 @@ class RowRatio:
             Where it cannot be paid for.
         """
         if self._kernel is None:
-            raise PrivacyError("No chain has begun here: call setup_chain first. A copy of a step begins its own.")
+            raise PrivacyError(NOT_BEGUN)
         within = self._within(here.values, there.values)
         assert within is not None
         after, before = ([place.values, self._centre(place.values)] for place in (there, here))
@@ -312,20 +310,19 @@ class _Maps:
         Derivatives of that in the numbers of a row; None where all of their ends are looked at anyway.
     """
 
-    def __init__(self, rows: ModelRows, public: list[str], made_up: PublicRows | None, *, centred: bool) -> None:
+    def __init__(self, rows: ModelRows, public: list[str], simulated: PublicRows | None, *, centred: bool) -> None:
         centre: Variable = pt.scalar("centre")
         taken, self.ends = centre, None
         if centred and public:
-            ends = rows.at_ends(public)
-            taken, self.ends = pt.add(*ends) / 2, rows.row_map(pt.stack(ends), [rows.at])
+            taken, self.ends = rows.middle_of_ends(public), rows.row_map(pt.stack(rows.at_ends(public)), [rows.at])
         number = pt.sub(rows.logp, taken)
         self.held: RowMap = rows.row_map(pt.stack([number]), [rows.at, centre])
         before = rows.at.type("before")
         pair = number - clone_replace([number], {rows.at: before, centre: pt.zeros(())}, rebuild_strict=False)[0]
         self.pairs: RowMap = rows.row_map(pt.stack([pair]), [rows.at, before, centre])
         self.slopes: RowMap | None = None
-        if made_up is not None and made_up.movable:
-            found = rows.slopes(made_up.movable)
+        if simulated is not None and simulated.movable:
+            found = rows.slopes(simulated.movable)
             found = found - clone_replace([found], {rows.at: before})[0]
             self.slopes = rows.row_map(found, [rows.at, before])
 

@@ -17,11 +17,10 @@ from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel import Grant, Kernel, RowMap, Table
-from pymc_dp.kernel.account import repeated
 from pymc_dp.kernel.draw import slack
-from pymc_dp.samplers.chain_account import ChainAccount
+from pymc_dp.samplers.chain_account import NOT_BEGUN, granted
 from pymc_dp.samplers.middle import middle
-from pymc_dp.samplers.public_rows import PublicRows
+from pymc_dp.samplers.public_rows import PublicRows, where_rows
 from pymc_dp.samplers.rows import ModelRows, OfPublicRows, rows_of
 
 ROOM = 1e-9
@@ -48,7 +47,8 @@ class RowScores:
     """f_k(x) = l(x, θ_k), less a public centre, summed over rows by the kernel, which holds the range of f over k.
 
     Under replace a centre c_k is taken off every row: where no column is public, the mean of public rows that lies in
-    the middle of all of them; where some are, that of the two rows at all lower and at all upper ends beside these.
+    the middle of all of them; where some are, that of the two rows at all lower and all upper ends, with their public
+    values.
 
     Parameters
     ----------
@@ -56,8 +56,6 @@ class RowScores:
     prior_model : pymc.Model
     points : (n_points, n_scalars) array
         θ_1, ..., θ_K, public: values of all free variables, one after the other.
-    otherwise : str
-        What else there is to do where nothing limits a row, for the error.
 
     Attributes
     ----------
@@ -81,13 +79,13 @@ class RowScores:
     **Guarantee.** That of `Kernel.choose`. Nothing in here can make a choice cost more than was paid.
     """
 
-    def __init__(self, inspection: RowInspection, prior_model: Model, points: Array, otherwise: str = "") -> None:
+    def __init__(self, inspection: RowInspection, prior_model: Model, points: Array) -> None:
         self.points, self._rows = points, ModelRows(inspection, prior_model, natural=True)
         self._neighbours = inspection.domain.neighbours
         self._replace, self._n_rows = self._neighbours == "replace", inspection.n_rows
         columns = self._rows.columns
         self._public = [name for name, one in columns.items() if one.public and self._replace]
-        self._rows.require_limits(otherwise)
+        self._rows.require_limits()
         self._near = _Near(self._rows, self._public, PublicRows(columns, self._rows.inputs, self._public), points)
         self.range, self.size, self._centre = self._near.found(inspection.most_rows, replace=self._replace)
         self.slack = float(slack(len(points)))
@@ -96,7 +94,7 @@ class RowScores:
             f"{len(points)} points; enforced on the number of every row, and rows beyond it are cut"
         )
         self._map: RowMap | None = None
-        self._ends: RowMap | None = None
+        self._middles: RowMap | None = None
         self._table: Table | None = None
         self._kernel: Kernel | None = None
         self._pay: Grant | None = None
@@ -104,7 +102,7 @@ class RowScores:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave what is compiled behind, and what pays: a copy in another process begins its own chain."""
-        return {**vars(self), "_map": None, "_ends": None, "_kernel": None, "_pay": None}
+        return {**vars(self), "_map": None, "_middles": None, "_kernel": None, "_pay": None}
 
     def infinite_at(self, points: Array) -> Array:
         """Return at which of other public points the number of some public row is infinite or NaN: booleans."""
@@ -116,19 +114,18 @@ class RowScores:
         """Compile what sampling needs: before the budget is charged."""
         if self._map is not None:
             return
-        at, points, centre = self._rows.at, pt.matrix("points", shape=(None, self._rows.at.type.shape[0])), None
-        taken: Variable = pt.vector("centre")
-        found, given = vectorize_graph(self._rows.logp, {at: points}), [points, taken]
-        if self._near.beside_public:
-            ends = [vectorize_graph(end, {at: points}) for end in self._rows.at_ends(self._public)]
-            centre = pt.add(*ends) / 2
-            self._ends = self._rows.row_map(self._wide(centre), [points])
-            found = found - centre
-        self._map = self._rows.row_map(self._wide(found) - taken, given)
+        points, centre = pt.matrix("points", shape=(None, self._rows.at.type.shape[0])), pt.vector("centre")
+        found = self._at_points(self._rows.logp, points)
+        if self._public:
+            middles = self._at_points(self._rows.middle_of_ends(self._public), points)
+            self._middles = self._rows.row_map(middles, [points])
+            found = found - middles
+        self._map = self._rows.row_map(found - centre, [points, centre])
 
-    def _wide(self, numbers: Variable) -> Variable:
+    def _at_points(self, graph: Variable, points: Variable) -> Variable:
         """Return a vector: what no point enters is the same at all of them."""
-        return numbers if numbers.type.ndim else pt.alloc(numbers, len(self.points))
+        found = vectorize_graph(graph, {self._rows.at: points})
+        return found if found.type.ndim else pt.alloc(found, len(self.points))
 
     def load(self) -> None:
         """Read the rows, once. The budget was charged."""
@@ -142,10 +139,8 @@ class RowScores:
         """Begin a chain of so many choices, each paid for by `event`, which was charged with those of all chains."""
         assert self._table is not None
         self.compile()
-        self._kernel = Kernel(self._table, ChainAccount(self._neighbours, repeated(event, uses)))
-        self._pay = self._kernel.grant(event, uses)
-        if self._by_kind:
-            self._kernel = self._kernel.by_kind()
+        kernel, self._pay = granted(self._table, self._neighbours, event, uses)
+        self._kernel = kernel.by_kind() if self._by_kind else kernel
 
     @property
     def _by_kind(self) -> bool:
@@ -171,7 +166,7 @@ class RowScores:
             What is enforced and paid for instead of `range`.
         """
         if self._kernel is None:
-            raise PrivacyError("No chain has begun here: call setup_chain first. A copy of a step begins its own.")
+            raise PrivacyError(NOT_BEGUN)
         assert self._map is not None
         sense = 2 if self._replace else 1
         width = (self.range if most is None else most) / sense
@@ -193,30 +188,28 @@ class RowScores:
         if self._total is None:
             assert self._table is not None
             self._total = np.zeros(len(self.points)) if not self._replace else self._n_rows * self._centre
-            if self._ends is not None:
+            if self._middles is not None:
                 held, size = rows_of(self._table), max(1, CHUNK // len(self.points))
                 for start in range(0, self._table.n_rows, size):
                     some = {name: values[start : start + size] for name, values in held.items()}
-                    self._total = self._total + self._ends.on(some, [self.points], len(self.points)).sum(axis=0)
+                    self._total = self._total + self._middles.on(some, [self.points], len(self.points)).sum(axis=0)
         return self._total
 
 
 class _Near:
     """Numbers of public rows at the points, and how far they range. Reads no row."""
 
-    def __init__(self, rows: ModelRows, beside: Sequence[str], public: PublicRows, points: Array) -> None:
-        self._rows, self.public, self._points = rows, public, points
-        self.beside_public = bool(beside)
-        graphs = [rows.logp]
-        if beside:
-            graphs.append(pt.sub(rows.logp, pt.add(*rows.at_ends(beside)) / 2))
-        self._functions = [OfPublicRows(rows, graph, several=True) for graph in graphs]
+    def __init__(self, rows: ModelRows, known: Sequence[str], public: PublicRows, points: Array) -> None:
+        self.public, self._points = public, points
+        self._plain = self._centred = OfPublicRows(rows, rows.logp, several=True)
+        if known:  # public columns
+            self._centred = OfPublicRows(rows, pt.sub(rows.logp, rows.middle_of_ends(known)), several=True)
         self._slopes = OfPublicRows(rows, rows.slopes(public.movable)) if public.movable else None
 
     def at(self, rows: Mapping[str, Array], points: Array, *, centred: bool = False) -> Array:
         """Return (n_rows, n_points) numbers, as floats return them."""
-        count = len(next(iter(rows.values())))
-        function, size = self._functions[centred and self.beside_public], max(1, CHUNK // max(count, 1))
+        function = self._centred if centred else self._plain
+        size = max(1, CHUNK // max(len(next(iter(rows.values()))), 1))
         parts = [function.at(rows, points[start : start + size]) for start in range(0, len(points), size)]
         return np.concatenate(parts).T
 
@@ -229,8 +222,9 @@ class _Near:
             if not np.isfinite(plain).all():
                 what = "its log-likelihood is infinite or NaN for some rows that there may be, at some points"
                 raise UnsupportedModelError([Problem(where="model", what=what, remedy=REMEDY)])
-            found = self.at(rows, spread, centred=True) if self.beside_public and replace else plain
-            weights = {} if self.beside_public or not replace else _centre_of(found)
+            by_row = self._centred is not self._plain
+            found = self.at(rows, spread, centred=True) if by_row else plain
+            weights = _centre_of(found) if replace and not by_row else {}
             centre, near = np.zeros(len(self._points)), np.zeros(len(spread))
             if weights:
                 places, shares = list(weights), np.array(list(weights.values()))
@@ -246,9 +240,8 @@ class _Near:
             what = "no row can tell anything about which candidate is best"
             remedy = "Give other candidates, or a likelihood that depends on a free variable."
             raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
-        if np.abs(plain).max() * np.finfo(np.float64).eps * n_rows > DIGITS * width:
-            what = "one row may have a log-likelihood so large that floats have no digits left for the others"
-            raise UnsupportedModelError([Problem(where="model", what=what, remedy=REMEDY)])
+        if (problem := no_digits(np.abs(plain).max(), n_rows, width, REMEDY)) is not None:
+            raise UnsupportedModelError([problem])
         range_ = sense * width * (1 + ROOM)
         return range_, max(float(size) * (1 + ROOM), range_ / 2), centre
 
@@ -282,7 +275,7 @@ class _Near:
             slopes = np.stack([np.subtract(*self._steep(rows, turn, points, count)) for turn in range(count)])
             moved = self.public.at_ends(rows, np.nan_to_num(slopes))
             better = difference(moved) > difference(rows)
-            rows = {name: np.where(_wide(better, held), moved[name], held) for name, held in rows.items()}
+            rows = where_rows(better, moved, rows)
         return self.public.swept(dict(rows), np.ones(count), difference)[0]
 
     def _steep(self, rows: Mapping[str, Array], turn: int, points: Array, count: int) -> list[Array]:
@@ -298,8 +291,12 @@ REMEDY = (
 )
 
 
-def _wide(flags: Array, like: Array) -> Array:
-    return flags.reshape(-1, *[1] * (like.ndim - 1))
+def no_digits(size: float, n_rows: int, moved: float, remedy: str) -> Problem | None:
+    """Say that sums of so many numbers of a size may be rounded by more than a share of what one row moves them by."""
+    if size * np.finfo(np.float64).eps * n_rows <= DIGITS * moved:
+        return None
+    what = "one row may have a log-likelihood so large that floats have no digits left for the others"
+    return Problem(where="model", what=what, remedy=remedy)
 
 
 def _spread(points: Array) -> Array:
@@ -338,4 +335,4 @@ def _centre_of(found: Array) -> dict[int, float]:
     return weights if widths.max() < alone * (1 - ROUNDING) else {}
 
 
-__all__ = ["RowScores"]
+__all__ = ["RowScores", "no_digits"]

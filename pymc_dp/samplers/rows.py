@@ -19,7 +19,7 @@ from pymc_dp.inspection.interpreted import stable, start_of
 from pymc_dp.inspection.numpy_functions import compiled
 from pymc_dp.inspection.one_row import parts_of
 from pymc_dp.inspection.priors import priors_of
-from pymc_dp.inspection.row_density import vectorized
+from pymc_dp.inspection.row_density import clamped, vectorized
 from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.kernel import Column as Stored
 from pymc_dp.kernel import RowMap, Table
@@ -64,6 +64,7 @@ class ModelRows:
             shapes = [np.shape(start[str(value.name)]) for value in values]
         self.at = pt.vector("at", shape=(sum(int(np.prod(shape)) for shape in shapes),))
         self._neighbours: Neighbours = inspection.domain.neighbours
+        self._clamped = bool(clamped(inspection.model))
         self.columns: Mapping[str, Column] = {f"{i} {one.name}": one for i, one in enumerate(found.columns)}
         self.inputs: dict[str, Variable] = {}
         held: dict[Variable, Variable] = dict(parts_of(self.at, values, shapes))
@@ -130,6 +131,10 @@ class ModelRows:
         sides = [{self.inputs[name]: pt.constant(self.ends_of(name)[side]) for name in private} for side in (0, 1)]
         return [clone_replace([self.logp], held, rebuild_strict=False)[0] for held in sides]
 
+    def middle_of_ends(self, public: Sequence[str]) -> Variable:
+        """Return the mean of both: a function of the public values of a row."""
+        return pt.add(*self.at_ends(public)) / 2
+
     def ends_of(self, name: str) -> list[Array]:
         """Return the lowest and the highest value of a column; 0 where only a norm limits it."""
         column, var = self.columns[name], self.inputs[name]
@@ -140,9 +145,15 @@ class ModelRows:
         )
         return [np.reshape(side, var.type.shape).astype(var.type.dtype) for side in sides]
 
-    def require_limits(self, otherwise: str) -> None:
-        """Refuse rows that may be anything: no range would be found. `otherwise` is what else there is to do."""
-        loose = [one for one in self.columns.values() if not one.limited]
+    def require_limits(self, otherwise: str = "") -> None:
+        """Refuse rows that may be anything, unless the model clamps what they add: no range would be found.
+
+        Parameters
+        ----------
+        otherwise : str
+            What else there is to do, for the error.
+        """
+        loose = [one for one in self.columns.values() if not one.limited and not self._clamped]
         if loose:
             names = ", ".join(repr(one.name) for one in loose)
             given = ", ".join(f"{one.name!r}: (low, high)" for one in loose)

@@ -202,7 +202,7 @@ class PrivateHMC(PrivateStep):
             raise UnsupportedModelError([IMPOSSIBLE])
         self.units = units_of(self.settings["scale"], self.places)
         self.ratio = RowRatio(found, prior_model, clamp or clip_norm, units=self.units, otherwise=GIVEN)
-        if clip_norm is None and not self._clamped_rows:
+        if clip_norm is None:
             self.ratio.rows.require_limits(GIVEN)
         self.slopes = Slopes(self.ratio.rows, prior_model, self.units)
         self.found = self._found_norm(prior_model) if clip_norm is None else None

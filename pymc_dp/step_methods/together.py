@@ -10,7 +10,7 @@ from typing import Any
 from pymc import Model
 
 from pymc_dp.accounting import ApproximateEvent, ComposedEvent, Event, proved_within, total_epsilon
-from pymc_dp.kernel.accounting.budget import decimal, float_up
+from pymc_dp.kernel.accounting.decimals import decimal, float_up
 from pymc_dp.release.record import GUARANTEES, ReleaseRecord, SamplerRecord
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.own_variables import Names

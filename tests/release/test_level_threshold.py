@@ -5,7 +5,7 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.accounting import total_epsilon
 from pymc_dp.kernel.account import covers
-from pymc_dp.kernel.accounting.budget import decimal
+from pymc_dp.kernel.accounting.decimals import decimal
 from pymc_dp.kernel.labels import label_event
 from pymc_dp.kernel.noise import tail
 from pymc_dp.release.level_threshold import LevelThreshold, largest

@@ -184,6 +184,15 @@ def test_no_row_of_a_real_table_is_cut_and_its_mode_is_chosen():
     assert total[chosen] > total.max() - 2 * near
 
 
+def test_a_clamped_likelihood_needs_no_bounds_of_values():
+    with pm.Model() as model:
+        pm.StudentT("y", nu=4, mu=pm.Uniform("mu", -1, 1), sigma=1.0, observed=X)
+    found = inspect(dp.clamp(model, low=-4, high=-0.5)).rows
+    prior_model = shared_prior_model(found)
+    points, _ = grid_of(priors_of(prior_model), 16)
+    assert 0 < RowScores(found, prior_model, points).range <= 2 * 3.5
+
+
 def test_rows_that_tell_nothing_or_anything_are_refused():
     def nothing():
         pm.Uniform("y", 0, pm.Uniform("m", 2, 3), observed=X + 1)

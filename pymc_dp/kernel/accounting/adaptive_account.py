@@ -34,7 +34,7 @@ from fractions import Fraction
 from typing import Self, final, override
 
 from pymc_dp.kernel.accounting import basic, pure, rdp, zcdp
-from pymc_dp.kernel.accounting.budget import bounded, decimal, float_down, float_up
+from pymc_dp.kernel.accounting.decimals import bounded, decimal, float_down, float_up
 from pymc_dp.kernel.accounting.events import Event, PureEvent
 from pymc_dp.kernel.accounting.totals import Total, total_epsilon
 from pymc_dp.kernel.errors import ArgumentError

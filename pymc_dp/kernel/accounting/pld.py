@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pymc_dp.kernel.accounting import gdp, pure
-from pymc_dp.kernel.accounting.budget import float_up
+from pymc_dp.kernel.accounting.decimals import float_up
 from pymc_dp.kernel.accounting.events import Event, leaves
 from pymc_dp.kernel.accounting.events.subsampled_gaussian import few_kinds
 from pymc_dp.kernel.accounting.pairs import ContinuousPair, Floats, LaplacePair, Normal, Shift

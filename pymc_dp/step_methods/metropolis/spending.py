@@ -14,7 +14,7 @@ import numpy as np
 
 from pymc_dp.accounting import Budget, Event, PureEvent, ZCDPEvent, zcdp
 from pymc_dp.accounting.filters import Filter, PureFilter, ZCDPFilter
-from pymc_dp.kernel.accounting.budget import decimal, float_down
+from pymc_dp.kernel.accounting.decimals import decimal, float_down
 
 UP = 1 + 1e-14
 """Room for the rounding of the few operations of a step's loss."""

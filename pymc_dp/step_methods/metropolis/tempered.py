@@ -15,7 +15,7 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel import Grant, Kernel, Pool
 from pymc_dp.kernel.account import repeated
-from pymc_dp.kernel.accounting.budget import decimal, float_down
+from pymc_dp.kernel.accounting.decimals import decimal, float_down
 from pymc_dp.samplers.row_ratio import RowRatio
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.metropolis.arguments import Block, positive

@@ -12,8 +12,7 @@ from typing import Any, ClassVar, override
 import numpy as np
 from pymc import Model
 
-from pymc_dp.accounting import BoundedRangeEvent, ComposedEvent, Event, SelfComposedEvent
-from pymc_dp.accounting.calibrate import range_per_use
+from pymc_dp.accounting import ComposedEvent, Event, SelfComposedEvent
 from pymc_dp.domain import Domain
 from pymc_dp.draws.finite_choice import choose, settled
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
@@ -21,7 +20,7 @@ from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_density import clamped, clamped_facts
 from pymc_dp.inspection.rows import Array
-from pymc_dp.kernel.accounting.budget import decimal, float_up
+from pymc_dp.kernel.accounting.decimals import decimal, float_up
 from pymc_dp.metrics import Metric
 from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.release.record import GUARANTEES, PartRecord, ReleaseRecord, SamplerRecord
@@ -30,7 +29,7 @@ from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.mode.candidates import Draws, Given, kept, lay_out
 from pymc_dp.step_methods.ops.grid import by_name, log_prior
-from pymc_dp.step_methods.ops.price import INSIDE, less
+from pymc_dp.step_methods.ops.price import sharpest
 from pymc_dp.step_methods.ops.row_density import RowDensity
 from pymc_dp.step_methods.own_variables import Names
 from pymc_dp.step_methods.row_functions import NodeBound, Nodes
@@ -174,10 +173,9 @@ class CandidateMode(PrivateStep):
 
     @override
     def price(self, funding: Funding) -> Event:
-        eta = range_per_use(funding.budget.epsilon, funding.budget.delta, uses=funding.uses)
         added = 0.0 if self.scores is None else self.scores.slack
-        self.sharpness = less(eta, added, funding.budget) / self.range.value * INSIDE
-        self._use = BoundedRangeEvent(eta=eta)
+        found = sharpest(self.range.value, funding.budget, funding.uses, added)
+        self.sharpness, self._use = found.inverse, found.event
         return SelfComposedEvent(event=self._use, count=funding.uses)
 
     @override

@@ -9,12 +9,13 @@ from typing import Self, override
 import numpy as np
 from pymc import Model
 
+from pymc_dp.accounting import Event
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.priors import BALL, OWN_TRANSFORM, Prior
 from pymc_dp.inspection.rows import Array
 from pymc_dp.samplers.row_scores import RowScores
-from pymc_dp.step_methods.ops.grid import GridDraws, by_name, grid_of, log_prior
+from pymc_dp.step_methods.ops.grid import GridDraws, box_of, by_name, grid_of, log_prior
 from pymc_dp.step_methods.ops.row_density import Held, RowDensity
 from pymc_dp.step_methods.row_functions import Bound, NodeBound, Nodes
 
@@ -56,6 +57,7 @@ class ScoredGrid:
 
     words = "independent and exact: a cell of a public grid, then a uniform point within it"
     exact = True
+    name = "rows"
 
     def __init__(
         self, inspection: RowInspection, prior_model: Model, priors: Sequence[Prior], cells: int | None, *, papers: bool
@@ -78,6 +80,14 @@ class ScoredGrid:
         """Read the rows, once. The budget was charged."""
         self.scores.load()
 
+    def begin(self, held: None, paid: Event, steps: int) -> None:
+        """Begin a chain of so many draws, each of which `paid` was charged for."""
+        self.scores.begin(paid, steps)
+
+    def forget(self) -> None:
+        """Let go of the rows."""
+        self.scores.forget()
+
     def draw(self, rng: np.random.Generator, held: None, inverse: float, temper_prior: bool) -> dict[str, Array]:
         """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
         place = self.scores.choose(inverse, (inverse if temper_prior else 1.0) * self.prior, self.most)
@@ -89,11 +99,7 @@ def _infinite_ends(scores: RowScores, priors: Sequence[Prior]) -> list[Problem]:
 
     A grid has no point there, and a finite range; but a draw would have a temperature that depends on its cells.
     """
-    low, high = (
-        np.concatenate([np.ravel(end) for prior in priors if (end := getattr(prior, side)) is not None])
-        for side in ("low", "high")
-    )
-    found, start = [], 0
+    (low, high), found, start = box_of(priors), list[Problem](), 0
     for prior in priors:
         own, ends = slice(start, start + prior.size), list[float]()
         start += prior.size

@@ -125,10 +125,15 @@ class GridPosterior(GridDraws):
 
 def grid_of(priors: Sequence[Prior], count: int) -> tuple[Array, Array]:
     """Return the middles of a grid's cells over the box of bounded priors, and the widths of a cell."""
+    middles, widths = cells(*box_of(priors), count)
+    return crossed(list(middles.T)), widths
+
+
+def box_of(priors: Sequence[Prior]) -> tuple[Array, Array]:
+    """Return the ends of bounded priors, all scalars one after the other."""
     low = np.concatenate([prior.low.ravel() for prior in priors if prior.low is not None])
     high = np.concatenate([prior.high.ravel() for prior in priors if prior.high is not None])
-    middles, widths = cells(low, high, count)
-    return crossed(list(middles.T)), widths
+    return low, high
 
 
 def by_name(priors: Sequence[Prior], flat: Array) -> dict[str, Array]:

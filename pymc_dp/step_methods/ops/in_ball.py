@@ -19,11 +19,10 @@ from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.priors import BALL, Prior, constant_values, priors_of
 from pymc_dp.inspection.rows import Array, Column, rebuild
 from pymc_dp.kernel import Grant, Kernel, NormalInBall, RowMap, Table
-from pymc_dp.kernel.account import repeated
-from pymc_dp.kernel.accounting.budget import float_up
+from pymc_dp.kernel.accounting.decimals import float_up
 from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.proofs.row_likelihood import symbol_of
-from pymc_dp.samplers.chain_account import ChainAccount
+from pymc_dp.samplers.chain_account import NOT_BEGUN, granted
 from pymc_dp.samplers.rows import ModelRows
 from pymc_dp.step_methods.ops.grid import by_name
 
@@ -158,8 +157,7 @@ class RegressionPosterior:
 
     def begin(self, held: Table, paid: Event, steps: int) -> None:
         """Begin a chain of so many draws, each of which `paid` was charged for."""
-        kernel = Kernel(held, ChainAccount(self._neighbours, repeated(paid, steps)))
-        self._paid = kernel, kernel.grant(paid, steps)
+        self._paid = granted(held, self._neighbours, paid, steps)
 
     def forget(self) -> None:
         """Let go of the rows."""
@@ -172,7 +170,7 @@ class RegressionPosterior:
     def draw(self, rng: np.random.Generator, held: Table, inverse: float, temper_prior: bool) -> dict[str, Array]:
         """Draw the coefficients with the likelihood to the power `inverse`, in the kernel's own randomness."""
         if self._paid is None:
-            raise PrivacyError("No chain has begun here: call setup_chain first. A copy of a step begins its own.")
+            raise PrivacyError(NOT_BEGUN)
         kernel, grant = self._paid
         family = replace(self._family, prior=self._family.prior * (inverse if temper_prior else 1.0))
         return by_name([self._prior], kernel.draw(self.compile(), [], family, beta=inverse, pay=grant))

@@ -56,7 +56,7 @@ class OPS(PrivateStep):
         papers' rule T = max(1, 2 Δl / ε) for each draw, with the prior tempered as well; for comparison.
     grid : int, optional
         Cells per axis where a model of one or two bounded parameters has no conjugate form; 16384 or 512 by default,
-        4096 or 256 where rows are held one by one.
+        4096 or 256 where it passes over single rows.
     assume_converged : bool
         Where no exact draw is known, take the last state of a NUTS chain on the tempered posterior, of a length judged
         on data simulated from the prior. Parameters need bounds, coefficients by ``dp.truncate(norms=)``. A hidden
@@ -88,15 +88,15 @@ class OPS(PrivateStep):
     is for one changed entry of it.
 
     **Guarantee.** One draw is the exponential mechanism with score ``Σ l(x, θ)`` and bounded range ``η = R / T``, so
-    η-DP and η²/8-zCDP; k draws are kη-DP, or ``k η²/8``-zCDP where δ > 0. R is the closed form of
-    ``proofs.closed_form_ranges``, or what ``dp.sensitivity`` proves, over the support of the priors, under
-    ``domain.neighbours``; where rows are held one by one it is enforced on the numbers that are summed, so that no
-    float of a compiled density exceeds what is charged. Class exact: draws are independent and exact, no convergence is
-    needed; arithmetic float64: sums over rows are of whole numbers, the last bits of the draw itself are not covered.
-    With ``papers=True`` each draw is 2 Δl / T-DP and losses add. From sums what is charged is what is proved. On a grid
-    it may be more, where rows need it; the report says how many times. On a grid, a cell is drawn with its density at
-    the middle and θ uniformly within it. With ``assume_converged=True`` the class may be asymptotic; the trace says
-    which. Run times depend on the rows and are not covered.
+    η-DP and η²/8-zCDP; k draws are kη-DP, or ``k η²/8``-zCDP where δ > 0. From sums, and in a ball, R is a closed form
+    over the support of the priors, under ``domain.neighbours``. Where a grid passes over single rows, R is the largest
+    range that is found on simulated rows. It is enforced on the number of every row: rows beyond it are cut, and
+    privacy does not depend on how well it was found. A chain that is assumed to have converged pays for the range that
+    ``dp.sensitivity`` proves. Class exact: draws are independent and exact, no convergence is needed. Arithmetic
+    hardened for a grid of single rows; else float64, and the last bits of the draw are not covered. With
+    ``papers=True`` each draw is 2 Δl / T-DP and losses add. On a grid, a cell is drawn with its density at the middle
+    and θ uniformly within it. With ``assume_converged=True`` the class may be asymptotic; the trace says which. Run
+    times depend on the rows and are not covered.
 
     Under ``Domain(metric=ρ)``, ε is per unit of ρ and R too: the proved largest range of ``l(x, θ) - l(y, θ)`` over
     ``ρ(x, y)``, between tables that differ by ``Σ ρ(x_i, y_i)`` in all; with ``papers=True`` Δl is L_ρ, so that a draw
@@ -313,7 +313,7 @@ class OPS(PrivateStep):
 
     @property
     def added(self) -> float:
-        """What a draw costs beside its range: the slack of the whole weights of a choice."""
+        """What a draw costs above its range: the slack of the whole weights of a choice."""
         return self.posterior.scores.slack if isinstance(self.posterior, ScoredGrid) else 0.0
 
     @property
@@ -333,18 +333,13 @@ class OPS(PrivateStep):
     @override
     def forget(self) -> None:
         self.__dict__.pop("sums", None)  # which are not there if they could not be read
-        if isinstance(self.posterior, ScoredGrid):
-            self.posterior.scores.forget()
-        elif isinstance(self.posterior, RegressionPosterior):
+        if isinstance(self.posterior, ScoredGrid | RegressionPosterior):
             self.posterior.forget()
 
     @override
     def start_chain(self) -> None:
-        event, steps = self.temperature.event, self.funding.steps
-        if isinstance(self.posterior, ScoredGrid):
-            self.posterior.scores.begin(event, steps)
-        elif isinstance(self.posterior, RegressionPosterior):
-            self.posterior.begin(self.sums, event, steps)
+        if isinstance(self.posterior, ScoredGrid | RegressionPosterior):
+            self.posterior.begin(self.sums, self.temperature.event, self.funding.steps)
 
     @override
     def advance(self, point: Point) -> Point:

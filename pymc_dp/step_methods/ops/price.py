@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pymc_dp.accounting import BoundedRangeEvent, Budget, Event, PureEvent
 from pymc_dp.accounting.calibrate import range_per_use
 from pymc_dp.errors import ArgumentError
-from pymc_dp.kernel.accounting.budget import decimal, float_down
+from pymc_dp.kernel.accounting.decimals import decimal, float_down
 
 INSIDE, ABOVE = 1 - 1e-12, 1 + 1e-12
 """A temperature is raised by so much, and a price, for the rounding of the few operations that lead to it."""
@@ -38,7 +38,7 @@ class Temperature:
 def by_range(range_: float, budget: Budget, uses: int, added: float = 0.0) -> Temperature:
     """One draw is the exponential mechanism of bounded range β R; whole weights of a choice have `added` to it."""
     eta = range_per_use(budget.epsilon, budget.delta, uses=uses)
-    inverse = _inverse(less(eta, added, budget), range_)
+    inverse = _inverse(_less(eta, added, budget), range_)
     event = BoundedRangeEvent(eta=eta if inverse < 1 else (range_ + added) * ABOVE)
     return Temperature(inverse=inverse, prior=False, event=event, rule="bounded range")
 
@@ -50,7 +50,7 @@ def by_papers(sensitivity: float, budget: Budget, uses: int, added: float = 0.0)
             f"delta={budget.delta:g} would buy nothing: the papers' rule adds pure losses. Use delta=0."
         )
     share = float_down(decimal(budget.epsilon) / uses)
-    inverse = _inverse(less(share, added, budget), 2 * sensitivity)
+    inverse = _inverse(_less(share, added, budget), 2 * sensitivity)
     event = PureEvent(epsilon=share if inverse < 1 else (2 * sensitivity + added) * ABOVE)
     return Temperature(inverse=inverse, prior=True, event=event, rule="2 Δl / ε, prior tempered (the papers')")
 
@@ -61,7 +61,7 @@ def sharpest(range_: float, budget: Budget, uses: int, added: float = 0.0) -> Te
     β may be above 1, towards the mode. The prior has the same power, which the range does not see.
     """
     eta = range_per_use(budget.epsilon, budget.delta, uses=uses)
-    event, least = BoundedRangeEvent(eta=eta), less(eta, added, budget)
+    event, least = BoundedRangeEvent(eta=eta), _less(eta, added, budget)
     return Temperature(inverse=least / range_ * INSIDE, prior=True, event=event, rule="bounded range")
 
 
@@ -75,7 +75,7 @@ def worth(temperature: float, count: int) -> str:
     )
 
 
-def less(eta: float, added: float, budget: Budget) -> float:
+def _less(eta: float, added: float, budget: Budget) -> float:
     """Return what of a price is left for the rows."""
     if eta <= 2 * added:
         raise ArgumentError(
@@ -89,4 +89,4 @@ def _inverse(allowed: float, needed: float) -> float:
     return 1.0 if needed <= allowed else allowed / needed * INSIDE
 
 
-__all__ = ["Temperature", "by_papers", "by_range", "less", "sharpest", "worth"]
+__all__ = ["Temperature", "by_papers", "by_range", "sharpest", "worth"]

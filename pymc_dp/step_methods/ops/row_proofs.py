@@ -29,6 +29,7 @@ from pymc_dp.proofs.lipschitz_in_rows import prove_per_unit
 from pymc_dp.proofs.remedies import problems_of
 from pymc_dp.proofs.row_likelihood import RowLikelihood, row_likelihoods
 from pymc_dp.proofs.row_ranges import Proof, prove_range, prove_sensitivity
+from pymc_dp.samplers.row_scores import no_digits
 from pymc_dp.simulation.columns import ROWS, mixed, public_rows
 from pymc_dp.step_methods.ops.row_density import RowDensity
 
@@ -115,8 +116,6 @@ PLACES = 32
 """Places tried: the lowest, the highest and the middle of everything, then any mixture of them."""
 NEAR, FAR = 10.0, 1e6
 """How far from its centre a parameter without bounds is tried, in units of its prior's standard deviation."""
-DIGITS = 1e-3
-"""How much the rounding of a sum over all rows may be, of what one row can move."""
 REMEDY = (
     "Give every column of numbers bounds (dp.Domain), narrower ones where it has some, and write the density such that "
     "it stays finite: logit_p= instead of p=, pm.logcdf, pm.math.log1mexp, pt.softplus."
@@ -162,10 +161,7 @@ class Trial:
         if not np.isfinite([*sizes, *far]).all():
             what = "computed in floats, its log-likelihood is infinite for rows and parameters where it is a number"
             return Problem(where="model", what=what, remedy=REMEDY)
-        if max(sizes) * np.finfo(np.float64).eps * n_rows > DIGITS * moved:
-            what = "one row may have a log-likelihood so large that floats have no digits left for the others"
-            return Problem(where="model", what=what, remedy=REMEDY)
-        return None
+        return no_digits(max(sizes), n_rows, moved, REMEDY)
 
     def steep(self) -> str:
         """Say where a chain has no gradient to follow; empty if it has one everywhere."""

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, Never
 
 from pymc_dp.kernel import _validate
-from pymc_dp.kernel.accounting.budget import float_up
+from pymc_dp.kernel.accounting.decimals import float_up
 from pymc_dp.kernel.accounting.pairs import LaplacePair, Normal, Pair
 from pymc_dp.kernel.errors import ArgumentError
 

@@ -10,7 +10,7 @@ from typing import final, override
 import numpy as np
 
 from pymc_dp.kernel import _validate
-from pymc_dp.kernel.accounting.budget import decimal
+from pymc_dp.kernel.accounting.decimals import decimal
 from pymc_dp.kernel.accounting.events.base import Event, rho_of_pure
 from pymc_dp.kernel.accounting.pairs import ContinuousPair, Floats
 

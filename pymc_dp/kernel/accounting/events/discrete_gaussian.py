@@ -30,7 +30,7 @@ from typing import Any, final, override
 import numpy as np
 
 from pymc_dp.kernel import _validate
-from pymc_dp.kernel.accounting.budget import float_up
+from pymc_dp.kernel.accounting.decimals import float_up
 from pymc_dp.kernel.accounting.events.base import Event, canonical_shifts
 from pymc_dp.kernel.accounting.pairs import ContinuousPair, Floats, Normal, Pair, between
 from pymc_dp.kernel.errors import ArgumentError

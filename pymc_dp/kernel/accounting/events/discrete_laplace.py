@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import final, override
 
 from pymc_dp.kernel import _validate
-from pymc_dp.kernel.accounting.budget import decimal, float_up
+from pymc_dp.kernel.accounting.decimals import decimal, float_up
 from pymc_dp.kernel.accounting.events.base import Event, canonical_shifts, rho_of_pure
 from pymc_dp.kernel.accounting.pairs import LaplacePair
 from pymc_dp.kernel.errors import ArgumentError

@@ -38,7 +38,7 @@ import numpy as np
 import scipy  # its parts are imported when first used
 
 from pymc_dp.kernel import _validate
-from pymc_dp.kernel.accounting.budget import decimal
+from pymc_dp.kernel.accounting.decimals import decimal
 from pymc_dp.kernel.accounting.events.base import Event
 from pymc_dp.kernel.accounting.pairs import Floats
 from pymc_dp.kernel.errors import ArgumentError

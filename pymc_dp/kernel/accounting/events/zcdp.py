@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import final, override
 
 from pymc_dp.kernel import _validate
-from pymc_dp.kernel.accounting.budget import decimal
+from pymc_dp.kernel.accounting.decimals import decimal
 from pymc_dp.kernel.accounting.events.base import Event
 from pymc_dp.kernel.errors import ArgumentError
 
