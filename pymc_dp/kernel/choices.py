@@ -20,8 +20,9 @@ from pymc_dp.kernel.accounting.events import (
 )
 from pymc_dp.kernel.arguments import finite, flag, positive, whole
 from pymc_dp.kernel.errors import ArgumentError, PrivacyError
-from pymc_dp.kernel.holder import FLOAT64, HARDENED, Array, Holder, Pay, weighted
+from pymc_dp.kernel.holder import Holder, weighted
 from pymc_dp.kernel.limits import UNITS
+from pymc_dp.kernel.payer import FLOAT64, HARDENED, Array, Pay
 from pymc_dp.kernel.rowmap import RowMap
 from pymc_dp.kernel.table import Table
 
@@ -79,14 +80,65 @@ class Bit:
 
     @property
     def event(self) -> ApproximateEvent:
-        """(Δ, 1 - e^-min(Δ, F) + 2^-50), both rounded up."""
-        if not 0 < self.loss <= MOST_LOSS:
-            raise ArgumentError(f"A bit may cost more than 0, and {MOST_LOSS} at most. Take a smaller step, or beta.")
-        least = self.loss if self.fall is None else min(self.loss, self.fall)
-        delta = Fraction(-math.expm1(-float_up(least))) * (1 + Fraction(1, 2**40)) + EXTRA
-        if delta >= 1:
-            raise ArgumentError("A rejection is possible on some table. Take a smaller step, or beta.")
-        return ApproximateEvent(epsilon=float_up(self.loss), delta=float_up(delta))
+        """That of `accept_event`."""
+        return accept_event(self.loss, self.fall)
+
+
+def accept_event(loss: Fraction, fall: Fraction | None) -> ApproximateEvent:
+    """Return what Metropolis's bit costs: (Δ, 1 - e^-min(Δ, F) + 2^-50), both rounded up; F None where not known."""
+    if not 0 < loss <= MOST_LOSS:
+        raise ArgumentError(f"A bit may cost more than 0, and {MOST_LOSS} at most. Take a smaller step, or beta.")
+    least = loss if fall is None else min(loss, fall)
+    delta = Fraction(-math.expm1(-float_up(least))) * (1 + Fraction(1, 2**40)) + EXTRA
+    if delta >= 1:
+        raise ArgumentError("A rejection is possible on some table. Take a smaller step, or beta.")
+    return ApproximateEvent(epsilon=float_up(loss), delta=float_up(delta))
+
+
+class Penalty:
+    """The bit of the penalty method for a whole sum that neighbours move by `moved`, in `inverse` units per nat.
+
+    Attributes
+    ----------
+    event : Event
+        What it costs: of the noised ratio, or with `most_noise` of the bit.
+    """
+
+    def __init__(
+        self,
+        moved: int,
+        inverse: float | Fraction,
+        beta: float,
+        noise: float,
+        most_noise: float | None,
+        public: float,
+    ) -> None:
+        (beta, noise), self._public = positive(beta=beta, noise=noise), finite("public", public)
+        self._scale = noise * moved
+        self._nats = beta * self._scale / float(inverse)
+        self._half, ratio = self._nats * self._nats / 2, Fraction(beta) / Fraction(inverse)
+        if not (math.isfinite(self._half) and ratio < 2**1000):
+            raise ArgumentError("The noise of the bit is too large for floats. Take less noise, or a smaller beta.")
+        self._each = float(ratio)  # one factor: two floats, one after the other, could overflow for some sums
+        self._as_bit = most_noise is not None
+        self.event: Event
+        if most_noise is None:
+            self.event = DiscreteGaussianEvent(scale=self._scale, shifts=(moved,))
+            draw.check_noise("gaussian", self._scale)
+        else:
+            self.event = PenaltyBitEvent(ratio=float_up(1 / Fraction(noise)), most_noise=most_noise)
+            if not self._nats <= self.event.most_noise:
+                raise ArgumentError(f"The noise of the bit is {self._nats:.3g} nats, above most_noise={most_noise:g}.")
+
+    def drawn(self, total: int) -> bool:
+        """Draw it. **Private** sum."""
+        if self._as_bit:
+            normal = draw.float_generator().standard_normal()
+            exponent = self._public + self._each * total + self._nats * normal - self._half
+        else:
+            noised = float(draw.noised(np.array([total]), "gaussian", self._scale)[0])
+            exponent = self._public + self._each * noised - self._half
+        return draw.accepted(math.floor(max(min(exponent, 0.0), -1e4) * 2**draw.SHIFT))
 
 
 class Choices(Holder):
@@ -298,35 +350,9 @@ class Choices(Holder):
         With `most_noise` that of `PenaltyBitEvent` at a ratio of 1 / noise; arithmetic float64.
         """
         ends, (given, past) = Ends(low, high), self._states(rowmap, parameters, before)
-        (beta, noise), public = positive(beta=beta, noise=noise), finite("public", public)
-        moved = ends.moved(self.sense)
-        scale = noise * moved
-        nats = beta * scale / ends.inverse
-        half, ratio = nats * nats / 2, Fraction(beta) / Fraction(ends.inverse)
-        if not (math.isfinite(half) and ratio < 2**1000):
-            raise ArgumentError("The noise of the bit is too large for floats. Take less noise, or a smaller beta.")
-        each = float(ratio)  # one factor: two floats, one after the other, could overflow for some sums
-        event: Event
-        if most_noise is None:
-            event = DiscreteGaussianEvent(scale=scale, shifts=(moved,))
-            draw.check_noise("gaussian", scale)
-        else:
-            event = PenaltyBitEvent(ratio=float_up(1 / Fraction(noise)), most_noise=most_noise)
-            if not nats <= event.most_noise:
-                raise ArgumentError(f"The noise of the bit is {nats:.3g} nats, above most_noise={most_noise:g}.")
-        self._pay(pay, event, "penalty", HARDENED if most_noise is None else FLOAT64)
-
-        def work() -> bool:
-            total = self._held(rowmap, given, 1, ends, past)
-            if most_noise is None:
-                noised = float(draw.noised(total, "gaussian", scale)[0])
-                exponent = public + each * noised - half
-            else:
-                normal = draw.float_generator().standard_normal()
-                exponent = public + each * int(total[0]) + nats * normal - half
-            return draw.accepted(math.floor(max(min(exponent, 0.0), -1e4) * 2**draw.SHIFT))
-
-        return self._read(work)
+        bit = Penalty(ends.moved(self.sense), ends.inverse, beta, noise, most_noise, public)
+        self._pay(pay, bit.event, "penalty", HARDENED if most_noise is None else FLOAT64)
+        return self._read(lambda: bit.drawn(int(self._held(rowmap, given, 1, ends, past)[0])))
 
     def _states(
         self, rowmap: RowMap, parameters: Sequence[Any], before: Sequence[Any] | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -88,24 +89,45 @@ def whole_weights(scores: Array, span: int, eta: float, public: Array) -> Array:
     at most (C + x(1+ρ)) / (C - 1 + x'(1-ρ)) <= e^c κ, since a mediant lies below the larger fraction; likewise >=
     e^-a / κ. So both ends move by ln κ, and dividing by the two sums moves the interval as a whole.
     """
-    count = scores.shape[-1]
     rate = math.floor(Fraction(eta) * 2**SHIFT / span)
     possible = public > -np.inf
     logs = np.where(possible, public - public.max(), 0.0)
-    fixed = [int(value) for value in np.rint(np.maximum(logs, LEAST) * 2.0**SHIFT)]
-    if scores.ndim == 1:  # whole numbers of Python, of any size: what is public may cancel what rows add up to
+    fixed = fixed_exponents(public)
+    if scores.ndim == 1:
         exact = [int(score) * rate + b for score, b in zip(scores, fixed, strict=True)]
-        top = max(value for value, can in zip(exact, possible, strict=True) if can)
-        held = [min(max(value - top, -(2**62)), 0) for value in exact]  # one that is excluded may lie far above
-        behind = np.array(held, dtype=np.int64)
-    else:
-        if max(eta, -logs.min()) > NEAREST:
-            raise ArgumentError(
-                f"A choice for each row costs 2048 at most, and its public weights span 2048, got {eta!r}."
-            )
-        sums = scores * rate + np.array(fixed, dtype=np.int64)
-        behind = sums - np.where(possible, sums, -(2**62)).max(axis=-1, keepdims=True)
-    bits = _bits(count)
+        return weights_of(exact, possible)
+    if max(eta, -logs.min()) > NEAREST:
+        raise ArgumentError(f"A choice for each row costs 2048 at most, and its public weights span 2048, got {eta!r}.")
+    sums = scores * rate + np.array(fixed, dtype=np.int64)
+    return _weights(sums - np.where(possible, sums, -(2**62)).max(axis=-1, keepdims=True), possible)
+
+
+def fixed_exponents(public: Array) -> list[int]:
+    """Return public log weights, less the largest, in whole multiples of 2^-48; 0 for what is excluded."""
+    logs = np.where(public > -np.inf, public - public.max(), 0.0)
+    return [int(value) for value in np.rint(np.maximum(logs, LEAST) * 2.0**SHIFT)]
+
+
+def weights_of(exponents: Sequence[int], possible: Array, finer: int = 0) -> Array:
+    """Return whole weights ∝ exp(2^-(48 + finer) exponents), 0 for what is not possible; see `whole_weights`.
+
+    Parameters
+    ----------
+    exponents : sequence of int
+        Of any size: what is public may cancel what rows add up to.
+    possible : (K,) array of bool
+    finer : int
+        By so many bits they are finer than multiples of 2^-48; distances to the largest are rounded down to these,
+        which is less than 2^-40 of a weight too.
+    """
+    top = max(value for value, can in zip(exponents, possible, strict=True) if can)
+    held = [min(max((value - top) >> finer, -(2**62)), 0) for value in exponents]  # what is excluded may lie far above
+    return _weights(np.array(held, dtype=np.int64), possible)
+
+
+def _weights(behind: Array, possible: Array) -> Array:
+    """Return C + floor(2^m e^(2^-48 behind)), and 0 for what is not possible."""
+    bits = _bits(behind.shape[-1])
     near = np.exp(np.minimum(behind, 0) * 2.0**-SHIFT)
     whole = np.floor(np.minimum(near, 1.0) * 2.0**bits).astype(np.int64) + 2 ** (bits - FLOOR)
     return np.where(possible, whole, 0)

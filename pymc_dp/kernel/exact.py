@@ -19,7 +19,7 @@ import numpy as np
 from pymc_dp.kernel import draw, limits
 from pymc_dp.kernel.arguments import exact, exact_all, finite, positive, word
 from pymc_dp.kernel.errors import ArgumentError
-from pymc_dp.kernel.holder import Array
+from pymc_dp.kernel.payer import Array
 from pymc_dp.kernel.shapes import LONGEST, Facts, Interval, MHot, Shape
 from pymc_dp.kernel.truncated import truncated_beta, truncated_dirichlet, truncated_gamma, truncated_normal
 

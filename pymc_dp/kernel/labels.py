@@ -18,8 +18,8 @@ from pymc_dp.kernel.accounting.decimals import float_up
 from pymc_dp.kernel.accounting.events import ApproximateEvent
 from pymc_dp.kernel.arguments import flag, positive, whole, word
 from pymc_dp.kernel.errors import ArgumentError, PrivacyError
-from pymc_dp.kernel.holder import read_rows
 from pymc_dp.kernel.noise import tail
+from pymc_dp.kernel.payer import read_rows
 
 Label = int | str
 

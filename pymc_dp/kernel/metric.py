@@ -20,9 +20,9 @@ from pymc_dp.kernel.accounting.decimals import float_up
 from pymc_dp.kernel.accounting.events import PureEvent
 from pymc_dp.kernel.arguments import positive, whole
 from pymc_dp.kernel.errors import ArgumentError, PrivacyError
-from pymc_dp.kernel.holder import HARDENED, Array, Made
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.kernel.operations import Kernel
+from pymc_dp.kernel.payer import HARDENED, Array, Made
 from pymc_dp.kernel.relations import PER_UNIT, l1_text
 from pymc_dp.kernel.rowmap import RowMap
 from pymc_dp.kernel.table import ByKind, places

@@ -18,8 +18,8 @@ from pymc_dp.kernel.arguments import flag, positive, whole
 from pymc_dp.kernel.ball import FAMILIES
 from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.exact import Family
-from pymc_dp.kernel.holder import FLOAT64, HARDENED, Array, Pay
 from pymc_dp.kernel.limits import UNITS
+from pymc_dp.kernel.payer import FLOAT64, HARDENED, Array, Pay
 from pymc_dp.kernel.rowmap import RowMap
 from pymc_dp.kernel.shapes import FACTOR, Psd
 from pymc_dp.kernel.sums import Sums, widest

@@ -14,8 +14,9 @@ from pymc_dp.kernel.arguments import positive, whole, word
 from pymc_dp.kernel.choices import Choices, Ends
 from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.gram import CERTIFIED
-from pymc_dp.kernel.holder import NONE, Array, Pay, weighted
+from pymc_dp.kernel.holder import NONE, weighted
 from pymc_dp.kernel.limits import UNITS
+from pymc_dp.kernel.payer import Array, Pay
 from pymc_dp.kernel.rowmap import RowMap
 from pymc_dp.kernel.shapes import Move, Psd, Shape
 from pymc_dp.kernel.table import WEIGHT, WEIGHT_BITS

@@ -26,8 +26,8 @@ from pymc_dp.kernel.arguments import flag, keep, positive, whole, word
 from pymc_dp.kernel.character_sums import Configurations
 from pymc_dp.kernel.errors import ArgumentError, PrivacyError
 from pymc_dp.kernel.gram_sums import Regressed
-from pymc_dp.kernel.holder import read_rows
 from pymc_dp.kernel.limits import MOST_ROWS
+from pymc_dp.kernel.payer import read_rows
 from pymc_dp.kernel.persons import kept_rows
 from pymc_dp.kernel.process import processors
 from pymc_dp.kernel.readings import READINGS, Reading, loops, plain

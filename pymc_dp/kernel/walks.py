@@ -21,8 +21,8 @@ from pymc_dp.kernel import draw
 from pymc_dp.kernel.account import Account, Grant, Rehearsal, check_relation
 from pymc_dp.kernel.arguments import whole
 from pymc_dp.kernel.errors import ArgumentError, PrivacyError
-from pymc_dp.kernel.holder import read_rows
 from pymc_dp.kernel.limits import MOST_ROWS
+from pymc_dp.kernel.payer import read_rows
 from pymc_dp.kernel.randomness import insecure
 from pymc_dp.kernel.relations import PER_PERSON
 from pymc_dp.kernel.walk_kinds import WalkSum, checked, walk_event, walk_events

@@ -1,0 +1,398 @@
+"""Choices and accept bits whose log weights are public linear functions of exact sums: rows are read once for all.
+
+What a row adds is one of few whole vectors, or lies between them: a linear function of it is largest at a corner. So
+the kernel computes itself how far neighbours move the log weights, and nothing has to be enforced beside the whole
+numbers. The sums stay in here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from pymc_dp.kernel import draw
+from pymc_dp.kernel.account import Account
+from pymc_dp.kernel.accounting.decimals import float_up
+from pymc_dp.kernel.accounting.events import ApproximateEvent, BoundedRangeEvent
+from pymc_dp.kernel.arguments import finite, positive, whole, word
+from pymc_dp.kernel.choices import Penalty, accept_event
+from pymc_dp.kernel.errors import ArgumentError, PrivacyError
+from pymc_dp.kernel.limits import MOST_ROWS
+from pymc_dp.kernel.payer import FLOAT64, HARDENED, Array, Pay, Payer, read_rows
+from pymc_dp.kernel.readings import Counts, Places, Powers
+from pymc_dp.kernel.shapes import GRID
+from pymc_dp.kernel.tallies import LENGTHS, Rows, Tally
+
+TANGENTS = 16
+"""Of an arc of squares, which lies within the polygon of so many tangents and of its chord."""
+MOST_PAIRED = 2**30
+"""Candidates times pairs of corners; of more, each corner is compared with one centre."""
+AT_ONCE = 2**21
+"""Numbers of corners that are held at once."""
+DIGIT = 21
+LARGEST = 2.0**900
+"""Of an exponent's coefficient: above it floats could become infinite."""
+ROUNDINGS = 32 * 2.0**-53
+"""Of four floats of up to three products each, and their differences, over the largest sum of sizes."""
+COARSE = 24
+"""Bits of the largest move of a sum that noise is added to."""
+
+
+class Corners(NamedTuple):
+    """What one row adds to a cell: within the hull of `at`, (n, size), give or take `room` in each number."""
+
+    at: Array
+    room: Array
+
+
+def corners(tally: Tally) -> Corners:
+    """Return what one row adds at most; refuse readings whose corners are not known."""
+    reading = tally.reading
+    if type(reading) is Places or type(reading) is Counts:
+        most, start = (reading.most, not reading.rest) if type(reading) is Counts else (1, False)
+        at = most * np.eye(reading.size + reading.second)[:, int(reading.second) :]
+        at = np.concatenate([at, np.zeros((int(start), reading.size))])
+    elif type(reading) is Powers:
+        at = _of_powers(reading)
+    else:
+        raise ArgumentError(f"Choices by sums are of places, counts and powers, got a {type(reading).__name__}.")
+    room = np.zeros(at.shape[1])
+    if type(reading) is Powers and reading.powers == (1, 2):
+        room[1] = 1.0  # squares are rounded, and so are corners
+    if tally.sized:
+        at, room = np.insert(at, 0, 1.0, axis=1), np.insert(room, 0, 0.0)
+    return Corners(at, room)
+
+
+def _of_powers(reading: Powers) -> Array:
+    """Return ends of a number, or of its square; of both together where tangents of the arc of squares cross."""
+    low, high = reading.ends if reading.powers == (2,) else reading.reach
+    if reading.powers != (1, 2):
+        return np.array([[float(low)], [float(high)]])
+    touch = [low + (high - low) * place // TANGENTS for place in range(TANGENTS + 1)]
+    crossed = [((a + b) / 2, a * b / GRID) for a, b in [(low, low), *pairwise(touch), (high, high)]]
+    return np.array(crossed) - [0.0, float(reading.offset)]
+
+
+class Block(NamedTuple):
+    """Sums of one tally.
+
+    Attributes
+    ----------
+    cells, size : int
+    corners : Corners
+        Of one cell.
+    groups : (n_groups, n) array
+        Corners that a row may move among: `len(corners.at)` of each cell, one cell after the other, and last that of a
+        row which is in no cell. In a group some may stand several times.
+    """
+
+    cells: int
+    size: int
+    corners: Corners
+    groups: Array
+
+
+@final
+class Layout:
+    """Sums of some tallies of the same rows, one after the other, cell by cell; public.
+
+    Parameters
+    ----------
+    tallies : sequence of Tally
+        Of places, counts or powers; without weights.
+    neighbours : {"replace", "add_remove"}
+    n_rows : int, optional
+        Public under replace alone.
+
+    Attributes
+    ----------
+    size : int
+        How many sums there are.
+    """
+
+    def __init__(self, tallies: Sequence[Tally], neighbours: str, n_rows: int | None = None) -> None:
+        self.neighbours = word("neighbours", neighbours, ("replace", "add_remove"))
+        self.n_rows = None if n_rows is None else whole("n_rows", n_rows, 0, MOST_ROWS)
+        if (self.neighbours == "replace") != (self.n_rows is not None):
+            raise ArgumentError("The number of rows is public under replace, and under replace alone.")
+        self.tallies = tuple(tallies)
+        if not self.tallies or any(type(tally) is not Tally for tally in self.tallies):
+            raise ArgumentError("A layout needs a tally, and each must be a Tally.")
+        if sum(tally.cells.count * (tally.sized + tally.reading.size) for tally in self.tallies) > 2**20:
+            raise ArgumentError("There are more than 2^20 sums.")
+        if any(tally.weighted or tally.per_unit is not None for tally in self.tallies):
+            raise ArgumentError("Choices by sums are of rows that count once, and not per unit of a metric.")
+        self._blocks = [self._block(tally) for tally in self.tallies]
+        self.size = sum(block.cells * block.size for block in self._blocks)
+        most = MOST_ROWS if self.n_rows is None else max(self.n_rows, 1)
+        largest = max(int(np.abs(block.corners.at).max(initial=1.0)) for block in self._blocks)
+        self.finer = max(0, (most * largest * max(self.size, 1)).bit_length() - draw.SHIFT // 2)
+
+    def _block(self, tally: Tally) -> Block:
+        cells, found = tally.cells, corners(tally)
+        shape = [len(key.levels) for key in cells.keys]
+        lookup = np.arange(math.prod(shape)) if cells.lookup is None else cells.lookup
+        public = [place for place, key in enumerate(cells.keys) if key.public and self.neighbours == "replace"]
+        group = np.zeros(len(lookup), dtype=np.int64)
+        if public:
+            levels = np.unravel_index(np.arange(len(lookup)), shape)
+            group = np.ravel_multi_index([levels[place] for place in public], [shape[place] for place in public])
+        each = np.arange(len(found.at))
+        groups = []
+        for one in np.unique(group):
+            held = np.unique(lookup[group == one])
+            own = (held[held >= 0, None] * len(each) + each).ravel()
+            groups.append(np.append(own, cells.count * len(each)) if (held < 0).any() else own)
+        most = max(len(own) for own in groups)
+        full = np.stack([np.resize(own, most) for own in groups])
+        return Block(cells.count, found.at.shape[1], found, full)
+
+    def exponents(self, coefficients: Any, beta: float) -> Array:
+        """Return (n, size) coefficients times beta as whole numbers, in units of 2^-(48 + finer) nats; as floats."""
+        (beta,) = positive(beta=beta)
+        given = np.array(coefficients, dtype=np.float64)
+        if given.ndim != 2 or given.shape[1] != self.size:
+            raise ArgumentError(f"Coefficients must be (n, {self.size}) numbers, one for each sum.")
+        with np.errstate(all="ignore"):
+            found = np.rint(given * beta * 2.0 ** (draw.SHIFT + self.finer))
+        if not (np.abs(found) < LARGEST).all():
+            raise ArgumentError("Coefficients must be finite, and not too large for floats.")
+        return found
+
+    def nats(self, units: float) -> Fraction:
+        """Return what so many units are in nats."""
+        return Fraction(units) / 2 ** (draw.SHIFT + self.finer)
+
+    def range(self, exponents: Array) -> float:
+        """Return by how much neighbours move the exponents of candidates at most, as a range over these; in units.
+
+        Several tallies are of the same row: their ranges add up.
+        """
+        return self._total(exponents, replace=self.neighbours == "replace")
+
+    def farthest(self, exponents: Array) -> float:
+        """Return the largest size of what one row adds to one exponent, (1, size); in units."""
+        return self._total(np.concatenate([np.zeros_like(exponents), exponents]), replace=False)
+
+    def _total(self, exponents: Array, *, replace: bool) -> float:
+        total, begin = 0.0, 0
+        for block in self._blocks:
+            end = begin + block.cells * block.size
+            total += _range(block, exponents[:, begin:end], replace=replace)
+            begin = end
+        return total * (1 + 2.0**-40)
+
+    def choice(self, exponents: Array, candidates: int | None = None) -> BoundedRangeEvent:
+        """Return what a choice costs: the range of its exponents, and the slack of whole weights."""
+        wide = self.nats(self.range(exponents)) + draw.slack(len(exponents) if candidates is None else candidates)
+        return BoundedRangeEvent(eta=float_up(wide))
+
+    def accepting(self, exponents: Array, public: float) -> ApproximateEvent:
+        """Return what Metropolis's own bit costs; see `Choices.accept`. Exponents are cut to multiples of 2^-48."""
+        cut = Fraction(1, 2**draw.SHIFT)
+        pair = np.concatenate([np.zeros_like(exponents), exponents])
+        fall = None
+        if self.n_rows is not None:
+            fall = abs(Fraction(public)) + self.n_rows * self.nats(self.farthest(exponents)) + 2 * cut
+        return accept_event(self.nats(self.range(pair)) + cut, fall)
+
+
+def _range(block: Block, exponents: Array, *, replace: bool) -> float:
+    """Return a bound of what one row moves the exponents by, over candidates: no less than it is, whatever floats do.
+
+    Under replace of differences of two corners of a group; where these are too many, twice that of one corner and a
+    centre, which is the same for all corners.
+    """
+    (at, room), n = block.corners, len(exponents)
+    groups = block.groups if replace else np.arange(block.cells * len(at))[:, None]
+    many = groups.size * groups.shape[1] * n > MOST_PAIRED
+    others = groups.shape[1] if replace and n > 2 and not many else 1
+    ends = np.full((2, others, *groups.shape), -np.inf)
+    loose, size, wide = np.full((2, exponents.shape[1]), -np.inf), 0.0, 0.0
+    step = max(2, AT_ONCE // max(1, groups.size))
+    for start in range(0, n, step):
+        held = exponents[start : start + step]
+        loose = np.maximum(loose, [held.max(axis=0), -held.min(axis=0)])
+        held = held.reshape(len(held), block.cells, block.size)
+        size = max(size, float(np.einsum("kcj,vj->kcv", np.abs(held), np.abs(at)).max(initial=0.0)))
+        found = np.einsum("kcj,vj->kcv", held, at).reshape(len(held), -1)
+        own = np.concatenate([found, np.zeros((len(held), 1))], axis=1)[:, groups]
+        if replace and n == 2:
+            wide = float(np.ptp(own[1] - own[0], axis=1).max(initial=0.0))
+        for place in range(others):
+            about: Any = 0.0
+            if replace:  # one corner, or the middle of all
+                about = own[:, :, place, None] if others > 1 else (own.max(axis=2) + own.min(axis=2))[:, :, None] / 2
+            moved = own - about
+            ends[:, place] = np.maximum(ends[:, place], [moved.max(axis=0), -moved.min(axis=0)])
+    if not (replace and n == 2):
+        wide = float(ends.sum(axis=0).max(initial=0.0)) * (2 if replace and others == 1 else 1)
+    rounded = float((loose.sum(axis=0).reshape(block.cells, block.size) @ room).max(initial=0.0))
+    return wide + (2 if replace else 1) * rounded + ROUNDINGS * size
+
+
+@final
+class Totals:
+    """Exact sums of a layout: rows are read when it is made, and nothing of them is shown.
+
+    Parameters
+    ----------
+    layout : Layout
+    rows : sequence of Rows
+        For each tally; private.
+
+    Raises
+    ------
+    PrivacyError
+        If rows do not fit the layout; no text shows a value.
+    """
+
+    def __init__(self, layout: Layout, rows: Sequence[Rows]) -> None:
+        if type(layout) is not Layout:
+            raise ArgumentError("layout must be a Layout, and of no class derived from it.")
+
+        def work() -> list[int]:
+            if len(rows) != len(layout.tallies):
+                raise PrivacyError(LENGTHS)
+            counts = {len(held) for one in rows for held in one.values}
+            if len(counts) != 1 or (layout.n_rows is not None and counts != {layout.n_rows}):
+                raise PrivacyError(LENGTHS)
+            parts = [tally.exact(own) for tally, own in zip(layout.tallies, rows, strict=True)]
+            return [int(number) for part in parts for number in part.ravel()]
+
+        self._layout, self._sums = layout, read_rows(work, PrivacyError)
+
+
+@final
+class ByTotals(Payer):
+    """Exact sums, the account of their budget, and what may be made of them.
+
+    Parameters
+    ----------
+    totals : Totals
+    account : Account
+        Of the layout's neighbours.
+    """
+
+    def __init__(self, totals: Totals, account: Account) -> None:
+        if type(totals) is not Totals:
+            raise ArgumentError("totals must be Totals, and of no class derived from it.")
+        neighbours = totals._layout.neighbours
+        if account.relation != neighbours:
+            raise PrivacyError(f"The account counts under {account.relation!r}, the sums under {neighbours!r}.")
+        super().__init__(account, neighbours)
+        self._totals = totals
+
+    @property
+    def neighbours(self) -> str:
+        """Relation of neighbours."""
+        return self._relation
+
+    @property
+    def layout(self) -> Layout:
+        """What is public of the sums."""
+        return self._totals._layout
+
+    def choose(self, coefficients: Any, *, beta: float = 1.0, public: Any = None, pay: Pay = None) -> int:
+        """Draw a candidate with probability ∝ exp(public_k + beta Σ_j c_kj S_j).
+
+        Parameters
+        ----------
+        coefficients : (n_candidates, size) array
+            Public; those of excluded candidates do not count.
+        beta : float
+            > 0.
+        public : (n_candidates,) array, optional
+            Log weights that owe nothing to the rows; -inf excludes.
+
+        Notes
+        -----
+        **Guarantee.** Bounded range `Layout.range` of the coefficients as whole numbers, and `draw.slack`: with these
+        the exponents are exact, and a row adds a point of the hull of known corners, give or take the rounding of a
+        square. Class exact.
+        """
+        exponents, fixed, possible = self._candidates(coefficients, beta, public)
+        event = self.layout.choice(exponents[possible], len(possible))
+        self._pay(pay, event, "choose_by_sums")
+        return self._chosen(exponents, fixed, possible)
+
+    def barker(self, coefficients: Any, *, beta: float = 1.0, public: float = 0.0, pay: Pay = None) -> bool:
+        """Draw Barker's bit, 1 / (1 + e^-λ), λ = public + beta Σ_j c_j S_j: a `choose` of two."""
+        both = np.stack([np.zeros(self.layout.size), np.asarray(coefficients, dtype=np.float64)])
+        exponents, fixed, possible = self._candidates(both, beta, np.array([0.0, finite("public", public)]))
+        self._pay(pay, self.layout.choice(exponents), "barker")
+        return bool(self._chosen(exponents, fixed, possible))
+
+    def accept(self, coefficients: Any, *, beta: float = 1.0, public: float = 0.0, pay: Pay = None) -> bool:
+        """Draw Metropolis's own bit, min(1, e^λ), λ as in `barker`; **guarantee** as of `Choices.accept`."""
+        exponents, public = self._one(coefficients, beta), finite("public", public)
+        self._pay(pay, self.layout.accepting(exponents, public), "accept")
+        fixed = math.floor(Fraction(public) * 2 ** (draw.SHIFT + self.layout.finer))
+        return self._read(lambda: draw.accepted((fixed + self._sums(exponents)[0]) >> self.layout.finer))
+
+    def penalty(
+        self,
+        coefficients: Any,
+        *,
+        noise: float,
+        most_noise: float | None = None,
+        beta: float = 1.0,
+        public: float = 0.0,
+        pay: Pay = None,
+    ) -> bool:
+        """Draw the bit of the penalty method, λ as in `barker`; arguments and **guarantee** as of `Choices.penalty`.
+
+        Sums are in coarser units, in which neighbours move them by 2^24 or so, and by one more for the rounding.
+        """
+        exponents, public = self._one(coefficients, beta), finite("public", public)
+        moved = math.ceil(self.layout.range(np.concatenate([np.zeros_like(exponents), exponents])))
+        coarser = max(0, moved.bit_length() - COARSE)
+        units = Fraction(2 ** (draw.SHIFT + self.layout.finer), 2**coarser)
+        bit = Penalty((moved >> coarser) + 2, units, 1.0, noise, most_noise, public)
+        self._pay(pay, bit.event, "penalty", HARDENED if most_noise is None else FLOAT64)
+        return self._read(lambda: bit.drawn(max(min(self._sums(exponents)[0] >> coarser, 2**62), -(2**62))))
+
+    def _one(self, coefficients: Any, beta: float) -> Array:
+        return self.layout.exponents(np.asarray(coefficients, dtype=np.float64).reshape(1, -1), beta)
+
+    def _candidates(self, coefficients: Any, beta: float, public: Any) -> tuple[Array, list[int], Array]:
+        """Check candidates: exponents, those of what is public, and which are possible."""
+        given = np.array(coefficients, dtype=np.float64)
+        if given.ndim != 2:
+            raise ArgumentError("Coefficients must have a row for each candidate.")
+        log_weights = draw.log_weights(public, (len(given),))
+        draw.slack(len(given))  # refuses too many
+        possible = log_weights > -np.inf
+        given[~possible] = 0.0
+        fixed = [value << self.layout.finer for value in draw.fixed_exponents(log_weights)]
+        return self.layout.exponents(given, beta), fixed, possible
+
+    def _chosen(self, exponents: Array, fixed: list[int], possible: Array) -> int:
+        def work() -> int:
+            found = [a + b for a, b in zip(self._sums(exponents), fixed, strict=True)]
+            return int(draw.one_of(draw.weights_of(found, possible, self.layout.finer)[None])[0])
+
+        return self._read(work)
+
+    def _sums(self, exponents: Array) -> list[int]:
+        """Return exact whole numbers Σ_j E_kj S_j. **Private**."""
+        if not (np.abs(exponents) < 2.0**62).all():
+            return list(np.frompyfunc(int, 1, 1)(exponents) @ np.array(self._totals._sums, dtype=object))
+        held, sums = exponents.astype(np.int64), np.array(self._totals._sums, dtype=np.int64)
+        digits = [0] * len(held)
+        for k, part in enumerate(_digits(held)):
+            for j, other in enumerate(_digits(sums)):
+                digits = [a + (b << DIGIT * (k + j)) for a, b in zip(digits, (part @ other).tolist(), strict=True)]
+        return digits
+
+
+def _digits(numbers: Array) -> list[Array]:
+    """Return whole numbers of 64 bits as three digits of 21 bits: sums of 2^20 products of two fit into 64 bits."""
+    low = 2**DIGIT - 1
+    return [numbers & low, numbers >> DIGIT & low, numbers >> 2 * DIGIT]
