@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import ClassVar, override
 
 from pymc_dp.accounting import Event, PureEvent, ZCDPEvent
-from pymc_dp.kernel import Grant, Kernel, Pool
+from pymc_dp.kernel import Grant, Pool
+from pymc_dp.kernel.payer import Payer
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.metropolis.base import PrivateMetropolis
 from pymc_dp.step_methods.metropolis.coefficients import Place
@@ -119,7 +120,7 @@ class BarkerMetropolis(PrivateMetropolis):
         return PureEvent(epsilon=left) if self.spending.pure else ZCDPEvent(rho=left)
 
     @override
-    def _pay(self, kernel: Kernel) -> Grant | Pool:
+    def _pay(self, kernel: Payer) -> Grant | Pool:
         left = self.spending.reserved
         return kernel.pool(epsilon=left) if self.spending.pure else kernel.pool(rho=left)
 

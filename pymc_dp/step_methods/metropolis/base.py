@@ -18,16 +18,18 @@ from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, Problem,
 from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
 from pymc_dp.inspection.row_density import clamped, clamped_facts
 from pymc_dp.inspection.rows import Array
-from pymc_dp.kernel import Grant, Kernel, Pool
+from pymc_dp.kernel import Grant, Pool
+from pymc_dp.kernel.payer import Payer
 from pymc_dp.metrics import Metric
 from pymc_dp.release.record import SamplerRecord
 from pymc_dp.samplers.row_ratio import RowRatio, Rule
 from pymc_dp.samplers.rows import ModelRows
+from pymc_dp.samplers.sums import ModelSums, SumsRatio
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.metropolis.arguments import Block, checked, laid_out, planned, shape_of_block, spread
 from pymc_dp.step_methods.metropolis.coefficients import Place, coefficients_of
 from pymc_dp.step_methods.metropolis.proposals import AdaptiveProposal, FixedProposal, Proposal
-from pymc_dp.step_methods.metropolis.ratios import NodeRatio, Ratio, SumsRatio
+from pymc_dp.step_methods.metropolis.ratios import NodeRatio, Ratio
 from pymc_dp.step_methods.metropolis.spending import UP, Price
 from pymc_dp.step_methods.row_functions import Nodes
 from pymc_dp.transforms.likelihood import sums_problems, table_likelihoods
@@ -94,7 +96,7 @@ class PrivateMetropolis(PrivateStep):
         """Return what one chain costs, which was charged with all others."""
 
     @abstractmethod
-    def _pay(self, kernel: Kernel) -> Grant | Pool:
+    def _pay(self, kernel: Payer) -> Grant | Pool:
         """Return what pays for the bits of a chain that has begun."""
 
     @abstractmethod
@@ -143,7 +145,7 @@ class PrivateMetropolis(PrivateStep):
         self.ratio: Ratio = (
             self._of_rows(inspection, prior_model)
             if isinstance(inspection, RowInspection)
-            else SumsRatio(tables, self.neighbours)
+            else SumsRatio(ModelSums(tables, inspection))
         )
         if not self.previewing:
             self.ratio.compile()

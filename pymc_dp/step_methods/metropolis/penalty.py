@@ -8,8 +8,9 @@ from typing import Any, ClassVar, final, override
 
 from pymc_dp.accounting import Event, PenaltyBitEvent, SelfComposedEvent, penalty_ratio
 from pymc_dp.errors import ArgumentError
-from pymc_dp.kernel import Grant, Kernel, Pool
+from pymc_dp.kernel import Grant, Pool
 from pymc_dp.kernel.account import repeated
+from pymc_dp.kernel.payer import Payer
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.metropolis.base import PrivateMetropolis
@@ -185,7 +186,7 @@ class PenaltyMetropolis(PrivateMetropolis):
         return repeated(self._bit, self.spending.paid)
 
     @override
-    def _pay(self, kernel: Kernel) -> Grant | Pool:
+    def _pay(self, kernel: Payer) -> Grant | Pool:
         return kernel.grant(self._bit, self.spending.paid)
 
     @override

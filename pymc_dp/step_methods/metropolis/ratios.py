@@ -8,25 +8,22 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
 
 from pymc_dp.accounting import Event
-from pymc_dp.domain import Neighbours
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel import Kernel, RowMap
-from pymc_dp.proofs.closed_form_ranges import StepRange
 from pymc_dp.rows.gate import read
 from pymc_dp.samplers.row_ratio import RowRatio, Rule
 from pymc_dp.samplers.rows import ModelRows
-from pymc_dp.step_methods.metropolis.coefficients import Place, exact_product, exact_sums, row_table
+from pymc_dp.samplers.sums import SumsRatio
+from pymc_dp.step_methods.metropolis.coefficients import Place
 from pymc_dp.step_methods.row_functions import Nodes
 from pymc_dp.step_methods.row_functions.node_bounds import Numbers
-from pymc_dp.transforms.likelihood import TableLikelihood
 
 FAR = 1024.0
 """Log odds, beyond those of the prior, at which a chance is 0 or 1 as a float."""
@@ -84,53 +81,6 @@ def sigmoid(odds: float) -> float:
         return 1 / (1 + math.exp(-odds))
     small = math.exp(odds)
     return small / (1 + small)
-
-
-class SumsRatio(FloatBits):
-    """For likelihoods that are linear in exact sums: no pass over the rows, and the range in closed form.
-
-    Sums and their products with the coefficients' differences are not rounded, so that nothing cancels; the result is,
-    and what that adds is in the reach. Log ratios that no prior could balance are cut, where a chance is 0 or 1.
-
-    Parameters
-    ----------
-    tables : sequence of TableLikelihood
-    neighbours : {"replace", "add_remove"}
-    """
-
-    target = "the posterior, not tempered, where every possible row has positive density"
-    proof = "by closed form"
-
-    def __init__(self, tables: Sequence[TableLikelihood], neighbours: Neighbours) -> None:
-        self._tables = tuple(tables)
-        rows = [row_table(table) for table in tables]
-        self._range, self._largest = StepRange(rows, neighbours), StepRange(rows, "add_remove")
-
-    def compile(self) -> None:
-        """Do nothing."""
-
-    def load(self) -> None:
-        """Add up the rows."""
-        self._sums = [one for table in self._tables for one in exact_sums(table.statistic, table.read_integers())]
-
-    def reach(self, here: Place, there: Place) -> float:
-        """Evaluate the closed form."""
-        return self._range(there.coefficients - here.coefficients) + ROUNDING * _far(here, there)
-
-    def largest(self, here: Place, there: Place) -> float:
-        """Evaluate the closed form for a row that comes or goes, which bounds |g|."""
-        return self._largest(there.coefficients - here.coefficients)
-
-    def moved(self, here: Place, there: Place) -> float:
-        """Add up in time that does not grow with the rows."""
-        far = Fraction(_far(here, there))
-        exact = exact_product(there.coefficients - here.coefficients, self._sums)
-        return float(min(max(exact, -far), far))
-
-
-def _far(here: Place, there: Place) -> float:
-    """Return a log-likelihood ratio that no prior could balance."""
-    return FAR + abs(there.prior - here.prior)
 
 
 class NodeRatio(FloatBits):

@@ -13,10 +13,12 @@ from pymc_dp.accounting import ApproximateEvent, Event
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
-from pymc_dp.kernel import Grant, Kernel, Pool
+from pymc_dp.kernel import Grant, Pool
 from pymc_dp.kernel.account import repeated
 from pymc_dp.kernel.accounting.decimals import decimal, float_down
+from pymc_dp.kernel.payer import Payer
 from pymc_dp.samplers.row_ratio import RowRatio
+from pymc_dp.samplers.sums import SumsRatio
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.metropolis.arguments import Block, positive
 from pymc_dp.step_methods.metropolis.base import PrivateMetropolis
@@ -206,7 +208,7 @@ class TemperedMetropolis(PrivateMetropolis):
 
     def _certificate(self, here: Place, there: Place) -> Certificate:
         """Certify a step; infinite where the chain may not go."""
-        if isinstance(self.ratio, RowRatio):
+        if isinstance(self.ratio, RowRatio | SumsRatio):
             epsilon, delta = self.ratio.bit(here, there, self.beta) if math.isfinite(there.prior) else (math.inf, 1.0)
             return Certificate(epsilon=epsilon, fall=-math.log1p(-delta) if delta < 1 else math.inf)
         reach = self._untempered(here, there)
@@ -231,7 +233,7 @@ class TemperedMetropolis(PrivateMetropolis):
         return repeated(self._step, self.funding.steps * len(self.blocks))
 
     @override
-    def _pay(self, kernel: Kernel) -> Grant | Pool:
+    def _pay(self, kernel: Payer) -> Grant | Pool:
         return kernel.grant(self._step, self.funding.steps * len(self.blocks))
 
     @override

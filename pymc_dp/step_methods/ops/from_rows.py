@@ -76,6 +76,11 @@ class ScoredGrid:
             raise UnsupportedModelError(problems)
         self.most = 2 * self.scores.size if papers else None
 
+    @property
+    def added(self) -> float:
+        """What a draw costs above its range: the slack of whole weights."""
+        return self.scores.slack
+
     def read(self) -> None:
         """Read the rows, once. The budget was charged."""
         self.scores.load()

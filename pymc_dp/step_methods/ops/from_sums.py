@@ -13,25 +13,55 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 import numpy as np
+import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
-from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.accounting import Event
+from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.families import with_closed_form
 from pymc_dp.inspection.findings import Inspection
-from pymc_dp.inspection.priors import Prior, priors_of
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.interpreted import stable
+from pymc_dp.inspection.numpy_functions import compiled
+from pymc_dp.inspection.one_row import frozen_shared, parts_of
+from pymc_dp.inspection.priors import OWN_TRANSFORM, Prior, priors_of
+from pymc_dp.inspection.row_density import guarded, vectorized
+from pymc_dp.inspection.rows import Array, rebuild
 from pymc_dp.intervals.expression import UnknownOperation
+from pymc_dp.kernel import Grant
+from pymc_dp.kernel.account import repeated
+from pymc_dp.kernel.draw import slack
+from pymc_dp.kernel.totals import ByTotals, Totals
 from pymc_dp.proofs.closed_form_ranges import RowRange, total_range
 from pymc_dp.proofs.parameter_boxes import Box, somewhere
+from pymc_dp.samplers.chain_account import NOT_BEGUN, ChainAccount
+from pymc_dp.samplers.row_scores import no_digits
+from pymc_dp.samplers.sums import ModelSums, slopes_of
 from pymc_dp.step_methods.gibbs.compiled import Functions
 from pymc_dp.step_methods.gibbs.conjugacy import BoundedTable, Conjugacy, Dependents, TablePair, conjugate
 from pymc_dp.step_methods.gibbs.conjugate_draws import CONDITIONALS, Conjugate
 from pymc_dp.step_methods.gibbs.likelihoods import box_of, table_boxes
-from pymc_dp.step_methods.ops.grid import NO_SUPPORT, GridPosterior
-from pymc_dp.step_methods.table_rounding import rounding, rounding_problem, with_rounding
+from pymc_dp.step_methods.ops.grid import by_name, grid_of, log_prior
+from pymc_dp.step_methods.table_rounding import rounding, with_rounding
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood, sums_problems, table_likelihoods
+
+CELLS = {1: 16_384, 2: 256}
+"""Cells per axis of a grid."""
+CHUNK = 2**20
+"""Numbers held at once while derivatives are evaluated."""
+ROOM, ROUNDED = 1e-9, 2.0**-22
+"""By how much a planned range is widened, relatively; and in nats, for what rounding of coefficients adds to it."""
+NO_SUPPORT = "Its prior density is 0, or its likelihood has no valid parameters, on all of the grid"
+NOTHING = Problem(
+    where="model",
+    what="its likelihoods depend on no free variable that a row could tell anything about",
+    remedy="Give it a free variable.",
+)
+FAR = (
+    "Subtract a public number from its values and from their mean, so that both lie near 0, or give its parameters "
+    "bounds nearer to those of its values."
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -144,7 +174,7 @@ def _problem(table: TableLikelihood, behind: Sequence[Prior]) -> Problem:
 class TablePosterior:
     """A posterior given exact sums, with the range of a row."""
 
-    form: ConjugatePosterior | GridPosterior
+    form: ConjugatePosterior
     tables: tuple[TableLikelihood, ...]
     range: RowRange
     exact = True
@@ -165,9 +195,156 @@ class TablePosterior:
         return self.form.draw(rng, held, inverse, temper_prior)
 
 
+class SummedGrid:
+    """A posterior on a grid, of which the kernel chooses a cell by exact sums: θ is uniform within it.
+
+    Parameters
+    ----------
+    inspection : Inspection
+    prior_model : pymc.Model
+    priors : sequence of Prior
+        Of which `grid_problem` says nothing.
+    tables : sequence of TableLikelihood
+    cells : int, optional
+        Per axis.
+    size : float
+        Δl, where the papers' rule asks for it.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If no point of the grid has a density, or numbers are too large for floats.
+    """
+
+    words = "independent and exact: a cell of a public grid, then a uniform point within it"
+    exact = True
+
+    def __init__(
+        self,
+        inspection: Inspection,
+        prior_model: Model,
+        priors: Sequence[Prior],
+        tables: Sequence[TableLikelihood],
+        cells: int | None,
+        size: float,
+    ) -> None:
+        self.priors, self.sums = tuple(priors), ModelSums(tables, inspection)
+        scalars = sum(prior.size for prior in priors)
+        points, self.widths = grid_of(self.priors, cells or CELLS[scalars])
+        prior = log_prior(prior_model, self.priors, points)
+        slopes = _slopes(prior_model, self.priors, tables, points)
+        possible = np.isfinite(prior) & np.isfinite(slopes).all(axis=1)
+        if not possible.any():
+            raise UnsupportedModelError([Problem(where="model", what=NO_SUPPORT, remedy="Change its priors.")])
+        self.points, self.prior = points[possible], prior[possible]
+        self.coefficients = self.sums.whole(slopes[possible])
+        layout = self.sums.layout
+        try:
+            found = float(layout.nats(layout.range(layout.exponents(self.coefficients, 1.0)))) * (1 + ROOM)
+        except ArgumentError:
+            found = math.inf
+        reason = "the largest range over the grid of the difference of two corners of what a row adds to the sums"
+        self.range = RowRange(value=found, sensitivity=max(size, found / 2), reason=reason)
+        self.added = float(slack(len(self.points))) + ROUNDED
+        self._totals: Totals | None = None
+        self._kernel: ByTotals | None = None
+        self._pay: Grant | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what pays: a copy in another process begins its own chain."""
+        return {**vars(self), "_kernel": None, "_pay": None}
+
+    def read(self) -> None:
+        """Add up the rows, once. The budget was charged."""
+        self._totals = self.sums.read()
+
+    def begin(self, held: None, paid: Event, steps: int) -> None:
+        """Begin a chain of so many draws, each of which `paid` was charged for."""
+        assert self._totals is not None
+        self._kernel = ByTotals(self._totals, ChainAccount(self.sums.layout.neighbours, repeated(paid, steps)))
+        self._pay = self._kernel.grant(paid, steps)
+
+    def forget(self) -> None:
+        """Let go of the sums."""
+        self._totals = self._kernel = self._pay = None
+
+    def draw(self, rng: np.random.Generator, held: None, inverse: float, temper_prior: bool) -> dict[str, Array]:
+        """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
+        if self._kernel is None:
+            raise PrivacyError(NOT_BEGUN)
+        public = (inverse if temper_prior else 1.0) * self.prior
+        place = self._kernel.choose(self.coefficients, beta=inverse, public=public, pay=self._pay)
+        return by_name(self.priors, self.points[place] + self.widths * (rng.random(len(self.widths)) - 0.5))
+
+
+def _summed_grid(
+    prior_model: Model,
+    priors: Sequence[Prior],
+    tables: Sequence[TableLikelihood],
+    inspection: Inspection,
+    cells: int | None,
+    *,
+    papers: bool,
+) -> SummedGrid | list[Problem]:
+    """Lay a grid, or say what is in the way."""
+    free = {prior.variable: box_of(prior) for prior in priors}
+    size = 0.0
+    for table in tables if papers else ():
+        found = _bounded(table, free)
+        ends = [] if found is None else [(box.low, box.high) for box in found[1]]
+        size += table.row_range(ends, inspection.domain.neighbours).sensitivity if ends else math.inf
+    grid = SummedGrid(inspection, prior_model, priors, tables, cells, size)
+    if not grid.range.value > 0:
+        raise UnsupportedModelError([NOTHING])
+    if not math.isfinite(grid.range.sensitivity if papers else grid.range.value):
+        what = "one row can move its log-likelihood by any amount within the bounds of its parameters"
+        remedy = "Bound the parameter space by public numbers, with dp.truncate, away from the ends of their range."
+        return [Problem(where=tables[0].name, what=what, remedy=remedy)]
+    lost = no_digits(grid.sums.most(grid.coefficients), inspection.most_rows, grid.range.value, FAR)
+    return grid if lost is None else [lost]
+
+
+def _grid_problem(priors: Sequence[Prior]) -> str:
+    """Say why no grid can be laid; empty if one can."""
+    scalars = sum(prior.size for prior in priors)
+    if scalars == 0:
+        return "The model has no free variable."
+    if scalars > 2 or any(prior.distribution == "dirichlet" for prior in priors):
+        return f"Exact draws need conjugate priors, or at most 2 bounded scalar parameters (there are {scalars})."
+    own = [prior.name for prior in priors if prior.distribution.endswith(OWN_TRANSFORM)]
+    if own:
+        return f"Leave out the transform of {', '.join(own)}, set by hand: some of them restrict the prior too."
+    if not all(prior.bounded for prior in priors):
+        names = ", ".join(f"{prior.name!r}: (low, high)" for prior in priors if not prior.bounded)
+        return f"With bounds it can be drawn from a grid: dp.truncate(model, {{{names}}})."
+    if any(np.issubdtype(prior.variable.type.dtype, np.integer) for prior in priors):
+        return "Exact draws from a grid need continuous parameters."
+    return ""
+
+
+def _slopes(prior_model: Model, priors: Sequence[Prior], tables: Sequence[TableLikelihood], points: Array) -> Array:
+    """Return derivatives of all log-likelihoods in their sums at (n_points, n_scalars) points; public."""
+    flat = pt.vector("flat", shape=(points.shape[1],), dtype="float64")
+    parts = parts_of(flat, [prior.variable for prior in priors], [prior.shape for prior in priors])
+    found = pt.concatenate([slopes_of(table, lambda graphs: rebuild(graphs, parts)[0]) for table in tables])
+    batch = pt.matrix("points", shape=(None, points.shape[1]), dtype="float64")
+    graph = vectorized(stable(frozen_shared(guarded(found), ())), {flat: batch})
+    if graph.type.ndim == 1:
+        graph = pt.broadcast_to(graph, (batch.shape[0], graph.shape[0]))
+    function = compiled([batch], [graph])
+    size = max(1, CHUNK // max(1, sum(table.cells.count for table in tables)))
+    with np.errstate(all="ignore"):
+        return np.concatenate([function(points[start : start + size])[0] for start in range(0, len(points), size)])
+
+
 def table_posterior(
-    prior_model: Model, tables: tuple[TableLikelihood, ...], cells: int | None, neighbours: str
-) -> TablePosterior | list[Problem]:
+    prior_model: Model,
+    tables: tuple[TableLikelihood, ...],
+    inspection: Inspection,
+    cells: int | None,
+    *,
+    papers: bool = False,
+) -> TablePosterior | SummedGrid | list[Problem]:
     """Find the form of a posterior, or say why it has none or why a row can move it by any amount.
 
     Raises
@@ -175,32 +352,20 @@ def table_posterior(
     UnsupportedModelError
         If a row can move it by nothing, or there is no posterior.
     """
-    priors = priors_of(prior_model)
-    conjugate = ConjugatePosterior.of(prior_model, priors, tables)
-    form: ConjugatePosterior | GridPosterior
-    if isinstance(conjugate, list):
+    priors, neighbours = priors_of(prior_model), inspection.domain.neighbours
+    form = ConjugatePosterior.of(prior_model, priors, tables)
+    if isinstance(form, list):
         if any(table.family.distribution not in with_closed_form(sizes=True) for table in tables):
-            return conjugate
-        grid = GridPosterior.of(prior_model, priors, tables, cells)
-        if grid == NO_SUPPORT:
-            raise UnsupportedModelError([Problem(where="model", what=grid.rstrip("."), remedy="Change its priors.")])
-        if isinstance(grid, str):
-            return [*conjugate, Problem(where="model", what=grid.rstrip("."), remedy="")]
-        form = grid
-    else:
-        form = conjugate
-    exact = isinstance(form, ConjugatePosterior)
-    ranges = [table.row_range(form.boxes(table), neighbours, normalised=exact) for table in tables]
-    offs = [rounding(table, form.boxes(table)) for table in tables]  # a sum in floats, or a density of it
-    known = zip(tables, ranges, offs, strict=True)
-    lost = [rounding_problem(found, off, table.name) for table, found, off in known]
-    if not exact and (problems := [problem for problem in lost if problem is not None]):
-        return problems
+            return form
+        if problem := _grid_problem(priors):
+            return [*form, Problem(where="model", what=problem.rstrip("."), remedy="")]
+        return _summed_grid(prior_model, priors, tables, inspection, cells, papers=papers)
+    ranges = [table.row_range(form.boxes(table), neighbours, normalised=True) for table in tables]
+    offs = [rounding(table, form.boxes(table)) for table in tables]  # a density of sums in floats
     ranges = [with_rounding(found, off) for found, off in zip(ranges, offs, strict=True)]
     total = total_range(ranges)
     if not total.value > 0:
-        what = "its likelihoods depend on no free variable that a row could tell anything about"
-        raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give it a free variable.")])
+        raise UnsupportedModelError([NOTHING])
     if not math.isfinite(total.value):
         return _unbounded(tables, ranges, priors)
     return TablePosterior(form=form, tables=tables, range=total)
@@ -212,7 +377,7 @@ def has_conjugate_form(inspection: Inspection) -> bool:
         return False
     prior_model, tables = table_likelihoods(inspection)
     try:
-        found = table_posterior(prior_model, tables, None, inspection.domain.neighbours)
+        found = table_posterior(prior_model, tables, inspection, None)
     except UnsupportedModelError:
         return False
     return isinstance(found, TablePosterior)

@@ -25,7 +25,7 @@ from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
 from pymc_dp.step_methods.ops.from_rows import MOST_SCALARS, RowGridPosterior, ScoredGrid, grid_problem
-from pymc_dp.step_methods.ops.from_sums import Posterior, TablePosterior, has_conjugate_form, table_posterior
+from pymc_dp.step_methods.ops.from_sums import Posterior, SummedGrid, has_conjugate_form, table_posterior
 from pymc_dp.step_methods.ops.hidden_states import StatesPosterior
 from pymc_dp.step_methods.ops.in_ball import RegressionPosterior
 from pymc_dp.step_methods.ops.price import Temperature, by_papers, by_range, worth
@@ -55,7 +55,7 @@ class OPS(PrivateStep):
         False (default): T from the bounded range R of the likelihood, T = max(1, R / η), the prior untouched. True: the
         papers' rule T = max(1, 2 Δl / ε) for each draw, with the prior tempered as well; for comparison.
     grid : int, optional
-        Cells per axis where a model of one or two bounded parameters has no conjugate form; 16384 or 512 by default,
+        Cells per axis where a model of one or two bounded parameters has no conjugate form; 16384 or 256 by default,
         4096 or 256 where it passes over single rows.
     assume_converged : bool
         Where no exact draw is known, take the last state of a NUTS chain on the tempered posterior, of a length judged
@@ -166,8 +166,10 @@ class OPS(PrivateStep):
         if isinstance(inspection, RowInspection):
             return self._plan_regression(inspection) or self._plan_rows(inspection, "")
         prior_model, tables = table_likelihoods(inspection)
-        found = table_posterior(prior_model, tables, self.settings.get("grid"), self.neighbours)
-        if isinstance(found, TablePosterior):
+        found = table_posterior(
+            prior_model, tables, inspection, self.settings.get("grid"), papers=self.settings["papers"]
+        )
+        if not isinstance(found, list):
             self.posterior: Posterior = found
             self.range = found.range
         elif (
@@ -314,7 +316,7 @@ class OPS(PrivateStep):
     @property
     def added(self) -> float:
         """What a draw costs above its range: the slack of the whole weights of a choice."""
-        return self.posterior.scores.slack if isinstance(self.posterior, ScoredGrid) else 0.0
+        return self.posterior.added if isinstance(self.posterior, ScoredGrid | SummedGrid) else 0.0
 
     @property
     @override
@@ -324,7 +326,7 @@ class OPS(PrivateStep):
     @property
     @override
     def arithmetic(self) -> str:
-        return "hardened" if isinstance(self.posterior, ScoredGrid) else "float64"
+        return "hardened" if isinstance(self.posterior, ScoredGrid | SummedGrid) else "float64"
 
     @override
     def load(self) -> None:
@@ -333,12 +335,12 @@ class OPS(PrivateStep):
     @override
     def forget(self) -> None:
         self.__dict__.pop("sums", None)  # which are not there if they could not be read
-        if isinstance(self.posterior, ScoredGrid | RegressionPosterior):
+        if isinstance(self.posterior, ScoredGrid | SummedGrid | RegressionPosterior):
             self.posterior.forget()
 
     @override
     def start_chain(self) -> None:
-        if isinstance(self.posterior, ScoredGrid | RegressionPosterior):
+        if isinstance(self.posterior, ScoredGrid | SummedGrid | RegressionPosterior):
             self.posterior.begin(self.sums, self.temperature.event, self.funding.steps)
 
     @override

@@ -1,0 +1,192 @@
+"""Exact sums of a model's rows in the kernel, and log-likelihoods as public linear functions of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import clone_replace
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dp.accounting import Event
+from pymc_dp.domain import Neighbours
+from pymc_dp.errors import ArgumentError, PrivacyError
+from pymc_dp.families.statistic import BoundedMoments, LevelCounts
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel import Grant, Pool
+from pymc_dp.kernel.tallies import Rows
+from pymc_dp.kernel.totals import ByTotals, Layout, Totals, corners
+from pymc_dp.rows.asked import tally_of
+from pymc_dp.rows.gate import private_values, values_of
+from pymc_dp.samplers.chain_account import NOT_BEGUN, ChainAccount
+from pymc_dp.samplers.row_ratio import Place, Rule
+from pymc_dp.transforms.likelihood import TableLikelihood
+
+
+class ModelSums:
+    """Sums of all observed variables of a model, each by its cells. Holds no row.
+
+    Parameters
+    ----------
+    tables : sequence of TableLikelihood
+    inspection : Inspection
+
+    Attributes
+    ----------
+    layout : Layout
+    """
+
+    def __init__(self, tables: Sequence[TableLikelihood], inspection: Inspection) -> None:
+        self._tables = tuple(tables)
+        neighbours: Neighbours = inspection.domain.neighbours
+        self._tallies = [
+            tally_of(table.statistic, table.cells, sized=not isinstance(table.statistic, LevelCounts))
+            for table in tables
+        ]
+        self.layout = Layout(self._tallies, neighbours, inspection.n_rows if neighbours == "replace" else None)
+
+    def read(self) -> Totals:
+        """Add up the rows, once. The budget was charged."""
+        return Totals(self.layout, [_rows(table) for table in self._tables])
+
+    def whole(self, slopes: Array) -> Array:
+        """Return coefficients of the kernel's whole numbers, (n, size), for those of sums as `slopes_of` gives them."""
+        parts, begin = [], 0
+        for table in self._tables:
+            width = table.cells.count * _width(table)
+            held = slopes[:, begin : begin + width].reshape(len(slopes), table.cells.count, -1)
+            parts.append((held @ _units(table)).reshape(len(slopes), -1))
+            begin += width
+        return np.concatenate(parts, axis=1)
+
+    def most(self, coefficients: Array) -> float:
+        """Return the largest size of the numbers of one row that coefficients, (n, size), add up; public."""
+        sizes = np.concatenate([np.tile(np.abs(corners(one).at).max(axis=0), one.cells.count) for one in self._tallies])
+        return float((np.abs(coefficients) * sizes).max(initial=0.0))
+
+
+def _rows(table: TableLikelihood) -> Rows:
+    return Rows([private_values(table.observed.leaf)], [values_of(column) for column in table.cells.columns])
+
+
+def _width(table: TableLikelihood) -> int:
+    return len(table.statistic.labels) + (not isinstance(table.statistic, LevelCounts))
+
+
+def _units(table: TableLikelihood) -> Array:
+    """Return what sums of one cell are made of: (n_sums, n_whole_numbers)."""
+    found = np.eye(_width(table))
+    if isinstance(table.statistic, BoundedMoments):
+        found[1:, 0] = table.statistic.shifts
+        found[1:, 1:] = np.diag(table.statistic.steps)
+    return found
+
+
+Over = Callable[[Sequence[Variable]], Sequence[Variable]]
+"""Puts other variables into graphs for free ones."""
+
+
+def slopes_of(table: TableLikelihood, over: Over) -> TensorVariable:
+    """Return the derivatives of a log-likelihood in its sums, in which it is linear, cell by cell: a vector.
+
+    That is what the density itself says, no copy. Number of rows first, but for counts; not a number outside of the
+    support of the parameters, where the density is minus infinity with slope 0.
+    """
+    cells, columns = table.cells.count, len(table.statistic.labels)
+    sums, sizes = pt.tensor("sums", shape=(cells, columns)), pt.tensor("sizes", shape=(cells,))
+    logp = table.logp(sums, sizes)
+    slopes = pytensor.grad(logp.sum(), [sums, sizes], disconnected_inputs="ignore", return_disconnected="zero")
+    empty = {sums: np.zeros((cells, columns)), sizes: np.zeros(cells)}
+    by_sum, by_size, level = clone_replace(list(over([*slopes, logp])), empty, rebuild_strict=False)
+    inside = pt.switch(pt.eq(level, 0.0), 0.0, np.nan)[:, None]
+    counts = isinstance(table.statistic, LevelCounts)
+    found = by_sum if counts else pt.concatenate([by_size[:, None], by_sum], axis=1)
+    return (found + inside).ravel()
+
+
+class SumsPlace(Place, Protocol):
+    """A state of a chain, and the derivatives of its log-likelihoods in their sums."""
+
+    @property
+    def coefficients(self) -> Array:
+        """Those of `slopes_of`, of all observed variables."""
+
+
+class SumsRatio:
+    """g = l(θ') - l(θ), linear in exact sums: no pass over rows, and the kernel knows what one row can move.
+
+    Parameters
+    ----------
+    sums : ModelSums
+    """
+
+    target = "the posterior, not tempered, where every possible row has positive density"
+    proof = "by the corners of what a row adds to the sums"
+
+    def __init__(self, sums: ModelSums) -> None:
+        self._sums, self._layout = sums, sums.layout
+        self._totals: Totals | None = None
+        self._kernel: ByTotals | None = None
+        self._pay: Grant | Pool | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what pays: a copy in another process begins its own chain."""
+        return {**vars(self), "_kernel": None, "_pay": None}
+
+    def compile(self) -> None:
+        """Do nothing."""
+
+    def load(self) -> None:
+        """Add up the rows, once. The budget was charged."""
+        self._totals = self._sums.read()
+
+    def forget(self) -> None:
+        """Let go of the sums."""
+        self._totals = self._kernel = self._pay = None
+
+    def begin(self, paid: Sequence[Event], pay: Callable[[ByTotals], Grant | Pool]) -> None:
+        """Begin a chain, for which the parts `paid` were charged; `pay` says what pays for its bits."""
+        assert self._totals is not None
+        self._kernel = ByTotals(self._totals, ChainAccount(self._layout.neighbours, *paid))
+        self._pay = pay(self._kernel)
+
+    @property
+    def pays(self) -> Grant | Pool | None:
+        """What pays for the bits of this chain; None before it began."""
+        return self._pay
+
+    def reach(self, here: SumsPlace, there: SumsPlace) -> float:
+        """Return how far one row moves the sum; infinite where a chain may not go."""
+        try:
+            pair = np.concatenate([np.zeros((1, self._layout.size)), self._change(here, there)])
+            return float(self._layout.choice(self._layout.exponents(pair, 1.0)).eta)
+        except ArgumentError:  # no numbers, or too far apart for them
+            return math.inf
+
+    def bit(self, here: SumsPlace, there: SumsPlace, beta: float) -> tuple[float, float]:
+        """Return ε and δ of Metropolis's own bit; infinite and 1 where a chain may not go, or always be rejected."""
+        try:
+            exponents = self._layout.exponents(self._change(here, there), beta)
+            event = self._layout.accepting(exponents, there.prior - here.prior)
+        except ArgumentError:
+            return math.inf, 1.0
+        return float(event.epsilon), float(event.delta)
+
+    def draw(self, rule: Rule, here: SumsPlace, there: SumsPlace, beta: float, **given: float) -> bool:
+        """Draw a bit by one of the kernel's rules; `reach` found it possible. As `RowRatio.draw`."""
+        if self._kernel is None:
+            raise PrivacyError(NOT_BEGUN)
+        change, public = self._change(here, there)[0], there.prior - here.prior
+        return bool(getattr(self._kernel, rule)(change, beta=beta, public=public, pay=self._pay, **given))
+
+    def _change(self, here: SumsPlace, there: SumsPlace) -> Array:
+        return self._sums.whole((there.coefficients - here.coefficients)[None])
+
+
+__all__ = ["ModelSums", "SumsRatio", "slopes_of"]
