@@ -120,7 +120,7 @@ def held(layout, rows):
 
 
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
-def test_a_choice_uses_no_more_than_its_range(relation, weights):
+def test_a_choice_by_sums_uses_no_more_than_its_range(relation, weights):
     rng, worst = np.random.default_rng(2), Fraction(0)
     for _ in range(PAIRS):
         tally, K = random_tally(rng), int(rng.choice([2, 3, 17]))
@@ -139,7 +139,7 @@ def test_a_choice_uses_no_more_than_its_range(relation, weights):
 
 
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
-def test_an_accept_bit_uses_no_more(relation, monkeypatch):
+def test_an_accept_bit_by_sums_uses_no_more(relation, monkeypatch):
     caught, rng, worst, tried = [], np.random.default_rng(3), Fraction(0), 0
     monkeypatch.setattr(draw, "accepted", lambda exponent: caught.append(exponent) or True)
     for _ in range(3 * PAIRS):
