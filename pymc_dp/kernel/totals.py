@@ -88,14 +88,28 @@ class Block(NamedTuple):
     corners : Corners
         Of one cell.
     groups : (n_groups, n) array
-        Corners that a row may move among: `len(corners.at)` of each cell, one cell after the other, and last that of a
-        row which is in no cell. In a group some may stand several times.
+        Cells that a row may move among; in a group some may stand several times.
+    absent : (n_groups,) array of bool
+        Whether it may also be in none.
     """
 
     cells: int
     size: int
     corners: Corners
     groups: Array
+    absent: Array
+
+    def of_groups(self, found: Array, *, together: bool) -> Array:
+        """Return numbers of the corners of each group, (n, n_groups, n_corners), of (n, cells, n) numbers.
+
+        Last is the 0 of a row in no cell, where there is one. If not `together`, each corner is a group.
+        """
+        if not together:
+            return found.reshape(len(found), -1, 1)
+        own = found[:, self.groups].reshape(len(found), len(self.groups), -1)
+        if not self.absent.any():
+            return own
+        return np.concatenate([own, np.where(self.absent, 0.0, own[:, :, 0])[:, :, None]], axis=2)
 
 
 @final
@@ -143,15 +157,14 @@ class Layout:
         if public:
             levels = np.unravel_index(np.arange(len(lookup)), shape)
             group = np.ravel_multi_index([levels[place] for place in public], [shape[place] for place in public])
-        each = np.arange(len(found.at))
-        groups = []
-        for one in np.unique(group):
-            held = np.unique(lookup[group == one])
-            own = (held[held >= 0, None] * len(each) + each).ravel()
-            groups.append(np.append(own, cells.count * len(each)) if (held < 0).any() else own)
-        most = max(len(own) for own in groups)
-        full = np.stack([np.resize(own, most) for own in groups])
-        return Block(cells.count, found.at.shape[1], found, full)
+        held = [np.unique(lookup[group == one]) for one in np.unique(group)]
+        held = [one for one in held if one[-1] >= 0]
+        if not held:
+            raise ArgumentError("A tally needs a cell that a row may be in.")
+        most = max(int((one >= 0).sum()) for one in held)
+        groups = np.stack([np.resize(one[one >= 0], most) for one in held])
+        absent = np.array([one[0] < 0 for one in held])
+        return Block(cells.count, found.at.shape[1], found, groups, absent)
 
     def exponents(self, coefficients: Any, beta: float) -> Array:
         """Return (n, size) coefficients times beta as whole numbers, in units of 2^-(48 + finer) nats; as floats."""
@@ -210,19 +223,18 @@ def _range(block: Block, exponents: Array, *, replace: bool) -> float:
     centre, which is the same for all corners.
     """
     (at, room), n = block.corners, len(exponents)
-    groups = block.groups if replace else np.arange(block.cells * len(at))[:, None]
-    many = groups.size * groups.shape[1] * n > MOST_PAIRED
-    others = groups.shape[1] if replace and n > 2 and not many else 1
-    ends = np.full((2, others, *groups.shape), -np.inf)
+    count = block.of_groups(np.zeros((1, block.cells, len(at))), together=replace).shape
+    many = math.prod(count) * count[2] * n > MOST_PAIRED
+    others = count[2] if replace and n > 2 and not many else 1
+    ends = np.full((2, others, *count[1:]), -np.inf)
     loose, size, wide = np.full((2, exponents.shape[1]), -np.inf), 0.0, 0.0
-    step = max(2, AT_ONCE // max(1, groups.size))
+    step = max(2, AT_ONCE // math.prod(count))
     for start in range(0, n, step):
         held = exponents[start : start + step]
         loose = np.maximum(loose, [held.max(axis=0), -held.min(axis=0)])
         held = held.reshape(len(held), block.cells, block.size)
         size = max(size, float(np.einsum("kcj,vj->kcv", np.abs(held), np.abs(at)).max(initial=0.0)))
-        found = np.einsum("kcj,vj->kcv", held, at).reshape(len(held), -1)
-        own = np.concatenate([found, np.zeros((len(held), 1))], axis=1)[:, groups]
+        own = block.of_groups(np.einsum("kcj,vj->kcv", held, at), together=replace)
         if replace and n == 2:
             wide = float(np.ptp(own[1] - own[0], axis=1).max(initial=0.0))
         for place in range(others):
