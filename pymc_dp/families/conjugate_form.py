@@ -70,7 +70,7 @@ class Evidence:
         Squares rounded to their grid can add up to less than 0, by less than the slack of the range.
         """
         away = mean - self.origin
-        return np.maximum(self.sums[:, -1] - 2 * away * self.line + self.rows * away**2, 0.0)
+        return self.sums[:, -1] - 2 * away * self.line + self.rows * away**2
 
 
 Pair = tuple[Array, Array]

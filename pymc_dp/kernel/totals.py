@@ -1,4 +1,4 @@
-"""Choices and accept bits whose log weights are public linear functions of exact sums: rows are read once for all.
+"""Choices, accept bits and draws of which log weights are public linear functions of exact sums: rows are read once.
 
 What a row adds is one of few whole vectors, or lies between them: a linear function of it is largest at a corner. So
 the kernel computes itself how far neighbours move the log weights, and nothing has to be enforced beside the whole
@@ -10,243 +10,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import pairwise
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 
 from pymc_dp.kernel import draw
 from pymc_dp.kernel.account import Account
-from pymc_dp.kernel.accounting.decimals import float_up
-from pymc_dp.kernel.accounting.events import ApproximateEvent, BoundedRangeEvent
-from pymc_dp.kernel.arguments import finite, positive, whole, word
-from pymc_dp.kernel.choices import Penalty, accept_event
+from pymc_dp.kernel.arguments import finite
+from pymc_dp.kernel.choices import Penalty
+from pymc_dp.kernel.conjugates import CONJUGATES, Conjugate, drawing
 from pymc_dp.kernel.errors import ArgumentError, PrivacyError
-from pymc_dp.kernel.limits import MOST_ROWS
+from pymc_dp.kernel.layout import Layout
 from pymc_dp.kernel.payer import FLOAT64, HARDENED, Array, Pay, Payer, read_rows
-from pymc_dp.kernel.readings import Counts, Places, Powers
-from pymc_dp.kernel.shapes import GRID
-from pymc_dp.kernel.tallies import LENGTHS, Rows, Tally
+from pymc_dp.kernel.tallies import LENGTHS, Rows
 
-TANGENTS = 16
-"""Of an arc of squares, which lies within the polygon of so many tangents and of its chord."""
-MOST_PAIRED = 2**30
-"""Candidates times pairs of corners; of more, each corner is compared with one centre."""
-AT_ONCE = 2**21
-"""Numbers of corners that are held at once."""
-DIGIT = 21
-LARGEST = 2.0**900
-"""Of an exponent's coefficient: above it floats could become infinite."""
-ROUNDINGS = 32 * 2.0**-53
-"""Of four floats of up to three products each, and their differences, over the largest sum of sizes."""
 COARSE = 24
 """Bits of the largest move of a sum that noise is added to."""
-
-
-class Corners(NamedTuple):
-    """What one row adds to a cell: within the hull of `at`, (n, size), give or take `room` in each number."""
-
-    at: Array
-    room: Array
-
-
-def corners(tally: Tally) -> Corners:
-    """Return what one row adds at most; refuse readings whose corners are not known."""
-    reading = tally.reading
-    if type(reading) is Places or type(reading) is Counts:
-        most, start = (reading.most, not reading.rest) if type(reading) is Counts else (1, False)
-        at = most * np.eye(reading.size + reading.second)[:, int(reading.second) :]
-        at = np.concatenate([at, np.zeros((int(start), reading.size))])
-    elif type(reading) is Powers:
-        at = _of_powers(reading)
-    else:
-        raise ArgumentError(f"Choices by sums are of places, counts and powers, got a {type(reading).__name__}.")
-    room = np.zeros(at.shape[1])
-    if type(reading) is Powers and reading.powers == (1, 2):
-        room[1] = 1.0  # squares are rounded, and so are corners
-    if tally.sized:
-        at, room = np.insert(at, 0, 1.0, axis=1), np.insert(room, 0, 0.0)
-    return Corners(at, room)
-
-
-def _of_powers(reading: Powers) -> Array:
-    """Return ends of a number, or of its square; of both together where tangents of the arc of squares cross."""
-    low, high = reading.ends if reading.powers == (2,) else reading.reach
-    if reading.powers != (1, 2):
-        return np.array([[float(low)], [float(high)]])
-    touch = [low + (high - low) * place // TANGENTS for place in range(TANGENTS + 1)]
-    crossed = [((a + b) / 2, a * b / GRID) for a, b in [(low, low), *pairwise(touch), (high, high)]]
-    return np.array(crossed) - [0.0, float(reading.offset)]
-
-
-class Block(NamedTuple):
-    """Sums of one tally.
-
-    Attributes
-    ----------
-    cells, size : int
-    corners : Corners
-        Of one cell.
-    groups : (n_groups, n) array
-        Cells that a row may move among; in a group some may stand several times.
-    absent : (n_groups,) array of bool
-        Whether it may also be in none.
-    """
-
-    cells: int
-    size: int
-    corners: Corners
-    groups: Array
-    absent: Array
-
-    def of_groups(self, found: Array, *, together: bool) -> Array:
-        """Return numbers of the corners of each group, (n, n_groups, n_corners), of (n, cells, n) numbers.
-
-        Last is the 0 of a row in no cell, where there is one. If not `together`, each corner is a group.
-        """
-        if not together:
-            return found.reshape(len(found), -1, 1)
-        own = found[:, self.groups].reshape(len(found), len(self.groups), -1)
-        if not self.absent.any():
-            return own
-        return np.concatenate([own, np.where(self.absent, 0.0, own[:, :, 0])[:, :, None]], axis=2)
-
-
-@final
-class Layout:
-    """Sums of some tallies of the same rows, one after the other, cell by cell; public.
-
-    Parameters
-    ----------
-    tallies : sequence of Tally
-        Of places, counts or powers; without weights.
-    neighbours : {"replace", "add_remove"}
-    n_rows : int, optional
-        Public under replace alone.
-
-    Attributes
-    ----------
-    size : int
-        How many sums there are.
-    """
-
-    def __init__(self, tallies: Sequence[Tally], neighbours: str, n_rows: int | None = None) -> None:
-        self.neighbours = word("neighbours", neighbours, ("replace", "add_remove"))
-        self.n_rows = None if n_rows is None else whole("n_rows", n_rows, 0, MOST_ROWS)
-        if (self.neighbours == "replace") != (self.n_rows is not None):
-            raise ArgumentError("The number of rows is public under replace, and under replace alone.")
-        self.tallies = tuple(tallies)
-        if not self.tallies or any(type(tally) is not Tally for tally in self.tallies):
-            raise ArgumentError("A layout needs a tally, and each must be a Tally.")
-        if sum(tally.cells.count * (tally.sized + tally.reading.size) for tally in self.tallies) > 2**20:
-            raise ArgumentError("There are more than 2^20 sums.")
-        if any(tally.weighted or tally.per_unit is not None for tally in self.tallies):
-            raise ArgumentError("Choices by sums are of rows that count once, and not per unit of a metric.")
-        self._blocks = [self._block(tally) for tally in self.tallies]
-        self.size = sum(block.cells * block.size for block in self._blocks)
-        most = MOST_ROWS if self.n_rows is None else max(self.n_rows, 1)
-        largest = max(int(np.abs(block.corners.at).max(initial=1.0)) for block in self._blocks)
-        self.finer = max(0, (most * largest * max(self.size, 1)).bit_length() - draw.SHIFT // 2)
-
-    def _block(self, tally: Tally) -> Block:
-        cells, found = tally.cells, corners(tally)
-        shape = [len(key.levels) for key in cells.keys]
-        lookup = np.arange(math.prod(shape)) if cells.lookup is None else cells.lookup
-        public = [place for place, key in enumerate(cells.keys) if key.public and self.neighbours == "replace"]
-        group = np.zeros(len(lookup), dtype=np.int64)
-        if public:
-            levels = np.unravel_index(np.arange(len(lookup)), shape)
-            group = np.ravel_multi_index([levels[place] for place in public], [shape[place] for place in public])
-        held = [np.unique(lookup[group == one]) for one in np.unique(group)]
-        held = [one for one in held if one[-1] >= 0]
-        if not held:
-            raise ArgumentError("A tally needs a cell that a row may be in.")
-        most = max(int((one >= 0).sum()) for one in held)
-        groups = np.stack([np.resize(one[one >= 0], most) for one in held])
-        absent = np.array([one[0] < 0 for one in held])
-        return Block(cells.count, found.at.shape[1], found, groups, absent)
-
-    def exponents(self, coefficients: Any, beta: float) -> Array:
-        """Return (n, size) coefficients times beta as whole numbers, in units of 2^-(48 + finer) nats; as floats."""
-        (beta,) = positive(beta=beta)
-        given = np.array(coefficients, dtype=np.float64)
-        if given.ndim != 2 or given.shape[1] != self.size:
-            raise ArgumentError(f"Coefficients must be (n, {self.size}) numbers, one for each sum.")
-        with np.errstate(all="ignore"):
-            found = np.rint(given * beta * 2.0 ** (draw.SHIFT + self.finer))
-        if not (np.abs(found) < LARGEST).all():
-            raise ArgumentError("Coefficients must be finite, and not too large for floats.")
-        return found
-
-    def nats(self, units: float) -> Fraction:
-        """Return what so many units are in nats."""
-        return Fraction(units) / 2 ** (draw.SHIFT + self.finer)
-
-    def range(self, exponents: Array) -> float:
-        """Return by how much neighbours move the exponents of candidates at most, as a range over these; in units.
-
-        Several tallies are of the same row: their ranges add up.
-        """
-        return self._total(exponents, replace=self.neighbours == "replace")
-
-    def farthest(self, exponents: Array) -> float:
-        """Return the largest size of what one row adds to one exponent, (1, size); in units."""
-        return self._total(np.concatenate([np.zeros_like(exponents), exponents]), replace=False)
-
-    def _total(self, exponents: Array, *, replace: bool) -> float:
-        total, begin = 0.0, 0
-        for block in self._blocks:
-            end = begin + block.cells * block.size
-            total += _range(block, exponents[:, begin:end], replace=replace)
-            begin = end
-        return total * (1 + 2.0**-40)
-
-    def choice(self, exponents: Array, candidates: int | None = None) -> BoundedRangeEvent:
-        """Return what a choice costs: the range of its exponents, and the slack of whole weights."""
-        wide = self.nats(self.range(exponents)) + draw.slack(len(exponents) if candidates is None else candidates)
-        return BoundedRangeEvent(eta=float_up(wide))
-
-    def accepting(self, exponents: Array, public: float) -> ApproximateEvent:
-        """Return what Metropolis's own bit costs; see `Choices.accept`. Exponents are cut to multiples of 2^-48."""
-        cut = Fraction(1, 2**draw.SHIFT)
-        pair = np.concatenate([np.zeros_like(exponents), exponents])
-        fall = None
-        if self.n_rows is not None:
-            fall = abs(Fraction(public)) + self.n_rows * self.nats(self.farthest(exponents)) + 2 * cut
-        return accept_event(self.nats(self.range(pair)) + cut, fall)
-
-
-def _range(block: Block, exponents: Array, *, replace: bool) -> float:
-    """Return a bound of what one row moves the exponents by, over candidates: no less than it is, whatever floats do.
-
-    Under replace of differences of two corners of a group; where these are too many, twice that of one corner and a
-    centre, which is the same for all corners.
-    """
-    (at, room), n = block.corners, len(exponents)
-    count = block.of_groups(np.zeros((1, block.cells, len(at))), together=replace).shape
-    many = math.prod(count) * count[2] * n > MOST_PAIRED
-    others = count[2] if replace and n > 2 and not many else 1
-    ends = np.full((2, others, *count[1:]), -np.inf)
-    loose, size, wide = np.full((2, exponents.shape[1]), -np.inf), 0.0, 0.0
-    step = max(2, AT_ONCE // math.prod(count))
-    for start in range(0, n, step):
-        held = exponents[start : start + step]
-        loose = np.maximum(loose, [held.max(axis=0), -held.min(axis=0)])
-        held = held.reshape(len(held), block.cells, block.size)
-        size = max(size, float(np.einsum("kcj,vj->kcv", np.abs(held), np.abs(at)).max(initial=0.0)))
-        own = block.of_groups(np.einsum("kcj,vj->kcv", held, at), together=replace)
-        if replace and n == 2:
-            wide = float(np.ptp(own[1] - own[0], axis=1).max(initial=0.0))
-        for place in range(others):
-            about: Any = 0.0
-            if replace:  # one corner, or the middle of all
-                about = own[:, :, place, None] if others > 1 else (own.max(axis=2) + own.min(axis=2))[:, :, None] / 2
-            moved = own - about
-            ends[:, place] = np.maximum(ends[:, place], [moved.max(axis=0), -moved.min(axis=0)])
-    if not (replace and n == 2):
-        wide = float(ends.sum(axis=0).max(initial=0.0)) * (2 if replace and others == 1 else 1)
-    rounded = float((loose.sum(axis=0).reshape(block.cells, block.size) @ room).max(initial=0.0))
-    return wide + (2 if replace else 1) * rounded + ROUNDINGS * size
+DIGIT = 21
 
 
 @final
@@ -369,6 +149,33 @@ class ByTotals(Payer):
         bit = Penalty((moved >> coarser) + 2, units, 1.0, noise, most_noise, public)
         self._pay(pay, bit.event, "penalty", HARDENED if most_noise is None else FLOAT64)
         return self._read(lambda: bit.drawn(max(min(self._sums(exponents)[0] >> coarser, 2**62), -(2**62))))
+
+    def draw(self, families: Sequence[Conjugate], *, beta: float = 1.0, pay: Pay = None) -> list[Array]:
+        """Draw once, exactly, from posteriors that are conjugate up to their boxes, at inverse temperature beta.
+
+        Parameters
+        ----------
+        families : sequence of Conjugate
+            Independent of each other given the sums.
+
+        Notes
+        -----
+        **Guarantee.** Bounded range of the sum of their ranges (`Conjugate.range`), of coefficients as whole numbers.
+        Arithmetic float64: the last bits are not covered.
+        """
+        families, unit = list(families), 2 ** (draw.SHIFT + self.layout.finer)
+        if not families or any(type(family) not in CONJUGATES for family in families):
+            raise ArgumentError("Each family must be one that is known, and of no class derived from it.")
+        exponents = [self.layout.exponents(family.linear, beta) for family in families]
+        self._pay(pay, drawing(self.layout, families, exponents), "draw_by_sums", FLOAT64)
+
+        def work() -> list[Array]:
+            rng, found = draw.float_generator(), []
+            for family, own in zip(families, exponents, strict=True):
+                found.append(family._draw(rng, np.array([one / unit for one in self._sums(own)])))
+            return found
+
+        return self._read(work)
 
     def _one(self, coefficients: Any, beta: float) -> Array:
         return self.layout.exponents(np.asarray(coefficients, dtype=np.float64).reshape(1, -1), beta)

@@ -29,7 +29,7 @@ from pymc_dp.release.record import make_tables
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleasePlan, TablePlan
 from pymc_dp.step_methods.ops import OPS
-from pymc_dp.step_methods.ops.from_sums import TablePosterior
+from pymc_dp.step_methods.ops.from_sums import BySums
 from pymc_dp.transforms.density import ReleaseDensity
 from pymc_dp.transforms.likelihood import ExactSums
 from pymc_dp.transforms.privatize import bounded, observe, prepare, sizes_seen
@@ -174,7 +174,7 @@ def bound_steps(step: Any, inspection: Inspection, losses: list[float], delta: f
     found = {}
     for loss in losses:
         bound, _ = step.bound(seen, Budget(loss, delta), chains=1, steps=1)
-        if isinstance(seen, RowInspection) or not isinstance(bound.posterior, TablePosterior):
+        if isinstance(seen, RowInspection) or not isinstance(bound.posterior, BySums):
             raise ArgumentError(
                 f"step={step!r} holds the rows of this model one by one, so that it cannot be simulated without them. "
                 "Leave step out."
@@ -195,17 +195,18 @@ class OneDraw:
     """
 
     def __init__(self, step: OPS, plan: ReleasePlan) -> None:
-        assert isinstance(step.posterior, TablePosterior)
+        assert isinstance(step.posterior, BySums)
         self.step, self.posterior, self.plan = step, step.posterior, plan
         self.blank = {str(value.name): np.zeros(()) for value in step.prior_model.value_vars}
 
     def draw(self, sums: Mapping[str, tuple[Array, Array]], seed: int) -> Array:
         """Return one draw, (1, n_elements), given the sums of one simulation."""
         tables = {table.name: table for table in self.plan.tables}
-        held = [_exact(tables[table.name], *sums[table.name]) for table in self.posterior.tables]
+        names = [table.name for table in self.posterior.sums.tables]
+        held = {name: _exact(tables[name], *sums[name]) for name in names}
         temperature = self.step.temperature
         rng = np.random.default_rng(seed)
-        drawn = self.posterior.draw(rng, held, temperature.inverse, temperature.prior)
+        drawn = self.posterior.simulated(rng, held, temperature.inverse, temperature.prior)
         point = self.step.values.move(self.blank, drawn)
         return np.concatenate([np.ravel(value) for value in point.values()])[None].astype(np.float64)
 

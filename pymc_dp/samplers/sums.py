@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,17 +16,18 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dp.accounting import Event
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import ArgumentError, PrivacyError
-from pymc_dp.families.statistic import BoundedMoments, LevelCounts
+from pymc_dp.families.statistic import ExposedCounts, LevelCounts
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel import Grant, Pool
+from pymc_dp.kernel.layout import Layout, corners
 from pymc_dp.kernel.tallies import Rows
-from pymc_dp.kernel.totals import ByTotals, Layout, Totals, corners
+from pymc_dp.kernel.totals import ByTotals, Totals
 from pymc_dp.rows.asked import tally_of
 from pymc_dp.rows.gate import private_values, values_of
 from pymc_dp.samplers.chain_account import NOT_BEGUN, ChainAccount
 from pymc_dp.samplers.row_ratio import Place, Rule
-from pymc_dp.transforms.likelihood import TableLikelihood
+from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
 
 class ModelSums:
@@ -39,11 +40,12 @@ class ModelSums:
 
     Attributes
     ----------
+    tables : tuple of TableLikelihood
     layout : Layout
     """
 
     def __init__(self, tables: Sequence[TableLikelihood], inspection: Inspection) -> None:
-        self._tables = tuple(tables)
+        self.tables = tuple(tables)
         neighbours: Neighbours = inspection.domain.neighbours
         self._tallies = [
             tally_of(table.statistic, table.cells, sized=not isinstance(table.statistic, LevelCounts))
@@ -53,16 +55,32 @@ class ModelSums:
 
     def read(self) -> Totals:
         """Add up the rows, once. The budget was charged."""
-        return Totals(self.layout, [_rows(table) for table in self._tables])
+        return Totals(self.layout, [_rows(table) for table in self.tables])
 
     def whole(self, slopes: Array) -> Array:
         """Return coefficients of the kernel's whole numbers, (n, size), for those of sums as `slopes_of` gives them."""
         parts, begin = [], 0
-        for table in self._tables:
+        for table in self.tables:
             width = table.cells.count * _width(table)
             held = slopes[:, begin : begin + width].reshape(len(slopes), table.cells.count, -1)
             parts.append((held @ _units(table)).reshape(len(slopes), -1))
             begin += width
+        return np.concatenate(parts, axis=1)
+
+    def flat(self, held: Mapping[str, ExactSums]) -> Array:
+        """Return sums in the order of `slopes_of`, of all tables: made-up ones, which are public."""
+        parts = []
+        for table in self.tables:
+            own, counts = held[table.name], isinstance(table.statistic, LevelCounts)
+            parts.append((own.sums if counts else np.column_stack([own.sizes, own.sums])).ravel())
+        return np.concatenate(parts)
+
+    def placed(self, name: str, slopes: Array) -> Array:
+        """Return coefficients of the whole numbers, (n, size), for those of one table's sums, (n, n_cells, n_sums)."""
+        parts = []
+        for table in self.tables:
+            own = slopes if table.name == name else np.zeros((len(slopes), table.cells.count, _width(table)))
+            parts.append((own @ _units(table)).reshape(len(slopes), -1))
         return np.concatenate(parts, axis=1)
 
     def most(self, coefficients: Array) -> float:
@@ -71,18 +89,31 @@ class ModelSums:
         return float((np.abs(coefficients) * sizes).max(initial=0.0))
 
 
+def units_of(table: TableLikelihood) -> Iterator[tuple[int, ExactSums]]:
+    """Yield made-up sums of every cell, of which one alone is not 0, and which: a function of them shows its slopes."""
+    count, width = table.cells.count, len(table.statistic.labels)
+    if not isinstance(table.statistic, LevelCounts):
+        yield 0, ExactSums(sums=np.zeros((count, width)), sizes=np.ones(count))
+    for place, unit in enumerate(np.eye(width)):
+        if isinstance(table.statistic, LevelCounts):
+            yield place, ExactSums(sums=np.tile(unit, (count, 1)), sizes=np.full(count, 1 / table.statistic.per_row))
+        else:
+            yield place + 1, ExactSums(sums=np.tile(unit, (count, 1)), sizes=np.zeros(count))
+
+
 def _rows(table: TableLikelihood) -> Rows:
     return Rows([private_values(table.observed.leaf)], [values_of(column) for column in table.cells.columns])
 
 
 def _width(table: TableLikelihood) -> int:
+    """Return how many sums a cell has, the number of its rows among them."""
     return len(table.statistic.labels) + (not isinstance(table.statistic, LevelCounts))
 
 
 def _units(table: TableLikelihood) -> Array:
     """Return what sums of one cell are made of: (n_sums, n_whole_numbers)."""
     found = np.eye(_width(table))
-    if isinstance(table.statistic, BoundedMoments):
+    if not isinstance(table.statistic, LevelCounts | ExposedCounts):
         found[1:, 0] = table.statistic.shifts
         found[1:, 1:] = np.diag(table.statistic.steps)
     return found
@@ -189,4 +220,4 @@ class SumsRatio:
         return self._sums.whole((there.coefficients - here.coefficients)[None])
 
 
-__all__ = ["ModelSums", "SumsRatio", "slopes_of"]
+__all__ = ["ModelSums", "SumsRatio", "slopes_of", "units_of"]

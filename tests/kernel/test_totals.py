@@ -11,10 +11,11 @@ import pytest
 from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError
 from pymc_dp.kernel import draw
 from pymc_dp.kernel.account import Rehearsal
+from pymc_dp.kernel.layout import Layout
 from pymc_dp.kernel.readings import Counts, Places, Powers
 from pymc_dp.kernel.shapes import GRID
 from pymc_dp.kernel.tallies import Cells, Key, Rows, Tally
-from pymc_dp.kernel.totals import ByTotals, Layout, Totals
+from pymc_dp.kernel.totals import ByTotals, Totals
 from pymc_dp.samplers.chain_account import ChainAccount
 from tests.kernel.pairs import PAIRS, exp_down, spread_of_ratios
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, final, override
 
 import numpy as np
@@ -13,13 +14,17 @@ from pymc_dp.families.conjugate_form import Chance, ConjugateForm, Evidence, Mea
 from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel.conjugates import Conjugate as Family
+from pymc_dp.kernel.conjugates import OneEach, Simplexes
 from pymc_dp.kernel.truncated import truncated_beta, truncated_dirichlet, truncated_gamma, truncated_normal
+from pymc_dp.samplers.sums import ModelSums, units_of
 from pymc_dp.step_methods.gibbs.grid import Conditional, Sums, Values
 from pymc_dp.step_methods.gibbs.selected_elements import NOWHERE
 from pymc_dp.transforms.likelihood import TableLikelihood
 
 Elements = Callable[[Values], Array]
 """From the values of other variables to the element (for a simplex: the row) of v in each entry, -1 for none."""
+Back = Callable[[Array], Array]
 Priors = Mapping[str, Callable[..., tuple[Any, ...]]]
 """From the name of a conjugate prior, and its parameters in PyTensor's order, to those of the draw."""
 
@@ -59,6 +64,21 @@ class Link(ABC):
         assert isinstance(self.form, Chance | Rate)
         return self.form.exponents(self.evidence(values, sums))
 
+    def linear(
+        self, sums: ModelSums, elements: int, values: Values, of: Callable[[Sums], Sequence[Array]]
+    ) -> list[Array]:
+        """Return public coefficients of the kernel's sums for what is added up for each element: (elements, size) each.
+
+        Parameters
+        ----------
+        sums : ModelSums
+        elements : int
+        values : Values
+        of : callable
+            From sums to numbers of each cell, linear in them.
+        """
+        raise NotImplementedError
+
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,6 +113,18 @@ class TableLink(Link):
     @override
     def weight(self, beta: float) -> float:
         return beta
+
+    @override
+    def linear(
+        self, sums: ModelSums, elements: int, values: Values, of: Callable[[Sums], Sequence[Array]]
+    ) -> list[Array]:
+        places = self.places(values)
+        own = np.arange(elements)[:, None] == places
+        found: dict[int, Sequence[Array]] = {}
+        for column, unit in units_of(self.table):
+            found[column] = of({self.table.name: unit})
+        slopes = np.stack([np.stack([np.broadcast_to(one, places.shape) for one in found[k]]) for k in found], axis=-1)
+        return [sums.placed(self.table.name, own[:, :, None] * one) for one in slopes]
 
     @override
     def factor(self, values: Values, name: str) -> Array | float:
@@ -136,6 +168,16 @@ class LatentLink(Link):
         return Evidence(statistic=LevelCounts(labels=labels), sums=table, sizes=table.sum(axis=1), given=())
 
 
+def _counted(link: Link, values: Values, held: Sums) -> Sequence[Array]:
+    return list(link.evidence(values, held).sums.T)
+
+
+def no_rows(link: Link) -> Sums:
+    """Return made-up sums for a link."""
+    assert isinstance(link, TableLink)
+    return {link.table.name: next(iter(units_of(link.table)))[1]}
+
+
 def gather(places: Array, per_cell: Array, shape: tuple[int, ...]) -> Array:
     """Add up a number per cell to one per element."""
     held = places >= 0
@@ -171,6 +213,16 @@ class Conjugate(Conditional):
         self, rng: np.random.Generator, values: Values, sums: Sums, beta: float, prior_power: float = 1.0
     ) -> Array:
         """Draw this variable given the values of the others and the sums, tempered; the prior too by its own power."""
+
+    @abstractmethod
+    def by_sums(self, sums: ModelSums, values: Values, prior_power: float = 1.0) -> tuple[Family, Back]:
+        """Return what the kernel draws it from, and what makes this variable of that draw, which is public."""
+
+    def added(self, sums: ModelSums, values: Values, of: Callable[[Link, Sums], Sequence[Array]]) -> list[Array]:
+        """Return coefficients of the sums of what all links add to each element; see `Link.linear`."""
+        count = int(np.prod(self.shape))
+        parts = [link.linear(sums, count, values, partial(of, link)) for link in self.links]
+        return [np.sum(one, axis=0) for one in zip(*parts, strict=True)]
 
     @classmethod
     def fits(cls, prior: Prior, exponent: float, *, scaled: bool, power: float) -> bool:
@@ -213,6 +265,25 @@ class NormalMean(Conjugate):
             drawn = truncated_normal(rng, centre, 1 / np.sqrt(precision), self.low - about, self.high - about)
         return np.clip(about + drawn, self.low, self.high)
 
+    @override
+    def by_sums(self, sums: ModelSums, values: Values, prior_power: float = 1.0) -> tuple[Family, Back]:
+        mean, sd = self.hyper(values)
+        none = [link.evidence(values, no_rows(link)) for link in self.links]
+        about = np.clip(none[0].origin, self.low, self.high)
+        precision = prior_power / sd**2
+
+        def of(link: Link, held: Sums) -> Sequence[Array]:
+            seen = link.evidence(values, held)
+            away, scale = seen.origin - about.ravel()[link.places(values)], 1 / np.square(seen.given[0])
+            return scale * (seen.line + away * seen.rows), scale * seen.rows
+
+        first, second = self.added(sums, values, of)
+        weighted = np.where(precision > 0, mean - about, 0.0) * precision
+        prior = np.stack([weighted.ravel(), precision.ravel()], axis=1)
+        low, high = (self.low - about).ravel(), (self.high - about).ravel()
+        family = OneEach(kind="normal", low=low, high=high, prior=prior, first=first, second=second)
+        return family, lambda drawn: np.clip(about + drawn.reshape(self.shape), self.low, self.high)
+
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -234,6 +305,14 @@ class BetaChance(Conjugate):
             a = a + weight * gather(places, hits, self.shape)
             b = b + weight * gather(places, misses, self.shape)
         return truncated_beta(rng, a, b, self.low, self.high)
+
+    @override
+    def by_sums(self, sums: ModelSums, values: Values, prior_power: float = 1.0) -> tuple[Family, Back]:
+        first, second = self.added(sums, values, lambda link, held: link.exponents(values, held))
+        prior = np.stack([raised(item, prior_power).ravel() for item in self.hyper(values)], axis=1)
+        low, high = self.low.ravel(), self.high.ravel()
+        family = OneEach(kind="beta", low=low, high=high, prior=prior, first=first, second=second)
+        return family, lambda drawn: drawn.reshape(self.shape)
 
 
 @final
@@ -280,6 +359,20 @@ class GammaPower(Conjugate):
             drawn = truncated_gamma(rng, shape, rate, ends[0], ends[1]) ** (1 / self.power)
         return np.clip(drawn, self.low, self.high)
 
+    @override
+    def by_sums(self, sums: ModelSums, values: Values, prior_power: float = 1.0) -> tuple[Family, Back]:
+        def of(link: Link, held: Sums) -> Sequence[Array]:
+            more, pace = link.exponents(values, held)
+            return more, pace * link.factor(values, self.name) ** (self.power / link.exponent)
+
+        own, rate = self.hyper(values)
+        first, second = self.added(sums, values, of)
+        prior = np.stack([raised(own, prior_power).ravel() / self.power, prior_power * rate.ravel()], axis=1)
+        with np.errstate(divide="ignore"):
+            low, high = np.sort([self.low.ravel() ** self.power, self.high.ravel() ** self.power], axis=0)
+        family = OneEach(kind="gamma", low=low, high=high, prior=prior, first=first, second=second)
+        return family, lambda drawn: np.clip(drawn.reshape(self.shape) ** (1 / self.power), self.low, self.high)
+
     @classmethod
     @override
     def fits(cls, prior: Prior, exponent: float, *, scaled: bool, power: float) -> bool:
@@ -320,6 +413,18 @@ class DirichletShares(Conjugate):
             np.add.at(counts, places[held], link.weight(beta) * link.evidence(values, sums).sums[held])
         drawn = truncated_dirichlet(rng, raised(alpha, prior_power) + counts.reshape(self.shape), self.low)
         return np.maximum(drawn, self.low + np.finfo(float).tiny)  # the simplex has no value for a probability of 0
+
+    @override
+    def by_sums(self, sums: ModelSums, values: Values, prior_power: float = 1.0) -> tuple[Family, Back]:
+        (alpha,), levels = self.hyper(values), self.shape[-1]
+        count = int(np.prod(self.shape[:-1]))
+        parts = [link.linear(sums, count, values, partial(_counted, link, values)) for link in self.links]
+        counts = np.stack([np.sum(one, axis=0) for one in zip(*parts, strict=True)], axis=1)
+        flat = (
+            raised(alpha, prior_power).reshape(count, levels),
+            np.broadcast_to(self.low, self.shape).reshape(count, levels),
+        )
+        return Simplexes(prior=flat[0], least=flat[1], counts=counts), lambda drawn: drawn.reshape(self.shape)
 
 
 CONDITIONALS: tuple[type[Conjugate], ...] = (NormalMean, BetaChance, GammaPower, DirichletShares)

@@ -8,9 +8,10 @@ What every way to draw from a tempered posterior can do.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, override
 
 import numpy as np
 import pytensor.tensor as pt
@@ -19,6 +20,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.accounting import Event
+from pymc_dp.draws.finite_choice import choose
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.families import with_closed_form
 from pymc_dp.inspection.findings import Inspection
@@ -31,6 +33,8 @@ from pymc_dp.inspection.rows import Array, rebuild
 from pymc_dp.intervals.expression import UnknownOperation
 from pymc_dp.kernel import Grant
 from pymc_dp.kernel.account import repeated
+from pymc_dp.kernel.conjugates import Conjugate as Family
+from pymc_dp.kernel.conjugates import drawing
 from pymc_dp.kernel.draw import slack
 from pymc_dp.kernel.totals import ByTotals, Totals
 from pymc_dp.proofs.closed_form_ranges import RowRange, total_range
@@ -40,16 +44,17 @@ from pymc_dp.samplers.row_scores import no_digits
 from pymc_dp.samplers.sums import ModelSums, slopes_of
 from pymc_dp.step_methods.gibbs.compiled import Functions
 from pymc_dp.step_methods.gibbs.conjugacy import BoundedTable, Conjugacy, Dependents, TablePair, conjugate
-from pymc_dp.step_methods.gibbs.conjugate_draws import CONDITIONALS, Conjugate
+from pymc_dp.step_methods.gibbs.conjugate_draws import CONDITIONALS, Back, Conjugate
 from pymc_dp.step_methods.gibbs.likelihoods import box_of, table_boxes
 from pymc_dp.step_methods.ops.grid import by_name, grid_of, log_prior
-from pymc_dp.step_methods.table_rounding import rounding, with_rounding
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood, sums_problems, table_likelihoods
 
 CELLS = {1: 16_384, 2: 256}
 """Cells per axis of a grid."""
 CHUNK = 2**20
 """Numbers held at once while derivatives are evaluated."""
+NONE = 1e-200
+"""A range that is none."""
 ROOM, ROUNDED = 1e-9, 2.0**-22
 """By how much a planned range is widened, relatively; and in nats, for what rounding of coefficients adds to it."""
 NO_SUPPORT = "Its prior density is 0, or its likelihood has no valid parameters, on all of the grid"
@@ -125,13 +130,9 @@ class ConjugatePosterior:
         """Bounds of each parameter of a table in each of its cells."""
         return next([(box.low, box.high) for box in boxes] for other, boxes in self.tables if other is table)
 
-    def draw(
-        self, rng: np.random.Generator, sums: Sequence[ExactSums], inverse: float, temper_prior: bool
-    ) -> dict[str, Array]:
-        """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
-        held = {table.name: item for (table, _), item in zip(self.tables, sums, strict=True)}
-        power = inverse if temper_prior else 1.0
-        return {one.name: one.draw(rng, self.anywhere, held, inverse, power) for one in self.updates}
+    def by_sums(self, sums: ModelSums, power: float) -> list[tuple[Family, Back]]:
+        """Return what the kernel draws each free variable from, the prior to a power; and how it is made of that."""
+        return [one.by_sums(sums, self.anywhere, power) for one in self.updates]
 
 
 def _bounded(table: TableLikelihood, free: Mapping[Variable, Box]) -> BoundedTable | None:
@@ -170,82 +171,26 @@ def _problem(table: TableLikelihood, behind: Sequence[Prior]) -> Problem:
     return Problem(where=table.name, what=what, remedy="")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TablePosterior:
-    """A posterior given exact sums, with the range of a row."""
-
-    form: ConjugatePosterior
-    tables: tuple[TableLikelihood, ...]
-    range: RowRange
-    exact = True
-
-    @property
-    def words(self) -> str:
-        """How draws are made, for the trace."""
-        return self.form.words
-
-    def read(self) -> list[ExactSums]:
-        """Add up the rows. Reads private data."""
-        return [table.read() for table in self.tables]
-
-    def draw(
-        self, rng: np.random.Generator, held: Sequence[ExactSums], inverse: float, temper_prior: bool
-    ) -> dict[str, Array]:
-        """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
-        return self.form.draw(rng, held, inverse, temper_prior)
-
-
-class SummedGrid:
-    """A posterior on a grid, of which the kernel chooses a cell by exact sums: θ is uniform within it.
+class BySums(ABC):
+    """A posterior given exact sums, which the kernel holds, and draws from.
 
     Parameters
     ----------
-    inspection : Inspection
-    prior_model : pymc.Model
-    priors : sequence of Prior
-        Of which `grid_problem` says nothing.
-    tables : sequence of TableLikelihood
-    cells : int, optional
-        Per axis.
-    size : float
-        Δl, where the papers' rule asks for it.
+    sums : ModelSums
 
-    Raises
-    ------
-    UnsupportedModelError
-        If no point of the grid has a density, or numbers are too large for floats.
+    Attributes
+    ----------
+    range : RowRange
+    added : float
+        What a draw costs above its range.
     """
 
-    words = "independent and exact: a cell of a public grid, then a uniform point within it"
     exact = True
+    range: RowRange
+    added = ROUNDED
 
-    def __init__(
-        self,
-        inspection: Inspection,
-        prior_model: Model,
-        priors: Sequence[Prior],
-        tables: Sequence[TableLikelihood],
-        cells: int | None,
-        size: float,
-    ) -> None:
-        self.priors, self.sums = tuple(priors), ModelSums(tables, inspection)
-        scalars = sum(prior.size for prior in priors)
-        points, self.widths = grid_of(self.priors, cells or CELLS[scalars])
-        prior = log_prior(prior_model, self.priors, points)
-        slopes = _slopes(prior_model, self.priors, tables, points)
-        possible = np.isfinite(prior) & np.isfinite(slopes).all(axis=1)
-        if not possible.any():
-            raise UnsupportedModelError([Problem(where="model", what=NO_SUPPORT, remedy="Change its priors.")])
-        self.points, self.prior = points[possible], prior[possible]
-        self.coefficients = self.sums.whole(slopes[possible])
-        layout = self.sums.layout
-        try:
-            found = float(layout.nats(layout.range(layout.exponents(self.coefficients, 1.0)))) * (1 + ROOM)
-        except ArgumentError:
-            found = math.inf
-        reason = "the largest range over the grid of the difference of two corners of what a row adds to the sums"
-        self.range = RowRange(value=found, sensitivity=max(size, found / 2), reason=reason)
-        self.added = float(slack(len(self.points))) + ROUNDED
+    def __init__(self, sums: ModelSums) -> None:
+        self.sums = sums
         self._totals: Totals | None = None
         self._kernel: ByTotals | None = None
         self._pay: Grant | None = None
@@ -268,12 +213,136 @@ class SummedGrid:
         """Let go of the sums."""
         self._totals = self._kernel = self._pay = None
 
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """How draws are made, for the trace."""
+
+    @abstractmethod
     def draw(self, rng: np.random.Generator, held: None, inverse: float, temper_prior: bool) -> dict[str, Array]:
         """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
+
+    @abstractmethod
+    def simulated(
+        self, rng: np.random.Generator, held: Mapping[str, ExactSums], inverse: float, temper_prior: bool
+    ) -> dict[str, Array]:
+        """Draw likewise given made-up sums, which are public."""
+
+    @property
+    def kernel(self) -> ByTotals:
+        """What draws, in a chain that has begun."""
         if self._kernel is None:
             raise PrivacyError(NOT_BEGUN)
+        return self._kernel
+
+
+class SummedDraws(BySums):
+    """A posterior that factorises into truncated conjugate distributions.
+
+    Parameters
+    ----------
+    form : ConjugatePosterior
+    sums : ModelSums
+    size : float
+        Δl, where the papers' rule asks for it.
+    """
+
+    words = ConjugatePosterior.words
+
+    def __init__(self, form: ConjugatePosterior, sums: ModelSums, size: float) -> None:
+        super().__init__(sums)
+        self._form = form
+        try:
+            families = [family for family, _ in form.by_sums(sums, 1.0)]
+            exponents = [sums.layout.exponents(family.linear, 1.0) for family in families]
+            found = float(drawing(sums.layout, families, exponents).eta) * (1 + ROOM)
+        except ArgumentError:  # boxes that are open, or numbers beyond floats
+            found = math.inf
+        reason = "the largest range over the box of the difference of two corners of what a row adds to the sums"
+        self.range = RowRange(value=found, sensitivity=max(size, found / 2), reason=reason)
+
+    @override
+    def draw(self, rng: np.random.Generator, held: None, inverse: float, temper_prior: bool) -> dict[str, Array]:
+        """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
+        found = self._form.by_sums(self.sums, inverse if temper_prior else 1.0)
+        drawn = self.kernel.draw([family for family, _ in found], beta=inverse, pay=self._pay)
+        made = zip(self._form.updates, found, drawn, strict=True)
+        return {one.name: back(value) for one, (_, back), value in made}
+
+    @override
+    def simulated(
+        self, rng: np.random.Generator, held: Mapping[str, ExactSums], inverse: float, temper_prior: bool
+    ) -> dict[str, Array]:
+        power = inverse if temper_prior else 1.0
+        return {one.name: one.draw(rng, self._form.anywhere, held, inverse, power) for one in self._form.updates}
+
+
+class SummedGrid(BySums):
+    """A posterior on a grid, of which the kernel chooses a cell by exact sums: θ is uniform within it.
+
+    Parameters
+    ----------
+    inspection : Inspection
+    prior_model : pymc.Model
+    priors : sequence of Prior
+        Of which `grid_problem` says nothing.
+    tables : sequence of TableLikelihood
+    cells : int, optional
+        Per axis.
+    size : float
+        Δl, where the papers' rule asks for it.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If no point of the grid has a density, or numbers are too large for floats.
+    """
+
+    words = "independent and exact: a cell of a public grid, then a uniform point within it"
+
+    def __init__(
+        self,
+        inspection: Inspection,
+        prior_model: Model,
+        priors: Sequence[Prior],
+        tables: Sequence[TableLikelihood],
+        cells: int | None,
+        size: float,
+    ) -> None:
+        super().__init__(ModelSums(tables, inspection))
+        self.priors = tuple(priors)
+        scalars = sum(prior.size for prior in priors)
+        points, self.widths = grid_of(self.priors, cells or CELLS[scalars])
+        prior = log_prior(prior_model, self.priors, points)
+        slopes = _slopes(prior_model, self.priors, tables, points)
+        possible = np.isfinite(prior) & np.isfinite(slopes).all(axis=1)
+        if not possible.any():
+            raise UnsupportedModelError([Problem(where="model", what=NO_SUPPORT, remedy="Change its priors.")])
+        self.points, self.prior = points[possible], prior[possible]
+        self.slopes = slopes[possible]
+        self.coefficients = self.sums.whole(self.slopes)
+        layout = self.sums.layout
+        try:
+            found = float(layout.nats(layout.range(layout.exponents(self.coefficients, 1.0)))) * (1 + ROOM)
+        except ArgumentError:
+            found = math.inf
+        reason = "the largest range over the grid of the difference of two corners of what a row adds to the sums"
+        self.range = RowRange(value=found, sensitivity=max(size, found / 2), reason=reason)
+        self.added = float(slack(len(self.points))) + ROUNDED
+
+    @override
+    def draw(self, rng: np.random.Generator, held: None, inverse: float, temper_prior: bool) -> dict[str, Array]:
+        """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
         public = (inverse if temper_prior else 1.0) * self.prior
-        place = self._kernel.choose(self.coefficients, beta=inverse, public=public, pay=self._pay)
+        place = self.kernel.choose(self.coefficients, beta=inverse, public=public, pay=self._pay)
+        return by_name(self.priors, self.points[place] + self.widths * (rng.random(len(self.widths)) - 0.5))
+
+    @override
+    def simulated(
+        self, rng: np.random.Generator, held: Mapping[str, ExactSums], inverse: float, temper_prior: bool
+    ) -> dict[str, Array]:
+        weights = (inverse if temper_prior else 1.0) * self.prior + inverse * self.slopes @ self.sums.flat(held)
+        place = choose(rng, weights)
         return by_name(self.priors, self.points[place] + self.widths * (rng.random(len(self.widths)) - 0.5))
 
 
@@ -344,7 +413,7 @@ def table_posterior(
     cells: int | None,
     *,
     papers: bool = False,
-) -> TablePosterior | SummedGrid | list[Problem]:
+) -> BySums | list[Problem]:
     """Find the form of a posterior, or say why it has none or why a row can move it by any amount.
 
     Raises
@@ -361,14 +430,12 @@ def table_posterior(
             return [*form, Problem(where="model", what=problem.rstrip("."), remedy="")]
         return _summed_grid(prior_model, priors, tables, inspection, cells, papers=papers)
     ranges = [table.row_range(form.boxes(table), neighbours, normalised=True) for table in tables]
-    offs = [rounding(table, form.boxes(table)) for table in tables]  # a density of sums in floats
-    ranges = [with_rounding(found, off) for found, off in zip(ranges, offs, strict=True)]
-    total = total_range(ranges)
-    if not total.value > 0:
+    found = SummedDraws(form, ModelSums(tables, inspection), total_range(ranges).sensitivity if papers else 0.0)
+    if not found.range.value > NONE:
         raise UnsupportedModelError([NOTHING])
-    if not math.isfinite(total.value):
+    if not math.isfinite(found.range.value):
         return _unbounded(tables, ranges, priors)
-    return TablePosterior(form=form, tables=tables, range=total)
+    return found
 
 
 def has_conjugate_form(inspection: Inspection) -> bool:
@@ -380,7 +447,7 @@ def has_conjugate_form(inspection: Inspection) -> bool:
         found = table_posterior(prior_model, tables, inspection, None)
     except UnsupportedModelError:
         return False
-    return isinstance(found, TablePosterior)
+    return isinstance(found, SummedDraws)
 
 
 def _unbounded(tables: Sequence[TableLikelihood], ranges: Sequence[RowRange], priors: Sequence[Prior]) -> list[Problem]:
@@ -426,4 +493,4 @@ class Posterior(Protocol):
         """Draw all free variables with the likelihood to the power `inverse`."""
 
 
-__all__ = ["Posterior", "TablePosterior", "has_conjugate_form", "table_posterior"]
+__all__ = ["BySums", "Posterior", "has_conjugate_form", "table_posterior"]

@@ -25,7 +25,7 @@ from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
 from pymc_dp.step_methods.ops.from_rows import MOST_SCALARS, RowGridPosterior, ScoredGrid, grid_problem
-from pymc_dp.step_methods.ops.from_sums import Posterior, SummedGrid, has_conjugate_form, table_posterior
+from pymc_dp.step_methods.ops.from_sums import BySums, Posterior, SummedGrid, has_conjugate_form, table_posterior
 from pymc_dp.step_methods.ops.hidden_states import StatesPosterior
 from pymc_dp.step_methods.ops.in_ball import RegressionPosterior
 from pymc_dp.step_methods.ops.price import Temperature, by_papers, by_range, worth
@@ -316,7 +316,7 @@ class OPS(PrivateStep):
     @property
     def added(self) -> float:
         """What a draw costs above its range: the slack of the whole weights of a choice."""
-        return self.posterior.added if isinstance(self.posterior, ScoredGrid | SummedGrid) else 0.0
+        return self.posterior.added if isinstance(self.posterior, ScoredGrid | BySums) else 0.0
 
     @property
     @override
@@ -335,12 +335,12 @@ class OPS(PrivateStep):
     @override
     def forget(self) -> None:
         self.__dict__.pop("sums", None)  # which are not there if they could not be read
-        if isinstance(self.posterior, ScoredGrid | SummedGrid | RegressionPosterior):
+        if isinstance(self.posterior, ScoredGrid | BySums | RegressionPosterior):
             self.posterior.forget()
 
     @override
     def start_chain(self) -> None:
-        if isinstance(self.posterior, ScoredGrid | SummedGrid | RegressionPosterior):
+        if isinstance(self.posterior, ScoredGrid | BySums | RegressionPosterior):
             self.posterior.begin(self.sums, self.temperature.event, self.funding.steps)
 
     @override
