@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pymc_dp.kernel.account import Pool as Pool
     from pymc_dp.kernel.ball import NormalInBall as NormalInBall
     from pymc_dp.kernel.choices import choice_event as choice_event
-    from pymc_dp.kernel.exact import OneParameter as OneParameter
-    from pymc_dp.kernel.exact import Probabilities as Probabilities
     from pymc_dp.kernel.gram import Regression as Regression
     from pymc_dp.kernel.metric import choose_per_unit as choose_per_unit
     from pymc_dp.kernel.metric import rounding as rounding
@@ -41,7 +39,6 @@ _NAMES = {
     "account": ("Account", "Grant", "LedgerAccount", "Pool"),
     "ball": ("NormalInBall",),
     "choices": ("choice_event",),
-    "exact": ("OneParameter", "Probabilities"),
     "gram": ("Regression",),
     "metric": ("choose_per_unit", "rounding"),
     "operations": ("Kernel",),

@@ -12,9 +12,8 @@ from typing import Any, Self, final, override
 import numpy as np
 
 from pymc_dp.kernel import limits
-from pymc_dp.kernel.arguments import exact, positive
+from pymc_dp.kernel.arguments import exact, finite, keep, positive
 from pymc_dp.kernel.errors import ArgumentError
-from pymc_dp.kernel.exact import Family, OneParameter, Probabilities, most_of, set_floats
 from pymc_dp.kernel.shapes import FACTOR, Array, Facts, Shape
 from pymc_dp.kernel.truncated import truncated_normal
 
@@ -24,6 +23,7 @@ PROPOSED = 16
 """Proposals made at once."""
 DROP = 40.0
 """A density is integrated to where its logarithm is so far below its largest value."""
+FLOATS = ("radius", "longest", "farthest", "precision", "prior")
 FLAT, LARGE = 1e-30, 1e20
 """Precisions in units of the radius: the least, which no float of a density sees, and the largest that floats bear."""
 
@@ -63,7 +63,7 @@ class Crossed(Shape):
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class NormalInBall(Family):
+class NormalInBall:
     """A likelihood exp(-precision (y - x'θ)² / 2) of each row, and a normal prior about 0, restricted to |θ| <= radius.
 
     Parameters
@@ -99,24 +99,24 @@ class NormalInBall(Family):
 
     def __post_init__(self) -> None:
         exact(2, 1000, width=self.width)
-        set_floats(self, "radius", "longest", "farthest", "precision", "prior")
+        keep(self, **{name: finite(name, getattr(self, name)) for name in FLOATS})
         positive(radius=self.radius, longest=self.longest, farthest=self.farthest, precision=self.precision)
         if self.prior < 0:
             raise ArgumentError(f"prior must be a precision >= 0, got {self.prior:g}.")
 
     @property
-    @override
     def shape(self) -> Shape:
+        """What one row adds."""
         return Crossed(self.width)
 
-    @override
     def range(self, neighbours: str) -> Fraction:
+        """Return by how much neighbours move the log-likelihood over the ball at most, as a range; for one row."""
         c, s = Fraction(self.farthest), Fraction(self.longest) * Fraction(self.radius)
         one = (c + s) ** 2 / 2 if s >= c else 2 * c * s
         return Fraction(self.precision) * one * (2 if neighbours == "replace" else 1)
 
-    @override
     def check_floats(self, beta: float) -> None:
+        """Refuse numbers that floats cannot hold for some table; before it is paid."""
         self._factors(beta)
 
     def _factors(self, beta: float) -> tuple[float, float, float]:
@@ -124,13 +124,15 @@ class NormalInBall(Family):
         power, s = Fraction(beta) * Fraction(self.precision), Fraction(self.longest) * Fraction(self.radius)
         curved, linear = power * s**2 / FACTOR**2, power * s * Fraction(self.farthest) / FACTOR**2
         own = Fraction(self.prior) * Fraction(self.radius) ** 2
-        for factor in (curved, linear):
-            most_of(0.0, factor * FACTOR**2, Fraction(LARGE))
-        most_of(0.0, own / limits.MOST_ROWS, Fraction(LARGE))
+        if max(curved * FACTOR**2 * limits.MOST_ROWS, linear * FACTOR**2 * limits.MOST_ROWS, own) >= LARGE:
+            raise ArgumentError(
+                "What the rows of some tables add up to is too large for floats. Take a smaller beta, units nearer to "
+                "1, or a wider prior."
+            )
         return float(curved), float(linear), float(own)
 
-    @override
     def _draw(self, rng: Any, sums: Array, beta: float) -> Array:
+        """Draw from the posterior of exact sums at an inverse temperature. **Private** release."""
         d, (i, j), (curved, linear, own) = self.width, np.triu_indices(self.width), self._factors(beta)
         products, (first, second) = np.zeros((d, d)), np.split(sums, [d * (d + 1) // 2])
         products[i, j] = products[j, i] = first
@@ -293,6 +295,3 @@ def _quadrature() -> tuple[Array, Array]:
     """64 nodes on [0, 1]: errors of 1e-15 for a normal density that falls by e^-40 or less to either side."""
     nodes, weights = np.polynomial.legendre.leggauss(64)
     return (nodes + 1) / 2, weights / 2
-
-
-FAMILIES: tuple[type[Family], ...] = (OneParameter, Probabilities, NormalInBall)

@@ -15,9 +15,8 @@ from pymc_dp.kernel.accounting.decimals import decimal, float_up
 from pymc_dp.kernel.accounting.events import ApproximateEvent, BoundedRangeEvent, SubsampledGaussianEvent
 from pymc_dp.kernel.accounting.totals import total_epsilon
 from pymc_dp.kernel.arguments import flag, positive, whole
-from pymc_dp.kernel.ball import FAMILIES
+from pymc_dp.kernel.ball import NormalInBall
 from pymc_dp.kernel.errors import ArgumentError
-from pymc_dp.kernel.exact import Family
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.kernel.payer import FLOAT64, HARDENED, Array, Pay
 from pymc_dp.kernel.rowmap import RowMap
@@ -51,18 +50,18 @@ class Kernel(Sums):
     """A table, the account of its budget, and every operation on them; see `Holder`, `Choices` and `Sums`."""
 
     def draw(
-        self, rowmap: RowMap, parameters: Sequence[Any], family: Family, *, beta: float = 1.0, pay: Pay = None
+        self, rowmap: RowMap, parameters: Sequence[Any], family: NormalInBall, *, beta: float = 1.0, pay: Pay = None
     ) -> Array:
-        """Draw once, exactly, from a posterior that is conjugate up to its box, at inverse temperature beta.
+        """Draw once, exactly, from the posterior of a normal regression in a ball, at inverse temperature beta.
 
         Notes
         -----
-        **Guarantee.** Bounded range beta times `Family.range`, times the rows of a person: whole numbers are held
+        **Guarantee.** Bounded range beta times `NormalInBall.range`, times the rows of a person: whole numbers are held
         within the set whose vertices that is taken of. Arithmetic float64: the last bits are not covered.
         """
         (beta,) = positive(beta=beta)
         table = self._table
-        if type(family) not in FAMILIES or table.weighted:
+        if type(family) is not NormalInBall or table.weighted:
             raise ArgumentError("family must be one that is known, and rows must count once.")
         given = self._prepared(rowmap, parameters, widest(family.shape))
         family.check_floats(beta)

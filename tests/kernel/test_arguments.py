@@ -19,8 +19,6 @@ from pymc_dp.kernel import (
     MHot,
     NormalInBall,
     OneHot,
-    OneParameter,
-    Probabilities,
     Products,
     Psd,
     Regression,
@@ -34,7 +32,8 @@ from pymc_dp.kernel.limits import UNITS
 from tests.kernel.pairs import Lookup, kernel, table
 
 TWO, ONE = Lookup([[0.0, -1.0], [1.0, 0.5]]), Lookup([[0.5], [1.0]])
-BETA = OneParameter(kind="beta", low=0.1, high=0.9, prior=(1.0, 1.0), trials=1)
+THREE = Lookup([[0.5, 0.1, 0.2], [1.0, 0.0, 0.0]])
+REGRESSION = NormalInBall(width=2, radius=1.0, longest=1.0, farthest=1.0, precision=1.0)
 NUMBERS = {
     "choose": (lambda k, **o: k.choose(TWO, [], o.pop("K"), **o), {"K": 2, "width": 1, "eta": 1}),
     "choose_for_each": (lambda k, **o: k.choose_for_each(TWO, [], o.pop("K"), **o), {"K": 2, "width": 1, "eta": 1}),
@@ -50,7 +49,7 @@ NUMBERS = {
         {"K": 2, "low": 0, "high": 1, "scale": 9},
     ),
     "sums": (lambda k, **o: k.sums(ONE, [], OneHot(2), noise="laplace", cell="i", **o), {"cells": 2, "scale": 9}),
-    "draw": (lambda k, **o: k.draw(ONE, [], BETA, **o), {"beta": 1}),
+    "draw": (lambda k, **o: k.draw(THREE, [], REGRESSION, **o), {"beta": 1}),
     "batch": (lambda k, **o: k.batch(TWO, [], o.pop("K"), **o), {"K": 2, "bound": 1, "scale": 9, "rate": 1}),
     "rows": (lambda k, **o: k.batch(TWO, [], 2, bound=1.0, scale=9.0, **o), {"rows": 1}),
     "grant": (lambda k, **o: k.grant(choice_event(0.1, 2), **o), {"count": 3}),
@@ -163,10 +162,6 @@ class Derived(int):
         lambda n: Regression(balls=(2, n)),
         lambda n: Regression(boxes=1, cells=n),
         lambda n: Regression(boxes=1, bits=n),
-        lambda n: OneParameter(kind="beta", low=0.1, high=0.9, prior=(1.0, 1.0), trials=n),
-        lambda n: OneParameter(kind="beta", low=0.1, high=0.9, prior=(1.0, 1.0), first=(0, n)),
-        lambda n: OneParameter(kind="beta", low=0.1, high=0.9, prior=(1.0, 1.0), second=(0, n)),
-        lambda n: Probabilities(prior=(1.0, 1.0), least=(0.1, 0.1), most=n),
         lambda n: NormalInBall(width=n, radius=1.0, longest=1.0, farthest=1.0, precision=1.0),
     ],
 )
@@ -203,7 +198,6 @@ def test_flags_and_words_of_operations_are_exact():
         lambda: k.sums(ONE, [], OneHot(2), noise="laplace", scale=9.0, cell=Word("i")),
         lambda: choice_event(0.5, 2, cells=1),
         lambda: Table({"x": Column([1.0], 0.0, 1.0)}, neighbours=Word("replace")),
-        lambda: OneParameter(kind=Word("beta"), low=0.1, high=0.9, prior=(1.0, 1.0)),
     ):
         with pytest.raises(ArgumentError):
             call()

@@ -25,8 +25,8 @@ from pymc_dp.kernel import (
     Interval,
     Kernel,
     LedgerAccount,
+    NormalInBall,
     OneHot,
-    OneParameter,
     Psd,
     RowMap,
     Table,
@@ -41,7 +41,8 @@ from tests.kernel.pairs import Lookup, table
 NUMBERS = Lookup([[0.0, -1.0], [1.0, 0.5]])
 ONE = Lookup([[0.5], [1.0]])
 HELD = []
-BETA = OneParameter(kind="beta", low=0.1, high=0.9, prior=(1.0, 1.0), trials=1)
+REGRESSION = NormalInBall(width=2, radius=1.0, longest=1.0, farthest=1.0, precision=1.0)
+THREE = Lookup([[0.5, 0.1, 0.2], [1.0, 0.0, 0.0]])
 OPERATIONS = {
     "choose": lambda k: k.choose(NUMBERS, [], 2, width=1.0, eta=5.0),
     "choose_for_each": lambda k: k.choose_for_each(NUMBERS, [], 2, width=1.0, eta=5.0),
@@ -52,7 +53,7 @@ OPERATIONS = {
     "soft_max": lambda k: k.soft_max(NUMBERS, [], 2, low=0.0, high=1.0, noise="laplace", scale=0.1),
     "sums": lambda k: k.sums(ONE, [], OneHot(2), noise="laplace", scale=0.1),
     "psd": lambda k: k.sums(ONE, [], Psd(1), noise="gaussian", scale=2.0**27),
-    "draw": lambda k: k.draw(ONE, [], BETA, beta=1e3),
+    "draw": lambda k: k.draw(THREE, [], REGRESSION, beta=1e3),
     "batch": lambda k: k.batch(ONE, [], 1, bound=1.0, scale=0.1, rate=0.5),
 }
 
@@ -342,7 +343,7 @@ def test_classes_that_state_their_own_move_or_keep_rows_are_refused():
     class Free(Interval):
         facts = Facts(1, 1, (1, 1), (1, 1))
 
-    class Cheap(OneParameter):
+    class Cheap(NormalInBall):
         def range(self, neighbours):
             return 1e-9
 
@@ -369,7 +370,7 @@ def test_classes_that_state_their_own_move_or_keep_rows_are_refused():
     with pytest.raises(ArgumentError, match="certified"):
         k.sums(ONE, [], Free((0,), (2**20,)), noise="laplace", scale=1.0)
     with pytest.raises(ArgumentError, match="known"):
-        k.draw(ONE, [], Cheap(kind="beta", low=0.1, high=0.9, prior=(1.0, 1.0), trials=1))
+        k.draw(THREE, [], Cheap(width=2, radius=1.0, longest=1.0, farthest=1.0, precision=1.0))
     with pytest.raises(ArgumentError, match="derived"):
         k.choose(object.__new__(Keeper), [], 2, width=1.0, eta=0.1)
     with pytest.raises(ArgumentError, match="size"):

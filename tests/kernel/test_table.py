@@ -13,9 +13,8 @@ from pymc_dp.kernel import (
     Interval,
     Kernel,
     MHot,
+    NormalInBall,
     OneHot,
-    OneParameter,
-    Probabilities,
     Products,
     Psd,
     RowMap,
@@ -108,15 +107,11 @@ def test_numbers_of_a_unit_that_do_not_fit_are_refused_before_they_are_paid_for(
         lambda: k.sum(x, [], size, bound=1.0, **noise),
         lambda: k.soft_max(x, [], size, low=0.0, high=1.0, **noise),
         lambda: k.sums(x, [], OneHot(size), **noise),
-        lambda: k.draw(x, [], many(size)) if most > 1 else k.batch(x, [], size, bound=1.0, scale=9.0, rate=0.5),
+        *([lambda: k.batch(x, [], size, bound=1.0, scale=9.0, rate=0.5)] if most == 1 else []),
     ):
         with pytest.raises(ArgumentError, match="numbers for each"):
             call()
     assert not k.made
-
-
-def many(size):
-    return Probabilities(prior=(1.0,) * size, least=(1e-9,) * size)
 
 
 def test_rows_of_a_wide_shape_are_held_a_few_at_a_time():
@@ -157,8 +152,8 @@ def test_every_operation_works_on_no_rows_as_on_one(rows, persons, weighted):
         k.sums(one, [], shape, noise="laplace", scale=2.0**30, cell="i", cells=2)
     k.sums(two, [], Psd(2), noise="gaussian", scale=2.0**30)
     if not weighted:
-        k.draw(one, [], OneParameter(kind="beta", low=0.1, high=0.9, prior=(1.0, 1.0), trials=1), beta=0.1)
-        k.draw(two, [], Probabilities(prior=(1.0, 1.0), least=(0.1, 0.1)), beta=0.1)
+        three = RowMap({"i": i}, [], pt.stack([i * 1.0, i * 1.0, i * 1.0]))
+        k.draw(three, [], NormalInBall(width=2, radius=1.0, longest=1.0, farthest=1.0, precision=1.0), beta=0.1)
     if not persons:
         k.batch(two, [], 2, bound=1.0, scale=9.0, rate=0.5)
         k.batch(two, [], Psd(2), bound=1.0, scale=9.0, rate=0.5)
