@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise, product
 from typing import Any, NamedTuple, final
 
@@ -13,7 +14,7 @@ import numpy as np
 from pymc_dp.kernel import draw
 from pymc_dp.kernel.accounting.decimals import float_up
 from pymc_dp.kernel.accounting.events import ApproximateEvent, BoundedRangeEvent
-from pymc_dp.kernel.arguments import positive, whole, word
+from pymc_dp.kernel.arguments import keep, positive, whole, word
 from pymc_dp.kernel.choices import accept_event
 from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.limits import MOST_ROWS
@@ -117,6 +118,7 @@ class Block(NamedTuple):
 
 
 @final
+@dataclass(frozen=True, eq=False)
 class Layout:
     """Sums of some tallies of the same rows, one after the other, cell by cell; public.
 
@@ -132,25 +134,43 @@ class Layout:
     ----------
     size : int
         How many sums there are.
+    finer : int
+        Exponents are in units of 2^-(48 + finer) nats.
     """
 
-    def __init__(self, tallies: Sequence[Tally], neighbours: str, n_rows: int | None = None) -> None:
-        self.neighbours = word("neighbours", neighbours, ("replace", "add_remove"))
-        self.n_rows = None if n_rows is None else whole("n_rows", n_rows, 0, MOST_ROWS)
-        if (self.neighbours == "replace") != (self.n_rows is not None):
+    tallies: tuple[Tally, ...]
+    neighbours: str
+    n_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        neighbours = word("neighbours", self.neighbours, ("replace", "add_remove"))
+        n_rows = None if self.n_rows is None else whole("n_rows", self.n_rows, 0, MOST_ROWS)
+        if (neighbours == "replace") != (n_rows is not None):
             raise ArgumentError("The number of rows is public under replace, and under replace alone.")
-        self.tallies = tuple(tallies)
+        keep(self, tallies=tuple(self.tallies), neighbours=neighbours, n_rows=n_rows)
         if not self.tallies or any(type(tally) is not Tally for tally in self.tallies):
             raise ArgumentError("A layout needs a tally, and each must be a Tally.")
-        if sum(tally.cells.count * (tally.sized + tally.reading.size) for tally in self.tallies) > 2**20:
+        if self.size > 2**20:
             raise ArgumentError("There are more than 2^20 sums.")
         if any(tally.weighted or tally.per_unit is not None for tally in self.tallies):
             raise ArgumentError("Choices by sums are of rows that count once, and not per unit of a metric.")
-        self._blocks = [self._block(tally) for tally in self.tallies]
-        self.size = sum(block.cells * block.size for block in self._blocks)
+        self._blocks  # noqa: B018
+
+    @cached_property
+    def size(self) -> int:
+        """How many sums there are."""
+        return sum(tally.cells.count * (tally.sized + tally.reading.size) for tally in self.tallies)
+
+    @cached_property
+    def _blocks(self) -> tuple[Block, ...]:
+        return tuple(map(self._block, self.tallies))
+
+    @cached_property
+    def finer(self) -> int:
+        """By how many bits exponents are finer than 2^-48 nats: what rounds all coefficients is below 2^-25 nats."""
         most = MOST_ROWS if self.n_rows is None else max(self.n_rows, 1)
         largest = max(int(np.abs(block.corners.at).max(initial=1.0)) for block in self._blocks)
-        self.finer = max(0, (most * largest * max(self.size, 1)).bit_length() - draw.SHIFT // 2)
+        return max(0, (most * largest * max(self.size, 1)).bit_length() - draw.SHIFT // 2)
 
     def _block(self, tally: Tally) -> Block:
         cells, found = tally.cells, corners(tally)
@@ -173,7 +193,7 @@ class Layout:
     def exponents(self, coefficients: Any, beta: float) -> Array:
         """Return (n, size) coefficients times beta as whole numbers, in units of 2^-(48 + finer) nats; as floats."""
         (beta,) = positive(beta=beta)
-        given = np.array(coefficients, dtype=np.float64)
+        given = numbers(coefficients)
         if given.ndim != 2 or given.shape[1] != self.size:
             raise ArgumentError(f"Coefficients must be (n, {self.size}) numbers, one for each sum.")
         with np.errstate(all="ignore"):
@@ -229,6 +249,17 @@ class Layout:
         return accept_event(self.nats(self.range(pair)) + cut, fall)
 
 
+def numbers(values: Any) -> Array:
+    """Return a copy of an array of real numbers, as floats; refuse anything else."""
+    try:
+        found = np.array(values)
+    except (TypeError, ValueError):
+        found = np.array(None)
+    if found.dtype.kind not in "biuf":
+        raise ArgumentError("Coefficients must be an array of real numbers.")
+    return found.astype(np.float64)
+
+
 def _range(block: Block, exponents: Array, *, replace: bool) -> float:
     """Return a bound of what one row moves the exponents by, over candidates: no less than it is, whatever floats do.
 
@@ -237,7 +268,7 @@ def _range(block: Block, exponents: Array, *, replace: bool) -> float:
     """
     (at, room), n = block.corners, len(exponents)
     count = block.of_groups(np.zeros((1, block.cells, len(at))), together=replace).shape
-    many = math.prod(count) * count[2] * n > MOST_PAIRED
+    many = math.prod(count) * count[2] * max(n, 2**6) > MOST_PAIRED
     others = count[2] if replace and n > 2 and not many else 1
     ends = np.full((2, others, *count[1:]), -np.inf)
     loose, size, wide = np.full((2, exponents.shape[1]), -np.inf), 0.0, 0.0

@@ -82,6 +82,7 @@ class Key:
             or not (levels[1:] > levels[:-1]).all()
         ):
             raise ArgumentError("levels must be numbers that increase.")
+        levels.flags.writeable = False
         keep(self, levels=levels, nearest=flag("nearest", self.nearest), public=flag("public", self.public))
 
     def fold(self, code: Array, values: Array, *, first: bool) -> None:
@@ -119,7 +120,9 @@ class Cells:
             lookup = np.array(self.lookup)
             if lookup.shape != (codes,) or lookup.dtype.kind not in "iu" or lookup.min(initial=0) < -1:
                 raise ArgumentError("lookup must have a cell, or -1, for each combination of levels.")
-            keep(self, lookup=lookup.astype(np.int64))
+            lookup = lookup.astype(np.int64)
+            lookup.flags.writeable = False
+            keep(self, lookup=lookup)
 
     @cached_property
     def count(self) -> int:

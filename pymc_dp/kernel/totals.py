@@ -20,7 +20,7 @@ from pymc_dp.kernel.arguments import finite
 from pymc_dp.kernel.choices import Penalty
 from pymc_dp.kernel.conjugates import CONJUGATES, Conjugate, drawing
 from pymc_dp.kernel.errors import ArgumentError, PrivacyError
-from pymc_dp.kernel.layout import Layout
+from pymc_dp.kernel.layout import Layout, numbers
 from pymc_dp.kernel.payer import FLOAT64, HARDENED, Array, Pay, Payer, read_rows
 from pymc_dp.kernel.tallies import LENGTHS, Rows
 
@@ -116,7 +116,7 @@ class ByTotals(Payer):
 
     def barker(self, coefficients: Any, *, beta: float = 1.0, public: float = 0.0, pay: Pay = None) -> bool:
         """Draw Barker's bit, 1 / (1 + e^-λ), λ = public + beta Σ_j c_j S_j: a `choose` of two."""
-        both = np.stack([np.zeros(self.layout.size), np.asarray(coefficients, dtype=np.float64)])
+        both = np.concatenate([np.zeros((1, self.layout.size)), self._row(coefficients)])
         exponents, fixed, possible = self._candidates(both, beta, np.array([0.0, finite("public", public)]))
         self._pay(pay, self.layout.choice(exponents), "barker")
         return bool(self._chosen(exponents, fixed, possible))
@@ -178,11 +178,17 @@ class ByTotals(Payer):
         return self._read(work)
 
     def _one(self, coefficients: Any, beta: float) -> Array:
-        return self.layout.exponents(np.asarray(coefficients, dtype=np.float64).reshape(1, -1), beta)
+        return self.layout.exponents(self._row(coefficients), beta)
+
+    def _row(self, coefficients: Any) -> Array:
+        found = numbers(coefficients)
+        if found.shape != (self.layout.size,):
+            raise ArgumentError(f"Coefficients must be {self.layout.size} numbers, one for each sum.")
+        return found[None]
 
     def _candidates(self, coefficients: Any, beta: float, public: Any) -> tuple[Array, list[int], Array]:
         """Check candidates: exponents, those of what is public, and which are possible."""
-        given = np.array(coefficients, dtype=np.float64)
+        given = numbers(coefficients)
         if given.ndim != 2:
             raise ArgumentError("Coefficients must have a row for each candidate.")
         log_weights = draw.log_weights(public, (len(given),))

@@ -29,6 +29,9 @@ from pymc_dp.samplers.chain_account import NOT_BEGUN, ChainAccount
 from pymc_dp.samplers.row_ratio import Place, Rule
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
+ROOM = 1 + 2.0**-20
+"""By how much the range of a bit is widened: the kernel rounds that of a penalty to 2^24 units, and one more."""
+
 
 class ModelSums:
     """Sums of all observed variables of a model, each by its cells. Holds no row.
@@ -51,7 +54,7 @@ class ModelSums:
             tally_of(table.statistic, table.cells, sized=not isinstance(table.statistic, LevelCounts))
             for table in tables
         ]
-        self.layout = Layout(self._tallies, neighbours, inspection.n_rows if neighbours == "replace" else None)
+        self.layout = Layout(tuple(self._tallies), neighbours, inspection.n_rows if neighbours == "replace" else None)
 
     def read(self) -> Totals:
         """Add up the rows, once. The budget was charged."""
@@ -196,7 +199,7 @@ class SumsRatio:
         """Return how far one row moves the sum; infinite where a chain may not go."""
         try:
             pair = np.concatenate([np.zeros((1, self._layout.size)), self._change(here, there)])
-            return float(self._layout.choice(self._layout.exponents(pair, 1.0)).eta)
+            return float(self._layout.choice(self._layout.exponents(pair, 1.0)).eta) * ROOM
         except ArgumentError:  # no numbers, or too far apart for them
             return math.inf
 

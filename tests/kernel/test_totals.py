@@ -247,3 +247,24 @@ def test_nothing_is_drawn_that_was_not_paid_for_and_copies_pay_nothing(monkeypat
         k.choose([[0.0, 0.0], [0.5, -0.5]])  # the account has nothing left
     with pytest.raises(PrivacyError, match="copied or pickled"):
         pickle.dumps(k)
+
+
+def test_what_a_layout_is_charged_by_cannot_be_assigned_or_written_to():
+    key = Key(np.arange(2), public=True)
+    layout = Layout((Tally(reading=Places(2), cells=Cells((key,), np.array([1, 0]))),), "replace", 5)
+    for name in ("tallies", "neighbours", "n_rows"):
+        with pytest.raises(AttributeError):
+            setattr(layout, name, 0)
+    for array in (layout.tallies[0].cells.lookup, key.levels):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 0
+
+
+@pytest.mark.parametrize("given", ["text", [["a", "b"]], [[1j, 0]], [[None, 1.0]], [[[1.0, 2.0]]], {}])
+def test_coefficients_that_are_no_real_numbers_are_refused(given):
+    totals = Totals(Layout((Tally(reading=Places(2)),), "replace", 2), [Rows([np.array([0, 1])], [])])
+    k = ByTotals(totals, Rehearsal("replace"))
+    for call in (k.choose, k.barker, k.accept, lambda c: k.penalty(c, noise=1.0)):
+        with pytest.raises(ArgumentError, match="[Cc]oefficients"):
+            call(given)
+    assert not k.made

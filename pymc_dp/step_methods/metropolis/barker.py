@@ -20,7 +20,7 @@ class BarkerMetropolis(PrivateMetropolis):
     ``σ(log p(θ' | X) - log p(θ | X))``. Any parameter graph will do, and no parameter needs bounds: the chain pays only
     for how far one row moves the *difference* between two released states, and short steps cost little.
 
-    That is known in closed form where the likelihood has exact sums, at a price that does not grow with the rows. For
+    That is known where the likelihood has exact sums, at a price that does not grow with the rows. For
     any other model that factorises over rows it is found at every step, on public rows at the ends of what a row may be
     and at random, and then enforced: what a row adds beyond it is cut. Give public bounds or norms of what a row holds,
     ``Domain(bounds=..., norms=...)``.
@@ -77,8 +77,8 @@ class BarkerMetropolis(PrivateMetropolis):
     and the bit is drawn by whole weights (`docs/kernel.md`, statement 26). The interval is the least and the largest g
     of public rows (``sup g - inf g`` of these under ``replace``, ``sup |g|`` under ``add_remove``; with a clamp twice
     and once ``clamp ‖θ' - θ‖``); with public columns under ``replace``, one about the middle of g for a row's public
-    values. A range that misses some row changes the target there, and never the guarantee. In closed form, sums and
-    products are exact; not covered there: the last bits of the accepted bit, which is drawn in floats. Places,
+    values. A range that misses some row changes the target there, and never the guarantee. Where sums are enough, R
+    is known from what a row adds to them; sums and products are exact, and the bit is one of whole weights too. Places,
     proposals, tuning and R are functions of released states, public bounds and fresh randomness, so that the filter may
     stop by them; the whole budget is reserved first and is the guarantee, ``epsilon_spent`` is bookkeeping. Class
     stepwise: no convergence is needed. Arithmetic float64. A tuned proposal that costs more than nine times (δ = 0:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, override
 
 import numpy as np
@@ -19,7 +19,7 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
-from pymc_dp.accounting import Event
+from pymc_dp.accounting import BoundedRangeEvent, Event
 from pymc_dp.draws.finite_choice import choose
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.families import with_closed_form
@@ -32,7 +32,7 @@ from pymc_dp.inspection.row_density import guarded, vectorized
 from pymc_dp.inspection.rows import Array, rebuild
 from pymc_dp.intervals.expression import UnknownOperation
 from pymc_dp.kernel import Grant
-from pymc_dp.kernel.account import repeated
+from pymc_dp.kernel.account import covers, repeated
 from pymc_dp.kernel.conjugates import Conjugate as Family
 from pymc_dp.kernel.conjugates import drawing
 from pymc_dp.kernel.draw import slack
@@ -47,6 +47,7 @@ from pymc_dp.step_methods.gibbs.conjugacy import BoundedTable, Conjugacy, Depend
 from pymc_dp.step_methods.gibbs.conjugate_draws import CONDITIONALS, Back, Conjugate
 from pymc_dp.step_methods.gibbs.likelihoods import box_of, table_boxes
 from pymc_dp.step_methods.ops.grid import by_name, grid_of, log_prior
+from pymc_dp.step_methods.ops.price import Temperature
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood, sums_problems, table_likelihoods
 
 CELLS = {1: 16_384, 2: 256}
@@ -223,6 +224,17 @@ class BySums(ABC):
         """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
 
     @abstractmethod
+    def costs(self, inverse: float) -> Event:
+        """Return what the kernel charges for a draw."""
+
+    def covered(self, found: Temperature) -> Temperature:
+        """Return a temperature whose planned event covers what the kernel charges: if higher, by rounding alone."""
+        less = 1e-12
+        while not covers(found.event, self.costs(found.inverse)):
+            found, less = replace(found, inverse=found.inverse * (1 - less)), min(2 * less, 0.5)
+        return found
+
+    @abstractmethod
     def simulated(
         self, rng: np.random.Generator, held: Mapping[str, ExactSums], inverse: float, temper_prior: bool
     ) -> dict[str, Array]:
@@ -253,15 +265,17 @@ class SummedDraws(BySums):
         super().__init__(sums)
         self._form = form
         try:
-            families = [family for family, _ in form.by_sums(sums, 1.0)]
-            exponents = [sums.layout.exponents(family.linear, 1.0) for family in families]
-            found = float(drawing(sums.layout, families, exponents).eta) * (1 + ROOM)
+            found = float(self.costs(1.0).eta) * (1 + ROOM)
         except ArgumentError:  # boxes that are open, or numbers beyond floats
             found = math.inf
         reason = "the largest range over the box of the difference of two corners of what a row adds to the sums"
         self.range = RowRange(value=found, sensitivity=max(size, found / 2), reason=reason)
 
     @override
+    def costs(self, inverse: float) -> BoundedRangeEvent:
+        layout, families = self.sums.layout, [family for family, _ in self._form.by_sums(self.sums, 1.0)]
+        return drawing(layout, families, [layout.exponents(family.linear, inverse) for family in families])
+
     def draw(self, rng: np.random.Generator, held: None, inverse: float, temper_prior: bool) -> dict[str, Array]:
         """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
         found = self._form.by_sums(self.sums, inverse if temper_prior else 1.0)
@@ -329,6 +343,10 @@ class SummedGrid(BySums):
         reason = "the largest range over the grid of the difference of two corners of what a row adds to the sums"
         self.range = RowRange(value=found, sensitivity=max(size, found / 2), reason=reason)
         self.added = float(slack(len(self.points))) + ROUNDED
+
+    @override
+    def costs(self, inverse: float) -> BoundedRangeEvent:
+        return self.sums.layout.choice(self.sums.layout.exponents(self.coefficients, inverse))
 
     @override
     def draw(self, rng: np.random.Generator, held: None, inverse: float, temper_prior: bool) -> dict[str, Array]:

@@ -88,12 +88,13 @@ class OPS(PrivateStep):
     is for one changed entry of it.
 
     **Guarantee.** One draw is the exponential mechanism with score ``Σ l(x, θ)`` and bounded range ``η = R / T``, so
-    η-DP and η²/8-zCDP; k draws are kη-DP, or ``k η²/8``-zCDP where δ > 0. From sums, and in a ball, R is a closed form
-    over the support of the priors, under ``domain.neighbours``. Where a grid passes over single rows, R is the largest
+    η-DP and η²/8-zCDP; k draws are kη-DP, or ``k η²/8``-zCDP where δ > 0. From sums, and in a ball, R is the largest
+    range over the support of the priors, or over the grid, of what two rows may differ by, under
+    ``domain.neighbours``. Where a grid passes over single rows, R is the largest
     range that is found on simulated rows. It is enforced on the number of every row: rows beyond it are cut, and
     privacy does not depend on how well it was found. A chain that is assumed to have converged pays for the range that
     ``dp.sensitivity`` proves. Class exact: draws are independent and exact, no convergence is needed. Arithmetic
-    hardened for a grid of single rows; else float64, and the last bits of the draw are not covered. With
+    hardened for a grid; else float64, and the last bits of the draw are not covered. With
     ``papers=True`` each draw is 2 Δl / T-DP and losses add. On a grid, a cell is drawn with its density at the middle
     and θ uniformly within it. With ``assume_converged=True`` the class may be asymptotic; the trace says which. Run
     times depend on the rows and are not covered.
@@ -294,7 +295,10 @@ class OPS(PrivateStep):
 
     @override
     def price(self, funding: Funding) -> Event:
-        self.temperature = found = self._temperature(funding)
+        found = self._temperature(funding)
+        if isinstance(self.posterior, BySums):
+            found = self.posterior.covered(found)
+        self.temperature = found
         if isinstance(self.posterior, RegressionPosterior):
             self.posterior.check(found.inverse)
         if isinstance(self.posterior, ConvergedPosterior | StatesPosterior) and not self.previewing:
