@@ -29,6 +29,7 @@ from pymc_dp.samplers.chain_account import NOT_BEGUN, ChainAccount
 from pymc_dp.samplers.row_ratio import Place, Rule
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
+COMPUTED = "computed from the bounds of what a row adds to the sums"
 ROOM = 1 + 2.0**-20
 """By how much the range of a bit is widened: the kernel rounds that of a penalty to 2^24 units, and one more."""
 
@@ -161,7 +162,7 @@ class SumsRatio:
     """
 
     target = "the posterior, not tempered, where every possible row has positive density"
-    proof = "by the corners of what a row adds to the sums"
+    proof = COMPUTED
 
     def __init__(self, sums: ModelSums) -> None:
         self._sums, self._layout = sums, sums.layout
@@ -223,4 +224,4 @@ class SumsRatio:
         return self._sums.whole((there.coefficients - here.coefficients)[None])
 
 
-__all__ = ["ModelSums", "SumsRatio", "slopes_of", "units_of"]
+__all__ = ["COMPUTED", "ModelSums", "SumsRatio", "slopes_of", "units_of"]

@@ -41,7 +41,7 @@ from pymc_dp.proofs.closed_form_ranges import RowRange, total_range
 from pymc_dp.proofs.parameter_boxes import Box, somewhere
 from pymc_dp.samplers.chain_account import NOT_BEGUN, ChainAccount
 from pymc_dp.samplers.row_scores import no_digits
-from pymc_dp.samplers.sums import ModelSums, slopes_of
+from pymc_dp.samplers.sums import COMPUTED, ModelSums, slopes_of
 from pymc_dp.step_methods.gibbs.compiled import Functions
 from pymc_dp.step_methods.gibbs.conjugacy import BoundedTable, Conjugacy, Dependents, TablePair, conjugate
 from pymc_dp.step_methods.gibbs.conjugate_draws import CONDITIONALS, Back, Conjugate
@@ -268,7 +268,7 @@ class SummedDraws(BySums):
             found = float(self.costs(1.0).eta) * (1 + ROOM)
         except ArgumentError:  # boxes that are open, or numbers beyond floats
             found = math.inf
-        reason = "the largest range over the box of the difference of two corners of what a row adds to the sums"
+        reason = f"how far any two possible rows differ over the support of the priors, {COMPUTED}"
         self.range = RowRange(value=found, sensitivity=max(size, found / 2), reason=reason)
 
     @override
@@ -340,7 +340,7 @@ class SummedGrid(BySums):
             found = float(layout.nats(layout.range(layout.exponents(self.coefficients, 1.0)))) * (1 + ROOM)
         except ArgumentError:
             found = math.inf
-        reason = "the largest range over the grid of the difference of two corners of what a row adds to the sums"
+        reason = f"how far any two possible rows differ over the grid, {COMPUTED}"
         self.range = RowRange(value=found, sensitivity=max(size, found / 2), reason=reason)
         self.added = float(slack(len(self.points))) + ROUNDED
 
