@@ -14,22 +14,19 @@ from pymc.step_methods.state import dataclass_state
 
 from pymc_dp import _validate
 from pymc_dp.accounting import Event, PureEvent, ZCDPEvent
-from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.errors import BudgetExceeded, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
 from pymc_dp.inspection.row_density import clamped, clamped_facts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel import Grant, Kernel, Pool
-from pymc_dp.metrics import Metric
 from pymc_dp.release.record import SamplerRecord
 from pymc_dp.samplers.row_ratio import RowRatio, Rule
-from pymc_dp.samplers.rows import ModelRows
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.metropolis.arguments import Block, checked, laid_out, planned, shape_of_block, spread
 from pymc_dp.step_methods.metropolis.coefficients import Place, coefficients_of
 from pymc_dp.step_methods.metropolis.proposals import AdaptiveProposal, FixedProposal, Proposal
-from pymc_dp.step_methods.metropolis.ratios import NodeRatio, Ratio, SumsRatio
+from pymc_dp.step_methods.metropolis.ratios import Ratio, SumsRatio
 from pymc_dp.step_methods.metropolis.spending import UP, Price
-from pymc_dp.step_methods.row_functions import Nodes
 from pymc_dp.transforms.likelihood import sums_problems, table_likelihoods
 from pymc_dp.transforms.prior_model import shared_prior_model
 
@@ -116,7 +113,7 @@ class PrivateMetropolis(PrivateStep):
     @override
     def of_inspected(self, found: Inspected) -> Inspection:
         """Look for sums of rows; where there are none, for rows that are kept apart."""
-        if found.domain.metric is not None or self.clamp is not None:
+        if self.clamp is not None:
             return found.rows
         return found.rows if found.sums.problems or sums_problems(found.sums) else found.sums
 
@@ -141,7 +138,7 @@ class PrivateMetropolis(PrivateStep):
         self._shapes = self._laid_out(prior_model)
         self._spread = spread(self.settings.get("scale"), names, self.coefficients)
         self.ratio: Ratio = (
-            self._of_rows(inspection, prior_model)
+            RowRatio(inspection, prior_model, self.clamp)
             if isinstance(inspection, RowInspection)
             else SumsRatio(tables, self.neighbours)
         )
@@ -156,23 +153,6 @@ class PrivateMetropolis(PrivateStep):
             return (None,) * len(self.blocks)
         matrix = laid_out(given, prior_model, self.coefficients)
         return tuple(shape_of_block(matrix, block) for block in self.blocks)
-
-    def _of_rows(self, inspection: RowInspection, prior_model: Model) -> Ratio:
-        """Let the kernel pass over rows."""
-        if inspection.domain.metric is not None:
-            return self._of_nodes(inspection, prior_model, inspection.domain.metric)
-        return RowRatio(inspection, prior_model, self.clamp)
-
-    def _of_nodes(self, inspection: RowInspection, prior_model: Model, metric: Metric) -> Ratio:
-        """Let rows count for public nodes, from which the cost of a step per unit of the metric follows."""
-        if self.clamp is not None:
-            raise ArgumentError(
-                f"clamp={self.clamp:g} limits what a row adds, which says nothing about two rows that are close to "
-                "each other. Leave it out under a metric: the charge follows from the numbers that are added."
-            )
-        nodes = Nodes.of(inspection.columns, metric, inspection.n_rows)
-        self.measure(inspection.columns, metric, [nodes])
-        return NodeRatio(ModelRows(inspection, prior_model), nodes)
 
     @override
     def temper(self, power: float) -> Event:
