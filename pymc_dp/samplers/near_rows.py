@@ -68,10 +68,12 @@ class NearRows:
         Raises
         ------
         UnsupportedModelError
-            Where a number is none, no row tells anything, or floats have too few digits.
+            Where a number is none, or floats have too few digits.
         """
         spread = self.points[_spread(self.points)]
         width, rows = 0.0, dict(self.public.rows)
+        if replace and self._centred is self._plain:
+            rows = self._with_opposites(rows, spread)
         for _ in range(ROUNDS):
             plain = self.at(rows, spread)
             if not np.isfinite(plain).all():
@@ -95,9 +97,7 @@ class NearRows:
         size = np.ptp(plain, axis=0).max() if replace else np.abs(plain).max()
         sense = 2 if replace else 1
         if not width > 0:
-            what = "no row can tell anything about which candidate is best"
-            remedy = "Give other candidates, or a likelihood that depends on a free variable."
-            raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
+            return 0.0, float(size), centre
         if (problem := no_digits(np.abs(plain).max(), n_rows, width, REMEDY)) is not None:
             raise UnsupportedModelError([problem])
         range_ = sense * width * (1 + ROOM)
@@ -116,6 +116,18 @@ class NearRows:
             if turn < TURNS:
                 far = self._moved_on(far, found.argmax(axis=1), found.argmin(axis=1), centre)
         return largest, far
+
+    def _with_opposites(self, rows: Mapping[str, Array], spread: Array) -> dict[str, Array]:
+        """Return more rows: far ones, and those that differ most from them, which limit how good a centre is."""
+        found = self.at(rows, spread)
+        if not np.isfinite(found).all():
+            return dict(rows)
+        order, none = np.argsort(np.ptp(found, axis=1))[-FARTHEST:], np.zeros(len(self.points))
+        far: Mapping[str, Array] = {name: values[order] for name, values in rows.items()}
+        plain = self.at(far, self.points)
+        high, low = np.nan_to_num(plain).argmax(axis=1), np.nan_to_num(plain).argmin(axis=1)
+        several = [self._moved_on(far, high, low, none), self._moved_on(far, low, high, none), rows]
+        return {name: np.concatenate([one[name] for one in several]) for name in rows}
 
     def _moved_on(self, rows: Mapping[str, Array], high: Array, low: Array, centre: Array) -> dict[str, Array]:
         """Move each row on to where its number at one point exceeds that at another by more."""
@@ -180,17 +192,32 @@ def _centre_of(found: Array) -> dict[int, float]:
     chosen = np.unique(
         [*range(min(ROUNDS * FARTHEST, len(found))), *np.linspace(0, len(found) - 1, COMPARED, dtype=int)]
     )
-    weights = dict[int, float]()
+    weights, alone = dict[int, float](), float(np.ptp(found, axis=1).max())
     for _ in range(3):  # rows that are far from that mean take part in the next
-        part = middle([found[chosen].T])
+        least = _least(found[chosen]) * (1 + GAIN)
+        if alone <= least:
+            return {}
+        part = middle([found[chosen].T], least)
         weights = {int(chosen[place]): weight for place, weight in part.items()}
         mean = np.array(list(weights.values())) @ found[list(weights)]
         widths = np.ptp(found - mean, axis=1)
         if widths.max() <= np.ptp(found[chosen] - mean, axis=1).max() * (1 + ROUNDING):
             break
         chosen = np.unique(np.concatenate([chosen, np.argsort(widths)[-COMPARED // 4 :]]))
-    alone = float(np.ptp(found, axis=1).max())
     return weights if widths.max() < alone * (1 - ROUNDING) else {}
 
 
-__all__ = ["CHUNK", "REMEDY", "ROOM", "NearRows", "no_digits"]
+def _least(found: Array) -> float:
+    """Return half of how far two rows range from each other: about no centre do both range by less."""
+    return max(float(np.ptp(found - one, axis=1).max()) for one in found) / 2
+
+
+def require_informative(range_: float) -> None:
+    """Refuse numbers that are the same at all points."""
+    if not range_ > 0:
+        what = "no row can tell anything about the parameters, or about which candidate is best"
+        remedy = "Give other candidates, or a likelihood that depends on a free variable."
+        raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
+
+
+__all__ = ["CHUNK", "REMEDY", "ROOM", "NearRows", "no_digits", "require_informative"]

@@ -76,7 +76,7 @@ class _Part:
     @property
     def middle(self) -> Array:
         """Return flat values in the middle of what is allowed."""
-        low, high = self.ends(0.0)
+        low, high = self.ends(2.0)
         if self.prior.distribution == BALL:
             return np.zeros(self.prior.size)
         if self.prior.distribution == "dirichlet":

@@ -20,7 +20,7 @@ from pymc_dp.kernel.account import Rehearsal
 from pymc_dp.kernel.relations import l1_text
 from pymc_dp.metrics import L1, PER_UNIT, Extent, Metric
 from pymc_dp.samplers.chain_account import NOT_BEGUN, ChainAccount
-from pymc_dp.samplers.near_rows import REMEDY
+from pymc_dp.samplers.near_rows import REMEDY, require_informative
 from pymc_dp.samplers.rows import ModelRows
 
 NODES = (257, 129, 65, 33, 17, 9)
@@ -84,14 +84,12 @@ class PerUnitScores:
         rehearsed = self._kernel_of(self._made_up(), Rehearsal(self._relation))
         self._require_finite(rehearsed)
         self.range, self.slack = steepest_per_unit(rehearsed, self._map, [points], len(points), weights=self._weights)
-        if not self.range > 0:
-            what, remedy = "no row can tell anything about which candidate is best", "Give other candidates."
-            raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
+        require_informative(self.range)
         steps = rounding(rehearsed)
         self.grids = tuple(f"{columns[name].name} to {step:.3g}" for name, step in steps.items() if step)
         named = {name: one for one in columns.values() for name in (one.name, *one.aliases) if name in weights}
         self.diameter = metric.diameter({name: _extent(one) for name, one in named.items()})
-        kinds = math.prod(len(axis) for axis in rehearsed._table.axes)
+        kinds = len(next(iter(rehearsed._table.columns.values())).values)
         self.reason = f"per unit of ρ = {metric}, the steepest of the numbers at {kinds} public nodes of a row"
         self._table: Table | None = None
         self._kernel: Kernel | None = None

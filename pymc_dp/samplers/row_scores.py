@@ -18,7 +18,7 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel import Grant, Kernel, RowMap, Table
 from pymc_dp.kernel.draw import slack
 from pymc_dp.samplers.chain_account import NOT_BEGUN, granted
-from pymc_dp.samplers.near_rows import NearRows
+from pymc_dp.samplers.near_rows import NearRows, require_informative
 from pymc_dp.samplers.public_rows import PublicRows
 from pymc_dp.samplers.rows import ModelRows, rows_of
 
@@ -73,6 +73,7 @@ class RowScores:
         self._rows.require_limits()
         self._near = NearRows(self._rows, self._public, PublicRows(columns, self._rows.inputs, self._public), points)
         self.range, self.size, self._centre = self._near.found(inspection.most_rows, replace=self._replace)
+        require_informative(self.range)
         self.slack = float(slack(len(points)))
         self.reason = (
             f"the largest found from {len(self._near.public)} simulated rows, moved to where it is larger, at "

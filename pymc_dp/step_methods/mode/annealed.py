@@ -9,12 +9,13 @@ from typing import Any, override
 from pymc import Model
 
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.inspection.findings import Inspection, RowInspection
+from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.priors import log_concave, priors_of
 from pymc_dp.release.record import SamplerRecord
 from pymc_dp.step_methods.funding import Funding
+from pymc_dp.step_methods.ops.from_rows import PerUnitGrid
 from pymc_dp.step_methods.ops.one_sample import OPS
-from pymc_dp.step_methods.ops.price import Temperature, sharpest
+from pymc_dp.step_methods.ops.price import Temperature, per_unit, sharpest
 from pymc_dp.transforms.likelihood import TableLikelihood
 
 
@@ -28,7 +29,7 @@ class AnnealedMode(OPS):
 
     Notes
     -----
-    **Guarantee.** As for `OPS`: bounded range ``η = β R``. A metric is refused.
+    **Guarantee.** As for `OPS`: bounded range ``η = β R``; under a metric R is per unit of it.
     """
 
     name = "annealed"
@@ -53,12 +54,9 @@ class AnnealedMode(OPS):
         """Return None: discrete states have no annealed chain here."""
 
     @override
-    def _plan_per_unit(self, inspection: RowInspection, prior_model: Model, problem: str) -> None:
-        raise UnsupportedModelError([self._no_draws("ε per unit of a metric is for a choice among candidates")])
-
-    @override
     def _temperature(self, funding: Funding) -> Temperature:
-        return sharpest(self.range.value, funding.budget, funding.uses, self.added)
+        asked = self.range.value, funding.budget, funding.uses, self.added
+        return per_unit(*asked, sharp=True) if isinstance(self.posterior, PerUnitGrid) else sharpest(*asked)
 
     @override
     def describe(self) -> SamplerRecord:

@@ -137,7 +137,7 @@ class PerUnitGrid:
 
     def draw(self, rng: np.random.Generator, held: None, inverse: float, temper_prior: bool) -> dict[str, Array]:
         """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
-        place = self.scores.choose(inverse, self.prior)
+        place = self.scores.choose(inverse, (inverse if temper_prior else 1.0) * self.prior)
         return by_name(self.priors, self.points[place] + self.widths * (rng.random(len(self.widths)) - 0.5))
 
 

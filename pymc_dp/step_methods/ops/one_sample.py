@@ -20,6 +20,7 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.release.record import ReleaseRecord, SamplerRecord, described_domain
 from pymc_dp.samplers.found_range import FoundRange, found_range
+from pymc_dp.samplers.near_rows import require_informative
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
@@ -268,6 +269,7 @@ class OPS(PrivateStep):
     def _plan_chain(self, inspection: RowInspection, prior_model: Model, reasons: str) -> None:
         """Take the last state of a chain, whose density holds the number of every row within what is found."""
         self.found = found = found_range(inspection, prior_model)
+        require_informative(found.value)
         density = HeldDensity(inspection, found)
         self.range = RowRange(value=density.range, sensitivity=max(found.size, density.range / 2), reason=density.words)
         if not self.previewing and not np.isfinite(found.gradients()).all():
