@@ -225,7 +225,8 @@ def _longest(column: Column) -> float | None:
     values = np.asarray(column.clamped(known_rows(column)), dtype=np.float64)
     if column.integer or values.ndim < 2 or not values.size or not np.isfinite(values).all():
         return None
-    return float(np.linalg.norm(values.reshape(len(values), -1), axis=1).max()) * (1 + 1e-12)
+    scale = float(np.abs(values).max()) or 1.0  # no square is rounded to 0, or to infinity
+    return scale * float(np.linalg.norm(values.reshape(len(values), -1) / scale, axis=1).max()) * (1 + 1e-12)
 
 
 def _times(slope: Any, most: float) -> float:
