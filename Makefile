@@ -16,7 +16,7 @@ CANDIDATES := $(PYTHON) python3.13 python3.14 python3.12 python3 \
 # The figures and tables of the four papers, one notebook or two for each paper.
 REPRODUCTIONS := $(wildcard notebooks/reproductions/*.ipynb)
 # Those that take some minutes run with the slow tests, longer ones with the exhaustive tests; the longest come first.
-SLOW_NOTEBOOKS := $(patsubst %,notebooks/%.ipynb,choosing_bounds proofs quickstart reading_a_private_posterior)
+SLOW_NOTEBOOKS := $(patsubst %,notebooks/%.ipynb,choosing_bounds quickstart reading_a_private_posterior)
 EXHAUSTIVE_NOTEBOOKS := $(patsubst %,notebooks/%.ipynb,private_regression hospital_readmissions hidden_markov_case_study choosing_epsilon choosing_a_sampler) \
 	$(REPRODUCTIONS)
 NOTEBOOKS := $(filter-out $(SLOW_NOTEBOOKS) $(EXHAUSTIVE_NOTEBOOKS),$(wildcard notebooks/*.ipynb))

@@ -13,7 +13,7 @@ from pymc_dp.accounting import Budget
 from pymc_dp.advice.cautions import cautions
 from pymc_dp.advice.explanation import Explanation
 from pymc_dp.advice.gradients import chosen, problems_or_layout
-from pymc_dp.advice.releases import metric_lines, noise_advice, person_lines, proved_rows, release_advice
+from pymc_dp.advice.releases import metric_lines, noise_advice, person_lines, ranges_paid, release_advice
 from pymc_dp.advice.repricing import Asked, sampler_advice
 from pymc_dp.advice.samplers import loss_of, network_parts, noise_of, previews
 from pymc_dp.domain import Domain
@@ -124,7 +124,7 @@ def _explained(model: Model, domain: Domain, budget: Budget, stored: StoredRows 
         samplers=tuple(replace(preview, bound=None) for preview in looked),  # a step holds on to the model
         temperature=tuple(noise_of(preview.bound, preview.noise) for preview in looked),
         lost=tuple(loss_of(preview.bound, rows, domain.neighbours, clamped=bounded) for preview in looked),
-        proved=proved_rows(looked, domain),
+        ranges=ranges_paid(looked, domain),
         network=tuple(network_parts(inspection, budget.epsilon)) if priced else (),
         advice=tuple(_advice(Asked(found=found, budget=budget), layout, looked)) if priced else (),
         metric=metric_lines(domain, looked, layout) if metric else (),

@@ -107,10 +107,10 @@ def find_map(
     returned is therefore covered by the sum of both losses, given what either assumes public, and says so; a ledger,
     which was charged for the trace, is charged for the choice alone.
 
-    **Under a metric** (``Domain(metric=ρ)``) ε is per unit of ρ, δ is 0, and so is R per unit: the largest of all
-    differences between numbers at the nodes of a public grid, at the candidates; rows count for these nodes in whole
-    shares, and need public bounds and few columns. Draws of a trace cannot be candidates then. With ``annealed=True`` a
-    grid of one or two bounded scalars is drawn from, and R is that of `sensitivity`.
+    **Under a metric** (``Domain(metric=ρ)``, ρ of ``dp.metrics.L1``) ε is per unit of ρ, δ is 0, and so is R per unit.
+    Rows have at most three private columns of numbers with bounds. They count for the nodes of a public grid in whole
+    shares; R is how steep the numbers of the nodes are at the candidates. Draws of a trace cannot be candidates then.
+    With ``annealed=True`` a grid of one or two bounded scalars is drawn from.
 
     **Guarantee.** Everything in the returned tree is (ε, δ)-differentially private for one row, under
     ``domain.neighbours``, given what the report lists as assumed public: bounded range, η-DP and η²/8-zCDP. Class

@@ -1,74 +1,60 @@
-"""``dp.sensitivity``: how far one row can move what is computed from the data, proved from the model's graph."""
+"""``dp.sensitivity``: how far one row can move what is computed from the data, as it is found on simulated rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, override
 
 from pymc import Model
 
-from pymc_dp._display import Listing, Page, Shown, Table
+from pymc_dp._display import Page, Shown, Table
 from pymc_dp.domain import Domain, Neighbours
-from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.inspection.findings import Inspection, RowInspection
+from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.inspect import inspect
-from pymc_dp.proofs.certificates import Certificates, certify
-from pymc_dp.proofs.lipschitz_in_rows import PerUnit, prove_per_unit
-from pymc_dp.proofs.remedies import problems_of
-from pymc_dp.proofs.row_likelihood import row_likelihoods
-from pymc_dp.proofs.row_ranges import Proof, prove_range, prove_sensitivity
 from pymc_dp.release.plan import lay_out, table_problems
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import TablePlan
-from pymc_dp.transforms.prior_model import prior_model
+from pymc_dp.samplers.found_range import FoundRange, found_range
+from pymc_dp.transforms.prior_model import shared_prior_model
 
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = ("variable", "quantity", "bound", "best point", "gap", "worst case")
+COLUMNS = ("quantity", "value", "of", "where")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Bound:
-    """A proved upper bound; behaves as its number.
+class Found:
+    """The largest number that was found; behaves as it.
 
     Attributes
     ----------
     value : float
-        In nats; no row, neighbour and parameters of the declared domain exceed it.
-    attained : float
-        Largest value met at a point of the domain, where linear predictors and elements chosen by the row are free
-        within their ranges.
+        In nats.
     reason : str
-    worst : tuple of (str, float)
-        Where it was met: values of two rows (``row 0``, ``row 1``) and of two places of the parameters.
+        What it is the largest of, and how it was looked for.
+    where : tuple of (str, float)
+        A row, and two points of the parameters between which its log-likelihood ranges farthest.
 
     Examples
     --------
-    >>> bound = Bound(value=2.0, attained=1.9, reason="an example", worst=())
-    >>> float(bound), round(bound.gap, 3)
-    (2.0, 0.05)
+    >>> found = Found(value=2.0, reason="an example", where=())
+    >>> float(found)
+    2.0
     """
 
     value: float
-    attained: float
     reason: str
-    worst: tuple[tuple[str, float], ...]
+    where: tuple[tuple[str, float], ...] = ()
 
     def __float__(self) -> float:
         return self.value
 
-    @property
-    def gap(self) -> float:
-        """What a better search could gain at most, relative to the bound."""
-        return (self.value - self.attained) / self.value if self.value > 0 else 0.0
-
     def __repr__(self) -> str:
-        return f"Bound(value={self.value:.7g}, attained={self.attained:.7g}, reason={self.reason!r})"
+        return f"Found(value={self.value:.7g}, reason={self.reason!r})"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -91,22 +77,19 @@ class StatisticsSensitivity:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Sensitivity(Shown):
-    """What one row can change, with proofs; prints as text and renders in notebooks.
+    """What one row can change, as it was found; prints as text and renders in notebooks.
 
     Attributes
     ----------
     neighbours : {"replace", "add_remove"}
+    range : Found
+        R: the largest range of a difference of two rows over the parameters (``"replace"``), or of one row
+        (``"add_remove"``). The exponential mechanism pays for it, and samplers that do enforce it on every row. Under
+        ``"replace"`` it is twice the range of one row, less the mean of some simulated rows.
+    log_likelihood : Found
+        Δl [Foulds et al. 2016, equation 9]: the largest ``|l(x, θ) - l(x', θ)|``, or ``|l(x, θ)|``.
     statistics : tuple of StatisticsSensitivity
-        One per observed variable whose sums can be released; empty where none can.
-    by_variable : dict of str to (Proof, Proof)
-        Range and Δl of each observed variable; they add up.
-    problems : tuple of Problem
-        What is in the way of a finite range, with what would do; empty if it is finite.
-    certificates : Certificates
-        Lipschitz constants, concavity, and strong concavity of the prior; each proved when first asked for.
-    per_unit, lipschitz : PerUnit or None
-        Under a metric ρ: the range R per unit of it, which is what posterior samples pay for, and L_ρ, the largest
-        ``|l(x, θ) - l(y, θ)| / ρ(x, y)`` [Dimitrakakis et al. 2017, assumption 1]; R is at most 2 L_ρ.
+        One per observed variable whose sums can be released; empty where none can. These are closed forms.
 
     Examples
     --------
@@ -120,146 +103,50 @@ class Sensitivity(Shown):
     """
 
     neighbours: Neighbours
+    range: Found
+    log_likelihood: Found
     statistics: tuple[StatisticsSensitivity, ...]
-    by_variable: dict[str, tuple[Proof, Proof]]
-    problems: tuple[Problem, ...]
-    certificates: Certificates
-    per_unit: PerUnit | None = None
-    lipschitz: PerUnit | None = None
-
-    @property
-    def range(self) -> Bound:
-        """R: what the exponential mechanism and the private samplers pay for. Raises if nothing bounds it."""
-        return self._bound(0, "range of l(x, θ) - l(x', θ) over θ" if self._replace else "range of l(x, θ) over θ")
-
-    @property
-    def log_likelihood(self) -> Bound:
-        """Δl [Foulds et al. 2016, equation 9]: the largest ``|l(x, θ) - l(x', θ)|``, or ``|l(x, θ)|``.
-
-        Raises as `range`.
-        """
-        return self._bound(1, "largest |l(x, θ) - l(x', θ)|" if self._replace else "largest |l(x, θ)|")
-
-    @property
-    def gaussian(self) -> float:
-        """G / √m: an exact posterior draw at inverse temperature β is μ-GDP with μ = β G / √m; inf if not proved.
-
-        A theorem about exact draws, by Gopi, Lee, Liu (2022). No sampler of this package is charged by it.
-        """
-        return self.certificates.gaussian()
-
-    @property
-    def _replace(self) -> bool:
-        return self.neighbours == "replace"
-
-    def _bound(self, place: int, words: str) -> Bound:
-        proofs = [pair[place] for pair in self.by_variable.values()]
-        lost = [name for name, pair in self.by_variable.items() if not math.isfinite(pair[place].value)]
-        if lost:
-            raise UnsupportedModelError(self.problems or [_unbounded(name, self.by_variable[name][1]) for name in lost])
-        boxes = sum(proof.boxes for proof in proofs)
-        several = ", added over observed variables" if len(proofs) > 1 else ""
-        return Bound(
-            value=sum(proof.value for proof in proofs),
-            attained=sum(proof.attained for proof in proofs) if len(proofs) == 1 else _jointly(proofs),
-            reason=f"{words}{several}: interval arithmetic and branch and bound over {boxes} boxes",
-            worst=tuple(item for proof in proofs for item in proof.where),
-        )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per observed variable and quantity."""
+        """Return one row per quantity of the log-likelihood."""
         import pandas as pd
 
+        named = {"range": self.range, "sensitivity": self.log_likelihood}
         return pd.DataFrame(
-            [
-                (name, quantity, proof.value, proof.attained, proof.gap, dict(proof.where))
-                for name, pair in self.by_variable.items()
-                for quantity, proof in zip(("range", "sensitivity"), pair, strict=True)
-            ],
+            [(quantity, found.value, found.reason, dict(found.where)) for quantity, found in named.items()],
             columns=list(COLUMNS),
         )
 
     @cached_property
     @override
     def _page(self) -> Page:
-        rows = [
-            (name, quantity, f"{proof.value:.6g}", f"{proof.attained:.6g}", f"{proof.gap:.2%}", worst_case(proof))
-            if math.isfinite(proof.value)
-            else (name, quantity, "not proved", "", "", proof.obstacle)
-            for name, pair in self.by_variable.items()
-            for quantity, proof in zip(("range R", "sensitivity Δl"), pair, strict=True)
-        ]
-        parts: list[Table | Listing] = [Table(title="One row's log-likelihood (nats)", columns=COLUMNS, rows=rows)]
+        named = {"range R": self.range, "sensitivity Δl": self.log_likelihood}
+        rows = [(quantity, f"{one.value:.6g}", one.reason, _written(one)) for quantity, one in named.items()]
+        parts = [Table(title="One row's log-likelihood (nats)", columns=COLUMNS, rows=rows)]
         if self.statistics:
             sums = [(item.name, f"{item.l1:.6g}", f"{item.l2:.6g}", item.reason) for item in self.statistics]
             parts.append(Table(title="Sufficient statistics", columns=("variable", "Δ1", "Δ2", "why"), rows=sums))
-        parts.append(Table(title="Certificates", rows=_certified(self.certificates, self.neighbours)))
-        if self.per_unit is not None and self.lipschitz is not None:
-            parts.append(Table(title="Per unit of the metric", rows=_per_unit(self.per_unit, self.lipschitz)))
-        if self.problems:
-            parts.append(Listing(title="What would make the range finite", lines=[str(item) for item in self.problems]))
-        title, good = "How far one row moves the likelihood", not self.problems
-        return Page(title=title, headline=self._headline(), good=good, parts=parts)
-
-    def _headline(self) -> str:
-        if self.problems:
-            return "No finite range is proved, which dp.OPS needs."
-        size = sum(proof.value for _, proof in self.by_variable.values())
-        known = f", Δl = {size:.6g}" if math.isfinite(size) else ""
-        return f"R = {self.range.value:.6g}{known} (neighbours: {self.neighbours})"
+        headline = (
+            f"R = {self.range.value:.6g}, Δl = {self.log_likelihood.value:.6g}: the largest found, and enforced where "
+            f"a sampler pays for it (neighbours: {self.neighbours})"
+        )
+        return Page(title="How far one row moves the likelihood", headline=headline, good=True, parts=parts)
 
 
-def _unbounded(name: str, proof: Proof) -> Problem:
-    return Problem(
-        where=name,
-        what=f"its log-likelihood itself has no proved bound, only its range has: {proof.obstacle}",
-        remedy="Use `.range`, which is what samplers pay for.",
-    )
-
-
-def _jointly(proofs: Sequence[Proof]) -> float:
-    """Several variables may have their worst cases at different parameters: only the largest is attained for sure."""
-    return max(proof.attained for proof in proofs)
-
-
-def worst_case(proof: Proof) -> str:
-    """Say where the largest value was met: values of the rows and of the parameters."""
-    found = sorted(proof.where, key=lambda item: ("(place" in item[0], item[0]))  # values of rows first
-    return ", ".join(f"{name} = {value:.4g}" for name, value in found)
-
-
-def _certified(found: Certificates, neighbours: Neighbours) -> list[tuple[str, str]]:
-    lines = [("L_θ, slope in θ", _number(found.lipschitz)), ("G, slope of a difference", _number(found.difference))]
-    lines += [(f"L_x, slope in {name}", _number(proof)) for name, proof in found.by_column.items()]
-    lines.append(("likelihood concave in θ", "proved" if found.concave else "not proved"))
-    lines.append(("prior strongly log-concave", f"m = {found.modulus:.6g}" if found.modulus > 0 else "not proved"))
-    if math.isfinite(found.gaussian()):
-        loss = f"μ-GDP with μ = {found.gaussian():.6g} / T at temperature T, with or without bounds on θ"
-        lines.append(("an exact posterior draw", loss))
-    lines += [("", reason) for reason in found.reasons]
-    return lines
-
-
-def _per_unit(found: PerUnit, lipschitz: PerUnit) -> list[tuple[str, str]]:
-    lines = [("R, range per unit of ρ", f"{found.value:.6g}"), ("L_ρ, slope per unit of ρ", f"{lipschitz.value:.6g}")]
-    lines += [(f"R per unit of {name}", f"{value:.6g}") for name, value in found.parts if len(found.parts) > 1]
-    return [*lines, ("largest ρ of two rows", f"{found.diameter:.6g}")]
-
-
-def _number(proof: Proof) -> str:
-    return f"{proof.value:.6g}" if math.isfinite(proof.value) else f"not proved: {proof.obstacle}"
+def _written(found: Found) -> str:
+    return ", ".join(f"{name} = {value:.4g}" for name, value in found.where)
 
 
 def sensitivity(model: Model | None = None, domain: Domain | None = None) -> Sensitivity:
-    """Prove how far one row can move the log-likelihood, the sums and the gradients of a model.
+    """Find how far one row can move the log-likelihood and the sums of a model.
 
     Parameters
     ----------
     model : pymc.Model or bambi.Model, optional
         Defaults to the model of the context.
     domain : Domain, optional
-        What is public about one row. Values without bounds, there or by the model, are unbounded; the parameter space
-        is the support of the priors (``dp.truncate`` narrows it).
+        What is public about one row. Private values need bounds, there or by the model; the parameter space is the
+        support of the priors (``dp.truncate`` narrows it).
 
     Returns
     -------
@@ -268,20 +155,20 @@ def sensitivity(model: Model | None = None, domain: Domain | None = None) -> Sen
     Raises
     ------
     UnsupportedModelError
-        If the likelihood does not factorise over rows, or if neither a finite range nor `Sensitivity.gaussian` is
-        proved: the text names the operation or the unbounded variable, and bounds that were tried and would do.
+        If the likelihood does not factorise over rows, if a private column has no bounds, or if the range grows with a
+        parameter without bounds or towards an end of a prior: the text names the bounds to give. Under a metric.
 
     Notes
     -----
-    **Guarantee.** Every bound is an upper bound, over all rows and neighbours of the domain and all parameters, of the
-    log-likelihood as PyMC codes it (for values clamped to the domain, parameter checks left out): interval arithmetic
-    with outward rounding and branch and bound. Reads shapes and dtypes of private arrays, never a value (public columns
-    are read), and spends nothing.
+    **Nothing is proved.** Numbers are the largest found on simulated rows and points of the parameters: at the ends of
+    what is public, at random, and moved on from there to where they are larger. A row between these may move the
+    log-likelihood a little farther. Where a sampler pays for a range it enforces it, on every row: privacy does not
+    depend on how well it was found. Reads shapes and dtypes of private arrays, never a value (public columns are read),
+    and spends nothing.
 
     References
     ----------
-    Foulds, Geumlek, Welling, Chaudhuri (2016), equation 9; Dong, Durfee, Rogers (2020) for the range; Gopi, Lee, Liu
-    (2022) for log-concave models.
+    Foulds, Geumlek, Welling, Chaudhuri (2016), equation 9; Dong, Durfee, Rogers (2020) for the range.
 
     Examples
     --------
@@ -293,47 +180,29 @@ def sensitivity(model: Model | None = None, domain: Domain | None = None) -> Sen
     2.94444
     """
     source, domain = given_model(model, domain)
-    whole = inspect(source, domain, per_unit=True)
-    inspection = whole.rows
-    inspection.require()
-    found = _proved(inspection)
-    if found.problems and not math.isfinite(found.gaussian):
-        raise UnsupportedModelError(found.problems)
-    per_unit, lipschitz = (_under_metric(inspection, found, papers=papers) for papers in (False, True))
-    return Sensitivity(
-        neighbours=found.neighbours,
-        statistics=_statistics(whole.sums),
-        by_variable=found.by_variable,
-        problems=found.problems,
-        certificates=found.certificates,
-        per_unit=per_unit,
-        lipschitz=lipschitz,
-    )
+    whole = inspect(source, domain)
+    whole.rows.require()
+    found = found_range(whole.rows, shared_prior_model(whole.rows))
+    return found_sensitivity(found, whole.domain.neighbours, _statistics(whole.sums))
 
 
-def _under_metric(inspection: RowInspection, found: Sensitivity, *, papers: bool) -> PerUnit | None:
-    metric, rows = inspection.domain.metric, found.certificates.rows
-    return None if metric is None else prove_per_unit(rows, inspection.columns, metric, papers=papers)
-
-
-def _proved(inspection: RowInspection) -> Sensitivity:
-    neighbours = inspection.domain.neighbours
-    model = prior_model(inspection)
-    rows, priors = row_likelihoods(inspection, model)
-    ranges = [prove_range(row, neighbours) for row in rows]
-    sizes = [prove_sensitivity(row, neighbours) for row in rows]
-    problems = problems_of(rows, ranges, partial(prove_range, neighbours=neighbours))
+def found_sensitivity(
+    found: FoundRange, neighbours: Neighbours, statistics: tuple[StatisticsSensitivity, ...] = ()
+) -> Sensitivity:
+    """Put what was found into words."""
+    replace = neighbours == "replace"
+    of = "range of l(x, θ) - l(x', θ) over θ" if replace else "range of l(x, θ) over θ"
+    size = "largest |l(x, θ) - l(x', θ)|" if replace else "largest |l(x, θ)|"
     return Sensitivity(
         neighbours=neighbours,
-        statistics=(),
-        by_variable={row.name: pair for row, pair in zip(rows, zip(ranges, sizes, strict=True), strict=True)},
-        problems=tuple(problems),
-        certificates=certify(rows, priors, neighbours, model),
+        range=Found(value=found.value, reason=f"{of}: {found.reason}", where=found.worst),
+        log_likelihood=Found(value=found.size, reason=size),
+        statistics=statistics,
     )
 
 
 def _statistics(inspection: Inspection) -> tuple[StatisticsSensitivity, ...]:
-    if inspection.domain.metric is not None or inspection.problems or table_problems(inspection):
+    if inspection.problems or table_problems(inspection):
         return ()
     return tuple(_moved(table) for table in lay_out(inspection, Statistics()).tables)
 
@@ -350,4 +219,4 @@ def _moved(table: TablePlan) -> StatisticsSensitivity:
     )
 
 
-__all__ = ["Bound", "Sensitivity", "StatisticsSensitivity", "sensitivity", "worst_case"]
+__all__ = ["Found", "Sensitivity", "StatisticsSensitivity", "sensitivity"]

@@ -68,7 +68,7 @@ def test_rows_outside_count_as_rows_clamped_column_by_column():
     np.testing.assert_array_equal(*tables)
 
 
-def test_a_sampler_proves_with_the_bounds_of_each_column():
+def test_a_range_is_found_with_the_bounds_of_each_column():
     """The range of a row is that of columns one by one, and less than that of the widest pair for all."""
     with pm.Model() as apart:
         b = pm.TruncatedNormal("b", 0, 1, lower=-1, upper=1, shape=3)
@@ -78,7 +78,7 @@ def test_a_sampler_proves_with_the_bounds_of_each_column():
         b = pm.TruncatedNormal("b", 0, 1, lower=-1, upper=1, shape=3)
         pm.Bernoulli("y", logit_p=pm.Data("X", X) @ b, observed=FLAG.astype(int))
     ranges = [
-        dp.sensitivity(model, dp.Domain(bounds=bounds)).by_variable["y"][0].value
+        dp.sensitivity(model, dp.Domain(bounds=bounds)).range.value
         for model, bounds in (
             (apart, {"flag": (0, 1), "score": (-4, 4)}),
             (matrix, {"X": EACH}),

@@ -23,7 +23,7 @@ from pymc_dp.advice.releases import (
     GRADIENTS,
     METHOD_COLUMNS,
     OBSTACLE_COLUMNS,
-    PROOF_COLUMNS,
+    RANGE_COLUMNS,
     RELEASES,
     frame_rows,
     release_tables,
@@ -70,7 +70,7 @@ class Explanation(Shown):
     temperature, lost : tuple of str
         Temperature or noise of each of `samplers`, and what it loses against the posterior that is not private; empty
         for those that do not fit.
-    proved : tuple of tuple of str
+    ranges : tuple of tuple of str
         Variable, quantity, bound and worst case of what one row can move, where rows are held one by one.
     advice : tuple of str
         What would help; every number in it was computed for this model.
@@ -114,7 +114,7 @@ class Explanation(Shown):
     samplers: tuple[Preview, ...] = ()
     temperature: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
-    proved: tuple[tuple[str, ...], ...] = ()
+    ranges: tuple[tuple[str, ...], ...] = ()
     advice: tuple[str, ...] = ()
     metric: tuple[str, ...] = ()
     person: tuple[str, ...] = ()
@@ -183,8 +183,8 @@ class Explanation(Shown):
         """Return all that was found, to print or to show in a notebook: twelve lines of it are shown otherwise."""
         parts: list[Part] = [] if self.layout is None else [*release_tables(self.layout)]
         parts += [*self.network, *self._method_tables()]
-        if self.proved:
-            parts.append(Table(title="What one row can move (nats), proved", columns=PROOF_COLUMNS, rows=self.proved))
+        if self.ranges:
+            parts.append(Table(title="What one row can move (nats)", columns=RANGE_COLUMNS, rows=self.ranges))
         parts += self._listings()
         return Whole(Page(title=TITLE, headline=self._verdict(), good=self._good, parts=parts))
 

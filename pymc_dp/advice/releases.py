@@ -2,7 +2,7 @@
 
 What ``explain`` says about privacy under a metric.
 
-What one row can move, as the samplers that fit have proved it.
+What one row can move, as the samplers that fit are charged for it.
 """
 
 from __future__ import annotations
@@ -23,16 +23,14 @@ from pymc_dp.families.stated_sums import StatedSums
 from pymc_dp.families.statistic import BoundedMoments, ExposedCounts, LevelCounts, OwnTotals
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.kernel.accounting.gdp import delta_of_mu
-from pymc_dp.proofs.row_ranges import Proof, prove_sensitivity
 from pymc_dp.release.approximations import approximations_of
 from pymc_dp.release.plan import plan_release
 from pymc_dp.release.statistics import Statistics
 from pymc_dp.release.tables import ReleaseLayout, ReleasePlan, TablePlan
 from pymc_dp.release.typical_noise import even_epsilon, noise_sd, sampling_sd
-from pymc_dp.sensitivities import worst_case
 from pymc_dp.step_methods.ops import OPS
-from pymc_dp.step_methods.ops.from_rows import ScoredGrid
-from pymc_dp.step_methods.ops.in_ball import RegressionPosterior
+from pymc_dp.step_methods.ops.converged import ConvergedPosterior
+from pymc_dp.step_methods.ops.one_sample import OF_KERNEL
 from pymc_dp.step_methods.preview import Preview
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
@@ -303,7 +301,7 @@ def metric_lines(domain: Domain, previews: Sequence[Preview], layout: ReleaseLay
     lines = [
         f"ε is per unit of ρ = {domain.metric}: of two tables, every conclusion is at most e^(ε Σ ρ(x_i, y_i)) times "
         "likelier under one than under the other.",
-        "ρ compares rows as they are used: values clamped to their bounds and, except for dp.OPS(), rounded to a grid.",
+        "ρ compares rows as they are used: values clamped to their bounds, and rounded to a grid.",
     ]
     for diameter in dict.fromkeys(f"{item:.6g}" for item in found):
         if math.isinf(float(diameter)):
@@ -326,38 +324,22 @@ def person_lines(domain: Domain) -> tuple[str, ...]:
     )
 
 
-PROOF_COLUMNS = ("variable", "quantity", "bound", "worst case, or why there is none")
+RANGE_COLUMNS = ("quantity", "value", "how")
 
 
-def proved_rows(previews: Sequence[Preview], domain: Domain) -> tuple[tuple[str, ...], ...]:
-    """Return, under `PROOF_COLUMNS`, how far one row moves what one posterior sample is drawn from.
-
-    Of rows that are passed over, as it is proved or found; under a metric, per unit of it.
-    """
+def ranges_paid(previews: Sequence[Preview], domain: Domain) -> tuple[tuple[str, ...], ...]:
+    """Return, under `RANGE_COLUMNS`, how far one row moves what one posterior sample is drawn from, and is charged."""
     step = next((preview.bound for preview in previews if isinstance(preview.bound, OPS)), None)
-    if not isinstance(step, OPS):
+    if not isinstance(step, OPS) or not isinstance(step.posterior, (*OF_KERNEL, ConvergedPosterior)):
         return ()
-    if domain.metric is not None:
-        return (("rows", "range R per unit of ρ", f"{step.range.value:.6g}", step.range.reason),)
-    if isinstance(step.posterior, ScoredGrid | RegressionPosterior):
-        return ((step.posterior.name, "range R", f"{step.range.value:.6g}", step.range.reason),)
-    lines = []
-    for row, proof in zip(step.rows, step.proofs, strict=True):
-        lines.append((row.name, "range R", *_shown(proof)))
-        lines.append((row.name, "sensitivity Δl", *_shown(prove_sensitivity(row, domain.neighbours))))
-    return tuple(lines)
-
-
-def _shown(proof: Proof) -> tuple[str, str]:
-    if math.isinf(proof.value):
-        return "not proved", proof.obstacle
-    return f"{proof.value:.6g}", worst_case(proof)
+    unit = "" if domain.metric is None else " per unit of ρ"
+    return ((f"range R{unit}", f"{step.range.value:.6g}", step.range.reason),)
 
 
 __all__ = [
     "EXAMPLE_DELTA",
     "FRAME_COLUMNS",
-    "PROOF_COLUMNS",
+    "RANGE_COLUMNS",
     "frame_rows",
     "laplace_is_clearly_less",
     "metric_lines",
@@ -365,7 +347,7 @@ __all__ = [
     "noise_ratio",
     "noise_sds",
     "person_lines",
-    "proved_rows",
+    "ranges_paid",
     "release_advice",
     "release_tables",
 ]

@@ -18,8 +18,6 @@ from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.findings import Inspected, RowInspection
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.priors import priors_of
-from pymc_dp.proofs.branch_and_bound import ALLOWED, TOLERANCE
-from pymc_dp.proofs.row_ranges import Proof
 from pymc_dp.step_methods.base import PrivateStep
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.step_methods.langevin import SGLD
@@ -34,10 +32,6 @@ FEWER = 10
 WORTH = 0.95
 """A change is reported where it lowers the temperature at least to this share."""
 MOST_EPSILON = 10.0
-EASY = 1000
-"""Boxes of a proof that may be made again for a few changes of the model."""
-WORK = 200_000.0
-"""Boxes, times the square of the number of scalars, of a proof about a changed model, which is left out if longer."""
 LARGER = 4
 
 
@@ -79,8 +73,6 @@ def _of_one_sample(asked: Asked, step: OPS) -> Iterator[str]:
         yield f"the posterior itself (T = 1) would need ε = {needed:g}"
     if step.claimed == "exact":
         yield from _of_narrower_parameters(asked, now)
-    easy = sum(proof.boxes for proof in step.proofs) <= EASY
-    if step.claimed == "exact" and easy:
         yield from _of_narrower_values(asked, now)
     if isinstance(step.posterior, ScoredGrid):
         yield from _of_public_covariates(asked, step, now)
@@ -160,22 +152,14 @@ def _would_fit(asked: Asked, converged: bool) -> Iterator[str]:
 
 def _looked(known: Inspected, budget: Budget) -> tuple[float, str] | None:
     """Temperature of one posterior sample, and what it has to be asked for; None where it would not fit."""
-    before = ALLOWED.set(WORK)
     try:
         found = previewed(OPS(assume_converged=True), known, budget)
     except PrivacyError:
         return None
-    finally:
-        ALLOWED.reset(before)
-    step, temperature = found.bound, temperature_of(found.bound)
-    if temperature is None or (isinstance(step, OPS) and any(_given_up(proof) for proof in step.proofs)):
+    temperature = temperature_of(found.bound)
+    if temperature is None:
         return None
     return temperature, " and assume_converged=True" if found.guarantee == "asymptotic" else ""
-
-
-def _given_up(proof: Proof) -> bool:
-    """Whether the search for a bound ended early."""
-    return proof.gap > TOLERANCE
 
 
 def _narrower(asked: Asked) -> tuple[Model, str] | None:

@@ -203,8 +203,9 @@ def check_metric(findings: Findings, columns: Iterable[Named]) -> None:
 
 UNKNOWN = "this method accounts ε per row, not per unit of a metric"
 REMEDY = (
-    "Use dp.OPS(), dp.TemperedGibbs(), dp.BarkerMetropolis() or dp.find_map, or dp.sample without a step where sums of "
-    "single columns are released; or leave the metric out: ε is then for whole rows."
+    "Use dp.sample without a step, where sums of single columns are released. For rows of at most three private "
+    "columns of numbers under dp.metrics.L1, use dp.OPS() or dp.find_map. Or leave the metric out: ε is then for whole "
+    "rows."
 )
 
 

@@ -170,6 +170,23 @@ def _support(name: str, shape: tuple[int, ...], bounds: Sequence[Array] | None) 
     return low, high
 
 
+LOG_CONCAVE = ("normal", "uniform", "exponential", "laplace", "logistic", "halfnormal", "gumbel", BALL)
+"""Distributions whose densities are log-concave, whatever their parameters."""
+
+
+def log_concave(prior: Prior) -> bool:
+    """Whether the density of a prior, with constant parameters, is log-concave on its (convex) support."""
+    if prior.distribution == "uniform":
+        return prior.bounded
+    if prior.constants is None or prior.low is None or prior.high is None:  # ends that move make a normaliser of them
+        return False
+    if prior.distribution == "gamma":
+        return bool((prior.constants[0] >= 1).all())
+    if prior.distribution in ("beta", "dirichlet"):
+        return bool(all((item >= 1).all() for item in prior.constants))
+    return prior.distribution in LOG_CONCAVE
+
+
 def constant_values(variables: Sequence[Variable], free: Sequence[Variable] = ()) -> list[Array] | None:
     """Evaluate public graphs that depend on no free variable; None where one does, or is itself random."""
     if not variables:
@@ -248,6 +265,7 @@ __all__ = [
     "Prior",
     "constant_values",
     "feeds_value",
+    "log_concave",
     "of_numbers",
     "only_selects",
     "priors_of",

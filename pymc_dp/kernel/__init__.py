@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pymc_dp.kernel.gram import Regression as Regression
     from pymc_dp.kernel.metric import choose_per_unit as choose_per_unit
     from pymc_dp.kernel.metric import rounding as rounding
+    from pymc_dp.kernel.metric import steepest_per_unit as steepest_per_unit
     from pymc_dp.kernel.operations import Kernel as Kernel
     from pymc_dp.kernel.rowmap import Columns as Columns
     from pymc_dp.kernel.rowmap import RowMap as RowMap
@@ -40,7 +41,7 @@ _NAMES = {
     "ball": ("NormalInBall",),
     "choices": ("choice_event",),
     "gram": ("Regression",),
-    "metric": ("choose_per_unit", "rounding"),
+    "metric": ("choose_per_unit", "rounding", "steepest_per_unit"),
     "operations": ("Kernel",),
     "rowmap": ("Columns", "RowMap"),
     "shapes": ("Ball", "Curve", "Interval", "MHot", "Move", "OneHot", "Products", "Psd", "Shape"),

@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,6 +67,48 @@ def choose_per_unit(
     s_j the largest range of a difference of neighbouring nodes along axis j over their distance: a multilinear function
     has convex combinations of these as slopes. Whole weights add `slack` whenever a row differs at all. Class exact.
     """
+    (beta, most), candidates = positive(beta=beta, most=most), whole("candidates", candidates)
+    laid = _laid_out(kernel, rowmap, parameters, candidates, weights)
+    log_weights = draw.log_weights(public, (candidates,))
+    eta = float(min(Fraction(most), Fraction(beta) * laid.steepest))
+    event = PureEvent(epsilon=float_up(Fraction(eta) + laid.added))
+    kernel._charge(event, "choose_per_unit", kernel.account.relation)
+    kernel._made.append(Made("choose_per_unit", event, HARDENED))
+
+    def work() -> int:
+        held = _shares(laid.table, laid.bits).reshape(-1).astype(object)
+        held = held @ laid.steps.reshape(-1, candidates).astype(object)
+        return int(draw.one_of(draw.whole_weights(held, laid.span, eta, log_weights)[None])[0])
+
+    return kernel._read(work), float(Fraction(eta) / laid.steepest)
+
+
+def steepest_per_unit(
+    kernel: Kernel, rowmap: RowMap, parameters: Sequence[Any], candidates: int, *, weights: dict[str, float]
+) -> tuple[float, float]:
+    """Return what `choose_per_unit` costs per unit of ρ at β = 1, and what whole weights add; it reads no row.
+
+    Both are rounded up, and are the same for every table with these bounds: one made up tells them before any charge.
+    """
+    laid = _laid_out(kernel, rowmap, parameters, whole("candidates", candidates), weights)
+    return float_up(laid.steepest), float_up(laid.added)
+
+
+class _Laid(NamedTuple):
+    """Numbers at nodes, and how steep they are: public."""
+
+    table: ByKind
+    steps: Array
+    bits: list[int]
+    span: int
+    steepest: Fraction
+    added: Fraction
+
+
+def _laid_out(
+    kernel: Kernel, rowmap: RowMap, parameters: Sequence[Any], candidates: int, weights: dict[str, float]
+) -> _Laid:
+    """Check what is weighed by what, and round the numbers of all kinds to whole ones. Reads no row."""
     if type(kernel) is not Kernel:
         raise ArgumentError("kernel must be a Kernel, and of no class derived from it.")
     table = kernel._table
@@ -79,8 +121,7 @@ def choose_per_unit(
         raise PrivacyError(f"The account counts under {kernel.account.relation!r}, and pays for an L1 metric of that.")
     if set(weights) != set(table.columns):
         raise ArgumentError("The metric must weigh all columns of the table, and no other.")
-    (beta, most), candidates = positive(beta=beta, most=most), whole("candidates", candidates)
-    given, log_weights = kernel._prepared(rowmap, parameters, candidates), draw.log_weights(public, (candidates,))
+    given = kernel._prepared(rowmap, parameters, candidates)
     shape = [len(axis) for axis in table.axes]
     kinds = {name: column.values for name, column in table.columns.items()}
     found = rowmap.on({name: kinds[name] for name, _, _ in rowmap._types}, given, candidates)
@@ -97,17 +138,8 @@ def choose_per_unit(
             least = min(least, step / 2 ** bits[j])
     shares = 2 ** sum(bits)
     span = math.ceil((slope or 1) * shares)
-    used = Fraction(span, shares) * Fraction(unit)  # of β, per unit of ρ
-    eta = float(min(Fraction(most), Fraction(beta) * used))
-    event = PureEvent(epsilon=float_up(Fraction(eta) + draw.slack(candidates) / least))
-    kernel._charge(event, "choose_per_unit", kernel.account.relation)
-    kernel._made.append(Made("choose_per_unit", event, HARDENED))
-
-    def work() -> int:
-        held = _shares(table, bits).reshape(-1).astype(object) @ steps.reshape(-1, candidates).astype(object)
-        return int(draw.one_of(draw.whole_weights(held, span, eta, log_weights)[None])[0])
-
-    return kernel._read(work), float(Fraction(eta) / used)
+    steepest = Fraction(span, shares) * Fraction(unit)
+    return _Laid(table, steps, bits, span, steepest, draw.slack(candidates) / least)
 
 
 def rounding(kernel: Kernel) -> dict[str, float]:

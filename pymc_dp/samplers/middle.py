@@ -14,15 +14,17 @@ MOST_CUTS = 50
 """Linear programs that are solved."""
 NOTHING = 1e-9
 """Range, in nats, that is put down to rounding."""
-ROUNDING = 1e-6
-"""Relative difference of two ranges that is put down to rounding."""
+NEAR = 2e-4
+"""Relative difference of two ranges that is as good as none."""
+WORST = 24
+"""Columns of which conditions are added at a time."""
 
 
-def middle(tried: Sequence[Array]) -> dict[int, float]:
+def middle(tried: Sequence[Array], enough: float = 0.0) -> dict[int, float]:
     """Return weights of columns whose weighted mean lies in the middle: the others range least about it over points.
 
     A linear program. Only those of its conditions, two points and a column each, that are broken are added, until none
-    is.
+    is, or until no column ranges by more than what is `enough`.
     """
     from scipy.optimize import linprog  # heavy, and not needed by most
 
@@ -35,12 +37,13 @@ def middle(tried: Sequence[Array]) -> dict[int, float]:
     weights, aim, conditions, limits = np.eye(1, len(kept))[0], -1.0, list[Array](), list[Array]()
     for _ in range(MOST_CUTS):
         centred = [found - found @ weights[:, None] for found in tables]
-        if max(float(np.ptp(one, axis=0).max()) for one in centred) <= aim * (1 + ROUNDING) + NOTHING:
+        if max(float(np.ptp(one, axis=0).max()) for one in centred) <= max(aim * (1 + NEAR), enough) + NOTHING:
             break
         for table, one in zip(tables, centred, strict=True):
-            between = table[one.argmax(axis=0)] - table[one.argmin(axis=0)]
-            conditions.append(np.column_stack([-between, np.full(len(kept), -1.0)]))
-            limits.append(-np.diagonal(between))
+            worst = np.argsort(np.ptp(one, axis=0))[-WORST:]
+            between = table[one.argmax(axis=0)[worst]] - table[one.argmin(axis=0)[worst]]
+            conditions.append(np.column_stack([-between, np.full(len(worst), -1.0)]))
+            limits.append(-between[np.arange(len(worst)), worst])
         solved = linprog(
             np.append(np.zeros(len(kept)), 1.0),
             A_ub=np.concatenate(conditions),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pymc_dp.errors import ArgumentError, PrivacyError
-from pymc_dp.kernel import Column, Kernel, Table, choose_per_unit, holder, rounding
+from pymc_dp.kernel import Column, Kernel, Table, choose_per_unit, holder, rounding, steepest_per_unit
 from pymc_dp.kernel.account import Rehearsal
 from pymc_dp.metrics import L1, L2, Hamming
 from tests.kernel.pairs import PAIRS, Lookup, exp_down, kernel, spread_of_ratios, table
@@ -66,6 +66,17 @@ def test_the_temperature_is_what_is_asked_for_where_it_costs_less(weights):
     # one row at a node, scores 4 log(1/4) linspace(-1, 1): the weights are those of its exponents
     logs = np.log(weights[-1][0].astype(float))
     assert np.allclose(np.diff(logs), 1e-3 * 4 * np.log(0.25) / 2, rtol=1e-4)
+
+
+def test_what_a_choice_per_unit_costs_is_known_without_the_rows():
+    made_up, rows = per_unit(np.zeros(1), np.zeros(1, dtype=int)), per_unit(np.array([0.31, 0.9]), np.array([3, 2]))
+    steepest, added = steepest_per_unit(made_up, Steep(), [], 5, weights=WEIGHTS)
+    assert not made_up.made and not made_up.account.events
+    assert steepest_per_unit(rows, Steep(), [], 5, weights=WEIGHTS) == (steepest, added)
+    choose_per_unit(rows, Steep(), [], 5, weights=WEIGHTS, beta=1.0, most=1e9)
+    assert rows.made[-1][1].epsilon == pytest.approx(steepest + added, rel=1e-12) and 0 < added < 1e-3
+    with pytest.raises(PrivacyError, match="counts under"):
+        steepest_per_unit(made_up, Steep(), [], 5, weights={"x": 2.0, "z": 5.0})
 
 
 def test_an_excluded_candidate_may_lie_far_above_the_others(weights):

@@ -109,18 +109,15 @@ class OneRow:
         found = np.clip(low * (1 - share) + high * share, low, high)
         return np.rint(found) if whole else found
 
-    def at(self, where: Sequence[tuple[str, float]]) -> tuple[list[Array], list[Array]] | None:
-        """Two rows and two places that a proof names; None where it names predictors instead.
-
-        What it does not name makes no difference.
-        """
-        found = [np.repeat(((low + high) / 2)[None], 2, axis=0) for low, high in zip(self.low, self.high, strict=True)]
+    def at(self, where: Sequence[tuple[str, float]]) -> tuple[list[Array], list[Array]]:
+        """The row and the two places that are named: (1, ...) and (2, ...) arrays."""
+        found = [np.zeros((1 if place < self.count else 2, *shape)) for place, shape in enumerate(self.shapes)]
         for text, value in where:
-            known = re.fullmatch(r"(.*?)(?:\[(\d+)\])? \((?:row|place) (\d)\)", text)
-            if known is None or known[1] not in self.names:
-                return None
+            known = re.fullmatch(r"(.*?)(?:\[(\d+)\])?(?: \((highest|lowest)\))?", text)
+            assert known is not None
             name, entry, which = known.groups()
-            found[self.names.index(name)].reshape(2, -1)[int(which), int(entry or 0)] = value
+            own = found[self.names.index(name)]
+            own.reshape(len(own), -1)[int(which == "lowest"), int(entry or 0)] = value
         return found[: self.count], found[self.count :]
 
 

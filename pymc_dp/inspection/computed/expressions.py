@@ -20,11 +20,13 @@ from pytensor.graph.basic import Variable
 from pytensor.scalar.math import Sigmoid
 
 from pymc_dp.inspection.rows import Array, Bounds, Column
-from pymc_dp.intervals.interval import Interval
-from pymc_dp.intervals.rules import RULES
 
-PIECES = 4096
-"""Boxes that the ranges of the entries are cut into, to bound a formula in each."""
+TRIED = 4096
+"""Combinations of values of the entries at which a formula is worked out, to find its range."""
+FARTHEST = (1e12, 1e300)
+"""Sizes of what has no bounds; a formula whose range grows from one to the other has none."""
+ZOOMS, AROUND = 8, 33
+"""How often an extreme is looked at more closely, and at how many values of each entry."""
 LONGEST = 60
 """Letters of a name; a digest stands for the rest of a longer formula."""
 DIGITS = 12
@@ -75,7 +77,7 @@ WRITTEN: dict[type, tuple[str, int]] = {
 }
 """Every operation that a formula may have, by its class in PyTensor, how it is written, and how tightly it binds.
 
-Their places here are their codes in `kernel`; intervals have rules of all of them.
+Their places here are their codes in `kernel`.
 """
 CODES = {kind: code for code, kind in enumerate(WRITTEN)}
 
@@ -231,42 +233,68 @@ def in_order(formula: Formula) -> list[Formula]:
 
 
 def range_of(formula: Formula) -> Bounds | None:
-    """Return a range of the values of a formula for all rows within their bounds; None where it may be no number.
+    """Return the range of a formula that is found for rows within their bounds; None where it is no number for some.
 
-    Interval arithmetic in each of the boxes that the bounds are cut into; whole numbers are tried one by one where
-    they are few.
+    At the ends, evenly between them, and near what is largest and least there; whole numbers are tried one by one where
+    they are few. A value beyond is clamped, like any value of a column.
     """
     if isinstance(formula, Entry):
         return formula.column.range_of(formula.place)
     entries = entries_of(formula)
-    pieces = max(1, int(PIECES ** (1 / max(1, len(entries)))))
-    cut = [_pieces(entry, pieces) for entry in entries]
-    boxes = list(product(*cut))
-    held: dict[Formula, Interval] = {
-        entry: Interval.of(*np.array([box[place] for box in boxes]).T) for place, entry in enumerate(entries)
-    }
-    with np.errstate(all="ignore"):
-        for part in in_order(formula):
-            if isinstance(part, Number):
-                held[part] = Interval.point(np.full(len(boxes), part.value))
-            elif isinstance(part, Applied):
-                held[part] = RULES[part.kind].value(*(held[one] for one in part.parts))
-    found = held[formula]
-    low, high = float(found.low.min()), float(found.high.max())
-    if found.flags.any() or not np.isfinite([low, high]).all():
+    count = max(2, int(TRIED ** (1 / max(1, len(entries)))))
+    values = [_values(entry, count) for entry in entries]
+    points = np.array(list(product(*values)), dtype=np.float64).reshape(-1, len(entries))
+    found = _worked_out(formula, entries, points)
+    if not np.isfinite(found).all():
         return None
+    near = (np.abs(points) <= FARTHEST[0]).all(axis=1)
+    low, high = float(found.min()), float(found.max())
+    if np.ptp(found[near]) < (high - low) * (1 - 1e-9):
+        return None
+    steps = np.array([np.diff(one).max(initial=0.0) for one in values])
+    for sign, place in ((-1.0, found.argmin()), (1.0, found.argmax())):
+        best = _closer(formula, entries, points[place], steps, sign)
+        low, high = min(low, best), max(high, best)
     return float(f"{low:.{DIGITS}g}"), float(f"{high:.{DIGITS}g}")
 
 
-def _pieces(entry: Entry, count: int) -> list[tuple[float, float]]:
+def _values(entry: Entry, count: int) -> Array:
+    """Return values that an entry takes: its ends, others evenly between them, and 0."""
     low, high = entry.column.range_of(entry.place) or (-np.inf, np.inf)
     if entry.column.integer and high - low < count:
-        return [(float(value), float(value)) for value in range(int(low), int(high) + 1)]
-    if not np.isfinite([low, high]).all() or not np.isfinite(high - low):
-        return [(low, high)]
-    edges = np.linspace(low, high, count + 1)
-    edges[[0, -1]] = low, high
-    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+        return np.arange(int(low), int(high) + 1, dtype=np.float64)
+    if not np.isfinite(high - low):
+        least, most = max(low, -100.0), min(high, 100.0)
+        far = [value for size in FARTHEST for value in (-size, size) if low <= value <= high]
+        ends = [end for end in (low, high) if np.isfinite(end)]
+        return np.unique([*np.linspace(min(least, most), max(least, most), count), *far, *ends])
+    found = np.linspace(low, high, count)
+    return np.unique([*(np.rint(found) if entry.column.integer else found), *([0.0] if low < 0 < high else [])])
+
+
+def _closer(formula: Formula, entries: Sequence[Entry], point: Array, steps: Array, sign: float) -> float:
+    """Return the largest number (of sign 1), or the least, near a point where it is large, or small, already."""
+    point, best = point.copy(), sign * -np.inf
+    for zoom in range(ZOOMS):
+        for place, entry in enumerate(entries):
+            low, high = entry.column.range_of(entry.place) or (-np.inf, np.inf)
+            step = steps[place] * (4 / AROUND) ** zoom
+            if entry.column.integer or not np.isfinite(step) or step > FARTHEST[0] * 1e-6:
+                continue
+            tried = np.repeat(point[None], AROUND, axis=0)
+            tried[:, place] = np.clip(point[place] + np.linspace(-step, step, AROUND), low, high)
+            found = _worked_out(formula, entries, tried)
+            if not np.isfinite(found).all():
+                return float(sign * np.max(sign * found[np.isfinite(found)], initial=sign * best))
+            point = tried[int((sign * found).argmax())]
+            best = float(found[int((sign * found).argmax())])
+    return best if np.isfinite(best) else float(_worked_out(formula, entries, point[None])[0])
+
+
+def _worked_out(formula: Formula, entries: Sequence[Entry], points: Array) -> Array:
+    """Return the value of a formula at public (n, n_entries) values of its entries."""
+    program = Program.of(list(dict.fromkeys(entry.column for entry in entries)), formula)
+    return program.run(np.ascontiguousarray(points.T))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -313,12 +341,16 @@ class Program:
         The loop goes from row to row, and within a row from operation to operation: no vector instruction takes several
         rows at once, so that a value is the same bit for bit wherever the row stands, and whatever stands beside it.
         """
-        from pymc_dp.inspection.computed import kernel
-
         rows = np.empty((len(self.entries), n_rows))
         for place, (column, entry) in enumerate(self.entries):
             rows[place] = columns[column].reshape(n_rows, int(np.prod(columns[column].shape[1:])))[:, entry]
-        found = np.empty(n_rows)
+        return self.run(rows)
+
+    def run(self, rows: Array) -> Array:
+        """Return the same from an (n_entries, n_rows) array of what is read."""
+        from pymc_dp.inspection.computed import kernel
+
+        found = np.empty(rows.shape[1])
         kernel.run(self.codes, self.operands, self.numbers, rows, found)
         return found
 

@@ -86,17 +86,12 @@ class BarkerMetropolis(PrivateMetropolis):
     target is unchanged. While it tunes the chain is not yet a draw from the posterior; afterwards the proposal is
     fixed. Where the log-likelihood of some public row is no number the chain does not go, whatever rows there are.
 
-    Under ``Domain(metric=ρ)`` ε is per unit of ρ and δ is 0: between tables that differ by ``Σ ρ(x_i, y_i)`` in all,
-    the log odds of a step differ by at most R times that. g is computed at the nodes of a public grid, which rows count
-    for in whole shares. R is the steepest that these numbers are; losses add up to ε.
-
     **Time.** A step takes one new number of each row, and numbers of some hundred public rows.
 
     References
     ----------
-    Barker (1965), doi 10.1071/PH650119; Foulds, Geumlek, Welling, Chaudhuri (2016), appendix C; Dimitrakakis, Nelson,
-    Zhang, Mitrokotsa, Rubinstein (2017), definition 2, for metrics; range accounting: Dong, Durfee, Rogers (2020),
-    Cesar, Rogers (2021), lemma 3.4; filter: Feldman, Zrnic (2021).
+    Barker (1965), doi 10.1071/PH650119; Foulds, Geumlek, Welling, Chaudhuri (2016), appendix C; range accounting: Dong,
+    Durfee, Rogers (2020), Cesar, Rogers (2021), lemma 3.4; filter: Feldman, Zrnic (2021).
 
     Examples
     --------
@@ -106,7 +101,6 @@ class BarkerMetropolis(PrivateMetropolis):
 
     name = "barker_metropolis"
     rule: ClassVar[str] = "accept bits (Barker)"
-    knows_metric: ClassVar[bool] = True
     spending: Spending
 
     @override

@@ -14,24 +14,20 @@ from pymc.step_methods.state import dataclass_state
 
 from pymc_dp import _validate
 from pymc_dp.accounting import Event, PureEvent, ZCDPEvent
-from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.errors import BudgetExceeded, PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
 from pymc_dp.inspection.row_density import clamped, clamped_facts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel import Grant, Pool
 from pymc_dp.kernel.payer import Payer
-from pymc_dp.metrics import Metric
 from pymc_dp.release.record import SamplerRecord
 from pymc_dp.samplers.row_ratio import RowRatio, Rule
-from pymc_dp.samplers.rows import ModelRows
 from pymc_dp.samplers.sums import ModelSums, SumsRatio
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.metropolis.arguments import Block, checked, laid_out, planned, shape_of_block, spread
 from pymc_dp.step_methods.metropolis.coefficients import Place, coefficients_of
 from pymc_dp.step_methods.metropolis.proposals import AdaptiveProposal, FixedProposal, Proposal
-from pymc_dp.step_methods.metropolis.ratios import NodeRatio, Ratio
 from pymc_dp.step_methods.metropolis.spending import UP, Price
-from pymc_dp.step_methods.row_functions import Nodes
 from pymc_dp.transforms.likelihood import sums_problems, table_likelihoods
 from pymc_dp.transforms.prior_model import shared_prior_model
 
@@ -118,7 +114,7 @@ class PrivateMetropolis(PrivateStep):
     @override
     def of_inspected(self, found: Inspected) -> Inspection:
         """Look for sums of rows; where there are none, for rows that are kept apart."""
-        if found.domain.metric is not None or self.clamp is not None:
+        if self.clamp is not None:
             return found.rows
         return found.rows if found.sums.problems or sums_problems(found.sums) else found.sums
 
@@ -142,8 +138,8 @@ class PrivateMetropolis(PrivateStep):
         self.blocks = planned(self.settings.get("blocks"), names, self.coefficients)
         self._shapes = self._laid_out(prior_model)
         self._spread = spread(self.settings.get("scale"), names, self.coefficients)
-        self.ratio: Ratio = (
-            self._of_rows(inspection, prior_model)
+        self.ratio: RowRatio | SumsRatio = (
+            RowRatio(inspection, prior_model, self.clamp)
             if isinstance(inspection, RowInspection)
             else SumsRatio(ModelSums(tables, inspection))
         )
@@ -158,23 +154,6 @@ class PrivateMetropolis(PrivateStep):
             return (None,) * len(self.blocks)
         matrix = laid_out(given, prior_model, self.coefficients)
         return tuple(shape_of_block(matrix, block) for block in self.blocks)
-
-    def _of_rows(self, inspection: RowInspection, prior_model: Model) -> Ratio:
-        """Let the kernel pass over rows."""
-        if inspection.domain.metric is not None:
-            return self._of_nodes(inspection, prior_model, inspection.domain.metric)
-        return RowRatio(inspection, prior_model, self.clamp)
-
-    def _of_nodes(self, inspection: RowInspection, prior_model: Model, metric: Metric) -> Ratio:
-        """Let rows count for public nodes, from which the cost of a step per unit of the metric follows."""
-        if self.clamp is not None:
-            raise ArgumentError(
-                f"clamp={self.clamp:g} limits what a row adds, which says nothing about two rows that are close to "
-                "each other. Leave it out under a metric: the charge follows from the numbers that are added."
-            )
-        nodes = Nodes.of(inspection.columns, metric, inspection.n_rows)
-        self.measure(inspection.columns, metric, [nodes])
-        return NodeRatio(ModelRows(inspection, prior_model), nodes)
 
     @override
     def temper(self, power: float) -> Event:
@@ -249,10 +228,8 @@ class PrivateMetropolis(PrivateStep):
         self._here = there if accepted else here
         proposal.learn(self._here.values[block.places], accepted, loss)
 
-    def _drawn(self, rule: Rule, here: Place, there: Place, **given: Any) -> bool:
-        """Draw a bit by a rule: in the kernel, or with the chain's own randomness."""
-        if self.ratio.pays is None:
-            given["rng"] = self.generator
+    def _drawn(self, rule: Rule, here: Place, there: Place, **given: float) -> bool:
+        """Draw a bit by a rule, in the kernel."""
         return self.ratio.draw(rule, here, there, self.power, **given)
 
     def _between(self, here: Place, there: Place) -> float:

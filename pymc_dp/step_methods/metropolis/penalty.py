@@ -173,8 +173,6 @@ class PenaltyMetropolis(PrivateMetropolis):
 
     @override
     def _accepts(self, here: Place, there: Place, reach: float) -> bool:
-        if self.ratio.pays is None:
-            return self._drawn("penalty", here, there, noise=self.spending.noise(reach))
         return self._drawn("penalty", here, there, noise=(1 + 1e-15) / self.spending.ratio, most_noise=MOST_NOISE)
 
     @property

@@ -200,50 +200,12 @@ def _conversion(rho: float, delta: float) -> tuple[Any, Any]:
     return (1 + x) * UP, terms.sum(axis=0) + 1e-13 * np.abs(terms).sum(axis=0)
 
 
-ROUNDING = 1e-14
-"""Of a log density of the prior, relative: of the difference of two of them nothing smaller is certain."""
-UPWARDS = 1 + 1e-12
-
-
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """Public numbers that prove one step (`epsilon`, 1 - e^-`fall`)-DP.
-
-    Attributes
-    ----------
-    epsilon : float
-        How far one row can move the log of the acceptance ratio.
-    fall : float
-        The log of the acceptance ratio is at least minus this, on every data set.
-    """
+    """What the kernel charges for one step: (`epsilon`, 1 - e^-`fall`); public."""
 
     epsilon: float
     fall: float
-
-    @property
-    def delta(self) -> float:
-        """Bound on the probability that the step is refused."""
-        return -math.expm1(-self.fall)
-
-
-def certified(*, beta: float, reach: float, largest: float, rows: int, priors: tuple[float, float]) -> Certificate:
-    """Certify a step by what rows could be.
-
-    Parameters
-    ----------
-    beta : float
-    reach : float
-        Range of a row's log-likelihood ratio g under the neighbour relation.
-    largest : float
-        Largest |g| of any row.
-    rows : int
-        Most rows that a data set may have.
-    priors : (float, float)
-        Log densities of the prior at the two states.
-    """
-    one, other = priors
-    apart = abs(one - other) + ROUNDING * (1 + (abs(one) + abs(other)))
-    return Certificate(epsilon=beta * reach * UPWARDS, fall=(beta * rows * largest + apart) * UPWARDS)
 
 
 class Allowance:
@@ -306,4 +268,4 @@ class Allowance:
         return True
 
 
-__all__ = ["Allowance", "Certificate", "Price", "Spending", "certified", "level"]
+__all__ = ["Allowance", "Certificate", "Price", "Spending", "level"]

@@ -6,25 +6,21 @@ import math
 from typing import Any, ClassVar, final, override
 
 import numpy as np
-from pymc import Model
 
 from pymc_dp import _validate
 from pymc_dp.accounting import ApproximateEvent, Event
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
-from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel import Grant, Pool
 from pymc_dp.kernel.account import repeated
 from pymc_dp.kernel.accounting.decimals import decimal, float_down
 from pymc_dp.kernel.payer import Payer
-from pymc_dp.samplers.row_ratio import RowRatio
-from pymc_dp.samplers.sums import SumsRatio
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.metropolis.arguments import Block, positive
 from pymc_dp.step_methods.metropolis.base import PrivateMetropolis
 from pymc_dp.step_methods.metropolis.coefficients import Place
 from pymc_dp.step_methods.metropolis.proposals import Proposal
-from pymc_dp.step_methods.metropolis.spending import Allowance, Certificate, certified
+from pymc_dp.step_methods.metropolis.spending import Allowance, Certificate
 
 LEAST_RADIUS = 1e-13
 """Of the size of the values: smaller steps are lost in the rounding of floats."""
@@ -93,20 +89,17 @@ class TemperedMetropolis(PrivateMetropolis):
     that could be, and N the number of rows (``replace``) or ``n_max`` (``add_remove``),
 
     - *accepting*: λ moves by at most β R between neighbours, and min(1, e^λ) by a factor of at most e^(β R);
-    - *rejecting*: ``λ >= -(|log prior(θ') - log prior(θ)| + β N G)`` on **every** data set, so that a rejection has a
-      probability of at most δ_t = 1 - e^-(that).
+    - *rejecting*: the probability of it on one data set exceeds e^(β R) times that on a neighbour by at most
+      ``δ_t = 1 - e^-min(β R, F)``, F = |log prior(θ') - log prior(θ)| + β N G where N is public: λ is at least -F.
 
-    Of the four sets of outcomes, {accept} obeys ε_t = β R, {reject} has probability at most δ_t, and none and both tell
-    nothing: the step is (ε_t, δ_t)-DP, in both orders of the neighbours. R, G and δ_t come from public values alone and
-    are the same from θ' to θ. Σ g is limited to ± N G, which holds anyway for at most N rows, so that more of them
-    would change the target and not the guarantee. Where rows are held one by one the kernel enforces R and G, and δ_t
-    is at most 1 - e^-(β R) besides (`docs/kernel.md`, statement 9). A θ' without prior density, or whose ε_t or δ_t is
-    more than the share of one step, is refused whatever the rows are; such refusals are symmetric and cost nothing.
+    The step is (ε_t, δ_t)-DP with ε_t = β R, in both orders of the neighbours (`docs/kernel.md`, statements 9 and 29).
+    R, G and δ_t come from public values alone and are the same from θ' to θ; the kernel enforces them, and draws the
+    bit. A θ' without prior density, or whose ε_t or δ_t is more than the share of one step, is refused whatever the
+    rows are; such refusals are symmetric and cost nothing.
 
     **Guarantee.** ε_t and δ_t of all steps of all chains add up to at most (ε, δ) (basic composition, of steps chosen
     by looking at those before: Rogers, Roth, Ullman, Vadhan 2016); class stepwise: no convergence is needed. What a row
-    can move is enforced on what is summed, as for `BarkerMetropolis`. Arithmetic float64; not covered: the last bits of
-    the draw itself.
+    can move is enforced on what is summed, as for `BarkerMetropolis`.
 
     References
     ----------
@@ -144,13 +137,6 @@ class TemperedMetropolis(PrivateMetropolis):
     def beta(self) -> float:
         """Power of the likelihood in the target."""
         return self.power
-
-    @override
-    def plan(self, inspection: Inspection) -> Model:
-        known = inspection.domain.n_max if inspection.domain.neighbours == "add_remove" else inspection.n_rows
-        assert known is not None
-        self.rows = known
-        return super().plan(inspection)
 
     @override
     def price(self, funding: Funding) -> Event:
@@ -208,15 +194,8 @@ class TemperedMetropolis(PrivateMetropolis):
 
     def _certificate(self, here: Place, there: Place) -> Certificate:
         """Certify a step; infinite where the chain may not go."""
-        if isinstance(self.ratio, RowRatio | SumsRatio):
-            epsilon, delta = self.ratio.bit(here, there, self.beta) if math.isfinite(there.prior) else (math.inf, 1.0)
-            return Certificate(epsilon=epsilon, fall=-math.log1p(-delta) if delta < 1 else math.inf)
-        reach = self._untempered(here, there)
-        if not reach < math.inf:
-            return Certificate(epsilon=math.inf, fall=math.inf)
-        largest = self.ratio.largest(here, there)
-        priors = (here.prior, there.prior)
-        return certified(beta=self.beta, reach=reach, largest=largest, rows=self.rows, priors=priors)
+        epsilon, delta = self.ratio.bit(here, there, self.beta) if math.isfinite(there.prior) else (math.inf, 1.0)
+        return Certificate(epsilon=epsilon, fall=-math.log1p(-delta) if delta < 1 else math.inf)
 
     @override
     def _between(self, here: Place, there: Place) -> float:
@@ -238,8 +217,7 @@ class TemperedMetropolis(PrivateMetropolis):
 
     @override
     def _accepts(self, here: Place, there: Place, reach: float) -> bool:
-        given = {} if self.ratio.pays is not None else {"rows": self.rows}
-        return self._drawn("accept", here, there, **given)
+        return self._drawn("accept", here, there)
 
     @override
     def _acceptance(self, dimension: int) -> float:

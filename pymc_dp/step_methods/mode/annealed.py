@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, override
@@ -10,19 +9,13 @@ from typing import Any, override
 from pymc import Model
 
 from pymc_dp.errors import Problem, UnsupportedModelError
-from pymc_dp.inspection.findings import Inspection, RowInspection
-from pymc_dp.inspection.priors import priors_of
-from pymc_dp.proofs.certificates import log_concave
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.priors import log_concave, priors_of
 from pymc_dp.release.record import SamplerRecord
 from pymc_dp.step_methods.funding import Funding
-from pymc_dp.step_methods.ops.converged import ConvergedPosterior
-from pymc_dp.step_methods.ops.from_rows import CELLS, RowGridPosterior
+from pymc_dp.step_methods.ops.from_rows import PerUnitGrid
 from pymc_dp.step_methods.ops.one_sample import OPS
-from pymc_dp.step_methods.ops.price import Temperature, sharpest
-from pymc_dp.step_methods.ops.row_density import RowDensity
-from pymc_dp.step_methods.ops.row_proofs import Trial
-from pymc_dp.step_methods.row_functions import Nodes
-from pymc_dp.step_methods.row_functions.node_bounds import MOST_NUMBERS
+from pymc_dp.step_methods.ops.price import Temperature, per_unit, sharpest
 from pymc_dp.transforms.likelihood import TableLikelihood
 
 
@@ -36,8 +29,7 @@ class AnnealedMode(OPS):
 
     Notes
     -----
-    **Guarantee.** As for `OPS`: bounded range ``η = β R``. Under a metric R is per unit of it, drawn on a grid alone,
-    where it is enforced: rows count for public nodes (`Nodes`).
+    **Guarantee.** As for `OPS`: bounded range ``η = β R``; under a metric R is per unit of it.
     """
 
     name = "annealed"
@@ -62,27 +54,9 @@ class AnnealedMode(OPS):
         """Return None: discrete states have no annealed chain here."""
 
     @override
-    def _per_unit(self, inspection: RowInspection, density: RowDensity) -> RowGridPosterior | str:
-        metric = inspection.domain.metric
-        assert metric is not None
-        nodes = Nodes.of(inspection.columns, metric, inspection.n_rows)
-        room = math.floor((MOST_NUMBERS / nodes.count) ** (1 / density.dimension))
-        grid = RowGridPosterior.of(density, max(2, min(room, CELLS.get(density.dimension, 2))))
-        if isinstance(grid, str):
-            return f"{grid}, and no other way enforces ε per unit of a metric"
-        self.measure(inspection.columns, metric, [nodes])
-        self.range = replace(self.range, reason=f"{self.range.reason}; enforced at {nodes}")
-        return grid.on(nodes, self.range.value)
-
-    @override
-    def _chain(self, inspection: RowInspection, density: RowDensity, trial: Trial) -> ConvergedPosterior | str:
-        if inspection.domain.metric is not None:
-            return "a chain enforces nothing per unit"
-        return super()._chain(inspection, density, trial)
-
-    @override
     def _temperature(self, funding: Funding) -> Temperature:
-        return sharpest(self.range.value, funding.budget, funding.uses, self.added)
+        asked = self.range.value, funding.budget, funding.uses, self.added
+        return per_unit(*asked, sharp=True) if isinstance(self.posterior, PerUnitGrid) else sharpest(*asked)
 
     @override
     def describe(self) -> SamplerRecord:
@@ -114,7 +88,7 @@ def _flat_powers(prior_model: Model) -> list[Problem]:
     found = [
         Problem(
             where=prior.name,
-            what="its prior is not proved log-concave, and a power of another density may have infinite mass",
+            what="its prior is not known to be log-concave, and a power of another density may have infinite mass",
             remedy="Give it a log-concave prior (Beta with a, b >= 1, Normal, Uniform with ends), or give candidates.",
         )
         for prior in priors_of(prior_model)

@@ -1,7 +1,4 @@
-"""The most probable of finitely many candidates, by the exponential mechanism.
-
-How far one row can move the log-likelihoods of candidates against each other.
-"""
+"""The most probable of finitely many candidates, by the exponential mechanism."""
 
 from __future__ import annotations
 
@@ -14,54 +11,23 @@ from pymc import Model
 
 from pymc_dp.accounting import ComposedEvent, Event, SelfComposedEvent
 from pymc_dp.domain import Domain
-from pymc_dp.draws.finite_choice import choose, settled
-from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
+from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_density import clamped, clamped_facts
-from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel.accounting.decimals import decimal, float_up
-from pymc_dp.metrics import Metric
 from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.release.record import GUARANTEES, PartRecord, ReleaseRecord, SamplerRecord
+from pymc_dp.samplers.per_unit import PerUnitScores
 from pymc_dp.samplers.row_scores import RowScores
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.mode.candidates import Draws, Given, kept, lay_out
 from pymc_dp.step_methods.ops.grid import by_name, log_prior
-from pymc_dp.step_methods.ops.price import sharpest
-from pymc_dp.step_methods.ops.row_density import RowDensity
+from pymc_dp.step_methods.ops.price import per_unit, sharpest
 from pymc_dp.step_methods.own_variables import Names
-from pymc_dp.step_methods.row_functions import NodeBound, Nodes
-from pymc_dp.step_methods.row_functions.node_bounds import MOST_NUMBERS, Numbers, centred, node_values
 from pymc_dp.step_methods.values import Values
 from pymc_dp.transforms.prior_model import prior_model as prior_model_of
-
-
-def candidate_slope(nodes: Nodes, density: RowDensity, points: Array) -> RowRange:
-    """Return the range over candidates per unit of a metric: the largest of all differences of numbers of the nodes.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If there are too many numbers, if one of them is none, or if rows tell nothing about which candidate is best.
-    """
-    if nodes.count * len(points) > MOST_NUMBERS:
-        what = f"{len(points)} candidates are too many for the {nodes.count} nodes of rows under a metric"
-        remedy = f"Give {MOST_NUMBERS // nodes.count} at most."
-        raise UnsupportedModelError([Problem(where="candidates", what=what, remedy=remedy)])
-    values, _ = centred(node_values(lambda at, rows: density.each(at, rows)[1], points, nodes))
-    if not np.isfinite(values).all():
-        what = "the log-likelihood of some possible rows is NaN at some candidates, but not at others"
-        remedy = "Give narrower bounds for the values of rows (dp.Domain), or other candidates."
-        raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
-    value = Numbers.of(nodes, values).steepest
-    if not value > 0:
-        what = "no row can tell anything about which candidate is best"
-        raise UnsupportedModelError([Problem(where="model", what=what, remedy="Give other candidates.")])
-    reason = f"per unit of ρ = {nodes.metric}, the largest of all differences at {nodes}"
-    return RowRange(value=value, sensitivity=math.inf, reason=reason)
-
 
 CANDIDATE = "candidate"
 LIKELY = 0.95
@@ -80,15 +46,13 @@ class CandidateMode(PrivateStep):
     -----
     **Guarantee.** The exponential mechanism of bounded range ``η = β R``, R the range of one row over the candidates:
     η-DP and η²/8-zCDP; class exact. R is the largest that is found on public rows, and enforced by the kernel on the
-    whole numbers that it sums (`Kernel.choose`): rows beyond it are cut. Arithmetic hardened; float64 under a metric.
-    With `Draws` the losses of their trace are added. Under a metric rows count for public nodes (`Nodes`), and R is per
-    unit of it: the largest that the numbers of the nodes have at the candidates.
+    whole numbers that it sums (`Kernel.choose`): rows beyond it are cut. Arithmetic hardened. With `Draws` the losses
+    of their trace are added. Under a metric rows count for public nodes, and ε is per unit of it (`choose_per_unit`).
     """
 
     name = "mode"
     guarantee: ClassVar[Guarantee] = "exact"
     knows_metric: ClassVar[bool] = True
-    nodes: Nodes | None = None
     default_draws: ClassVar[int] = 1
     public_stats: ClassVar[tuple[str, ...]] = (CANDIDATE,)
     stats_dtypes_shapes: ClassVar[dict[str, Any]] = {**PrivateStep.stats_dtypes_shapes, CANDIDATE: (np.int64, [])}
@@ -112,24 +76,17 @@ class CandidateMode(PrivateStep):
         self.prior = log_prior(prior_model, self.priors, self.points)
         self._require_possible()
         self._require_kept(prior_model)
-        self.scores: RowScores | None = None
+        self.scores: RowScores | PerUnitScores
         if inspection.domain.metric is None:
             self.scores = RowScores(inspection, prior_model, self.points)
-            self.range = RowRange(value=self.scores.range, sensitivity=math.inf, reason=self.scores.reason)
-            if not self.previewing:
-                self.scores.compile()
         else:
-            self.density = RowDensity(inspection, prior_model, self.priors)
-            self._plan_nodes(inspection, inspection.domain.metric)
+            self.scores = found = PerUnitScores(inspection, prior_model, self.points)
+            self.diameter, self.grids = found.diameter, found.grids
+        self.range = RowRange(value=self.scores.range, sensitivity=math.inf, reason=self.scores.reason)
+        if not self.previewing:
+            self.scores.compile()
         self.values, self.place = Values(prior_model), 0
         return prior_model
-
-    def _plan_nodes(self, inspection: RowInspection, metric: Metric) -> None:
-        """Read off the numbers of all candidates what a row moves per unit of ρ, and count rows at public nodes."""
-        self.nodes = nodes = Nodes.of(inspection.columns, metric, inspection.n_rows)
-        self.measure(inspection.columns, metric, [nodes])
-        self.range = candidate_slope(nodes, self.density, self.points)
-        self.row_bound = NodeBound(nodes=nodes, most=self.range.value)
 
     @override
     def assumed(self) -> tuple[str, ...]:
@@ -173,41 +130,27 @@ class CandidateMode(PrivateStep):
 
     @override
     def price(self, funding: Funding) -> Event:
-        added = 0.0 if self.scores is None else self.scores.slack
-        found = sharpest(self.range.value, funding.budget, funding.uses, added)
+        asked = self.range.value, funding.budget, funding.uses, self.scores.slack
+        found = per_unit(*asked, sharp=True) if isinstance(self.scores, PerUnitScores) else sharpest(*asked)
         self.sharpness, self._use = found.inverse, found.event
         return SelfComposedEvent(event=self._use, count=funding.uses)
 
     @override
     def load(self) -> None:
-        if self.scores is None:
-            self.held = self.density.read(self.nodes)
-        else:
-            self.scores.load()
+        self.scores.load()
 
     @override
     def forget(self) -> None:
-        self.__dict__.pop("held", None)  # which is not there if they could not be read
-        if self.scores is not None:
-            self.scores.forget()
+        self.scores.forget()
 
     @override
     def start_chain(self) -> None:
-        if self.scores is not None:
-            self.scores.begin(self._use, self.funding.steps)
+        self.scores.begin(self._use, self.funding.steps)
 
     @override
     def advance(self, point: Point) -> Point:
-        if self.scores is not None:
-            self.place = self.scores.choose(self.sharpness, self.sharpness * self.prior)
-        else:
-            self.place = int(choose(self.generator, self._log_weights()))
+        self.place = self.scores.choose(self.sharpness, self.sharpness * self.prior)
         return self.values.move(point, by_name(self.priors, self.points[self.place]))
-
-    def _log_weights(self) -> Array:
-        """Return the log weight of every candidate, where ε is per unit of a metric. **Private**."""
-        prior, likelihood = self.density.held_sums(self.points, self.held, self.row_bound)
-        return np.asarray(self.sharpness * (settled(prior) + likelihood))
 
     @override
     def statistics(self) -> list[dict[str, Any]]:
@@ -217,8 +160,7 @@ class CandidateMode(PrivateStep):
     @property
     @override
     def arithmetic(self) -> str:
-        given = isinstance(self.settings["given"], Draws)
-        return "float64" if given or self.scores is None else "hardened"
+        return "float64" if isinstance(self.settings["given"], Draws) else "hardened"
 
     @override
     def describe(self) -> SamplerRecord:
@@ -281,4 +223,4 @@ def _before(given: Draws, names: Names) -> PartRecord:
     )
 
 
-__all__ = ["CandidateMode", "candidate_slope"]
+__all__ = ["CandidateMode"]

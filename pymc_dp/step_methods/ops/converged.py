@@ -28,11 +28,11 @@ from pymc_dp.before_kernel import derived_generator
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.interpreted import plain_draw
+from pymc_dp.inspection.priors import log_concave
 from pymc_dp.inspection.rows import Array
-from pymc_dp.proofs.certificates import log_concave
 from pymc_dp.simulation.rows import draw_rows
 from pymc_dp.step_methods.ops.curvature import mode, units
-from pymc_dp.step_methods.ops.row_density import Held, RowDensity
+from pymc_dp.step_methods.ops.held_density import Held, HeldDensity
 from pymc_dp.step_methods.values import Point
 
 TUNE = 1000
@@ -62,23 +62,25 @@ class Chain:
 
 
 class TemperedChain:
-    """A NUTS sampler of ``prior^power exp(inverse Σ l(x, θ))``; rows are put into it for one chain and taken out again.
+    """A NUTS sampler of ``prior^power exp(inverse Σ l(x, θ))``, each row's number held (`HeldDensity`).
+
+    Rows are put into it for one chain and taken out again.
 
     Parameters
     ----------
-    density : RowDensity
+    density : HeldDensity
     prior_model : pymc.Model
         Whose priors and Potentials are the prior. It is changed: the likelihood becomes a Potential of it.
     temper_prior : bool
         Whether power is `inverse` too; else it is 1.
     """
 
-    def __init__(self, density: RowDensity, prior_model: Model, *, temper_prior: bool) -> None:
+    def __init__(self, density: HeldDensity, prior_model: Model, *, temper_prior: bool) -> None:
         self._names = [prior.name for prior in density.priors]
         self._inverse = pytensor.shared(np.float64(1.0))
-        self._rows, self._weights = density.stand_ins()
+        self._held = density.stand_ins()
         flat = pt.concatenate([rv.ravel().astype("float64") for rv in prior_model.free_RVs])
-        prior, likelihood = density.graphs(flat, self._rows, self._weights)
+        prior, likelihood = density.graphs(prior_model, flat, self._held)
         with prior_model:
             pm.Potential("tempered_likelihood", self._inverse * likelihood)
             if temper_prior:
@@ -119,16 +121,18 @@ class TemperedChain:
             Of any kind, whose text may tell of a row.
         """
         with _silent():
-            self._put(*held, inverse)
+            self._put(held, inverse)
             try:
                 return self._walk(draws, rng, curved=curved)
             finally:
-                self._put([row[:0] for row in held[0]], held[1][:0], 1.0)
+                self._put(held.nothing(), 1.0)
 
-    def _put(self, rows: list[Array], weights: Array, inverse: float) -> None:
-        for shared, row in zip(self._rows, rows, strict=True):
-            shared.set_value(row)
-        self._weights.set_value(weights)
+    def _put(self, held: Held, inverse: float) -> None:
+        shared: Any = self._held
+        for name, rows in held.rows.items():
+            shared.rows[name].set_value(rows)
+        shared.counts.set_value(held.counts)
+        shared.levels.set_value(held.levels)
         self._inverse.set_value(np.float64(inverse))
 
     def _walk(self, draws: int, rng: np.random.Generator, *, curved: bool) -> Chain:
@@ -220,14 +224,15 @@ class ConvergedPosterior:
 
     Notes
     -----
-    **Guarantee.** That of an exact draw, if the chain had converged: class asymptotic. With total variation distance t
+    **Guarantee.** That of an exact draw from the density that the chain sees (`HeldDensity`), if the chain had
+    converged: class asymptotic. With total variation distance t
     to the target on every data set it would be (ε, δ + (1 + e^ε) t) [Wang, Fienberg, Smola 2015, proposition 10]; no t
     is proved here. The length of the chain is a function of public simulations, and known before rows are read; tuning,
     step sizes and run times see the rows, and are not released.
     """
 
     inspection: RowInspection
-    density: RowDensity
+    density: HeldDensity
     prior_model: Model
     temper_prior: bool
     _lengths: dict[float, Length | str] = field(default_factory=dict)
@@ -235,7 +240,7 @@ class ConvergedPosterior:
 
     @classmethod
     def of(
-        cls, inspection: RowInspection, density: RowDensity, prior_model: Model, *, temper_prior: bool
+        cls, inspection: RowInspection, density: HeldDensity, prior_model: Model, *, temper_prior: bool
     ) -> Self | str:
         """Return a way to draw, or say what is in the way."""
         if temper_prior and not all(prior.bounded or log_concave(prior) for prior in density.priors):
@@ -312,7 +317,7 @@ class ConvergedPosterior:
         count = min(n_rows if domain.n_max is None else domain.n_max, MOST_ROWS)
         rngs = [np.random.default_rng(turn) for turn in range(TRIALS)]
         simulated(self.inspection, self.prior_model, count + 1, np.random.default_rng(TRIALS))
-        return [(simulated(self.inspection, self.prior_model, count, rng), np.ones(count)) for rng in rngs]
+        return [self.density.held(simulated(self.inspection, self.prior_model, count, rng)) for rng in rngs]
 
 
 def simulated(inspection: RowInspection, prior_model: Model, count: int, rng: np.random.Generator) -> list[Array]:

@@ -40,7 +40,7 @@ from pymc_dp.kernel.totals import ByTotals, Totals
 from pymc_dp.proofs.closed_form_ranges import RowRange, total_range
 from pymc_dp.proofs.parameter_boxes import Box, somewhere
 from pymc_dp.samplers.chain_account import NOT_BEGUN, ChainAccount
-from pymc_dp.samplers.row_scores import no_digits
+from pymc_dp.samplers.near_rows import no_digits
 from pymc_dp.samplers.sums import COMPUTED, ModelSums, slopes_of
 from pymc_dp.step_methods.gibbs.compiled import Functions
 from pymc_dp.step_methods.gibbs.conjugacy import BoundedTable, Conjugacy, Dependents, TablePair, conjugate

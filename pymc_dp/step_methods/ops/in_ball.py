@@ -17,11 +17,10 @@ from pymc_dp.inspection.affine import slopes_of
 from pymc_dp.inspection.findings import Observed, RowInspection
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.priors import BALL, Prior, constant_values, priors_of
-from pymc_dp.inspection.rows import Array, Column, rebuild
+from pymc_dp.inspection.rows import Array, Column, known_rows, rebuild
 from pymc_dp.kernel import Grant, Kernel, NormalInBall, RowMap, Table
 from pymc_dp.kernel.accounting.decimals import float_up
 from pymc_dp.proofs.closed_form_ranges import RowRange
-from pymc_dp.proofs.row_likelihood import symbol_of
 from pymc_dp.samplers.chain_account import NOT_BEGUN, granted
 from pymc_dp.samplers.rows import ModelRows
 from pymc_dp.step_methods.ops.grid import by_name
@@ -205,11 +204,11 @@ def _reach(line: Line, predictors: Sequence[Column], response: Column) -> tuple[
     parts, start = [(slice(0, 1), 1.0)], 1
     for column in predictors:
         whole = slice(start, start + column.width)
-        known = symbol_of(column)  # of a public column, what its values are
-        if known.norm is not None:
-            parts.append((whole, known.norm))
+        norm = _longest(column) if column.public and column.norm is None else column.norm
+        if norm is not None:
+            parts.append((whole, norm))
         else:
-            each = np.maximum(np.abs(known.low), np.abs(known.high)).ravel()
+            each = np.maximum(*(np.abs(end) for end in column.ends)).ravel()
             parts += [(slice(start + i, start + i + 1), float(most)) for i, most in enumerate(each)]
         start = whole.stop
     lengths = np.array([_times(np.linalg.norm(line.slopes[part], 2), most) for part, most in parts])
@@ -219,6 +218,15 @@ def _reach(line: Line, predictors: Sequence[Column], response: Column) -> tuple[
     moved = sum(_times(np.linalg.norm(line.offset[part]), most) for part, most in parts[1:])
     low, high = (float(end.ravel()[0]) - line.offset[0] for end in response.ends)
     return longest, max(abs(low), abs(high)) + moved
+
+
+def _longest(column: Column) -> float | None:
+    """Return the largest norm of the rows of a public array, which may be looked at."""
+    values = np.asarray(column.clamped(known_rows(column)), dtype=np.float64)
+    if column.integer or values.ndim < 2 or not values.size or not np.isfinite(values).all():
+        return None
+    scale = float(np.abs(values).max()) or 1.0  # no square is rounded to 0, or to infinity
+    return scale * float(np.linalg.norm(values.reshape(len(values), -1) / scale, axis=1).max()) * (1 + 1e-12)
 
 
 def _times(slope: Any, most: float) -> float:

@@ -18,25 +18,25 @@ from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.row_density import clamped, clamped_facts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.proofs.closed_form_ranges import RowRange
-from pymc_dp.proofs.row_likelihood import RowLikelihood
-from pymc_dp.proofs.row_ranges import Proof
 from pymc_dp.release.record import ReleaseRecord, SamplerRecord, described_domain
+from pymc_dp.samplers.found_range import FoundRange, found_range
+from pymc_dp.samplers.near_rows import require_informative
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
-from pymc_dp.step_methods.ops.from_rows import MOST_SCALARS, RowGridPosterior, ScoredGrid, grid_problem
+from pymc_dp.step_methods.ops.from_rows import MOST_SCALARS, PerUnitGrid, ScoredGrid, grid_problem
 from pymc_dp.step_methods.ops.from_sums import BySums, Posterior, SummedGrid, has_conjugate_form, table_posterior
+from pymc_dp.step_methods.ops.held_density import HeldDensity
 from pymc_dp.step_methods.ops.hidden_states import StatesPosterior
 from pymc_dp.step_methods.ops.in_ball import RegressionPosterior
-from pymc_dp.step_methods.ops.price import Temperature, by_papers, by_range, worth
-from pymc_dp.step_methods.ops.row_density import RowDensity
-from pymc_dp.step_methods.ops.row_proofs import Trial, prove_rows
+from pymc_dp.step_methods.ops.price import Temperature, by_papers, by_range, per_unit, worth
 from pymc_dp.step_methods.values import Values
 from pymc_dp.transforms.likelihood import TableLikelihood, sums_problems, table_likelihoods
 from pymc_dp.transforms.prior_model import prior_model as prior_model_of
 from pymc_dp.transforms.prior_model import shared_prior_model
 
-Way = RowGridPosterior | ConvergedPosterior
+OF_KERNEL = (ScoredGrid, BySums, PerUnitGrid, RegressionPosterior)
+"""Posteriors that the kernel draws from: a chain begins and ends with them."""
 
 
 class OPS(PrivateStep):
@@ -87,24 +87,30 @@ class OPS(PrivateStep):
     nodes, each of which may move to another configuration: it is that of a row, while lemma 24 of Dimitrakakis et al.
     is for one changed entry of it.
 
-    **Guarantee.** One draw is the exponential mechanism with score ``Σ l(x, θ)`` and bounded range ``η = R / T``, so
-    η-DP and η²/8-zCDP; k draws are kη-DP, or ``k η²/8``-zCDP where δ > 0. From sums, and in a ball, R is the largest
-    range over the support of the priors, or over the grid, of what two rows may differ by, under
-    ``domain.neighbours``. Where a grid passes over single rows, R is the largest
-    range that is found on simulated rows. It is enforced on the number of every row: rows beyond it are cut, and
-    privacy does not depend on how well it was found. A chain that is assumed to have converged pays for the range that
-    ``dp.sensitivity`` proves. Class exact: draws are independent and exact, no convergence is needed. Arithmetic
-    hardened for a grid; else float64, and the last bits of the draw are not covered. With
-    ``papers=True`` each draw is 2 Δl / T-DP and losses add. On a grid, a cell is drawn with its density at the middle
-    and θ uniformly within it. With ``assume_converged=True`` the class may be asymptotic; the trace says which. Run
-    times depend on the rows and are not covered.
+    **Guarantee.** One draw is the exponential mechanism with score ``Σ l(x, θ)`` and bounded range ``η = R / T``,
+    so η-DP and η²/8-zCDP; k draws are kη-DP, or ``k η²/8``-zCDP where δ > 0. From sums, and in a ball, R is the
+    largest range over the support of the priors, or over the grid, of what two rows may differ by, under
+    ``domain.neighbours``. Where a grid passes over single rows, R is the largest range that is found on simulated
+    rows. It is enforced on the number of every row: rows beyond it are cut, and privacy does not depend on how well it
+    was found. Class exact: draws are independent and exact, no convergence is needed. Arithmetic hardened for a grid;
+    else float64, and the last bits of the draw are not covered. With ``papers=True`` each draw is 2 Δl / T-DP and
+    losses add. On a grid, a cell is drawn with its density at the middle and θ uniformly within it. With
+    ``assume_converged=True`` the class may be asymptotic; the trace says which. Run times depend on the rows and are
+    not covered.
 
-    Under ``Domain(metric=ρ)``, ε is per unit of ρ and R too: the proved largest range of ``l(x, θ) - l(y, θ)`` over
-    ``ρ(x, y)``, between tables that differ by ``Σ ρ(x_i, y_i)`` in all; with ``papers=True`` Δl is L_ρ, so that a draw
-    is ``2 L_ρ / T``-private per unit. δ is 0. The trace says what ε is for a whole row, where values have bounds. Per
-    unit it rests on the proof, which is about real numbers: rows are neither rounded nor held within anything, so that
-    of two rows as near as the last digits of a log-likelihood floats may show more. `TemperedGibbs`, `BarkerMetropolis`
-    and `find_map` enforce what they charge per unit, for rows of few columns.
+    A chain that is assumed to have converged pays for an interval that its density enforces. The number of a row at
+    θ is ``l(x, θ) - c(θ) - a(x)``; c is public, the mean of some simulated rows under ``"replace"``, and a(x) is a
+    sum of the row's own numbers at a few public points. It is held within one public interval (low, high) for all
+    rows and θ: R = 2 (high - low) under ``"replace"``, and high - low under ``"add_remove"``. The interval is what
+    is found on simulated rows and points of the parameters, so that it cuts hardly anything; what it cuts is a
+    bias. The trace prints it.
+
+    Under ``Domain(metric=ρ)``, ρ of ``dp.metrics.L1``, ε is per unit of ρ, and δ is 0. Rows then have at most three
+    private columns of numbers with bounds. They count for the nodes of a public grid in whole shares, and in
+    between the log-likelihood is linear. R is how steep the numbers of the nodes are, per unit of ρ; the kernel
+    computes it from the whole numbers that it adds up. It is drawn from a grid of one or two bounded parameters.
+    Real numbers are rounded to 64 places between two nodes, and ρ is that of rounded rows. The trace says what ε is
+    for a whole row.
 
     References
     ----------
@@ -162,8 +168,7 @@ class OPS(PrivateStep):
         self.neighbours = inspection.domain.neighbours
         self.n_rows = inspection.n_rows if self.neighbours == "replace" else None
         self.clamped = clamped(inspection.model)
-        self.proofs: tuple[Proof, ...] = ()
-        self.rows: tuple[RowLikelihood, ...] = ()
+        self.found: FoundRange | None = None
         if isinstance(inspection, RowInspection):
             return self._plan_regression(inspection) or self._plan_rows(inspection, "")
         prior_model, tables = table_likelihoods(inspection)
@@ -216,20 +221,33 @@ class OPS(PrivateStep):
             raise UnsupportedModelError(curable or error.problems) from None
 
     def _plan_rows(self, inspection: RowInspection, reasons: str) -> Model:
-        """Lay a grid, of which the kernel chooses a cell; else prove a range, and find another way to draw."""
+        """Lay a grid, of which the kernel chooses a cell; else take a chain, if the caller assumes it converged."""
         prior_model = shared_prior_model(inspection)
         priors = priors_of(prior_model)
         problem = grid_problem(priors)
         self.values = Values(prior_model, quick=self.previewing)
-        if inspection.domain.metric is None and not problem:
+        if inspection.domain.metric is not None:
+            self._plan_per_unit(inspection, prior_model, problem)
+        elif not problem:
             self._plan_grid(inspection, prior_model, reasons)
-        elif inspection.domain.metric is None and not self.settings.get("assume_converged"):
+        elif self.settings.get("assume_converged"):
+            self._plan_chain(inspection, prior_model, _joined(reasons, problem))
+        else:
             bounds = [*([] if self.clamped else _loose(inspection)), *_bounds_first(priors)]
             other = [] if bounds and not reasons else [self._no_draws(_joined(reasons, problem))]
             raise UnsupportedModelError([*bounds, *other])
-        else:
-            self._plan_proved(inspection, prior_model, reasons)
         return prior_model
+
+    def _plan_per_unit(self, inspection: RowInspection, prior_model: Model, problem: str) -> None:
+        """Lay a grid on which ε is per unit of a metric."""
+        priors = priors_of(prior_model)
+        if not problem and self.settings["papers"]:
+            problem = "the papers' rule is for whole rows"
+        if problem:
+            raise UnsupportedModelError([*_bounds_first(priors), self._no_draws(problem)])
+        grid = PerUnitGrid(inspection, prior_model, priors, self.settings.get("grid"))
+        self.posterior, self.diameter, self.grids = grid, grid.scores.diameter, grid.scores.grids
+        self.range = RowRange(value=grid.scores.range, sensitivity=math.inf, reason=grid.scores.reason)
 
     def _plan_grid(self, inspection: RowInspection, prior_model: Model, reasons: str) -> None:
         """Lay a grid, and find how far one row moves its cells."""
@@ -251,47 +269,19 @@ class OPS(PrivateStep):
         if not self.previewing:
             found.compile()
 
-    def _plan_proved(self, inspection: RowInspection, prior_model: Model, reasons: str) -> None:
-        """Prove a range, and find a way to draw: a chain, or under a metric a grid."""
-        try:
-            proved = prove_rows(inspection, prior_model, papers=self.settings["papers"])
-        except UnsupportedModelError as error:
-            raise UnsupportedModelError(self._without_range(prior_model, error.problems, reasons)) from None
-        proved.require_informative()
-        self.proofs, self.rows, self.diameter, self.range = proved.proofs, proved.rows, proved.diameter, proved.range
-        density = RowDensity(inspection, prior_model, proved.priors)
-        trial = Trial(density)
-        moved = min(proved.range.value, proved.range.sensitivity)
-        moved *= proved.diameter if math.isfinite(proved.diameter) else 1.0
-        if (problem := trial.problem(inspection.most_rows, moved)) is not None:
-            raise UnsupportedModelError([problem])
-        way: Way | str = grid_problem(proved.priors)
-        if inspection.domain.metric is not None and not way:
-            way = self._per_unit(inspection, density)
-        if isinstance(way, str) and self.settings.get("assume_converged"):
-            chain = self._chain(inspection, density, trial)
-            way = chain if isinstance(chain, ConvergedPosterior) else _joined(way, chain)
+    def _plan_chain(self, inspection: RowInspection, prior_model: Model, reasons: str) -> None:
+        """Take the last state of a chain, whose density holds the number of every row within what is found."""
+        self.found = found = found_range(inspection, prior_model)
+        require_informative(found.value)
+        density = HeldDensity(inspection, found)
+        self.range = RowRange(value=density.range, sensitivity=max(found.size, density.range / 2), reason=density.words)
+        if not self.previewing and not np.isfinite(found.gradients()).all():
+            problem = "computed in floats, the gradient of its log-likelihood is NaN for some rows and parameters"
+            raise UnsupportedModelError([self._no_draws(_joined(reasons, problem))])
+        way = ConvergedPosterior.of(inspection, density, prior_model_of(inspection), temper_prior=self.temper_prior)
         if isinstance(way, str):
             raise UnsupportedModelError([self._no_draws(_joined(reasons, way))])
         self.posterior = way
-
-    def _without_range(self, prior_model: Model, problems: Sequence[Problem], reasons: str) -> Sequence[Problem]:
-        """Name bounds alone where there is a draw with them, else also what needs no exact draw."""
-        few = sum(prior.size for prior in priors_of(prior_model)) <= MOST_SCALARS
-        if self.settings.get("assume_converged") or (few and not reasons):
-            return problems
-        other = self._no_draws(reasons or "one row can move its likelihood by any amount")
-        return [*problems, other] if few else [other, *problems]
-
-    def _per_unit(self, inspection: RowInspection, density: RowDensity) -> RowGridPosterior | str:
-        """Lay a grid where ε is per unit of a metric, or say what is in the way."""
-        return RowGridPosterior.of(density, self.settings.get("grid"))
-
-    def _chain(self, inspection: RowInspection, density: RowDensity, trial: Trial) -> ConvergedPosterior | str:
-        """Return a chain, or say what is in the way."""
-        if not self.previewing and (steep := trial.steep()):
-            return steep
-        return ConvergedPosterior.of(inspection, density, prior_model_of(inspection), temper_prior=self.temper_prior)
 
     @override
     def price(self, funding: Funding) -> Event:
@@ -313,6 +303,8 @@ class OPS(PrivateStep):
         return bool(self.settings["papers"])
 
     def _temperature(self, funding: Funding) -> Temperature:
+        if isinstance(self.posterior, PerUnitGrid):
+            return per_unit(self.range.value, funding.budget, funding.uses, self.added)
         if self.settings["papers"]:
             return by_papers(self.range.sensitivity, funding.budget, funding.uses, self.added)
         return by_range(self.range.value, funding.budget, funding.uses, self.added)
@@ -320,7 +312,9 @@ class OPS(PrivateStep):
     @property
     def added(self) -> float:
         """What a draw costs above its range: the slack of the whole weights of a choice."""
-        return self.posterior.added if isinstance(self.posterior, ScoredGrid | BySums) else 0.0
+        if isinstance(self.posterior, BySums):
+            return self.posterior.added
+        return self.posterior.scores.slack if isinstance(self.posterior, ScoredGrid | PerUnitGrid) else 0.0
 
     @property
     @override
@@ -330,7 +324,8 @@ class OPS(PrivateStep):
     @property
     @override
     def arithmetic(self) -> str:
-        return "hardened" if isinstance(self.posterior, ScoredGrid | SummedGrid) else "float64"
+        kernel = ScoredGrid | SummedGrid | PerUnitGrid
+        return "hardened" if isinstance(self.posterior, kernel) else "float64"
 
     @override
     def load(self) -> None:
@@ -339,12 +334,12 @@ class OPS(PrivateStep):
     @override
     def forget(self) -> None:
         self.__dict__.pop("sums", None)  # which are not there if they could not be read
-        if isinstance(self.posterior, ScoredGrid | BySums | RegressionPosterior):
+        if isinstance(self.posterior, OF_KERNEL):
             self.posterior.forget()
 
     @override
     def start_chain(self) -> None:
-        if isinstance(self.posterior, ScoredGrid | BySums | RegressionPosterior):
+        if isinstance(self.posterior, OF_KERNEL):
             self.posterior.begin(self.sums, self.temperature.event, self.funding.steps)
 
     @override
@@ -393,10 +388,13 @@ class OPS(PrivateStep):
         return f"R = {self.range.value:.6g}: {self.range.reason}"
 
     def _no_draws(self, reasons: str, assumed: bool = False) -> Problem:
-        others = "dp.TemperedGibbs(), dp.BarkerMetropolis() or dp.SGLD()"
         if self.binding.domain.metric is not None:
-            others = "dp.TemperedGibbs() or dp.BarkerMetropolis()"
-        remedy = f"Use {others}, which need no exact draws."
+            return Problem(
+                where="model",
+                what=f"its posterior cannot be drawn per unit of a metric ({reasons})",
+                remedy="Use one or two bounded parameters, dp.find_map with candidates, or leave the metric out.",
+            )
+        remedy = "Use dp.TemperedGibbs(), dp.BarkerMetropolis() or dp.SGLD(), which need no exact draws."
         last = (
             " Or take the last state of a NUTS chain, whose guarantee is asymptotic: dp.OPS(assume_converged=True). It "
             "needs bounded parameters, coefficients by dp.truncate(norms=)."

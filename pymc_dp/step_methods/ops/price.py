@@ -65,6 +65,18 @@ def sharpest(range_: float, budget: Budget, uses: int, added: float = 0.0) -> Te
     return Temperature(inverse=least / range_ * INSIDE, prior=True, event=event, rule="bounded range")
 
 
+def per_unit(range_: float, budget: Budget, uses: int, added: float, *, sharp: bool = False) -> Temperature:
+    """One draw costs β R per unit of a metric, and what its whole weights add; losses add.
+
+    With `sharp` the prior has the power β too, which may be above 1.
+    """
+    share = float_down(decimal(budget.epsilon) / uses)
+    least = _less(share, added, budget)
+    inverse = least / range_ * INSIDE if sharp else _inverse(least, range_)
+    event = PureEvent(epsilon=share if sharp or inverse < 1 else (range_ + added) * ABOVE)
+    return Temperature(inverse=inverse, prior=sharp, event=event, rule="range per unit of ρ")
+
+
 def worth(temperature: float, count: int) -> str:
     """Say how far so many draws at a temperature lie from the truth, where rows are many."""
     mean = f", the mean of {count} draws √(1 + T / {count}) = {math.sqrt(1 + temperature / count):.3g} times"
@@ -89,4 +101,4 @@ def _inverse(allowed: float, needed: float) -> float:
     return 1.0 if needed <= allowed else allowed / needed * INSIDE
 
 
-__all__ = ["Temperature", "by_papers", "by_range", "sharpest", "worth"]
+__all__ = ["Temperature", "by_papers", "by_range", "per_unit", "sharpest", "worth"]
