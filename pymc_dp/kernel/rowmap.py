@@ -118,6 +118,7 @@ class RowMap:
         self._loop = self._compiled(self._row, self._output, _LOOP)
         self._blocks: Callable[..., None] | None = None
         self._rows = 0.0
+        self._of_batches: dict[bool, tuple[Any, Any]] = {}
 
     @property
     def types(self) -> dict[str, tuple[str, tuple[int, ...]]]:
@@ -160,13 +161,58 @@ class RowMap:
         done = 0
         out[:] = np.nan
         if by_blocks:
-            if self._blocks is None and self._rows >= ENOUGH:
-                self._rows, self._blocks = -math.inf, self._by_blocks()  # once
+            if self._rows >= ENOUGH:
+                self._make_blocks(out.shape[1])
             if self._blocks is not None:
                 done = len(out) // BLOCK * BLOCK
                 self._blocks(*[column[:done] for column in rows], *parameters, out[:done])
             self._rows += len(out)
         self._loop(*[column[done:] for column in rows], *parameters, out[done:])
+
+    def of_batches(self, width: int, *, by_blocks: bool) -> tuple[Any, Any, bool]:
+        """Return compiled functions for the rows of batches, of one vector of parameters; and whether by whole blocks.
+
+        One copies some rows of (n_rows, ...) columns into a block, and fills it up with its first row. The other writes
+        the numbers of its rows. Within a walk all rows are mapped by the same graph: with `by_blocks` the vectorised
+        one, in blocks that are whole, so that neither places nor how many rows there are matter; else row by row.
+        """
+        if [len(shape) for _, shape in self._wanted] != [1] or self._wanted[0][0] != "float64":
+            raise ArgumentError("A row map of batches takes one vector of parameters, of float64.")
+        if by_blocks:
+            self._make_blocks(width)
+        loop, axes = (self._blocks if by_blocks else None) or self._loop, [len(one) for _, _, one in self._types]
+        key = loop is self._blocks
+        if key not in self._of_batches:
+            self._of_batches[key] = _of_batches(loop, axes)
+        return *self._of_batches[key], key
+
+    def _make_blocks(self, width: int) -> None:
+        """Compile the graph for blocks, once, unless public rows show that it does not treat rows alike."""
+        if self._rows != -math.inf:
+            made, self._rows = self._by_blocks(), -math.inf
+            self._blocks = made if made is not None and self._alike(made, width) else None
+
+    def _alike(self, blocks: Callable[..., None], width: int) -> bool:
+        """Whether public rows have the same bits in each place of a block, whoever stands beside them."""
+        rng = np.random.default_rng(0)
+        rows = [
+            rng.normal(size=(BLOCK, *entries)) if dtype == "float64" else rng.integers(0, 3, (BLOCK, *entries))
+            for _, dtype, entries in self._types
+        ]
+        given = [
+            rng.normal(size=[size or 2 for size in shape]).astype(dtype) if shape else np.array(1, dtype=dtype)
+            for dtype, shape in self._wanted
+        ]
+
+        def found(places: Any) -> Any:
+            out = np.full((BLOCK, width), np.nan)
+            blocks(*[np.ascontiguousarray(held[places]) for held in rows], *given, out)
+            return out
+
+        places = np.arange(BLOCK)
+        first = found(places)
+        moved = [np.roll(places, shift) for shift in (1, 6, BLOCK // 2)] + [np.full(BLOCK, k) for k in (0, 3, BLOCK - 1)]
+        return all(np.array_equal(found(some), first[some], equal_nan=True) for some in moved)
 
     def _by_blocks(self) -> Callable[..., None] | None:
         """Compile the graph for a block of rows; None where it has no such form."""
@@ -506,3 +552,43 @@ def _over_rows(jit: Any, axes: Sequence[int], parameters: int, source: str) -> C
     for name in [name for name in ("same", "single", "tried", "loop") if name in space]:
         space[name] = numba.njit(nogil=True, error_model="numpy")(space[name])
     return space["loop"]
+
+
+_BATCHES = """
+def mapped(columns, given, out):
+    loop(COLUMNS, out)
+
+def fill(rows, places, begin, count, filled, columns):
+    COPIES
+"""
+
+
+def _of_batches(loop: Any, axes: Sequence[int]) -> tuple[Any, Any]:
+    """Compile what copies rows of a batch into a block, and what maps them."""
+    copies = [f"copy_{'vectors' if axis else 'numbers'}(rows[{i}], places, begin, count, filled, columns[{i}])"
+              for i, axis in enumerate(axes)]
+    given = [*(f"columns[{i}]" for i in range(len(axes))), "given"]
+    source = _BATCHES.replace("COLUMNS", ", ".join(given)).replace("COPIES", "\n    ".join(copies or ["pass"]))
+    space: dict[str, Any] = {"loop": loop, "copy_numbers": _copy_numbers, "copy_vectors": _copy_vectors}
+    exec(source, space)
+    fill, mapped = (numba.njit(nogil=True, error_model="numpy")(space[name]) for name in ("fill", "mapped"))
+    return fill, mapped
+
+
+@numba.njit(nogil=True, error_model="numpy")
+def _copy_numbers(source, places, begin, count, filled, target):  # type: ignore[no-untyped-def]
+    for i in range(count):
+        target[i] = source[places[begin + i]]
+    for i in range(count, filled):
+        target[i] = target[0]
+
+
+@numba.njit(nogil=True, error_model="numpy")
+def _copy_vectors(source, places, begin, count, filled, target):  # type: ignore[no-untyped-def]
+    for i in range(count):
+        place = places[begin + i]
+        for j in range(target.shape[1]):
+            target[i, j] = source[place, j]
+    for i in range(count, filled):
+        for j in range(target.shape[1]):
+            target[i, j] = target[0, j]
