@@ -16,10 +16,11 @@ from pymc_dp.kernel.limits import UNITS
 from pymc_dp.kernel.rowmap import BLOCK
 
 FLAGS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False}
-MOST_SQUARES = 2**14
-"""Entries whose squares, of whole numbers up to `UNITS`, add up to less than 2^62 by any order."""
+MOST, WIDEST = np.int64(UNITS) * np.int64(UNITS), 2**14
+"""Square of the norm, and numbers of a row: so many squares of single entries fit into 64 bits."""
 SHORTENED = UNITS * (1 - 1e-9)
-MOST_NOISE = 2.0**62
+FAR = 2.0**61
+"""Noise is cut here, in units."""
 
 
 class Numbers(NamedTuple):
@@ -30,7 +31,7 @@ class Numbers(NamedTuple):
     n_rows : int
         Private under add_remove.
     poisson : bool
-    size : int
+    batch : int
         Rows of a batch of fixed size.
     waiting : float
         Rate of the waiting times between the rows of a Poisson batch, -log(1 - rate).
@@ -47,7 +48,7 @@ class Numbers(NamedTuple):
 
     n_rows: int
     poisson: bool
-    size: int
+    batch: int
     waiting: float
     inverse: float
     unit: float
@@ -97,7 +98,7 @@ def fixed_rows(rng, n_rows, size, keys, places):  # type: ignore[no-untyped-def]
         keys[slot] = -1
     for i in range(size):
         last = n_rows - size + i
-        place = rng.integers(0, last + 1)
+        place = min(int(rng.random() * (last + 1)), last)
         if _held(keys, place):
             place = last
             _held(keys, place)
@@ -106,59 +107,65 @@ def fixed_rows(rng, n_rows, size, keys, places):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**FLAGS)
-def hold(numbers, inverse, whole):  # type: ignore[no-untyped-def]
-    """Write a row's numbers times `inverse` as whole numbers of L2 norm <= `UNITS`; return whether there are any.
+def hold(found, inverse, shares, whole):  # type: ignore[no-untyped-def]
+    """Write rows of (n_rows, d) numbers times `inverse` as whole numbers of L2 norm <= `UNITS`; 0 where there are none.
 
-    Longer vectors are shortened in floats. That decides how many rows are lost and nothing else: the norm is checked
-    on the whole numbers.
+    Longer rows are shortened in floats. That decides how many rows are lost and nothing else: the norm is checked on
+    the whole numbers, by whole numbers.
     """
-    squares = 0.0
-    for j in range(numbers.size):
-        value = numbers[j] * inverse
-        squares += value * value
-    share = inverse * UNITS if squares <= 1.0 else inverse * (SHORTENED / np.sqrt(squares))
-    used, most = np.int64(0), np.int64(UNITS) * np.int64(UNITS)
-    for j in range(numbers.size):
-        value = numbers[j] * share
-        if not abs(value) <= UNITS:  # NaN too
-            return False
-        entry = np.int64(value)
-        whole[j] = entry
-        used += entry * entry
-        if used > most:
-            return False
-    return True
+    count, size = whole.shape
+    shares[:] = 0.0
+    for j in range(size):
+        for i in range(count):
+            value = found[i, j] * inverse
+            shares[i] += value * value
+    for i in range(count):
+        shares[i] = inverse * min(float(UNITS), SHORTENED / np.sqrt(shares[i]))
+    for i in range(count):
+        used, share = np.int64(0), shares[i]
+        for j in range(size):  # up to `WIDEST`, so that squares add up to less than 2^63
+            value = found[i, j] * share
+            held = abs(value) <= UNITS  # not NaN
+            entry = np.int32(value if held else 0.0)
+            whole[i, j] = entry
+            used += np.int64(entry) * np.int64(entry) if held else MOST + 1
+        if used > MOST:
+            whole[i] = 0
 
 
 @numba.njit(**FLAGS)
-def add_rows(found, count, inverse, coarser, whole, total, halves, products):  # type: ignore[no-untyped-def]
-    """Add the first `count` rows of (n_rows, d) numbers, each held within the norm, as whole numbers.
+def add(whole, total):  # type: ignore[no-untyped-def]
+    """Add rows of whole numbers, four at once, which fit into 32 bits."""
+    four = whole.shape[0] // 4 * 4
+    for i in range(0, four, 4):
+        for j in range(total.size):
+            total[j] += np.int64(whole[i, j] + whole[i + 1, j] + whole[i + 2, j] + whole[i + 3, j])
+    for i in range(four, whole.shape[0]):
+        for j in range(total.size):
+            total[j] += np.int64(whole[i, j])
 
-    With `coarser`, also the same numbers divided by it, toward zero, to `halves`, and the lower triangle of the
-    products of these, row by row, to `products`.
-    """
-    size = total.size
-    for i in range(count):
-        if not hold(found[i], inverse, whole):
-            continue
-        for j in range(size):
-            total[j] += whole[j]
-        if coarser:
-            place = 0
-            for j in range(size):
-                own = abs(whole[j]) // coarser
-                whole[j] = own if whole[j] > 0 else -own
-                halves[j] += whole[j]
-                for k in range(j + 1):
-                    products[place] += whole[j] * whole[k]
-                    place += 1
+
+@numba.njit(**FLAGS)
+def add_products(whole, coarser, halves, products):  # type: ignore[no-untyped-def]
+    """Add rows divided by `coarser`, toward zero, and the lower triangle of their products, one row after the other."""
+    for i in range(whole.shape[0]):
+        own = whole[i]
+        for j in range(own.size):
+            cut = abs(own[j]) // coarser
+            own[j] = cut if own[j] > 0 else -cut
+            halves[j] += own[j]
+        place = 0
+        for j in range(own.size):
+            for k in range(j + 1):
+                products[place + k] += np.int64(own[j]) * np.int64(own[k])
+            place += j + 1
 
 
 @numba.njit(**FLAGS)
 def noised(total, deviation, rng):  # type: ignore[no-untyped-def]
     """Return a whole number plus a normal one that is rounded to whole units."""
     drawn = np.rint(deviation * rng.standard_normal())
-    return np.float64(total + np.int64(min(max(drawn, -MOST_NOISE), MOST_NOISE)))
+    return np.float64(total + np.int64(min(max(drawn, -FAR), FAR)))
 
 
 @numba.njit(**FLAGS)
@@ -174,7 +181,7 @@ def release(numbers, rng, total, halves, products, released):  # type: ignore[no
         for k in range(j + 1):
             seen = products[place]
             if numbers.centred:
-                seen = numbers.size * seen - halves[j] * halves[k]
+                seen = numbers.batch * seen - halves[j] * halves[k]
             found = numbers.square * noised(seen, numbers.on if j == k else numbers.off, rng)
             released[size * (1 + j) + k] = released[size * (1 + k) + j] = found
             place += 1
@@ -195,9 +202,9 @@ def stepping(fill: Any, mapped: Any, ask: Any, take: Any, whole_blocks: bool) ->
     """
 
     @numba.njit(**FLAGS)
-    def steps(rows, columns, places, keys, found, given, state, count, rng, numbers, sums, released):  # type: ignore[no-untyped-def]
+    def steps(rows, columns, places, keys, found, given, sums, released, state, count, rng, numbers):  # type: ignore[no-untyped-def]
         total, halves, products = sums
-        whole = np.zeros(total.size, dtype=np.int64)
+        whole, shares = np.zeros((BLOCK, total.size), dtype=np.int32), np.zeros(BLOCK)
         for step in range(count):
             ask(state, step, given)
             total[:] = 0
@@ -208,15 +215,17 @@ def stepping(fill: Any, mapped: Any, ask: Any, take: Any, whole_blocks: bool) ->
                 if numbers.poisson:
                     drawn = poisson_rows(rng, numbers.n_rows, numbers.waiting, last, places)
                 else:
-                    drawn = fixed_rows(rng, numbers.n_rows, numbers.size, keys, places)
+                    drawn = fixed_rows(rng, numbers.n_rows, numbers.batch, keys, places)
                 for begin in range(0, drawn, BLOCK):
                     some = min(BLOCK, drawn - begin)
                     filled = BLOCK if whole_blocks else some
                     fill(rows, places, begin, some, filled, columns)
                     part = found[:filled]
-                    part[:] = np.nan
                     mapped(columns, given, part)
-                    add_rows(part, some, numbers.inverse, numbers.coarser, whole, total, halves, products)
+                    hold(part, numbers.inverse, shares[:some], whole[:some])
+                    add(whole[:some], total)
+                    if numbers.coarser:
+                        add_products(whole[:some], numbers.coarser, halves, products)
                 more = numbers.poisson and drawn == places.size
                 last = places[-1]
             release(numbers, rng, total, halves, products, released)

@@ -118,7 +118,6 @@ class RowMap:
         self._loop = self._compiled(self._row, self._output, _LOOP)
         self._blocks: Callable[..., None] | None = None
         self._rows = 0.0
-        self._of_batches: dict[bool, tuple[Any, Any]] = {}
 
     @property
     def types(self) -> dict[str, tuple[str, tuple[int, ...]]]:
@@ -159,7 +158,6 @@ class RowMap:
         are must not be private: replace alone.
         """
         done = 0
-        out[:] = np.nan
         if by_blocks:
             if self._rows >= ENOUGH:
                 self._make_blocks(out.shape[1])
@@ -170,21 +168,20 @@ class RowMap:
         self._loop(*[column[done:] for column in rows], *parameters, out[done:])
 
     def of_batches(self, width: int, *, by_blocks: bool) -> tuple[Any, Any, bool]:
-        """Return compiled functions for the rows of batches, of one vector of parameters; and whether by whole blocks.
+        """Return compiled functions for rows of batches, of one vector of parameters; and whether by whole blocks.
 
-        One copies some rows of (n_rows, ...) columns into a block, and fills it up with its first row. The other writes
-        the numbers of its rows. Within a walk all rows are mapped by the same graph: with `by_blocks` the vectorised
-        one, in blocks that are whole, so that neither places nor how many rows there are matter; else row by row.
+        One copies some rows of (n_rows, ...) columns to the first places of a block, and its first row to all others if
+        it is to be whole. The other writes the numbers of its rows. All rows of a walk are mapped by one graph: with
+        `by_blocks` the vectorised one, in whole blocks, whose places are alike; or else row by row.
         """
-        if [len(shape) for _, shape in self._wanted] != [1] or self._wanted[0][0] != "float64":
-            raise ArgumentError("A row map of batches takes one vector of parameters, of float64.")
+        if len(self._wanted) != 1 or self._wanted[0][0] != "float64" or [type(n) for n in self._wanted[0][1]] != [int]:
+            raise ArgumentError(
+                "A row map of batches takes one vector of parameters, float64, of a length that is known."
+            )
         if by_blocks:
             self._make_blocks(width)
-        loop, axes = (self._blocks if by_blocks else None) or self._loop, [len(one) for _, _, one in self._types]
-        key = loop is self._blocks
-        if key not in self._of_batches:
-            self._of_batches[key] = _of_batches(loop, axes)
-        return *self._of_batches[key], key
+        whole = by_blocks and self._blocks is not None
+        return *_of_batches(self._blocks if whole else self._loop, [len(one) for _, _, one in self._types]), whole
 
     def _make_blocks(self, width: int) -> None:
         """Compile the graph for blocks, once, unless public rows show that it does not treat rows alike."""
@@ -211,7 +208,9 @@ class RowMap:
 
         places = np.arange(BLOCK)
         first = found(places)
-        moved = [np.roll(places, shift) for shift in (1, 6, BLOCK // 2)] + [np.full(BLOCK, k) for k in (0, 3, BLOCK - 1)]
+        moved = [np.roll(places, shift) for shift in (1, 6, BLOCK // 2)] + [
+            np.full(BLOCK, k) for k in (0, 3, BLOCK - 1)
+        ]
         return all(np.array_equal(found(some), first[some], equal_nan=True) for some in moved)
 
     def _by_blocks(self) -> Callable[..., None] | None:
@@ -492,9 +491,9 @@ def _within(index: Variable, source: Variable, axis: int) -> Variable:
 _LOOP = """
 def single(ROWS, GIVEN, out, i):
     found = jit(ONE, GIVEN)[0]
-    if found.size == out.shape[1]:
-        for k in range(found.size):
-            out[i, k] = found[k]
+    good = found.size == out.shape[1]
+    for k in range(out.shape[1]):
+        out[i, k] = found[k] if good else np.nan
 
 def tried(ROWS, GIVEN, out, i):
     try:
@@ -515,10 +514,10 @@ def same(rows, i):
 
 def single(ROWS, GIVEN, out, first, last):
     found = jit(ROWS, GIVEN)[0]
-    if found.shape[0] == BLOCK and found.shape[1] == out.shape[1]:
-        for i in range(first, last):
-            for k in range(out.shape[1]):
-                out[i, k] = found[i, k]
+    good = found.shape[0] == BLOCK and found.shape[1] == out.shape[1]
+    for i in range(first, last):
+        for k in range(out.shape[1]):
+            out[i, k] = found[i, k] if good else np.nan
 
 def tried(ROWS, GIVEN, out, first, last):
     try:
@@ -531,7 +530,6 @@ def loop(ROWS, GIVEN, out):
     for start in range(0, out.shape[0], BLOCK):
         here = out[start : start + BLOCK]
         if not tried(SOME, GIVEN, here, 0, BLOCK):  # one of them raises: each in its place, among copies of itself
-            here[:] = np.nan
             for i in range(BLOCK):
                 if not tried(ALIKE, GIVEN, here, i, i + 1):
                     here[i] = np.nan
@@ -565,8 +563,10 @@ def fill(rows, places, begin, count, filled, columns):
 
 def _of_batches(loop: Any, axes: Sequence[int]) -> tuple[Any, Any]:
     """Compile what copies rows of a batch into a block, and what maps them."""
-    copies = [f"copy_{'vectors' if axis else 'numbers'}(rows[{i}], places, begin, count, filled, columns[{i}])"
-              for i, axis in enumerate(axes)]
+    copies = [
+        f"copy_{'vectors' if axis else 'numbers'}(rows[{i}], places, begin, count, filled, columns[{i}])"
+        for i, axis in enumerate(axes)
+    ]
     given = [*(f"columns[{i}]" for i in range(len(axes))), "given"]
     source = _BATCHES.replace("COLUMNS", ", ".join(given)).replace("COPIES", "\n    ".join(copies or ["pass"]))
     space: dict[str, Any] = {"loop": loop, "copy_numbers": _copy_numbers, "copy_vectors": _copy_vectors}
