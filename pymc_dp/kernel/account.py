@@ -246,6 +246,8 @@ def covers(most: Event, event: Event) -> bool:
         if most.shifts is None and most.coordinates is None:
             return _at_most(event.rho, most.rho)
         return event == most  # of discrete Gaussian noise nobody has proved that more of it tells less
+    if isinstance(most, SelfComposedEvent):
+        return isinstance(event, SelfComposedEvent) and event.count <= most.count and covers(most.event, event.event)
     if isinstance(most, PenaltyBitEvent):  # neighbours move by the ratio at most; more noise tells more of the bit
         return isinstance(event, PenaltyBitEvent) and event.ratio <= most.ratio and event.most_noise <= most.most_noise
     if isinstance(most, SubsampledGaussianEvent) and isinstance(event, SubsampledGaussianEvent):

@@ -148,7 +148,8 @@ class BatchWalk(Once):
         self._rowmap, self._rehearsed = rowmap, type(account) is Rehearsal
         self._numbers = _numbers(n_rows, bound, scale, rate, batch, products, centred)
         account.charge(repeated(event, steps), label)
-        self._left, self._rng = steps, secure_generator(stream)
+        self._left, self._stream = steps, stream
+        self._rng: np.random.Generator | None = None  # of the first step: in the process that makes it
         self._rows = tuple(held[name].values for name in rowmap.types)
         self._room = self._made_room()
 
@@ -166,6 +167,10 @@ class BatchWalk(Once):
     def released(self) -> int:
         """How many numbers a step releases: a sum, and the matrix of products."""
         return self._size + (self._size**2 if self._numbers.coarser else 0)
+
+    def compile(self, ask: Any, take: Any, state: Any) -> None:
+        """Compile what `walk` needs, and make no step: nothing is read."""
+        self._loop(ask, take)(self._rows, *self._room, state, 0, np.random.default_rng(0), self._numbers)
 
     def walk(self, ask: Any, take: Any, state: Any, steps: int) -> None:
         """Make so many steps of those that are left. A step that fails is paid for.
@@ -185,16 +190,25 @@ class BatchWalk(Once):
         BudgetExceeded
             Nothing is read then.
         """
-        steps = whole("steps", steps)
-        if type(ask) is not CPUDispatcher or type(take) is not CPUDispatcher:
-            raise ArgumentError("ask and take must be functions that Numba compiles.")
+        steps, loop = whole("steps", steps), self._loop(ask, take)
         self._require_here()
         with self._lock:
             if steps > self._left:
                 raise BudgetExceeded(f"{steps} steps are asked for, and {self._left} are left. Nothing was read.")
+            if self._rng is None:
+                self._rng = secure_generator(self._stream)
             self._left -= steps
-            loop = _compiled(self._rowmap, self._size, ask, take, self._by_blocks)
             read_rows(lambda: loop(self._rows, *self._room, state, steps, self._rng, self._numbers))
+
+    def _loop(self, ask: Any, take: Any) -> Any:
+        """Return the loop over steps, which is compiled once; there is no row in it."""
+        if type(ask) is not CPUDispatcher or type(take) is not CPUDispatcher:
+            raise ArgumentError("ask and take must be functions that Numba compiles.")
+        known, key = _LOOPS.setdefault(self._rowmap, {}), (self._size, ask, take, self._by_blocks)
+        if key not in known:
+            fill, mapped, whole_blocks = self._rowmap.of_batches(self._size, by_blocks=self._by_blocks)
+            known[key] = batch_loops.stepping(fill, mapped, ask, take, whole_blocks)
+        return known[key]
 
     def _made_room(self) -> tuple[Any, ...]:
         """Return arrays that the loop writes to."""
@@ -210,15 +224,6 @@ class BatchWalk(Once):
 
 
 _LOOPS: WeakKeyDictionary[RowMap, dict[tuple[Any, ...], Any]] = WeakKeyDictionary()
-
-
-def _compiled(rowmap: RowMap, size: int, ask: Any, take: Any, by_blocks: bool) -> Any:
-    """Return the loop over steps, which is made once; there is no row in it."""
-    known, key = _LOOPS.setdefault(rowmap, {}), (size, ask, take, by_blocks)
-    if key not in known:
-        fill, mapped, whole_blocks = rowmap.of_batches(size, by_blocks=by_blocks)
-        known[key] = batch_loops.stepping(fill, mapped, ask, take, whole_blocks)
-    return known[key]
 
 
 def _numbers(

@@ -507,11 +507,6 @@ def loop(ROWS, GIVEN, out):
         tried(ROWS, GIVEN, out, i)
 """
 _BLOCKS = """
-def same(rows, i):
-    copies = np.empty_like(rows)
-    copies[:] = rows[i]
-    return copies
-
 def single(ROWS, GIVEN, out, first, last):
     found = jit(ROWS, GIVEN)[0]
     good = found.shape[0] == BLOCK and found.shape[1] == out.shape[1]
@@ -541,13 +536,14 @@ def _over_rows(jit: Any, axes: Sequence[int], parameters: int, source: str) -> C
     rows, given = [f"r{i}" for i in range(len(axes))], [f"p{i}" for i in range(parameters)]
     one = [f"{name}[i]" if axis else f"np.asarray({name}[i])" for name, axis in zip(rows, axes, strict=True)]
     some = [f"{name}[start : start + BLOCK]" for name in rows]
-    alike = [f"same({part}, i)" for part in some]
+    alike = [f"same_{'vectors' if axis else 'numbers'}({part}, i)" for part, axis in zip(some, axes, strict=True)]
     source = source.replace(", GIVEN", "".join(f", {name}" for name in given))
     for word, parts in {"ROWS": rows, "ONE": one, "SOME": some, "ALIKE": alike}.items():
         source = source.replace(word, ", ".join(parts))
     space: dict[str, Any] = {"np": np, "jit": jit, "BLOCK": BLOCK}
+    space |= {"same_numbers": _same_numbers, "same_vectors": _same_vectors}
     exec(source, space)
-    for name in [name for name in ("same", "single", "tried", "loop") if name in space]:
+    for name in ("single", "tried", "loop"):
         space[name] = numba.njit(nogil=True, error_model="numpy")(space[name])
     return space["loop"]
 
@@ -573,6 +569,23 @@ def _of_batches(loop: Any, axes: Sequence[int]) -> tuple[Any, Any]:
     exec(source, space)
     fill, mapped = (numba.njit(nogil=True, error_model="numpy")(space[name]) for name in ("fill", "mapped"))
     return fill, mapped
+
+
+@numba.njit(nogil=True, error_model="numpy")
+def _same_numbers(rows, i):  # type: ignore[no-untyped-def]
+    copies = np.empty_like(rows)
+    for k in range(rows.size):
+        copies[k] = rows[i]
+    return copies
+
+
+@numba.njit(nogil=True, error_model="numpy")
+def _same_vectors(rows, i):  # type: ignore[no-untyped-def]
+    copies = np.empty_like(rows)  # number after number: to assign an array takes seconds to compile
+    for k in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            copies[k, j] = rows[i, j]
+    return copies
 
 
 @numba.njit(nogil=True, error_model="numpy")

@@ -13,11 +13,12 @@ import numpy as np
 from pymc import Model
 
 from pymc_dp import _validate
-from pymc_dp.accounting import ComposedEvent, total_epsilon
+from pymc_dp.accounting import ComposedEvent, SelfComposedEvent, total_epsilon
 from pymc_dp.accounting.calibrate import noise_multiplier
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.row_density import clamped_facts
+from pymc_dp.kernel.account import repeated
 from pymc_dp.kernel.accounting.events import Event
 from pymc_dp.kernel.randomness import insecure
 from pymc_dp.release.record import PartRecord, ReleaseRecord, SamplerRecord, uses_of
@@ -270,12 +271,13 @@ class StochasticGradient(GradientWalk):
             "with larger steps, at a higher temperature than the target."
         )
 
+    @property
     @override
-    def _compile(self) -> None:
-        first = self._functions is None
-        super()._compile()
-        if first and self._estimate is not None:
-            self.row_norms(np.zeros(self.gradients.size), tuple(map(self._held, self._dummies)))
+    def _paid(self) -> Event:
+        """What was charged for each step, so many times: for a norm that is released later there is as much noise."""
+        event = self.event
+        *_, steps = event.events if isinstance(event, ComposedEvent) else (event,)
+        return repeated(cast(SelfComposedEvent, steps).event, self.funding.steps)
 
     # --- the rows -----------------------------------------------------------------------------------------------------
 

@@ -233,10 +233,9 @@ class SGFS(StochasticGradient):
 
     def _precision(self) -> Array:
         """Return how the log prior bends at the start of a chain: differences of its gradient, made positive."""
-        assert self._functions is not None
-        start, prior = self.gradients.flat(self.prior_model.initial_point()), self._functions[1]
+        start = self.gradients.flat(self.prior_model.initial_point())
         moves = DIFFERENCE * np.diag(np.maximum(1.0, np.abs(start)))
-        slopes = [[np.array(prior(start + sign * move)[0]) for move in moves] for sign in (-1.0, 1.0)]
+        slopes = [[self.gradients.of_prior(start + sign * move) for move in moves] for sign in (-1.0, 1.0)]
         bends = (np.array(slopes[0]) - slopes[1]) / (2 * np.diag(moves)[:, None])
         return positive(np.nan_to_num(bends + bends.T, posinf=0.0, neginf=0.0) / 2)
 
