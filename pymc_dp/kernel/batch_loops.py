@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 from pymc_dp.kernel.limits import UNITS
-from pymc_dp.kernel.rowmap import BLOCK
+from pymc_dp.kernel.rowmap import BLOCK, LANES
 
 FLAGS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False}
 MOST, WIDEST = np.int64(UNITS) * np.int64(UNITS), 2**14
@@ -218,7 +218,7 @@ def stepping(fill: Any, mapped: Any, ask: Any, take: Any, whole_blocks: bool) ->
                     drawn = fixed_rows(rng, numbers.n_rows, numbers.batch, keys, places)
                 for begin in range(0, drawn, BLOCK):
                     some = min(BLOCK, drawn - begin)
-                    filled = BLOCK if whole_blocks else some
+                    filled = -(-some // LANES) * LANES if whole_blocks else some
                     fill(rows, places, begin, some, filled, columns)
                     part = found[:filled]
                     mapped(columns, given, part)

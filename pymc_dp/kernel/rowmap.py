@@ -62,8 +62,8 @@ SCALARS = frozenset(
     if isinstance(found, type) and issubclass(found, ScalarOp) and not issubclass(found, ScalarInnerGraphOp)
 )
 """Classes of operations on single numbers, exactly these; each is one operation, and none has a graph of its own."""
-BLOCK, ENOUGH = 128, 2**22
-"""Rows at a time, and rows that were worked off one by one after which compiling that pays."""
+BLOCK, LANES, ENOUGH = 128, 32, 2**22
+"""Rows at a time, at most; of what they are a multiple; rows worked off one by one after which compiling that pays."""
 MOST_ENTRIES = 32
 """Of a constant that need not be named: an array of more entries could be a column of the table."""
 
@@ -162,7 +162,7 @@ class RowMap:
             if self._rows >= ENOUGH:
                 self._make_blocks(out.shape[1])
             if self._blocks is not None:
-                done = len(out) // BLOCK * BLOCK
+                done = len(out) // LANES * LANES
                 self._blocks(*[column[:done] for column in rows], *parameters, out[:done])
             self._rows += len(out)
         self._loop(*[column[done:] for column in rows], *parameters, out[done:])
@@ -190,7 +190,7 @@ class RowMap:
             self._blocks = made if made is not None and self._alike(made, width) else None
 
     def _alike(self, blocks: Callable[..., None], width: int) -> bool:
-        """Whether public rows have the same bits in each place of a block, whoever stands beside them."""
+        """Whether public rows have the same bits in each place of a block of any size, whoever stands beside them."""
         rng = np.random.default_rng(0)
         rows = [
             rng.normal(size=(BLOCK, *entries)) if dtype == "float64" else rng.integers(0, 3, (BLOCK, *entries))
@@ -202,21 +202,22 @@ class RowMap:
         ]
 
         def found(places: Any) -> Any:
-            out = np.full((BLOCK, width), np.nan)
+            out = np.full((len(places), width), np.nan)
             blocks(*[np.ascontiguousarray(held[places]) for held in rows], *given, out)
             return out
 
         places = np.arange(BLOCK)
         first = found(places)
-        moved = [np.roll(places, shift) for shift in (1, 6, BLOCK // 2)] + [
-            np.full(BLOCK, k) for k in (0, 3, BLOCK - 1)
+        moved = [
+            np.roll(places, shift)[:count] for shift in (1, 6, BLOCK // 2) for count in range(LANES, BLOCK + 1, LANES)
         ]
+        moved += [np.full(LANES, place) for place in (0, 5, BLOCK - 1)]
         return all(np.array_equal(found(some), first[some], equal_nan=True) for some in moved)
 
     def _by_blocks(self) -> Callable[..., None] | None:
-        """Compile the graph for a block of rows; None where it has no such form."""
+        """Compile the graph for some rows; None where it has no such form."""
         many: dict[Variable, Variable] = {
-            var: pt.TensorType(dtype, (BLOCK, *entries))()
+            var: pt.TensorType(dtype, (None, *entries))()
             for var, (_, dtype, entries) in zip(self._row, self._types, strict=True)
         }
         try:
@@ -509,10 +510,14 @@ def loop(ROWS, GIVEN, out):
 _BLOCKS = """
 def single(ROWS, GIVEN, out, first, last):
     found = jit(ROWS, GIVEN)[0]
-    good = found.shape[0] == BLOCK and found.shape[1] == out.shape[1]
-    for i in range(first, last):
-        for k in range(out.shape[1]):
-            out[i, k] = found[i, k] if good else np.nan
+    if found.shape[0] == out.shape[0] and found.shape[1] == out.shape[1]:
+        for i in range(first, last):
+            for k in range(out.shape[1]):
+                out[i, k] = found[i, k]
+    else:
+        for i in range(first, last):
+            for k in range(out.shape[1]):
+                out[i, k] = np.nan
 
 def tried(ROWS, GIVEN, out, first, last):
     try:
@@ -524,8 +529,8 @@ def tried(ROWS, GIVEN, out, first, last):
 def loop(ROWS, GIVEN, out):
     for start in range(0, out.shape[0], BLOCK):
         here = out[start : start + BLOCK]
-        if not tried(SOME, GIVEN, here, 0, BLOCK):  # one of them raises: each in its place, among copies of itself
-            for i in range(BLOCK):
+        if not tried(SOME, GIVEN, here, 0, len(here)):  # one of them raises: each in its place, among copies of itself
+            for i in range(len(here)):
                 if not tried(ALIKE, GIVEN, here, i, i + 1):
                     here[i] = np.nan
 """

@@ -70,7 +70,9 @@ class BatchGradients:
         refuse_discrete(prior_model)
         self._rows, point = ModelRows(inspection, prior_model), start_of(prior_model)
         values = list(prior_model.value_vars)
-        self.shapes = tuple((str(one.name), tuple(np.shape(point[str(one.name)])), str(one.type.dtype)) for one in values)
+        self.shapes = tuple(
+            (str(one.name), tuple(np.shape(point[str(one.name)])), str(one.type.dtype)) for one in values
+        )
         self._slope = self._rows.slope()
         parts = dict(parts_of(self._rows.at, values, [shape for _, shape, _ in self.shapes]))
         density = clone_replace([frozen_shared(prior_model.logp(), ())], parts, rebuild_strict=False)[0]

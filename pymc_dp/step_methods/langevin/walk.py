@@ -190,9 +190,7 @@ class GradientWalk(PrivateStep):
         self._batch_walk = self._walk_over(self._rows, account, self.funding.steps, self.stream)
         self.memory = self.remembered(self.gradients.size)
 
-    def _walk_over(
-        self, rows: tuple[Array, ...], account: Account, steps: int, stream: int | None = None
-    ) -> BatchWalk:
+    def _walk_over(self, rows: tuple[Array, ...], account: Account, steps: int, stream: int | None = None) -> BatchWalk:
         """Return a walk over rows, charged to an account."""
         poisson, course = self.batches.sampling == "poisson", self.course
         return BatchWalk(
@@ -218,7 +216,14 @@ class GradientWalk(PrivateStep):
         return asking(before), taking(after, self.gradients.compiled.of_prior)
 
     def _followed(
-        self, walk: BatchWalk, position: Array, memory: Array, sizes: Array, rng: np.random.Generator, *, tuning: bool = False
+        self,
+        walk: BatchWalk,
+        position: Array,
+        memory: Array,
+        sizes: Array,
+        rng: np.random.Generator,
+        *,
+        tuning: bool = False,
     ) -> Followed:
         """Return what steps of some sizes read and write."""
         return Followed(
