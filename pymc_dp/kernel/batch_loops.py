@@ -107,13 +107,13 @@ def fixed_rows(rng, n_rows, size, keys, places):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**FLAGS)
-def hold(found, inverse, shares, whole):  # type: ignore[no-untyped-def]
-    """Write rows of (n_rows, d) numbers times `inverse` as whole numbers of L2 norm <= `UNITS`; 0 where there are none.
+def hold(found, count, inverse, shares, whole):  # type: ignore[no-untyped-def]
+    """Write the first `count` rows of (n_rows, d) numbers times `inverse` as whole numbers of L2 norm <= `UNITS`; 0 where there are none.
 
     Longer rows are shortened in floats. That decides how many rows are lost and nothing else: the norm is checked on
     the whole numbers, by whole numbers.
     """
-    count, size = whole.shape
+    size = whole.shape[1]
     shares[:] = 0.0
     for j in range(size):
         for i in range(count):
@@ -134,21 +134,21 @@ def hold(found, inverse, shares, whole):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**FLAGS)
-def add(whole, total):  # type: ignore[no-untyped-def]
+def add(whole, count, total):  # type: ignore[no-untyped-def]
     """Add rows of whole numbers, four at once, which fit into 32 bits."""
-    four = whole.shape[0] // 4 * 4
+    four = count // 4 * 4
     for i in range(0, four, 4):
         for j in range(total.size):
             total[j] += np.int64(whole[i, j] + whole[i + 1, j] + whole[i + 2, j] + whole[i + 3, j])
-    for i in range(four, whole.shape[0]):
+    for i in range(four, count):
         for j in range(total.size):
             total[j] += np.int64(whole[i, j])
 
 
 @numba.njit(**FLAGS)
-def add_products(whole, coarser, halves, products):  # type: ignore[no-untyped-def]
+def add_products(whole, count, coarser, halves, products):  # type: ignore[no-untyped-def]
     """Add rows divided by `coarser`, toward zero, and the lower triangle of their products, one row after the other."""
-    for i in range(whole.shape[0]):
+    for i in range(count):
         own = whole[i]
         for j in range(own.size):
             cut = abs(own[j]) // coarser
@@ -220,12 +220,11 @@ def stepping(fill: Any, mapped: Any, ask: Any, take: Any, whole_blocks: bool) ->
                     some = min(BLOCK, drawn - begin)
                     filled = -(-some // LANES) * LANES if whole_blocks else some
                     fill(rows, places, begin, some, filled, columns)
-                    part = found[:filled]
-                    mapped(columns, given, part)
-                    hold(part, numbers.inverse, shares[:some], whole[:some])
-                    add(whole[:some], total)
+                    mapped(columns, given, found[:filled])
+                    hold(found, some, numbers.inverse, shares, whole)
+                    add(whole, some, total)
                     if numbers.coarser:
-                        add_products(whole[:some], numbers.coarser, halves, products)
+                        add_products(whole, some, numbers.coarser, halves, products)
                 more = numbers.poisson and drawn == places.size
                 last = places[-1]
             release(numbers, rng, total, halves, products, released)

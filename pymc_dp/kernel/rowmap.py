@@ -540,7 +540,7 @@ def _over_rows(jit: Any, axes: Sequence[int], parameters: int, source: str) -> C
     """Compile a loop that hands rows to a compiled function, and catches what it raises."""
     rows, given = [f"r{i}" for i in range(len(axes))], [f"p{i}" for i in range(parameters)]
     one = [f"{name}[i]" if axis else f"np.asarray({name}[i])" for name, axis in zip(rows, axes, strict=True)]
-    some = [f"{name}[start : start + BLOCK]" for name in rows]
+    some = [f"{name}[start : start + here.shape[0]]" for name in rows]
     alike = [f"same_{'vectors' if axis else 'numbers'}({part}, i)" for part, axis in zip(some, axes, strict=True)]
     source = source.replace(", GIVEN", "".join(f", {name}" for name in given))
     for word, parts in {"ROWS": rows, "ONE": one, "SOME": some, "ALIKE": alike}.items():
