@@ -11,6 +11,8 @@ from pymc import Model
 from pymc.step_methods.state import dataclass_state
 
 from pymc_dp._progress import reading
+from pymc_dp.accounting import Event
+from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
 from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Array
@@ -23,10 +25,8 @@ from pymc_dp.rows.stored import StoredRows
 from pymc_dp.samplers.batch_gradients import BatchGradients, Followed, asking, taking
 from pymc_dp.samplers.chain_account import NOT_BEGUN, ChainAccount
 from pymc_dp.simulation.columns import dummy_rows
-from pymc_dp.accounting import Event
-from pymc_dp.errors import PrivacyError
-from pymc_dp.step_methods.langevin import dynamics
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
+from pymc_dp.step_methods.langevin import dynamics
 from pymc_dp.step_methods.langevin.batches import Batches, Course, Sampling, batch_size
 from pymc_dp.transforms.prior_model import shared_prior_model
 
