@@ -119,22 +119,17 @@ class Grant(Once):
     **Guarantee.** All uses together are dominated by `count` times `event`, whatever each use is chosen by: a use has
     fixed parameters of the same kind, each at least as private (`covers`), and fewer uses cost less. Uses may come
     between other charges: such mechanisms compose as if one followed the other (Haney et al. 2023, on concurrent
-    composition with filters). Of batches whose noise is discrete, one of up to `entries` numbers was paid for.
+    composition with filters).
     """
 
-    def __init__(self, event: Event, count: int, *, entries: int = 0) -> None:
+    def __init__(self, event: Event, count: int) -> None:
         super().__init__()
-        self._event, self._entries, self._left = event, entries, count
+        self._event, self._left = event, count
 
     @property
     def event(self) -> Event:
         """What a use may cost at most."""
         return self._event
-
-    @property
-    def entries(self) -> int:
-        """Numbers of a batch with discrete noise that were paid for."""
-        return self._entries
 
     @property
     def left(self) -> int:

@@ -195,10 +195,13 @@ class BatchWalk(Once):
         with self._lock:
             if steps > self._left:
                 raise BudgetExceeded(f"{steps} steps are asked for, and {self._left} are left. Nothing was read.")
+            replaced, numbers = insecure(), self._numbers
+            if replaced is not None and replaced.rng is None:  # a test without noise
+                self._rng, numbers = np.random.default_rng(0), numbers._replace(noise=0.0, on=0.0, off=0.0)
             if self._rng is None:
                 self._rng = secure_generator(self._stream)
             self._left -= steps
-            read_rows(lambda: loop(self._rows, *self._room, state, steps, self._rng, self._numbers))
+            read_rows(lambda: loop(self._rows, *self._room, state, steps, self._rng, numbers))
 
     def _loop(self, ask: Any, take: Any) -> Any:
         """Return the loop over steps, which is compiled once; there is no row in it."""

@@ -83,15 +83,13 @@ class Sums(Choices):
         total = self._read(lambda: draw.noised(self._vector(rowmap, given, size, bound, kind, units), kind, wide))
         return np.asarray(total * (bound / units))
 
-    def _vector(
-        self, rowmap: RowMap, given: list[Any], size: int, bound: float, noise: str, units: int, table: Any = None
-    ) -> Array:
+    def _vector(self, rowmap: RowMap, given: list[Any], size: int, bound: float, noise: str, units: int) -> Array:
         total = np.zeros(size, dtype=np.int64)
 
         def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
             limits.add_norms(weighted(found, shares) / bound, first, times, ORDERS[noise], units, total)
 
-        self._scan(rowmap, given, size, add, table)
+        self._scan(rowmap, given, size, add)
         return total
 
     def soft_max(
@@ -200,7 +198,6 @@ class Sums(Choices):
         place: int | None,
         cells: int,
         coarser: int,
-        table: Any = None,
     ) -> Array:
         """Return sums of whole numbers of a shape, by cells. **Private**."""
         roots, total = type(shape) is Psd, np.zeros((cells, shape.facts.size), dtype=np.int64)
@@ -213,7 +210,7 @@ class Sums(Choices):
             own = np.zeros(len(found), dtype=np.int64) if place is None else rows[place]
             limits.add_held(held, first, times, own, shares, coarser, total)
 
-        self._scan(rowmap, given, shape.facts.inputs, add, table, wide=widest(shape))
+        self._scan(rowmap, given, shape.facts.inputs, add, wide=widest(shape))
         return total
 
 

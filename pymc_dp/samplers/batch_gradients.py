@@ -111,7 +111,7 @@ class BatchGradients:
 
     @property
     def compiled(self) -> Compiled:
-        """What is compiled: the same for every model whose graphs are equal, so that loops are compiled once as well."""
+        """What is compiled: the same for all models whose graphs are equal, so that loops are compiled once as well."""
         if self._compiled is None:
             inputs, outputs = (self._rows.at, *self._rows.inputs.values()), (self._slope, self._prior)
             found = next((known for known in tuple(_kept) if known.fits(inputs, outputs)), None)
@@ -129,7 +129,7 @@ class BatchGradients:
         return np.array(self.compiled.of_prior(position)[0])
 
     def of_rows(self, columns: Sequence[Array], position: Array) -> Any:
-        """Yield the gradients of some rows at a time, (n_some, size), each mapped by itself. **Private**, as rows are."""
+        """Yield the gradients of some rows at a time, (n_some, size), each mapped by itself. **Private**, as rows."""
         named, of_row = self.named(columns), self.compiled.of_row
         for start in range(0, len(columns[0]), max(1, AT_ONCE // self.size)):
             some = {name: values[start : start + max(1, AT_ONCE // self.size)] for name, values in named.items()}

@@ -108,7 +108,7 @@ def test_numbers_of_a_unit_that_do_not_fit_are_refused_before_they_are_paid_for(
         lambda: k.sum(x, [], size, bound=1.0, **noise),
         lambda: k.soft_max(x, [], size, low=0.0, high=1.0, **noise),
         lambda: k.sums(x, [], OneHot(size), **noise),
-        lambda: k.draw(x, [], many(size)) if most > 1 else k.batch(x, [], size, bound=1.0, scale=9.0, rate=0.5),
+        lambda: k.draw(x, [], many(size)),
     ):
         with pytest.raises(ArgumentError, match="numbers for each"):
             call()
@@ -159,12 +159,9 @@ def test_every_operation_works_on_no_rows_as_on_one(rows, persons, weighted):
     if not weighted:
         k.draw(one, [], OneParameter(kind="beta", low=0.1, high=0.9, prior=(1.0, 1.0), trials=1), beta=0.1)
         k.draw(two, [], Probabilities(prior=(1.0, 1.0), least=(0.1, 0.1)), beta=0.1)
-    if not persons:
-        k.batch(two, [], 2, bound=1.0, scale=9.0, rate=0.5)
-        k.batch(two, [], Psd(2), bound=1.0, scale=9.0, rate=0.5)
-        if not weighted:
-            plain = Kernel(Table({"i": columns["i"]}, neighbours="add_remove"), Rehearsal("add_remove"))
-            plain.by_kind().choose(RowMap({"i": i}, [], pt.stack([i, -i])), [], 2, width=1.0, eta=0.1)
+    if not persons and not weighted:
+        plain = Kernel(Table({"i": columns["i"]}, neighbours="add_remove"), Rehearsal("add_remove"))
+        plain.by_kind().choose(RowMap({"i": i}, [], pt.stack([i, -i])), [], 2, width=1.0, eta=0.1)
 
 
 def kept(held):
