@@ -110,8 +110,8 @@ def fixed_rows(rng, n_rows, size, keys, places):  # type: ignore[no-untyped-def]
 def hold(found, count, inverse, shares, whole):  # type: ignore[no-untyped-def]
     """Write the first `count` rows of (n_rows, d) numbers, times `inverse`, as whole numbers of L2 norm <= `UNITS`.
 
-    Rows without such are written as 0. Longer rows are shortened in floats. That decides how many rows are lost and nothing else: the norm is checked on
-    the whole numbers, by whole numbers.
+    Rows without such are written as 0. Longer rows are shortened in floats. That decides how many rows are lost and
+    nothing else: the norm is checked on the whole numbers, by whole numbers.
     """
     size = whole.shape[1]
     shares[:] = 0.0

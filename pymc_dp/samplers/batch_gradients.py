@@ -1,13 +1,11 @@
-"""Gradients of a model's rows as walks by batches take them, and the steps that follow their noised sums."""
+"""Gradients of a model's rows and of its prior, as walks by batches take them."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import pytensor
 from pymc import Model
@@ -152,70 +150,4 @@ def refuse_discrete(prior_model: Model) -> None:
         )
 
 
-class Followed(NamedTuple):
-    """What compiled steps read and write: functions of what was released, and public numbers.
-
-    Attributes
-    ----------
-    position : (size,) array
-    memory : array
-        What the dynamics remembers.
-    sizes : (steps,) array
-        Step sizes.
-    constants : tuple of float
-        Of the dynamics.
-    sigma : float
-        Standard deviation of the noise on every entry of an estimated gradient.
-    scale, share : float
-        What a sum of gradients, and one of products, is multiplied by.
-    tuning : bool
-    slope : array
-        Scratch.
-    rng : numpy.random.Generator
-        Of the noise that the dynamics adds.
-    """
-
-    position: Array
-    memory: Array
-    sizes: Array
-    constants: tuple[float, ...]
-    sigma: float
-    scale: float
-    share: float
-    tuning: bool
-    slope: Array
-    rng: np.random.Generator
-
-
-@lru_cache(maxsize=64)
-def asking(before: Any) -> Any:
-    """Return what moves a chain before the gradient is taken, and says where it is taken."""
-
-    @numba.njit(error_model="numpy")
-    def ask(state, step, parameters):  # type: ignore[no-untyped-def]
-        before(state.position, state.memory, state.sizes[step], state.constants)
-        for j in range(parameters.size):
-            parameters[j] = state.position[j]
-
-    return ask
-
-
-@lru_cache(maxsize=64)
-def taking(after: Any, prior: Any) -> Any:
-    """Return what makes an estimate of the gradient of the log-posterior of a noised sum, and follows it."""
-
-    @numba.njit(error_model="numpy")
-    def take(state, step, released):  # type: ignore[no-untyped-def]
-        (of_prior,) = prior(state.position)
-        size, slope = state.position.size, state.slope
-        for j in range(size):
-            slope[j] = of_prior[j] + state.scale * released[j]
-        for j in range(size, released.size):
-            slope[j] = state.share * released[j]
-        sizes, constants = state.sizes, state.constants
-        after(state.position, state.memory, sizes[step], state.sigma, constants, slope, state.tuning, state.rng)
-
-    return take
-
-
-__all__ = ["BatchGradients", "Compiled", "Followed", "asking", "refuse_discrete", "taking"]
+__all__ = ["BatchGradients", "Compiled", "refuse_discrete"]

@@ -24,7 +24,7 @@ from pymc_dp.testing import insecure_randomness, without_noise
 from tests.kernel.pairs import PAIRS, nasty
 
 D, KINDS = 3, 400
-LITTLE = 1e-6
+LITTLE = 1e-3
 """A scale of noise, for walks without any."""
 State = namedtuple("State", "position seen fails")
 
@@ -290,7 +290,7 @@ def test_all_steps_are_charged_at_once_before_anything_is_read(lookup):
         BatchWalk(columns, LedgerAccount(ledger), lookup, scale=0.5, steps=1000, **given)
     walk = BatchWalk(columns, LedgerAccount(ledger), lookup, scale=30.0, steps=10, **given)
     event = batch_event("replace", 30.0, rate=0.1)
-    assert [entry.event for entry in ledger] == [repeated(event, 10)]
+    assert [entry.event for entry in ledger.history] == [repeated(event, 10)]
     state = State(np.zeros(KINDS * D), np.zeros((10, D)), False)
     walk.walk(ask, take, state, 4)
     with pytest.raises(BudgetExceeded, match="7 steps are asked for, and 6 are left"):

@@ -28,6 +28,7 @@ OF_OLD = ("step_methods/",)
 REPLACING = {
     "testing.py": "insecure_randomness and without_noise of tests and demonstrations",
     "plan/rehearsal.py": "simulated tables, whose noise is simulated",
+    "plan/sampler.py": "chains on simulated tables",
 }
 """Who puts other randomness in the place of the secure one."""
 

@@ -339,10 +339,6 @@ def test_classes_that_state_their_own_move_or_keep_rows_are_refused():
     class Keeper(RowMap):
         pass
 
-    class Matrices(Psd):
-        def scales(self, scale):
-            return np.zeros(1)
-
     class Rows(Table):
         pass
 

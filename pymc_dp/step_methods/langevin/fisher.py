@@ -14,11 +14,11 @@ from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
+from pymc_dp.samplers.sgfs import Scoring, learn, nothing_known, positive, views
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.langevin.arguments import Shared
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 from pymc_dp.step_methods.langevin.batches import Constant, Course, Limits, Sampling, algorithm_two, step_sizes
-from pymc_dp.step_methods.langevin.information import learn, nothing_known, positive, views
 
 MOST_PARAMETERS = 200
 """A step costs a product of matrices of this width."""
@@ -117,18 +117,13 @@ class SGFS(StochasticGradient):
 
     @property
     @override
-    def update(self) -> tuple[str, str]:
-        return "nothing_before", "scoring"
+    def dynamics(self) -> Scoring:
+        return Scoring(asked=self._asked, papers=self.settings["papers"])
 
     @property
     def _asked(self) -> float:
         """Variance of the least noise on a gradient, times η."""
         return self.clip_norm**2 if self.settings["papers"] else 4.0
-
-    @override
-    def variance(self, step_size: float) -> float:
-        """Return (η s)², where s is the least noise on a gradient."""
-        return self._asked * step_size
 
     # --- planning: public things only ---------------------------------------------------------------------------------
 
@@ -211,11 +206,6 @@ class SGFS(StochasticGradient):
     # --- chain --------------------------------------------------------------------------------------------------------
 
     @property
-    @override
-    def constants(self) -> tuple[float, float]:
-        return self._asked, 4 * self._asked if self.settings["papers"] else 0.0
-
-    @property
     def weight(self) -> float:
         """Of the information of a row in G: those of all rows, and what batches add to the noise of gradients."""
         batch, population = self.batches.size, self.population
@@ -266,7 +256,7 @@ class SGFS(StochasticGradient):
         return f"{super()._sizes()}; {'steps inject' if injected.any() else 'no step injects'} noise"
 
     @override
-    def _dynamics(self) -> tuple[tuple[str, str], ...]:
+    def _followed_by(self) -> tuple[tuple[str, str], ...]:
         if self.settings["papers"]:
             return (("form", "the papers' algorithm 4: the target is not the posterior"),)
         share = self.settings["fisher_share"]

@@ -47,7 +47,7 @@ def on_rows[Step: StochasticGradient](step: Step, rows: tuple[Array, ...], rng: 
         Draws of tuning.
     """
     other = copy.copy(step)
-    other._rows, other.start = tuple(map(step._held, rows)), GivenStart()
+    other._rows, other.start, other.rehearsed = tuple(map(step._held, rows)), GivenStart(), True
     other.generator, other.count, other.tuning_steps, other.stream = rng, 0, tune * step.steps_per_draw, 0
     other.start_chain()
     return other

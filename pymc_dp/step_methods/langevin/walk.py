@@ -22,11 +22,11 @@ from pymc_dp.rows.gate import read
 from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.spool import Scratch, SpooledRows, row_bytes, spooled
 from pymc_dp.rows.stored import StoredRows
-from pymc_dp.samplers.batch_gradients import BatchGradients, Followed, asking, taking
+from pymc_dp.samplers.batch_gradients import BatchGradients
 from pymc_dp.samplers.chain_account import NOT_BEGUN, ChainAccount
+from pymc_dp.samplers.noised_steps import Dynamics, Followed, asking, taking
 from pymc_dp.simulation.columns import dummy_rows
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
-from pymc_dp.step_methods.langevin import dynamics
 from pymc_dp.step_methods.langevin.batches import Batches, Course, Sampling, batch_size
 from pymc_dp.transforms.prior_model import shared_prior_model
 
@@ -50,6 +50,8 @@ class GradientWalk(PrivateStep):
 
     _state_class = GradientWalkState
     course: Course
+    rehearsed = False
+    """Whether rows are simulated, so that nothing pays for steps."""
     multiplied: ClassVar[bool] = False
     """Whether products of the entries of each row's gradient are summed beside these."""
 
@@ -65,13 +67,8 @@ class GradientWalk(PrivateStep):
 
     @property
     @abstractmethod
-    def update(self) -> tuple[str, str]:
-        """Names of the functions of `dynamics` that move a chain before and after the gradient is taken."""
-
-    @property
-    @abstractmethod
-    def constants(self) -> tuple[float, ...]:
-        """Numbers that the update takes."""
+    def dynamics(self) -> Dynamics:
+        """How a chain follows noised gradients."""
 
     @abstractmethod
     def remembered(self, size: int) -> Array:
@@ -186,7 +183,7 @@ class GradientWalk(PrivateStep):
     def start_chain(self) -> None:
         assert self._rows is not None
         self._compile()
-        account = ChainAccount(self.neighbours, self._paid)
+        account = Rehearsal(self.neighbours) if self.rehearsed else ChainAccount(self.neighbours, self._paid)
         self._batch_walk = self._walk_over(self._rows, account, self.funding.steps, self.stream)
         self.memory = self.remembered(self.gradients.size)
 
@@ -212,7 +209,7 @@ class GradientWalk(PrivateStep):
     @property
     def _followers(self) -> tuple[Any, Any]:
         """Compiled functions that say where a gradient is taken, and follow it."""
-        before, after = (getattr(dynamics, name) for name in self.update)
+        before, after = self.dynamics.update
         return asking(before), taking(after, self.gradients.compiled.of_prior)
 
     def _followed(
@@ -230,7 +227,7 @@ class GradientWalk(PrivateStep):
             position=position,
             memory=memory,
             sizes=sizes,
-            constants=self.constants,
+            constants=self.dynamics.constants,
             sigma=self.course.sigma,
             scale=self.batches.scale,
             share=1.0 if self.course.centred else 1 / self.batches.size,
