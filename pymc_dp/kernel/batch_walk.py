@@ -260,7 +260,7 @@ def _numbers(
         coarser=coarser,
         square=square,
         on=on,
-        off=on * math.sqrt(0.5),
+        off=math.nextafter(on * math.sqrt(0.5), math.inf),
         centred=centred,
     )
 

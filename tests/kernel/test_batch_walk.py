@@ -237,9 +237,42 @@ def test_all_rows_of_batches_are_mapped_by_one_graph(monkeypatch):
     x, t = pt.scalar("x"), pt.vector("t", shape=(1,))
     made = RowMap({"x": x}, [t], spread(x) + 0 * t)
     for relation in ("add_remove", "replace"):
-        found = [walked(made, {"x": np.ones(n)}, [0.0], relation, size=1, bound=2.0).item() for n in (31, 32, 64, 129, 160)]
+        found = [
+            walked(made, {"x": np.ones(n)}, [0.0], relation, size=1, bound=2.0).item() for n in (31, 32, 64, 129, 160)
+        ]
         assert [abs(each) for each in found] == [31, 32, 64, 129, 160] and len({each > 0 for each in found}) == 1
         assert (made._blocks is None) == (relation == "add_remove")
+
+
+X, Y, T = pt.vector("x", shape=(5,)), pt.scalar("y", dtype="int64"), pt.vector("t", shape=(5,))
+SCORE = (X * T).sum()
+GRAPHS = {
+    "logistic": pt.switch(pt.eq(Y, 1), pt.sigmoid(-SCORE), -pt.sigmoid(SCORE)) * X,
+    "Poisson": (Y - pt.exp(SCORE)) * X,
+    "functions": pt.gammaln(X**2 + 1) + pt.digamma(pt.abs(X) + 0.5) * pt.tanh(T),
+    "many terms": pt.stack([pt.logsumexp(X * T), pt.log1p(pt.exp(X)).sum(), (pt.exp(X) / pt.exp(X).sum())[1]]),
+    "values that are read": pt.stack([T[Y], X[Y] / T[Y], pt.sqrt(X[0])]),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_row_of_a_batch_has_the_same_bits_wherever_it_stands(name):
+    """In blocks of any size, beside rows that are NaN, infinite or huge: as among copies of itself."""
+    made, rng = RowMap({"x": X, "y": Y}, [T], GRAPHS[name]), np.random.default_rng(0)
+    width = 3 if name in ("many terms", "values that are read") else 5
+    assert made.of_batches(width, by_blocks=True)[2]
+    x, y, t = nasty(rng, 400, 5), rng.integers(0, 4, 400), rng.normal(size=5)
+
+    def mapped(places):
+        out = np.empty((len(places), width))
+        made._blocks(x[places], y[places], t, out)
+        return out
+
+    for _ in range(60):
+        row, count = int(rng.integers(400)), 32 * int(rng.integers(1, 5))
+        places, at = rng.integers(0, 400, count), int(rng.integers(count))
+        places[at] = row
+        assert np.array_equal(mapped(places)[at], mapped(np.full(32, row))[0], equal_nan=True)
 
 
 def test_a_graph_that_does_not_treat_rows_alike_is_not_used(monkeypatch):
