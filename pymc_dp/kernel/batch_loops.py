@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from pymc_dp.kernel.limits import UNITS
+from pymc_dp.kernel.limits import FLAGS, UNITS
 from pymc_dp.kernel.rowmap import BLOCK, LANES
 
-FLAGS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False}
+MADE: dict[str, Any] = {**FLAGS, "cache": False}
+"""For a loop that is made of others."""
 MOST, WIDEST = np.int64(UNITS) * np.int64(UNITS), 2**14
 """Square of the norm, and numbers of a row: so many squares of single entries fit into 64 bits."""
 SHORTENED = UNITS * (1 - 1e-9)
@@ -201,7 +202,7 @@ def stepping(fill: Any, mapped: Any, ask: Any, take: Any, whole_blocks: bool) ->
         Whether rows are mapped in blocks that are always whole.
     """
 
-    @numba.njit(**FLAGS)
+    @numba.njit(**MADE)
     def steps(rows, columns, places, keys, found, given, sums, released, state, count, rng, numbers):  # type: ignore[no-untyped-def]
         total, halves, products = sums
         whole, shares = np.zeros((BLOCK, total.size), dtype=np.int32), np.zeros(BLOCK)

@@ -576,7 +576,7 @@ def _of_batches(loop: Any, axes: Sequence[int]) -> tuple[Any, Any]:
     return fill, mapped
 
 
-@numba.njit(nogil=True, error_model="numpy")
+@numba.njit(nogil=True, cache=True, error_model="numpy")
 def _same_numbers(rows, i):  # type: ignore[no-untyped-def]
     copies = np.empty_like(rows)
     for k in range(rows.size):
@@ -584,7 +584,7 @@ def _same_numbers(rows, i):  # type: ignore[no-untyped-def]
     return copies
 
 
-@numba.njit(nogil=True, error_model="numpy")
+@numba.njit(nogil=True, cache=True, error_model="numpy")
 def _same_vectors(rows, i):  # type: ignore[no-untyped-def]
     copies = np.empty_like(rows)  # number after number: to assign an array takes seconds to compile
     for k in range(rows.shape[0]):
@@ -593,7 +593,7 @@ def _same_vectors(rows, i):  # type: ignore[no-untyped-def]
     return copies
 
 
-@numba.njit(nogil=True, error_model="numpy")
+@numba.njit(nogil=True, cache=True, error_model="numpy")
 def _copy_numbers(source, places, begin, count, filled, target):  # type: ignore[no-untyped-def]
     for i in range(count):
         target[i] = source[places[begin + i]]
@@ -601,7 +601,7 @@ def _copy_numbers(source, places, begin, count, filled, target):  # type: ignore
         target[i] = target[0]
 
 
-@numba.njit(nogil=True, error_model="numpy")
+@numba.njit(nogil=True, cache=True, error_model="numpy")
 def _copy_vectors(source, places, begin, count, filled, target):  # type: ignore[no-untyped-def]
     for i in range(count):
         place = places[begin + i]
