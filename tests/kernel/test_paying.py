@@ -27,7 +27,6 @@ from pymc_dp.kernel import (
     LedgerAccount,
     OneHot,
     OneParameter,
-    Psd,
     RowMap,
     Table,
     choice_event,
@@ -50,7 +49,6 @@ OPERATIONS = {
     "sum": lambda k: k.sum(NUMBERS, [], 2, bound=1.0, noise="laplace", scale=0.1),
     "soft_max": lambda k: k.soft_max(NUMBERS, [], 2, low=0.0, high=1.0, noise="laplace", scale=0.1),
     "sums": lambda k: k.sums(ONE, [], OneHot(2), noise="laplace", scale=0.1),
-    "psd": lambda k: k.sums(ONE, [], Psd(1), noise="gaussian", scale=2.0**27),
     "draw": lambda k: k.draw(ONE, [], BETA, beta=1e3),
 }
 

@@ -17,7 +17,6 @@ from pymc_dp.kernel import (
     OneParameter,
     Probabilities,
     Products,
-    Psd,
     RowMap,
     Table,
     holder,
@@ -155,7 +154,6 @@ def test_every_operation_works_on_no_rows_as_on_one(rows, persons, weighted):
         k.sums(two, [], shape, noise="laplace", scale=2.0**30)
     for shape in (OneHot(2), Curve()):
         k.sums(one, [], shape, noise="laplace", scale=2.0**30, cell="i", cells=2)
-    k.sums(two, [], Psd(2), noise="gaussian", scale=2.0**30)
     if not weighted:
         k.draw(one, [], OneParameter(kind="beta", low=0.1, high=0.9, prior=(1.0, 1.0), trials=1), beta=0.1)
         k.draw(two, [], Probabilities(prior=(1.0, 1.0), least=(0.1, 0.1)), beta=0.1)
