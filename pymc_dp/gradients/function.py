@@ -13,8 +13,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.langevin.gradients import without_python
-from pymc_dp.step_methods.row_functions.builder import compiled_rows
+from pymc_dp.step_methods.row_functions.builder import compiled_rows, without_python
 
 
 class Function:

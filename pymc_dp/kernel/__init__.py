@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pymc_dp.kernel.shapes import Move as Move
     from pymc_dp.kernel.shapes import OneHot as OneHot
     from pymc_dp.kernel.shapes import Products as Products
-    from pymc_dp.kernel.shapes import Psd as Psd
     from pymc_dp.kernel.shapes import Shape as Shape
     from pymc_dp.kernel.table import Column as Column
     from pymc_dp.kernel.table import Table as Table
@@ -44,7 +43,7 @@ _NAMES = {
     "metric": ("choose_per_unit", "rounding", "steepest_per_unit"),
     "operations": ("Kernel",),
     "rowmap": ("Columns", "RowMap"),
-    "shapes": ("Ball", "Curve", "Interval", "MHot", "Move", "OneHot", "Products", "Psd", "Shape"),
+    "shapes": ("Ball", "Curve", "Interval", "MHot", "Move", "OneHot", "Products", "Shape"),
     "table": ("Column", "Table"),
 }
 _SOURCES = {name: module for module, names in _NAMES.items() for name in names}

@@ -119,22 +119,17 @@ class Grant(Once):
     **Guarantee.** All uses together are dominated by `count` times `event`, whatever each use is chosen by: a use has
     fixed parameters of the same kind, each at least as private (`covers`), and fewer uses cost less. Uses may come
     between other charges: such mechanisms compose as if one followed the other (Haney et al. 2023, on concurrent
-    composition with filters). Of batches whose noise is discrete, one of up to `entries` numbers was paid for.
+    composition with filters).
     """
 
-    def __init__(self, event: Event, count: int, *, entries: int = 0) -> None:
+    def __init__(self, event: Event, count: int) -> None:
         super().__init__()
-        self._event, self._entries, self._left = event, entries, count
+        self._event, self._left = event, count
 
     @property
     def event(self) -> Event:
         """What a use may cost at most."""
         return self._event
-
-    @property
-    def entries(self) -> int:
-        """Numbers of a batch with discrete noise that were paid for."""
-        return self._entries
 
     @property
     def left(self) -> int:
@@ -246,6 +241,8 @@ def covers(most: Event, event: Event) -> bool:
         if most.shifts is None and most.coordinates is None:
             return _at_most(event.rho, most.rho)
         return event == most  # of discrete Gaussian noise nobody has proved that more of it tells less
+    if isinstance(most, SelfComposedEvent):
+        return isinstance(event, SelfComposedEvent) and event.count <= most.count and covers(most.event, event.event)
     if isinstance(most, PenaltyBitEvent):  # neighbours move by the ratio at most; more noise tells more of the bit
         return isinstance(event, PenaltyBitEvent) and event.ratio <= most.ratio and event.most_noise <= most.most_noise
     if isinstance(most, SubsampledGaussianEvent) and isinstance(event, SubsampledGaussianEvent):

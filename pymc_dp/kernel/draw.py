@@ -1,4 +1,4 @@
-"""Randomness that is a release: one of K by whole weights, whole numbers, batches. All of it from secure bits."""
+"""Randomness that is a release: one of K by whole weights, whole numbers, noise. All of it from secure bits."""
 
 from __future__ import annotations
 
@@ -172,33 +172,6 @@ def accepted(exponent: int) -> bool:
     return int(below(np.array([2**BIT]))[0]) < chance(exponent)
 
 
-def poisson_batch(count: int, rate: float) -> Array:
-    """Return the rows of a batch: each by itself, with probability `rate` rounded down to a multiple of 2^-62.
-
-    A uniform number of 62 bits is below a limit if its first 8 bits are, or if they are the same and its others are.
-    """
-    limit = math.floor(Fraction(rate) * 2**62)
-    first = secure_keys(-(-count // 8)).view(np.uint8)[:count]
-    found = first < limit >> 54
-    alike = np.flatnonzero(first == limit >> 54)
-    found[alike] = secure_keys(alike.size) >> np.uint64(10) < np.uint64(limit & 2**54 - 1)
-    return np.flatnonzero(found)
-
-
-def batch_of(count: int, size: int) -> Array:
-    """Return `size` of `count` rows, uniform among all such sets, in increasing order.
-
-    The first draws of a shuffle (Fisher, Yates): each exact, and only what was swapped is written down.
-    """
-    moved: dict[int, int] = {}
-    found = np.empty(size, dtype=np.int64)
-    for place, over in enumerate(below(count - np.arange(size)).tolist()):
-        other = place + over
-        found[place] = moved.get(other, other)
-        moved[other] = moved.get(place, place)
-    return np.sort(found)
-
-
 def check_noise(kind: str, scale: float | Array) -> None:
     """Refuse noise that cannot be drawn, before it is paid for."""
     for each in np.unique(scale) if insecure() is None else ():
@@ -211,15 +184,6 @@ def noised(whole: Array, kind: str, scale: float | Array) -> Array:
     for each in np.unique(wide):
         found[wide == each] = NOISES[kind].add(found[wide == each], float(each))
     return found
-
-
-def rounded_normals(scales: Array) -> Array:
-    """Return normal noise of the secure generator, rounded to whole numbers; arithmetic float64."""
-    replacement = insecure()
-    if replacement is not None and replacement.rng is None:
-        return np.zeros(len(scales), dtype=np.int64)
-    drawn = secure_generator().standard_normal(len(scales)) * scales
-    return np.rint(np.clip(drawn, -(2.0**62), 2.0**62)).astype(np.int64)
 
 
 def float_generator() -> np.random.Generator:

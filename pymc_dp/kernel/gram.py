@@ -23,7 +23,6 @@ from pymc_dp.kernel.shapes import (
     OneHot,
     OneOf,
     Products,
-    Psd,
     Shape,
 )
 
@@ -147,4 +146,4 @@ class Regression(Shape):
         raise ArgumentError("Products of a regression are added up as `gram_sums.Regressed` reads them.")
 
 
-CERTIFIED: tuple[type[Shape], ...] = (OneHot, MHot, Interval, Curve, Circle, OneOf, Ball, Products, Psd)
+CERTIFIED: tuple[type[Shape], ...] = (OneHot, MHot, Interval, Curve, Circle, OneOf, Ball, Products)

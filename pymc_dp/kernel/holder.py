@@ -86,7 +86,6 @@ class Holder(Payer):
         parameters: Sequence[Any],
         width: int,
         add: Add,
-        table: Table | None = None,
         *,
         wide: int = 0,
         before: list[Any] | None = None,
@@ -95,8 +94,7 @@ class Holder(Payer):
 
         Of a row's one number, that at the parameters `before` is taken off.
         """
-        blocks, done = self.neighbours == "replace" and table is None, 0  # places in a secret batch are secret
-        table = table or self._table
+        table, blocks, done = self._table, self.neighbours == "replace", 0  # where rows stand is public then
         places = [list(table.columns).index(name) for name, _, _ in rowmap._types]
         moved = None if before is None else np.subtract(*self._at(rowmap, [parameters, before]))
         for rows, first, times in table._blocks(max(1, AT_ONCE // max(width, wide))):

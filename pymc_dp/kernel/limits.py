@@ -195,24 +195,6 @@ def hold_factor(found, row, units, most, whole, places, used):  # type: ignore[n
 
 
 @numba.njit(**FLAGS)
-def hold_products(found, units, most, whole):  # type: ignore[no-untyped-def]
-    """Write upper triangles of Σ v vᵀ over a row's vectors, (n_rows, d(d+1)/2); 0 of a row that may not count."""
-    _, columns, size = found.shape
-    held, places = np.zeros((columns, size), dtype=np.int64), np.zeros((columns, size), dtype=np.int64)
-    used = np.zeros(columns, dtype=np.int64)
-    whole[:] = 0
-    for row in range(found.shape[0]):
-        if not hold_factor(found, row, units, most, held, places, used):
-            continue
-        place = 0
-        for i in range(size):
-            for j in range(i, size):
-                for c in range(columns):
-                    whole[row, place] += held[c, i] * held[c, j]
-                place += 1
-
-
-@numba.njit(**FLAGS)
 def add_held(whole, first, times, cells, shares, coarser, total):  # type: ignore[no-untyped-def]
     """Add whole numbers of rows, (n_rows, size), to their cells, (n_cells, size), each times its unit's `times`.
 

@@ -62,8 +62,8 @@ SCALARS = frozenset(
     if isinstance(found, type) and issubclass(found, ScalarOp) and not issubclass(found, ScalarInnerGraphOp)
 )
 """Classes of operations on single numbers, exactly these; each is one operation, and none has a graph of its own."""
-BLOCK, ENOUGH = 128, 2**22
-"""Rows at a time, and rows that were worked off one by one after which compiling that pays."""
+BLOCK, LANES, ENOUGH = 128, 32, 2**22
+"""Rows at a time, at most; of what they are a multiple; rows worked off one by one after which compiling that pays."""
 MOST_ENTRIES = 32
 """Of a constant that need not be named: an array of more entries could be a column of the table."""
 
@@ -158,20 +158,66 @@ class RowMap:
         are must not be private: replace alone.
         """
         done = 0
-        out[:] = np.nan
         if by_blocks:
-            if self._blocks is None and self._rows >= ENOUGH:
-                self._rows, self._blocks = -math.inf, self._by_blocks()  # once
+            if self._rows >= ENOUGH:
+                self._make_blocks(out.shape[1])
             if self._blocks is not None:
-                done = len(out) // BLOCK * BLOCK
+                done = len(out) // LANES * LANES
                 self._blocks(*[column[:done] for column in rows], *parameters, out[:done])
             self._rows += len(out)
         self._loop(*[column[done:] for column in rows], *parameters, out[done:])
 
+    def of_batches(self, width: int, *, by_blocks: bool) -> tuple[Any, Any, bool]:
+        """Return compiled functions for rows of batches, of one vector of parameters; and whether by whole blocks.
+
+        One copies some rows of (n_rows, ...) columns to the first places of a block, and its first row to all others if
+        it is to be whole. The other writes the numbers of its rows. All rows of a walk are mapped by one graph: with
+        `by_blocks` the vectorised one, in whole blocks, whose places are alike; or else row by row.
+        """
+        if len(self._wanted) != 1 or self._wanted[0][0] != "float64" or [type(n) for n in self._wanted[0][1]] != [int]:
+            raise ArgumentError(
+                "A row map of batches takes one vector of parameters, float64, of a length that is known."
+            )
+        if by_blocks:
+            self._make_blocks(width)
+        whole = by_blocks and self._blocks is not None
+        return *_of_batches(self._blocks if whole else self._loop, [len(one) for _, _, one in self._types]), whole
+
+    def _make_blocks(self, width: int) -> None:
+        """Compile the graph for blocks, once, unless public rows show that it does not treat rows alike."""
+        if self._rows != -math.inf:
+            made, self._rows = self._by_blocks(), -math.inf
+            self._blocks = made if made is not None and self._alike(made, width) else None
+
+    def _alike(self, blocks: Callable[..., None], width: int) -> bool:
+        """Whether public rows have the same bits in each place of a block of any size, whoever stands beside them."""
+        rng = np.random.default_rng(0)
+        rows = [
+            rng.normal(size=(BLOCK, *entries)) if dtype == "float64" else rng.integers(0, 3, (BLOCK, *entries))
+            for _, dtype, entries in self._types
+        ]
+        given = [
+            rng.normal(size=[size or 2 for size in shape]).astype(dtype) if shape else np.array(1, dtype=dtype)
+            for dtype, shape in self._wanted
+        ]
+
+        def found(places: Any) -> Any:
+            out = np.full((len(places), width), np.nan)
+            blocks(*[np.ascontiguousarray(held[places]) for held in rows], *given, out)
+            return out
+
+        places = np.arange(BLOCK)
+        first = found(places)
+        moved = [
+            np.roll(places, shift)[:count] for shift in (1, 6, BLOCK // 2) for count in range(LANES, BLOCK + 1, LANES)
+        ]
+        moved += [np.full(LANES, place) for place in (0, 5, BLOCK - 1)]
+        return all(np.array_equal(found(some), first[some], equal_nan=True) for some in moved)
+
     def _by_blocks(self) -> Callable[..., None] | None:
-        """Compile the graph for a block of rows; None where it has no such form."""
+        """Compile the graph for some rows; None where it has no such form."""
         many: dict[Variable, Variable] = {
-            var: pt.TensorType(dtype, (BLOCK, *entries))()
+            var: pt.TensorType(dtype, (None, *entries))()
             for var, (_, dtype, entries) in zip(self._row, self._types, strict=True)
         }
         try:
@@ -446,9 +492,9 @@ def _within(index: Variable, source: Variable, axis: int) -> Variable:
 _LOOP = """
 def single(ROWS, GIVEN, out, i):
     found = jit(ONE, GIVEN)[0]
-    if found.size == out.shape[1]:
-        for k in range(found.size):
-            out[i, k] = found[k]
+    good = found.size == out.shape[1]
+    for k in range(out.shape[1]):
+        out[i, k] = found[k] if good else np.nan
 
 def tried(ROWS, GIVEN, out, i):
     try:
@@ -462,17 +508,16 @@ def loop(ROWS, GIVEN, out):
         tried(ROWS, GIVEN, out, i)
 """
 _BLOCKS = """
-def same(rows, i):
-    copies = np.empty_like(rows)
-    copies[:] = rows[i]
-    return copies
-
 def single(ROWS, GIVEN, out, first, last):
     found = jit(ROWS, GIVEN)[0]
-    if found.shape[0] == BLOCK and found.shape[1] == out.shape[1]:
+    if found.shape[0] == out.shape[0] and found.shape[1] == out.shape[1]:
         for i in range(first, last):
             for k in range(out.shape[1]):
                 out[i, k] = found[i, k]
+    else:
+        for i in range(first, last):
+            for k in range(out.shape[1]):
+                out[i, k] = np.nan
 
 def tried(ROWS, GIVEN, out, first, last):
     try:
@@ -484,9 +529,8 @@ def tried(ROWS, GIVEN, out, first, last):
 def loop(ROWS, GIVEN, out):
     for start in range(0, out.shape[0], BLOCK):
         here = out[start : start + BLOCK]
-        if not tried(SOME, GIVEN, here, 0, BLOCK):  # one of them raises: each in its place, among copies of itself
-            here[:] = np.nan
-            for i in range(BLOCK):
+        if not tried(SOME, GIVEN, here, 0, len(here)):  # one of them raises: each in its place, among copies of itself
+            for i in range(len(here)):
                 if not tried(ALIKE, GIVEN, here, i, i + 1):
                     here[i] = np.nan
 """
@@ -496,13 +540,73 @@ def _over_rows(jit: Any, axes: Sequence[int], parameters: int, source: str) -> C
     """Compile a loop that hands rows to a compiled function, and catches what it raises."""
     rows, given = [f"r{i}" for i in range(len(axes))], [f"p{i}" for i in range(parameters)]
     one = [f"{name}[i]" if axis else f"np.asarray({name}[i])" for name, axis in zip(rows, axes, strict=True)]
-    some = [f"{name}[start : start + BLOCK]" for name in rows]
-    alike = [f"same({part}, i)" for part in some]
+    some = [f"{name}[start : start + here.shape[0]]" for name in rows]
+    alike = [f"same_{'vectors' if axis else 'numbers'}({part}, i)" for part, axis in zip(some, axes, strict=True)]
     source = source.replace(", GIVEN", "".join(f", {name}" for name in given))
     for word, parts in {"ROWS": rows, "ONE": one, "SOME": some, "ALIKE": alike}.items():
         source = source.replace(word, ", ".join(parts))
     space: dict[str, Any] = {"np": np, "jit": jit, "BLOCK": BLOCK}
+    space |= {"same_numbers": _same_numbers, "same_vectors": _same_vectors}
     exec(source, space)
-    for name in [name for name in ("same", "single", "tried", "loop") if name in space]:
+    for name in ("single", "tried", "loop"):
         space[name] = numba.njit(nogil=True, error_model="numpy")(space[name])
     return space["loop"]
+
+
+_BATCHES = """
+def mapped(columns, given, out):
+    loop(COLUMNS, out)
+
+def fill(rows, places, begin, count, filled, columns):
+    COPIES
+"""
+
+
+def _of_batches(loop: Any, axes: Sequence[int]) -> tuple[Any, Any]:
+    """Compile what copies rows of a batch into a block, and what maps them."""
+    copies = [
+        f"copy_{'vectors' if axis else 'numbers'}(rows[{i}], places, begin, count, filled, columns[{i}])"
+        for i, axis in enumerate(axes)
+    ]
+    given = [*(f"columns[{i}]" for i in range(len(axes))), "given"]
+    source = _BATCHES.replace("COLUMNS", ", ".join(given)).replace("COPIES", "\n    ".join(copies or ["pass"]))
+    space: dict[str, Any] = {"loop": loop, "copy_numbers": _copy_numbers, "copy_vectors": _copy_vectors}
+    exec(source, space)
+    fill, mapped = (numba.njit(nogil=True, error_model="numpy")(space[name]) for name in ("fill", "mapped"))
+    return fill, mapped
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _same_numbers(rows, i):  # type: ignore[no-untyped-def]
+    copies = np.empty_like(rows)
+    for k in range(rows.size):
+        copies[k] = rows[i]
+    return copies
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _same_vectors(rows, i):  # type: ignore[no-untyped-def]
+    copies = np.empty_like(rows)  # number after number: to assign an array takes seconds to compile
+    for k in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            copies[k, j] = rows[i, j]
+    return copies
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _copy_numbers(source, places, begin, count, filled, target):  # type: ignore[no-untyped-def]
+    for i in range(count):
+        target[i] = source[places[begin + i]]
+    for i in range(count, filled):
+        target[i] = target[0]
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _copy_vectors(source, places, begin, count, filled, target):  # type: ignore[no-untyped-def]
+    for i in range(count):
+        place = places[begin + i]
+        for j in range(target.shape[1]):
+            target[i, j] = source[place, j]
+    for i in range(count, filled):
+        for j in range(target.shape[1]):
+            target[i, j] = target[0, j]

@@ -6,7 +6,6 @@ move from the shape, the neighbours, cells, weights and persons: no caller state
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -401,38 +400,3 @@ class Products(Shape):
         limits.hold_whole(found, np.full(d, -G), np.full(d, G), whole[:, :d])
         for place, (i, j) in enumerate(zip(*np.triu_indices(d), strict=True), start=d):
             whole[:, place] = (whole[:, i] * whole[:, j] + G // 2) // G - (G // 2 if i == j else 0)
-
-
-@final
-@dataclass(frozen=True)
-class Psd(Shape):
-    """A row adds Σ v vᵀ over `columns` vectors of `width` numbers: a matrix >= 0, Frobenius norm <= 2^30 units.
-
-    The map gives the vectors, in units of the root of the largest norm; the kernel multiplies. Released is the upper
-    triangle, by rows. Move: tr(AB) >= 0 for two such matrices, so that they are no further apart than √2 norms.
-    Norms count entries off the diagonal twice; their noise is less by √2. For L1 there is no claim: noise is Gaussian.
-    """
-
-    width: int
-    columns: int = 1
-
-    def __post_init__(self) -> None:
-        exact(1, width=self.width, columns=self.columns)
-        if self.width * self.columns**2 > 10**7:
-            raise ArgumentError("width times columns² must be 10^7 at most.")
-
-    @property
-    @override
-    def facts(self) -> Facts:
-        d, square = self.width, FACTOR**4
-        return Facts(d * self.columns, d * (d + 1) // 2, (d * FACTOR**2, square), (2 * d * FACTOR**2, 2 * square))
-
-    def scales(self, scale: float) -> Array:
-        """Return the scale of each entry's noise: on the diagonal, and less by √2 off it, rounded up."""
-        rows, columns = np.triu_indices(self.width)
-        return np.where(rows == columns, scale, math.nextafter(scale / math.sqrt(2), math.inf))
-
-    @override
-    def _hold(self, found: Array, whole: Array) -> None:
-        vectors = np.ascontiguousarray(found).reshape(len(found), self.columns, self.width)
-        limits.hold_products(vectors, float(FACTOR), float(FACTOR) ** 4 * ROOM, whole)

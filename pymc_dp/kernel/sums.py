@@ -9,17 +9,17 @@ from typing import Any, Literal
 import numpy as np
 
 from pymc_dp.kernel import draw, limits
-from pymc_dp.kernel.accounting.events import DiscreteGaussianEvent, Event
+from pymc_dp.kernel.accounting.events import Event
 from pymc_dp.kernel.arguments import positive, whole, word
 from pymc_dp.kernel.choices import Choices, Ends
 from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.gram import CERTIFIED
-from pymc_dp.kernel.holder import NONE, weighted
+from pymc_dp.kernel.holder import weighted
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.kernel.payer import Array, Pay
 from pymc_dp.kernel.rowmap import RowMap
-from pymc_dp.kernel.shapes import Move, Psd, Shape
-from pymc_dp.kernel.table import WEIGHT, WEIGHT_BITS
+from pymc_dp.kernel.shapes import Move, Shape
+from pymc_dp.kernel.table import WEIGHT_BITS
 
 Noise = Literal["laplace", "gaussian"]
 ORDERS = {"laplace": 1, "gaussian": 2}
@@ -84,15 +84,13 @@ class Sums(Choices):
         total = self._read(lambda: draw.noised(self._vector(rowmap, given, size, bound, kind, units), kind, wide))
         return np.asarray(total * (bound / units))
 
-    def _vector(
-        self, rowmap: RowMap, given: list[Any], size: int, bound: float, noise: str, units: int, table: Any = None
-    ) -> Array:
+    def _vector(self, rowmap: RowMap, given: list[Any], size: int, bound: float, noise: str, units: int) -> Array:
         total = np.zeros(size, dtype=np.int64)
 
         def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
             limits.add_norms(weighted(found, shares) / bound, first, times, ORDERS[noise], units, total)
 
-        self._scan(rowmap, given, size, add, table)
+        self._scan(rowmap, given, size, add)
         return total
 
     def soft_max(
@@ -149,7 +147,7 @@ class Sums(Choices):
         ----------
         scale : float
             Of the noise, in whole units; of those that are 2^finer times finer, with weights (`Shape.finer`), in which
-            sums are returned then. Of a `Psd`, of entries on the diagonal: the others have noise that is less by √2.
+            sums are returned then.
         cell : str, optional
             Column of whole numbers. Where it is public, a row cannot change its cell.
 
@@ -160,26 +158,18 @@ class Sums(Choices):
         exact.
         """
         (scale,), kind = positive(scale=scale), word("noise", noise, ORDERS)
-        place, several, scales = self._cell(cell, persons=True), whole("cells", cells), np.array([scale])
+        place, several = self._cell(cell, persons=True), whole("cells", cells)
         move = self.move_of(shape, cell)
         given = self._prepared(rowmap, parameters, widest(shape))
         n_rows = self._table.n_rows if self.neighbours == "replace" else limits.MOST_ROWS
         if shape.entry * n_rows > 2**62:
             raise ArgumentError(f"Sums of {n_rows} rows would not fit into 64 bits. Take coarser units.")
-        event: Event
-        if type(shape) is Psd:
-            if kind != "gaussian" or cell is not None:
-                raise ArgumentError("A sum of matrices has Gaussian noise, and no cells.")
-            least, squares = math.nextafter(scale / math.sqrt(2), 0.0), -(-move.l2_squared // 2)
-            event = DiscreteGaussianEvent(scale=least, l2_squared=squares, coordinates=shape.facts.size)
-            scales = shape.scales(scale)
-        else:
-            event = move.event(kind, scale)
-        draw.check_noise(kind, scales)
+        event = move.event(kind, scale)
+        draw.check_noise(kind, scale)
         self._pay(pay, event, "sums")
         coarser = WEIGHT_BITS - shape.finer(self._table.weighted)
         found = self._read(
-            lambda: draw.noised(self._shaped(rowmap, given, shape, place, several, coarser), kind, scales)
+            lambda: draw.noised(self._shaped(rowmap, given, shape, place, several, coarser), kind, scale)
         )
         return found if cell is not None else found[0]
 
@@ -188,8 +178,6 @@ class Sums(Choices):
         table = self._table
         if type(shape) not in CERTIFIED:  # exactly: another class would state its own move
             raise ArgumentError("shape must be one of the certified shapes.")
-        if type(shape) is Psd:  # weights scale its vectors, whose products stay of the shape
-            return shape.move(table.neighbours, rows=table.max_rows)
         moves = cell is not None and not table.columns[cell].public
         return shape.move(table.neighbours, moves=moves, weighted=table.weighted, rows=table.max_rows)
 
@@ -201,20 +189,17 @@ class Sums(Choices):
         place: int | None,
         cells: int,
         coarser: int,
-        table: Any = None,
     ) -> Array:
         """Return sums of whole numbers of a shape, by cells. **Private**."""
-        roots, total = type(shape) is Psd, np.zeros((cells, shape.facts.size), dtype=np.int64)
+        total = np.zeros((cells, shape.facts.size), dtype=np.int64)
 
         def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
             held = np.zeros((len(found), shape.facts.size), dtype=np.int64)
-            if roots and shares.size:
-                found, shares = found * np.sqrt(shares / WEIGHT)[:, None], NONE
             shape._hold(found, held)
             own = np.zeros(len(found), dtype=np.int64) if place is None else rows[place]
             limits.add_held(held, first, times, own, shares, coarser, total)
 
-        self._scan(rowmap, given, shape.facts.inputs, add, table, wide=widest(shape))
+        self._scan(rowmap, given, shape.facts.inputs, add, wide=widest(shape))
         return total
 
 

@@ -235,14 +235,6 @@ class Table:
             yield rows, first[unit : last + 1] - start, np.ones(last - unit, dtype=np.int64)
             unit = last
 
-    def _batch(self, chosen: Array) -> Table:
-        """Return some of the rows, which are units, in increasing order. **Private**."""
-        batch = copy.copy(self)
-        batch.columns = {name: Column(c.values[chosen], c.low, c.high, c.public) for name, c in self.columns.items()}
-        batch._weights = None if self._weights is None else self._weights[chosen]
-        batch._n, batch._first = len(chosen), np.arange(len(chosen) + 1)
-        return batch
-
 
 class ByKind(Table):
     """Rows counted by public kinds, each row by itself moved to the nearest: a pass is one over the kinds.

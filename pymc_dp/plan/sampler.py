@@ -27,6 +27,7 @@ from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import RowInspection
 from pymc_dp.inspection.given import given_model
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel.randomness import Insecure, use_insecure
 from pymc_dp.plan.posteriors import Moments, moments
 from pymc_dp.simulation.prior import split
 from pymc_dp.simulation.rows import SimulatedTable, draw_tables
@@ -131,9 +132,10 @@ def _by_size(step: StochasticGradient, norm: float) -> list[Cell]:
 
 def run(cell: Cell, table: SimulatedTable, start: Any) -> Array:
     """Return draws of one chain on a simulated table, (DRAWS, n_parameters), those of tuning left out."""
-    step = on_rows(cell.step, table.rows, np.random.default_rng(table.seed), TUNE)
+    rng = np.random.default_rng(table.seed)
     point, found = dict(start), []
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), use_insecure(Insecure(rng)):
+        step = on_rows(cell.step, table.rows, rng, TUNE)
         for place in range(TUNE + DRAWS):
             point, _ = step.step(point)
             if place >= TUNE:

@@ -17,6 +17,7 @@ from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
 from pymc_dp.inspection.row_density import clamped, clamped_facts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.record import SamplerRecord
+from pymc_dp.samplers.batch_gradients import refuse_discrete
 from pymc_dp.samplers.hmc import Chain, Phase, Priced, Slopes, Specification, leapfrog
 from pymc_dp.samplers.hmc_tuning import Climb, StepSize, target_acceptance
 from pymc_dp.samplers.row_norm import FoundNorm, RowNorm
@@ -25,7 +26,6 @@ from pymc_dp.simulation.prior import prior_points
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.langevin.batches import LARGEST, SMALLEST, positive, require_delta
-from pymc_dp.step_methods.langevin.gradients import refuse_discrete
 from pymc_dp.step_methods.metropolis.arguments import sizes_of, spread
 from pymc_dp.step_methods.metropolis.base import IMPOSSIBLE
 from pymc_dp.step_methods.metropolis.coefficients import Coefficients, Place, coefficients_of

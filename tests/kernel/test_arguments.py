@@ -20,15 +20,12 @@ from pymc_dp.kernel import (
     NormalInBall,
     OneHot,
     Products,
-    Psd,
     Regression,
     Table,
     choice_event,
-    draw,
 )
 from pymc_dp.kernel.account import Rehearsal
 from pymc_dp.kernel.choices import Bit, Ends
-from pymc_dp.kernel.limits import UNITS
 from tests.kernel.pairs import Lookup, kernel, table
 
 TWO, ONE = Lookup([[0.0, -1.0], [1.0, 0.5]]), Lookup([[0.5], [1.0]])
@@ -50,15 +47,9 @@ NUMBERS = {
     ),
     "sums": (lambda k, **o: k.sums(ONE, [], OneHot(2), noise="laplace", cell="i", **o), {"cells": 2, "scale": 9}),
     "draw": (lambda k, **o: k.draw(THREE, [], REGRESSION, **o), {"beta": 1}),
-    "batch": (lambda k, **o: k.batch(TWO, [], o.pop("K"), **o), {"K": 2, "bound": 1, "scale": 9, "rate": 1}),
-    "rows": (lambda k, **o: k.batch(TWO, [], 2, bound=1.0, scale=9.0, **o), {"rows": 1}),
     "grant": (lambda k, **o: k.grant(choice_event(0.1, 2), **o), {"count": 3}),
     "rho": (lambda k, **o: k.pool(**o), {"rho": 1}),
     "epsilon": (lambda k, **o: k.pool(**o), {"epsilon": 1}),
-    "steps": (
-        lambda k, **o: k.grant_batches(k.batch_event(9.0, rate=0.1), o.pop("steps"), delta=1e-9, **o),
-        {"steps": 3, "entries": 2},
-    ),
 }
 CASES = [(name, given) for name, (_, numbers) in NUMBERS.items() for given in numbers]
 
@@ -95,16 +86,6 @@ def test_every_number_becomes_one_of_python_before_it_counts(name, given):
         with pytest.raises(ArgumentError):
             call(k, **{**numbers, given: refused})
         assert not k.account.events and not k.made
-
-
-def test_the_noise_of_a_batch_is_as_large_as_charged_for_any_kind_of_number(monkeypatch):
-    """In 32 bits 256 times 2^24 would be 0."""
-    caught = []
-    monkeypatch.setattr(draw, "rounded_normals", lambda scales: caught.append(scales) or 0)
-    k = kernel(table([0], "replace"))
-    for scale in (np.int32(256), np.int64(2**31), np.float32(256)):
-        k.batch(ONE, [], 1, bound=1.0, scale=scale, rate=1.0)
-        assert caught[-1].tolist() == [float(scale) * UNITS] and k.made[-1][1].noise_multiplier == float(scale)
 
 
 def test_an_accept_bit_costs_the_same_for_any_kind_of_number():
@@ -156,8 +137,6 @@ class Derived(int):
         lambda n: Ball(3, n),
         lambda n: Products(n),
         lambda n: Products(2, n),
-        lambda n: Psd(n),
-        lambda n: Psd(2, n),
         lambda n: Regression(boxes=n),
         lambda n: Regression(balls=(2, n)),
         lambda n: Regression(boxes=1, cells=n),
@@ -193,7 +172,6 @@ def test_flags_and_words_of_operations_are_exact():
 
     k = Kernel(table([0], "replace"), LedgerAccount(Ledger(1.0)))
     for call in (
-        lambda: k.batch(ONE, [], 1, bound=1.0, scale=9.0, rate=0.5, hardened=0),
         lambda: k.soft_max(TWO, [], 2, low=0.0, high=1.0, noise=Word("laplace"), scale=9.0),
         lambda: k.sums(ONE, [], OneHot(2), noise="laplace", scale=9.0, cell=Word("i")),
         lambda: choice_event(0.5, 2, cells=1),

@@ -10,7 +10,7 @@ from pymc_dp.kernel.gram import CERTIFIED
 
 ROOT = Path(pymc_dp.__file__).parents[1]
 PAGE = (ROOT / "docs" / "kernel.md").read_text(encoding="utf-8")
-NO_OPERATION = {"batch_event", "move_of"}
+NO_OPERATION = {"move_of"}
 """Public methods that say a cost, and read nothing."""
 
 

@@ -27,11 +27,9 @@ from pymc_dp.kernel import (
     LedgerAccount,
     NormalInBall,
     OneHot,
-    Psd,
     RowMap,
     Table,
     choice_event,
-    draw,
 )
 from pymc_dp.kernel.account import Pool, Rehearsal, covers
 from pymc_dp.kernel.shapes import Facts
@@ -52,16 +50,14 @@ OPERATIONS = {
     "sum": lambda k: k.sum(NUMBERS, [], 2, bound=1.0, noise="laplace", scale=0.1),
     "soft_max": lambda k: k.soft_max(NUMBERS, [], 2, low=0.0, high=1.0, noise="laplace", scale=0.1),
     "sums": lambda k: k.sums(ONE, [], OneHot(2), noise="laplace", scale=0.1),
-    "psd": lambda k: k.sums(ONE, [], Psd(1), noise="gaussian", scale=2.0**27),
     "draw": lambda k: k.draw(THREE, [], REGRESSION, beta=1e3),
-    "batch": lambda k: k.batch(ONE, [], 1, bound=1.0, scale=0.1, rate=0.5),
 }
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_nothing_is_read_where_the_budget_does_not_suffice(name):
     made = table([0, 1], "replace")
-    made._blocks = made._batch = made._column = None  # reading raises
+    made._blocks = made._column = None  # reading raises
     ledger = Ledger(0.5, 1e-6)
     k = Kernel(made, LedgerAccount(ledger))
     with pytest.raises(PrivacyError):
@@ -80,7 +76,7 @@ def test_a_failure_while_rows_are_read_is_paid_for_and_tells_nothing(name):
         raise HELD[-1]
 
     made = table([0, 1], "replace")
-    made._blocks = made._batch = made._column = fail
+    made._blocks = made._column = fail
     ledger = Ledger(1e6, 0.5)
     with pytest.raises(ReleaseError) as caught:
         OPERATIONS[name](Kernel(made, LedgerAccount(ledger)))
@@ -114,7 +110,7 @@ def arrays_of(error):
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, MemoryError])
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_the_frames_of_a_failure_hold_no_sums_of_rows(name, kind, monkeypatch):
+def test_the_frames_of_a_failure_hold_no_sums_of_rows(name, kind):
     made = table([0, 1], "replace")
     blocks, found = made._blocks, []
 
@@ -122,14 +118,7 @@ def test_the_frames_of_a_failure_hold_no_sums_of_rows(name, kind, monkeypatch):
         yield from blocks(most)
         raise kind
 
-    def fail(*_):
-        raise kind
-
-    if name == "batch":
-        for what in ("noised", "rounded_normals"):
-            monkeypatch.setattr(draw, what, fail)
-    else:
-        made._blocks = failing
+    made._blocks = failing
     k = Kernel(made, LedgerAccount(Ledger(1e6, 0.5)))
     try:
         OPERATIONS[name](k)
@@ -156,8 +145,7 @@ def test_an_operation_on_public_rows_costs_nothing_and_says_what_it_would_cost(n
     k = Kernel(table([0, 1], "replace"), LedgerAccount(ledger))
     public = Kernel(table([1, 0, 1], "replace"), Rehearsal("replace"))
     OPERATIONS[name](public)
-    float64 = name in ("draw", "batch")
-    assert public.arithmetic == public.made[-1].arithmetic == ("float64" if float64 else "hardened")
+    assert public.arithmetic == public.made[-1].arithmetic == ("float64" if name == "draw" else "hardened")
     assert public.guarantee == "none" and not ledger.history and not k.made
     OPERATIONS[name](k)
     assert k.guarantee == "exact" and [one.event for one in k.made] == [event for _, event in public.account.events]
@@ -226,7 +214,7 @@ def test_a_pool_pays_for_steps_chosen_in_turn():
     assert steps == 7  # each 0.1² / 8
     with pytest.raises(BudgetExceeded, match="left of the pool"):
         k.choose(NUMBERS, [], 2, width=1.0, eta=0.1, pay=pool)
-    assert not pool.fits(k.batch_event(1e6, rate=0.1)) and not pool.fits(ApproximateEvent(epsilon=1e-9, delta=1e-9))
+    assert not pool.fits(batch(1e6, 0.1)) and not pool.fits(ApproximateEvent(epsilon=1e-9, delta=1e-9))
     pure = Kernel(table([0], "replace"), LedgerAccount(Ledger(1.0))).pool(epsilon=0.5)
     assert pure.fits(choice_event(0.4, 2)) and not pure.fits(DiscreteGaussianEvent(scale=100.0, shifts=(1,)))
     with pytest.raises(ArgumentError, match="one of them"):
@@ -350,10 +338,6 @@ def test_classes_that_state_their_own_move_or_keep_rows_are_refused():
     class Keeper(RowMap):
         pass
 
-    class Matrices(Psd):
-        def scales(self, scale):
-            return np.zeros(1)
-
     class Rows(Table):
         pass
 
@@ -373,14 +357,10 @@ def test_classes_that_state_their_own_move_or_keep_rows_are_refused():
         k.draw(THREE, [], Cheap(width=2, radius=1.0, longest=1.0, farthest=1.0, precision=1.0))
     with pytest.raises(ArgumentError, match="derived"):
         k.choose(object.__new__(Keeper), [], 2, width=1.0, eta=0.1)
-    with pytest.raises(ArgumentError, match="size"):
-        k.batch(ONE, [], Matrices(1), bound=1.0, scale=200.0, rate=1.0)
     with pytest.raises(ArgumentError, match="derived"):
         Kernel(Rows({"i": Column([0], 0, 1)}), LedgerAccount(Ledger(1.0)))
     with pytest.raises(ArgumentError, match="event"):
         k.grant(Event(epsilon=0.5))
     with pytest.raises(ArgumentError, match="shifts of an event"):
         k.grant(hollow)
-    with pytest.raises(ArgumentError, match="event"):
-        k.grant_batches(Event(epsilon=0.5), 1, entries=1, delta=1e-6)
     assert not k.made

@@ -19,7 +19,7 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
 
 from pymc_dp.errors import ArgumentError
-from pymc_dp.kernel import Column, Columns, Interval, OneHot, RowMap, Table, draw, rowmap
+from pymc_dp.kernel import Column, Columns, Interval, OneHot, RowMap, Table, rowmap
 from pymc_dp.testing import without_noise
 from tests.kernel.pairs import exp_down, kernel, spread_of_ratios
 
@@ -107,28 +107,6 @@ def test_a_row_has_the_same_bits_wherever_it_stands(hostile, blocks):
     assert np.isnan(three).all()  # each block raises, and so does each of its rows
     hostile([rows[:250], g[:250]], [POINTS[:1], PLACES, np.ones(2)], three, by_blocks=True)
     assert np.isnan(three).all()  # of another length than was asked for
-
-
-def spread(x):
-    """1, but -1 where a mean overflows that would not, summed otherwise."""
-    return pt.stack([pt.switch(pt.isinf(pt.mean(pt.stack([x, x, x, x]) * 1e308)), -1.0, 1.0)])
-
-
-@pytest.mark.filterwarnings("ignore:overflow")  # PyTensor, which tries 1e308 in fewer bits
-def test_batches_are_worked_off_row_by_row_and_not_counted(blocks, monkeypatch):
-    """In blocks, a row in a batch or not would move others between two graphs; and a count would tell its size."""
-    made, found = RowMap({"x": X}, [], spread(X)), []
-    k = kernel(Table({"x": Column(np.ones(100), 0.0, 1.0)}))
-    for size in (31, 32, 64):
-        monkeypatch.setattr(draw, "poisson_batch", lambda count, rate, size=size: np.arange(size))
-        with without_noise():
-            found.append(round(float(k.batch(made, [], 1, bound=1.0, scale=1.0, rate=0.5)[0])))
-            k.batch(made, [], 1, bound=1.0, scale=1.0, rows=size)
-        assert made._rows == 0 and made._blocks is None
-    assert [abs(each) for each in found] == [31, 32, 64] and len({each > 0 for each in found}) == 1
-    with without_noise():
-        k.sum(made, [], 1, bound=1.0, noise="laplace", scale=1.0)
-    assert made._blocks is not None  # of public numbers of rows
 
 
 def stated(like, shape):

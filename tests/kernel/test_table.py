@@ -16,7 +16,6 @@ from pymc_dp.kernel import (
     NormalInBall,
     OneHot,
     Products,
-    Psd,
     RowMap,
     Table,
     holder,
@@ -107,7 +106,6 @@ def test_numbers_of_a_unit_that_do_not_fit_are_refused_before_they_are_paid_for(
         lambda: k.sum(x, [], size, bound=1.0, **noise),
         lambda: k.soft_max(x, [], size, low=0.0, high=1.0, **noise),
         lambda: k.sums(x, [], OneHot(size), **noise),
-        *([lambda: k.batch(x, [], size, bound=1.0, scale=9.0, rate=0.5)] if most == 1 else []),
     ):
         with pytest.raises(ArgumentError, match="numbers for each"):
             call()
@@ -150,16 +148,12 @@ def test_every_operation_works_on_no_rows_as_on_one(rows, persons, weighted):
         k.sums(two, [], shape, noise="laplace", scale=2.0**30)
     for shape in (OneHot(2), Curve()):
         k.sums(one, [], shape, noise="laplace", scale=2.0**30, cell="i", cells=2)
-    k.sums(two, [], Psd(2), noise="gaussian", scale=2.0**30)
     if not weighted:
         three = RowMap({"i": i}, [], pt.stack([i * 1.0, i * 1.0, i * 1.0]))
         k.draw(three, [], NormalInBall(width=2, radius=1.0, longest=1.0, farthest=1.0, precision=1.0), beta=0.1)
-    if not persons:
-        k.batch(two, [], 2, bound=1.0, scale=9.0, rate=0.5)
-        k.batch(two, [], Psd(2), bound=1.0, scale=9.0, rate=0.5)
-        if not weighted:
-            plain = Kernel(Table({"i": columns["i"]}, neighbours="add_remove"), Rehearsal("add_remove"))
-            plain.by_kind().choose(RowMap({"i": i}, [], pt.stack([i, -i])), [], 2, width=1.0, eta=0.1)
+    if not persons and not weighted:
+        plain = Kernel(Table({"i": columns["i"]}, neighbours="add_remove"), Rehearsal("add_remove"))
+        plain.by_kind().choose(RowMap({"i": i}, [], pt.stack([i, -i])), [], 2, width=1.0, eta=0.1)
 
 
 def kept(held):

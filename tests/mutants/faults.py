@@ -449,63 +449,53 @@ BATCHES = (
         name="batches-one-noise-for-all-entries",
         operation="SGLD and kin batches",
         kind="noise reused",
-        file="pymc_dp/step_methods/langevin/kernels.py",
-        old="        for j in range(position.size):\n"
-        "            slope[j] = of_prior[j] + unit * (slope[j] + plan.sigma / unit * rng.standard_normal())\n",
-        new="        noise = rng.standard_normal()\n"
-        "        for j in range(position.size):\n"
-        "            slope[j] = of_prior[j] + unit * (slope[j] + plan.sigma / unit * noise)\n",
+        file="pymc_dp/kernel/batch_loops.py",
+        old="    for j in range(size):\n        released[j] = numbers.unit * noised(total[j], numbers.noise, rng)\n",
+        new="    drawn = noised(np.int64(0), numbers.noise, rng)\n"
+        "    for j in range(size):\n        released[j] = numbers.unit * (total[j] + drawn)\n",
         breaks="All entries of a gradient have the same noise, so that their differences are exact.",
-        first=(
-            "tests/step_methods/langevin/test_kernels.py",
-            "tests/promises/test_batches.py",
-            "tests/step_methods/langevin/test_dynamics.py",
-        ),
+        first=("tests/kernel/test_batch_walk.py", "tests/promises/test_batches.py"),
     ),
     Fault(
         name="batches-noise-halved",
         operation="SGLD and kin batches",
         kind="bound halved",
-        file="pymc_dp/step_methods/langevin/batches.py",
-        old="        return multiplier * clip_norm * self.population / self.size\n",
-        new="        return 0.5 * multiplier * clip_norm * self.population / self.size\n",
-        breaks="A batch's gradient has half of the noise of the multiplier that is charged.",
-        first=(
-            "tests/step_methods/langevin",
-            "tests/promises/test_batches.py",
-            "tests/step_methods/langevin/test_kernels.py",
-        ),
+        file="pymc_dp/kernel/batch_walk.py",
+        old="    noise, square, on, coarser = scale * UNITS, 0.0, 0.0, 0\n",
+        new="    noise, square, on, coarser = 0.5 * scale * UNITS, 0.0, 0.0, 0\n",
+        breaks="The sum of a batch has half of the noise of the multiplier that is charged.",
+        first=("tests/kernel/test_batch_walk.py", "tests/promises/test_batches.py"),
     ),
     Fault(
         name="batches-over-their-realised-size",
         operation="SGLD and kin batches",
         kind="clip by value",
-        file="pymc_dp/step_methods/langevin/kernels.py",
-        old="            add_clipped(gradient, position, starts, plan.clip, table, count, slope)\n"
-        "        if slope.size",
-        new="            add_clipped(gradient, position, starts, plan.clip, table, count, slope)\n"
-        "        slope *= plan.batch_size / max(count, 1)\n"
-        "        if slope.size",
+        file="pymc_dp/kernel/batch_loops.py",
+        old="            release(numbers, rng, total, halves, products, released)\n",
+        new="            total[:] = total * places.size // max(drawn, 1)\n"
+        "            release(numbers, rng, total, halves, products, released)\n",
         breaks="A sum is divided by how many rows the batch has, so that one row more changes what all others add.",
-        first=(
-            "tests/step_methods/langevin/test_kernels.py",
-            "tests/promises/test_batches.py",
-            "tests/step_methods/langevin",
-        ),
+        first=("tests/kernel/test_batch_walk.py", "tests/promises/test_batches.py"),
     ),
     Fault(
-        name="batches-not-rounded",
+        name="batches-products-of-twice-the-norm",
         operation="SGLD and kin batches",
-        kind="sum in floats",
-        file="pymc_dp/step_methods/row_functions/summing_kernels.py",
-        old="            whole = np.rint(factor * vectors[i, j])\n",
-        new="            whole = factor * vectors[i, j]\n",
-        breaks="Clipped gradients are added up as floats: one row shifts the rounding of all others.",
-        first=(
-            "tests/step_methods/row_functions/test_clipped_sums.py",
-            "tests/step_methods/row_functions",
-            "tests/step_methods/langevin/test_kernels.py",
-        ),
+        kind="bound doubled",
+        file="pymc_dp/kernel/batch_walk.py",
+        old="        coarser, times = UNITS >> bits, ",
+        new="        coarser, times = UNITS >> bits + 1, ",
+        breaks="Products are of numbers twice as large as the noise on their sum is for.",
+        first=("tests/kernel/test_batch_walk.py",),
+    ),
+    Fault(
+        name="batches-places-that-are-not-alike",
+        operation="SGLD and kin batches",
+        kind="wrong relation",
+        file="pymc_dp/kernel/rowmap.py",
+        old="self._blocks = made if made is not None and self._alike(made, width) else None\n",
+        new="self._blocks = made\n",
+        breaks="A graph by which a row's numbers depend on its place in a secret batch maps the rows of batches.",
+        first=("tests/kernel/test_batch_walk.py",),
     ),
 )
 CHOICES = (

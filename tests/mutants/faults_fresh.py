@@ -108,11 +108,11 @@ FRESH: tuple[Fault, ...] = (
         name="fresh-batches-a-row-twice",
         operation="SGLD and its kin",
         kind="bound doubled",
-        file="pymc_dp/step_methods/langevin/kernels.py",
+        file="pymc_dp/kernel/batch_loops.py",
         old="            place = last\n            _held(keys, place)\n",
         new="            place = last\n",
         breaks="A batch of fixed size may hold a row twice, whose gradient then moves the sum by twice the clip norm.",
-        first=("tests/step_methods/langevin", "tests/promises/test_batches.py"),
+        first=("tests/kernel/test_batch_walk.py", "tests/promises/test_batches.py"),
     ),
     Fault(
         name="fresh-annealing-draws-by-weights-without-noise",

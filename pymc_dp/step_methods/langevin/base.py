@@ -13,11 +13,12 @@ import numpy as np
 from pymc import Model
 
 from pymc_dp import _validate
-from pymc_dp.accounting import ComposedEvent, total_epsilon
+from pymc_dp.accounting import ComposedEvent, SelfComposedEvent, total_epsilon
 from pymc_dp.accounting.calibrate import noise_multiplier
 from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.row_density import clamped_facts
+from pymc_dp.kernel.account import repeated
 from pymc_dp.kernel.accounting.events import Event
 from pymc_dp.kernel.randomness import insecure
 from pymc_dp.release.record import PartRecord, ReleaseRecord, SamplerRecord, uses_of
@@ -108,19 +109,12 @@ class StochasticGradient(GradientWalk):
     # --- what a subclass says -----------------------------------------------------------------------------------------
 
     @abstractmethod
-    def variance(self, step_size: float) -> float:
-        """Return the variance of the noise that the dynamics asks for in a step; proportional to the step size.
-
-        What protects the rows may be all of it.
-        """
-
-    @abstractmethod
-    def _dynamics(self) -> tuple[tuple[str, str], ...]:
+    def _followed_by(self) -> tuple[tuple[str, str], ...]:
         """Say what is followed, as facts of the record."""
 
     def natural(self, sigma: float) -> float:
         """Return η at which noise `sigma` on gradients is what the dynamics asks for: (η σ)² = variance(η)."""
-        return self.variance(1.0) / sigma**2
+        return self.dynamics.variance(1.0) / sigma**2
 
     # --- planning: public things only ---------------------------------------------------------------------------------
 
@@ -223,7 +217,7 @@ class StochasticGradient(GradientWalk):
                 raise ArgumentError(self._too_large(rule.size, natural, funding))
             size = min(natural, self._stable) if rule.size is None else rule.size
             # Smaller steps ask for more noise on a gradient; then all of it may protect the rows, which costs less.
-            sigma = max(sigma, math.sqrt(self.variance(size)) / size)
+            sigma = max(sigma, math.sqrt(self.dynamics.variance(size)) / size)
         sizes = rule.sizes(funding.steps, Limits(natural=natural, stable=self._stable))
         return Course(sizes=sizes, sigma=sigma, temperature=sizes / self.natural(sigma))
 
@@ -259,7 +253,7 @@ class StochasticGradient(GradientWalk):
         return self.batches.multiplier(self.course.sigma, self.clip_norm)
 
     def _too_large(self, wanted: float, largest: float, funding: Funding) -> str:
-        sigma = math.sqrt(self.variance(wanted)) / wanted
+        sigma = math.sqrt(self.dynamics.variance(wanted)) / wanted
         steps = self.batches.event(self.batches.multiplier(sigma, self.clip_norm), funding.uses)
         cost = total_epsilon(self._whole(steps), funding.budget.delta).epsilon
         return (
@@ -270,12 +264,13 @@ class StochasticGradient(GradientWalk):
             "with larger steps, at a higher temperature than the target."
         )
 
+    @property
     @override
-    def _compile(self) -> None:
-        first = self._functions is None
-        super()._compile()
-        if first and self._estimate is not None:
-            self.row_norms(np.zeros(self.gradients.size), tuple(map(self._held, self._dummies)))
+    def _paid(self) -> Event:
+        """What was charged for each step, so many times: for a norm that is released later there is as much noise."""
+        event = self.event
+        *_, steps = event.events if isinstance(event, ComposedEvent) else (event,)
+        return repeated(cast(SelfComposedEvent, steps).event, self.funding.steps)
 
     # --- the rows -----------------------------------------------------------------------------------------------------
 
@@ -332,7 +327,7 @@ class StochasticGradient(GradientWalk):
                 *self._clipping(),
                 ("step size", self._sizes()),
                 *self.start.facts,
-                *self._dynamics(),
+                *self._followed_by(),
                 *self.course.warmth,
                 ("noise multiplier", f"{self.multiplier:.6g} (standard deviation over clip norm, per step)"),
                 ("accountant", f"{total.accountant}: epsilon={total.epsilon:.6g}"),

@@ -14,11 +14,11 @@ from pymc_dp import _validate
 from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
+from pymc_dp.samplers.sgfs import Scoring, learn, nothing_known, positive, views
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.langevin.arguments import Shared
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 from pymc_dp.step_methods.langevin.batches import Constant, Course, Limits, Sampling, algorithm_two, step_sizes
-from pymc_dp.step_methods.langevin.information import learn, nothing_known, positive, views
 
 MOST_PARAMETERS = 200
 """A step costs a product of matrices of this width."""
@@ -117,18 +117,13 @@ class SGFS(StochasticGradient):
 
     @property
     @override
-    def update(self) -> tuple[str, str]:
-        return "nothing_before", "scoring"
+    def dynamics(self) -> Scoring:
+        return Scoring(asked=self._asked, papers=self.settings["papers"])
 
     @property
     def _asked(self) -> float:
         """Variance of the least noise on a gradient, times η."""
         return self.clip_norm**2 if self.settings["papers"] else 4.0
-
-    @override
-    def variance(self, step_size: float) -> float:
-        """Return (η s)², where s is the least noise on a gradient."""
-        return self._asked * step_size
 
     # --- planning: public things only ---------------------------------------------------------------------------------
 
@@ -211,11 +206,6 @@ class SGFS(StochasticGradient):
     # --- chain --------------------------------------------------------------------------------------------------------
 
     @property
-    @override
-    def constants(self) -> tuple[float, float]:
-        return self._asked, 4 * self._asked if self.settings["papers"] else 0.0
-
-    @property
     def weight(self) -> float:
         """Of the information of a row in G: those of all rows, and what batches add to the noise of gradients."""
         batch, population = self.batches.size, self.population
@@ -233,10 +223,9 @@ class SGFS(StochasticGradient):
 
     def _precision(self) -> Array:
         """Return how the log prior bends at the start of a chain: differences of its gradient, made positive."""
-        assert self._functions is not None
-        start, prior = self.gradients.flat(self.prior_model.initial_point()), self._functions[1]
+        start = self.gradients.flat(self.prior_model.initial_point())
         moves = DIFFERENCE * np.diag(np.maximum(1.0, np.abs(start)))
-        slopes = [[np.array(prior(start + sign * move)[0]) for move in moves] for sign in (-1.0, 1.0)]
+        slopes = [[self.gradients.of_prior(start + sign * move) for move in moves] for sign in (-1.0, 1.0)]
         bends = (np.array(slopes[0]) - slopes[1]) / (2 * np.diag(moves)[:, None])
         return positive(np.nan_to_num(bends + bends.T, posinf=0.0, neginf=0.0) / 2)
 
@@ -267,7 +256,7 @@ class SGFS(StochasticGradient):
         return f"{super()._sizes()}; {'steps inject' if injected.any() else 'no step injects'} noise"
 
     @override
-    def _dynamics(self) -> tuple[tuple[str, str], ...]:
+    def _followed_by(self) -> tuple[tuple[str, str], ...]:
         if self.settings["papers"]:
             return (("form", "the papers' algorithm 4: the target is not the posterior"),)
         share = self.settings["fisher_share"]

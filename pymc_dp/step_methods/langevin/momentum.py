@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar, Unpack, final, override
 
-import numpy as np
-
 from pymc_dp.inspection.rows import Array
+from pymc_dp.samplers.sghmc import Hamiltonian
+from pymc_dp.samplers.sgnht import Thermostat
 from pymc_dp.step_methods.langevin.arguments import Shared
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 from pymc_dp.step_methods.langevin.batches import positive
-
-FOLLOWS, FASTEST = 0.1, 0.1
-"""Rate at which a thermostat's friction follows kinetic energy, over the square of the friction; the most per step."""
 
 
 class Momentum(StochasticGradient):
@@ -28,13 +24,8 @@ class Momentum(StochasticGradient):
     ) -> None:
         super().__init__(vars, more={"friction": positive("friction", friction)}, **shared)
 
-    @property
     @override
-    def constants(self) -> tuple[float, ...]:
-        return (self.settings["friction"],)
-
-    @override
-    def _dynamics(self) -> tuple[tuple[str, str], ...]:
+    def _followed_by(self) -> tuple[tuple[str, str], ...]:
         return (("friction", f"{self.settings['friction']:g} per step{self._adapted}"),)
 
     _adapted: ClassVar[str] = ""
@@ -87,18 +78,12 @@ class SGHMC(Momentum):
 
     @property
     @override
-    def update(self) -> tuple[str, str]:
-        return "half_drift", "hamiltonian"
-
-    @override
-    def variance(self, step_size: float) -> float:
-        """Return 4 η sinh(a / 2)."""
-        return balanced(self.settings["friction"]) * step_size
+    def dynamics(self) -> Hamiltonian:
+        return Hamiltonian(friction=self.settings["friction"])
 
     @override
     def remembered(self, size: int) -> Array:
-        """Return velocities at rest."""
-        return np.zeros(size)
+        return self.dynamics.remembered(size)
 
 
 @final
@@ -157,34 +142,16 @@ class SGNHT(Momentum):
 
     name = "sgnht"
 
-    @property
-    @override
-    def update(self) -> tuple[str, str]:
-        return "half_thermostat", "thermostat"
-
     _adapted = " at first, then as velocities ask for"
 
     @property
     @override
-    def constants(self) -> tuple[float, ...]:
-        friction = self.settings["friction"]
-        return friction, 0.0 if self.settings["papers"] else min(FOLLOWS * friction**2, FASTEST)
-
-    @override
-    def variance(self, step_size: float) -> float:
-        """Return 4 η sinh(a / 2)."""
-        return balanced(self.settings["friction"]) * step_size
+    def dynamics(self) -> Thermostat:
+        return Thermostat(friction=self.settings["friction"], papers=self.settings["papers"])
 
     @override
     def remembered(self, size: int) -> Array:
-        """Return velocities at rest, and the friction that is known to be needed."""
-        needed = 2 * math.asinh(float(self.course.sizes[0]) * self.course.sigma**2 / 4)
-        return np.append(np.zeros(size), max(self.settings["friction"], needed))
-
-
-def balanced(friction: float) -> float:
-    """Return the variance of the noise in a step that this friction takes away again, over η."""
-    return 4 * math.sinh(friction / 2)
+        return self.dynamics.remembered(size, float(self.course.sizes[0]), self.course.sigma)
 
 
 __all__ = ["SGHMC", "SGNHT"]

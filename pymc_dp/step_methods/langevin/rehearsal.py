@@ -47,8 +47,8 @@ def on_rows[Step: StochasticGradient](step: Step, rows: tuple[Array, ...], rng: 
         Draws of tuning.
     """
     other = copy.copy(step)
-    other._rows, other.start = tuple(map(step._held, rows)), GivenStart()
-    other.generator, other.count, other.tuning_steps = rng, 0, tune * step.steps_per_draw
+    other._rows, other.start, other.rehearsed = tuple(map(step._held, rows)), GivenStart(), True
+    other.generator, other.count, other.tuning_steps, other.stream = rng, 0, tune * step.steps_per_draw, 0
     other.start_chain()
     return other
 
@@ -58,19 +58,13 @@ def slope(step: StochasticGradient, rows: tuple[Array, ...]) -> Callable[[Array]
 
     Rows whose gradient is not finite add nothing.
     """
-    step._compile()
-    assert step._functions is not None
-    gradient, prior = step._functions
-    held = tuple(
-        np.ascontiguousarray(step._held(column), dtype=dtype) for column, dtype in zip(rows, step._dtypes, strict=True)
-    )
+    held = tuple(map(step._held, rows))
 
     @np.errstate(all="ignore")
     def at(position: Array) -> Array:
-        total, blocks = np.array(prior(position)[0]), gradient(position, *held)
-        for start, factors, vectors in zip(step.gradients.starts, blocks[::2], blocks[1::2], strict=True):
-            each = factors[:, None] * vectors
-            total[start : start + each.shape[1]] += each[np.isfinite(each).all(axis=1)].sum(axis=0)
+        total = step.gradients.of_prior(position)
+        for each in step.gradients.of_rows(held, position):
+            total += each[np.isfinite(each).all(axis=1)].sum(axis=0)
         return total
 
     return at

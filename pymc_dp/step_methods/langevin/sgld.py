@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal, Unpack, final, override
 
-import numpy as np
-
 from pymc_dp import _validate
 from pymc_dp.inspection.rows import Array
+from pymc_dp.samplers.sgld import Langevin
 from pymc_dp.step_methods.langevin.arguments import Shared
 from pymc_dp.step_methods.langevin.base import StochasticGradient
-
-MEMORY, FLOOR = 0.99, 0.01
-"""Of preconditioned steps: share of the past in mean squared gradients; share of the largest root added to all."""
 
 
 @final
@@ -87,23 +83,12 @@ class SGLD(StochasticGradient):
 
     @property
     @override
-    def update(self) -> tuple[str, str]:
-        return "nothing_before", "langevin" if self.settings["precondition"] is None else "rmsprop"
-
-    @override
-    def variance(self, step_size: float) -> float:
-        """Return 2η, or η in the papers' form."""
-        return step_size if self.settings["papers"] else 2 * step_size
-
-    @property
-    @override
-    def constants(self) -> tuple[float, ...]:
-        return self.variance(1.0), MEMORY, FLOOR
+    def dynamics(self) -> Langevin:
+        return Langevin(papers=self.settings["papers"], preconditioned=self.settings["precondition"] is not None)
 
     @override
     def remembered(self, size: int) -> Array:
-        """Return mean squared gradients, of which nothing is known yet."""
-        return np.zeros(0 if self.settings["precondition"] is None else size)
+        return self.dynamics.remembered(size)
 
     @override
     def _noise(self) -> str:
@@ -111,7 +96,7 @@ class SGLD(StochasticGradient):
         return f"Gaussian of variance {variance} per step"
 
     @override
-    def _dynamics(self) -> tuple[tuple[str, str], ...]:
+    def _followed_by(self) -> tuple[tuple[str, str], ...]:
         if self.settings["precondition"] is None:
             return ()
         return (("preconditioning", "by root mean squares of noised gradients, fixed after tuning"),)

@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast, override
+from typing import Any, ClassVar, Literal, Self, cast, override
 
 import numpy as np
 from pymc import Model
 from pymc.step_methods.state import dataclass_state
 
 from pymc_dp._progress import reading
+from pymc_dp.accounting import Event
+from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
 from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel.account import Account, Rehearsal
+from pymc_dp.kernel.batch_walk import BatchWalk
 from pymc_dp.rows.gate import read
 from pymc_dp.rows.passes import Passes, with_stored
 from pymc_dp.rows.spool import Scratch, SpooledRows, row_bytes, spooled
 from pymc_dp.rows.stored import StoredRows
+from pymc_dp.samplers.batch_gradients import BatchGradients
+from pymc_dp.samplers.chain_account import NOT_BEGUN, ChainAccount
+from pymc_dp.samplers.noised_steps import Dynamics, Followed, asking, taking
 from pymc_dp.simulation.columns import dummy_rows
 from pymc_dp.step_methods.base import Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.langevin.batches import Batches, Course, Sampling, batch_size
-from pymc_dp.step_methods.langevin.gradients import RowGradients, compiled, row_gradients
-from pymc_dp.step_methods.row_functions.builder import whole_chunk
-from pymc_dp.step_methods.row_functions.cached_loop import closed_over
-from pymc_dp.step_methods.row_functions.limits import Clip, clip_to
 from pymc_dp.transforms.prior_model import shared_prior_model
-
-if TYPE_CHECKING:
-    from pymc_dp.step_methods.langevin.kernels import Plan, Table
 
 Precision = Literal["float64", "float32"]
 PRECISIONS: tuple[Precision, ...] = ("float64", "float32")
-MOST_ROWS = 1024
-"""Rows that are differentiated at a time."""
 
 
 @dataclass_state
@@ -49,18 +45,19 @@ class GradientWalk(PrivateStep):
     """Base: where rows are held, and how a chain walks; what noise it takes, and its price, are for a subclass.
 
     A step walks by ``∇log prior(θ) + N/b Σ clipped gradients of a batch + N(0, σ²)``. Nothing else of a row is read.
-    The norm of what a row adds is enforced on the whole numbers that are summed, and their sum is exact (`Clip`).
+    That a row adds no more than its norm, and that steps cost what was paid, is for the kernel (`BatchWalk`).
     """
 
     _state_class = GradientWalkState
     course: Course
+    rehearsed = False
+    """Whether rows are simulated, so that nothing pays for steps."""
     multiplied: ClassVar[bool] = False
     """Whether products of the entries of each row's gradient are summed beside these."""
 
     def __init__(self, vars: Any, *, stored: StoredRows | None, **settings: Any) -> None:
-        self._functions: tuple[Any, Any] | None = None
         self._rows: tuple[Array, ...] | None = None
-        self._table: Table | None = None
+        self._batch_walk: BatchWalk | None = None
         self._stored = stored
         self._passes: Passes | None = None
         self.memory = np.zeros(0)
@@ -70,13 +67,8 @@ class GradientWalk(PrivateStep):
 
     @property
     @abstractmethod
-    def update(self) -> tuple[str, str]:
-        """Names of the functions of `dynamics` that move a chain before and after the gradient is taken."""
-
-    @property
-    @abstractmethod
-    def constants(self) -> tuple[float, ...]:
-        """Numbers that the update takes."""
+    def dynamics(self) -> Dynamics:
+        """How a chain follows noised gradients."""
 
     @abstractmethod
     def remembered(self, size: int) -> Array:
@@ -95,6 +87,11 @@ class GradientWalk(PrivateStep):
     @abstractmethod
     def _sampling(self) -> Sampling:
         """How batches are drawn."""
+
+    @property
+    @abstractmethod
+    def _paid(self) -> Event:
+        """What was paid for the steps of one chain."""
 
     @abstractmethod
     def begin(self, point: Point, generator: np.random.Generator) -> Point:
@@ -119,7 +116,7 @@ class GradientWalk(PrivateStep):
             neighbours=self.neighbours,
             sampler=type(self).__name__,
         )
-        self.gradients: RowGradients = row_gradients(found, new)
+        self.gradients = BatchGradients(found, new)
         self._columns = found.columns
         self._clamped_rows = clamped(found.model)
         self._dummies = tuple(dummy_rows(found.columns, 3, np.random.default_rng(0)))
@@ -140,12 +137,11 @@ class GradientWalk(PrivateStep):
 
     def _compile(self) -> None:
         """Compile everything on dummy rows: nothing is spent if this fails."""
-        if self._functions is None:
-            self._functions = compiled(self.gradients)
-            size = self.gradients.size
-            table = self._room(tuple(map(self._held, self._dummies)), self._loop_plan(3))
-            rng = np.random.default_rng(0)
-            self._walk(np.zeros(size), self.remembered(size), np.zeros(1), False, rng, self._loop_plan(3), table)
+        rows = tuple(map(self._held, self._dummies))
+        position = np.zeros(self.gradients.size)
+        walk = self._walk_over(rows, Rehearsal(self.neighbours), 1)
+        state = self._followed(walk, position, self.remembered(position.size), np.zeros(1), np.random.default_rng(0))
+        walk.compile(*self._followers, state)
 
     # --- the rows -----------------------------------------------------------------------------------------------------
 
@@ -162,36 +158,21 @@ class GradientWalk(PrivateStep):
     def forget(self) -> None:
         if isinstance(self._rows, SpooledRows):
             self._rows.spool.remove()
-        self._rows = self._table = None
+        self._rows = self._batch_walk = None
 
     def row_norms(self, position: Array, rows: tuple[Array, ...]) -> Array:
-        """Return the norms of the gradients of rows, at one position: (n_rows,). **Private** if the rows are."""
-        self._compile()
-        assert self._functions is not None
-        from pymc_dp.step_methods.langevin.unnoised import row_norms
+        """Return the norms of the gradients of rows, at one position: (n_rows,). **Private** if the rows are.
 
-        return row_norms(self._functions[0], position, rows, self._dtypes)
-
-    @property
-    def _summed(self) -> int:
-        """Numbers that are summed over rows: a gradient, and the matrix of its products."""
-        size = self.gradients.size
-        return size + self.multiplied * size * size
+        Each row is mapped by itself.
+        """
+        with np.errstate(all="ignore"):
+            parts = [np.sqrt((found**2).sum(axis=1)) for found in self.gradients.of_rows(rows, position)]
+        return np.concatenate([np.zeros(0), *parts])
 
     @property
     def _scratch(self) -> Scratch:
         """Where stored rows are copied."""
         return Scratch(folder=self.settings["scratch"], call=f"dp.{type(self).__name__}")
-
-    @property
-    def _dtypes(self) -> list[Any]:
-        """Dtypes of columns in the model, in which all is computed."""
-        return [dummy.dtype for dummy in self._dummies]
-
-    def _room(self, rows: tuple[Array, ...], plan: Plan) -> Table:
-        """Return rows with room for a batch of them, in the dtypes of the model."""
-        table: Table = _kernels().make_table(rows, plan, self._dtypes)
-        return table
 
     def _held(self, values: Array) -> Array:
         """Return a column as it is held: floats may be rounded, also to infinity, without a warning."""
@@ -202,54 +183,58 @@ class GradientWalk(PrivateStep):
     def start_chain(self) -> None:
         assert self._rows is not None
         self._compile()
-        self._loop = self._loop_plan(self.population)
-        self._table = self._room(self._rows, self._loop)
+        account = Rehearsal(self.neighbours) if self.rehearsed else ChainAccount(self.neighbours, self._paid)
+        self._batch_walk = self._walk_over(self._rows, account, self.funding.steps, self.stream)
         self.memory = self.remembered(self.gradients.size)
 
-    def _loop_plan(self, population: int) -> Plan:
-        batch, rate = min(self.batches.size, population), self.batches.rate
-        plan: Plan = _kernels().Plan(
-            scale=self.batches.scale,
-            sigma=self.course.sigma,
-            products=self.course.products * self.clip_norm**2 / self.batches.size,
-            centred=self.course.centred,
-            constants=self.constants,
-            clip=self._clip,
-            poisson=self.batches.sampling == "poisson",
-            batch_size=batch,
-            waiting=-math.log1p(-rate) if rate < 1 else math.inf,
-            chunk=whole_chunk(sum(column[0].size for column in self._dummies), MOST_ROWS),
+    def _walk_over(self, rows: tuple[Array, ...], account: Account, steps: int, stream: int | None = None) -> BatchWalk:
+        """Return a walk over rows, charged to an account."""
+        poisson, course = self.batches.sampling == "poisson", self.course
+        return BatchWalk(
+            self.gradients.named(rows),
+            account,
+            self.gradients.compiled.of_row,
+            size=self.gradients.size,
+            bound=self.clip_norm,
+            scale=course.sigma / self.batches.deviation(1.0, self.clip_norm),
+            steps=steps,
+            rate=self.batches.rate if poisson else None,
+            batch=None if poisson else min(self.batches.size, len(rows[0])),
+            products=course.products if self.multiplied else None,
+            centred=course.centred,
+            label=type(self).__name__,
+            stream=stream,
         )
-        return plan
 
     @property
-    def _clip(self) -> Clip:
-        """How rows are clipped: a batch of random size may hold all of them."""
-        poisson = self.batches.sampling == "poisson"
-        return clip_to(
-            self.clip_norm,
-            size=self.gradients.size,
-            n_rows=self.population if poisson else self.batches.size,
-            products=self.multiplied,
-        )
+    def _followers(self) -> tuple[Any, Any]:
+        """Compiled functions that say where a gradient is taken, and follow it."""
+        before, after = self.dynamics.update
+        return asking(before), taking(after, self.gradients.compiled.of_prior)
 
-    def _walk(
+    def _followed(
         self,
+        walk: BatchWalk,
         position: Array,
         memory: Array,
         sizes: Array,
-        tuning: bool,
         rng: np.random.Generator,
-        plan: Plan,
-        table: Table,
-    ) -> None:
-        """Make a step of every size, in place."""
-        assert self._functions is not None
-        kernels, starts = _kernels(), self.gradients.starts
-        updates = (getattr(_dynamics(), name) for name in self.update)
-        loop = closed_over(kernels.walk, *self._functions, *updates)
-        for part in self.stretches(memory, sizes):
-            loop(position, memory, part, tuning, rng, plan, starts, table, self._summed)
+        *,
+        tuning: bool = False,
+    ) -> Followed:
+        """Return what steps of some sizes read and write."""
+        return Followed(
+            position=position,
+            memory=memory,
+            sizes=sizes,
+            constants=self.dynamics.constants,
+            sigma=self.course.sigma,
+            scale=self.batches.scale,
+            share=1.0 if self.course.centred else 1 / self.batches.size,
+            tuning=tuning,
+            slope=np.empty(walk.released),
+            rng=rng,
+        )
 
     # --- chain --------------------------------------------------------------------------------------------------------
 
@@ -265,39 +250,28 @@ class GradientWalk(PrivateStep):
         return self._moved(point, 1)
 
     def _moved(self, point: Point, steps: int) -> Point:
-        assert self._table is not None
+        walk = self._batch_walk
+        if walk is None:
+            raise PrivacyError(NOT_BEGUN)
         if self.count == 0:
             point = self.begin(point, self.generator)
-        position = self.gradients.flat(point)
-        sizes = self.course.sizes[self.count : self.count + steps]
-        tuning = self.count < self.tuning_steps
-        self._walk(position, self.memory, sizes, tuning, self.generator, self._loop, self._table)
+        position, memory = self.gradients.flat(point), self.memory
+        tuning, all_sizes = self.count < self.tuning_steps, self.course.sizes[self.count : self.count + steps]
+        for sizes in self.stretches(memory, all_sizes):
+            state = self._followed(walk, position, memory, sizes, self.generator, tuning=tuning)
+            walk.walk(*self._followers, state, len(sizes))
         return self.gradients.point(position, point)
 
     def __copy__(self) -> Self:
         """Return a copy for this process, which shares what was compiled."""
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__getstate__())
-        other._functions = self._functions
         return other
 
     @override
     def __getstate__(self) -> dict[str, Any]:
-        """Leave compiled functions and scratch space behind: a worker makes its own."""
-        return {**super().__getstate__(), "_functions": None, "_table": None}
-
-
-def _kernels() -> ModuleType:
-    """Import the compiled loops at first use: numba alone takes longer to import than the rest of the package."""
-    from pymc_dp.step_methods.langevin import kernels
-
-    return kernels
-
-
-def _dynamics() -> ModuleType:
-    from pymc_dp.step_methods.langevin import dynamics
-
-    return dynamics
+        """Leave the walk behind: a copy begins its own chain."""
+        return {**super().__getstate__(), "_batch_walk": None}
 
 
 __all__ = ["PRECISIONS", "GradientWalk", "Precision"]

@@ -92,7 +92,7 @@ class TemperedMetropolis(PrivateMetropolis):
     - *rejecting*: the probability of it on one data set exceeds e^(β R) times that on a neighbour by at most
       ``δ_t = 1 - e^-min(β R, F)``, F = |log prior(θ') - log prior(θ)| + β N G where N is public: λ is at least -F.
 
-    The step is (ε_t, δ_t)-DP with ε_t = β R, in both orders of the neighbours (`docs/kernel.md`, statements 9 and 29).
+    The step is (ε_t, δ_t)-DP with ε_t = β R, in both orders of the neighbours (`docs/kernel.md`, statements 9 and 31).
     R, G and δ_t come from public values alone and are the same from θ' to θ; the kernel enforces them, and draws the
     bit. A θ' without prior density, or whose ε_t or δ_t is more than the share of one step, is refused whatever the
     rows are; such refusals are symmetric and cost nothing.

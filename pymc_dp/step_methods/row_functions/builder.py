@@ -8,7 +8,9 @@ long as to read the numbers. A library of linear algebra takes long to compile i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, override
 
@@ -26,6 +28,7 @@ from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Sum
 from pytensor.tensor.rewriting.elemwise import local_dimshuffle_lift
 
+from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.whole_numbers import total_arithmetic
 
 BEFORE_FUSION = 47.5
@@ -114,28 +117,16 @@ def _along(var: Any, axes: Sequence[int]) -> Variable:
 
 ALIKE = 32
 """Rows are evaluated in multiples of this many."""
-UNDIVIDED = 8192
-"""Most entries of rows at a time."""
 ROWS_AT_ONCE = ("batched_vector_b_solve_to_matrix_b_solve",)
 """Rewrites that hand all rows to one call of a library of linear algebra, which may treat a row by its neighbours."""
 
 
-def whole_chunk(entries: int, most: int) -> int:
-    """Return how many rows to evaluate at a time, given the entries of one row; a multiple of `ALIKE`.
-
-    Notes
-    -----
-    Compiled code works off rows in groups, and the few that are left over by other instructions, whose results may
-    differ in the last digit; a library of linear algebra does so within the share of each of its threads. A row that is
-    added would then change what the rows behind it give. So rows come in whole groups, filled up with others of no
-    account, and few enough to be left to one thread: a product of a matrix of less than 9216 entries with a vector is
-    not divided by OpenBLAS.
-    """
-    return max(ALIKE, min(most, UNDIVIDED // max(1, entries)) // ALIKE * ALIKE)
-
-
 def filled(count: int) -> int:
-    """Return the number of rows that so many are filled up to."""
+    """Return the number of rows that so many are filled up to.
+
+    Compiled code works off rows in groups, and the few that are left over by other instructions, whose results may
+    differ in the last digit. A row that is added would then change what the rows behind it give.
+    """
     return -(-count // ALIKE) * ALIKE
 
 
@@ -159,6 +150,26 @@ def compiled_rows(inputs: Sequence[Any], outputs: Any, mode: Mode | str | None =
         return pytensor.function(inputs, outputs, mode=chosen, on_unused_input="ignore", **options)
 
 
+@contextmanager
+def without_python() -> Iterator[None]:
+    """Refuse to compile operations that would run as Python code: what they warn of or raise may depend on a row."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    slow = [str(item.message) for item in caught if "object mode" in str(item.message)]
+    if slow:
+        raise UnsupportedModelError(
+            [
+                Problem(
+                    where="model",
+                    what=f"the gradient of a row holds an operation without compiled code ({text.splitlines()[0]})",
+                    remedy="Write the density with other operations.",
+                )
+                for text in slow
+            ]
+        )
+
+
 __all__ = [
     "ALIKE",
     "BEFORE_FUSION",
@@ -167,5 +178,5 @@ __all__ = [
     "compiled_rows",
     "filled",
     "row_products",
-    "whole_chunk",
+    "without_python",
 ]

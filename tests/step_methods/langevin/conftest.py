@@ -6,7 +6,7 @@ import pytest
 
 import pymc_dp as dp
 from pymc_dp.release.paid import forget_releases
-from pymc_dp.step_methods.langevin import SGLD, base, walk
+from pymc_dp.step_methods.langevin import SGLD, walk
 
 N_ROWS, BATCH, CLIP = 200, 40, 0.8
 BUDGET = {"epsilon": 3.0, "delta": 1e-5}
@@ -59,20 +59,14 @@ def funded(model, neighbours="replace", steps=50, domain=None, method=SGLD, tune
 
 @pytest.fixture(scope="session")
 def compiled(model):
-    """Compiles the loop once; others copy its functions."""
+    """Compiles the loop once."""
     return funded(model)
 
 
 @pytest.fixture
 def shared(compiled, monkeypatch):
-    """Steps of the logistic model take the graphs and functions that were made once."""
-
-    def share(self):
-        if self._functions is None:
-            self._functions = compiled._functions
-
-    monkeypatch.setattr(base.StochasticGradient, "_compile", share)
-    monkeypatch.setattr(walk, "row_gradients", lambda inspection, prior_model: compiled.gradients)
+    """Steps of the logistic model take the graphs that were made once."""
+    monkeypatch.setattr(walk, "BatchGradients", lambda inspection, prior_model: compiled.gradients)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
-"""A regression whose gradients are written by hand: the loop of Fisher scoring is compiled once for all its tests."""
+"""A regression whose graphs are made once for all tests of Fisher scoring, and none of whose loops is compiled."""
 
-import numba
 import numpy as np
 import pymc as pm
 
@@ -24,25 +23,6 @@ def regression(x, y):
         coefficients = pm.Normal("coefficients", 0, 0.5, shape=WIDTH)
         pm.Normal("y", pm.Data("x", x) @ coefficients, 1.0, observed=y)
     return model
-
-
-@numba.njit
-def gradient(position, x, y):
-    """The gradient of a row, residual times covariates; at the origin, any vector that a row may choose."""
-    residuals = y.copy()
-    for i in range(y.size):
-        for j in range(position.size):
-            residuals[i] -= x[i, j] * position[j]
-    return residuals, x
-
-
-@numba.njit
-def prior(position):
-    return (-4.0 * position,)
-
-
-def by_hand(step):
-    step._functions = gradient, prior
 
 
 def funded(model, neighbours="replace", steps=50, **settings):

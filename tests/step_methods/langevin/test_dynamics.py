@@ -4,10 +4,21 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_lyapunov
 
-from pymc_dp.step_methods.langevin import dynamics
-from pymc_dp.step_methods.langevin.information import nothing_known, views
+from pymc_dp.samplers.sgfs import Scoring, nothing_known, scoring, views
+from pymc_dp.samplers.sghmc import Hamiltonian
+from pymc_dp.samplers.sgld import Langevin
+from pymc_dp.samplers.sgnht import Thermostat
 
-from .test_products import Units
+
+class Units:
+    """Randomness that is one unit vector: shows what noise is made of."""
+
+    def __init__(self, place):
+        self.place, self.drawn = place, 0
+
+    def standard_normal(self):
+        self.drawn += 1
+        return float(self.drawn - 1 == self.place)
 
 
 class Fixed:
@@ -22,14 +33,12 @@ class Fixed:
 
 def moved(name, state, eta, sigma, constants, gradient, noise, unknown=0.0):
     """One step of a single parameter in plain Python; noise: that on the gradient, and the fresh one."""
-    before, after = {
-        "langevin": ("nothing_before", "langevin"),
-        "hamiltonian": ("half_drift", "hamiltonian"),
-    }[name]
+    followed = Hamiltonian(friction=1.0) if name == "hamiltonian" else Langevin(papers=False, preconditioned=False)
+    before, after = followed.update
     position, memory = np.array(state[:1]), np.array(state[1:])
-    getattr(dynamics, before).py_func(position, memory, eta, constants)
+    before.py_func(position, memory, eta, constants)
     slope = gradient(position) + sigma * noise[0] + unknown * noise[2]
-    getattr(dynamics, after).py_func(position, memory, eta, sigma, constants, slope, False, Fixed(noise[1]))
+    after.py_func(position, memory, eta, sigma, constants, slope, False, Fixed(noise[1]))
     return np.concatenate([position, memory])
 
 
@@ -82,7 +91,7 @@ def scored(stiffness, sigma, eta, batch_noise=0.0, known=None, constants=(4.0, 0
     def moved(position, slope, place):
         position = position.copy()
         slope = np.append(slope, np.zeros(size**2))
-        dynamics.scoring.py_func(position, memory, eta, sigma, constants, slope, False, Units(place))
+        scoring.py_func(position, memory, eta, sigma, constants, slope, False, Units(place))
         return position
 
     still, units = np.zeros(size), np.eye(size)
@@ -102,3 +111,26 @@ BENT = np.array([[5.0, 2.0, 0.3], [2.0, 4.0, -1.0], [0.3, -1.0, 0.8]])
 def test_a_normal_target_is_met_exactly_at_any_noise(sigma, batch_noise, eta):
     """Variances and covariances, whatever part of the noise protects rows, is injected, or comes from batches."""
     np.testing.assert_allclose(scored(BENT, sigma, eta, batch_noise), np.linalg.inv(BENT), rtol=1e-9, atol=1e-12)
+
+
+def test_a_thermostat_keeps_positions_and_momenta_at_temperature_1_under_noise_that_it_does_not_know():
+    """A long run, in plain Python: noise of twice the variance that its friction asks for."""
+    rng, eta = np.random.default_rng(3), 0.01
+    followed = Thermostat(friction=0.3, papers=False)
+    before, after = followed.update
+    sigma = np.sqrt(2 * followed.variance(eta)) / eta
+    position, memory, seen = np.zeros(4), followed.remembered(4, eta, 0.0), []
+    for _ in range(40_000):
+        before(position, memory, eta, followed.constants)
+        slope = -position + sigma * rng.normal(size=4)
+        after(position, memory, eta, sigma, followed.constants, slope, False, rng)
+        seen.append([(position**2).mean(), (memory[:-1] ** 2).mean() / eta])
+    assert np.abs(np.mean(seen[2000:], axis=0) - [1.0, 1.0]).max() < 0.15
+    assert memory[-1] > 0.45, "it found more friction"
+
+
+def test_noise_that_is_asked_for_is_proportional_to_the_step_size():
+    every = [Langevin(papers=False, preconditioned=False), Hamiltonian(friction=0.2), Scoring(asked=4.0, papers=False)]
+    for followed in [*every, Thermostat(friction=0.2, papers=True)]:
+        assert followed.variance(0.5) == pytest.approx(5 * followed.variance(0.1))
+    assert Langevin(papers=True, preconditioned=True).variance(1.0) == 1.0

@@ -1,13 +1,16 @@
-"""What Fisher scoring remembers: a mean of released information, and the axes along which its steps are scaled."""
+"""Stochastic gradient Fisher scoring: a mean of released information, and steps that it scales."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
 
+import numba
 import numpy as np
 
 from pymc_dp.inspection.rows import Array
+from pymc_dp.samplers.noised_steps import LEAST_SPARE, nothing_before
 
 REFRESHED = 1.02
 """Ratio of the numbers of steps between which axes are found anew."""
@@ -88,4 +91,69 @@ def learn(memory: Memory, *, weight: float, ahead: float, each_positive: bool) -
     memory.bends[:] = np.maximum(values, 0.0)
 
 
-__all__ = ["REFRESHED", "Memory", "learn", "nothing_known", "positive", "views"]
+_views = numba.njit(views)
+
+
+@numba.njit(error_model="numpy")
+def scoring(
+    position: Any, memory: Any, eta: float, sigma: float, constants: Any, slope: Any, tuning: bool, rng: Any
+) -> None:
+    """θ + 2 G⁻¹ (gradient + injected noise), and add up what the step has released of the information of a row.
+
+    G is `bends` along `axes` (columns; `information.Memory`), and a ridge along all. Constants: η times the least
+    variance of the noise on a gradient; η times the ridge, or 0 where that is the variance of the noise.
+    """
+    size = position.size
+    known = _views(memory, size)
+    seen = slope[size:].reshape((size, size))
+    for j in range(size):
+        for k in range(size):
+            known.sum_of[j, k] += seen[j, k]
+    known.steps[1] += 1
+    least = sigma * sigma
+    wanted = max(least, constants[0] / eta)
+    if wanted > least * (1 + LEAST_SPARE):
+        for j in range(size):
+            slope[j] += np.sqrt(wanted - least) * rng.standard_normal()
+    ridge = constants[1] / eta if constants[1] > 0.0 else wanted
+    for k in range(size):
+        along = 0.0
+        for j in range(size):
+            along += known.axes[j, k] * slope[j]
+        along *= 2 / (known.bends[k] + ridge)
+        for j in range(size):
+            position[j] += known.axes[j, k] * along
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """θ + 2 G⁻¹ (gradient + noise of variance `asked` / η at least).
+
+    Attributes
+    ----------
+    asked : float
+        Variance of the least noise on a gradient, times η.
+    papers : bool
+        Whether G has a ridge of four times that, and not of the noise.
+    """
+
+    asked: float
+    papers: bool
+
+    @property
+    def update(self) -> tuple[Any, Any]:
+        """What moves a chain before and after the gradient is taken."""
+        return nothing_before, scoring
+
+    @property
+    def constants(self) -> tuple[float, ...]:
+        """Variance of the least noise and the ridge, each times η."""
+        return self.asked, 4 * self.asked if self.papers else 0.0
+
+    def variance(self, step_size: float) -> float:
+        """Return (η s)², where s is the least noise on a gradient."""
+        return self.asked * step_size
+
+
+__all__ = ["REFRESHED", "Memory", "Scoring", "learn", "nothing_known", "positive", "scoring", "views"]

@@ -1,0 +1,67 @@
+"""Chains walk in the kernel: by what was paid, over rows as they are held, and with randomness that is not theirs."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import pymc_dp as dp
+
+from .conftest import BATCH, CLIP, N_ROWS, flat, start
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_less_noise_or_more_steps_than_were_paid_for_are_refused_by_the_kernel(begin, neighbours):
+    step = begin(neighbours, steps=5)
+    step.course = dataclasses.replace(step.course, sigma=0.999 * step.course.sigma)
+    with pytest.raises(dp.errors.BudgetExceeded, match="more than was paid"):
+        step.start_chain()
+    other = begin(neighbours, steps=5)
+    assert other._batch_walk.left == 5
+    point = other._moved(start(other), 5)
+    assert set(point) == set(start(other)) and other._batch_walk.left == 0
+    with pytest.raises(dp.errors.BudgetExceeded, match="0 are left"):
+        other._moved(point, 1)
+
+
+def test_a_step_goes_uphill_by_the_clipped_gradients_of_all_rows_and_the_noise_that_is_charged(begin):
+    """Of the whole table in one batch: the mean of many first states is that of plain gradient ascent."""
+    step = begin(batch_size=N_ROWS, sampling="without_replacement", steps=400, clip_norm=CLIP)
+    position = flat(step, start(step))
+    rows = next(step.gradients.of_rows(step._rows, position))
+    norms = np.linalg.norm(rows, axis=1)
+    assert 0.05 < np.mean(norms > CLIP) < 0.95
+    np.testing.assert_allclose(step.row_norms(position, step._rows), norms)
+    clipped = (rows * np.minimum(1, CLIP / norms)[:, None]).sum(axis=0)
+    eta, sigma, moves = step.step_size, step.course.sigma, []
+    for _ in range(400):
+        moves.append(flat(step, step._moved(start(step), 1)) - position)
+    wanted = eta * (clipped + step.gradients.of_prior(position))
+    noise = max(eta * sigma, np.sqrt(2 * eta))
+    assert np.abs((np.mean(moves, axis=0) - wanted) / noise).max() < 4 / np.sqrt(400)
+    np.testing.assert_allclose(np.std(moves, axis=0) / noise, 1, atol=0.15)
+    assert sigma == pytest.approx(step.event.event.noise_multiplier * CLIP)
+
+
+def test_rows_that_are_held_in_half_of_the_memory_give_the_same_gradients(begin):
+    wide, narrow = (begin(dtype=dtype) for dtype in ("float64", "float32"))
+    for step, dtype in ((wide, np.float64), (narrow, np.float32)):
+        assert {one.dtype for one in step._rows if one.dtype.kind == "f"} == {np.dtype(dtype)}
+    position = np.full(wide.gradients.size, 0.3)
+    one, two = (np.vstack([*step.gradients.of_rows(step._rows, position)]) for step in (wide, narrow))
+    np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-6)
+    for step in (wide, narrow):
+        assert np.isfinite(flat(step, step._moved(start(step), 50))).all()
+
+
+def test_seeded_chains_are_repeated_and_others_are_not(begin):
+    found = []
+    for seed in (1, 1, None):
+        step = begin(steps=3, batch_size=BATCH)
+        if seed is None:
+            found.append(flat(step, step._moved(start(step), 3)))
+        else:
+            with dp.testing.insecure_randomness(seed):
+                step.begin_chain(0, 0)
+                found.append(flat(step, step._moved(start(step), 3)))
+    assert (found[0] == found[1]).all() and (found[0] != found[2]).all()
