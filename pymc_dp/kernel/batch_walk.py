@@ -147,9 +147,10 @@ class BatchWalk(Once):
         rowmap.of_batches(size, by_blocks=self._by_blocks)  # refuses other parameters
         self._rowmap, self._rehearsed = rowmap, type(account) is Rehearsal
         self._numbers = _numbers(n_rows, bound, scale, rate, batch, products, centred)
+        self._seeded = insecure() is not None
+        self._rng = None if self._rehearsed else secure_generator(stream)
         account.charge(repeated(event, steps), label)
         self._left, self._stream = steps, stream
-        self._rng: np.random.Generator | None = None  # of the first step: in the process that makes it
         self._rows = tuple(held[name].values for name in rowmap.types)
         self._room = self._made_room()
 
@@ -161,7 +162,7 @@ class BatchWalk(Once):
     @property
     def guarantee(self) -> Literal["exact", "none"]:
         """Class of what comes out: "exact", or "none" on public rows and where a test replaces the noise."""
-        return "none" if self._rehearsed or insecure() is not None else "exact"
+        return "none" if self._rehearsed or self._seeded or insecure() is not None else "exact"
 
     @property
     def released(self) -> int:
@@ -195,13 +196,18 @@ class BatchWalk(Once):
         with self._lock:
             if steps > self._left:
                 raise BudgetExceeded(f"{steps} steps are asked for, and {self._left} are left. Nothing was read.")
-            replaced, numbers = insecure(), self._numbers
-            if replaced is not None and replaced.rng is None:  # a test without noise
-                self._rng, numbers = np.random.default_rng(0), numbers._replace(noise=0.0, on=0.0, off=0.0)
-            if self._rng is None:
-                self._rng = secure_generator(self._stream)
+            rng, numbers = self._generator()
             self._left -= steps
-            read_rows(lambda: loop(self._rows, *self._room, state, steps, self._rng, numbers))
+            read_rows(lambda: loop(self._rows, *self._room, state, steps, rng, numbers))
+
+    def _generator(self) -> tuple[np.random.Generator, batch_loops.Numbers]:
+        """Return what draws batches and noise; on public rows also none of it, where a test says so."""
+        if self._rng is None:
+            replaced = insecure()
+            if replaced is not None and replaced.rng is None:
+                return np.random.default_rng(0), self._numbers._replace(noise=0.0, on=0.0, off=0.0)
+            self._rng = secure_generator(self._stream)
+        return self._rng, self._numbers
 
     def _loop(self, ask: Any, take: Any) -> Any:
         """Return the loop over steps, which is compiled once; there is no row in it."""

@@ -9,8 +9,9 @@ import pytensor.tensor as pt
 from pymc import Model
 from pytensor.gradient import grad
 from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.replace import clone_replace
-from pytensor.graph.traversal import ancestors
+from pytensor.graph.replace import clone_replace, graph_replace
+from pytensor.graph.traversal import ancestors, toposort
+from pytensor.tensor.basic import AllocEmpty
 
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
@@ -108,6 +109,7 @@ class ModelRows:
         UnsupportedModelError
             Where the kernel takes no such graph; it names the operation.
         """
+        output = _without_old_memory(output)
         known = set(ancestors([output]))
         row = {name: var for name, var in self.inputs.items() if var in known}
         # Nothing private is among these: a graph of one row that held any was refused (`RowFunction.of`).
@@ -175,6 +177,16 @@ class ModelRows:
             wide = np.ascontiguousarray(values.reshape(len(values), *var.type.shape), dtype=var.type.dtype)
             stored[name] = Stored(wide, low, high, public=column.public and self._neighbours == "replace")
         return Table(stored, neighbours=self._neighbours)
+
+
+def _without_old_memory(output: Variable) -> Variable:
+    """Return the same graph, whose arrays begin as zeros: those that PyTensor fills anyway begin as any memory."""
+    empty = {
+        node.outputs[0]: pt.zeros(node.inputs, dtype=node.op.dtype)
+        for node in toposort([output])
+        if isinstance(node.op, AllocEmpty)
+    }
+    return graph_replace([output], empty, strict=False)[0] if empty else output
 
 
 class OfPublicRows:

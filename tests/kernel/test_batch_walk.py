@@ -346,6 +346,31 @@ def test_a_step_that_fails_is_paid_for_and_tells_nothing(lookup):
     assert walk.guarantee == "none"
 
 
+def test_a_walk_that_is_paid_for_has_noise_wherever_its_steps_are_made(lookup):
+    """Its generator is made with it: a test that replaces randomness later changes nothing, and one before is told."""
+    ledger, rows = Ledger(1e6, 0.5), {"i": np.zeros(10, dtype=int)}
+    given = {"size": D, "bound": 1.0, "scale": 5.0, "rate": 1.0, "steps": 4}
+    with without_noise(), pytest.raises(PrivacyError, match="cannot run inside"):
+        BatchWalk(rows, LedgerAccount(ledger), lookup, **given)
+    assert not ledger.history
+    walk, state = (
+        BatchWalk(rows, LedgerAccount(ledger), lookup, **given),
+        State(np.zeros(1200), np.zeros((4, D)), False),
+    )
+    assert walk.guarantee == "exact"
+    with without_noise():
+        walk.walk(ask, take, state, 4)
+    assert state.seen.std() > 1
+    with insecure_randomness(1):
+        walk = BatchWalk(rows, LedgerAccount(ledger), lookup, **given)
+    assert walk.guarantee == "none"
+    walk = BatchWalk(rows, Rehearsal("replace"), lookup, **given)
+    with without_noise():
+        walk.walk(ask, take, state, 2)
+    walk.walk(ask, take, state, 2)
+    assert state.seen[:2].std() > 1, "noise is back"
+
+
 def test_less_noise_or_more_steps_are_not_covered_by_what_was_paid():
     def steps(scale, count):
         return repeated(batch_event("replace", scale, rate=0.1), count)

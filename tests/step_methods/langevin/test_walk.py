@@ -1,11 +1,16 @@
 """Chains walk in the kernel: by what was paid, over rows as they are held, and with randomness that is not theirs."""
 
 import dataclasses
+from contextlib import nullcontext
 
 import numpy as np
+import pymc as pm
 import pytest
 
 import pymc_dp as dp
+from pymc_dp.inspection.inspect import inspect
+from pymc_dp.samplers.batch_gradients import BatchGradients
+from pymc_dp.transforms.prior_model import shared_prior_model
 
 from .conftest import BATCH, CLIP, N_ROWS, flat, start
 
@@ -58,10 +63,29 @@ def test_seeded_chains_are_repeated_and_others_are_not(begin):
     found = []
     for seed in (1, 1, None):
         step = begin(steps=3, batch_size=BATCH)
-        if seed is None:
-            found.append(flat(step, step._moved(start(step), 3)))
-        else:
-            with dp.testing.insecure_randomness(seed):
-                step.begin_chain(0, 0)
-                found.append(flat(step, step._moved(start(step), 3)))
+        with nullcontext() if seed is None else dp.testing.insecure_randomness(seed):
+            step.begin_chain(0, 0)
+        found.append(flat(step, step._moved(start(step), 3)))
     assert (found[0] == found[1]).all() and (found[0] != found[2]).all()
+
+
+def test_ordered_cutpoints_have_gradients_that_the_kernel_maps():
+    """PyTensor fills them into memory that is not set, which the kernel takes from no graph."""
+    with pm.Model() as model:
+        ordered = pm.distributions.transforms.ordered
+        cuts = pm.Normal("cuts", 0, 1, shape=2, transform=ordered, initval=[-1.0, 1.0])
+        pm.OrderedLogistic("y", pm.Normal("mean", 0, 1), cuts, observed=np.arange(12) % 3)
+    found = inspect(model, dp.Domain()).rows
+    gradients = BatchGradients(found, shared_prior_model(found))
+    y, at, step = np.arange(12) % 3, np.array([-0.5, 0.2, 0.3]), 1e-6 * np.eye(3)
+    (rows,) = gradients.of_rows([y], at)
+
+    def logp(at):
+        ends = np.array([-np.inf, at[0], at[0] + np.exp(at[1]), np.inf])
+        chances = np.diff(1 / (1 + np.exp(np.clip(at[2] - ends, -50, 50))))
+        return np.log(chances)[y]
+
+    names = [name for name, _, _ in gradients.shapes]
+    order = [0, 1, 2] if names[0].startswith("cuts") else [1, 2, 0]
+    wanted = [(logp((at + move)[order]) - logp((at - move)[order])) / 2e-6 for move in step]
+    np.testing.assert_allclose(rows, np.transpose(wanted), atol=1e-6)
