@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from pytensor.graph.replace import vectorize_graph
 from pymc_dp.accounting import Event
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import RowInspection
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.kernel import Grant, Kernel, RowMap, Table
 from pymc_dp.kernel.draw import slack
 from pymc_dp.samplers.chain_account import NOT_BEGUN, granted
@@ -140,16 +140,7 @@ class RowScores:
         assert self._table is not None
         self.compile()
         kernel, self._pay = granted(self._table, self._neighbours, event, uses)
-        self._kernel = kernel.by_kind() if self._by_kind else kernel
-
-    @property
-    def _by_kind(self) -> bool:
-        """Whether rows are whole numbers with few possible values; public."""
-        columns = self._rows.columns.values()
-        if any(one.public or not one.integer or one.row_shape for one in columns):
-            return False
-        ends = [(float(low), float(high)) for low, high in (one.ends for one in columns)]
-        return math.prod(high - low + 1 for low, high in ends) <= MOST_KINDS
+        self._kernel = kernel.by_kind() if few_kinds(self._rows.columns.values()) else kernel
 
     # --- choices: by the kernel ---------------------------------------------------------------------------------------
 
@@ -299,6 +290,14 @@ def no_digits(size: float, n_rows: int, moved: float, remedy: str) -> Problem | 
     return Problem(where="model", what=what, remedy=remedy)
 
 
+def few_kinds(columns: Collection[Column]) -> bool:
+    """Whether rows are whole numbers with few possible values; public."""
+    if any(one.public or not one.integer or one.row_shape for one in columns):
+        return False
+    ends = [(float(low), float(high)) for low, high in (one.ends for one in columns)]
+    return math.prod(high - low + 1 for low, high in ends) <= MOST_KINDS
+
+
 def _spread(points: Array) -> Array:
     """Return the numbers of some points: those at the ends in each direction, and others evenly."""
     count, width = points.shape
@@ -335,4 +334,4 @@ def _centre_of(found: Array) -> dict[int, float]:
     return weights if widths.max() < alone * (1 - ROUNDING) else {}
 
 
-__all__ = ["RowScores", "no_digits"]
+__all__ = ["RowScores", "few_kinds", "no_digits"]

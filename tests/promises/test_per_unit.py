@@ -72,7 +72,7 @@ CASES: dict[str, tuple[Build, dp.metrics.Metric]] = {
     "a place": (places, dp.metrics.Geographic("lat", "lon", 0.01)),
 }
 SAMPLERS: Mapping[str, Callable[..., Any]] = {
-    **CALLS,
+    **{name: call for name, call in CALLS.items() if name != "TemperedGibbs"},
     "annealed": lambda **given: dp.find_map(annealed=True, progressbar=False, **given),
     "OPS, papers": lambda **given: dp.sample(1, tune=0, chains=1, step=dp.OPS(grid=64, papers=True), **QUIET, **given),
 }
@@ -176,6 +176,7 @@ def test_where_a_density_jumps_near_rows_are_told_apart_by_no_more() -> None:
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 OTHERS = {
+    "TemperedGibbs": {},
     "PenaltyMetropolis": {},
     "TemperedMetropolis": {},
     "PrivateHMC": {},
@@ -187,10 +188,8 @@ OTHERS = {
 REFUSED = [
     *((mean, dp.metrics.L1("x"), name, given, 1e-6, "not per unit of a metric") for name, given in OTHERS.items()),
     (mean, dp.metrics.L1("x"), "OPS", {}, 1e-6, "does not grow in proportion"),
-    (mean, dp.metrics.L1("x"), "TemperedGibbs", {}, 1e-6, "does not grow in proportion"),
     (mean, dp.metrics.L1("x"), "BarkerMetropolis", {"clamp": 1.0}, 0.0, "says nothing about two rows that are close"),
     (slope, dp.metrics.L1("x"), "OPS", {}, 0.0, "z"),
-    (slope, dp.metrics.L1("x"), "TemperedGibbs", {}, 0.0, "z"),
 ]
 
 
