@@ -80,6 +80,7 @@ def sample_ais(
     resampling : {"range", "laplace"}
         How weights are used. ``"range"``: every draw is an index chosen by the exact weights, and paid for.
         ``"laplace"``: all weights are released once, with noise; draws from them are free, and they are in the trace.
+        That needs exact sums of all likelihoods.
     marginal_likelihood : bool
         Whether to release the log of the mean weight, with noise: an estimate of the log evidence of the *tempered*
         model, prior times likelihood^β_J. Of the model itself only where β_J = 1; it is named by which it is.
@@ -136,11 +137,13 @@ def sample_ais(
     most, so that an index drawn by them is an exponential mechanism of that range, and normalised weights move by
     ``2 tanh(β_J R / 4)`` in L1. The log of the mean weight moves by β_J Δl: Δl is the largest ``|l(x, θ) - l(x',
     θ)|`` under ``replace``, the largest ``|l(x, θ)|`` under ``add_remove``. The prior is never tempered, which
-    costs nothing.
+    costs nothing. By rows, ranges are the largest that are found on public rows, and enforced, as by `TemperedGibbs`;
+    each choice is paid for by a grant.
 
     **Guarantee.** Everything in the returned tree is (ε, δ)-differentially private for one row, under
     ``domain.neighbours``, given what the report lists as assumed public; class stepwise: every state of every particle
-    is paid for, and no convergence is needed; arithmetic float64. Noise is discrete Laplace on integers.
+    is paid for, and no convergence is needed; arithmetic float64, by rows hardened. Noise is discrete
+    Laplace on integers.
 
     References
     ----------
@@ -209,7 +212,7 @@ def _record(run: Annealing, inspection: Inspection, budget: Budget, event: dict[
         asked=budget.epsilon,
         rest=run.use_of_rest(),
         guarantee="stepwise" if insecure() is None else "none",
-        arithmetic="float64",
+        arithmetic="float64" if run.paths is None else "hardened",
         neighbours=inspection.domain.neighbours,
         noise=described.noise,
         noise_aware=True,

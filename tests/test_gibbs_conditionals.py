@@ -111,16 +111,6 @@ def test_kinds_of_whole_numbers_give_the_posterior_of_their_rows():
     assert idata["posterior"]["share"].std() == pytest.approx(deviation, rel=0.25)
 
 
-def test_under_a_metric_each_conditional_is_charged_by_the_unit():
-    """A Student-t of ν = 4, σ = 1: its slope is at most (ν + 1) / (2 √ν) = 1.25 per unit, for one difference."""
-    with pm.Model() as model:
-        pm.StudentT("y", nu=4, mu=pm.Uniform("mu", -1, 1), sigma=1.0, observed=np.linspace(-1, 1, 30))
-    domain = dp.Domain(bounds={"y": (-3, 3)}, metric=dp.metrics.L1("y"))
-    lines, idata = drawn(model, domain=domain, grid=20)
-    assert "per unit of ρ = " in lines["mu"] and idata.dp.epsilon_per_unit <= 1.0
-    assert 0 < float(lines["mu"].split("range ")[1].split()[0]) <= 2.5
-
-
 def test_levels_of_a_released_model_are_gone_through_at_no_cost():
     """A mixture of two known rates, of a release: the chance of each is that of the density of the release."""
     with pm.Model() as model:

@@ -12,8 +12,8 @@ from pytensor.compile.mode import Mode, get_mode
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
+from pymc_dp.gradients.compiled_rows import compiled_rows, without_python
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.row_functions.builder import compiled_rows, without_python
 
 
 class Function:

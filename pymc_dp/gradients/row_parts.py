@@ -9,12 +9,12 @@ import numba
 import numpy as np
 
 from pymc_dp.gradients.clipping import Clipped, Responses, clipped
+from pymc_dp.gradients.compiled_rows import ALIKE, filled
 from pymc_dp.gradients.covariate_cells import CovariateCells, Places
 from pymc_dp.gradients.in_turn import expected_responses
 from pymc_dp.gradients.row_scores import RowScores
 from pymc_dp.gradients.schedule import Limits
 from pymc_dp.inspection.rows import Array
-from pymc_dp.step_methods.row_functions.builder import ALIKE, filled
 
 ENTRIES = 2**18
 """Most numbers of rows at a time, in the widest array: few enough for a cache, enough for calls to cost little."""

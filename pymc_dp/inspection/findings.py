@@ -125,16 +125,14 @@ class Inspected(Protocol):
 class Inspection:
     """What was found in one model under one domain; nothing in it depends on a private value.
 
-    ``hidden`` holds the variables that no private model may reach, ``inspected`` what it was made from, ``clean`` those
-    of ``observed`` that no problem of their own keeps from being summed, ``weights`` the columns by which rows are
-    weighed in observed variables.
+    ``hidden`` holds the variables that no private model may reach, ``inspected`` what it was made from, ``weights``
+    the columns by which rows are weighed in observed variables.
     """
 
     inspected: Inspected
     model: Model
     domain: Domain
     observed: tuple[Observed, ...]
-    clean: tuple[Observed, ...]
     n_rows: int
     axis: RowAxis
     row_dims: frozenset[str]

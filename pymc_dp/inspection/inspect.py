@@ -275,19 +275,15 @@ class _Inspected:
         findings = self.table.again()
         check_dimensions(findings)
         check_reserved_names(findings)
-        observed, clean = [], []
-        for rv in findings.model.observed_RVs:
-            before = len(findings.problems)
-            if (found := observe(findings, rv, self.frozen)) is not None:
-                observed.append(found)
-                clean += [found] * (len(findings.problems) == before)
+        found_of = [observe(findings, rv, self.frozen) for rv in findings.model.observed_RVs]
+        observed = [found for found in found_of if found is not None]
         scaled = [column.leaf for found in observed for column in found.beside if column.norm]
         why = "no likelihood is released by the norms of its rows"
         way_out = "Leave it out, or use a sampler that sees rows one by one."
         _check_norms(findings, scaled, why, way_out)
         check_metric(findings, _named(findings, observed))
         weights = weight_columns(findings)
-        return Inspection(**self._concluded(findings, observed, clean), weights=weights)
+        return Inspection(**self._concluded(findings, observed), weights=weights)
 
     @cached_property
     def rows(self) -> RowInspection:
@@ -300,7 +296,7 @@ class _Inspected:
         check_metric(findings, [((column.name, *column.aliases), column.public) for column in columns])
         named = {term.name for term in terms}
         observed = [likelihood_alone(findings, rv) for rv in findings.model.observed_RVs if rv.name in named]
-        known = self._concluded(findings, observed, ())
+        known = self._concluded(findings, observed)
         known |= {
             "weights": weights,
             "terms": tuple(terms),
@@ -310,7 +306,7 @@ class _Inspected:
         }
         return RowInspection(**known)
 
-    def _concluded(self, findings: Findings, observed: Sequence[Observed], clean: Sequence[Observed]) -> dict[str, Any]:
+    def _concluded(self, findings: Findings, observed: Sequence[Observed]) -> dict[str, Any]:
         """Check everything beside the likelihoods, once these were followed; return the fields of an `Inspection`."""
         model = findings.model
         alone = [likelihood_alone(findings, rv) for rv in model.observed_RVs if findings.data_of[rv] is not None]
@@ -325,7 +321,6 @@ class _Inspected:
             "model": model,
             "domain": findings.domain,
             "observed": tuple(observed),
-            "clean": tuple(clean),
             "n_rows": findings.n_rows,
             "axis": findings.axis,
             "row_dims": findings.row_dims,

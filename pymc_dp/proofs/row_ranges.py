@@ -143,12 +143,6 @@ def _hangs(term: Term) -> tuple[bool, bool]:
     return bool(found & {"row", "joint"}), bool(found & OF_PARAMETERS)
 
 
-def proof_of(tape: Tape, found: Found, labels: dict[Symbol, str]) -> Proof:
-    """Put what a search found into words."""
-    names = [_label(tape, place, labels) for place in range(len(tape.low))]
-    return _worded(found, names, *obstacle_of(tape, *found.worst) if math.isinf(found.upper) else ())
-
-
 def _worded(found: Found, names: Sequence[str], obstacle: str = "", symbols: tuple[Symbol, ...] = ()) -> Proof:
     """Return a proof of what a search found; scalars without a name are left out."""
     where = tuple(
@@ -160,12 +154,6 @@ def _worded(found: Found, names: Sequence[str], obstacle: str = "", symbols: tup
         )
     value = max(found.upper, 0.0) * SLACK
     return Proof(value=value, attained=max(found.lower, 0.0), where=where, boxes=found.boxes)
-
-
-def _label(tape: Tape, place: int, labels: dict[Symbol, str]) -> str:
-    symbol, entry = tape.owner(place)
-    name = labels.get(symbol, symbol.name)
-    return name if symbol.size == 1 else f"{name}[{entry}]"
 
 
 def obstacle_of(tape: Tape, low: Array, high: Array) -> tuple[str, tuple[Symbol, ...]]:
@@ -228,4 +216,4 @@ def _plain(symbols: Iterable[Symbol]) -> Iterator[Symbol]:
     return (symbol for symbol in symbols if not isinstance(symbol, Choice))
 
 
-__all__ = ["Proof", "never_finite", "obstacle_of", "proof_of", "prove_range", "prove_sensitivity", "prove_sums"]
+__all__ = ["Proof", "never_finite", "obstacle_of", "prove_range", "prove_sensitivity", "prove_sums"]

@@ -124,7 +124,10 @@ def verify_on_dummy_rows(
     with pytensor.config.change_flags(**NUMPY):
         function = plain_function(inputs, totals, few=True)
         for _ in range(3):
-            point = [np.asarray(rng.normal(0, 0.3, shape)) for shape in shapes]
+            point = [
+                np.asarray(rng.normal(0, 0.3, shape)).astype(var.type.dtype)
+                for var, shape in zip(inputs, shapes, strict=True)
+            ]
             whole_sum, row_sum = function(*point)
             if not np.allclose(whole_sum, row_sum, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):
                 what = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from pytensor.graph.replace import vectorize_graph
 from pymc_dp.accounting import Event
 from pymc_dp.errors import PrivacyError
 from pymc_dp.inspection.findings import RowInspection
-from pymc_dp.inspection.rows import Array
+from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.kernel import Grant, Kernel, RowMap, Table
 from pymc_dp.kernel.draw import slack
 from pymc_dp.samplers.chain_account import NOT_BEGUN, granted
@@ -126,16 +127,7 @@ class RowScores:
         assert self._table is not None
         self.compile()
         kernel, self._pay = granted(self._table, self._neighbours, event, uses)
-        self._kernel = kernel.by_kind() if self._by_kind else kernel
-
-    @property
-    def _by_kind(self) -> bool:
-        """Whether rows are whole numbers with few possible values; public."""
-        columns = self._rows.columns.values()
-        if any(one.public or not one.integer or one.row_shape for one in columns):
-            return False
-        ends = [(float(low), float(high)) for low, high in (one.ends for one in columns)]
-        return math.prod(high - low + 1 for low, high in ends) <= MOST_KINDS
+        self._kernel = kernel.by_kind() if few_kinds(self._rows.columns.values()) else kernel
 
     # --- choices: by the kernel ---------------------------------------------------------------------------------------
 
@@ -182,4 +174,12 @@ class RowScores:
         return self._total
 
 
-__all__ = ["RowScores"]
+def few_kinds(columns: Collection[Column]) -> bool:
+    """Whether rows are whole numbers with few possible values; public."""
+    if any(one.public or not one.integer or one.row_shape for one in columns):
+        return False
+    ends = [(float(low), float(high)) for low, high in (one.ends for one in columns)]
+    return math.prod(high - low + 1 for low, high in ends) <= MOST_KINDS
+
+
+__all__ = ["RowScores", "few_kinds"]

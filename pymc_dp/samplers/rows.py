@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pytensor.tensor as pt
@@ -76,6 +76,17 @@ class ModelRows:
             held[own] = self.inputs[name].reshape(own.type.shape).astype(own.type.dtype)
         self._total, self._values, self._held = found.total, values, held
         self.logp: Variable = clone_replace([found.total], held, rebuild_strict=False)[0]
+
+    def over(self, place: int, shape: tuple[int, ...]) -> tuple[Variable, Variable]:
+        """Return the log-likelihood with one of the values, by its place, apart from the state; and that value."""
+        value = self._values[place]
+        own = pt.TensorType("float64", shape)("own")
+        held = {**self._held, value: own.astype(value.type.dtype)}
+        return clone_replace([self._total], held, rebuild_strict=False)[0], own
+
+    def reaches(self, place: int) -> bool:
+        """Whether the log-likelihood depends on one of the values, by its place."""
+        return self._values[place] in set(ancestors([self._total]))
 
     def slope(self) -> Variable:
         """Return the gradient of the log-likelihood of the row in the state: a vector.
@@ -199,21 +210,39 @@ class OfPublicRows:
         Of one row at a state.
     several : bool
         Whether states come several at a time: one more axis, the first.
+    over : (Variable, Variable), optional
+        Likewise, of what the numbers depend on beside the state: one of it, and many.
+    given : sequence of Variable
+        More that they depend on.
+    columns : collection of str, optional
+        Those that they depend on; all by default.
     """
 
-    def __init__(self, rows: ModelRows, output: Variable, *, several: bool = False) -> None:
-        self._names = list(rows.inputs)
-        many = {one: pt.TensorType(one.type.dtype, (None, *one.type.shape))() for one in rows.inputs.values()}
-        over = _repeated(vectorized(output, dict(many)), output, next(iter(many.values())).shape[0])
+    def __init__(
+        self,
+        rows: ModelRows,
+        output: Variable,
+        *,
+        several: bool = False,
+        over: tuple[Variable, Variable] | None = None,
+        given: Sequence[Variable] = (),
+        columns: Collection[str] | None = None,
+    ) -> None:
+        self._names = [name for name in rows.inputs if columns is None or name in columns]
+        inputs = [rows.inputs[name] for name in self._names]
+        many = {one: pt.TensorType(one.type.dtype, (None, *one.type.shape))() for one in inputs}
+        found = _repeated(vectorized(output, dict(many)), output, next(iter(many.values())).shape[0])
         states = pt.TensorType(rows.at.type.dtype, (None, *rows.at.type.shape))() if several else rows.at
         if several:
-            over = _repeated(vectorized(over, {rows.at: states}), over, states.shape[0])
-        self._function = compiled([states, *many.values()], [over])
+            found = _repeated(vectorized(found, {rows.at: states}), found, states.shape[0])
+        if over is not None:
+            found, given = _repeated(vectorized(found, dict([over])), found, over[1].shape[0]), [over[1], *given]
+        self._function = compiled([states, *given, *many.values()], [found])
 
-    def at(self, rows: Mapping[str, Array], states: Array) -> Array:
-        """Return (n_rows, ...) numbers at a state, or (n_states, n_rows, ...), as floats return them."""
+    def at(self, rows: Mapping[str, Array], states: Array, *given: Array) -> Array:
+        """Return (n_rows, ...) numbers at a state, or with an axis before of what there are several, as floats are."""
         with np.errstate(all="ignore"):
-            found: Array = self._function(states, *(rows[name] for name in self._names))[0]
+            found: Array = self._function(states, *given, *(rows[name] for name in self._names))[0]
         return found
 
 

@@ -13,11 +13,11 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.shape import Shape_i
 
 import pymc_dp as dp
+from pymc_dp.gradients.compiled_rows import compiled_rows
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.made_by_pymc import without_arrays
 from pymc_dp.inspection.numpy_functions import compiled
 from pymc_dp.inspection.taint import NUMBER_OF_ROWS, trace_rows
-from pymc_dp.step_methods.row_functions.builder import compiled_rows
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 X = pt.vector("x")
@@ -65,7 +65,7 @@ REMAINDERS = """
 import numpy as np, pytensor.tensor as pt
 import pymc_dp as dp
 from pymc_dp.inspection.numpy_functions import compiled
-from pymc_dp.step_methods.row_functions.builder import compiled_rows
+from pymc_dp.gradients.compiled_rows import compiled_rows
 inputs, outputs, values = [], [], []
 for dtype in ("int8", "int32", "int64"):
     least = np.iinfo(dtype).min

@@ -275,47 +275,14 @@ HISTOGRAMS = (
 )
 SAMPLERS = (
     Fault(
-        name="gibbs-rows-not-tempered",
-        operation="Gibbs",
-        kind="bound left out",
-        file="pymc_dp/step_methods/gibbs/grid.py",
-        old="            weights = self.scores.at(self.points, values, sums, beta, size) + beta * "
-        "self.rows_at(self.knots, values)\n",
-        new="            weights = self.scores.at(self.points, values, sums, beta, size) + "
-        "self.rows_at(self.knots, values)\n",
-        breaks="Rows that are held one by one count in full, where a fraction β of them is paid for.",
-        first=("tests/promises/test_choices.py", "tests/promises/test_charges.py"),
-    ),
-    Fault(
         name="gibbs-range-doubled",
         operation="Gibbs",
         kind="bound doubled",
-        file="pymc_dp/step_methods/row_functions/summing_kernels.py",
-        old="                    value = max(value - top[i], -width)\n",
-        new="                    value = max(value - top[i], -2.0 * width)\n",
-        breaks="The number of a row ranges over the points by twice as much as is charged.",
-        first=(
-            "tests/step_methods/row_functions/test_limits.py",
-            "tests/step_methods/row_functions",
-            "tests/promises/test_choices.py",
-        ),
-    ),
-    Fault(
-        name="gibbs-range-of-the-widest-row",
-        operation="Gibbs",
-        kind="clip by value",
-        file="pymc_dp/step_methods/row_functions/limits.py",
-        old="        add_rows(_dense(found), weights, owner, 1.0 / self.unit, float(self.width), size, total)\n",
-        new="        widest = np.ptp(np.nan_to_num(found, neginf=0.0, posinf=0.0), "
-        "axis=0).max(initial=0.0) / self.unit\n"
-        "        add_rows(_dense(found), weights, owner, 1.0 / self.unit, max(float(self.width), "
-        "widest), size, total)\n",
-        breaks="Rows are held to the range of the widest row there is, and not to what is charged.",
-        first=(
-            "tests/step_methods/row_functions/test_limits.py",
-            "tests/step_methods/row_functions",
-            "tests/promises/test_choices.py",
-        ),
+        file="pymc_dp/kernel/limits.py",
+        old="                total[cell, k] += max(whole[k] - top, -width) * times[unit]\n",
+        new="                total[cell, k] += max(whole[k] - top, -2 * width) * times[unit]\n",
+        breaks="The number of a row ranges over the candidates by twice as much as is charged.",
+        first=("tests/kernel/test_choices.py", "tests/promises/test_choices.py"),
     ),
     Fault(
         name="metropolis-interval-one-sided",
@@ -553,16 +520,6 @@ CHOICES = (
         new="for label, exact, count in zip(labels, counts, noised, strict=True) if exact >= self._least",
         breaks="Whether a level is shown depends on its exact number of rows.",
         first=("tests/kernel/test_labels.py", "tests/test_find_levels.py"),
-    ),
-    Fault(
-        name="metrics-steep-numbers-kept",
-        operation="metrics",
-        kind="bound left out",
-        file="pymc_dp/step_methods/row_functions/node_bounds.py",
-        old="        found = Numbers.within(self.most, self.nodes, values, owner)\n",
-        new="        found = Numbers.of(self.nodes, values, owner)\n",
-        breaks="Numbers of nodes that are steeper than is charged per unit of the metric are added up as they are.",
-        first=("tests/promises/test_per_unit.py",),
     ),
     Fault(
         name="metrics-unit-charged-for-a-row",

@@ -69,7 +69,7 @@ def classes_of_regions() -> None:
 
 
 def used(call: Callable[..., Any], likelihood: Likelihood, relation: str, epsilon: float, several: bool) -> float:
-    """Return the most of its η that a choice uses: of the first one, or of all, of which the last are made together."""
+    """Return the most of its η that a choice uses: of the first one, or of all."""
     call(model=likelihood.model(), domain=likelihood.domain(relation), epsilon=1.0)  # imports what it needs
     tables, seen = hostile(likelihood, likelihood.model()), []
     if relation == "add_remove":
@@ -86,7 +86,7 @@ def used(call: Callable[..., Any], likelihood: Likelihood, relation: str, epsilo
             )
         etas = charged(idata.dp.report().record["event"])
         if several:
-            seen.append(list(zip([*noted[:-1], *noted[-1]], etas, strict=True)))
+            seen.append(list(zip([one for entry in noted for one in entry], etas, strict=True)))
         else:
             seen.append([(noted[0], etas[0])])
     most = 0.0

@@ -29,11 +29,11 @@ from pymc_dp.accounting.calibrate import least_noise
 from pymc_dp.accounting.noise_kinds import laplace_scale
 from pymc_dp.domain import Neighbours
 from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
+from pymc_dp.kernel.choices import Ends
+from pymc_dp.kernel.shapes import Move
+from pymc_dp.kernel.sums import least_gap
 from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.proofs.parameter_boxes import Box
-from pymc_dp.proofs.remedies import problem_of
-from pymc_dp.proofs.row_likelihood import RowLikelihood
-from pymc_dp.proofs.row_ranges import Proof, prove_range, prove_sensitivity
 from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods
 from pymc_dp.step_methods.table_rounding import rounding, rounding_problem, with_rounding
 from pymc_dp.transforms.likelihood import TableLikelihood
@@ -42,6 +42,8 @@ WEIGHT_BITS = 40
 """Weights are released in units of 2**-40."""
 EVIDENCE_BITS = 20
 """The log evidence is released in units of 2**-20 of what one row moves it by, or finer."""
+LEAST_GAPS = 2.0
+"""Widths of the shortest interval that the kernel takes."""
 LEAST_SHARE = 1e-9
 """Of ε, that the path must have."""
 
@@ -63,6 +65,13 @@ class Costs:
         Draws that are chosen by their weights, one mechanism each.
     weights, evidence : float
         ε of the noise on all weights, and on the log evidence; 0 where they are not released.
+    slacks : tuple of float
+        Of a kernel that makes these choices: what whole weights add to what each mechanism of a scan costs.
+    slack : float
+        Likewise, of an index.
+    ends : (float, float, int), optional
+        Of rows that are gone through one by one: between which their log-likelihoods lie, and in how many rows
+        neighbours differ.
     """
 
     path: tuple[float, ...]
@@ -73,15 +82,23 @@ class Costs:
     indices: int
     weights: float
     evidence: float
+    slacks: tuple[float, ...] = ()
+    slack: float = 0.0
+    ends: tuple[float, float, int] | None = None
 
     def transitions(self, beta: float) -> Event:
         """All scans of all particles."""
-        events = tuple(BoundedRangeEvent(eta=_above(beta * step * item)) for step in self.path for item in self.updates)
+        pairs = list(zip(self.updates, self.slacks or (0.0,) * len(self.updates), strict=True))
+        events = tuple(
+            BoundedRangeEvent(eta=_above(beta * step * item + more)) for step in self.path for item, more in pairs
+        )
         return SelfComposedEvent(event=ComposedEvent(events=events), count=self.particles)
 
     def choices(self, beta: float) -> Event:
         """All indices that are drawn by their weights."""
-        return SelfComposedEvent(event=BoundedRangeEvent(eta=_above(beta * self.range)), count=self.indices)
+        return SelfComposedEvent(
+            event=BoundedRangeEvent(eta=_above(beta * self.range + self.slack)), count=self.indices
+        )
 
     def noise_on_weights(self, beta: float) -> DiscreteLaplaceEvent:
         """Noise on all normalised weights, in units of 2**-40."""
@@ -89,8 +106,29 @@ class Costs:
 
     def noise_on_evidence(self, beta: float) -> DiscreteLaplaceEvent:
         """Noise on the log of the mean weight, in units of `evidence_unit`."""
+        if self.ends is not None:
+            return self._noise_by_rows(beta)
         moved = beta * self.sensitivity
         return _noise(math.ceil(moved / evidence_unit(moved)) + 1, self.evidence)
+
+    def interval(self, beta: float) -> tuple[float, float]:
+        """Return the ends between which a row's share of a log weight is held."""
+        assert self.ends is not None
+        low, high = beta * self.ends[0], beta * self.ends[1]
+        short = max(0.0, LEAST_GAPS * least_gap(self.particles) - (high - low))
+        return low - short / 2, high + short / 2
+
+    @property
+    def scale_by_rows(self) -> float:
+        """Scale of the noise on the log evidence, over what a row moves it by."""
+        return (1 + 1e-12) / self.evidence
+
+    def _noise_by_rows(self, beta: float) -> DiscreteLaplaceEvent:
+        assert self.ends is not None
+        moved = Ends(*self.interval(beta)).moved(self.ends[2]) + 3  # as `Kernel.soft_max` has it
+        event = Move(l1=moved, l2_squared=moved**2, shifts=(moved,)).event("laplace", self.scale_by_rows * moved)
+        assert isinstance(event, DiscreteLaplaceEvent)
+        return event
 
     def parts(self, beta: float) -> list[tuple[str, Event]]:
         """Everything that is charged, by name."""
@@ -293,12 +331,6 @@ def sensitivity_of(likelihoods: Likelihoods, neighbours: Neighbours, *, sizes: b
     problems = [
         _unbounded(name) for name, one in found.items() if math.isinf(max(one.value, one.sensitivity if sizes else 0.0))
     ]
-    for item in likelihoods.held:
-        held = _of_rows(item.row, neighbours, sizes=sizes)
-        if isinstance(held, Problem):
-            problems.append(held)
-        else:
-            found[item.name] = held
     if problems:
         raise UnsupportedModelError(problems)
     return found
@@ -310,21 +342,6 @@ def _of_table(table: TableLikelihood, boxes: Sequence[Box], neighbours: Neighbou
     if (problem := rounding_problem(found, off, table.name)) is not None:
         raise UnsupportedModelError([problem])
     return with_rounding(found, off)
-
-
-def _of_rows(row: RowLikelihood, neighbours: Neighbours, *, sizes: bool) -> RowRange | Problem:
-    spread = prove_range(row, neighbours)
-    if math.isinf(spread.value):
-        return problem_of(row, lambda other: prove_range(other, neighbours), spread)
-    size = prove_sensitivity(row, neighbours) if sizes else Proof(value=math.inf, attained=0.0)
-    if sizes and math.isinf(size.value):
-        return Problem(
-            where=row.name,
-            what=f"its log-likelihood itself has no proved bound, only its range over parameters has: {size.obstacle}",
-            remedy="Leave out marginal_likelihood=True, give narrower bounds, or bound every row by dp.clamp.",
-        )
-    reason = f"proved from the graph of {row.name}, to within {spread.gap:.1%}"
-    return RowRange(value=spread.value, sensitivity=size.value, reason=reason)
 
 
 def _unbounded(name: str) -> Problem:

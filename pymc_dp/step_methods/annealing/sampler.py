@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -17,8 +18,12 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import refuse_metric
 from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Array
-from pymc_dp.proofs.closed_form_ranges import total_range
+from pymc_dp.kernel import choice_event
+from pymc_dp.kernel.account import repeated
+from pymc_dp.kernel.draw import slack
+from pymc_dp.proofs.closed_form_ranges import RowRange, total_range
 from pymc_dp.release.record import ALL_OF_IT, PartRecord, SamplerRecord
+from pymc_dp.samplers.row_paths import RowPaths
 from pymc_dp.step_methods.annealing.particles import (
     LogLikelihood,
     chosen,
@@ -30,6 +35,7 @@ from pymc_dp.step_methods.annealing.particles import (
 )
 from pymc_dp.step_methods.annealing.price import Costs, evidence_unit, largest_beta, sensitivity_of
 from pymc_dp.step_methods.funding import steps_within
+from pymc_dp.step_methods.gibbs.by_rows import Payment
 from pymc_dp.step_methods.gibbs.likelihoods import likelihoods_of
 from pymc_dp.step_methods.gibbs.plan import plan_scan
 from pymc_dp.transforms.likelihood import ExactSums
@@ -110,14 +116,23 @@ class Annealing:
         self.likelihoods = likelihoods_of(inspection, with_closed_form(sizes=settings.evidence))  # Δl has closed forms
         if self.likelihoods.latents:
             raise UnsupportedModelError([_latents(latent.name) for latent in self.likelihoods.latents])
+        if self.likelihoods.rows is not None and settings.resampling == "laplace":
+            raise UnsupportedModelError([BY_ROWS])
         self.prior_model, self.clamped = self.likelihoods.prior_model, clamped(inspection.model)
         if problems := [*_names(self.prior_model), *prior_problems(self.prior_model)]:
             raise UnsupportedModelError(problems)
         self.scan = plan_scan(self.likelihoods, neighbours=self.neighbours, grid=settings.grid)
-        proved = sensitivity_of(self.likelihoods, self.neighbours, sizes=settings.evidence)
-        self.likelihood = LogLikelihood(self.likelihoods, self.scan.functions, proved)
-        self.sensitivity = total_range(list(self.likelihood.charged.values()))
+        self.paths = None if self.scan.by_rows is None else self.scan.by_rows.paths()
+        if self.paths is not None and self.likelihoods.rows is not None:
+            self.likelihoods.rows.compile()
+            self.paths.compile(settings.particles, len(settings.path), evidence=settings.evidence)
+            self.sensitivity = RowRange(value=self.paths.range, sensitivity=math.inf, reason=self.scan.by_rows.reason)  # type: ignore[union-attr]
+        else:
+            proved = sensitivity_of(self.likelihoods, self.neighbours, sizes=settings.evidence)
+            self.likelihood = LogLikelihood(self.likelihoods, self.scan.functions, proved)
+            self.sensitivity = total_range(list(self.likelihood.charged.values()))
         self.beta = self.epsilon = np.nan
+        self.payments: list[Payment] = []
 
     def price(self, budget: Budget) -> Event:
         """Choose the last inverse temperature for a budget, and return what everything costs: never above it."""
@@ -132,6 +147,9 @@ class Annealing:
             indices=settings.draws if settings.resampling == "range" else 0,
             weights=settings.weights_share * budget.epsilon,
             evidence=settings.evidence_share * budget.epsilon,
+            slacks=self.scan.slacks,
+            slack=0.0 if self.paths is None else float(slack(settings.particles)),
+            ends=None if self.paths is None else (self.paths.low, self.paths.high, self.sense),
         )
         self.beta = largest_beta(self.costs, budget)
         event = self.costs.event(self.beta)
@@ -148,8 +166,8 @@ class Annealing:
     def load(self) -> None:
         """Read the rows, once. Reads private data: the budget must have been charged."""
         self.sums: dict[str, ExactSums] = {table.name: table.read() for table, _ in self.likelihoods.tables}
-        for likelihood in self.likelihoods.held:
-            likelihood.load()
+        if self.likelihoods.rows is not None:
+            self.likelihoods.rows.load()
 
     def starts(self, public: np.random.Generator) -> dict[str, Array]:
         """Draw where particles start, from the prior: (n_particles, ...) arrays. Reads nothing private."""
@@ -171,6 +189,8 @@ class Annealing:
             Called after every transition.
         """
         rng, count = secure_generator(), self.settings.particles
+        if self.paths is not None:
+            return self._run_by_rows(self.paths, rng, starts, progress)
         states = self.anneal(rng, starts, progress)
         particles = {name: held[:, -1] for name, held in states.items()}
         weights = None
@@ -194,6 +214,7 @@ class Annealing:
             values = {name: held[particle] for name, held in starts.items()}
             for step, beta in enumerate([0.0, *self.path]):
                 if step:
+                    self.scan.payments[:] = self.payments[step - 1 : step]
                     self._scan(rng, values, float(beta))
                     progress()
                 for name, held in states.items():
@@ -214,13 +235,53 @@ class Annealing:
         places = {name: held[:, :-1].reshape(count * steps, *held.shape[2:]) for name, held in states.items()}
         return log_weights(self.likelihood.at(places, self.sums).reshape(count, steps), self.path)
 
+    def _run_by_rows(
+        self,
+        paths: RowPaths,
+        rng: np.random.Generator,
+        starts: Mapping[str, Array],
+        progress: Callable[[], None],
+    ) -> Annealed:
+        """Let the kernel make all choices, and the noise on the log evidence, each part paid for by its own grant."""
+        rows, settings, plan = self.likelihoods.rows, self.settings, self.scan.by_rows
+        assert rows is not None and plan is not None
+        self.payments = [Payment(plan.choices, float(beta), settings.particles, None) for beta in self.path]
+        most = self.beta * self.costs.range
+        index = choice_event(most, settings.particles)
+        parts = [event for payment in self.payments for event in payment.paid] + [repeated(index, settings.draws)]
+        if settings.evidence:
+            parts.append(self.costs.noise_on_evidence(self.beta))
+        kernel = rows.begin(parts)
+        for payment in self.payments:
+            payment.begin(kernel)
+        pay = kernel.grant(index, settings.draws)
+        states = self.anneal(rng, starts, progress)
+        points = np.array(
+            [
+                [
+                    rows.state({name: held[particle, step] for name, held in states.items()})
+                    for step in range(len(self.path))
+                ]
+                for particle in range(settings.particles)
+            ]
+        )
+        shares = np.diff(self.path, prepend=0.0)
+        places = [paths.choose(rows.kernel, points, shares, most, pay) for _ in range(settings.draws)]
+        evidence = None
+        if settings.evidence:
+            ends = self.costs.interval(self.beta)
+            evidence = paths.soft_max(rows.kernel, points, shares, ends, self.costs.scale_by_rows)
+        rows.forget()
+        particles = {name: held[:, -1] for name, held in states.items()}
+        return Annealed(particles=particles, chosen=np.array(places), weights=None, evidence=evidence)
+
     def _evidence(self, logs: Array) -> float | None:
         if not self.settings.evidence:
             return None
         constant = self.beta * self.likelihood.constant(self.sums)
         unit = evidence_unit(self.beta * self.costs.sensitivity)
         found = log_evidence(logs, constant, self.costs.noise_on_evidence(self.beta), unit)
-        return found + self.beta * self.likelihood.public_constant()
+        return found
 
     # --- in words -----------------------------------------------------------------------------------------------------
 
@@ -300,7 +361,7 @@ class Annealing:
     def _of_evidence(self) -> list[tuple[str, str]]:
         if not self.settings.evidence:
             return []
-        moved = self.beta * self.costs.sensitivity
+        moved = self.moved_evidence
         of = (
             "of the model" if self.beta == 1 else "of the tempered model, prior times likelihood^beta, not of the model"
         )
@@ -310,7 +371,22 @@ class Annealing:
     @property
     def evidence_scale(self) -> float:
         """Scale of the noise on the log evidence, in nats."""
-        return self.costs.noise_on_evidence(self.beta).scale * evidence_unit(self.beta * self.costs.sensitivity)
+        if self.costs.ends is not None:
+            return self.costs.scale_by_rows * self.moved_evidence
+        return self.costs.noise_on_evidence(self.beta).scale * evidence_unit(self.moved_evidence)
+
+    @property
+    def moved_evidence(self) -> float:
+        """How far one row moves the log evidence."""
+        if self.costs.ends is None:
+            return self.beta * self.costs.sensitivity
+        low, high = self.costs.interval(self.beta)
+        return high - low if self.sense == 2 else max(-low, high)
+
+    @property
+    def sense(self) -> int:
+        """In how many rows neighbours differ."""
+        return 2 if self.neighbours == "replace" else 1
 
     @property
     def weights_scale(self) -> float:
@@ -333,6 +409,13 @@ def _names(prior_model: Model) -> list[Problem]:
         )
         for name, kind in taken
     ]
+
+
+BY_ROWS = Problem(
+    where="resampling",
+    what="weights are released with noise where exact sums are enough for all rows, and here they are not",
+    remedy="Use resampling='range': every draw is then an index chosen by exact weights.",
+)
 
 
 def _latents(name: str) -> Problem:

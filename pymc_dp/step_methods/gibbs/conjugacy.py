@@ -28,7 +28,6 @@ from pymc_dp.step_methods.gibbs.conjugate_draws import (
     Link,
     TableLink,
 )
-from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
 from pymc_dp.step_methods.gibbs.selected_elements import Places, placed, places_of
 from pymc_dp.transforms.likelihood import TableLikelihood
 
@@ -43,14 +42,15 @@ class Dependents:
     Attributes
     ----------
     tables : tuple of (TableLikelihood, boxes of its parameters)
-    held : tuple of HeldLikelihood
+    by_rows : bool
+        Whether rows depend on it that are gone through one by one.
     children : tuple of Variable
         Free variables whose priors it feeds.
     potentials : tuple of Variable
     """
 
     tables: tuple[BoundedTable, ...] = ()
-    held: tuple[HeldLikelihood, ...] = ()
+    by_rows: bool = False
     children: tuple[Variable, ...] = ()
     potentials: tuple[Variable, ...] = ()
 
@@ -60,14 +60,15 @@ class Dependents:
         prior: Prior,
         free: Mapping[Variable, Box],
         tables: Sequence[BoundedTable],
-        held: Sequence[HeldLikelihood] = (),
         potentials: Sequence[Variable] = (),
+        *,
+        by_rows: bool = False,
     ) -> Dependents:
         """Find everything whose density depends on a variable directly."""
         others = [other for other in free if other is not prior.variable]
         return cls(
             tables=tuple((table, boxes) for table, boxes in tables if fed(boxes, prior.name)),
-            held=tuple(item for item in held if item.depends_on(prior.name)),
+            by_rows=by_rows,
             children=tuple(other for other in others if prior.variable in reached(other.owner.inputs, others)),
             potentials=tuple(item for item in potentials if prior.variable in reached([item], others)),
         )
@@ -75,7 +76,7 @@ class Dependents:
     @property
     def rows(self) -> bool:
         """Whether rows depend on it."""
-        return bool(self.tables or self.held)
+        return bool(self.tables) or self.by_rows
 
 
 def fed(boxes: Sequence[Box], name: str) -> list[int]:
@@ -225,7 +226,7 @@ def conjugate(prior: Prior, dependents: Dependents, free: Mapping[Variable, Box]
     free : mapping of Variable to Box
         Of every free variable.
     """
-    if dependents.held or dependents.potentials or prior.low is None or prior.high is None:
+    if dependents.by_rows or dependents.potentials or prior.low is None or prior.high is None:
         return None
     pairs: list[Pair | None] = [TablePair.of(prior, table, free) for table in dependents.tables]
     pairs += [LatentPair.of(prior, child, free) for child in dependents.children]

@@ -17,7 +17,6 @@ import numpy as np
 from pymc_dp.draws.finite_choice import choose, settled
 from pymc_dp.inspection.rows import Array
 from pymc_dp.intervals.feeds import MANY
-from pymc_dp.step_methods.gibbs.held_rows import RowScores
 from pymc_dp.transforms.likelihood import ExactSums
 
 Values = Mapping[str, Array]
@@ -101,10 +100,6 @@ class Grid(Conditional):
     The second is post-processing. Elements that are independent given the rest are chosen together, one mechanism for
     all; others one after the other. Levels of a discrete variable are a grid without widths.
 
-    Likelihoods of rows that are held one by one are added up at knots, and interpolated linearly in between. What a row
-    adds to a cell is then a mean of what it adds at two knots, so that its range is not larger. At the knots that range
-    is enforced on the numbers of every row, which are added up as integers.
-
     Attributes
     ----------
     points : (n_points, *shape) array
@@ -113,11 +108,6 @@ class Grid(Conditional):
         Width of the cells of each element; 0 for levels.
     together : bool
     scores : Scores
-    held : sequence of RowScores
-        Of rows held one by one: by element, or for all elements alike.
-    knots : (n_knots, *shape) array
-        Places from one end of the bounds to the other, where these are added up; the levels themselves where these are
-        the cells.
     """
 
     kind: ClassVar[str] = "exponential mechanism on a grid"
@@ -125,45 +115,28 @@ class Grid(Conditional):
     widths: Array
     together: bool
     scores: Scores
-    held: Sequence[RowScores] = ()
-    knots: Array | None = None
 
     @override
     def draw(self, rng: np.random.Generator, values: Values, sums: Sums, beta: float) -> Array:
         size = int(np.prod(self.shape))
         flat = self.points.reshape(len(self.points), size)
         if self.together:
-            weights = self.scores.at(self.points, values, sums, beta, size) + beta * self.rows_at(self.knots, values)
+            weights = self.scores.at(self.points, values, sums, beta, size)
             chosen = flat[choose(rng, weights.T), np.arange(size)]
-            return self._spread(rng, chosen)
+            return spread(rng, chosen.reshape(self.shape), self.widths)
         current = np.array(values[self.name], dtype=np.float64).reshape(size)
         for element in range(size):
             points = moved(current.reshape(self.shape), element, self.points)
-            knots = None if self.knots is None else moved(current.reshape(self.shape), element, self.knots)
             weights = self.scores.at(points, values, sums, beta, size)[:, element]
-            weights = weights + beta * self.rows_at(knots, values, element)[:, 0]
             chosen = current.copy()
             chosen[element] = flat[choose(rng, weights), element]
-            current[element] = self._spread(rng, chosen).reshape(size)[element]
+            current[element] = spread(rng, chosen.reshape(self.shape), self.widths).reshape(size)[element]
         return current.reshape(self.shape)
 
-    def rows_at(self, knots: Array | None, values: Values, element: int = 0) -> Array:
-        """Log-likelihood in every cell of the rows held one by one: (n_points, size or 1) array. **Private**."""
-        if knots is None:
-            return np.zeros((1, 1))
-        found = np.zeros((len(knots), 1))
-        for scores in self.held:
-            found = found + scores(knots, values, element)
-        if knots.shape[0] == len(self.points):
-            return found
-        places = (np.arange(len(self.points)) + 0.5) * ((len(knots) - 1) / len(self.points))
-        before = places.astype(int)
-        share = (places - before)[:, None]
-        return (1 - share) * found[before] + share * found[before + 1]
 
-    def _spread(self, rng: np.random.Generator, chosen: Array) -> Array:
-        chosen = chosen.reshape(self.shape)
-        return chosen + self.widths * (rng.random(self.shape) - 0.5) if self.widths.any() else chosen
+def spread(rng: np.random.Generator, chosen: Array, widths: Array) -> Array:
+    """Return uniform draws within the cells whose middles were chosen; levels as they are."""
+    return chosen + widths * (rng.random(chosen.shape) - 0.5) if widths.any() else chosen
 
 
 def moved(current: Array, element: int, places: Array) -> Array:
@@ -269,4 +242,4 @@ class Free(Conditional):
         return self.backward(slice_draw(rng, lambda place: self.density(place, values), start), values)
 
 
-__all__ = ["Conditional", "Grid", "Scores", "Sums", "Values", "moved"]
+__all__ = ["Conditional", "Grid", "Scores", "Sums", "Values", "moved", "spread"]

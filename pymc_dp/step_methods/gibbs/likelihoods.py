@@ -1,12 +1,12 @@
-"""Which observed variables are read as exact sums, and which row by row.
+"""Whether observed variables are read as exact sums, or row by row.
 
 What values free variables may have, and what a table's parameters may then be: public boxes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from pymc import Model
@@ -15,15 +15,12 @@ from pytensor.graph.basic import Variable
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.families import with_closed_form
 from pymc_dp.inspection.columns import levels_of
-from pymc_dp.inspection.findings import Inspection, Observed, RowInspection
+from pymc_dp.inspection.findings import Inspection, RowInspection
 from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.intervals.expression import UnknownOperation
 from pymc_dp.proofs.parameter_boxes import Box, boxes_of, check_bounds
-from pymc_dp.proofs.row_likelihood import row_likelihoods
-from pymc_dp.samplers.row_function import RowFunction
-from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
+from pymc_dp.samplers.gibbs import GibbsRows
 from pymc_dp.step_methods.gibbs.row_latents import RowLatent, latents_of
-from pymc_dp.step_methods.row_functions import Layout
 from pymc_dp.transforms.likelihood import TableLikelihood, sums_problems, table_likelihoods
 from pymc_dp.transforms.prior_model import shared_prior_model
 
@@ -77,20 +74,23 @@ class Likelihoods:
     prior_model : pymc.Model
         Latents of the rows included.
     tables : tuple of (TableLikelihood, boxes of its parameters)
-        Those that exact sums are enough for.
-    held : tuple of HeldLikelihood
-        All others.
+        Where exact sums are enough for all of them.
+    rows : GibbsRows or None
+        Otherwise: rows of all of them.
+    inspection : RowInspection or None
+        Of these rows.
     latents : tuple of RowLatent
     """
 
     prior_model: Model
     tables: tuple[tuple[TableLikelihood, list[Box]], ...]
-    held: tuple[HeldLikelihood, ...] = ()
+    rows: GibbsRows | None = None
+    inspection: RowInspection | None = None
     latents: tuple[RowLatent, ...] = ()
 
 
 def likelihoods_of(inspection: Inspection, summed: Collection[str] | None = None) -> Likelihoods:
-    """Find the likelihoods of an inspected model, by exact sums wherever that is possible. Reads no private value.
+    """Find the likelihoods of an inspected model, by exact sums where these are enough for all. Reads no private value.
 
     Parameters
     ----------
@@ -105,9 +105,7 @@ def likelihoods_of(inspection: Inspection, summed: Collection[str] | None = None
     """
     summed = with_closed_form() if summed is None else summed
     if isinstance(inspection, RowInspection):
-        # Sums are of values rounded in other ways: under a metric all rows count for the same nodes.
-        clean = () if inspection.domain.metric else inspection.inspected.sums.clean
-        return _of_rows(inspection, [item for item in clean if not sums_problems(_only(inspection, [item]), summed)])
+        return _of_rows(inspection)
     problems = sums_problems(inspection, summed)
     if not problems:
         found, problems = _tables(inspection)
@@ -116,7 +114,7 @@ def likelihoods_of(inspection: Inspection, summed: Collection[str] | None = None
     rows = None if latents_of(inspection) else inspection.inspected.rows
     if rows is None or rows.problems:
         raise UnsupportedModelError(problems)
-    return _of_rows(rows, [item for item in inspection.observed if not sums_problems(_only(rows, [item]), summed)])
+    return _of_rows(rows)
 
 
 def _tables(inspection: Inspection) -> tuple[Likelihoods, list[Problem]]:
@@ -145,29 +143,9 @@ def _tables(inspection: Inspection) -> tuple[Likelihoods, list[Problem]]:
     return Likelihoods(prior_model=prior_model, tables=tuple(bounded), latents=latents), problems
 
 
-def _of_rows(rows: RowInspection, observed: Sequence[Observed]) -> Likelihoods:
-    """Take exact sums of some observed variables where parameters are bounded too, and hold the rows of all others."""
-    found = (
-        _tables(_only(rows, observed))[0] if observed else Likelihoods(prior_model=shared_prior_model(rows), tables=())
-    )
-    summed = {table.name for table, _ in found.tables}
-    names = [term.name for term in rows.terms if term.name not in summed]
-    if not names:
-        return found
-    function = RowFunction.of(rows, found.prior_model)
-    proved = {row.name: row for row in row_likelihoods(rows, found.prior_model)[0]}
-    held = tuple(HeldLikelihood(rows, function, name, proved[name]) for name in names)
-    if rows.domain.metric is not None:
-        layout = Layout.of([item.columns for item in held], rows.n_rows)
-        for item in held:
-            item.lay_out(rows.domain.metric, layout)
-    return Likelihoods(prior_model=found.prior_model, tables=found.tables, held=held)
-
-
-def _only(inspection: RowInspection, observed: Sequence[Observed]) -> Inspection:
-    """Return the inspection of some observed variables for their sums."""
-    kept = {item.name: getattr(inspection, item.name) for item in fields(Inspection)}
-    return Inspection(**{**kept, "observed": tuple(observed)})
+def _of_rows(rows: RowInspection) -> Likelihoods:
+    prior_model = shared_prior_model(rows)
+    return Likelihoods(prior_model=prior_model, tables=(), rows=GibbsRows(rows, prior_model), inspection=rows)
 
 
 __all__ = ["Likelihoods", "box_of", "boxes_by_variable", "likelihoods_of", "table_boxes"]

@@ -6,7 +6,7 @@ Which element of a free variable a log-density belongs to that depends on it: el
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -26,17 +26,16 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.intervals.expression import UnknownOperation
 from pymc_dp.intervals.feeds import MANY, joined
 from pymc_dp.proofs.parameter_boxes import Box, boxes_of
+from pymc_dp.samplers.gibbs import RowConditional
 from pymc_dp.simulation.columns import mixed
+from pymc_dp.step_methods.gibbs.by_rows import FAR, Payment, RowGrid, RowPlan
 from pymc_dp.step_methods.gibbs.compiled import Functions, Points
 from pymc_dp.step_methods.gibbs.conjugacy import Dependents, conjugate
-from pymc_dp.step_methods.gibbs.grid import Conditional, Free, Grid, Scores, moved
-from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood, RowScores
+from pymc_dp.step_methods.gibbs.grid import Conditional, Free, Grid, Scores
 from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods, box_of
 from pymc_dp.step_methods.gibbs.ranges import (
     MARGINALISE,
     Ranges,
-    held_per_unit,
-    held_ranges,
     joint,
     unbounded,
     update_range,
@@ -95,11 +94,8 @@ def _of_child(name: str, child: Variable, free: Mapping[Variable, Box], shape: t
 
 CELLS = 4096
 """Cells of a grid where exact sums are enough."""
-TRIES, FAR = 8, 20.0
-"""Values of other variables at which rows are tried, and how far from 0 such without ends lie."""
-ENFORCED, AT_NODES = "; enforced on the number of every row", "; enforced at the nodes"
-KNOTS, FINER = 256, 16
-"""Places where likelihoods of rows are added up, each of which takes a pass over them; cells from one to the next."""
+BY_ROWS = 256
+"""The same of rows that are gone through one by one, for every cell."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -108,8 +104,9 @@ class Scan:
 
     updates: tuple[Conditional, ...]
     points: Points
-
     functions: Functions
+    by_rows: RowPlan | None = None
+    payments: list[Payment] = field(default_factory=list)
 
     def compile(self) -> None:
         """Compile now, in the process that workers are copied from."""
@@ -119,6 +116,11 @@ class Scan:
     def ranges(self) -> tuple[float, ...]:
         """What each mechanism of one scan pays at temperature 1."""
         return tuple(item for update in self.updates for item in update.ranges if item > 0)
+
+    @property
+    def slacks(self) -> tuple[float, ...]:
+        """What whole weights of the kernel add to what these cost; none where there is no kernel."""
+        return () if self.by_rows is None else tuple(one.slack for one in self.by_rows.choices if one.most > 0)
 
 
 def plan_scan(
@@ -145,7 +147,8 @@ def plan_scan(
 
 class _Planner:
     def __init__(self, likelihoods: Likelihoods, neighbours: Neighbours, grid: int | None) -> None:
-        self.prior_model, self.tables, self.held = likelihoods.prior_model, likelihoods.tables, likelihoods.held
+        self.prior_model, self.tables = likelihoods.prior_model, likelihoods.tables
+        self.rows, self.inspection = likelihoods.rows, likelihoods.inspection
         self.neighbours, self.grid = neighbours, grid
         self.latents = {latent.name: latent for latent in likelihoods.latents}
         self.priors = {prior.name: prior for prior in priors_of(self.prior_model)}
@@ -153,8 +156,9 @@ class _Planner:
         self.free = {prior.variable: box_of(prior) for prior in self.priors.values()}
         self.chains = chains_of(self.prior_model, tuple(self.priors.values())) if MARKOV in self._kinds() else ()
         self.problems: list[Problem] = []
-        self.scores: dict[tuple[str, str], RowScores] = {}
         self.roundings: dict[str, float] = {}
+        self.payments: list[Payment] = []
+        self.choices = 0
 
     def _kinds(self) -> set[str]:
         return {prior.distribution for prior in self.priors.values()}
@@ -171,7 +175,8 @@ class _Planner:
             {str(rv.name): box.high for rv, box in self.free.items()},
         )
         compiled = tuple(update() for update in updates if update is not None)
-        scan = Scan(updates=compiled, points=points, functions=functions)
+        compiled, plan = self._planned(compiled)
+        scan = Scan(updates=compiled, points=points, functions=functions, by_rows=plan, payments=self.payments)
         if not scan.ranges:
             what = "its likelihoods depend on no free variable that a row could tell anything about"
             problem = Problem(where="model", what=what, remedy="Give it a free variable.")
@@ -181,13 +186,39 @@ class _Planner:
             raise UnsupportedModelError([problem])
         return scan
 
+    def _planned(self, updates: tuple[Conditional, ...]) -> tuple[tuple[Conditional, ...], RowPlan | None]:
+        """Look at the ranges of updates by rows, and return updates that know them."""
+        if self.rows is None:
+            return updates, None
+        assert self.inspection is not None
+        own = [update for update in updates if isinstance(update, RowGrid)]
+        boxes = {str(rv.name): box for rv, box in self.free.items()}
+        plan = RowPlan(self.inspection, self.prior_model, self.rows, own, boxes, self._anywhere)
+        found: list[Conditional] = []
+        for update in updates:
+            if isinstance(update, RowGrid):
+                choices = plan.choices[update.first : update.first + update.choices]
+                update = replace(update, ranges=tuple(one.most for one in choices), reason=plan.reason)
+            found.append(update)
+        return tuple(found), plan
+
+    def _anywhere(self, turn: int) -> dict[str, Array]:
+        rng = np.random.default_rng(turn)
+        return {
+            name: anywhere(other, self.free[other.variable], self.levels[name], turn, rng).astype(
+                other.variable.type.dtype
+            )
+            for name, other in self.priors.items()
+        }
+
     # --- one variable -------------------------------------------------------------------------------------------------
 
     def _update(self, prior: Prior, functions: Functions) -> Callable[[], Conditional] | None:
         """Plan the update of one variable; what it returns compiles it. None where a problem was noted."""
         if prior.name in self.latents:
             return self._latent(prior, functions)
-        dependents = Dependents.of(prior, self.free, self.tables, self.held, self.prior_model.potentials)
+        by_rows = self.rows is not None and self.rows.depends_on(prior.name)
+        dependents = Dependents.of(prior, self.free, self.tables, self.prior_model.potentials, by_rows=by_rows)
         for chain in self.chains:
             if prior.variable is chain.states.variable:
                 return self._states(chain, dependents, functions)
@@ -220,7 +251,8 @@ class _Planner:
     ) -> Callable[[], Conditional] | None:
         owners = owners_of(prior, dependents, self.free, {name: other.shape for name, other in self.priors.items()})
         apart = not any((owner == MANY).any() for owner in owners)
-        apart = apart and all(item.element(prior.name) is not None for item in dependents.held)
+        if dependents.by_rows:
+            return self._by_rows(prior, dependents, functions, owners, apart=apart)
         together = prior.size == 1 or apart
         ranges = self._ranges(prior, dependents, functions, together=together)
         return None if ranges is None else partial(self._grid, prior, dependents, functions, owners, ranges, together)
@@ -229,50 +261,11 @@ class _Planner:
         """Bound each mechanism of an update: all elements at once, or one after the other."""
         elements: list[int | None] = [None] if together else list(range(prior.size))
         parts = [self._of_table(prior, table, boxes, elements) for table, boxes in dependents.tables]
-        for item in dependents.held:
-            found = (
-                held_ranges(item, prior.name, self.neighbours, elements)
-                if item.nodes is None
-                else held_per_unit(item, prior.name, elements)
-            )
-            if isinstance(found, Problem):
-                self.problems.append(found)
-                return None
-            scores = self._scores(prior, item, functions, together=together)
-            tries = [] if item.nodes is not None else self._tries(prior, together=together)
-            said = found[1] + (ENFORCED if item.nodes is None else AT_NODES)
-            parts.append((scores.fit(found[0], tries), said))
         totals = tuple(sum(values) for values in zip(*(part[0] for part in parts), strict=True))
         if not np.isfinite(totals).all():
             self.problems.append(unbounded(prior, dependents, self.free, self.priors))
             return None
         return totals, "; ".join(dict.fromkeys(part[1] for part in parts))
-
-    def _scores(self, prior: Prior, item: HeldLikelihood, functions: Functions, *, together: bool) -> RowScores:
-        """Make the log-likelihood of rows at many values of a variable, once."""
-        key = prior.name, item.name
-        if key not in self.scores:
-            apart = together and prior.size > 1
-            self.scores[key] = item.scores(functions, prior.variable, prior.shape, together=apart)
-        return self.scores[key]
-
-    def _tries(self, prior: Prior, *, together: bool) -> list[tuple[Array, dict[str, Array]]]:
-        """Return candidates of one variable and values of the others, public ones, at which rows are tried."""
-        rng, candidates = np.random.default_rng(0), self._cells(prior, rows=True)[2]
-        assert candidates is not None
-        found = []
-        for turn in range(TRIES):
-            values = {
-                name: anywhere(other, self.free[other.variable], self.levels[name], turn, rng)
-                for name, other in self.priors.items()
-            }
-            if together:
-                found.append((candidates, values))
-                continue
-            own = np.array(values[prior.name], dtype=np.float64)
-            for element in range(prior.size):
-                found.append((moved(own, element, candidates), values))
-        return found
 
     def _of_table(
         self, prior: Prior, table: TableLikelihood, boxes: Sequence[Box], elements: Sequence[int | None]
@@ -305,7 +298,7 @@ class _Planner:
 
     def _states(self, chain: Chain, dependents: Dependents, functions: Functions) -> Callable[[], Conditional] | None:
         """Plan the update of all states of a Markov chain at once."""
-        if dependents.held or dependents.children or dependents.potentials:
+        if dependents.by_rows or dependents.children or dependents.potentials:
             self._refuse(chain.states, "is needed for more than parameters of sums over the rows of its cells")
             return None
         ranges = self._ranges(chain.states, dependents, functions, together=True)
@@ -327,7 +320,7 @@ class _Planner:
         ranges: Ranges,
         together: bool,
     ) -> Conditional:
-        points, widths, knots = self._cells(prior, rows=bool(dependents.held))
+        points, widths = self._cells(prior, self.grid or CELLS)
         terms = terms_of(prior, dependents)
         tables = [table for table, _ in dependents.tables]
         return Grid(
@@ -343,20 +336,50 @@ class _Planner:
                 owners=owners,
                 rows=[False] * len(terms) + [True] * len(tables),
             ),
-            held=[self.scores[prior.name, item.name] for item in dependents.held],
-            knots=knots,
         )
 
-    def _cells(self, prior: Prior, *, rows: bool) -> tuple[Array, Array, Array | None]:
-        """Lay out a grid: middles of cells and their widths, and the knots of likelihoods of `rows`, if any."""
+    def _by_rows(
+        self, prior: Prior, dependents: Dependents, functions: Functions, owners: Sequence[Array], *, apart: bool
+    ) -> Callable[[], Conditional]:
+        """Plan choices by the kernel."""
+        assert self.rows is not None
+        given = self.rows.given(prior.name, apart=apart)
+        first = self.choices
+        self.choices += 1 if given.cell is not None else prior.size
+        return partial(self._row_grid, prior, dependents, functions, owners, given, first)
+
+    def _row_grid(
+        self,
+        prior: Prior,
+        dependents: Dependents,
+        functions: Functions,
+        owners: Sequence[Array],
+        given: RowConditional,
+        first: int,
+    ) -> Conditional:
+        points, widths = self._cells(prior, self.grid or BY_ROWS)
+        terms = terms_of(prior, dependents)
+        return RowGrid(
+            name=prior.name,
+            shape=prior.shape,
+            points=points,
+            widths=widths,
+            scores=Scores(
+                function=functions.scores(prior.variable, terms, []), owners=owners, rows=[False] * len(terms)
+            ),
+            given=given,
+            first=first,
+            payments=self.payments,
+        )
+
+    def _cells(self, prior: Prior, count: int) -> tuple[Array, Array]:
+        """Lay out a grid: middles of so many cells and their widths, or levels."""
         levels = self.levels[prior.name]
         if levels is not None:
             points = np.tile(levels.reshape(-1, *[1] * len(prior.shape)), (1, *prior.shape)).astype(float)
-            return points, np.zeros(prior.shape), points if rows else None
+            return points, np.zeros(prior.shape)
         assert prior.low is not None and prior.high is not None
-        count = FINER * (self.grid or KNOTS) if rows else self.grid or CELLS
-        points, widths = cells(prior.low, prior.high, count)
-        return points, widths, np.linspace(prior.low, prior.high, count // FINER + 1) if rows else None
+        return cells(prior.low, prior.high, count)
 
     def _free(self, prior: Prior, dependents: Dependents, functions: Functions) -> Conditional:
         density, forward, backward = functions.unconstrained(prior.variable, terms_of(prior, dependents))
@@ -385,4 +408,4 @@ def anywhere(prior: Prior, box: Box, levels: Array | None, turn: int, rng: np.ra
     return np.asarray(found / found.sum(axis=-1, keepdims=True))
 
 
-__all__ = ["ENFORCED", "Scan", "anywhere", "owners_of", "plan_scan", "terms_of"]
+__all__ = ["Scan", "owners_of", "plan_scan", "terms_of"]

@@ -5,32 +5,18 @@ What to say about variables that a row could move by any amount, and what would 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from pytensor.graph.basic import Variable
 
-from pymc_dp.domain import Neighbours
-from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.errors import Problem
 from pymc_dp.inspection.priors import Prior
-from pymc_dp.intervals.expression import substituted
 from pymc_dp.intervals.feeds import MANY, NONE
 from pymc_dp.proofs.closed_form_ranges import RowRange
-from pymc_dp.proofs.conditional_ranges import prove_conditional_range, prove_conditional_ranges
-from pymc_dp.proofs.lipschitz_in_rows import prove_per_unit
-from pymc_dp.proofs.one_variable import parameters_of
 from pymc_dp.proofs.parameter_boxes import Box
-from pymc_dp.proofs.remedies import problem_of
-from pymc_dp.proofs.row_likelihood import Part, RowLikelihood
-from pymc_dp.proofs.row_ranges import Proof
 from pymc_dp.step_methods.gibbs.conjugacy import Dependents
-from pymc_dp.step_methods.gibbs.held_rows import HeldLikelihood
 from pymc_dp.transforms.likelihood import TableLikelihood
-
-FEW_BOXES = 2_000
-"""Enough to see whether bounds that a remedy would propose make a range finite."""
 
 Ranges = tuple[tuple[float, ...], str]
 """One for each mechanism of an update, and where they come from."""
@@ -60,76 +46,6 @@ def update_range(
         hit = (owner != NONE) if element is None else (owner == element) | (owner == MANY)
         touched.append(hit.reshape(len(hit), -1).any(axis=1))
     return table.row_range([(box.low, box.high) for box in boxes], neighbours, moves=moves, moving=touched)
-
-
-def held_ranges(
-    likelihood: HeldLikelihood, name: str, neighbours: Neighbours, elements: Sequence[int | None]
-) -> Ranges | Problem:
-    """Bound the range over one free variable of what one row adds to a likelihood whose rows are held one by one.
-
-    Parameters
-    ----------
-    likelihood : HeldLikelihood
-    name : str
-        The free variable.
-    neighbours : {"replace", "add_remove"}
-    elements : sequence of int or None
-        Its elements, each updated by itself; [None] for all at once.
-
-    Returns
-    -------
-    (tuple of float, str) or Problem
-        A range for each, and where they come from; what is in the way if one of them is not finite.
-    """
-
-    def prove(row: RowLikelihood, most: int | None = None) -> Sequence[Proof]:
-        symbol = parameters_of(row).get(name)
-        if symbol is None:
-            value = 0.0 if row.whole is not None else math.inf
-            return [Proof(value=value, attained=0.0, obstacle=row.failure)] * len(elements)
-        if list(elements) == [None]:
-            return [prove_conditional_range(row, neighbours, symbol, most=most)]
-        return prove_conditional_ranges(row, neighbours, symbol, most=most)
-
-    def worst(row: RowLikelihood) -> Proof:
-        return max(prove(row, FEW_BOXES), key=lambda proof: proof.value)
-
-    proofs = prove(likelihood.row)
-    if any(math.isinf(proof.value) for proof in proofs):
-        return problem_of(likelihood.row, worst, max(proofs, key=lambda proof: proof.value))
-    gap = max(proof.gap for proof in proofs)
-    return tuple(proof.value for proof in proofs), f"proved from the graph of {likelihood.name}, to within {gap:.1%}"
-
-
-def held_per_unit(likelihood: HeldLikelihood, name: str, elements: Sequence[int | None]) -> Ranges | Problem:
-    """Bound the range per unit of a metric, over one free variable or each element of it, the others anywhere.
-
-    Variables that rows meet in a linear predictor, or choose among, are proved together, which bounds each of them.
-    """
-    nodes = likelihood.nodes
-    assert nodes is not None
-    row = _moving_alone(likelihood.row, name)
-    if name not in parameters_of(row):
-        return (0.0,) * len(elements), "no row"
-    try:
-        found = prove_per_unit([row], likelihood.every, nodes.metric)
-    except UnsupportedModelError as error:
-        return error.problems[0]
-    reason = f"per unit of ρ = {nodes.metric}, proved from the graph of {likelihood.name}, at {nodes}"
-    return (found.value,) * len(elements), reason
-
-
-def _moving_alone(row: RowLikelihood, name: str) -> RowLikelihood:
-    """Return the log-likelihood with other variables shared by two places, where these stand by themselves."""
-    if row.whole is None:
-        return row
-    others = {
-        symbol: replace(symbol, role="public")
-        for symbol in row.symbols
-        if symbol.role == "parameter" and symbol.name != name
-    }
-    parts = tuple(Part(sign=part.sign, expression=substituted(part.expression, others)) for part in row.parts)
-    return RowLikelihood(name=row.name, whole=substituted(row.whole, others), parts=parts)
 
 
 def improper(table: TableLikelihood, boxes: Sequence[Box]) -> list[str]:
@@ -201,4 +117,4 @@ def _suggestion(box: Box, prior: Prior) -> str:
     return "(0.1, 10.0)" if (box.low >= 0).all() else "(-10.0, 10.0)"
 
 
-__all__ = ["MARGINALISE", "Ranges", "held_per_unit", "held_ranges", "improper", "joint", "unbounded", "update_range"]
+__all__ = ["MARGINALISE", "Ranges", "improper", "joint", "unbounded", "update_range"]

@@ -3,36 +3,46 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, override
 
 import numpy as np
 from pymc import Model
 from pymc.step_methods.arraystep import BlockedStep
+from pymc.step_methods.state import dataclass_state
 
 from pymc_dp import _validate
 from pymc_dp.accounting import Budget, ComposedEvent, Event, SelfComposedEvent, total_epsilon, zcdp
 from pymc_dp.domain import Domain
-from pymc_dp.errors import ArgumentError
-from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
+from pymc_dp.errors import ArgumentError, BudgetExceeded
+from pymc_dp.inspection.findings import Inspected, Inspection
 from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel.accounting.events import BoundedRangeEvent
 from pymc_dp.release.record import SamplerRecord
-from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
+from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.funding import Funding
+from pymc_dp.step_methods.gibbs.by_rows import GAIN, Payment
 from pymc_dp.step_methods.gibbs.likelihoods import likelihoods_of
 from pymc_dp.step_methods.gibbs.plan import Scan, plan_scan
 from pymc_dp.step_methods.gibbs.released import ReleasedScan, private_model
 from pymc_dp.step_methods.gibbs.row_latents import inspect_with_latents, read_given
 from pymc_dp.step_methods.gibbs.states import StatePaths
 from pymc_dp.step_methods.markov.collapsed import CollapsedScan
+from pymc_dp.step_methods.metropolis.spending import Spending
 from pymc_dp.step_methods.own_variables import require_all, still_values
 from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
 MOST_CELLS = 2**20
+
+
+@dataclass_state
+class GibbsState(PrivateStepState):
+    """Sampling state: of the contract, and what a chain by rows has used of what pays for it."""
+
+    walk: dict[str, Any]
 
 
 class TemperedGibbs(PrivateStep):
@@ -52,9 +62,8 @@ class TemperedGibbs(PrivateStep):
     steps_per_draw : int
         Scans per draw that is kept; every scan is paid for, so that thinning buys nothing but a smaller trace.
     grid : int, optional
-        Cells of the public grid on which a bounded variable without a conjugate form is drawn (4096). Where rows are
-        held one by one: places at which the log-likelihood is added up (256), in as many passes over the rows; it is
-        interpolated in between, where 16 cells lie. More are finer, at the same privacy loss.
+        Cells of the public grid on which a bounded variable without a conjugate form is drawn (4096). By rows: 256, at
+        whose middles the log-likelihood of every row is computed. More are finer, at the same privacy loss.
     epsilon : float, optional
         Budget of a step for ``pm.sample``; leave it out for ``dp.sample``, and on a model that `privatize` made.
     delta : float
@@ -90,15 +99,23 @@ class TemperedGibbs(PrivateStep):
     with bounds, and every discrete one with known levels (a change point, the class of a public region), is drawn on
     a grid. What sees no row (hyper-parameters) costs nothing and is updated by slice sampling.
 
-    **Likelihoods.** Exact sums of the rows wherever they are sufficient (and a cell of a grid costs the same for a
-    million rows as for ten); otherwise any density that factorises over rows: regressions on continuous covariates,
-    robust, censored, zero-inflated and mixture likelihoods, densities clipped by ``dp.clamp``. Those are added up over
-    the rows for every cell. Variables of such a likelihood must be real and bounded, each element by itself.
+    **Likelihoods.** A scan is by exact sums where these are sufficient for all likelihoods (and a cell of a grid costs
+    the same for a million rows as for ten). Otherwise it is by rows: any density that factorises over them, such as
+    regressions on continuous covariates, robust, censored, zero-inflated and mixture likelihoods, densities clipped by
+    ``dp.clamp``. Every variable that rows reach is then drawn on a grid: it must be bounded, each element by itself, or
+    have known levels. Rows need bounds.
 
-    **Range.** R_l is the supremum over neighbours of the range over θ_l, the others anywhere in their supports: it
-    needs no data. It comes from closed forms, or is proved from the graph of the density by interval arithmetic and
-    branch and bound. A scan costs Σ R_l β (pure) or Σ (β R_l)^2 / 8 (zCDP). Every variable that rows reach must be
-    bounded: see ``dp.truncate``. Rows that have no density anywhere count for nothing.
+    **Range.** By exact sums R_l is the supremum over neighbours of the range over θ_l, the others anywhere in their
+    supports, in closed form. By rows it is the range *here*, given the present values of the others: the largest that
+    is found on public rows, which are moved on to where it is larger. It is enforced on the number of every row; what a
+    row adds beyond it is cut. A scan costs Σ R_l β (pure) or Σ (β R_l)^2 / 8 (zCDP). Every variable that rows reach
+    must be bounded: see ``dp.truncate``. Rows that have no density anywhere count for nothing.
+
+    **Who pays, by rows.** A chain has a *pool*, from which each choice takes what its range here costs. β is planned
+    before rows are read, from ranges at draws from the prior and from simulated tables: the pool lasts on nine of ten
+    of these. On others a chain may end before its budget is exceeded, and the trace is cut there, with a warning. Where
+    β would not be a tenth greater for it, *grants* pay for the largest ranges that were found of each choice, and no
+    chain ends early. The report says which of them it was.
 
     **Latents per row** (a discrete variable with one entry per row and one prior for all, ``z ~ Categorical(w)``, ``x
     ~ Normal(mu[z], sd)``) are allowed under ``"replace"``, for likelihoods with exact sums; several observed variables
@@ -115,19 +132,17 @@ class TemperedGibbs(PrivateStep):
     are (truncated) Dirichlet, has a scan of its own: start and moves are summed out, and the counts behind noised ones
     are augmented, exactly where the model's own density of three levels or more approximates.
 
-    **Under a metric** (``Domain(metric=ρ)``) ε is per unit of ρ and δ is 0. Every bounded variable is drawn on a grid,
-    and R_l is per unit of ρ, proved over all parameters that rows meet together with the variable. Rows count for the
-    nodes of a public grid: what is added up for them is no steeper than R_l, or made smaller. They need public bounds,
-    and few columns.
+    A metric (``Domain(metric=...)``) is refused.
 
     **Guarantee.** All states of all chains together are (ε, δ)-differentially private for one row, under
-    ``domain.neighbours``; class stepwise, arithmetic float64. The released chain has the tempered posterior, prior
-    times likelihood to the power β, as its stationary distribution; with a grid, up to the width of its cells.
+    ``domain.neighbours``; class stepwise, arithmetic float64, by rows hardened (`docs/kernel.md`, statements 5 to 7).
+    The released chain has the tempered posterior, prior times likelihood to the power β, as its stationary
+    distribution, as long as no row is cut. With a grid the density is that at the middle of each cell: a mean is off by
+    a small part of a cell, and a variance greater by a twelfth of the square of its width.
 
     References
     ----------
-    Dimitrakakis, Nelson, Zhang, Mitrokotsa, Rubinstein (2017), definition 2, for metrics; Foulds, Geumlek, Welling,
-    Chaudhuri (2016), section 4.1 (whose amplification by a random scan does not hold for a
+    Foulds, Geumlek, Welling, Chaudhuri (2016), section 4.1 (whose amplification by a random scan does not hold for a
     released chain, and is not used) and 4.2; bounded range: Dong, Durfee, Rogers (2020), Cesar, Rogers (2021).
 
     Examples
@@ -139,7 +154,7 @@ class TemperedGibbs(PrivateStep):
     name = "tempered_gibbs"
     guarantee: ClassVar[Guarantee] = "stepwise"
     moves_some: ClassVar[bool] = True
-    knows_metric: ClassVar[bool] = True
+    _state_class = GibbsState
 
     def __init__(
         self,
@@ -160,7 +175,8 @@ class TemperedGibbs(PrivateStep):
         }
         private = private_model(model)
         self.released: CollapsedScan | ReleasedScan | None = None
-        self.beta, self.begins = math.nan, False
+        self.beta, self.begins, self.ended = math.nan, False, False
+        self.payment: Payment | None = None
         if private is not None and epsilon is not None:
             raise ArgumentError(
                 "The model is private already and holds no rows, so TemperedGibbs costs nothing on it. Leave epsilon "
@@ -195,8 +211,6 @@ class TemperedGibbs(PrivateStep):
 
     @override
     def of_inspected(self, found: Inspected) -> Inspection:
-        if found.domain.metric is not None:
-            return found.rows
         if not found.sums.problems:
             return found.sums
         return inspect_with_latents(found) or found.rows
@@ -205,36 +219,57 @@ class TemperedGibbs(PrivateStep):
     def plan(self, inspection: Inspection) -> Model:
         self.released = None  # a specification that was made inside of a private model is meant for this one
         likelihoods = likelihoods_of(inspection)
-        several = [item.nodes for item in likelihoods.held if item.nodes is not None]
-        if several and isinstance(inspection, RowInspection) and inspection.domain.metric is not None:
-            self.measure(inspection.columns, inspection.domain.metric, several)
         self.tables: tuple[TableLikelihood, ...] = tuple(table for table, _ in likelihoods.tables)
-        self.held, self.latents = likelihoods.held, likelihoods.latents
+        self.rows, self.latents = likelihoods.rows, likelihoods.latents
         self.clamped = clamped(inspection.model)
         neighbours, prior_model = inspection.domain.neighbours, likelihoods.prior_model
         self.scan: Scan = plan_scan(likelihoods, neighbours=neighbours, grid=self.settings["grid"], own=self.names)
+        if self.rows is not None and not self.previewing:
+            self.rows.compile()
         self._still = () if self.names is None else still_values(prior_model, self.names)
         return prior_model
 
     @override
     def price(self, funding: Funding) -> Event:
-        self.beta = largest_beta(self.scan.ranges, funding.budget, funding.uses)
-        return scans_event(self.scan.ranges, self.beta, funding.uses)
+        plan, spending = self.scan.by_rows, None
+        self.beta = largest_beta(self.scan.ranges, funding.budget, funding.uses, self.scan.slacks)
+        if plan is not None and self.beta < 1:
+            beta, pool = plan.pooled(funding.budget, funding.chains, funding.steps)
+            if beta > GAIN * self.beta:
+                self.beta, spending = beta, pool
+        return self._priced_at(funding, spending)
+
+    def _priced_at(self, funding: Funding, spending: Spending | None) -> Event:
+        """Return what all scans cost at the present β."""
+        if self.scan.by_rows is not None:
+            self.payment = Payment(self.scan.by_rows.choices, self.beta, funding.steps, spending)
+        if spending is not None:
+            return spending.event
+        return scans_event(self.scan.ranges, self.beta, funding.uses, self.scan.slacks)
 
     @override
     def temper(self, power: float) -> Event:
         self.beta = min(power, self.beta)
-        return scans_event(self.scan.ranges, self.beta, self.funding.uses)
+        return self._priced_at(self.funding, None if self.payment is None else self.payment.spending)
 
     @override
     def load(self) -> None:
         self.scan.compile()
         self.sums: dict[str, ExactSums] = {table.name: table.read() for table in self.tables}
-        for likelihood in self.held:
-            likelihood.load()
+        if self.rows is not None:
+            self.rows.load()
+
+    @override
+    def forget(self) -> None:
+        if self.rows is not None:
+            self.rows.forget()
 
     @override
     def start_chain(self) -> None:
+        self.ended = False
+        if self.rows is not None and self.payment is not None:
+            self.payment.begin(self.rows.begin(self.payment.paid))
+            self.scan.payments[:] = [self.payment]
         # States that begin alike would stay so for long: chains of hidden Markov models begin anywhere in the prior.
         self.begins = any(isinstance(update, StatePaths) for update in self.scan.updates)
 
@@ -248,21 +283,54 @@ class TemperedGibbs(PrivateStep):
     def advance(self, point: Point) -> Point:
         if self.released is not None:
             return self.released.advance(self.generator, point)
+        if self.ended:
+            return point
         values = self.scan.points.values(point)
         if self.begins and self.count == 0:
             values |= {name: value for name, value in self._from_prior().items() if self.moves(name)}
         latent = {item.name for item in self.latents}
         sums = {**self.sums, **read_given(self.tables, self.latents, values)} if latent else self.sums
         for update in self.scan.updates:
-            drawn = update.draw(self.generator, values, sums, self.beta)
+            try:
+                drawn = update.draw(self.generator, values, sums, self.beta)
+            except BudgetExceeded:  # of the pool, before rows are read: public
+                self.ended = True
+                return point
             values[update.name] = np.asarray(drawn, dtype=values[update.name].dtype)
             if update.name in latent:  # rows have moved to other cells
                 sums = {**self.sums, **read_given(self.tables, self.latents, values)}
         return {**self.scan.points.point(values, point), **{name: point[name] for name in self._still}}
 
+    @property
+    @override
+    def arithmetic(self) -> str:
+        return "hardened" if self.payment is not None else "float64"
+
+    @override
+    def active(self) -> bool:
+        return not self.ended
+
+    @override
+    def spent_so_far(self) -> float:
+        pays = None if self.payment is None else self.payment.spending
+        return super().spent_so_far() if pays is None else pays.epsilon
+
+    @property
+    def walk(self) -> dict[str, Any]:
+        """What one chain by rows has used, for its sampling state."""
+        return {} if self.payment is None else {"ended": self.ended, "payment": self.payment.state()}
+
+    @walk.setter
+    def walk(self, state: Mapping[str, Any]) -> None:
+        if state and self.payment is not None:
+            self.ended = state["ended"]
+            self.payment.resume(state["payment"])
+
     @override
     def describe(self) -> SamplerRecord:
         facts = [("beta", f"{self.beta:.6g}")]
+        if self.payment is not None:
+            facts.append(("payment", self.payment.words))
         facts += [update.fact for update in self.scan.updates]
         for name, (low, high) in self.clamped.items():
             target = f"log-likelihood of a row clipped to ({low:g}, {high:g}): not the posterior where that takes hold"
@@ -292,13 +360,14 @@ class TemperedGibbs(PrivateStep):
         return 0.0 if self.released is not None else super().spent()
 
 
-def scans_event(ranges: Sequence[float], beta: float, uses: int) -> Event:
-    """What `uses` scans cost, each an update of every range."""
-    events = [BoundedRangeEvent(eta=math.nextafter(beta * item, math.inf)) for item in ranges]
+def scans_event(ranges: Sequence[float], beta: float, uses: int, slacks: Sequence[float] = ()) -> Event:
+    """What `uses` scans cost, each an update of every range; `slacks` are added to what these cost."""
+    pairs = zip(ranges, slacks or [0.0] * len(ranges), strict=True)
+    events = [BoundedRangeEvent(eta=math.nextafter(beta * item + more, math.inf)) for item, more in pairs]
     return SelfComposedEvent(event=events[0] if len(events) == 1 else ComposedEvent(events=tuple(events)), count=uses)
 
 
-def largest_beta(ranges: Sequence[float], budget: Budget, uses: int) -> float:
+def largest_beta(ranges: Sequence[float], budget: Budget, uses: int, slacks: Sequence[float] = ()) -> float:
     """Return the greatest β in (0, 1] found at which `uses` scans fit a budget.
 
     By pure losses ``β = ε / (uses Σ R)``, by zCDP ``β = √(8 ρ / (uses Σ R^2))``; where δ > 0 the exact composition of
@@ -309,13 +378,13 @@ def largest_beta(ranges: Sequence[float], budget: Budget, uses: int) -> float:
     >>> round(largest_beta([2.0], Budget(1.0), 10), 6)
     0.05
     """
-    return _largest_beta(tuple(ranges), budget, uses)
+    return _largest_beta(tuple(ranges), budget, uses, tuple(slacks))
 
 
 @lru_cache(maxsize=256)
-def _largest_beta(ranges: tuple[float, ...], budget: Budget, uses: int) -> float:
+def _largest_beta(ranges: tuple[float, ...], budget: Budget, uses: int, slacks: tuple[float, ...]) -> float:
     def fits(beta: float) -> bool:
-        return total_epsilon(scans_event(ranges, beta, uses), budget.delta).epsilon <= budget.epsilon
+        return total_epsilon(scans_event(ranges, beta, uses, slacks), budget.delta).epsilon <= budget.epsilon
 
     candidates = [budget.epsilon / (uses * math.fsum(ranges))]
     if budget.delta > 0:

@@ -4,7 +4,7 @@ import numpy as np
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dp.step_methods.row_functions.builder import RowProducts, compiled_rows
+from pymc_dp.gradients.compiled_rows import RowProducts, compiled_rows
 
 
 def function(width, dtype="float64", mode=None):

@@ -47,7 +47,7 @@ class RowProducts(Op):
     __props__ = ()
 
     def __init__(self) -> None:
-        import_module("pymc_dp.step_methods.row_functions.row_products_numba")  # numba takes long to import
+        import_module("pymc_dp.gradients.row_products_numba")  # numba takes long to import
 
     @override
     def make_node(self, *inputs: Any) -> Apply[Any, Any]:

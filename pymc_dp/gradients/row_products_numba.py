@@ -11,7 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from pytensor.link.numba.dispatch.basic import numba_njit, register_funcify_and_cache_key
 
-from pymc_dp.step_methods.row_functions.builder import RowProducts
+from pymc_dp.gradients.compiled_rows import RowProducts
 from pymc_dp.transforms.source_hash import source_hash
 
 LANES, CHAINS = 8, 2
