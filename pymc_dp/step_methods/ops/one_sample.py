@@ -272,7 +272,7 @@ class OPS(PrivateStep):
         require_informative(found.value)
         density = HeldDensity(inspection, found)
         self.range = RowRange(value=density.range, sensitivity=max(found.size, density.range / 2), reason=density.words)
-        if not self.previewing and not np.isfinite(found.gradients()).all():
+        if not self.previewing and not found.has_gradients():
             problem = "computed in floats, the gradient of its log-likelihood is NaN for some rows and parameters"
             raise UnsupportedModelError([self._no_draws(_joined(reasons, problem))])
         way = ConvergedPosterior.of(inspection, density, prior_model_of(inspection), temper_prior=self.temper_prior)
