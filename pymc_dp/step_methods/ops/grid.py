@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self, final, override
+from typing import Any, Self, final
 
 import numpy as np
 import pytensor.tensor as pt
@@ -28,9 +27,10 @@ CHUNK = 2**20
 """Numbers held at once while densities are evaluated."""
 
 
+@final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GridDraws(ABC):
-    """Draws from a posterior whose density is taken as constant within each cell of a public grid.
+class GridPosterior:
+    """A posterior on a grid, of exact sums of the rows; its density is taken as constant within each cell.
 
     Attributes
     ----------
@@ -39,44 +39,21 @@ class GridDraws(ABC):
         Middle of each grid cell.
     widths : (n_scalars,) array
         Width of a grid cell along each axis.
-    """
-
-    priors: tuple[Prior, ...]
-    points: Array
-    widths: Array
-    words = "independent and exact: a cell of a public grid, then a uniform point within it"
-    exact = True
-
-    @abstractmethod
-    def log_densities(self, held: Any) -> tuple[Array, Array]:
-        """Return the log prior density and the log-likelihood of each cell: two (n_points,) arrays. **Private**."""
-
-    def draw(self, rng: np.random.Generator, held: Any, inverse: float, temper_prior: bool) -> dict[str, Array]:
-        """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
-        prior, likelihood = self.log_densities(held)
-        with np.errstate(invalid="ignore"):
-            total = (inverse if temper_prior else 1.0) * settled(prior) + inverse * likelihood
-        place = choose(rng, np.where(np.isnan(total), -np.inf, total))
-        return by_name(self.priors, self.points[place] + self.widths * (rng.random(len(self.widths)) - 0.5))
-
-
-@final
-@dataclass(frozen=True, kw_only=True, eq=False)
-class GridPosterior(GridDraws):
-    """A posterior on a grid, of exact sums of the rows.
-
-    Attributes
-    ----------
     prior_logp : (n_points,) array
         Log prior density at the points, Potentials included.
     hulls : list of list of (low, high)
         Least and largest value over the grid of each parameter of each table, per cell.
     """
 
+    priors: tuple[Prior, ...]
+    points: Array
+    widths: Array
     tables: tuple[TableLikelihood, ...]
     prior_logp: Array
     hulls: list[list[tuple[Array, Array]]]
     _likelihood: Any = field(repr=False)
+    words = "independent and exact: a cell of a public grid, then a uniform point within it"
+    exact = True
 
     @classmethod
     def of(
@@ -114,8 +91,18 @@ class GridPosterior(GridDraws):
         """Bounds of each parameter of a table in each of its cells, over the points of the grid."""
         return self.hulls[self.tables.index(table)]
 
-    @override
+    def draw(
+        self, rng: np.random.Generator, held: Sequence[ExactSums], inverse: float, temper_prior: bool
+    ) -> dict[str, Array]:
+        """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
+        prior, likelihood = self.log_densities(held)
+        with np.errstate(invalid="ignore"):
+            total = (inverse if temper_prior else 1.0) * settled(prior) + inverse * likelihood
+        place = choose(rng, np.where(np.isnan(total), -np.inf, total))
+        return by_name(self.priors, self.points[place] + self.widths * (rng.random(len(self.widths)) - 0.5))
+
     def log_densities(self, held: Sequence[ExactSums]) -> tuple[Array, Array]:
+        """Return the log prior density and the log-likelihood of each cell: two (n_points,) arrays. **Private**."""
         arrays = [item for one in held for item in (one.sums, one.sizes)]
         size = max(1, CHUNK // max(1, sum(item.size for item in arrays)))
         starts = range(0, len(self.points), size)
