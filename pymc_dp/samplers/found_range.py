@@ -79,8 +79,9 @@ class FoundRange:
         )
         self.near.public.thin(MOST_ROWS)
         bounded = bool(clamped(inspection.model))
-        if problems := [*_loose_columns(columns, bounded), *self._infinite_ends(), *self._loose_parameters(bounded)]:
+        if problems := [*_loose_columns(columns, bounded), *self._unbounded(bounded)]:
             raise UnsupportedModelError(problems)
+        self.value = self.size = 0.0
         centre = self._search(inspection.most_rows, replace)
         self.reason = (
             f"the largest found at {len(self.near.points)} points of the parameters, from {len(self.near.public)} "
@@ -130,7 +131,10 @@ class FoundRange:
 
     def has_gradients(self) -> bool:
         """Whether gradients in the parameters are numbers at public rows and points, as floats return them."""
-        found = grad(self.rows.logp, self.rows.at, disconnected_inputs="ignore", return_disconnected="zero")
+        try:
+            found = grad(self.rows.logp, self.rows.at, disconnected_inputs="ignore", return_disconnected="zero")
+        except Exception:  # of the graph alone: operations say in their own ways that they have none
+            return False
         slopes = OfPublicRows(self.rows, found)
         rows = {name: values[:: max(1, len(values) // 48)] for name, values in self.near.public.rows.items()}
         points = self.near.points[:: max(1, len(self.near.points) // 48)]
@@ -141,24 +145,28 @@ class FoundRange:
     def _infinite(self, points: Array) -> bool:
         return not np.isfinite(self.near.at(self.near.public.rows, points)).all()
 
-    def _infinite_ends(self) -> list[Problem]:
-        """Say towards which ends of the priors' supports one row moves its likelihood by any amount."""
-        if self._infinite(self.parameters.middle[None]):
-            return []  # whatever the parameters are
-        return infinite_ends(self.priors, lambda prior, side: self._infinite(self.parameters.at_end(prior, side)[None]))
-
-    def _loose_parameters(self, bounded: bool) -> list[Problem]:
-        """Name the parameters without bounds with which the range grows, however far they are moved."""
-        found = []
-        for part in self.parameters.loose:
-            prior = part.prior
-            sizes = [self._spread(self.parameters.moved_out(prior, reach)) for reach in (FAR, FARTHER)]
-            if (part.drawn and not bounded) or not sizes[1] <= GROWS * sizes[0]:
-                what = "how far a row moves its likelihood has no limit: the prior of this variable has no bounds"
-                example = f"{{{prior.name!r}: {_example(prior)}}}"
-                remedy = f"Truncate it by public bounds, for example dp.truncate(model, {example})."
-                found.append(Problem(where=prior.name, what=what, remedy=remedy))
-        return found
+    def _unbounded(self, bounded: bool) -> list[Problem]:
+        """Name the parameters with which the range grows without bounds, far out or towards an end of their priors."""
+        found, ends = dict[Prior, tuple[bool, bool]](), self.parameters
+        inside = not self._infinite(ends.middle[None])  # else it is infinite whatever the parameters are
+        for prior in self.priors if inside else ():
+            low, high = (self._infinite(ends.at_end(prior, side)[None]) for side in (0, 1))
+            if low or high:
+                found[prior] = low, high
+        for part in ends.loose:
+            sizes = [self._spread(ends.moved_out(part.prior, reach)) for reach in (FAR, FARTHER)]
+            grows = not (np.isfinite(sizes).all() and sizes[1] <= GROWS * sizes[0])
+            if grows or (part.drawn and not bounded):
+                found[part.prior] = True, True
+        if not found:
+            return []
+        names, examples = (
+            ", ".join(prior.name for prior in found),
+            ", ".join(f"{prior.name!r}: {_example(prior, sides)}" for prior, sides in found.items()),
+        )
+        what = "one row can move its likelihood by any amount, far out or towards an end of what the prior allows"
+        remedy = f"Truncate by public bounds, for example dp.truncate(model, {{{examples}}})."
+        return [Problem(where=names, what=what, remedy=remedy)]
 
     def _spread(self, points: Array) -> float:
         """Return the largest range of a row over some points."""

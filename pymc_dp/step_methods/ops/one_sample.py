@@ -228,7 +228,7 @@ class OPS(PrivateStep):
         elif not problem:
             self._plan_grid(inspection, prior_model, reasons)
         elif self.settings.get("assume_converged"):
-            self._plan_chain(inspection, prior_model, _joined(reasons, problem))
+            self._plan_chain(inspection, prior_model, reasons or problem)
         else:
             bounds = [*([] if self.clamped else _loose(inspection)), *_bounds_first(priors)]
             other = [] if bounds and not reasons else [self._no_draws(_joined(reasons, problem))]
