@@ -13,7 +13,7 @@ PAGES = sorted(page for page in DOCS.rglob("*.md") if not {"generated", "noteboo
 MODULES = ("", ".datasets", ".from_draws", ".markov", ".metrics", ".models", ".networks", ".plots", ".schedules")
 MODULES += (".testing", ".theorems", ".theorems.families", ".audit", ".plan")
 RESULTS = {
-    **{".answer": ["Answer"], ".explain": ["Explanation"], ".sensitivities": ["Bound", "Sensitivity"]},
+    **{".answer": ["Answer"], ".explain": ["Explanation"], ".sensitivities": ["Found", "Sensitivity"]},
     ".rehearse": ["Rehearsed"],
     ".release.verdict": ["Reason", "Verdict"],
     ".trace.accessor": ["PrivacyAccessor"],
