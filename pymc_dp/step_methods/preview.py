@@ -39,6 +39,11 @@ class Preview:
     bound: PrivateStep | None = field(default=None, repr=False, compare=False)
 
     @property
+    def arithmetic(self) -> str:
+        """Whether the last bits of what is drawn are covered: "hardened", or "float64"."""
+        return "float64" if self.bound is None else self.bound.arithmetic
+
+    @property
     def fits(self) -> bool:
         """Whether ``dp.sample(step=...)`` would accept the model."""
         return not self.problem
