@@ -51,8 +51,8 @@ class Domain:
     metric : Metric, optional
         A distance between rows (``dp.metrics``). ε is then the privacy loss **per unit of distance** instead of per
         row, ``"replace"`` only: rows that are near to each other are hard to tell apart, rows far apart less so. Every
-        private column must be in it. `OPS`, `BarkerMetropolis`, `find_map` and releases of sums of single columns
-        support it; all others refuse.
+        private column must be in it. Releases of sums of single columns support it, and `OPS` and `find_map` support
+        ``L1`` of at most three columns; all others refuse.
     unit : Unit, optional
         Who ε protects, where a person may have several rows: ``dp.Unit("patient_id", max_rows=5)``. ``"add_remove"``
         only. Exact sums and noised gradients support it; all others refuse.

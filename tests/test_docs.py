@@ -13,7 +13,7 @@ PAGES = sorted(page for page in DOCS.rglob("*.md") if not {"generated", "noteboo
 MODULES = ("", ".datasets", ".from_draws", ".markov", ".metrics", ".models", ".networks", ".plots", ".schedules")
 MODULES += (".testing", ".theorems", ".theorems.families", ".audit", ".plan")
 RESULTS = {
-    **{".answer": ["Answer"], ".explain": ["Explanation"], ".sensitivities": ["Bound", "Sensitivity"]},
+    **{".answer": ["Answer"], ".explain": ["Explanation"], ".sensitivities": ["Found", "Sensitivity"]},
     ".rehearse": ["Rehearsed"],
     ".release.verdict": ["Reason", "Verdict"],
     ".trace.accessor": ["PrivacyAccessor"],
@@ -75,8 +75,8 @@ def test_every_public_name_has_an_example_that_runs(name):
 
 
 def of_samplers(names, text):
-    proved, clamped = names["proof"].range.value, names["dp"].sensitivity(names["clamped"]).range.value
-    assert f"# {proved:.2f}, so one draw from the posterior at ε = 1 has temperature {proved:.2f}" in text
+    found, clamped = names["found"].range.value, names["dp"].sensitivity(names["clamped"]).range.value
+    assert f"# {found:.2f}, so one draw from the posterior at ε = 1 has temperature {found:.2f}" in text
     assert f"# {clamped:.2f}, without bounds" in text
     temperature = float(re.search(r"T = ([\d.]+)", str(names["fit"].dp.report())).group(1))
     assert f"# OPS: T = {temperature:.1f}, as wide as with {int(6366 / temperature)} of 6366 rows" in text

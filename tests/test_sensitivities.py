@@ -95,6 +95,18 @@ def test_coefficients_in_a_ball_range_as_far_as_the_paper_says():
     assert found.range.value == pytest.approx(16.0, rel=1e-6) and found.log_likelihood.value == pytest.approx(8.0)
 
 
+@pytest.mark.usefixtures("interpreted")
+def test_a_network_ranges_by_the_sum_of_its_nodes():
+    """Naive Bayes of six features: a class and six shares move for each of two rows."""
+    x, y = np.zeros((9, 6), dtype=int), NONE
+    with pm.Model() as model:
+        label = pm.Bernoulli("y", pm.Uniform("p_y", 0.1, 0.9), observed=y)
+        p = pm.Uniform("p", 0.1, 0.9, shape=(6, 2))
+        for feature in range(6):
+            pm.Bernoulli(f"x{feature}", p[feature, label], observed=x[:, feature])
+    assert dp.sensitivity(model).range.value == pytest.approx(14 * np.log(9), rel=1e-6)
+
+
 def test_it_is_refused_under_a_metric():
     with pytest.raises(dp.errors.UnsupportedModelError, match="per unit of a metric"):
         dp.sensitivity(location()[0], dp.Domain(bounds={"y": (-1, 1)}, metric=dp.metrics.L1("y")))

@@ -269,7 +269,11 @@ class Explanation(Shown):
             releases * self.ok
             + [GRADIENTS] * self._by_gradients
             + [
-                (f"step={short(sampler.call)}", f"{sampler.guarantee}, float64", f"{noise}; {lost}" if lost else noise)
+                (
+                    f"step={short(sampler.call)}",
+                    f"{sampler.guarantee}, {sampler.arithmetic}",
+                    f"{noise}; {lost}" if lost else noise,
+                )
                 for sampler, noise, lost in looked
                 if sampler.fits
             ]

@@ -310,7 +310,20 @@ def _at_once(node: Apply, inputs: Sequence[Variable]) -> Variable | None:
         return _joined(inputs, operation.axis + axes)
     if isinstance(operation, Subtensor | AdvancedSubtensor) and len(inputs) == 2 and operation.idx_list == (0,):
         return _picked(inputs[0], inputs[1], axes)
+    if isinstance(operation, AdvancedSubtensor) and operation.idx_list == tuple(range(inputs[0].type.ndim - axes)):
+        return _picked_by_several(inputs[0], inputs[1:], axes)
     return None
+
+
+def _picked_by_several(array: Any, indices: Sequence[Any], axes: int) -> Variable:
+    """Return entries of arrays, chosen by an index for each of their axes, all at once."""
+    width, places = max(index.type.ndim for index in indices), list[Any]()
+    for axis in range(axes):
+        places.append(pt.shape_padright(pt.arange(array.shape[axis]), width - axis - 1))
+    for index in indices:
+        places.append(pt.expand_dims(index, tuple(range(axes, axes + width - index.type.ndim))))
+    found: Variable = array[tuple(places)]
+    return found
 
 
 def _picked(array: Any, index: Any, axes: int) -> Variable:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-import pytensor.tensor as pt
 from pymc import Model
 from pytensor.gradient import grad
-from pytensor.graph.basic import Variable
 
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import RowInspection
@@ -16,13 +14,17 @@ from pymc_dp.inspection.interpreted import kept_while_shared
 from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Array, Column
-from pymc_dp.samplers.near_rows import REMEDY, NearRows
+from pymc_dp.samplers.near_rows import NearRows
 from pymc_dp.samplers.parameter_points import FAR, FARTHER, ParameterPoints
 from pymc_dp.samplers.public_rows import PublicRows
 from pymc_dp.samplers.rows import ModelRows, OfPublicRows
 
 ROUNDS, GAIN = 4, 1e-3
 """Times that points are moved on, and by how much the range must grow for another time."""
+MOST_ROWS = 700
+"""Simulated rows that are looked at, where there are more; those that range far are moved on."""
+WORTH = 0.01
+"""Share of the range that a centre must save."""
 GROWS = 1.01
 """From how much on a range counts as one that grows with its points."""
 INSIDE = 0.01
@@ -72,64 +74,99 @@ class FoundRange:
         columns, replace = self.rows.columns, inspection.domain.neighbours == "replace"
         self.public = [name for name, one in columns.items() if one.public and replace]
         self.parameters = ParameterPoints(self.priors)
-        public_rows = PublicRows(columns, self.rows.inputs, self.public)
-        self.near = NearRows(self.rows, self.public, public_rows, self.parameters.points)
+        self.near = NearRows(
+            self.rows, self.public, PublicRows(columns, self.rows.inputs, self.public), self.parameters.points
+        )
+        self.near.public.thin(MOST_ROWS)
         bounded = bool(clamped(inspection.model))
-        if problems := [*_loose_columns(columns, bounded), *self._infinite_ends(), *self._loose_parameters(bounded)]:
+        if problems := [*_loose_columns(columns, bounded), *self._unbounded(bounded)]:
             raise UnsupportedModelError(problems)
-        self._require_finite()
-        self._centred: Variable = self.rows.logp
-        if self.public:
-            self._centred = pt.sub(self.rows.logp, self.rows.middle_of_ends(self.public))
-        self._slopes = self._compiled_slopes()
-        self.value, self.size, centre = self.near.found(inspection.most_rows, replace=replace)
-        for _ in range(ROUNDS):
-            before = self.value
-            self.near.points = np.concatenate([self.near.points, self._moved_on(centre)])
-            self._require_finite()
-            self.value, self.size, centre = self.near.found(inspection.most_rows, replace=replace)
-            if self.value <= before * (1 + GAIN):
-                break
+        self.value = self.size = 0.0
+        centre = self._search(inspection.most_rows, replace)
         self.reason = (
             f"the largest found at {len(self.near.points)} points of the parameters, from {len(self.near.public)} "
             "simulated rows, both moved to where it is larger"
         )
         self.worst = self._worst(centre)
 
-    def gradients(self) -> Array:
-        """Return gradients at public rows and points, (n, n_scalars), as floats return them; none where there are none.
+    def _search(self, n_rows: int, replace: bool) -> Array:
+        """Find the range without a centre, then about one; return the centre at all points, 0 where none is better."""
+        centre = self._converged(n_rows, replace, False)
+        if replace and not self.public:
+            alone = self.value
+            centre = self._converged(n_rows, replace, True)
+            if self.value > alone * (1 - WORTH):
+                centre = self._found(n_rows, replace, False)
+        return centre
 
-        Where one is NaN a chain has nothing to follow.
-        """
-        if self._slopes is None:
-            return np.zeros((0, self.near.points.shape[1]))
+    def _converged(self, n_rows: int, replace: bool, centre_wanted: bool) -> Array:
+        """Move points on, and look anew, until no row ranges farther at these."""
+        for _ in range(ROUNDS):
+            centre = self._found(n_rows, replace, centre_wanted)
+            moved = self._moved_on(centre)
+            found = self.near.at(self.near.far, moved, centred=True) - self._centre_at(moved)
+            farther = float(np.ptp(found, axis=1).max()) * (2 if replace else 1)
+            enough = not farther > self.value * (1 + GAIN)
+            self._add(moved)
+            if enough:
+                break
+        centre = self._found(n_rows, replace, centre_wanted)
+        self.value = max(self.value, farther)
+        return centre
+
+    def _found(self, n_rows: int, replace: bool, centre_wanted: bool) -> Array:
+        try:
+            self.value, self.size, centre = self.near.found(n_rows, replace=replace, centre_wanted=centre_wanted)
+        except UnsupportedModelError:
+            self._require_finite()
+            raise
+        return centre
+
+    def _add(self, points: Array) -> None:
+        """Look at more points, and at the rows that they were found for, from now on."""
+        near = self.near
+        near.points, near.leading = np.concatenate([points, near.points]), near.leading + len(points)
+        rows = near.public.rows
+        near.public.rows = {name: np.concatenate([near.far[name], values]) for name, values in rows.items()}
+
+    def has_gradients(self) -> bool:
+        """Whether gradients in the parameters are numbers at public rows and points, as floats return them."""
+        try:
+            found = grad(self.rows.logp, self.rows.at, disconnected_inputs="ignore", return_disconnected="zero")
+        except Exception:  # of the graph alone: operations say in their own ways that they have none
+            return False
+        slopes = OfPublicRows(self.rows, found)
         rows = {name: values[:: max(1, len(values) // 48)] for name, values in self.near.public.rows.items()}
         points = self.near.points[:: max(1, len(self.near.points) // 48)]
-        return np.concatenate([self._slopes.at(rows, point) for point in points])
+        return all(np.isfinite(slopes.at(rows, point)).all() for point in points)
 
     # --- what is in the way -------------------------------------------------------------------------------------------
 
     def _infinite(self, points: Array) -> bool:
         return not np.isfinite(self.near.at(self.near.public.rows, points)).all()
 
-    def _infinite_ends(self) -> list[Problem]:
-        """Say towards which ends of the priors' supports one row moves its likelihood by any amount."""
-        if self._infinite(self.parameters.middle[None]):
-            return []  # whatever the parameters are
-        return infinite_ends(self.priors, lambda prior, side: self._infinite(self.parameters.at_end(prior, side)[None]))
-
-    def _loose_parameters(self, bounded: bool) -> list[Problem]:
-        """Name the parameters without bounds with which the range grows, however far they are moved."""
-        found = []
-        for part in self.parameters.loose:
-            prior = part.prior
-            sizes = [self._spread(self.parameters.moved_out(prior, reach)) for reach in (FAR, FARTHER)]
-            if (part.drawn and not bounded) or not sizes[1] <= GROWS * sizes[0]:
-                what = "how far a row moves its likelihood has no limit: the prior of this variable has no bounds"
-                example = f"{{{prior.name!r}: {_example(prior)}}}"
-                remedy = f"Truncate it by public bounds, for example dp.truncate(model, {example})."
-                found.append(Problem(where=prior.name, what=what, remedy=remedy))
-        return found
+    def _unbounded(self, bounded: bool) -> list[Problem]:
+        """Name the parameters with which the range grows without bounds, far out or towards an end of their priors."""
+        found, ends = dict[Prior, tuple[bool, bool]](), self.parameters
+        inside = not self._infinite(ends.middle[None])  # else it is infinite whatever the parameters are
+        for prior in self.priors if inside else ():
+            low, high = (self._infinite(ends.at_end(prior, side)[None]) for side in (0, 1))
+            if low or high:
+                found[prior] = low, high
+        for part in ends.loose:
+            sizes = [self._spread(ends.moved_out(part.prior, reach)) for reach in (FAR, FARTHER)]
+            grows = not (np.isfinite(sizes).all() and sizes[1] <= GROWS * sizes[0])
+            if grows or (part.drawn and not bounded):
+                found[part.prior] = True, True
+        if not found:
+            return []
+        names, examples = (
+            ", ".join(prior.name for prior in found),
+            ", ".join(f"{prior.name!r}: {_example(prior, sides)}" for prior, sides in found.items()),
+        )
+        what = "one row can move its likelihood by any amount, far out or towards an end of what the prior allows"
+        remedy = f"Truncate by public bounds, for example dp.truncate(model, {{{examples}}})."
+        return [Problem(where=names, what=what, remedy=remedy)]
 
     def _spread(self, points: Array) -> float:
         """Return the largest range of a row over some points."""
@@ -138,9 +175,7 @@ class FoundRange:
         return float(np.ptp(found, axis=1).max()) if np.isfinite(found).all() else np.inf
 
     def _require_finite(self) -> None:
-        """Refuse a number that is infinite or NaN, and name the columns that make it so."""
-        if not self._infinite(self.near.points):
-            return
+        """Name the columns that make a number infinite or NaN, where some do."""
         middle = self.parameters.middle[None]
         rows, found = self.near.public.rows, list[str]()
         lost = ~np.isfinite(self.near.at(rows, middle)).all(axis=1)
@@ -155,18 +190,8 @@ class FoundRange:
             pairs = ", ".join(f"{name!r}: (low, high)" for name in found)
             remedy = f"Give narrower public bounds of its values, dp.Domain(bounds={{{pairs}}})."
             raise UnsupportedModelError([Problem(where=", ".join(found), what=what, remedy=remedy)])
-        what = "its log-likelihood is infinite or NaN for some rows and parameters that there may be"
-        raise UnsupportedModelError([Problem(where="model", what=what, remedy=REMEDY)])
 
     # --- points that are moved on -------------------------------------------------------------------------------------
-
-    def _compiled_slopes(self) -> OfPublicRows | None:
-        """Compile gradients in the parameters; None where an operation has none."""
-        try:
-            found = grad(self._centred, self.rows.at, disconnected_inputs="ignore", return_disconnected="zero")
-        except Exception:  # of the graph alone: operations say in their own ways that they have none
-            return None
-        return OfPublicRows(self.rows, found)
 
     def _moved_on(self, centre: Array) -> Array:
         """Move the points between which the farthest rows range on to where these range farther."""
@@ -182,19 +207,11 @@ class FoundRange:
             values = (near.at(rows, flat, centred=True) - self._centre_at(flat)).reshape(count, *tried.shape[:2])
             return np.asarray(signs[:, None] * values[own, np.arange(len(tried))])
 
-        if self._slopes is not None:
-            slopes = np.stack([self._slope(rows, place, point) for place, point in zip(own, points, strict=True)])
-            moved = self.parameters.uphill(points, signs[:, None] * slopes)
-            both = np.stack([points, moved], axis=1)
-            points = both[np.arange(len(both)), np.nan_to_num(number(both), nan=-np.inf).argmax(axis=1)]
+        after, before = self.parameters.beside(points)
+        moved = self.parameters.uphill(points, number(after) - number(before))
+        both = np.stack([points, moved], axis=1)
+        points = both[np.arange(len(both)), np.nan_to_num(number(both), nan=-np.inf).argmax(axis=1)]
         return self.parameters.swept(points, number)
-
-    def _slope(self, rows: Mapping[str, Array], place: int, point: Array) -> Array:
-        """Return the gradient of the number of one row, less that of the centre."""
-        assert self._slopes is not None
-        row = {name: values[place : place + 1] for name, values in rows.items()}
-        own, (some, shares) = self._slopes.at(row, point)[0], self.near.centre
-        return np.asarray(own - shares @ self._slopes.at(some, point) if len(shares) else own)
 
     def _centre_at(self, points: Array) -> Array:
         some, shares = self.near.centre

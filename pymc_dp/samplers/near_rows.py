@@ -39,6 +39,8 @@ class NearRows:
     public : PublicRows
     points : (n_points, n_scalars) array
         Others may take their place.
+    leading : int
+        How many of the points, the first ones, are among those at which all rows are looked at.
     centre : tuple of (mapping of str to array, array)
         After `found`: the public rows whose weighted mean was taken off all others, and their weights; none where
         nothing was.
@@ -50,6 +52,7 @@ class NearRows:
         self.public, self.points = public, points
         self.centre: tuple[Mapping[str, Array], Array] = ({}, np.zeros(0))
         self.far: Mapping[str, Array] = {}
+        self.leading = 0
         self._plain = self._centred = OfPublicRows(rows, rows.logp, several=True)
         if known:  # public columns
             self._centred = OfPublicRows(rows, pt.sub(rows.logp, rows.middle_of_ends(known)), several=True)
@@ -62,17 +65,20 @@ class NearRows:
         parts = [function.at(rows, points[start : start + size]) for start in range(0, len(points), size)]
         return np.concatenate(parts).T
 
-    def found(self, n_rows: int, *, replace: bool) -> tuple[float, float, Array]:
+    def found(self, n_rows: int, *, replace: bool, centre_wanted: bool = True) -> tuple[float, float, Array]:
         """Return R, Δl, and the centre: (n_points,) array; of tables with so many rows at most.
+
+        Where no centre is wanted it is 0.
 
         Raises
         ------
         UnsupportedModelError
             Where a number is none, or floats have too few digits.
         """
-        spread = self.points[_spread(self.points)]
+        spread = self.points[np.union1d(np.arange(self.leading), _spread(self.points))]
         width, rows = 0.0, dict(self.public.rows)
-        if replace and self._centred is self._plain:
+        centre_wanted = centre_wanted and replace and self._centred is self._plain
+        if centre_wanted:
             rows = self._with_opposites(rows, spread)
         for _ in range(ROUNDS):
             plain = self.at(rows, spread)
@@ -81,7 +87,7 @@ class NearRows:
                 raise UnsupportedModelError([Problem(where="model", what=what, remedy=REMEDY)])
             by_row = self._centred is not self._plain
             found = self.at(rows, spread, centred=True) if by_row else plain
-            weights = _centre_of(found) if replace and not by_row else {}
+            weights = _centre_of(found) if centre_wanted else {}
             centre, near = np.zeros(len(self.points)), np.zeros(len(spread))
             self.centre = ({}, np.zeros(0))
             if weights:

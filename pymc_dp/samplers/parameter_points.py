@@ -20,6 +20,8 @@ EVENLY, FEW, MOST_SWEPT = 65, 9, 16
 """Values that a single scalar takes in turn, those that one of several takes, and up to how many scalars do."""
 NEAR, FAR, FARTHER = 10.0, 1e6, 1e9
 """How far a parameter without bounds is moved from its centre, in standard deviations of a normal prior, or in ones."""
+STEP = 1e-5
+"""Share of the way between both ends over which a slope is taken."""
 TABLES = ("multivariate_normal", "dirichlet", BALL)
 """Distributions of several numbers whose points are known; of others they are drawn."""
 
@@ -196,6 +198,15 @@ class ParameterPoints:
             finite = np.isfinite((part.low, part.high)[side]).ravel()
             point[part.place] = np.where(finite, ends, point[part.place])
         return point
+
+    def beside(self, points: Array) -> tuple[Array, Array]:
+        """Return (n, n_scalars, n_scalars) points a little after each, and before it, in each scalar alone."""
+        low, high = (np.concatenate([part.ends(NEAR)[side] for part in self._parts]) for side in (0, 1))
+        moves = np.diag(STEP * (high - low))
+        return (
+            np.minimum(points[:, None] + moves, np.maximum(high, points)[:, None]),
+            np.maximum(points[:, None] - moves, np.minimum(low, points)[:, None]),
+        )
 
     def uphill(self, points: Array, slopes: Array) -> Array:
         """Return points where linear functions of such slopes are largest."""

@@ -76,6 +76,12 @@ class PublicRows:
             places = np.random.default_rng(len(self)).integers(0, n_rows, len(self))
             self.rows |= {name: values[places] for name, values in public.items()}
 
+    def thin(self, most: int) -> None:
+        """Keep so many rows at most, by a fixed seed."""
+        if len(self) > most:
+            places = np.sort(np.random.default_rng(most).permutation(len(self))[:most])
+            self.rows = {name: values[places] for name, values in self.rows.items()}
+
     def farthest(self, found: Array) -> tuple[dict[str, Array], Array]:
         """Return the rows with the least and the largest of some numbers, and the sign of each."""
         order = np.argsort(found)

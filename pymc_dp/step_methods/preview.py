@@ -27,6 +27,8 @@ class Preview:
     problem : str
         What is in the way and what would make the method possible; empty where it fits.
     facts : tuple of (str, str)
+    arithmetic : str
+        Whether the last bits of what is drawn are covered: "hardened", or "float64".
     bound : PrivateStep, optional
         The step itself, bound to the model and priced; None where it does not fit.
     """
@@ -36,6 +38,7 @@ class Preview:
     noise: str = ""
     problem: str = ""
     facts: tuple[tuple[str, str], ...] = ()
+    arithmetic: str = "float64"
     bound: PrivateStep | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -60,7 +63,14 @@ def previewed(specification: PrivateStep, found: Inspected, budget: Budget, chai
         return Preview(call=call, guarantee=guarantee, problem=str(error))
     record = step.describe()
     noise = f"{record.noise}, for {draws} draw{'s' * (draws != 1)}"
-    return Preview(call=call, guarantee=step.claimed, noise=noise, facts=record.facts, bound=step)
+    return Preview(
+        call=call,
+        guarantee=step.claimed,
+        noise=noise,
+        facts=record.facts,
+        arithmetic=step.arithmetic,
+        bound=step,
+    )
 
 
 __all__ = ["Preview", "previewed"]

@@ -18,13 +18,9 @@ from tests.golden.explanations import EXPLANATIONS
 from tests.golden.plain import differences, read, written
 from tests.golden.releases import RELEASES
 from tests.golden.samplers import SAMPLED
-from tests.golden.sensitivities import SENSITIVITIES
 from tests.golden.topics import Topic
 
-TOPICS = {
-    topic.name: topic
-    for topic in (COSTS, SENSITIVITIES, EXPLANATIONS, RELEASES, SAMPLED, saved.SAVED, saved.NEW_TRACES)
-}
+TOPICS = {topic.name: topic for topic in (COSTS, EXPLANATIONS, RELEASES, SAMPLED, saved.SAVED, saved.NEW_TRACES)}
 MOST_SHOWN = 20
 LONG = 4.0
 """Seconds of the processor that no entry should take: all together have five minutes."""

@@ -522,6 +522,16 @@ CHOICES = (
         first=("tests/kernel/test_labels.py", "tests/test_find_levels.py"),
     ),
     Fault(
+        name="metrics-steepest-along-one-axis",
+        operation="metrics",
+        kind="bound left out",
+        file="pymc_dp/kernel/metric.py",
+        old="            slope = max(slope, int((",
+        new="            slope = max(0, int((",
+        breaks="Of several columns the numbers of nodes may be steeper, per unit of the metric, than is charged.",
+        first=("tests/promises/test_per_unit.py", "tests/kernel/test_metric.py"),
+    ),
+    Fault(
         name="metrics-unit-charged-for-a-row",
         operation="metrics",
         kind="other event",

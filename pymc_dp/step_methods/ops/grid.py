@@ -2,54 +2,20 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
 
-from pymc_dp.draws.finite_choice import cells, choose, crossed, settled
+from pymc_dp.draws.finite_choice import cells, crossed
 from pymc_dp.inspection.interpreted import stable
 from pymc_dp.inspection.numpy_functions import compiled
 from pymc_dp.inspection.one_row import frozen_shared, parts_of
 from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.row_density import guarded, vectorized
 from pymc_dp.inspection.rows import Array, rebuild
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class GridDraws(ABC):
-    """Draws from a posterior whose density is taken as constant within each cell of a public grid.
-
-    Attributes
-    ----------
-    priors : tuple of Prior
-    points : (n_points, n_scalars) array
-        Middle of each grid cell.
-    widths : (n_scalars,) array
-        Width of a grid cell along each axis.
-    """
-
-    priors: tuple[Prior, ...]
-    points: Array
-    widths: Array
-    words = "independent and exact: a cell of a public grid, then a uniform point within it"
-    exact = True
-
-    @abstractmethod
-    def log_densities(self, held: Any) -> tuple[Array, Array]:
-        """Return the log prior density and the log-likelihood of each cell: two (n_points,) arrays. **Private**."""
-
-    def draw(self, rng: np.random.Generator, held: Any, inverse: float, temper_prior: bool) -> dict[str, Array]:
-        """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
-        prior, likelihood = self.log_densities(held)
-        with np.errstate(invalid="ignore"):
-            total = (inverse if temper_prior else 1.0) * settled(prior) + inverse * likelihood
-        place = choose(rng, np.where(np.isnan(total), -np.inf, total))
-        return by_name(self.priors, self.points[place] + self.widths * (rng.random(len(self.widths)) - 0.5))
 
 
 def grid_of(priors: Sequence[Prior], count: int) -> tuple[Array, Array]:

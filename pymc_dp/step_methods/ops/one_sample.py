@@ -231,7 +231,7 @@ class OPS(PrivateStep):
         elif not problem:
             self._plan_grid(inspection, prior_model, reasons)
         elif self.settings.get("assume_converged"):
-            self._plan_chain(inspection, prior_model, _joined(reasons, problem))
+            self._plan_chain(inspection, prior_model, reasons or problem)
         else:
             bounds = [*([] if self.clamped else _loose(inspection)), *_bounds_first(priors)]
             other = [] if bounds and not reasons else [self._no_draws(_joined(reasons, problem))]
@@ -275,7 +275,7 @@ class OPS(PrivateStep):
         require_informative(found.value)
         density = HeldDensity(inspection, found)
         self.range = RowRange(value=density.range, sensitivity=max(found.size, density.range / 2), reason=density.words)
-        if not self.previewing and not np.isfinite(found.gradients()).all():
+        if not self.previewing and not found.has_gradients():
             problem = "computed in floats, the gradient of its log-likelihood is NaN for some rows and parameters"
             raise UnsupportedModelError([self._no_draws(_joined(reasons, problem))])
         way = ConvergedPosterior.of(inspection, density, prior_model_of(inspection), temper_prior=self.temper_prior)

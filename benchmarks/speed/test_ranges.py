@@ -1,4 +1,4 @@
-"""The proof of how far one row can move a likelihood, and a posterior draw, beside the fit without privacy."""
+"""How far one row can move a likelihood, and a posterior draw, beside the fit without privacy."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def logistic(table: Table) -> pm.Model:
 
 
 @pytest.mark.benchmark(group="logistic regression, 2000 rows")
-def test_sensitivity_proof(benchmark, table):
+def test_sensitivity(benchmark, table):
     model, domain = logistic(table), dp.Domain(norms={"x": 1.0})
-    proof = benchmark.pedantic(dp.sensitivity, args=(model, domain), rounds=3, warmup_rounds=1)
-    assert np.isfinite(proof.range.value)
+    found = benchmark.pedantic(dp.sensitivity, args=(model, domain), rounds=3, warmup_rounds=1)
+    assert np.isfinite(found.range.value)
 
 
 @pytest.mark.benchmark(group="logistic regression, 2000 rows")
