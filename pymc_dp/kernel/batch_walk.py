@@ -143,8 +143,7 @@ class BatchWalk(Once):
         if type(rowmap) is not RowMap:
             raise ArgumentError("rowmap must be a RowMap, and of no class derived from it: that could keep rows.")
         rowmap.check_columns(held)
-        self._by_blocks = account.relation == "replace"
-        rowmap.of_batches(size, by_blocks=self._by_blocks)  # refuses other parameters
+        rowmap.of_batches(size)  # refuses other parameters
         self._rowmap, self._rehearsed = rowmap, type(account) is Rehearsal
         self._numbers = _numbers(n_rows, bound, scale, rate, batch, products, centred)
         self._seeded = insecure() is not None
@@ -213,9 +212,9 @@ class BatchWalk(Once):
         """Return the loop over steps, which is compiled once; there is no row in it."""
         if type(ask) is not CPUDispatcher or type(take) is not CPUDispatcher:
             raise ArgumentError("ask and take must be functions that Numba compiles.")
-        known, key = _LOOPS.setdefault(self._rowmap, {}), (self._size, ask, take, self._by_blocks)
+        known, key = _LOOPS.setdefault(self._rowmap, {}), (self._size, ask, take)
         if key not in known:
-            fill, mapped, whole_blocks = self._rowmap.of_batches(self._size, by_blocks=self._by_blocks)
+            fill, mapped, whole_blocks = self._rowmap.of_batches(self._size)
             known[key] = batch_loops.stepping(fill, mapped, ask, take, whole_blocks)
         return known[key]
 

@@ -167,20 +167,19 @@ class RowMap:
             self._rows += len(out)
         self._loop(*[column[done:] for column in rows], *parameters, out[done:])
 
-    def of_batches(self, width: int, *, by_blocks: bool) -> tuple[Any, Any, bool]:
+    def of_batches(self, width: int) -> tuple[Any, Any, bool]:
         """Return compiled functions for rows of batches, of one vector of parameters; and whether by whole blocks.
 
         One copies some rows of (n_rows, ...) columns to the first places of a block, and its first row to all others if
-        it is to be whole. The other writes the numbers of its rows. All rows of a walk are mapped by one graph: with
-        `by_blocks` the vectorised one, in whole blocks, whose places are alike; or else row by row.
+        it is to be whole. The other writes the numbers of its rows. All rows of a walk are mapped by one graph: the
+        vectorised one, in whole blocks, where its places are alike; or else row by row.
         """
         if len(self._wanted) != 1 or self._wanted[0][0] != "float64" or [type(n) for n in self._wanted[0][1]] != [int]:
             raise ArgumentError(
                 "A row map of batches takes one vector of parameters, float64, of a length that is known."
             )
-        if by_blocks:
-            self._make_blocks(width)
-        whole = by_blocks and self._blocks is not None
+        self._make_blocks(width)
+        whole = self._blocks is not None
         return *_of_batches(self._blocks if whole else self._loop, [len(one) for _, _, one in self._types]), whole
 
     def _make_blocks(self, width: int) -> None:

@@ -233,7 +233,7 @@ def spread(x):
 
 @pytest.mark.filterwarnings("ignore:overflow")  # PyTensor, which tries 1e308 in fewer bits
 def test_all_rows_of_batches_are_mapped_by_one_graph(monkeypatch):
-    """By two, a row in the batch or not would move others; and under add_remove rows are mapped one by one."""
+    """By two, a row in the batch or not would move others."""
     x, t = pt.scalar("x"), pt.vector("t", shape=(1,))
     made = RowMap({"x": x}, [t], spread(x) + 0 * t)
     for relation in ("add_remove", "replace"):
@@ -241,7 +241,6 @@ def test_all_rows_of_batches_are_mapped_by_one_graph(monkeypatch):
             walked(made, {"x": np.ones(n)}, [0.0], relation, size=1, bound=2.0).item() for n in (31, 32, 64, 129, 160)
         ]
         assert [abs(each) for each in found] == [31, 32, 64, 129, 160] and len({each > 0 for each in found}) == 1
-        assert (made._blocks is None) == (relation == "add_remove")
 
 
 X, Y, T = pt.vector("x", shape=(5,)), pt.scalar("y", dtype="int64"), pt.vector("t", shape=(5,))
@@ -260,7 +259,7 @@ def test_a_row_of_a_batch_has_the_same_bits_wherever_it_stands(name):
     """In blocks of any size, beside rows that are NaN, infinite or huge: as among copies of itself."""
     made, rng = RowMap({"x": X, "y": Y}, [T], GRAPHS[name]), np.random.default_rng(0)
     width = 3 if name in ("many terms", "values that are read") else 5
-    assert made.of_batches(width, by_blocks=True)[2]
+    assert made.of_batches(width)[2]
     x, y, t = nasty(rng, 400, 5), rng.integers(0, 4, 400), rng.normal(size=5)
 
     def mapped(places):
@@ -291,10 +290,10 @@ def test_a_graph_that_does_not_treat_rows_alike_is_not_used(monkeypatch):
     by_blocks = RowMap._by_blocks
     monkeypatch.setattr(RowMap, "_by_blocks", uneven)
     made = RowMap({"x": x}, [t], pt.stack([x]) + 0.25 * t)
-    assert not made.of_batches(1, by_blocks=True)[2]
+    assert not made.of_batches(1)[2]
     assert walked(made, {"x": np.full(40, 0.25)}, [1.0], size=1).item() == 20
     monkeypatch.undo()
-    assert RowMap({"x": x}, [t], pt.stack([x]) + 0.25 * t).of_batches(1, by_blocks=True)[2]
+    assert RowMap({"x": x}, [t], pt.stack([x]) + 0.25 * t).of_batches(1)[2]
 
 
 def test_rows_are_read_as_they_are_held(tmp_path):
