@@ -28,6 +28,7 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel import Grant, Kernel, Pool, RowMap, Table
 from pymc_dp.samplers.chain_account import NOT_BEGUN, ChainAccount
 from pymc_dp.samplers.near_rows import CHUNK, ROOM
+from pymc_dp.samplers.near_rows import centre_of as best_centre
 from pymc_dp.samplers.public_rows import PublicRows
 from pymc_dp.samplers.row_scores import few_kinds
 from pymc_dp.samplers.rows import ModelRows, OfPublicRows, rows_of
@@ -216,6 +217,8 @@ class RowConditional:
             self._graphs["centred"] = pt.sub(graph, self._graphs["middle"])
         self._functions: dict[str, OfPublicRows] = {}
         self._map: RowMap | None = None
+        self._alone = list(of.shapes) == [name] and not self.shape
+        self._found: Here | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave what is compiled behind."""
@@ -238,18 +241,28 @@ class RowConditional:
     # --- ranges: public -----------------------------------------------------------------------------------------------
 
     def look(self, values: Values, candidates: Array) -> Here:
-        """Find how far a row moves the log-likelihood over candidates, given the values of all variables."""
+        """Find how far a row moves the log-likelihood over candidates, given the values of all variables.
+
+        Where there is one variable, that is the same at all scans: it is found once, and better.
+        """
+        if self._alone and self._found is not None and np.array_equal(self._found.candidates, candidates):
+            return self._found
+        found = self._look(values, candidates)
+        self._found = found if self._alone else None
+        return found
+
+    def _look(self, values: Values, candidates: Array) -> Here:
         state, every = self._of.state(values), np.asarray(candidates, dtype=np.float64)
         rows = self._of.public.rows
         kept, possible = np.arange(len(every)), np.ones(len(every), dtype=bool)
-        thin = _thinned(kept)
+        thin = kept if self._alone else _thinned(kept)
         found = self._plain(rows, state, every[thin])
         alive = np.isfinite(found).any(axis=1)  # others have no density anywhere, and count for nothing
         rows, found = {name: held[alive] for name, held in rows.items()}, found[alive]
         if not np.isfinite(found).all():
             possible = np.isfinite(self._plain(rows, state, every)).all(axis=0)
             kept = np.flatnonzero(possible)
-            thin = _thinned(kept)
+            thin = kept if self._alone else _thinned(kept)
             found = self._plain(rows, state, every[thin]) if len(kept) else found[:, :0]
         if not len(kept) or not len(found) or np.ptp(found, axis=1).max() <= NOTHING:
             return Here(state=state, candidates=every, possible=possible, range=0.0, size=0.0, centre=[])
@@ -310,8 +323,11 @@ class RowConditional:
         if not self._centred:
             return ([] if self._by_row else [np.zeros(len(every))]), found
         if not self._by_row:
-            weights = centre_of(found[some_of(len(found))])
-            places = some_of(len(found))[list(weights)]
+            some = np.arange(len(found)) if self._alone else some_of(len(found))
+            weights = best_centre(found) if self._alone else centre_of(found[some])
+            if not weights:
+                return [np.zeros(len(every))], found
+            places = some[list(weights)]
             shares = np.array(list(weights.values()))
             whole = shares @ self._plain({name: held[places] for name, held in rows.items()}, state, every)
             whole = np.where(np.isfinite(whole), whole, 0.0)
