@@ -117,7 +117,7 @@ class RowMap:
         self._output = pt.cast(prepared(output, mine), "float64")
         self._loop = self._compiled(self._row, self._output, _LOOP)
         self._blocks: Callable[..., None] | None = None
-        self._rows = 0.0
+        self._rows, self._seen = 0.0, False
 
     @property
     def types(self) -> dict[str, tuple[str, tuple[int, ...]]]:
@@ -179,7 +179,7 @@ class RowMap:
                 "A row map of batches takes one vector of parameters, float64, of a length that is known."
             )
         self._make_blocks(width)
-        whole = self._blocks is not None
+        whole = self._blocks is not None and self._seen
         return *_of_batches(self._blocks if whole else self._loop, [len(one) for _, _, one in self._types]), whole
 
     def _make_blocks(self, width: int) -> None:
@@ -189,7 +189,10 @@ class RowMap:
             self._blocks = made if made is not None and self._alike(made, width) else None
 
     def _alike(self, blocks: Callable[..., None], width: int) -> bool:
-        """Whether public rows have the same bits in each place of a block of any size, whoever stands beside them."""
+        """Whether public rows have the same bits in each place of a block of any size, whoever stands beside them.
+
+        That shows something if they have numbers: `_seen`, if an eighth of them do.
+        """
         rng = np.random.default_rng(0)
         rows = [
             rng.normal(size=(BLOCK, *entries)) if dtype == "float64" else rng.integers(0, 3, (BLOCK, *entries))
@@ -211,6 +214,7 @@ class RowMap:
             np.roll(places, shift)[:count] for shift in (1, 6, BLOCK // 2) for count in range(LANES, BLOCK + 1, LANES)
         ]
         moved += [np.full(LANES, place) for place in (0, 5, BLOCK - 1)]
+        self._seen = bool(8 * np.isfinite(first).all(axis=1).sum() >= BLOCK)
         return all(np.array_equal(found(some), first[some], equal_nan=True) for some in moved)
 
     def _by_blocks(self) -> Callable[..., None] | None:

@@ -265,7 +265,11 @@ class RowConditional:
             thin = kept if self._alone else _thinned(kept)
             found = self._plain(rows, state, every[thin]) if len(kept) else found[:, :0]
         if not len(kept) or not len(found) or np.ptp(found, axis=1).max() <= NOTHING:
-            return Here(state=state, candidates=every, possible=possible, range=0.0, size=0.0, centre=[])
+            centre = [np.zeros(len(every))]
+            if self._by_row:
+                pairs = self._of.public.rows
+                centre = [np.stack([pairs[name][0], pairs[name][-1]]) for name in self._private]
+            return Here(state=state, candidates=every, possible=possible, range=0.0, size=0.0, centre=centre)
         centre, centred = self._middle(rows, found, state, every, thin)
         far = np.argsort(np.ptp(centred, axis=1))[-FARTHEST:]
         top = {name: held[far] for name, held in rows.items()}
@@ -366,9 +370,12 @@ class RowConditional:
         assert self._map is not None
         offset = self._offset(here) if self._centred else 0.0
         weights = np.where(here.possible, public + beta * offset, -np.inf)
+        # One that is excluded stands as another one does: a row without a number anywhere would count for nothing.
+        places = np.where(here.possible, np.arange(count), int(here.possible.argmax()))
+        centre = here.centre if self._by_row else [here.centre[0][places]]
         chosen: Array | int = self._of.kernel.choose(
             self._map,
-            [here.state, here.candidates, *here.centre],
+            [here.state, here.candidates[places], *centre],
             count,
             width=range_ / (2 if self._of.replace else 1),
             eta=beta * range_,

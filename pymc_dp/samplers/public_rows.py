@@ -25,6 +25,8 @@ MOST_VALUES = 1024
 """Values of a whole number that are looked at."""
 SHARPENED = 4
 """Rows with the largest and the least number that are moved on to where it is larger."""
+FEW_LEVELS, REPEATED = 64, 8
+"""Levels of a public column, up to which a row of each is looked at; and beside how many private values, at most."""
 SWEEPS = 3
 """Times that each entry takes all of its values, or fewer where none is better."""
 
@@ -70,10 +72,18 @@ class PublicRows:
         return len(next(iter(self.rows.values())))
 
     def hold(self, public: Mapping[str, Array]) -> None:
-        """Take public values from rows that there are, (n_rows, ...) arrays; only private values are simulated."""
-        n_rows = len(next(iter(public.values()), ()))
+        """Take public values from rows that there are, (n_rows, ...) arrays; only private values are simulated.
+
+        Of each public column rows at both ends are among them, and one of each level where there are few: a level that
+        few rows have may tell the most. The others are chosen at random.
+        """
+        n_rows, count = len(next(iter(public.values()), ())), len(self)
         if n_rows:
-            places = np.random.default_rng(len(self)).integers(0, n_rows, len(self))
+            rng = np.random.default_rng(count)
+            places, own = rng.integers(0, n_rows, count), _telling(public)
+            own = own if len(own) <= count // 2 else rng.choice(own, count // 2, replace=False)
+            own = np.tile(own, min(REPEATED, count // 2 // max(len(own), 1)))
+            places[rng.permutation(count)[: len(own)]] = own
             self.rows |= {name: values[places] for name, values in public.items()}
 
     def thin(self, most: int) -> None:
@@ -249,6 +259,20 @@ def _within(column: Column, values: Array, rng: np.random.Generator) -> Array:
         return values
     directions = rng.normal(size=values.shape)
     return directions * (column.norm / np.linalg.norm(directions, axis=1, keepdims=True))
+
+
+def _telling(public: Mapping[str, Array]) -> Array:
+    """Return places of rows with the ends of each public column, and with each level of one that has few."""
+    found: list[int] = []
+    for values in public.values():
+        flat = np.reshape(values, (len(values), -1))
+        for entry in range(flat.shape[1]):
+            column = flat[:, entry]
+            found += [int(column.argmin()), int(column.argmax())]
+            if entry < MOST_ENTRIES:
+                levels, first = np.unique(column, return_index=True)
+                found += first.tolist() if len(levels) <= FEW_LEVELS else []
+    return np.unique(np.array(found, dtype=np.int64))
 
 
 __all__ = ["PublicRows", "where_rows"]

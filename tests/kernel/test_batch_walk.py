@@ -292,6 +292,9 @@ def test_a_graph_that_does_not_treat_rows_alike_is_not_used(monkeypatch):
     made = RowMap({"x": x}, [t], pt.stack([x]) + 0.25 * t)
     assert not made.of_batches(1)[2]
     assert walked(made, {"x": np.full(40, 0.25)}, [1.0], size=1).item() == 20
+    wrong = RowMap({"x": x}, [t], pt.stack([x]) + 0.25 * t)
+    assert not wrong.of_batches(2)[2] and not wrong.of_batches(1)[2]  # of a wrong width all is NaN, and alike
+    assert not RowMap({"x": x}, [t], pt.stack([pt.sqrt(x - 10)]) + t).of_batches(1)[2]
     monkeypatch.undo()
     assert RowMap({"x": x}, [t], pt.stack([x]) + 0.25 * t).of_batches(1)[2]
 

@@ -1,5 +1,8 @@
 """Gibbs sampling by rows: draws against tempered posteriors that are integrated, what β is, and what is paid for it."""
 
+import warnings
+from types import SimpleNamespace
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -7,6 +10,9 @@ import pytest
 from scipy.stats import kstest, t
 
 import pymc_dp as dp
+from pymc_dp.inspection.inspect import inspect
+from pymc_dp.samplers.gibbs import GibbsRows
+from pymc_dp.transforms.prior_model import prior_model
 
 pytestmark = [
     pytest.mark.usefixtures("interpreted"),
@@ -138,7 +144,7 @@ def test_a_metric_is_refused():
         lambda: dp.sample(2, model=model, step=dp.TemperedGibbs(), epsilon=1.0, domain=domain, **QUIET),
         lambda: dp.sample_ais(2, model=model, epsilon=1.0, domain=domain, progressbar=False),
     ):
-        with pytest.raises(dp.errors.UnsupportedModelError, match=r"(?s)Use dp.OPS\(\).*not per unit of a metric"):
+        with pytest.raises(dp.errors.UnsupportedModelError, match=r"(?s)use dp.OPS\(\).*not per unit of a metric"):
             call()
 
 
@@ -209,3 +215,44 @@ def test_levels_beside_a_walk_are_moved_at_the_cost_of_a_shared_budget():
     steps = [dp.TemperedGibbs(["k"]), dp.BarkerMetropolis(["mu"])]
     idata = dp.sample(3, model=model, step=steps, epsilon=1.0, domain=dp.Domain(bounds={"y": (-3, 3)}), **QUIET)
     assert set(idata["posterior"]["k"].values.ravel()) <= set(range(10)) and idata.dp.epsilon <= 1.0
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_a_level_that_few_rows_have_moves_its_coefficient(noise):
+    """Those rows alone tell anything of it, and simulated rows have to stand beside that level."""
+    rng, n = np.random.default_rng(0), 4000
+    x = np.zeros(n)
+    x[rng.permutation(n)[:8]] = 1.0
+    y = np.clip(0.5 + 2.0 * x + 0.5 * noise * rng.normal(size=n), -3, 3)
+    with pm.Model() as model:
+        a, b = pm.Uniform("a", -2, 2), pm.Uniform("b", -3, 3)
+        pm.StudentT("y", nu=8, mu=a + b * pm.Data("x", x), sigma=0.5, observed=y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ε is large
+        trace = dp.sample(
+            60,
+            model=model,
+            step=dp.TemperedGibbs(grid=64),
+            epsilon=3000.0,
+            domain=dp.Domain(bounds={"y": (-3, 3)}, public=["x"]),
+            **QUIET,
+        )
+    assert abs(float(trace.posterior["b"][:, 10:].mean()) - 2.0) < 0.4
+
+
+def test_a_candidate_at_which_a_row_has_no_number_is_excluded_and_does_not_cost_the_row():
+    """A row with NaN at any candidate would count for nothing at all of them."""
+    with pm.Model() as model:
+        mu, c = pm.Uniform("mu", -1, 3), pm.Uniform("c", 0, 1)
+        wrong = pt.switch(mu + c > 2.5, np.nan, 0.0)
+        pm.CustomDist("y", mu, wrong, logp=lambda value, m, w: -0.5 * (value - m) ** 2 + w, observed=ROWS)
+    inspection = inspect(model, dp.Domain(bounds={"y": (-4, 4)})).rows
+    rows, asked = GibbsRows(inspection, prior_model(inspection)), []
+    given, at = rows.given("mu"), np.linspace(-1, 3, 9)
+    here = given.look({"mu": np.array(0.0), "c": np.array(0.9)}, at)
+    assert here.possible.tolist() == (at + 0.9 <= 2.5).tolist() and here.range > 0
+    rows._kernel = SimpleNamespace(choose=lambda *asking, **how: asked.append((asking, how)) or 0)
+    given.choose(here, 1.0, np.zeros(9), None)
+    ((_, (_, candidates, centre), _), how) = asked[0]
+    assert (candidates[here.possible] == at[here.possible]).all() and candidates.max() + 0.9 <= 2.5
+    assert np.isfinite(centre).all() and (np.isneginf(how["public"]) == ~here.possible).all()

@@ -112,9 +112,9 @@ class Payment:
         left = self.spending.reserved
         self._pool = kernel.pool(epsilon=left) if self.spending.pure else kernel.pool(rho=left)
 
-    def pays(self, place: int) -> bool:
-        """Whether anything pays for a choice: no grant does where no row was found to tell anything."""
-        return self.spending is not None or self.choices[place].most > 0
+    def pays(self, place: int, here: Here) -> bool:
+        """Whether a choice is made by rows: with a pool where a row was found to tell anything here."""
+        return here.range > 0 if self.spending is not None else self.choices[place].most > 0
 
     def drawn(self, place: int, given: RowConditional, here: Here, public: Array) -> Array | int:
         """Draw a choice by its place in the scan; it tells something, and is paid for.
@@ -235,7 +235,7 @@ class RowGrid(Conditional):
         payment = self.payments[-1]
         if not here.possible.any():
             return None
-        if here.range == 0 or not payment.pays(place):
+        if not payment.pays(place, here):
             return choose(rng, np.where(here.possible, public, -np.inf))
         return payment.drawn(place, self.given, here, public)
 

@@ -12,13 +12,15 @@ from pymc import Model
 
 from pymc_dp import _validate
 from pymc_dp.accounting import Event, SelfComposedEvent
-from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
 from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.row_density import clamped, clamped_facts
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel import Grant
 from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.release.record import ReleaseRecord, SamplerRecord, described_domain
+from pymc_dp.samplers.chain_account import NOT_BEGUN
 from pymc_dp.samplers.found_range import FoundRange, found_range
 from pymc_dp.samplers.near_rows import require_informative
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
@@ -128,6 +130,7 @@ class OPS(PrivateStep):
     guarantee = "exact"
     knows_metric: ClassVar[bool] = True
     default_draws: ClassVar[int] = 1
+    _paid: Grant | None = None
 
     def __init__(
         self,
@@ -328,6 +331,11 @@ class OPS(PrivateStep):
         return "hardened" if isinstance(self.posterior, kernel) else "float64"
 
     @override
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what pays: a copy in another process begins its own chain."""
+        return {**super().__getstate__(), "_paid": None}
+
+    @override
     def load(self) -> None:
         self.sums = self.posterior.read()
 
@@ -341,6 +349,8 @@ class OPS(PrivateStep):
     def start_chain(self) -> None:
         if isinstance(self.posterior, OF_KERNEL):
             self.posterior.begin(self.sums, self.temperature.event, self.funding.steps)
+        else:
+            self._paid = Grant(self.temperature.event, self.funding.steps)
 
     @override
     def advance(self, point: Point) -> Point:
@@ -348,6 +358,10 @@ class OPS(PrivateStep):
 
     def draw(self, rng: np.random.Generator) -> dict[str, Array]:
         """Draw all free variables. Every call is one use of what was priced: what comes out is released."""
+        if not isinstance(self.posterior, OF_KERNEL):
+            if self._paid is None:
+                raise PrivacyError(NOT_BEGUN)
+            self._paid.take(self.temperature.event)
         return self.posterior.draw(rng, self.sums, self.temperature.inverse, self.temperature.prior)
 
     @override
