@@ -186,6 +186,6 @@ def noised(whole: Array, kind: str, scale: float | Array) -> Array:
     return found
 
 
-def float_generator() -> np.random.Generator:
-    """Return a secure generator of floats, for draws whose arithmetic is float64."""
-    return secure_generator()
+def float_generator(stream: int | None = None) -> np.random.Generator:
+    """Return a secure generator of floats, for draws whose arithmetic is float64; see `secure_generator`."""
+    return secure_generator(stream)

@@ -70,16 +70,19 @@ class ByTotals(Payer):
     totals : Totals
     account : Account
         Of the layout's neighbours.
+    stream : int, optional
+        Which of several chains it is: only seeded randomness looks at it.
     """
 
-    def __init__(self, totals: Totals, account: Account) -> None:
+    def __init__(self, totals: Totals, account: Account, stream: int | None = None) -> None:
         if type(totals) is not Totals:
             raise ArgumentError("totals must be Totals, and of no class derived from it.")
         neighbours = totals._layout.neighbours
         if account.relation != neighbours:
             raise PrivacyError(f"The account counts under {account.relation!r}, the sums under {neighbours!r}.")
         super().__init__(account, neighbours)
-        self._totals = totals
+        self._totals, self._stream = totals, stream
+        self._rng: np.random.Generator | None = None
 
     @property
     def neighbours(self) -> str:
@@ -170,7 +173,8 @@ class ByTotals(Payer):
         self._pay(pay, drawing(self.layout, families, exponents), "draw_by_sums", FLOAT64)
 
         def work() -> list[Array]:
-            rng, found = draw.float_generator(), []
+            found = []
+            self._rng = rng = self._rng or draw.float_generator(self._stream)
             for family, own in zip(families, exponents, strict=True):
                 found.append(family._draw(rng, np.array([one / unit for one in self._sums(own)])))
             return found

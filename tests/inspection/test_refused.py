@@ -177,7 +177,7 @@ BY_SUMS = {
     ),
     "computed index of no number": (
         lambda: values(pm.Normal("a", shape=7)[pt.floor(1 / (DATA("x", VALUE) - 20)).astype(int)]),
-        {"bounds": {"x": (18, 79), "y": (0, 9)}}, "may be infinite or no number",
+        {"bounds": {"x": (18, 79), "y": (0, 9)}}, "outside the axis of length 7",
     ),
     "computed index without bounds": (
         lambda: values(pm.Normal("a", shape=2)[(DATA("x", VALUE) > 40).astype(int)]), WITHIN, "'x' has no bounds",

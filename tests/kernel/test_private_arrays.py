@@ -39,7 +39,7 @@ class Noting(np.ndarray):
 TOUCHED = set()
 READERS = {
     *("rows/source.py", "rows/passes.py", "rows/table.py", "rows/levels.py", "release/paid.py"),
-    *("rows/sums.py", "transforms/likelihood.py", "find_bounds.py", "samplers/rows.py"),
+    *("rows/sums.py", "transforms/likelihood.py", "find_bounds.py", "samplers/rows.py", "samplers/sums.py"),
 }
 """Readers of sources and what opens the gate; then what samplers add up, and the search for bounds, by the old way."""
 

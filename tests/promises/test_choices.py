@@ -59,6 +59,11 @@ def watched(seed: int) -> Iterator[list[np.ndarray]]:
         place = int(choose(None, np.asarray(scores * (eta / span) + public)))
         return np.eye(1, len(scores), place, dtype=np.int64)[0]
 
+    def weights_of(exponents: Any, possible: np.ndarray, finer: int = 0) -> np.ndarray:
+        """Of the kernel: what a choice by exact sums is made of."""
+        behind = [(value - exponents[0]) / 2 ** (draw.SHIFT + finer) for value in exponents]
+        return np.eye(1, len(behind), int(choose(None, np.where(possible, behind, -np.inf))), dtype=np.int64)[0]
+
     def all_cells(weights: np.ndarray) -> np.ndarray:
         """Of the kernel: choices of all cells, which are paid for as one."""
         noted[-len(weights) :] = [np.concatenate(noted[-len(weights) :])]
@@ -66,6 +71,7 @@ def watched(seed: int) -> Iterator[list[np.ndarray]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(draw, "whole_weights", whole_weights)
+        patch.setattr(draw, "weights_of", weights_of)
         patch.setattr(draw, "one_of", all_cells)
         for module in [item for key, item in sys.modules.items() if key.startswith("pymc_dp")]:
             for name in [name for name, held in vars(module).items() if held is own]:

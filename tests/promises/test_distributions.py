@@ -90,7 +90,13 @@ def test_chains_have_the_tempered_posterior(name: str) -> None:
 
 
 PRICED = ["OPS, network", *INDEPENDENT]
-GRIDS = ("OPS, two scalars", "OPS, rows one by one", "OPS, rows one by one come or go", "OPS, a coefficient")
+GRIDS = (
+    "OPS, two scalars",
+    "Gibbs, rows one by one",
+    "OPS, rows one by one",
+    "OPS, rows one by one come or go",
+    "OPS, a coefficient",
+)
 
 
 def one_row_tables(one: Sampler) -> list[dict[str, np.ndarray]]:
@@ -115,7 +121,7 @@ def test_what_one_row_moves_is_charged_and_hardly_more(name: str) -> None:
         logs = np.concatenate([logs - row for row in logs])
     event = record["event"]["event"]
     used = record["sampler"]["power"] * np.ptp(logs, axis=1).max() / event.get("eta", event.get("epsilon"))
-    middles = 0.01 if name in GRIDS else 1e-6  # a range is that over middles of cells, and not over their ends
+    middles = 0.02 if name in GRIDS else 1e-6  # a range is that over middles of cells, and not over their ends
     least = 0.1 if name == "OPS, papers" else 0.9  # their rule is twice the largest log-likelihood
     assert least < used <= 1 + middles
 

@@ -132,8 +132,13 @@ class ConjugatePosterior:
         return next([(box.low, box.high) for box in boxes] for other, boxes in self.tables if other is table)
 
     def by_sums(self, sums: ModelSums, power: float) -> list[tuple[Family, Back]]:
-        """Return what the kernel draws each free variable from, the prior to a power; and how it is made of that."""
-        return [one.by_sums(sums, self.anywhere, power) for one in self.updates]
+        """Return what the kernel draws each of `seen` from, the prior to a power; and how it is made of that."""
+        return [one.by_sums(sums, self.anywhere, power) for one in self.seen]
+
+    @property
+    def seen(self) -> tuple[Conjugate, ...]:
+        """Those of variables that a row tells of."""
+        return tuple(one for one in self.updates if one.links)
 
 
 def _bounded(table: TableLikelihood, free: Mapping[Variable, Box]) -> BoundedTable | None:
@@ -184,8 +189,11 @@ class BySums(ABC):
     range : RowRange
     added : float
         What a draw costs above its range.
+    stream : int or None
+        Which of several chains draws, see `ByTotals`.
     """
 
+    stream: int | None = None
     exact = True
     range: RowRange
     added = ROUNDED
@@ -207,7 +215,8 @@ class BySums(ABC):
     def begin(self, held: None, paid: Event, steps: int) -> None:
         """Begin a chain of so many draws, each of which `paid` was charged for."""
         assert self._totals is not None
-        self._kernel = ByTotals(self._totals, ChainAccount(self.sums.layout.neighbours, repeated(paid, steps)))
+        account = ChainAccount(self.sums.layout.neighbours, repeated(paid, steps))
+        self._kernel = ByTotals(self._totals, account, self.stream)
         self._pay = self._kernel.grant(paid, steps)
 
     def forget(self) -> None:
@@ -278,10 +287,13 @@ class SummedDraws(BySums):
 
     def draw(self, rng: np.random.Generator, held: None, inverse: float, temper_prior: bool) -> dict[str, Array]:
         """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
-        found = self._form.by_sums(self.sums, inverse if temper_prior else 1.0)
+        power, form = inverse if temper_prior else 1.0, self._form
+        found = form.by_sums(self.sums, power)
         drawn = self.kernel.draw([family for family, _ in found], beta=inverse, pay=self._pay)
-        made = zip(self._form.updates, found, drawn, strict=True)
-        return {one.name: back(value) for one, (_, back), value in made}
+        by_name = {one.name: one.draw(rng, form.anywhere, {}, inverse, power) for one in form.updates if not one.links}
+        made = zip(form.seen, found, drawn, strict=True)
+        by_name |= {one.name: back(value) for one, (_, back), value in made}
+        return {one.name: by_name[one.name] for one in form.updates}
 
     @override
     def simulated(

@@ -347,6 +347,8 @@ class OPS(PrivateStep):
 
     @override
     def start_chain(self) -> None:
+        if isinstance(self.posterior, BySums):
+            self.posterior.stream = getattr(self, "stream", None)  # none where it is the start of a chain of others
         if isinstance(self.posterior, OF_KERNEL):
             self.posterior.begin(self.sums, self.temperature.event, self.funding.steps)
         else:
