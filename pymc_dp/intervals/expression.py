@@ -134,22 +134,6 @@ def _union(inputs: Iterable[Expression]) -> frozenset[Symbol]:
     return frozenset().union(*(item.symbols for item in inputs))
 
 
-def substituted(expression: Expression, copies: Mapping[Symbol, Symbol]) -> Expression:
-    """Return an expression of other symbols; what depends on none of those replaced is shared."""
-    memo: dict[Expression, Expression] = {}
-    for node in in_order([expression]):
-        used = tuple(sorted(((s, copies[s]) for s in node.symbols if s in copies), key=lambda pair: id(pair[0])))
-        if not used:
-            memo[node] = node
-        elif used in node._copies:
-            memo[node] = node._copies[used]
-        else:
-            inputs = tuple(memo[item] for item in node.inputs)
-            fresh = leaf(copies[node.symbol]) if node.symbol is not None else _with(node, inputs)
-            memo[node] = node._copies[used] = fresh
-    return memo[expression]
-
-
 def _with(node: Expression, inputs: tuple[Expression, ...]) -> Expression:
     return Expression(
         node.kind,
@@ -343,6 +327,5 @@ __all__ = [
     "rebuilt",
     "reduced",
     "replaced",
-    "substituted",
     "switch",
 ]

@@ -90,7 +90,7 @@ class TemperedMetropolis(PrivateMetropolis):
 
     - *accepting*: λ moves by at most β R between neighbours, and min(1, e^λ) by a factor of at most e^(β R);
     - *rejecting*: the probability of it on one data set exceeds e^(β R) times that on a neighbour by at most
-      ``δ_t = 1 - e^-min(β R, F)``, F = |log prior(θ') - log prior(θ)| + β N G where N is public: λ is at least -F.
+      ``δ_t = 1 - e^-min(β R, F)``, ``F = |log prior(θ') - log prior(θ)| + β N G`` where N is public: λ is at least -F.
 
     The step is (ε_t, δ_t)-DP with ε_t = β R, in both orders of the neighbours (`docs/kernel.md`, statements 9 and 31).
     R, G and δ_t come from public values alone and are the same from θ' to θ; the kernel enforces them, and draws the
