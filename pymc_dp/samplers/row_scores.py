@@ -19,12 +19,10 @@ from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.kernel import Grant, Kernel, RowMap, Table
 from pymc_dp.kernel.draw import slack
 from pymc_dp.samplers.chain_account import NOT_BEGUN, granted
-from pymc_dp.samplers.near_rows import NearRows, require_informative
+from pymc_dp.samplers.near_rows import CHUNK, NearRows, require_informative
 from pymc_dp.samplers.public_rows import PublicRows
 from pymc_dp.samplers.rows import ModelRows, rows_of
 
-CHUNK = 2**21
-"""Numbers held at once."""
 MOST_KINDS = 4096
 """Possible rows of whole numbers, up to which rows are counted by kind."""
 

@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numba
 import numpy as np
+from numba.extending import register_jitable
 
 from pymc_dp.inspection.rows import Array
 from pymc_dp.samplers.noised_steps import spare
@@ -18,6 +19,20 @@ def half_drift(position: Any, memory: Any, eta: float, constants: Any) -> None:
     """Move by half of the momentum."""
     for j in range(position.size):
         position[j] += 0.5 * memory[j]
+
+
+@register_jitable
+def kick(position: Any, momenta: Any, eta: float, slope: Any, decay: float, missing: float, rng: Any) -> None:
+    """Apply friction, a kick by the gradient, and friction again; then move by half of the momentum.
+
+    `decay` is what half a step's friction leaves of a momentum. `missing` is the standard deviation of noise to add.
+    """
+    for j in range(position.size):
+        moved = decay * momenta[j] + eta * slope[j]
+        if missing > 0.0:
+            moved += missing * rng.standard_normal()
+        momenta[j] = decay * moved
+        position[j] += 0.5 * momenta[j]
 
 
 @numba.njit(error_model="numpy")
@@ -32,13 +47,7 @@ def hamiltonian(
     """
     friction = constants[0]
     missing = spare(4 * eta * np.sinh(friction / 2), eta, sigma)
-    decay = np.exp(-friction / 2)
-    for j in range(position.size):
-        kicked = decay * memory[j] + eta * slope[j]
-        if missing > 0.0:
-            kicked += missing * rng.standard_normal()
-        memory[j] = decay * kicked
-        position[j] += 0.5 * memory[j]
+    kick(position, memory, eta, slope, np.exp(-friction / 2), missing, rng)
 
 
 @final
@@ -67,4 +76,4 @@ class Hamiltonian:
         return np.zeros(size)
 
 
-__all__ = ["Hamiltonian", "half_drift", "hamiltonian"]
+__all__ = ["Hamiltonian", "half_drift", "hamiltonian", "kick"]

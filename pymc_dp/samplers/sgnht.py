@@ -11,7 +11,7 @@ import numpy as np
 
 from pymc_dp.inspection.rows import Array
 from pymc_dp.samplers.noised_steps import spare
-from pymc_dp.samplers.sghmc import Hamiltonian, half_drift
+from pymc_dp.samplers.sghmc import Hamiltonian, half_drift, kick
 
 FOLLOWS, FASTEST = 0.1, 0.1
 """Rate at which a thermostat's friction follows kinetic energy, over the square of the friction; the most per step."""
@@ -55,13 +55,7 @@ def thermostat(
     all noise there is, by Nosé and Hoover's argument with a mass of η / κ, up to the order of the splitting.
     """
     missing = spare(4 * eta * np.sinh(constants[0] / 2), eta, sigma)
-    decay = np.exp(-memory[-1] / 2)
-    for j in range(position.size):
-        kicked = decay * memory[j] + eta * slope[j]
-        if missing > 0.0:
-            kicked += missing * rng.standard_normal()
-        memory[j] = decay * kicked
-        position[j] += 0.5 * memory[j]
+    kick(position, memory[:-1], eta, slope, np.exp(-memory[-1] / 2), missing, rng)
     memory[-1] += _energy_gain(memory[:-1], memory[-1], eta, constants[1])
 
 

@@ -51,11 +51,11 @@ class ModelSums:
     def __init__(self, tables: Sequence[TableLikelihood], inspection: Inspection) -> None:
         self.tables = tuple(tables)
         neighbours: Neighbours = inspection.domain.neighbours
-        self._tallies = [
+        tallies = tuple(
             tally_of(table.statistic, table.cells, sized=not isinstance(table.statistic, LevelCounts))
             for table in tables
-        ]
-        self.layout = Layout(tuple(self._tallies), neighbours, inspection.n_rows if neighbours == "replace" else None)
+        )
+        self.layout = Layout(tallies, neighbours, inspection.n_rows if neighbours == "replace" else None)
 
     def read(self) -> Totals:
         """Add up the rows, once. The budget was charged."""
@@ -89,7 +89,9 @@ class ModelSums:
 
     def most(self, coefficients: Array) -> float:
         """Return the largest size of the numbers of one row that coefficients, (n, size), add up; public."""
-        sizes = np.concatenate([np.tile(np.abs(corners(one).at).max(axis=0), one.cells.count) for one in self._tallies])
+        sizes = np.concatenate(
+            [np.tile(np.abs(corners(one).at).max(axis=0), one.cells.count) for one in self.layout.tallies]
+        )
         return float((np.abs(coefficients) * sizes).max(initial=0.0))
 
 

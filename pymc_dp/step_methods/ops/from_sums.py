@@ -285,6 +285,7 @@ class SummedDraws(BySums):
         layout, families = self.sums.layout, [family for family, _ in self._form.by_sums(self.sums, 1.0)]
         return drawing(layout, families, [layout.exponents(family.linear, inverse) for family in families])
 
+    @override
     def draw(self, rng: np.random.Generator, held: None, inverse: float, temper_prior: bool) -> dict[str, Array]:
         """Draw all free variables from the posterior with the likelihood to the power `inverse`."""
         power, form = inverse if temper_prior else 1.0, self._form
@@ -311,7 +312,7 @@ class SummedGrid(BySums):
     inspection : Inspection
     prior_model : pymc.Model
     priors : sequence of Prior
-        Of which `grid_problem` says nothing.
+        Of which `_grid_problem` says nothing.
     tables : sequence of TableLikelihood
     cells : int, optional
         Per axis.
