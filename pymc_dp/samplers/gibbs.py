@@ -196,7 +196,7 @@ class RowConditional:
     """
 
     def __init__(self, of: GibbsRows, name: str, *, apart: bool) -> None:
-        self._of, self.name, self.shape = of, name, of.shapes[name]
+        self._of, self.name, self.shape, self.most_rows = of, name, of.shapes[name], of.most_rows
         rows, place = of.rows, list(of.shapes).index(name)
         graph, own = rows.over(place, self.shape)
         self.cell = cell_of(graph, own, of.rows) if apart else None

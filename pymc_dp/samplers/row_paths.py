@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.replace import vectorize_graph
 
-from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel import Grant, Kernel, RowMap
 from pymc_dp.samplers.gibbs import NOTHING, GibbsRows, centre_of, some_of
@@ -156,4 +157,27 @@ class RowPaths:
         return np.concatenate(total)
 
 
-__all__ = ["RowPaths"]
+@dataclass(frozen=True, eq=False)
+class WeighedRows:
+    """Particles with log weights Σ f_i, of which a row's share is held within `ends`; see `RowPaths`."""
+
+    paths: RowPaths
+    kernel: Kernel
+    points: Array
+    shares: Array
+    ends: tuple[float, float]
+
+    def choose(self, most: float, pay: Grant) -> int:
+        """Draw a particle by its weight; a range of `most` is enforced and paid for."""
+        return self.paths.choose(self.kernel, self.points, self.shares, most, pay)
+
+    def soft_max(self, scale: float) -> float:
+        """Return the log of the mean weight with discrete Laplace noise, of a scale over what a row moves it by."""
+        return self.paths.soft_max(self.kernel, self.points, self.shares, self.ends, scale)
+
+    def weights(self, scale: float) -> Array:
+        """Refuse: weights are released by exact sums alone."""
+        raise PrivacyError("Weights are released with noise by exact sums alone; this is an error of pymc_dp.")
+
+
+__all__ = ["RowPaths", "WeighedRows"]

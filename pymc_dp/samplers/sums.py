@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,8 +22,8 @@ from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel import Grant, Pool
 from pymc_dp.kernel.layout import Layout, corners
-from pymc_dp.kernel.tallies import Rows
-from pymc_dp.kernel.totals import ByTotals, Totals
+from pymc_dp.kernel.tallies import Rows, Tally
+from pymc_dp.kernel.totals import ByTotals, RowSums, Totals
 from pymc_dp.rows.asked import tally_of
 from pymc_dp.rows.gate import private_values, values_of
 from pymc_dp.samplers.chain_account import NOT_BEGUN, ChainAccount
@@ -41,6 +42,8 @@ class ModelSums:
     ----------
     tables : sequence of TableLikelihood
     inspection : Inspection
+    released : collection of str
+        Columns that are released, and keep rows in their cells as public ones do.
 
     Attributes
     ----------
@@ -48,18 +51,21 @@ class ModelSums:
     layout : Layout
     """
 
-    def __init__(self, tables: Sequence[TableLikelihood], inspection: Inspection) -> None:
+    def __init__(
+        self, tables: Sequence[TableLikelihood], inspection: Inspection, released: Collection[str] = ()
+    ) -> None:
         self.tables = tuple(tables)
         neighbours: Neighbours = inspection.domain.neighbours
-        tallies = tuple(
-            tally_of(table.statistic, table.cells, sized=not isinstance(table.statistic, LevelCounts))
-            for table in tables
-        )
+        tallies = tuple(_tally(table, released) for table in tables)
         self.layout = Layout(tallies, neighbours, inspection.n_rows if neighbours == "replace" else None)
 
     def read(self) -> Totals:
         """Add up the rows, once. The budget was charged."""
         return Totals(self.layout, [_rows(table) for table in self.tables])
+
+    def read_rows(self) -> RowSums:
+        """Read what each row adds. The budget was charged."""
+        return RowSums(self.layout, [_rows(table) for table in self.tables])
 
     def whole(self, slopes: Array) -> Array:
         """Return coefficients of the kernel's whole numbers, (n, size), for those of sums as `slopes_of` gives them."""
@@ -87,12 +93,39 @@ class ModelSums:
             parts.append((own @ _units(table)).reshape(len(slopes), -1))
         return np.concatenate(parts, axis=1)
 
+    def added(self, rows: Sequence[Rows]) -> Array:
+        """Return the whole numbers that made-up rows add up to: (size,); public."""
+        parts = [tally.exact(own) for tally, own in zip(self.layout.tallies, rows, strict=True)]
+        return np.concatenate([part.ravel() for part in parts]).astype(np.float64)
+
+    def of_cells(self, numbers: Sequence[Array]) -> Array:
+        """Return a number of each whole number, (size,), for those of the cells of each table."""
+        pairs = zip(self.layout.tallies, numbers, strict=True)
+        return np.concatenate([np.repeat(own, tally.sized + tally.reading.size) for tally, own in pairs])
+
+    def of_rows(self, numbers: Sequence[float]) -> Array:
+        """Return coefficients, (size,), of what adds up to a number for each row of each table."""
+        parts = []
+        for table, own in zip(self.tables, numbers, strict=True):
+            counts = isinstance(table.statistic, LevelCounts)
+            each = np.full(_width(table), own / table.statistic.per_row if counts else 0.0)  # type: ignore[attr-defined]
+            each[0] = each[0] if counts else own
+            parts.append(np.tile(each, table.cells.count))
+        return np.concatenate(parts)
+
     def most(self, coefficients: Array) -> float:
         """Return the largest size of the numbers of one row that coefficients, (n, size), add up; public."""
         sizes = np.concatenate(
             [np.tile(np.abs(corners(one).at).max(axis=0), one.cells.count) for one in self.layout.tallies]
         )
         return float((np.abs(coefficients) * sizes).max(initial=0.0))
+
+
+def _tally(table: TableLikelihood, released: Collection[str]) -> Tally:
+    cells = table.cells
+    columns = tuple(replace(one, public=one.public or one.name in released) for one in cells.columns)
+    sized = not isinstance(table.statistic, LevelCounts)
+    return tally_of(table.statistic, replace(cells, columns=columns), sized=sized)
 
 
 def units_of(table: TableLikelihood) -> Iterator[tuple[int, ExactSums]]:

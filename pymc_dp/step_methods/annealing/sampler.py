@@ -10,38 +10,31 @@ from typing import Literal
 import numpy as np
 from pymc import Model
 
-from pymc_dp.accounting import Budget, Event, total_epsilon
+from pymc_dp.accounting import Budget, Event, PureEvent, total_epsilon
 from pymc_dp.before_kernel import secure_generator
 from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
-from pymc_dp.families import with_closed_form
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.inspect import refuse_metric
 from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Array
-from pymc_dp.kernel import choice_event
 from pymc_dp.kernel.account import repeated
 from pymc_dp.kernel.draw import slack
-from pymc_dp.proofs.closed_form_ranges import RowRange, total_range
 from pymc_dp.release.record import ALL_OF_IT, PartRecord, SamplerRecord
-from pymc_dp.samplers.row_paths import RowPaths
-from pymc_dp.step_methods.annealing.particles import (
-    LogLikelihood,
-    chosen,
-    log_evidence,
-    log_weights,
-    noised_weights,
-    prior_draws,
-    prior_problems,
-)
-from pymc_dp.step_methods.annealing.price import Costs, evidence_unit, largest_beta, sensitivity_of
+from pymc_dp.samplers.gibbs import GibbsRows
+from pymc_dp.samplers.gibbs_sums import ROUNDED
+from pymc_dp.samplers.row_paths import RowPaths, WeighedRows
+from pymc_dp.samplers.sum_paths import SumPaths, WeighedSums
+from pymc_dp.step_methods.annealing.particles import on_the_simplex, prior_draws, prior_problems
+from pymc_dp.step_methods.annealing.price import Costs, largest_beta
 from pymc_dp.step_methods.funding import steps_within
-from pymc_dp.step_methods.gibbs.by_rows import Payment
 from pymc_dp.step_methods.gibbs.likelihoods import likelihoods_of
+from pymc_dp.step_methods.gibbs.paying import Payment, PricedDraw
 from pymc_dp.step_methods.gibbs.plan import plan_scan
-from pymc_dp.transforms.likelihood import ExactSums
 
 Resampling = Literal["range", "laplace"]
 NAME = "AnnealedImportanceSampling"
+UP = 1 + 1e-12
+"""By how much noise is above what is needed, for the rounding of its loss."""
 TAKEN = ("chain", "draw", "particle")
 """Dimensions of the trace."""
 
@@ -113,24 +106,26 @@ class Annealing:
         inspection.require()
         refuse_metric(inspection.domain)  # what Gibbs sampling inspects may have one
         self.settings, self.neighbours = settings, inspection.domain.neighbours
-        self.likelihoods = likelihoods_of(inspection, with_closed_form(sizes=settings.evidence))  # Δl has closed forms
+        self.likelihoods = likelihoods_of(inspection, evidence=settings.evidence)
         if self.likelihoods.latents:
             raise UnsupportedModelError([_latents(latent.name) for latent in self.likelihoods.latents])
-        if self.likelihoods.rows is not None and settings.resampling == "laplace":
+        held = self.likelihoods.held
+        if isinstance(held, GibbsRows) and settings.resampling == "laplace":
             raise UnsupportedModelError([BY_ROWS])
         self.prior_model, self.clamped = self.likelihoods.prior_model, clamped(inspection.model)
         if problems := [*_names(self.prior_model), *prior_problems(self.prior_model)]:
             raise UnsupportedModelError(problems)
-        self.scan = plan_scan(self.likelihoods, neighbours=self.neighbours, grid=settings.grid)
-        self.paths = None if self.scan.by_rows is None else self.scan.by_rows.paths()
-        if self.paths is not None and self.likelihoods.rows is not None:
-            self.likelihoods.rows.compile()
+        self.scan = plan_scan(self.likelihoods, grid=settings.grid)
+        held.compile()
+        states = self.scan.plan.states
+        self.paths: RowPaths | SumPaths
+        if isinstance(held, GibbsRows):
+            self.paths = RowPaths(held, np.array([held.state(values) for values in states]))
             self.paths.compile(settings.particles, len(settings.path), evidence=settings.evidence)
-            self.sensitivity = RowRange(value=self.paths.range, sensitivity=math.inf, reason=self.scan.by_rows.reason)  # type: ignore[union-attr]
         else:
-            proved = sensitivity_of(self.likelihoods, self.neighbours, sizes=settings.evidence)
-            self.likelihood = LogLikelihood(self.likelihoods, self.scan.functions, proved)
-            self.sensitivity = total_range(list(self.likelihood.charged.values()))
+            call = self.scan.functions.slopes_here(self.likelihoods.tables)
+            bases = [table.family.base or 0.0 for table in self.likelihoods.tables]
+            self.paths = SumPaths(held, lambda values: np.concatenate(call(values)), states, bases)
         self.beta = self.epsilon = np.nan
         self.payments: list[Payment] = []
 
@@ -142,14 +137,13 @@ class Annealing:
             path=settings.path,
             updates=self.scan.ranges,
             particles=settings.particles,
-            range=self.sensitivity.value,
-            sensitivity=self.sensitivity.sensitivity,
+            range=self.paths.range,
             indices=settings.draws if settings.resampling == "range" else 0,
             weights=settings.weights_share * budget.epsilon,
             evidence=settings.evidence_share * budget.epsilon,
             slacks=self.scan.slacks,
-            slack=0.0 if self.paths is None else float(slack(settings.particles)),
-            ends=None if self.paths is None else (self.paths.low, self.paths.high, self.sense),
+            slack=float(slack(settings.particles)) + ROUNDED,
+            ends=(self.paths.low, self.paths.high) if isinstance(self.paths, RowPaths) else None,
         )
         self.beta = largest_beta(self.costs, budget)
         event = self.costs.event(self.beta)
@@ -165,9 +159,7 @@ class Annealing:
 
     def load(self) -> None:
         """Read the rows, once. Reads private data: the budget must have been charged."""
-        self.sums: dict[str, ExactSums] = {table.name: table.read() for table, _ in self.likelihoods.tables}
-        if self.likelihoods.rows is not None:
-            self.likelihoods.rows.load()
+        self.likelihoods.held.load()
 
     def starts(self, public: np.random.Generator) -> dict[str, Array]:
         """Draw where particles start, from the prior: (n_particles, ...) arrays. Reads nothing private."""
@@ -188,21 +180,53 @@ class Annealing:
         progress : callable
             Called after every transition.
         """
-        rng, count = secure_generator(), self.settings.particles
-        if self.paths is not None:
-            return self._run_by_rows(self.paths, rng, starts, progress)
-        states = self.anneal(rng, starts, progress)
-        particles = {name: held[:, -1] for name, held in states.items()}
+        held, settings = self.likelihoods.held, self.settings
+        self.payments = [
+            Payment(self.scan.plan.priced, float(beta), settings.particles, None) for beta in self.path
+        ]
+        most = self.beta * self.costs.range
+        index = PricedDraw(most=most, slack=self.costs.slack).event(1.0)
+        parts: list[Event] = [event for payment in self.payments for event in payment.paid]
+        parts += [repeated(index, settings.draws)] * (settings.resampling == "range")
+        parts += [PureEvent(epsilon=loss) for loss in (self.costs.weights, self.costs.evidence) if loss]
+        kernel = held.begin(parts)
+        for payment in self.payments:
+            payment.begin(kernel)
+        states = self.anneal(secure_generator(), starts, progress)
+        weigh = self._by_rows(states) if isinstance(held, GibbsRows) else self._by_sums(states)
         weights = None
-        with np.errstate(all="ignore"):  # a warning could depend on a row
-            logs = self.weigh(states)
-            if self.settings.resampling == "laplace":
-                weights = noised_weights(logs, self.costs.noise_on_weights(self.beta))
-                places = public.choice(count, size=self.settings.draws, p=weights / weights.sum())
-            else:
-                places = chosen(rng, logs, self.settings.draws)
-            evidence = self._evidence(logs)
+        if settings.resampling == "laplace":
+            weights = on_the_simplex(weigh.weights(1 / self.costs.weights * UP))
+            places = public.choice(settings.particles, size=settings.draws, p=weights / weights.sum())
+        else:
+            pay = kernel.grant(index, settings.draws)
+            places = np.array([weigh.choose(most, pay) for _ in range(settings.draws)])
+        evidence = weigh.soft_max(1 / self.costs.evidence * UP) if settings.evidence else None
+        held.forget()
+        particles = {name: one[:, -1] for name, one in states.items()}
         return Annealed(particles=particles, chosen=places, weights=weights, evidence=evidence)
+
+    def _by_rows(self, states: dict[str, Array]) -> WeighedRows:
+        held, paths = self.likelihoods.held, self.paths
+        assert isinstance(held, GibbsRows) and isinstance(paths, RowPaths)
+        points = [[held.state(one) for one in path] for path in self._paths(states)]
+        return WeighedRows(paths, held.kernel, np.array(points), self._shares(), self.costs.interval(self.beta))
+
+    def _by_sums(self, states: dict[str, Array]) -> WeighedSums:
+        assert isinstance(self.paths, SumPaths)
+        shares = self._shares()
+        return WeighedSums(self.paths, np.stack([shares @ self.paths.at(path) for path in self._paths(states)]))
+
+    def _paths(self, states: dict[str, Array]) -> list[list[dict[str, Array]]]:
+        """Return the states of each particle before each transition."""
+        count, steps = self.settings.particles, len(self.settings.path)
+        return [
+            [{name: held[particle, step] for name, held in states.items()} for step in range(steps)]
+            for particle in range(count)
+        ]
+
+    def _shares(self) -> Array:
+        return np.diff(self.path, prepend=0.0)
 
     def anneal(
         self, rng: np.random.Generator, starts: Mapping[str, Array], progress: Callable[[], None] = lambda: None
@@ -212,76 +236,22 @@ class Annealing:
         states = {name: np.empty((*shape, *held.shape[1:]), dtype=held.dtype) for name, held in starts.items()}
         for particle in range(self.settings.particles):
             values = {name: held[particle] for name, held in starts.items()}
-            for step, beta in enumerate([0.0, *self.path]):
+            for step in range(len(self.path) + 1):
                 if step:
                     self.scan.payments[:] = self.payments[step - 1 : step]
-                    self._scan(rng, values, float(beta))
+                    self._scan(rng, values)
                     progress()
                 for name, held in states.items():
                     held[particle, step] = values[name]
         return states
 
-    def _scan(self, rng: np.random.Generator, values: dict[str, Array], beta: float) -> None:
+    def _scan(self, rng: np.random.Generator, values: dict[str, Array]) -> None:
         """Update every variable in place: a transition that leaves prior times likelihood^beta as it is."""
         points = self.scan.points
         for update in self.scan.updates:
             name = update.name
-            drawn = np.clip(update.draw(rng, values, self.sums, beta), points.low[name], points.high[name])
+            drawn = np.clip(update.draw(rng, values), points.low[name], points.high[name])
             values[name] = points.inside(name, np.asarray(drawn, dtype=values[name].dtype))
-
-    def weigh(self, states: dict[str, Array]) -> Array:
-        """Return the log weight of each particle, up to what all have in common. **Private**."""
-        count, steps = self.settings.particles, len(self.settings.path)
-        places = {name: held[:, :-1].reshape(count * steps, *held.shape[2:]) for name, held in states.items()}
-        return log_weights(self.likelihood.at(places, self.sums).reshape(count, steps), self.path)
-
-    def _run_by_rows(
-        self,
-        paths: RowPaths,
-        rng: np.random.Generator,
-        starts: Mapping[str, Array],
-        progress: Callable[[], None],
-    ) -> Annealed:
-        """Let the kernel make all choices, and the noise on the log evidence, each part paid for by its own grant."""
-        rows, settings, plan = self.likelihoods.rows, self.settings, self.scan.by_rows
-        assert rows is not None and plan is not None
-        self.payments = [Payment(plan.choices, float(beta), settings.particles, None) for beta in self.path]
-        most = self.beta * self.costs.range
-        index = choice_event(most, settings.particles)
-        parts = [event for payment in self.payments for event in payment.paid] + [repeated(index, settings.draws)]
-        if settings.evidence:
-            parts.append(self.costs.noise_on_evidence(self.beta))
-        kernel = rows.begin(parts)
-        for payment in self.payments:
-            payment.begin(kernel)
-        pay = kernel.grant(index, settings.draws)
-        states = self.anneal(rng, starts, progress)
-        points = np.array(
-            [
-                [
-                    rows.state({name: held[particle, step] for name, held in states.items()})
-                    for step in range(len(self.path))
-                ]
-                for particle in range(settings.particles)
-            ]
-        )
-        shares = np.diff(self.path, prepend=0.0)
-        places = [paths.choose(rows.kernel, points, shares, most, pay) for _ in range(settings.draws)]
-        evidence = None
-        if settings.evidence:
-            ends = self.costs.interval(self.beta)
-            evidence = paths.soft_max(rows.kernel, points, shares, ends, self.costs.scale_by_rows)
-        rows.forget()
-        particles = {name: held[:, -1] for name, held in states.items()}
-        return Annealed(particles=particles, chosen=np.array(places), weights=None, evidence=evidence)
-
-    def _evidence(self, logs: Array) -> float | None:
-        if not self.settings.evidence:
-            return None
-        constant = self.beta * self.likelihood.constant(self.sums)
-        unit = evidence_unit(self.beta * self.costs.sensitivity)
-        found = log_evidence(logs, constant, self.costs.noise_on_evidence(self.beta), unit)
-        return found
 
     # --- in words -----------------------------------------------------------------------------------------------------
 
@@ -349,49 +319,30 @@ class Annealing:
 
     def _weights(self) -> str:
         eta = self.beta * self.costs.range
-        moved = f"range beta R = {eta:.6g}, R = {self.costs.range:.6g} over all parameters: {self.sensitivity.reason}"
+        moved = f"range beta R = {eta:.6g}, R = {self.costs.range:.6g} over all parameters: {self.reason}"
         if self.settings.resampling == "range":
             return f"{self.settings.draws} indices drawn by them, each an exponential mechanism of {moved}"
-        noise = self.costs.noise_on_weights(self.beta)
         return (
-            f"released with discrete Laplace noise of scale {noise.scale / 2**40:.4g}, then projected to the simplex; "
-            f"one row moves all together by {noise.sensitivity / 2**40:.4g}; {moved}"
+            "released with discrete Laplace noise, of a scale over what one row moves all together of "
+            f"{1 / self.costs.weights:.4g}, then projected to the simplex; {moved}"
         )
 
     def _of_evidence(self) -> list[tuple[str, str]]:
         if not self.settings.evidence:
             return []
-        moved = self.moved_evidence
         of = (
             "of the model" if self.beta == 1 else "of the tempered model, prior times likelihood^beta, not of the model"
         )
-        text = f"{of}; discrete Laplace noise of scale {self.evidence_scale:.4g}; one row moves it by {moved:.6g}"
+        text = f"{of}; discrete Laplace noise, of a scale over what one row moves it by of {1 / self.costs.evidence:.4g}"
         return [("log evidence", text)]
 
     @property
-    def evidence_scale(self) -> float:
-        """Scale of the noise on the log evidence, in nats."""
-        if self.costs.ends is not None:
-            return self.costs.scale_by_rows * self.moved_evidence
-        return self.costs.noise_on_evidence(self.beta).scale * evidence_unit(self.moved_evidence)
-
-    @property
-    def moved_evidence(self) -> float:
-        """How far one row moves the log evidence."""
-        if self.costs.ends is None:
-            return self.beta * self.costs.sensitivity
-        low, high = self.costs.interval(self.beta)
-        return high - low if self.sense == 2 else max(-low, high)
-
-    @property
-    def sense(self) -> int:
-        """In how many rows neighbours differ."""
-        return 2 if self.neighbours == "replace" else 1
-
-    @property
-    def weights_scale(self) -> float:
-        """Scale of the noise on each weight."""
-        return self.costs.noise_on_weights(self.beta).scale / 2**40
+    def reason(self) -> str:
+        """Where R comes from."""
+        states = f"the largest at {len(self.scan.plan.states)} states"
+        if isinstance(self.paths, RowPaths):
+            return f"{states}, of public rows; enforced on the number of every row, and rows beyond it are cut"
+        return f"{states}, of any two rows that there may be; where it is larger, weights have so much lower a power"
 
     def _losses(self) -> str:
         found = [(name, total_epsilon(event, self.budget.delta).epsilon) for name, event in self.costs.parts(self.beta)]

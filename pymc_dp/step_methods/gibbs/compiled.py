@@ -12,12 +12,15 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
-from pymc_dp.inspection.row_density import vectorized
+from pymc_dp.inspection.interpreted import stable
+from pymc_dp.inspection.numpy_functions import compiled
+from pymc_dp.inspection.one_row import frozen_shared
+from pymc_dp.inspection.row_density import guarded, vectorized
 from pymc_dp.inspection.rows import Array, rebuild
-from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
+from pymc_dp.samplers.sums import slopes_of
+from pymc_dp.transforms.likelihood import TableLikelihood
 
 Values = Mapping[str, Array]
-Sums = Mapping[str, ExactSums]
 Maker = Callable[[Sequence[Variable], Sequence[Variable]], Any]
 """From inputs and outputs to a function."""
 
@@ -57,26 +60,32 @@ class Functions:
         """Compile graphs over free variables."""
         return self.call(self.over_values(graphs), list(self.symbols.values()))
 
-    def scores(
-        self, rv: Variable, terms: Sequence[Variable], tables: Sequence[TableLikelihood]
-    ) -> Callable[[Array, Values, Sums], list[Array]]:
-        """Compile log-density terms, then the likelihoods of tables, at many values of one variable at once."""
-        held = [(table.name, pt.matrix(f"{table.name}_sums"), pt.vector(f"{table.name}_sizes")) for table in tables]
-        likelihoods = [table.logp(sums, sizes) for table, (_, sums, sizes) in zip(tables, held, strict=True)]
-        graphs = self.over_values([*terms, *likelihoods])
-        call, many = self.at_many(rv, graphs, [item for _, *pair in held for item in pair])
-        return _Scores(call, many, [name for name, *_ in held])
+    def scores(self, rv: Variable, terms: Sequence[Variable]) -> AtMany:
+        """Compile log-density terms at many values of one variable at once."""
+        return AtMany(*self.at_many(rv, self.over_values(terms), []))
 
-    def likelihood(self, table: TableLikelihood) -> Callable[[Values, ExactSums], Array]:
-        """Compile the likelihood of one table."""
-        sums, sizes = pt.matrix(f"{table.name}_sums"), pt.vector(f"{table.name}_sizes")
-        call = self.call(self.over_values([table.logp(sums, sizes)]), [*self.symbols.values(), sums, sizes])
-        return lambda values, held: call({**values, str(sums.name): held.sums, str(sizes.name): held.sizes})[0]
+    def slopes(self, rv: Variable, tables: Sequence[TableLikelihood]) -> AtMany:
+        """Compile the derivatives of tables' log-likelihoods in their sums, as `slopes_of`: (n, size) of each."""
+        graphs = [_steady(slopes_of(table, self.over_values)) for table in tables]
+        return AtMany(*self.at_many(rv, graphs, [], make=compiled, batched=True))
+
+    def slopes_here(self, tables: Sequence[TableLikelihood]) -> Call:
+        """Compile the same at one value of every variable: (size,) of each."""
+        graphs = [_steady(slopes_of(table, self.over_values)) for table in tables]
+        return self.call(graphs, list(self.symbols.values()), make=compiled)
 
     def at_many(
-        self, rv: Variable, graphs: Sequence[Variable], inputs: Sequence[Variable], *, make: Maker | None = None
+        self,
+        rv: Variable,
+        graphs: Sequence[Variable],
+        inputs: Sequence[Variable],
+        *,
+        make: Maker | None = None,
+        batched: bool = False,
     ) -> tuple[Call, str]:
         """Make a function of many values of one variable at once, of single ones of the others, and of `inputs`.
+
+        With `batched`, vectors that the variable does not enter are repeated too.
 
         Returns
         -------
@@ -88,6 +97,8 @@ class Functions:
         many = pt.TensorType(symbol.type.dtype, (None, *symbol.type.shape))(f"{rv.name}_candidates")
         others = [other for other in self.symbols.values() if other is not symbol]
         outputs = vectorized(list(graphs), {symbol: many})
+        if batched:
+            outputs = [one if one.type.ndim > 1 else pt.tile(one, (many.shape[0], 1)) for one in outputs]
         return self.call(outputs, [many, *others, *inputs], make=make), str(many.name)
 
     def unconstrained(
@@ -123,6 +134,11 @@ class Functions:
         )
 
 
+def _steady(graph: Any) -> Any:
+    """Return a graph that stays finite where its value is."""
+    return stable(frozen_shared(guarded(graph), ()))
+
+
 def _as_pymc(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Any:
     return pm.compile(list(inputs), list(outputs), trust_input=True)
 
@@ -147,16 +163,15 @@ class Call:
         return [np.asarray(item) for item in self.run(*(np.asarray(values[n], dtype=d) for n, d in self.inputs))]
 
 
-class _Scores:
-    """Calls with many values of one variable, and with exact sums."""
+class AtMany:
+    """Calls with many values of one variable."""
 
-    def __init__(self, call: Call, many: str, tables: Sequence[str]) -> None:
-        self.call, self.many, self.tables = call, many, tables
+    def __init__(self, call: Call, many: str) -> None:
+        self.call, self.many = call, many
 
-    def __call__(self, candidates: Array, values: Values, sums: Sums) -> list[Array]:
-        held = {f"{name}_sums": sums[name].sums for name in self.tables}
-        held |= {f"{name}_sizes": sums[name].sizes for name in self.tables}
-        return self.call({**values, self.many: candidates, **held})
+    def __call__(self, candidates: Array, values: Values) -> list[Array]:
+        with np.errstate(all="ignore"):
+            return self.call({**values, self.many: candidates})
 
 
 class _Density:
@@ -215,4 +230,4 @@ class Points:
         return np.clip(value, np.nextafter(low, high), np.nextafter(high, low))
 
 
-__all__ = ["Functions", "Points"]
+__all__ = ["AtMany", "Call", "Functions", "Points"]

@@ -16,8 +16,6 @@ from pymc_dp.families import FAMILIES, CountFamily
 from pymc_dp.families.conjugate_form import Chance, ConjugateForm, Rate
 from pymc_dp.inspection.priors import Prior, constant_values
 from pymc_dp.inspection.rows import Array, reached
-from pymc_dp.intervals.feeds import NONE
-from pymc_dp.proofs.parameter_boxes import Box
 from pymc_dp.step_methods.gibbs.compiled import Functions, Values
 from pymc_dp.step_methods.gibbs.conjugate_draws import (
     CONDITIONALS,
@@ -28,11 +26,10 @@ from pymc_dp.step_methods.gibbs.conjugate_draws import (
     Link,
     TableLink,
 )
+from pymc_dp.step_methods.gibbs.grid import Ends
+from pymc_dp.step_methods.gibbs.owners import moving
 from pymc_dp.step_methods.gibbs.selected_elements import Places, placed, places_of
 from pymc_dp.transforms.likelihood import TableLikelihood
-
-BoundedTable = tuple[TableLikelihood, list[Box]]
-"""With the boxes of its parameters."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,7 +38,7 @@ class Dependents:
 
     Attributes
     ----------
-    tables : tuple of (TableLikelihood, boxes of its parameters)
+    tables : tuple of TableLikelihood
     by_rows : bool
         Whether rows depend on it that are gone through one by one.
     children : tuple of Variable
@@ -49,7 +46,7 @@ class Dependents:
     potentials : tuple of Variable
     """
 
-    tables: tuple[BoundedTable, ...] = ()
+    tables: tuple[TableLikelihood, ...] = ()
     by_rows: bool = False
     children: tuple[Variable, ...] = ()
     potentials: tuple[Variable, ...] = ()
@@ -58,8 +55,8 @@ class Dependents:
     def of(
         cls,
         prior: Prior,
-        free: Mapping[Variable, Box],
-        tables: Sequence[BoundedTable],
+        free: Mapping[Variable, Ends],
+        tables: Sequence[TableLikelihood],
         potentials: Sequence[Variable] = (),
         *,
         by_rows: bool = False,
@@ -67,7 +64,7 @@ class Dependents:
         """Find everything whose density depends on a variable directly."""
         others = [other for other in free if other is not prior.variable]
         return cls(
-            tables=tuple((table, boxes) for table, boxes in tables if fed(boxes, prior.name)),
+            tables=tuple(table for table in tables if fed(table.parameters, prior, list(free))),
             by_rows=by_rows,
             children=tuple(other for other in others if prior.variable in reached(other.owner.inputs, others)),
             potentials=tuple(item for item in potentials if prior.variable in reached([item], others)),
@@ -79,9 +76,10 @@ class Dependents:
         return bool(self.tables) or self.by_rows
 
 
-def fed(boxes: Sequence[Box], name: str) -> list[int]:
+def fed(parameters: Sequence[Variable], prior: Prior, free: Sequence[Variable]) -> list[int]:
     """Return which of some parameters a free variable feeds."""
-    return [place for place, box in enumerate(boxes) if (box.owner(name) != NONE).any()]
+    found = moving(parameters, prior.variable, free)
+    return [place for place, parameter in enumerate(parameters) if parameter in found]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -116,9 +114,9 @@ class TablePair(Pair):
     slot: int
 
     @classmethod
-    def of(cls, prior: Prior, bounded: BoundedTable, free: Mapping[Variable, Box]) -> TablePair | None:
+    def of(cls, prior: Prior, table: TableLikelihood, free: Mapping[Variable, Ends]) -> TablePair | None:
         """Find which one parameter a variable feeds; None where it is not conjugate."""
-        table, slots = bounded[0], fed(bounded[1], prior.name)
+        slots = fed(table.parameters, prior, list(free))
         form = table.family.conjugate_in(slots[0]) if len(slots) == 1 else None
         places = None if form is None else places_of(table.parameters[slots[0]], prior, free)
         if form is None or places is None:
@@ -131,12 +129,6 @@ class TablePair(Pair):
         times = self.form.times if isinstance(self.form, Rate) else None
         values = [np.ones(1)] if times is None else constant_values([self.table.parameters[times]])
         return super().power * (float(values[0].item()) if values is not None and values[0].size == 1 else 0.0)
-
-    def cells(self, box: Box, name: str) -> Array:
-        """Which cells of the table depend on the variable, given the box of the parameter: (n_cells,) booleans."""
-        static = None if self.places.scaled else self.places.static
-        owner = box.owner(name) if static is None else np.broadcast_to(static, box.low.shape)
-        return np.asarray((owner != NONE).reshape(len(box.low), -1).any(axis=1))
 
     def link(self, prior: Prior, functions: Functions) -> Link:
         """Compile it."""
@@ -160,7 +152,7 @@ class LatentPair(Pair):
     shape: tuple[int, ...]
 
     @classmethod
-    def of(cls, prior: Prior, child: Variable, free: Mapping[Variable, Box]) -> LatentPair | None:
+    def of(cls, prior: Prior, child: Variable, free: Mapping[Variable, Ends]) -> LatentPair | None:
         """Find how the probabilities of a discrete variable depend on another; None where it is not conjugate."""
         op: Any = child.owner.op
         family = FAMILIES.get(str(getattr(op, "name", None)))
@@ -170,7 +162,7 @@ class LatentPair(Pair):
         places = places_of(op.dist_params(child.owner)[form.slot], prior, free)
         if places is None:
             return None
-        return cls(form=form, places=places, name=str(child.name), shape=free[child].low.shape)
+        return cls(form=form, places=places, name=str(child.name), shape=np.shape(free[child][0]))
 
     def link(self, prior: Prior, functions: Functions) -> Link:
         """Compile it."""
@@ -193,16 +185,14 @@ class Conjugacy:
     pairs: Sequence[Pair]
     power: float
 
-    def compile(self, functions: Functions, ranges: tuple[float, ...] = (), reason: str = "") -> Conjugate:
-        """Return the update, with the ranges that it pays and where they come from."""
+    def compile(self, functions: Functions) -> Conjugate:
+        """Return how it is drawn."""
         prior = self.prior
         assert prior.low is not None and prior.high is not None
         more: dict[str, Any] = {"power": self.power} if self.conditional is GammaPower else {}
         return self.conditional(
             name=prior.name,
             shape=prior.shape,
-            ranges=ranges,
-            reason=reason,
             hyper=Hyper(
                 self.conditional.priors[prior.distribution],
                 prior.shape,
@@ -216,14 +206,14 @@ class Conjugacy:
         )
 
 
-def conjugate(prior: Prior, dependents: Dependents, free: Mapping[Variable, Box]) -> Conjugacy | None:
+def conjugate(prior: Prior, dependents: Dependents, free: Mapping[Variable, Ends]) -> Conjugacy | None:
     """Prove that the conditional of a variable is conjugate, given all that depends on it; None where it is not.
 
     Parameters
     ----------
     prior : Prior
     dependents : Dependents
-    free : mapping of Variable to Box
+    free : mapping of Variable to Ends
         Of every free variable.
     """
     if dependents.by_rows or dependents.potentials or prior.low is None or prior.high is None:
@@ -288,4 +278,4 @@ class Hyper:
         return tuple(np.broadcast_to(np.asarray(item, dtype=float), self.shape) for item in self.wanted(*parameters))
 
 
-__all__ = ["BoundedTable", "Conjugacy", "Dependents", "TablePair", "conjugate", "fed"]
+__all__ = ["Conjugacy", "Dependents", "TablePair", "conjugate", "fed"]

@@ -18,10 +18,11 @@ from pymc_dp.kernel.conjugates import Conjugate as Family
 from pymc_dp.kernel.conjugates import OneEach, Simplexes
 from pymc_dp.kernel.truncated import truncated_beta, truncated_dirichlet, truncated_gamma, truncated_normal
 from pymc_dp.samplers.sums import ModelSums, units_of
-from pymc_dp.step_methods.gibbs.grid import Conditional, Sums, Values
+from pymc_dp.step_methods.gibbs.grid import Values
 from pymc_dp.step_methods.gibbs.selected_elements import NOWHERE
-from pymc_dp.transforms.likelihood import TableLikelihood
+from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
+Sums = Mapping[str, ExactSums]
 Elements = Callable[[Values], Array]
 """From the values of other variables to the element (for a simplex: the row) of v in each entry, -1 for none."""
 Back = Callable[[Array], Array]
@@ -64,21 +65,6 @@ class Link(ABC):
         assert isinstance(self.form, Chance | Rate)
         return self.form.exponents(self.evidence(values, sums))
 
-    def linear(
-        self, sums: ModelSums, elements: int, values: Values, of: Callable[[Sums], Sequence[Array]]
-    ) -> list[Array]:
-        """Return public coefficients of the kernel's sums for what is added up for each element: (elements, size) each.
-
-        Parameters
-        ----------
-        sums : ModelSums
-        elements : int
-        values : Values
-        of : callable
-            From sums to numbers of each cell, linear in them.
-        """
-        raise NotImplementedError
-
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -114,17 +100,26 @@ class TableLink(Link):
     def weight(self, beta: float) -> float:
         return beta
 
-    @override
     def linear(
         self, sums: ModelSums, elements: int, values: Values, of: Callable[[Sums], Sequence[Array]]
     ) -> list[Array]:
+        """Return public coefficients of the kernel's sums for what is added up for each element: (elements, size) each.
+
+        Parameters
+        ----------
+        sums : ModelSums
+        elements : int
+        values : Values
+        of : callable
+            From sums to numbers of each cell, linear in them.
+        """
         places = self.places(values)
         own = np.arange(elements)[:, None] == places
         found: dict[int, Sequence[Array]] = {}
         for column, unit in units_of(self.table):
             found[column] = of({self.table.name: unit})
         slopes = np.stack([np.stack([np.broadcast_to(one, places.shape) for one in found[k]]) for k in found], axis=-1)
-        return [sums.placed(self.table.name, own[:, :, None] * one) for one in slopes]
+        return [sums.placed(self.table.name, np.where(own[:, :, None], one, 0.0)) for one in slopes]
 
     @override
     def factor(self, values: Values, name: str) -> Array | float:
@@ -172,9 +167,8 @@ def _counted(link: Link, values: Values, held: Sums) -> Sequence[Array]:
     return list(link.evidence(values, held).sums.T)
 
 
-def no_rows(link: Link) -> Sums:
+def no_rows(link: TableLink) -> Sums:
     """Return made-up sums for a link."""
-    assert isinstance(link, TableLink)
     return {link.table.name: next(iter(units_of(link.table)))[1]}
 
 
@@ -186,12 +180,15 @@ def gather(places: Array, per_cell: Array, shape: tuple[int, ...]) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Conjugate(Conditional):
+class Conjugate(ABC):
     """Exact draws from a truncated conjugate distribution, of all elements at once: they are independent given the
     rest.
 
     Attributes
     ----------
+    name : str
+        Free variable.
+    shape : tuple of int
     form : type of ConjugateForm
         What a likelihood says of a parameter that it is the conditional of.
     priors : Priors
@@ -201,8 +198,11 @@ class Conjugate(Conditional):
     links : sequence of Link
     """
 
+    kind: ClassVar[str]
     form: ClassVar[type[ConjugateForm]]
     priors: ClassVar[Priors]
+    name: str
+    shape: tuple[int, ...]
     hyper: Callable[[Values], tuple[Array, ...]]
     low: Array
     high: Array
@@ -219,10 +219,20 @@ class Conjugate(Conditional):
         """Return what the kernel draws it from, and what makes this variable of that draw, which is public."""
 
     def added(self, sums: ModelSums, values: Values, of: Callable[[Link, Sums], Sequence[Array]]) -> list[Array]:
-        """Return coefficients of the sums of what all links add to each element; see `Link.linear`."""
+        """Return coefficients of the sums of what all tables add to each element; see `TableLink.linear`."""
         count = int(np.prod(self.shape))
-        parts = [link.linear(sums, count, values, partial(of, link)) for link in self.links]
+        parts = [link.linear(sums, count, values, partial(of, link)) for link in self.tables]
         return [np.sum(one, axis=0) for one in zip(*parts, strict=True)]
+
+    @property
+    def tables(self) -> list[TableLink]:
+        """Links of rows."""
+        return [link for link in self.links if isinstance(link, TableLink)]
+
+    @property
+    def released(self) -> list[LatentLink]:
+        """Links of what is released, and public."""
+        return [link for link in self.links if isinstance(link, LatentLink)]
 
     @classmethod
     def fits(cls, prior: Prior, exponent: float, *, scaled: bool, power: float) -> bool:
@@ -268,7 +278,7 @@ class NormalMean(Conjugate):
     @override
     def by_sums(self, sums: ModelSums, values: Values, prior_power: float = 1.0) -> tuple[Family, Back]:
         mean, sd = self.hyper(values)
-        none = [link.evidence(values, no_rows(link)) for link in self.links]
+        none = [link.evidence(values, no_rows(link)) for link in self.tables]
         about = np.clip(none[0].origin, self.low, self.high)
         precision = prior_power / sd**2
 
@@ -309,7 +319,11 @@ class BetaChance(Conjugate):
     @override
     def by_sums(self, sums: ModelSums, values: Values, prior_power: float = 1.0) -> tuple[Family, Back]:
         first, second = self.added(sums, values, lambda link, held: link.exponents(values, held))
-        prior = np.stack([raised(item, prior_power).ravel() for item in self.hyper(values)], axis=1)
+        a, b = (raised(item, prior_power) for item in self.hyper(values))
+        for link in self.released:
+            hits, misses = (gather(link.places(values), one, self.shape) for one in link.exponents(values, {}))
+            a, b = a + hits, b + misses
+        prior = np.stack([a.ravel(), b.ravel()], axis=1)
         low, high = self.low.ravel(), self.high.ravel()
         family = OneEach(kind="beta", low=low, high=high, prior=prior, first=first, second=second)
         return family, lambda drawn: drawn.reshape(self.shape)
@@ -418,13 +432,16 @@ class DirichletShares(Conjugate):
     def by_sums(self, sums: ModelSums, values: Values, prior_power: float = 1.0) -> tuple[Family, Back]:
         (alpha,), levels = self.hyper(values), self.shape[-1]
         count = int(np.prod(self.shape[:-1]))
-        parts = [link.linear(sums, count, values, partial(_counted, link, values)) for link in self.links]
-        counts = np.stack([np.sum(one, axis=0) for one in zip(*parts, strict=True)], axis=1)
-        flat = (
-            raised(alpha, prior_power).reshape(count, levels),
-            np.broadcast_to(self.low, self.shape).reshape(count, levels),
+        counts = np.stack(self.added(sums, values, lambda link, held: _counted(link, values, held)), axis=1)
+        prior = raised(alpha, prior_power).reshape(count, levels)
+        for link in self.released:
+            prior = prior + link.evidence(values, {}).sums
+        least = np.broadcast_to(self.low, self.shape).reshape(count, levels)
+        tiny = np.finfo(float).tiny  # the simplex has no value for a probability of 0
+        return (
+            Simplexes(prior=prior, least=least, counts=counts),
+            lambda drawn: np.maximum(drawn.reshape(self.shape), self.low + tiny),
         )
-        return Simplexes(prior=flat[0], least=flat[1], counts=counts), lambda drawn: drawn.reshape(self.shape)
 
 
 CONDITIONALS: tuple[type[Conjugate], ...] = (NormalMean, BetaChance, GammaPower, DirichletShares)

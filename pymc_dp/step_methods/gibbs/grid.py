@@ -1,6 +1,6 @@
-"""Draws of any elementwise variable on a public grid.
+"""What every update of a scan is: a draw of one free variable given the rest, at a known range.
 
-What every update of a scan is: a draw of one free variable given the rest, at a known range.
+Log-densities of any elementwise variable on a public grid.
 
 Slice sampling, one coordinate after the other: for what costs nothing.
 """
@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from typing import ClassVar, final, override
 
 import numpy as np
+from pytensor.graph.basic import Variable
 
-from pymc_dp.draws.finite_choice import choose, settled
+from pymc_dp.draws.finite_choice import settled
 from pymc_dp.inspection.rows import Array
-from pymc_dp.intervals.feeds import MANY
-from pymc_dp.transforms.likelihood import ExactSums
+from pymc_dp.step_methods.gibbs.owners import MANY
 
 Values = Mapping[str, Array]
-Sums = Mapping[str, ExactSums]
+Ends = tuple[Array, Array]
+"""Public bounds of a free variable."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,8 +34,8 @@ class Conditional(ABC):
         Free variable.
     shape : tuple of int
     ranges : tuple of float
-        What each mechanism of the update pays at temperature 1: bound of the range over this variable alone of the
-        difference of two rows' log-likelihoods. Empty where the update sees no row.
+        The largest that was found, for each draw of the kernel, of how far one row moves the log-likelihood over this
+        variable alone. Empty where the update sees no row.
     reason : str
         Where the ranges come from.
     """
@@ -46,8 +47,8 @@ class Conditional(ABC):
     reason: str = ""
 
     @abstractmethod
-    def draw(self, rng: np.random.Generator, values: Values, sums: Sums, beta: float) -> Array:
-        """Draw this variable given the values of the others (constrained) and the exact sums, tempered by `beta`."""
+    def draw(self, rng: np.random.Generator, values: Values) -> Array:
+        """Draw this variable given the values of the others (constrained)."""
 
     @property
     def fact(self) -> tuple[str, str]:
@@ -58,80 +59,36 @@ class Conditional(ABC):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scores:
-    """The compiled log-density of everything that depends on one variable, at many of its values at once.
+    """The compiled log-density of all public terms that depend on one variable, at many of its values at once.
 
     Attributes
     ----------
+    size : int
+        Elements of the variable.
     function : callable
-        From (n, *shape) values of the variable, the values of the others, and the exact sums, to arrays of (n, ...).
-    owners : sequence of integer arrays
-        Element that feeds each entry of each output; `MANY` counts for every element.
-    rows : sequence of bool
-        Whether an output is a likelihood of rows, to be tempered.
+        From (n, *shape) values of the variable and the values of the others to arrays of (n, ...).
+    owners : callable
+        From the values of all variables to the element that feeds each entry of each output; `MANY` counts for every
+        element.
     """
 
-    function: Callable[[Array, Values, Sums], Sequence[Array]]
-    owners: Sequence[Array]
-    rows: Sequence[bool]
+    size: int
+    function: Callable[[Array, Values], Sequence[Array]]
+    owners: Callable[[Values], Sequence[Array]]
 
-    def at(self, candidates: Array, values: Values, sums: Sums, beta: float, size: int) -> Array:
+    def at(self, candidates: Array, values: Values) -> Array:
         """Log-density of each element, up to a constant: (n, size) array."""
-        public, private = np.zeros((2, len(candidates), size))
-        for output, owner, tempered in zip(
-            self.function(candidates, values, sums), self.owners, self.rows, strict=True
-        ):
-            total, factor = (private, beta) if tempered else (public, 1.0)
-            flat = np.broadcast_to(output, (len(candidates), *owner.shape)).reshape(len(candidates), -1)
-            places = owner.ravel()
-            order = np.argsort(places, kind="stable")[np.count_nonzero(places < 0) :]
+        total = np.zeros((len(candidates), self.size))
+        for output, places in zip(self.function(candidates, values), self.owners(values), strict=True):
+            flat = np.broadcast_to(output, (len(candidates), *places.shape)).reshape(len(candidates), -1)
+            owner = places.ravel()
+            order = np.argsort(owner, kind="stable")[np.count_nonzero(owner < 0) :]
             if order.size:
-                elements, starts = np.unique(places[order], return_index=True)
-                total[:, elements] += factor * np.add.reduceat(flat[:, order], starts, axis=1)
-            if (places == MANY).any():
-                total += factor * flat[:, places == MANY].sum(axis=1)[:, None]
-        return settled(public) + private
-
-
-@final
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Grid(Conditional):
-    """Choice of a cell of a public grid by the exponential mechanism, then a uniform draw within the cell.
-
-    The second is post-processing. Elements that are independent given the rest are chosen together, one mechanism for
-    all; others one after the other. Levels of a discrete variable are a grid without widths.
-
-    Attributes
-    ----------
-    points : (n_points, *shape) array
-        Middles of the cells, or levels.
-    widths : (*shape) array
-        Width of the cells of each element; 0 for levels.
-    together : bool
-    scores : Scores
-    """
-
-    kind: ClassVar[str] = "exponential mechanism on a grid"
-    points: Array
-    widths: Array
-    together: bool
-    scores: Scores
-
-    @override
-    def draw(self, rng: np.random.Generator, values: Values, sums: Sums, beta: float) -> Array:
-        size = int(np.prod(self.shape))
-        flat = self.points.reshape(len(self.points), size)
-        if self.together:
-            weights = self.scores.at(self.points, values, sums, beta, size)
-            chosen = flat[choose(rng, weights.T), np.arange(size)]
-            return spread(rng, chosen.reshape(self.shape), self.widths)
-        current = np.array(values[self.name], dtype=np.float64).reshape(size)
-        for element in range(size):
-            points = moved(current.reshape(self.shape), element, self.points)
-            weights = self.scores.at(points, values, sums, beta, size)[:, element]
-            chosen = current.copy()
-            chosen[element] = flat[choose(rng, weights), element]
-            current[element] = spread(rng, chosen.reshape(self.shape), self.widths).reshape(size)[element]
-        return current.reshape(self.shape)
+                elements, starts = np.unique(owner[order].astype(np.int64), return_index=True)
+                total[:, elements] += np.add.reduceat(flat[:, order], starts, axis=1)
+            if (owner == MANY).any():
+                total += flat[:, owner == MANY].sum(axis=1)[:, None]
+        return settled(total)
 
 
 def spread(rng: np.random.Generator, chosen: Array, widths: Array) -> Array:
@@ -144,6 +101,16 @@ def moved(current: Array, element: int, places: Array) -> Array:
     found = np.tile(current.ravel(), (len(places), 1))
     found[:, element] = places.reshape(len(places), -1)[:, element]
     return found.reshape(-1, *current.shape)
+
+
+def somewhere(rng: np.random.Generator, var: Variable, ends: Ends) -> Array:
+    """Draw a value of a free variable within its public bounds."""
+    low = np.where(np.isfinite(ends[0]), ends[0], np.minimum(-3.0, ends[1] - 1))
+    high = np.where(np.isfinite(ends[1]), ends[1], np.maximum(3.0, low + 1))
+    dtype = np.dtype(var.type.dtype)
+    if dtype.kind in "iub":
+        return np.asarray(rng.integers(low.astype(int), high.astype(int), endpoint=True), dtype=dtype)
+    return np.asarray(low + (high - low) * rng.random(low.shape), dtype=dtype)
 
 
 WIDTH = 2.0
@@ -237,9 +204,9 @@ class Free(Conditional):
     backward: Callable[[Array, Values], Array]
 
     @override
-    def draw(self, rng: np.random.Generator, values: Values, sums: Sums, beta: float) -> Array:
+    def draw(self, rng: np.random.Generator, values: Values) -> Array:
         start = self.forward(values[self.name], values)
         return self.backward(slice_draw(rng, lambda place: self.density(place, values), start), values)
 
 
-__all__ = ["Conditional", "Grid", "Scores", "Sums", "Values", "moved", "spread"]
+__all__ = ["Conditional", "Ends", "Free", "Scores", "Values", "moved", "slice_draw", "somewhere", "spread"]

@@ -18,20 +18,11 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp.domain import Domain
-from pymc_dp.draws.finite_choice import choose
 from pymc_dp.errors import DomainError
-from pymc_dp.families.cells import Cells
 from pymc_dp.inspection.findings import Inspected, Inspection
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import shapes_of
 from pymc_dp.inspection.rows import Array, reached, rebuild
-from pymc_dp.proofs.closed_form_ranges import RowRange, total_range
-from pymc_dp.proofs.parameter_boxes import Box
-from pymc_dp.rows.sums import row_cells
-from pymc_dp.step_methods.gibbs.compiled import Functions
-from pymc_dp.step_methods.gibbs.grid import Conditional, Sums, Values
-from pymc_dp.step_methods.table_rounding import rounding, with_rounding
-from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
 LATENTS = "dp_row_latents"
 
@@ -127,142 +118,4 @@ def _latent(model: Model, rv: Variable, n_rows: int) -> RowLatent | None:
     return RowLatent(name=str(rv.name), levels=int(levels), rows=n_rows, prior=prior, model=model)
 
 
-@final
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LatentUpdate(Conditional):
-    """All latents of the rows at once, each by the exponential mechanism on its own row.
-
-    Attributes
-    ----------
-    prior : callable
-        Probabilities of the levels given the other variables.
-    tables : sequence of TableLikelihood
-        Those of which the latent is a column.
-    likelihoods : sequence of callable
-        From the values of the other variables and exact sums to their log-likelihood in each cell.
-    """
-
-    kind: ClassVar[str] = "one latent per row, released"
-    prior: Callable[[Values], Sequence[Array]]
-    tables: Sequence[TableLikelihood]
-    likelihoods: Sequence[Callable[[Values, ExactSums], Array]]
-
-    @override
-    def draw(self, rng: np.random.Generator, values: Values, sums: Sums, beta: float) -> Array:
-        (given,) = self.prior(values)
-        with np.errstate(divide="ignore"):
-            scores = np.log(given if given.ndim else np.array([1 - given, given]))
-        return choose(rng, scores + beta * self.log_likelihood(values))
-
-    def log_likelihood(self, values: Values) -> Array:
-        """Log-likelihood of every row at each level, up to a term free of the level: (n_rows, n_levels). **Private**.
-
-        It is linear in the statistics of a row, so that its value at the unit vectors says all about a cell.
-        """
-        total: Any = 0.0
-        for table, likelihood in zip(self.tables, self.likelihoods, strict=True):
-            slopes, level = _natural(table, lambda held: likelihood(values, held))  # noqa: B023
-            total = total + _at_levels(table.read_rows(), slopes, level, table.cells, self.name)
-        return np.asarray(total)
-
-
-def _natural(table: TableLikelihood, logp: Callable[[ExactSums], Array]) -> tuple[Array, Array]:
-    """Slopes (n_statistics, n_cells) and level (n_cells,) of the log-likelihood of one row in each cell."""
-    count, width = table.cells.count, len(table.statistic.labels)
-    none, one = np.zeros(count), np.ones(count)
-    units = [np.tile(unit, (count, 1)) for unit in np.eye(width)]
-    slopes = np.array([logp(ExactSums(sums=unit, sizes=none)) for unit in units])
-    return slopes, logp(ExactSums(sums=np.zeros((count, width)), sizes=one))
-
-
-def _at_levels(rows: Array, slopes: Array, level: Array, cells: Cells, name: str) -> Array:
-    if len(cells.columns) == 1:
-        return np.asarray(rows @ slopes[:, cells.lookup] + level[cells.lookup])
-    places = row_cells(cells, name)
-    found = level[places]
-    for statistic, slope in zip(rows.T, slopes, strict=True):
-        found += statistic[:, None] * slope[places]
-    return found
-
-
-def latent_range(
-    tables: Sequence[tuple[TableLikelihood, Sequence[Box]]], name: str, released: Collection[str]
-) -> RowRange:
-    """Range over a row's level, the parameters of all levels anywhere within the hull of their boxes.
-
-    Parameters
-    ----------
-    tables : sequence of (TableLikelihood, boxes)
-        Those of which the latent is a column.
-    name : str
-        The latent.
-    released : collection of str
-        All latents: like a public column, the others keep a row in its cells. A private column does not.
-    """
-    ranges = []
-    for table, boxes in tables:
-        columns = list(zip(table.cells.columns, table.cells.levels, strict=True))
-        others = [level for column, level in columns if column.name != name]
-        moves = any(not column.public and column.name not in released for column, _ in columns)
-        group = np.unique(np.stack(others), axis=1, return_inverse=True)[1].ravel() if others else None
-        ends = [_hulls(box, group) for box in boxes]
-        found = table.row_range(ends, "replace", moves=moves)
-        ranges.append(with_rounding(found, rounding(table, [(box.low, box.high) for box in boxes], rows=1)))
-    return total_range(ranges)
-
-
-def _hulls(box: Box, group: Array | None) -> tuple[Array, Array]:
-    """Hull of a parameter's bounds over the cells of each group."""
-    if group is None:
-        return box.low.min(axis=0, keepdims=True), box.high.max(axis=0, keepdims=True)
-    held = [group == item for item in range(group.max() + 1)]
-    return np.stack([box.low[own].min(axis=0) for own in held]), np.stack([box.high[own].max(axis=0) for own in held])
-
-
-def latent_update(
-    latent: RowLatent,
-    variable: Variable,
-    functions: Functions,
-    tables: Sequence[tuple[TableLikelihood, Sequence[Box]]],
-    found: RowRange,
-) -> LatentUpdate:
-    """Compile the update of a latent that has joined a prior model as `variable`."""
-    (prior,) = variable.owner.op.dist_params(variable.owner)
-    return LatentUpdate(
-        name=latent.name,
-        shape=(latent.rows,),
-        ranges=(found.value,),
-        reason=found.reason,
-        prior=functions.function([prior.squeeze()]),
-        tables=[table for table, _ in tables],
-        likelihoods=[functions.likelihood(table) for table, _ in tables],
-    )
-
-
-def depends_on(table: TableLikelihood, latent: RowLatent) -> bool:
-    """Whether a latent is a column of a table."""
-    return any(column.name == latent.name for column in table.cells.columns)
-
-
-def read_given(
-    tables: Sequence[TableLikelihood], latents: Sequence[RowLatent], values: Mapping[str, Array]
-) -> dict[str, ExactSums]:
-    """Exact sums of the tables whose cells the latents are, at their present values. **Private**."""
-    held = [table for table in tables if any(depends_on(table, latent) for latent in latents)]
-    for table in held:
-        for column in table.cells.columns:
-            if column.name in {latent.name for latent in latents}:
-                column.leaf.set_value(np.asarray(values[column.name], dtype=column.leaf.type.dtype))
-    return {table.name: table.read() for table in held}
-
-
-__all__ = [
-    "LatentUpdate",
-    "RowLatent",
-    "depends_on",
-    "inspect_with_latents",
-    "latent_range",
-    "latent_update",
-    "latents_of",
-    "read_given",
-]
+__all__ = ["RowLatent", "inspect_with_latents", "latents_of"]

@@ -21,7 +21,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.priors import SELECTING, SHAPED, Prior, constant_values
 from pymc_dp.inspection.rows import Array, reached, rebuild
-from pymc_dp.proofs.parameter_boxes import Box, somewhere
+from pymc_dp.step_methods.gibbs.grid import Ends, somewhere
 
 NOWHERE = -1
 """The place of an entry that does not depend on the variable."""
@@ -52,7 +52,7 @@ class Places:
         return None if values is None else np.rint(values[0]).astype(np.int64)
 
 
-def places_of(parameter: Variable, prior: Prior, free: Mapping[Variable, Box]) -> Places | None:
+def places_of(parameter: Variable, prior: Prior, free: Mapping[Variable, Ends]) -> Places | None:
     """Find what element each entry of a parameter is; None where it is anything else.
 
     Parameters
@@ -61,7 +61,7 @@ def places_of(parameter: Variable, prior: Prior, free: Mapping[Variable, Box]) -
         Over the free variables of a prior model.
     prior : Prior
         Of the variable.
-    free : mapping of Variable to Box
+    free : mapping of Variable to Ends
         Public bounds of every free variable.
     """
     walk = _Walk(parameter, prior, free)
@@ -87,7 +87,7 @@ class _Part:
 class _Walk:
     """Follows a free variable down a graph, with the numbers of its elements in place of their values."""
 
-    def __init__(self, parameter: Variable, prior: Prior, free: Mapping[Variable, Box]) -> None:
+    def __init__(self, parameter: Variable, prior: Prior, free: Mapping[Variable, Ends]) -> None:
         self.rv, self.free = prior.variable, set(free)
         self.positive = prior.low is not None and bool((prior.low >= 0).all())
         self.simplex, self.pieced = prior.distribution == "dirichlet", False
@@ -206,7 +206,7 @@ def _nowhere(var: Variable) -> Variable:
 POWERS = {"Reciprocal": -1.0, "Sqrt": 0.5, "Sqr": 2.0, "Abs": 1.0, "Sign": 0.0}
 
 
-def _holds(places: Places, parameter: Variable, prior: Prior, free: Mapping[Variable, Box]) -> bool:
+def _holds(places: Places, parameter: Variable, prior: Prior, free: Mapping[Variable, Ends]) -> bool:
     """Hold the places against the graph at random public places, as a guard against an error in the walk."""
     rng, variables = np.random.default_rng(0), list(free)
     inputs = [var.type() for var in variables]

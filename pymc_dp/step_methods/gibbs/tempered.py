@@ -20,20 +20,20 @@ from pymc_dp.inspection.findings import Inspected, Inspection
 from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Array
-from pymc_dp.kernel.accounting.events import BoundedRangeEvent
 from pymc_dp.release.record import SamplerRecord
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.funding import Funding
-from pymc_dp.step_methods.gibbs.by_rows import GAIN, Payment
+from pymc_dp.samplers.gibbs_sums import GibbsSums
+from pymc_dp.step_methods.gibbs.latent_update import moved_rows
 from pymc_dp.step_methods.gibbs.likelihoods import likelihoods_of
+from pymc_dp.step_methods.gibbs.paying import GAIN, Payment, PricedDraw
 from pymc_dp.step_methods.gibbs.plan import Scan, plan_scan
 from pymc_dp.step_methods.gibbs.released import ReleasedScan, private_model
-from pymc_dp.step_methods.gibbs.row_latents import inspect_with_latents, read_given
+from pymc_dp.step_methods.gibbs.row_latents import inspect_with_latents
 from pymc_dp.step_methods.gibbs.states import StatePaths
 from pymc_dp.step_methods.markov.collapsed import CollapsedScan
 from pymc_dp.step_methods.metropolis.spending import Spending
 from pymc_dp.step_methods.own_variables import require_all, still_values
-from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
 MOST_CELLS = 2**20
 
@@ -219,30 +219,27 @@ class TemperedGibbs(PrivateStep):
     def plan(self, inspection: Inspection) -> Model:
         self.released = None  # a specification that was made inside of a private model is meant for this one
         likelihoods = likelihoods_of(inspection)
-        self.tables: tuple[TableLikelihood, ...] = tuple(table for table, _ in likelihoods.tables)
-        self.rows, self.latents = likelihoods.rows, likelihoods.latents
-        self.clamped = clamped(inspection.model)
-        neighbours, prior_model = inspection.domain.neighbours, likelihoods.prior_model
-        self.scan: Scan = plan_scan(likelihoods, neighbours=neighbours, grid=self.settings["grid"], own=self.names)
-        if self.rows is not None and not self.previewing:
-            self.rows.compile()
+        self.tables, self.held, self.latents = likelihoods.tables, likelihoods.held, likelihoods.latents
+        self.clamped, prior_model = clamped(inspection.model), likelihoods.prior_model
+        self.scan: Scan = plan_scan(likelihoods, grid=self.settings["grid"], own=self.names)
+        if not self.previewing:
+            self.held.compile()
         self._still = () if self.names is None else still_values(prior_model, self.names)
         return prior_model
 
     @override
     def price(self, funding: Funding) -> Event:
-        plan, spending = self.scan.by_rows, None
+        spending = None
         self.beta = largest_beta(self.scan.ranges, funding.budget, funding.uses, self.scan.slacks)
-        if plan is not None and self.beta < 1:
-            beta, pool = plan.pooled(funding.budget, funding.chains, funding.steps)
+        if self.beta < 1:
+            beta, pool = self.scan.plan.pooled(funding.budget, funding.chains, funding.steps)
             if beta > GAIN * self.beta:
                 self.beta, spending = beta, pool
         return self._priced_at(funding, spending)
 
     def _priced_at(self, funding: Funding, spending: Spending | None) -> Event:
         """Return what all scans cost at the present β."""
-        if self.scan.by_rows is not None:
-            self.payment = Payment(self.scan.by_rows.choices, self.beta, funding.steps, spending)
+        self.payment = Payment(self.scan.plan.priced, self.beta, funding.steps, spending)
         if spending is not None:
             return spending.event
         return scans_event(self.scan.ranges, self.beta, funding.uses, self.scan.slacks)
@@ -255,21 +252,19 @@ class TemperedGibbs(PrivateStep):
     @override
     def load(self) -> None:
         self.scan.compile()
-        self.sums: dict[str, ExactSums] = {table.name: table.read() for table in self.tables}
-        if self.rows is not None:
-            self.rows.load()
+        self.held.load()
 
     @override
     def forget(self) -> None:
-        if self.rows is not None:
-            self.rows.forget()
+        if self.released is None:
+            self.held.forget()
 
     @override
     def start_chain(self) -> None:
         self.ended = False
-        if self.rows is not None and self.payment is not None:
-            self.payment.begin(self.rows.begin(self.payment.paid))
-            self.scan.payments[:] = [self.payment]
+        assert self.payment is not None
+        self.payment.begin(self.held.begin(self.payment.paid))
+        self.scan.payments[:] = [self.payment]
         # States that begin alike would stay so for long: chains of hidden Markov models begin anywhere in the prior.
         self.begins = any(isinstance(update, StatePaths) for update in self.scan.updates)
 
@@ -288,23 +283,30 @@ class TemperedGibbs(PrivateStep):
         values = self.scan.points.values(point)
         if self.begins and self.count == 0:
             values |= {name: value for name, value in self._from_prior().items() if self.moves(name)}
-        latent = {item.name for item in self.latents}
-        sums = {**self.sums, **read_given(self.tables, self.latents, values)} if latent else self.sums
+        latents = {latent.name for latent in self.latents}
+        self._regroup(values)
         for update in self.scan.updates:
             try:
-                drawn = update.draw(self.generator, values, sums, self.beta)
+                drawn = update.draw(self.generator, values)
             except BudgetExceeded:  # of the pool, before rows are read: public
                 self.ended = True
                 return point
             values[update.name] = np.asarray(drawn, dtype=values[update.name].dtype)
-            if update.name in latent:  # rows have moved to other cells
-                sums = {**self.sums, **read_given(self.tables, self.latents, values)}
+            if update.name in latents:
+                self._regroup(values)
         return {**self.scan.points.point(values, point), **{name: point[name] for name in self._still}}
+
+    def _regroup(self, values: Mapping[str, Array]) -> None:
+        """Let rows stand in the cells of their latents."""
+        if self.latents:
+            assert isinstance(self.held, GibbsSums)
+            moved_rows(self.latents, self.tables, values)
+            self.held.regroup()
 
     @property
     @override
     def arithmetic(self) -> str:
-        return "hardened" if self.payment is not None else "float64"
+        return "float64" if self.released is None and self.scan.floats else "hardened"
 
     @override
     def active(self) -> bool:
@@ -363,7 +365,7 @@ class TemperedGibbs(PrivateStep):
 def scans_event(ranges: Sequence[float], beta: float, uses: int, slacks: Sequence[float] = ()) -> Event:
     """What `uses` scans cost, each an update of every range; `slacks` are added to what these cost."""
     pairs = zip(ranges, slacks or [0.0] * len(ranges), strict=True)
-    events = [BoundedRangeEvent(eta=math.nextafter(beta * item + more, math.inf)) for item, more in pairs]
+    events = [PricedDraw(most=item, slack=more).event(beta) for item, more in pairs]
     return SelfComposedEvent(event=events[0] if len(events) == 1 else ComposedEvent(events=tuple(events)), count=uses)
 
 

@@ -1,0 +1,210 @@
+"""Draws of one free variable given the others by exact sums: the kernel computes what each costs, and makes it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final, override
+
+import numpy as np
+
+from pymc_dp.accounting import BoundedRangeEvent, Event
+from pymc_dp.errors import ArgumentError, PrivacyError
+from pymc_dp.inspection.findings import Inspection
+from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel import Grant, Pool
+from pymc_dp.kernel.conjugates import Conjugate, drawing
+from pymc_dp.kernel.draw import slack
+from pymc_dp.kernel.totals import ByTotals, Totals
+from pymc_dp.samplers.chain_account import NOT_BEGUN, ChainAccount
+from pymc_dp.samplers.sums import ModelSums
+from pymc_dp.transforms.likelihood import TableLikelihood
+
+ROOM, ROUNDED = 1 + 1e-9, 2.0**-22
+"""By how much a range is widened; and in nats, for what rounding of coefficients adds to it at another power."""
+
+
+class GibbsSums:
+    """Exact sums of a model as the kernel takes them. Holds no row.
+
+    Parameters
+    ----------
+    tables : sequence of TableLikelihood
+    inspection : Inspection
+    released : collection of str
+        Columns that are latents of the rows, which are released: like public ones they keep rows in their cells.
+
+    Attributes
+    ----------
+    sums : ModelSums
+    """
+
+    def __init__(
+        self, tables: Sequence[TableLikelihood], inspection: Inspection, released: Collection[str] = ()
+    ) -> None:
+        self.sums, self.most_rows = ModelSums(tables, inspection, released), inspection.most_rows
+        self._totals: Totals | None = None
+        self._kernel: ByTotals | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave what pays behind: a copy in another process begins its own chain."""
+        return {**vars(self), "_kernel": None}
+
+    def compile(self) -> None:
+        """Do nothing."""
+
+    def load(self) -> None:
+        """Add up the rows, once. The budget was charged."""
+        self._totals = self.sums.read()
+
+    def forget(self) -> None:
+        """Let go of the sums."""
+        self._totals = self._kernel = None
+
+    def begin(self, paid: Sequence[Event]) -> ByTotals:
+        """Begin a chain, for which the parts `paid` were charged; return what draws in it."""
+        if self._totals is None:
+            raise PrivacyError("The rows were not read; this is an error of pymc_dp.")
+        self._kernel = ByTotals(self._totals, ChainAccount(self.sums.layout.neighbours, *paid))
+        return self._kernel
+
+    def regroup(self) -> None:
+        """Add up the rows anew, after released latents moved them to other cells."""
+        self.kernel.exchange(self.sums.read())
+
+    @property
+    def kernel(self) -> ByTotals:
+        """What draws, in a chain that has begun."""
+        if self._kernel is None:
+            raise PrivacyError(NOT_BEGUN)
+        return self._kernel
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SumsAsked(ABC):
+    """A draw by exact sums at a state. What it costs there, the kernel computes from what is public."""
+
+    of: GibbsSums
+
+    @abstractmethod
+    def event(self, beta: float) -> BoundedRangeEvent:
+        """Return what it costs at β: what the kernel charges."""
+
+    @property
+    def slack(self) -> float:
+        """What its event adds to the range; and room for another power."""
+        return ROUNDED
+
+    def range(self, beta: float = 1.0) -> float:
+        """Return how far a row moves the log-likelihood over the variable here; infinite where there are no numbers."""
+        try:
+            return max(float(self.event(beta).eta) - self.slack + ROUNDED, 0.0) / beta * ROOM
+        except ArgumentError:  # boxes that are open, or numbers beyond floats
+            return np.inf
+
+    def draw(self, beta: float, pay: Grant | Pool, most: float | None = None) -> Any:
+        """Make it; where the range here is above `most`, at a power of the likelihood that is so much lower."""
+        if most is not None and (wide := self.range(beta)) > most:
+            beta *= most / wide
+        return self._make(beta, pay)
+
+    @abstractmethod
+    def _make(self, beta: float, pay: Grant | Pool) -> Any:
+        """Let the kernel charge and draw."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConjugateDraw(SumsAsked):
+    """A draw from a family of the kernel's."""
+
+    family: Conjugate
+
+    @override
+    def event(self, beta: float) -> BoundedRangeEvent:
+        layout = self.of.sums.layout
+        return drawing(layout, [self.family], [layout.exponents(self.family.linear, beta)])
+
+    @override
+    def _make(self, beta: float, pay: Grant | Pool) -> Array:
+        return self.of.kernel.draw([self.family], beta=beta, pay=pay)[0]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Choice(SumsAsked):
+    """A choice among K candidates; or one for each of n elements, each cell of the sums being of one of them.
+
+    Attributes
+    ----------
+    coefficients : (K, size) array
+    public : (K,) or (n, K) array
+        Log weights; -inf excludes.
+    owners : (size,) array or None
+        The element that each sum belongs to; -1 for none.
+    """
+
+    coefficients: Array
+    public: Array
+    owners: Array | None = None
+
+    @property
+    @override
+    def slack(self) -> float:
+        return float(slack(len(self.coefficients))) * (1 if self.owners is None else len(self.public)) + ROUNDED
+
+    @cached_property
+    def _possible(self) -> Array:
+        return self.public > -np.inf
+
+    @override
+    def event(self, beta: float) -> BoundedRangeEvent:
+        layout, possible = self.of.sums.layout, self._possible
+        if self.owners is None:
+            return layout.choice(layout.exponents(self.coefficients[possible], beta), len(possible))
+        return layout.choices(layout.exponents(self.coefficients, beta), self.owners, possible)
+
+    @override
+    def _make(self, beta: float, pay: Grant | Pool) -> Array | int:
+        kernel = self.of.kernel
+        if self.owners is None:
+            return kernel.choose(self.coefficients, beta=beta, public=self.public, pay=pay)
+        return kernel.choose_each(self.coefficients, self.owners, beta=beta, public=self.public, pay=pay)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChoiceOfRows(SumsAsked):
+    """A choice for each row, by what it adds to the sums of cells that do not know of the choice.
+
+    Attributes
+    ----------
+    rows : ModelSums
+        Of these cells.
+    coefficients : (K, rows.layout.size) array
+    public : (K,) array
+    """
+
+    rows: ModelSums
+    coefficients: Array
+    public: Array
+
+    @property
+    @override
+    def slack(self) -> float:
+        return float(slack(len(self.coefficients))) + ROUNDED
+
+    @override
+    def event(self, beta: float) -> BoundedRangeEvent:
+        layout, possible = self.rows.layout, self.public > -np.inf
+        return layout.choice(layout.exponents(self.coefficients[possible], beta), len(possible))
+
+    @override
+    def _make(self, beta: float, pay: Grant | Pool) -> Array:
+        kernel, held = self.of.kernel, self.rows.read_rows()
+        return kernel.choose_for_each(held, self.coefficients, beta=beta, public=self.public, pay=pay)
+
+
+__all__ = ["ROUNDED", "Choice", "ChoiceOfRows", "ConjugateDraw", "GibbsSums", "SumsAsked"]

@@ -1,0 +1,93 @@
+"""Log weights of annealed particles by exact sums: linear functions of these, along paths that are public."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pymc_dp.errors import Problem, UnsupportedModelError
+from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel import Grant
+from pymc_dp.samplers.gibbs_sums import Choice, GibbsSums
+from pymc_dp.step_methods.gibbs.grid import Values
+
+UNBOUNDED = Problem(
+    where="model",
+    what="one row can move its log-likelihood by any amount",
+    remedy="Bound the parameter space by public numbers, with dp.truncate, away from the ends of their range.",
+)
+
+
+class SumPaths:
+    """Σ_j s_j l(θ_ij) of particles i, whose states and shares s are public, as linear functions of the kernel's sums.
+
+    Parameters
+    ----------
+    of : GibbsSums
+    slopes : callable
+        From the values of all variables to the derivatives of the log-likelihoods in their sums, one after the other.
+    states : sequence of Values
+        Public, at which ranges are looked at.
+    bases : sequence of float
+        What the log-likelihood of a row of each table has beside, which depends on no parameter.
+
+    Attributes
+    ----------
+    range : float
+        How far neighbours move the sum of l, as a range over all parameters: the largest that was found.
+
+    Notes
+    -----
+    **Guarantee.** That of the kernel's operations. Nothing in here can make one cost more than was paid.
+    """
+
+    def __init__(
+        self, of: GibbsSums, slopes: Callable[[Values], Array], states: Sequence[Values], bases: Sequence[float]
+    ) -> None:
+        self._of, self._slopes, self._base = of, slopes, of.sums.of_rows(bases)
+        found = self.at(states)
+        if not np.isfinite(found).all():
+            raise UnsupportedModelError([UNBOUNDED])
+        self.range = Choice(of=of, coefficients=found, public=np.zeros(len(found))).range()
+
+    def at(self, states: Sequence[Values]) -> Array:
+        """Return coefficients of the log-likelihood at each of some states: (n_states, size)."""
+        return self._of.sums.whole(np.stack([self._slopes(values) for values in states])) + self._base
+
+    @property
+    def of(self) -> GibbsSums:
+        """What draws."""
+        return self._of
+
+
+@dataclass(frozen=True, eq=False)
+class WeighedSums:
+    """Particles with log weights Σ_j c_ij S_j.
+
+    Attributes
+    ----------
+    paths : SumPaths
+    coefficients : (n_particles, size) array
+    """
+
+    paths: SumPaths
+    coefficients: Array
+
+    def choose(self, most: float, pay: Grant) -> int:
+        """Draw a particle by its weight; of a lower power where the range is above `most`, which is paid for."""
+        count = len(self.coefficients)
+        asked = Choice(of=self.paths.of, coefficients=self.coefficients, public=np.zeros(count))
+        return int(asked.draw(1.0, pay, most))
+
+    def soft_max(self, scale: float) -> float:
+        """Return the log of the mean weight with discrete Laplace noise, of a scale over what a row moves it by."""
+        return self.paths.of.kernel.soft_max(self.coefficients, noise="laplace", scale=scale)
+
+    def weights(self, scale: float) -> Array:
+        """Return the normalised weights with discrete Laplace noise, of a scale over what a row moves them by."""
+        return self.paths.of.kernel.shares(self.coefficients, scale=scale)
+
+
+__all__ = ["SumPaths", "WeighedSums"]
