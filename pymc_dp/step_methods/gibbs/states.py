@@ -58,7 +58,7 @@ class StatePaths(Conditional):
 
     @override
     def draw(self, rng: np.random.Generator, values: Values, sums: Sums, beta: float) -> Array:
-        from pymc_dp.transforms.path_kernels import sample_paths
+        from pymc_dp.kernel.path_loops import sample_paths
 
         chain = self.chain
         states = np.empty((chain.n_chains, chain.n_steps), dtype=np.int64)
