@@ -83,9 +83,9 @@ class OneEach(Conjugate):
 
     def __post_init__(self) -> None:
         word("kind", self.kind, BOXES)
-        count = _held(self, "low")[0]
-        _held(self, "high", count), _held(self, "prior", count, 2)
-        _held(self, "second", *_held(self, "first", count, None))
+        count = keep_floats(self, "low")[0]
+        keep_floats(self, "high", count), keep_floats(self, "prior", count, 2)
+        keep_floats(self, "second", *keep_floats(self, "first", count, None))
         least, most = BOXES[self.kind]
         if not ((least < self.low) & (self.low < self.high) & (self.high < most)).all():
             raise ArgumentError(f"Boxes must lie within ({least:g}, {most:g}), low < high.")
@@ -186,8 +186,8 @@ class Simplexes(Conjugate):
     counts: Array
 
     def __post_init__(self) -> None:
-        shape = _held(self, "prior", None, None)
-        _held(self, "least", *shape), _held(self, "counts", *shape, None)
+        shape = keep_floats(self, "prior", None, None)
+        keep_floats(self, "least", *shape), keep_floats(self, "counts", *shape, None)
         good = (self.prior > 0).all() and (self.least > 0).all() and (self.counts >= 0).all() and shape[1] >= 2
         if not good or not (self.least.sum(axis=1) < 1 - 1e-9).all():
             raise ArgumentError("prior and least must be > 0, of 2 levels or more, and least add up to less than 1.")
@@ -230,7 +230,7 @@ class Simplexes(Conjugate):
 
 
 CONJUGATES: tuple[type[Conjugate], ...] = (OneEach, Simplexes)
-"""Exactly these: another class would state its own range."""
+"""Exactly these, and `paths.Paths`: another class would state its own range."""
 
 
 def drawing(layout: Layout, families: Sequence[Conjugate], exponents: Sequence[Array]) -> BoundedRangeEvent:
@@ -246,7 +246,7 @@ def drawing(layout: Layout, families: Sequence[Conjugate], exponents: Sequence[A
     return BoundedRangeEvent(eta=max(total, 1e-300) * (1 + ROOM))
 
 
-def _held(self: object, name: str, *shape: int | None) -> tuple[int, ...]:
+def keep_floats(self: object, name: str, *shape: int | None) -> tuple[int, ...]:
     """Make a field a copy of finite floats, of a shape; return that."""
     try:
         found = np.array(getattr(self, name), dtype=np.float64)

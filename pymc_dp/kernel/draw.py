@@ -99,7 +99,7 @@ def whole_weights(scores: Array, span: int, eta: float, public: Array) -> Array:
     if max(eta, -logs.min()) > NEAREST:
         raise ArgumentError(f"A choice for each row costs 2048 at most, and its public weights span 2048, got {eta!r}.")
     sums = scores * rate + np.array(fixed, dtype=np.int64)
-    return _weights(sums - np.where(possible, sums, -(2**62)).max(axis=-1, keepdims=True), possible)
+    return weights_of_rows(sums, possible)
 
 
 def fixed_exponents(public: Array) -> list[int]:
@@ -123,6 +123,12 @@ def weights_of(exponents: Sequence[int], possible: Array, finer: int = 0) -> Arr
     top = max(value for value, can in zip(exponents, possible, strict=True) if can)
     held = [min(max((value - top) >> finer, -(2**62)), 0) for value in exponents]  # what is excluded may lie far above
     return _weights(np.array(held, dtype=np.int64), possible)
+
+
+def weights_of_rows(exponents: Array, possible: Array, finer: int = 0) -> Array:
+    """Return what `weights_of` does of each row of (n, K) exponents, int64 numbers below 2^62."""
+    top = np.where(possible, exponents, -(2**62)).max(axis=-1, keepdims=True)
+    return _weights((exponents - top) >> finer, possible)
 
 
 def _weights(behind: Array, possible: Array) -> Array:

@@ -13,28 +13,33 @@ import numpy as np
 
 from pymc_dp.kernel import draw
 from pymc_dp.kernel.accounting.decimals import float_up
-from pymc_dp.kernel.accounting.events import ApproximateEvent, BoundedRangeEvent
+from pymc_dp.kernel.accounting.events import ApproximateEvent, BoundedRangeEvent, Event
 from pymc_dp.kernel.arguments import keep, positive, whole, word
 from pymc_dp.kernel.choices import accept_event
+from pymc_dp.kernel.corner_ranges import moves_of, range_of
+from pymc_dp.kernel.element_ranges import range_of_each
 from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.limits import MOST_ROWS
 from pymc_dp.kernel.payer import Array
 from pymc_dp.kernel.readings import Counts, Numbers, Places, Powers
-from pymc_dp.kernel.shapes import GRID
-from pymc_dp.kernel.tallies import Tally
+from pymc_dp.kernel.shapes import GRID, Move
+from pymc_dp.kernel.tallies import NOISES, Tally
 
 TANGENTS = 16
 """Of an arc of squares, which lies within the polygon of so many tangents and of its chord."""
 MOST_NUMBERS = 6
 """Of a row that are read apart: their corners are those of a box."""
-MOST_PAIRED = 2**30
-"""Candidates times pairs of corners; of more, each corner is compared with one centre."""
-AT_ONCE = 2**21
-"""Numbers of corners that are held at once."""
+COARSE = 24
+"""Bits of the largest move of a sum that noise is added to."""
+SOFT = 39
+"""Units of a soft maximum are no finer than 2^-39 nats."""
+SHARE_BITS = 40
+"""Shares are in units of 2^-40."""
+NEAREST = 2.0**13
+"""Nats below which lies what a row adds to a choice of its own."""
+MOST_OF_A_ROW = 2.0**61
 LARGEST = 2.0**900
 """Of an exponent's coefficient: above it floats could become infinite."""
-ROUNDINGS = 32 * 2.0**-53
-"""Of four floats of up to three products each, and their differences, over the largest sum of sizes."""
 
 
 class Corners(NamedTuple):
@@ -191,13 +196,49 @@ class Layout:
         return Block(cells.count, found.at.shape[1], found, groups, absent)
 
     def exponents(self, coefficients: Any, beta: float) -> Array:
-        """Return (n, size) coefficients times beta as whole numbers, in units of 2^-(48 + finer) nats; as floats."""
+        """Return (..., size) coefficients times beta as whole numbers, in units of 2^-(48 + finer) nats; as floats."""
+        return self._whole(coefficients, beta, self.finer)
+
+    def exponents_of_rows(self, coefficients: Any, beta: float, span: float = 0.0) -> tuple[Array, int]:
+        """Return exponents of choices that each row makes by itself, and by how many bits they are finer than 2^-48.
+
+        Parameters
+        ----------
+        coefficients : (n, size) array
+        beta : float
+        span : float
+            Of public log weights.
+
+        Notes
+        -----
+        They are multiples of 2^-(48 + bits) nats, in the units of `exponents`: as fine as what a row adds, and public
+        log weights, stay below 2^61 each.
+        """
+        largest = max(self._size(self._whole(coefficients, beta, 0)), span * 2.0**draw.SHIFT, 1.0)
+        for bits in range(min(self.finer, max(62 - math.frexp(largest)[1], 0)), -1, -1):
+            found = self._whole(coefficients, beta, bits)
+            if max(self._size(found), span * 2.0 ** (draw.SHIFT + bits)) < MOST_OF_A_ROW:
+                return found * 2.0 ** (self.finer - bits), bits
+        raise ArgumentError(
+            f"What a row adds, and differences of public, must be below {NEAREST:g} for a choice of each."
+        )
+
+    def _size(self, exponents: Array) -> float:
+        """Return a bound of every product and sum of products of which what one row adds to an exponent is made."""
+        total = 0.0
+        for block, own in self.parts(np.abs(exponents)):
+            held = own.reshape(len(own), block.cells, block.size)
+            ends = np.einsum("kcj,vj->kcv", held, np.abs(block.corners.at)).max(axis=2, initial=0.0)
+            total += float((ends + held @ block.corners.room).max(initial=0.0))
+        return total * (1 + 2.0**-40)
+
+    def _whole(self, coefficients: Any, beta: float, bits: int) -> Array:
         (beta,) = positive(beta=beta)
         given = numbers(coefficients)
-        if given.ndim != 2 or given.shape[1] != self.size:
+        if given.ndim < 2 or given.shape[-1] != self.size:
             raise ArgumentError(f"Coefficients must be (n, {self.size}) numbers, one for each sum.")
         with np.errstate(all="ignore"):
-            found = np.rint(given * beta * 2.0 ** (draw.SHIFT + self.finer))
+            found = np.rint(given * beta * 2.0 ** (draw.SHIFT + bits))
         if not (np.abs(found) < LARGEST).all():
             raise ArgumentError("Coefficients must be finite, and not too large for floats.")
         return found
@@ -213,12 +254,42 @@ class Layout:
         """
         return self._total(exponents, replace=self.neighbours == "replace")
 
+    def range_each(self, exponents: Array, possible: Array | None = None) -> float:
+        """Return a bound of Σ_e of the range over k of what neighbours move exponent (e, k) by; in units.
+
+        Parameters
+        ----------
+        exponents : (n, K, size) array
+        possible : (n, K) array of bool, optional
+            Which candidates count, at least one of each element; default: all.
+        """
+        return self._each(exponents, possible)[0]
+
+    def _each(self, exponents: Array, possible: Array | None) -> tuple[float, int]:
+        """Return `range_each`, and how many elements a row moves at most."""
+        if possible is not None and not possible.all():  # others are copies of one that counts
+            places = np.where(possible, np.arange(possible.shape[1]), possible.argmax(axis=1)[:, None])
+            exponents = np.take_along_axis(exponents, places[:, :, None], axis=1)
+        edges = np.cumsum([0, *(block.cells * block.size for block in self._blocks)])
+        found = [
+            range_of_each(block, exponents[:, :, a:b], replace=self.neighbours == "replace")
+            for block, (a, b) in zip(self._blocks, pairwise(edges), strict=True)
+        ]
+        elements = min(sum(one.elements for one in found), len(exponents))
+        return sum(one.wide for one in found) * (1 + 2.0**-40), elements
+
+    def largest_move(self, exponents: Array) -> float:
+        """Return by how much neighbours move one of the exponents at most, (n, size); in units."""
+        replace = self.neighbours == "replace"
+        found = [moves_of(block, own, replace=replace) for block, own in self.parts(exponents)]
+        return float(np.sum(found, axis=0).max(initial=0.0)) * (1 + 2.0**-40)
+
     def farthest(self, exponents: Array) -> float:
         """Return the largest size of what one row adds to one exponent, (1, size); in units."""
         return self._total(np.concatenate([np.zeros_like(exponents), exponents]), replace=False)
 
     def _total(self, exponents: Array, *, replace: bool) -> float:
-        found = sum(_range(block, own, replace=replace) for block, own in self.parts(exponents))
+        found = sum(range_of(block, own, replace=replace) for block, own in self.parts(exponents))
         return float(found) * (1 + 2.0**-40)
 
     def parts(self, linear: Array) -> list[tuple[Block, Array]]:
@@ -239,6 +310,47 @@ class Layout:
         wide = self.nats(self.range(exponents)) + draw.slack(len(exponents) if candidates is None else candidates)
         return BoundedRangeEvent(eta=float_up(wide))
 
+    def choices(self, exponents: Array, possible: Array | None = None) -> BoundedRangeEvent:
+        """Return what independent choices cost together, arguments as of `range_each`.
+
+        The slack is that of the choices which a row moves: of all others no weight changes.
+        """
+        wide, moved = self._each(exponents, possible)
+        slack = max(moved, 1) * draw.slack(exponents.shape[1])
+        return BoundedRangeEvent(eta=float_up(self.nats(wide) + slack))
+
+    def soft_max_move(self, exponents: Array) -> tuple[int, int]:
+        """Return by how many bits units of a soft maximum are coarser than exponents, and what it moves by in these.
+
+        Neighbours move an exponent by about 2^24 units, or by few of 2^-39 nats, whichever is more: floats of a soft
+        maximum err by less than a unit.
+        """
+        moved = math.ceil(self.largest_move(exponents))
+        coarser = max(moved.bit_length() - COARSE, self.finer + draw.SHIFT - SOFT, 0)
+        return coarser, (moved >> coarser) + 4
+
+    def soft_max(self, exponents: Array, noise: str, scale: float) -> Event:
+        """Return what a soft maximum costs; refuse noise that cannot be drawn."""
+        return _noised(self.soft_max_move(exponents)[1], word("noise", noise, NOISES), scale)
+
+    def shares_move(self, exponents: Array) -> int:
+        """Return by how much neighbours move all shares together (L1), in units of 2^-40, each rounded down.
+
+        Notes
+        -----
+        **Guarantee.** Let p and q be the shares on two neighbours, and A the candidates of which p > q. By the range η
+        of log(p / q) the odds of p(A) and q(A) differ by a factor of e^η at most. Of all numbers whose logits are η
+        apart at most, p(A) - q(A) is largest for σ(η/2) - σ(-η/2) = tanh(η/4). So the L1 distance, 2 (p(A) - q(A)), is
+        at most 2 tanh(η/4). Rounding down moves each share by less than a unit, and floats move all of them together by
+        less than half a unit on each table.
+        """
+        half = math.tanh(float_up(self.nats(self.range(exponents))) / 4) * (1 + 2.0**-40)
+        return math.ceil(2 * min(half, 1.0) * 2**SHARE_BITS) + len(exponents) + 1
+
+    def shares(self, exponents: Array, scale: float) -> Event:
+        """Return what noised shares cost; refuse noise that cannot be drawn."""
+        return _noised(self.shares_move(exponents), "laplace", scale, several=len(exponents) > 1)
+
     def accepting(self, exponents: Array, public: float) -> ApproximateEvent:
         """Return what Metropolis's own bit costs; see `Choices.accept`. Exponents are cut to multiples of 2^-48."""
         cut = Fraction(1, 2**draw.SHIFT)
@@ -247,6 +359,13 @@ class Layout:
         if self.n_rows is not None:
             fall = abs(Fraction(public)) + self.n_rows * self.nats(self.farthest(exponents)) + 2 * cut
         return accept_event(self.nats(self.range(pair)) + cut, fall)
+
+
+def _noised(moved: int, kind: str, scale: float, *, several: bool = False) -> Event:
+    (scale,) = positive(scale=scale)
+    draw.check_noise(kind, scale * moved)
+    move = Move(l1=moved, l2_squared=moved**2, shifts=None if several else (moved,))
+    return move.event(kind, scale * moved)
 
 
 def numbers(values: Any) -> Array:
@@ -258,36 +377,3 @@ def numbers(values: Any) -> Array:
     if found.dtype.kind not in "biuf":
         raise ArgumentError("Coefficients must be an array of real numbers.")
     return found.astype(np.float64)
-
-
-def _range(block: Block, exponents: Array, *, replace: bool) -> float:
-    """Return a bound of what one row moves the exponents by, over candidates: no less than it is, whatever floats do.
-
-    Under replace of differences of two corners of a group; where these are too many, twice that of one corner and a
-    centre, which is the same for all corners.
-    """
-    (at, room), n = block.corners, len(exponents)
-    count = block.of_groups(np.zeros((1, block.cells, len(at))), together=replace).shape
-    many = math.prod(count) * count[2] * max(n, 2**6) > MOST_PAIRED
-    others = count[2] if replace and n > 2 and not many else 1
-    ends = np.full((2, others, *count[1:]), -np.inf)
-    loose, size, wide = np.full((2, exponents.shape[1]), -np.inf), 0.0, 0.0
-    step = max(2, AT_ONCE // math.prod(count))
-    for start in range(0, n, step):
-        held = exponents[start : start + step]
-        loose = np.maximum(loose, [held.max(axis=0), -held.min(axis=0)])
-        held = held.reshape(len(held), block.cells, block.size)
-        size = max(size, float(np.einsum("kcj,vj->kcv", np.abs(held), np.abs(at)).max(initial=0.0)))
-        own = block.of_groups(np.einsum("kcj,vj->kcv", held, at), together=replace)
-        if replace and n == 2:
-            wide = float(np.ptp(own[1] - own[0], axis=1).max(initial=0.0))
-        for place in range(others):
-            about: Any = 0.0
-            if replace:  # one corner, or the middle of all
-                about = own[:, :, place, None] if others > 1 else (own.max(axis=2) + own.min(axis=2))[:, :, None] / 2
-            moved = own - about
-            ends[:, place] = np.maximum(ends[:, place], [moved.max(axis=0), -moved.min(axis=0)])
-    if not (replace and n == 2):
-        wide = float(ends.sum(axis=0).max(initial=0.0)) * (2 if replace and others == 1 else 1)
-    rounded = float((loose.sum(axis=0).reshape(block.cells, block.size) @ room).max(initial=0.0))
-    return wide + (2 if replace else 1) * rounded + ROUNDINGS * size

@@ -124,7 +124,7 @@ class Sums(Choices):
         self._pay(pay, event, "soft_max")
 
         def work() -> Array:
-            found = _soft_max(self._held(rowmap, given, candidates, ends), ends.inverse)
+            found = log_mean_exp(self._held(rowmap, given, candidates, ends).tolist(), ends.inverse)
             return draw.noised(np.array([found]), kind, scale * moved)
 
         return int(self._read(work)[0]) / ends.inverse
@@ -203,7 +203,8 @@ class Sums(Choices):
         return total
 
 
-def _soft_max(total: Array, inverse: float) -> int:
+def log_mean_exp(total: Sequence[int], inverse: float) -> int:
     """Return log mean exp of whole sums, in whole units: exact but for floats of the distance to the largest."""
-    top = int(total.max())
-    return top + round(math.log(float(np.mean(np.exp((total - top) / inverse)))) * inverse)
+    top = max(total)
+    behind = np.array([max(one - top, -(2**62)) for one in total])
+    return top + round(math.log(float(np.mean(np.exp(behind / inverse)))) * inverse)

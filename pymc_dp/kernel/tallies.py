@@ -30,7 +30,7 @@ from pymc_dp.kernel.limits import MOST_ROWS
 from pymc_dp.kernel.payer import read_rows
 from pymc_dp.kernel.persons import kept_rows
 from pymc_dp.kernel.process import processors
-from pymc_dp.kernel.readings import READINGS, Reading, loops, plain
+from pymc_dp.kernel.readings import READINGS, Places, Reading, loops, plain
 from pymc_dp.kernel.relations import PER_PERSON, PER_UNIT
 from pymc_dp.kernel.shapes import Array, Move, OneHot
 from pymc_dp.kernel.table import WEIGHT_BITS, shares_of
@@ -298,6 +298,45 @@ class Tally:
         PrivacyError
             If arrays are of other lengths or widths than each other and the reading's; no text shows a value.
         """
+        rows, n_rows = self._laid_out(rows)
+        self.require_room(n_rows)
+        count = max(1, n_rows // ROWS_PER_SPAN)
+        edges = [n_rows * place // count for place in range(count + 1)]
+        spans = list(pairwise(edges))
+        work = self._weighted if self.weighted else self._added
+        threads = min(processors(), count)
+        if threads == 1:
+            return work(rows, 0, n_rows)
+        with ThreadPoolExecutor(threads) as pool:
+            return np.asarray(sum(pool.map(lambda span: work(rows, *span), spans)))
+
+    def each(self, rows: Rows) -> tuple[Array, Array]:
+        """Return the cell of each row, and its (n_rows, size) whole numbers; -1 in no cell. **Private**.
+
+        Of `Places` the cell and the place together, a cell's places one after the other, and no numbers. Raises as
+        `exact` does.
+        """
+        rows, n_rows = self._laid_out(rows)
+        if self.weighted:
+            raise PrivacyError(LENGTHS)
+        reading, codes, numbers = self.reading, [np.zeros(0, dtype=np.int64)], []
+        with np.errstate(all="ignore"):
+            for start in range(0, n_rows, CHUNK):
+                stop = min(start + CHUNK, n_rows)
+                code, values = (
+                    self.cells.code(rows.levels, start, stop, reading.codes),
+                    [v[start:stop] for v in rows.values],
+                )
+                if type(reading) is Places:
+                    reading.fold(code, values[0])
+                else:
+                    numbers.append(reading.whole(values))
+                codes.append(np.maximum(code, -1).astype(np.int64))
+        size = 0 if type(reading) is Places else reading.size
+        return np.concatenate(codes), np.concatenate([np.zeros((0, size), dtype=np.int64), *numbers])
+
+    def _laid_out(self, rows: Rows) -> tuple[Rows, int]:
+        """Return rows as loops take them, and how many there are; refuse other lengths, widths and kinds."""
         if len(rows.values) != len(self.reading.widths) or len(rows.levels) != len(self.cells.keys):
             raise PrivacyError(LENGTHS)
         n_rows = len(rows.values[0])
@@ -309,21 +348,12 @@ class Tally:
             raise PrivacyError(ENTRIES)
         if any(held.dtype.kind not in "biuf" or held.dtype.itemsize > 8 for held in every):
             raise PrivacyError(KINDS)
-        rows = Rows(
+        laid = Rows(
             [_laid(held, width) for held, width in zip(rows.values, self.reading.widths, strict=True)],
             [_laid(held, 1) for held in rows.levels],
             rows.weights,
         )
-        self.require_room(n_rows)
-        count = max(1, n_rows // ROWS_PER_SPAN)
-        edges = [n_rows * place // count for place in range(count + 1)]
-        spans = list(pairwise(edges))
-        work = self._weighted if self.weighted else self._added
-        threads = min(processors(), count)
-        if threads == 1:
-            return work(rows, 0, n_rows)
-        with ThreadPoolExecutor(threads) as pool:
-            return np.asarray(sum(pool.map(lambda span: work(rows, *span), spans)))
+        return laid, n_rows
 
     def require_room(self, n_rows: int) -> None:
         """Refuse so many rows that their sums may not fit into 64 bits."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, final, override
 
 import numpy as np
@@ -135,43 +134,39 @@ class ConjugateDraw(SumsAsked):
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Choice(SumsAsked):
-    """A choice among K candidates; or one for each of n elements, each cell of the sums being of one of them.
+    """A choice among K candidates; or one for each of n elements.
 
     Attributes
     ----------
-    coefficients : (K, size) array
+    coefficients : (K, size) or (n, K, size) array
     public : (K,) or (n, K) array
         Log weights; -inf excludes.
-    owners : (size,) array or None
-        The element that each sum belongs to; -1 for none.
     """
 
     coefficients: Array
     public: Array
-    owners: Array | None = None
+
+    @property
+    def several(self) -> bool:
+        """Whether there are several elements."""
+        return self.public.ndim > 1
 
     @property
     @override
     def slack(self) -> float:
-        return float(slack(len(self.coefficients))) * (1 if self.owners is None else len(self.public)) + ROUNDED
-
-    @cached_property
-    def _possible(self) -> Array:
-        return self.public > -np.inf
+        return float(slack(self.public.shape[-1])) * (len(self.public) if self.several else 1) + ROUNDED
 
     @override
     def event(self, beta: float) -> BoundedRangeEvent:
-        layout, possible = self.of.sums.layout, self._possible
-        if self.owners is None:
-            return layout.choice(layout.exponents(self.coefficients[possible], beta), len(possible))
-        return layout.choices(layout.exponents(self.coefficients, beta), self.owners, possible)
+        layout, possible = self.of.sums.layout, self.public > -np.inf
+        if self.several:
+            return layout.choices(layout.exponents(self.coefficients, beta), possible)
+        return layout.choice(layout.exponents(self.coefficients[possible], beta), len(possible))
 
     @override
     def _make(self, beta: float, pay: Grant | Pool) -> Array | int:
-        kernel = self.of.kernel
-        if self.owners is None:
-            return kernel.choose(self.coefficients, beta=beta, public=self.public, pay=pay)
-        return kernel.choose_each(self.coefficients, self.owners, beta=beta, public=self.public, pay=pay)
+        choose = self.of.kernel.choose_each if self.several else self.of.kernel.choose
+        return choose(self.coefficients, beta=beta, public=self.public, pay=pay)
 
 
 @final

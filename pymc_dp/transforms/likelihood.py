@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,15 +12,15 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families import Family, with_closed_form
+from pymc_dp.families import Family
 from pymc_dp.families.cells import Cells
-from pymc_dp.families.closed_form import Box
 from pymc_dp.families.features import RowStatistic
+from pymc_dp.families.gram import GramSums
 from pymc_dp.families.statistic import ExposedCounts, LevelCounts
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.interpreted import kept_while_shared
 from pymc_dp.inspection.rows import Array, rebuild
-from pymc_dp.proofs.closed_form_ranges import RowRange, row_range
+from pymc_dp.kernel.readings import Counts, Numbers, Places, Powers
 from pymc_dp.release.plan import lay_out, table_problems
 from pymc_dp.release.statistics import Statistics, family_of
 from pymc_dp.rows.gate import private_values
@@ -75,6 +75,19 @@ class TableLikelihood:
         """Number of cells."""
         return self.cells.count
 
+    @property
+    def summable(self) -> bool:
+        """Whether exact sums are enough, and few corners close to what a row adds are known."""
+        statistic = self.statistic
+        if isinstance(statistic, ExposedCounts | GramSums):
+            return False
+        reading = statistic.reading()
+        if isinstance(reading, Numbers) and reading.together == "apart":
+            return len(reading.reaches) == 1
+        return isinstance(reading, Places | Counts | Powers) or (
+            isinstance(reading, Numbers) and reading.together == "curve"
+        )
+
     def read(self) -> ExactSums:
         """Add up the rows, once. Reads private data: the budget must have been charged."""
         assert not isinstance(self.statistic, ExposedCounts)
@@ -108,37 +121,6 @@ class TableLikelihood:
         """
         return sums_logp(self.family, self.statistic, self.parameters, self.cells.count, sums, sizes)
 
-    def row_range(
-        self,
-        boxes: Sequence[Box],
-        neighbours: str,
-        *,
-        moves: bool | None = None,
-        moving: Sequence[Array] | None = None,
-        normalised: bool = False,
-    ) -> RowRange:
-        """Bound the range of what one row adds to the log-likelihood, over boxes of its parameters in each cell.
-
-        Parameters
-        ----------
-        boxes, neighbours, moving, normalised
-            As for ``proofs.closed_form_ranges.row_range``.
-        moves : bool, optional
-            Whether a row can leave its cell for another; by default where a column is private.
-        """
-        if self.cells.count == 0:
-            return RowRange(value=0.0, sensitivity=0.0, reason="no rows")
-        return row_range(
-            self.family,
-            self.statistic,
-            boxes,
-            neighbours=neighbours,
-            moves=bool(self.observed.private_columns) if moves is None else moves,
-            moving=moving,
-            normalised=normalised,
-            title=self.observed.title,
-        )
-
 
 def sums_logp(
     family: Family,
@@ -157,29 +139,31 @@ def sums_logp(
     return pt.switch(valid, family.plugin_logp(safe, statistic, sums, sizes), -np.inf)
 
 
-def sums_problems(inspection: Inspection, ruled: Collection[str] | None = None) -> list[Problem]:
+def sums_problems(inspection: Inspection, *, evidence: bool = False) -> list[Problem]:
     """Say what keeps the likelihoods of a model from being sampled on exact sums of the rows alone.
 
     Parameters
     ----------
     inspection : Inspection
-    ruled : collection of str
-        Likelihoods of which sums are enough; by default those whose log-likelihood itself a closed form bounds.
+    evidence : bool
+        Whether the log-likelihood itself is needed, with what no parameter enters.
     """
-    ruled = with_closed_form(sizes=True) if ruled is None else ruled
     summed = {observed.name for observed in inspection.observed if family_of(observed) is not None}
-    return [
-        *(problem for problem in table_problems(inspection) if problem.where in summed),
-        *(
-            Problem(
-                where=observed.name,
-                what=f"no closed form bounds how far one row of a {observed.title} likelihood can move it",
-                remedy="It is proved from the graph, with the rows held one by one.",
-            )
-            for observed in inspection.observed
-            if observed.name not in summed or observed.distribution not in ruled
-        ),
-    ]
+    problems = [problem for problem in table_problems(inspection) if problem.where in summed]
+    problems += [_not_summed(observed) for observed in inspection.observed if observed.name not in summed]
+    if problems:
+        return problems
+    tables = table_likelihoods(inspection)[1]
+    lacking = [one for one in tables if not one.summable or (evidence and one.family.base is None)]
+    return [_not_summed(table.observed) for table in lacking]
+
+
+def _not_summed(observed: Observed) -> Problem:
+    return Problem(
+        where=observed.name,
+        what=f"exact sums of its rows do not say closely how far one row of a {observed.title} likelihood can move it",
+        remedy="Its rows are gone through one by one.",
+    )
 
 
 @kept_while_shared

@@ -201,7 +201,7 @@ def draw_states(idata: xr.DataTree, model: Model, *, random_seed: Any = None) ->
     >>> dict(idata["posterior"]["state"].sizes)
     {'chain': 1, 'draw': 1, 'month': 6}
     """
-    from pymc_dp.transforms.path_kernels import sample_paths
+    from pymc_dp.kernel.path_loops import sample_paths
 
     _validate.instance("idata", idata, xr.DataTree, "Pass what pm.sample returned for this model.")
     rng = public_generator(random_seed)

@@ -162,19 +162,20 @@ class SummedGrid(SumsUpdate):
         candidates = self._candidates(values, element)
         slopes = [np.reshape(one, (len(candidates), -1)) for one in self.slopes(candidates, values)]
         coefficients = self.of.sums.whole(np.concatenate(slopes, axis=1))
-        numbers = np.isfinite(coefficients)
-        public, owners = self.scores.at(candidates, values), None
+        public = self.scores.at(candidates, values)
         if self.together and self.scores.size > 1:
             owners = self.of.sums.of_cells(self.owners(values))
             if (owners == MANY).any():
                 return None
-            lost = [~numbers[:, owners == one].all(axis=1) for one in range(self.scores.size)]
-            public = np.where(np.stack(lost), -np.inf, public.T)
+            coefficients = np.where((owners == np.arange(self.scores.size)[:, None])[:, None], coefficients, 0.0)
+            public = public.T
         else:
-            public = np.where(numbers.all(axis=1), public[:, 0 if self.together else element], -np.inf)
+            public = public[:, 0 if self.together else element]
+        numbers = np.isfinite(coefficients)
+        public = np.where(numbers.all(axis=-1), public, -np.inf)
         if not (public > -np.inf).any(axis=-1).all():
             return None
-        return Choice(of=self.of, coefficients=np.where(numbers, coefficients, 0.0), public=public, owners=owners)
+        return Choice(of=self.of, coefficients=np.where(numbers, coefficients, 0.0), public=public)
 
     @override
     def look(self, values: Values, element: int) -> tuple[float, Problem | None]:
@@ -185,7 +186,7 @@ class SummedGrid(SumsUpdate):
         asked = None if problem is not None else self.asked(values, element)
         if asked is None:
             return wide, problem
-        return wide, no_digits(self.of.sums.most(asked.coefficients), self.of.most_rows, wide or np.inf, FAR)
+        return wide, no_digits(self.of.sums.most(asked.coefficients.reshape(-1, asked.coefficients.shape[-1])), self.of.most_rows, wide or np.inf, FAR)
 
     def _candidates(self, values: Values, element: int) -> Array:
         if self.together:

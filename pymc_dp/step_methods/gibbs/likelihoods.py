@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,14 +59,14 @@ class Likelihoods:
     latents: tuple[RowLatent, ...] = ()
 
 
-def likelihoods_of(inspection: Inspection, summed: Collection[str] | None = None) -> Likelihoods:
+def likelihoods_of(inspection: Inspection, *, evidence: bool = False) -> Likelihoods:
     """Find the likelihoods of an inspected model, by exact sums where these are enough for all. Reads no private value.
 
     Parameters
     ----------
     inspection : Inspection
-    summed : collection of str, optional
-        Likelihoods of which exact sums are to be taken where they can be; by default all of which they are enough.
+    evidence : bool
+        Whether the log-likelihood itself is needed, with what no parameter enters.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def likelihoods_of(inspection: Inspection, summed: Collection[str] | None = None
     """
     if isinstance(inspection, RowInspection):
         return _of_rows(inspection)
-    problems = sums_problems(inspection, summed)
+    problems = sums_problems(inspection, evidence=evidence)
     if not problems:
         return _of_sums(inspection)
     rows = None if latents_of(inspection) else inspection.inspected.rows

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 
-from pymc_dp.transforms.jit import kernel
+from pymc_dp.kernel.limits import FLAGS
 
 
-@kernel
+@numba.njit(**FLAGS)
 def choose_weighted(rng, weights):  # type: ignore[no-untyped-def]
     """Index drawn with probability proportional to its weight."""
     left = rng.random() * weights.sum()
@@ -21,7 +22,7 @@ def choose_weighted(rng, weights):  # type: ignore[no-untyped-def]
     return k
 
 
-@kernel
+@numba.njit(**FLAGS)
 def choose_log(rng, scores, weights):  # type: ignore[no-untyped-def]
     """Index drawn with probability proportional to the exponential of its score; `weights` is written."""
     top = scores.max()
@@ -30,7 +31,7 @@ def choose_log(rng, scores, weights):  # type: ignore[no-untyped-def]
     return choose_weighted(rng, weights)
 
 
-@kernel
+@numba.njit(**FLAGS)
 def _log_sum(scores):  # type: ignore[no-untyped-def]
     """Logarithm of the sum of exponentials; minus infinity where all are 0."""
     top, total = scores.max(), 0.0
@@ -41,7 +42,7 @@ def _log_sum(scores):  # type: ignore[no-untyped-def]
     return top + np.log(total)
 
 
-@kernel
+@numba.njit(**FLAGS)
 def sample_paths(rng, start, transition, evidence, states):  # type: ignore[no-untyped-def]
     """Draw the states of every chain jointly given start, moves and the log-likelihood of each step in each state.
 
