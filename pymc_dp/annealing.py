@@ -212,7 +212,7 @@ def _record(run: Annealing, inspection: Inspection, budget: Budget, event: dict[
         asked=budget.epsilon,
         rest=run.use_of_rest(),
         guarantee="stepwise" if insecure() is None else "none",
-        arithmetic="float64" if run.paths is None else "hardened",
+        arithmetic="float64" if run.scan.floats else "hardened",
         neighbours=inspection.domain.neighbours,
         noise=described.noise,
         noise_aware=True,

@@ -15,7 +15,7 @@ from pytensor.tensor.elemwise import Elemwise
 
 from pymc_dp._display import shorten
 from pymc_dp.advice.saturated import saturated
-from pymc_dp.families.closed_form import number
+from pymc_dp.families.constants import number
 from pymc_dp.inspection.assumptions import CAUTIONS
 from pymc_dp.inspection.findings import Inspected, RowInspection
 from pymc_dp.inspection.owners import ids_line

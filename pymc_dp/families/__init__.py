@@ -14,7 +14,6 @@ from pymc_dp.families.family import (
     VectorFamily,
     names,
     register,
-    with_closed_form,
 )
 from pymc_dp.families.gamma import Gamma
 from pymc_dp.families.geometric import Geometric
@@ -52,4 +51,4 @@ register(
     Dirichlet(),
 )
 
-__all__ = ["FAMILIES", "CountFamily", "Family", "MomentFamily", "VectorFamily", "names", "register", "with_closed_form"]
+__all__ = ["FAMILIES", "CountFamily", "Family", "MomentFamily", "VectorFamily", "names", "register"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import override
 
 import numpy as np
@@ -11,29 +10,10 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
 from pymc_dp.families._counts import clip_probability, natural_bounds
-from pymc_dp.families.closed_form import Boxes, CellRanges, ClosedForm, Moving
 from pymc_dp.families.conjugate_form import Chance
 from pymc_dp.families.family import CountFamily, LevelCounts, RowStatistic, Tensors
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Rows(ClosedForm):
-    """log p and log(1 - p): each runs between its values at the ends of p, and so does their difference."""
-
-    @override
-    def ranges(self, statistic: RowStatistic, boxes: Boxes, moving: Moving, *, normalised: bool) -> CellRanges:
-        low, high = boxes[0]
-        up, down = np.log(high / low), np.log1p(-low) - np.log1p(-high)  # ranges of log p and of log (1 - p)
-        logit = np.maximum(abs(np.log(low) - np.log1p(-low)), abs(np.log(high) - np.log1p(-high)))
-        return CellRanges(
-            same=up + down,
-            alone=np.maximum(up, down),
-            same_size=logit,
-            alone_size=np.maximum(-np.log(low), -np.log1p(-high)),
-            reason="range of logit p over its bounds, or of log p and log(1 - p)",
-        )
 
 
 class Bernoulli(CountFamily):
@@ -47,7 +27,7 @@ class Bernoulli(CountFamily):
 
     distribution = "bernoulli"
     event_ndims = (0,)
-    closed_form = _Rows(high=1.0, base=0.0)
+    base = 0.0
     conjugate = (Chance(slot=0, exponents=lambda e: (e.sums[:, 1], e.sums[:, 0])),)
 
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:

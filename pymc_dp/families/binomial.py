@@ -10,8 +10,8 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp._special import special
 from pymc_dp.errors import Problem
-from pymc_dp.families.closed_form import OneParameter, number, unknown
 from pymc_dp.families.conjugate_form import Chance
+from pymc_dp.families.constants import number, unknown
 from pymc_dp.families.family import BoundedMoments, Moments, RowStatistic, Tensors, WholeFamily
 from pymc_dp.families.feature_family import MOST, bounded_count
 from pymc_dp.families.features import SumStatistic
@@ -24,14 +24,6 @@ class Binomial(WholeFamily):
 
     distribution = "binomial"
     event_ndims = (0, 0)
-    closed_form = OneParameter(
-        slot=1,
-        known=0,
-        natural=lambda p, c: np.log(p) - np.log1p(-p),
-        density=lambda t, p, c: t * np.log(p) + (c - t) * np.log1p(-p),
-        best=lambda t, c: t / c,
-        high=1.0,
-    )
     conjugate = (Chance(slot=1, exponents=lambda e: (e.total, e.rows * e.given[0] - e.total)),)
 
     @override

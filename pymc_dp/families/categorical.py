@@ -7,7 +7,7 @@ from typing import override
 import numpy as np
 
 from pymc_dp.errors import Problem
-from pymc_dp.families._counts import Levels, natural_bounds
+from pymc_dp.families._counts import natural_bounds
 from pymc_dp.families.conjugate_form import Shares
 from pymc_dp.families.family import CountFamily, LevelCounts, RowStatistic, drawn_levels
 from pymc_dp.inspection.findings import Observed
@@ -24,7 +24,7 @@ class Categorical(CountFamily):
 
     distribution = "categorical"
     event_ndims = (1,)
-    closed_form = Levels(base=0.0)
+    base = 0.0
     conjugate = (Shares(slot=0),)
 
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:

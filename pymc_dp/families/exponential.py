@@ -10,7 +10,6 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.closed_form import of_scale
 from pymc_dp.families.conjugate_form import Rate
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
@@ -26,7 +25,6 @@ class Exponential(FeatureFamily):
     event_ndims = (0,)
     support = (0.0, np.inf)
     from_zero = True
-    closed_form = of_scale(slot=0)
     conjugate = (Rate(slot=0, exponents=lambda e: (e.rows, e.total), power=-1.0),)
 
     @override

@@ -16,7 +16,6 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import ArgumentError, Problem
 from pymc_dp.families._counts import clipped_to_simplex, multinomial_logp, on_the_simplex
-from pymc_dp.families.closed_form import ClosedForm
 from pymc_dp.families.conjugate_form import ConjugateForm
 from pymc_dp.families.features import BoundedFeatures, RowStatistic, SumStatistic
 from pymc_dp.families.statistic import BoundedMoments, LevelCounts
@@ -39,16 +38,16 @@ class Family(ABC):
         Name of the PyTensor random operation that the family recognises.
     event_ndims : tuple of int
         Number of trailing axes of each parameter.
-    closed_form : ClosedForm or None
-        What bounds the range of a row, so that `TemperedGibbs` needs exact sums alone; `OneParameter` where one
-        parameter is unknown. Without, the range is proved from the graph, and rows are held one by one.
+    base : float or None
+        What the log-likelihood of a row has beside `plugin_logp`, which is free of the parameters, where that is the
+        same for all rows.
     conjugate : tuple of ConjugateForm
         One for each parameter that has a conjugate prior, which `TemperedGibbs` draws exactly.
     """
 
     distribution: ClassVar[str]
     event_ndims: tuple[int, ...]
-    closed_form: ClassVar[ClosedForm | None] = None
+    base: ClassVar[float | None] = None
     conjugate: ClassVar[tuple[ConjugateForm, ...]] = ()
 
     @abstractmethod
@@ -219,18 +218,6 @@ def names() -> str:
     return ", ".join(sorted(type(family).__name__ for family in FAMILIES.values()))
 
 
-def with_closed_form(*, sizes: bool = False) -> frozenset[str]:
-    """Return the likelihoods of which a closed form bounds how far one row moves them.
-
-    Parameters
-    ----------
-    sizes : bool
-        Only those of which it bounds the log-likelihood itself too, and not just its range over parameters.
-    """
-    forms = {name: family.closed_form for name, family in FAMILIES.items()}
-    return frozenset(name for name, form in forms.items() if form and not (sizes and form.base is None))
-
-
 MOST_RATE = 1e18
 """Beyond, where no posterior is, NumPy draws no counts."""
 
@@ -265,5 +252,4 @@ __all__ = [
     "drawn_levels",
     "names",
     "register",
-    "with_closed_form",
 ]

@@ -10,7 +10,6 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.closed_form import of_scale
 from pymc_dp.families.conjugate_form import Rate
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
@@ -27,7 +26,6 @@ class Gamma(FeatureFamily):
     event_ndims = (0, 0)
     support = (0.0, np.inf)
     on = LOG
-    closed_form = of_scale(known=0)
     conjugate = (Rate(slot=1, exponents=lambda e: (e.rows * e.given[0], e.total), power=-1.0),)
 
     @override

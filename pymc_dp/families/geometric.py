@@ -8,7 +8,6 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dp.families.closed_form import OneParameter
 from pymc_dp.families.conjugate_form import Chance
 from pymc_dp.families.family import BoundedMoments, RowStatistic, Tensors
 from pymc_dp.families.feature_family import CountSum
@@ -21,14 +20,6 @@ class Geometric(CountSum):
     distribution = "geometric"
     event_ndims = (0,)
     least = 1
-    closed_form = OneParameter(
-        slot=0,
-        known=None,
-        natural=lambda p, c: np.log1p(-p),
-        density=lambda t, p, c: np.log(p) + (t - 1) * np.log1p(-p),
-        best=lambda t, c: 1 / t,
-        high=1.0,
-    )
     conjugate = (Chance(slot=0, exponents=lambda e: (e.rows, e.total - e.rows)),)
 
     @override

@@ -10,7 +10,6 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.closed_form import OneParameter
 from pymc_dp.families.conjugate_form import Rate
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
@@ -26,13 +25,6 @@ class HalfNormal(FeatureFamily):
     event_ndims = (0, 0)
     support = (0.0, np.inf)
     from_zero = True
-    closed_form = OneParameter(
-        slot=1,
-        known=None,
-        natural=lambda s, c: -0.5 * s**-2.0,
-        density=lambda t, s, c: -np.log(s) - 0.5 * t * s**-2.0,
-        best=lambda t, c: np.sqrt(t),
-    )
     conjugate = (Rate(slot=1, exponents=lambda e: (e.rows / 2, e.total / 2), power=-2.0),)
 
     @override

@@ -10,7 +10,6 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.closed_form import OneParameter
 from pymc_dp.families.conjugate_form import Rate
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
@@ -27,13 +26,6 @@ class InverseGamma(FeatureFamily):
     event_ndims = (0, 0)
     support = (0.0, np.inf)
     on = LOG
-    closed_form = OneParameter(
-        slot=1,
-        known=0,
-        natural=lambda b, c: -b,
-        density=lambda t, b, c: c * np.log(b) - t * b,
-        best=lambda t, c: c / t,
-    )
     conjugate = (Rate(slot=1, exponents=lambda e: (e.rows * e.given[0], e.total)),)
 
     @override

@@ -10,8 +10,8 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.closed_form import number, of_scale, unknown
 from pymc_dp.families.conjugate_form import Rate
+from pymc_dp.families.constants import number, unknown
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
@@ -25,7 +25,6 @@ class Laplace(FeatureFamily):
     distribution = "laplace"
     event_ndims = (0, 0)
     support = (-np.inf, np.inf)
-    closed_form = of_scale()
     conjugate = (Rate(slot=1, exponents=lambda e: (e.rows, e.total), power=-1.0),)
 
     @override

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import override
 
 import numpy as np
@@ -11,32 +10,14 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.closed_form import Boxes, CellRanges, Moving, number
+from pymc_dp.families.constants import number
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, Feature, curve, feature
-from pymc_dp.families.normal import CONJUGATE, NormalRows
+from pymc_dp.families.normal import CONJUGATE
 from pymc_dp.families.quadrature import LOG
-from pymc_dp.families.statistic import BoundedMoments
 from pymc_dp.inspection.findings import Observed
 from pymc_dp.inspection.rows import Array
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Rows(NormalRows):
-    """The logarithm is normal.
-
-    Its line and its square are rounded apart, by half a step each; about the rounded line the square is then off by
-    less than 3/2 of ``half_width^2 / GRID``. The range of a normal leaves room for one of these: so twice that width.
-    """
-
-    @override
-    def ranges(self, statistic: RowStatistic, boxes: Boxes, moving: Moving, *, normalised: bool) -> CellRanges:
-        assert isinstance(statistic, BoundedFeatures)
-        low, high = float(np.log(statistic.low)), float(np.log(statistic.high))
-        powers = (1, 2) if statistic.features[-1].transform == "log_square" else (1,)
-        logarithm = BoundedMoments(low=low, high=high, centre=0.0, unit=1.0, half_width=high - low, powers=powers)
-        return super().ranges(logarithm, boxes, moving, normalised=normalised)
 
 
 class LogNormal(FeatureFamily):
@@ -46,7 +27,6 @@ class LogNormal(FeatureFamily):
     event_ndims = (0, 0)
     support = (0.0, np.inf)
     on = LOG
-    closed_form = _Rows()
     conjugate = CONJUGATE
 
     @override

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import override
 
 from pymc_dp.errors import Problem
-from pymc_dp.families._counts import Levels
-from pymc_dp.families.closed_form import number
 from pymc_dp.families.conjugate_form import Shares
+from pymc_dp.families.constants import number
 from pymc_dp.families.family import CountFamily, LevelCounts, RowStatistic
 from pymc_dp.families.feature_family import MOST
 from pymc_dp.inspection.findings import Observed
@@ -23,7 +22,6 @@ class Multinomial(CountFamily):
 
     distribution = "multinomial"
     event_ndims = (0, 1)
-    closed_form = Levels(slot=1)
     conjugate = (Shares(slot=1),)
 
     @override

@@ -9,8 +9,8 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.closed_form import OneParameter, number, unknown
 from pymc_dp.families.conjugate_form import Chance
+from pymc_dp.families.constants import number, unknown
 from pymc_dp.families.family import BoundedMoments, RowStatistic, Tensors, drawn_counts
 from pymc_dp.families.feature_family import CountSum
 from pymc_dp.inspection.findings import Observed
@@ -22,14 +22,6 @@ class NegativeBinomial(CountSum):
 
     distribution = "negative_binomial"
     event_ndims = (0, 0)
-    closed_form = OneParameter(
-        slot=1,
-        known=0,
-        natural=lambda p, c: np.log1p(-p),
-        density=lambda t, p, c: c * np.log(p) + t * np.log1p(-p),
-        best=lambda t, c: c / (c + t),
-        high=1.0,
-    )
     conjugate = (Chance(slot=1, exponents=lambda e: (e.rows * e.given[0], e.total)),)
 
     @override

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from itertools import pairwise
 from math import comb
 from typing import override
 
@@ -13,8 +11,8 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem, needs_bounds
-from pymc_dp.families.closed_form import Boxes, CellRanges, ClosedForm, Moving, number
 from pymc_dp.families.conjugate_form import Mean, Rate
+from pymc_dp.families.constants import number
 from pymc_dp.families.family import BoundedMoments, MomentFamily, Moments, RowStatistic, Tensors
 from pymc_dp.families.features import SumStatistic
 from pymc_dp.inspection.findings import Observed
@@ -28,39 +26,11 @@ COARSEST = 1024
 FLAT = 1.0
 """Standard deviation, in half widths, from which the density between the bounds is integrated by quadrature."""
 NODES = 16
-PIECES = 4096
-"""Pieces into which the values of a row are cut where no closed form is at hand; each gives an upper bound."""
 
 CONJUGATE = (
     Mean(slot=0),
     Rate(slot=1, exponents=lambda e: (e.rows / 2, e.squares(e.given[0]) / 2), power=-2.0),
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class NormalRows(ClosedForm):
-    """What a row of a value, or of its logarithm, that is normal can move."""
-
-    slot: int = 1
-
-    @override
-    def ranges(self, statistic: RowStatistic, boxes: Boxes, moving: Moving, *, normalised: bool) -> CellRanges:
-        assert isinstance(statistic, BoundedMoments)
-        (mean_low, mean_high), (sd_low, sd_high) = _others_held(statistic, boxes, moving)
-        values = [
-            _cell(np.float64(statistic.low), np.float64(statistic.high), *(np.float64(item) for item in cell))
-            for cell in np.broadcast(mean_low, mean_high, sd_low, sd_high)
-        ]
-        same, alone, same_size, alone_size = (np.array(items) for items in zip(*values, strict=True))
-        # A square rounded to its grid is off by at most half a step.
-        rounding = (1 / sd_low**2) * statistic.half_width**2 / GRID if 2 in statistic.powers else 0.0
-        return CellRanges(
-            same=same + rounding,
-            alone=alone + rounding,
-            same_size=same_size + rounding,
-            alone_size=alone_size + rounding,
-            reason=f"values clamped to ({statistic.low:g}, {statistic.high:g}), mean and sd within their bounds",
-        )
 
 
 class Normal(MomentFamily):
@@ -72,7 +42,7 @@ class Normal(MomentFamily):
 
     distribution = "normal"
     event_ndims = (0, 0)
-    closed_form = NormalRows(base=-math.log(2 * math.pi) / 2)
+    base = -math.log(2 * math.pi) / 2
     conjugate = CONJUGATE
 
     def statistic(self, observed: Observed, *, sizes_known: bool) -> RowStatistic | Problem:
@@ -178,83 +148,3 @@ def _covariance(raw: list[TensorVariable], i: int, j: int) -> TensorVariable:
 
 def _density(z: TensorVariable) -> TensorVariable:
     return pt.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
-
-
-def _others_held(statistic: BoundedMoments, boxes: Boxes, moving: Moving) -> Boxes:
-    """Boxes over one parameter, with the other held where the range is largest.
-
-    Over the mean, log-likelihood differences are proportional to the precision: largest at the least sd. Over the sd
-    they are, for every pair of rows, convex in the squared distances to the mean: largest at an end of the mean's
-    bounds, or where a distance is 0. These three means stand as cells of their own, so that a row that leaves one cell
-    for another may meet the worst of each.
-    """
-    mean, sd = boxes
-    if not moving[1].any():
-        return [mean, (sd[0], sd[0])]
-    if moving[0].any() or not np.isfinite(mean)[:, moving[1]].all():
-        return boxes
-    means = np.concatenate([*mean, np.clip((statistic.low + statistic.high) / 2, *mean)])
-    return [(means, means), (np.tile(sd[0], 3), np.tile(sd[1], 3))]
-
-
-def _cell(low: float, high: float, a: float, b: float, s: float, t: float) -> tuple[float, ...]:
-    """Bounds of one cell: values in [low, high], mean in [a, b], sd in [s, t]."""
-    if not (s > 0 and math.isfinite(a) and math.isfinite(b)):
-        return math.inf, math.inf, math.inf, math.inf
-    most, least = 1 / s**2, 1 / t**2  # precisions
-    edges = np.linspace(low, high, PIECES + 1)
-    left, right = edges[:-1], edges[1:]
-    nearest = np.maximum(0.0, np.maximum(a - right, left - b))
-    furthest = np.maximum(right - a, b - left)
-    top = _best_density(nearest, s, t)
-    bottom = np.minimum(-math.log(s) - furthest**2 * most / 2, -math.log(t) - furthest**2 * least / 2)
-    norm = 0.5 * math.log(2 * math.pi)
-    fixed = a == b and s == t
-    return (
-        _same(low, high, a, b, least, most),
-        0.0 if fixed else float((top - bottom).max()),
-        _largest_difference(low, high, a, b, most),
-        float(max(abs(top - norm).max(), abs(bottom - norm).max())),
-    )
-
-
-def _best_density(distance: Array, s: float, t: float) -> Array:
-    """Largest of -log sd - distance^2 / (2 sd^2) over sd in [s, t]: at sd = distance, or the end next to it."""
-    sd = np.clip(distance, s, t)
-    return -np.log(sd) - distance**2 / (2 * sd**2)
-
-
-def _largest_difference(low: float, high: float, a: float, b: float, most: float) -> float:
-    """Largest |d| = |(x'-μ)^2 - (x-μ)^2| / (2 sd^2): the furthest squared distance less the nearest."""
-
-    def spread(mean: float) -> float:
-        near = max(0.0, low - mean, mean - high)
-        return max(mean - low, high - mean) ** 2 - near**2
-
-    return most / 2 * max(spread(mean) for mean in (a, b, min(max((low + high) / 2, a), b)))
-
-
-def _same(low: float, high: float, a: float, b: float, least: float, most: float) -> float:
-    """Range of d = (x - x')(μ - m) τ, m = (x + x') / 2, over μ in [a, b] and τ in [least, most], largest over x > x'.
-
-    d is bilinear, so its extremes are at corners: the range is (x - x') (up(m) + down(m)) with
-    up = max((b-m) τ), down = max((m-a) τ) over the two τ, both convex and piecewise linear in m, while x - x' is at
-    most 2 min(m - low, high - m). On each piece between the breaks (a, b and the middle) the product is a quadratic in
-    m, whose largest value is at an end or at its vertex.
-    """
-
-    def size(m: float) -> float:
-        up = max((b - m) * most, (b - m) * least)
-        down = max((m - a) * most, (m - a) * least)
-        return 2 * min(m - low, high - m) * (up + down)
-
-    breaks = sorted({low, high, (low + high) / 2, *(edge for edge in (a, b) if low < edge < high)})
-    best = max(size(m) for m in breaks)
-    for left, right in pairwise(breaks):
-        middle = (left + right) / 2
-        f0, f1, f2 = size(left), size(middle), size(right)
-        curvature = 2 * (f0 - 2 * f1 + f2)  # of the quadratic on [0, 1]
-        slope = 4 * f1 - 3 * f0 - f2
-        if curvature < 0 and 0 < (place := -slope / (2 * curvature)) < 1:
-            best = max(best, size(left + place * (right - left)))
-    return best

@@ -8,7 +8,7 @@ import numpy as np
 
 from pymc_dp.errors import Problem, needs_bounds
 from pymc_dp.families.cells import Cells
-from pymc_dp.families.closed_form import number
+from pymc_dp.families.constants import number
 from pymc_dp.families.feature_family import distinguishable
 from pymc_dp.families.gram import MOST_PREDICTORS, GramSums, Source, grid_bits
 from pymc_dp.inspection.design import Design

@@ -10,8 +10,8 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.errors import Problem
-from pymc_dp.families.closed_form import OneParameter, number, unknown
 from pymc_dp.families.conjugate_form import Rate
+from pymc_dp.families.constants import number, unknown
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
@@ -27,13 +27,6 @@ class Weibull(FeatureFamily):
     event_ndims = (0, 0)
     support = (0.0, np.inf)
     on = LOG
-    closed_form = OneParameter(
-        slot=1,
-        known=0,
-        natural=lambda s, c: -(s**-c),
-        density=lambda t, s, c: -c * np.log(s) - t * s**-c,
-        best=lambda t, c: t ** (1 / c),
-    )
     conjugate = (Rate(slot=1, exponents=lambda e: (e.rows, e.total), power=-1.0, times=0),)
 
     @override

@@ -15,6 +15,7 @@ from pymc_dp.kernel import Grant, Kernel, RowMap
 from pymc_dp.samplers.gibbs import NOTHING, GibbsRows, centre_of, some_of
 from pymc_dp.samplers.near_rows import CHUNK, REMEDY, ROOM, no_digits
 from pymc_dp.samplers.rows import OfPublicRows
+from pymc_dp.samplers.sum_paths import Noised
 
 FARTHEST = 4
 """Rows with the largest range, which are moved on to where it is larger."""
@@ -45,7 +46,7 @@ class RowPaths:
     """
 
     def __init__(self, of: GibbsRows, states: Array) -> None:
-        self._of, rows = of, of.rows
+        self._of, self.replace, rows = of, of.replace, of.rows
         self._by_row = bool(of.known)
         self._plain = self._centred = OfPublicRows(rows, rows.logp, several=True)
         self._middle: OfPublicRows | None = None
@@ -171,11 +172,13 @@ class WeighedRows:
         """Draw a particle by its weight; a range of `most` is enforced and paid for."""
         return self.paths.choose(self.kernel, self.points, self.shares, most, pay)
 
-    def soft_max(self, scale: float) -> float:
+    def soft_max(self, scale: float) -> Noised:
         """Return the log of the mean weight with discrete Laplace noise, of a scale over what a row moves it by."""
-        return self.paths.soft_max(self.kernel, self.points, self.shares, self.ends, scale)
+        low, high = self.ends
+        moved = high - low if self.paths.replace else max(-low, high)
+        return Noised(self.paths.soft_max(self.kernel, self.points, self.shares, self.ends, scale), scale * moved)
 
-    def weights(self, scale: float) -> Array:
+    def weights(self, scale: float) -> Noised:
         """Refuse: weights are released by exact sums alone."""
         raise PrivacyError("Weights are released with noise by exact sums alone; this is an error of pymc_dp.")
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel import Grant
+from pymc_dp.kernel.layout import SHARE_BITS
 from pymc_dp.samplers.gibbs_sums import Choice, GibbsSums
 from pymc_dp.step_methods.gibbs.grid import Values
 
@@ -18,6 +20,13 @@ UNBOUNDED = Problem(
     what="one row can move its log-likelihood by any amount",
     remedy="Bound the parameter space by public numbers, with dp.truncate, away from the ends of their range.",
 )
+
+
+class Noised(NamedTuple):
+    """What was released with discrete Laplace noise, and the scale of that."""
+
+    value: Any
+    scale: float
 
 
 class SumPaths:
@@ -81,13 +90,18 @@ class WeighedSums:
         asked = Choice(of=self.paths.of, coefficients=self.coefficients, public=np.zeros(count))
         return int(asked.draw(1.0, pay, most))
 
-    def soft_max(self, scale: float) -> float:
+    def soft_max(self, scale: float) -> Noised:
         """Return the log of the mean weight with discrete Laplace noise, of a scale over what a row moves it by."""
-        return self.paths.of.kernel.soft_max(self.coefficients, noise="laplace", scale=scale)
+        layout = self.paths.of.sums.layout
+        coarser, moved = layout.soft_max_move(layout.exponents(self.coefficients, 1.0))
+        found = self.paths.of.kernel.soft_max(self.coefficients, noise="laplace", scale=scale)
+        return Noised(found, scale * float(layout.nats(moved * 2.0**coarser)))
 
-    def weights(self, scale: float) -> Array:
+    def weights(self, scale: float) -> Noised:
         """Return the normalised weights with discrete Laplace noise, of a scale over what a row moves them by."""
-        return self.paths.of.kernel.shares(self.coefficients, scale=scale)
+        layout = self.paths.of.sums.layout
+        moved = layout.shares_move(layout.exponents(self.coefficients, 1.0))
+        return Noised(self.paths.of.kernel.shares(self.coefficients, scale=scale), scale * moved * 2.0**-SHARE_BITS)
 
 
 __all__ = ["SumPaths", "WeighedSums"]

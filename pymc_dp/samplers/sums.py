@@ -107,9 +107,10 @@ class ModelSums:
         """Return coefficients, (size,), of what adds up to a number for each row of each table."""
         parts = []
         for table, own in zip(self.tables, numbers, strict=True):
-            counts = isinstance(table.statistic, LevelCounts)
-            each = np.full(_width(table), own / table.statistic.per_row if counts else 0.0)  # type: ignore[attr-defined]
-            each[0] = each[0] if counts else own
+            if isinstance(table.statistic, LevelCounts):
+                each = np.full(_width(table), own / table.statistic.per_row)
+            else:
+                each = np.concatenate([[own], np.zeros(_width(table) - 1)])
             parts.append(np.tile(each, table.cells.count))
         return np.concatenate(parts)
 

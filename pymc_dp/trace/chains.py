@@ -157,10 +157,14 @@ def annealed_groups(found: Annealed, run: Annealing) -> dict[str, xr.Dataset]:
     }
     released: dict[str, Any] = {}
     if found.weights is not None:
-        released["weights"] = ((PARTICLE,), found.weights, {"noise_scale": run.weights_scale})
+        released["weights"] = ((PARTICLE,), found.weights.value, {"noise_scale": found.weights.scale})
     if found.evidence is not None:
-        attributes = {"noise_scale": run.evidence_scale, "beta": run.beta, "of": TEMPERED if run.beta < 1 else "model"}
-        released["log_evidence_tempered" if run.beta < 1 else "log_evidence"] = ((), found.evidence, attributes)
+        attributes = {
+            "noise_scale": found.evidence.scale,
+            "beta": run.beta,
+            "of": TEMPERED if run.beta < 1 else "model",
+        }
+        released["log_evidence_tempered" if run.beta < 1 else "log_evidence"] = ((), found.evidence.value, attributes)
     if released:
         held = xr.Dataset(released, coords={PARTICLE: number} if found.weights is not None else {})
         groups[RELEASED] = held.assign_attrs(noise="discrete Laplace")

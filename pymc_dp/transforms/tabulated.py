@@ -19,7 +19,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dp.families import CountFamily, MomentFamily
-from pymc_dp.families.closed_form import number
+from pymc_dp.families.constants import number
 from pymc_dp.families.statistic import ExposedCounts
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.rows import Array

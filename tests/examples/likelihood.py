@@ -9,8 +9,8 @@ from pytensor.tensor.variable import TensorVariable
 
 import pymc_dp as dp
 from pymc_dp.families import register
-from pymc_dp.families.closed_form import OneParameter, number, unknown
 from pymc_dp.families.conjugate_form import Rate
+from pymc_dp.families.constants import number, unknown
 from pymc_dp.families.family import RowStatistic, Tensors
 from pymc_dp.families.feature_family import FeatureFamily
 from pymc_dp.families.features import BoundedFeatures, feature
@@ -27,13 +27,6 @@ class Pareto(FeatureFamily):
     event_ndims = (0, 0)
     support = (0.0, np.inf)
     on = LOG
-    closed_form = OneParameter(
-        slot=0,
-        known=1,
-        natural=lambda alpha, m: -alpha,
-        density=lambda t, alpha, m: np.log(alpha) + alpha * (np.log(m) - t),
-        best=lambda t, m: 1 / (t - np.log(m)),
-    )
     conjugate = (Rate(slot=0, exponents=lambda e: (e.rows, e.total - e.rows * np.log(e.given[0]))),)
 
     @override

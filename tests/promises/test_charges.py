@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytest
+from tests.proofs.zoo import ZOO, Likelihood
 
 import pymc_dp as dp
 from pymc_dp.step_methods.ops import converged
 from tests.promises import test_choices
 from tests.promises.test_choices import CALLS, ENOUGH, ROUNDING, charged, hostile, put, watched
-from tests.proofs.zoo import ZOO, Likelihood
 from tests.step_methods.ops.test_converged import SHORT
 from tests.zoo.samplers import QUIET, SAMPLERS, Sampler
 

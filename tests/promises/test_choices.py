@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytest
+from tests.proofs.zoo import ZOO, Likelihood
 
 import pymc_dp as dp
 from pymc_dp.draws import finite_choice
 from pymc_dp.kernel import draw
-from tests.proofs.zoo import ZOO, Likelihood
 from tests.zoo.densities import ODD
 from tests.zoo.samplers import QUIET
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-
 from tests.proofs.zoo import COUNT, REAL, ROWS, Likelihood, real, uniform
 
 B = 11 / 37.75

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -23,7 +22,7 @@ from pymc_dp.release.record import ALL_OF_IT, PartRecord, SamplerRecord
 from pymc_dp.samplers.gibbs import GibbsRows
 from pymc_dp.samplers.gibbs_sums import ROUNDED
 from pymc_dp.samplers.row_paths import RowPaths, WeighedRows
-from pymc_dp.samplers.sum_paths import SumPaths, WeighedSums
+from pymc_dp.samplers.sum_paths import Noised, SumPaths, WeighedSums
 from pymc_dp.step_methods.annealing.particles import on_the_simplex, prior_draws, prior_problems
 from pymc_dp.step_methods.annealing.price import Costs, largest_beta
 from pymc_dp.step_methods.funding import steps_within
@@ -75,16 +74,15 @@ class Annealed:
         Last states.
     chosen : (n_draws,) array
         Which of them each draw is.
-    weights : (n_particles,) array or None
-        With noise, on the simplex.
-    evidence : float or None
-        With noise.
+    weights : Noised or None
+        On the simplex.
+    evidence : Noised or None
     """
 
     particles: dict[str, Array]
     chosen: Array
-    weights: Array | None
-    evidence: float | None
+    weights: Noised | None
+    evidence: Noised | None
 
 
 class Annealing:
@@ -181,9 +179,7 @@ class Annealing:
             Called after every transition.
         """
         held, settings = self.likelihoods.held, self.settings
-        self.payments = [
-            Payment(self.scan.plan.priced, float(beta), settings.particles, None) for beta in self.path
-        ]
+        self.payments = [Payment(self.scan.plan.priced, float(beta), settings.particles, None) for beta in self.path]
         most = self.beta * self.costs.range
         index = PricedDraw(most=most, slack=self.costs.slack).event(1.0)
         parts: list[Event] = [event for payment in self.payments for event in payment.paid]
@@ -196,8 +192,10 @@ class Annealing:
         weigh = self._by_rows(states) if isinstance(held, GibbsRows) else self._by_sums(states)
         weights = None
         if settings.resampling == "laplace":
-            weights = on_the_simplex(weigh.weights(1 / self.costs.weights * UP))
-            places = public.choice(settings.particles, size=settings.draws, p=weights / weights.sum())
+            found = weigh.weights(1 / self.costs.weights * UP)
+            weights = Noised(on_the_simplex(found.value), found.scale)
+            shares = weights.value / weights.value.sum()
+            places = public.choice(settings.particles, size=settings.draws, p=shares)
         else:
             pay = kernel.grant(index, settings.draws)
             places = np.array([weigh.choose(most, pay) for _ in range(settings.draws)])
@@ -312,7 +310,7 @@ class Annealing:
 
         def cost_of(particles: int) -> float:
             costs = replace(self.costs, particles=particles)
-            return total_epsilon(costs.planned(1.0), self.budget.delta).epsilon
+            return total_epsilon(costs.event(1.0), self.budget.delta).epsilon
 
         found = steps_within(cost_of, self.budget.epsilon, self.settings.particles)
         return "" if found is None else f"particles={found[0]} would cost ε = {found[1]:.4g}"
@@ -333,7 +331,9 @@ class Annealing:
         of = (
             "of the model" if self.beta == 1 else "of the tempered model, prior times likelihood^beta, not of the model"
         )
-        text = f"{of}; discrete Laplace noise, of a scale over what one row moves it by of {1 / self.costs.evidence:.4g}"
+        text = (
+            f"{of}; discrete Laplace noise, of a scale over what one row moves it by of {1 / self.costs.evidence:.4g}"
+        )
         return [("log evidence", text)]
 
     @property

@@ -131,9 +131,7 @@ class RowGrid(Conditional):
         return payment.drawn(place, RowChoice(given=self.given, here=here, public=public))
 
 
-def likelihoods_by_rows(
-    inspection: RowInspection, rows: GibbsRows, states: Sequence[Mapping[str, Array]]
-) -> Array:
+def likelihoods_by_rows(inspection: RowInspection, rows: GibbsRows, states: Sequence[Mapping[str, Array]]) -> Array:
     """Return mean log-likelihoods of simulated rows: (n_tables, n_states); none where rows cannot be drawn."""
     rng, found = np.random.default_rng(1), []
     function = OfPublicRows(rows.rows, rows.rows.logp, several=True)

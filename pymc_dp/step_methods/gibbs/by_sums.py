@@ -9,11 +9,13 @@ from typing import Any, ClassVar, final, override
 
 import numpy as np
 
+from pymc_dp.draws.finite_choice import choose
 from pymc_dp.errors import ArgumentError, Problem
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel.draw import slack
 from pymc_dp.kernel.tallies import Rows
+from pymc_dp.samplers.gibbs import NOTHING
 from pymc_dp.samplers.gibbs_sums import ROUNDED, Choice, ConjugateDraw, GibbsSums, SumsAsked
 from pymc_dp.samplers.near_rows import no_digits
 from pymc_dp.step_methods.gibbs.by_rows import TABLES, simulated
@@ -28,6 +30,8 @@ Slopes = Callable[[Array, Values], Sequence[Array]]
 in its sums: (K, n_cells * n_sums)."""
 Owners = Callable[[Values], Sequence[Array]]
 """From the values of all variables to the element that each cell of each table depends on."""
+LEAST = 1e-12
+"""Of a range: a draw by a grant is paid for, even where a row tells nothing."""
 FAR = (
     "Subtract a public number from its values and from their mean, so that both lie near 0, or give its parameters "
     "bounds nearer to those of its values."
@@ -73,7 +77,7 @@ class SumsUpdate(Conditional):
             asked = self.asked(values, element)
         except ArgumentError:  # of a family of the kernel: boxes that are open
             return np.inf, self.unbounded()
-        wide = 0.0 if asked is None else asked.range()
+        wide = 0.0 if asked is None else max(asked.range(), LEAST)
         return wide, None if np.isfinite(wide) else self.unbounded()
 
     def _drawn(self, element: int, asked: SumsAsked) -> Any:
@@ -180,13 +184,19 @@ class SummedGrid(SumsUpdate):
     @override
     def look(self, values: Values, element: int) -> tuple[float, Problem | None]:
         wide, problem = super().look(values, element)
+        wide = wide if wide > NOTHING else 0.0
         ends = self.points[[0, -1]] + self.widths * np.array([-0.5, 0.5]).reshape(-1, *[1] * len(self.shape))
         if self.widths.any() and not all(np.isfinite(one).all() for one in self.slopes(ends, values)):
             problem = self.unbounded()
-        asked = None if problem is not None else self.asked(values, element)
+        asked = None if problem is not None or not wide else self.asked(values, element)
         if asked is None:
             return wide, problem
-        return wide, no_digits(self.of.sums.most(asked.coefficients.reshape(-1, asked.coefficients.shape[-1])), self.of.most_rows, wide or np.inf, FAR)
+        return wide, no_digits(
+            self.of.sums.most(asked.coefficients.reshape(-1, asked.coefficients.shape[-1])),
+            self.of.most_rows,
+            wide or np.inf,
+            FAR,
+        )
 
     def _candidates(self, values: Values, element: int) -> Array:
         if self.together:
@@ -204,8 +214,11 @@ class SummedGrid(SumsUpdate):
             if asked is None:  # public: the variable stays where it is
                 continue
             own: Any = slice(None) if self.together else element
+            payment, place = self.payments[-1], self.first + element
+            paid = payment.pays(place, asked.range(payment.beta) if payment.spending is not None else 0.0)
+            drawn = payment.drawn(place, asked) if paid else choose(rng, asked.public)
             chosen = current.copy()
-            chosen[own] = flat[self._drawn(element, asked), np.arange(size)[own]]
+            chosen[own] = flat[drawn, np.arange(size)[own]]
             current[own] = spread(rng, chosen.reshape(self.shape), self.widths).reshape(size)[own]
         return current.reshape(self.shape)
 

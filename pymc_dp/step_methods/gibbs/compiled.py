@@ -159,6 +159,7 @@ class Call:
             self.run = self.make(self.symbols, self.outputs)
 
     def __call__(self, values: Mapping[str, Array]) -> list[Array]:
+        """Evaluate it."""
         self.compile()
         return [np.asarray(item) for item in self.run(*(np.asarray(values[n], dtype=d) for n, d in self.inputs))]
 
@@ -170,6 +171,7 @@ class AtMany:
         self.call, self.many = call, many
 
     def __call__(self, candidates: Array, values: Values) -> list[Array]:
+        """Evaluate it."""
         with np.errstate(all="ignore"):
             return self.call({**values, self.many: candidates})
 

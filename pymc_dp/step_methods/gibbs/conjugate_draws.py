@@ -220,9 +220,13 @@ class Conjugate(ABC):
 
     def added(self, sums: ModelSums, values: Values, of: Callable[[Link, Sums], Sequence[Array]]) -> list[Array]:
         """Return coefficients of the sums of what all tables add to each element; see `TableLink.linear`."""
-        count = int(np.prod(self.shape))
-        parts = [link.linear(sums, count, values, partial(of, link)) for link in self.tables]
+        parts = [link.linear(sums, self.elements, values, partial(of, link)) for link in self.tables]
         return [np.sum(one, axis=0) for one in zip(*parts, strict=True)]
+
+    @property
+    def elements(self) -> int:
+        """How many parameters are independent of each other."""
+        return int(np.prod(self.shape))
 
     @property
     def tables(self) -> list[TableLink]:
@@ -415,6 +419,11 @@ class DirichletShares(Conjugate):
     form = Shares
     priors: ClassVar[Priors] = {"dirichlet": lambda alpha: (alpha,)}
 
+    @property
+    @override
+    def elements(self) -> int:
+        return int(np.prod(self.shape[:-1]))
+
     @override
     def draw(
         self, rng: np.random.Generator, values: Values, sums: Sums, beta: float, prior_power: float = 1.0
@@ -430,8 +439,7 @@ class DirichletShares(Conjugate):
 
     @override
     def by_sums(self, sums: ModelSums, values: Values, prior_power: float = 1.0) -> tuple[Family, Back]:
-        (alpha,), levels = self.hyper(values), self.shape[-1]
-        count = int(np.prod(self.shape[:-1]))
+        (alpha,), levels, count = self.hyper(values), self.shape[-1], self.elements
         counts = np.stack(self.added(sums, values, lambda link, held: _counted(link, values, held)), axis=1)
         prior = raised(alpha, prior_power).reshape(count, levels)
         for link in self.released:

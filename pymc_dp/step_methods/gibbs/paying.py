@@ -33,6 +33,8 @@ MARGIN = 1.1
 """What a pool has over what a plan expects of these."""
 GAIN = 1.1
 """By how much β has to be greater for a pool: it may end early, and its losses compose less well."""
+SCATTER, TIME = 2.0, 10
+"""Standard deviations that the cost of a chain may lie above its mean, where scans are alike over so many of them."""
 FAR = 20.0
 """How far from 0 variables without ends are tried."""
 
@@ -109,9 +111,7 @@ class Payment:
         """Begin a chain, for which the parts were charged."""
         self.used = [0] * len(self.priced)
         if self.spending is None:
-            self._grants = [
-                kernel.grant(one.event(self.beta), self.steps) if one.most else None for one in self.priced
-            ]
+            self._grants = [kernel.grant(one.event(self.beta), self.steps) if one.most else None for one in self.priced]
             return
         self.spending.restart()
         left = self.spending.reserved
@@ -170,8 +170,9 @@ class Payment:
 class Update(Protocol):
     """An update by the kernel, of one draw or of several one after the other."""
 
-    name: str
-    first: int
+    @property
+    def name(self) -> str:
+        """Variable."""
 
     @property
     def draws(self) -> int:
@@ -230,7 +231,8 @@ class RangePlan:
         self._likelihoods = likelihoods(states) if drawn else np.zeros((0, len(states)))
         most = self._farther(found)
         self.priced = tuple(
-            PricedDraw(slack=update.slack(), most=float(one)) for (update, _), one in zip(self._order, most, strict=True)
+            PricedDraw(slack=update.slack(), most=float(one))
+            for (update, _), one in zip(self._order, most, strict=True)
         )
 
     @staticmethod
@@ -268,7 +270,7 @@ class RangePlan:
         def lasts(beta: float) -> bool:
             etas = beta * self._found + slacks
             costs = (etas if power == 1 else etas**2 / 8).sum(axis=1)
-            return self._level(beta, costs) <= each
+            return self._level(beta, costs, steps) <= each
 
         low, high = 0.0, 1.0
         if lasts(high):
@@ -282,13 +284,16 @@ class RangePlan:
             low, high = (middle, high) if lasts(middle) else (low, middle)
         return low, spending
 
-    def _level(self, beta: float, costs: Array) -> float:
-        """Return what a scan costs on average, of nearly all tables: over their tempered posteriors."""
+    def _level(self, beta: float, costs: Array, steps: int) -> float:
+        """Return what a scan costs on average, of nearly all chains on nearly all tables: over tempered posteriors."""
         if not len(self._likelihoods):
             return float(np.quantile(costs, LEVEL))
         logs = beta * self._n_rows * self._likelihoods
         weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return float(np.quantile(weights @ costs / weights.sum(axis=1), LEVEL))
+        weights /= weights.sum(axis=1, keepdims=True)
+        mean = weights @ costs
+        variance = np.maximum(weights @ costs**2 - mean**2, 0.0)
+        return float(np.quantile(mean + SCATTER * np.sqrt(variance * min(TIME / steps, 1.0)), LEVEL))
 
 
 def _from_prior(prior_model: Model, ends: Mapping[str, Ends], count: int) -> list[dict[str, Array]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -137,7 +137,9 @@ class _Planner:
             raise UnsupportedModelError([problem])
         reason = self._reason(plan)
         known = tuple(
-            replace(one, ranges=tuple(item.most for item in plan.priced[one.first : one.first + one.draws]), reason=reason)
+            replace(
+                one, ranges=tuple(item.most for item in plan.priced[one.first : one.first + one.draws]), reason=reason
+            )
             if isinstance(one, RowGrid | SumsUpdate)
             else one
             for one in updates

@@ -28,7 +28,7 @@ def unbounded(prior: Prior, names: Sequence[str], ends: Mapping[str, Ends], prio
         Likewise.
     """
     low, high = ends[prior.name]
-    if not names and not np.isfinite([low, high]).all():
+    if not names and (not np.isfinite([low, high]).all() or (low == 0).any() or (high == 1).any()):
         names = [prior.name]
     bounds = ", ".join(f"{name!r}: {_suggestion(ends[name], priors[name])}" for name in names)
     return Problem(

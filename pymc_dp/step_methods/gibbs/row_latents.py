@@ -6,9 +6,8 @@ a scan are one update (parallel composition), and the updates of parameters cost
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, final, override
+from typing import Any
 
 import numpy as np
 import pymc as pm
@@ -22,7 +21,7 @@ from pymc_dp.errors import DomainError
 from pymc_dp.inspection.findings import Inspected, Inspection
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.inspection.interpreted import shapes_of
-from pymc_dp.inspection.rows import Array, reached, rebuild
+from pymc_dp.inspection.rows import reached, rebuild
 
 LATENTS = "dp_row_latents"
 

@@ -21,9 +21,9 @@ from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.row_density import clamped
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.record import SamplerRecord
+from pymc_dp.samplers.gibbs_sums import GibbsSums
 from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep, PrivateStepState
 from pymc_dp.step_methods.funding import Funding
-from pymc_dp.samplers.gibbs_sums import GibbsSums
 from pymc_dp.step_methods.gibbs.latent_update import moved_rows
 from pymc_dp.step_methods.gibbs.likelihoods import likelihoods_of
 from pymc_dp.step_methods.gibbs.paying import GAIN, Payment, PricedDraw

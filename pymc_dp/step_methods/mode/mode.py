@@ -16,7 +16,6 @@ from pymc_dp.inspection.findings import Inspected, Inspection, RowInspection
 from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.row_density import clamped, clamped_facts
 from pymc_dp.kernel.accounting.decimals import decimal, float_up
-from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.release.record import GUARANTEES, PartRecord, ReleaseRecord, SamplerRecord
 from pymc_dp.samplers.per_unit import PerUnitScores
 from pymc_dp.samplers.row_scores import RowScores
@@ -26,6 +25,7 @@ from pymc_dp.step_methods.mode.candidates import Draws, Given, kept, lay_out
 from pymc_dp.step_methods.ops.grid import by_name, log_prior
 from pymc_dp.step_methods.ops.price import per_unit, sharpest
 from pymc_dp.step_methods.own_variables import Names
+from pymc_dp.step_methods.row_range import RowRange
 from pymc_dp.step_methods.values import Values
 from pymc_dp.transforms.prior_model import prior_model as prior_model_of
 

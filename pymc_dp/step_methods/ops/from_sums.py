@@ -22,7 +22,6 @@ from pytensor.graph.traversal import ancestors
 from pymc_dp.accounting import BoundedRangeEvent, Event
 from pymc_dp.draws.finite_choice import choose
 from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
-from pymc_dp.families import with_closed_form
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.interpreted import stable
 from pymc_dp.inspection.numpy_functions import compiled
@@ -30,25 +29,24 @@ from pymc_dp.inspection.one_row import frozen_shared, parts_of
 from pymc_dp.inspection.priors import OWN_TRANSFORM, Prior, priors_of
 from pymc_dp.inspection.row_density import guarded, vectorized
 from pymc_dp.inspection.rows import Array, rebuild
-from pymc_dp.intervals.expression import UnknownOperation
 from pymc_dp.kernel import Grant
 from pymc_dp.kernel.account import covers, repeated
 from pymc_dp.kernel.conjugates import Conjugate as Family
 from pymc_dp.kernel.conjugates import drawing
 from pymc_dp.kernel.draw import slack
 from pymc_dp.kernel.totals import ByTotals, Totals
-from pymc_dp.proofs.closed_form_ranges import RowRange, total_range
-from pymc_dp.proofs.parameter_boxes import Box, somewhere
 from pymc_dp.samplers.chain_account import NOT_BEGUN, ChainAccount
 from pymc_dp.samplers.near_rows import no_digits
 from pymc_dp.samplers.sums import COMPUTED, ModelSums, slopes_of
 from pymc_dp.step_methods.gibbs.compiled import Functions
-from pymc_dp.step_methods.gibbs.conjugacy import BoundedTable, Conjugacy, Dependents, TablePair, conjugate
+from pymc_dp.step_methods.gibbs.conjugacy import Conjugacy, Dependents, TablePair, conjugate
 from pymc_dp.step_methods.gibbs.conjugate_draws import CONDITIONALS, Back, Conjugate
-from pymc_dp.step_methods.gibbs.likelihoods import box_of, table_boxes
+from pymc_dp.step_methods.gibbs.grid import Ends, somewhere
+from pymc_dp.step_methods.gibbs.likelihoods import ends_of
 from pymc_dp.step_methods.ops.grid import by_name, grid_of, log_prior
 from pymc_dp.step_methods.ops.price import Temperature
-from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood, sums_problems, table_likelihoods
+from pymc_dp.step_methods.row_range import RowRange
+from pymc_dp.transforms.likelihood import ExactSums, TableLikelihood
 
 CELLS = {1: 16_384, 2: 256}
 """Cells per axis of a grid."""
@@ -56,6 +54,8 @@ CHUNK = 2**20
 """Numbers held at once while derivatives are evaluated."""
 NONE = 1e-200
 """A range that is none."""
+POINTS = 257
+"""Between the ends of parameters, at which Δl is looked at."""
 ROOM, ROUNDED = 1e-9, 2.0**-22
 """By how much a planned range is widened, relatively; and in nats, for what rounding of coefficients adds to it."""
 NO_SUPPORT = "Its prior density is 0, or its likelihood has no valid parameters, on all of the grid"
@@ -75,34 +75,31 @@ class ConjugatePosterior:
     """A posterior that is a product of truncated conjugate distributions, whatever the rows.
 
     Every likelihood is, in each of its cells, a function of one free variable, and no prior depends on another. So the
-    posterior is a product over free variables, and the conditional of each, which `conjugate` proves, is its marginal.
+    posterior is a product over free variables, and the conditional of each, which `conjugate` finds, is its marginal.
 
     Attributes
     ----------
     updates : tuple of Conjugate
         One for each free variable.
-    tables : tuple of (TableLikelihood, boxes of its parameters)
     anywhere : mapping of str to array
         A public point. Conditionals are the same wherever other variables are; factors of parameters are found there.
     """
 
     updates: tuple[Conjugate, ...]
-    tables: tuple[BoundedTable, ...]
     anywhere: Mapping[str, Array]
     words = "independent and exact, from truncated conjugate distributions"
 
     @classmethod
     def of(cls, prior_model: Model, priors: Sequence[Prior], tables: Sequence[TableLikelihood]) -> Self | list[Problem]:
-        """Prove the form on the graph, or say what is in the way."""
+        """Find the form in the graph, or say what is in the way."""
         problems = [
             Problem(where=str(var.name), what="a Potential has no conjugate form", remedy="")
             for var in prior_model.potentials
         ]
-        free = {prior.variable: box_of(prior) for prior in priors}
-        bounded = tuple(pair for table in tables if (pair := _bounded(table, free)) is not None)
-        dependents = {prior.name: Dependents.of(prior, free, bounded) for prior in priors}
-        proved = [item for prior in priors if (item := conjugate(prior, dependents[prior.name], free)) is not None]
-        lost = {prior.name for prior in priors} - {item.prior.name for item in proved}
+        free = {prior.variable: ends_of(prior) for prior in priors}
+        dependents = {prior.name: Dependents.of(prior, free, tables) for prior in priors}
+        found = [item for prior in priors if (item := conjugate(prior, dependents[prior.name], free)) is not None]
+        lost = {prior.name for prior in priors} - {item.prior.name for item in found}
         for prior in priors:
             unknown = not any(prior.distribution in conditional.priors for conditional in CONDITIONALS)
             what = ""
@@ -111,25 +108,15 @@ class ConjugatePosterior:
             elif dependents[prior.name].children:
                 what = "the prior of another variable depends on it"
             problems += [Problem(where=prior.name, what=what, remedy="")] if what else []
-        known = {table.name: boxes for table, boxes in bounded}
+        functions = Functions(prior_model, {prior.name: prior.shape for prior in priors})
+        anywhere = _anywhere(free)
         for table in tables:
             behind = [prior for prior in priors if prior.variable in set(ancestors(table.parameters))]
-            lacking = table.name not in known or any(prior.name in lost for prior in behind)
-            if lacking or _crowded(table, known[table.name], proved):
+            if any(prior.name in lost for prior in behind) or _crowded(table, found, functions, anywhere):
                 problems.append(_problem(table, behind))
         if problems or lost:
             return problems
-        functions = Functions(prior_model, {prior.name: prior.shape for prior in priors})
-        rng = np.random.default_rng(0)
-        return cls(
-            updates=tuple(item.compile(functions) for item in proved),
-            tables=bounded,
-            anywhere={str(var.name): somewhere(rng, var, box) for var, box in free.items()},
-        )
-
-    def boxes(self, table: TableLikelihood) -> list[tuple[Array, Array]]:
-        """Bounds of each parameter of a table in each of its cells."""
-        return next([(box.low, box.high) for box in boxes] for other, boxes in self.tables if other is table)
+        return cls(updates=tuple(item.compile(functions) for item in found), anywhere=anywhere)
 
     def by_sums(self, sums: ModelSums, power: float) -> list[tuple[Family, Back]]:
         """Return what the kernel draws each of `seen` from, the prior to a power; and how it is made of that."""
@@ -141,25 +128,20 @@ class ConjugatePosterior:
         return tuple(one for one in self.updates if one.links)
 
 
-def _bounded(table: TableLikelihood, free: Mapping[Variable, Box]) -> BoundedTable | None:
-    """Bound the parameters of a table, of which one is unknown where closed forms ask for that; None where they do not
-    apply.
-    """
-    try:
-        boxes = table_boxes(table, free)
-    except UnknownOperation:
-        return None
-    form, ends = table.family.closed_form, [(box.low, box.high) for box in boxes]
-    return (table, boxes) if form is None or form.applies(table.statistic, ends) else None
+def _anywhere(free: Mapping[Variable, Ends]) -> dict[str, Array]:
+    rng = np.random.default_rng(0)
+    return {str(var.name): somewhere(rng, var, ends) for var, ends in free.items()}
 
 
-def _crowded(table: TableLikelihood, boxes: Sequence[Box], proved: Sequence[Conjugacy]) -> bool:
-    """Whether some cell of a table may depend on several free variables, whose conditionals are proved."""
+def _crowded(
+    table: TableLikelihood, found: Sequence[Conjugacy], functions: Functions, anywhere: Mapping[str, Array]
+) -> bool:
+    """Whether some cell of a table depends on several free variables."""
     held = np.zeros(table.n_cells, dtype=int)
-    for item in proved:
+    for item in found:
         for pair in item.pairs:
             if isinstance(pair, TablePair) and pair.table is table:
-                held += pair.cells(boxes[pair.slot], item.prior.name)
+                held += pair.link(item.prior, functions).places(anywhere) >= 0
     return bool((held > 1).any())
 
 
@@ -316,8 +298,8 @@ class SummedGrid(BySums):
     tables : sequence of TableLikelihood
     cells : int, optional
         Per axis.
-    size : float
-        Δl, where the papers' rule asks for it.
+    papers : bool
+        Whether Δl is wanted, for the papers' rule.
 
     Raises
     ------
@@ -334,7 +316,8 @@ class SummedGrid(BySums):
         priors: Sequence[Prior],
         tables: Sequence[TableLikelihood],
         cells: int | None,
-        size: float,
+        *,
+        papers: bool,
     ) -> None:
         super().__init__(ModelSums(tables, inspection))
         self.priors = tuple(priors)
@@ -353,6 +336,7 @@ class SummedGrid(BySums):
             found = float(layout.nats(layout.range(layout.exponents(self.coefficients, 1.0)))) * (1 + ROOM)
         except ArgumentError:
             found = math.inf
+        size = _size(self.sums, self.coefficients) if papers else 0.0
         reason = f"how far any two possible rows differ over the grid, {COMPUTED}"
         self.range = RowRange(value=found, sensitivity=max(size, found / 2), reason=reason)
         self.added = float(slack(len(self.points))) + ROUNDED
@@ -387,16 +371,10 @@ def _summed_grid(
     papers: bool,
 ) -> SummedGrid | list[Problem]:
     """Lay a grid, or say what is in the way."""
-    free = {prior.variable: box_of(prior) for prior in priors}
-    size = 0.0
-    for table in tables if papers else ():
-        found = _bounded(table, free)
-        ends = [] if found is None else [(box.low, box.high) for box in found[1]]
-        size += table.row_range(ends, inspection.domain.neighbours).sensitivity if ends else math.inf
-    grid = SummedGrid(inspection, prior_model, priors, tables, cells, size)
+    grid = SummedGrid(inspection, prior_model, priors, tables, cells, papers=papers)
     if not grid.range.value > 0:
         raise UnsupportedModelError([NOTHING])
-    if not math.isfinite(grid.range.sensitivity if papers else grid.range.value):
+    if not math.isfinite(grid.range.value):
         what = "one row can move its log-likelihood by any amount within the bounds of its parameters"
         remedy = "Bound the parameter space by public numbers, with dp.truncate, away from the ends of their range."
         return [Problem(where=tables[0].name, what=what, remedy=remedy)]
@@ -452,49 +430,54 @@ def table_posterior(
     UnsupportedModelError
         If a row can move it by nothing, or there is no posterior.
     """
-    priors, neighbours = priors_of(prior_model), inspection.domain.neighbours
+    priors = priors_of(prior_model)
     form = ConjugatePosterior.of(prior_model, priors, tables)
     if isinstance(form, list):
-        if any(table.family.distribution not in with_closed_form(sizes=True) for table in tables):
-            return form
         if problem := _grid_problem(priors):
             return [*form, Problem(where="model", what=problem.rstrip("."), remedy="")]
         return _summed_grid(prior_model, priors, tables, inspection, cells, papers=papers)
-    ranges = [table.row_range(form.boxes(table), neighbours, normalised=True) for table in tables]
-    found = SummedDraws(form, ModelSums(tables, inspection), total_range(ranges).sensitivity if papers else 0.0)
+    sums = ModelSums(tables, inspection)
+    found = SummedDraws(form, sums, _size_over_ends(prior_model, priors, sums) if papers else 0.0)
     if not found.range.value > NONE:
         raise UnsupportedModelError([NOTHING])
-    if not math.isfinite(found.range.value):
-        return _unbounded(tables, ranges, priors)
-    return found
+    return found if math.isfinite(found.range.value) else _unbounded(priors, tables)
 
 
-def has_conjugate_form(inspection: Inspection) -> bool:
-    """Whether sums of the rows of a model are enough for exact draws of a finite range, with a conjugate prior."""
-    if sums_problems(inspection, with_closed_form()):
-        return False
-    prior_model, tables = table_likelihoods(inspection)
+def _size(sums: ModelSums, coefficients: Array) -> float:
+    """Return Δl: by how much neighbours move the log-likelihood at one point at most."""
+    base = sums.of_rows([table.family.base or 0.0 for table in sums.tables])
+    layout = sums.layout
     try:
-        found = table_posterior(prior_model, tables, inspection, None)
-    except UnsupportedModelError:
-        return False
-    return isinstance(found, SummedDraws)
+        return float(layout.nats(layout.largest_move(layout.exponents(coefficients + base, 1.0)))) * (1 + ROOM)
+    except ArgumentError:
+        return math.inf
 
 
-def _unbounded(tables: Sequence[TableLikelihood], ranges: Sequence[RowRange], priors: Sequence[Prior]) -> list[Problem]:
+def _size_over_ends(prior_model: Model, priors: Sequence[Prior], sums: ModelSums) -> float:
+    """Return Δl over points between the ends of all parameters at once."""
+    shares = np.linspace(0, 1, POINTS)[:, None]
+    parts = []
+    for prior in priors:
+        low, high = (np.ravel(end).astype(float) for end in ends_of(prior))
+        if prior.distribution == "dirichlet":  # one level as likely as it may be, the others as little
+            rest = 1 - prior.low.sum(axis=-1, keepdims=True)  # type: ignore[union-attr]
+            tops = [np.ravel(prior.low + rest * np.eye(prior.shape[-1])[k]) for k in range(prior.shape[-1])]
+            parts.append(np.array(tops)[np.arange(POINTS) % len(tops)])
+        else:
+            parts.append(low + shares * (high - low))
+    points = np.concatenate(parts, axis=1)
+    return _size(sums, sums.whole(_slopes(prior_model, priors, sums.tables, points)))
+
+
+def _unbounded(priors: Sequence[Prior], tables: Sequence[TableLikelihood]) -> list[Problem]:
     problems = []
-    for table, found in zip(tables, ranges, strict=True):
-        if math.isfinite(found.value):
-            continue
+    for table in tables:
         upstream = set(ancestors(table.parameters))
-        behind = [prior for prior in priors if prior.variable in upstream]
-        names = [prior.name for prior in behind if not prior.bounded or prior.distribution in ("beta", "dirichlet")]
+        behind = [prior for prior in priors if prior.variable in upstream and _open(prior)]
+        if not behind:
+            continue
         bounds = {"beta": "(0.01, 0.99)", "uniform": "(0.01, 0.99)", "dirichlet": "(0.01, None)"}
-        truncations = ", ".join(
-            f"{prior.name!r}: {bounds.get(prior.distribution, '(low, high)')}"
-            for prior in behind
-            if prior.name in names or not names
-        )
+        truncations = ", ".join(f"{prior.name!r}: {bounds.get(prior.distribution, '(low, high)')}" for prior in behind)
         problems.append(
             Problem(
                 where=table.name,
@@ -504,6 +487,11 @@ def _unbounded(tables: Sequence[TableLikelihood], ranges: Sequence[RowRange], pr
             )
         )
     return problems
+
+
+def _open(prior: Prior) -> bool:
+    """Whether the bounds of a prior may be ends of the support of a parameter."""
+    return not prior.bounded or prior.distribution in ("beta", "dirichlet") or bool((np.asarray(prior.low) == 0).any())
 
 
 class Posterior(Protocol):
@@ -524,4 +512,4 @@ class Posterior(Protocol):
         """Draw all free variables with the likelihood to the power `inverse`."""
 
 
-__all__ = ["BySums", "Posterior", "has_conjugate_form", "table_posterior"]
+__all__ = ["BySums", "Posterior", "table_posterior"]

@@ -11,19 +11,21 @@ import numpy as np
 from pymc import Model
 
 from pymc_dp.inspection.hidden_markov import HiddenMarkov, hidden_markov
-from pymc_dp.inspection.priors import Prior, priors_of
+from pymc_dp.inspection.priors import Prior
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel.truncated import truncated_dirichlet
-from pymc_dp.proofs.closed_form_ranges import RowRange, total_range
-from pymc_dp.step_methods.gibbs.likelihoods import box_of, table_boxes
 from pymc_dp.step_methods.markov.collapsed import CollapsedScan, Items, tallies
 from pymc_dp.step_methods.ops.converged import CHAINS, CORRELATION_TIMES, GOOD_RHAT, LEAST, TRIAL, TRIALS
-from pymc_dp.step_methods.table_rounding import rounding, with_rounding
+from pymc_dp.step_methods.row_range import RowRange
 from pymc_dp.transforms.likelihood import TableLikelihood
 from pymc_dp.transforms.markov_states import MarkovStatesRV
 
 Sums = Mapping[str, Array]
 """Counts of every level in every cell, by observed variable."""
+
+
+ROOM = 1e-9
+"""By how much a range is widened, for floats of all rows."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,12 +72,11 @@ class StatesPosterior:
         found = hidden_markov(prior_model, {table.name: table.parameters for table in tables})
         if found is None or any(table.family.distribution != "categorical" for table in tables):
             return None
-        free = {prior.variable: box_of(prior) for prior in priors_of(prior_model)}
-        boxes = [[(box.low, box.high) for box in table_boxes(table, free)] for table in tables]
-        pairs = list(zip(tables, boxes, strict=True))
-        total = total_range([with_rounding(t.row_range(ends, neighbours), rounding(t, ends)) for t, ends in pairs])
-        if not 0 < total.value < math.inf:
+        value = sum(_range(one.profile, neighbours) for one in found.emissions.values()) * (1 + ROOM)
+        if not 0 < value < math.inf:
             return None
+        reason = "the least and the greatest probability of each category, over all states and profiles"
+        total = RowRange(value=value, sensitivity=value, reason=reason)
         return cls(prior_model=prior_model, found=found, tables=tuple(tables), n_rows=n_rows, range=total, scans=scans)
 
     @property
@@ -200,6 +201,19 @@ class StatesPosterior:
             return item
         assert item.constants is not None and item.low is not None
         return truncated_dirichlet(rng, item.constants[0], np.asarray(item.low, dtype=float))
+
+
+def _range(profile: Prior, neighbours: str) -> float:
+    """Return how far neighbours move the log-likelihood over states and profiles: by each category's own range.
+
+    Between two categories these add up, wherever the rows are.
+    """
+    assert profile.low is not None
+    least = np.reshape(profile.low, (-1, profile.shape[-1])).astype(float)
+    top = least + 1 - least.sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        wide = np.sort(np.log(top.max(axis=0)) - np.log(least.min(axis=0)))
+    return float(wide[-2:].sum() if neighbours == "replace" else wide[-1])
 
 
 def _agreement(chains: Array) -> tuple[float, float]:

@@ -20,10 +20,10 @@ from pymc_dp.inspection.priors import BALL, Prior, constant_values, priors_of
 from pymc_dp.inspection.rows import Array, Column, known_rows, rebuild
 from pymc_dp.kernel import Grant, Kernel, NormalInBall, RowMap, Table
 from pymc_dp.kernel.accounting.decimals import float_up
-from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.samplers.chain_account import NOT_BEGUN, granted
 from pymc_dp.samplers.rows import ModelRows
 from pymc_dp.step_methods.ops.grid import by_name
+from pymc_dp.step_methods.row_range import RowRange
 
 MOST, SHARPEST = 1000, 1e-100
 """Coefficients; and the least sd of noise and prior, whose square is a number."""

@@ -18,7 +18,6 @@ from pymc_dp.inspection.priors import Prior, priors_of
 from pymc_dp.inspection.row_density import clamped, clamped_facts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel import Grant
-from pymc_dp.proofs.closed_form_ranges import RowRange
 from pymc_dp.release.record import ReleaseRecord, SamplerRecord, described_domain
 from pymc_dp.samplers.chain_account import NOT_BEGUN
 from pymc_dp.samplers.found_range import FoundRange, found_range
@@ -27,11 +26,12 @@ from pymc_dp.step_methods.base import Guarantee, Point, PrivateStep
 from pymc_dp.step_methods.funding import Funding
 from pymc_dp.step_methods.ops.converged import ConvergedPosterior
 from pymc_dp.step_methods.ops.from_rows import MOST_SCALARS, PerUnitGrid, ScoredGrid, grid_problem
-from pymc_dp.step_methods.ops.from_sums import BySums, Posterior, SummedGrid, has_conjugate_form, table_posterior
+from pymc_dp.step_methods.ops.from_sums import BySums, Posterior, SummedGrid, table_posterior
 from pymc_dp.step_methods.ops.held_density import HeldDensity
 from pymc_dp.step_methods.ops.hidden_states import StatesPosterior
 from pymc_dp.step_methods.ops.in_ball import RegressionPosterior
 from pymc_dp.step_methods.ops.price import Temperature, by_papers, by_range, per_unit, worth
+from pymc_dp.step_methods.row_range import RowRange
 from pymc_dp.step_methods.values import Values
 from pymc_dp.transforms.likelihood import TableLikelihood, sums_problems, table_likelihoods
 from pymc_dp.transforms.prior_model import prior_model as prior_model_of
@@ -162,9 +162,7 @@ class OPS(PrivateStep):
         sums = found.sums
         if found.domain.metric is not None or sums.problems:
             return found.rows
-        if sums_problems(sums) and (self.settings["papers"] or not has_conjugate_form(sums)):
-            return found.rows  # of other sums only conjugate forms have a range, and none has a Δl
-        return sums
+        return found.rows if sums_problems(sums, evidence=self.settings["papers"]) else sums
 
     @override
     def plan(self, inspection: Inspection) -> Model:
