@@ -23,7 +23,8 @@ from pymc_dp.kernel.limits import MOST_ROWS
 from pymc_dp.kernel.payer import Array
 from pymc_dp.kernel.readings import Counts, Numbers, Places, Powers
 from pymc_dp.kernel.shapes import GRID, Move
-from pymc_dp.kernel.tallies import NOISES, Tally
+from pymc_dp.kernel.sums import ORDERS
+from pymc_dp.kernel.tallies import Tally
 
 TANGENTS = 16
 """Of an arc of squares, which lies within the polygon of so many tangents and of its chord."""
@@ -331,7 +332,7 @@ class Layout:
 
     def soft_max(self, exponents: Array, noise: str, scale: float) -> Event:
         """Return what a soft maximum costs; refuse noise that cannot be drawn."""
-        return _noised(self.soft_max_move(exponents)[1], word("noise", noise, NOISES), scale)
+        return _noised(self.soft_max_move(exponents)[1], word("noise", noise, ORDERS), scale)
 
     def shares_move(self, exponents: Array) -> int:
         """Return by how much neighbours move all shares together (L1), in units of 2^-40, each rounded down.

@@ -10,9 +10,9 @@ from math import lgamma, log1p
 
 import numpy as np
 
+from pymc_dp.kernel.path_loops import choose_log, choose_weighted
 from pymc_dp.transforms.count_kernels import log_noise
 from pymc_dp.transforms.jit import kernel
-from pymc_dp.kernel.path_loops import choose_log, choose_weighted
 
 # --- noise ------------------------------------------------------------------------------------------------------------
 
