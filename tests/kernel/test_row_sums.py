@@ -81,10 +81,7 @@ def test_choices_of_rows_use_no_more_than_that_of_one_and_are_of_each_alone(weig
         same = [place for place in range(n) if place != other]
         assert (one[same] == two[same]).all() and one.shape == (n, K)
         event, used = k.made[-1].event, spread_of_ratios(one[other], two[other])
-        exponents, _ = layout.exponents_of_rows(
-            np.where(public[:, None] > -np.inf, given, 0), beta, np.ptp(public[public > -np.inf])
-        )
-        assert event == layout.choice(exponents[public > -np.inf], K)
+        assert event == layout.choice_for_each(given, beta=beta, public=public)
         most = exp_down(Fraction(repr(event.eta)))
         assert used <= most
         worst = max(worst, (used - 1) / (most - 1))
@@ -112,7 +109,7 @@ def test_exponents_of_rows_are_as_fine_as_64_bits_allow():
     layout = Layout([tally], "replace", 10**6)
     for size, span in ((1e-3, 0.0), (1.0, 0.0), (2000.0, 0.0), (1e-9, 1000.0), (0.0, 8000.0)):
         given = np.array([[size / GRID], [-size / GRID]])
-        exponents, bits = layout.exponents_of_rows(given, 1.0, span)
+        exponents, bits = layout.exponents_of_rows(given, 1.0, np.array([0.0, -span]))
         assert layout._size(exponents) * 2.0 ** (bits - layout.finer) < MOST_OF_A_ROW
         assert (
             bits == layout.finer
@@ -121,7 +118,7 @@ def test_exponents_of_rows_are_as_fine_as_64_bits_allow():
         )
     for size, span in ((9000.0, 0.0), (1.0, 8193.0)):
         with pytest.raises(ArgumentError, match="8192"):
-            layout.exponents_of_rows(np.array([[size / GRID]]), 1.0, span)
+            layout.exponents_of_rows(np.array([[size / GRID]]), 1.0, np.array([-span, 0.0]))
 
 
 def test_choices_of_rows_are_refused_and_not_drawn_before_they_are_paid_for(monkeypatch):
@@ -148,6 +145,7 @@ def test_choices_of_rows_are_refused_and_not_drawn_before_they_are_paid_for(monk
         ([[0.0, 9000.0]], {}, "8192"),
         ([[0.0, 1.0]], {"public": [-np.inf]}, "log weights"),
         ([[0.0, 1.0], [0.0, 0.0]], {"public": [0.0, 9000.0]}, "8192"),
+        ([[0.0, 1.0], [0.0, 0.0]], {"public": [-1e308, 1e308]}, "8192"),
         ([[0.0, 1.0]], {"beta": -1.0}, "beta"),
     ]:
         with pytest.raises(ArgumentError, match=text):
@@ -155,7 +153,7 @@ def test_choices_of_rows_are_refused_and_not_drawn_before_they_are_paid_for(monk
     with pytest.raises(ArgumentError, match="RowSums"):
         k.choose_for_each(k, [[0.0, 1.0]])
     assert not k.made
-    event = layout.choice(layout.exponents_of_rows([[0.0, 0.0], [0.5, -0.5]], 1.0)[0])
+    event = layout.choice_for_each([[0.0, 0.0], [0.5, -0.5]])
     paying = ByTotals(Totals(layout, rows), ChainAccount("replace", event))
     with pytest.raises(BudgetExceeded):
         paying.choose_for_each(own, [[0.0, 0.0], [0.5, -0.6]], pay=paying.grant(event))
